@@ -1,0 +1,61 @@
+"""hpcgym: exact, very fast simulation of the batch scheduling of high-performance computers.
+
+>>> import hpcgym
+>>> workload = hpcgym.load_workload("lublin:jobs=1000,processors=128,seed=0")
+>>> result = hpcgym.simulate(workload, "easy")
+>>> result.metrics["jobs"]
+1000
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+from hpcgym.errors import HpcgymError, WorkloadError
+from hpcgym.version import __version__
+
+if TYPE_CHECKING:
+    from hpcgym.cluster.pool import Cluster
+    from hpcgym.result import Result
+    from hpcgym.scheduler import Scheduler
+    from hpcgym.simulation import simulate
+    from hpcgym.validation import validate_schedule
+    from hpcgym.workload.load import load_workload
+    from hpcgym.workload.model import Workload
+
+__all__ = [
+    "Cluster",
+    "HpcgymError",
+    "Result",
+    "Scheduler",
+    "Workload",
+    "WorkloadError",
+    "__version__",
+    "load_workload",
+    "simulate",
+    "validate_schedule",
+]
+
+# imported when first used, so that `import hpcgym` itself costs next to nothing
+_HOMES = {
+    "Cluster": "hpcgym.cluster.pool",
+    "Result": "hpcgym.result",
+    "Scheduler": "hpcgym.scheduler",
+    "Workload": "hpcgym.workload.model",
+    "load_workload": "hpcgym.workload.load",
+    "simulate": "hpcgym.simulation",
+    "validate_schedule": "hpcgym.validation",
+}
+
+
+def __getattr__(name: str) -> object:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'hpcgym' has no attribute {name!r}")
+    value = getattr(import_module(_HOMES[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

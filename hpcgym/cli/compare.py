@@ -1,0 +1,100 @@
+"""``hpcgym compare``: one workload, several schedulers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, ClassVar
+
+import typer
+
+from hpcgym.cli import names, options, output
+from hpcgym.cli.options import Format
+from hpcgym.cli.running import ExplainedCommand, Lists, counting
+from hpcgym.errors import HpcgymError
+
+#: Schedulers that are compared if none is named.
+DEFAULT = ("fcfs", "easy", "easy-sjbf", "easy++", "saf", "conservative")
+
+
+class Compare(ExplainedCommand):
+    """The command with lists of names in its help."""
+
+    examples = (
+        "hpcgym compare lublin:jobs=10000,load=0.9",
+        "hpcgym compare KTH-SP2 --scheduler easy --scheduler saf --picture kth.png",
+        "hpcgym compare KTH-SP2 --week 12 --scheduler easy,easy-sjbf,easy++ --html week12.html",
+        "hpcgym compare trace.swf.gz --passes per-event --format csv > trace.csv",
+    )
+    lists: ClassVar[Lists] = {
+        "Schedulers (--scheduler)": names.schedulers,
+        "Cleaning recipes and filters (--clean)": names.recipes,
+    }
+
+
+def compare(
+    workload: options.WorkloadArgument,
+    scheduler: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME",
+            help="Scheduler of the list below; several times, or several joined by commas.",
+            show_default=",".join(DEFAULT),
+        ),
+    ] = None,
+    clean: options.CleanOption = "default",
+    passes: options.PassesOption = None,
+    processors: options.ProcessorsOption = None,
+    errors: options.ErrorsOption = "raise",
+    week: options.WeekOption = None,
+    month: options.MonthOption = None,
+    format: options.FormatOption = Format.table,
+    picture: options.PictureOption = None,
+    html: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="Write a page with all tables and pictures.", show_default=False
+        ),
+    ] = None,
+) -> None:
+    """Simulate several schedulers and mark the best of each metric."""
+    from hpcgym.baselines import find_scheduler
+
+    output.check_picture(picture)
+    options.check_file(html, (".html",), "page")
+    output.check_picture(html)
+    chosen = {name: find_scheduler(name) for name in _names(scheduler)}
+    jobs = options.load(workload, clean, processors, errors, week, month)
+
+    from hpcgym.simulation import simulate as run
+
+    results = {}
+    with counting("simulating", len(chosen)) as step:
+        for name, rules in chosen.items():
+            step(f"simulating {name}")
+            results[name] = run(jobs, rules, **options.given(passes=passes))
+    for path in (picture, html):
+        output.picture(results, path)
+    if format is Format.json:
+        entries = [output.result_facts(name, result) for name, result in results.items()]
+        output.print_json({**output.workload_facts(jobs, clean), "results": entries})
+    elif format is Format.csv:
+        output.print_csv(output.csv_row(jobs, name, part) for name, part in results.items())
+    else:
+        from hpcgym.report.labels import subtitle
+        from hpcgym.report.tables import rich_comparison
+
+        out = output.console()
+        out.print(subtitle(results), style="bold", markup=False)
+        output.print_cleaning(out, jobs)
+        out.print()
+        out.print(rich_comparison(results))
+
+
+def _names(given: list[str] | None) -> list[str]:
+    """Return the names of schedulers, each once."""
+    if not given:
+        return list(DEFAULT)
+    chosen = [name.strip() for text in given for name in text.split(",") if name.strip()]
+    if not chosen:
+        raise HpcgymError("--scheduler names no scheduler")
+    return list(dict.fromkeys(chosen))

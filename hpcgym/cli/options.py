@@ -1,0 +1,143 @@
+"""Options that several commands have, and what their values become."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, cast
+
+import typer
+
+from hpcgym.errors import HpcgymError
+
+if TYPE_CHECKING:
+    from hpcgym.workload import Workload
+    from hpcgym.workload.files import Errors
+
+
+class Format(StrEnum):
+    """How results are printed."""
+
+    table = "table"
+    json = "json"
+    csv = "csv"
+
+
+WorkloadArgument = Annotated[
+    str,
+    typer.Argument(
+        metavar="WORKLOAD",
+        help="A file (.swf, .swf.gz, .csv, .parquet), a trace of the archive (see hpcgym traces"
+        " list) or a generator (lublin:jobs=10000,seed=1).",
+        show_default=False,
+    ),
+]
+CleanOption = Annotated[
+    str,
+    typer.Option(
+        metavar="RECIPE",
+        help="Cleaning recipe or filter, several joined by '+'; see the list below.",
+    ),
+]
+ProcessorsOption = Annotated[
+    int | None,
+    typer.Option(
+        metavar="N",
+        help="Processors of the machine, instead of what the workload tells; larger jobs are"
+        " dropped.",
+        show_default=False,
+    ),
+]
+ErrorsOption = Annotated[
+    str,
+    typer.Option(
+        metavar="raise|skip",
+        help="At a line of the file that is no job: stop, or drop and count it.",
+    ),
+]
+WeekOption = Annotated[
+    int | None,
+    typer.Option(
+        metavar="N",
+        help="Only week N of the trace, from an empty machine: 7 days from time 0 on, jobs that"
+        " cross its end dropped.",
+        show_default=False,
+    ),
+]
+MonthOption = Annotated[
+    int | None,
+    typer.Option(metavar="N", help="Only month N, of 30 days, likewise.", show_default=False),
+]
+PassesOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="per-timestamp|per-event",
+        help="When the queue is looked at: once at each time, after all that happens then; or after"
+        " each submission and each end, as older simulators do.",
+        show_default="per-timestamp",
+    ),
+]
+FormatOption = Annotated[
+    Format,
+    typer.Option("--format", help="How to print the result; numbers are in full in json and csv."),
+]
+PictureOption = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE",
+        help="Draw Gantt charts, utilisation, queue and slowdowns: .png, .svg, .pdf, or a page,"
+        " .html, with tables too.",
+        show_default=False,
+    ),
+]
+
+
+def load(
+    source: str,
+    clean: str,
+    processors: int | None,
+    errors: str,
+    week: int | None,
+    month: int | None,
+) -> Workload:
+    """Return the workload that a command is about."""
+    from hpcgym.cli.running import working
+    from hpcgym.workload import load_workload
+
+    if week is not None and month is not None:
+        raise typer.BadParameter("a week or a month, not both", param_hint="'--week' / '--month'")
+    with working(f"reading {source}"):
+        workload = load_workload(
+            source, clean, processors=processors, errors=cast("Errors", errors)
+        )
+        for label, number in (("week", week), ("month", month)):
+            if number is not None:
+                workload = _period(workload, label, number)
+    return workload
+
+
+def _period(workload: Workload, label: str, number: int) -> Workload:
+    """Return one week or month of a workload."""
+    parts = workload.weeks() if label == "week" else workload.months()
+    by_number = {int(part.name.rpartition(" ")[2]): part for part in parts}
+    if number not in by_number:
+        first, last = min(by_number), max(by_number)
+        raise HpcgymError(
+            f"{workload.name} has no jobs in {label} {number}, only from {label} {first} to {last}"
+        )
+    return by_number[number]
+
+
+def given(**overrides: Any) -> dict[str, Any]:
+    """Return the options that were given: the scheduler keeps its own for others."""
+    return {name: value for name, value in overrides.items() if value is not None}
+
+
+def check_file(path: Path | None, endings: tuple[str, ...], what: str) -> None:
+    """Say before the work, not after it, that a file cannot be written."""
+    if path is None:
+        return
+    if not path.name.endswith(endings):
+        raise HpcgymError(f"{path}: the name of a {what} ends in {', '.join(endings)}")
+    if not path.absolute().parent.is_dir():
+        raise HpcgymError(f"{path} cannot be written: there is no folder {path.parent}")

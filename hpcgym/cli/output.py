@@ -1,0 +1,139 @@
+"""Results as JSON and CSV, and into files."""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+import sys
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from hpcgym.cli.options import check_file
+from hpcgym.cli.running import note, working
+from hpcgym.report.canvas import require_matplotlib
+from hpcgym.version import __version__
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from hpcgym.result import Result
+    from hpcgym.workload import Workload
+
+PICTURE_ENDINGS = (".png", ".svg", ".pdf", ".html")
+SCHEDULE_ENDINGS = (".swf", ".swf.gz", ".csv", ".csv.gz", ".parquet")
+
+
+def check_picture(path: Path | None) -> None:
+    """Say before the work, not after it, that a picture cannot be drawn."""
+    if path is not None:
+        check_file(path, PICTURE_ENDINGS, "picture")
+        require_matplotlib()
+
+
+def console() -> Console:
+    """Return where tables go; without a terminal, lines are as long as they need to be."""
+    from rich.console import Console
+
+    out = Console(highlight=False)
+    return out if out.is_terminal else Console(highlight=False, width=250)
+
+
+def workload_facts(workload: Workload, clean: str) -> dict[str, Any]:
+    """Return what a result was computed from."""
+    return {
+        "hpcgym": __version__,
+        "workload": workload.name,
+        "processors": workload.processors,
+        "clean": clean,
+        "cleaning": dict(workload.cleaning),
+    }
+
+
+def result_facts(name: str, result: Result) -> dict[str, Any]:
+    """Return the scheduler with its settings, and all metrics."""
+    return {"scheduler": {"name": name, **result.scheduler.describe()}, **result.metrics}
+
+
+def print_json(value: Any) -> None:
+    """Print a value as JSON, floats in full; what is no number (0 / 0) is null."""
+    json.dump(_plain(value), sys.stdout, indent=2, allow_nan=False)
+    sys.stdout.write("\n")
+
+
+def print_csv(rows: Iterable[Mapping[str, Any]]) -> None:
+    """Print rows that have the same columns, floats in full."""
+    lines = [_plain(row) for row in rows]
+    writer = csv.DictWriter(sys.stdout, list(lines[0]) if lines else [], lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(lines)
+
+
+def csv_row(workload: Workload, name: str, result: Result) -> dict[str, Any]:
+    """Return a result as one line of a table."""
+    return {
+        "workload": workload.name,
+        "processors": workload.processors,
+        "scheduler": name,
+        **result.scheduler.describe(),
+        **result.metrics,
+    }
+
+
+def _plain(value: Any) -> Any:
+    """Return a value as JSON has it: no numpy scalars, no NaN."""
+    if isinstance(value, Mapping):
+        return {str(key): _plain(part) for key, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(part) for part in value]
+    if hasattr(value, "item"):
+        value = value.item()
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def picture(results: Mapping[str, Result], path: Path | None) -> None:
+    """Draw into a file, if one is asked for."""
+    if path is None:
+        return
+    from hpcgym.report import save_picture, write_html
+
+    with working(f"drawing {path}"):
+        (write_html if path.suffix.casefold() == ".html" else save_picture)(results, path)
+    note(f"wrote {path}")
+
+
+def save_schedule(result: Result, path: Path | None) -> None:
+    """Write the schedule: as SWF, or all columns as a table."""
+    if path is None:
+        return
+    with working(f"writing {path}"):
+        if path.name.casefold().endswith((".swf", ".swf.gz")):
+            result.to_swf(path)
+        else:
+            _save_table(result, path)
+    note(f"wrote {path}")
+
+
+def _save_table(result: Result, path: Path) -> None:
+    from hpcgym.errors import HpcgymError
+    from hpcgym.workload.files import writing
+
+    with writing(path):
+        if path.suffix.casefold() != ".parquet":
+            result.jobs.to_csv(path, index=False, lineterminator="\n")
+            return
+        try:
+            result.jobs.to_parquet(path, index=False)
+        except ImportError:
+            raise HpcgymError('Parquet files need pyarrow: pip install "hpcgym[parquet]"') from None
+
+
+def print_cleaning(out: Console, workload: Workload) -> None:
+    """Print what cleaning did to a workload."""
+    if not workload.cleaning:
+        out.print("cleaning: nothing dropped or repaired")
+        return
+    out.print("cleaning:")
+    for reason, jobs in workload.cleaning.items():
+        out.print(f"  {jobs:,} {reason}", markup=False, soft_wrap=True)

@@ -1,0 +1,55 @@
+"""The commands of ``hpcgym``, and the program's entry."""
+
+from __future__ import annotations
+
+import io
+import sys
+from typing import Annotated
+
+import typer
+
+from hpcgym.cli.compare import Compare, compare
+from hpcgym.cli.generate import Generate, generate
+from hpcgym.cli.running import Commands
+from hpcgym.cli.simulate import Simulate, simulate
+from hpcgym.cli.traces import traces
+from hpcgym.version import __version__
+
+app = typer.Typer(
+    name="hpcgym",
+    cls=Commands,
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+)
+app.command(cls=Simulate)(simulate)
+app.command(cls=Compare)(compare)
+app.add_typer(traces)
+app.command(cls=Generate)(generate)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"hpcgym {__version__}")
+        raise typer.Exit
+
+
+@app.callback(epilog="hpcgym COMMAND --help explains a command, with examples.")
+def _options(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", help="Print the version.", callback=_print_version, is_eager=True
+        ),
+    ] = False,
+) -> None:
+    """Exact simulation of batch scheduling on HPC machines: real traces in, schedules out."""
+
+
+def main() -> None:
+    """Run the command line; the entry of the program ``hpcgym``."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")  # a terminal without Unicode is no reason to fail
+    app(prog_name="hpcgym")

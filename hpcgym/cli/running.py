@@ -1,0 +1,97 @@
+"""How commands run: help with lists of names, errors in one line, progress for people only."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any, ClassVar, NoReturn
+
+import typer
+from typer.core import TyperCommand, TyperGroup
+
+from hpcgym.errors import HpcgymError
+
+#: Title of a list in the help of a command -> function that returns (name, what it is).
+Lists = dict[str, Callable[[], Iterable[tuple[str, str]]]]
+
+
+class Commands(TyperGroup):
+    """The whole program: whatever a user can cause ends in one line and an exit code."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run a command; 1 after an error, 130 after Ctrl-C."""
+        try:
+            value = super().invoke(ctx)
+            sys.stdout.flush()  # an output that has been closed is noticed here, not at exit
+        except BrokenPipeError:
+            raise  # the reader, such as head, has gone: typer ends quietly, with 1
+        except HpcgymError as error:
+            _fail(str(error))
+        except OSError as error:
+            _fail(f"{error.filename}: {error.strerror}" if error.filename else str(error))
+        except MemoryError:
+            _fail("not enough memory for this workload")
+        except KeyboardInterrupt:
+            typer.echo("hpcgym: interrupted", err=True)
+            raise typer.Exit(130) from None
+        return value
+
+
+def _fail(message: str) -> NoReturn:
+    """End the program with one line on the error stream."""
+    typer.echo(f"hpcgym: {' '.join(message.split())}", err=True)
+    raise typer.Exit(1)
+
+
+class ExplainedCommand(TyperCommand):
+    """A command whose help has examples, and lists of names that are looked up only then."""
+
+    examples: ClassVar[tuple[str, ...]] = ()
+    lists: ClassVar[Lists] = {}
+
+    def format_epilog(self, ctx: Any, formatter: Any) -> None:
+        """Write examples and lists below the options."""
+        with formatter.section("Examples"):
+            for example in self.examples:
+                formatter.write(f"{'':{formatter.current_indent}}{example}\n")
+        for title, entries in self.lists.items():
+            with formatter.section(title):
+                formatter.write_dl(list(entries()), col_max=28)
+
+
+@contextmanager
+def working(text: str) -> Iterator[None]:
+    """Show that work goes on, if somebody watches the error stream."""
+    from rich.console import Console
+
+    with Console(stderr=True).status(text):
+        yield
+
+
+@contextmanager
+def counting(title: str, total: int) -> Iterator[Callable[[str], None]]:
+    """Show a bar, if somebody watches; the function given names what is being done next."""
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield lambda text: None
+        return
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
+    with Progress(*columns, TimeElapsedColumn(), console=console, transient=True) as progress:
+        task = progress.add_task(title, total=total)
+        started = False
+
+        def step(text: str) -> None:
+            nonlocal started
+            progress.update(task, description=text, advance=int(started))
+            started = True
+
+        yield step
+
+
+def note(text: str) -> None:
+    """Tell the user something that is no result."""
+    typer.echo(text, err=True)

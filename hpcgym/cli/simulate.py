@@ -1,0 +1,154 @@
+"""``hpcgym simulate``: one workload, one scheduler."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, ClassVar
+
+import typer
+
+from hpcgym.cli import names, options, output
+from hpcgym.cli.options import Format
+from hpcgym.cli.running import ExplainedCommand, Lists, working
+
+if TYPE_CHECKING:
+    from hpcgym.result import Result
+
+
+class Simulate(ExplainedCommand):
+    """The command with lists of names in its help."""
+
+    examples = (
+        "hpcgym simulate lublin:jobs=10000,load=0.9",
+        "hpcgym simulate KTH-SP2 --clean glesser --passes per-event --format json",
+        "hpcgym simulate trace.swf.gz --policy saf --backfill-order spf --threshold 72000",
+        "hpcgym simulate trace.swf.gz --estimate ave2 --correction incremental",
+        "hpcgym simulate KTH-SP2 --week 12 --picture week12.html --output schedule.swf",
+    )
+    lists: ClassVar[Lists] = {
+        "Schedulers (--scheduler), the names of bundles of the other options": names.schedulers,
+        "Policies (--policy, --backfill-order)": names.policies,
+        "Cleaning recipes and filters (--clean)": names.recipes,
+    }
+
+
+def simulate(
+    workload: options.WorkloadArgument,
+    scheduler: Annotated[
+        str, typer.Option(metavar="NAME", help="Scheduler to begin with; see the list below.")
+    ] = "easy",
+    clean: options.CleanOption = "default",
+    passes: options.PassesOption = None,
+    policy: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME|WEIGHTS",
+            help="Order of the queue: a policy of the list below, or six weights such as"
+            " 0.1,-0.2,0,0,0,0.7 of processors, requested time, wait, ratio, expansion and area.",
+            show_default=False,
+        ),
+    ] = None,
+    backfill: Annotated[
+        str | None,
+        typer.Option(
+            metavar="none|easy|conservative",
+            help="Which queued jobs have a reservation that others must not delay: none (nobody"
+            " overtakes), the first, or all.",
+            show_default=False,
+        ),
+    ] = None,
+    backfill_order: Annotated[
+        str | None,
+        typer.Option(
+            metavar="fcfs|sjbf|NAME",
+            help="Order in which jobs are tried for backfilling: submission, shortest predicted"
+            " run time first, or a policy.",
+            show_default=False,
+        ),
+    ] = None,
+    estimate: Annotated[
+        str | None,
+        typer.Option(
+            metavar="requested|clairvoyant|ave2",
+            help="What run times are predicted to be: as requested, as they will be, or the mean"
+            " of the user's last two.",
+            show_default=False,
+        ),
+    ] = None,
+    correction: Annotated[
+        str | None,
+        typer.Option(
+            metavar="requested|incremental|recursive-doubling",
+            help="What a prediction that turned out too short becomes.",
+            show_default=False,
+        ),
+    ] = None,
+    threshold: Annotated[
+        int | None,
+        typer.Option(
+            metavar="SECONDS",
+            help="Jobs that waited longer come first, whatever the policy.",
+            show_default=False,
+        ),
+    ] = None,
+    processors: options.ProcessorsOption = None,
+    errors: options.ErrorsOption = "raise",
+    week: options.WeekOption = None,
+    month: options.MonthOption = None,
+    format: options.FormatOption = Format.table,
+    output_file: Annotated[
+        Path | None,
+        typer.Option(
+            "--output",
+            metavar="FILE",
+            help="Write the schedule: .swf, .swf.gz, .csv or .parquet.",
+            show_default=False,
+        ),
+    ] = None,
+    picture: options.PictureOption = None,
+) -> None:
+    """Simulate one scheduler on a workload and print its metrics."""
+    from hpcgym.baselines import find_scheduler
+
+    options.check_file(output_file, output.SCHEDULE_ENDINGS, "schedule")
+    output.check_picture(picture)
+    overrides = options.given(
+        passes=passes,
+        policy=policy,
+        backfill=backfill,
+        backfill_order=backfill_order,
+        estimate=estimate,
+        correction=correction,
+        threshold=threshold,
+    )
+    chosen = find_scheduler(scheduler).but(**overrides)  # a wrong name is said before the work
+    jobs = options.load(workload, clean, processors, errors, week, month)
+
+    from hpcgym.report.labels import scheduler_name
+    from hpcgym.simulation import simulate as run
+
+    with working(f"simulating {len(jobs):,} jobs"):
+        result = run(jobs, chosen)
+    name = scheduler_name(result.scheduler)
+    output.save_schedule(result, output_file)
+    output.picture({name: result}, picture)
+    if format is Format.json:
+        facts = {**output.workload_facts(jobs, clean), **output.result_facts(name, result)}
+        output.print_json(facts)
+    elif format is Format.csv:
+        output.print_csv([output.csv_row(jobs, name, result)])
+    else:
+        _print_table(name, result)
+
+
+def _print_table(name: str, result: Result) -> None:
+    """Print a result for people."""
+    from hpcgym.report.labels import describe, subtitle
+    from hpcgym.report.tables import rich_metrics
+
+    out = output.console()
+    out.print(subtitle({name: result}), style="bold", markup=False)
+    out.print(describe(result.scheduler), markup=False)
+    output.print_cleaning(out, result.workload)
+    out.print()
+    out.print(rich_metrics(result))

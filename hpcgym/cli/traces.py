@@ -1,0 +1,133 @@
+"""``hpcgym traces``: the Parallel Workloads Archive."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from hpcgym.cli import options, output
+from hpcgym.cli.options import Format
+from hpcgym.cli.running import ExplainedCommand, note
+from hpcgym.errors import HpcgymError
+
+if TYPE_CHECKING:
+    from hpcgym.workload.archive import Trace
+
+traces = typer.Typer(name="traces", no_args_is_help=True, rich_markup_mode=None)
+
+
+class _List(ExplainedCommand):
+    examples = ("hpcgym traces list", "hpcgym traces list --format csv")
+
+
+class _Show(ExplainedCommand):
+    examples = ("hpcgym traces show KTH-SP2",)
+
+
+class _Fetch(ExplainedCommand):
+    examples = ("hpcgym traces fetch KTH-SP2 SDSC-SP2",)
+
+
+@traces.callback()
+def _group() -> None:
+    """List, show and fetch real traces.
+
+    They are those of the Parallel Workloads Archive. A trace is looked for in the folders that
+    HPCGYM_DATA names, then in the user's cache, where fetched ones are kept. Commands that need one
+    fetch it by themselves.
+    """
+
+
+@traces.command("list", cls=_List)
+def list_traces(format: options.FormatOption = Format.table) -> None:
+    """List the traces that can be named instead of a file."""
+    from hpcgym.workload.archive import TRACES
+
+    rows = [_facts(trace) for trace in TRACES.values()]
+    if format is Format.json:
+        output.print_json(rows)
+    elif format is Format.csv:
+        output.print_csv(rows)
+    else:
+        _print_table(rows)
+
+
+@traces.command("show", cls=_Show)
+def show_trace(
+    name: Annotated[str, typer.Argument(metavar="NAME", show_default=False)],
+    format: options.FormatOption = Format.table,
+) -> None:
+    """Show a trace's machine, jobs, origin, and where its file is."""
+    from hpcgym.workload.archive import find_trace, known_sha256
+
+    trace = find_trace(name)
+    facts = {
+        **_facts(trace),
+        "file": trace.file,
+        "url": trace.url,
+        "page": trace.page,
+        "sha256": known_sha256(trace),
+    }
+    if format is Format.json:
+        output.print_json(facts)
+    elif format is Format.csv:
+        output.print_csv([facts])
+    else:
+        width = max(map(len, facts))
+        for key, value in facts.items():
+            typer.echo(f"{key:<{width}}  {_text(key, value)}")
+
+
+@traces.command("fetch", cls=_Fetch)
+def fetch_traces(
+    names: Annotated[list[str], typer.Argument(metavar="NAME...", show_default=False)],
+) -> None:
+    """Fetch traces into the user's cache and print their paths."""
+    from hpcgym.workload.archive import fetch, find_trace
+
+    for trace in [find_trace(name) for name in names]:  # a wrong name is said before a download
+        typer.echo(fetch(trace.name))
+
+
+def _facts(trace: Trace) -> dict[str, Any]:
+    """Return a trace as a row of the list."""
+    from hpcgym.workload.archive import find
+
+    try:
+        path = find(trace.name)
+    except HpcgymError as error:
+        note(f"hpcgym: {error}")
+        path = None
+    return {
+        "name": trace.name,
+        "system": trace.system,
+        "processors": trace.processors,
+        "jobs": trace.jobs,
+        "period": trace.period,
+        "path": None if path is None else str(path),
+    }
+
+
+def _text(key: str, value: Any) -> str:
+    """Return a fact for people."""
+    if value is None:
+        return "not on this machine" if key == "path" else "-"
+    return f"{value:,}" if isinstance(value, int) else str(value)
+
+
+def _print_table(rows: list[dict[str, Any]]) -> None:
+    """Print the list for people."""
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False)
+    for key in ("name", "processors", "jobs", "period", "on this machine", "system"):
+        right = key in ("processors", "jobs")
+        table.add_column(key, justify="right" if right else "left", no_wrap=key != "system")
+    for row in rows:
+        here = "yes" if row["path"] else "no"
+        values = [_text(key, row[key]) for key in ("name", "processors", "jobs", "period")]
+        table.add_row(*(Text(value) for value in (*values, here, row["system"])))
+    output.console().print(table)

@@ -1,0 +1,5 @@
+"""What jobs run on."""
+
+from hpcgym.cluster.pool import Cluster
+
+__all__ = ["Cluster"]

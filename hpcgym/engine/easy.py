@@ -1,0 +1,340 @@
+"""A scheduling pass with no reservation or one (EASY): start what can start.
+
+The head of the queue (first in primary order) starts while it fits. If it does not, it gets the
+one reservation: the shadow time, the earliest at which the running jobs' predicted ends leave it
+enough processors, and the extra processors, those it leaves free then. Any other job may start now
+if it fits and either ends by the shadow time or takes extra processors only.
+
+Starting such a job moves neither the shadow time nor the head, and as time passes no more jobs come
+to fit. So until a job ends, a prediction expires or the head changes, a pass need only look at the
+jobs that have arrived since the last one.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from hpcgym.engine.compilation import jit, jit_inline
+from hpcgym.engine.events import (
+    enqueue,
+    first_predicted_end,
+    free_processors,
+    leave_primary_queue,
+    leave_queue,
+    listing_key,
+    next_pass,
+    start,
+)
+from hpcgym.engine.ordered import (
+    BLOCK,
+    NOTHING,
+    ONE,
+    copy_entry,
+    tidy_swept,
+)
+from hpcgym.engine.state import (
+    ARRIVED,
+    BACKFILLED,
+    CHANGED,
+    CUBED,
+    DEPTH,
+    EXTRA,
+    FREE,
+    HEAD,
+    KEYED,
+    NEXT,
+    OLDEST,
+    PASSES,
+    PER_EVENT,
+    PRIMARY,
+    PRIMARY_QUEUE,
+    QUEUE,
+    RUNNING,
+    SCORED,
+    SECONDARY,
+    SHADOW,
+    SUBMISSION,
+    THRESHOLD,
+    TIME,
+)
+
+
+@jit
+def run(
+    jobs, keys, scores, users, sim, progress, history, blocks, entries, profile, line,
+    stop_time, max_passes,
+):  # fmt: skip
+    """Simulate to ``stop_time`` [s], the end or ``max_passes`` passes; return how many were done."""
+    passes = 0
+    while passes < max_passes and next_pass(
+        sim, jobs, progress, users, history, blocks, entries, profile, stop_time
+    ):
+        easy_pass(sim, jobs, keys, scores, progress, blocks, entries)
+        passes += 1
+    return passes
+
+
+@jit_inline
+def easy_pass(sim, jobs, keys, scores, progress, blocks, entries):
+    """Start the jobs that may start now."""
+    # processors of jobs that are predicted to end now: only passes at single events see any
+    leaving = 0
+    if sim[PASSES] == PER_EVENT and first_predicted_end(blocks, entries) <= sim[TIME]:
+        leaving = free_processors(sim, blocks, entries) - sim[FREE]
+        sim[CHANGED] = 1
+    arrived = sim[ARRIVED]
+    sim[ARRIVED] = 0
+    settled = starts = False
+    if arrived == 1:
+        settled, starts = settle_arrival(sim, jobs, keys, progress, blocks, entries, leaving)
+    if starts:
+        start(sim, jobs, progress, blocks, entries, sim[NEXT] - 1)
+    else:
+        for job in range(sim[NEXT] - arrived, sim[NEXT]):
+            enqueue(sim, jobs, progress, keys, blocks, entries, job)
+    if not settled and blocks[QUEUE].count > 0:
+        serve_queue(sim, jobs, keys, scores, progress, blocks, entries, leaving)
+
+
+@jit_inline
+def settle_arrival(sim, jobs, keys, progress, blocks, entries, leaving):
+    """Judge a single new job alone, where that settles the pass: (settled, the job starts)."""
+    job = sim[NEXT] - 1
+    fits = jobs[job].processors <= sim[FREE] + leaving
+    if blocks[QUEUE].count == 0:
+        return fits, fits
+    head = sim[HEAD]
+    if sim[CHANGED] == 1 or head < 0 or sim[PRIMARY] >= SCORED:
+        return False, False
+    if sim[PRIMARY] != SUBMISSION and (
+        sim[THRESHOLD] >= 0 or outranks(sim, progress, keys, job, head)
+    ):
+        return False, False
+    if not fits or sim[DEPTH] == 0:
+        return True, False
+    width, predicted = jobs[job].processors, progress[job].predicted
+    starts = may_backfill(sim, width, predicted, leaving)
+    if starts:
+        count_backfilled(sim, progress, job, width, predicted)
+    return True, starts
+
+
+@jit_inline
+def outranks(sim, progress, keys, job, head):
+    """Return whether a new job comes before the head in a primary order that does not change."""
+    if sim[PRIMARY] == KEYED:
+        return keys[job].primary < keys[head].primary
+    return listing_key(sim, progress, keys, job) < listing_key(sim, progress, keys, head)
+
+
+@jit_inline
+def serve_queue(sim, jobs, keys, scores, progress, blocks, entries, leaving):
+    """Start heads while they fit, then jobs behind the first head that does not."""
+    if sim[PRIMARY] >= SCORED and least_width(blocks) > sim[FREE] + leaving:
+        sim[CHANGED] = 1
+        return
+    head = -1
+    while blocks[QUEUE].count > 0:
+        head = first_in_order(sim, jobs, scores, progress, blocks, entries)
+        if jobs[head].processors > sim[FREE] + leaving:
+            break
+        leave_queue(sim, progress, keys, blocks, entries, head)
+        start(sim, jobs, progress, blocks, entries, head)
+        sim[CHANGED] = 1
+        head = -1
+    if head < 0 or sim[DEPTH] == 0:
+        sim[HEAD] = head
+        sim[CHANGED] = 0
+        return
+    if sim[CHANGED] == 1 or head != sim[HEAD]:
+        sim[CHANGED] = 0
+        sim[HEAD] = head
+        find_shadow(sim, progress, blocks, entries, jobs[head].processors)
+    if sim[SECONDARY] >= SCORED:
+        sweep_scored(sim, jobs, keys, scores, progress, blocks, entries, leaving)
+    else:
+        sweep(sim, jobs, keys, progress, blocks, entries, leaving)
+
+
+@jit_inline
+def first_in_order(sim, jobs, scores, progress, blocks, entries):
+    """Return the queued job that is first in primary order; the queue must not be empty."""
+    order = sim[PRIMARY]
+    if order == SUBMISSION and sim[SECONDARY] == SUBMISSION:
+        return entries[QUEUE * BLOCK].job
+    if order == SUBMISSION or sim[THRESHOLD] >= 0:
+        job = oldest(sim, progress)
+        if order == SUBMISSION or sim[TIME] - jobs[job].submit > sim[THRESHOLD]:
+            return job
+    if order >= SCORED:
+        return best_scored(jobs, scores, sim, blocks, entries)
+    which = PRIMARY_QUEUE if order == KEYED else QUEUE
+    return entries[which * BLOCK].job
+
+
+@jit_inline
+def oldest(sim, progress):
+    """Return the queued job that was submitted first."""
+    job = sim[OLDEST]
+    while progress[job].start >= 0:
+        job += 1
+    sim[OLDEST] = job
+    return job
+
+
+@jit_inline
+def score_now(order, score, patience, waiting):
+    """Return the score of a job that has waited that long."""
+    x = waiting / patience
+    return score * (x * x * x) if order == CUBED else score + x
+
+
+@jit
+def best_scored(jobs, scores, sim, blocks, entries):
+    """Return the queued job of highest score at this time, the first submitted of equals."""
+    best = -1
+    highest = -np.inf
+    first = blocks[QUEUE].first
+    for k in range(first, first + blocks[QUEUE].in_use):
+        block = blocks[k].order
+        for i in range(block * BLOCK, block * BLOCK + blocks[block].count):
+            job = entries[i].job
+            waiting = sim[TIME] - jobs[job].submit
+            score = score_now(sim[PRIMARY], scores[job].score, scores[job].patience, waiting)
+            if score > highest or (score == highest and job < best) or best < 0:
+                highest = score
+                best = job
+    return best
+
+
+@jit_inline
+def least_width(blocks):
+    """Return a number of processors that no queued job needs less than."""
+    least = blocks[QUEUE].least_width
+    first = blocks[QUEUE].first
+    for k in range(first + 1, first + blocks[QUEUE].in_use):
+        least = min(least, blocks[blocks[k].order].least_width)
+    return least
+
+
+@jit_inline
+def find_shadow(sim, progress, blocks, entries, width):
+    """Set the shadow time of the head, of that many processors, and what it leaves free then."""
+    missing = width - sim[FREE]
+    time = -1
+    first = blocks[RUNNING].first
+    for k in range(first, first + blocks[RUNNING].in_use):
+        block = blocks[k].order
+        if blocks[RUNNING].in_use > 1 and time < 0 and blocks[block].sum_width < missing:
+            missing -= blocks[block].sum_width
+            continue
+        i = np.uint64(block * BLOCK)
+        last = i + np.uint64(blocks[block].count)
+        while i < last and missing > 0:
+            missing -= entries[i].width
+            time = entries[i].key
+            i += ONE
+        # all that is released at the shadow time counts
+        while i < last and entries[i].key == time:
+            missing -= entries[i].width
+            i += ONE
+        if i < last:
+            break
+    sim[SHADOW] = time
+    sim[EXTRA] = -missing
+    if progress[sim[HEAD]].promised < 0:
+        progress[sim[HEAD]].promised = time
+
+
+@jit_inline
+def may_backfill(sim, width, predicted, leaving):
+    """Return whether a job fits now and does not delay the head; the shadow must be known."""
+    if width > sim[FREE] + leaving:
+        return False
+    return width <= sim[EXTRA] or sim[TIME] + predicted <= sim[SHADOW]
+
+
+@jit_inline
+def count_backfilled(sim, progress, job, width, predicted):
+    """Note that a job starts before the head."""
+    if sim[TIME] + predicted > sim[SHADOW]:
+        sim[EXTRA] -= width
+    progress[job].marks += BACKFILLED
+
+
+@jit_inline
+def sweep(sim, jobs, keys, progress, blocks, entries, leaving):
+    """Go through the queue in secondary order, passing over blocks in which no job can start."""
+    k = blocks[QUEUE].first
+    while k < blocks[QUEUE].first + blocks[QUEUE].in_use:
+        block = blocks[k].order
+        k += 1
+        if blocks[block].least_width > sim[FREE] + leaving:
+            continue
+        window = sim[SHADOW] - sim[TIME]
+        if blocks[block].least_width > sim[EXTRA] and blocks[block].least_span > window:
+            continue
+        sweep_block(sim, jobs, keys, progress, blocks, entries, leaving, block)
+        if blocks[QUEUE].in_use > 1:
+            k = tidy_swept(blocks, entries, QUEUE, k)
+
+
+@jit_inline
+def sweep_block(sim, jobs, keys, progress, blocks, entries, leaving, block):
+    """Start the jobs of one block that may start, and make its summary anew."""
+    base = block * BLOCK
+    kept = base
+    least_span = NOTHING
+    least_width = NOTHING
+    for i in range(base, base + blocks[block].count):
+        job, predicted, width = entries[i].job, entries[i].span, entries[i].width
+        if may_backfill(sim, width, predicted, leaving) and job != sim[HEAD]:
+            if sim[PRIMARY] == KEYED:
+                leave_primary_queue(keys, blocks, entries, job)
+            count_backfilled(sim, progress, job, width, predicted)
+            start(sim, jobs, progress, blocks, entries, job)
+            continue
+        if kept < i:
+            copy_entry(entries, kept, i)
+        kept += 1
+        least_span = min(least_span, predicted)
+        least_width = min(least_width, width)
+    blocks[block].count = kept - base
+    blocks[block].least_span = least_span
+    blocks[block].least_width = least_width
+
+
+@jit
+def sweep_scored(sim, jobs, keys, scores, progress, blocks, entries, leaving):
+    """Start the best of the jobs that may start, again and again: an order that time changes."""
+    while True:
+        job = best_to_backfill(jobs, scores, sim, blocks, entries, leaving)
+        if job < 0:
+            return
+        leave_queue(sim, progress, keys, blocks, entries, job)
+        count_backfilled(sim, progress, job, jobs[job].processors, progress[job].predicted)
+        start(sim, jobs, progress, blocks, entries, job)
+
+
+@jit
+def best_to_backfill(jobs, scores, sim, blocks, entries, leaving):
+    """Return the job of highest secondary score among those that may start, -1 if none."""
+    best = -1
+    highest = -np.inf
+    first = blocks[QUEUE].first
+    for k in range(first, first + blocks[QUEUE].in_use):
+        block = blocks[k].order
+        for i in range(block * BLOCK, block * BLOCK + blocks[block].count):
+            job = entries[i].job
+            if job == sim[HEAD] or not may_backfill(
+                sim, entries[i].width, entries[i].span, leaving
+            ):
+                continue
+            waiting = sim[TIME] - jobs[job].submit
+            score = score_now(
+                sim[SECONDARY], scores[job].second_score, scores[job].second_patience, waiting
+            )
+            if score > highest or (score == highest and job < best) or best < 0:
+                highest = score
+                best = job
+    return best

@@ -1,0 +1,352 @@
+"""The event loop: submissions, ends and expiring predictions, up to the next scheduling pass.
+
+What happens at equal times is the whole difference between the two rules for passes:
+
+- per timestamp: expiries, all ends in the order of the starts, all submissions, then one pass;
+- per event: expiries, then each submission and after them each end, a pass following each.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from hpcgym.engine.compilation import jit, jit_inline
+from hpcgym.engine.ordered import (
+    BLOCK,
+    NOTHING,
+    ONE,
+    copy_entry,
+    find,
+    insert,
+    move_back,
+    remove,
+    tidy,
+    tidy_swept,
+)
+from hpcgym.engine.profile import occupy
+from hpcgym.engine.state import (
+    ARRIVED,
+    AVERAGE_OF_TWO,
+    CHANGED,
+    CORRECTED,
+    BACKFILLED,
+    CORRECTION,
+    DEPTH,
+    DOUBLING,
+    ESTIMATE,
+    EXPIRED,
+    FOREVER,
+    FREE,
+    INCREMENTAL,
+    KEYED,
+    LOOSE,
+    NEVER,
+    NEXT,
+    PASSES,
+    PER_EVENT,
+    PREDICTION,
+    PRIMARY,
+    PRIMARY_QUEUE,
+    QUEUE,
+    RUNNING,
+    SECONDARY,
+    STARTED,
+    STARTED_AS,
+    SUBMISSION,
+    TIME,
+    UNLIMITED,
+)
+
+# [s] document 004, section 7.4.2: added to the first prediction, one after the other
+INCREMENTS = np.array(
+    [60, 300, 900, 1800, 3600, 7200, 18000, 36000, 72000, 180000, 360000], np.int64
+)
+
+
+@jit_inline
+def next_pass(sim, jobs, progress, users, history, blocks, entries, profile, stop_time):
+    """Advance to the next scheduling pass at ``stop_time`` [s] or before; False if none is left."""
+    while True:
+        end = next_end(blocks)
+        time = end
+        if sim[NEXT] < len(jobs):
+            time = min(time, jobs[sim[NEXT]].submit)
+        if sim[CORRECTION] != NEVER:
+            time = min(time, first_predicted_end(blocks, entries))
+        if time > stop_time or time == FOREVER:
+            return False
+        sim[TIME] = time
+        if sim[CORRECTION] != NEVER and first_predicted_end(blocks, entries) == time:
+            expire(sim, jobs, progress, blocks, entries)
+        due = False
+        arriving = sim[NEXT] < len(jobs) and jobs[sim[NEXT]].submit == time
+        if end == time and not (arriving and sim[PASSES] == PER_EVENT):
+            due = True
+            if (
+                sim[PASSES] != PER_EVENT
+                and sim[ESTIMATE] != AVERAGE_OF_TWO
+                and sim[DEPTH] != UNLIMITED
+            ):
+                end_all(sim, blocks, entries)
+                end = FOREVER
+            while end == time:
+                end_first(sim, jobs, progress, users, history, blocks, entries, profile)
+                if sim[PASSES] == PER_EVENT:
+                    return True
+                end = next_end(blocks)
+        while arriving:
+            job = sim[NEXT]
+            submit(sim, jobs, progress, users, history, job)
+            due = True
+            if sim[PASSES] == PER_EVENT:
+                # the original simulator looks at its queue only if the new job could start, unless
+                # the order of backfilling is not that of submission
+                if sim[SECONDARY] == SUBMISSION and sim[DEPTH] != UNLIMITED:
+                    free = free_processors(sim, blocks, entries)
+                    due = jobs[job].processors <= free
+                break
+            arriving = sim[NEXT] < len(jobs) and jobs[sim[NEXT]].submit == time
+        if due:
+            return True
+
+
+@jit_inline
+def first_predicted_end(blocks, entries):
+    """Return the first predicted end of a running job, FOREVER if none runs."""
+    return entries[RUNNING * BLOCK].key if blocks[RUNNING].count > 0 else FOREVER
+
+
+@jit_inline
+def next_end(blocks):
+    """Return when the next running job ends, FOREVER if none runs."""
+    end = blocks[RUNNING].least_span
+    first = blocks[RUNNING].first
+    for k in range(first + 1, first + blocks[RUNNING].in_use):
+        end = min(end, blocks[blocks[k].order].least_span)
+    return end
+
+
+@jit_inline
+def end_all(sim, blocks, entries):
+    """End all running jobs whose end is sim, where their order makes no difference."""
+    sim[CHANGED] = 1
+    k = blocks[RUNNING].first
+    while k < blocks[RUNNING].first + blocks[RUNNING].in_use:
+        block = blocks[k].order
+        k += 1
+        if blocks[block].least_span == sim[TIME]:
+            end_in_block(sim, blocks, entries, block)
+            if blocks[RUNNING].in_use > 1:
+                k = tidy_swept(blocks, entries, RUNNING, k)
+
+
+@jit_inline
+def end_in_block(sim, blocks, entries, block):
+    """End the running jobs of one block whose end is now."""
+    time = sim[TIME]
+    base = np.uint64(block * BLOCK)
+    kept = base
+    freed = 0
+    least = NOTHING
+    for i in range(base, base + np.uint64(blocks[block].count)):
+        span = entries[i].span
+        if span == time:
+            freed += entries[i].width
+        else:
+            copy_entry(entries, kept, i)
+            kept += ONE
+            least = min(least, span)
+    blocks[block].count = np.int64(kept - base)
+    blocks[block].least_span = least
+    blocks[block].sum_width -= freed
+    sim[FREE] += freed
+
+
+@jit_inline
+def end_first(sim, jobs, progress, users, history, blocks, entries, profile):
+    """End the running job whose end is now; of several the one that started first."""
+    position = blocks[RUNNING].first
+    if blocks[RUNNING].in_use > 1:
+        position = block_of_next_end(sim, progress, blocks, entries)
+    block = blocks[position].order
+    base = np.uint64(block * BLOCK)
+    last = base + np.uint64(blocks[block].count) - ONE
+    i = next_in_block(sim[TIME], progress, entries, base, last)
+    job, width, predicted_end = entries[i].job, entries[i].width, entries[i].key
+    least = NOTHING
+    for k in range(base, i):
+        least = min(least, entries[k].span)
+    for k in range(i, last):
+        copy_entry(entries, k, k + ONE)
+        least = min(least, entries[k].span)
+    blocks[block].least_span = least
+    blocks[block].count -= 1
+    blocks[block].sum_width -= width
+    if blocks[RUNNING].in_use > 1:
+        tidy(blocks, entries, RUNNING, position)
+    sim[FREE] += width
+    sim[CHANGED] = 1
+    if sim[DEPTH] == UNLIMITED and predicted_end > sim[TIME]:
+        sim[LOOSE] = 1
+        if sim[EXPIRED] == 0:
+            occupy(sim, profile, sim[TIME], predicted_end, -width)
+    if sim[ESTIMATE] == AVERAGE_OF_TWO:
+        history[users[job], 0] = history[users[job], 1]
+        history[users[job], 1] = jobs[job].run
+
+
+@jit_inline
+def next_in_block(time, progress, entries, base, last):
+    """Return the entry that ends at ``time`` and started first, of those up to ``last``."""
+    found = base
+    while entries[found].span != time:
+        found += ONE
+    for i in range(found + ONE, last + ONE):
+        if (
+            entries[i].span == time
+            and progress[entries[i].job].marks < progress[entries[found].job].marks
+        ):
+            found = i
+    return found
+
+
+@jit
+def block_of_next_end(sim, progress, blocks, entries):
+    """Return the position of the block with the job that ends now and started first."""
+    chosen = -1
+    started = NOTHING
+    first = blocks[RUNNING].first
+    for k in range(first, first + blocks[RUNNING].in_use):
+        block = blocks[k].order
+        if blocks[block].least_span == sim[TIME]:
+            base = np.uint64(block * BLOCK)
+            last = base + np.uint64(blocks[block].count) - ONE
+            i = next_in_block(sim[TIME], progress, entries, base, last)
+            if progress[entries[i].job].marks < started:
+                started = progress[entries[i].job].marks
+                chosen = k
+    return chosen
+
+
+@jit_inline
+def submit(sim, jobs, progress, users, history, job):
+    """Make a job known; the next pass starts it or puts it into the queue."""
+    sim[NEXT] = job + 1
+    sim[ARRIVED] += 1
+    if sim[ESTIMATE] == AVERAGE_OF_TWO:
+        prediction = jobs[job].requested
+        user = users[job]
+        if history[user, 0] >= 0:
+            prediction = min((history[user, 0] + history[user, 1]) // 2, prediction)
+        progress[job].predicted = prediction
+
+
+@jit_inline
+def enqueue(sim, jobs, progress, keys, blocks, entries, job):
+    """Put a job into the queue."""
+    width = jobs[job].processors
+    predicted = progress[job].predicted
+    key = listing_key(sim, progress, keys, job)
+    insert(blocks, entries, QUEUE, key, job, predicted, width)
+    if sim[PRIMARY] == KEYED:
+        key = keys[job].primary
+        insert(blocks, entries, PRIMARY_QUEUE, key, job, predicted, width)
+
+
+@jit_inline
+def listing_key(sim, progress, keys, job):
+    """Return the key of a job in the queue, which is listed in secondary order."""
+    if sim[SECONDARY] == PREDICTION:
+        return progress[job].predicted
+    if sim[SECONDARY] == KEYED:
+        return keys[job].secondary
+    return job
+
+
+@jit_inline
+def leave_queue(sim, progress, keys, blocks, entries, job):
+    """Take a job out of the queue."""
+    key = listing_key(sim, progress, keys, job)
+    position, block, i = find(blocks, entries, QUEUE, key, job)
+    remove(blocks, entries, QUEUE, position, block, i)
+    if sim[PRIMARY] == KEYED:
+        leave_primary_queue(keys, blocks, entries, job)
+
+
+@jit
+def leave_primary_queue(keys, blocks, entries, job):
+    """Take a job out of the list in primary order."""
+    key = keys[job].primary
+    position, block, i = find(blocks, entries, PRIMARY_QUEUE, key, job)
+    remove(blocks, entries, PRIMARY_QUEUE, position, block, i)
+
+
+@jit_inline
+def start(sim, jobs, progress, blocks, entries, job):
+    """Start a job that is not, or no longer, in the queue."""
+    time = sim[TIME]
+    width = jobs[job].processors
+    predicted_end = time + progress[job].predicted
+    progress[job].start = time
+    progress[job].marks += sim[STARTED] * STARTED_AS
+    sim[STARTED] += 1
+    sim[FREE] -= width
+    end = time + jobs[job].run
+    insert(blocks, entries, RUNNING, predicted_end, job, end, width)
+
+
+@jit
+def expire(sim, jobs, progress, blocks, entries):
+    """Correct the predictions that end sim, of jobs that run on."""
+    while True:
+        position, block, i = first_expired(sim, blocks, entries)
+        if position < 0:
+            return
+        job = entries[i].job
+        predicted_end = progress[job].start + corrected(sim, jobs, progress, job)
+        move_back(blocks, entries, RUNNING, position, block, i, predicted_end)
+        sim[CHANGED] = 1
+        sim[EXPIRED] = 1
+
+
+@jit_inline
+def first_expired(sim, blocks, entries):
+    """Return where a running job stands whose prediction ends now though it runs on, else -1."""
+    first = blocks[RUNNING].first
+    for k in range(first, first + blocks[RUNNING].in_use):
+        block = blocks[k].order
+        for i in range(block * BLOCK, block * BLOCK + blocks[block].count):
+            if entries[i].key > sim[TIME]:
+                return -1, -1, -1
+            if entries[i].span > sim[TIME]:
+                return k, block, i
+    return -1, -1, -1
+
+
+@jit_inline
+def corrected(sim, jobs, progress, job):
+    """Return the run time that is predicted for a job that has reached its prediction."""
+    requested = jobs[job].requested
+    count = progress[job].marks % BACKFILLED
+    if count < BACKFILLED - 1:
+        progress[job].marks += CORRECTED
+    if sim[CORRECTION] == INCREMENTAL and count < len(INCREMENTS):
+        return min(progress[job].predicted + INCREMENTS[count], requested)
+    if sim[CORRECTION] == DOUBLING:
+        # not bounded by the requested time: so the published values were obtained
+        return 2 * (sim[TIME] - progress[job].start)
+    return requested
+
+
+@jit
+def free_processors(sim, blocks, entries):
+    """Return the processors free now, with those of jobs that are predicted to end now."""
+    free = sim[FREE]
+    first = blocks[RUNNING].first
+    for k in range(first, first + blocks[RUNNING].in_use):
+        block = blocks[k].order
+        for i in range(block * BLOCK, block * BLOCK + blocks[block].count):
+            if entries[i].key > sim[TIME]:
+                return free
+            free += entries[i].width
+    return free

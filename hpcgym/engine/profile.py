@@ -1,0 +1,103 @@
+"""The profile: how many processors are free from each time on, as running jobs and reservations say.
+
+A step function in a flat array, from segment ``sim[PROFILE_FIRST]``, in which the present time lies,
+up to ``sim[PROFILE_END]``; the last segment lasts for ever. Neighbours differ in their number of
+free processors.
+"""
+
+from __future__ import annotations
+
+from hpcgym.engine.compilation import jit, jit_inline
+from hpcgym.engine.state import PROFILE_END, PROFILE_FIRST, TIME
+
+
+@jit
+def forget_past(sim, profile):
+    """Drop the segments that ended before now, and use their room again when it is half of all."""
+    first = sim[PROFILE_FIRST]
+    while first + 1 < sim[PROFILE_END] and profile[first + 1].time <= sim[TIME]:
+        first += 1
+    sim[PROFILE_FIRST] = first
+    if first > sim[PROFILE_END] - first:
+        for i in range(first, sim[PROFILE_END]):
+            profile[i - first].time = profile[i].time
+            profile[i - first].free = profile[i].free
+        sim[PROFILE_FIRST] = 0
+        sim[PROFILE_END] -= first
+
+
+@jit
+def segment_at(sim, profile, time):
+    """Return the segment in which ``time`` lies; it must not be before the first."""
+    low = sim[PROFILE_FIRST]
+    high = sim[PROFILE_END]
+    while high - low > 1:
+        middle = (low + high) // 2
+        if profile[middle].time <= time:
+            low = middle
+        else:
+            high = middle
+    return low
+
+
+@jit_inline
+def insert_segment(sim, profile, i, time):
+    """Cut segment ``i - 1`` at ``time``, within it."""
+    for k in range(sim[PROFILE_END], i, -1):
+        profile[k].time = profile[k - 1].time
+        profile[k].free = profile[k - 1].free
+    sim[PROFILE_END] += 1
+    profile[i].time = time
+    profile[i].free = profile[i - 1].free
+
+
+@jit_inline
+def join_segment(sim, profile, i):
+    """Make segment ``i`` a part of the one before if their free processors are equal."""
+    if i <= sim[PROFILE_FIRST] or i >= sim[PROFILE_END]:
+        return
+    if profile[i].free != profile[i - 1].free:
+        return
+    sim[PROFILE_END] -= 1
+    for k in range(i, sim[PROFILE_END]):
+        profile[k].time = profile[k + 1].time
+        profile[k].free = profile[k + 1].free
+
+
+@jit
+def occupy(sim, profile, start, end, width):
+    """Take ``width`` processors in [start, end), or give them back if ``width`` is negative."""
+    if end <= start:
+        return
+    first = segment_at(sim, profile, start)
+    if profile[first].time < start:
+        first += 1
+        insert_segment(sim, profile, first, start)
+    i = first
+    while i < sim[PROFILE_END] and profile[i].time < end:
+        profile[i].free -= width
+        i += 1
+    if i == sim[PROFILE_END] or profile[i].time > end:
+        insert_segment(sim, profile, i, end)
+        profile[i].free += width
+    join_segment(sim, profile, i)
+    join_segment(sim, profile, first)
+
+
+@jit
+def earliest(sim, profile, width, length, latest):
+    """Return the first time from now on with ``width`` processors free for ``length`` seconds.
+
+    A job that holds a reservation of that size at ``latest`` keeps it unless there is an earlier
+    time: what it holds itself does not stand in its way, for a start before ``latest`` ends before
+    its reservation does.
+    """
+    anchor = sim[TIME]
+    i = sim[PROFILE_FIRST]
+    while i < sim[PROFILE_END] and profile[i].time < min(anchor + length, latest):
+        if profile[i].free < width:
+            anchor = profile[i + 1].time
+            if anchor >= latest:
+                return latest
+        i += 1
+    return anchor

@@ -1,0 +1,152 @@
+"""What the kernels work on: the rules, the jobs and the state of a simulation, as flat arrays.
+
+The arrays are passed to compiled functions one by one, under the same names everywhere.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hpcgym.engine.ordered import make_lists, records
+
+FOREVER = 2**62  # [s] later than any event
+LATEST_TIME = 2**53  # [s] the latest that a workload may contain, so that no sum of times overflows
+
+# -- slots of `sim` --------------------------------------------------------------------------------
+(
+    # the rules
+    PASSES,
+    DEPTH,
+    PRIMARY,
+    SECONDARY,
+    ESTIMATE,
+    CORRECTION,
+    THRESHOLD,  # [s]
+    # the present state
+    TIME,  # [s] of the last event
+    NEXT,  # job that is submitted next
+    FREE,  # processors
+    ARRIVED,  # jobs submitted since the last pass, not yet in the queue
+    STARTED,  # jobs started
+    OLDEST,  # no job before this one is queued
+    HEAD,  # the job that could not start at the last pass, -1 if none
+    SHADOW,  # [s] when the head can start, by predicted ends
+    EXTRA,  # processors that the head leaves free at the shadow time
+    CHANGED,  # 1 if a job started or ended, or a prediction expired, since the last full pass
+    # of conservative backfilling only
+    EXPIRED,  # 1 if a prediction expired since the reservations were made
+    LOOSE,  # 1 if the next pass may find earlier times for some reservations
+    PROFILE_FIRST,  # the profile's present segment
+    PROFILE_END,  # the end of its segments
+) = range(21)
+N_SLOTS = 21
+
+# -- values of the rules ---------------------------------------------------------------------------
+PER_TIMESTAMP, PER_EVENT = 0, 1  # PASSES
+UNLIMITED = 2**62  # DEPTH: a reservation for every queued job
+NO_THRESHOLD = -1  # THRESHOLD [s]
+
+# PRIMARY and SECONDARY, the orders in which the queue is served and back-filled. SUBMISSION is that
+# of arrival; KEYED ones do not change with time; SCORED ones do, and are computed at each pass.
+# PREDICTION (secondary only) is by predicted run time, AS_SECONDARY (primary only) the same order.
+SUBMISSION, KEYED, PREDICTION, AS_SECONDARY, SCORED, CUBED = range(6)
+
+GIVEN, AVERAGE_OF_TWO = 0, 1  # ESTIMATE: known beforehand, or the mean of the user's last two jobs
+NEVER, TO_REQUESTED, INCREMENTAL, DOUBLING = range(4)  # CORRECTION; NEVER: nothing can expire
+
+JOBS = records(  # read-only
+    ("submit", np.int64),  # [s]
+    ("run", np.int64),  # [s] actual run time, at most the requested time
+    ("requested", np.int64),  # [s]
+    ("processors", np.int64),
+)
+PROGRESS = records(
+    ("start", np.int64),  # [s] -1 before
+    ("predicted", np.int64),  # [s] run time predicted at submission
+    ("promised", np.int64),  # [s] first start time reserved for the job, -1 if none
+    ("reserved", np.int64),  # [s] start time reserved now, with conservative backfilling
+    ("marks", np.int64),  # the sum of these:
+)
+CORRECTED = 1  # for each expiry of the prediction, up to 255
+BACKFILLED = 256
+STARTED_AS = 512  # times the number of jobs that started before
+
+KEYS = records(("primary", np.int64), ("secondary", np.int64))  # ascending
+SCORES = records(  # highest first: score + x or, if CUBED, score * x**3; x = waiting / patience
+    ("score", np.float64),
+    ("patience", np.float64),  # [s]
+    ("second_score", np.float64),  # the same for the secondary order
+    ("second_patience", np.float64),
+)
+
+RANKED = records(("job", np.int64), ("score", np.float64))
+PROFILE = records(  # free processors from each time on, by predicted ends and reservations
+    ("time", np.int64), ("free", np.int64)
+)
+
+# -- the ordered lists -----------------------------------------------------------------------------
+RUNNING = 0  # running jobs by predicted end
+QUEUE = 1  # queued jobs in secondary order
+PRIMARY_QUEUE = 2  # queued jobs in primary order, if it is KEYED
+
+
+class State(NamedTuple):
+    """Everything that changes during a simulation; copying its arrays copies the simulation."""
+
+    sim: NDArray[np.int64]  # (N_SLOTS,)
+    progress: NDArray[np.void]  # (n_jobs,) PROGRESS
+    history: NDArray[
+        np.int64
+    ]  # (n_users, 2) [s] run times of the user's last two ended jobs, or -1
+    blocks: NDArray[np.void]  # the ordered lists: see hpcgym.engine.ordered
+    entries: NDArray[np.void]
+    profile: NDArray[np.void]  # (n_segments,) PROFILE, empty unless backfilling is conservative
+    line: NDArray[np.void]  # (n_jobs,) RANKED, room to sort the queue, if it needs sorting
+
+
+def make_state(
+    rules: list[int],
+    predicted: NDArray[np.int64] | None,
+    n_jobs: int,
+    processors: int,
+    n_users: int,
+) -> State:
+    """Return the state of an empty machine before the first submission.
+
+    Parameters
+    ----------
+    rules : the first slots of ``sim``, PASSES to THRESHOLD.
+    predicted : (n_jobs,) [s] predicted run times, None where they become known at submission.
+    n_jobs, processors : sizes of the workload and of the machine.
+    n_users : how many users have a history; 0 where no estimate needs it.
+    """
+    sim = np.zeros(N_SLOTS, np.int64)
+    sim[: len(rules)] = rules
+    sim[FREE] = processors
+    sim[HEAD] = sim[SHADOW] = -1
+    progress = np.empty(n_jobs, PROGRESS)
+    progress["start"] = -1
+    progress["promised"] = -1
+    progress["marks"] = 0
+    if predicted is not None:
+        progress["predicted"] = predicted
+    conservative = sim[DEPTH] == UNLIMITED
+    n_listed = n_jobs if sim[PRIMARY] == KEYED else 0
+    lists = make_lists([min(n_jobs, processors), n_jobs, n_listed])
+    profile = np.empty(4 * n_jobs + 8 if conservative else 0, PROFILE)
+    if conservative:
+        profile[0] = (0, processors)
+        sim[PROFILE_END] = 1
+    line = np.empty(n_jobs if conservative else 0, RANKED)
+    history = np.full((n_users, 2), -1, np.int64)
+    return State(sim, progress, history, *lists, profile, line)
+
+
+def ascending_keys(scores: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Return integers that ascend as the scores descend: the bits of -score, made monotone."""
+    # adding 0.0 makes -0.0 and 0.0 one key
+    bits = (0.0 - scores + 0.0).view(np.int64)
+    return np.where(bits < 0, bits ^ np.int64(0x7FFFFFFFFFFFFFFF), bits)

@@ -1,0 +1,149 @@
+"""The metrics of a schedule: one definition of each, used by rewards, tables and tests alike."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from hpcgym.result import Result
+
+TAU_S = 10  # [s] run times below this count as this in the bounded slowdown
+
+#: Classes of jobs by their run time [s]: name -> (from, below).
+LENGTH_CLASSES = {"short": (0, 600), "medium": (600, 7200), "long": (7200, 2**62)}
+
+
+def bsld(
+    wait: NDArray[np.int64], run: NDArray[np.int64], tau: float = TAU_S
+) -> NDArray[np.float64]:
+    """Return the bounded slowdown of each job: max((wait + run) / max(run, tau), 1).
+
+    Document 002, equation 1; document 004, section 7.4.3.
+
+    Parameters
+    ----------
+    wait, run : (n_jobs,) [s] waiting and run times.
+    tau : [s] run times below this count as this.
+    """
+    return np.maximum((wait + run) / np.maximum(run, tau), 1.0)
+
+
+def slowdown(wait: NDArray[np.int64], run: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Return the slowdown of each job: (wait + run) / run, (n_jobs,)."""
+    return (wait + run) / run
+
+
+def queue_length(result: Result) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the number of waiting jobs over time.
+
+    Returns
+    -------
+    times : (n_times,) int64 [s], strictly increasing; each value holds from its time to the next.
+    lengths : (n_times,) int64; the last is 0.
+    """
+    ones = np.ones(len(result.start), np.int64)
+    return _steps(result.workload.submit_time, result.start, ones)
+
+
+def processors_in_use(result: Result) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the number of busy processors over time, as :func:`queue_length` does."""
+    return _steps(result.start, result.end, result.workload.requested_processors)
+
+
+def _steps(
+    begin: NDArray[np.int64], end: NDArray[np.int64], amount: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the step function that is the sum of ``amount`` over [begin, end) of all jobs."""
+    moments = np.concatenate([begin, end])
+    order = np.argsort(moments, kind="stable")
+    moments = moments[order]
+    totals = np.cumsum(np.concatenate([amount, -amount])[order])
+    last = np.flatnonzero(np.append(np.diff(moments) > 0, True)) if moments.size else []
+    return moments[last], totals[last]
+
+
+def compute_metrics(result: Result) -> dict[str, float | int]:
+    """Return all metrics of a schedule by name.
+
+    Names end in their unit: ``_s`` seconds, ``_j`` joules. With n jobs, m processors and the
+    makespan C = last end - first submission:
+
+    - ``mean_``, ``max_``, ``median_``, ``p95_``, ``p99_bsld``; ``rms_bsld``, the root of the mean
+      square; ``mean_bsld_short``, ``_medium``, ``_long`` by run time (below 10 min, below 2 h, the
+      rest; nan without such jobs): see :func:`bsld`.
+    - ``mean_slowdown``; ``mean_wait_s``, ``max_wait_s``; ``mean_response_s``, ``max_response_s``
+      (wait + run).
+    - ``utilization``: sum of processors x run time / (m C).
+    - ``makespan_s``: C. ``mean_queue_length``: waiting jobs, averaged over C;
+      ``max_queue_length``.
+    - ``backfilled_share``: of jobs that started before a job that came earlier in the queue;
+      ``starved_share``: of jobs that waited longer than the scheduler's threshold, 0 without one.
+    - ``killed_jobs``: cut at their requested time.
+    - ``energy_busy_j``, ``energy_idle_j``, ``energy_j``: of busy processors, idle ones and both,
+      the integral of power over C.
+
+    Without jobs all but the counts are nan, and the energies 0.
+    """
+    n = len(result.start)
+    wait, run = result.wait, result.run_time
+    metrics: dict[str, float | int] = {"jobs": n}
+    values = bsld(wait, run) if n else np.full(1, np.nan)
+    metrics["mean_bsld"] = float(values.mean())
+    metrics["max_bsld"] = float(values.max())
+    metrics["rms_bsld"] = float(np.sqrt(np.mean(values * values)))
+    for name, share in (("median", 50), ("p95", 95), ("p99", 99)):
+        metrics[f"{name}_bsld"] = float(np.percentile(values, share))
+    for name, (low, high) in LENGTH_CLASSES.items():
+        of_class = values[(run >= low) & (run < high)] if n else values[:0]
+        metrics[f"mean_bsld_{name}"] = float(of_class.mean()) if of_class.size else np.nan
+    metrics["mean_slowdown"] = float(slowdown(wait, run).mean()) if n else np.nan
+    for name, times in (("wait", wait), ("response", wait + run)):
+        metrics[f"mean_{name}_s"] = float(times.mean()) if n else np.nan
+        metrics[f"max_{name}_s"] = int(times.max()) if n else np.nan
+    return metrics | _machine_metrics(result) | _counts(result)
+
+
+def _machine_metrics(result: Result) -> dict[str, float | int]:
+    """Return the metrics of the machine over the makespan."""
+    if not len(result.start):
+        names = ("utilization", "makespan_s", "mean_queue_length", "max_queue_length")
+        return {name: np.nan for name in names} | {f"energy_{e}j": 0.0 for e in _ENERGIES}
+    cluster = result.cluster
+    span = int(result.end.max() - result.workload.submit_time.min())
+    # Python's integers: a machine's processor seconds may pass 2**63
+    busy = (
+        int(np.dot(result.workload.requested_processors.astype(object), result.run_time))
+        if (float(result.run_time.sum()) * cluster.processors > 2**62)
+        else int(np.dot(result.workload.requested_processors, result.run_time))
+    )
+    capacity = cluster.processors * span
+    energy_busy = busy * cluster.busy_power_w
+    energy_idle = (capacity - busy) * cluster.idle_power_w
+    times, lengths = queue_length(result)
+    return {
+        "utilization": busy / capacity,
+        "makespan_s": span,
+        "mean_queue_length": float(result.wait.sum()) / span,
+        "max_queue_length": int(lengths.max()) if times.size else 0,
+        "energy_busy_j": energy_busy,
+        "energy_idle_j": energy_idle,
+        "energy_j": energy_busy + energy_idle,
+    }
+
+
+_ENERGIES = ("busy_", "idle_", "")
+
+
+def _counts(result: Result) -> dict[str, float | int]:
+    """Return the shares and counts of jobs that something happened to."""
+    n = max(len(result.start), 1)
+    threshold = result.scheduler.threshold
+    starved = 0 if threshold is None else int((result.wait > threshold).sum())
+    return {
+        "backfilled_share": int(result.backfilled.sum()) / n,
+        "starved_share": starved / n,
+        "killed_jobs": int(result.killed.sum()),
+    }

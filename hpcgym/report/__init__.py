@@ -1,0 +1,22 @@
+"""Tables, pictures and HTML pages of results.
+
+Pictures need matplotlib: ``pip install "hpcgym[report]"``. It is imported when the first one is
+drawn, without its global state, so that pictures can be drawn without a display and in threads.
+"""
+
+from hpcgym.report.distribution import draw_bsld
+from hpcgym.report.gantt import draw_gantt
+from hpcgym.report.html import write_html
+from hpcgym.report.overview import save_picture
+from hpcgym.report.tables import metrics_table
+from hpcgym.report.timeline import draw_queue_length, draw_utilization
+
+__all__ = [
+    "draw_bsld",
+    "draw_gantt",
+    "draw_queue_length",
+    "draw_utilization",
+    "metrics_table",
+    "save_picture",
+    "write_html",
+]

@@ -1,0 +1,247 @@
+"""What all pictures share: matplotlib, used without its global state, colours and the time axis."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime, tzinfo
+from importlib import import_module
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
+from zoneinfo import ZoneInfo
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hpcgym.errors import HpcgymError
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from hpcgym.result import Result
+
+#: Colours that people with any common kind of colour blindness tell apart (Okabe and Ito, 2008).
+BLUE, VERMILLION, GREEN, PURPLE = "#0072B2", "#D55E00", "#009E73", "#CC79A7"
+ORANGE, SKY_BLUE, YELLOW, BLACK = "#E69F00", "#56B4E9", "#F0E442", "#000000"
+DARK_GREY, LIGHT_GREY = "#555555", "#DDDDDD"
+
+LETTERS_PER_INCH = 15  # of 8 points
+
+#: Colours and dashes of lines: yellow is left out, which is too pale on white.
+LINE_COLOURS = (BLUE, VERMILLION, GREEN, PURPLE, ORANGE, SKY_BLUE, BLACK)
+LINE_DASHES = ("-", "--", ":", "-.")
+
+#: Picture formats, by the ending of the file's name.
+PICTURE_SUFFIXES = (".png", ".svg", ".pdf")
+
+_LAST_DATE = 253_370_764_800  # beginning of the year 9999, seconds since 1970
+_UNITS = ((86_400, "days"), (3_600, "hours"), (60, "minutes"), (1, "seconds"))
+
+
+def new_figure(width: float, height: float) -> Figure:
+    """Return an empty figure of a size in inches, drawn without display and without pyplot.
+
+    Raises
+    ------
+    HpcgymError : matplotlib is not installed; the message says how to install it.
+    """
+    require_matplotlib()
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(width, height), dpi=150, layout="constrained", facecolor="white")
+    FigureCanvasAgg(figure)
+    return figure
+
+
+def require_matplotlib() -> None:
+    """Raise an HpcgymError that says what to install if there is no matplotlib."""
+    try:
+        import_module("matplotlib.figure")
+    except ImportError:
+        raise HpcgymError('pictures need matplotlib: pip install "hpcgym[report]"') from None
+
+
+def axes_or_new(axes: Axes | None, width: float = 10, height: float = 4) -> Axes:
+    """Return the axes given, or those of a new figure."""
+    return new_figure(width, height).add_subplot() if axes is None else axes
+
+
+def figure_of(axes: Axes) -> Figure:
+    """Return the whole figure that axes are part of."""
+    figure = axes.get_figure(root=True)
+    assert figure is not None
+    return figure
+
+
+def save_figure(figure: Figure, file: Path | IO[bytes], suffix: str) -> None:
+    """Write a figure in the format of ``suffix``, without the date, so that files can be compared.
+
+    Raises
+    ------
+    HpcgymError : the file cannot be written.
+    """
+    # What the format calls the time of creation and the program; the latter is a web address.
+    unwanted = {".png": ("Software",), ".svg": ("Date", "Creator"), ".pdf": ("CreationDate",)}
+    metadata: dict[str, Any] = dict.fromkeys(unwanted[suffix])
+    with writing(file):
+        figure.savefig(file, format=suffix[1:], metadata=metadata)
+
+
+@contextmanager
+def writing(file: Path | IO[bytes]) -> Iterator[None]:
+    """Turn what the system says when a file cannot be written into an error that names it."""
+    try:
+        yield
+    except OSError as error:
+        raise HpcgymError(f"{file} cannot be written: {error.strerror or error}") from None
+
+
+def picture_suffix(path: Path) -> str:
+    """Return the ending that tells a picture's format, or say which there are."""
+    suffix = path.suffix.casefold()
+    if suffix not in PICTURE_SUFFIXES:
+        raise HpcgymError(f"{path}: a picture's name ends in {', '.join(PICTURE_SUFFIXES)}")
+    return suffix
+
+
+def line_style(place: int) -> dict[str, Any]:
+    """Return colour and dashes of the line at ``place``; 28 lines differ."""
+    colour = LINE_COLOURS[place % len(LINE_COLOURS)]
+    return {
+        "color": colour,
+        "linestyle": LINE_DASHES[place // len(LINE_COLOURS) % len(LINE_DASHES)],
+    }
+
+
+def title(axes: Axes, text: str, note: str = "", legend_rows: int = 0) -> None:
+    """Put a title above the axes, a note in grey below it, and leave room for a legend."""
+    lines = textwrap.wrap(note, int(figure_of(axes).get_figwidth() * LETTERS_PER_INCH))
+    legend_pt = 14 * legend_rows + 5
+    axes.set_title(
+        text, loc="left", fontsize=10, fontweight="bold", pad=legend_pt + 11 * len(lines)
+    )
+    if lines:
+        axes.annotate(
+            "\n".join(lines),
+            (0, 1),
+            (0, legend_pt),
+            xycoords="axes fraction",
+            textcoords="offset points",
+            fontsize=8,
+            color=DARK_GREY,
+            verticalalignment="bottom",
+        )
+
+
+def legend_above(axes: Axes, names: Sequence[str], **options: Any) -> int:
+    """Put a legend between title and axes and return its rows, which ``title`` leaves room for."""
+    letters = (figure_of(axes).get_figwidth() - 1) * LETTERS_PER_INCH
+    columns = len(names)
+    if sum(len(name) + 5 for name in names) > letters:
+        columns = max(int(letters / (max(map(len, names)) + 5)), 1)
+    axes.legend(
+        loc="lower left",
+        bbox_to_anchor=(0, 1),
+        ncols=columns,
+        fontsize=8,
+        frameon=False,
+        borderaxespad=0.2,
+        borderpad=0.2,
+        columnspacing=1.2,
+        labelspacing=0.3,
+        handlelength=1.6,
+        handletextpad=0.5,
+        **options,
+    )
+    return -(-len(names) // columns)
+
+
+def plain(axes: Axes, grid: str | None = "y") -> None:
+    """Take away what is not needed of the frame, and draw a light grid behind the data."""
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.tick_params(labelsize=8)
+    axes.xaxis.label.set_fontsize(9)
+    axes.yaxis.label.set_fontsize(9)
+    if grid:
+        axes.grid(axis=grid, color=LIGHT_GREY, linewidth=0.6)  # type: ignore[arg-type]
+        axes.set_axisbelow(True)
+
+
+@dataclass(frozen=True)
+class TimeAxis:
+    """How times in seconds become places on a picture's axis.
+
+    Dates where the log tells when it began, in its own time zone; else days, hours, minutes or
+    seconds since time 0 of the log, or since the first submission where that is far away.
+
+    Attributes
+    ----------
+    first, last : of the picture, seconds.
+    zone : time zone of the dates, None without dates.
+    origin : seconds at which the axis has its 0; for dates those of 1970, hence negative.
+    unit_s : seconds of one unit of the axis.
+    label : of the axis.
+    """
+
+    first: int
+    last: int
+    zone: tzinfo | None
+    origin: int
+    unit_s: int
+    label: str
+
+    def place(self, seconds: NDArray[Any] | float) -> Any:
+        """Return where times lie on the axis."""
+        return (np.asarray(seconds, dtype=np.float64) - self.origin) / self.unit_s
+
+    def apply(self, axes: Axes) -> None:
+        """Set limits, ticks and label."""
+        first, last = self.place(self.first), self.place(self.last)
+        axes.set_xlim(first, last if last > first else first + 1)
+        if self.zone is not None:
+            from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
+
+            locator = AutoDateLocator(tz=self.zone)  # type: ignore[no-untyped-call]
+            axes.xaxis.set_major_locator(locator)
+            formatter = ConciseDateFormatter(locator, tz=self.zone)  # type: ignore[no-untyped-call]
+            axes.xaxis.set_major_formatter(formatter)
+        axes.set_xlabel(self.label)
+        axes.xaxis.offsetText.set_fontsize(8)
+
+
+def time_axis(results: Mapping[str, Result]) -> TimeAxis:
+    """Return the axis on which all of the results have room."""
+    parts = list(results.values())
+    first = min(int(part.workload.submit_time[0]) for part in parts)
+    last = max(int(part.end.max()) for part in parts)
+    header = parts[0].workload.header
+    began = _number(header, "UnixStartTime")
+    if 0 < began < _LAST_DATE - last:
+        zone, name = _zone(header)
+        years = {datetime.fromtimestamp(began + at, zone).year for at in (first, last)}
+        label = f"{' to '.join(str(year) for year in sorted(years))} ({name} time)"
+        return TimeAxis(first, last, zone, -began, 86_400, label)
+    unit_s, unit = next((u for u in _UNITS if last - first >= 2 * u[0]), _UNITS[-1])
+    # A slice keeps the times of its trace; only beside its own length are they worth keeping.
+    if first <= 10 * (last - first):
+        return TimeAxis(first, last, None, 0, unit_s, f"time ({unit})")
+    return TimeAxis(first, last, None, first, unit_s, f"time since the first submission ({unit})")
+
+
+def _number(header: Mapping[str, list[str]], key: str) -> int:
+    """Return a number of an SWF header, 0 where there is none."""
+    words = " ".join(header.get(key, ())).split()
+    return int(words[0]) if words and words[0].isdecimal() else 0
+
+
+def _zone(header: Mapping[str, list[str]]) -> tuple[tzinfo, str]:
+    """Return the time zone that an SWF header names, UTC where it names none that is known."""
+    name = " ".join(header.get("TimeZoneString", ())).strip()
+    try:
+        return ZoneInfo(name), name
+    except (ValueError, OSError, LookupError):  # an unknown name, or a system without time zones
+        return UTC, "UTC"

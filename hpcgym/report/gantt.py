@@ -1,0 +1,228 @@
+"""Gantt charts: processors over time, job by job or, for many jobs, pixel by pixel."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hpcgym.errors import HpcgymError
+from hpcgym.report.canvas import (
+    BLUE,
+    GREEN,
+    ORANGE,
+    PURPLE,
+    SKY_BLUE,
+    VERMILLION,
+    YELLOW,
+    TimeAxis,
+    axes_or_new,
+    figure_of,
+    legend_above,
+    plain,
+    time_axis,
+    title,
+)
+from hpcgym.report.labels import Results, drawable, subtitle
+from hpcgym.report.placement import Rectangles, place_jobs
+from hpcgym.report.raster import coverage
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from hpcgym.result import Result
+
+#: Up to so many rectangles are drawn one by one; more are summed up in pixels.
+MOST_RECTANGLES = 3_000
+#: Up to so many jobs have outlines and, where there is room, their numbers.
+MOST_OUTLINED = 150
+
+#: Colours of the users with most processor time, and of all others.
+USER_COLOURS = (BLUE, ORANGE, GREEN, PURPLE, SKY_BLUE, VERMILLION, YELLOW)
+#: Several greys, or all others' jobs would look like one.
+OTHERS_COLOURS = ("#8C8C8C", "#A6A6A6", "#BFBFBF")
+#: Colours of jobs in turn, where users are unknown.
+JOB_COLOURS = (BLUE, ORANGE, GREEN, PURPLE, SKY_BLUE, VERMILLION)
+
+
+def draw_gantt(results: Results, axes: Axes | None = None) -> Axes:
+    """Draw which processors are busy with whose jobs, over time.
+
+    The machine is a pool without processor numbers; jobs are drawn on the lowest numbers that are
+    free, in one piece where possible. The seven users with most processor time have a colour each,
+    all others are grey; where there is one user, or none is known, jobs take colours in turn.
+
+    A small schedule is drawn job by job. In a large one every pixel has the colour of the user who
+    holds most of its area, the paler the more of it is idle.
+
+    Parameters
+    ----------
+    results : what :func:`hpcgym.simulate` returns, or its name -> it.
+    axes : where to draw; without it a new figure, with a note of what it shows.
+
+    Returns
+    -------
+    The axes; ``axes.figure.savefig(path)`` saves the picture.
+
+    Raises
+    ------
+    HpcgymError : several results, or matplotlib is not installed.
+    """
+    parts = drawable(results)
+    if len(parts) > 1:
+        raise HpcgymError(f"a Gantt chart shows one schedule, not {len(parts)}")
+    ((name, result),) = parts.items()
+    time = time_axis(parts)
+    if axes is None:
+        return gantt_on(axes_or_new(None), result, time, "Gantt chart", subtitle(parts))
+    return gantt_on(axes, result, time, f"Gantt chart, {name}")
+
+
+def gantt_on(axes: Axes, result: Result, time: TimeAxis, heading: str, note: str = "") -> Axes:
+    """Draw a Gantt chart whose time axis others may share; see :func:`draw_gantt`."""
+    palette = _palette(result)
+    time.apply(axes)
+    axes.set_ylim(0, result.cluster.processors)
+    axes.set_ylabel("processor")
+    axes.yaxis.set_major_formatter(lambda processor, _: f"{processor:,.0f}")
+    plain(axes, grid=None)
+    title(axes, heading, note, legend_rows=_draw_legend(axes, palette))
+    rectangles = place_jobs(result)
+    # The layout comes first: what fits depends on the chart's size in pixels.
+    figure_of(axes).draw_without_rendering()
+    if rectangles.job.size <= MOST_RECTANGLES:
+        _draw_jobs(axes, result, rectangles, time, palette)
+    else:
+        _draw_pixels(axes, result, rectangles, time, palette)
+    return axes
+
+
+class _Palette(NamedTuple):
+    """``colours`` (n_colours, 3), which of them each job has, and the meaning of some."""
+
+    colours: NDArray[np.float64]
+    of_job: NDArray[np.int64]
+    meaning: dict[str, str]
+
+
+def _palette(result: Result) -> _Palette:
+    """Give the jobs colours by user."""
+    from matplotlib.colors import to_rgb
+
+    users, user = np.unique(result.workload.user_id, return_inverse=True)
+    if users.size == 1:
+        colours = np.array([to_rgb(colour) for colour in JOB_COLOURS])
+        return _Palette(colours, np.arange(user.size) % len(JOB_COLOURS), {})
+    area = np.bincount(user, result.run_time * result.workload.requested_processors)
+    busiest = np.argsort(-area, kind="stable")[: len(USER_COLOURS)]
+    place = len(USER_COLOURS) + np.arange(users.size) % len(OTHERS_COLOURS)
+    place[busiest] = np.arange(busiest.size)
+    meaning = {
+        f"user {users[row]} ({_percent(area[row] / area.sum())})": colour
+        for row, colour in zip(busiest, USER_COLOURS, strict=False)
+    }
+    if users.size > busiest.size:
+        meaning[f"{users.size - busiest.size:,} others"] = OTHERS_COLOURS[1]
+    colours = np.array([to_rgb(colour) for colour in (*USER_COLOURS, *OTHERS_COLOURS)])
+    return _Palette(colours, place[user], meaning)
+
+
+def _percent(share: float) -> str:
+    return f"{share:.0%}" if share >= 0.005 else "<1%"
+
+
+def _draw_legend(axes: Axes, palette: _Palette) -> int:
+    """Say which colour is whose, and return in how many rows."""
+    from matplotlib.patches import Patch
+
+    if not palette.meaning:
+        return 0
+    keys = [Patch(color=colour, label=user) for user, colour in palette.meaning.items()]
+    return legend_above(axes, list(palette.meaning), handles=keys)
+
+
+def _draw_jobs(
+    axes: Axes, result: Result, rectangles: Rectangles, time: TimeAxis, palette: _Palette
+) -> None:
+    """Draw every job by itself."""
+    from matplotlib.collections import PolyCollection
+
+    left, right = time.place(rectangles.begin), time.place(rectangles.end)
+    low, high = rectangles.low, rectangles.high
+    x = np.stack((left, left, right, right), axis=1)
+    y = np.stack((low, high, high, low), axis=1)
+    colours = palette.colours[palette.of_job[rectangles.job]]
+    outlined = len(result.workload) <= MOST_OUTLINED
+    corners = PolyCollection(
+        list(np.stack((x, y), axis=2)),
+        facecolors=colours,
+        edgecolors="white" if outlined else "none",
+        linewidths=0.6 if outlined else 0,
+    )
+    axes.add_collection(corners)
+    if outlined:
+        _number_jobs(axes, result, rectangles, time, colours)
+
+
+def _number_jobs(
+    axes: Axes,
+    result: Result,
+    rectangles: Rectangles,
+    time: TimeAxis,
+    colours: NDArray[np.float64],
+) -> None:
+    """Write the number of each job where there is room, in what contrasts with its colour."""
+    extent = axes.get_window_extent()
+    letter = 7 * figure_of(axes).dpi / 72  # of 7 points, in pixels
+    width = (rectangles.end - rectangles.begin) * extent.width / max(time.last - time.first, 1)
+    height = (rectangles.high - rectangles.low) * extent.height / result.cluster.processors
+    numbers = result.workload.job_number
+    for row, job in enumerate(rectangles.job.tolist()):
+        text = str(numbers[job] if numbers[job] >= 0 else job)
+        if width[row] < letter * len(text) or height[row] < 1.5 * letter:
+            continue
+        luminance = colours[row] @ (0.299, 0.587, 0.114)
+        axes.text(
+            time.place((rectangles.begin[row] + rectangles.end[row]) / 2),
+            (rectangles.low[row] + rectangles.high[row]) / 2,
+            text,
+            fontsize=7,
+            color="black" if luminance > 0.45 else "white",
+            horizontalalignment="center",
+            verticalalignment="center",
+        )
+
+
+def _draw_pixels(
+    axes: Axes,
+    result: Result,
+    rectangles: Rectangles,
+    time: TimeAxis,
+    palette: _Palette,
+) -> None:
+    """Draw an image with the resolution of the picture."""
+    extent = axes.get_window_extent()
+    width, height = max(round(extent.width), 1), max(round(extent.height), 1)
+    scale_x = width / max(time.last - time.first, 1)
+    scale_y = height / result.cluster.processors
+    left = (rectangles.begin - time.first) * scale_x
+    right = (rectangles.end - time.first) * scale_x
+    low, high = rectangles.low * scale_y, rectangles.high * scale_y
+    colour = palette.of_job[rectangles.job]
+    shares = np.stack(
+        [
+            coverage(left[mine], right[mine], low[mine], high[mine], width, height)
+            for mine in (colour == place for place in range(len(palette.colours)))
+        ]
+    )
+    busy = np.clip(shares.sum(axis=0), 0, 1)[..., np.newaxis]
+    image = palette.colours[shares.argmax(axis=0)] * busy + (1 - busy)
+    axes.imshow(
+        np.clip(image, 0, 1),
+        origin="lower",
+        aspect="auto",
+        extent=(*axes.get_xlim(), *axes.get_ylim()),
+        interpolation="nearest",
+        zorder=0,
+    )

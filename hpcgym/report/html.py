@@ -1,0 +1,213 @@
+"""One HTML page with everything about one or several schedules, in a single file."""
+
+from __future__ import annotations
+
+import os
+import platform
+from base64 import b64encode
+from collections.abc import Iterable, Mapping, Sequence
+from html import escape
+from importlib.metadata import PackageNotFoundError, version
+from io import BytesIO
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from hpcgym.report.canvas import figure_of, save_figure, writing
+from hpcgym.report.distribution import draw_bsld
+from hpcgym.report.gantt import draw_gantt
+from hpcgym.report.labels import Results, describe, drawable, subtitle
+from hpcgym.report.numbers import shown
+from hpcgym.report.overview import MOST_GANTTS
+from hpcgym.report.tables import comparison, in_order
+from hpcgym.report.timeline import draw_queue_length, draw_utilization
+from hpcgym.version import __version__
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from hpcgym.result import Result
+
+_LIBRARIES = ("numpy", "numba", "pandas", "matplotlib")
+
+_STYLE = """
+:root { color-scheme: light dark; --text: #1a1a1a; --back: #fff; --soft: #666; --line: #ddd;
+  --best: #00704f; }
+@media (prefers-color-scheme: dark) { :root { --text: #e6e6e6; --back: #161a1d; --soft: #a0a0a0;
+  --line: #3a4046; --best: #4cd0a5; } }
+body { font: 15px/1.5 system-ui, sans-serif; color: var(--text); background: var(--back);
+  max-width: 1100px; margin: 2rem auto; padding: 0 1rem; }
+h1 { font-size: 1.5rem; margin-bottom: 0; }
+h2 { font-size: 1.15rem; margin-top: 2.2rem; }
+p { margin: .4rem 0; }
+.soft, caption, figcaption { color: var(--soft); }
+.scroll { overflow-x: auto; margin-bottom: .8rem; }
+table { border-collapse: collapse; font-variant-numeric: tabular-nums; }
+caption { caption-side: bottom; text-align: left; font-size: .85rem; }
+th, td { padding: .25rem .7rem; text-align: right; border-bottom: 1px solid var(--line);
+  white-space: nowrap; }
+th:first-child, td:first-child, .words th, .words td { text-align: left; }
+.words td:last-child { white-space: normal; }
+thead th { border-bottom-width: 2px; vertical-align: bottom; }
+.best { color: var(--best); font-weight: 700; }
+figure { margin: 1rem 0; }
+img { max-width: 100%; height: auto; background: #fff; border-radius: 4px;
+  padding: 6px; box-sizing: border-box; }
+"""
+
+_DEFINITIONS = """
+Bounded slowdown (BSLD) of a job: max((wait + run) / max(run, 10 s), 1). Short jobs run less than
+10 minutes, medium ones less than 2 hours, long ones longer.
+Response: wait + run. Utilisation: processor time of the jobs over that of the machine from the
+first submission to the last end (makespan). Backfilled: jobs that started ahead of a job before
+them in the queue. Energy: by idle and busy processors.
+"""
+
+
+def write_html(results: Results, path: str | os.PathLike[str]) -> None:
+    """Write a page with tables and pictures of one or several schedules of a workload.
+
+    The file holds everything: it asks for nothing over the network and runs no script. It follows
+    the reader's choice of light or dark.
+
+    Parameters
+    ----------
+    results : a result, a sequence of them, or scheduler name -> result.
+    path : of the file.
+
+    Raises
+    ------
+    HpcgymError : a file that cannot be written, or matplotlib is not installed.
+    """
+    path = Path(path)
+    page = html_page(results)
+    with writing(path):
+        path.write_text(page, encoding="utf-8")
+
+
+def html_page(results: Results) -> str:
+    """Return the page that :func:`write_html` writes; the same results give the same text."""
+    parts = drawable(results)
+    heading = subtitle(parts)
+    body = [
+        f"<h1>{escape(next(iter(parts.values())).workload.name)}</h1>",
+        f'<p class="soft">{escape(heading)}</p>',
+        "<h2>Metrics</h2>",
+        _metrics(parts),
+        f'<p class="soft">{_DEFINITIONS.strip()}</p>',
+        "<h2>Pictures</h2>",
+        *_pictures(parts),
+        "<h2>Schedulers</h2>",
+        _schedulers(parts),
+        "<h2>Workload</h2>",
+        _workload(parts),
+        "<h2>Made with</h2>",
+        _table(["software", "version"], _versions(), words=True),
+    ]
+    return (
+        '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        f"<title>{escape(heading)}</title>\n<style>{_STYLE}</style>\n</head>\n<body>\n"
+        + "\n".join(body)
+        + "\n</body>\n</html>\n"
+    )
+
+
+def _table(
+    heading: Sequence[str],
+    rows: Iterable[Sequence[Any]],
+    *,
+    caption: str = "",
+    words: bool = False,
+) -> str:
+    """Return an HTML table; a cell is what is shown, or (what is shown, is it the best)."""
+
+    def cell(value: Any) -> str:
+        text, top = value if isinstance(value, tuple) else (value, False)
+        return f'<td class="best">{escape(text)} ★</td>' if top else f"<td>{escape(str(text))}</td>"
+
+    head = "".join(f"<th>{escape(text)}</th>" for text in heading)
+    lines = "\n".join(f"<tr>{''.join(map(cell, row))}</tr>" for row in rows)
+    below = f"<caption>{escape(caption)}</caption>" if caption else ""
+    kind = ' class="words"' if words else ""
+    return (
+        f'<div class="scroll"><table{kind}>{below}<thead><tr>{head}</tr></thead>\n'
+        f"<tbody>\n{lines}\n</tbody></table></div>"
+    )
+
+
+def _metrics(parts: Mapping[str, Result]) -> str:
+    """Return all metrics, one a row, so that any number of them fits; schedulers are columns."""
+    metrics = in_order(next(iter(parts.values())).metrics)
+    columns = comparison(parts, [metric.name for metric in metrics])
+    (_, *names), *rows = ([*row] for row in zip(*columns, strict=True))
+    caption = "★ best of its row" if len(parts) > 1 else ""
+    lines = [[title, *values] for (title, _), *values in rows]
+    return _table(["metric", *(name for name, _ in names)], lines, caption=caption)
+
+
+def _pictures(parts: Mapping[str, Result]) -> list[str]:
+    """Return the pictures; Gantt charts only of as many schedulers as can be told apart."""
+    shown_parts = parts if len(parts) <= MOST_GANTTS else {}
+    figures = [
+        (draw_bsld(parts), "How many jobs have a bounded slowdown above x."),
+        (draw_utilization(parts), "Processors in use over time."),
+        (draw_queue_length(parts), "Queued jobs over time."),
+        *(
+            (draw_gantt({name: result}), f"Gantt chart, {name}: who uses which processors when.")
+            for name, result in shown_parts.items()
+        ),
+    ]
+    return [_figure(figure_of(axes), text) for axes, text in figures]
+
+
+def _figure(figure: Figure, text: str) -> str:
+    """Return a picture as part of the page."""
+    image = BytesIO()
+    save_figure(figure, image, ".png")
+    data = b64encode(image.getvalue()).decode("ascii")
+    width = round(figure.get_figwidth() * 96)
+    caption = escape(text)
+    return (
+        f'<figure><img src="data:image/png;base64,{data}" alt="{caption}" width="{width}">'
+        f"<figcaption>{caption}</figcaption></figure>"
+    )
+
+
+def _schedulers(parts: Mapping[str, Result]) -> str:
+    """Return what each scheduler does, and its settings."""
+    words = [(name, describe(result.scheduler)) for name, result in parts.items()]
+    rules = {name: result.scheduler.describe() for name, result in parts.items()}
+    rows = [
+        [name, *("-" if value is None else value for value in values.values())]
+        for name, values in rules.items()
+    ]
+    heading = ["scheduler", *next(iter(rules.values()))]
+    return _table(["scheduler", "rules"], words, words=True) + _table(heading, rows, words=True)
+
+
+def _workload(parts: Mapping[str, Result]) -> str:
+    """Return what is simulated, and what cleaning dropped and repaired."""
+    pieces = []
+    for workload in {id(part.workload): part.workload for part in parts.values()}.values():
+        rows = [("jobs", shown(len(workload))), ("processors", shown(workload.processors))]
+        rows += [(key, " ".join(texts)) for key, texts in workload.header.items() if key in _HEADER]
+        pieces.append(_table(["workload", workload.name], rows, words=True))
+        counts = [(reason, shown(number)) for reason, number in workload.cleaning.items()]
+        pieces.append(
+            _table(["cleaning", "jobs"], counts or [("nothing dropped or repaired", "0")])
+        )
+    return "\n".join(pieces)
+
+
+_HEADER = ("Computer", "Installation", "StartTime", "EndTime", "MaxNodes", "MaxProcs")
+
+
+def _versions() -> list[tuple[str, str]]:
+    """Return the versions that the results may depend on."""
+    found = [("hpcgym", __version__), ("Python", platform.python_version())]
+    for library in _LIBRARIES:
+        try:
+            found.append((library, version(library)))
+        except PackageNotFoundError:
+            continue
+    return found

@@ -1,0 +1,167 @@
+"""Pictures of how busy the machine is and how long the queue, over time."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hpcgym.report.canvas import (
+    SKY_BLUE,
+    TimeAxis,
+    axes_or_new,
+    legend_above,
+    line_style,
+    plain,
+    time_axis,
+    title,
+)
+from hpcgym.report.labels import Results, drawable, subtitle
+from hpcgym.report.numbers import shown
+from hpcgym.report.steps import envelope
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from hpcgym.result import Result
+
+
+#: A line with more steps than this is drawn as mean, least and greatest value of bins.
+MOST_STEPS = 2_000
+#: Queues whose means differ by more than this factor are drawn on a logarithmic axis.
+UNEQUAL = 20
+#: Bins of such a line: some pixels each, or least and greatest would be all that is seen.
+BINS = 300
+
+
+def draw_utilization(results: Results, axes: Axes | None = None) -> Axes:
+    """Draw the share of processors in use over time, one line a scheduler.
+
+    A line of many steps is drawn as the mean of bins of time. If it is the only one, a band from
+    the least to the greatest value of each bin shows every peak; of several, the legend tells it.
+
+    Parameters
+    ----------
+    results : a result, or scheduler name -> result.
+    axes : where to draw; without it a new figure, with a note of what it shows.
+
+    Returns
+    -------
+    The axes; ``axes.figure.savefig(path)`` saves the picture.
+    """
+    parts = drawable(results)
+    note = "" if axes else subtitle(parts)
+    return utilization_on(axes_or_new(axes, height=_height(parts)), parts, time_axis(parts), note)
+
+
+def draw_queue_length(results: Results, axes: Axes | None = None) -> Axes:
+    """Draw the number of queued jobs over time, one line a scheduler; as ``draw_utilization``."""
+    parts = drawable(results)
+    note = "" if axes else subtitle(parts)
+    return queue_length_on(axes_or_new(axes, height=_height(parts)), parts, time_axis(parts), note)
+
+
+def utilization_on(
+    axes: Axes,
+    parts: Mapping[str, Result],
+    time: TimeAxis,
+    note: str = "",
+    *,
+    legend: bool = True,
+) -> Axes:
+    """Draw utilisation over a time axis that others may share; see :func:`draw_utilization`."""
+    from hpcgym.metrics import processors_in_use
+
+    lines = {}
+    for name, result in parts.items():
+        times, used = processors_in_use(result)
+        mean = f"mean {shown(100 * result.metrics['utilization'])} %"
+        lines[_label(name, mean, parts)] = (times, used * (100 / result.cluster.processors))
+    axes.set_ylim(0, 105)
+    axes.set_ylabel("processors in use (%)")
+    return _draw(axes, "Utilisation", lines, time, note, legend)
+
+
+def queue_length_on(
+    axes: Axes,
+    parts: Mapping[str, Result],
+    time: TimeAxis,
+    note: str = "",
+    *,
+    legend: bool = True,
+) -> Axes:
+    """Draw queue lengths over a time axis that others may share; see :func:`draw_queue_length`."""
+    from matplotlib.ticker import MaxNLocator
+
+    from hpcgym.metrics import queue_length
+
+    lines = {}
+    means = [float(result.metrics["mean_queue_length"]) for result in parts.values()]
+    for mean, (name, result) in zip(means, parts.items(), strict=True):
+        text = f"mean {shown(mean)}, most {int(result.metrics['max_queue_length']):,}"
+        lines[_label(name, text, parts)] = queue_length(result)
+    axes.set_ylabel("queued jobs")
+    if max(means) > UNEQUAL * min(means) > 0:
+        axes.set_yscale("symlog", linthresh=1)
+    else:
+        axes.yaxis.set_major_locator(MaxNLocator("auto", integer=True))
+    axes.yaxis.set_major_formatter(lambda jobs, _: f"{jobs:,.0f}")
+    _draw(axes, "Queue", lines, time, note, legend)
+    axes.set_ylim(0, max(axes.get_ylim()[1], 1))
+    return axes
+
+
+def _height(parts: Mapping[str, Result]) -> float:
+    """Return the height of a picture with a legend of all results, in inches."""
+    return 2.5 + 0.1 * len(parts)
+
+
+def _label(name: str, text: str, parts: Mapping[str, Result]) -> str:
+    """Return the text for a legend, with the scheduler's name where there are several."""
+    return f"{name}: {text}" if len(parts) > 1 else text
+
+
+def _draw(
+    axes: Axes,
+    heading: str,
+    lines: Mapping[str, tuple[NDArray[Any], NDArray[Any]]],
+    time: TimeAxis,
+    note: str,
+    legend: bool,
+) -> Axes:
+    """Draw step functions, one line each, with title and legend."""
+    for place, (name, (times, values)) in enumerate(lines.items()):
+        style: dict[str, Any] = {**line_style(place), "linewidth": 1.1}
+        times, values = _over(times, values, time)
+        if times.size <= MOST_STEPS:
+            axes.step(time.place(times), values, where="post", label=name, **style)
+            continue
+        bins = envelope(times, values, BINS)
+        edges = time.place(bins.edges)
+        axes.plot((edges[1:] + edges[:-1]) / 2, bins.mean, label=name, zorder=2, **style)
+        if len(lines) == 1:  # the bands of several would hide each other
+            band: dict[str, Any] = {
+                "baseline": bins.low,
+                "fill": True,
+                "color": SKY_BLUE,
+                "alpha": 0.4,
+            }
+            axes.stairs(bins.high, edges, linewidth=0, label="least to greatest", **band)
+    time.apply(axes)
+    plain(axes)
+    _, names = axes.get_legend_handles_labels()
+    title(axes, heading, note, legend_above(axes, names) if legend else 0)
+    return axes
+
+
+def _over(
+    times: NDArray[Any], values: NDArray[Any], time: TimeAxis
+) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Return a step function from the first to the last time of the picture, 0 where undefined."""
+    before, after = times[:1] > time.first, times[-1:] < time.last
+    return (
+        np.concatenate(([time.first] * int(before.sum()), times, [time.last] * int(after.sum()))),
+        np.concatenate((np.zeros(int(before.sum())), values, np.zeros(int(after.sum())))),
+    )

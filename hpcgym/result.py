@@ -1,0 +1,151 @@
+"""The outcome of a simulation: a schedule and what can be said of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hpcgym.cluster.pool import Cluster
+from hpcgym.engine.state import BACKFILLED, STARTED_AS
+from hpcgym.metrics import bsld, compute_metrics
+from hpcgym.scheduler import Scheduler
+from hpcgym.workload.model import Workload
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Result:
+    """A schedule: when each job started, and why. Arrays are read-only, in order of submission.
+
+    Attributes
+    ----------
+    workload, cluster, scheduler : what was simulated, on what, by which rules.
+    start : (n_jobs,) int64 [s] start times.
+    run_time : (n_jobs,) int64 [s] run times; a job is killed at its requested time.
+    predicted_run_time : (n_jobs,) int64 [s] the estimate at submission, before any correction.
+    reserved_start : (n_jobs,) int64 [s] the first start time promised by a reservation, -1 if none.
+    backfilled : (n_jobs,) bool; started at a pass that left a job waiting which came earlier in
+        the queue.
+    """
+
+    workload: Workload
+    cluster: Cluster
+    scheduler: Scheduler
+    start: NDArray[np.int64]
+    run_time: NDArray[np.int64]
+    predicted_run_time: NDArray[np.int64]
+    reserved_start: NDArray[np.int64]
+    backfilled: NDArray[np.bool_]
+
+    @classmethod
+    def of(
+        cls,
+        workload: Workload,
+        cluster: Cluster,
+        scheduler: Scheduler,
+        jobs: NDArray[np.void],
+        progress: NDArray[np.void],
+    ) -> Result:
+        """Return the result that the engine's arrays ``jobs`` and ``progress`` hold."""
+        return cls(
+            workload,
+            cluster,
+            scheduler,
+            start=_read_only(np.ascontiguousarray(progress["start"])),
+            run_time=_read_only(jobs["run"]),
+            predicted_run_time=_read_only(progress["predicted"]),
+            reserved_start=_read_only(progress["promised"]),
+            backfilled=_read_only(progress["marks"] % STARTED_AS >= BACKFILLED),
+        )
+
+    def __repr__(self) -> str:
+        return f"Result({self.workload!r}, {self.scheduler!r})"
+
+    @cached_property
+    def end(self) -> NDArray[np.int64]:
+        """End times, (n_jobs,) int64 [s]."""
+        return _read_only(self.start + self.run_time)
+
+    @cached_property
+    def wait(self) -> NDArray[np.int64]:
+        """Waiting times, (n_jobs,) int64 [s]."""
+        return _read_only(self.start - self.workload.submit_time)
+
+    @cached_property
+    def bsld(self) -> NDArray[np.float64]:
+        """Bounded slowdowns, (n_jobs,) float64; see :func:`hpcgym.metrics.bsld`."""
+        return bsld(self.wait, self.run_time)
+
+    @cached_property
+    def killed(self) -> NDArray[np.bool_]:
+        """Whether the job was cut at its requested time, here or when cleaning, (n_jobs,) bool."""
+        too_long = self.workload.run_time > self.workload.requested_time
+        return _read_only(self.workload.killed | too_long)
+
+    @cached_property
+    def metrics(self) -> dict[str, float | int]:
+        """Metrics by name; see :func:`hpcgym.metrics.compute_metrics`."""
+        return compute_metrics(self)
+
+    @cached_property
+    def jobs(self) -> pd.DataFrame:
+        """One row a job: the schedule beside the workload's columns that shaped it.
+
+        Columns: job_number, user_id, processors, submit, start, end, wait, run_time,
+        requested_time, predicted_run_time, reserved_start (all int64, times in seconds), bsld,
+        backfilled, killed.
+        """
+        import pandas as pd
+
+        columns = self.workload.columns
+        return pd.DataFrame(
+            {
+                "job_number": columns["job_number"],
+                "user_id": columns["user_id"],
+                "processors": columns["requested_processors"],
+                "submit": columns["submit_time"],
+                "start": self.start,
+                "end": self.end,
+                "wait": self.wait,
+                "run_time": self.run_time,
+                "requested_time": columns["requested_time"],
+                "predicted_run_time": self.predicted_run_time,
+                "reserved_start": self.reserved_start,
+                "bsld": self.bsld,
+                "backfilled": self.backfilled,
+                "killed": self.killed,
+            }
+        )
+
+    def as_workload(self) -> Workload:
+        """Return the workload with the simulated waiting and run times in place of the logged."""
+        return self.workload.with_columns(
+            wait_time=self.wait,
+            run_time=self.run_time,
+            allocated_processors=self.workload.requested_processors,
+        )
+
+    def to_swf(self, path: str | Path) -> None:
+        """Write the schedule in the Standard Workload Format, gzip-packed if ``path`` ends in .gz.
+
+        Raises
+        ------
+        OSError : the file cannot be written.
+        """
+        from hpcgym.workload.swf import write_swf
+
+        write_swf(self.as_workload(), path)
+
+
+def _read_only(array: NDArray[Any]) -> NDArray[Any]:
+    """Return a view of an array that cannot be written to."""
+    view = array.view()
+    view.flags.writeable = False
+    return view

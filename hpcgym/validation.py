@@ -1,0 +1,399 @@
+"""Prove that a schedule is one its scheduler may produce, without trusting the simulator."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hpcgym.errors import HpcgymError
+from hpcgym.static_order import first_waiting, place_in_order, policy_name, static_rank
+
+if TYPE_CHECKING:
+    from hpcgym.result import Result
+    from hpcgym.workload.model import Workload
+
+Times = NDArray[np.int64]  # (n_jobs,), seconds
+Mask = NDArray[np.bool_]
+
+_PER_JOB = (
+    "start",
+    "end",
+    "run_time",
+    "wait",
+    "predicted_run_time",
+    "backfilled",
+    "killed",
+    "reserved_start",
+)
+_RELATIVE_ENERGY_ERROR = 1e-12  # a few roundings of double precision
+
+
+class ScheduleError(HpcgymError):
+    """A schedule breaks its rules.
+
+    Attributes
+    ----------
+    violations : one line for each rule broken, with the number of cases and the first of them.
+    """
+
+    def __init__(self, violations: list[str]):
+        self.violations = tuple(violations)
+        super().__init__("not a valid schedule: " + "; ".join(violations))
+
+
+@dataclass(frozen=True)
+class _Timeline:
+    """The state of machine and queue at each time something happens, once all has happened.
+
+    ``time`` is strictly increasing, shape (n_times,); ``used`` processors, ``waiting`` jobs and
+    the flags ``submission`` and ``termination`` have that shape too. ``submit``, ``start`` and
+    ``end`` are each job's places in it, shape (n_jobs,).
+    """
+
+    time: Times
+    used: Times
+    waiting: Times
+    submission: Mask
+    termination: Mask
+    submit: Times
+    start: Times
+    end: Times
+
+
+def validate_schedule(result: Result) -> tuple[str, ...]:
+    """Prove from the workload and the start times that the schedule keeps its scheduler's rules.
+
+    Everything is worked out again from ``result.workload``, ``result.cluster``,
+    ``result.scheduler`` and ``result.start``; what else ``result`` holds is compared with it.
+    Time O(n log n) for n jobs, memory O(n).
+
+    Proved of every schedule:
+
+    - *lengths*: each job is as long as its run time, cut at its requested time; it ends that long
+      after its start; ``wait`` is start - submission; ``killed`` marks the jobs that were cut,
+      here or by the cleaning of the workload.
+    - *submission*: no job starts before it is submitted.
+    - *capacity*: at no second do running jobs hold more processors than the cluster has.
+    - *events*: every job starts at a second in which a job is submitted or ends.
+    - *predictions*: ``predicted_run_time`` is the requested time, the actual run time or the given
+      array (at least 1 s), as the scheduler's estimate says; with AVE2 between 1 s and the
+      requested time (the average itself is not worked out again).
+    - *promises*: ``reserved_start`` is -1 or not before the submission; without backfilling it is
+      -1 throughout and no job is marked as backfilled; under conservative backfilling every job
+      has one.
+    - *energy*: ``energy_idle_j``, ``energy_busy_j`` and ``energy_j`` of the metrics are the
+      integrals of idle, busy and total power from the first submission to the last end, to
+      twelve digits, and ``makespan_s`` is that span.
+    - *progress*: no job waits while the whole machine is idle.
+
+    Proved where it follows from the schedule:
+
+    - *reservations*: no job starts after its ``reserved_start``. Guaranteed, and checked, where no
+      job runs longer than its predicted run time, under conservative backfilling with any
+      policy and under EASY with the policy FCFS (any backfill order). Elsewhere a promise may be
+      broken by an over-run, or by a job of higher priority that was submitted later.
+    - *order*: whenever a pass is over, the first waiting job in the primary order does not fit the
+      free processors. Checked without backfilling and under EASY, for policies whose order does
+      not change with time (FCFS, LCFS, and by processors, requested time, area or their ratio,
+      with or without a starvation threshold); for per-event passes with a threshold only after
+      terminations, because not every submission is followed by a pass.
+    - *backfilled*: the jobs marked as backfilled are exactly those that start while one before
+      them in the primary order keeps waiting. Checked for the same policies with any kind of
+      backfilling and per-timestamp passes.
+
+    Not proved: that every job that could be backfilled was, the backfill order, the corrections
+    of predictions, and the primary order of policies that change with time.
+
+    Parameters
+    ----------
+    result : what :func:`hpcgym.simulate` returns.
+
+    Returns
+    -------
+    proved : the names above, in that order, that were checked and hold.
+
+    Raises
+    ------
+    ScheduleError : with one line for each property that does not hold.
+    """
+    _check_shapes(result)
+    violations: list[str] = []
+    proved: list[str] = []
+
+    def note(name: str, found: list[str]) -> None:
+        violations.extend(found)
+        if not found:
+            proved.append(name)
+
+    length = _effective_length(result.workload)
+    line = _timeline(result.workload, result.start, length)
+    note("lengths", _check_lengths(result, length))
+    note("submission", _check_submission(result))
+    note("capacity", _check_capacity(result, line))
+    note("events", _check_events(line))
+    note("predictions", _check_predictions(result, length))
+    note("promises", _check_promises(result))
+    note("energy", _check_energy(result, line))
+    note("progress", _check_progress(line))
+    if _reservations_are_guaranteed(result, length):
+        note("reservations", _check_reservations(result))
+    rank = static_rank(result.workload, result.scheduler.policy)
+    if rank is not None and not violations:  # the order of an impossible schedule means nothing
+        submit_time, threshold = result.workload.submit_time, result.scheduler.threshold
+        first = first_waiting(submit_time, threshold, rank, line.time, line.submit, line.start)
+        if result.scheduler.backfill != "conservative":
+            note("order", _check_order(result, line, rank, first))
+        if result.scheduler.passes == "per-timestamp":
+            note("backfilled", _check_backfilled(result, line, rank, first))
+    if violations:
+        raise ScheduleError(violations)
+    return tuple(proved)
+
+
+# --- What follows from workload and start times alone ------------------------------------------
+
+
+def _check_shapes(result: Result) -> None:
+    """Raise unless every per-job array has one entry for each job of the workload."""
+    n = len(result.workload)
+    wrong = [
+        f"{name} has shape {np.shape(getattr(result, name))}, the workload {(n,)}"
+        for name in _PER_JOB
+        if np.shape(getattr(result, name)) != (n,)
+    ]
+    if wrong:
+        raise ScheduleError(wrong)
+
+
+def _effective_length(workload: Workload) -> Times:
+    """Return how long each job runs: its run time, cut at the requested time."""
+    length: Times = np.minimum(workload.run_time, workload.requested_time)
+    return length
+
+
+def _timeline(workload: Workload, start: Times, length: Times) -> _Timeline:
+    """Lay submissions, starts and ends on one axis of distinct times."""
+    n = len(workload)
+    end = start + length
+    time, place = np.unique(np.concatenate((workload.submit_time, start, end)), return_inverse=True)
+    at_submit, at_start, at_end = place[:n], place[n : 2 * n], place[2 * n :]
+
+    def running_total(places: Times, amounts: Times | None = None) -> Times:
+        # int64 throughout: bincount's weights would pass through double precision.
+        changes = np.zeros(time.size, np.int64)
+        np.add.at(changes, places, 1 if amounts is None else amounts)
+        return np.cumsum(changes)
+
+    processors = workload.requested_processors
+    used = running_total(at_start, processors) - running_total(at_end, processors)
+    waiting = running_total(at_submit) - running_total(at_start)
+    submission, termination = np.zeros(time.size, np.bool_), np.zeros(time.size, np.bool_)
+    submission[at_submit] = True
+    termination[at_end] = True
+    return _Timeline(time, used, waiting, submission, termination, at_submit, at_start, at_end)
+
+
+def _cases(wrong: Mask, message: str, *values: NDArray[Any]) -> list[str]:
+    """Return no line, or one about the first case that is wrong, with the number of others."""
+    where = np.flatnonzero(wrong)
+    if where.size == 0:
+        return []
+    first = int(where[0])
+    text = message.format(first, *(value[first] for value in values))
+    return [text if where.size == 1 else f"{text} (and {where.size - 1:,} more)"]
+
+
+# --- Properties of every schedule ----------------------------------------------------------------
+
+
+def _check_lengths(result: Result, length: Times) -> list[str]:
+    """Compare run times, ends, waits and killed flags with the workload."""
+    workload = result.workload
+    cut = workload.killed | (workload.run_time > workload.requested_time)
+    return [
+        *_cases(
+            result.run_time != length,
+            "job {} has run time {} s instead of {} s",
+            result.run_time,
+            length,
+        ),
+        *_cases(
+            result.end != result.start + length,
+            "job {} ends at {} s although it starts at {} s and runs {} s",
+            result.end,
+            result.start,
+            length,
+        ),
+        *_cases(
+            result.wait != result.start - workload.submit_time,
+            "job {} has wait {} s although it is submitted at {} s and starts at {} s",
+            result.wait,
+            workload.submit_time,
+            result.start,
+        ),
+        *_cases(result.killed & ~cut, "job {} is marked as killed but ran to its own end"),
+        *_cases(cut & ~result.killed, "job {} was killed at its requested time but is not marked"),
+    ]
+
+
+def _check_submission(result: Result) -> list[str]:
+    """Find jobs that start before their submission."""
+    submit = result.workload.submit_time
+    return _cases(
+        result.start < submit,
+        "job {} starts at {} s, before its submission at {} s",
+        result.start,
+        submit,
+    )
+
+
+def _check_capacity(result: Result, line: _Timeline) -> list[str]:
+    """Find times at which more processors are used than there are."""
+    processors = result.cluster.processors
+    return _cases(
+        line.used > processors,
+        f"processors over-used: at {{1}} s running jobs hold {{2}} of {processors}",
+        line.time,
+        line.used,
+    )
+
+
+def _check_events(line: _Timeline) -> list[str]:
+    """Find jobs that start when nothing is submitted and nothing ends."""
+    idle = ~(line.submission | line.termination)
+    return _cases(
+        idle[line.start],
+        "job {} starts at {} s, when no job is submitted or ends",
+        line.time[line.start],
+    )
+
+
+def _check_predictions(result: Result, length: Times) -> list[str]:
+    """Compare the predicted run times with the scheduler's estimate."""
+    predicted, requested = result.predicted_run_time, result.workload.requested_time
+    estimate = result.scheduler.estimate
+    if isinstance(estimate, str) and estimate == "ave2":
+        return _cases(
+            (predicted < 1) | (predicted > requested),
+            "job {} is predicted to run {} s although it requests {} s",
+            predicted,
+            requested,
+        )
+    if isinstance(estimate, str):
+        expected = length if estimate == "clairvoyant" else requested
+    else:
+        expected = np.maximum(np.asarray(estimate), 1)
+    return _cases(
+        predicted != expected,
+        "job {} is predicted to run {} s instead of {} s",
+        predicted,
+        expected,
+    )
+
+
+def _check_promises(result: Result) -> list[str]:
+    """Check which jobs may and must be promised a start, and that none lies before submission."""
+    reserved, submit = result.reserved_start, result.workload.submit_time
+    promised = reserved != -1
+    found = _cases(
+        promised & (reserved < submit),
+        "job {} is promised {} s, before its submission at {} s",
+        reserved,
+        submit,
+    )
+    if result.scheduler.backfill == "none":
+        found += _cases(promised, "job {} is promised a start without backfilling")
+        found += _cases(result.backfilled, "job {} is marked as backfilled without backfilling")
+    if result.scheduler.backfill == "conservative":
+        found += _cases(~promised, "job {} has no reservation under conservative backfilling")
+    return found
+
+
+def _check_energy(result: Result, line: _Timeline) -> list[str]:
+    """Compare the energies with the integral of power over the timeline."""
+    cluster, metrics = result.cluster, result.metrics
+    steps = np.diff(line.time)
+    span = int(line.time[-1] - line.time[0]) if line.time.size else 0
+    busy = int(np.dot(line.used[:-1], steps))  # processor-seconds
+    idle = cluster.processors * span - busy
+    expected = {
+        "makespan_s": span,
+        "energy_idle_j": idle * cluster.idle_power_w,
+        "energy_busy_j": busy * cluster.busy_power_w,
+        "energy_j": idle * cluster.idle_power_w + busy * cluster.busy_power_w,
+    }
+    return [
+        f"{name} is {metrics[name]} instead of {value}"
+        for name, value in expected.items()
+        if not math.isclose(metrics[name], value, rel_tol=_RELATIVE_ENERGY_ERROR)
+    ]
+
+
+def _check_progress(line: _Timeline) -> list[str]:
+    """Find times at which jobs wait and nothing runs."""
+    return _cases(
+        (line.waiting > 0) & (line.used == 0),
+        "the machine is idle at {1} s although jobs wait ({2})",
+        line.time,
+        line.waiting,
+    )
+
+
+# --- Properties that some schedulers guarantee ---------------------------------------------------
+
+
+def _reservations_are_guaranteed(result: Result, length: Times) -> bool:
+    """Return whether a promised start can never be missed under this scheduler and workload."""
+    if bool(np.any(result.predicted_run_time < length)):
+        return False
+    scheduler = result.scheduler
+    if scheduler.backfill == "conservative":
+        return True
+    return scheduler.backfill == "easy" and policy_name(scheduler.policy) == "fcfs"
+
+
+def _check_reservations(result: Result) -> list[str]:
+    """Find jobs that start later than promised."""
+    return _cases(
+        (result.reserved_start != -1) & (result.start > result.reserved_start),
+        "job {} starts at {} s although it was promised {} s",
+        result.start,
+        result.reserved_start,
+    )
+
+
+def _check_order(result: Result, line: _Timeline, rank: Times, first: Times) -> list[str]:
+    """Find times at which the first waiting job would fit the free processors."""
+    n = len(result.workload)
+    job_at = np.concatenate((np.arange(n), np.argsort(rank), [0]))  # place -> job
+    job = job_at[first]
+    passed = line.submission | line.termination
+    if result.scheduler.passes == "per-event" and result.scheduler.threshold is not None:
+        passed = line.termination
+    free = result.cluster.processors - line.used
+    fits = (first < 2 * n) & (result.workload.requested_processors[job] <= free)
+    return _cases(
+        passed & fits,
+        "at {1} s {2} processors are free and job {3}, first in the queue, would fit",
+        line.time,
+        free,
+        job,
+    )
+
+
+def _check_backfilled(result: Result, line: _Timeline, rank: Times, first: Times) -> list[str]:
+    """Compare the backfilled marks with who was left waiting at each job's start."""
+    wait = result.start - result.workload.submit_time
+    overtook = first[line.start] < place_in_order(wait, result.scheduler.threshold, rank)
+    return [
+        *_cases(
+            overtook & ~result.backfilled, "job {} starts ahead of the queue but is not marked"
+        ),
+        *_cases(
+            result.backfilled & ~overtook, "job {} is marked as backfilled but overtakes no job"
+        ),
+    ]

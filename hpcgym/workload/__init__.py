@@ -1,0 +1,23 @@
+"""Workloads: reading logs, cleaning them, slicing them, the archive of real traces, generators."""
+
+from hpcgym.workload.cleaning import clean
+from hpcgym.workload.load import load_workload
+from hpcgym.workload.model import SWF_COLUMNS, Workload
+from hpcgym.workload.slicing import months, slices, weeks
+from hpcgym.workload.swf import read_swf, write_swf
+from hpcgym.workload.tables import from_pandas, read_table, write_table
+
+__all__ = [
+    "SWF_COLUMNS",
+    "Workload",
+    "clean",
+    "from_pandas",
+    "load_workload",
+    "months",
+    "read_swf",
+    "read_table",
+    "slices",
+    "weeks",
+    "write_swf",
+    "write_table",
+]

@@ -1,0 +1,366 @@
+"""Real traces of the Parallel Workloads Archive: what they are, where they lie, how to get them.
+
+Nothing of the archive comes with this package. A trace is looked for in the folders that the
+environment variable ``HPCGYM_DATA`` names, then in the user's cache, where :func:`fetch` puts it.
+Source of names and figures: https://www.cs.huji.ac.il/labs/parallel/workload/logs.html
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from difflib import get_close_matches
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from hpcgym.errors import WorkloadError
+from hpcgym.workload.files import reading, stem
+
+SITE = "https://www.cs.huji.ac.il/labs/parallel/workload"
+TIMEOUT_S = 30
+
+
+@dataclass(frozen=True)
+class Trace:
+    """One log of the archive.
+
+    Attributes
+    ----------
+    name : what it is called here and in papers.
+    file : name of the archive's file, in the version that papers use.
+    folder : where the archive's site keeps it.
+    system : the machine.
+    processors : of the machine, as the archive tells; the file's header is what counts.
+    jobs : job lines of the file, as the archive tells.
+    period : first and last month of the log.
+    sha256 : checksum of the archive's file, None where it is not known beforehand: then that of the
+        first download is kept beside the file, and every later use is checked against it.
+    """
+
+    name: str
+    file: str
+    folder: str
+    system: str
+    processors: int
+    jobs: int
+    period: str
+    sha256: str | None = None
+
+    @property
+    def url(self) -> str:
+        """Address of the file."""
+        return f"{SITE}/{self.folder}/{self.file}"
+
+    @property
+    def page(self) -> str:
+        """Address of the archive's page about the log, with its terms and known flaws."""
+        return f"{SITE}/{self.folder}/index.html"
+
+    def is_archive_file(self, path: Path) -> bool:
+        """Tell whether a file bears the name of the archive's file, packed or not."""
+        return stem(path) == stem(Path(self.file))
+
+
+_TRACES = (
+    Trace(
+        "KTH-SP2",
+        "KTH-SP2-1996-2.swf.gz",
+        "l_kth_sp2",
+        "IBM SP2, Royal Institute of Technology, Stockholm",
+        processors=100,
+        jobs=28_490,
+        period="1996-09 to 1997-08",
+    ),
+    Trace(
+        "CTC-SP2",
+        "CTC-SP2-1996-3.1-cln.swf.gz",
+        "l_ctc_sp2",
+        "IBM SP2, Cornell Theory Center",
+        processors=338,
+        jobs=77_222,
+        period="1996-06 to 1997-05",
+    ),
+    Trace(
+        "SDSC-SP2",
+        "SDSC-SP2-1998-4.2-cln.swf.gz",
+        "l_sdsc_sp2",
+        "IBM SP2, San Diego Supercomputer Center",
+        processors=128,
+        jobs=59_715,
+        period="1998-04 to 2000-04",
+        sha256="e03fe48be50c4ab04d6bb2285296d9c3399e9c1f27ee79b754ad32a14abd9bac",
+    ),
+    Trace(
+        "SDSC-BLUE",
+        "SDSC-BLUE-2000-4.2-cln.swf.gz",
+        "l_sdsc_blue",
+        "IBM SP Blue Horizon, San Diego Supercomputer Center",
+        processors=1_152,
+        jobs=243_306,
+        period="2000-04 to 2003-01",
+    ),
+    Trace(
+        "CEA-Curie",
+        "CEA-Curie-2011-2.1-cln.swf.gz",
+        "l_cea_curie",
+        "Bull Curie, CEA, France",
+        processors=93_312,
+        jobs=312_826,
+        period="2011-02 to 2012-10",
+    ),
+    Trace(
+        "MetaCentrum",
+        "METACENTRUM-2013-3.swf.gz",
+        "l_metacentrum2",
+        "MetaCentrum, the Czech national grid",
+        processors=8_412,
+        jobs=5_731_100,
+        period="2013-01 to 2015-04",
+    ),
+    Trace(
+        "KIT-FH2",
+        "KIT-FH2-2016-1.swf.gz",
+        "l_kit_fh2",
+        "ForHLR II, Karlsruhe Institute of Technology",
+        processors=24_048,
+        jobs=114_355,
+        period="2016-06 to 2018-01",
+    ),
+    Trace(
+        "HPC2N",
+        "HPC2N-2002-2.2-cln.swf.gz",
+        "l_hpc2n",
+        "Linux cluster Seth, High-Performance Computing Center North, Sweden",
+        processors=240,
+        jobs=202_871,
+        period="2002-07 to 2006-01",
+    ),
+    Trace(
+        "PIK-IPLEX",
+        "PIK-IPLEX-2009-1.swf.gz",
+        "l_pik_iplex",
+        "IBM iDataPlex, Potsdam Institute for Climate Impact Research",
+        processors=2_560,
+        jobs=742_964,
+        period="2009-04 to 2012-07",
+    ),
+)
+
+#: Name -> trace.
+TRACES = {trace.name: trace for trace in _TRACES}
+
+
+def is_trace(name: str) -> bool:
+    """Tell whether ``name`` is that of a trace of the archive, in any case."""
+    return name.casefold() in (known.casefold() for known in TRACES)
+
+
+def find_trace(name: str) -> Trace:
+    """Return what is known of the trace ``name``, in any case, or name those there are."""
+    for known, trace in TRACES.items():
+        if known.casefold() == name.casefold():
+            return trace
+    near = get_close_matches(name.casefold(), [known.casefold() for known in TRACES], n=1)
+    hint = f", did you mean {find_trace(near[0]).name}?" if near else ";"
+    raise WorkloadError(f"unknown trace {name!r}{hint} there are {', '.join(TRACES)}")
+
+
+def data_folders() -> list[Path]:
+    """Return the folders that ``HPCGYM_DATA`` names, several being joined as in ``PATH``."""
+    named = os.environ.get("HPCGYM_DATA", "").split(os.pathsep)
+    folders = [Path(name).expanduser() for name in named if name]
+    for folder in folders:
+        if not folder.is_dir():
+            raise WorkloadError(f"HPCGYM_DATA names {folder}, which is not a folder")
+    return folders
+
+
+def cache_folder() -> Path:
+    """Return the folder of the user's cache that fetched traces lie in."""
+    return Path(_pooch().os_cache("hpcgym"))
+
+
+def find(name: str) -> Path | None:
+    """Return the file of a trace if it is on this machine, None if not.
+
+    Raises
+    ------
+    WorkloadError : an unknown trace; a file in the cache that is no longer what was fetched;
+        several versions of the log in ``HPCGYM_DATA``, none of them the archive's file.
+    """
+    trace = find_trace(name)
+    path = _find_in_data_folders(trace)
+    if path:
+        return path
+    path = cache_folder() / trace.file
+    if not path.is_file():
+        return None
+    expected = known_sha256(trace)
+    if expected and _sha256(path) != expected:
+        raise WorkloadError(
+            f"{path} is not what was fetched (its SHA-256 differs): run hpcgym traces fetch"
+            f" {trace.name}"
+        )
+    return path
+
+
+def fetch(name: str, *, progress: bool = True) -> Path:
+    """Return the file of a trace, downloaded into the user's cache if it is not on this machine.
+
+    Parameters
+    ----------
+    name : of the trace, in any case.
+    progress : show a bar on the terminal.
+
+    Raises
+    ------
+    WorkloadError : an unknown trace, or a download that fails or is not what it should be; nothing
+        of it is kept then.
+    """
+    import requests
+
+    trace = find_trace(name)
+    path = _find_in_data_folders(trace)
+    if path:
+        return path
+    pooch = _pooch()
+    pooch.get_logger().setLevel(logging.WARNING)
+    expected = known_sha256(trace)
+    try:
+        with _bar(trace.file, progress) as bar:
+            path = Path(
+                pooch.retrieve(
+                    trace.url,
+                    known_hash=f"sha256:{expected}" if expected else None,
+                    fname=trace.file,
+                    path=cache_folder(),
+                    downloader=_downloader(bar),
+                )
+            )
+        if not expected:
+            _record(trace).write_text(f"{_sha256(path)}  {trace.file}\n")
+    except requests.RequestException as error:
+        raise WorkloadError(_no_download(trace, _reason(error))) from None
+    except ValueError as error:
+        if isinstance(error, WorkloadError):
+            raise
+        reason = "the file there has changed: its SHA-256 is not the known one"
+        raise WorkloadError(_no_download(trace, reason)) from None
+    except OSError as error:
+        reason = f"{cache_folder()} cannot be written: {error.strerror or error}"
+        raise WorkloadError(_no_download(trace, reason)) from None
+    return path
+
+
+def known_sha256(trace: Trace) -> str | None:
+    """Return the checksum that a trace's file must have: published, or that of the first fetch."""
+    if trace.sha256:
+        return trace.sha256
+    record = _record(trace)
+    return record.read_text().split()[0] if record.is_file() else None
+
+
+def _record(trace: Trace) -> Path:
+    """Return the file that the checksum of the first fetch is kept in."""
+    return cache_folder() / f"{trace.file}.sha256"
+
+
+def _find_in_data_folders(trace: Trace) -> Path | None:
+    """Return the trace's file in ``HPCGYM_DATA``: the archive's own, or the only version there."""
+    packed = (trace.file, trace.name + ".swf.gz")
+    family = re.sub(r"(-\d{4}-).*", r"\1*", trace.file)  # such as KTH-SP2-1996-*
+    for folder in data_folders():
+        for name in (*packed, *(name.removesuffix(".gz") for name in packed)):
+            if (folder / name).is_file():
+                return folder / name
+        versions = sorted([*folder.glob(f"{family}.swf"), *folder.glob(f"{family}.swf.gz")])
+        if len(versions) > 1:
+            raise WorkloadError(
+                f"{folder} has several versions of {trace.name}, name one of them by its path:"
+                f" {', '.join(path.name for path in versions)}"
+            )
+        if versions:
+            return versions[0]
+    return None
+
+
+def _pooch() -> Any:
+    """Import pooch when it is needed, not when hpcgym is imported."""
+    return import_module("pooch")
+
+
+def _sha256(path: Path) -> str:
+    with reading(path):
+        return str(_pooch().file_hash(str(path), alg="sha256"))
+
+
+def _downloader(bar: Any) -> Any:
+    """Return what pooch downloads with: the file's bytes as they are, and only if they are gzip."""
+
+    def keep_packed(response: Any, *args: Any, **kwargs: Any) -> None:
+        # Some servers declare a .gz file as a compressed page, which would arrive unpacked.
+        response.raw.headers.pop("Content-Encoding", None)
+
+    get = _pooch().HTTPDownloader(
+        progressbar=bar, timeout=TIMEOUT_S, hooks={"response": keep_packed}
+    )
+
+    def download(url: str, output: Any, pooch_object: Any) -> None:
+        get(url, output, pooch_object)
+        with open(output, "rb") as file:
+            if file.read(2) != b"\x1f\x8b":
+                raise WorkloadError(f"{url} gave something else than a gzip file; nothing was kept")
+
+    return download
+
+
+@contextmanager
+def _bar(title: str, shown: bool) -> Iterator[Any]:
+    """Show a progress bar on the terminal's error stream, in the form that pooch wants."""
+    from rich.console import Console
+    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn(title), BarColumn(), DownloadColumn(), TimeRemainingColumn())
+    console = Console(stderr=True)
+    hidden = not shown or not console.is_terminal
+    with Progress(*columns, console=console, disable=hidden) as progress:
+        task = progress.add_task(title, total=None)
+
+        class Bar:
+            total = 0
+
+            def update(self, number: int) -> None:
+                progress.update(task, total=self.total or None, advance=number)
+
+            def reset(self) -> None:
+                progress.reset(task)
+
+            def close(self) -> None:
+                pass
+
+        yield Bar()
+
+
+def _reason(error: Exception) -> str:
+    """Say in a few words why a download failed."""
+    import requests
+
+    if isinstance(error, requests.HTTPError) and error.response is not None:
+        return f"the server says {error.response.status_code} {error.response.reason}"
+    if isinstance(error, requests.Timeout):
+        return f"no answer within {TIMEOUT_S} s"
+    if isinstance(error, requests.ConnectionError):
+        return "no connection"
+    return str(error).splitlines()[0]
+
+
+def _no_download(trace: Trace, reason: str) -> str:
+    return (
+        f"cannot download {trace.name} from {trace.url}: {reason}; get {trace.file} another way,"
+        " put it into a folder and set HPCGYM_DATA to that folder"
+    )

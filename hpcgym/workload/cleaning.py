@@ -1,0 +1,196 @@
+"""Cleaning: small named filters, and recipes that are several of them in turn.
+
+A filter drops jobs that cannot be simulated or repairs them, and counts both. Recipes: ``glesser``
+is that of D. Glesser's thesis (chapter 7), ``legrand`` that of the paper on index and mixed
+policies by Legrand, Trystram and Zrigui; ``default`` is ``glesser`` for logs without requested
+times too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from difflib import get_close_matches
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hpcgym.errors import WorkloadError
+from hpcgym.workload.model import Workload, check_processors
+
+Filter = Callable[[Workload], Workload]
+
+#: What to try when a reason has left no job at all.
+_HINTS = {
+    "dropped: no requested time": "clean='default' takes the run time for a missing requested time",
+    "dropped: more processors than the machine": "give a larger machine with processors=...",
+}
+
+
+def clean(
+    workload: Workload, recipe: str | Sequence[str] = "default", processors: int | None = None
+) -> Workload:
+    """Apply a recipe, and count what it drops and repairs in ``Workload.cleaning``.
+
+    Parameters
+    ----------
+    workload : jobs to clean; it stays as it is.
+    recipe : name of a recipe of ``RECIPES`` or a filter of ``FILTERS``, several joined by ``+`` or
+        as a sequence; they are applied from left to right.
+    processors : size of the machine, instead of the workload's own.
+
+    Raises
+    ------
+    WorkloadError : an unknown name, or no job is left.
+    """
+    if processors is not None:
+        workload = replace(workload, processors=check_processors(processors))
+    cleaned = workload
+    for name in filter_names(recipe):
+        cleaned = FILTERS[name](cleaned)
+    if not len(cleaned):
+        raise WorkloadError(_nothing_left(cleaned, recipe))
+    return cleaned
+
+
+def filter_names(recipe: str | Sequence[str]) -> tuple[str, ...]:
+    """Return the names of the filters that a recipe consists of, in order."""
+    names: list[str] = []
+    for part in recipe.split("+") if isinstance(recipe, str) else recipe:
+        name = str(part).strip()
+        if name in RECIPES:
+            names += RECIPES[name]
+        elif name in FILTERS:
+            names.append(name)
+        else:
+            near = get_close_matches(name, [*RECIPES, *FILTERS], n=1)
+            raise WorkloadError(
+                f"unknown cleaning recipe {name!r}{f', did you mean {near[0]!r}?' if near else ';'}"
+                f" recipes: {', '.join(RECIPES)}; filters: {', '.join(FILTERS)}"
+            )
+    return tuple(names)
+
+
+def _nothing_left(cleaned: Workload, recipe: str | Sequence[str]) -> str:
+    """Say why cleaning has left no job, and what to try."""
+    dropped = {r: n for r, n in cleaned.cleaning.items() if r.startswith("dropped: ")}
+    shown = recipe if isinstance(recipe, str) else "+".join(recipe)
+    why = ", ".join(f"{n:,} {r.removeprefix('dropped: ')}" for r, n in dropped.items())
+    text = f"{cleaned.name}: no job is left after cleaning {shown!r}; dropped: {why or 'none'}"
+    if dropped:
+        hint = _HINTS.get(max(dropped, key=lambda reason: dropped[reason]))
+        text += f"; {hint}" if hint else ""
+    return text
+
+
+def _dropped(workload: Workload, bad: NDArray[np.bool_], reason: str) -> Workload:
+    """Drop the jobs of the mask ``bad``; without any, the workload is returned as it is."""
+    number = int(np.count_nonzero(bad))
+    return workload.take(~bad, cleaning={f"dropped: {reason}": number}) if number else workload
+
+
+def _repaired(
+    workload: Workload, at: NDArray[np.bool_], column: str, values: NDArray[Any], reason: str
+) -> Workload:
+    """Give the jobs of the mask ``at`` the ``values`` in a column."""
+    number = int(np.count_nonzero(at))
+    if not number:
+        return workload
+    repaired = workload.with_columns(**{column: np.where(at, values, workload.columns[column])})
+    return repaired.counted({f"repaired: {reason}": number})
+
+
+def fill_processors(workload: Workload) -> Workload:
+    """Take allocated for requested processors where these are unknown, and the reverse."""
+    pairs = ("requested_processors", "allocated_processors")
+    for column, other in (pairs, pairs[::-1]):
+        values = workload.columns[other]
+        at = (workload.columns[column] <= 0) & (values > 0)
+        reason = f"{column} taken from {other}"
+        workload = _repaired(workload, at, column, values, reason)
+    return workload
+
+
+def request_from_run_time(workload: Workload) -> Workload:
+    """Take the run time for the requested time where that is unknown: a perfect estimate."""
+    run = workload.run_time
+    at = (workload.requested_time <= 0) & (run > 0)
+    reason = "requested_time taken from run_time"
+    return _repaired(workload, at, "requested_time", run, reason)
+
+
+def drop_negative_submit_time(workload: Workload) -> Workload:
+    """Drop jobs submitted before the trace's time 0, or at an unknown time."""
+    return _dropped(workload, workload.submit_time < 0, "submitted before time 0")
+
+
+def drop_no_run_time(workload: Workload) -> Workload:
+    """Drop jobs that never ran: cancelled in the queue, of zero length, or unknown."""
+    return _dropped(workload, workload.run_time <= 0, "no run time")
+
+
+def drop_no_requested_time(workload: Workload) -> Workload:
+    """Drop jobs whose requested time is unknown, zero or negative."""
+    return _dropped(workload, workload.requested_time <= 0, "no requested time")
+
+
+def drop_no_processors(workload: Workload) -> Workload:
+    """Drop jobs whose number of requested processors is unknown, zero or negative."""
+    return _dropped(workload, workload.requested_processors <= 0, "no processors")
+
+
+def drop_larger_than_machine(workload: Workload) -> Workload:
+    """Drop jobs that request more processors than the machine has."""
+    bad = workload.requested_processors > workload.processors
+    return _dropped(workload, bad, "more processors than the machine")
+
+
+def cap_run_time(workload: Workload) -> Workload:
+    """Cut the run time at the requested time, and mark the job as killed there."""
+    request = workload.requested_time
+    over = (workload.run_time > request) & (request > 0)
+    if not over.any():
+        return workload
+    killed = workload.killed | over
+    killed.flags.writeable = False
+    reason = "run_time cut at requested_time"
+    return replace(_repaired(workload, over, "run_time", request, reason), killed=killed)
+
+
+def drop_overrun(workload: Workload) -> Workload:
+    """Drop jobs that ran for longer than requested."""
+    request = workload.requested_time
+    bad = (workload.run_time > request) & (request > 0)
+    return _dropped(workload, bad, "ran longer than requested")
+
+
+#: Name of a filter -> the function.
+FILTERS: dict[str, Filter] = {
+    "fill-processors": fill_processors,
+    "request-from-run-time": request_from_run_time,
+    "drop-negative-submit-time": drop_negative_submit_time,
+    "drop-no-run-time": drop_no_run_time,
+    "drop-no-requested-time": drop_no_requested_time,
+    "drop-no-processors": drop_no_processors,
+    "drop-larger-than-machine": drop_larger_than_machine,
+    "cap-run-time": cap_run_time,
+    "drop-overrun": drop_overrun,
+}
+
+_VALID = (
+    "fill-processors",
+    "drop-negative-submit-time",
+    "drop-no-run-time",
+    "drop-no-requested-time",
+    "drop-no-processors",
+    "drop-larger-than-machine",
+)
+
+#: Name of a recipe -> its filters, in order.
+RECIPES: dict[str, tuple[str, ...]] = {
+    "none": (),
+    "default": ("request-from-run-time", *_VALID, "cap-run-time"),
+    "glesser": (*_VALID, "cap-run-time"),
+    "legrand": (*_VALID, "drop-overrun"),
+}

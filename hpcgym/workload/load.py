@@ -1,0 +1,130 @@
+"""One door to every workload: files, traces of the archive, generators, tables."""
+
+from __future__ import annotations
+
+import inspect
+import os
+from collections.abc import Sequence
+from dataclasses import replace
+from difflib import get_close_matches
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from hpcgym.errors import WorkloadError
+from hpcgym.workload.archive import TRACES, fetch, find, find_trace, is_trace
+from hpcgym.workload.cleaning import clean as clean_workload
+from hpcgym.workload.cleaning import filter_names
+from hpcgym.workload.files import Errors, check_errors, stem
+from hpcgym.workload.model import Workload
+from hpcgym.workload.swf import read_swf
+from hpcgym.workload.tables import from_pandas, is_table, read_table
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+#: Names of the generators; a generator's arguments follow its name: ``lublin:jobs=1000,seed=3``.
+GENERATORS = ("lublin",)
+
+_FILE_ENDINGS = (".swf", ".gz", ".csv", ".parquet", ".txt")
+
+
+def load_workload(
+    source: str | os.PathLike[str] | pd.DataFrame | Workload,
+    clean: str | Sequence[str] = "default",
+    *,
+    processors: int | None = None,
+    errors: Errors = "raise",
+) -> Workload:
+    """Return the workload that ``source`` names, cleaned and ready to be simulated.
+
+    Parameters
+    ----------
+    source : an SWF file (plain or gzip), a table (``.csv``, ``.csv.gz``, ``.parquet``), the name of
+        a trace of the Parallel Workloads Archive in any case (``KTH-SP2``; downloaded if it is not
+        on this machine), a generator (``lublin:jobs=10000,processors=256,seed=0``), a DataFrame
+        with SWF's column names, or a workload.
+    clean : cleaning recipe, several joined by ``+``, or a sequence of names;
+        see :mod:`hpcgym.workload.cleaning`.
+    processors : size of the machine, instead of what the source tells; larger jobs are dropped.
+    errors : "raise" stops at a line of a file that is no job; "skip" drops and counts such lines.
+
+    Raises
+    ------
+    WorkloadError : an unknown name, a file that cannot be read, a trace that cannot be downloaded,
+        a wrong argument of a generator, or no job is left after cleaning.
+    """
+    check_errors(errors)
+    filter_names(clean)  # a wrong recipe is said before a large file is read
+    return clean_workload(_load(source, processors, errors), clean, processors)
+
+
+def _load(source: Any, processors: int | None, errors: Errors) -> Workload:
+    """Return the workload before cleaning."""
+    if isinstance(source, Workload):
+        return source
+    if not isinstance(source, str | os.PathLike):
+        if type(source).__name__ == "DataFrame":
+            return from_pandas(source, processors=processors, errors=errors)
+        raise WorkloadError(f"a workload cannot be made of a {type(source).__name__}")
+    path = Path(source).expanduser()
+    if path.is_file() or not isinstance(source, str):
+        return _read(path, processors, errors)
+    if source.partition(":")[0] in GENERATORS:
+        return _generate(source)
+    if is_trace(source):
+        return _read_trace(source, processors, errors)
+    if path.exists() or len(path.parts) > 1 or path.name.endswith(_FILE_ENDINGS):
+        return _read(path, processors, errors)  # which says what is wrong with it
+    raise WorkloadError(_unknown(source))
+
+
+def _read(path: Path, processors: int | None, errors: Errors) -> Workload:
+    """Read a file by the ending of its name; any other than a table's is taken for SWF."""
+    read = read_table if is_table(path) else read_swf
+    return read(path, processors=processors, errors=errors)
+
+
+def _read_trace(name: str, processors: int | None, errors: Errors) -> Workload:
+    """Read a trace of the archive, from this machine or from the archive."""
+    trace = find_trace(name)
+    path = find(name) or fetch(name)
+    workload = _read(path, processors, errors)
+    return replace(workload, name=trace.name) if trace.is_archive_file(path) else workload
+
+
+def _generate(source: str) -> Workload:
+    """Run a generator, ``NAME:key=value,key=value``."""
+    from hpcgym.workload.lublin import lublin
+
+    name, _, given = source.partition(":")
+    allowed = inspect.signature(lublin).parameters
+    arguments: dict[str, int | float] = {}
+    for pair in filter(None, given.split(",")):
+        key, _, value = (part.strip() for part in pair.partition("="))
+        if key not in allowed:
+            raise WorkloadError(
+                f"generator {name!r} has no argument {key!r}, only {', '.join(allowed)}"
+            )
+        if key in arguments:
+            raise WorkloadError(f"generator {name!r} is given {key!r} twice")
+        arguments[key] = _number(name, key, value)
+    return lublin(**arguments)  # type: ignore[arg-type]  # it checks its own arguments
+
+
+def _number(name: str, key: str, value: str) -> int | float:
+    for kind in (int, float):
+        try:
+            return kind(value)
+        except ValueError:
+            continue
+    raise WorkloadError(f"generator {name!r}: {key}={value or '(nothing)'} is not a number")
+
+
+def _unknown(source: str) -> str:
+    """Say that nothing has this name, and which names come near it."""
+    known = {name.casefold(): name for name in (*TRACES, *GENERATORS)}
+    known |= {stem(Path(trace.file)).casefold(): name for name, trace in TRACES.items()}
+    near = [known[name] for name in get_close_matches(source.casefold(), known, n=3)]
+    near = list(dict.fromkeys(near))
+    hint = f"did you mean {' or '.join(near)}?" if near else f"traces: {', '.join(TRACES)}"
+    return f"{source!r} is no file, trace or generator; {hint}"

@@ -1,0 +1,307 @@
+"""The workload: jobs as columns of equal length, with the Standard Workload Format's own names.
+
+Nothing here reads files or knows of simulation: :mod:`~hpcgym.workload.swf` and
+:mod:`~hpcgym.workload.tables` build workloads, :mod:`~hpcgym.workload.cleaning` and
+:mod:`~hpcgym.workload.slicing` derive others from them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hpcgym.errors import WorkloadError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+#: The 18 fields of a line of the Standard Workload Format 2.2, in file order.
+SWF_COLUMNS = (
+    "job_number",
+    "submit_time",
+    "wait_time",
+    "run_time",
+    "allocated_processors",
+    "average_cpu_time",
+    "used_memory",
+    "requested_processors",
+    "requested_time",
+    "requested_memory",
+    "status",
+    "user_id",
+    "group_id",
+    "executable",
+    "queue",
+    "partition",
+    "preceding_job",
+    "think_time",
+)
+
+#: The one field that is stored with decimals; all others are whole numbers.
+FLOAT_COLUMNS = frozenset({"average_cpu_time"})
+
+#: Times in seconds: the only fields whose values are added up, so their size is limited.
+TIME_COLUMNS = frozenset({"submit_time", "wait_time", "run_time", "requested_time", "think_time"})
+
+#: Fields in which a log may hold decimals, which are rounded: SWF allows floating-point times.
+ROUNDED_COLUMNS = TIME_COLUMNS | {"used_memory", "requested_memory"}
+
+MISSING = -1  # the format's own mark for an unknown value
+
+#: No time lies beyond 2^53 s: scores are float64, and sums of a few times must fit int64.
+MAX_TIME = 2**53
+
+REORDERED = "repaired: moved into order of submission"
+
+
+def column_dtype(name: str) -> type[np.int64] | type[np.float64]:
+    """Return the dtype of a column: float64 for ``average_cpu_time``, int64 for others."""
+    return np.float64 if name in FLOAT_COLUMNS else np.int64
+
+
+@dataclass(frozen=True, eq=False)
+class Workload:
+    """Jobs in order of submission, read-only; one array of shape (n_jobs,) for each SWF field.
+
+    All times are in seconds, int64; memory is in kilobytes a processor; -1 marks an unknown
+    value. A column that no job has is a zero-stride view that takes no memory.
+
+    Attributes
+    ----------
+    name : what the workload is called in tables and pictures.
+    processors : size of the machine, the number of identical processors.
+    columns : SWF field name -> array of shape (n_jobs,), int64 (``average_cpu_time`` float64).
+    killed : (n_jobs,) bool; True where cleaning cut the run time at the requested time.
+    header : the SWF header, ``{"MaxProcs": ["128"], "Queue": ["0 interactive", ...], ...}``.
+    cleaning : reason -> number of jobs dropped or repaired for it, in the order of treatment; each
+        reason begins with "dropped: " or "repaired: ".
+    """
+
+    name: str
+    processors: int
+    columns: Mapping[str, NDArray[Any]]
+    killed: NDArray[np.bool_]
+    header: Mapping[str, list[str]] = field(default_factory=dict)
+    cleaning: Mapping[str, int] = field(default_factory=dict)
+
+    @classmethod
+    def from_columns(
+        cls,
+        columns: Mapping[str, Any],
+        *,
+        processors: int,
+        name: str = "workload",
+        killed: NDArray[np.bool_] | None = None,
+        header: Mapping[str, list[str]] | None = None,
+        cleaning: Mapping[str, int] | None = None,
+    ) -> Workload:
+        """Build a workload from any of the 18 columns; absent ones become -1.
+
+        Jobs that are out of order are sorted by submit time, equal times in the order given, and
+        counted in ``cleaning``.
+
+        Parameters
+        ----------
+        columns : SWF field name -> array-like of shape (n_jobs,); ``submit_time`` is needed.
+            Read-only arrays of the right dtype are kept as they are, others are copied.
+        processors : size of the machine, at least 1.
+        name, killed, header, cleaning : as the attributes of the class.
+
+        Raises
+        ------
+        WorkloadError : an unknown column, columns of unequal length, a value that is no whole
+            number or a time beyond 2^53 s, or a machine without processors.
+        """
+        unknown = [c for c in columns if c not in SWF_COLUMNS]
+        if unknown:
+            raise WorkloadError(f"unknown column {unknown[0]!r}; SWF has {', '.join(SWF_COLUMNS)}")
+        if "submit_time" not in columns:
+            raise WorkloadError("a workload needs the column 'submit_time'")
+        n = len(columns["submit_time"])
+        filled = {c: _as_column(c, columns.get(c), n) for c in SWF_COLUMNS}
+        if killed is None:
+            killed = np.broadcast_to(np.False_, n)
+        killed = _read_only(np.asarray(killed, dtype=np.bool_))
+        if killed.shape != (n,):
+            raise WorkloadError(f"'killed' has shape {killed.shape}, 'submit_time' has {(n,)}")
+        size = check_processors(processors)
+        workload = cls(name, size, filled, killed, dict(header or {}), dict(cleaning or {}))
+        return _in_submission_order(workload)
+
+    def __len__(self) -> int:
+        return len(self.columns["submit_time"])
+
+    def __repr__(self) -> str:
+        return f"Workload({self.name!r}, {len(self):,} jobs, {self.processors:,} processors)"
+
+    def __getattr__(self, name: str) -> NDArray[Any]:
+        """Return a column: ``workload.run_time`` is ``workload.columns["run_time"]``."""
+        if name in SWF_COLUMNS:
+            return self.columns[name]
+        raise AttributeError(f"Workload has no attribute {name!r}")
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Columns that no job has would be blown up to full size by pickling.
+        kept = {c: v for c, v in self.columns.items() if not _is_missing(v) or c == "submit_time"}
+        killed = self.killed if self.killed.any() else None
+        fields = (kept, self.processors, self.name, killed, dict(self.header), dict(self.cleaning))
+        return _rebuild, fields
+
+    def take(
+        self,
+        rows: NDArray[Any] | slice,
+        *,
+        cleaning: Mapping[str, int] | None = None,
+        **changes: Any,
+    ) -> Workload:
+        """Return the jobs at ``rows`` (a boolean mask, rising indices or a slice).
+
+        ``cleaning`` counts are added to those the workload already has; ``changes`` replace other
+        attributes (``name``, ``processors``, ``header``). A slice shares the memory of its columns.
+        """
+        taken = {c: _rows(values, rows) for c, values in self.columns.items()}
+        part = replace(self, columns=taken, killed=_rows(self.killed, rows), **changes)
+        return part.counted(cleaning or {})
+
+    def counted(self, cleaning: Mapping[str, int]) -> Workload:
+        """Return the same jobs with counts added to ``cleaning``; counts of 0 are left out."""
+        counts = dict(self.cleaning)
+        for reason, number in cleaning.items():
+            if number:
+                counts[reason] = counts.get(reason, 0) + int(number)
+        return replace(self, cleaning=counts)
+
+    def with_columns(self, **columns: Any) -> Workload:
+        """Return a workload in which the named columns are replaced."""
+        return Workload.from_columns(
+            {**self.columns, **columns},
+            processors=self.processors,
+            name=self.name,
+            killed=self.killed,
+            header=self.header,
+            cleaning=self.cleaning,
+        )
+
+    def weeks(self) -> list[Workload]:
+        """Return the weeks of the trace; see :func:`hpcgym.workload.slicing.weeks`."""
+        from hpcgym.workload.slicing import weeks
+
+        return weeks(self)
+
+    def months(self) -> list[Workload]:
+        """Return the months of the trace; see :func:`hpcgym.workload.slicing.months`."""
+        from hpcgym.workload.slicing import months
+
+        return months(self)
+
+    def to_pandas(self) -> pd.DataFrame:
+        """Return all 18 columns as a DataFrame of n_jobs rows."""
+        import pandas as pd
+
+        return pd.DataFrame(dict(self.columns))
+
+
+def check_processors(processors: Any) -> int:
+    """Return the size of a machine as an int, or say that it cannot be one."""
+    try:
+        size = int(processors)
+    except (TypeError, ValueError, OverflowError):
+        size = 0
+    if size < 1 or size != processors:
+        raise WorkloadError(f"processors must be a whole number of at least 1, not {processors!r}")
+    return size
+
+
+def largest_job(columns: Mapping[str, NDArray[Any]], name: str) -> int:
+    """Return the processors of the largest job: the size of a machine that nothing else tells."""
+    fields = ("requested_processors", "allocated_processors")
+    sizes = [int(columns[c].max(initial=0)) for c in fields if c in columns]
+    if max(sizes, default=0) < 1:
+        raise WorkloadError(
+            f"{name}: no job tells its processors, so the machine's size is unknown;"
+            " give processors=..."
+        )
+    return max(sizes)
+
+
+def _as_column(name: str, values: Any, n: int) -> NDArray[Any]:
+    """Return ``values`` as a read-only column of ``n`` jobs."""
+    dtype = column_dtype(name)
+    if values is None:
+        return np.broadcast_to(dtype(MISSING), n)
+    given = np.asarray(values)
+    if given.shape != (n,):
+        raise WorkloadError(f"column {name!r} has shape {given.shape}, 'submit_time' has {(n,)}")
+    if n == 0:
+        given = given.astype(dtype)
+    if given.dtype.kind not in "iufb":
+        raise WorkloadError(f"column {name!r} holds {given.dtype}, not numbers")
+    with np.errstate(invalid="ignore"):
+        column = given.astype(dtype, copy=False)
+    if dtype is np.int64 and given.dtype.kind in "uf" and not np.array_equal(column, given):
+        raise WorkloadError(f"column {name!r} must hold whole numbers within int64")
+    if dtype is np.float64 and not np.isfinite(column).all():
+        raise WorkloadError(f"column {name!r} must hold finite numbers")
+    if name in TIME_COLUMNS and n and max(abs(int(column.min())), int(column.max())) > MAX_TIME:
+        raise WorkloadError(f"column {name!r} holds times beyond 2^53 s")
+    return _read_only(column)
+
+
+def _read_only(values: NDArray[Any]) -> NDArray[Any]:
+    """Return ``values`` so that nobody can change them, copied if their owner still could."""
+    owner: Any = values
+    while isinstance(owner, np.ndarray) and not owner.flags.writeable:
+        owner = owner.base
+    if not isinstance(owner, np.ndarray) or values.strides == (0,):
+        return values
+    values = values.copy()
+    values.flags.writeable = False
+    return values
+
+
+def _in_submission_order(workload: Workload) -> Workload:
+    """Return the jobs sorted by submit time, equal times in the order they have."""
+    submit = workload.submit_time
+    late = submit[1:] < np.maximum.accumulate(submit[:-1])
+    if not late.any():
+        return workload
+    order = np.argsort(submit, kind="stable")
+    return workload.take(order, cleaning={REORDERED: int(np.count_nonzero(late))})
+
+
+def _is_missing(values: NDArray[Any]) -> bool:
+    """Tell whether this is a column that takes no memory because no job has it."""
+    return values.size > 0 and values.strides == (0,) and values[0] == MISSING
+
+
+def _rebuild(
+    columns: Mapping[str, Any],
+    processors: int,
+    name: str,
+    killed: NDArray[np.bool_] | None,
+    header: Mapping[str, list[str]],
+    cleaning: Mapping[str, int],
+) -> Workload:
+    """Return a pickled workload."""
+    for values in columns.values():
+        values.flags.writeable = False  # arrays come out of a pickle writable
+    return Workload.from_columns(
+        columns, processors=processors, name=name, killed=killed, header=header, cleaning=cleaning
+    )
+
+
+def _rows(values: NDArray[Any], rows: NDArray[Any] | slice) -> NDArray[Any]:
+    """Index a column, keeping zero-stride columns without memory."""
+    if values.size and values.strides == (0,):
+        if isinstance(rows, slice):
+            return np.broadcast_to(values[0], len(range(*rows.indices(values.size))))
+        indices = np.asarray(rows)
+        count = int(indices.sum()) if indices.dtype == bool else indices.size
+        return np.broadcast_to(values[0], count)
+    taken = values[rows]
+    taken.flags.writeable = False
+    return taken

@@ -1,0 +1,74 @@
+"""Slicing a trace into weeks and months, each to be simulated from an empty machine.
+
+The rule is that of the paper on index and mixed policies (Legrand, Trystram and Zrigui, sections
+5.1 and 11): periods count from the trace's time 0, the first is ignored as the machine's test
+phase, and jobs that started in one period and ended in another are dropped. A job belongs to the
+period it was *submitted* in; of the ways to read the paper only this one gives its weekly results.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from hpcgym.errors import WorkloadError
+from hpcgym.workload.model import Workload
+
+DAY_S = 86_400
+WEEK_S = 7 * DAY_S
+MONTH_S = 30 * DAY_S
+
+
+def slices(
+    workload: Workload, period_s: int, *, first: int = 1, label: str = "period"
+) -> list[Workload]:
+    """Return the jobs of each period, by the period they were submitted in.
+
+    A job is dropped if its *logged* start (submit + wait) and end (start + run) lie in different
+    periods, and counted in the ``cleaning`` of its slice, which counts nothing else; an unknown
+    wait counts as none. Periods without jobs are left out, so that the number of a period is that
+    of its name, not its place in the list. Submit times stay those of the trace. A slice shares the
+    memory of its columns with the others.
+
+    Parameters
+    ----------
+    workload : the trace.
+    period_s : length of a period, in seconds.
+    first : number of the first period returned; period 0 begins at the trace's time 0.
+    label : what a period is called: slices are named ``NAME LABEL NUMBER``.
+
+    Raises
+    ------
+    WorkloadError : a period of less than a second, or no job in any period from ``first`` on.
+    """
+    if period_s != int(period_s) or period_s < 1:
+        raise WorkloadError(f"period_s must be a whole number of at least 1, not {period_s!r}")
+    start = workload.submit_time + np.maximum(workload.wait_time, 0)
+    crosses = start // period_s != (start + np.maximum(workload.run_time, 0)) // period_s
+    period = workload.submit_time // period_s
+    kept = workload.take(~crosses)
+    kept_period = period[~crosses]
+    parts = []
+    for number in np.unique(kept_period[kept_period >= first]).tolist():
+        begin, end = np.searchsorted(kept_period, [number, number + 1]).tolist()
+        dropped = np.ptp(np.searchsorted(period, [number, number + 1])) - (end - begin)
+        part = kept.take(slice(begin, end), name=f"{workload.name} {label} {number}")
+        part = replace(part, cleaning={})
+        parts.append(part.counted({f"dropped: crosses the end of a {label}": dropped}))
+    if not parts:
+        raise WorkloadError(
+            f"{workload.name} has no job within one {label} from {label} {first} on"
+            f" ({label} 0 begins at time 0)"
+        )
+    return parts
+
+
+def weeks(workload: Workload) -> list[Workload]:
+    """Return the weeks of a trace from week 1 on: 7 days each; see :func:`slices`."""
+    return slices(workload, WEEK_S, label="week")
+
+
+def months(workload: Workload) -> list[Workload]:
+    """Return the months of a trace from month 1 on: 30 days each; see :func:`slices`."""
+    return slices(workload, MONTH_S, label="month")

@@ -1,0 +1,247 @@
+"""Reading and writing the Standard Workload Format 2.2, plain or gzip, a block of lines at a time.
+
+The format: one job a line, 18 numbers between blanks, -1 where a value is unknown; comment lines
+start with a semicolon, those before the first job are the header. Source:
+https://www.cs.huji.ac.il/labs/parallel/workload/swf.html
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from itertools import repeat
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hpcgym.errors import WorkloadError
+from hpcgym.workload.files import (
+    Errors,
+    check_errors,
+    create_text,
+    open_bytes,
+    stem,
+    writing,
+)
+from hpcgym.workload.model import (
+    FLOAT_COLUMNS,
+    MISSING,
+    SWF_COLUMNS,
+    Workload,
+    column_dtype,
+    largest_job,
+)
+from hpcgym.workload.swf_header import HeaderReader, header_lines, machine_size
+
+BLOCK_BYTES = 4 << 20  # of text read at once: what reading needs beside the columns
+_SHORTEST_JOB = 36  # bytes of a line of 18 digits
+_SPECIAL_LINES = 4096
+_WRITTEN_AT_ONCE = 65536  # jobs
+
+
+def read_swf(
+    path: str | os.PathLike[str], *, errors: Errors = "raise", processors: int | None = None
+) -> Workload:
+    """Read an SWF file as it is, without any cleaning.
+
+    The machine's size is MaxProcs of the header, else MaxNodes, else that of the largest job. Jobs
+    are sorted by submit time. Decimals of times and memory are rounded to the nearest whole number
+    (halves away from 0); further columns after the 18th are ignored. Both are counted in
+    ``Workload.cleaning``.
+
+    Parameters
+    ----------
+    path : the file, plain text or gzip; its content tells which.
+    errors : "raise" stops at the first line that is no job; "skip" drops and counts such lines.
+    processors : size of the machine, instead of what the file tells.
+
+    Raises
+    ------
+    WorkloadError : a file that cannot be read or holds no job, or a line that is no job: fewer than
+        18 fields, text in a field, a time beyond 2^53 s. It names the file, the line and the field.
+    """
+    check_errors(errors)
+    path = Path(path)
+    reader = _Reader(path, errors)
+    with open_bytes(path) as file:
+        for text, whole in _blocks(file, path):
+            reader.read(text, whole)
+    return reader.workload(processors)
+
+
+def write_swf(workload: Workload, path: str | os.PathLike[str]) -> None:
+    """Write a workload as an SWF file, gzip if the name ends in ``.gz``.
+
+    The header is the workload's own, with the version and the machine's size added where they are
+    missing or not right. Reading the file gives equal columns.
+
+    Raises
+    ------
+    WorkloadError : a file that cannot be written.
+    """
+    path = Path(path)
+    with writing(path), create_text(path) as file:
+        for line in header_lines(workload.header, workload.processors):
+            file.write(line + "\n")
+        for first in range(0, len(workload), _WRITTEN_AT_ONCE):
+            jobs = slice(first, first + _WRITTEN_AT_ONCE)
+            fields = [_texts(c, workload.columns[c][jobs]) for c in SWF_COLUMNS]
+            file.write("\n".join(map(" ".join, zip(*fields, strict=True))) + "\n")
+
+
+def _texts(column: str, values: NDArray[Any]) -> Iterator[str]:
+    """Return the values of a column as they stand in a file."""
+    if values.strides == (0,):
+        return repeat(str(values[0].item()), values.size)
+    if column not in FLOAT_COLUMNS:
+        return map(str, values.tolist())
+    return (str(int(v)) if v.is_integer() else repr(v) for v in values.tolist())
+
+
+def _blocks(file: IO[bytes], path: Path) -> Iterator[tuple[bytes, bool]]:
+    """Return the file in blocks of whole lines, and whether each ends as the file has it.
+
+    False means that the last line lacks its line end, which is added.
+    """
+    rest = b""
+    first = True
+    while data := file.read(BLOCK_BYTES):
+        if first:
+            data = data.removeprefix(b"\xef\xbb\xbf")  # a byte order mark
+            if b"\0" in data[:1024]:
+                raise WorkloadError(f"{path} is binary, not a Standard Workload Format text")
+            first = False
+        end = data.rfind(b"\n") + 1
+        if end:
+            yield rest + data[:end], True
+            rest = data[end:]
+        elif len(rest) > BLOCK_BYTES:
+            raise WorkloadError(f"{path} has a line of over 4 MiB: no Standard Workload Format")
+        else:
+            rest += data
+    if first:
+        raise WorkloadError(f"{path} is empty")
+    if rest:
+        yield rest + b"\n", False
+
+
+class _GrowingColumn:
+    """A column of unknown length, in one piece of memory, or in none while no job has a value."""
+
+    def __init__(self, dtype: type[np.int64] | type[np.float64]) -> None:
+        self.dtype = dtype
+        self.size = 0
+        self.values: NDArray[Any] | None = None
+
+    def extend(self, values: NDArray[Any]) -> None:
+        """Add the values of further jobs."""
+        end = self.size + values.size
+        if self.values is None and not (values == MISSING).all():
+            self.values = np.full(end, MISSING, dtype=self.dtype)
+        if self.values is not None:
+            if end > self.values.size:
+                self.values.resize(end + end // 8, refcheck=False)  # a move, hardly ever a copy
+            self.values[self.size : end] = values
+        self.size = end
+
+    def finish(self) -> NDArray[Any]:
+        """Return the column, which nobody can change any more."""
+        if self.values is None:
+            return np.broadcast_to(self.dtype(MISSING), self.size)
+        self.values.resize(self.size, refcheck=False)
+        self.values.flags.writeable = False
+        return self.values
+
+
+class _Reader:
+    """Gathers the columns, the header and what had to be dropped or repaired, block by block."""
+
+    def __init__(self, path: Path, errors: Errors) -> None:
+        self.path = path
+        self.errors = errors
+        self.header = HeaderReader()
+        self.columns = {c: _GrowingColumn(column_dtype(c)) for c in SWF_COLUMNS}
+        self.line = self.jobs = 0
+        self.dropped: dict[str, int] = {}
+        self.extra = 0
+        self.rounded = np.zeros(len(SWF_COLUMNS), dtype=np.int64)
+
+    def read(self, text: bytes, complete: bool) -> None:
+        """Add the lines of ``text``; ``complete`` tells that the last had its line end."""
+        from hpcgym.workload.swf_lines import parse_lines
+
+        rows = len(text) // _SHORTEST_JOB + 1
+        whole = np.empty((len(SWF_COLUMNS), rows), dtype=np.int64)
+        decimal = np.empty(rows)
+        special = np.empty((_SPECIAL_LINES, 4), dtype=np.int64)
+        buffer = np.frombuffer(text, dtype=np.uint8)
+        position = 0
+        while position < len(text):
+            position, self.line, row, n_special, n_extra = parse_lines(
+                buffer, position, self.line, whole, decimal, 0, special, self.rounded
+            )
+            self.extra += n_extra
+            keep = np.ones(row, dtype=np.bool_)
+            for start, end, line, at in special[:n_special].tolist():
+                if at < 0:  # a comment
+                    self.header.add(text[start:end], after_jobs=at < -1 or self.jobs > 0)
+                else:
+                    cut = not complete and end == len(text) - 1
+                    keep[at] = self._odd_line(text[start:end], line, cut, whole[:, at], decimal, at)
+            self.jobs += row
+            jobs = slice(row) if keep.all() else np.flatnonzero(keep)
+            for k, (column, values) in enumerate(self.columns.items()):
+                values.extend(decimal[jobs] if column in FLOAT_COLUMNS else whole[k][jobs])
+
+    def _odd_line(
+        self,
+        text: bytes,
+        line: int,
+        cut: bool,
+        whole: NDArray[np.int64],
+        decimal: NDArray[np.float64],
+        row: int,
+    ) -> bool:
+        """Read a line that the fast path left; return whether it is a job."""
+        from hpcgym.workload.swf_lines import BadLineError, parse_line
+
+        try:
+            values, rounded, extra = parse_line(text)
+        except BadLineError as error:
+            if self.errors == "raise":
+                hint = "; it is the last line: is the file truncated?" if cut else ""
+                raise WorkloadError(f"{self.path}, line {line}: {error}{hint}") from None
+            reason = f"dropped: {error.reason}"
+            self.dropped[reason] = self.dropped.get(reason, 0) + 1
+            return False
+        for k, (column, value) in enumerate(zip(SWF_COLUMNS, values, strict=True)):
+            if column in FLOAT_COLUMNS:
+                decimal[row] = value
+            else:
+                whole[k] = value
+            self.rounded[k] += (rounded >> k) & 1
+        self.extra += extra
+        return True
+
+    def workload(self, processors: int | None) -> Workload:
+        """Return what was read."""
+        counts = dict(self.dropped)
+        counts["repaired: columns after the 18th ignored"] = self.extra
+        for column, number in zip(SWF_COLUMNS, self.rounded.tolist(), strict=True):
+            counts[f"repaired: {column} rounded to a whole number"] = number
+        cleaning = {reason: number for reason, number in counts.items() if number}
+        columns = {column: values.finish() for column, values in self.columns.items()}
+        if not len(columns["submit_time"]):
+            why = ", ".join(f"{number:,} {reason}" for reason, number in cleaning.items())
+            raise WorkloadError(f"{self.path} holds no job{': ' + why if why else ''}")
+        header = self.header.finish()
+        size = processors if processors is not None else machine_size(header)
+        return Workload.from_columns(
+            columns,
+            processors=size if size is not None else largest_job(columns, str(self.path)),
+            name=stem(self.path),
+            header=header,
+            cleaning=cleaning,
+        )

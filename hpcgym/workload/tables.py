@@ -1,0 +1,239 @@
+"""Workloads from and to tables: pandas, CSV, Parquet, with SWF's column names.
+
+A table has no header, so it does not tell the machine's size: give ``processors``, or it is that of
+the largest job.
+"""
+
+from __future__ import annotations
+
+import os
+import warnings
+from difflib import get_close_matches
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hpcgym.errors import WorkloadError
+from hpcgym.workload.files import Errors, check_errors, reading, stem, writing
+from hpcgym.workload.model import (
+    FLOAT_COLUMNS,
+    MISSING,
+    ROUNDED_COLUMNS,
+    SWF_COLUMNS,
+    Workload,
+    largest_job,
+)
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+def is_table(path: Path) -> bool:
+    """Tell whether a file's name ends as that of a table does."""
+    return path.name.casefold().endswith((".csv", ".csv.gz", ".parquet"))
+
+
+def from_pandas(
+    frame: pd.DataFrame,
+    *,
+    processors: int | None = None,
+    name: str = "workload",
+    errors: Errors = "raise",
+) -> Workload:
+    """Return the workload of a DataFrame, one job a row, columns named as in SWF.
+
+    Missing columns become -1, and so do missing values, which are counted. Decimals of times and
+    memory are rounded to the nearest whole number (halves away from 0) and counted.
+
+    Parameters
+    ----------
+    frame : n_jobs rows; ``submit_time`` is needed, in seconds.
+    processors : size of the machine; without it, that of the largest job.
+    name : of the workload.
+    errors : "raise" stops at the first value that is no number; "skip" drops and counts such rows.
+
+    Raises
+    ------
+    WorkloadError : an unknown column, a table without jobs, or a value that is no number; it names
+        the column and the row: its label in the DataFrame, the line of a CSV file.
+    """
+    check_errors(errors)
+    _check_names(frame, name)
+    counts: dict[str, int] = {}
+    numeric = _numbers(frame, name, errors, counts)
+    if not len(numeric):
+        why = ", ".join(f"{number:,} {reason}" for reason, number in counts.items())
+        raise WorkloadError(f"{name} holds no job{': ' + why if why else ''}")
+    columns = {c: _column(numeric[c], c, name, counts) for c in SWF_COLUMNS if c in numeric}
+    return Workload.from_columns(
+        columns,
+        processors=processors if processors is not None else largest_job(columns, name),
+        name=name,
+        cleaning=counts,
+    )
+
+
+def read_table(
+    path: str | os.PathLike[str],
+    *,
+    processors: int | None = None,
+    errors: Errors = "raise",
+) -> Workload:
+    """Read a ``.csv``, ``.csv.gz`` or ``.parquet`` file; see :func:`from_pandas`.
+
+    Raises
+    ------
+    WorkloadError : also for a file that cannot be read, and for Parquet without its library.
+    """
+    path = Path(path)
+    check_errors(errors)
+    skipped: dict[str, int] = {}
+    with reading(path):
+        if path.suffix == ".parquet":
+            frame = _read_parquet(path)
+        else:
+            frame = _read_csv(path, errors, skipped)
+    workload = from_pandas(frame, processors=processors, name=str(path), errors=errors)
+    return workload.take(slice(None), name=stem(path), cleaning=skipped)
+
+
+def write_table(workload: Workload, path: str | os.PathLike[str]) -> None:
+    """Write all 18 columns as a ``.csv``, ``.csv.gz`` or ``.parquet`` file.
+
+    Raises
+    ------
+    WorkloadError : another ending, a file that cannot be written, Parquet without its library.
+    """
+    path = Path(path)
+    if not is_table(path):
+        raise WorkloadError(f"{path}: a table's name ends in .csv, .csv.gz or .parquet")
+    frame = workload.to_pandas()
+    with writing(path):
+        if path.suffix == ".parquet":
+            _need_parquet()
+            frame.to_parquet(path, index=False)
+        else:
+            packed = {"method": "gzip", "mtime": 0} if path.suffix == ".gz" else None
+            frame.to_csv(path, index=False, compression=packed, lineterminator="\n")
+
+
+def _check_names(frame: pd.DataFrame, name: str) -> None:
+    """Say so if a column is unknown, double or needed and not there."""
+    names = [str(column) for column in frame.columns]
+    for column in names:
+        if column not in SWF_COLUMNS:
+            near = get_close_matches(column, SWF_COLUMNS, n=1)
+            hint = f"did you mean {near[0]!r}?" if near else f"SWF has {', '.join(SWF_COLUMNS)}"
+            raise WorkloadError(f"{name} has an unknown column {column!r}; {hint}")
+        if names.count(column) > 1:
+            raise WorkloadError(f"{name} has the column {column!r} twice")
+    if "submit_time" not in names:
+        raise WorkloadError(f"{name} lacks the column 'submit_time', which a workload needs")
+
+
+def _numbers(
+    frame: pd.DataFrame, name: str, errors: Errors, counts: dict[str, int]
+) -> pd.DataFrame:
+    """Return the table with numbers alone: text is turned into them, or its row dropped."""
+    import pandas as pd
+
+    numeric = frame
+    bad = np.zeros(len(frame), dtype=np.bool_)
+    for column in frame.columns:
+        dtype = frame[column].dtype
+        if pd.api.types.is_numeric_dtype(dtype):
+            continue
+        if not (pd.api.types.is_string_dtype(dtype) or pd.api.types.is_object_dtype(dtype)):
+            raise WorkloadError(f"{name}: column {column} holds {dtype}, not numbers")
+        values = pd.to_numeric(frame[column], errors="coerce")
+        wrong = (values.isna() & frame[column].notna()).to_numpy()
+        if wrong.any() and errors == "raise":
+            row = int(wrong.argmax())
+            shown = str(frame[column].iloc[row])[:24]
+            where = _where(frame.index, row, name)
+            raise WorkloadError(f"{where}: column {column} is {shown!r}, not a number")
+        bad |= wrong
+        numeric = numeric.assign(**{str(column): values})
+    if bad.any():
+        counts["dropped: line with text in a numeric field"] = int(bad.sum())
+        numeric = numeric[~bad]
+    return numeric
+
+
+def _where(index: pd.Index[Any], row: int, name: str) -> str:
+    """Return the place of a row: the line of a file, the label in a DataFrame."""
+    return f"{name}, {index.name or 'row'} {index[row]}"
+
+
+def _column(series: pd.Series[Any], column: str, name: str, counts: dict[str, int]) -> NDArray[Any]:
+    """Return a column as SWF has it: -1 for missing values, whole numbers where they must be."""
+    missing = int(series.isna().sum())
+    if missing:
+        counts[f"repaired: missing {column} set to {MISSING}"] = missing
+        series = series.fillna(MISSING)
+    values: NDArray[Any] = series.to_numpy()
+    if column in FLOAT_COLUMNS or values.dtype.kind != "f":
+        return values
+    nearest: NDArray[Any] = np.copysign(np.floor(np.abs(values) + 0.5), values)
+    changed = np.flatnonzero(nearest != values)
+    if changed.size and column not in ROUNDED_COLUMNS:
+        where = _where(series.index, int(changed[0]), name)
+        shown = f"{values[changed[0]]:.6g}"
+        raise WorkloadError(f"{where}: column {column} is {shown}, not a whole number")
+    if changed.size:
+        counts[f"repaired: {column} rounded to a whole number"] = changed.size
+    return nearest
+
+
+def _read_csv(path: Path, errors: Errors, skipped: dict[str, int]) -> pd.DataFrame:
+    """Read a CSV file; lines with too many fields are counted in ``skipped`` if errors is skip."""
+    import pandas as pd
+
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", pd.errors.ParserWarning)
+        try:
+            frame = pd.read_csv(
+                path,
+                encoding="utf-8-sig",
+                skipinitialspace=True,
+                skip_blank_lines=False,
+                index_col=False,
+                on_bad_lines="error" if errors == "raise" else "warn",
+            )
+        except pd.errors.EmptyDataError:
+            raise WorkloadError(f"{path} is empty") from None
+        except pd.errors.ParserError as error:
+            reason = str(error).removeprefix("Error tokenizing data. C error: ").strip()
+            raise WorkloadError(f"{path} is not a CSV table: {reason.splitlines()[0]}") from None
+        except UnicodeDecodeError:
+            raise WorkloadError(f"{path} is binary, not a CSV table") from None
+    said = " ".join(str(warning.message) for warning in caught)
+    if "Length of header" in said:
+        raise WorkloadError(f"{path}, line 2 has more fields than line 1, the names of columns")
+    number = said.count("Skipping line")
+    if number:
+        skipped["dropped: line with too many fields"] = number
+    frame.index = pd.RangeIndex(2, len(frame) + 2, name="line")
+    return frame.dropna(how="all")  # blank lines
+
+
+def _read_parquet(path: Path) -> pd.DataFrame:
+    import pandas as pd
+
+    _need_parquet()
+    from pyarrow.lib import ArrowException
+
+    try:
+        return pd.read_parquet(path)
+    except ArrowException as error:
+        reason = str(error).splitlines()[0]
+        raise WorkloadError(f"{path} is not a Parquet file: {reason}") from None
+
+
+def _need_parquet() -> None:
+    try:
+        import pyarrow  # noqa: F401
+    except ImportError:
+        raise WorkloadError('Parquet needs pyarrow: pip install "hpcgym[parquet]"') from None

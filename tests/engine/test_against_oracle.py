@@ -1,0 +1,109 @@
+"""The engine's schedules equal those of the oracle, which shares no code with it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from oracle import POLICIES, jobs_of, simulate_slowly
+from strategies import cases, schedulers, workloads
+
+import hpcgym
+from hpcgym.workload.model import Workload
+
+# the first example compiles the engine
+settings.register_profile(
+    "engine",
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+)
+ENGINE = settings.get_profile("engine")
+
+
+def assert_same(workload: Workload, rules: dict[str, Any]) -> None:
+    """Simulate with both and compare all that the oracle records."""
+    result = hpcgym.simulate(workload, **rules)
+    expected = simulate_slowly(jobs_of(workload), workload.processors, **rules)
+    assert result.start.tolist() == [job.start for job in expected]
+    assert result.end.tolist() == [job.end for job in expected]
+    assert result.killed.tolist() == [job.killed for job in expected]
+    assert result.predicted_run_time.tolist() == [job.predicted for job in expected]
+    assert result.backfilled.tolist() == [job.backfilled for job in expected]
+    if rules["backfill"] != "easy" or not waits_change_order(rules["policy"]):
+        assert result.reserved_start.tolist() == [job.reserved_start for job in expected]
+
+
+def waits_change_order(policy: str | tuple[float, ...]) -> bool:
+    """Whether the head of the queue may change without an event, and so lack a promise."""
+    if isinstance(policy, str):
+        return policy in ("lexp", "sexp", "wfp3", "unicef")
+    return policy[2] != 0 or policy[4] != 0
+
+
+@settings(ENGINE, max_examples=600)
+@given(cases())
+def test_random_cases(case: tuple[Workload, dict[str, Any]]) -> None:
+    workload, rules = case
+    if not isinstance(rules["policy"], str) and not any(rules["policy"]):
+        rules["policy"] = "fcfs"  # all weights 0 are refused: no order
+    if not isinstance(rules["backfill_order"], str) and not any(rules["backfill_order"]):
+        rules["backfill_order"] = "fcfs"
+    assert_same(workload, rules)
+
+
+@pytest.mark.parametrize("backfill", ["none", "easy", "conservative"])
+@pytest.mark.parametrize("policy", sorted(POLICIES))
+def test_each_policy_with_each_backfilling(policy: str, backfill: str) -> None:
+    workload = hpcgym.load_workload("lublin:jobs=300,processors=32,seed=5,load=1.2")
+    for passes in ("per-timestamp", "per-event"):
+        rules = {
+            "policy": policy,
+            "backfill": backfill,
+            "backfill_order": policy,
+            "estimate": "requested",
+            "correction": "requested",
+            "threshold": None,
+            "passes": passes,
+        }
+        assert_same(workload, rules)
+
+
+def crowd(seed: int, jobs: int, processors: int) -> Workload:
+    """A burst of submissions that makes long queues and many running jobs."""
+    random = np.random.default_rng(seed)
+    run = np.ceil(random.lognormal(5, 1.5, jobs)).astype(np.int64)
+    columns = {
+        "submit_time": np.sort(random.integers(0, 20 * jobs // processors, jobs)),
+        "run_time": run,
+        "requested_time": np.ceil(run * random.choice([0.5, 1, 1, 2, 10], jobs)).astype(np.int64),
+        "requested_processors": np.minimum(random.geometric(0.3, jobs), processors),
+        "user_id": random.integers(1, 5, jobs),
+    }
+    return Workload.from_columns(columns, processors=processors, name=f"crowd {seed}")
+
+
+@settings(ENGINE, max_examples=10)
+@given(st.data(), st.integers(0, 10**6))
+def test_queues_of_many_blocks(data: st.DataObject, seed: int) -> None:
+    """Hundreds of queued and of running jobs: the ordered lists split and join their blocks."""
+    workload = crowd(seed, jobs=400, processors=data.draw(st.sampled_from([60, 400])))
+    rules = data.draw(schedulers(workload))
+    for order in ("policy", "backfill_order"):
+        if not isinstance(rules[order], str) and not any(rules[order]):
+            rules[order] = "saf"
+    assert_same(workload, rules)
+
+
+@settings(ENGINE, max_examples=100)
+@given(st.data())
+def test_given_predictions_rule_over_the_words(data: st.DataObject) -> None:
+    """An array of predictions that repeats a named estimate gives the same schedule."""
+    workload = data.draw(workloads())
+    run = np.minimum(workload.run_time, workload.requested_time)
+    for name, values in (("requested", workload.requested_time), ("clairvoyant", run)):
+        named = hpcgym.simulate(workload, "easy", estimate=name)
+        given_values = hpcgym.simulate(workload, "easy", estimate=values)
+        assert named.start.tolist() == given_values.start.tolist()

@@ -1,0 +1,462 @@
+"""A slow, obvious simulator: the specification of hpcgym's schedules as a program to read.
+
+It shares no code with ``hpcgym.engine`` and works everything out again at every pass, with lists
+and loops. Tests drive both on the same jobs and demand identical schedules.
+
+Rules
+-----
+Jobs and time
+ 1. Jobs are numbered in submission order, ties in file order. All times are whole seconds.
+ 2. A job runs for p = min(run time, requested time p~), at least 1 s; cut at p~ it is killed.
+ 3. The estimate is fixed when the job is submitted, before it can start, and is at least 1 s.
+    AVE2: (p of the user's last terminated job + p of the one before) // 2, at most p~; p~ while
+    fewer than two have terminated. "Last" is the order in which terminations are handled.
+    Users are told apart by their number alone (-1, unknown, is one user). Only predictions
+    given as a list may exceed p~ at submission.
+Order of the queue
+ 4. Primary order: highest score first, ties in submission order; scores are taken once a pass,
+    at its time t. Every policy looks at the requested time p~, never at the prediction.
+ 5. Six weights w over (q, p~, wait, p~/q, (wait + p~)/p~, p~ q) give the score a + wait / d, in
+    double precision, with
+    a = w0 q + w1 p~ + w3 (p~ / q) + w4 + w5 (p~ q), summed from left to right, and
+    d = p~ / (w2 p~ + w4), or 1 / w2 where w4 = 0 (so that FCFS has exact ties whatever its weight);
+    without the second term where w2 p~ + w4 = 0.
+ 6. Threshold T: jobs with wait > T (strictly) come before all others, among themselves in
+    submission order. It touches the primary order only, never the backfill order.
+Events and passes
+ 7. A prediction expires when a running job reaches its predicted end before its own end: the
+    prediction is corrected (rule 15) and nothing else happens; an expiry alone causes no pass.
+ 8. per-timestamp: at each time all expiries, all terminations in the order the jobs started, all
+    submissions in file order; then one pass if anything terminated or was submitted.
+ 9. per-event: at each time all expiries, then each submission in file order, then each
+    termination in the order the jobs started, each alone. A pass follows each termination. A
+    pass follows a submission if the new job fits the free processors, and in any case under
+    EASY with another backfill order than "fcfs" (conservative has no backfill order).
+10. Free processors = machine - processors of running jobs whose predicted end lies after now. In
+    per-event passes a job that is to end now, as predicted, thus counts as gone already, in any
+    pass of that time; one that ends now earlier than predicted holds its processors until its
+    own termination is handled.
+Backfilling
+11. none: start jobs in primary order until one does not fit.
+12. EASY: as none; the first that does not fit is the blocked head. Shadow time = the earliest
+    predicted end of a running job at which the free processors, with all that is released until
+    then (that time included), suffice for the head; extra = what is left over there. The other
+    queued jobs, in backfill order, start if they fit the free processors and end by the shadow
+    time by their prediction, or fit the extra processors (and then use them up). One sweep.
+    Backfill order: "fcfs" submission order; "sjbf" shortest prediction first; or a policy's score
+    order; ties always in submission order.
+13. conservative: each queued job holds a reservation for its whole predicted length, made when it
+    is submitted, at the earliest time where it fits among running jobs (until their predicted
+    ends) and all other reservations. A pass takes the queued jobs in primary order: lifts the
+    reservation, makes it again at the earliest time from now on, and starts the job if that
+    is now.
+14. conservative, once a prediction has expired: the next pass first drops all reservations and
+    then makes them again one by one in primary order, starting the jobs that can start. If a
+    submission comes before that pass, all are dropped and made again in primary order first, the
+    new job is placed last, and the pass that follows (if any) is an ordinary one.
+Corrections
+15. requested: p~. incremental: the k-th time, the prediction at submission + the k-th of
+    INCREMENTS, at most p~; p~ after the last. recursive-doubling: twice the running time so far,
+    which may exceed p~ (bounding it at p~ does not meet the published values).
+Records
+16. reserved_start: the first promise. EASY: the shadow time of the first pass that leaves the job
+    as blocked head, even where nothing else is queued; conservative: the reservation made at
+    submission; -1 where there was none.
+17. backfilled: started at a pass that left a job before it in the primary order waiting.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+INCREMENTS = (60, 300, 900, 1800, 3600, 7200, 18000, 36000, 72000, 180000, 360000)
+
+
+@dataclass
+class Job:
+    """What is known of a job before, and what has become of it after a simulation."""
+
+    submit: int
+    processors: int
+    run: int
+    requested: int
+    user: int = 0
+    number: int = -1
+    predicted: int = -1  # the estimate of its running time, at submission
+    prediction: int = -1  # the same after corrections
+    corrections: int = 0
+    start: int = -1
+    end: int = -1
+    backfilled: bool = False
+    reserved_start: int = -1  # the first promise
+    reservation: int = -1  # the present promise (conservative)
+
+    @property
+    def actual(self) -> int:
+        return min(self.run, self.requested)
+
+    @property
+    def killed(self) -> bool:
+        return self.run > self.requested
+
+    @property
+    def predicted_end(self) -> int:
+        return self.start + self.prediction
+
+
+Score = Callable[[Job, int], float]
+
+
+def jobs_of(workload: Any) -> list[Job]:
+    """The jobs of an ``hpcgym`` workload, in its order."""
+    columns = (workload.submit_time, workload.requested_processors, workload.run_time)
+    columns += (workload.requested_time, workload.user_id)
+    return [Job(*(int(value) for value in row)) for row in zip(*columns, strict=True)]
+
+
+# --- Policies: the higher the score, the earlier the job ------------------------------------
+
+
+def weighted(weights: Sequence[float]) -> Score:
+    """Rule 5."""
+    w_q, w_p, w_wait, w_ratio, w_exp, w_area = (float(w) for w in weights)
+
+    def score(job: Job, now: int) -> float:
+        q, p = job.processors, job.requested
+        at_submission = w_q * q + w_p * p + w_ratio * (p / q) + w_exp + w_area * (p * q)
+        if w_wait * p + w_exp == 0:
+            return at_submission
+        d = 1 / w_wait if w_exp == 0 else p / (w_wait * p + w_exp)
+        return at_submission + (now - job.submit) / d
+
+    return score
+
+
+def wfp3(job: Job, now: int) -> float:
+    x = (now - job.submit) / job.requested
+    return x * x * x * job.processors
+
+
+def unicef(job: Job, now: int) -> float:
+    wait = now - job.submit
+    if job.processors == 1:  # log2(1) = 0: first of all, once it has waited
+        return math.inf if wait > 0 else 0.0
+    return wait / (math.log2(job.processors) * job.requested)
+
+
+def _log10_submit(job: Job) -> float:
+    return math.log10(max(job.submit, 1))
+
+
+def f1(job: Job, now: int) -> float:
+    return -(math.log10(job.requested) * job.processors + 870 * _log10_submit(job))
+
+
+def f2(job: Job, now: int) -> float:
+    return -(math.sqrt(job.requested) * job.processors + 25600 * _log10_submit(job))
+
+
+def f3(job: Job, now: int) -> float:
+    return -(job.requested * job.processors + 6860000 * _log10_submit(job))
+
+
+def f4(job: Job, now: int) -> float:
+    return -(job.requested * math.sqrt(job.processors) + 530000 * _log10_submit(job))
+
+
+POLICIES: dict[str, Score] = {
+    "fcfs": lambda job, now: now - job.submit,
+    "lcfs": lambda job, now: -(now - job.submit),
+    "spf": lambda job, now: -job.requested,
+    "sjf": lambda job, now: -job.requested,
+    "lpf": lambda job, now: job.requested,
+    "sqf": lambda job, now: -job.processors,
+    "lqf": lambda job, now: job.processors,
+    "saf": lambda job, now: -(job.requested * job.processors),
+    "laf": lambda job, now: job.requested * job.processors,
+    "srf": lambda job, now: -(job.requested / job.processors),
+    "lrf": lambda job, now: job.requested / job.processors,
+    "sexp": lambda job, now: -1 - (now - job.submit) / job.requested,
+    "lexp": lambda job, now: 1 + (now - job.submit) / job.requested,
+    "wfp3": wfp3,
+    "unicef": unicef,
+    "f1": f1,
+    "f2": f2,
+    "f3": f3,
+    "f4": f4,
+}
+
+
+def score_of(policy: str | Sequence[float] | Score) -> Score:
+    if isinstance(policy, str):
+        return POLICIES[policy]
+    return policy if callable(policy) else weighted(policy)
+
+
+# --- The simulation -------------------------------------------------------------------------
+
+
+class Simulation:
+    def __init__(self, jobs: Iterable[Job], processors: int, **rules: Any):
+        self.jobs = sorted((Job(*_given(job)) for job in jobs), key=lambda job: job.submit)
+        for number, job in enumerate(self.jobs):
+            job.number = number
+        self.processors = processors
+        self.policy = score_of(rules["policy"])
+        self.backfill = rules["backfill"]
+        self.backfill_order = rules["backfill_order"]
+        self.estimate = rules["estimate"]
+        self.correction = rules["correction"]
+        self.threshold = rules["threshold"]
+        self.passes = rules["passes"]
+        self.coming = list(reversed(self.jobs))  # the next to be submitted is the last
+        self.queue: list[Job] = []  # in submission order
+        self.running: list[Job] = []  # in the order they started
+        self.terminated: dict[int, list[int]] = {}  # user -> run times of terminated jobs, in order
+        self.expired_since_pass = False
+
+    def run(self) -> list[Job]:
+        while self.coming or self.running:
+            now = self.next_time()
+            self.expire(now)
+            submitted = self.take_submitted(now)
+            ended = [job for job in self.running if job.end == now]
+            if self.passes == "per-timestamp":
+                for job in ended:
+                    self.terminate(job)
+                for job in submitted:
+                    self.submit(job, now)
+                if ended or submitted:
+                    self.schedule(now)
+            else:
+                for job in submitted:
+                    self.submit(job, now)
+                    if self.fits(job, now) or self.always_passes():
+                        self.schedule(now)
+                for job in ended:
+                    self.terminate(job)
+                    self.schedule(now)
+        return self.jobs
+
+    def always_passes(self) -> bool:
+        """Does a per-event submission cause a pass even where the new job does not fit?"""
+        return self.backfill == "easy" and self.backfill_order != "fcfs"
+
+    # Events
+
+    def next_time(self) -> int:
+        times = [min(job.end, job.predicted_end) for job in self.running]
+        if self.coming:
+            times.append(self.coming[-1].submit)
+        return min(times)
+
+    def take_submitted(self, now: int) -> list[Job]:
+        submitted = []
+        while self.coming and self.coming[-1].submit == now:
+            submitted.append(self.coming.pop())
+        return submitted
+
+    def submit(self, job: Job, now: int) -> None:
+        job.predicted = job.prediction = self.estimated_run_time(job)
+        if self.backfill == "conservative":
+            if self.expired_since_pass:
+                self.drop_reservations()
+                for waiting in self.primary_order(now):
+                    self.reserve(waiting, now)
+            self.reserve(job, now)
+            job.reserved_start = job.reservation
+        self.queue.append(job)
+
+    def terminate(self, job: Job) -> None:
+        self.running.remove(job)
+        self.terminated.setdefault(job.user, []).append(job.actual)
+
+    def start(self, job: Job, now: int, *, backfilled: bool) -> None:
+        assert self.fits(job, now)
+        self.queue.remove(job)
+        self.running.append(job)
+        job.start = now
+        job.end = now + job.actual
+        job.backfilled = backfilled
+
+    def expire(self, now: int) -> None:
+        for job in self.running:
+            if job.predicted_end == now < job.end:
+                job.prediction = self.corrected(job, now)
+                job.corrections += 1
+                self.expired_since_pass = True
+
+    # Estimates of the running time
+
+    def estimated_run_time(self, job: Job) -> int:
+        if not isinstance(self.estimate, str):
+            return max(int(self.estimate[job.number]), 1)
+        if self.estimate == "requested":
+            return job.requested
+        if self.estimate == "clairvoyant":
+            return job.actual
+        assert self.estimate == "ave2"
+        last_two = self.terminated.get(job.user, [])[-2:]
+        if len(last_two) < 2:
+            return job.requested
+        return min(sum(last_two) // 2, job.requested)
+
+    def corrected(self, job: Job, now: int) -> int:
+        if self.correction == "recursive-doubling":
+            return 2 * (now - job.start)
+        if self.correction == "incremental" and job.corrections < len(INCREMENTS):
+            return min(job.predicted + INCREMENTS[job.corrections], job.requested)
+        return job.requested  # "requested", and "incremental" out of steps
+
+    # Passes
+
+    def schedule(self, now: int) -> None:
+        if self.backfill == "conservative":
+            self.schedule_conservative(now)
+            return
+        head = self.start_in_order(now)
+        if self.backfill == "easy" and head is not None:
+            self.backfill_around(head, now)
+
+    def start_in_order(self, now: int) -> Job | None:
+        """Start jobs in primary order; return the first that does not fit."""
+        for job in self.primary_order(now):
+            if not self.fits(job, now):
+                return job
+            self.start(job, now, backfilled=False)
+        return None
+
+    def backfill_around(self, head: Job, now: int) -> None:
+        shadow, extra = self.shadow(head, now)
+        if head.reserved_start == -1:
+            head.reserved_start = shadow
+        for job in self.candidates(now):
+            if job is head or not self.fits(job, now):
+                continue
+            if now + job.predicted <= shadow:
+                self.start(job, now, backfilled=True)
+            elif job.processors <= extra:
+                extra -= job.processors
+                self.start(job, now, backfilled=True)
+
+    def shadow(self, head: Job, now: int) -> tuple[int, int]:
+        """Return when the blocked head can start at the latest, and what is left over then."""
+        for time in sorted({job.predicted_end for job in self.running}):
+            free_then = self.free(time)
+            if free_then >= head.processors:
+                return time, free_then - head.processors
+        raise AssertionError("the head is larger than the machine")
+
+    def schedule_conservative(self, now: int) -> None:
+        if self.expired_since_pass:
+            self.drop_reservations()
+        blocked = False
+        for job in self.primary_order(now):
+            self.reserve(job, now)
+            if job.reservation == now:
+                self.start(job, now, backfilled=blocked)
+            else:
+                blocked = True
+
+    def drop_reservations(self) -> None:
+        self.expired_since_pass = False
+        for job in self.queue:
+            job.reservation = -1
+
+    def reserve(self, job: Job, now: int) -> None:
+        """Reserve the earliest time where the job fits; its own reservation so far is lifted."""
+        job.reservation = -1
+        steps = self.profile(now)
+        for first, (start, _) in enumerate(steps):
+            end = start + job.predicted
+            if all(free >= job.processors for time, free in steps[first:] if time < end):
+                job.reservation = start
+                return
+        raise AssertionError("the job is larger than the machine")
+
+    def profile(self, now: int) -> list[tuple[int, int]]:
+        """Return (time, processors free from then on until the next), from now on."""
+        held = [(job.start, job.predicted_end, job.processors) for job in self.running]
+        held += [
+            (job.reservation, job.reservation + job.predicted, job.processors)
+            for job in self.queue
+            if job.reservation != -1
+        ]
+        changes: dict[int, int] = {now: self.processors}
+        for start, end, processors in held:
+            if end > now:
+                start = max(start, now)
+                changes[start] = changes.get(start, 0) - processors
+                changes[end] = changes.get(end, 0) + processors
+        steps, free = [], 0
+        for time in sorted(changes):
+            free += changes[time]
+            assert free >= 0, "the profile is over-committed"
+            steps.append((time, free))
+        return steps
+
+    # Order and room
+
+    def free(self, time: int) -> int:
+        """Rule 10; of a later time: the processors free then if nothing more started."""
+        held = sum(job.processors for job in self.running if job.predicted_end > time)
+        return self.processors - held
+
+    def fits(self, job: Job, now: int) -> bool:
+        return job.processors <= self.free(now)
+
+    def primary_order(self, now: int) -> list[Job]:
+        by_score = sorted(self.queue, key=lambda job: -self.policy(job, now))
+        if self.threshold is None:
+            return by_score
+        starved = [job for job in self.queue if now - job.submit > self.threshold]
+        return starved + [job for job in by_score if now - job.submit <= self.threshold]
+
+    def candidates(self, now: int) -> list[Job]:
+        if self.backfill_order == "fcfs":
+            return list(self.queue)
+        if self.backfill_order == "sjbf":
+            return sorted(self.queue, key=lambda job: job.predicted)
+        score = score_of(self.backfill_order)
+        return sorted(self.queue, key=lambda job: -score(job, now))
+
+
+def _given(job: Job) -> tuple[int, int, int, int, int]:
+    return job.submit, job.processors, job.run, job.requested, job.user
+
+
+def simulate_slowly(
+    jobs: Iterable[Job],
+    processors: int,
+    *,
+    policy: str | Sequence[float] | Score = "fcfs",
+    backfill: str = "none",
+    backfill_order: str | Sequence[float] | Score = "fcfs",
+    estimate: str | Sequence[int] = "requested",
+    correction: str = "requested",
+    threshold: int | None = None,
+    passes: str = "per-timestamp",
+) -> list[Job]:
+    """Schedule the jobs by the rules above; return them in submission order, the given untouched.
+
+    ``policy``: a name of POLICIES, six weights, or ``score(job, now) -> float``; ``backfill``:
+    "none", "easy" or "conservative"; ``backfill_order``: "fcfs", "sjbf" or a policy;
+    ``estimate``: "requested", "clairvoyant", "ave2" or one prediction for each job;
+    ``correction``: "requested", "incremental" or "recursive-doubling"; ``threshold``: seconds;
+    ``passes``: "per-timestamp" or "per-event".
+    """
+    simulation = Simulation(
+        jobs,
+        processors,
+        policy=policy,
+        backfill=backfill,
+        backfill_order=backfill_order,
+        estimate=estimate,
+        correction=correction,
+        threshold=threshold,
+        passes=passes,
+    )
+    return simulation.run()

@@ -1,0 +1,48 @@
+"""Schedules to report on."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from hpcgym.simulation import simulate
+from hpcgym.workload import Workload, load_workload
+
+
+@pytest.fixture(scope="session")
+def schedule() -> Callable[..., Any]:
+    """Return a function that simulates a generated workload, each once."""
+    known: dict[tuple[str, str], Any] = {}
+
+    def simulated(source: str = "lublin:jobs=300,processors=64,load=0.9", scheduler: str = "easy"):
+        if (source, scheduler) not in known:
+            known[source, scheduler] = simulate(load_workload(source), scheduler)
+        return known[source, scheduler]
+
+    return simulated
+
+
+@pytest.fixture(scope="session")
+def make() -> Callable[..., Any]:
+    """Return a function that simulates jobs given as (submit, run, processors)."""
+
+    def simulated(jobs: list[tuple[int, int, int]], processors: int = 8, **columns: Any):
+        submit, run, size = (np.array(column) for column in zip(*jobs, strict=True))
+        header = columns.pop("header", {})
+        name = columns.pop("name", "made")
+        workload = Workload.from_columns(
+            {
+                "submit_time": submit,
+                "run_time": run,
+                "requested_time": run,
+                "requested_processors": size,
+                **columns,
+            },
+            processors=processors,
+            name=name,
+            header=header,
+        )
+        return simulate(workload, "easy")
+
+    return simulated

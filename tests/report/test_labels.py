@@ -1,0 +1,65 @@
+"""Results and schedulers have names that people know."""
+
+import pytest
+from hpcgym.baselines import SCHEDULERS
+
+from hpcgym.errors import HpcgymError
+from hpcgym.report.labels import describe, drawable, named, scheduler_name, subtitle
+from hpcgym.scheduler import Scheduler
+
+WEIGHTS = (0.1, -0.2, 0.0, 0.0, 0.0, 0.7)
+
+
+@pytest.mark.parametrize("name", SCHEDULERS)
+def test_a_bundle_keeps_its_name_whatever_its_passes(name):
+    from dataclasses import replace
+
+    for passes in ("per-event", "per-timestamp"):
+        assert scheduler_name(replace(SCHEDULERS[name], passes=passes)) == name
+
+
+def test_other_schedulers_are_named_by_their_rules():
+    scheduler = Scheduler(policy=WEIGHTS, backfill="easy", threshold=72_000)
+    text = scheduler_name(scheduler)
+    assert text == describe(scheduler)
+    assert "weights (0.1, -0.2, 0, 0, 0, 0.7)" in text
+    assert "threshold 72,000 s" in text
+    assert "no backfilling" in describe(Scheduler(policy="saf", backfill="none"))
+    text = describe(Scheduler(estimate="ave2", correction="incremental"))
+    assert "incremental correction" in text
+    assert "correction" not in describe(Scheduler())
+
+
+def test_a_policy_can_be_given_in_any_way():
+    text = "weights (0.1, -0.2, 0, 0, 0, 0.7)"
+    assert text in describe(Scheduler(policy=WEIGHTS))
+    assert "weights (1,0,0,0,0,0)" in describe(Scheduler(policy="1,0,0,0,0,0"))
+    assert "weights wait 1, area -0.5" in describe(Scheduler(policy={"wait": 1, "area": -0.5}))
+    assert "predicted run times given" in describe(Scheduler(estimate=[5, 6, 7]))
+    assert scheduler_name(Scheduler(estimate=[5, 6, 7])) == describe(Scheduler(estimate=[5, 6, 7]))
+
+
+def test_a_result_without_jobs_has_metrics_and_no_picture(schedule):
+    from hpcgym import simulate
+
+    empty = simulate(schedule().workload.take(slice(0)))
+    assert list(named(empty)) == ["easy"]
+    with pytest.raises(HpcgymError, match="nothing to draw: easy has no jobs"):
+        drawable(empty)
+
+
+def test_results_of_one_scheduler_get_different_names(schedule):
+    first, second = schedule(), schedule("lublin:jobs=50")
+    assert list(named([first, second, first])) == ["easy", "easy (2)", "easy (3)"]
+    assert list(named(first)) == ["easy"]
+    assert named({"mine": first}) == {"mine": first}
+
+
+def test_the_subtitle_names_workload_machine_scheduler_and_passes(schedule, make):
+    result = schedule()
+    text = subtitle({"easy": result})
+    assert text == (
+        f"{result.workload.name} · 300 jobs · 64 processors · easy · per-timestamp passes"
+    )
+    assert "easy" not in subtitle({"easy": result, "saf": schedule(scheduler="saf")})
+    assert "1 job · 1 processor · " in subtitle(named(make([(0, 5, 1)], processors=1)))

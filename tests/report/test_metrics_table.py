@@ -1,0 +1,122 @@
+"""Tables hold the metrics as they are and mark the best ones."""
+
+from types import SimpleNamespace
+
+import pytest
+from rich.console import Console
+
+from hpcgym.errors import HpcgymError
+from hpcgym.report import metrics_table
+from hpcgym.report.tables import (
+    COMPARED,
+    LESS,
+    METRICS,
+    MORE,
+    NEITHER,
+    best,
+    comparison,
+    described,
+    in_order,
+    rich_comparison,
+    rich_metrics,
+)
+
+
+def with_metrics(**metrics):
+    return SimpleNamespace(metrics=metrics)
+
+
+def printed(table):
+    console = Console(width=200, no_color=True)
+    with console.capture() as text:
+        console.print(table)
+    return text.get()
+
+
+def test_one_row_a_scheduler_and_every_metric_in_full(schedule):
+    easy, saf = schedule(), schedule(scheduler="saf")
+    table = metrics_table({"a": easy, "b": saf})
+    assert table.index.tolist() == ["a", "b"]
+    assert table.index.name == "scheduler"
+    assert table.loc["b"].to_dict() == pytest.approx(saf.metrics, rel=0, abs=0, nan_ok=True)
+    assert table.columns.tolist() == list(easy.metrics)
+    assert metrics_table([easy, saf]).index.tolist() == ["easy", "saf"]
+
+
+def test_every_metric_is_known_and_shown(schedule):
+    metrics = schedule().metrics
+    assert {metric.name for metric in METRICS} == set(metrics)
+    assert [metric.name for metric in in_order(metrics)] == [metric.name for metric in METRICS]
+    text = printed(rich_metrics(schedule()))
+    for metric in METRICS:
+        assert metric.title in text
+        assert metric.text(metrics[metric.name]) in text
+
+
+def test_an_unknown_metric_is_shown_under_its_own_name():
+    (metric,) = described(["number_of_moons"])
+    assert metric.heading == "number of moons"
+    assert best(metric, [1, 2]) == [False, False]
+    assert [m.name for m in in_order({"number_of_moons": 1, "jobs": 2})] == [
+        "jobs",
+        "number_of_moons",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("better", "values", "expected"),
+    [
+        (LESS, [3.0, 1.0, 2.0], [False, True, False]),
+        (MORE, [3.0, 1.0, 2.0], [True, False, False]),
+        (NEITHER, [3.0, 1.0, 2.0], [False, False, False]),
+        (LESS, [1.0, 1.0, 2.0], [True, True, False]),
+        (LESS, [1.0, 1.0 + 1e-9, 2.0], [True, True, False]),  # shown alike
+        (LESS, [1.0, 1.0], [False, False]),
+        (LESS, [1.0], [False]),
+        (LESS, [float("nan"), 2.0, 3.0], [False, True, False]),
+        (MORE, [float("nan")] * 2, [False, False]),
+    ],
+)
+def test_best(better, values, expected):
+    metric = next(metric for metric in METRICS if metric.better == better)
+    assert best(metric, values) == expected
+
+
+def test_less_is_better_but_for_utilization():
+    better = {metric.name: metric.better for metric in METRICS}
+    assert better.pop("utilization") == MORE
+    neutral = {"jobs", "killed_jobs", "backfilled_share"}
+    assert {name for name, sign in better.items() if sign == NEITHER} == neutral
+    assert all(better[name] == LESS for name in better if name not in neutral)
+
+
+def test_the_table_marks_the_best_of_each_column():
+    values = dict.fromkeys(COMPARED, 2.0)
+    results = {
+        "one": with_metrics(**{**values, "mean_bsld": 1.5, "utilization": 0.25}),
+        "two": with_metrics(**{**values, "mean_bsld": 2.5, "utilization": 0.75}),
+    }
+    heading, one, two = comparison(results)
+    place = {text: column for column, (text, _) in enumerate(heading)}
+    assert one[place["mean BSLD"]] == ("1.500", True)
+    assert two[place["mean BSLD"]] == ("2.500", False)
+    assert one[place["utilisation (%)"]] == ("25.00", False)
+    assert two[place["utilisation (%)"]] == ("75.00", True)
+    assert sum(top for row in (one, two) for _, top in row) == 2
+    text = printed(rich_comparison(results))
+    assert "1.500*" in text
+    assert "75.00*" in text
+    assert "25.00*" not in text
+    assert "* best of its column" in text
+
+
+def test_one_scheduler_alone_has_no_marks(schedule):
+    text = printed(rich_comparison(schedule()))
+    assert "*" not in text
+    assert "easy" in text
+
+
+def test_nothing_to_report_is_an_error():
+    for nothing in ({}, []):
+        with pytest.raises(HpcgymError, match="no result"):
+            metrics_table(nothing)

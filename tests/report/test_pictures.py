@@ -1,0 +1,261 @@
+"""Pictures are there, of the right size, and show what they should."""
+
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from io import BytesIO
+
+import numpy as np
+import pytest
+
+from hpcgym.errors import HpcgymError
+from hpcgym.report import (
+    draw_bsld,
+    draw_gantt,
+    draw_queue_length,
+    draw_utilization,
+    save_picture,
+)
+from hpcgym.report.canvas import time_axis
+from hpcgym.report.gantt import MOST_RECTANGLES, USER_COLOURS
+from hpcgym.report.labels import named
+from hpcgym.report.placement import place_jobs
+
+pytest.importorskip("matplotlib", reason='pictures need matplotlib: pip install "hpcgym[report]"')
+
+DRAWINGS = (draw_gantt, draw_utilization, draw_queue_length, draw_bsld)
+LARGE = "lublin:jobs=3000,processors=64,load=0.9"
+HUGE_MACHINE = "lublin:jobs=2000,processors=80640,load=1"
+
+
+def pixels(axes):
+    """Return the picture as an array of shape (height, width, 3)."""
+    figure = axes.get_figure(root=True)
+    figure.canvas.draw()
+    return np.asarray(figure.canvas.buffer_rgba())[..., :3]
+
+
+def inside(axes):
+    """Return the pixels between the axes."""
+    image = pixels(axes)
+    box = axes.get_window_extent()
+    rows = slice(image.shape[0] - int(box.y1) + 1, image.shape[0] - int(box.y0) - 1)
+    return image[rows, int(box.x0) + 1 : int(box.x1) - 1]
+
+
+def colour_share(image, colour):
+    """Return the share of pixels that have a colour, given as #RRGGBB."""
+    wanted = [int(colour[place : place + 2], 16) for place in (1, 3, 5)]
+    return np.isclose(image, wanted, atol=2).all(axis=-1).mean()
+
+
+@pytest.mark.parametrize("drawing", DRAWINGS)
+@pytest.mark.parametrize("source", ["lublin:jobs=1", "lublin:jobs=5,processors=16", LARGE])
+def test_every_picture_shows_something(schedule, drawing, source):
+    result = schedule(source)
+    axes = drawing(result)
+    image = inside(axes)
+    assert image.shape[0] > 100
+    assert image.shape[1] > 600
+    if result.wait.any() or drawing is not draw_queue_length:
+        assert len(np.unique(image.reshape(-1, 3), axis=0)) > 1
+    assert result.workload.name in "".join(text.get_text() for text in axes.texts)
+    assert "per-timestamp passes" in "".join(text.get_text() for text in axes.texts).replace(
+        "\n", " "
+    )
+
+
+@pytest.mark.parametrize("suffix", [".png", ".svg", ".pdf"])
+def test_the_suffix_tells_the_format(schedule, tmp_path, suffix):
+    path = tmp_path / f"picture{suffix.upper()}"
+    save_picture(schedule(), path)
+    begin = {".png": b"\x89PNG", ".svg": b"<?xml", ".pdf": b"%PDF"}[suffix]
+    assert path.read_bytes().startswith(begin)
+
+
+@pytest.mark.parametrize("schedulers", [1, 2, 3, 4, 9])
+def test_an_overview_of_any_number_of_schedulers(schedule, tmp_path, schedulers):
+    from matplotlib.image import imread
+
+    results = {f"scheduler {place}": schedule() for place in range(schedulers)}
+    save_picture(results, tmp_path / "overview.png")
+    image = imread(tmp_path / "overview.png")
+    assert image.shape[1] == 1800
+    assert image.shape[0] > 1000
+    assert image[..., :3].std() > 0.05
+
+
+def test_the_same_results_give_the_same_picture(schedule, tmp_path):
+    for name in ("a.png", "b.png"):
+        save_picture(schedule(LARGE), tmp_path / name)
+    assert (tmp_path / "a.png").read_bytes() == (tmp_path / "b.png").read_bytes()
+
+
+def test_a_small_gantt_chart_has_the_jobs_where_they_ran(make):
+    # processors 0 to 3 are busy in the first half, 4 and 5 always, 6 and 7 never
+    result = make([(0, 50, 2), (0, 50, 2), (0, 100, 2)], user_id=np.array([1, 2, 2]))
+    image = inside(draw_gantt(result))
+    assert colour_share(image, USER_COLOURS[0]) == pytest.approx(3 / 8, abs=0.02)  # user 2
+    assert colour_share(image, USER_COLOURS[1]) == pytest.approx(1 / 8, abs=0.02)
+    height, width, _ = image.shape
+    assert colour_share(image[height // 2 + 5 :, width // 2 + 5 :], "#FFFFFF") > 0.99
+    assert colour_share(image[: height // 4 - 5], "#FFFFFF") > 0.99
+
+
+def test_a_large_gantt_chart_shows_the_share_of_busy_processors(schedule):
+    result = schedule(LARGE)
+    assert place_jobs(result).job.size > MOST_RECTANGLES
+    axes = draw_gantt(result)
+    (image,) = axes.images
+    colours = np.asarray(image.get_array())
+    box = axes.get_window_extent()
+    assert colours.shape[:2] == pytest.approx((box.height, box.width), abs=2)
+    # idle pixels are white: what is missing to white measures the busy ones
+    idle = (colours.min(axis=2) > 0.999).mean()
+    assert idle == pytest.approx(1 - result.metrics["utilization"], abs=0.1)
+
+
+def test_a_large_gantt_chart_has_the_colours_of_users_where_they_ran(make):
+    # user 1 in the first half, user 2 in the second, in very many jobs on the lowest processors
+    jobs = [(10 * k, 10, 6) for k in range(MOST_RECTANGLES + 2)]
+    users = np.where(np.arange(len(jobs)) < len(jobs) // 2, 1, 2)
+    image = inside(draw_gantt(make(jobs, user_id=users)))
+    height, width, _ = image.shape
+    lower = image[height // 4 + 2 :]
+    assert colour_share(image[: height // 4 - 2], "#FFFFFF") > 0.99
+    assert colour_share(lower[:, : width // 2 - 2], USER_COLOURS[0]) > 0.99
+    assert colour_share(lower[:, width // 2 + 2 :], USER_COLOURS[1]) > 0.99
+
+
+def test_a_gantt_chart_of_a_huge_machine(schedule):
+    axes = draw_gantt(schedule(HUGE_MACHINE))
+    assert axes.get_ylim() == (0, 80_640)
+    labels = [label.get_text() for label in axes.get_yticklabels()]
+    pixels(axes)
+    assert "60,000" in [label.get_text() for label in axes.get_yticklabels()], labels
+
+
+def test_unknown_users_and_a_single_one_give_jobs_colours_in_turn(make):
+    for users in (np.full(3, -1), np.full(3, 7)):
+        axes = draw_gantt(make([(0, 50, 2)] * 3, user_id=users))
+        assert axes.get_legend() is None
+        image = inside(axes)
+        for colour in USER_COLOURS[:3]:
+            assert colour_share(image, colour) == pytest.approx(1 / 4, abs=0.03)
+
+
+def test_a_gantt_chart_of_several_schedules_is_refused(schedule):
+    with pytest.raises(HpcgymError, match="one schedule, not 2"):
+        draw_gantt({"a": schedule(), "b": schedule()})
+
+
+def test_the_queue_shows_its_peak(make):
+    # one job holds the machine for a day, a thousand wait for a second of it
+    jobs = (
+        [(0, 86_400, 8)] + [(86_399, 1, 8)] * 1000 + [(10**8 + 10 * k, 1, 1) for k in range(2000)]
+    )
+    axes = draw_queue_length(make(jobs))
+    assert axes.get_ylim()[1] >= 1000
+    assert "most 1,000" in axes.get_legend().get_texts()[0].get_text()
+
+
+def test_utilisation_is_drawn_in_percent_of_the_machine(make):
+    axes = draw_utilization(make([(0, 100, 4), (50, 50, 2)]))
+    (line,) = axes.get_lines()
+    assert line.get_ydata().tolist() == [50, 75, 0]
+    assert line.get_xdata().tolist() == pytest.approx([0, 50, 100])
+
+
+def test_the_curve_of_slowdowns_ends_at_the_worst_job_and_has_its_mean_marked(make):
+    result = make([(0, 100, 8), (0, 10, 8)])  # slowdowns 1 and 11
+    curve, dot = draw_bsld(result).get_lines()
+    assert curve.get_xdata().tolist() == [1, 1, 11]
+    assert curve.get_ydata().tolist() == [0.5, 0.5, 0]
+    assert dot.get_xdata().tolist() == [6]
+    assert dot.get_ydata().tolist() == [0.5]
+
+
+def test_nobody_waits(make):
+    result = make([(0, 100, 4), (50, 50, 2)])
+    assert "no job waits" in [text.get_text() for text in draw_bsld(result).texts]
+    assert draw_queue_length(result).get_ylim() == (0, 1)
+
+
+def test_pictures_can_share_a_figure(schedule):
+    from matplotlib.figure import Figure
+
+    figure = Figure()
+    for axes, drawing in zip(figure.subplots(4), DRAWINGS, strict=True):
+        assert drawing(schedule(), axes) is axes
+    figure.savefig(BytesIO(), format="png")
+
+
+def test_time_is_in_dates_where_the_log_tells_when_it_began(make):
+    jobs = [(0, 86_400, 1), (86_400, 86_400, 1)]
+    header = {"UnixStartTime": ["843480031"], "TimeZoneString": ["Europe/Stockholm"]}
+    axis = time_axis(named(make(jobs, header=header)))
+    assert axis.place(0) == 843_480_031 / 86_400
+    assert axis.label == "1996 (Europe/Stockholm time)"
+    for header in ({}, {"UnixStartTime": ["0"]}, {"UnixStartTime": ["unknown"]}):
+        axis = time_axis(named(make(jobs, header=header)))
+        assert axis.label == "time (days)"
+        assert axis.place(86_400) == 1
+    header = {"UnixStartTime": ["843480031"], "TimeZoneString": ["the moon"]}
+    assert time_axis(named(make(jobs, header=header))).label == "1996 (UTC time)"
+
+
+def test_time_beyond_all_dates_is_in_days(make):
+    axis = time_axis(named(make([(0, 2**45, 1)], header={"UnixStartTime": ["843480031"]})))
+    assert axis.label == "time (days)"
+
+
+@pytest.mark.parametrize(
+    ("span", "label"),
+    [(100, "time (seconds)"), (3_000, "time (minutes)"), (9_000, "time (hours)")],
+)
+def test_the_unit_of_time_suits_the_length(make, span, label):
+    assert time_axis(named(make([(0, span, 1)]))).label == label
+
+
+def test_time_counts_from_the_first_submission_where_that_is_far_away(make):
+    axis = time_axis(named(make([(10**9, 3_000, 1)])))
+    assert axis.label == "time since the first submission (minutes)"
+    assert axis.place(10**9) == 0
+
+
+def test_threads_can_draw_at_once(schedule, tmp_path):
+    result = schedule(LARGE)
+    paths = [tmp_path / f"{place}.png" for place in range(4)]
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(lambda path: save_picture(result, path), paths))
+    assert len({path.read_bytes() for path in paths}) == 1
+
+
+def test_a_wrong_ending_is_refused(schedule, tmp_path):
+    with pytest.raises(HpcgymError, match=r"picture.gif: a picture's name ends in .png, .svg"):
+        save_picture(schedule(), tmp_path / "picture.gif")
+
+
+def test_a_folder_that_is_missing_is_named(schedule, tmp_path):
+    path = tmp_path / "none" / "picture.png"
+    with pytest.raises(HpcgymError, match=rf"{path} cannot be written: No such file"):
+        save_picture(schedule(), path)
+
+
+def test_without_matplotlib_the_message_says_what_to_install(schedule, monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    with pytest.raises(HpcgymError, match=r'pip install "hpcgym\[report\]"'):
+        draw_gantt(schedule())
+
+
+def test_matplotlib_is_imported_late_and_without_its_global_state(tmp_path):
+    code = f"""
+import sys, hpcgym.report
+assert "matplotlib" not in sys.modules
+from hpcgym.simulation import simulate
+from hpcgym.workload import load_workload
+hpcgym.report.save_picture(simulate(load_workload("lublin:jobs=9")), {str(tmp_path / "a.png")!r})
+assert "matplotlib.figure" in sys.modules
+assert "matplotlib.pyplot" not in sys.modules
+"""
+    subprocess.run([sys.executable, "-c", code], check=True)

@@ -1,0 +1,94 @@
+"""Random small workloads and schedulers that look for trouble: ties, bursts, wrong estimates."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import strategies as st
+from oracle import POLICIES
+
+from hpcgym.workload.model import Workload
+
+WEIGHTS = st.sampled_from([-1.0, -0.5, -0.1, 0.0, 0.0, 0.0, 0.1, 1 / 3, 0.5, 1.0, 20.0])
+POLICY = st.one_of(st.sampled_from(sorted(POLICIES)), st.tuples(*[WEIGHTS] * 6))
+
+#: Seconds between submissions: all at once, ties and short steps, or idle gaps as well.
+GAPS = (st.just(0), st.sampled_from([0, 0, 0, 1, 2, 3, 7]), st.sampled_from([0, 0, 1, 5, 50, 5000]))
+
+#: What a run time becomes as requested time; a smaller request gets the job killed.
+REQUESTS = st.one_of(
+    st.just(lambda run: run),
+    st.just(lambda run: max(run // 2, 1)),
+    st.just(lambda run: 2 * run),
+    st.just(lambda run: 10 * run),
+    st.integers(-3, 30).map(lambda more: lambda run: max(run + more, 1)),
+    st.sampled_from([10, 60, 3600, 40000]).map(lambda request: lambda run: request),
+)
+
+
+@st.composite
+def workloads(draw: st.DrawFn, max_jobs: int = 40, max_processors: int = 16) -> Workload:
+    """A machine of 1 to 16 processors and 1 to 40 jobs in submission order.
+
+    Times are multiples of one unit drawn for the workload, so that events coincide often and
+    prediction corrections (60 s, 300 s, ...) come into play.
+    """
+    processors = draw(st.integers(1, max_processors))
+    unit = draw(st.sampled_from([1, 1, 20, 600]))
+    gaps = draw(st.sampled_from(GAPS))
+    sizes = st.one_of(
+        st.integers(1, processors), st.just(processors), st.just(1), st.just((processors + 1) // 2)
+    )
+    lengths = st.one_of(st.integers(1, 12), st.sampled_from([1, 2, 4, 8, 30, 100]))
+    job = st.tuples(gaps, sizes, lengths, REQUESTS, st.sampled_from([0, 0, 1, -1]))
+    fewest = draw(st.sampled_from([1, 5, 15, 30]))  # lists alone would stay short
+    jobs = draw(st.lists(job, min_size=min(fewest, max_jobs), max_size=max_jobs))
+    submit = draw(st.sampled_from([0, 1, 1000]))
+    columns: dict[str, list[int]] = {
+        "submit_time": [],
+        "requested_processors": [],
+        "run_time": [],
+        "requested_time": [],
+        "user_id": [],
+    }
+    for gap, size, length, request, user in jobs:
+        submit += gap * unit
+        row = (submit, size, length * unit, request(length * unit), user)
+        for values, value in zip(columns.values(), row, strict=True):
+            values.append(value)
+    return Workload.from_columns(columns, processors=processors, name="random")
+
+
+@st.composite
+def predictions(draw: st.DrawFn, workload: Workload) -> list[int]:
+    """A given prediction for each job: too short, right, too long, or beyond the request."""
+    factors = draw(
+        st.lists(
+            st.sampled_from([0.0, 0.1, 0.5, 1.0, 1.0, 2.0, 7.0]),
+            min_size=len(workload),
+            max_size=len(workload),
+        )
+    )
+    return [int(f * run) for f, run in zip(factors, workload.run_time.tolist(), strict=True)]
+
+
+@st.composite
+def schedulers(draw: st.DrawFn, workload: Workload) -> dict[str, Any]:
+    """The seven words that describe a scheduler, as ``simulate_slowly`` takes them."""
+    named = st.sampled_from(["requested", "clairvoyant", "ave2"])
+    return {
+        "policy": draw(st.one_of(st.just("fcfs"), POLICY)),
+        "backfill": draw(st.sampled_from(["none", "easy", "easy", "conservative"])),
+        "backfill_order": draw(st.one_of(st.sampled_from(["fcfs", "sjbf"]), POLICY)),
+        "estimate": draw(st.one_of(named, predictions(workload))),
+        "correction": draw(st.sampled_from(["requested", "incremental", "recursive-doubling"])),
+        "threshold": draw(st.sampled_from([None, None, 0, 5, 100, 2000])),
+        "passes": draw(st.sampled_from(["per-timestamp", "per-event"])),
+    }
+
+
+@st.composite
+def cases(draw: st.DrawFn, max_jobs: int = 40) -> tuple[Workload, dict[str, Any]]:
+    """A workload and a scheduler for it."""
+    workload = draw(workloads(max_jobs))
+    return workload, draw(schedulers(workload))

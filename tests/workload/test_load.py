@@ -1,0 +1,165 @@
+import gzip
+import shutil
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from hpcgym.errors import WorkloadError
+from hpcgym.workload import Workload, archive, load_workload
+from hpcgym.workload.model import SWF_COLUMNS
+
+LOG = """; MaxProcs: 8
+1 0 0 9 1 -1 -1 1 9 -1 1 1 1 -1 1 1 -1 -1
+2 5 0 9 9 -1 -1 9 9 -1 1 1 1 -1 1 1 -1 -1
+3 6 0 9 2 -1 -1 2 -1 -1 1 1 1 -1 1 1 -1 -1
+"""
+
+
+@pytest.fixture
+def log(tmp_path):
+    path = tmp_path / "log.swf"
+    path.write_text(LOG)
+    return path
+
+
+@pytest.fixture
+def offline(tmp_path, monkeypatch):
+    """No trace on this machine, and no network."""
+    monkeypatch.setattr(archive, "cache_folder", lambda: tmp_path / "cache")
+    monkeypatch.setattr(archive, "SITE", "http://127.0.0.1:9")
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    monkeypatch.delenv("HPCGYM_DATA", raising=False)
+
+
+def test_files(log, tmp_path):
+    packed = tmp_path / "packed.swf.gz"
+    packed.write_bytes(gzip.compress(LOG.encode()))
+    named = tmp_path / "accounting.txt"
+    shutil.copy(log, named)
+    for source in (log, str(log), packed, named):
+        workload = load_workload(source)
+        assert workload.job_number.tolist() == [1, 3]
+        assert workload.cleaning == {
+            "repaired: requested_time taken from run_time": 1,
+            "dropped: more processors than the machine": 1,
+        }
+    assert load_workload(packed).name == "packed"
+
+
+def test_recipe_and_machine_size(log):
+    assert load_workload(log, "glesser").job_number.tolist() == [1]
+    assert len(load_workload(log, clean="none")) == 3
+    larger = load_workload(log, processors=9)
+    assert larger.job_number.tolist() == [1, 2, 3]
+    assert larger.processors == 9
+    assert load_workload(log, ["drop-larger-than-machine"]).job_number.tolist() == [1, 3]
+
+
+def test_bad_lines(log):
+    log.write_text(LOG + "4 x\n")
+    with pytest.raises(WorkloadError, match="line 5"):
+        load_workload(log)
+    workload = load_workload(log, errors="skip")
+    assert workload.cleaning["dropped: line with text in a numeric field"] == 1
+
+
+def test_home_folder(log, monkeypatch):
+    monkeypatch.setenv("HOME", str(log.parent))
+    assert len(load_workload("~/log.swf")) == 2
+
+
+@pytest.mark.parametrize("ending", [".csv", ".parquet"])
+def test_tables(tmp_path, ending):
+    frame = pd.DataFrame({"submit_time": [0, 1], "run_time": [5, 0], "requested_processors": 3})
+    path = tmp_path / f"jobs{ending}"
+    if ending == ".csv":
+        frame.to_csv(path, index=False)
+    else:
+        pytest.importorskip("pyarrow")
+        frame.to_parquet(path)
+    for source in (frame, path, str(path)):
+        workload = load_workload(source)
+        assert workload.run_time.tolist() == [5]
+        assert workload.processors == 3
+        assert load_workload(source, processors=4).processors == 4
+
+
+def test_a_workload_is_cleaned_too():
+    raw = Workload.from_columns({"submit_time": [0], "requested_processors": [9]}, processors=8)
+    with pytest.raises(WorkloadError, match="no job is left"):
+        load_workload(raw)
+    assert load_workload(raw, "none") is raw
+
+
+def test_a_trace_by_its_name(trace, monkeypatch):
+    path = trace("KTH-SP2-1996-2.swf.gz")
+    monkeypatch.setenv("HPCGYM_DATA", str(path.parent))
+    by_name = load_workload("kth-sp2", "glesser")
+    by_path = load_workload(path, "glesser")
+    assert len(by_name) == 28_481
+    assert by_name.name == "KTH-SP2"
+    assert by_path.name == "KTH-SP2-1996-2"
+    assert by_name.weeks()[0].name == "KTH-SP2 week 1"
+    assert all(np.array_equal(by_name.columns[c], by_path.columns[c]) for c in SWF_COLUMNS)
+
+
+def test_another_version_of_a_trace_keeps_its_own_name(log, monkeypatch):
+    shutil.copy(log, log.parent / "KTH-SP2-1996-2.1-cln.swf")
+    monkeypatch.setenv("HPCGYM_DATA", str(log.parent))
+    assert load_workload("KTH-SP2").name == "KTH-SP2-1996-2.1-cln"
+
+
+def test_a_trace_that_is_not_here(offline):
+    with pytest.raises(WorkloadError, match=r"cannot download KTH-SP2 from .*HPCGYM_DATA"):
+        load_workload("KTH-SP2")
+
+
+def test_the_generator():
+    workload = load_workload("lublin:jobs=50, processors=16,seed=3")
+    assert len(workload) == 50
+    assert workload.processors == 16
+    again = load_workload("lublin:jobs=5e1,processors=16,seed=3")
+    assert np.array_equal(workload.run_time, again.run_time)
+    other = load_workload("lublin:jobs=50,processors=16,seed=4")
+    assert not np.array_equal(workload.run_time, other.run_time)
+
+
+@pytest.mark.parametrize(
+    ("source", "problem"),
+    [
+        ("lublin:job=50", "generator 'lublin' has no argument 'job', only jobs, processors, seed"),
+        ("lublin:jobs", r"generator 'lublin': jobs=\(nothing\) is not a number"),
+        ("lublin:jobs=many", "generator 'lublin': jobs=many is not a number"),
+        ("lublin:jobs=5,jobs=6", "generator 'lublin' is given 'jobs' twice"),
+        ("lublin:jobs=0", "jobs"),
+        ("KTH-SP3", "'KTH-SP3' is no file, trace or generator; did you mean KTH-SP2"),
+        ("lubline", "'lubline' is no file, trace or generator; did you mean lublin"),
+        ("SDSC-SP2-1998-4.2-cln", "is no file, trace or generator; did you mean SDSC-SP2"),
+        ("qqq", "'qqq' is no file, trace or generator; traces: KTH-SP2, CTC-SP2"),
+        ("none.swf", r"none\.swf: no such file"),
+        ("none/KTH-SP2", "none/KTH-SP2: no such file"),
+        ("none.csv", r"none\.csv: no such file"),
+        (7, "a workload cannot be made of a int"),
+        (None, "a workload cannot be made of a NoneType"),
+    ],
+)
+def test_sources_that_are_none(source, problem, offline, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(WorkloadError, match=problem) as error:
+        load_workload(source)
+    assert "\n" not in str(error.value)
+
+
+def test_a_folder(tmp_path):
+    with pytest.raises(WorkloadError, match="is a folder"):
+        load_workload(tmp_path)
+    with pytest.raises(WorkloadError, match="is a folder"):
+        load_workload(str(tmp_path))
+
+
+def test_wrong_options_are_said_before_anything_is_read(tmp_path):
+    with pytest.raises(WorkloadError, match="unknown cleaning recipe 'gleser'"):
+        load_workload(tmp_path / "none.swf", "gleser")
+    with pytest.raises(WorkloadError, match="errors must be"):
+        load_workload(tmp_path / "none.swf", errors="no")

@@ -1,0 +1,466 @@
+"""The generated jobs against the model's own distributions, and against the authors' program.
+
+Seeds are fixed, so nothing here is random. Limits are those of a test at 0.1 %: 1.95 / sqrt(n) for
+Kolmogorov-Smirnov distances, 4 standard errors for means and shares.
+"""
+
+import gzip
+import math
+
+import numpy as np
+import pytest
+
+from hpcgym.errors import WorkloadError
+from hpcgym.workload import lublin_model as module
+from hpcgym.workload import users
+from hpcgym.workload.lublin import lublin
+from hpcgym.workload.lublin_model import BATCH, INTERACTIVE, WHOLE_SAMPLE, slot_weights
+
+KINDS = {"interactive": INTERACTIVE, "batch": BATCH, "whole": WHOLE_SAMPLE}
+KS = 1.95
+SUBMIT_TIMES = [150, 174, 237, 270]
+SUMS = {
+    "submit_time": 146_416_523, "run_time": 1_552_953, "requested_processors": 16_509,
+    "requested_time": 57_863_730, "user_id": 14_171, "queue": 127,
+}  # fmt: skip
+JOBS = 100_000
+
+
+@pytest.fixture(scope="module")
+def whole():
+    """All jobs together, on the machine size of the authors' sample output."""
+    return lublin(JOBS, 256, seed=11, classes=1)
+
+
+@pytest.fixture(scope="module")
+def mixed():
+    """Interactive and batch jobs on the machine size that the model was fitted to."""
+    return lublin(JOBS, 128, seed=12)
+
+
+def jobs_of(request, name):
+    """Return (workload, rows) of one class."""
+    if name == "whole":
+        workload = request.getfixturevalue("whole")
+        return workload, np.arange(len(workload))
+    workload = request.getfixturevalue("mixed")
+    return workload, np.flatnonzero(workload.queue == ("interactive", "batch").index(name))
+
+
+# ------------------------------------------------------------ the model, by numeric integration
+
+GRID = np.linspace(0, 70, 700_001)
+
+
+def gamma_density(shape, scale):
+    with np.errstate(divide="ignore"):
+        logs = (shape - 1) * np.log(GRID) - GRID / scale
+    return np.exp(logs - math.lgamma(shape) - shape * math.log(scale))
+
+
+def cumulated(density):
+    steps = (density[1:] + density[:-1]) / 2 * np.diff(GRID)
+    return np.concatenate([[0.0], np.cumsum(steps)])
+
+
+def truncated(density, limit):
+    """Return the density given that the variate is at most the limit."""
+    density = np.where(limit >= GRID, density, 0.0)
+    return density / cumulated(density)[-1]
+
+
+def log_run_density(kind, size):
+    p = min(max(kind.slope * size + kind.intercept, 0), 1)
+    first = gamma_density(kind.short_shape, kind.short_scale)
+    second = gamma_density(kind.long_shape, kind.long_scale)
+    return truncated(p * first + (1 - p) * second, 12)
+
+
+def size_probabilities(kind, processors):
+    """Return P(size = s) for s = 0 ... processors."""
+    high = math.log2(processors) - kind.high_below
+    medium = high - kind.medium_below
+
+    def below(exponent):
+        lower = np.clip((exponent - kind.low) / (medium - kind.low), 0, 1)
+        upper = np.clip((exponent - medium) / (high - medium), 0, 1)
+        return kind.lower_stage * lower + (1 - kind.lower_stage) * upper
+
+    probabilities = np.zeros(processors + 1)
+    probabilities[1] = kind.serial
+    for k in range(int(math.log2(processors)) + 1):
+        probabilities[2**k] += kind.power_of_two * (below(k + 0.5) - below(k - 0.5))
+    other = 1 - kind.serial - kind.power_of_two
+    for s in range(1, processors + 1):
+        probabilities[s] += other * (below(math.log2(s + 0.5)) - below(math.log2(s - 0.5)))
+    return probabilities
+
+
+def ks_to_model(sample, cumulative):
+    """Return the KS distance of whole numbers to P(x <= k), k = 0 ... len(cumulative) - 1."""
+    counts = np.bincount(sample, minlength=len(cumulative))
+    return np.abs(np.cumsum(counts)[: len(cumulative)] / len(sample) - cumulative).max()
+
+
+def ks_two_samples(a, b):
+    at = np.union1d(a, b)
+    shares = [np.searchsorted(np.sort(x), at, side="right") / len(x) for x in (a, b)]
+    return np.abs(shares[0] - shares[1]).max()
+
+
+def two_sample_limit(a, b):
+    return KS * math.sqrt(1 / len(a) + 1 / len(b))
+
+
+# Once more, by the names and in the units of the authors' program (for 128 processors).
+PUBLISHED = {
+    "interactive": {
+        "SERIAL_PROB": 0.1541, "POW2_PROB": 0.625, "ULOW": 1, "UMED": 3, "UHI": 5.5,
+        "UPROB": 0.705, "A1": 3.8351, "B1": 0.6605, "A2": 7.073, "B2": 0.6856, "PA": -0.0118,
+        "PB": 0.9156, "AARR": 6.5510, "BARR": 0.6621, "ANUM": 8.9186, "BNUM": 3.6680,
+        "ARAR": 0.9797,
+    },
+    "batch": {
+        "SERIAL_PROB": 0.2927, "POW2_PROB": 0.6686, "ULOW": 1.2, "UMED": 5, "UHI": 7,
+        "UPROB": 0.875, "A1": 6.57, "B1": 0.823, "A2": 639.1, "B2": 0.0156, "PA": -0.003,
+        "PB": 0.6986, "AARR": 6.0415, "BARR": 0.8531, "ANUM": 6.1271, "BNUM": 5.2740,
+        "ARAR": 1.0519,
+    },
+    "whole": {
+        "SERIAL_PROB": 0.244, "POW2_PROB": 0.576, "ULOW": 0.8, "UMED": 4.5, "UHI": 7,
+        "UPROB": 0.86, "A1": 4.2, "B1": 0.94, "A2": 312, "B2": 0.03, "PA": -0.0054,
+        "PB": 0.78, "AARR": 10.2303, "BARR": 0.4871, "ANUM": 8.1737, "BNUM": 3.9631,
+        "ARAR": 1.0225,
+    },
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_parameters_are_the_published_ones(name):
+    kind, c = KINDS[name], PUBLISHED[name]
+    high = 7 - kind.high_below
+    sizes = (kind.serial, kind.power_of_two, kind.low, high - kind.medium_below, high)
+    assert sizes == (c["SERIAL_PROB"], c["POW2_PROB"], c["ULOW"], c["UMED"], c["UHI"])
+    assert kind.lower_stage == c["UPROB"]
+    first = (kind.short_shape, kind.short_scale)
+    second = (kind.long_shape, kind.long_scale)
+    mix = (kind.slope, kind.intercept)
+    assert first + second + mix == tuple(c[k] for k in ("A1", "B1", "A2", "B2", "PA", "PB"))
+    assert kind.gap_shape == pytest.approx(c["AARR"] * c["ARAR"])
+    assert kind.gap_scale == c["BARR"]
+    assert (kind.day_shape, kind.day_scale) == (c["ANUM"], c["BNUM"])
+    assert (module.LARGEST_LOG_RUN_TIME, module.LARGEST_LOG_GAP) == (12, 13)
+
+
+# ------------------------------------------------------------------------- sizes and run times
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_sizes_follow_the_two_stage_uniform_model(request, name):
+    workload, rows = jobs_of(request, name)
+    size = workload.requested_processors[rows]
+    probabilities = size_probabilities(KINDS[name], workload.processors)
+    assert probabilities.sum() == pytest.approx(1)
+    assert ks_to_model(size, np.cumsum(probabilities)) < KS / math.sqrt(len(size))
+    powers = 2 ** np.arange(1, 9)
+    powers = powers[powers <= workload.processors]
+    for sizes in ([1], powers):
+        expected = probabilities[sizes].sum()
+        error = math.sqrt(expected * (1 - expected) / len(size))
+        assert np.isin(size, sizes).mean() == pytest.approx(expected, abs=4 * error)
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_published_shares_of_serial_and_power_of_two_jobs(request, name):
+    """The same without the test's own formula: shares as printed in the paper and the program."""
+    serial, power = {
+        "interactive": (0.1541, 0.625), "batch": (0.2927, 0.6686), "whole": (0.244, 0.576)
+    }[name]  # fmt: skip
+    workload, rows = jobs_of(request, name)
+    size = workload.requested_processors[rows]
+    assert (size == 1).mean() == pytest.approx(serial, abs=0.006)
+    is_power = (size & (size - 1)) == 0
+    other = 1 - serial - power  # of these, those of 2, 4 and 8 processors are powers by chance
+    assert power < is_power[size > 1].sum() / len(size) < power + 0.6 * other
+
+
+@pytest.mark.parametrize("size", [1, 2, 8, 32, 100, 256])
+@pytest.mark.parametrize("name", KINDS)
+def test_run_times_follow_the_hyper_gamma_of_their_size(name, size):
+    jobs = 40_000
+    kind = KINDS[name]
+    run = module.run_times(np.full(jobs, size), kind, np.random.SeedSequence([size, len(name)]))
+    density = log_run_density(kind, size)
+    assert run.min() >= 1
+    assert run.max() <= math.exp(12)
+    at_most = np.interp(np.log(np.arange(math.exp(12)) + 1), GRID, cumulated(density))
+    assert ks_to_model(run, at_most) < KS / math.sqrt(jobs)
+    # Rounding down matters most for the shortest; half a second makes up for it well enough here.
+    mean = np.trapezoid(GRID * density, GRID)
+    spread = math.sqrt(np.trapezoid(GRID**2 * density, GRID) - mean**2)
+    assert np.log(run + 0.5).mean() == pytest.approx(mean, abs=4 * spread / math.sqrt(jobs) + 0.02)
+
+
+def test_large_jobs_run_longer(whole):
+    """The share of jobs of the long gamma is that of the linear mix, size by size."""
+    logs = np.log(whole.run_time)
+    for low, high in [(1, 1), (2, 8), (9, 32), (33, 100), (160, 256)]:
+        rows = (whole.requested_processors >= low) & (whole.requested_processors <= high)
+        p = np.clip(-0.0054 * whole.requested_processors[rows] + 0.78, 0, 1)
+        above = [
+            cumulated(truncated(gamma_density(a, b), 12))[np.searchsorted(GRID, 8.0)]
+            for a, b in ((4.2, 0.94), (312.0, 0.03))
+        ]
+        expected = (p * (1 - above[0]) + (1 - p) * (1 - above[1])).mean()
+        error = math.sqrt(expected * (1 - expected) / rows.sum())
+        # Drawing variates above 12 again favours the second gamma a little.
+        assert (logs[rows] > 8.0).mean() == pytest.approx(expected, abs=4 * error + 0.004)
+
+
+# ------------------------------------------------------------------------------------ arrivals
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_slot_weights_are_slices_of_the_days_gamma(name):
+    kind = KINDS[name]
+    weights = slot_weights(kind)
+    cumulative = cumulated(gamma_density(kind.day_shape, kind.day_scale))
+    for number in range(11, 59):  # half-hours, counted from 1 at midnight, the model's day
+        low, high = np.interp([number - 0.5, number + 0.5], GRID, cumulative)
+        assert weights[(number - 1) % 48] * (cumulative[585_000] - cumulative[105_000]) / 48 == (
+            pytest.approx(high - low, rel=1e-6)
+        )
+    assert weights.mean() == pytest.approx(1)
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_submit_times_equal_a_walk_through_the_half_hours(name):
+    """The program's way: each job pays each half-hour's weight until its points are used up."""
+    kind = KINDS[name]
+    gaps = module.gaps(np.random.default_rng(5), 3000, kind)
+    weights = slot_weights(kind)
+    walked, slot, points = [], 0, 0.0
+    for gap in gaps / 1800:
+        points += gap
+        while points > weights[slot % 48]:
+            points -= weights[slot % 48]
+            slot += 1
+        walked.append(1800 * (slot + points / weights[slot % 48]))
+    times = module.submit_times(np.cumsum(gaps), kind)
+    whole_seconds = np.abs(walked - np.round(walked)) < 1e-6  # where rounding decides
+    assert whole_seconds.sum() < 10
+    assert (times == np.floor(walked))[~whole_seconds].all()
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_gaps_and_their_mean(name):
+    kind = KINDS[name]
+    gaps = module.gaps(np.random.default_rng(6), 200_000, kind)
+    density = truncated(gamma_density(kind.gap_shape, kind.gap_scale), 13)
+    at = np.sort(np.log(gaps))
+    shares = np.arange(len(at)) / len(at)
+    distance = np.abs(shares - np.interp(at, GRID, cumulated(density))).max()
+    assert distance < KS / math.sqrt(len(at))
+    assert gaps.mean() == pytest.approx(mean_gap(kind), abs=4 * gap_deviation(kind, len(gaps)))
+
+
+def mean_gap(kind, power=1):
+    density = truncated(gamma_density(kind.gap_shape, kind.gap_scale), 13)
+    return np.trapezoid(np.exp(power * np.minimum(GRID, 13)) * density, GRID)
+
+
+def gap_deviation(kind, number):
+    return math.sqrt((mean_gap(kind, 2) - mean_gap(kind) ** 2) / number)
+
+
+def test_rate_of_each_class(whole, mixed):
+    """Jobs arrive at one per mean gap: 911 s together, 619 s interactive, 3517 s batch."""
+    for workload, rows, kind, expected in (
+        (whole, np.arange(JOBS), WHOLE_SAMPLE, 911.3),
+        (mixed, np.flatnonzero(mixed.queue == 0), INTERACTIVE, 619.3),
+        (mixed, np.flatnonzero(mixed.queue == 1), BATCH, 3517.0),
+    ):
+        assert mean_gap(kind) == pytest.approx(expected, abs=1)
+        span = workload.submit_time[rows[-1]]
+        error = 4 * gap_deviation(kind, len(rows)) + 86_400 / len(rows)
+        assert span / len(rows) == pytest.approx(expected, abs=error)
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_daily_cycle(request, name):
+    """Counts by half-hour follow the weights; bursts make them rougher than Poisson counts."""
+    workload, rows = jobs_of(request, name)
+    slot = workload.submit_time[rows] % 86_400 // 1800
+    shares = np.bincount(slot, minlength=48) / len(rows)
+    expected = slot_weights(KINDS[name]) / 48
+    assert np.abs(shares - expected).max() < 3 * math.sqrt(expected.max() / len(rows)) * 2
+    assert np.corrcoef(shares, expected)[0, 1] > 0.95
+
+
+# ------------------------------------------------------------------- the authors' sample output
+
+
+@pytest.fixture
+def sample(trace):
+    """Columns of a file that the authors' program wrote: one class, 256 processors."""
+    path = trace("lublin_256.swf.gz")
+    with gzip.open(path, "rt") as file:
+        jobs = np.loadtxt((line for line in file if not line.startswith(";")), dtype=np.int64)
+    return {"submit": jobs[:, 1], "run": jobs[:, 3], "size": jobs[:, 4]}
+
+
+def test_sizes_of_the_program(sample, whole):
+    size = whole.requested_processors
+    assert ks_two_samples(sample["size"], size) < two_sample_limit(sample["size"], size)
+    for s in (1, 2, 4, 8, 16, 32, 64, 128, 256):
+        share = (size == s).mean()
+        error = math.sqrt(share * (1 - share) * (1 / len(size) + 1 / len(sample["size"])))
+        assert (sample["size"] == s).mean() == pytest.approx(share, abs=4 * error)
+
+
+def test_run_times_of_the_program(sample, whole):
+    assert ks_two_samples(sample["run"], whole.run_time) < two_sample_limit(
+        sample["run"], whole.run_time
+    )
+    for low, high in [(1, 1), (2, 8), (9, 64), (65, 256)]:
+        theirs, ours = (
+            run[(size >= low) & (size <= high)]
+            for run, size in (
+                (sample["run"], sample["size"]),
+                (whole.run_time, whole.requested_processors),
+            )
+        )
+        assert ks_two_samples(theirs, ours) < two_sample_limit(theirs, ours)
+
+
+def test_arrivals_of_the_program(sample, whole):
+    theirs, ours = np.diff(sample["submit"]), np.diff(whole.submit_time)
+    assert ks_two_samples(theirs, ours) < two_sample_limit(theirs, ours)
+    # Its clock loses half a second a job, so its day is up to 1.4 hours off at the end.
+    first = sample["submit"][:3000] % 86_400
+    assert ks_two_samples(first, whole.submit_time % 86_400) < 0.08
+
+
+# ------------------------------------------------------------------------- load, seeds, columns
+
+
+@pytest.mark.parametrize("load", [0.3, 0.8, 1.5])
+@pytest.mark.parametrize("classes", [1, 2])
+def test_load_is_met_by_the_gaps_alone(load, classes):
+    plain = lublin(3000, 128, seed=3, classes=classes)
+    loaded = lublin(3000, 128, seed=3, classes=classes, load=load)
+    area = int((loaded.requested_processors * loaded.run_time).sum())
+    assert area / (128 * loaded.submit_time[-1]) == pytest.approx(load, rel=1e-5)
+    assert (np.diff(loaded.submit_time) >= 0).all()
+    jobs = [sorted(zip(w.requested_processors, w.run_time, strict=True)) for w in (plain, loaded)]
+    assert jobs[0] == jobs[1]
+
+
+def test_load_keeps_the_day_one_day_long():
+    loaded = lublin(30_000, 128, seed=3, classes=1, load=0.2)
+    shares = np.bincount(loaded.submit_time % 86_400 // 1800, minlength=48) / 30_000
+    assert np.corrcoef(shares, slot_weights(WHOLE_SAMPLE))[0, 1] > 0.95
+
+
+def columns_of(workload):
+    return {name: values.copy() for name, values in workload.columns.items()}
+
+
+def test_same_arguments_same_workload():
+    first, second = (columns_of(lublin(5000, 100, seed=7, load=0.7)) for _ in range(2))
+    assert all(np.array_equal(first[c], second[c]) for c in first)
+
+
+def test_other_seeds_other_jobs():
+    first, second = lublin(2000, seed=0), lublin(2000, seed=1)
+    for column in ("submit_time", "run_time", "requested_processors", "user_id", "requested_time"):
+        assert not np.array_equal(getattr(first, column), getattr(second, column))
+
+
+@pytest.mark.parametrize("load", [None, 0.8])
+def test_chunks_of_work_do_not_change_the_jobs(monkeypatch, load):
+    before = columns_of(lublin(5000, seed=2, load=load))
+    monkeypatch.setattr(module, "_CHUNK", 700)
+    monkeypatch.setattr(users, "_CHUNK", users.WINDOW)
+    after = columns_of(lublin(5000, seed=2, load=load))
+    assert all(np.array_equal(before[c], after[c]) for c in before)
+
+
+def test_a_shorter_workload_begins_a_longer_one():
+    short, long = lublin(700, seed=4), lublin(20_000, seed=4)
+    for column in ("submit_time", "run_time", "requested_processors", "queue"):
+        assert np.array_equal(getattr(short, column), getattr(long, column)[:700])
+
+
+def test_the_seed_0_workload_stays_what_it_was():
+    """Results are quoted by seed: a change of numpy's streams or of this module must be seen."""
+    jobs = lublin(1000)
+    assert jobs.submit_time[:4].tolist() == SUBMIT_TIMES
+    sums = {c: int(getattr(jobs, c).sum()) for c in SUMS}
+    assert sums == SUMS
+
+
+def test_columns(mixed):
+    assert mixed.name == "lublin-128 seed 12"
+    assert mixed.job_number.tolist() == list(range(1, JOBS + 1))
+    assert (np.diff(mixed.submit_time) >= 0).all()
+    assert mixed.submit_time[0] >= 0
+    assert (mixed.requested_time >= mixed.run_time).all()
+    assert mixed.run_time.min() >= 1
+    assert set(np.unique(mixed.queue)) == {0, 1}
+    assert (mixed.status == 1).all()
+    assert mixed.user_id.min() == 1
+    assert np.shares_memory(mixed.requested_processors, mixed.allocated_processors)
+    assert mixed.used_memory.strides == (0,)
+    assert (mixed.used_memory == -1).all()
+    assert all(
+        values.dtype == np.int64 for c, values in mixed.columns.items() if c != "average_cpu_time"
+    )
+    assert not mixed.cleaning
+    assert not mixed.killed.any()
+
+
+def test_header_names_the_machine_and_the_model(mixed, whole):
+    assert mixed.header["MaxProcs"] == mixed.header["MaxNodes"] == ["128"]
+    assert mixed.header["Queue"] == ["0 interactive", "1 batch"]
+    assert "seed=12" in mixed.header["Note"][1]
+    assert "Queue" not in whole.header
+    assert (whole.queue == -1).all()
+
+
+# ------------------------------------------------------------------------------ small and wrong
+
+
+@pytest.mark.parametrize("classes", [1, 2])
+@pytest.mark.parametrize("processors", [1, 2, 3, 4, 5, 100, 5000])
+def test_jobs_fit_any_machine(processors, classes):
+    size = lublin(3000, processors, classes=classes).requested_processors
+    assert size.min() == 1
+    assert size.max() <= processors
+    assert 2 * size.max() > processors
+
+
+@pytest.mark.parametrize("jobs", [1, 2, 3, 50])
+def test_few_jobs(jobs):
+    workload = lublin(jobs, 1, load=0.9)
+    assert len(workload) == jobs
+    assert (workload.requested_processors == 1).all()
+    assert (workload.requested_time >= workload.run_time).all()
+
+
+def test_numbers_of_a_command_line():
+    assert len(lublin(1e3, 64.0, 5.0, load=1, classes=1.0, users=9.0)) == 1000
+
+
+@pytest.mark.parametrize(
+    ("argument", "value"),
+    [
+        ("jobs", 0), ("jobs", 1.5), ("jobs", "many"), ("jobs", 1e12), ("jobs", math.nan),
+        ("processors", 0), ("processors", -4), ("processors", 2**40), ("processors", None),
+        ("seed", -1), ("seed", 0.5), ("load", 0), ("load", -1.0), ("load", math.inf),
+        ("load", "high"), ("load", 1e-20), ("classes", 3), ("classes", []), ("users", 0),
+    ],
+)  # fmt: skip
+def test_errors_name_the_argument(argument, value):
+    with pytest.raises(WorkloadError, match=rf"^lublin: {argument} [^\n]*$"):
+        lublin(**{"jobs": 10, argument: value})

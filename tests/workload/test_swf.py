@@ -1,0 +1,370 @@
+import gzip
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from hpcgym.errors import WorkloadError
+from hpcgym.workload import SWF_COLUMNS, Workload, read_swf, write_swf
+from hpcgym.workload import swf as swf_module
+from hpcgym.workload.model import MAX_TIME, REORDERED
+
+JOB = "1 0 5 100 4 -1 -1 4 200 -1 1 7 3 -1 2 -1 -1 -1"
+HEADER = "; Version: 2.2\n; MaxProcs: 64\n"
+
+
+def job(**fields):
+    values = dict(zip(SWF_COLUMNS, JOB.split(), strict=True)) | fields
+    return " ".join(str(v) for v in values.values())
+
+
+def read(tmp_path, text, *, name="log.swf", **options):
+    path = tmp_path / name
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    return read_swf(path, **options)
+
+
+def same(a: Workload, b: Workload) -> bool:
+    return all(np.array_equal(a.columns[c], b.columns[c]) for c in SWF_COLUMNS)
+
+
+def test_reads_all_fields_in_order(tmp_path):
+    line = "1 2 3 4 5 6.5 7 8 9 10 1 12 13 14 15 16 17 18"
+    workload = read(tmp_path, HEADER + line + "\n")
+    expected = [float(v) for v in line.split()]
+    assert [workload.columns[c][0] for c in SWF_COLUMNS] == expected
+    assert workload.processors == 64
+    assert workload.name == "log"
+    assert workload.cleaning == {}
+    assert not workload.killed.any()
+
+
+def test_dtypes_and_read_only(tmp_path):
+    workload = read(tmp_path, HEADER + JOB + "\n")
+    for column, values in workload.columns.items():
+        assert values.dtype == (np.float64 if column == "average_cpu_time" else np.int64)
+        with pytest.raises(ValueError, match="read-only"):
+            values[0] = 0
+
+
+def test_columns_that_no_job_has_take_no_memory(tmp_path):
+    workload = read(tmp_path, HEADER + "\n".join([JOB] * 100) + "\n")
+    assert workload.used_memory.strides == (0,)
+    assert len(workload.used_memory) == 100
+    assert (workload.used_memory == -1).all()
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r\r\n"])
+def test_line_ends_blank_lines_tabs_and_comments_in_the_middle(tmp_path, end):
+    lines = [*HEADER.split("\n"), JOB, "", "   ", "  ; a remark", job(submit_time=3), "\t"]
+    tabbed = job(submit_time=9).replace(" ", "\t") + "\t "
+    workload = read(tmp_path, end.join([*lines, tabbed]))  # no line end at the end
+    assert workload.submit_time.tolist() == [0, 3, 9]
+    assert workload.header["MaxProcs"] == ["64"]
+    assert workload.header[""] == ["a remark"]
+    assert workload.cleaning == {}
+
+
+def test_byte_order_mark(tmp_path):
+    assert read(tmp_path, b"\xef\xbb\xbf" + (HEADER + JOB).encode()).processors == 64
+    assert len(read(tmp_path, b"\xef\xbb\xbf" + JOB.encode())) == 1
+
+
+@pytest.mark.parametrize("name", ["log.swf", "log.swf.gz", "log"])
+def test_gzip_is_told_by_content(tmp_path, name):
+    packed = gzip.compress((HEADER + JOB + "\n").encode())
+    assert len(read(tmp_path, packed, name=name)) == 1
+    assert len(read(tmp_path, HEADER + JOB + "\n", name=name)) == 1
+
+
+def test_unsorted_submissions_are_sorted_stably_and_counted(tmp_path):
+    lines = [job(job_number=n, submit_time=t) for n, t in ((1, 5), (2, 9), (3, 5), (4, 2), (5, 9))]
+    workload = read(tmp_path, HEADER + "\n".join(lines))
+    assert workload.job_number.tolist() == [4, 1, 3, 2, 5]
+    assert workload.cleaning == {REORDERED: 2}
+
+
+def test_decimals_are_rounded_and_counted(tmp_path):
+    lines = [
+        job(run_time="12.5", wait_time="3.0", average_cpu_time="2.25"),
+        job(run_time="12.49", used_memory="-0.4", requested_processors="4."),
+        job(run_time="1.25e2", submit_time="1E1", requested_time=".5"),
+    ]
+    workload = read(tmp_path, HEADER + "\n".join(lines))
+    assert workload.run_time.tolist() == [13, 12, 125]
+    assert workload.requested_time.tolist() == [200, 200, 1]
+    assert workload.average_cpu_time.tolist() == [2.25, -1, -1]
+    assert workload.submit_time.tolist() == [0, 0, 10]
+    assert workload.cleaning == {
+        "repaired: run_time rounded to a whole number": 2,
+        "repaired: used_memory rounded to a whole number": 1,
+        "repaired: requested_time rounded to a whole number": 1,
+    }
+
+
+def test_further_columns_are_ignored_and_counted(tmp_path):
+    lines = [JOB + " 19 text", JOB, job(run_time="1e2") + " 19"]
+    workload = read(tmp_path, HEADER + "\n".join(lines))
+    assert workload.run_time.tolist() == [100, 100, 100]
+    assert workload.cleaning == {"repaired: columns after the 18th ignored": 2}
+
+
+def test_times_beyond_32_bits(tmp_path):
+    workload = read(tmp_path, HEADER + job(submit_time=2**40, run_time=2**53))
+    assert workload.submit_time[0] == 2**40
+    assert workload.run_time[0] == 2**53
+
+
+def test_large_numbers_that_are_no_times(tmp_path):
+    workload = read(tmp_path, HEADER + job(user_id=2**63 - 1, group_id=10**18))
+    assert workload.user_id[0] == 2**63 - 1
+    assert workload.group_id[0] == 10**18
+
+
+BAD_LINES = {
+    " ".join(JOB.split()[:17]): (
+        r"17 fields instead of 18, think_time is missing",
+        "fewer than 18",
+    ),
+    "1 2 3": (r"3 fields instead of 18, run_time is missing", "fewer than 18"),
+    job(run_time="abc"): (r"field 4 \(run_time\) is 'abc', not a number", "text"),
+    job(submit_time="nan"): (r"field 2 \(submit_time\) is 'nan', not a number", "text"),
+    job(user_id="1_000"): (r"field 12 \(user_id\) is '1_000', not a number", "text"),
+    job(status="--1"): (r"field 11 \(status\) is '--1', not a number", "text"),
+    JOB.replace(" ", ","): (r"field 1 \(job_number\) is .*, not a number", "text"),
+    job(requested_processors="2.5"): (
+        r"field 8 \(requested_processors\) is '2.5', not a whole number",
+        "fraction",
+    ),
+    job(submit_time=2**53 + 1): (r"field 2 \(submit_time\) is .*, beyond 2\^53 s", "too large"),
+    job(submit_time="9" * 400): (r"field 2 \(submit_time\) is .*, beyond 2\^53 s", "too large"),
+    job(run_time="1e9999"): (r"field 4 \(run_time\) is '1e9999', beyond 2\^53 s", "too large"),
+    job(user_id=2**63): (r"field 12 \(user_id\) is .*, beyond 2\^63", "too large"),
+    job(average_cpu_time="1e999"): (r"field 6 \(average_cpu_time\) is .*, too large", "too large"),
+    f"{JOB}\r{JOB}": ("a carriage return inside the line", "carriage return"),
+    f"{JOB} 19\r{JOB}": ("a carriage return inside the line", "carriage return"),
+    job(executable="\x01"): (r"field 14 \(executable\) is '\\x01', not a number", "text"),
+    job(executable="\u00e9"): ("field 14 .executable. is '\u00e9', not a number", "text"),
+}
+
+
+@pytest.mark.parametrize("line", BAD_LINES)
+def test_a_bad_line_is_named_or_dropped_and_counted(tmp_path, line):
+    problem, reason = BAD_LINES[line]
+    text = HEADER + f"{JOB}\n\n{line}\n{JOB}\n{line}\n"
+    with pytest.raises(WorkloadError, match=rf"log\.swf, line 5: {problem}") as error:
+        read(tmp_path, text)
+    assert "\n" not in str(error.value)
+    workload = read(tmp_path, text, errors="skip")
+    assert len(workload) == 2
+    ((counted, number),) = workload.cleaning.items()
+    assert counted.startswith("dropped: ")
+    assert reason in counted
+    assert number == 2
+
+
+def test_a_bad_line_in_a_later_block_keeps_its_number(tmp_path, monkeypatch):
+    monkeypatch.setattr(swf_module, "BLOCK_BYTES", 200)
+    text = HEADER + f"{JOB}\n" * 50 + "1 x\n" + f"{JOB}\n" * 50
+    with pytest.raises(WorkloadError, match=r"line 53: field 2 \(submit_time\) is 'x'"):
+        read(tmp_path, text)
+    assert len(read(tmp_path, text, errors="skip")) == 100
+
+
+def test_more_special_lines_than_are_kept_at_once(tmp_path, monkeypatch):
+    monkeypatch.setattr(swf_module, "_SPECIAL_LINES", 3)
+    text = HEADER + "; more\n" * 20 + f"{JOB}\n1 x\n" * 20 + ";\n" * 10
+    workload = read(tmp_path, text, errors="skip")
+    assert len(workload) == 20
+    assert workload.cleaning == {"dropped: line with text in a numeric field": 20}
+
+
+def test_truncated_last_line(tmp_path):
+    text = HEADER + JOB + "\n" + JOB[:20]
+    with pytest.raises(WorkloadError, match=r"line 4: .*; it is the last line: is the file trunc"):
+        read(tmp_path, text)
+    assert len(read(tmp_path, text, errors="skip")) == 1
+
+
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [
+        (b"", "is empty"),
+        (gzip.compress(b""), "is empty"),
+        (b"\n\n", "holds no job$"),
+        (HEADER.encode(), "holds no job$"),
+        (b"\x7fELF" + bytes(200), "is binary"),
+        (HEADER.encode("utf-16"), "is binary"),
+        (b"\x89\xff\xfe" * 100, "line 1: field 1"),
+        (gzip.compress((HEADER + JOB).encode())[:-20], "is a truncated gzip file"),
+        (gzip.compress((HEADER + JOB).encode())[:-8] + bytes(8), "is a damaged gzip file"),
+        (gzip.compress(b"")[:10] + b"\x07" * 50, "is a damaged gzip file"),
+    ],
+)
+def test_files_that_are_no_logs(tmp_path, content, problem):
+    with pytest.raises(WorkloadError, match=rf"log\.swf.*{problem}"):
+        read(tmp_path, content)
+
+
+def test_nothing_but_bad_lines(tmp_path):
+    with pytest.raises(WorkloadError, match="holds no job: 2 dropped: line with text"):
+        read(tmp_path, "some\ntext\n", errors="skip")
+
+
+def test_a_line_without_end(tmp_path, monkeypatch):
+    monkeypatch.setattr(swf_module, "BLOCK_BYTES", 100)
+    with pytest.raises(WorkloadError, match="has a line of over"):
+        read(tmp_path, "1 " * 1000)
+
+
+def test_missing_file_folder_and_wrong_option(tmp_path):
+    with pytest.raises(WorkloadError, match=r"none\.swf: no such file"):
+        read_swf(tmp_path / "none.swf")
+    with pytest.raises(WorkloadError, match="is a folder"):
+        read_swf(tmp_path)
+    with pytest.raises(WorkloadError, match="errors must be 'raise' or 'skip', not 'ignore'"):
+        read_swf(tmp_path, errors="ignore")
+    with pytest.raises(WorkloadError, match="cannot be written"):
+        write_swf(read(tmp_path, JOB), tmp_path / "none" / "log.swf")
+
+
+@pytest.mark.parametrize(
+    ("header", "processors"),
+    [
+        ("; MaxNodes: 8\n; MaxProcs: 32\n", 32),
+        (";maxprocs:32 (of 40)\n", 32),
+        (";\t  MaxProcs: 32\n", 32),
+        ("; MaxNodes: 8\n; MaxProcs: -1\n", 8),
+        ("; MaxProcs: unknown\n", 6),
+        ("", 6),
+    ],
+)
+def test_machine_size(tmp_path, header, processors):
+    lines = [job(allocated_processors=6, requested_processors=5), JOB]
+    text = header + "\n".join(lines)
+    assert read(tmp_path, text).processors == processors
+    assert read(tmp_path, text, processors=3).processors == 3
+
+
+def test_machine_size_that_nothing_tells(tmp_path):
+    text = job(allocated_processors=-1, requested_processors=-1)
+    with pytest.raises(WorkloadError, match=r"log\.swf: .*; give processors="):
+        read(tmp_path, text)
+    assert read(tmp_path, text, processors=10).processors == 10
+    with pytest.raises(WorkloadError, match="processors must be a whole number of at least 1"):
+        read(tmp_path, text, processors=0)
+
+
+def test_header(tmp_path):
+    text = (
+        ";stray text\n"
+        "; Computer: IBM SP2\n"
+        "; Information: http://one.example/\n"
+        ";              http://two.example/\n"
+        "; Queue:  0  interactive \n"
+        "; Queue:  1  batch\n"
+        "; Note: first\n"
+        ";\n"
+        ";       jobs: of a continued note\n"
+        "; Local: of the site\n"
+        ";\n"
+        f"{JOB}\n"
+        "; caf\u00e9\n"
+    )
+    header = read(tmp_path, text).header
+    assert header == {
+        "": ["stray text", "caf\u00e9"],
+        "Computer": ["IBM SP2"],
+        "Information": ["http://one.example/\nhttp://two.example/"],
+        "Queue": ["0  interactive", "1  batch"],
+        "Note": ["first\n\njobs: of a continued note"],
+        "Local": ["of the site"],
+    }
+    latin = read(tmp_path, f"; Computer: caf\u00e9\n{JOB}".encode("latin-1")).header
+    assert latin == {"Computer": ["caf\u00e9"]}
+
+
+def test_real_headers_survive(trace, tmp_path):
+    for file in ("KTH-SP2-1996-2.swf.gz", "SDSC-SP2-1998-4.2-cln.swf.gz", "lublin_256.swf.gz"):
+        original = read_swf(trace(file))
+        write_swf(original, tmp_path / "copy.swf")
+        copy = read_swf(tmp_path / "copy.swf")
+        assert copy.header == original.header
+        assert copy.processors == original.processors
+        assert same(copy, original)
+
+
+@pytest.mark.parametrize(
+    ("file", "jobs", "processors"),
+    [
+        ("KTH-SP2-1996-2.swf.gz", 28_489, 100),
+        ("SDSC-SP2-1998-4.2-cln.swf.gz", 59_715, 128),
+        ("lublin_256.swf.gz", 10_000, 256),
+    ],
+)
+def test_real_traces_equal_a_plain_reading(trace, file, jobs, processors):
+    path = trace(file)
+    workload = read_swf(path)
+    lines = gzip.decompress(path.read_bytes()).decode().splitlines()
+    table = np.array([line.split() for line in lines if not line.startswith(";")], dtype=float)
+    assert len(workload) == jobs
+    assert workload.processors == processors
+    assert workload.cleaning == {}
+    for k, column in enumerate(SWF_COLUMNS):
+        assert np.array_equal(workload.columns[column], table[:, k])
+
+
+def test_written_header_tells_version_and_machine(tmp_path):
+    header = {"MaxProcs": ["64"], "Note": ["one\n\ntwo", "three"], "": ["free", "text"]}
+    workload = Workload.from_columns({"submit_time": [0]}, processors=32, header=header)
+    write_swf(workload, tmp_path / "log.swf")
+    again = read_swf(tmp_path / "log.swf")
+    assert again.processors == 32
+    assert again.header == header | {"Version": ["2.2"], "MaxProcs": ["32"]}
+
+
+def test_written_gzip_is_the_same_every_time(tmp_path, monkeypatch):
+    workload = read(tmp_path, HEADER + f"{JOB}\n" * 10)
+    write_swf(workload, tmp_path / "log.swf.gz")
+    first = (tmp_path / "log.swf.gz").read_bytes()
+    monkeypatch.setattr("time.time", lambda: 1e9)
+    write_swf(workload, tmp_path / "log.swf.gz")
+    assert (tmp_path / "log.swf.gz").read_bytes() == first
+    assert first[:2] == b"\x1f\x8b"
+    assert same(read_swf(tmp_path / "log.swf.gz"), workload)
+
+
+whole = st.integers(-(2**63) + 1, 2**63 - 1) | st.integers(-2, 200)
+times = st.integers(-MAX_TIME, MAX_TIME) | st.integers(-1, 10**6)
+seconds = st.floats(allow_nan=False, allow_infinity=False) | st.integers(-1, 10**6).map(float)
+text = st.from_regex(r"[a-z0-9(][a-zA-Z0-9 ,.()=\u00e9]{0,20}[a-z0-9)]", fullmatch=True)
+value = st.lists(text, min_size=1, max_size=3).map("\n".join)
+keys = st.sampled_from(["Computer", "Note", "Queue", "Local"])
+
+
+@st.composite
+def workloads(draw):
+    number = draw(st.integers(1, 5))
+    columns = {}
+    for column in SWF_COLUMNS:
+        fields = times if column.endswith("_time") else whole
+        fields = seconds if column == "average_cpu_time" else fields
+        if column == "submit_time" or draw(st.booleans()):
+            columns[column] = draw(st.lists(fields, min_size=number, max_size=number))
+    processors = draw(st.integers(1, 10**6))
+    header = draw(st.dictionaries(keys, st.lists(value, min_size=1, max_size=3)))
+    header |= {"Version": ["2.2"], "MaxProcs": [str(processors)]}
+    return Workload.from_columns(columns, processors=processors, header=header)
+
+
+@settings(deadline=None)
+@given(workload=workloads(), packed=st.booleans())
+def test_round_trip(tmp_path_factory, workload, packed):
+    path = tmp_path_factory.getbasetemp() / ("log.swf.gz" if packed else "log.swf")
+    write_swf(workload, path)
+    again = read_swf(path)
+    assert same(again, workload)
+    assert again.header == workload.header
+    assert again.processors == workload.processors
+    assert again.cleaning == {}

@@ -1,0 +1,196 @@
+import gzip
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from hpcgym.errors import WorkloadError
+from hpcgym.workload import SWF_COLUMNS, Workload, from_pandas, read_table, write_table
+from hpcgym.workload.model import REORDERED
+
+
+def frame(**columns):
+    return pd.DataFrame({"submit_time": [0, 3, 5], "run_time": [10, 20, 30], **columns})
+
+
+def read(tmp_path, text, *, name="jobs.csv", **options):
+    path = tmp_path / name
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    return read_table(path, processors=options.pop("processors", 8), **options)
+
+
+def test_missing_columns_become_minus_one():
+    workload = from_pandas(frame(average_cpu_time=[1.5, 2.5, 3.5]), processors=8, name="mine")
+    assert workload.run_time.tolist() == [10, 20, 30]
+    assert workload.average_cpu_time.tolist() == [1.5, 2.5, 3.5]
+    assert (workload.user_id == -1).all()
+    assert (workload.name, workload.processors, workload.cleaning) == ("mine", 8, {})
+
+
+@pytest.mark.parametrize("dtype", ["float64", "Int64", "int64[pyarrow]", "object"])
+def test_missing_values_become_minus_one_and_are_counted(dtype):
+    run_time = pd.Series([10, None, 30], dtype=dtype)
+    workload = from_pandas(frame(run_time=run_time, average_cpu_time=[1, np.nan, 2]), processors=8)
+    assert workload.run_time.tolist() == [10, -1, 30]
+    assert workload.average_cpu_time.tolist() == [1, -1, 2]
+    assert workload.cleaning == {
+        "repaired: missing run_time set to -1": 1,
+        "repaired: missing average_cpu_time set to -1": 1,
+    }
+
+
+def test_large_numbers_stay_exact():
+    workload = from_pandas(frame(user_id=pd.Series([1, 2, 2**63 - 1], dtype="Int64")), processors=8)
+    assert workload.user_id.tolist() == [1, 2, 2**63 - 1]
+
+
+def test_decimals_are_rounded_and_counted():
+    workload = from_pandas(frame(run_time=[1.5, 2.49, -1.0]), processors=8)
+    assert workload.run_time.tolist() == [2, 2, -1]
+    assert workload.cleaning == {"repaired: run_time rounded to a whole number": 2}
+
+
+def test_rows_are_sorted_by_submit_time():
+    workload = from_pandas(frame(submit_time=[5, 0, 3]), processors=8)
+    assert workload.run_time.tolist() == [20, 30, 10]
+    assert workload.cleaning == {REORDERED: 2}
+
+
+def test_machine_size_is_that_of_the_largest_job():
+    jobs = frame(requested_processors=[1, 4, 2], allocated_processors=[1, 5, 2])
+    assert from_pandas(jobs).processors == 5
+    assert from_pandas(jobs, processors=64).processors == 64
+    with pytest.raises(WorkloadError, match=r"workload: .*; give processors="):
+        from_pandas(frame())
+
+
+def test_later_changes_of_the_frame_do_not_matter():
+    jobs = frame()
+    workload = from_pandas(jobs, processors=8)
+    jobs.loc[0, "run_time"] = 99
+    assert workload.run_time[0] == 10
+
+
+@pytest.mark.parametrize(
+    ("columns", "problem"),
+    [
+        ({"run_tim": [1, 2, 3]}, "workload has an unknown column 'run_tim'; did you mean 'run_ti"),
+        ({"zzz": [1, 2, 3]}, "workload has an unknown column 'zzz'; SWF has job_number"),
+        ({"run_time": ["1", "2x", "3"]}, "workload, row 1: column run_time is '2x', not a number"),
+        ({"user_id": [1, 2.5, 3]}, "workload, row 1: column user_id is 2.5, not a whole number"),
+        ({"run_time": [1, np.inf, 3]}, "column 'run_time' must hold whole numbers"),
+        ({"run_time": pd.to_datetime(["2020-01-01"] * 3)}, "run_time holds datetime64"),
+        ({"submit_time": [1, 2, 2**54]}, r"'submit_time' holds times beyond 2\^53 s"),
+    ],
+)
+def test_tables_that_make_no_workload(columns, problem):
+    with pytest.raises(WorkloadError, match=problem):
+        from_pandas(frame(**columns), processors=8)
+
+
+def test_frames_without_jobs_or_submit_times():
+    with pytest.raises(WorkloadError, match="workload holds no job"):
+        from_pandas(frame()[:0], processors=8)
+    with pytest.raises(WorkloadError, match="workload lacks the column 'submit_time'"):
+        from_pandas(frame().drop(columns="submit_time"), processors=8)
+    double = pd.concat([frame(), frame()], axis=1)
+    with pytest.raises(WorkloadError, match="workload has the column 'submit_time' twice"):
+        from_pandas(double, processors=8)
+    with pytest.raises(WorkloadError, match="errors must be"):
+        from_pandas(frame(), processors=8, errors="coerce")
+
+
+def test_rows_with_text_are_dropped_and_counted():
+    jobs = frame(run_time=["10", "x", None], user_id=[1, 2, "y"])
+    workload = from_pandas(jobs, processors=8, errors="skip")
+    assert workload.run_time.tolist() == [10]
+    assert workload.cleaning == {"dropped: line with text in a numeric field": 2}
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_csv(tmp_path, end):
+    text = end.join(["\ufeffsubmit_time, run_time", "0, 10", "", "3, 20", "5,"])
+    workload = read(tmp_path, text)
+    assert workload.run_time.tolist() == [10, 20, -1]
+    assert workload.name == "jobs"
+    assert workload.cleaning == {"repaired: missing run_time set to -1": 1}
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("", "is empty"),
+        ("submit_time\n", "holds no job"),
+        ("submit_time,run_time\n0,1\n\n2,x\n", "line 4: column run_time is 'x', not a number"),
+        ("submit_time,user_id\n0,1\n2,1.5\n", "line 3: column user_id is 1.5, not a whole number"),
+        ("submit_time,run_time\n0,1\n1,2,3\n", "Expected 2 fields in line 3, saw 3"),
+        ("submit_time\n0,1\n1,2\n", "line 2 has more fields than line 1"),
+        ("0,1\n1,2\n", "unknown column '0'"),
+        (b"\x89PNG\xff\xfe" * 99, "is binary|unknown column"),
+    ],
+)
+def test_csv_files_that_make_no_workload(tmp_path, text, problem):
+    with pytest.raises(WorkloadError, match=rf"jobs\.csv.*({problem})"):
+        read(tmp_path, text)
+
+
+def test_csv_lines_that_are_skipped_are_counted(tmp_path):
+    text = "submit_time,run_time\n0,1\n1,2,3\n2,x\n3,4,5,6\n4,5\n"
+    workload = read(tmp_path, text, errors="skip")
+    assert workload.submit_time.tolist() == [0, 4]
+    assert workload.cleaning == {
+        "dropped: line with text in a numeric field": 1,
+        "dropped: line with too many fields": 2,
+    }
+
+
+def test_damaged_and_missing_files(tmp_path):
+    packed = gzip.compress(b"submit_time\n" + b"5\n" * 9999)
+    with pytest.raises(WorkloadError, match="truncated gzip"):
+        read(tmp_path, packed[:-9], name="jobs.csv.gz")
+    with pytest.raises(WorkloadError, match="damaged gzip"):
+        read(tmp_path, "submit_time\n5\n", name="jobs.csv.gz")
+    with pytest.raises(WorkloadError, match="no such file"):
+        read_table(tmp_path / "none.csv")
+    (tmp_path / "folder.csv").mkdir()
+    with pytest.raises(WorkloadError, match="is a folder"):
+        read_table(tmp_path / "folder.csv")
+
+
+@pytest.mark.parametrize("ending", [".csv", ".csv.gz", ".parquet"])
+def test_round_trip(tmp_path, ending):
+    if ending == ".parquet":
+        pytest.importorskip("pyarrow")
+    rng = np.random.default_rng(3)
+    columns = {c: rng.integers(-1, 2**50, 50) for c in SWF_COLUMNS}
+    columns["average_cpu_time"] = rng.random(50)
+    original = Workload.from_columns(columns, processors=8, name="log").take(slice(None))
+    write_table(original, tmp_path / f"log{ending}")
+    again = read_table(tmp_path / f"log{ending}", processors=8)
+    for column in SWF_COLUMNS:
+        assert np.array_equal(again.columns[column], original.columns[column])
+    assert again.name == "log"
+    assert again.cleaning == {}
+
+
+def test_writing_elsewhere(tmp_path):
+    workload = from_pandas(frame(), processors=8)
+    with pytest.raises(WorkloadError, match="a table's name ends in"):
+        write_table(workload, tmp_path / "log.xlsx")
+    with pytest.raises(WorkloadError, match="cannot be written"):
+        write_table(workload, tmp_path / "none" / "log.csv")
+
+
+def test_parquet_that_is_none(tmp_path):
+    pytest.importorskip("pyarrow")
+    with pytest.raises(WorkloadError, match=r"jobs\.parquet is not a Parquet file"):
+        read(tmp_path, "submit_time\n5\n", name="jobs.parquet")
+
+
+def test_parquet_without_its_library(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    with pytest.raises(WorkloadError, match=r'pip install "hpcgym\[parquet\]"'):
+        read(tmp_path, "", name="jobs.parquet")
+    with pytest.raises(WorkloadError, match=r'pip install "hpcgym\[parquet\]"'):
+        write_table(from_pandas(frame(), processors=8), tmp_path / "log.parquet")
