@@ -14,10 +14,10 @@ from __future__ import annotations
 import numpy as np
 
 from hpcgym.engine.compilation import jit, jit_inline
-from hpcgym.engine.easy import score_now
 from hpcgym.engine.events import enqueue, free_processors, leave_queue, next_pass, start
 from hpcgym.engine.ordered import BLOCK
 from hpcgym.engine.profile import earliest, forget_past, occupy
+from hpcgym.engine.scores import score_now
 from hpcgym.engine.state import (
     ARRIVED,
     BACKFILLED,
@@ -67,7 +67,7 @@ def conservative_pass(sim, jobs, keys, scores, progress, blocks, entries, profil
     for job in range(sim[NEXT] - arrived, sim[NEXT]):
         reserve(sim, jobs, progress, profile, job)
         progress[job].promised = progress[job].reserved
-        enqueue(sim, jobs, progress, keys, blocks, entries, job)
+        enqueue(sim, jobs, progress, keys, scores, blocks, entries, job)
     if sim[PASSES] == PER_EVENT and arrived == 1:
         width = jobs[sim[NEXT] - 1].processors
         if width > free_processors(sim, blocks, entries):

@@ -32,11 +32,11 @@ from hpcgym.engine.ordered import (
     copy_entry,
     tidy_swept,
 )
+from hpcgym.engine.scores import best_scored, best_to_backfill
 from hpcgym.engine.state import (
     ARRIVED,
     BACKFILLED,
     CHANGED,
-    CUBED,
     DEPTH,
     EXTRA,
     FREE,
@@ -91,7 +91,7 @@ def easy_pass(sim, jobs, keys, scores, progress, blocks, entries):
         start(sim, jobs, progress, blocks, entries, sim[NEXT] - 1)
     else:
         for job in range(sim[NEXT] - arrived, sim[NEXT]):
-            enqueue(sim, jobs, progress, keys, blocks, entries, job)
+            enqueue(sim, jobs, progress, keys, scores, blocks, entries, job)
     if not settled and blocks[QUEUE].count > 0:
         serve_queue(sim, jobs, keys, scores, progress, blocks, entries, leaving)
 
@@ -167,7 +167,7 @@ def first_in_order(sim, jobs, scores, progress, blocks, entries):
         if order == SUBMISSION or sim[TIME] - jobs[job].submit > sim[THRESHOLD]:
             return job
     if order >= SCORED:
-        return best_scored(jobs, scores, sim, blocks, entries)
+        return best_scored(sim, jobs, scores, progress, blocks, entries)
     which = PRIMARY_QUEUE if order == KEYED else QUEUE
     return entries[which * BLOCK].job
 
@@ -180,31 +180,6 @@ def oldest(sim, progress):
         job += 1
     sim[OLDEST] = job
     return job
-
-
-@jit_inline
-def score_now(order, score, patience, waiting):
-    """Return the score of a job that has waited that long."""
-    x = waiting / patience
-    return score * (x * x * x) if order == CUBED else score + x
-
-
-@jit
-def best_scored(jobs, scores, sim, blocks, entries):
-    """Return the queued job of highest score at this time, the first submitted of equals."""
-    best = -1
-    highest = -np.inf
-    first = blocks[QUEUE].first
-    for k in range(first, first + blocks[QUEUE].in_use):
-        block = blocks[k].order
-        for i in range(block * BLOCK, block * BLOCK + blocks[block].count):
-            job = entries[i].job
-            waiting = sim[TIME] - jobs[job].submit
-            score = score_now(sim[PRIMARY], scores[job].score, scores[job].patience, waiting)
-            if score > highest or (score == highest and job < best) or best < 0:
-                highest = score
-                best = job
-    return best
 
 
 @jit_inline
@@ -282,59 +257,51 @@ def sweep(sim, jobs, keys, progress, blocks, entries, leaving):
 @jit_inline
 def sweep_block(sim, jobs, keys, progress, blocks, entries, leaving, block):
     """Start the jobs of one block that may start, and make its summary anew."""
-    base = block * BLOCK
-    kept = base
+    i = np.uint64(block * BLOCK)
+    end = i + np.uint64(blocks[block].count)
+    head = sim[HEAD]
+    free = sim[FREE] + leaving
+    extra = sim[EXTRA]
+    window = sim[SHADOW] - sim[TIME]
     least_span = NOTHING
     least_width = NOTHING
-    for i in range(base, base + blocks[block].count):
-        job, predicted, width = entries[i].job, entries[i].span, entries[i].width
-        if may_backfill(sim, width, predicted, leaving) and job != sim[HEAD]:
-            if sim[PRIMARY] == KEYED:
-                leave_primary_queue(keys, blocks, entries, job)
-            count_backfilled(sim, progress, job, width, predicted)
-            start(sim, jobs, progress, blocks, entries, job)
+    while i < end:
+        width, predicted = entries[i].width, entries[i].span
+        if width > free or (width > extra and predicted > window) or entries[i].job == head:
+            least_span = min(least_span, predicted)
+            least_width = min(least_width, width)
+            i += ONE
             continue
-        if kept < i:
-            copy_entry(entries, kept, i)
-        kept += 1
-        least_span = min(least_span, predicted)
-        least_width = min(least_width, width)
-    blocks[block].count = kept - base
+        start_swept(sim, jobs, keys, progress, blocks, entries, block, i)
+        end -= ONE
+        free -= width
+        extra = sim[EXTRA]
     blocks[block].least_span = least_span
     blocks[block].least_width = least_width
+
+
+@jit_inline
+def start_swept(sim, jobs, keys, progress, blocks, entries, block, i):
+    """Start the job of an entry before the head; the block is tidied when the sweep has left it."""
+    job, width, predicted = entries[i].job, entries[i].width, entries[i].span
+    blocks[block].count -= 1
+    last = np.uint64(block * BLOCK + blocks[block].count)
+    while i < last:
+        copy_entry(entries, i, i + ONE)
+        i += ONE
+    if sim[PRIMARY] == KEYED:
+        leave_primary_queue(keys, blocks, entries, job)
+    count_backfilled(sim, progress, job, width, predicted)
+    start(sim, jobs, progress, blocks, entries, job)
 
 
 @jit
 def sweep_scored(sim, jobs, keys, scores, progress, blocks, entries, leaving):
     """Start the best of the jobs that may start, again and again: an order that time changes."""
     while True:
-        job = best_to_backfill(jobs, scores, sim, blocks, entries, leaving)
+        job = best_to_backfill(sim, jobs, scores, blocks, entries, leaving)
         if job < 0:
             return
         leave_queue(sim, progress, keys, blocks, entries, job)
         count_backfilled(sim, progress, job, jobs[job].processors, progress[job].predicted)
         start(sim, jobs, progress, blocks, entries, job)
-
-
-@jit
-def best_to_backfill(jobs, scores, sim, blocks, entries, leaving):
-    """Return the job of highest secondary score among those that may start, -1 if none."""
-    best = -1
-    highest = -np.inf
-    first = blocks[QUEUE].first
-    for k in range(first, first + blocks[QUEUE].in_use):
-        block = blocks[k].order
-        for i in range(block * BLOCK, block * BLOCK + blocks[block].count):
-            job = entries[i].job
-            if job == sim[HEAD] or not may_backfill(
-                sim, entries[i].width, entries[i].span, leaving
-            ):
-                continue
-            waiting = sim[TIME] - jobs[job].submit
-            score = score_now(
-                sim[SECONDARY], scores[job].second_score, scores[job].second_patience, waiting
-            )
-            if score > highest or (score == highest and job < best) or best < 0:
-                highest = score
-                best = job
-    return best

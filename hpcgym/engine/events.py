@@ -24,12 +24,13 @@ from hpcgym.engine.ordered import (
     tidy_swept,
 )
 from hpcgym.engine.profile import occupy
+from hpcgym.engine.scores import widen
 from hpcgym.engine.state import (
     ARRIVED,
     AVERAGE_OF_TWO,
+    BACKFILLED,
     CHANGED,
     CORRECTED,
-    BACKFILLED,
     CORRECTION,
     DEPTH,
     DOUBLING,
@@ -49,6 +50,7 @@ from hpcgym.engine.state import (
     PRIMARY_QUEUE,
     QUEUE,
     RUNNING,
+    SCORED,
     SECONDARY,
     STARTED,
     STARTED_AS,
@@ -242,12 +244,14 @@ def submit(sim, jobs, progress, users, history, job):
 
 
 @jit_inline
-def enqueue(sim, jobs, progress, keys, blocks, entries, job):
+def enqueue(sim, jobs, progress, keys, scores, blocks, entries, job):
     """Put a job into the queue."""
     width = jobs[job].processors
     predicted = progress[job].predicted
     key = listing_key(sim, progress, keys, job)
-    insert(blocks, entries, QUEUE, key, job, predicted, width)
+    block = insert(blocks, entries, QUEUE, key, job, predicted, width)
+    if sim[PRIMARY] >= SCORED:
+        widen(jobs, scores, blocks, block, job)
     if sim[PRIMARY] == KEYED:
         key = keys[job].primary
         insert(blocks, entries, PRIMARY_QUEUE, key, job, predicted, width)
@@ -295,7 +299,7 @@ def start(sim, jobs, progress, blocks, entries, job):
     insert(blocks, entries, RUNNING, predicted_end, job, end, width)
 
 
-@jit
+@jit_inline
 def expire(sim, jobs, progress, blocks, entries):
     """Correct the predictions that end sim, of jobs that run on."""
     while True:
@@ -338,7 +342,7 @@ def corrected(sim, jobs, progress, job):
     return requested
 
 
-@jit
+@jit_inline
 def free_processors(sim, blocks, entries):
     """Return the processors free now, with those of jobs that are predicted to end now."""
     free = sim[FREE]

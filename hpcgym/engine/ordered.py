@@ -32,6 +32,11 @@ BLOCKS = records(
     ("least_width", np.int64),  # these two are bounds: a removal may leave them too low
     ("least_span", np.int64),
     ("sum_width", np.int64),
+    # bounds of what time-dependent scores are made of; see hpcgym.engine.scores
+    ("first_submit", np.int64),
+    ("last_submit", np.int64),
+    ("greatest_score", np.float64),
+    ("greatest_gain", np.float64),
     # of the list, where the block is the first of one
     ("first", np.int64),
     ("in_use", np.int64),
@@ -60,6 +65,7 @@ def make_lists(capacities: list[int]) -> tuple[NDArray[np.void], NDArray[np.void
     first = np.cumsum(n_blocks) - n_blocks
     blocks = np.zeros(n_blocks.sum(), BLOCKS)
     blocks["least_span"] = blocks["least_width"] = NOTHING
+    blocks["greatest_gain"] = np.inf
     blocks["first"][:n_lists] = first
     blocks["in_use"][:n_lists] = 1
     is_first = np.zeros(len(blocks), np.bool_)
@@ -136,6 +142,7 @@ def summarise(blocks, entries, block):
     blocks[block].least_span = least_span
     blocks[block].least_width = least_width
     blocks[block].sum_width = sum_width
+    blocks[block].greatest_gain = np.inf  # not known
 
 
 @jit_inline
@@ -149,7 +156,7 @@ def copy_entry(entries, target, source):
 
 @jit_inline
 def insert(blocks, entries, which, key, job, span, width):
-    """Put a job behind all entries with keys up to ``key``."""
+    """Put a job behind all entries with keys up to ``key``; return its block."""
     position, block = block_for(blocks, entries, which, key)
     if blocks[block].count == BLOCK:
         block = make_room(blocks, entries, which, position, key)
@@ -166,6 +173,7 @@ def insert(blocks, entries, which, key, job, span, width):
     blocks[block].least_span = min(blocks[block].least_span, span)
     blocks[block].least_width = min(blocks[block].least_width, width)
     blocks[block].sum_width += width
+    return block
 
 
 @jit_inline
