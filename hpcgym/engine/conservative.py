@@ -2,9 +2,9 @@
 
 A job gets its reservation at submission: the earliest time at which enough processors are free over
 its whole predicted run time, beside the running jobs and all other reservations. When jobs end
-early the reservations are compressed: in primary order each is lifted and made anew, at the earliest
-time, which is never later than it was; a job whose reservation is now starts. When a prediction
-expires, reservations may no longer hold: all are made anew, in primary order.
+early the reservations are compressed: in primary order each is lifted and made anew, at the
+earliest time, which is never later than it was; a job whose reservation is now starts. When a
+prediction expires, reservations may no longer hold: all are made anew, in primary order.
 
 If no reservation moved at the last compression and no job has ended early since, none can move.
 """
@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from hpcgym.engine.compilation import jit, jit_inline
+from hpcgym.compilation import jit, jit_inline
 from hpcgym.engine.events import enqueue, free_processors, leave_queue, next_pass, start
 from hpcgym.engine.ordered import BLOCK
 from hpcgym.engine.profile import earliest, forget_past, occupy
@@ -45,7 +45,7 @@ def run(
     jobs, keys, scores, users, sim, progress, history, blocks, entries, profile, line,
     stop_time, max_passes,
 ):  # fmt: skip
-    """Simulate to ``stop_time`` [s], the end or ``max_passes`` passes; return how many were done."""
+    """Simulate to ``stop_time`` [s], the end or ``max_passes`` passes; return the passes done."""
     passes = 0
     while passes < max_passes and next_pass(
         sim, jobs, progress, users, history, blocks, entries, profile, stop_time

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from hpcgym.engine.compilation import jit, jit_inline
+from hpcgym.compilation import jit, jit_inline
 from hpcgym.engine.events import (
     enqueue,
     first_predicted_end,
@@ -64,7 +64,7 @@ def run(
     jobs, keys, scores, users, sim, progress, history, blocks, entries, profile, line,
     stop_time, max_passes,
 ):  # fmt: skip
-    """Simulate to ``stop_time`` [s], the end or ``max_passes`` passes; return how many were done."""
+    """Simulate to ``stop_time`` [s], the end or ``max_passes`` passes; return the passes done."""
     passes = 0
     while passes < max_passes and next_pass(
         sim, jobs, progress, users, history, blocks, entries, profile, stop_time

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from hpcgym.engine.compilation import jit, jit_inline
+from hpcgym.compilation import jit, jit_inline
 from hpcgym.engine.ordered import (
     BLOCK,
     NOTHING,

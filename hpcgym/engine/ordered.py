@@ -5,10 +5,10 @@ entries at each change; here both touch one block, and what is known of each blo
 a scan pass over it, so that 10,000 queued jobs cost little more than ten. A list of up to ``BLOCK``
 jobs *is* a sorted array. Equal keys stay in the order of insertion.
 
-All lists of a simulation share two arrays. Block b holds the entries ``b * BLOCK`` onward. The first
-block of list ``which`` is always block ``which``, and only an empty list has an empty block, so that
-the first entry is found at once. The other blocks of the list are named, in order, at the positions
-``blocks[which].first`` onward: ``in_use`` positions name blocks with entries, the rest spare ones.
+All lists of a simulation share two arrays. Block b holds the entries ``b * BLOCK`` onward. The
+first block of list ``which`` is always block ``which``, and only an empty list has an empty block,
+so that the first entry is found at once. All blocks of the list are named, in order, at positions
+``blocks[which].first`` onward: ``in_use`` of them have entries, the rest are spare.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcgym.engine.compilation import jit, jit_inline
+from hpcgym.compilation import jit, jit_inline
 
 BLOCK = 64
 

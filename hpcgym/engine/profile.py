@@ -1,13 +1,13 @@
-"""The profile: how many processors are free from each time on, as running jobs and reservations say.
+"""The profile: the processors free from each time on, by running jobs and reservations.
 
-A step function in a flat array, from segment ``sim[PROFILE_FIRST]``, in which the present time lies,
-up to ``sim[PROFILE_END]``; the last segment lasts for ever. Neighbours differ in their number of
-free processors.
+A step function in a flat array, from segment ``sim[PROFILE_FIRST]``, in which the present time
+lies, up to ``sim[PROFILE_END]``; the last segment lasts for ever. Neighbours differ in their number
+of free processors.
 """
 
 from __future__ import annotations
 
-from hpcgym.engine.compilation import jit, jit_inline
+from hpcgym.compilation import jit, jit_inline
 from hpcgym.engine.state import PROFILE_END, PROFILE_FIRST, TIME
 
 

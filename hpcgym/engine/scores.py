@@ -1,8 +1,8 @@
 """Queue orders that change as jobs wait: the job of highest score at this time.
 
-A score is ``score + x`` or, for CUBED orders, ``score * x**3``, with x = waiting time / patience. The
-queue is not kept in such an order: it is searched. Of each block of the queue the extremes of what
-scores are made of give a bound, and only blocks whose bound reaches the best score so far are
+A score is ``score + x`` or, for CUBED orders, ``score * x**3``, with x = waiting time / patience.
+The queue is not kept in such an order: it is searched. Of each block of the queue the extremes of
+what scores are made of give a bound, and only blocks whose bound reaches the best score so far are
 looked into. The blocked head of the last pass is the first guess.
 """
 
@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from hpcgym.engine.compilation import jit, jit_inline
+from hpcgym.compilation import jit, jit_inline
 from hpcgym.engine.ordered import BLOCK
 from hpcgym.engine.state import CUBED, EXTRA, FREE, HEAD, PRIMARY, QUEUE, SECONDARY, SHADOW, TIME
 

@@ -98,9 +98,7 @@ class State(NamedTuple):
 
     sim: NDArray[np.int64]  # (N_SLOTS,)
     progress: NDArray[np.void]  # (n_jobs,) PROGRESS
-    history: NDArray[
-        np.int64
-    ]  # (n_users, 2) [s] run times of the user's last two ended jobs, or -1
+    history: NDArray[np.int64]  # (n_users, 2) [s] run times of the last two jobs ended, or -1
     blocks: NDArray[np.void]  # the ordered lists: see hpcgym.engine.ordered
     entries: NDArray[np.void]
     profile: NDArray[np.void]  # (n_segments,) PROFILE, empty unless backfilling is conservative

@@ -9,14 +9,12 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable
 from decimal import ROUND_HALF_UP, Decimal
-from typing import TypeVar, cast
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from hpcgym.compilation import jit
 from hpcgym.workload.model import (
     FLOAT_COLUMNS,
     MAX_TIME,
@@ -36,16 +34,6 @@ ODD = -1
 SPACE, TAB, NEWLINE, RETURN, SEMICOLON = (ord(c) for c in " \t\n\r;")
 PLUS, MINUS, POINT, ZERO = (ord(c) for c in "+-.0")
 
-F = TypeVar("F", bound=Callable[..., object])
-
-
-def _compiled(function: F) -> F:
-    """Compile ``function`` on its first call, and keep the machine code for later processes."""
-    try:
-        return cast(F, numba.njit(cache=True, nogil=True)(function))
-    except RuntimeError:  # no folder for machine code can be written, not even the user's own
-        return cast(F, numba.njit(nogil=True)(function))
-
 
 def _kind(column: str) -> int:
     if column in FLOAT_COLUMNS:
@@ -58,7 +46,7 @@ def _kind(column: str) -> int:
 KINDS = np.array([_kind(c) for c in SWF_COLUMNS])
 
 
-@_compiled
+@jit
 def _read_number(text: NDArray[np.uint8], position: int) -> tuple[int, int, int, int]:
     """Read digits, at most 18, with or without a point among them.
 
@@ -91,7 +79,7 @@ def _read_number(text: NDArray[np.uint8], position: int) -> tuple[int, int, int,
     return position, value, fraction, scale
 
 
-@_compiled
+@jit
 def _read_job(
     text: NDArray[np.uint8],
     position: int,
@@ -142,7 +130,7 @@ def _read_job(
     return position, FIELDS + 1, rounded
 
 
-@_compiled
+@jit
 def parse_lines(
     text: NDArray[np.uint8],
     position: int,

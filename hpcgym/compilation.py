@@ -1,0 +1,100 @@
+"""How functions are compiled: one set of options, one cache folder for each version of them all.
+
+numba's cache notices only changes of the file that a function stands in, not of those it calls.
+Here it lies in a folder named after a hash of everything that is compiled; the folder is the
+user's own, so that a read-only installation works too.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import numba
+from numba.core import config as numba_config
+
+config: Any = numba_config
+njit: Any = numba.njit
+
+#: Where compiled functions stand, and the constants that they read, below this file's folder.
+SOURCES = ("compilation.py", "engine/*.py", "workload/swf_lines.py", "workload/model.py")
+
+
+def _hash_of_sources() -> str:
+    """Return a hash of the compiled sources and of what else machine code depends on."""
+    digest = hashlib.sha256(numba.__version__.encode())
+    digest.update(f"{config.BOUNDSCHECK} {config.DISABLE_JIT}".encode())
+    for pattern in SOURCES:
+        for source in sorted(Path(__file__).parent.glob(pattern)):
+            digest.update(source.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+def _is_writable(folder: Path) -> bool:
+    """Make ``folder`` if need be, and say whether files can be written there."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            return True
+    except OSError:
+        return False
+
+
+def _user_cache() -> Path:
+    """Return the user's folder for caches, whether or not it can be written."""
+    given = os.environ.get("XDG_CACHE_HOME")
+    try:
+        return Path(given) if given else Path.home() / ".cache"
+    except RuntimeError:  # no home
+        return Path(tempfile.gettempdir())
+
+
+def cache_folder() -> Path | None:
+    """Return the folder of compiled code, None where no folder can be written.
+
+    ``NUMBA_CACHE_DIR`` is respected; else it is the user's cache folder, else the system's folder
+    for temporary files.
+    """
+    name = f"hpcgym-{_hash_of_sources()}"
+    user = os.getuid() if hasattr(os, "getuid") else "all"
+    roots = [_user_cache() / "hpcgym", Path(tempfile.gettempdir()) / f"hpcgym-{user}"]
+    if config.CACHE_DIR:
+        roots = [Path(config.CACHE_DIR)]
+    for root in roots:
+        if _is_writable(root / name):
+            return root / name
+    return None
+
+
+_FOLDER = cache_folder()
+
+
+def _compile(function: Any, *, inline: bool) -> Any:
+    """Compile on first use; the functions allocate nothing, so no references are counted."""
+    before = config.CACHE_DIR
+    config.CACHE_DIR = str(_FOLDER or "")
+    try:
+        return njit(
+            cache=_FOLDER is not None,
+            nogil=True,
+            error_model="numpy",
+            _nrt=False,
+            no_cfunc_wrapper=True,
+            # said, or else numba lets a function have the choice of the first one that calls it
+            forceinline=inline,
+        )(function)
+    finally:
+        config.CACHE_DIR = before
+
+
+def jit(function: Any) -> Any:
+    """Compile ``function`` on first use, without the interpreter lock, and keep the result."""
+    return _compile(function, inline=False)
+
+
+def jit_inline(function: Any) -> Any:
+    """Compile ``function`` into each place that calls it: calls with many arrays are slow."""
+    return _compile(function, inline=True)
