@@ -72,7 +72,7 @@ def cache_folder() -> Path | None:
 _FOLDER = cache_folder()
 
 
-def _compile(function: Any, *, inline: bool) -> Any:
+def _compile(function: Any, **options: Any) -> Any:
     """Compile on first use; the functions allocate nothing, so no references are counted."""
     before = config.CACHE_DIR
     config.CACHE_DIR = str(_FOLDER or "")
@@ -83,8 +83,7 @@ def _compile(function: Any, *, inline: bool) -> Any:
             error_model="numpy",
             _nrt=False,
             no_cfunc_wrapper=True,
-            # said, or else numba lets a function have the choice of the first one that calls it
-            forceinline=inline,
+            **options,
         )(function)
     finally:
         config.CACHE_DIR = before
@@ -92,9 +91,15 @@ def _compile(function: Any, *, inline: bool) -> Any:
 
 def jit(function: Any) -> Any:
     """Compile ``function`` on first use, without the interpreter lock, and keep the result."""
-    return _compile(function, inline=False)
+    # said, or else numba lets a function have the choice of the first one that calls it
+    return _compile(function, forceinline=False)
 
 
 def jit_inline(function: Any) -> Any:
     """Compile ``function`` into each place that calls it: calls with many arrays are slow."""
-    return _compile(function, inline=True)
+    return _compile(function, forceinline=True)
+
+
+def jit_part(function: Any) -> Any:
+    """Compile ``function`` only as a part of those that call it, which takes less time."""
+    return _compile(function, inline="always")

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from hpcgym.compilation import jit, jit_inline
+from hpcgym.compilation import jit, jit_inline, jit_part
 from hpcgym.engine.events import enqueue, free_processors, leave_queue, next_pass, start
 from hpcgym.engine.ordered import BLOCK
 from hpcgym.engine.profile import earliest, forget_past, occupy
@@ -77,7 +77,7 @@ def conservative_pass(sim, jobs, keys, scores, progress, blocks, entries, profil
     compress(sim, jobs, keys, scores, progress, blocks, entries, profile, line)
 
 
-@jit_inline
+@jit_part
 def reserve(sim, jobs, progress, profile, job):
     """Give a job a reservation at the earliest time."""
     width, length = jobs[job].processors, progress[job].predicted
@@ -86,7 +86,7 @@ def reserve(sim, jobs, progress, profile, job):
     progress[job].reserved = time
 
 
-@jit_inline
+@jit_part
 def compress(sim, jobs, keys, scores, progress, blocks, entries, profile, line):
     """Make reservations earlier where that is possible, and start the jobs that are due."""
     loose = sim[LOOSE] == 1
@@ -106,7 +106,7 @@ def compress(sim, jobs, keys, scores, progress, blocks, entries, profile, line):
         start(sim, jobs, progress, blocks, entries, job)
 
 
-@jit_inline
+@jit_part
 def advance(sim, jobs, progress, profile, job):
     """Make the reservation of a job anew if it can be earlier, or if its time was missed."""
     width, length, before = jobs[job].processors, progress[job].predicted, progress[job].reserved
@@ -228,7 +228,7 @@ def sift_down(line, start, root, size):
         root = child
 
 
-@jit_inline
+@jit_part
 def comes_later(line, a, b):
     """Return whether entry ``a`` comes after entry ``b`` in order."""
     if line[a].score != line[b].score:

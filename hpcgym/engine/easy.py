@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from hpcgym.compilation import jit, jit_inline
+from hpcgym.compilation import jit, jit_inline, jit_part
 from hpcgym.engine.events import (
     enqueue,
     first_predicted_end,
@@ -96,7 +96,7 @@ def easy_pass(sim, jobs, keys, scores, progress, blocks, entries):
         serve_queue(sim, jobs, keys, scores, progress, blocks, entries, leaving)
 
 
-@jit_inline
+@jit_part
 def settle_arrival(sim, jobs, keys, progress, blocks, entries, leaving):
     """Judge a single new job alone, where that settles the pass: (settled, the job starts)."""
     job = sim[NEXT] - 1
@@ -119,7 +119,7 @@ def settle_arrival(sim, jobs, keys, progress, blocks, entries, leaving):
     return True, starts
 
 
-@jit_inline
+@jit_part
 def outranks(sim, progress, keys, job, head):
     """Return whether a new job comes before the head in a primary order that does not change."""
     if sim[PRIMARY] == KEYED:
@@ -127,7 +127,7 @@ def outranks(sim, progress, keys, job, head):
     return listing_key(sim, progress, keys, job) < listing_key(sim, progress, keys, head)
 
 
-@jit_inline
+@jit_part
 def serve_queue(sim, jobs, keys, scores, progress, blocks, entries, leaving):
     """Start heads while they fit, then jobs behind the first head that does not."""
     if sim[PRIMARY] >= SCORED and least_width(blocks) > sim[FREE] + leaving:
@@ -156,7 +156,7 @@ def serve_queue(sim, jobs, keys, scores, progress, blocks, entries, leaving):
         sweep(sim, jobs, keys, progress, blocks, entries, leaving)
 
 
-@jit_inline
+@jit_part
 def first_in_order(sim, jobs, scores, progress, blocks, entries):
     """Return the queued job that is first in primary order; the queue must not be empty."""
     order = sim[PRIMARY]
@@ -172,7 +172,7 @@ def first_in_order(sim, jobs, scores, progress, blocks, entries):
     return entries[which * BLOCK].job
 
 
-@jit_inline
+@jit_part
 def oldest(sim, progress):
     """Return the queued job that was submitted first."""
     job = sim[OLDEST]
@@ -182,7 +182,7 @@ def oldest(sim, progress):
     return job
 
 
-@jit_inline
+@jit_part
 def least_width(blocks):
     """Return a number of processors that no queued job needs less than."""
     least = blocks[QUEUE].least_width
@@ -221,7 +221,7 @@ def find_shadow(sim, progress, blocks, entries, width):
         progress[sim[HEAD]].promised = time
 
 
-@jit_inline
+@jit_part
 def may_backfill(sim, width, predicted, leaving):
     """Return whether a job fits now and does not delay the head; the shadow must be known."""
     if width > sim[FREE] + leaving:
@@ -229,7 +229,7 @@ def may_backfill(sim, width, predicted, leaving):
     return width <= sim[EXTRA] or sim[TIME] + predicted <= sim[SHADOW]
 
 
-@jit_inline
+@jit_part
 def count_backfilled(sim, progress, job, width, predicted):
     """Note that a job starts before the head."""
     if sim[TIME] + predicted > sim[SHADOW]:
@@ -237,7 +237,7 @@ def count_backfilled(sim, progress, job, width, predicted):
     progress[job].marks += BACKFILLED
 
 
-@jit_inline
+@jit_part
 def sweep(sim, jobs, keys, progress, blocks, entries, leaving):
     """Go through the queue in secondary order, passing over blocks in which no job can start."""
     k = blocks[QUEUE].first
@@ -280,7 +280,7 @@ def sweep_block(sim, jobs, keys, progress, blocks, entries, leaving, block):
     blocks[block].least_width = least_width
 
 
-@jit_inline
+@jit_part
 def start_swept(sim, jobs, keys, progress, blocks, entries, block, i):
     """Start the job of an entry before the head; the block is tidied when the sweep has left it."""
     job, width, predicted = entries[i].job, entries[i].width, entries[i].span

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from hpcgym.compilation import jit, jit_inline
+from hpcgym.compilation import jit, jit_inline, jit_part
 from hpcgym.engine.ordered import (
     BLOCK,
     NOTHING,
@@ -112,13 +112,13 @@ def next_pass(sim, jobs, progress, users, history, blocks, entries, profile, sto
             return True
 
 
-@jit_inline
+@jit_part
 def first_predicted_end(blocks, entries):
     """Return the first predicted end of a running job, FOREVER if none runs."""
     return entries[RUNNING * BLOCK].key if blocks[RUNNING].count > 0 else FOREVER
 
 
-@jit_inline
+@jit_part
 def next_end(blocks):
     """Return when the next running job ends, FOREVER if none runs."""
     end = blocks[RUNNING].least_span
@@ -128,7 +128,7 @@ def next_end(blocks):
     return end
 
 
-@jit_inline
+@jit_part
 def end_all(sim, blocks, entries):
     """End all running jobs whose end is sim, where their order makes no difference."""
     sim[CHANGED] = 1
@@ -164,7 +164,7 @@ def end_in_block(sim, blocks, entries, block):
     sim[FREE] += freed
 
 
-@jit_inline
+@jit_part
 def end_first(sim, jobs, progress, users, history, blocks, entries, profile):
     """End the running job whose end is now; of several the one that started first."""
     position = blocks[RUNNING].first
@@ -197,7 +197,7 @@ def end_first(sim, jobs, progress, users, history, blocks, entries, profile):
         history[users[job], 1] = jobs[job].run
 
 
-@jit_inline
+@jit_part
 def next_in_block(time, progress, entries, base, last):
     """Return the entry that ends at ``time`` and started first, of those up to ``last``."""
     found = base
@@ -230,7 +230,7 @@ def block_of_next_end(sim, progress, blocks, entries):
     return chosen
 
 
-@jit_inline
+@jit_part
 def submit(sim, jobs, progress, users, history, job):
     """Make a job known; the next pass starts it or puts it into the queue."""
     sim[NEXT] = job + 1
@@ -243,7 +243,7 @@ def submit(sim, jobs, progress, users, history, job):
         progress[job].predicted = prediction
 
 
-@jit_inline
+@jit_part
 def enqueue(sim, jobs, progress, keys, scores, blocks, entries, job):
     """Put a job into the queue."""
     width = jobs[job].processors
@@ -257,7 +257,7 @@ def enqueue(sim, jobs, progress, keys, scores, blocks, entries, job):
         insert(blocks, entries, PRIMARY_QUEUE, key, job, predicted, width)
 
 
-@jit_inline
+@jit_part
 def listing_key(sim, progress, keys, job):
     """Return the key of a job in the queue, which is listed in secondary order."""
     if sim[SECONDARY] == PREDICTION:
@@ -267,7 +267,7 @@ def listing_key(sim, progress, keys, job):
     return job
 
 
-@jit_inline
+@jit_part
 def leave_queue(sim, progress, keys, blocks, entries, job):
     """Take a job out of the queue."""
     key = listing_key(sim, progress, keys, job)
@@ -299,7 +299,7 @@ def start(sim, jobs, progress, blocks, entries, job):
     insert(blocks, entries, RUNNING, predicted_end, job, end, width)
 
 
-@jit_inline
+@jit_part
 def expire(sim, jobs, progress, blocks, entries):
     """Correct the predictions that end sim, of jobs that run on."""
     while True:
@@ -313,7 +313,7 @@ def expire(sim, jobs, progress, blocks, entries):
         sim[EXPIRED] = 1
 
 
-@jit_inline
+@jit_part
 def first_expired(sim, blocks, entries):
     """Return where a running job stands whose prediction ends now though it runs on, else -1."""
     first = blocks[RUNNING].first
@@ -327,7 +327,7 @@ def first_expired(sim, blocks, entries):
     return -1, -1, -1
 
 
-@jit_inline
+@jit_part
 def corrected(sim, jobs, progress, job):
     """Return the run time that is predicted for a job that has reached its prediction."""
     requested = jobs[job].requested
@@ -342,7 +342,7 @@ def corrected(sim, jobs, progress, job):
     return requested
 
 
-@jit_inline
+@jit_part
 def free_processors(sim, blocks, entries):
     """Return the processors free now, with those of jobs that are predicted to end now."""
     free = sim[FREE]

@@ -16,7 +16,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcgym.compilation import jit, jit_inline
+from hpcgym.compilation import jit, jit_inline, jit_part
 
 BLOCK = 64
 
@@ -89,7 +89,7 @@ def last_block_from(blocks, entries, which, key):
     return low
 
 
-@jit_inline
+@jit_part
 def block_for(blocks, entries, which, key):
     """Return the position and the number of the block where ``key`` belongs."""
     if blocks[which].in_use == 1:
@@ -145,7 +145,7 @@ def summarise(blocks, entries, block):
     blocks[block].greatest_gain = np.inf  # not known
 
 
-@jit_inline
+@jit_part
 def copy_entry(entries, target, source):
     """Copy an entry."""
     entries[target].key = entries[source].key
@@ -200,7 +200,7 @@ def remove(blocks, entries, which, position, block, i):
         tidy(blocks, entries, which, position)
 
 
-@jit_inline
+@jit_part
 def move_back(blocks, entries, which, position, block, i, key):
     """Give entry ``i`` of a block a greater key, and the place of that."""
     job, span, width = entries[i].job, entries[i].span, entries[i].width

@@ -7,7 +7,7 @@ of free processors.
 
 from __future__ import annotations
 
-from hpcgym.compilation import jit, jit_inline
+from hpcgym.compilation import jit, jit_part
 from hpcgym.engine.state import PROFILE_END, PROFILE_FIRST, TIME
 
 
@@ -40,7 +40,7 @@ def segment_at(sim, profile, time):
     return low
 
 
-@jit_inline
+@jit_part
 def insert_segment(sim, profile, i, time):
     """Cut segment ``i - 1`` at ``time``, within it."""
     for k in range(sim[PROFILE_END], i, -1):
@@ -51,7 +51,7 @@ def insert_segment(sim, profile, i, time):
     profile[i].free = profile[i - 1].free
 
 
-@jit_inline
+@jit_part
 def join_segment(sim, profile, i):
     """Make segment ``i`` a part of the one before if their free processors are equal."""
     if i <= sim[PROFILE_FIRST] or i >= sim[PROFILE_END]:

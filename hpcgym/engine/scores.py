@@ -10,19 +10,19 @@ from __future__ import annotations
 
 import numpy as np
 
-from hpcgym.compilation import jit, jit_inline
+from hpcgym.compilation import jit, jit_part
 from hpcgym.engine.ordered import BLOCK
 from hpcgym.engine.state import CUBED, EXTRA, FREE, HEAD, PRIMARY, QUEUE, SECONDARY, SHADOW, TIME
 
 
-@jit_inline
+@jit_part
 def score_now(order, score, patience, waiting):
     """Return the score of a job that has waited that long."""
     x = waiting / patience
     return score * (x * x * x) if order == CUBED else score + x
 
 
-@jit_inline
+@jit_part
 def best_scored(sim, jobs, scores, progress, blocks, entries):
     """Return the queued job of highest score, the first submitted of equals."""
     best = np.int64(-1)
@@ -40,7 +40,7 @@ def best_scored(sim, jobs, scores, progress, blocks, entries):
     return best
 
 
-@jit_inline
+@jit_part
 def bound(sim, blocks, block):
     """Return a number that no primary score in a block exceeds; its extremes must be known."""
     gain = blocks[block].greatest_gain
@@ -52,7 +52,7 @@ def bound(sim, blocks, block):
     return limit + abs(limit) * 1e-9 + abs(x) * 1e-9
 
 
-@jit_inline
+@jit_part
 def best_in_block(sim, jobs, scores, blocks, entries, block, best, highest):
     """Return the best job so far, with those of one block, and make its extremes anew."""
     first_submit, last_submit = np.int64(2**62), np.int64(0)
@@ -75,7 +75,7 @@ def best_in_block(sim, jobs, scores, blocks, entries, block, best, highest):
     return best, highest
 
 
-@jit_inline
+@jit_part
 def widen(jobs, scores, blocks, block, job):
     """Let the extremes of a block hold for a job that has been put there."""
     blocks[block].first_submit = min(blocks[block].first_submit, jobs[job].submit)
