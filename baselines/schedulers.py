@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from difflib import get_close_matches
-
-from hpcgym.errors import HpcgymError
+from hpcgym.errors import HpcgymError, unknown
 from hpcgym.policy.index import POLICIES
 from hpcgym.scheduler import Scheduler
 
@@ -39,8 +37,6 @@ def find_scheduler(name: str) -> Scheduler:
     ------
     HpcgymError : an unknown name; the message has the nearest known ones.
     """
-    if name not in SCHEDULERS:
-        near = get_close_matches(name.lower(), SCHEDULERS, n=3)
-        hint = f"; did you mean {' or '.join(near)}?" if near else ""
-        raise HpcgymError(f"unknown scheduler {name!r}{hint} Known are {', '.join(SCHEDULERS)}")
+    if not isinstance(name, str) or name not in SCHEDULERS:
+        raise HpcgymError(unknown("scheduler", name, SCHEDULERS))
     return SCHEDULERS[name]

@@ -1,5 +1,8 @@
 """The errors that a user can cause, each one clear line."""
 
+from collections.abc import Iterable
+from difflib import get_close_matches
+
 
 class HpcgymError(ValueError):
     """Bad input: a file, an argument or a workload that cannot be used.
@@ -10,3 +13,19 @@ class HpcgymError(ValueError):
 
 class WorkloadError(HpcgymError):
     """A workload that cannot be read, or cannot be simulated."""
+
+
+def unknown(kind: str, name: object, known: Iterable[str], also: str = "") -> str:
+    """Return the message that a name is none of the known ones, with those nearest to it.
+
+    Parameters
+    ----------
+    kind : what the name should have been: an argument or a thing.
+    name : what was given.
+    known : the names there are, in lower case.
+    also : what else could have been given, in words.
+    """
+    names = list(known)
+    near = get_close_matches(str(name).casefold(), names, n=3)
+    hint = f"did you mean {' or '.join(map(repr, near))}? " if near else ""
+    return f"unknown {kind} {name!r}; {hint}known are {', '.join(names)}{also and f', or {also}'}"

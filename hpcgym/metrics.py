@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -61,7 +62,7 @@ def _steps(
     order = np.argsort(moments, kind="stable")
     moments = moments[order]
     totals = np.cumsum(np.concatenate([amount, -amount])[order])
-    last = np.flatnonzero(np.append(np.diff(moments) > 0, True)) if moments.size else []
+    last = np.flatnonzero(np.diff(moments, append=moments[-1:] + 1))  # of all changes at a time
     return moments[last], totals[last]
 
 
@@ -85,7 +86,7 @@ def compute_metrics(result: Result) -> dict[str, float | int]:
     - ``energy_busy_j``, ``energy_idle_j``, ``energy_j``: of busy processors, idle ones and both,
       the integral of power over C.
 
-    Without jobs all but the counts are nan, and the energies 0.
+    Without jobs counts, makespan and energies are 0 and all else is nan.
     """
     n = len(result.start)
     wait, run = result.wait, result.run_time
@@ -109,16 +110,10 @@ def compute_metrics(result: Result) -> dict[str, float | int]:
 def _machine_metrics(result: Result) -> dict[str, float | int]:
     """Return the metrics of the machine over the makespan."""
     if not len(result.start):
-        names = ("utilization", "makespan_s", "mean_queue_length", "max_queue_length")
-        return {name: np.nan for name in names} | {f"energy_{e}j": 0.0 for e in _ENERGIES}
+        return _WITHOUT_JOBS.copy()
     cluster = result.cluster
     span = int(result.end.max() - result.workload.submit_time.min())
-    # Python's integers: a machine's processor seconds may pass 2**63
-    busy = (
-        int(np.dot(result.workload.requested_processors.astype(object), result.run_time))
-        if (float(result.run_time.sum()) * cluster.processors > 2**62)
-        else int(np.dot(result.workload.requested_processors, result.run_time))
-    )
+    busy = _sum_of_products(result.workload.requested_processors, result.run_time)
     capacity = cluster.processors * span
     energy_busy = busy * cluster.busy_power_w
     energy_idle = (capacity - busy) * cluster.idle_power_w
@@ -134,7 +129,23 @@ def _machine_metrics(result: Result) -> dict[str, float | int]:
     }
 
 
-_ENERGIES = ("busy_", "idle_", "")
+_WITHOUT_JOBS: dict[str, float | int] = {
+    "utilization": np.nan,
+    "makespan_s": 0,
+    "mean_queue_length": np.nan,
+    "max_queue_length": 0,
+    "energy_busy_j": 0.0,
+    "energy_idle_j": 0.0,
+    "energy_j": 0.0,
+}
+
+
+def _sum_of_products(processors: NDArray[np.int64], run: NDArray[np.int64]) -> int:
+    """Return the processor seconds of all jobs, exactly."""
+    if np.dot(processors.astype(np.float64), run.astype(np.float64)) < 2.0**62:
+        return int(np.dot(processors, run))
+    # no int64 holds them, but Python's integers do
+    return sum(map(operator.mul, processors.tolist(), run.tolist()))
 
 
 def _counts(result: Result) -> dict[str, float | int]:

@@ -81,7 +81,7 @@ class Result:
     @cached_property
     def bsld(self) -> NDArray[np.float64]:
         """Bounded slowdowns, (n_jobs,) float64; see :func:`hpcgym.metrics.bsld`."""
-        return bsld(self.wait, self.run_time)
+        return _read_only(bsld(self.wait, self.run_time))
 
     @cached_property
     def killed(self) -> NDArray[np.bool_]:

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from difflib import get_close_matches
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcgym.errors import HpcgymError
-from hpcgym.policy.index import PolicyLike, parse_policy
-from hpcgym.prediction.estimates import CORRECTIONS, ESTIMATES
+from hpcgym.errors import HpcgymError, unknown
+from hpcgym.policy.index import PolicyLike, parse_policy, weight_text
+from hpcgym.prediction.estimates import CORRECTIONS, check_estimate
 
 BACKFILL = {
     "none": "no job starts before one that comes earlier in the queue",
@@ -36,7 +36,8 @@ class Scheduler:
     backfill : "none", "easy" (one reservation) or "conservative" (one for each waiting job).
     backfill_order : order in which EASY looks for jobs to start early: "fcfs", "sjbf" (shortest
         predicted run time) or any policy.
-    estimate : "requested", "clairvoyant", "ave2", or predicted run times, (n_jobs,) seconds.
+    estimate : "requested", "clairvoyant", "ave2", or predicted run times, (n_jobs,) seconds, of
+        which a copy is kept.
     correction : "requested", "incremental" or "recursive-doubling": the new prediction for a job
         that outlives its prediction.
     threshold : seconds of waiting after which a job goes to the head of the queue; None: never.
@@ -56,18 +57,16 @@ class Scheduler:
     passes: str = "per-timestamp"
 
     def __post_init__(self) -> None:
-        parse_policy(self.policy)
-        if self.backfill_order != "sjbf":
-            parse_policy(self.backfill_order)
+        settle = object.__setattr__  # what was given, so that no caller can change it afterwards
+        settle(self, "policy", _policy("policy", self.policy))
+        if not (isinstance(self.backfill_order, str) and self.backfill_order == "sjbf"):
+            order = _policy("backfill_order", self.backfill_order, others=["sjbf"])
+            settle(self, "backfill_order", order)
         _check("backfill", self.backfill, BACKFILL)
         _check("correction", self.correction, CORRECTIONS)
         _check("passes", self.passes, PASSES)
-        if isinstance(self.estimate, str):
-            _check("estimate", self.estimate, ESTIMATES)
-        elif not isinstance(self.estimate, np.ndarray):
-            object.__setattr__(self, "estimate", np.asarray(self.estimate))
-        if self.threshold is not None and not self.threshold >= 0:
-            raise HpcgymError(f"threshold must be at least 0 s, not {self.threshold!r}")
+        settle(self, "estimate", check_estimate(self.estimate))
+        settle(self, "threshold", _threshold(self.threshold))
 
     def but(self, **changes: Any) -> Scheduler:
         """Return the scheduler with some rules changed.
@@ -79,7 +78,7 @@ class Scheduler:
         known = [field.name for field in fields(self)]
         for name in changes:
             if name not in known:
-                raise HpcgymError(f"unknown rule {name!r}; a scheduler has {', '.join(known)}")
+                raise HpcgymError(unknown("rule", name, known))
         return replace(self, **changes)
 
     def describe(self) -> dict[str, str | float | None]:
@@ -87,12 +86,30 @@ class Scheduler:
         return {field.name: _plain(getattr(self, field.name)) for field in fields(self)}
 
 
-def _check(rule: str, value: object, known: Mapping[str, str]) -> None:
+def _check(rule: str, value: object, known: Iterable[str]) -> None:
     """Raise unless ``value`` is one of the known names."""
-    if value not in known:
-        near = get_close_matches(str(value), known, n=1)
-        hint = f"; did you mean {near[0]!r}?" if near else ""
-        raise HpcgymError(f"unknown {rule} {value!r}{hint} Known are {', '.join(known)}")
+    if not isinstance(value, str) or value not in known:
+        raise HpcgymError(unknown(rule, value, known))
+
+
+def _policy(rule: str, policy: PolicyLike, others: Iterable[str] = ()) -> PolicyLike:
+    """Return a policy, checked, as a text, a tuple or a mapping of its own."""
+    parse_policy(policy, rule, others)
+    if isinstance(policy, str):
+        return policy
+    if isinstance(policy, Mapping):
+        return {name: float(weight) for name, weight in policy.items()}
+    return tuple(float(weight) for weight in policy)
+
+
+def _threshold(threshold: Any) -> float | None:
+    """Return a starvation threshold [s], checked."""
+    if threshold is None:
+        return None
+    number = threshold.item() if isinstance(threshold, np.generic) else threshold
+    if not isinstance(number, (int, float)) or math.isnan(number) or number < 0:
+        raise HpcgymError(f"threshold must be a number of at least 0 s, not {threshold!r}")
+    return number
 
 
 def _plain(value: object) -> str | float | None:
@@ -100,7 +117,7 @@ def _plain(value: object) -> str | float | None:
     if value is None or isinstance(value, (str, int, float)):
         return value
     if isinstance(value, Mapping):
-        return ", ".join(f"{name}={weight:g}" for name, weight in value.items())
-    if isinstance(value, np.ndarray):
-        return "given"
-    return ",".join(f"{weight:g}" for weight in value)  # type: ignore[attr-defined]
+        return ", ".join(f"{name}={weight_text(weight)}" for name, weight in value.items())
+    if isinstance(value, tuple):
+        return ",".join(map(weight_text, value))
+    return "given"

@@ -59,7 +59,9 @@ def simulate(
     >>> result.metrics["jobs"]
     100
     """
-    chosen = find_scheduler(scheduler) if isinstance(scheduler, str) else scheduler
+    if not isinstance(workload, Workload):
+        raise WorkloadError(f"simulate takes a workload of load_workload, not {workload!r}")
+    chosen = scheduler if isinstance(scheduler, Scheduler) else find_scheduler(scheduler)
     if rules:
         chosen = chosen.but(**rules)
     if cluster is None:
@@ -86,6 +88,7 @@ class Prepared(NamedTuple):
     entries: NDArray[np.void]
     profile: NDArray[np.void]
     line: NDArray[np.void]
+    narrow: NDArray[np.int64]
 
 
 def prepare(workload: Workload, scheduler: Scheduler, cluster: Cluster) -> Prepared:

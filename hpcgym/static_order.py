@@ -11,6 +11,8 @@ from hpcgym.workload.model import Workload
 
 Ints = NDArray[np.int64]
 
+_NEVER = 2**53  # s; no job waits longer
+
 #: One non-zero weight of six is a pure policy: (largest first, smallest first) for each feature.
 _PURE = (
     ("lqf", "sqf"),
@@ -39,7 +41,9 @@ def policy_name(policy: Any) -> str | None:
 def static_rank(workload: Workload, policy: Any) -> Ints | None:
     """Return each job's place in a primary order that never changes; None if it may change."""
     name = policy_name(policy)
-    q, p = workload.requested_processors, workload.requested_time
+    # double precision, in which scores are defined
+    q = workload.requested_processors.astype(np.float64)
+    p = workload.requested_time.astype(np.float64)
     keys: dict[str | None, Any] = {
         "fcfs": lambda: workload.submit_time,
         "lcfs": lambda: -workload.submit_time,
@@ -61,7 +65,7 @@ def static_rank(workload: Workload, policy: Any) -> Ints | None:
 
 
 def first_waiting(
-    submit_time: Ints, threshold: int | None, rank: Ints, time: Ints, submit: Ints, start: Ints
+    submit_time: Ints, threshold: float | None, rank: Ints, time: Ints, submit: Ints, start: Ints
 ) -> Ints:
     """Return the place of the first waiting job in primary order at each time of a schedule.
 
@@ -84,14 +88,15 @@ def first_waiting(
     if threshold is None:
         return _least_over_spans(submit, start, rank + n, time.size, 2 * n)
     # A job joins those that come first, in submission order, once its wait exceeds the threshold.
-    starved = np.minimum(np.searchsorted(time, submit_time + threshold, side="right"), start)
+    after = submit_time + float(min(threshold, _NEVER))
+    starved = np.minimum(np.searchsorted(time, after, side="right"), start)
     return np.minimum(
         _least_over_spans(submit, starved, rank + n, time.size, 2 * n),
         _least_over_spans(starved, start, np.arange(n), time.size, 2 * n),
     )
 
 
-def place_in_order(wait: Ints, threshold: int | None, rank: Ints) -> Ints:
+def place_in_order(wait: Ints, threshold: float | None, rank: Ints) -> Ints:
     """Return each job's place at its start: starved jobs by number, others n_jobs + rank."""
     n = len(rank)
     if threshold is None:

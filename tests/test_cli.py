@@ -391,7 +391,7 @@ def test_help_loads_nothing_heavy():
         (["simulate", JOBS, "--policy", "1,2,3"], "a policy has 6 weights"),
         (["simulate", JOBS, "--policy", "1,2,3,4,5,x"], "weights must be numbers"),
         (["simulate", JOBS, "--backfill", "maybe"], "conservative"),
-        (["simulate", JOBS, "--backfill-order", "sjbg"], "unknown policy 'sjbg'"),
+        (["simulate", JOBS, "--backfill-order", "sjbg"], "did you mean 'sjbf'"),
         (["simulate", JOBS, "--estimate", "guess"], "clairvoyant"),
         (["simulate", JOBS, "--correction", "none at all"], "incremental"),
         (["simulate", JOBS, "--passes", "per-week"], "per-event"),

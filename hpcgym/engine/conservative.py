@@ -42,7 +42,7 @@ from hpcgym.engine.state import (
 
 @jit
 def run(
-    jobs, keys, scores, users, sim, progress, history, blocks, entries, profile, line,
+    jobs, keys, scores, users, sim, progress, history, blocks, entries, profile, line, narrow,
     stop_time, max_passes,
 ):  # fmt: skip
     """Simulate to ``stop_time`` [s], the end or ``max_passes`` passes; return the passes done."""
@@ -50,13 +50,13 @@ def run(
     while passes < max_passes and next_pass(
         sim, jobs, progress, users, history, blocks, entries, profile, stop_time
     ):
-        conservative_pass(sim, jobs, keys, scores, progress, blocks, entries, profile, line)
+        conservative_pass(sim, jobs, keys, scores, progress, blocks, entries, profile, line, narrow)
         passes += 1
     return passes
 
 
 @jit_inline
-def conservative_pass(sim, jobs, keys, scores, progress, blocks, entries, profile, line):
+def conservative_pass(sim, jobs, keys, scores, progress, blocks, entries, profile, line, narrow):
     """Reserve for the new jobs and start those whose reservation is now."""
     forget_past(sim, profile)
     replanned = sim[EXPIRED] == 1
@@ -65,9 +65,9 @@ def conservative_pass(sim, jobs, keys, scores, progress, blocks, entries, profil
     arrived = sim[ARRIVED]
     sim[ARRIVED] = 0
     for job in range(sim[NEXT] - arrived, sim[NEXT]):
-        reserve(sim, jobs, progress, profile, job)
-        progress[job].promised = progress[job].reserved
-        enqueue(sim, jobs, progress, keys, scores, blocks, entries, job)
+        reserve(sim, jobs, progress, profile, line, job)
+        progress[job].promised = line[job].reserved
+        enqueue(sim, jobs, progress, keys, scores, blocks, entries, narrow, job)
     if sim[PASSES] == PER_EVENT and arrived == 1:
         width = jobs[sim[NEXT] - 1].processors
         if width > free_processors(sim, blocks, entries):
@@ -78,12 +78,12 @@ def conservative_pass(sim, jobs, keys, scores, progress, blocks, entries, profil
 
 
 @jit_part
-def reserve(sim, jobs, progress, profile, job):
+def reserve(sim, jobs, progress, profile, line, job):
     """Give a job a reservation at the earliest time."""
     width, length = jobs[job].processors, progress[job].predicted
     time = earliest(sim, profile, width, length, FOREVER)
     occupy(sim, profile, time, time + length, width)
-    progress[job].reserved = time
+    line[job].reserved = time
 
 
 @jit_part
@@ -94,9 +94,9 @@ def compress(sim, jobs, keys, scores, progress, blocks, entries, profile, line):
     waiting = False
     for i in range(line_up(sim, jobs, scores, blocks, entries, line)):
         job = line[i].job
-        if loose and progress[job].reserved != sim[TIME]:
-            advance(sim, jobs, progress, profile, job)
-        if progress[job].reserved > sim[TIME]:
+        if loose and line[job].reserved != sim[TIME]:
+            advance(sim, jobs, progress, profile, line, job)
+        if line[job].reserved > sim[TIME]:
             waiting = True
             continue
         if waiting:
@@ -107,9 +107,9 @@ def compress(sim, jobs, keys, scores, progress, blocks, entries, profile, line):
 
 
 @jit_part
-def advance(sim, jobs, progress, profile, job):
+def advance(sim, jobs, progress, profile, line, job):
     """Make the reservation of a job anew if it can be earlier, or if its time was missed."""
-    width, length, before = jobs[job].processors, progress[job].predicted, progress[job].reserved
+    width, length, before = jobs[job].processors, progress[job].predicted, line[job].reserved
     latest = before
     if before < sim[TIME]:
         occupy(sim, profile, sim[TIME], before + length, -width)
@@ -120,7 +120,7 @@ def advance(sim, jobs, progress, profile, job):
     if time < before:
         occupy(sim, profile, before, before + length, -width)
     occupy(sim, profile, time, time + length, width)
-    progress[job].reserved = time
+    line[job].reserved = time
     sim[LOOSE] = 1
 
 
@@ -131,7 +131,7 @@ def replan(sim, jobs, scores, progress, blocks, entries, profile, line):
     sim[LOOSE] = 0
     profile_of_running(sim, blocks, entries, profile)
     for i in range(line_up(sim, jobs, scores, blocks, entries, line)):
-        reserve(sim, jobs, progress, profile, line[i].job)
+        reserve(sim, jobs, progress, profile, line, line[i].job)
 
 
 @jit

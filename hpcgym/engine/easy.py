@@ -25,6 +25,7 @@ from hpcgym.engine.events import (
     next_pass,
     start,
 )
+from hpcgym.engine.narrow import least_of_narrow, summarise_narrow
 from hpcgym.engine.ordered import (
     BLOCK,
     NOTHING,
@@ -61,7 +62,7 @@ from hpcgym.engine.state import (
 
 @jit
 def run(
-    jobs, keys, scores, users, sim, progress, history, blocks, entries, profile, line,
+    jobs, keys, scores, users, sim, progress, history, blocks, entries, profile, line, narrow,
     stop_time, max_passes,
 ):  # fmt: skip
     """Simulate to ``stop_time`` [s], the end or ``max_passes`` passes; return the passes done."""
@@ -69,13 +70,13 @@ def run(
     while passes < max_passes and next_pass(
         sim, jobs, progress, users, history, blocks, entries, profile, stop_time
     ):
-        easy_pass(sim, jobs, keys, scores, progress, blocks, entries)
+        easy_pass(sim, jobs, keys, scores, progress, blocks, entries, narrow)
         passes += 1
     return passes
 
 
 @jit_inline
-def easy_pass(sim, jobs, keys, scores, progress, blocks, entries):
+def easy_pass(sim, jobs, keys, scores, progress, blocks, entries, narrow):
     """Start the jobs that may start now."""
     # processors of jobs that are predicted to end now: only passes at single events see any
     leaving = 0
@@ -91,9 +92,9 @@ def easy_pass(sim, jobs, keys, scores, progress, blocks, entries):
         start(sim, jobs, progress, blocks, entries, sim[NEXT] - 1)
     else:
         for job in range(sim[NEXT] - arrived, sim[NEXT]):
-            enqueue(sim, jobs, progress, keys, scores, blocks, entries, job)
+            enqueue(sim, jobs, progress, keys, scores, blocks, entries, narrow, job)
     if not settled and blocks[QUEUE].count > 0:
-        serve_queue(sim, jobs, keys, scores, progress, blocks, entries, leaving)
+        serve_queue(sim, jobs, keys, scores, progress, blocks, entries, narrow, leaving)
 
 
 @jit_part
@@ -128,7 +129,7 @@ def outranks(sim, progress, keys, job, head):
 
 
 @jit_part
-def serve_queue(sim, jobs, keys, scores, progress, blocks, entries, leaving):
+def serve_queue(sim, jobs, keys, scores, progress, blocks, entries, narrow, leaving):
     """Start heads while they fit, then jobs behind the first head that does not."""
     if sim[PRIMARY] >= SCORED and least_width(blocks) > sim[FREE] + leaving:
         sim[CHANGED] = 1
@@ -153,7 +154,7 @@ def serve_queue(sim, jobs, keys, scores, progress, blocks, entries, leaving):
     if sim[SECONDARY] >= SCORED:
         sweep_scored(sim, jobs, keys, scores, progress, blocks, entries, leaving)
     else:
-        sweep(sim, jobs, keys, progress, blocks, entries, leaving)
+        sweep(sim, jobs, keys, progress, blocks, entries, narrow, leaving)
 
 
 @jit_part
@@ -238,7 +239,7 @@ def count_backfilled(sim, progress, job, width, predicted):
 
 
 @jit_part
-def sweep(sim, jobs, keys, progress, blocks, entries, leaving):
+def sweep(sim, jobs, keys, progress, blocks, entries, narrow, leaving):
     """Go through the queue in secondary order, passing over blocks in which no job can start."""
     k = blocks[QUEUE].first
     while k < blocks[QUEUE].first + blocks[QUEUE].in_use:
@@ -247,10 +248,16 @@ def sweep(sim, jobs, keys, progress, blocks, entries, leaving):
         if blocks[block].least_width > sim[FREE] + leaving:
             continue
         window = sim[SHADOW] - sim[TIME]
-        if blocks[block].least_width > sim[EXTRA] and blocks[block].least_span > window:
-            continue
+        if blocks[block].least_width > sim[EXTRA]:
+            if blocks[block].least_span > window:
+                continue
+            free = sim[FREE] + leaving
+            if blocks[block].narrow_known == 1 and least_of_narrow(narrow, block, free) > window:
+                continue
         sweep_block(sim, jobs, keys, progress, blocks, entries, leaving, block)
         if blocks[QUEUE].in_use > 1:
+            if sim[SECONDARY] == SUBMISSION:
+                summarise_narrow(blocks, entries, narrow, block)
             k = tidy_swept(blocks, entries, QUEUE, k)
 
 

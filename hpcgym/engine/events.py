@@ -11,6 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from hpcgym.compilation import jit, jit_inline, jit_part
+from hpcgym.engine.narrow import widen_narrow
 from hpcgym.engine.ordered import (
     BLOCK,
     NOTHING,
@@ -244,12 +245,14 @@ def submit(sim, jobs, progress, users, history, job):
 
 
 @jit_part
-def enqueue(sim, jobs, progress, keys, scores, blocks, entries, job):
+def enqueue(sim, jobs, progress, keys, scores, blocks, entries, narrow, job):
     """Put a job into the queue."""
     width = jobs[job].processors
     predicted = progress[job].predicted
     key = listing_key(sim, progress, keys, job)
     block = insert(blocks, entries, QUEUE, key, job, predicted, width)
+    if blocks[block].narrow_known == 1:
+        widen_narrow(narrow, block, width, predicted)
     if sim[PRIMARY] >= SCORED:
         widen(jobs, scores, blocks, block, job)
     if sim[PRIMARY] == KEYED:

@@ -2,8 +2,8 @@
 
 The queue and the running jobs are such lists. A sorted array costs a scan and a shift of all its
 entries at each change; here both touch one block, and what is known of each block as a whole lets
-a scan pass over it, so that 10,000 queued jobs cost little more than ten. A list of up to ``BLOCK``
-jobs *is* a sorted array. Equal keys stay in the order of insertion.
+a scan pass over it. A list of up to ``BLOCK`` jobs *is* a sorted array. Equal keys stay in the order
+of insertion.
 
 All lists of a simulation share two arrays. Block b holds the entries ``b * BLOCK`` onward. The
 first block of list ``which`` is always block ``which``, and only an empty list has an empty block,
@@ -32,6 +32,7 @@ BLOCKS = records(
     ("least_width", np.int64),  # these two are bounds: a removal may leave them too low
     ("least_span", np.int64),
     ("sum_width", np.int64),
+    ("narrow_known", np.int64),  # whether hpcgym.engine.narrow holds for the block
     # bounds of what time-dependent scores are made of; see hpcgym.engine.scores
     ("first_submit", np.int64),
     ("last_submit", np.int64),
@@ -143,6 +144,7 @@ def summarise(blocks, entries, block):
     blocks[block].least_width = least_width
     blocks[block].sum_width = sum_width
     blocks[block].greatest_gain = np.inf  # not known
+    blocks[block].narrow_known = 0
 
 
 @jit_part

@@ -10,6 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from hpcgym.engine.narrow import CLASSES
 from hpcgym.engine.ordered import make_lists, records
 
 FOREVER = 2**62  # [s] later than any event
@@ -67,7 +68,6 @@ PROGRESS = records(
     ("start", np.int64),  # [s] -1 before
     ("predicted", np.int64),  # [s] run time predicted at submission
     ("promised", np.int64),  # [s] first start time reserved for the job, -1 if none
-    ("reserved", np.int64),  # [s] start time reserved now, with conservative backfilling
     ("marks", np.int64),  # the sum of these:
 )
 CORRECTED = 1  # for each expiry of the prediction, up to 255
@@ -82,7 +82,13 @@ SCORES = records(  # highest first: score + x or, if CUBED, score * x**3; x = wa
     ("second_patience", np.float64),
 )
 
-RANKED = records(("job", np.int64), ("score", np.float64))
+LINE = records(
+    # by place in the primary order, where conservative backfilling makes its rounds
+    ("job", np.int64),
+    ("score", np.float64),
+    # by job
+    ("reserved", np.int64),  # [s] start time reserved now
+)
 PROFILE = records(  # free processors from each time on, by predicted ends and reservations
     ("time", np.int64), ("free", np.int64)
 )
@@ -102,7 +108,8 @@ class State(NamedTuple):
     blocks: NDArray[np.void]  # the ordered lists: see hpcgym.engine.ordered
     entries: NDArray[np.void]
     profile: NDArray[np.void]  # (n_segments,) PROFILE, empty unless backfilling is conservative
-    line: NDArray[np.void]  # (n_jobs,) RANKED, room to sort the queue, if it needs sorting
+    line: NDArray[np.void]  # (n_jobs,) LINE, empty unless backfilling is conservative
+    narrow: NDArray[np.int64]  # (n_blocks * CLASSES,) [s], see hpcgym.engine.narrow
 
 
 def make_state(
@@ -138,9 +145,10 @@ def make_state(
     if conservative:
         profile[0] = (0, processors)
         sim[PROFILE_END] = 1
-    line = np.empty(n_jobs if conservative else 0, RANKED)
+    line = np.empty(n_jobs if conservative else 0, LINE)
     history = np.full((n_users, 2), -1, np.int64)
-    return State(sim, progress, history, *lists, profile, line)
+    narrow = np.empty(len(lists[0]) * CLASSES, np.int64)
+    return State(sim, progress, history, *lists, profile, line, narrow)
 
 
 def ascending_keys(scores: NDArray[np.float64]) -> NDArray[np.int64]:

@@ -1,8 +1,8 @@
 """The job features that policies weigh, each a line of one table.
 
 A feature is known when a job is submitted, but for the time that the job waits: its value is
-``static + wait / patience``. All look at the requested time, which the scheduler knows, never at the
-actual run time.
+``static + wait / patience``. All look at the requested time, which the scheduler knows, never at
+the actual run time.
 """
 
 from __future__ import annotations
@@ -68,9 +68,7 @@ def _log10_submit(jobs: JobColumns) -> Column:
 
 def _serial_patience(jobs: JobColumns) -> Column:
     # log2 of one processor is 0: a serial job that has waited at all comes before all others
-    return np.maximum(
-        np.log2(jobs.processors) * jobs.requested, np.finfo(np.float64).smallest_subnormal
-    )
+    return np.maximum(np.log2(jobs.processors) * jobs.requested, 1e-200)
 
 
 _LEGRAND = "document 002, section 4.1"

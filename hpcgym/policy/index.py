@@ -7,14 +7,14 @@ policy (document 002, section 4.3, equation 3) any other vector.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcgym.errors import HpcgymError
+from hpcgym.errors import HpcgymError, unknown
 from hpcgym.policy.features import FEATURES, WEIGHTED_FEATURES, JobColumns
 
 
@@ -58,7 +58,7 @@ POLICIES: dict[str, IndexPolicy] = {
 }
 
 #: A policy as users give it: a name, six weights, or weights by feature name.
-PolicyLike = str | Sequence[float] | Mapping[str, float]
+PolicyLike = str | Sequence[float] | NDArray[Any] | Mapping[str, float]
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,54 +82,73 @@ class Ranking:
         return self.score is None and self.patience is None
 
 
-def parse_policy(policy: PolicyLike) -> IndexPolicy:
+def parse_policy(
+    policy: PolicyLike, argument: str = "policy", others: Iterable[str] = ()
+) -> IndexPolicy:
     """Return the policy that a name, a sequence of six weights or a mapping of weights stands for.
+
+    Parameters
+    ----------
+    policy : a name of POLICIES, six weights (also as a text with commas), or weights by feature.
+    argument : what errors call it.
+    others : names that are no policies but would have been accepted, for errors.
 
     Raises
     ------
     HpcgymError : an unknown name or feature, another number of weights, or weights that are no
         finite numbers or all 0.
     """
-    if isinstance(policy, str):
+    if isinstance(policy, str) and "," not in policy:
         if policy in POLICIES:
             return POLICIES[policy]
-        if "," not in policy:
-            near = get_close_matches(policy.lower(), POLICIES, n=3)
-            hint = f"; did you mean {' or '.join(near)}?" if near else ""
-            raise HpcgymError(
-                f"unknown policy {policy!r}{hint} Known are {', '.join(POLICIES)}, "
-                f"or six weights over {', '.join(WEIGHTED_FEATURES)}"
-            )
-        policy = _numbers(policy)
-    if not isinstance(policy, Mapping):
-        if len(policy) != len(WEIGHTED_FEATURES):
-            raise HpcgymError(
-                f"a policy has {len(WEIGHTED_FEATURES)} weights "
-                f"({', '.join(WEIGHTED_FEATURES)}), not {len(policy)}"
-            )
-        policy = dict(zip(WEIGHTED_FEATURES, policy, strict=True))
-    return _mixed(policy)
+        weights = f"six weights over {', '.join(WEIGHTED_FEATURES)}"
+        raise HpcgymError(unknown(argument, policy, [*others, *POLICIES], weights))
+    if isinstance(policy, Mapping):
+        return _mixed(policy, argument)
+    if isinstance(policy, str):
+        given: Sequence[Any] = _numbers(policy, argument)
+    else:
+        given = policy.tolist() if isinstance(policy, np.ndarray) else policy
+    if not isinstance(given, Sequence):
+        raise HpcgymError(
+            f"{argument} must be a name, six weights or weights by feature, not {policy!r}"
+        )
+    if len(given) != len(WEIGHTED_FEATURES):
+        raise HpcgymError(
+            f"{argument}: a policy has {len(WEIGHTED_FEATURES)} weights "
+            f"({', '.join(WEIGHTED_FEATURES)}), not {len(given)}"
+        )
+    return _mixed(dict(zip(WEIGHTED_FEATURES, given, strict=True)), argument)
 
 
-def _numbers(text: str) -> list[float]:
+def weight_text(weight: float) -> str:
+    """Return the shortest text that stands for exactly this weight."""
+    return repr(float(weight)).removesuffix(".0")
+
+
+def _numbers(text: str, argument: str) -> list[float]:
     """Return the numbers of a comma-separated text."""
     try:
         return [float(word) for word in text.split(",")]
     except ValueError:
-        raise HpcgymError(f"policy {text!r}: weights must be numbers") from None
+        raise HpcgymError(f"{argument} {text!r}: weights must be numbers") from None
 
 
-def _mixed(weights: Mapping[str, float]) -> IndexPolicy:
+def _mixed(weights: Mapping[str, Any], argument: str) -> IndexPolicy:
     """Return a policy of these weights, checked."""
+    used = {}
     for name, weight in weights.items():
         if name not in FEATURES:
-            raise HpcgymError(f"unknown feature {name!r}; known are {', '.join(FEATURES)}")
-        if not math.isfinite(weight):
-            raise HpcgymError(f"the weight of {name!r} must be a finite number, not {weight!r}")
-    used = {name: float(weight) for name, weight in weights.items() if weight != 0}
+            raise HpcgymError(unknown(f"feature in {argument}", name, FEATURES))
+        if not isinstance(weight, (int, float, np.number)) or not math.isfinite(weight):
+            raise HpcgymError(
+                f"{argument}: the weight of {name!r} must be a finite number, not {weight!r}"
+            )
+        if weight != 0:
+            used[name] = float(weight)
     if not used:
-        raise HpcgymError("a policy needs a weight other than 0")
-    return IndexPolicy(" + ".join(f"{w:g} {name}" for name, w in used.items()), used)
+        raise HpcgymError(f"{argument}: a policy needs a weight other than 0")
+    return IndexPolicy(" + ".join(f"{weight_text(w)} {name}" for name, w in used.items()), used)
 
 
 def rank(policy: PolicyLike, jobs: JobColumns) -> Ranking:
@@ -140,6 +159,10 @@ def rank(policy: PolicyLike, jobs: JobColumns) -> Ranking:
     - score: the sum of weight x static part over the features, in the order of the table;
     - 1 / patience: the sum of weight / patience. With weights w of ``wait`` and v of ``expansion``
       that is computed as patience = p / (w p + v), or 1 / w where v = 0.
+
+    Raises
+    ------
+    HpcgymError : no policy (see :func:`parse_policy`), or scores beyond double precision.
     """
     index = parse_policy(policy)
     if index.cubed:
@@ -149,26 +172,35 @@ def rank(policy: PolicyLike, jobs: JobColumns) -> Ranking:
         # waiting longer is having been submitted earlier: an order that time does not change
         return Ranking(None if weights["wait"] > 0 else jobs.submit, None)
     score = np.zeros_like(jobs.submit)
-    for name, weight in weights.items():
-        static = FEATURES[name].static
-        if static is not None:
-            score = score + weight * static(jobs)
-    return Ranking(score, _patience(weights, jobs))
+    with np.errstate(over="ignore", invalid="ignore"):
+        for name, weight in weights.items():
+            static = FEATURES[name].static
+            if static is not None:
+                score = score + weight * static(jobs)
+    patience = _patience(weights, jobs)
+    # so that the score of no job, however long it waits, is infinite
+    fits = (np.abs(score) < 1e307).all()
+    if patience is not None:
+        fits &= (np.abs(patience) > 1e-290).all()
+    if not fits:
+        raise HpcgymError(f"policy {index.meaning}: its scores are beyond double precision")
+    return Ranking(score, patience)
 
 
 def _patience(weights: Mapping[str, float], jobs: JobColumns) -> NDArray[np.float64] | None:
     """Return the seconds of waiting that add 1 to each score; infinite where waiting adds none."""
-    waiting = {name: w for name, w in weights.items() if FEATURES[name].patience is not None}
+    parts = [(name, FEATURES[name].patience, weight) for name, weight in weights.items()]
+    waiting = {name: (patience, w) for name, patience, w in parts if patience is not None}
     if not waiting:
         return None
-    with np.errstate(divide="ignore"):
+    with np.errstate(divide="ignore", over="ignore", under="ignore", invalid="ignore"):
         if set(waiting) == {"wait"}:
-            return np.full_like(jobs.submit, 1.0 / waiting["wait"])
-        if set(waiting) == {"wait", "expansion"}:
+            seconds = np.full_like(jobs.submit, 1.0 / weights["wait"])
+        elif set(waiting) == {"wait", "expansion"}:
             p = jobs.requested
-            return p / (waiting["wait"] * p + waiting["expansion"])
-        patience = {name: FEATURES[name].patience(jobs) / w for name, w in waiting.items()}
-        if len(patience) == 1:
-            return next(iter(patience.values()))
-        gains = [1.0 / seconds for seconds in patience.values()]
-        return 1.0 / np.sum(gains, axis=0)
+            seconds = p / (weights["wait"] * p + weights["expansion"])
+        else:
+            each = [patience(jobs) / weight for patience, weight in waiting.values()]
+            gain = np.sum([1.0 / part for part in each], axis=0)
+            seconds = each[0] if len(each) == 1 else 1.0 / gain
+    return seconds

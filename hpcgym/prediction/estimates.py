@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.engine import state
-from hpcgym.errors import HpcgymError
+from hpcgym.errors import HpcgymError, unknown
 
 if TYPE_CHECKING:
     from hpcgym.workload.model import Workload
@@ -36,6 +36,31 @@ CORRECTION_CODES = {
 }
 
 
+def check_estimate(estimate: Any) -> str | NDArray[Any]:
+    """Return an estimate as a known name or an array that nobody can change, (n_jobs,).
+
+    Raises
+    ------
+    HpcgymError : an unknown name, or predictions that are no list of finite numbers.
+    """
+    if isinstance(estimate, str):
+        if estimate not in ESTIMATES:
+            raise HpcgymError(unknown("estimate", estimate, ESTIMATES, "an array of seconds"))
+        return estimate
+    try:
+        given = np.asarray(estimate)
+    except ValueError:  # lists of unequal length
+        given = np.asarray(None)
+    if given.ndim != 1:
+        raise HpcgymError("estimate must be a name or an array of one number of seconds a job")
+    if given.dtype.kind not in "iuf" or not np.isfinite(given).all():
+        raise HpcgymError("estimate must hold finite numbers of seconds")
+    if given.flags.writeable:
+        given = given.copy()
+        given.flags.writeable = False
+    return given
+
+
 def predicted_run_times(
     estimate: str | NDArray[Any], run_time: NDArray[np.int64], workload: Workload
 ) -> NDArray[np.int64] | None:
@@ -43,24 +68,21 @@ def predicted_run_times(
 
     Parameters
     ----------
-    estimate : a name of ESTIMATES, or predictions of shape (n_jobs,) in seconds; they are rounded
-        down to whole seconds, at least 1.
+    estimate : as :func:`check_estimate` returns it; predictions, shape (n_jobs,) in seconds, are
+        rounded down to whole seconds, at least 1.
     run_time : (n_jobs,) int64 [s], the actual run times.
 
     Raises
     ------
-    HpcgymError : an unknown name, or an array of another shape or without numbers.
+    HpcgymError : an array of another shape.
     """
     if isinstance(estimate, str):
-        if estimate not in ESTIMATES:
-            raise HpcgymError(
-                f"unknown estimate {estimate!r}; known are {', '.join(ESTIMATES)}, or an array"
-            )
         known = {"requested": workload.requested_time, "clairvoyant": run_time}
         return known.get(estimate)
-    given = np.asarray(estimate)
-    if given.shape != run_time.shape:
-        raise HpcgymError(f"estimate has shape {given.shape}, the workload {len(run_time)} jobs")
-    if given.dtype.kind not in "iuf" or not np.isfinite(given).all():
-        raise HpcgymError("estimate must hold finite numbers of seconds")
-    return np.clip(given, 1, state.LATEST_TIME).astype(np.int64)
+    if estimate.shape != run_time.shape:
+        raise HpcgymError(
+            f"estimate has {len(estimate):,} predictions, the workload {len(run_time):,} jobs"
+        )
+    # exact: no time is beyond 2**53, the whole numbers that float64 holds
+    seconds = np.clip(estimate.astype(np.float64), 1, state.LATEST_TIME)
+    return seconds.astype(np.int64)

@@ -65,7 +65,7 @@ def scheduler_name(scheduler: Scheduler) -> str:
     rules = scheduler.describe()
     for name, known in SCHEDULERS.items():
         if known.but(passes=scheduler.passes).describe() == rules:
-            return name
+            return str(name)
     return describe(scheduler)
 
 

@@ -1,0 +1,104 @@
+"""How the benchmarks show their figures: sections of rows, as tables or JSON, and the machine."""
+
+import math
+import os
+import platform
+from collections.abc import Iterable
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from hpcgym.version import __version__
+
+
+@dataclass(frozen=True)
+class Column:
+    """A key of a section's rows: its heading, and how Python formats its values."""
+
+    key: str
+    heading: str
+    form: str = ""
+
+    def text(self, row: dict[str, Any]) -> str:
+        """Return a row's value for people."""
+        value = row.get(self.key)
+        if value is None or (isinstance(value, float) and math.isnan(value)):
+            return "-"
+        return format(value, "" if isinstance(value, str) else self.form)
+
+
+@dataclass(frozen=True)
+class Section:
+    """Some rows, what they are, and which of their values are shown."""
+
+    title: str
+    columns: tuple[Column, ...]
+    rows: list[dict[str, Any]]
+
+    def print(self, out: Console) -> None:
+        """Print the rows as a table; a line parts the values of the first column."""
+        table = Table(title=Text(self.title), title_justify="left", title_style="bold")
+        # a column of remarks is left out where there is none
+        shown = [c for c in self.columns if any(c.text(row) for row in self.rows)]
+        for column in shown:
+            table.add_column(column.heading, justify="right" if column.form else "left")
+        first = self.columns[0].key
+        for row, following in zip(self.rows, [*self.rows[1:], None], strict=True):
+            parts = following is not None and row[first] != following[first]
+            parts &= len({row[first] for row in self.rows}) < len(self.rows)
+            table.add_row(*(column.text(row) for column in shown), end_section=parts)
+        out.print(table)
+        out.print()
+
+
+def console() -> Console:
+    """Return where tables go; without a terminal, lines are as long as they need to be."""
+    out = Console(highlight=False)
+    return out if out.is_terminal else Console(highlight=False, width=200)
+
+
+def messages() -> Console:
+    """Return where it is said what else there is to say, beside the figures."""
+    return Console(stderr=True, highlight=False)
+
+
+def doing(what: str) -> AbstractContextManager[Any]:
+    """Say on the terminal what is being done, while it is done."""
+    return messages().status(what)
+
+
+def machine() -> dict[str, str | int]:
+    """Return what the figures depend on besides the program."""
+    load = os.getloadavg()[0] if hasattr(os, "getloadavg") else math.nan
+    return {
+        "cpu": _cpu(),
+        "cores": os.cpu_count() or 0,
+        "busy_before": f"{load:.1f} (load average of the last minute)",
+        "system": f"{platform.system()} {platform.machine()}",
+        "python": platform.python_version(),
+        "numba": version("numba"),
+        "numpy": version("numpy"),
+        "hpcgym": __version__,
+    }
+
+
+def print_machine(out: Console, facts: dict[str, str | int]) -> None:
+    """Print the machine in one paragraph."""
+    out.print(", ".join(f"{name.replace('_', ' ')} {value}" for name, value in facts.items()))
+    out.print()
+
+
+def _cpu() -> str:
+    """Return the processor's model."""
+    try:
+        lines: Iterable[str] = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        lines = ()
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.processor() or "unknown"

@@ -1,0 +1,78 @@
+# Read by quickstart and test: finds a Python, makes the virtual environment, installs into it.
+# Sets `root` (the repository) and `venv` (the environment).
+# shellcheck shell=bash
+
+root=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.." >/dev/null && pwd -P) || exit 1
+venv=${HPCGYM_VENV:-$root/.venv}
+[[ $venv == /* ]] || venv=$PWD/$venv
+
+die() {
+    printf '%s\n' "$@" >&2
+    exit 1
+}
+
+# Print the first Python >= 3.11 that can make virtual environments. Each is tried, not only looked
+# for: a command of that name may be a stub that only says how to install it.
+find_python() {
+    local candidate unable=''
+    for candidate in python3 python3.14 python3.13 python3.12 python3.11 python; do
+        "$candidate" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || continue
+        if "$candidate" -c 'import ensurepip, venv' 2>/dev/null; then
+            printf '%s\n' "$candidate"
+            return
+        fi
+        unable=${unable:-$candidate}
+    done
+    if [[ $unable ]]; then
+        die "$unable cannot make virtual environments: its venv module is missing." \
+            "On Debian and Ubuntu: apt install python3-venv"
+    fi
+    die "hpcgym needs Python 3.11 or newer, and there is none on the PATH." \
+        "On Debian and Ubuntu: apt install python3 python3-venv; elsewhere: see python.org."
+}
+
+# Make the virtual environment, unless one that works is there.
+make_venv() {
+    local python
+    if "$venv/bin/python" -m pip --version >/dev/null 2>&1; then
+        "$venv/bin/python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' ||
+            die "The Python of $venv is older than 3.11: remove that folder, and start again."
+        return
+    fi
+    # what is no virtual environment is not ours to clear
+    if [[ -e $venv && ! -e $venv/pyvenv.cfg ]] && ! rmdir "$venv" 2>/dev/null; then
+        die "$venv is there already, and is no virtual environment: set HPCGYM_VENV to another."
+    fi
+    python=$(find_python) || exit 1
+    echo "Making a virtual environment in $venv"
+    "$python" -m venv --clear "$venv" || die "No virtual environment could be made in $venv."
+}
+
+# Install hpcgym as it stands in the repository with the extras $1, unless that is done already.
+install_hpcgym() {
+    local extras=$1 done_before="$venv/.hpcgym-${1//,/-}" wanted
+    make_venv
+    wanted="$root $(cat "$root/pyproject.toml" "$root/hpcgym/version.py" | cksum)"
+    if [[ -r $done_before && $(<"$done_before") == "$wanted" ]]; then
+        return
+    fi
+    echo "Installing hpcgym[$extras]: up to 150 MB are downloaded the first time"
+    SECONDS=0
+    local log="$venv/pip.log"
+    if ! "$venv/bin/python" -m pip install --disable-pip-version-check --no-input \
+        --editable "$root[$extras]" 2>&1 | tee "$log" | show_progress; then
+        tail -n 20 "$log" >&2
+        die "Installing failed; the whole output of pip is in $log."
+    fi
+    printf '%s\n' "$wanted" >"$done_before"
+    echo "Installed in $SECONDS s"
+}
+
+# Show what pip is at in one line that changes; without a terminal, show nothing.
+show_progress() {
+    local line
+    while IFS= read -r line; do
+        if [[ -t 1 ]]; then printf '\r\033[K  %.70s' "${line#"${line%%[![:space:]]*}"}"; fi
+    done
+    if [[ -t 1 ]]; then printf '\r\033[K'; fi
+}

@@ -1,0 +1,126 @@
+"""The scripts in benchmarks/ run, and say what they should; how fast they are is not tested."""
+
+import csv
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
+
+
+def run(script, *arguments, **environment):
+    """Run a script as a user does."""
+    return subprocess.run(
+        [sys.executable, BENCHMARKS / script, *arguments],
+        env=os.environ | environment,
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+
+
+def output(script, *arguments, **environment):
+    done = run(script, *arguments, **environment)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def speed():
+    """Return the figures of all sections but that which compiles everything anew."""
+    names = "schedulers,jobs,load,flat"
+    text = output("speed.py", "--quick", "--repeat", "2", "--sections", names, "--format", "json")
+    return json.loads(text)
+
+
+def test_speed_times_every_scheduler(speed):
+    rows = speed["sections"]["schedulers"]
+    names = [row["scheduler"] for row in rows]
+    assert {"easy", "easy, per-event", "easy++", "lexp", "conservative"} <= set(names)
+    assert all(0 < row["min_ns"] <= row["median_ns"] for row in rows)
+    bsld = {row["scheduler"]: row["mean_bsld"] for row in rows}
+    assert bsld["easy"] < bsld["fcfs"]  # each row is the scheduler that it says
+    assert bsld["easy"] != bsld["easy, per-event"]
+
+
+@pytest.mark.parametrize("section", ["jobs", "load"])
+def test_growth_has_every_size_and_its_memory(speed, section):
+    rows = speed["sections"][section]
+    sizes = {name: [r[section] for r in rows if r["scheduler"] == name] for name in ("easy",)}
+    assert sizes["easy"] == {"jobs": [100, 1000], "load": [0.5, 1.5]}[section]
+    assert all(row["min_ns"] > 0 and row["peak_mb"] > 10 and row["note"] == "" for row in rows)
+    easy = [row["max_queue_length"] for row in rows if row["scheduler"] == "easy"]
+    assert easy[1] > easy[0]
+
+
+def test_flat_reference_has_the_same_queue(speed):
+    rows = speed["sections"]["flat"]
+    assert len(rows) == 3
+    assert all(row["flat_ns"] > 0 and row["hpcgym_ns"] > 0 for row in rows)
+    assert max(row["mean_queue_length"] for row in rows) > 10
+
+
+def test_a_run_past_the_limit_is_stopped_and_said():
+    arguments = ("--quick", "--sections", "load", "--limit", "0.01", "--format", "json")
+    rows = json.loads(output("speed.py", *arguments))["sections"]["load"]
+    assert [(row["scheduler"], row["load"]) for row in rows] == [
+        ("easy", 0.5),
+        ("conservative", 0.5),
+    ]
+    assert {row["note"] for row in rows} == {"stopped after 0.01 s"}
+
+
+def test_speed_prints_tables_with_the_machine():
+    text = output("speed.py", "lublin:jobs=200", "--sections", "schedulers", "--repeat", "1")
+    assert "numba" in text
+    assert "lublin-256 seed 0: 200 jobs, 256 processors" in text
+    assert "easy-sjbf" in text
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("speed.py", "no-such-file.swf"), "no-such-file.swf"),
+        (("speed.py", "--sections", "colour"), "'colour' is none of schedulers"),
+        (("glesser_table_7_1.py", "--log", "KTH"), "'KTH' is none of KTH-SP2"),
+        (("one_run.py", "lublin:jobs=10", "eazy"), "unknown scheduler 'eazy'"),
+    ],
+)
+def test_a_mistake_ends_in_one_clear_line(arguments, message):
+    done = run(*arguments)
+    assert done.returncode != 0
+    assert message in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("script", ["speed.py", "glesser_table_7_1.py", "one_run.py"])
+def test_help_teaches(script):
+    assert "usage" in output(script, "--help")
+
+
+def test_table_7_1_has_the_thesis_values(trace):
+    folder = trace("KTH-SP2-1996-2.swf.gz").parent
+    arguments = ("glesser_table_7_1.py", "--log", "KTH-SP2")
+    text = output(*arguments, "--format", "csv", HPCGYM_DATA=str(folder))
+    easy, clairvoyant = csv.DictReader(text.splitlines())
+    assert (easy["scheduler"], clairvoyant["scheduler"]) == ("EASY", "EASY-CLAIRVOYANT")
+    assert (float(easy["published"]), float(clairvoyant["published"])) == (92.6, 71.7)
+    assert float(easy["per_event"]) == pytest.approx(92.57653973362949, abs=1e-9)
+    assert float(clairvoyant["per_event"]) == pytest.approx(71.7223851124418, abs=1e-9)
+    assert float(easy["per_timestamp"]) == pytest.approx(92.6877, abs=5e-5)
+    assert float(clairvoyant["decrease_percent"]) == pytest.approx(22.526, abs=1e-3)
+    assert "92.5765" in output(*arguments, HPCGYM_DATA=str(folder))
+
+
+def test_table_7_1_says_how_to_get_what_is_missing(tmp_path):
+    none = {"HPCGYM_DATA": str(tmp_path), "XDG_CACHE_HOME": str(tmp_path)}
+    done = run("glesser_table_7_1.py", **none)
+    assert done.returncode == 1
+    assert "hpcgym traces fetch CEA-Curie" in done.stdout
+    assert "none of these logs is on this machine" in done.stderr
+    found = json.loads(run("glesser_table_7_1.py", "--format", "json", **none).stdout)
+    assert (found["rows"], len(found["missing"])) == ([], 6)

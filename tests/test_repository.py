@@ -1,0 +1,285 @@
+"""The repository as a whole: what it promises in words is what it holds."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import importlib.metadata
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import typer
+from hpcgym.baselines import SCHEDULERS
+
+import hpcgym
+from hpcgym.cli import app
+from hpcgym.policy import POLICIES
+from hpcgym.prediction import CORRECTIONS, ESTIMATES
+from hpcgym.workload.cleaning import RECIPES
+
+ROOT = Path(__file__).parents[1]
+PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("benchmarks/*.md")])
+SCRIPTS = ("quickstart", "test")
+CODE = re.compile(r"^```(\w*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
+
+
+def page_id(page: Path) -> str:
+    return str(page.relative_to(ROOT))
+
+
+def blocks(page: Path, language: str) -> list[str]:
+    """The code blocks of a page in one language."""
+    return [code for kind, code in CODE.findall(page.read_text()) if kind == language]
+
+
+# --- What is said of the library ------------------------------------------------------------
+
+
+def test_one_version() -> None:
+    assert importlib.metadata.version("hpcgym") == hpcgym.__version__
+    newest = re.search(r"^## \[(.+?)\]", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
+    assert newest is not None
+    assert newest[1] == hpcgym.__version__
+
+
+@pytest.mark.parametrize("page", PAGES, ids=page_id)
+def test_python_in_pages_runs(
+    page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for code in blocks(page, "python"):
+        exec(compile(code, page_id(page), "exec"), {"__name__": "__page__"})
+        assert capsys.readouterr().out
+
+
+def test_the_readme_has_python_and_commands() -> None:
+    """Or else the tests of them would pass with none."""
+    readme = ROOT / "README.md"
+    assert blocks(readme, "python")
+    assert sum("hpcgym simulate" in code for code in blocks(readme, "sh"))
+
+
+@pytest.mark.parametrize("page", PAGES, ids=page_id)
+def test_commands_in_pages_are_understood(page: Path) -> None:
+    """Each ``hpcgym`` command is parsed, not carried out."""
+    group = typer.main.get_command(app)
+    for line in "".join(blocks(page, "sh")).splitlines():
+        words = shlex.split(line.partition("  #")[0])
+        if not words or words[0] != "hpcgym":
+            continue
+        command, words = group, words[1:]
+        while hasattr(command, "commands") and words[0] in command.commands:
+            command, words = command.commands[words[0]], words[1:]
+        command.make_context("hpcgym", words)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=page_id)
+def test_links_and_paths_in_pages_exist(page: Path) -> None:
+    text = CODE.sub("", page.read_text())
+    links = [target.partition("#")[0] for target in re.findall(r"\]\(([^)\s]+)\)", text)]
+    missing = [
+        link for link in links if "://" not in link and link and not (page.parent / link).exists()
+    ]
+    folders = "|".join(("hpcgym", "agents", "baselines", "benchmarks", "tests", "docs", "scripts"))
+    paths = re.findall(rf"`((?:{folders})/[\w./-]*)`", text)
+    paths += re.findall(r"^(?:python )?((?:scripts|benchmarks)/[\w./]+)", page.read_text(), re.M)
+    missing += [path for path in paths if not (ROOT / path).exists()]
+    assert not missing
+
+
+@pytest.mark.parametrize("page", PAGES, ids=page_id)
+def test_names_in_pages_exist(page: Path) -> None:
+    text = page.read_text()
+    for name in re.findall(r"`(hpcgym(?:\.\w+)+)`", text):
+        assert resolve(name) is not None
+
+
+def resolve(name: str) -> object:
+    """The module or attribute of this dotted name."""
+    parts = name.split(".")
+    for n in range(len(parts), 0, -1):
+        try:
+            found = importlib.import_module(".".join(parts[:n]))
+        except ModuleNotFoundError:
+            continue
+        for part in parts[n:]:
+            found = getattr(found, part)
+        return found
+    raise AssertionError(name)
+
+
+def test_the_page_of_rules_has_all_names() -> None:
+    page = (ROOT / "docs" / "semantics.md").read_text()
+    names = {*POLICIES, *ESTIMATES, *CORRECTIONS, *RECIPES}
+    names |= {name for name in SCHEDULERS if name not in POLICIES}
+    assert {name for name in names if f"`{name}`" not in page} == set()
+
+
+# --- Who may import whom --------------------------------------------------------------------
+
+
+def sources() -> dict[str, Path]:
+    """Name of each module -> its file."""
+    found = {}
+    for folder, package in (("hpcgym", ""), ("agents", "hpcgym."), ("baselines", "hpcgym.")):
+        for file in (ROOT / folder).rglob("*.py"):
+            dotted = ".".join(file.relative_to(ROOT).with_suffix("").parts)
+            found[package + dotted.removesuffix(".__init__")] = file
+    return found
+
+
+def imports(node: ast.AST) -> Iterator[str]:
+    """The names that run-time imports from hpcgym begin with; annotations' are passed over."""
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.If) and ast.unparse(child.test) == "TYPE_CHECKING":
+            continue
+        if isinstance(child, ast.ImportFrom) and child.level == 0 and child.module:
+            yield from (f"{child.module}.{alias.name}" for alias in child.names)
+        elif isinstance(child, ast.Import):
+            yield from (alias.name for alias in child.names)
+        yield from imports(child)
+
+
+def room(name: str) -> str:
+    return name.split(".")[1] if name.startswith("hpcgym.") else ""
+
+
+def test_rooms_import_only_what_they_may() -> None:
+    page = (ROOT / "docs" / "architecture.md").read_text()
+    rows = re.findall(r"^\| `(\w+)` \|[^|]*\|([^|]*)\|$", page, re.MULTILINE)
+    allowed = {name: set(re.findall(r"`(\w+)`", cell)) for name, cell in rows}
+    allowed["agents"] = set(allowed)
+    modules = sources()
+    assert set(allowed) == {room(name) for name in modules if room(name)}
+    wrong = [
+        f"{name} imports {target}"
+        for name, file in modules.items()
+        for target in imports(ast.parse(file.read_text()))
+        if room(name) and room(target) and room(target) not in {room(name), *allowed[room(name)]}
+    ]
+    assert not wrong
+
+
+def test_importing_hpcgym_imports_nothing_heavy() -> None:
+    code = "import hpcgym, sys; print(*{'numba', 'numpy', 'pandas', 'matplotlib'} & {*sys.modules})"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert run.stdout.strip() == ""
+
+
+# --- The wheel ------------------------------------------------------------------------------
+
+
+def test_the_wheel_holds_all_modules_and_nothing_else(tmp_path: Path) -> None:
+    """All under ``hpcgym``: ``agents`` and ``baselines`` are too common names to install."""
+    copy = tmp_path / "copy"
+    copy.mkdir()
+    for name in ("hpcgym", "agents", "baselines"):
+        shutil.copytree(ROOT / name, copy / name, ignore=shutil.ignore_patterns("__pycache__"))
+    for name in ("pyproject.toml", "README.md", "LICENSE"):
+        shutil.copy(ROOT / name, copy)
+    build = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation"]
+    run = subprocess.run(
+        [*build, "--wheel-dir", str(tmp_path), str(copy)], capture_output=True, text=True
+    )
+    assert run.returncode == 0, run.stderr
+    (wheel,) = tmp_path.glob("*.whl")
+    assert wheel.name == f"hpcgym-{hpcgym.__version__}-py3-none-any.whl"
+    held = set(zipfile.ZipFile(wheel).namelist())
+    information = {name for name in held if name.startswith("hpcgym-")}
+    expected = {
+        name.replace(".", "/") + ("/__init__.py" if file.name == "__init__.py" else ".py")
+        for name, file in sources().items()
+    }
+    assert held - information == expected | {"hpcgym/py.typed"}
+    assert any(name.endswith("licenses/LICENSE") for name in information)
+
+
+# --- The scripts ----------------------------------------------------------------------------
+
+needs_bash = pytest.mark.skipif(not shutil.which("bash"), reason="needs bash")
+
+
+def run_script(name: str, *arguments: str, folder: Path, **environment: str) -> tuple[int, str]:
+    """Exit code and output of a script that is started from a folder."""
+    bash = shutil.which("bash")
+    assert bash is not None
+    run = subprocess.run(
+        [bash, ROOT / "scripts" / name, *arguments],
+        cwd=folder,
+        env={**os.environ, **environment},
+        text=True,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+    )
+    return run.returncode, run.stdout
+
+
+def path_with_python(folder: Path, answer: str) -> str:
+    """A PATH with the few programs that the scripts need, and a ``python3`` of this text."""
+    tools = folder / "tools"
+    tools.mkdir()
+    for tool in ("cat", "cksum", "dirname", "rmdir"):
+        found = shutil.which(tool)
+        assert found is not None
+        (tools / tool).symlink_to(found)
+    python = tools / "python3"
+    python.write_text(f"#!{shutil.which('bash')}\n{answer}\n")
+    python.chmod(0o755)
+    return str(tools)
+
+
+@needs_bash
+@pytest.mark.parametrize("name", SCRIPTS)
+def test_scripts_explain_themselves_from_any_folder(name: str, tmp_path: Path) -> None:
+    code, text = run_script(name, "--help", folder=tmp_path)
+    assert code == 0
+    assert f"Usage: scripts/{name}" in text
+    assert not list(tmp_path.iterdir())
+
+
+@needs_bash
+@pytest.mark.parametrize("name", SCRIPTS)
+@pytest.mark.parametrize(
+    ("python", "message"),
+    [
+        ("exit 1", "needs Python 3.11 or newer"),  # an old one, or a stub
+        (
+            "[[ $2 == *ensurepip* ]] && exit 1; [[ $2 == *version_info* ]]",
+            "apt install python3-venv",
+        ),
+    ],
+    ids=["no Python", "no venv"],
+)
+def test_scripts_say_what_is_missing(name: str, python: str, message: str, tmp_path: Path) -> None:
+    path = path_with_python(tmp_path, python)
+    venv = str(tmp_path / "venv")
+    code, text = run_script(name, folder=tmp_path, PATH=path, HPCGYM_VENV=venv)
+    assert code == 1
+    assert message in text
+    assert "line " not in text  # bash's own complaints
+
+
+@needs_bash
+def test_scripts_leave_a_folder_that_is_no_environment(tmp_path: Path) -> None:
+    (tmp_path / "thesis.tex").touch()
+    code, text = run_script("quickstart", folder=tmp_path, HPCGYM_VENV=str(tmp_path))
+    assert code == 1
+    assert "is no virtual environment" in text
+    assert (tmp_path / "thesis.tex").exists()
+
+
+def test_the_readme_has_two_commands_for_a_fresh_machine() -> None:
+    first = blocks(ROOT / "README.md", "sh")[0]
+    commands = [line.split()[0] for line in first.splitlines()]
+    assert commands == [f"scripts/{name}" for name in SCRIPTS]
+    for command in commands:
+        assert os.access(ROOT / command, os.X_OK)
