@@ -202,3 +202,10 @@ def check_jobs(workload: Workload, processors: int) -> None:
             f"{workload.job_number[first]} (row {first}) is {values[first]}; "
             "load_workload(..., clean='default') sees to that"
         )
+    # no schedule is longer than its jobs one after the other
+    total = float(workload.requested_time.sum(dtype=np.float64)) + float(workload.submit_time[-1])
+    if total >= state.FOREVER / 2:
+        raise WorkloadError(
+            f"{workload.name}: the jobs request {total:.3g} s one after the other, more than the "
+            f"simulator's clock holds ({state.FOREVER / 2:.3g} s)"
+        )

@@ -29,7 +29,6 @@ _PER_JOB = (
     "killed",
     "reserved_start",
 )
-_LONGEST_TIME = 2**53  # s; no job is predicted to run longer
 _RELATIVE_ENERGY_ERROR = 1e-12  # a few roundings of double precision
 
 
@@ -81,8 +80,8 @@ def validate_schedule(result: Result) -> tuple[str, ...]:
     - *capacity*: at no second do running jobs hold more processors than the cluster has.
     - *events*: every job starts at a second in which a job is submitted or ends.
     - *predictions*: ``predicted_run_time`` is the requested time, the actual run time or the given
-      array (whole seconds, 1 to 2^53), as the scheduler's estimate says; with AVE2 between 1 s and
-      the requested time (the average itself is not worked out again).
+      array (at least 1 s), as the scheduler's estimate says; with AVE2 between 1 s and the
+      requested time (the average itself is not worked out again).
     - *promises*: ``reserved_start`` is -1 or not before the submission; without backfilling it is
       -1 throughout and no job is marked as backfilled; under conservative backfilling every job
       has one.
@@ -287,8 +286,7 @@ def _check_predictions(result: Result, length: Times) -> list[str]:
     if isinstance(estimate, str):
         expected = length if estimate == "clairvoyant" else requested
     else:
-        floored = np.floor(np.asarray(estimate, np.float64))
-        expected = np.clip(floored, 1, _LONGEST_TIME).astype(np.int64)
+        expected = np.clip(np.asarray(estimate, float), 1, 2**53).astype(np.int64)  # seconds
     return _cases(
         predicted != expected,
         "job {} is predicted to run {} s instead of {} s",

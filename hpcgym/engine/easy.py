@@ -21,7 +21,6 @@ from hpcgym.engine.events import (
     free_processors,
     leave_primary_queue,
     leave_queue,
-    listing_key,
     next_pass,
     start,
 )
@@ -108,7 +107,7 @@ def settle_arrival(sim, jobs, keys, progress, blocks, entries, leaving):
     if sim[CHANGED] == 1 or head < 0 or sim[PRIMARY] >= SCORED:
         return False, False
     if sim[PRIMARY] != SUBMISSION and (
-        sim[THRESHOLD] >= 0 or outranks(sim, progress, keys, job, head)
+        sim[THRESHOLD] >= 0 or keys[job].primary < keys[head].primary
     ):
         return False, False
     if not fits or sim[DEPTH] == 0:
@@ -118,14 +117,6 @@ def settle_arrival(sim, jobs, keys, progress, blocks, entries, leaving):
     if starts:
         count_backfilled(sim, progress, job, width, predicted)
     return True, starts
-
-
-@jit_part
-def outranks(sim, progress, keys, job, head):
-    """Return whether a new job comes before the head in a primary order that does not change."""
-    if sim[PRIMARY] == KEYED:
-        return keys[job].primary < keys[head].primary
-    return listing_key(sim, progress, keys, job) < listing_key(sim, progress, keys, head)
 
 
 @jit_part
@@ -169,8 +160,7 @@ def first_in_order(sim, jobs, scores, progress, blocks, entries):
             return job
     if order >= SCORED:
         return best_scored(sim, jobs, scores, progress, blocks, entries)
-    which = PRIMARY_QUEUE if order == KEYED else QUEUE
-    return entries[which * BLOCK].job
+    return entries[PRIMARY_QUEUE * BLOCK].job
 
 
 @jit_part

@@ -2,8 +2,8 @@
 
 The queue and the running jobs are such lists. A sorted array costs a scan and a shift of all its
 entries at each change; here both touch one block, and what is known of each block as a whole lets
-a scan pass over it. A list of up to ``BLOCK`` jobs *is* a sorted array. Equal keys stay in the order
-of insertion.
+a scan pass over it. A list of up to ``BLOCK`` jobs *is* a sorted array. Equal keys stay in the
+order of insertion.
 
 All lists of a simulation share two arrays. Block b holds the entries ``b * BLOCK`` onward. The
 first block of list ``which`` is always block ``which``, and only an empty list has an empty block,

@@ -52,8 +52,8 @@ NO_THRESHOLD = -1  # THRESHOLD [s]
 
 # PRIMARY and SECONDARY, the orders in which the queue is served and back-filled. SUBMISSION is that
 # of arrival; KEYED ones do not change with time; SCORED ones do, and are computed at each pass.
-# PREDICTION (secondary only) is by predicted run time, AS_SECONDARY (primary only) the same order.
-SUBMISSION, KEYED, PREDICTION, AS_SECONDARY, SCORED, CUBED = range(6)
+# PREDICTION (secondary only) is by predicted run time.
+SUBMISSION, KEYED, PREDICTION, SCORED, CUBED = range(5)
 
 GIVEN, AVERAGE_OF_TWO = 0, 1  # ESTIMATE: known beforehand, or the mean of the user's last two jobs
 NEVER, TO_REQUESTED, INCREMENTAL, DOUBLING = range(4)  # CORRECTION; NEVER: nothing can expire
@@ -140,7 +140,9 @@ def make_state(
         progress["predicted"] = predicted
     conservative = sim[DEPTH] == UNLIMITED
     n_listed = n_jobs if sim[PRIMARY] == KEYED else 0
-    lists = make_lists([min(n_jobs, processors), n_jobs, n_listed])
+    # a job may start beside one that is to end in the same second, where events are handled alone
+    running = min(n_jobs, 2 * processors)
+    lists = make_lists([running, n_jobs, n_listed])
     profile = np.empty(4 * n_jobs + 8 if conservative else 0, PROFILE)
     if conservative:
         profile[0] = (0, processors)
