@@ -49,9 +49,8 @@ def test_the_import_alone_loads_nothing_heavy() -> None:
 
 
 def test_simulating_loads_no_tables_and_no_pictures() -> None:
-    code = (
-        SIMULATE + "import sys; print(sorted({'pandas', 'matplotlib', 'pooch'} & {*sys.modules}))"
-    )
+    heavy = {"pandas", "matplotlib", "pooch"}
+    code = f"{SIMULATE}\nimport sys; print(sorted({heavy} & set(sys.modules)))"
     assert run_python(code).endswith("\n[]\n")
 
 

@@ -35,7 +35,8 @@ def best_scored(sim, jobs, scores, progress, blocks, entries):
     first = blocks[QUEUE].first
     for k in range(first, first + blocks[QUEUE].in_use):
         block = blocks[k].order
-        if blocks[block].greatest_gain == np.inf or bound(sim, blocks, block) >= highest:
+        # a bound that is no number says nothing
+        if blocks[block].greatest_gain == np.inf or not bound(sim, blocks, block) < highest:
             best, highest = best_in_block(sim, jobs, scores, blocks, entries, block, best, highest)
     return best
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -119,7 +120,7 @@ class Lists:
             counts.append(count)
         assert listed == plain
         assert in_use == 1 or all(counts)
-        assert all(a + b > BLOCK // 2 for a, b in zip(counts, counts[1:], strict=False))
+        assert all(a + b > BLOCK // 2 for a, b in pairwise(counts))
 
 
 def number(random: np.random.Generator, end: int) -> int:
