@@ -57,7 +57,7 @@ def test_random_cases(case: tuple[Workload, dict[str, Any]]) -> None:
 @pytest.mark.parametrize("backfill", ["none", "easy", "conservative"])
 @pytest.mark.parametrize("policy", sorted(POLICIES))
 def test_each_policy_with_each_backfilling(policy: str, backfill: str) -> None:
-    workload = hpcgym.load_workload("lublin:jobs=500,processors=64,seed=3,load=1.5")
+    workload = hpcgym.load_workload("lublin:jobs=300,processors=64,seed=3,load=1.5")
     for passes in ("per-timestamp", "per-event"):
         rules = {
             "policy": policy,
