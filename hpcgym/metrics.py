@@ -121,7 +121,7 @@ def _machine_metrics(result: Result) -> dict[str, float | int]:
     return {
         "utilization": busy / capacity,
         "makespan_s": span,
-        "mean_queue_length": float(result.wait.sum()) / span,
+        "mean_queue_length": float(result.wait.sum(dtype=np.float64)) / span,
         "max_queue_length": int(lengths.max()) if times.size else 0,
         "energy_busy_j": energy_busy,
         "energy_idle_j": energy_idle,

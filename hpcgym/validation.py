@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -318,7 +319,8 @@ def _check_energy(result: Result, line: _Timeline) -> list[str]:
     cluster, metrics = result.cluster, result.metrics
     steps = np.diff(line.time)
     span = int(line.time[-1] - line.time[0]) if line.time.size else 0
-    busy = int(np.dot(line.used[:-1], steps))  # processor-seconds
+    # processor-seconds, as Python's integers: their sum may pass 2**63
+    busy = sum(map(operator.mul, line.used[:-1].tolist(), steps.tolist()))
     idle = cluster.processors * span - busy
     expected = {
         "makespan_s": span,

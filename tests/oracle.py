@@ -31,7 +31,7 @@ Events and passes
  9. per-event: at each time all expiries, then each submission in file order, then each
     termination in the order the jobs started, each alone. A pass follows each termination. A
     pass follows a submission if the new job fits the free processors, and in any case under
-    EASY with another backfill order than "fcfs" (conservative has no backfill order).
+    EASY with another backfill order than that of submission (conservative has none).
 10. Free processors = machine - processors of running jobs whose predicted end lies after now. In
     per-event passes a job that is to end now, as predicted, thus counts as gone already, in any
     pass of that time; one that ends now earlier than predicted holds its processors until its
@@ -60,7 +60,8 @@ Corrections
     which may exceed p~ (bounding it at p~ does not meet the published values).
 Records
 16. reserved_start: the first promise. EASY: the shadow time of the first pass that leaves the job
-    as blocked head, even where nothing else is queued; conservative: the reservation made at
+    as blocked head, even where nothing else is queued, but none under a policy whose order changes
+    as jobs wait, for the next pass may have another head; conservative: the reservation made at
     submission; -1 where there was none.
 17. backfilled: started at a pass that left a job before it in the primary order waiting.
 """
@@ -196,6 +197,21 @@ def score_of(policy: str | Sequence[float] | Score) -> Score:
     return policy if callable(policy) else weighted(policy)
 
 
+def is_submission_order(order: Any) -> bool:
+    """Whether an order is that of submission: "fcfs", or a positive weight of waiting alone."""
+    if isinstance(order, str) or callable(order):
+        return order == "fcfs"
+    return order[2] > 0 and not any(w for i, w in enumerate(order) if i != 2)
+
+
+def changes_with_time(policy: Any) -> bool:
+    """Whether waiting alone can change a policy's order."""
+    if isinstance(policy, str) or callable(policy):
+        return policy in ("lexp", "sexp", "wfp3", "unicef")
+    others = any(w for i, w in enumerate(policy) if i != 2)
+    return policy[4] != 0 or (policy[2] != 0 and others)
+
+
 # --- The simulation -------------------------------------------------------------------------
 
 
@@ -205,6 +221,7 @@ class Simulation:
         for number, job in enumerate(self.jobs):
             job.number = number
         self.processors = processors
+        self.given_policy = rules["policy"]
         self.policy = score_of(rules["policy"])
         self.backfill = rules["backfill"]
         self.backfill_order = rules["backfill_order"]
@@ -243,7 +260,7 @@ class Simulation:
 
     def always_passes(self) -> bool:
         """Does a per-event submission cause a pass even where the new job does not fit?"""
-        return self.backfill == "easy" and self.backfill_order != "fcfs"
+        return self.backfill == "easy" and not is_submission_order(self.backfill_order)
 
     # Events
 
@@ -331,7 +348,7 @@ class Simulation:
 
     def backfill_around(self, head: Job, now: int) -> None:
         shadow, extra = self.shadow(head, now)
-        if head.reserved_start == -1:
+        if head.reserved_start == -1 and not changes_with_time(self.given_policy):
             head.reserved_start = shadow
         for job in self.candidates(now):
             if job is head or not self.fits(job, now):

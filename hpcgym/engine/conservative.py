@@ -21,6 +21,7 @@ from hpcgym.engine.scores import score_now
 from hpcgym.engine.state import (
     ARRIVED,
     BACKFILLED,
+    DUE,
     EXPIRED,
     FOREVER,
     KEYED,
@@ -84,19 +85,24 @@ def reserve(sim, jobs, progress, profile, line, job):
     time = earliest(sim, profile, width, length, FOREVER)
     occupy(sim, profile, time, time + length, width)
     line[job].reserved = time
+    sim[DUE] = min(sim[DUE], time)
 
 
 @jit_part
 def compress(sim, jobs, keys, scores, progress, blocks, entries, profile, line):
     """Make reservations earlier where that is possible, and start the jobs that are due."""
     loose = sim[LOOSE] == 1
+    if not loose and sim[DUE] > sim[TIME]:
+        return
     sim[LOOSE] = 0
+    sim[DUE] = FOREVER
     waiting = False
     for i in range(line_up(sim, jobs, scores, blocks, entries, line)):
         job = line[i].job
         if loose and line[job].reserved != sim[TIME]:
             advance(sim, jobs, progress, profile, line, job)
         if line[job].reserved > sim[TIME]:
+            sim[DUE] = min(sim[DUE], line[job].reserved)
             waiting = True
             continue
         if waiting:
@@ -129,6 +135,7 @@ def replan(sim, jobs, scores, progress, blocks, entries, profile, line):
     """Make all reservations anew, in primary order, beside the running jobs' predicted ends."""
     sim[EXPIRED] = 0
     sim[LOOSE] = 0
+    sim[DUE] = FOREVER
     profile_of_running(sim, blocks, entries, profile)
     for i in range(line_up(sim, jobs, scores, blocks, entries, line)):
         reserve(sim, jobs, progress, profile, line, line[i].job)

@@ -208,7 +208,8 @@ def find_shadow(sim, progress, blocks, entries, width):
             break
     sim[SHADOW] = time
     sim[EXTRA] = -missing
-    if progress[sim[HEAD]].promised < 0:
+    # where the order changes as jobs wait, the next pass may have another head: no promise
+    if progress[sim[HEAD]].promised < 0 and sim[PRIMARY] < SCORED:
         progress[sim[HEAD]].promised = time
 
 

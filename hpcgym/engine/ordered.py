@@ -41,6 +41,7 @@ BLOCKS = records(
     # of the list, where the block is the first of one
     ("first", np.int64),
     ("in_use", np.int64),
+    ("capacity", np.int64),
 )
 ENTRIES = records(
     ("key", np.int64),
@@ -69,6 +70,7 @@ def make_lists(capacities: list[int]) -> tuple[NDArray[np.void], NDArray[np.void
     blocks["greatest_gain"] = np.inf
     blocks["first"][:n_lists] = first
     blocks["in_use"][:n_lists] = 1
+    blocks["capacity"][:n_lists] = n_blocks
     is_first = np.zeros(len(blocks), np.bool_)
     is_first[first] = True
     blocks["order"][is_first] = np.arange(n_lists)
@@ -103,6 +105,8 @@ def block_for(blocks, entries, which, key):
 def make_room(blocks, entries, which, position, key):
     """Split the full block at ``position``; return the number of the block for ``key``."""
     block = blocks[position].order
+    if blocks[which].in_use == blocks[which].capacity:
+        raise RuntimeError("an ordered list is full")
     end = blocks[which].first + blocks[which].in_use
     new = blocks[end].order
     # at the end of the list nothing is moved: a list that only grows there has full blocks
@@ -188,6 +192,8 @@ def find(blocks, entries, which, key, job):
                 return position, block, i
         # equal keys may reach back into earlier blocks
         position -= 1
+        if position < blocks[which].first:
+            raise RuntimeError("a job is not in its list")
         block = blocks[position].order
 
 

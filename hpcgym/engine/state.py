@@ -40,10 +40,11 @@ LATEST_TIME = 2**53  # [s] the latest that a workload may contain, so that no su
     # of conservative backfilling only
     EXPIRED,  # 1 if a prediction expired since the reservations were made
     LOOSE,  # 1 if the next pass may find earlier times for some reservations
+    DUE,  # [s] the earliest reservation of a queued job
     PROFILE_FIRST,  # the profile's present segment
     PROFILE_END,  # the end of its segments
-) = range(21)
-N_SLOTS = 21
+) = range(22)
+N_SLOTS = 22
 
 # -- values of the rules ---------------------------------------------------------------------------
 PER_TIMESTAMP, PER_EVENT = 0, 1  # PASSES
@@ -132,6 +133,7 @@ def make_state(
     sim[: len(rules)] = rules
     sim[FREE] = processors
     sim[HEAD] = sim[SHADOW] = -1
+    sim[DUE] = FOREVER
     progress = np.empty(n_jobs, PROGRESS)
     progress["start"] = -1
     progress["promised"] = -1

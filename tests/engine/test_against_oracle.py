@@ -32,15 +32,7 @@ def assert_same(workload: Workload, rules: dict[str, Any]) -> None:
     assert result.killed.tolist() == [job.killed for job in expected]
     assert result.predicted_run_time.tolist() == [job.predicted for job in expected]
     assert result.backfilled.tolist() == [job.backfilled for job in expected]
-    if rules["backfill"] != "easy" or not waits_change_order(rules["policy"]):
-        assert result.reserved_start.tolist() == [job.reserved_start for job in expected]
-
-
-def waits_change_order(policy: str | tuple[float, ...]) -> bool:
-    """Whether the head of the queue may change without an event, and so lack a promise."""
-    if isinstance(policy, str):
-        return policy in ("lexp", "sexp", "wfp3", "unicef")
-    return policy[2] != 0 or policy[4] != 0
+    assert result.reserved_start.tolist() == [job.reserved_start for job in expected]
 
 
 @settings(ENGINE, max_examples=600)
@@ -95,6 +87,25 @@ def test_queues_of_many_blocks(data: st.DataObject, seed: int) -> None:
         if not isinstance(rules[order], str) and not any(rules[order]):
             rules[order] = "saf"
     assert_same(workload, rules)
+
+
+def test_more_jobs_than_processors_run_while_some_end() -> None:
+    """With per-event passes jobs start beside those that are to end in the same second."""
+    processors = 200
+    rng = np.random.default_rng(0)
+    # serial jobs fill the machine again and again, and all end at the same seconds
+    submit = np.repeat(np.arange(1, 8) * 100, processors)
+    run = np.full(submit.size, 100)
+    columns = {
+        "submit_time": submit,
+        "run_time": run,
+        "requested_time": run,
+        "requested_processors": np.ones(submit.size),
+        "user_id": rng.integers(1, 4, submit.size),
+    }
+    workload = Workload.from_columns(columns, processors=processors)
+    for backfill in ("none", "easy", "conservative"):
+        assert_same(workload, {"policy": "fcfs", "backfill": backfill, "passes": "per-event"})
 
 
 @settings(ENGINE, max_examples=100)
