@@ -123,7 +123,7 @@ def arguments() -> argparse.Namespace:
     )
     add("--repeat", type=int, default=30, help="timed runs of schedulers and flat (%(default)s)")
     add("--limit", type=float, default=60, help="[s] for each process (%(default)s)")
-    add("--large", action="store_true", help="let jobs go up to 10 million: minutes, 2 GB")
+    add("--large", action="store_true", help="let jobs go up to 10 million: minutes, 3 GB")
     add("--quick", action="store_true", help="small sizes only: to see that everything works")
     add("--format", choices=("table", "json"), default="table", help="json has all values measured")
     given = parser.parse_args()

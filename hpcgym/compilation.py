@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import shutil
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -33,12 +34,15 @@ def _hash_of_sources() -> str:
     return digest.hexdigest()[:16]
 
 
+ROOM = 20_000_000  # bytes; compiled code takes a few million
+
+
 def _is_writable(folder: Path) -> bool:
-    """Make ``folder`` if need be, and say whether files can be written there."""
+    """Make ``folder`` if need be, and say whether compiled code can be written there."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=folder):
-            return True
+            return shutil.disk_usage(folder).free >= ROOM
     except OSError:
         return False
 

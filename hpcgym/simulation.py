@@ -64,6 +64,8 @@ def simulate(
     chosen = scheduler if isinstance(scheduler, Scheduler) else find_scheduler(scheduler)
     if rules:
         chosen = chosen.but(**rules)
+    if cluster is not None and not isinstance(cluster, Cluster):
+        raise WorkloadError(f"cluster must be a Cluster, not {cluster!r}; a number is processors")
     if cluster is None:
         cluster = Cluster(workload.processors if processors is None else processors)
     elif processors is not None:
@@ -200,7 +202,7 @@ def check_jobs(workload: Workload, processors: int) -> None:
             f"{workload.name}: {int(bad.sum()):,} of {len(workload):,} jobs cannot be simulated: "
             f"{column} must be from {least} to {most}, and that of job "
             f"{workload.job_number[first]} (row {first}) is {values[first]}; "
-            "load_workload(..., clean='default') sees to that"
+            f"load_workload(..., clean='default', processors={processors}) drops such jobs, counted"
         )
     # no schedule is longer than its jobs one after the other
     total = float(workload.requested_time.sum(dtype=np.float64)) + float(workload.submit_time[-1])

@@ -125,7 +125,9 @@ def _period(workload: Workload, label: str, number: int) -> Workload:
         raise HpcgymError(
             f"{workload.name} has no jobs in {label} {number}, only from {label} {first} to {last}"
         )
-    return by_number[number]
+    part = by_number[number]
+    # what the whole trace lost may have been submitted in this period
+    return part.counted({f"{why} (whole trace)": n for why, n in workload.cleaning.items()})
 
 
 def given(**overrides: Any) -> dict[str, Any]:

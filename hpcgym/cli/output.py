@@ -126,7 +126,7 @@ def _save_table(result: Result, path: Path) -> None:
         try:
             result.jobs.to_parquet(path, index=False)
         except ImportError:
-            raise HpcgymError('Parquet files need pyarrow: pip install "hpcgym[parquet]"') from None
+            raise HpcgymError("Parquet files need pyarrow: pip install pyarrow") from None
 
 
 def print_cleaning(out: Console, workload: Workload) -> None:

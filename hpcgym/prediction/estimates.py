@@ -55,6 +55,8 @@ def check_estimate(estimate: Any) -> str | NDArray[Any]:
         raise HpcgymError("estimate must be a name or an array of one number of seconds a job")
     if given.dtype.kind not in "iuf" or not np.isfinite(given).all():
         raise HpcgymError("estimate must hold finite numbers of seconds")
+    if (given < 0).any():
+        raise HpcgymError("estimate must not hold negative times; give the requested time instead")
     if given.flags.writeable:
         given = given.copy()
         given.flags.writeable = False

@@ -62,7 +62,7 @@ def require_matplotlib() -> None:
     try:
         import_module("matplotlib.figure")
     except ImportError:
-        raise HpcgymError('pictures need matplotlib: pip install "hpcgym[report]"') from None
+        raise HpcgymError("pictures need matplotlib: pip install matplotlib") from None
 
 
 def axes_or_new(axes: Axes | None, width: float = 10, height: float = 4) -> Axes:

@@ -57,6 +57,8 @@ def clean(
 def filter_names(recipe: str | Sequence[str]) -> tuple[str, ...]:
     """Return the names of the filters that a recipe consists of, in order."""
     names: list[str] = []
+    if not isinstance(recipe, (str, Sequence)):
+        raise WorkloadError(f"clean must be names of recipes such as 'none', not {recipe!r}")
     for part in recipe.split("+") if isinstance(recipe, str) else recipe:
         name = str(part).strip()
         if name in RECIPES:

@@ -236,4 +236,4 @@ def _need_parquet() -> None:
     try:
         import pyarrow  # noqa: F401
     except ImportError:
-        raise WorkloadError('Parquet needs pyarrow: pip install "hpcgym[parquet]"') from None
+        raise WorkloadError("Parquet needs pyarrow: pip install pyarrow") from None

@@ -40,11 +40,11 @@ def test_named_estimates(workload: Workload) -> None:
     ("given", "expected"),
     [
         ([5, 200, 7], [5, 200, 7]),
-        ((0, -3, 1), [1, 1, 1]),
+        ((0, 0.9, 1), [1, 1, 1]),
         ([2.9, 0.5, 60.0], [2, 1, 60]),
         (np.array([1, 127, 5], np.int8), [1, 127, 5]),
         (np.array([2**63, 3, 2**53 - 1], np.uint64), [2**53, 3, 2**53 - 1]),
-        (np.array([2**62, 3, -(2**62)]), [2**53, 3, 1]),
+        (np.array([2**62, 3, 0]), [2**53, 3, 1]),
     ],
 )
 def test_given_predictions(workload: Workload, given: Any, expected: list[int]) -> None:
@@ -91,3 +91,8 @@ def test_every_estimate_is_explained() -> None:
     for name, meaning in ESTIMATES.items():
         assert check_estimate(name) == name
         assert meaning
+
+
+def test_negative_predictions_are_refused() -> None:
+    with pytest.raises(hpcgym.HpcgymError, match="negative"):
+        check_estimate([5, -1, 7])

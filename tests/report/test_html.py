@@ -10,7 +10,7 @@ from hpcgym.report import write_html
 from hpcgym.report.html import html_page
 from hpcgym.report.tables import METRICS
 
-pytest.importorskip("matplotlib", reason='pictures need matplotlib: pip install "hpcgym[report]"')
+pytest.importorskip("matplotlib", reason="pictures need matplotlib: pip install matplotlib")
 
 VOID = {"meta", "img"}
 

@@ -21,7 +21,7 @@ from hpcgym.report.gantt import MOST_RECTANGLES, USER_COLOURS
 from hpcgym.report.labels import named
 from hpcgym.report.placement import place_jobs
 
-pytest.importorskip("matplotlib", reason='pictures need matplotlib: pip install "hpcgym[report]"')
+pytest.importorskip("matplotlib", reason="pictures need matplotlib: pip install matplotlib")
 
 DRAWINGS = (draw_gantt, draw_utilization, draw_queue_length, draw_bsld)
 LARGE = "lublin:jobs=3000,processors=64,load=0.9"
