@@ -107,6 +107,17 @@ def compute_metrics(result: Result) -> dict[str, float | int]:
     return metrics | _machine_metrics(result) | _counts(result)
 
 
+def _longest_queue(result: Result) -> int:
+    """Return the greatest number of waiting jobs, in little memory; it is reached at a submission."""
+    submits, starts = result.workload.submit_time, np.sort(result.start)
+    longest = 0
+    for first in range(0, submits.size, 1_000_000):
+        times = submits[first : first + 1_000_000]
+        waiting = np.searchsorted(submits, times, "right") - np.searchsorted(starts, times, "right")
+        longest = max(longest, int(waiting.max()))
+    return longest
+
+
 def _machine_metrics(result: Result) -> dict[str, float | int]:
     """Return the metrics of the machine over the makespan."""
     if not len(result.start):
@@ -117,12 +128,11 @@ def _machine_metrics(result: Result) -> dict[str, float | int]:
     capacity = cluster.processors * span
     energy_busy = busy * cluster.busy_power_w
     energy_idle = (capacity - busy) * cluster.idle_power_w
-    times, lengths = queue_length(result)
     return {
         "utilization": busy / capacity,
         "makespan_s": span,
         "mean_queue_length": float(result.wait.sum(dtype=np.float64)) / span,
-        "max_queue_length": int(lengths.max()) if times.size else 0,
+        "max_queue_length": _longest_queue(result),
         "energy_busy_j": energy_busy,
         "energy_idle_j": energy_idle,
         "energy_j": energy_busy + energy_idle,
