@@ -108,7 +108,7 @@ def compute_metrics(result: Result) -> dict[str, float | int]:
 
 
 def _longest_queue(result: Result) -> int:
-    """Return the greatest number of waiting jobs, in little memory; it is reached at a submission."""
+    """Return the greatest number of waiting jobs: some submission reaches it."""
     submits, starts = result.workload.submit_time, np.sort(result.start)
     longest = 0
     for first in range(0, submits.size, 1_000_000):
