@@ -91,6 +91,7 @@ class Prepared(NamedTuple):
     profile: NDArray[np.void]
     line: NDArray[np.void]
     narrow: NDArray[np.int64]
+    freed: NDArray[np.void]
 
 
 def prepare(workload: Workload, scheduler: Scheduler, cluster: Cluster) -> Prepared:

@@ -24,6 +24,7 @@ from hpcgym.engine.state import (
     DUE,
     EXPIRED,
     FOREVER,
+    FREED,
     KEYED,
     LOOSE,
     NEXT,
@@ -43,23 +44,29 @@ from hpcgym.engine.state import (
 
 @jit
 def run(
-    jobs, keys, scores, users, sim, progress, history, blocks, entries, profile, line, narrow,
+    jobs, keys, scores, users,
+    sim, progress, history, blocks, entries, profile, line, narrow, freed,
     stop_time, max_passes,
 ):  # fmt: skip
     """Simulate to ``stop_time`` [s], the end or ``max_passes`` passes; return the passes done."""
     passes = 0
     while passes < max_passes and next_pass(
-        sim, jobs, progress, users, history, blocks, entries, profile, stop_time
+        sim, jobs, progress, users, history, blocks, entries, freed, stop_time
     ):
-        conservative_pass(sim, jobs, keys, scores, progress, blocks, entries, profile, line, narrow)
+        conservative_pass(
+            sim, jobs, keys, scores, progress, blocks, entries, profile, line, narrow, freed
+        )
         passes += 1
     return passes
 
 
 @jit_inline
-def conservative_pass(sim, jobs, keys, scores, progress, blocks, entries, profile, line, narrow):
+def conservative_pass(
+    sim, jobs, keys, scores, progress, blocks, entries, profile, line, narrow, freed
+):
     """Reserve for the new jobs and start those whose reservation is now."""
     forget_past(sim, profile)
+    release_freed(sim, profile, freed)
     replanned = sim[EXPIRED] == 1
     if replanned:
         replan(sim, jobs, scores, progress, blocks, entries, profile, line)
@@ -76,6 +83,17 @@ def conservative_pass(sim, jobs, keys, scores, progress, blocks, entries, profil
             sim[LOOSE] = max(sim[LOOSE], np.int64(replanned))
             return
     compress(sim, jobs, keys, scores, progress, blocks, entries, profile, line)
+
+
+@jit_part
+def release_freed(sim, profile, freed):
+    """Give back to the profile what jobs that ended early since the last pass were to use still."""
+    # where a prediction has expired the profile is made anew
+    if sim[EXPIRED] == 0:
+        for i in range(sim[FREED]):
+            occupy(sim, profile, sim[TIME], freed[i].until, -freed[i].width)
+            sim[LOOSE] = 1
+    sim[FREED] = 0
 
 
 @jit_part

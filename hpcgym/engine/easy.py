@@ -61,13 +61,14 @@ from hpcgym.engine.state import (
 
 @jit
 def run(
-    jobs, keys, scores, users, sim, progress, history, blocks, entries, profile, line, narrow,
+    jobs, keys, scores, users,
+    sim, progress, history, blocks, entries, profile, line, narrow, freed,
     stop_time, max_passes,
 ):  # fmt: skip
     """Simulate to ``stop_time`` [s], the end or ``max_passes`` passes; return the passes done."""
     passes = 0
     while passes < max_passes and next_pass(
-        sim, jobs, progress, users, history, blocks, entries, profile, stop_time
+        sim, jobs, progress, users, history, blocks, entries, freed, stop_time
     ):
         easy_pass(sim, jobs, keys, scores, progress, blocks, entries, narrow)
         passes += 1

@@ -24,7 +24,6 @@ from hpcgym.engine.ordered import (
     tidy,
     tidy_swept,
 )
-from hpcgym.engine.profile import occupy
 from hpcgym.engine.scores import widen
 from hpcgym.engine.state import (
     ARRIVED,
@@ -39,9 +38,9 @@ from hpcgym.engine.state import (
     EXPIRED,
     FOREVER,
     FREE,
+    FREED,
     INCREMENTAL,
     KEYED,
-    LOOSE,
     NEVER,
     NEXT,
     PASSES,
@@ -67,7 +66,7 @@ INCREMENTS = np.array(
 
 
 @jit_inline
-def next_pass(sim, jobs, progress, users, history, blocks, entries, profile, stop_time):
+def next_pass(sim, jobs, progress, users, history, blocks, entries, freed, stop_time):
     """Advance to the next scheduling pass at ``stop_time`` [s] or before; False if none is left."""
     while True:
         end = next_end(blocks)
@@ -93,7 +92,7 @@ def next_pass(sim, jobs, progress, users, history, blocks, entries, profile, sto
                 end_all(sim, blocks, entries)
                 end = FOREVER
             while end == time:
-                end_first(sim, jobs, progress, users, history, blocks, entries, profile)
+                end_first(sim, jobs, progress, users, history, blocks, entries, freed)
                 if sim[PASSES] == PER_EVENT:
                     return True
                 end = next_end(blocks)
@@ -166,7 +165,7 @@ def end_in_block(sim, blocks, entries, block):
 
 
 @jit_part
-def end_first(sim, jobs, progress, users, history, blocks, entries, profile):
+def end_first(sim, jobs, progress, users, history, blocks, entries, freed):
     """End the running job whose end is now; of several the one that started first."""
     position = blocks[RUNNING].first
     if blocks[RUNNING].in_use > 1:
@@ -190,9 +189,9 @@ def end_first(sim, jobs, progress, users, history, blocks, entries, profile):
     sim[FREE] += width
     sim[CHANGED] = 1
     if sim[DEPTH] == UNLIMITED and predicted_end > sim[TIME]:
-        sim[LOOSE] = 1
-        if sim[EXPIRED] == 0:
-            occupy(sim, profile, sim[TIME], predicted_end, -width)
+        freed[sim[FREED]].until = predicted_end
+        freed[sim[FREED]].width = width
+        sim[FREED] += 1
     if sim[ESTIMATE] == AVERAGE_OF_TWO:
         history[users[job], 0] = history[users[job], 1]
         history[users[job], 1] = jobs[job].run

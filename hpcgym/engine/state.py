@@ -40,11 +40,12 @@ LATEST_TIME = 2**53  # [s] the latest that a workload may contain, so that no su
     # of conservative backfilling only
     EXPIRED,  # 1 if a prediction expired since the reservations were made
     LOOSE,  # 1 if the next pass may find earlier times for some reservations
+    FREED,  # jobs that ended before their predicted end since the last pass
     DUE,  # [s] the earliest reservation of a queued job
     PROFILE_FIRST,  # the profile's present segment
     PROFILE_END,  # the end of its segments
-) = range(22)
-N_SLOTS = 22
+) = range(23)
+N_SLOTS = 23
 
 # -- values of the rules ---------------------------------------------------------------------------
 PER_TIMESTAMP, PER_EVENT = 0, 1  # PASSES
@@ -90,6 +91,7 @@ LINE = records(
     # by job
     ("reserved", np.int64),  # [s] start time reserved now
 )
+FREED_EARLY = records(("until", np.int64), ("width", np.int64))  # [s] predicted end, processors
 PROFILE = records(  # free processors from each time on, by predicted ends and reservations
     ("time", np.int64), ("free", np.int64)
 )
@@ -111,6 +113,7 @@ class State(NamedTuple):
     profile: NDArray[np.void]  # (n_segments,) PROFILE, empty unless backfilling is conservative
     line: NDArray[np.void]  # (n_jobs,) LINE, empty unless backfilling is conservative
     narrow: NDArray[np.int64]  # (n_blocks * CLASSES,) [s], see hpcgym.engine.narrow
+    freed: NDArray[np.void]  # (n_running,) FREED_EARLY, empty unless backfilling is conservative
 
 
 def make_state(
@@ -152,7 +155,8 @@ def make_state(
     line = np.empty(n_jobs if conservative else 0, LINE)
     history = np.full((n_users, 2), -1, np.int64)
     narrow = np.empty(len(lists[0]) * CLASSES, np.int64)
-    return State(sim, progress, history, *lists, profile, line, narrow)
+    freed = np.empty(running if conservative else 0, FREED_EARLY)
+    return State(sim, progress, history, *lists, profile, line, narrow, freed)
 
 
 def ascending_keys(scores: NDArray[np.float64]) -> NDArray[np.int64]:
