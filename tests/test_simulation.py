@@ -282,3 +282,13 @@ def test_unicef_with_other_weights(workload: Workload, weight: float, backfill: 
     fast = {"unicef": weight}
     result = hpcgym.simulate(workload, policy=fast, backfill_order=fast, **rules)
     assert result.start.tolist() == [job.start for job in expected]
+
+
+def test_jobs_longer_than_the_clock_are_refused() -> None:
+    ages = [2**53] * 600
+    columns = {"submit_time": [0] * 600, "run_time": ages, "requested_time": ages}
+    workload = Workload.from_columns(
+        columns | {"requested_processors": [4] * 600}, processors=4, name="ages"
+    )
+    with pytest.raises(hpcgym.WorkloadError, match="ages: the jobs request .* clock"):
+        hpcgym.simulate(workload)

@@ -101,7 +101,7 @@ def load(
     month: int | None,
 ) -> Workload:
     """Return the workload that a command is about."""
-    from hpcgym.cli.running import working
+    from hpcgym.cli.running import note, working
     from hpcgym.workload import load_workload
 
     if week is not None and month is not None:
@@ -110,6 +110,11 @@ def load(
         workload = load_workload(
             source, clean, processors=processors, errors=cast("Errors", errors)
         )
+        if processors is None and not {"MaxProcs", "MaxNodes"} & set(workload.header):
+            note(
+                f"{workload.name} does not say how large its machine was: taken to be its largest "
+                f"job, {workload.processors:,} processors; --processors says otherwise"
+            )
         for label, number in (("week", week), ("month", month)):
             if number is not None:
                 workload = _period(workload, label, number)
