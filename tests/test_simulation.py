@@ -290,5 +290,5 @@ def test_jobs_longer_than_the_clock_are_refused() -> None:
     workload = Workload.from_columns(
         columns | {"requested_processors": [4] * 600}, processors=4, name="ages"
     )
-    with pytest.raises(hpcgym.WorkloadError, match="ages: the jobs request .* clock"):
+    with pytest.raises(hpcgym.WorkloadError, match=r"ages: the jobs request .* clock"):
         hpcgym.simulate(workload)
