@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from pickle import UnpicklingError
 from typing import Any, ClassVar, NoReturn
 
 import typer
@@ -30,6 +31,10 @@ class Commands(TyperGroup):
             _fail(str(error))
         except OSError as error:
             _fail(f"{error.filename}: {error.strerror}" if error.filename else str(error))
+        except (EOFError, UnpicklingError):
+            from hpcgym.compilation import cache_folder
+
+            _fail(f"compiled code is damaged: delete the folder {cache_folder()}")
         except MemoryError:
             _fail("not enough memory for this workload")
         except KeyboardInterrupt:
