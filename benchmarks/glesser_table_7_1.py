@@ -4,7 +4,7 @@ import argparse
 import sys
 from typing import Any
 
-from sections import Column, Section, console, doing, messages
+from sections import Column, Section, console, doing, messages, names_among
 
 import hpcgym
 from hpcgym.cli.output import print_csv, print_json
@@ -58,7 +58,7 @@ def main() -> None:
     )
     parser.add_argument(
         "--log",
-        type=log_names,
+        type=names_among(PUBLISHED),
         default=list(PUBLISHED),
         metavar="NAME,NAME",
         help=f"only these of {', '.join(PUBLISHED)} (all that are on this machine)",
@@ -84,15 +84,6 @@ def main() -> None:
             out.print(f"  hpcgym traces fetch {name}")
     if not rows:
         sys.exit("glesser_table_7_1.py: none of these logs is on this machine")
-
-
-def log_names(text: str) -> list[str]:
-    """Return the names of logs in a list joined by commas."""
-    names = [name.strip() for name in text.split(",")]
-    for name in names:
-        if name not in PUBLISHED:
-            raise argparse.ArgumentTypeError(f"{name!r} is none of {', '.join(PUBLISHED)}")
-    return names
 
 
 def rows_of(log: str) -> list[dict[str, Any]]:

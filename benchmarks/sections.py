@@ -1,9 +1,10 @@
 """How the benchmarks show their figures: sections of rows, as tables or JSON, and the machine."""
 
+import argparse
 import math
 import os
 import platform
-from collections.abc import Iterable
+from collections.abc import Callable, Collection, Iterable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from importlib.metadata import version
@@ -15,6 +16,19 @@ from rich.table import Table
 from rich.text import Text
 
 from hpcgym.version import __version__
+
+
+def names_among(known: Collection[str]) -> Callable[[str], list[str]]:
+    """Return what reads an argument that is a list of known names joined by commas."""
+
+    def names(text: str) -> list[str]:
+        given = [name.strip() for name in text.split(",")]
+        for name in given:
+            if name not in known:
+                raise argparse.ArgumentTypeError(f"{name!r} is none of {', '.join(known)}")
+        return given
+
+    return names
 
 
 @dataclass(frozen=True)

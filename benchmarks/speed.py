@@ -13,7 +13,7 @@ from statistics import median
 from typing import Any
 
 import numpy as np
-from sections import Column, Section, console, doing, machine, print_machine
+from sections import Column, Section, console, doing, machine, names_among, print_machine
 
 import hpcgym
 from hpcgym.cli.output import print_json
@@ -116,7 +116,7 @@ def arguments() -> argparse.Namespace:
     add("--clean", default="glesser", help="cleaning recipe for WORKLOAD (%(default)s)")
     add(
         "--sections",
-        type=section_names,
+        type=names_among(SECTIONS),
         default=list(SECTIONS),
         metavar="NAME,NAME",
         help="only these, of the list below (all)",
@@ -131,15 +131,6 @@ def arguments() -> argparse.Namespace:
         parser.error("--repeat and --limit must be above 0")
     given.sizes = QUICK if given.quick else FULL
     return given
-
-
-def section_names(text: str) -> list[str]:
-    """Return the names of sections in a list joined by commas."""
-    names = [name.strip() for name in text.split(",")]
-    for name in names:
-        if name not in SECTIONS:
-            raise argparse.ArgumentTypeError(f"{name!r} is none of {', '.join(SECTIONS)}")
-    return names
 
 
 def default_workload(quick: bool) -> str:

@@ -237,13 +237,13 @@ def sweep(sim, jobs, keys, progress, blocks, entries, narrow, leaving):
     while k < blocks[QUEUE].first + blocks[QUEUE].in_use:
         block = blocks[k].order
         k += 1
-        if blocks[block].least_width > sim[FREE] + leaving:
+        free = sim[FREE] + leaving
+        if blocks[block].least_width > free:
             continue
         window = sim[SHADOW] - sim[TIME]
         if blocks[block].least_width > sim[EXTRA]:
             if blocks[block].least_span > window:
                 continue
-            free = sim[FREE] + leaving
             if blocks[block].narrow_known == 1 and least_of_narrow(narrow, block, free) > window:
                 continue
         sweep_block(sim, jobs, keys, progress, blocks, entries, leaving, block)

@@ -130,7 +130,7 @@ def next_end(blocks):
 
 @jit_part
 def end_all(sim, blocks, entries):
-    """End all running jobs whose end is sim, where their order makes no difference."""
+    """End all running jobs whose end is now, where their order makes no difference."""
     sim[CHANGED] = 1
     k = blocks[RUNNING].first
     while k < blocks[RUNNING].first + blocks[RUNNING].in_use:
@@ -303,7 +303,7 @@ def start(sim, jobs, progress, blocks, entries, job):
 
 @jit_part
 def expire(sim, jobs, progress, blocks, entries):
-    """Correct the predictions that end sim, of jobs that run on."""
+    """Correct the predictions that end now, of jobs that run on."""
     while True:
         position, block, i = first_expired(sim, blocks, entries)
         if position < 0:
