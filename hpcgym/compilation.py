@@ -93,17 +93,22 @@ def _compile(function: Any, **options: Any) -> Any:
         config.CACHE_DIR = before
 
 
+def jit_entry(function: Any) -> Any:
+    """Compile ``function`` on first use, to be called from Python; keep the result."""
+    return _compile(function)
+
+
 def jit(function: Any) -> Any:
-    """Compile ``function`` on first use, without the interpreter lock, and keep the result."""
+    """Compile ``function`` to be called from compiled code: what Python needs is left out."""
     # said, or else numba lets a function have the choice of the first one that calls it
-    return _compile(function, forceinline=False)
+    return _compile(function, forceinline=False, no_cpython_wrapper=True)
 
 
 def jit_inline(function: Any) -> Any:
     """Compile ``function`` into each place that calls it: calls with many arrays are slow."""
-    return _compile(function, forceinline=True)
+    return _compile(function, forceinline=True, no_cpython_wrapper=True)
 
 
 def jit_part(function: Any) -> Any:
     """Compile ``function`` only as a part of those that call it, which takes less time."""
-    return _compile(function, inline="always")
+    return _compile(function, inline="always", no_cpython_wrapper=True)

@@ -80,7 +80,7 @@ class Prepared(NamedTuple):
     """A simulation before its first event: what the kernels' ``run`` takes, in its order."""
 
     jobs: NDArray[np.void]
-    keys: NDArray[np.void]
+    keys: NDArray[np.int64]
     scores: NDArray[np.void]
     users: NDArray[np.int64]
     sim: NDArray[np.int64]
@@ -129,13 +129,11 @@ def prepare(workload: Workload, scheduler: Scheduler, cluster: Cluster) -> Prepa
 
 
 _NO_USERS = np.zeros(0, np.int64)
-_NO_KEYS = np.zeros(0, state.KEYS)
-_NO_SCORES = np.zeros(0, state.SCORES)
 
 
 def _orders(
     workload: Workload, scheduler: Scheduler
-) -> tuple[int, int, NDArray[np.void], NDArray[np.void]]:
+) -> tuple[int, int, NDArray[np.int64], NDArray[np.void]]:
     """Return the codes of the primary and the secondary order, their keys and their scores."""
     columns = JobColumns(workload)
     first = rank(scheduler.policy, columns)
@@ -145,21 +143,17 @@ def _orders(
         second = None if order == "sjbf" else rank(order, columns)
     primary = _order_code(first)
     secondary = state.PREDICTION if second is None else _order_code(second)
-    keys, scores = _NO_KEYS, _NO_SCORES
-    if state.KEYED in (primary, secondary):
-        keys = np.empty(len(workload), state.KEYS)
-    if max(primary, secondary) >= state.SCORED:
-        scores = np.empty(len(workload), state.SCORES)
-    for ranking, code, key, score, patience in (
-        (first, primary, "primary", "score", "patience"),
-        (second, secondary, "secondary", "second_score", "second_patience"),
-    ):
+    n = len(workload)
+    # the memory of a half that nobody needs is never touched, and so never taken
+    keys = np.empty(2 * n if state.KEYED in (primary, secondary) else 0, np.int64)
+    scores = np.empty(2 * n if max(primary, secondary) >= state.SCORED else 0, state.SCORES)
+    for half, ranking, code in ((0, first, primary), (n, second, secondary)):
         if ranking is not None and code == state.KEYED:
             assert ranking.score is not None
-            keys[key] = state.ascending_keys(ranking.score)
+            keys[half : half + n] = state.ascending_keys(ranking.score)
         elif ranking is not None and code >= state.SCORED:
-            scores[score] = ranking.score
-            scores[patience] = ranking.patience
+            scores["score"][half : half + n] = ranking.score
+            scores["patience"][half : half + n] = ranking.patience
     return primary, secondary, keys, scores
 
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from hpcgym.compilation import jit, jit_inline, jit_part
+from hpcgym.compilation import jit, jit_entry, jit_inline, jit_part
 from hpcgym.engine.events import enqueue, free_processors, leave_queue, next_pass, start
 from hpcgym.engine.ordered import BLOCK
 from hpcgym.engine.profile import earliest, forget_past, occupy
@@ -42,7 +42,7 @@ from hpcgym.engine.state import (
 )
 
 
-@jit
+@jit_entry
 def run(
     jobs, keys, scores, users,
     sim, progress, history, blocks, entries, profile, line, narrow, freed,
@@ -126,7 +126,7 @@ def compress(sim, jobs, keys, scores, progress, blocks, entries, profile, line):
         if waiting:
             progress[job].marks += BACKFILLED
         # what was reserved is now the predicted run of a running job: the profile is the same
-        leave_queue(sim, progress, keys, blocks, entries, job)
+        leave_queue(sim, jobs, progress, keys, blocks, entries, job)
         start(sim, jobs, progress, blocks, entries, job)
 
 

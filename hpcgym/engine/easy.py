@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from hpcgym.compilation import jit, jit_inline, jit_part
+from hpcgym.compilation import jit, jit_entry, jit_inline, jit_part
 from hpcgym.engine.events import (
     enqueue,
     first_predicted_end,
@@ -59,7 +59,7 @@ from hpcgym.engine.state import (
 )
 
 
-@jit
+@jit_entry
 def run(
     jobs, keys, scores, users,
     sim, progress, history, blocks, entries, profile, line, narrow, freed,
@@ -107,9 +107,7 @@ def settle_arrival(sim, jobs, keys, progress, blocks, entries, leaving):
     head = sim[HEAD]
     if sim[CHANGED] == 1 or head < 0 or sim[PRIMARY] >= SCORED:
         return False, False
-    if sim[PRIMARY] != SUBMISSION and (
-        sim[THRESHOLD] >= 0 or keys[job].primary < keys[head].primary
-    ):
+    if sim[PRIMARY] != SUBMISSION and (sim[THRESHOLD] >= 0 or keys[job] < keys[head]):
         return False, False
     if not fits or sim[DEPTH] == 0:
         return True, False
@@ -131,7 +129,7 @@ def serve_queue(sim, jobs, keys, scores, progress, blocks, entries, narrow, leav
         head = first_in_order(sim, jobs, scores, progress, blocks, entries)
         if jobs[head].processors > sim[FREE] + leaving:
             break
-        leave_queue(sim, progress, keys, blocks, entries, head)
+        leave_queue(sim, jobs, progress, keys, blocks, entries, head)
         start(sim, jobs, progress, blocks, entries, head)
         sim[CHANGED] = 1
         head = -1
@@ -301,6 +299,6 @@ def sweep_scored(sim, jobs, keys, scores, progress, blocks, entries, leaving):
         job = best_to_backfill(sim, jobs, scores, blocks, entries, leaving)
         if job < 0:
             return
-        leave_queue(sim, progress, keys, blocks, entries, job)
+        leave_queue(sim, jobs, progress, keys, blocks, entries, job)
         count_backfilled(sim, progress, job, jobs[job].processors, progress[job].predicted)
         start(sim, jobs, progress, blocks, entries, job)

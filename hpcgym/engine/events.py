@@ -248,31 +248,30 @@ def enqueue(sim, jobs, progress, keys, scores, blocks, entries, narrow, job):
     """Put a job into the queue."""
     width = jobs[job].processors
     predicted = progress[job].predicted
-    key = listing_key(sim, progress, keys, job)
+    key = listing_key(sim, jobs, progress, keys, job)
     block = insert(blocks, entries, QUEUE, key, job, predicted, width)
     if blocks[block].narrow_known == 1:
         widen_narrow(narrow, block, width, predicted)
     if sim[PRIMARY] >= SCORED:
         widen(jobs, scores, blocks, block, job)
     if sim[PRIMARY] == KEYED:
-        key = keys[job].primary
-        insert(blocks, entries, PRIMARY_QUEUE, key, job, predicted, width)
+        insert(blocks, entries, PRIMARY_QUEUE, keys[job], job, predicted, width)
 
 
 @jit_part
-def listing_key(sim, progress, keys, job):
+def listing_key(sim, jobs, progress, keys, job):
     """Return the key of a job in the queue, which is listed in secondary order."""
     if sim[SECONDARY] == PREDICTION:
         return progress[job].predicted
     if sim[SECONDARY] == KEYED:
-        return keys[job].secondary
+        return keys[len(jobs) + job]
     return job
 
 
 @jit_part
-def leave_queue(sim, progress, keys, blocks, entries, job):
+def leave_queue(sim, jobs, progress, keys, blocks, entries, job):
     """Take a job out of the queue."""
-    key = listing_key(sim, progress, keys, job)
+    key = listing_key(sim, jobs, progress, keys, job)
     position, block, i = find(blocks, entries, QUEUE, key, job)
     remove(blocks, entries, QUEUE, position, block, i)
     if sim[PRIMARY] == KEYED:
@@ -282,8 +281,7 @@ def leave_queue(sim, progress, keys, blocks, entries, job):
 @jit
 def leave_primary_queue(keys, blocks, entries, job):
     """Take a job out of the list in primary order."""
-    key = keys[job].primary
-    position, block, i = find(blocks, entries, PRIMARY_QUEUE, key, job)
+    position, block, i = find(blocks, entries, PRIMARY_QUEUE, keys[job], job)
     remove(blocks, entries, PRIMARY_QUEUE, position, block, i)
 
 

@@ -154,10 +154,13 @@ def summarise(blocks, entries, block):
 @jit_part
 def copy_entry(entries, target, source):
     """Copy an entry."""
-    entries[target].key = entries[source].key
-    entries[target].job = entries[source].job
-    entries[target].span = entries[source].span
-    entries[target].width = entries[source].width
+    # all are read before the first is written: so it takes one move of the whole record
+    key, span = entries[source].key, entries[source].span
+    width, job = entries[source].width, entries[source].job
+    entries[target].key = key
+    entries[target].span = span
+    entries[target].width = width
+    entries[target].job = job
 
 
 @jit_inline

@@ -102,9 +102,8 @@ def best_to_backfill(sim, jobs, scores, blocks, entries, leaving):
             if job == sim[HEAD] or width > free or (width > extra and span > window):
                 continue
             waiting = sim[TIME] - jobs[job].submit
-            score = score_now(
-                sim[SECONDARY], scores[job].second_score, scores[job].second_patience, waiting
-            )
+            second = scores[len(jobs) + job]
+            score = score_now(sim[SECONDARY], second.score, second.patience, waiting)
             if score > highest or (score == highest and job < best) or best < 0:
                 highest = score
                 best = job

@@ -76,12 +76,11 @@ CORRECTED = 1  # for each expiry of the prediction, up to 255
 BACKFILLED = 256
 STARTED_AS = 512  # times the number of jobs that started before
 
-KEYS = records(("primary", np.int64), ("secondary", np.int64))  # ascending
-SCORES = records(  # highest first: score + x or, if CUBED, score * x**3; x = waiting / patience
+# What jobs are ordered by: `keys` ascending in a KEYED order, `scores` highest first in a SCORED
+# one. That of job j stands at j for the primary order, and at n_jobs + j for the secondary.
+SCORES = records(  # score + x or, if CUBED, score * x**3; x = waiting / patience
     ("score", np.float64),
     ("patience", np.float64),  # [s]
-    ("second_score", np.float64),  # the same for the secondary order
-    ("second_patience", np.float64),
 )
 
 LINE = records(

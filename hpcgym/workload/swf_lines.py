@@ -14,7 +14,7 @@ from decimal import ROUND_HALF_UP, Decimal
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcgym.compilation import jit
+from hpcgym.compilation import jit, jit_entry
 from hpcgym.workload.model import (
     FLOAT_COLUMNS,
     MAX_TIME,
@@ -130,7 +130,7 @@ def _read_job(
     return position, FIELDS + 1, rounded
 
 
-@jit
+@jit_entry
 def parse_lines(
     text: NDArray[np.uint8],
     position: int,

@@ -6,25 +6,51 @@ from bisect import bisect_right
 from itertools import pairwise
 from typing import Any, NamedTuple
 
+import numba
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from hpcgym.engine.ordered import (
-    BLOCK,
-    find,
-    insert,
-    make_lists,
-    move_back,
-    remove,
-    summarise,
-    tidy_swept,
-)
+from hpcgym.engine import ordered
+from hpcgym.engine.ordered import BLOCK, make_lists
 
 ENGINE = settings(
     deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
 )
+
+
+# only compiled code can call the functions of the engine
+@numba.njit
+def find(blocks, entries, which, key, job):
+    return ordered.find(blocks, entries, which, key, job)
+
+
+@numba.njit
+def insert(blocks, entries, which, key, job, span, width):
+    return ordered.insert(blocks, entries, which, key, job, span, width)
+
+
+@numba.njit
+def move_back(blocks, entries, which, position, block, i, key):
+    return ordered.move_back(blocks, entries, which, position, block, i, key)
+
+
+@numba.njit
+def remove(blocks, entries, which, position, block, i):
+    return ordered.remove(blocks, entries, which, position, block, i)
+
+
+@numba.njit
+def tidy_swept(blocks, entries, which, k):
+    return ordered.tidy_swept(blocks, entries, which, k)
+
+
+@numba.njit
+def summarise(blocks, entries, block):
+    ordered.summarise(blocks, entries, block)
+
+
 CAPACITY = 400
 LISTS = (0, 1, 2)
 
