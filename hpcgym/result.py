@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.cluster.pool import Cluster
-from hpcgym.engine.state import BACKFILLED, STARTED_AS
+from hpcgym.engine.state import BACKFILLED
 from hpcgym.metrics import bsld, compute_metrics
 from hpcgym.scheduler import Scheduler
 from hpcgym.workload.model import Workload
@@ -62,7 +62,7 @@ class Result:
             run_time=_read_only(jobs["run"]),
             predicted_run_time=_read_only(progress["predicted"]),
             reserved_start=_read_only(progress["promised"]),
-            backfilled=_read_only(progress["marks"] % STARTED_AS >= BACKFILLED),
+            backfilled=_read_only(progress["marks"] & BACKFILLED != 0),
         )
 
     def __repr__(self) -> str:

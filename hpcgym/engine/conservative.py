@@ -15,7 +15,7 @@ import numpy as np
 
 from hpcgym.compilation import jit, jit_entry, jit_inline, jit_part
 from hpcgym.engine.events import enqueue, free_processors, leave_queue, next_pass, start
-from hpcgym.engine.ordered import BLOCK
+from hpcgym.engine.ordered import BLOCK, block_at
 from hpcgym.engine.profile import earliest, forget_past, occupy
 from hpcgym.engine.scores import score_now
 from hpcgym.engine.state import (
@@ -165,9 +165,8 @@ def profile_of_running(sim, blocks, entries, profile):
     end = 0
     profile[0].time = sim[TIME]
     profile[0].free = free_processors(sim, blocks, entries)
-    first = blocks[RUNNING].first
-    for k in range(first, first + blocks[RUNNING].in_use):
-        block = blocks[k].order
+    for k in range(blocks[RUNNING].in_use):
+        block = block_at(blocks, RUNNING, k)
         for i in range(block * BLOCK, block * BLOCK + blocks[block].count):
             if entries[i].key > profile[end].time:
                 end += 1
@@ -187,9 +186,8 @@ def line_up(sim, jobs, scores, blocks, entries, line):
         starved = line_up_starved(sim, jobs, blocks, entries, line)
     which = PRIMARY_QUEUE if sim[PRIMARY] == KEYED else QUEUE
     count = starved
-    first = blocks[which].first
-    for k in range(first, first + blocks[which].in_use):
-        block = blocks[k].order
+    for k in range(blocks[which].in_use):
+        block = block_at(blocks, which, k)
         for i in range(block * BLOCK, block * BLOCK + blocks[block].count):
             job = entries[i].job
             waiting = sim[TIME] - jobs[job].submit
@@ -212,9 +210,8 @@ def line_up_starved(sim, jobs, blocks, entries, line):
     count = 0
     if sim[THRESHOLD] < 0:
         return count
-    first = blocks[QUEUE].first
-    for k in range(first, first + blocks[QUEUE].in_use):
-        block = blocks[k].order
+    for k in range(blocks[QUEUE].in_use):
+        block = block_at(blocks, QUEUE, k)
         for i in range(block * BLOCK, block * BLOCK + blocks[block].count):
             job = entries[i].job
             if sim[TIME] - jobs[job].submit <= sim[THRESHOLD]:

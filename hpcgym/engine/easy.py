@@ -29,6 +29,7 @@ from hpcgym.engine.ordered import (
     BLOCK,
     NOTHING,
     ONE,
+    block_at,
     copy_entry,
     tidy_swept,
 )
@@ -70,31 +71,25 @@ def run(
     while passes < max_passes and next_pass(
         sim, jobs, progress, users, history, blocks, entries, freed, stop_time
     ):
-        easy_pass(sim, jobs, keys, scores, progress, blocks, entries, narrow)
         passes += 1
+        # processors of jobs that are predicted to end now: only passes at single events see any
+        leaving = 0
+        if sim[PASSES] == PER_EVENT and first_predicted_end(blocks, entries) <= sim[TIME]:
+            leaving = free_processors(sim, blocks, entries) - sim[FREE]
+            sim[CHANGED] = 1
+        arrived = sim[ARRIVED]
+        sim[ARRIVED] = 0
+        settled = starts = False
+        if arrived == 1:
+            settled, starts = settle_arrival(sim, jobs, keys, progress, blocks, entries, leaving)
+        if starts:
+            start(sim, jobs, progress, blocks, entries, sim[NEXT] - 1)
+        else:
+            for job in range(sim[NEXT] - arrived, sim[NEXT]):
+                enqueue(sim, jobs, progress, keys, scores, blocks, entries, narrow, job)
+        if not settled and blocks[QUEUE].count > 0:
+            serve_queue(sim, jobs, keys, scores, progress, blocks, entries, narrow, leaving)
     return passes
-
-
-@jit_inline
-def easy_pass(sim, jobs, keys, scores, progress, blocks, entries, narrow):
-    """Start the jobs that may start now."""
-    # processors of jobs that are predicted to end now: only passes at single events see any
-    leaving = 0
-    if sim[PASSES] == PER_EVENT and first_predicted_end(blocks, entries) <= sim[TIME]:
-        leaving = free_processors(sim, blocks, entries) - sim[FREE]
-        sim[CHANGED] = 1
-    arrived = sim[ARRIVED]
-    sim[ARRIVED] = 0
-    settled = starts = False
-    if arrived == 1:
-        settled, starts = settle_arrival(sim, jobs, keys, progress, blocks, entries, leaving)
-    if starts:
-        start(sim, jobs, progress, blocks, entries, sim[NEXT] - 1)
-    else:
-        for job in range(sim[NEXT] - arrived, sim[NEXT]):
-            enqueue(sim, jobs, progress, keys, scores, blocks, entries, narrow, job)
-    if not settled and blocks[QUEUE].count > 0:
-        serve_queue(sim, jobs, keys, scores, progress, blocks, entries, narrow, leaving)
 
 
 @jit_part
@@ -176,9 +171,8 @@ def oldest(sim, progress):
 def least_width(blocks):
     """Return a number of processors that no queued job needs less than."""
     least = blocks[QUEUE].least_width
-    first = blocks[QUEUE].first
-    for k in range(first + 1, first + blocks[QUEUE].in_use):
-        least = min(least, blocks[blocks[k].order].least_width)
+    for k in range(1, blocks[QUEUE].in_use):
+        least = min(least, blocks[block_at(blocks, QUEUE, k)].least_width)
     return least
 
 
@@ -187,9 +181,8 @@ def find_shadow(sim, progress, blocks, entries, width):
     """Set the shadow time of the head, of that many processors, and what it leaves free then."""
     missing = width - sim[FREE]
     time = -1
-    first = blocks[RUNNING].first
-    for k in range(first, first + blocks[RUNNING].in_use):
-        block = blocks[k].order
+    for k in range(blocks[RUNNING].in_use):
+        block = block_at(blocks, RUNNING, k)
         if blocks[RUNNING].in_use > 1 and time < 0 and blocks[block].sum_width < missing:
             missing -= blocks[block].sum_width
             continue
@@ -231,9 +224,9 @@ def count_backfilled(sim, progress, job, width, predicted):
 @jit_part
 def sweep(sim, jobs, keys, progress, blocks, entries, narrow, leaving):
     """Go through the queue in secondary order, passing over blocks in which no job can start."""
-    k = blocks[QUEUE].first
-    while k < blocks[QUEUE].first + blocks[QUEUE].in_use:
-        block = blocks[k].order
+    k = 0
+    while k < blocks[QUEUE].in_use:
+        block = block_at(blocks, QUEUE, k)
         k += 1
         free = sim[FREE] + leaving
         if blocks[block].least_width > free:
@@ -256,22 +249,25 @@ def sweep_block(sim, jobs, keys, progress, blocks, entries, leaving, block):
     """Start the jobs of one block that may start, and make its summary anew."""
     i = np.uint64(block * BLOCK)
     end = i + np.uint64(blocks[block].count)
-    head = sim[HEAD]
+    # the head does not fit, and so is passed over
     free = sim[FREE] + leaving
     extra = sim[EXTRA]
     window = sim[SHADOW] - sim[TIME]
     least_span = NOTHING
     least_width = NOTHING
-    while i < end:
-        width, predicted = entries[i].width, entries[i].span
-        if width > free or (width > extra and predicted > window) or entries[i].job == head:
+    while True:
+        while i < end:
+            width, predicted = entries[i].width, entries[i].span
+            if width <= free and (width <= extra or predicted <= window):
+                break
             least_span = min(least_span, predicted)
             least_width = min(least_width, width)
             i += ONE
-            continue
+        if i == end:
+            break
+        free -= entries[i].width
         start_swept(sim, jobs, keys, progress, blocks, entries, block, i)
         end -= ONE
-        free -= width
         extra = sim[EXTRA]
     blocks[block].least_span = least_span
     blocks[block].least_width = least_width

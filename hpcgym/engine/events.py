@@ -16,6 +16,7 @@ from hpcgym.engine.ordered import (
     BLOCK,
     NOTHING,
     ONE,
+    block_at,
     copy_entry,
     find,
     insert,
@@ -122,9 +123,8 @@ def first_predicted_end(blocks, entries):
 def next_end(blocks):
     """Return when the next running job ends, FOREVER if none runs."""
     end = blocks[RUNNING].least_span
-    first = blocks[RUNNING].first
-    for k in range(first + 1, first + blocks[RUNNING].in_use):
-        end = min(end, blocks[blocks[k].order].least_span)
+    for k in range(1, blocks[RUNNING].in_use):
+        end = min(end, blocks[block_at(blocks, RUNNING, k)].least_span)
     return end
 
 
@@ -132,9 +132,9 @@ def next_end(blocks):
 def end_all(sim, blocks, entries):
     """End all running jobs whose end is now, where their order makes no difference."""
     sim[CHANGED] = 1
-    k = blocks[RUNNING].first
-    while k < blocks[RUNNING].first + blocks[RUNNING].in_use:
-        block = blocks[k].order
+    k = 0
+    while k < blocks[RUNNING].in_use:
+        block = block_at(blocks, RUNNING, k)
         k += 1
         if blocks[block].least_span == sim[TIME]:
             end_in_block(sim, blocks, entries, block)
@@ -147,10 +147,14 @@ def end_in_block(sim, blocks, entries, block):
     """End the running jobs of one block whose end is now."""
     time = sim[TIME]
     base = np.uint64(block * BLOCK)
-    kept = base
-    freed = 0
+    end = base + np.uint64(blocks[block].count)
     least = NOTHING
-    for i in range(base, base + np.uint64(blocks[block].count)):
+    kept = base
+    while entries[kept].span != time:
+        least = min(least, entries[kept].span)
+        kept += ONE
+    freed = entries[kept].width
+    for i in range(kept + ONE, end):
         span = entries[i].span
         if span == time:
             freed += entries[i].width
@@ -167,10 +171,10 @@ def end_in_block(sim, blocks, entries, block):
 @jit_part
 def end_first(sim, jobs, progress, users, history, blocks, entries, freed):
     """End the running job whose end is now; of several the one that started first."""
-    position = blocks[RUNNING].first
+    position = 0
     if blocks[RUNNING].in_use > 1:
         position = block_of_next_end(sim, progress, blocks, entries)
-    block = blocks[position].order
+    block = block_at(blocks, RUNNING, position)
     base = np.uint64(block * BLOCK)
     last = base + np.uint64(blocks[block].count) - ONE
     i = next_in_block(sim[TIME], progress, entries, base, last)
@@ -217,9 +221,8 @@ def block_of_next_end(sim, progress, blocks, entries):
     """Return the position of the block with the job that ends now and started first."""
     chosen = -1
     started = NOTHING
-    first = blocks[RUNNING].first
-    for k in range(first, first + blocks[RUNNING].in_use):
-        block = blocks[k].order
+    for k in range(blocks[RUNNING].in_use):
+        block = block_at(blocks, RUNNING, k)
         if blocks[block].least_span == sim[TIME]:
             base = np.uint64(block * BLOCK)
             last = base + np.uint64(blocks[block].count) - ONE
@@ -316,9 +319,8 @@ def expire(sim, jobs, progress, blocks, entries):
 @jit_part
 def first_expired(sim, blocks, entries):
     """Return where a running job stands whose prediction ends now though it runs on, else -1."""
-    first = blocks[RUNNING].first
-    for k in range(first, first + blocks[RUNNING].in_use):
-        block = blocks[k].order
+    for k in range(blocks[RUNNING].in_use):
+        block = block_at(blocks, RUNNING, k)
         for i in range(block * BLOCK, block * BLOCK + blocks[block].count):
             if entries[i].key > sim[TIME]:
                 return -1, -1, -1
@@ -346,9 +348,8 @@ def corrected(sim, jobs, progress, job):
 def free_processors(sim, blocks, entries):
     """Return the processors free now, with those of jobs that are predicted to end now."""
     free = sim[FREE]
-    first = blocks[RUNNING].first
-    for k in range(first, first + blocks[RUNNING].in_use):
-        block = blocks[k].order
+    for k in range(blocks[RUNNING].in_use):
+        block = block_at(blocks, RUNNING, k)
         for i in range(block * BLOCK, block * BLOCK + blocks[block].count):
             if entries[i].key > sim[TIME]:
                 return free

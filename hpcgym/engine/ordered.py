@@ -7,8 +7,9 @@ order of insertion.
 
 All lists of a simulation share two arrays. Block b holds the entries ``b * BLOCK`` onward. The
 first block of list ``which`` is always block ``which``, and only an empty list has an empty block,
-so that the first entry is found at once. All blocks of the list are named, in order, at positions
-``blocks[which].first`` onward: ``in_use`` of them have entries, the rest are spare.
+so that the first entry is found at once. All blocks of the list are named, in order, from
+``blocks[first].order`` onward: ``in_use`` of them have entries, the rest are spare. A position is
+counted from ``first``.
 """
 
 from __future__ import annotations
@@ -81,11 +82,11 @@ def make_lists(capacities: list[int]) -> tuple[NDArray[np.void], NDArray[np.void
 @jit
 def last_block_from(blocks, entries, which, key):
     """Return the position of the last block whose first key is at most ``key``, else the first."""
-    low = blocks[which].first
-    high = low + blocks[which].in_use
+    first = blocks[which].first
+    low, high = 0, blocks[which].in_use
     while high - low > 1:
         middle = (low + high) // 2
-        if entries[blocks[middle].order * BLOCK].key <= key:
+        if entries[blocks[first + middle].order * BLOCK].key <= key:
             low = middle
         else:
             high = middle
@@ -93,29 +94,37 @@ def last_block_from(blocks, entries, which, key):
 
 
 @jit_part
+def block_at(blocks, which, position):
+    """Return the block at a position of list ``which``, without a look where there is only one."""
+    # one load less to wait for
+    return which if blocks[which].in_use == 1 else blocks[blocks[which].first + position].order
+
+
+@jit_part
 def block_for(blocks, entries, which, key):
     """Return the position and the number of the block where ``key`` belongs."""
     if blocks[which].in_use == 1:
-        return blocks[which].first, which
+        return 0, which
     position = last_block_from(blocks, entries, which, key)
-    return position, blocks[position].order
+    return position, block_at(blocks, which, position)
 
 
 @jit
 def make_room(blocks, entries, which, position, key):
     """Split the full block at ``position``; return the number of the block for ``key``."""
-    block = blocks[position].order
+    block = block_at(blocks, which, position)
     if blocks[which].in_use == blocks[which].capacity:
         raise RuntimeError("an ordered list is full")
-    end = blocks[which].first + blocks[which].in_use
-    new = blocks[end].order
+    in_use = blocks[which].in_use
+    place = blocks[which].first + position
+    new = blocks[place - position + in_use].order
     # at the end of the list nothing is moved: a list that only grows there has full blocks
     moved = BLOCK // 2
-    if position == end - 1 and key >= entries[block * BLOCK + BLOCK - 1].key:
+    if position == in_use - 1 and key >= entries[block * BLOCK + BLOCK - 1].key:
         moved = 0
-    for k in range(end, position + 1, -1):
+    for k in range(place - position + in_use, place + 1, -1):
         blocks[k].order = blocks[k - 1].order
-    blocks[position + 1].order = new
+    blocks[place + 1].order = new
     blocks[which].in_use += 1
     move_entries(blocks, entries, block, BLOCK - moved, new)
     return new if moved == 0 or key >= entries[new * BLOCK].key else block
@@ -195,7 +204,7 @@ def find(blocks, entries, which, key, job):
                 return position, block, i
         # equal keys may reach back into earlier blocks
         position -= 1
-        block = blocks[position].order
+        block = block_at(blocks, which, position)
 
 
 @jit_inline
@@ -213,8 +222,8 @@ def remove(blocks, entries, which, position, block, i):
 def move_back(blocks, entries, which, position, block, i, key):
     """Give entry ``i`` of a block a greater key, and the place of that."""
     job, span, width = entries[i].job, entries[i].span, entries[i].width
-    end = blocks[which].first + blocks[which].in_use
-    if position + 1 < end and entries[blocks[position + 1].order * BLOCK].key <= key:
+    following = block_at(blocks, which, min(position + 1, blocks[which].in_use - 1))
+    if following != block and entries[following * BLOCK].key <= key:
         remove(blocks, entries, which, position, block, i)
         summarise(blocks, entries, block)  # the least end of running jobs must be exact
         insert(blocks, entries, which, key, job, span, width)
@@ -232,9 +241,9 @@ def move_back(blocks, entries, which, position, block, i, key):
 @jit
 def tidy(blocks, entries, which, position):
     """Join the block at ``position`` with its neighbours if there are few entries in both."""
-    if position > blocks[which].first:
+    if position > 0:
         join(blocks, entries, which, position - 1)
-    if position + 1 < blocks[which].first + blocks[which].in_use:
+    if position + 1 < blocks[which].in_use:
         join(blocks, entries, which, position)
 
 
@@ -243,12 +252,12 @@ def tidy_swept(blocks, entries, which, k):
     """Tidy the block before position ``k``, which a sweep has left; return where to go on."""
     position = k - 1
     in_use = blocks[which].in_use
-    if k < blocks[which].first + in_use:
+    if k < in_use:
         join(blocks, entries, which, position)
         if blocks[which].in_use < in_use:
             # entries that the sweep has yet to see have moved here
             return position
-    if position > blocks[which].first:
+    if position > 0:
         join(blocks, entries, which, position - 1)
     return k - (in_use - blocks[which].in_use)
 
@@ -256,14 +265,15 @@ def tidy_swept(blocks, entries, which, k):
 @jit
 def join(blocks, entries, which, position):
     """Move the entries of the next block behind those of this one if there are few of both."""
-    block = blocks[position].order
-    following = blocks[position + 1].order
+    block = block_at(blocks, which, position)
+    following = block_at(blocks, which, position + 1)
     few = blocks[block].count + blocks[following].count <= BLOCK // 2
     if not few and blocks[block].count > 0 and blocks[following].count > 0:
         return
     move_entries(blocks, entries, following, 0, block)
     blocks[which].in_use -= 1
-    end = blocks[which].first + blocks[which].in_use
-    for k in range(position + 1, end):
+    first = blocks[which].first
+    end = first + blocks[which].in_use
+    for k in range(first + position + 1, end):
         blocks[k].order = blocks[k + 1].order
     blocks[end].order = following

@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from hpcgym.compilation import jit, jit_part
-from hpcgym.engine.ordered import BLOCK
+from hpcgym.engine.ordered import BLOCK, block_at
 from hpcgym.engine.state import CUBED, EXTRA, FREE, HEAD, PRIMARY, QUEUE, SECONDARY, SHADOW, TIME
 
 
@@ -32,9 +32,8 @@ def best_scored(sim, jobs, scores, progress, blocks, entries):
         best = head
         waiting = sim[TIME] - jobs[head].submit
         highest = score_now(sim[PRIMARY], scores[head].score, scores[head].patience, waiting)
-    first = blocks[QUEUE].first
-    for k in range(first, first + blocks[QUEUE].in_use):
-        block = blocks[k].order
+    for k in range(blocks[QUEUE].in_use):
+        block = block_at(blocks, QUEUE, k)
         # a bound that is no number says nothing
         if blocks[block].greatest_gain == np.inf or not bound(sim, blocks, block) < highest:
             best, highest = best_in_block(sim, jobs, scores, blocks, entries, block, best, highest)
@@ -91,9 +90,8 @@ def best_to_backfill(sim, jobs, scores, blocks, entries, leaving):
     free, extra, window = sim[FREE] + leaving, sim[EXTRA], sim[SHADOW] - sim[TIME]
     best = np.int64(-1)
     highest = -np.inf
-    first = blocks[QUEUE].first
-    for k in range(first, first + blocks[QUEUE].in_use):
-        block = blocks[k].order
+    for k in range(blocks[QUEUE].in_use):
+        block = block_at(blocks, QUEUE, k)
         width, span = blocks[block].least_width, blocks[block].least_span
         if width > free or (width > extra and span > window):
             continue

@@ -91,9 +91,10 @@ class Lists:
         """Take jobs out of the list as a scheduling pass does, block by block."""
         blocks, entries = self.blocks, self.entries
         seen = set()
-        k = int(blocks[which].first)
-        while k < blocks[which].first + blocks[which].in_use:
-            block = int(blocks[k].order)
+        first = int(blocks[which].first)
+        k = 0
+        while k < blocks[which].in_use:
+            block = int(blocks[first + k].order)
             k += 1
             base = block * BLOCK
             of_block = entries[base : base + blocks[block].count].copy()
@@ -113,7 +114,7 @@ class Lists:
 
     def _found(self, which: int, entry: Entry) -> tuple[int, int, int]:
         position, block, i = find(*self.arrays(which), entry.key, entry.job)
-        assert self.blocks[position].order == block
+        assert self.blocks[self.blocks[which].first + position].order == block
         assert i // BLOCK == block
         assert self.entries[i].job == entry.job
         return position, block, i
