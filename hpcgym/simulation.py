@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from hpcgym.baselines.schedulers import find_scheduler
 from hpcgym.cluster.pool import Cluster
+from hpcgym.compilation import compiling
 from hpcgym.engine import conservative, easy, state
 from hpcgym.errors import WorkloadError
 from hpcgym.policy.features import JobColumns
@@ -72,7 +73,8 @@ def simulate(
         raise WorkloadError("give either cluster or processors, not both")
     prepared = prepare(workload, chosen, cluster)
     run = conservative.run if chosen.backfill == "conservative" else easy.run
-    run(*prepared, state.FOREVER, state.UNLIMITED)
+    with compiling(run):
+        run(*prepared, state.FOREVER, state.UNLIMITED)
     return Result.of(workload, cluster, chosen, prepared.jobs, prepared.progress)
 
 
