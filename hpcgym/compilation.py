@@ -24,7 +24,15 @@ config: Any = numba_config
 njit: Any = numba.njit
 
 #: Where compiled functions stand, and the constants that they read, below this file's folder.
-SOURCES = ("compilation.py", "engine/*.py", "workload/swf_lines.py", "workload/model.py")
+SOURCES = (
+    "compilation.py",
+    "engine/*.py",
+    "envs/kernel.py",
+    "envs/observe.py",
+    "metrics.py",
+    "workload/swf_lines.py",
+    "workload/model.py",
+)
 
 
 def _hash_of_sources() -> str:
@@ -107,6 +115,11 @@ def jit(function: Any) -> Any:
     return _compile(function, forceinline=False, no_cpython_wrapper=True)
 
 
+def jit_parallel(function: Any) -> Any:
+    """Compile ``function`` as :func:`jit_entry` does, its ``prange`` on all threads."""
+    return _compile(function, parallel=True)
+
+
 def jit_inline(function: Any) -> Any:
     """Compile ``function`` into each place that calls it: calls with many arrays are slow."""
     return _compile(function, forceinline=True, no_cpython_wrapper=True)
@@ -123,7 +136,8 @@ def compiling(function: Any) -> Iterator[None]:
 
     Compiling makes millions of small objects and little garbage: the collector looks in vain.
     """
-    pause = not function.signatures and gc.isenabled()
+    # with NUMBA_DISABLE_JIT it is a plain function
+    pause = not getattr(function, "signatures", True) and gc.isenabled()
     if pause:
         gc.disable()
     try:

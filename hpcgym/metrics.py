@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import operator
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 if TYPE_CHECKING:
+    from hpcgym.cluster.pool import Cluster
     from hpcgym.result import Result
 
 TAU_S = 10  # [s] run times below this count as this in the bounded slowdown
@@ -83,8 +85,9 @@ def compute_metrics(result: Result) -> dict[str, float | int]:
     - ``backfilled_share``: of jobs that started before a job that came earlier in the queue;
       ``starved_share``: of jobs that waited longer than the scheduler's threshold, 0 without one.
     - ``killed_jobs``: cut at their requested time.
-    - ``energy_busy_j``, ``energy_idle_j``, ``energy_j``: of busy processors, idle ones and both,
-      the integral of power over C.
+    - ``energy_busy_j``, ``energy_idle_j``, ``energy_off_j``, ``energy_switching_j``: of processors
+      that are busy, idle, off, and being switched off or on; ``energy_j``: their sum, the integral
+      of power over C.
 
     Without jobs counts, makespan and energies are 0 and all else is nan.
     """
@@ -126,16 +129,26 @@ def _machine_metrics(result: Result) -> dict[str, float | int]:
     span = int(result.end.max() - result.workload.submit_time.min())
     busy = _sum_of_products(result.workload.requested_processors, result.run_time)
     capacity = cluster.processors * span
-    energy_busy = busy * cluster.busy_power_w
-    energy_idle = (capacity - busy) * cluster.idle_power_w
+    seconds = result.idle_seconds or {"idle": capacity - busy}
+    energies = energies_j(cluster, {"busy": busy, **seconds})
     return {
         "utilization": busy / capacity,
         "makespan_s": span,
         "mean_queue_length": float(result.wait.sum(dtype=np.float64)) / span,
         "max_queue_length": _longest_queue(result),
-        "energy_busy_j": energy_busy,
-        "energy_idle_j": energy_idle,
-        "energy_j": energy_busy + energy_idle,
+        **energies,
+        "energy_j": sum(energies.values()),
+    }
+
+
+def energies_j(cluster: Cluster, seconds: Mapping[str, float]) -> dict[str, float]:
+    """Return the energy of processors by what they do [J], from processor seconds by the same."""
+    off, on = seconds.get("switching_off", 0), seconds.get("switching_on", 0)
+    return {
+        "energy_busy_j": seconds["busy"] * cluster.busy_power_w,
+        "energy_idle_j": seconds["idle"] * cluster.idle_power_w,
+        "energy_off_j": seconds.get("off", 0) * cluster.off_power_w,
+        "energy_switching_j": off * cluster.shutdown_w + on * cluster.boot_w,
     }
 
 
@@ -146,6 +159,8 @@ _WITHOUT_JOBS: dict[str, float | int] = {
     "max_queue_length": 0,
     "energy_busy_j": 0.0,
     "energy_idle_j": 0.0,
+    "energy_off_j": 0.0,
+    "energy_switching_j": 0.0,
     "energy_j": 0.0,
 }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -33,6 +34,10 @@ class Result:
     reserved_start : (n_jobs,) int64 [s] the first start time promised by a reservation, -1 if none.
     backfilled : (n_jobs,) bool; started at a pass that left a job waiting which came earlier in
         the queue.
+    idle_seconds : processor seconds of processors without a job, by what they did: "idle", "off",
+        "switching_off", "switching_on"; None where all were idle.
+    outside : whether the order of the queue came from outside, as in an environment, and not from
+        the scheduler's policy.
     """
 
     workload: Workload
@@ -43,6 +48,8 @@ class Result:
     predicted_run_time: NDArray[np.int64]
     reserved_start: NDArray[np.int64]
     backfilled: NDArray[np.bool_]
+    idle_seconds: Mapping[str, int] | None = None
+    outside: bool = False
 
     @classmethod
     def of(
@@ -52,6 +59,8 @@ class Result:
         scheduler: Scheduler,
         jobs: NDArray[np.void],
         progress: NDArray[np.void],
+        idle_seconds: Mapping[str, int] | None = None,
+        outside: bool = False,
     ) -> Result:
         """Return the result that the engine's arrays ``jobs`` and ``progress`` hold."""
         return cls(
@@ -63,6 +72,8 @@ class Result:
             predicted_run_time=_read_only(progress["predicted"]),
             reserved_start=_read_only(progress["promised"]),
             backfilled=_read_only(progress["marks"] & BACKFILLED != 0),
+            idle_seconds=idle_seconds,
+            outside=outside,
         )
 
     def __repr__(self) -> str:

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from hpcgym.baselines.schedulers import find_scheduler
 from hpcgym.cluster.pool import Cluster
 from hpcgym.compilation import compiling
-from hpcgym.engine import conservative, easy, state
-from hpcgym.errors import WorkloadError
+from hpcgym.engine import conservative, easy, power, state
+from hpcgym.errors import HpcgymError, WorkloadError
 from hpcgym.policy.features import JobColumns
 from hpcgym.policy.index import Ranking, rank
 from hpcgym.prediction.estimates import CORRECTION_CODES, predicted_run_times
@@ -75,7 +75,29 @@ def simulate(
     run = conservative.run if chosen.backfill == "conservative" else easy.run
     with compiling(run):
         run(*prepared, state.FOREVER, state.UNLIMITED)
-    return Result.of(workload, cluster, chosen, prepared.jobs, prepared.progress)
+    idle_seconds = None
+    if prepared.sim[state.MANAGED] and len(workload):
+        check_processor_seconds(workload, cluster, int(prepared.sim[state.TIME]))
+        idle_seconds = idle_processor_seconds(prepared.sim, prepared.idle)
+    return Result.of(workload, cluster, chosen, prepared.jobs, prepared.progress, idle_seconds)
+
+
+def idle_processor_seconds(sim: NDArray[np.int64], idle: NDArray[np.void]) -> dict[str, int]:
+    """Return what processors without a job have done up to now [processor seconds]."""
+    power.close(sim, idle)
+    slots = (state.IDLE_S, state.OFF_S, state.SWITCHING_OFF_S, state.SWITCHING_ON_S)
+    names = ("idle", "off", "switching_off", "switching_on")
+    return {name: int(sim[slot]) for name, slot in zip(names, slots, strict=True)}
+
+
+def check_processor_seconds(workload: Workload, cluster: Cluster, end: int) -> None:
+    """Raise a WorkloadError if there are more processor seconds up to ``end`` [s] than counted."""
+    span = end - int(workload.submit_time[0])
+    if cluster.processors * span >= 2**63:
+        raise WorkloadError(
+            f"shutdown_after_s: {cluster.processors:,} processors during {span:,} s are more "
+            "processor seconds than the simulator counts"
+        )
 
 
 class Prepared(NamedTuple):
@@ -94,6 +116,7 @@ class Prepared(NamedTuple):
     line: NDArray[np.void]
     narrow: NDArray[np.int64]
     freed: NDArray[np.void]
+    idle: NDArray[np.void]
 
 
 def prepare(workload: Workload, scheduler: Scheduler, cluster: Cluster) -> Prepared:
@@ -104,36 +127,81 @@ def prepare(workload: Workload, scheduler: Scheduler, cluster: Cluster) -> Prepa
     WorkloadError : a job that cannot be simulated.
     """
     check_jobs(workload, cluster.processors)
-    run_time = np.minimum(workload.run_time, workload.requested_time)
+    jobs = job_records(workload)
+    predicted = predicted_run_times(scheduler.estimate, jobs["run"], workload)  # type: ignore[arg-type]
+    users, n_users = (_NO_USERS, 0) if predicted is not None else numbered(workload.user_id)
+    primary, secondary, keys, scores = orders(workload, scheduler)
+    rules = engine_rules(scheduler, primary, secondary, predicted, jobs["run"])
+    rules += [state.NOBODY, 0, *power_rules(cluster, scheduler)]
+    start = state.make_state(rules, predicted, len(workload), cluster.processors, n_users)
+    if len(workload) and start.sim[state.MANAGED]:
+        all_idle(start, int(workload.submit_time[0]), cluster.processors)
+    return Prepared(jobs, keys, scores, users, *start)
+
+
+def power_rules(cluster: Cluster, scheduler: Scheduler, by_action: bool = False) -> list[int]:
+    """Return the rules of switching off as the engine takes them, from MANAGED on.
+
+    Raises
+    ------
+    HpcgymError : a scheduler for whose rules processors cannot be switched off.
+    """
+    if cluster.shutdown_after_s is None and not by_action:
+        return [0, 0, 0, 0]
+    for rule, value in (("backfill", "conservative"), ("passes", "per-event")):
+        if getattr(scheduler, rule) == value:
+            raise HpcgymError(f"shutdown_after_s: processors stay on with {rule}={value!r}")
+    after = cluster.shutdown_after_s
+    timeout = state.FOREVER if after is None else after
+    return [1, timeout, cluster.shutdown_time_s, cluster.boot_time_s]
+
+
+def all_idle(start: state.State, time: int, processors: int) -> None:
+    """Let all processors be idle from ``time`` [s] on."""
+    timeout = int(start.sim[state.TIMEOUT])
+    start.idle[0] = (time, min(time + timeout, state.FOREVER), processors)
+    start.sim[state.GROUPS] = 1
+
+
+def job_records(workload: Workload) -> NDArray[np.void]:
+    """Return the jobs as the engine takes them, (n_jobs,) JOBS."""
     jobs = np.empty(len(workload), state.JOBS)
     jobs["submit"] = workload.submit_time
-    jobs["run"] = run_time
+    jobs["run"] = np.minimum(workload.run_time, workload.requested_time)
     jobs["requested"] = workload.requested_time
     jobs["processors"] = workload.requested_processors
-    predicted = predicted_run_times(scheduler.estimate, run_time, workload)  # type: ignore[arg-type]
+    return jobs
+
+
+def engine_rules(
+    scheduler: Scheduler,
+    primary: int,
+    secondary: int,
+    predicted: NDArray[np.int64] | None,
+    run_time: NDArray[np.int64],
+) -> list[int]:
+    """Return the rules as the engine takes them; see :mod:`hpcgym.engine.state`.
+
+    ``predicted`` are run times that are predicted beforehand, None if they become known later.
+    """
     never_short = predicted is not None and bool((predicted >= run_time).all())
-    correction = state.NEVER if never_short else CORRECTION_CODES[scheduler.correction]
-    users, n_users = (_NO_USERS, 0) if predicted is not None else _numbered(workload.user_id)
-    primary, secondary, keys, scores = _orders(workload, scheduler)
     threshold = scheduler.threshold
-    rules = [
+    return [
         state.PER_EVENT if scheduler.passes == "per-event" else state.PER_TIMESTAMP,
         _DEPTHS[scheduler.backfill],
         primary,
         secondary,
         state.GIVEN if predicted is not None else state.AVERAGE_OF_TWO,
-        correction,
+        state.NEVER if never_short else CORRECTION_CODES[scheduler.correction],
         # waiting times are whole seconds, so "longer than" stays the same rounded down
         state.NO_THRESHOLD if threshold is None else int(min(threshold, state.LATEST_TIME)),
     ]
-    start = state.make_state(rules, predicted, len(workload), cluster.processors, n_users)
-    return Prepared(jobs, keys, scores, users, *start)
 
 
 _NO_USERS = np.zeros(0, np.int64)
 
 
-def _orders(
+def orders(
     workload: Workload, scheduler: Scheduler
 ) -> tuple[int, int, NDArray[np.int64], NDArray[np.void]]:
     """Return the codes of the primary and the secondary order, their keys and their scores."""
@@ -168,7 +236,7 @@ def _order_code(ranking: Ranking) -> int:
     return state.CUBED if ranking.cubed else state.SCORED
 
 
-def _numbered(user_id: NDArray[np.int64]) -> tuple[NDArray[np.int64], int]:
+def numbered(user_id: NDArray[np.int64]) -> tuple[NDArray[np.int64], int]:
     """Return each job's user as a number from 0, and how many numbers there are."""
     if user_id.size == 0:
         return _NO_USERS, 0

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-import operator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.errors import HpcgymError
+from hpcgym.power_checks import check_energy, delays_s, started_by_event
 from hpcgym.static_order import first_waiting, place_in_order, policy_name, static_rank
 
 if TYPE_CHECKING:
@@ -30,7 +29,6 @@ _PER_JOB = (
     "killed",
     "reserved_start",
 )
-_RELATIVE_ENERGY_ERROR = 1e-12  # a few roundings of double precision
 
 
 class ScheduleError(HpcgymError):
@@ -88,8 +86,17 @@ def validate_schedule(result: Result) -> tuple[str, ...]:
       has one.
     - *energy*: ``energy_idle_j``, ``energy_busy_j`` and ``energy_j`` of the metrics are the
       integrals of idle, busy and total power from the first submission to the last end, to
-      twelve digits, and ``makespan_s`` is that span.
+      twelve digits, and ``makespan_s`` is that span. Where processors are switched off, the
+      energies follow from ``idle_seconds``, whose sum is that of all processors without a job.
     - *progress*: no job waits while the whole machine is idle.
+
+    Where switching processors off or on takes time, a job is given its processors at a pass, and
+    starts once they are on: at once, or ``boot_time_s`` to ``boot_time_s + shutdown_time_s`` later.
+    Then *events* and *progress* allow for these delays, and nothing is promised, nor checked, that
+    follows from passes: the scheduler plans as if processors were ready at once, so that a job may
+    miss its reservation, and the schedule does not tell at which pass a job left the queue.
+
+    Nor is it where the order of the queue came from outside, as in an environment.
 
     Proved where it follows from the schedule:
 
@@ -107,7 +114,8 @@ def validate_schedule(result: Result) -> tuple[str, ...]:
       backfilling and per-timestamp passes.
 
     Not proved: that every job that could be backfilled was, the backfill order, the corrections
-    of predictions, and the primary order of policies that change with time.
+    of predictions, the primary order of policies that change with time, and what single
+    processors without a job do.
 
     Parameters
     ----------
@@ -132,18 +140,21 @@ def validate_schedule(result: Result) -> tuple[str, ...]:
 
     length = _effective_length(result.workload)
     line = _timeline(result.workload, result.start, length)
+    delays = delays_s(result)
     note("lengths", _check_lengths(result, length))
     note("submission", _check_submission(result))
     note("capacity", _check_capacity(result, line))
-    note("events", _check_events(line))
+    note("events", _check_events(line, delays))
     note("predictions", _check_predictions(result, length))
     note("promises", _check_promises(result))
-    note("energy", _check_energy(result, line))
-    note("progress", _check_progress(line))
-    if _reservations_are_guaranteed(result, length):
+    note("energy", check_energy(result, line.time, line.used))
+    note("progress", _check_progress(line, delays))
+    at_once = delays == (0, 0) and not result.outside
+    if at_once and _reservations_are_guaranteed(result, length):
         note("reservations", _check_reservations(result))
     rank = static_rank(result.workload, result.scheduler.policy)
-    if rank is not None and not violations:  # the order of an impossible schedule means nothing
+    # the order of an impossible schedule means nothing
+    if at_once and rank is not None and not violations:
         submit_time, threshold = result.workload.submit_time, result.scheduler.threshold
         first = first_waiting(submit_time, threshold, rank, line.time, line.submit, line.start)
         if result.scheduler.backfill != "conservative":
@@ -263,14 +274,11 @@ def _check_capacity(result: Result, line: _Timeline) -> list[str]:
     )
 
 
-def _check_events(line: _Timeline) -> list[str]:
-    """Find jobs that start when nothing is submitted and nothing ends."""
-    idle = ~(line.submission | line.termination)
-    return _cases(
-        idle[line.start],
-        "job {} starts at {} s, when no job is submitted or ends",
-        line.time[line.start],
-    )
+def _check_events(line: _Timeline, delays: tuple[int, int]) -> list[str]:
+    """Find jobs that start when nothing is submitted and nothing ends, nor did before the delay."""
+    start = line.time[line.start]
+    by_event = started_by_event(start, line.time[line.submission | line.termination], delays)
+    return _cases(~by_event, "job {} starts at {} s, when no job is submitted or ends", start)
 
 
 def _check_predictions(result: Result, length: Times) -> list[str]:
@@ -314,31 +322,15 @@ def _check_promises(result: Result) -> list[str]:
     return found
 
 
-def _check_energy(result: Result, line: _Timeline) -> list[str]:
-    """Compare the energies with the integral of power over the timeline."""
-    cluster, metrics = result.cluster, result.metrics
-    steps = np.diff(line.time)
-    span = int(line.time[-1] - line.time[0]) if line.time.size else 0
-    # processor-seconds, as Python's integers: their sum may pass 2**63
-    busy = sum(map(operator.mul, line.used[:-1].tolist(), steps.tolist()))
-    idle = cluster.processors * span - busy
-    expected = {
-        "makespan_s": span,
-        "energy_idle_j": idle * cluster.idle_power_w,
-        "energy_busy_j": busy * cluster.busy_power_w,
-        "energy_j": idle * cluster.idle_power_w + busy * cluster.busy_power_w,
-    }
-    return [
-        f"{name} is {metrics[name]} instead of {value}"
-        for name, value in expected.items()
-        if not math.isclose(metrics[name], value, rel_tol=_RELATIVE_ENERGY_ERROR)
-    ]
-
-
-def _check_progress(line: _Timeline) -> list[str]:
-    """Find times at which jobs wait and nothing runs."""
+def _check_progress(line: _Timeline, delays: tuple[int, int]) -> list[str]:
+    """Find times at which jobs wait and nothing runs, nor will after the longest delay."""
+    starts = line.time[np.unique(line.start)]
+    following = np.searchsorted(starts, line.time, "right")
+    none_soon = np.ones(line.time.size, np.bool_)
+    some = following < starts.size
+    none_soon[some] = starts[following[some]] > line.time[some] + delays[1]
     return _cases(
-        (line.waiting > 0) & (line.used == 0),
+        (line.waiting > 0) & (line.used == 0) & none_soon,
         "the machine is idle at {1} s although jobs wait ({2})",
         line.time,
         line.waiting,

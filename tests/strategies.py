@@ -7,6 +7,7 @@ from typing import Any
 from hypothesis import strategies as st
 from oracle import POLICIES
 
+from hpcgym.cluster import Cluster
 from hpcgym.workload.model import Workload
 
 WEIGHTS = st.sampled_from([-1.0, -0.5, -0.1, 0.0, 0.0, 0.0, 0.1, 1 / 3, 0.5, 1.0, 20.0])
@@ -92,3 +93,24 @@ def cases(draw: st.DrawFn, max_jobs: int = 40) -> tuple[Workload, dict[str, Any]
     """A workload and a scheduler for it."""
     workload = draw(workloads(max_jobs))
     return workload, draw(schedulers(workload))
+
+
+SECONDS = st.sampled_from([0, 0, 1, 2, 3, 7, 20, 50, 600])
+WATTS = st.sampled_from([0.0, 1.0, 14.0, 117.0, 358.0])
+
+
+@st.composite
+def clusters(draw: st.DrawFn, processors: int, slow: bool = True) -> Cluster:
+    """A machine that switches processors off; in no time unless it is slow."""
+    unit = draw(st.sampled_from([1, 1, 20, 600]))
+    return Cluster(
+        processors,
+        idle_power_w=draw(WATTS),
+        busy_power_w=draw(WATTS),
+        shutdown_after_s=draw(SECONDS) * unit,
+        off_power_w=draw(WATTS),
+        shutdown_time_s=draw(SECONDS) * unit if slow else 0,
+        boot_time_s=draw(SECONDS) * unit if slow else 0,
+        shutdown_power_w=draw(st.one_of(st.none(), WATTS)),
+        boot_power_w=draw(st.one_of(st.none(), WATTS)),
+    )

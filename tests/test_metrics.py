@@ -71,6 +71,8 @@ def test_all_metrics_by_hand(result: Result) -> None:
             "killed_jobs": 1,
             "energy_busy_j": BUSY * 250.0,
             "energy_idle_j": (4 * 8100 - BUSY) * 100.0,
+            "energy_off_j": 0.0,
+            "energy_switching_j": 0.0,
             "energy_j": BUSY * 250.0 + (4 * 8100 - BUSY) * 100.0,
         },
         rel=1e-14,
@@ -164,7 +166,8 @@ def test_no_jobs() -> None:
     full = hpcgym.simulate(hpcgym.load_workload("lublin:jobs=5,processors=4"), "easy").metrics
     assert list(metrics) == list(full)
     zeros = {"jobs", "killed_jobs", "backfilled_share", "starved_share"}
-    zeros |= {"energy_busy_j", "energy_idle_j", "energy_j", "makespan_s", "max_queue_length"}
+    zeros |= {"energy_busy_j", "energy_idle_j", "energy_off_j", "energy_switching_j"}
+    zeros |= {"energy_j", "makespan_s", "max_queue_length"}
     for name, value in metrics.items():
         assert value == 0 if name in zeros else math.isnan(value), name
 

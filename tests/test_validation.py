@@ -49,6 +49,8 @@ def scheduled(workload, **words):
         backfilled=column(lambda job: job.backfilled).astype(bool),
         killed=column(lambda job: job.killed).astype(bool),
         reserved_start=column(lambda job: job.reserved_start),
+        idle_seconds=None,
+        outside=False,
         metrics={
             "makespan_s": span,
             "energy_idle_j": idle_j,
@@ -156,6 +158,8 @@ def test_empty_workload():
         **dict.fromkeys(("start", "end", "run_time", "wait", "predicted_run_time"), nothing),
         **dict.fromkeys(("backfilled", "killed"), nothing.astype(bool)),
         reserved_start=nothing,
+        idle_seconds=None,
+        outside=False,
         metrics=dict.fromkeys(("makespan_s", "energy_idle_j", "energy_busy_j", "energy_j"), 0),
     )
     assert "capacity" in validate_schedule(result)

@@ -45,16 +45,16 @@ from hpcgym.engine.state import (
 @jit_entry
 def run(
     jobs, keys, scores, users,
-    sim, progress, history, blocks, entries, profile, line, narrow, freed,
+    sim, progress, history, blocks, entries, profile, line, narrow, freed, idle,
     stop_time, max_passes,
 ):  # fmt: skip
     """Simulate to ``stop_time`` [s], the end or ``max_passes`` passes; return the passes done."""
     passes = 0
     while passes < max_passes and next_pass(
-        sim, jobs, progress, users, history, blocks, entries, freed, stop_time
+        sim, jobs, progress, users, history, blocks, entries, freed, idle, stop_time
     ):
         conservative_pass(
-            sim, jobs, keys, scores, progress, blocks, entries, profile, line, narrow, freed
+            sim, jobs, keys, scores, progress, blocks, entries, profile, line, narrow, freed, idle
         )
         passes += 1
     return passes
@@ -62,7 +62,7 @@ def run(
 
 @jit_inline
 def conservative_pass(
-    sim, jobs, keys, scores, progress, blocks, entries, profile, line, narrow, freed
+    sim, jobs, keys, scores, progress, blocks, entries, profile, line, narrow, freed, idle
 ):
     """Reserve for the new jobs and start those whose reservation is now."""
     forget_past(sim, profile)
@@ -82,7 +82,7 @@ def conservative_pass(
             # what was planned for now will have to be planned again
             sim[LOOSE] = max(sim[LOOSE], np.int64(replanned))
             return
-    compress(sim, jobs, keys, scores, progress, blocks, entries, profile, line)
+    compress(sim, jobs, keys, scores, progress, blocks, entries, profile, line, idle)
 
 
 @jit_part
@@ -107,7 +107,7 @@ def reserve(sim, jobs, progress, profile, line, job):
 
 
 @jit_part
-def compress(sim, jobs, keys, scores, progress, blocks, entries, profile, line):
+def compress(sim, jobs, keys, scores, progress, blocks, entries, profile, line, idle):
     """Make reservations earlier where that is possible, and start the jobs that are due."""
     loose = sim[LOOSE] == 1
     if not loose and sim[DUE] > sim[TIME]:
@@ -127,7 +127,7 @@ def compress(sim, jobs, keys, scores, progress, blocks, entries, profile, line):
             progress[job].marks += BACKFILLED
         # what was reserved is now the predicted run of a running job: the profile is the same
         leave_queue(sim, jobs, progress, keys, blocks, entries, job)
-        start(sim, jobs, progress, blocks, entries, job)
+        start(sim, jobs, progress, blocks, entries, idle, job)
 
 
 @jit_part

@@ -36,14 +36,19 @@ from hpcgym.engine.ordered import (
 from hpcgym.engine.scores import best_scored, best_to_backfill
 from hpcgym.engine.state import (
     ARRIVED,
+    ASKED,
+    ASKS,
     BACKFILLED,
     CHANGED,
     DEPTH,
+    EACH_PASS,
     EXTRA,
     FREE,
     HEAD,
+    KEEPS,
     KEYED,
     NEXT,
+    NOBODY,
     OLDEST,
     PASSES,
     PER_EVENT,
@@ -53,6 +58,8 @@ from hpcgym.engine.state import (
     RUNNING,
     SCORED,
     SECONDARY,
+    SELECTED,
+    SELECTION,
     SHADOW,
     SUBMISSION,
     THRESHOLD,
@@ -63,15 +70,19 @@ from hpcgym.engine.state import (
 @jit_entry
 def run(
     jobs, keys, scores, users,
-    sim, progress, history, blocks, entries, profile, line, narrow, freed,
+    sim, progress, history, blocks, entries, profile, line, narrow, freed, idle,
     stop_time, max_passes,
 ):  # fmt: skip
-    """Simulate to ``stop_time`` [s], the end or ``max_passes`` passes; return the passes done."""
+    """Simulate to ``stop_time`` [s], the end or ``max_passes`` passes; return the passes done.
+
+    Where ``sim[ASKS]`` says so, it also stops within a pass, with ``sim[ASKED]`` 1, for new scores
+    or a selected job; called again, it goes on with the pass.
+    """
     passes = 0
-    while passes < max_passes and next_pass(
-        sim, jobs, progress, users, history, blocks, entries, freed, stop_time
+    while passes < max_passes and (
+        sim[ASKED] == 1
+        or next_pass(sim, jobs, progress, users, history, blocks, entries, freed, idle, stop_time)
     ):
-        passes += 1
         # processors of jobs that are predicted to end now: only passes at single events see any
         leaving = 0
         if sim[PASSES] == PER_EVENT and first_predicted_end(blocks, entries) <= sim[TIME]:
@@ -80,15 +91,18 @@ def run(
         arrived = sim[ARRIVED]
         sim[ARRIVED] = 0
         settled = starts = False
-        if arrived == 1:
+        if arrived == 1 and sim[ASKS] == NOBODY:
             settled, starts = settle_arrival(sim, jobs, keys, progress, blocks, entries, leaving)
         if starts:
-            start(sim, jobs, progress, blocks, entries, sim[NEXT] - 1)
+            start(sim, jobs, progress, blocks, entries, idle, sim[NEXT] - 1)
         else:
             for job in range(sim[NEXT] - arrived, sim[NEXT]):
                 enqueue(sim, jobs, progress, keys, scores, blocks, entries, narrow, job)
         if not settled and blocks[QUEUE].count > 0:
-            serve_queue(sim, jobs, keys, scores, progress, blocks, entries, narrow, leaving)
+            serve_queue(sim, jobs, keys, scores, progress, blocks, entries, narrow, idle, leaving)
+            if sim[ASKED] == 1:
+                break
+        passes += 1
     return passes
 
 
@@ -114,20 +128,27 @@ def settle_arrival(sim, jobs, keys, progress, blocks, entries, leaving):
 
 
 @jit_part
-def serve_queue(sim, jobs, keys, scores, progress, blocks, entries, narrow, leaving):
+def serve_queue(sim, jobs, keys, scores, progress, blocks, entries, narrow, idle, leaving):
     """Start heads while they fit, then jobs behind the first head that does not."""
-    if sim[PRIMARY] >= SCORED and least_width(blocks) > sim[FREE] + leaving:
-        sim[CHANGED] = 1
+    if sim[PRIMARY] >= SELECTION and may_wait(sim, blocks, entries, leaving):
         return
     head = -1
     while blocks[QUEUE].count > 0:
         head = first_in_order(sim, jobs, scores, progress, blocks, entries)
+        if head < 0:
+            sim[ASKED] = 1
+            return
         if jobs[head].processors > sim[FREE] + leaving:
             break
         leave_queue(sim, jobs, progress, keys, blocks, entries, head)
-        start(sim, jobs, progress, blocks, entries, head)
+        start(sim, jobs, progress, blocks, entries, idle, head)
         sim[CHANGED] = 1
+        sim[SELECTED] = -1
         head = -1
+        if sim[PRIMARY] == SELECTION and may_wait(sim, blocks, entries, leaving):
+            return
+    if sim[KEEPS] == 0:
+        sim[SELECTED] = -1
     if head < 0 or sim[DEPTH] == 0:
         sim[HEAD] = head
         sim[CHANGED] = 0
@@ -137,17 +158,43 @@ def serve_queue(sim, jobs, keys, scores, progress, blocks, entries, narrow, leav
         sim[HEAD] = head
         find_shadow(sim, progress, blocks, entries, jobs[head].processors)
     if sim[SECONDARY] >= SCORED:
-        sweep_scored(sim, jobs, keys, scores, progress, blocks, entries, leaving)
+        sweep_scored(sim, jobs, keys, scores, progress, blocks, entries, idle, leaving)
     else:
-        sweep(sim, jobs, keys, progress, blocks, entries, narrow, leaving)
+        sweep(sim, jobs, keys, progress, blocks, entries, narrow, idle, leaving)
+
+
+@jit_part
+def may_wait(sim, blocks, entries, leaving):
+    """Return whether the pass is to end, or to be interrupted for new scores, before all else.
+
+    It is to end where no job can start: then the order of the queue, which may be another at the
+    next pass, makes no difference. If it is left in the middle, it is not over.
+    """
+    if sim[KEEPS] == 0:
+        free = sim[FREE] + leaving
+        # bounds may be too low; what is asked must not depend on them
+        if least_width(blocks) > free or (sim[ASKS] != NOBODY and none_fits(blocks, entries, free)):
+            sim[CHANGED] = 1
+            return True
+    if sim[ASKS] == EACH_PASS:
+        sim[ASKED] = 1 - sim[ASKED]
+        sim[CHANGED] = 1
+        return sim[ASKED] == 1
+    sim[ASKED] = 0
+    return False
 
 
 @jit_part
 def first_in_order(sim, jobs, scores, progress, blocks, entries):
-    """Return the queued job that is first in primary order; the queue must not be empty."""
+    """Return the queued job that is first in primary order, -1 if it is yet to be selected.
+
+    The queue must not be empty.
+    """
     order = sim[PRIMARY]
     if order == SUBMISSION and sim[SECONDARY] == SUBMISSION:
         return entries[QUEUE * BLOCK].job
+    if order == SELECTION:
+        return sim[SELECTED]
     if order == SUBMISSION or sim[THRESHOLD] >= 0:
         job = oldest(sim, progress)
         if order == SUBMISSION or sim[TIME] - jobs[job].submit > sim[THRESHOLD]:
@@ -176,6 +223,21 @@ def least_width(blocks):
     return least
 
 
+@jit
+def none_fits(blocks, entries, free):
+    """Return whether all queued jobs need more processors than that, and mend the bounds."""
+    for k in range(blocks[QUEUE].in_use):
+        block = block_at(blocks, QUEUE, k)
+        if blocks[block].least_width <= free:
+            least = NOTHING
+            for i in range(block * BLOCK, block * BLOCK + blocks[block].count):
+                least = min(least, entries[i].width)
+            blocks[block].least_width = least
+            if least <= free:
+                return False
+    return True
+
+
 @jit_inline
 def find_shadow(sim, progress, blocks, entries, width):
     """Set the shadow time of the head, of that many processors, and what it leaves free then."""
@@ -201,7 +263,7 @@ def find_shadow(sim, progress, blocks, entries, width):
     sim[SHADOW] = time
     sim[EXTRA] = -missing
     # where the order changes as jobs wait, the next pass may have another head: no promise
-    if progress[sim[HEAD]].promised < 0 and sim[PRIMARY] < SCORED:
+    if progress[sim[HEAD]].promised < 0 and sim[PRIMARY] < SELECTION:
         progress[sim[HEAD]].promised = time
 
 
@@ -222,7 +284,7 @@ def count_backfilled(sim, progress, job, width, predicted):
 
 
 @jit_part
-def sweep(sim, jobs, keys, progress, blocks, entries, narrow, leaving):
+def sweep(sim, jobs, keys, progress, blocks, entries, narrow, idle, leaving):
     """Go through the queue in secondary order, passing over blocks in which no job can start."""
     k = 0
     while k < blocks[QUEUE].in_use:
@@ -237,7 +299,7 @@ def sweep(sim, jobs, keys, progress, blocks, entries, narrow, leaving):
                 continue
             if blocks[block].narrow_known == 1 and least_of_narrow(narrow, block, free) > window:
                 continue
-        sweep_block(sim, jobs, keys, progress, blocks, entries, leaving, block)
+        sweep_block(sim, jobs, keys, progress, blocks, entries, idle, leaving, block)
         if blocks[QUEUE].in_use > 1:
             if sim[SECONDARY] == SUBMISSION:
                 summarise_narrow(blocks, entries, narrow, block)
@@ -245,7 +307,7 @@ def sweep(sim, jobs, keys, progress, blocks, entries, narrow, leaving):
 
 
 @jit_inline
-def sweep_block(sim, jobs, keys, progress, blocks, entries, leaving, block):
+def sweep_block(sim, jobs, keys, progress, blocks, entries, idle, leaving, block):
     """Start the jobs of one block that may start, and make its summary anew."""
     i = np.uint64(block * BLOCK)
     end = i + np.uint64(blocks[block].count)
@@ -266,7 +328,7 @@ def sweep_block(sim, jobs, keys, progress, blocks, entries, leaving, block):
         if i == end:
             break
         free -= entries[i].width
-        start_swept(sim, jobs, keys, progress, blocks, entries, block, i)
+        start_swept(sim, jobs, keys, progress, blocks, entries, idle, block, i)
         end -= ONE
         extra = sim[EXTRA]
     blocks[block].least_span = least_span
@@ -274,7 +336,7 @@ def sweep_block(sim, jobs, keys, progress, blocks, entries, leaving, block):
 
 
 @jit_part
-def start_swept(sim, jobs, keys, progress, blocks, entries, block, i):
+def start_swept(sim, jobs, keys, progress, blocks, entries, idle, block, i):
     """Start the job of an entry before the head; the block is tidied when the sweep has left it."""
     job, width, predicted = entries[i].job, entries[i].width, entries[i].span
     blocks[block].count -= 1
@@ -285,11 +347,11 @@ def start_swept(sim, jobs, keys, progress, blocks, entries, block, i):
     if sim[PRIMARY] == KEYED:
         leave_primary_queue(keys, blocks, entries, job)
     count_backfilled(sim, progress, job, width, predicted)
-    start(sim, jobs, progress, blocks, entries, job)
+    start(sim, jobs, progress, blocks, entries, idle, job)
 
 
 @jit
-def sweep_scored(sim, jobs, keys, scores, progress, blocks, entries, leaving):
+def sweep_scored(sim, jobs, keys, scores, progress, blocks, entries, idle, leaving):
     """Start the best of the jobs that may start, again and again: an order that time changes."""
     while True:
         job = best_to_backfill(sim, jobs, scores, blocks, entries, leaving)
@@ -297,4 +359,4 @@ def sweep_scored(sim, jobs, keys, scores, progress, blocks, entries, leaving):
             return
         leave_queue(sim, jobs, progress, keys, blocks, entries, job)
         count_backfilled(sim, progress, job, jobs[job].processors, progress[job].predicted)
-        start(sim, jobs, progress, blocks, entries, job)
+        start(sim, jobs, progress, blocks, entries, idle, job)

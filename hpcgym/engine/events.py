@@ -25,6 +25,7 @@ from hpcgym.engine.ordered import (
     tidy,
     tidy_swept,
 )
+from hpcgym.engine.power import rest, wake
 from hpcgym.engine.scores import widen
 from hpcgym.engine.state import (
     ARRIVED,
@@ -42,6 +43,7 @@ from hpcgym.engine.state import (
     FREED,
     INCREMENTAL,
     KEYED,
+    MANAGED,
     NEVER,
     NEXT,
     PASSES,
@@ -67,7 +69,7 @@ INCREMENTS = np.array(
 
 
 @jit_inline
-def next_pass(sim, jobs, progress, users, history, blocks, entries, freed, stop_time):
+def next_pass(sim, jobs, progress, users, history, blocks, entries, freed, idle, stop_time):
     """Advance to the next scheduling pass at ``stop_time`` [s] or before; False if none is left."""
     while True:
         end = next_end(blocks)
@@ -90,10 +92,10 @@ def next_pass(sim, jobs, progress, users, history, blocks, entries, freed, stop_
                 and sim[ESTIMATE] != AVERAGE_OF_TWO
                 and sim[DEPTH] != UNLIMITED
             ):
-                end_all(sim, blocks, entries)
+                end_all(sim, blocks, entries, idle)
                 end = FOREVER
             while end == time:
-                end_first(sim, jobs, progress, users, history, blocks, entries, freed)
+                end_first(sim, jobs, progress, users, history, blocks, entries, freed, idle)
                 if sim[PASSES] == PER_EVENT:
                     return True
                 end = next_end(blocks)
@@ -129,7 +131,7 @@ def next_end(blocks):
 
 
 @jit_part
-def end_all(sim, blocks, entries):
+def end_all(sim, blocks, entries, idle):
     """End all running jobs whose end is now, where their order makes no difference."""
     sim[CHANGED] = 1
     k = 0
@@ -137,13 +139,13 @@ def end_all(sim, blocks, entries):
         block = block_at(blocks, RUNNING, k)
         k += 1
         if blocks[block].least_span == sim[TIME]:
-            end_in_block(sim, blocks, entries, block)
+            end_in_block(sim, blocks, entries, idle, block)
             if blocks[RUNNING].in_use > 1:
                 k = tidy_swept(blocks, entries, RUNNING, k)
 
 
 @jit_inline
-def end_in_block(sim, blocks, entries, block):
+def end_in_block(sim, blocks, entries, idle, block):
     """End the running jobs of one block whose end is now."""
     time = sim[TIME]
     base = np.uint64(block * BLOCK)
@@ -166,10 +168,12 @@ def end_in_block(sim, blocks, entries, block):
     blocks[block].least_span = least
     blocks[block].sum_width -= freed
     sim[FREE] += freed
+    if sim[MANAGED] == 1:
+        rest(sim, idle, freed)
 
 
 @jit_part
-def end_first(sim, jobs, progress, users, history, blocks, entries, freed):
+def end_first(sim, jobs, progress, users, history, blocks, entries, freed, idle):
     """End the running job whose end is now; of several the one that started first."""
     position = 0
     if blocks[RUNNING].in_use > 1:
@@ -191,6 +195,8 @@ def end_first(sim, jobs, progress, users, history, blocks, entries, freed):
     if blocks[RUNNING].in_use > 1:
         tidy(blocks, entries, RUNNING, position)
     sim[FREE] += width
+    if sim[MANAGED] == 1:
+        rest(sim, idle, width)
     sim[CHANGED] = 1
     if sim[DEPTH] == UNLIMITED and predicted_end > sim[TIME]:
         freed[sim[FREED]].until = predicted_end
@@ -289,10 +295,12 @@ def leave_primary_queue(keys, blocks, entries, job):
 
 
 @jit_inline
-def start(sim, jobs, progress, blocks, entries, job):
+def start(sim, jobs, progress, blocks, entries, idle, job):
     """Start a job that is not, or no longer, in the queue."""
     time = sim[TIME]
     width = jobs[job].processors
+    if sim[MANAGED] == 1:
+        time += wake(sim, idle, width)
     predicted_end = time + progress[job].predicted
     progress[job].start = time
     progress[job].marks += sim[STARTED] * STARTED_AS

@@ -26,6 +26,12 @@ LATEST_TIME = 2**53  # [s] the latest that a workload may contain, so that no su
     ESTIMATE,
     CORRECTION,
     THRESHOLD,  # [s]
+    ASKS,  # when the kernel stops and asks what to do
+    KEEPS,  # 1 if a job that was selected and does not fit stays selected until it starts
+    MANAGED,  # 1 if idle processors are switched off, see hpcgym.engine.power
+    TIMEOUT,  # [s] of idleness, after which they are
+    OFF_TIME,  # [s] that it takes to switch off, and on
+    ON_TIME,
     # the present state
     TIME,  # [s] of the last event
     NEXT,  # job that is submitted next
@@ -36,7 +42,15 @@ LATEST_TIME = 2**53  # [s] the latest that a workload may contain, so that no su
     HEAD,  # the job that could not start at the last pass, -1 if none
     SHADOW,  # [s] when the head can start, by predicted ends
     EXTRA,  # processors that the head leaves free at the shadow time
+    ASKED,  # 1 while the kernel waits, within a pass, for what it asked
+    SELECTED,  # the job to serve next where the order is that of SELECTION, -1 if none yet
     CHANGED,  # 1 if a job started or ended, or a prediction expired, since the last full pass
+    # of machines that switch processors off
+    GROUPS,  # of idle processors
+    IDLE_S,  # [processor seconds] of processors without a job, by what they did
+    OFF_S,
+    SWITCHING_OFF_S,
+    SWITCHING_ON_S,
     # of conservative backfilling only
     EXPIRED,  # 1 if a prediction expired since the reservations were made
     LOOSE,  # 1 if the next pass may find earlier times for some reservations
@@ -44,8 +58,8 @@ LATEST_TIME = 2**53  # [s] the latest that a workload may contain, so that no su
     DUE,  # [s] the earliest reservation of a queued job
     PROFILE_FIRST,  # the profile's present segment
     PROFILE_END,  # the end of its segments
-) = range(23)
-N_SLOTS = 23
+) = range(36)
+N_SLOTS = 36
 
 # -- values of the rules ---------------------------------------------------------------------------
 PER_TIMESTAMP, PER_EVENT = 0, 1  # PASSES
@@ -54,10 +68,11 @@ NO_THRESHOLD = -1  # THRESHOLD [s]
 
 # PRIMARY and SECONDARY, the orders in which the queue is served and back-filled. SUBMISSION is that
 # of arrival; KEYED ones do not change with time; SCORED ones do, and are computed at each pass.
-# PREDICTION (secondary only) is by predicted run time.
-SUBMISSION, KEYED, PREDICTION, SCORED, CUBED = range(5)
+# PREDICTION (secondary only) is by predicted run time; SELECTION (primary only) is from outside.
+SUBMISSION, KEYED, PREDICTION, SELECTION, SCORED, CUBED = range(6)
 
 GIVEN, AVERAGE_OF_TWO = 0, 1  # ESTIMATE: known beforehand, or the mean of the user's last two jobs
+NOBODY, EACH_PASS, EACH_JOB = range(3)  # ASKS: not at all, before each pass, for each job in turn
 NEVER, TO_REQUESTED, INCREMENTAL, DOUBLING = range(4)  # CORRECTION; NEVER: nothing can expire
 
 JOBS = records(  # read-only
@@ -91,6 +106,11 @@ LINE = records(
     ("reserved", np.int64),  # [s] start time reserved now
 )
 FREED_EARLY = records(("until", np.int64), ("width", np.int64))  # [s] predicted end, processors
+IDLE = records(  # a group of idle processors
+    ("since", np.int64),  # [s] up to which it has been counted
+    ("off_at", np.int64),  # [s] when it begins to switch off
+    ("width", np.int64),  # processors
+)
 PROFILE = records(  # free processors from each time on, by predicted ends and reservations
     ("time", np.int64), ("free", np.int64)
 )
@@ -113,6 +133,7 @@ class State(NamedTuple):
     line: NDArray[np.void]  # (n_jobs,) LINE, empty unless backfilling is conservative
     narrow: NDArray[np.int64]  # (n_blocks * CLASSES,) [s], see hpcgym.engine.narrow
     freed: NDArray[np.void]  # (n_running,) FREED_EARLY, empty unless backfilling is conservative
+    idle: NDArray[np.void]  # (n_groups,) IDLE, empty unless processors are switched off
 
 
 def make_state(
@@ -126,7 +147,7 @@ def make_state(
 
     Parameters
     ----------
-    rules : the first slots of ``sim``, PASSES to THRESHOLD.
+    rules : the first slots of ``sim``, from PASSES on; others are 0.
     predicted : (n_jobs,) [s] predicted run times, None where they become known at submission.
     n_jobs, processors : sizes of the workload and of the machine.
     n_users : how many users have a history; 0 where no estimate needs it.
@@ -134,7 +155,7 @@ def make_state(
     sim = np.zeros(N_SLOTS, np.int64)
     sim[: len(rules)] = rules
     sim[FREE] = processors
-    sim[HEAD] = sim[SHADOW] = -1
+    sim[HEAD] = sim[SHADOW] = sim[SELECTED] = -1
     sim[DUE] = FOREVER
     progress = np.empty(n_jobs, PROGRESS)
     progress["start"] = -1
@@ -155,7 +176,9 @@ def make_state(
     history = np.full((n_users, 2), -1, np.int64)
     narrow = np.empty(len(lists[0]) * CLASSES, np.int64)
     freed = np.empty(running if conservative else 0, FREED_EARLY)
-    return State(sim, progress, history, *lists, profile, line, narrow, freed)
+    # groups are as many as jobs that have ended, at most as many as processors
+    idle = np.empty(min(n_jobs, processors) + 2 if sim[MANAGED] else 0, IDLE)
+    return State(sim, progress, history, *lists, profile, line, narrow, freed, idle)
 
 
 def ascending_keys(scores: NDArray[np.float64]) -> NDArray[np.int64]:

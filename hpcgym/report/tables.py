@@ -75,6 +75,8 @@ METRICS = (
     Metric("killed_jobs", "killed jobs"),
     Metric("energy_idle_j", "energy idle", "MWh", LESS, 1 / _JOULES_A_MWH),
     Metric("energy_busy_j", "energy busy", "MWh", LESS, 1 / _JOULES_A_MWH),
+    Metric("energy_off_j", "energy off", "MWh", LESS, 1 / _JOULES_A_MWH),
+    Metric("energy_switching_j", "energy switching", "MWh", LESS, 1 / _JOULES_A_MWH),
     Metric("energy_j", "energy", "MWh", LESS, 1 / _JOULES_A_MWH),
 )
 
