@@ -12,6 +12,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from hpcgym.envs import register
 from hpcgym.errors import HpcgymError, WorkloadError
 from hpcgym.version import __version__
 
@@ -47,6 +48,8 @@ _HOMES = {
     "simulate": "hpcgym.simulation",
     "validate_schedule": "hpcgym.validation",
 }
+
+register()
 
 
 def __getattr__(name: str) -> object:

@@ -13,7 +13,8 @@ import pytest
 
 from hpcgym import compilation
 
-HEAVY = ("numba", "numpy", "pandas", "matplotlib", "pooch", "scipy", "typer", "rich", "pyarrow")
+#: Gymnasium, with which the environments are registered, imports numpy.
+HEAVY = ("numba", "pandas", "matplotlib", "pooch", "scipy", "typer", "rich", "pyarrow", "torch")
 
 #: Simulates, and prints what was compiled and what came from the cache.
 SIMULATE = """

@@ -1,0 +1,256 @@
+"""How fast the environments step, one at a time and by the thousand, and what memory they take."""
+
+import argparse
+import time
+from collections.abc import Callable
+from typing import Any
+
+import gymnasium
+import numba
+import numpy as np
+from sections import Column, Section, console, doing, machine, names_among, print_machine
+
+import hpcgym
+from hpcgym.cli.output import print_json
+from hpcgym.envs import IDS, kernel
+
+EPILOG = """\
+sections:
+  single  steps a second of one environment through Python, each id, each form of observation
+  vector  decisions a second of JobSelection by number of environments and threads, with copies of
+          the observations, with views of the buffers, and of the compiled call alone
+  queue   the same with 64 environments, by how many of the 128 visible jobs there are
+  trace   the same with 64 environments, by the length of the trace: a step must not depend on it
+  compile seconds of the first calls of a process, which compile or load compiled code
+
+Every step does an action that is made beforehand: the first job, equal scores, or equal weights.
+Decisions are counted with those that begin episodes. Times are the best of --repeat runs.
+
+examples:
+  python benchmarks/env_speed.py
+  python benchmarks/env_speed.py --sections vector --repeat 20 --format json
+"""
+WORKLOAD = "lublin:jobs={jobs},processors=256,seed=0,load={load}"
+ACTIONS: dict[str, Callable[[tuple[int, ...]], Any]] = {
+    "hpcgym/JobSelection-v0": lambda shape: np.zeros(shape, np.int64),
+    "hpcgym/QueueOrdering-v0": lambda shape: np.zeros((*shape, 128), np.float32),
+    "hpcgym/MixedPolicy-v0": lambda shape: np.ones((*shape, 6), np.float32),
+}
+RATE = Column("per_second", "decisions a second", ",.0f")
+US = Column("us", "us a step", ",.1f")
+VISIBLE = Column("visible", "visible jobs, mean", ".1f")
+
+
+def main() -> None:
+    """Read the command line and print the sections asked for."""
+    given = arguments()
+    facts, out = machine() | {"threads": numba.config.NUMBA_NUM_THREADS}, console()
+    sections = {}
+    if given.format == "table":
+        print_machine(out, facts)
+    for name in given.sections:
+        with doing(name):
+            sections[name] = SECTIONS[name](given)
+        if given.format == "table":
+            sections[name].print(out)
+    if given.format == "json":
+        rows = {name: section.rows for name, section in sections.items()}
+        print_json({"machine": facts, "sections": rows})
+
+
+def arguments() -> argparse.Namespace:
+    """Return the command line's arguments."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, epilog=EPILOG, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    names = names_among(SECTIONS)
+    parser.add_argument("--sections", type=names, default=list(SECTIONS), metavar="NAME,NAME")
+    parser.add_argument("--repeat", type=int, default=10, help="timed runs (%(default)s)")
+    parser.add_argument("--steps", type=int, default=20_000, help="of a run (%(default)s)")
+    parser.add_argument("--format", choices=("table", "json"), default="table")
+    return parser.parse_args()
+
+
+def workload(jobs: int = 10_000, load: float = 0.8) -> hpcgym.Workload:
+    """Return a generated workload."""
+    return hpcgym.load_workload(WORKLOAD.format(jobs=jobs, load=load))
+
+
+def best(run: Callable[[], None], repeat: int) -> float:
+    """Return the least seconds of some runs, after one that is not timed."""
+    run()
+    seconds = []
+    for _ in range(repeat):
+        start = time.perf_counter()
+        run()
+        seconds.append(time.perf_counter() - start)
+    return min(seconds)
+
+
+def single(given: argparse.Namespace) -> Section:
+    """Time each environment alone."""
+    rows = []
+    jobs = workload()
+    for name in IDS:
+        for form in ("dict", "flat"):
+            options = {"interval": "pass"} if "Mixed" in name else {}
+            env = gymnasium.make(name, workload=jobs, observation=form, **options)
+            action = ACTIONS[name](())
+            if "Selection" in name:
+                action = 0
+            env.reset(seed=0)
+
+            def run(env: Any = env, action: Any = action) -> None:
+                for _ in range(given.steps):
+                    if env.step(action)[2]:
+                        env.reset()
+
+            seconds = best(run, given.repeat)
+            memory = env.unwrapped.simulations.nbytes
+            rows.append(
+                {
+                    "env": name,
+                    "observation": form,
+                    "per_second": given.steps / seconds,
+                    "us": seconds / given.steps * 1e6,
+                    "kb": memory / 1000,
+                }
+            )
+    columns = (
+        Column("env", "environment"),
+        Column("observation", "observation"),
+        RATE,
+        US,
+        Column("kb", "memory, kB", ",.0f"),
+    )
+    return Section("gymnasium.make: one environment, 128 visible jobs x 8 features", columns, rows)
+
+
+def vector(given: argparse.Namespace) -> Section:
+    """Time JobSelection by number of environments."""
+    rows = []
+    jobs = workload()
+    for number in (1, 8, 64, 512):
+        for threads in sorted({1, numba.config.NUMBA_NUM_THREADS}):
+            rows.append({"envs": number, **rates(given, jobs, number, threads)})
+    columns = (
+        Column("envs", "environments", ",d"),
+        Column("threads", "threads", "d"),
+        Column("copies", "copies", ",.0f"),
+        Column("views", "views", ",.0f"),
+        Column("flat_views", "flat views", ",.0f"),
+        Column("compiled", "compiled call alone", ",.0f"),
+        Column("kb", "memory an environment, kB", ",.0f"),
+    )
+    return Section("gymnasium.make_vec: decisions a second of JobSelection", columns, rows)
+
+
+def rates(
+    given: argparse.Namespace, trace: hpcgym.Workload, number: int, threads: int, **options: Any
+) -> dict[str, Any]:
+    """Return decisions a second of a vector environment, in each way to get observations."""
+    numba.set_num_threads(threads)
+    steps = max(given.steps // number, 20)
+    actions = ACTIONS["hpcgym/JobSelection-v0"]((number,))
+    row: dict[str, Any] = {"threads": threads}
+    ways = {"copies": {}, "views": {"copy": False}}
+    ways["flat_views"] = {"copy": False, "observation": "flat"}
+    for way, more in ways.items():
+        env = gymnasium.make_vec(
+            "hpcgym/JobSelection-v0",
+            num_envs=number,
+            vectorization_mode="vector_entry_point",
+            workload=trace,
+            **more,
+            **options,
+        )
+        env.reset(seed=0)
+
+        def run(env: Any = env) -> None:
+            for _ in range(steps):
+                env.step(actions)
+
+        row[way] = number * steps / best(run, given.repeat)
+        simulations = env.unwrapped.simulations
+        visible = []
+
+        def compiled(simulations: Any = simulations, visible: list[float] = visible) -> None:
+            for _ in range(steps):
+                simulations.step_all()
+            visible.append(simulations.batch.place[:, kernel.VISIBLE].mean())
+
+    row["compiled"] = number * steps / best(compiled, given.repeat)
+    row["visible"] = float(np.mean(visible))
+    row["kb"] = simulations.nbytes / number / 1000
+    numba.set_num_threads(numba.config.NUMBA_NUM_THREADS)
+    return row
+
+
+def queue(given: argparse.Namespace) -> Section:
+    """Time 64 environments with ever fuller windows."""
+    rows = []
+    threads = numba.config.NUMBA_NUM_THREADS
+    for load, length in ((0.8, 256), (1.2, 1024), (3.0, 4096)):
+        jobs = workload(20_000, load)
+        rows.append({"load": load, "jobs": length, **rates(given, jobs, 64, threads, jobs=length)})
+    columns = (
+        Column("load", "load", ".1f"),
+        Column("jobs", "jobs an episode", ",d"),
+        VISIBLE,
+        Column("copies", "copies", ",.0f"),
+        Column("flat_views", "flat views", ",.0f"),
+        Column("compiled", "compiled call alone", ",.0f"),
+        Column("kb", "memory an environment, kB", ",.0f"),
+    )
+    return Section("64 environments: decisions a second by the length of the queue", columns, rows)
+
+
+def trace(given: argparse.Namespace) -> Section:
+    """Time 64 environments on ever longer traces."""
+    rows = []
+    for length in (1_000, 10_000, 100_000, 1_000_000):
+        # the load is that of the model: longer traces have no longer queues
+        found = rates(given, workload(length, 0.6), 64, numba.config.NUMBA_NUM_THREADS)
+        rows.append({"trace": length, **found})
+    columns = (
+        Column("trace", "jobs of the trace", ",d"),
+        VISIBLE,
+        Column("flat_views", "flat views", ",.0f"),
+        Column("compiled", "compiled call alone", ",.0f"),
+        Column("kb", "memory an environment, kB", ",.0f"),
+    )
+    return Section("64 environments: decisions a second by the length of the trace", columns, rows)
+
+
+def compile_times(given: argparse.Namespace) -> Section:
+    """Time the first calls in this process."""
+    rows = []
+    jobs = workload(1_000)
+    env = gymnasium.make("hpcgym/JobSelection-v0", workload=jobs)
+    many = gymnasium.make_vec(
+        "hpcgym/JobSelection-v0", num_envs=2, vectorization_mode="vector_entry_point", workload=jobs
+    )
+    calls: dict[str, Callable[[], Any]] = {
+        "simulate": lambda: hpcgym.simulate(jobs),
+        "reset": lambda: env.reset(seed=0),
+        "step": lambda: env.step(0),
+        "step of a vector environment": lambda: (many.reset(), many.step(np.zeros(2, np.int64))),
+    }
+    for name, call in calls.items():
+        start = time.perf_counter()
+        call()
+        rows.append({"call": name, "seconds": time.perf_counter() - start})
+    columns = (Column("call", "first call of"), Column("seconds", "s", ".2f"))
+    return Section("First calls, with what is in the cache of compiled code", columns, rows)
+
+
+SECTIONS: dict[str, Callable[[argparse.Namespace], Section]] = {
+    "compile": compile_times,
+    "single": single,
+    "vector": vector,
+    "queue": queue,
+    "trace": trace,
+}
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,327 @@
+"""Which jobs an episode has: windows, weeks or months of a workload, or all of it.
+
+Training and evaluation are kept apart by time: "train" is the first share of the jobs (or of the
+weeks or months), "test" the rest, and no episode that is drawn or listed reaches into the other.
+"""
+
+from __future__ import annotations
+
+import operator
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from hpcgym.errors import HpcgymError, WorkloadError, unknown
+from hpcgym.workload.model import Workload
+from hpcgym.workload.slicing import months, weeks
+
+#: Ways to cut a workload into episodes.
+KINDS = ("windows", "weeks", "months", "whole")
+
+#: Chronological parts of a workload.
+PARTS = ("all", "train", "test")
+
+_PERIODS: dict[str, Callable[[Workload], list[Workload]]] = {"weeks": weeks, "months": months}
+
+_WINDOW = re.compile(r"window ([0-9]{4,18})")
+_ROWS = re.compile(r"rows ([0-9]{1,18}):([0-9]{1,18})")
+
+
+class Episode(NamedTuple):
+    """The jobs of an episode: rows ``start`` to ``stop`` (exclusive) of ``Episodes.workload``."""
+
+    name: str
+    start: int
+    stop: int
+
+
+class Episodes:
+    """The episodes that a workload offers.
+
+    Every episode has a name by which :meth:`find` finds it again: "window 0017" (the window of that
+    place among those of the part that follow one another, from 0), "week 12" (its number in the
+    trace), "month 3", "whole", "train" or "test" (a whole workload or part), and "rows 300:556" for
+    a window that begins anywhere.
+
+    Parameters
+    ----------
+    workload : the jobs.
+    episodes : "windows" (a fixed number of jobs, from anywhere), "weeks" or "months" (see
+        :func:`hpcgym.workload.slicing.slices`: the first is left out, and so are jobs that cross a
+        boundary) or "whole" (all jobs of the part).
+    jobs : jobs of a window; only windows heed it.
+    part : "all", "train" (the first ``train_share`` of the jobs, or of the weeks or months, rounded
+        to the nearest number) or "test" (the rest).
+    train_share : between 0 and 1.
+
+    Attributes
+    ----------
+    workload : the jobs of all slices of both parts, one slice after the other. For windows and
+        whole it is the workload that was given.
+    longest : most jobs that an episode can have.
+
+    Raises
+    ------
+    HpcgymError : an argument that is not one of these, or a part without an episode.
+    """
+
+    def __init__(
+        self,
+        workload: Workload,
+        episodes: str = "windows",
+        jobs: int = 256,
+        part: str = "all",
+        train_share: float = 0.5,
+    ) -> None:
+        self.kind = _one_of("episodes", episodes, KINDS)
+        self.part = _one_of("part", part, PARTS)
+        self.jobs = _whole("jobs", jobs, least=1)
+        self.train_share = _share(train_share)
+        self.workload = workload
+        self._periods: list[Episode] = []
+        if self.kind in _PERIODS:
+            self.workload, periods = _cut(workload, self.kind)
+            first, stop = self._bounds(len(periods))
+            self._periods = periods[first:stop]
+            self._check_periods(len(periods))
+            self._first, self._stop = self._periods[0].start, self._periods[-1].stop
+            self.longest = max(e.stop - e.start for e in self._periods)
+        else:
+            self._first, self._stop = self._bounds(len(workload))
+            self._check_rows()
+            self.longest = self.jobs if self.kind == "windows" else self._stop - self._first
+
+    def __repr__(self) -> str:
+        return f"Episodes({self.workload!r}, {self.kind!r}, part={self.part!r})"
+
+    @cached_property
+    def listing(self) -> list[Episode]:
+        """The episodes to evaluate on, in order of time; none has a job of another.
+
+        Weeks, months and whole: all of the part. Windows: those of the part that follow one
+        another, from its first job; what is left at its end is less than a window.
+        """
+        if self.kind == "windows":
+            return [self._window(number) for number in range(self._n_windows)]
+        if self.kind == "whole":
+            name = "whole" if self.part == "all" else self.part
+            return [Episode(name, self._first, self._stop)]
+        return list(self._periods)
+
+    def draw(self, rng: np.random.Generator) -> Episode:
+        """Return a random episode of the part, by one call of ``rng.integers``.
+
+        Windows begin at any job from which there is room for one; others are any of the listing.
+        """
+        if self.kind == "windows":
+            start = int(rng.integers(self._first, self._stop - self.jobs + 1))
+            return _rows(start, start + self.jobs)
+        return self.listing[int(rng.integers(len(self.listing)))]
+
+    def find(self, options: Mapping[str, Any]) -> Episode:
+        """Return the episode that the options of ``reset`` ask for.
+
+        Parameters
+        ----------
+        options : ``{"slice": name}``, an episode of this part by its name, or ``{"start": row,
+            "jobs": n}``, the same as ``{"slice": "rows START:STOP"}``: any rows of
+            ``self.workload``, also of the other part, but at most ``longest``.
+
+        Raises
+        ------
+        HpcgymError : other options, a name that is not known, or rows that are not there.
+        """
+        known = ("slice", "start", "jobs")
+        for key in options:
+            if key not in known:
+                raise HpcgymError(unknown("key of options", key, known))
+        if set(options) == {"slice"}:
+            return self._named(options["slice"])
+        if set(options) == {"start", "jobs"}:
+            start = _whole("options['start']", options["start"], least=0)
+            jobs = _whole("options['jobs']", options["jobs"], least=1)
+            return self._any_rows(start, jobs)
+        given = ", ".join(map(repr, options)) or "nothing"
+        raise HpcgymError(f"options need either 'slice' or both 'start' and 'jobs', not {given}")
+
+    def named(self, n: int | None = None, seed: int = 0) -> list[Episode]:
+        """Return the episodes to evaluate on, in order of time.
+
+        Parameters
+        ----------
+        n : how many, at most as many as there are. Windows then begin at ``n`` different random
+            jobs, and may overlap; others are a random sample. None: the whole listing.
+        seed : of the random choice.
+
+        Raises
+        ------
+        HpcgymError : more episodes than there are.
+        """
+        if n is None:
+            return list(self.listing)
+        number = _whole("n", n, least=1)
+        windows = self.kind == "windows"
+        available = self._stop - self._first - self.jobs + 1 if windows else len(self.listing)
+        if number > available:
+            raise HpcgymError(
+                f"n must be at most {available}, not {number}:"
+                f" {self._where} has no more {self.kind}"
+            )
+        rng = np.random.default_rng(_whole("seed", seed, least=0))
+        chosen = np.sort(rng.choice(available, size=number, replace=False)).tolist()
+        if windows:
+            return [_rows(self._first + c, self._first + c + self.jobs) for c in chosen]
+        return [self.listing[c] for c in chosen]
+
+    def workload_of(self, episode: Episode) -> Workload:
+        """Return the jobs of an episode, which share the memory of ``self.workload``.
+
+        Its ``cleaning`` is empty: the counts of the whole are not those of an episode.
+        """
+        name = f"{self.workload.name} {episode.name}"
+        rows = slice(episode.start, episode.stop)
+        return replace(self.workload.take(rows, name=name), cleaning={})
+
+    @property
+    def _where(self) -> str:
+        """What errors call the jobs to choose from."""
+        whole = self.part == "all"
+        return self.workload.name if whole else f"the {self.part} part of {self.workload.name}"
+
+    @property
+    def _n_windows(self) -> int:
+        return (self._stop - self._first) // self.jobs
+
+    def _bounds(self, n: int) -> tuple[int, int]:
+        """Return the first and the last (exclusive) of ``n`` jobs or periods in the part."""
+        cut = int(self.train_share * n + 0.5)
+        return (cut if self.part == "test" else 0), (cut if self.part == "train" else n)
+
+    def _check_periods(self, n_all: int) -> None:
+        if not self._periods:
+            raise HpcgymError(
+                f"episodes={self.kind!r}: part={self.part!r} with train_share={self.train_share:g}"
+                f" has none of the {n_all} {self.kind} of {self.workload.name}"
+            )
+
+    def _check_rows(self) -> None:
+        n = self._stop - self._first
+        if self.kind == "windows" and n < self.jobs:
+            hint = f"; give jobs={n} or less" if n else ""
+            raise HpcgymError(
+                f"windows of jobs={self.jobs} need more jobs: {self._where} has {n}{hint}"
+            )
+        if n == 0:
+            raise HpcgymError(f"episodes={self.kind!r}: {self._where} has no jobs")
+
+    def _window(self, number: int) -> Episode:
+        start = self._first + number * self.jobs
+        return Episode(f"window {number:04d}", start, start + self.jobs)
+
+    def _named(self, name: Any) -> Episode:
+        """Return the episode of this name, without listing a million windows."""
+        text = str(name)
+        if rows := _ROWS.fullmatch(text):
+            start, stop = int(rows[1]), int(rows[2])
+            if stop <= start:
+                raise HpcgymError(f"options['slice'] {text!r} has no jobs")
+            return self._any_rows(start, stop - start)
+        if self.kind != "windows":
+            matching = [e for e in self.listing if e.name == text]
+        elif (match := _WINDOW.fullmatch(text)) and int(match[1]) < self._n_windows:
+            matching = [self._window(int(match[1]))]
+        else:
+            matching = []
+        if not matching or matching[0].name != text:
+            raise HpcgymError(f"unknown options['slice'] {name!r}; {self._where} has {self._names}")
+        return matching[0]
+
+    @property
+    def _names(self) -> str:
+        """The names of the episodes, in words."""
+        if self.kind == "windows":
+            first, last = self._window(0), self._window(self._n_windows - 1)
+        else:
+            first, last = self.listing[0], self.listing[-1]
+        to = f" to {last.name!r}" if last != first else ""
+        return f"{first.name!r}{to}, and rows by 'rows START:STOP'"
+
+    def _any_rows(self, start: int, jobs: int) -> Episode:
+        n = len(self.workload)
+        if jobs > self.longest:
+            raise HpcgymError(f"options ask for {jobs} jobs; an episode has at most {self.longest}")
+        if start + jobs > n:
+            raise HpcgymError(
+                f"options ask for rows {start} to {start + jobs}; {self.workload.name} has {n} jobs"
+            )
+        return _rows(start, start + jobs)
+
+
+def _rows(start: int, stop: int) -> Episode:
+    return Episode(f"rows {start}:{stop}", start, stop)
+
+
+def _cut(workload: Workload, kind: str) -> tuple[Workload, list[Episode]]:
+    """Return the jobs of all periods one after the other, and which rows each has."""
+    try:
+        parts = _PERIODS[kind](workload)
+    except WorkloadError as error:
+        raise WorkloadError(f"episodes={kind!r}: {error}") from None
+    stops = np.cumsum([len(p) for p in parts]).tolist()
+    names = [p.name.removeprefix(f"{workload.name} ") for p in parts]
+    periods = [
+        Episode(name, stop - len(p), stop)
+        for name, stop, p in zip(names, stops, parts, strict=True)
+    ]
+    return _joined(workload, parts), periods
+
+
+def _joined(workload: Workload, parts: list[Workload]) -> Workload:
+    """Return the jobs of parts that follow one another in time as one workload.
+
+    The columns need no check and no sorting: they are rows of a checked workload, in its order.
+    """
+    columns = {c: _joined_column([p.columns[c] for p in parts]) for c in workload.columns}
+    joined = replace(workload, columns=columns, killed=_joined_column([p.killed for p in parts]))
+    for p in parts:
+        joined = joined.counted(p.cleaning)
+    return joined
+
+
+def _joined_column(pieces: list[np.ndarray[Any, Any]]) -> np.ndarray[Any, Any]:
+    if all(piece.strides == (0,) for piece in pieces):  # a column that takes no memory
+        return np.broadcast_to(pieces[0][0], sum(map(len, pieces)))
+    joined = np.concatenate(pieces)
+    joined.flags.writeable = False
+    return joined
+
+
+def _one_of(argument: str, value: str, known: tuple[str, ...]) -> str:
+    if not isinstance(value, str) or value not in known:
+        raise HpcgymError(unknown(argument, value, known))
+    return value
+
+
+def _whole(argument: str, value: Any, *, least: int) -> int:
+    """Return a whole number, or say which argument is none."""
+    try:
+        number = operator.index(value)
+    except TypeError:
+        number = least - 1
+    if number < least:
+        raise HpcgymError(f"{argument} must be a whole number of at least {least}, not {value!r}")
+    return number
+
+
+def _share(value: Any) -> float:
+    try:
+        share = float(value)
+    except (TypeError, ValueError):
+        share = -1.0
+    if not 0 < share < 1:
+        raise HpcgymError(f"train_share must be a number between 0 and 1, not {value!r}")
+    return share

@@ -1,0 +1,178 @@
+"""The environment in which an agent sets the weights of a mixed policy."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+from gymnasium import spaces
+
+from hpcgym.envs import kernel
+from hpcgym.envs.numbers import read_numbers
+from hpcgym.envs.options import (
+    DEFAULT_WORKLOAD,
+    read_interval,
+    read_policy_features,
+)
+from hpcgym.envs.page import page
+from hpcgym.envs.single import SchedulingEnv
+from hpcgym.envs.vector import SchedulingVectorEnv
+from hpcgym.policy.features import WEIGHTED_FEATURES
+
+
+@page
+class MixedPolicy(SchedulingEnv):
+    """Set the weights of the policy that orders the queue until the next decision.
+
+    | | |
+    |---|---|
+    | id | `"hpcgym/MixedPolicy-v0"` |
+    | action | `Box(-1, 1, (n_features,), float32)`: a weight for each feature |
+    | observation | `Dict` of five fields, or one flat `Box` |
+    | reward | minus the bounded slowdown by default; dense |
+
+    ## Description
+
+    The mixed policies of document 002 (see `README.md`): a job's score is the weighted sum of its
+    features, and the queue is served from the highest score to the lowest, as
+    `hpcgym.simulate(workload, policy=weights)` does. The agent sets new weights at each interval.
+    With `episodes="weeks"` and `interval="episode"`, an episode is a week of the paper and one
+    decision: what a black-box search evaluates. With shorter intervals the weights adapt; a window
+    of 256 jobs is often submitted within a day or two, so mind both lengths.
+
+    {description}
+
+    ## Decision points
+
+    | `interval` | weights hold for |
+    |---|---|
+    | `"pass"` | one scheduling pass; asked at each at which some waiting job fits |
+    | a whole number n | the next n submissions; those of the same second are not parted |
+    | `"hour"`, `"day"`, `"week"`, `"6h"` | stretches of this length, from the first submission on |
+    | `"episode"` | the whole episode |
+
+    Stretches of time in which no job waits and none is submitted are passed over. A decision by
+    time is made at that time; one by submissions sees the state after the last event before the
+    next of them. Weights are given anew to all waiting jobs.
+
+    ## Action Space
+
+    `Box(-1, 1, (n_features,), float32)`: a weight for each of `policy_features`. Weights are
+    divided by the sum of their sizes, so that ||w||_1 = 1; all 0 stand for the order of submission.
+    Ties are in order of submission. Numbers outside [-1, 1] are taken as they are; another shape,
+    NaN or infinity raises `HpcgymError`.
+
+    The features, of which the first six are the default:
+
+    {policy_features}
+
+    They are not scaled: areas are millions of processor seconds, and are all that counts unless
+    their weight is as small as they are large.
+
+    ## Observation Space
+
+    {observation}
+
+    ## Rewards
+
+    {rewards}
+
+    ## Starting State
+
+    {episodes} The first decision comes before the first submission, with nothing to be seen but the
+    time; with `interval="pass"` it comes at the first submission.
+
+    ## Episode End
+
+    {end}
+
+    ## Determinism
+
+    {determinism}
+
+    ## Arguments
+
+    | argument | default | what |
+    |---|---|---|
+    | `policy_features` | the first six | names of features; see Action Space |
+    | `interval` | `"hour"` | see Decision points |
+    {arguments}
+
+    ## Vectorized environment
+
+    {vector}
+
+    ## Reference
+
+    How policies do that do not learn, among them the best weights that do not change, and agents,
+    on unseen weeks of a trace:
+
+    ```sh
+    hpcgym evaluate --workload KTH-SP2 --episodes weeks
+    hpcgym evaluate agent.pt --workload KTH-SP2 --episodes weeks
+    ```
+
+    ## Version History
+
+    - v0: the first.
+    """
+
+    action_kind: ClassVar[str] = "weights"
+
+    def __init__(
+        self,
+        workload: Any = DEFAULT_WORKLOAD,
+        *,
+        policy_features: Any = WEIGHTED_FEATURES,
+        interval: Any = "hour",
+        episodes: str = "windows",
+        jobs: int = 256,
+        part: str = "all",
+        train_share: float = 0.5,
+        backfill_order: Any = "spf",
+        render_mode: str | None = None,
+        **arguments: Any,
+    ) -> None:
+        self.policy_features = read_policy_features(policy_features)
+        self.interval = interval
+        rules = {"weighed": self.policy_features, "interval": read_interval(interval)}
+        arguments["backfill_order"] = backfill_order
+        super().__init__(
+            kernel.WEIGHTS_KIND,
+            workload, episodes, jobs, part, train_share, render_mode, rules, arguments,
+        )  # fmt: skip
+        self.action_space = weights_space(self.policy_features)
+
+    def _set_action(self, action: Any) -> None:
+        self.simulations.numbers[0] = read_numbers("action", action, (len(self.policy_features),))
+
+
+class MixedPolicyVector(SchedulingVectorEnv):
+    """Many environments :class:`MixedPolicy` in one."""
+
+    action_kind: ClassVar[str] = "weights"
+
+    def __init__(
+        self,
+        num_envs: int = 1,
+        workload: Any = DEFAULT_WORKLOAD,
+        *,
+        policy_features: Any = WEIGHTED_FEATURES,
+        interval: Any = "hour",
+        backfill_order: Any = "spf",
+        **arguments: Any,
+    ) -> None:
+        self.policy_features = read_policy_features(policy_features)
+        rules = {"weighed": self.policy_features, "interval": read_interval(interval)}
+        arguments["backfill_order"] = backfill_order
+        super().__init__(kernel.WEIGHTS_KIND, num_envs, workload, rules, **arguments)
+        self._set_spaces(weights_space(self.policy_features))
+
+    def _set_actions(self, actions: Any) -> None:
+        shape = (self.num_envs, len(self.policy_features))
+        self.simulations.numbers[:] = read_numbers("actions", actions, shape)
+
+
+def weights_space(features: tuple[str, ...]) -> spaces.Box:
+    """Return the space of one weight for each feature."""
+    return spaces.Box(-1.0, 1.0, (len(features),), np.float32)

@@ -1,0 +1,32 @@
+"""Actions that are arrays of numbers, checked."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hpcgym.errors import HpcgymError
+
+
+def read_numbers(name: str, action: Any, shape: tuple[int, ...]) -> NDArray[Any]:
+    """Return an action as an array of numbers, or say what is wrong with it."""
+    try:
+        numbers = np.asarray(action)
+    except ValueError:  # lists of unequal length
+        numbers = np.asarray(None)
+    if numbers.shape != shape or numbers.dtype.kind not in "fiu":
+        raise HpcgymError(
+            f"{name} must be numbers of shape {shape}, "
+            f"not an array of {numbers.dtype} of shape {numbers.shape}"
+        )
+    if not np.isfinite(numbers).all():
+        raise HpcgymError(f"{name} must be finite numbers, and has {_first_bad(numbers)}")
+    return numbers
+
+
+def _first_bad(numbers: NDArray[Any]) -> str:
+    """Return the first number that is not finite, and where it stands."""
+    where = tuple(np.argwhere(~np.isfinite(numbers))[0].tolist())
+    return f"{numbers[where]} at {list(where)}"

@@ -1,0 +1,182 @@
+"""The arguments of the environments, checked, and what they say of reward and interval."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from hpcgym.cluster.pool import Cluster
+from hpcgym.errors import HpcgymError, unknown
+from hpcgym.policy.features import FEATURES, WEIGHTED_FEATURES
+from hpcgym.scheduler import Scheduler
+from hpcgym.workload.load import load_workload
+from hpcgym.workload.model import Workload
+
+DEFAULT_WORKLOAD = "lublin:jobs=10000,processors=256,seed=0"
+
+#: Features of a visible job, in the order of their codes in :mod:`hpcgym.envs.observe`.
+WINDOW_FEATURES = {
+    "wait": "waiting time, t / (t + 1 h)",
+    "requested": "requested time, t / (t + 1 h)",
+    "predicted": "predicted run time, t / (t + 1 h)",
+    "processors": "processors, as a share of the machine",
+    "area": "a / (a + machine for 1 h), with a = requested time x processors",
+    "expansion": "w / (w + p): waiting time w, requested time p; 1 - 1 / expansion factor",
+    "fits": "1 if there are enough free processors now, else 0",
+    "leaves": "share of the machine that stays free if the job starts, 0 if it does not fit",
+}
+
+REWARDS = ("bsld", "wait", "energy")
+INTERVALS = {"hour": 3600, "day": 86_400, "week": 604_800}  # [s]
+Reward = str | Mapping[str, float] | Sequence[str] | Callable[[Any], float]
+
+
+@dataclass(frozen=True)
+class Options:
+    """The arguments that all environments share; :class:`hpcgym.envs.SchedulingEnv` explains them.
+
+    Attributes
+    ----------
+    weights : a row for each reward, its weights of REWARDS; empty for a function.
+    names : feature names of the window, users' own behind the known ones.
+    """
+
+    workload: Workload
+    cluster: Cluster
+    scheduler: Scheduler
+    weights: tuple[tuple[float, ...], ...]
+    function: Callable[[Any], float] | None
+    window: int
+    names: tuple[str, ...]
+    own: Mapping[str, Callable[[Any], Any]]
+    flat: bool
+
+
+def read_options(
+    workload: Any = DEFAULT_WORKLOAD,
+    *,
+    processors: int | None = None,
+    cluster: Cluster | None = None,
+    backfill: str = "easy",
+    backfill_order: Any = "fcfs",
+    estimate: Any = "requested",
+    correction: str = "requested",
+    passes: str = "per-timestamp",
+    reward: Reward = "bsld",
+    window: int = 128,
+    features: Sequence[str] | Mapping[str, Callable[[Any], Any] | None] = tuple(WINDOW_FEATURES),
+    observation: str = "dict",
+) -> Options:
+    """Return the arguments, checked.
+
+    Raises
+    ------
+    HpcgymError : an argument with a value that it cannot have; it is named.
+    """
+    if not isinstance(workload, Workload):
+        workload = load_workload(workload)
+    if cluster is not None and not isinstance(cluster, Cluster):
+        raise HpcgymError(f"cluster must be a Cluster, not {cluster!r}; a number is processors")
+    if cluster is None:
+        cluster = Cluster(workload.processors if processors is None else processors)
+    elif processors is not None:
+        raise HpcgymError("give either cluster or processors, not both")
+    if backfill not in ("easy", "none"):
+        raise HpcgymError(unknown("backfill", backfill, ("easy", "none")))
+    if observation not in ("dict", "flat"):
+        raise HpcgymError(unknown("observation", observation, ("dict", "flat")))
+    if not isinstance(window, int) or isinstance(window, bool) or not 1 <= window <= 2**20:
+        raise HpcgymError(f"window must be a whole number of at least 1 job, not {window!r}")
+    scheduler = Scheduler(
+        backfill=backfill,
+        backfill_order=backfill_order,
+        estimate=estimate,
+        correction=correction,
+        passes=passes,
+    )
+    names, own = _features(features)
+    weights, function = _reward(reward)
+    return Options(
+        workload, cluster, scheduler, weights, function, window, names, own, observation == "flat"
+    )
+
+
+def _features(features: Any) -> tuple[tuple[str, ...], dict[str, Callable[[Any], Any]]]:
+    """Return the names of the window's columns, and the functions of those that are users' own."""
+    if isinstance(features, str) or not isinstance(features, (Sequence, Mapping)):
+        raise HpcgymError(f"features must be names of features, not {features!r}")
+    given = features if isinstance(features, Mapping) else dict.fromkeys(features)
+    if len(given) < len(features):
+        raise HpcgymError("features: a feature is named twice")
+    own = {name: function for name, function in given.items() if function is not None}
+    for name in given:
+        if name not in WINDOW_FEATURES and name not in own:
+            raise HpcgymError(unknown("features", name, WINDOW_FEATURES))
+    for name, function in own.items():
+        if not callable(function):
+            raise HpcgymError(f"features: {name!r} must be a function of job columns")
+    if not given:
+        raise HpcgymError("features must name at least one feature")
+    return tuple(given), own
+
+
+def _reward(reward: Any) -> tuple[tuple[tuple[float, ...], ...], Callable[[Any], float] | None]:
+    """Return the weights of the terms in each reward, or the user's function."""
+    if isinstance(reward, str):
+        return (_mix({reward: 1.0}),), None
+    if isinstance(reward, Mapping):
+        return (_mix(reward),), None
+    if callable(reward):
+        return ((0.0,) * len(REWARDS),), reward
+    if isinstance(reward, Sequence) and reward:
+        return tuple(_mix({name: 1.0}) for name in reward), None
+    raise HpcgymError(
+        f"reward must be a name, weights by name, names or a function, not {reward!r}"
+    )
+
+
+def _mix(weights: Mapping[str, float]) -> tuple[float, ...]:
+    """Return the weights of the terms, 0 where none is given."""
+    for name, weight in weights.items():
+        if name not in REWARDS:
+            raise HpcgymError(unknown("reward", name, REWARDS))
+        if not isinstance(weight, (int, float)) or not math.isfinite(weight):
+            raise HpcgymError(f"reward: the weight of {name!r} must be a number, not {weight!r}")
+    if not weights:
+        raise HpcgymError("reward: no weights are given")
+    return tuple(float(weights.get(name, 0.0)) for name in REWARDS)
+
+
+def read_interval(interval: Any) -> tuple[str, int]:
+    """Return what weights hold for: ("pass" | "seconds" | "submissions" | "episode", length)."""
+    if isinstance(interval, int) and not isinstance(interval, bool) and interval >= 1:
+        return "submissions", interval
+    if isinstance(interval, str):
+        if interval in ("pass", "episode"):
+            return interval, 0
+        if interval in INTERVALS:
+            return "seconds", INTERVALS[interval]
+        hours = interval.removesuffix("h")
+        if interval.endswith("h") and hours.isdecimal() and 1 <= int(hours) <= 10**6:
+            return "seconds", 3600 * int(hours)
+    raise HpcgymError(
+        f"interval must be 'pass', 'hour', '6h', 'day', 'week', 'episode' or a number of "
+        f"submissions, not {interval!r}"
+    )
+
+
+def read_policy_features(names: Any) -> tuple[str, ...]:
+    """Return the features that MixedPolicy weighs, checked."""
+    if isinstance(names, str) or not isinstance(names, Sequence) or not names:
+        raise HpcgymError(f"policy_features must be names of features, not {names!r}")
+    for name in names:
+        if name not in FEATURES:
+            raise HpcgymError(unknown("policy_features", name, FEATURES))
+    if len(set(names)) < len(names):
+        raise HpcgymError("policy_features: a feature is named twice")
+    return tuple(name for name in names)
+
+
+__all__ = ["WEIGHTED_FEATURES", "Options", "read_interval", "read_options", "read_policy_features"]

@@ -1,0 +1,135 @@
+"""The environment in which an agent gives each visible job a score."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+from gymnasium import spaces
+
+from hpcgym.envs import kernel
+from hpcgym.envs.numbers import read_numbers
+from hpcgym.envs.options import DEFAULT_WORKLOAD
+from hpcgym.envs.page import page
+from hpcgym.envs.single import SchedulingEnv
+from hpcgym.envs.vector import SchedulingVectorEnv
+
+
+@page
+class QueueOrdering(SchedulingEnv):
+    """Give each visible job a score; the queue is served from the highest to the lowest.
+
+    | | |
+    |---|---|
+    | id | `"hpcgym/QueueOrdering-v0"` |
+    | action | `Box(-1, 1, (window,), float32)`: a score for each place of the window |
+    | observation | `Dict` of five fields, or one flat `Box` |
+    | reward | minus the bounded slowdown by default; dense |
+
+    ## Description
+
+    The agent says in which order a scheduling pass serves the queue. Jobs start in this order while
+    they fit. With `backfill="easy"` the first that does not fit gets the reservation, and the
+    others are back-filled around it in `backfill_order`; with `backfill="none"` all wait behind it.
+
+    {description}
+
+    ## Decision points
+
+    Each scheduling pass at which some waiting job, visible or not, fits the free processors asks
+    once. The scores hold for this pass only, and so does the reservation. An agent whose scores put
+    the jobs into the order of a policy makes the schedule that `hpcgym.simulate` makes of this
+    policy and the same rules, if no more jobs wait than the window shows.
+
+    ## Action Space
+
+    `Box(-1, 1, (window,), float32)`: entry i is the score of visible job i. The highest comes
+    first, ties in order of submission; jobs outside the window come after all others, in order of
+    submission. Only the order counts. Entries without a job are not read. Numbers outside [-1, 1]
+    are taken as they are; another shape, NaN or infinity raises `HpcgymError`.
+
+    ## Observation Space
+
+    {observation}
+
+    ## Rewards
+
+    {rewards}
+
+    ## Starting State
+
+    {episodes} The clock goes on to the first question, which comes with the first submission.
+
+    ## Episode End
+
+    {end}
+
+    ## Determinism
+
+    {determinism}
+
+    ## Arguments
+
+    | argument | default | what |
+    |---|---|---|
+    {arguments}
+
+    ## Vectorized environment
+
+    {vector}
+
+    ## Reference
+
+    How policies do that do not learn, and agents, on unseen slices of a workload:
+
+    ```sh
+    hpcgym evaluate sjf wfp3 --workload lublin:jobs=10000,processors=256,seed=0
+    ```
+
+    ## Version History
+
+    - v0: the first.
+    """
+
+    action_kind: ClassVar[str] = "ordering"
+
+    def __init__(
+        self,
+        workload: Any = DEFAULT_WORKLOAD,
+        *,
+        episodes: str = "windows",
+        jobs: int = 256,
+        part: str = "all",
+        train_share: float = 0.5,
+        render_mode: str | None = None,
+        **arguments: Any,
+    ) -> None:
+        super().__init__(
+            kernel.ORDERING_KIND,
+            workload, episodes, jobs, part, train_share, render_mode, {}, arguments,
+        )  # fmt: skip
+        self.action_space = scores_space(self.options.window)
+
+    def _set_action(self, action: Any) -> None:
+        self.simulations.numbers[0] = read_numbers("action", action, (self.options.window,))
+
+
+class QueueOrderingVector(SchedulingVectorEnv):
+    """Many environments :class:`QueueOrdering` in one."""
+
+    action_kind: ClassVar[str] = "ordering"
+
+    def __init__(
+        self, num_envs: int = 1, workload: Any = DEFAULT_WORKLOAD, **arguments: Any
+    ) -> None:
+        super().__init__(kernel.ORDERING_KIND, num_envs, workload, {}, **arguments)
+        self._set_spaces(scores_space(self.options.window))
+
+    def _set_actions(self, actions: Any) -> None:
+        shape = (self.num_envs, self.options.window)
+        self.simulations.numbers[:] = read_numbers("actions", actions, shape)
+
+
+def scores_space(window: int) -> spaces.Box:
+    """Return the space of one score for each visible job."""
+    return spaces.Box(-1.0, 1.0, (window,), np.float32)

@@ -1,0 +1,335 @@
+"""The simulations behind an environment: the arrays, and the calls that advance them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hpcgym.compilation import compiling
+from hpcgym.engine import state
+from hpcgym.envs import kernel
+from hpcgym.envs.episodes import Episode, Episodes
+from hpcgym.envs.layout import Layout
+from hpcgym.envs.observe import OWN
+from hpcgym.envs.options import WINDOW_FEATURES, Options
+from hpcgym.errors import HpcgymError
+from hpcgym.policy.features import FEATURES, JobColumns
+from hpcgym.prediction.estimates import predicted_run_times
+from hpcgym.result import Result
+from hpcgym.scheduler import Scheduler
+from hpcgym.simulation import (
+    check_jobs,
+    engine_rules,
+    idle_processor_seconds,
+    job_records,
+    numbered,
+    orders,
+    power_rules,
+)
+from hpcgym.workload.model import Workload
+
+_INTERVALS = {
+    "pass": kernel.PASSES_INTERVAL,
+    "seconds": kernel.SECONDS_INTERVAL,
+    "submissions": kernel.SUBMISSIONS_INTERVAL,
+    "episode": kernel.EPISODE_INTERVAL,
+}
+_DEPENDS = {
+    "wait": kernel.BY_WAIT,
+    "expansion": kernel.BY_EXPANSION,
+    "unicef": kernel.BY_UNICEF,
+}
+
+
+class Simulations:
+    """Simulations of episodes of one workload, advanced from decision to decision.
+
+    Parameters
+    ----------
+    options : the arguments of the environment.
+    episodes : where episodes come from.
+    number : of simulations.
+    kind : SELECTION_KIND, ORDERING_KIND or WEIGHTS_KIND of :mod:`hpcgym.envs.kernel`.
+    keeps : whether a selected job that does not fit stays selected.
+    shutdown_action : whether an action may be to switch idle processors off.
+    weighed, interval : of MixedPolicy: its features, and what weights hold for.
+    autoreset : NO_RESET, NEXT_STEP or SAME_STEP.
+
+    Attributes
+    ----------
+    batch, out : the arrays; see :mod:`hpcgym.envs.kernel`.
+    table, whole : the jobs, and what else simulations share: with what a restored snapshot has
+        made of it, and as it was at first.
+    layout : of the observations in ``out.observations``.
+    """
+
+    def __init__(
+        self,
+        options: Options,
+        episodes: Episodes,
+        number: int,
+        kind: int,
+        *,
+        keeps: bool = False,
+        shutdown_action: bool = False,
+        weighed: tuple[str, ...] = (),
+        interval: tuple[str, int] = ("pass", 0),
+        autoreset: int = kernel.NO_RESET,
+    ) -> None:
+        self.options, self.episodes, self.kind = options, episodes, kind
+        self.layout = Layout(options.window, len(options.names), options.flat)
+        self.names = [""] * number
+        self._next_names = [""] * number
+        workload = episodes.workload
+        check_jobs(workload, options.cluster.processors)
+        asks = _asks(kind, interval[0])
+        rules = [asks, int(keeps)]
+        rules += power_rules(options.cluster, options.scheduler, shutdown_action)
+        first = _empty_machine(options, episodes, kind, rules)
+        settings = np.zeros(kernel.N_SETTINGS, np.int64)
+        settings[kernel.BY_ACTION] = shutdown_action
+        settings[kernel.KIND] = kind
+        settings[kernel.INTERVAL] = _INTERVALS[interval[0]]
+        settings[kernel.INTERVAL_LENGTH] = interval[1]
+        settings[kernel.PROCESSORS] = options.cluster.processors
+        settings[kernel.AUTORESET] = autoreset
+        settings[kernel.CLOCK] = _clock(workload)
+        self.whole = self.table = _table(
+            options, workload, episodes.longest, weighed, settings, first
+        )
+        scored = kind != kernel.SELECTION_KIND or len(self.table.second_scores) > 0
+        self.batch = _batch(options, episodes.longest, number, first, scored)
+        same_step = autoreset == kernel.SAME_STEP
+        size = self.layout.size
+        self.out = kernel.Outputs(
+            observations=np.zeros((number, size), np.float32),
+            masks=np.zeros((number, options.window + shutdown_action), np.int8),
+            rewards=np.zeros((number, max(len(options.weights), 1))),
+            ended=np.zeros(number, np.bool_),
+            final=np.zeros((number, size) if same_step else (0, 0), np.float32),
+            totals=np.zeros((number, kernel.N_TERMS)),
+            lengths=np.zeros(number, np.int64),
+        )
+        width = max(options.window if kind == kernel.ORDERING_KIND else len(weighed), 1)
+        self.chosen = np.zeros(number, np.int64)
+        self.numbers = np.zeros((number, width))
+
+    @property
+    def nbytes(self) -> int:
+        """Memory of the simulations [bytes], without the table that they share."""
+        arrays = (*self.batch, *self.out, self.chosen, self.numbers)
+        return sum(array.nbytes for array in arrays)
+
+    def set_next(self, e: int, episode: Episode) -> None:
+        """Say which episode simulation ``e`` is to begin next."""
+        self._next_names[e] = episode.name
+        self.batch.place[e, kernel.NEXT_START] = episode.start
+        self.batch.place[e, kernel.NEXT_JOBS] = episode.stop - episode.start
+
+    def reset(self, e: int) -> None:
+        """Begin the next episode of simulation ``e``."""
+        with compiling(kernel.reset_one):
+            kernel.reset_one(e, self.table, self.batch, self.out)
+        self.began(e)
+
+    def began(self, e: int) -> None:
+        """Note that simulation ``e`` has begun the episode that was to come next."""
+        self.names[e] = self._next_names[e]
+
+    def step(self, e: int) -> None:
+        """Do the action of simulation ``e`` that stands in ``chosen`` or ``numbers``."""
+        kernel.step_one(e, self.table, self.batch, self.chosen, self.numbers, self.out)
+
+    def step_all(self) -> None:
+        """Do the actions of all simulations."""
+        kernel.step_all(self.table, self.batch, self.chosen, self.numbers, self.out)
+
+    def visible(self, e: int) -> NDArray[np.int64]:
+        """Return the rows of the episode that are in the window, -1 behind them; a new array."""
+        rows: NDArray[np.int64] = self.batch.window[e].copy()
+        rows[self.batch.place[e, kernel.VISIBLE] :] = -1
+        return rows
+
+    def episode(self, e: int) -> Workload:
+        """Return the jobs of the present episode of simulation ``e``.
+
+        After a snapshot that hides the future they run for the predicted times, and nothing is
+        said of jobs that were killed.
+        """
+        place = self.batch.place[e]
+        start, n = int(place[kernel.ORIGIN]), int(place[kernel.JOBS])
+        episode = Episode(self.names[e], start, start + n)
+        workload = self.episodes.workload_of(episode)
+        if not self._hides(e):
+            return workload
+        first, _ = self.rows(e)
+        run_time = self.table.jobs["run"][first : first + n].copy()
+        nobody = np.zeros(n, np.bool_)
+        return replace(workload, columns={**workload.columns, "run_time": run_time}, killed=nobody)
+
+    def _hides(self, e: int) -> bool:
+        """Return whether simulation ``e`` goes on from a snapshot that hides the future."""
+        rows = len(self.whole.jobs)
+        if self.table is self.whole:
+            return False
+        return len(self.table.jobs) <= rows or self.rows(e)[0] >= rows
+
+    def rows(self, e: int) -> tuple[int, int]:
+        """Return the first row of the episode of simulation ``e``, and how many it has."""
+        place = self.batch.place[e]
+        return int(place[kernel.START]), int(place[kernel.JOBS])
+
+    def result(self, e: int, scheduler: Scheduler) -> Result:
+        """Return the schedule of simulation ``e`` so far; jobs not started have start -1."""
+        start, n = self.rows(e)
+        progress = self.batch.progress[e, :n].copy()
+        jobs = self.table.jobs[start : start + n].copy()
+        idle_seconds = None
+        if self.table.sim[state.MANAGED]:
+            idle_seconds = idle_processor_seconds(
+                self.batch.sim[e].copy(), self.batch.idle[e].copy()
+            )
+        return Result.of(
+            self.episode(e), self.options.cluster, scheduler, jobs, progress, idle_seconds, True
+        )
+
+
+def _asks(kind: int, interval: str) -> int:
+    """Return when the kernel asks."""
+    if kind == kernel.SELECTION_KIND:
+        return state.EACH_JOB
+    if kind == kernel.ORDERING_KIND or interval == "pass":
+        return state.EACH_PASS
+    return state.NOBODY
+
+
+def _empty_machine(
+    options: Options, episodes: Episodes, kind: int, more_rules: list[int]
+) -> state.State:
+    """Return the state before the first submission, with room for the longest episode."""
+    workload, scheduler = episodes.workload, options.scheduler
+    run_time = np.minimum(workload.run_time, workload.requested_time)
+    predicted = predicted_run_times(scheduler.estimate, run_time, workload)  # type: ignore[arg-type]
+    _, secondary, _, _ = orders(workload.take(slice(0, 1)), _by_submission(scheduler))
+    primary = state.SELECTION if kind == kernel.SELECTION_KIND else state.SCORED
+    rules = engine_rules(scheduler, primary, secondary, predicted, run_time)
+    rules += more_rules
+    n_users = 0 if predicted is not None else numbered(workload.user_id)[1]
+    return state.make_state(rules, None, episodes.longest, options.cluster.processors, n_users)
+
+
+def _by_submission(scheduler: Scheduler) -> Scheduler:
+    """Return the scheduler without predictions of its own, which are as many as the jobs."""
+    return scheduler.but(policy="fcfs", estimate="requested")
+
+
+def _table(
+    options: Options,
+    workload: Workload,
+    longest: int,
+    weighed: tuple[str, ...],
+    settings: NDArray[np.int64],
+    first: state.State,
+) -> kernel.Table:
+    """Return what the simulations share."""
+    scheduler, n = options.scheduler, len(workload)
+    jobs = job_records(workload)
+    predicted = predicted_run_times(scheduler.estimate, jobs["run"], workload)  # type: ignore[arg-type]
+    users = np.zeros(0, np.int64) if predicted is not None else numbered(workload.user_id)[0]
+    _, secondary, keys, scores = orders(workload, _by_submission(scheduler))
+    if secondary == state.KEYED:
+        keys = np.concatenate([np.zeros(longest, np.int64), keys[n:]])
+    columns = JobColumns(workload)
+    own = dict(options.own)
+    codes = [OWN + list(own).index(name) if name in own else _CODES[name] for name in options.names]
+    cluster = options.cluster
+    named = sorted(weighed, key=list(FEATURES).index)  # so that sums are those of `rank`
+    return kernel.Table(
+        jobs=jobs,
+        users=np.array(users),
+        keys=keys if secondary == state.KEYED else np.zeros(0, np.int64),
+        second_scores=np.array(scores[n:]) if secondary >= state.SCORED else scores[:0],
+        weighed=_static_parts(columns, named, n),
+        waiting=np.array([_DEPENDS.get(name, kernel.STATIC_ONLY) for name in named], np.int64),
+        places=np.array([weighed.index(name) for name in named], np.int64),
+        serial=_serial(columns, weighed),
+        columns=_own_columns(own, columns, n),
+        codes=np.array(codes, np.int64),
+        predicted=np.array(jobs["requested"] if predicted is None else predicted),
+        watts=np.array([getattr(cluster, name) for name in _WATTS]),
+        taste=np.array(options.weights),
+        settings=settings,
+        sim=first.sim,
+        blocks=first.blocks,
+    )
+
+
+# in the order of what the kernel says that processors do
+_WATTS = ("busy_power_w", "idle_power_w", "off_power_w", "shutdown_w", "boot_w")
+_CODES = {name: code for code, name in enumerate(WINDOW_FEATURES)}
+
+
+def _static_parts(columns: JobColumns, names: Sequence[str], n: int) -> NDArray[np.float64]:
+    """Return the parts of MixedPolicy's features that waiting does not change, (n_jobs, n)."""
+    parts = np.zeros((n, len(names)))
+    for k, name in enumerate(names):
+        static = FEATURES[name].static
+        if static is not None:
+            parts[:, k] = static(columns)
+    return parts
+
+
+def _serial(columns: JobColumns, names: tuple[str, ...]) -> NDArray[np.float64]:
+    """Return the patience of the feature unicef, where it is weighed."""
+    patience = FEATURES["unicef"].patience
+    assert patience is not None
+    return patience(columns) if "unicef" in names else np.zeros(0)
+
+
+def _own_columns(own: dict[str, Any], columns: JobColumns, n: int) -> NDArray[np.float32]:
+    """Return users' own columns of the window, checked."""
+    values = np.zeros((n, len(own)), np.float32)
+    for k, (name, function) in enumerate(own.items()):
+        column = np.asarray(function(columns))
+        if column.shape != (n,) or column.dtype.kind not in "fiub":
+            raise HpcgymError(
+                f"features: {name!r} must return {n} numbers, one a job, "
+                f"not an array of shape {column.shape}"
+            )
+        if not (np.abs(column) <= 1).all():
+            raise HpcgymError(f"features: {name!r} must return numbers from -1 to 1")
+        values[:, k] = column
+    return values
+
+
+def _batch(
+    options: Options, longest: int, number: int, first: state.State, scored: bool
+) -> kernel.Batch:
+    """Return the arrays of that many simulations, each with a row like ``first``."""
+    rows = {
+        name: np.zeros((number, *array.shape), array.dtype)
+        for name, array in first._asdict().items()
+    }
+    return kernel.Batch(
+        **rows,
+        scores=np.zeros((number, 2 * longest if scored else 0), state.SCORES),
+        place=np.zeros((number, kernel.N_PLACES), np.int64),
+        window=np.zeros((number, options.window), np.int64),
+        new=np.zeros((number, longest), np.int64),
+        terms=np.zeros((number, kernel.N_TERMS)),
+        totals=np.zeros((number, kernel.N_TERMS)),
+        counted_j=np.zeros(number),
+        norms=np.zeros((number, kernel.N_TERMS)),
+    )
+
+
+def _clock(workload: Workload) -> int:
+    """Return the time of the week at the trace's time 0 [s], by its header, else Monday 0 h."""
+    for text in workload.header.get("UnixStartTime", []):
+        if text.strip().isdecimal():
+            return (int(text) - 4 * 86_400) % 604_800  # the epoch was a Thursday
+    return 0

@@ -1,0 +1,255 @@
+"""What the three single environments share."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar, NamedTuple
+
+import gymnasium
+import numpy as np
+from gymnasium import spaces
+from numpy.typing import NDArray
+
+from hpcgym.engine import state
+from hpcgym.envs import kernel
+from hpcgym.envs.episodes import Episodes
+from hpcgym.envs.layout import Observation
+from hpcgym.envs.options import REWARDS, read_options
+from hpcgym.envs.simulations import Simulations
+from hpcgym.envs.snapshot import Snapshot, hidden, restore_row, save_row
+from hpcgym.result import Result
+from hpcgym.workload.model import Workload
+
+
+class StepView(NamedTuple):
+    """What a user's own reward function sees of a step; arrays have an entry for each job started.
+
+    Attributes
+    ----------
+    time_s, elapsed_s : [s] the time now, and since the last decision.
+    started : (n,) int64, rows of the episode's jobs that started in the step.
+    wait_s, run_time_s, requested_time_s, processors : (n,) int64, of these jobs.
+    bsld : sum of their bounded slowdowns.
+    energy_j : energy accounted to the step; see the reward "energy".
+    queued, free : jobs that wait now, processors that are free now.
+    jobs : jobs of the episode.
+    """
+
+    time_s: int
+    elapsed_s: int
+    started: NDArray[np.int64]
+    wait_s: NDArray[np.int64]
+    run_time_s: NDArray[np.int64]
+    requested_time_s: NDArray[np.int64]
+    processors: NDArray[np.int64]
+    bsld: float
+    energy_j: float
+    queued: int
+    free: int
+    jobs: int
+
+
+class SchedulingEnv(gymnasium.Env[Any, Any]):
+    """What the environments share: arguments, episodes, observations, rewards, snapshots.
+
+    The pages of the environments are :class:`hpcgym.envs.JobSelection`,
+    :class:`hpcgym.envs.QueueOrdering` and :class:`hpcgym.envs.MixedPolicy`.
+    """
+
+    metadata: dict[str, Any] = {  # noqa: RUF012  # as Gymnasium's own are
+        "render_modes": ["ansi", "rgb_array"],
+        "render_fps": 5,
+    }
+    #: "selection", "ordering" or "weights".
+    action_kind: ClassVar[str] = ""
+
+    def __init__(
+        self,
+        kind: int,
+        workload: Any,
+        episodes: str,
+        jobs: int,
+        part: str,
+        train_share: float,
+        render_mode: str | None,
+        rules: Mapping[str, Any],
+        arguments: Mapping[str, Any],
+    ) -> None:
+        if render_mode is not None and render_mode not in self.metadata["render_modes"]:
+            known = ", ".join(self.metadata["render_modes"])
+            raise gymnasium.error.Error(f"render_mode must be None or of {known}: {render_mode!r}")
+        self.render_mode = render_mode
+        self.options = read_options(workload, **arguments)
+        self.episodes = Episodes(self.options.workload, episodes, jobs, part, train_share)
+        self.simulations = Simulations(self.options, self.episodes, 1, kind, **rules)
+        self.observation_space = self.simulations.layout.space
+        n_rewards = len(self.options.weights)
+        if n_rewards > 1:
+            self.reward_space = spaces.Box(-np.inf, np.inf, (n_rewards,), np.float64)
+        self._begun = False
+
+    # -- Gymnasium ---------------------------------------------------------------------------------
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Observation, dict[str, Any]]:
+        """Begin an episode: one drawn at random, or that of the options.
+
+        Parameters
+        ----------
+        seed : of the drawing of this and all later episodes.
+        options : ``{"slice": name}`` or ``{"start": row, "jobs": n}``; see
+            :meth:`hpcgym.envs.episodes.Episodes.find`.
+
+        Raises
+        ------
+        HpcgymError : options that name no episode.
+        """
+        super().reset(seed=seed)
+        episode = self.episodes.find(options) if options else self.episodes.draw(self.np_random)
+        self.simulations.table = self.simulations.whole
+        self.simulations.set_next(0, episode)
+        self.simulations.reset(0)
+        self._begun = True
+        return self._observation(), self._info()
+
+    def step(self, action: Any) -> tuple[Observation, Any, bool, bool, dict[str, Any]]:
+        """Do an action, and simulate to the next decision or the end of the episode.
+
+        Raises
+        ------
+        HpcgymError : an action of another shape, or with a value that is no number.
+        ResetNeeded : the episode has ended, or none has begun.
+        """
+        simulations = self.simulations
+        if not self._begun or simulations.batch.place[0, kernel.ENDED] == 1:
+            raise gymnasium.error.ResetNeeded("the episode has ended: call reset()")
+        before = simulations.batch.place[0, kernel.LAST_TIME]
+        self._set_action(action)
+        simulations.step(0)
+        ended = bool(simulations.out.ended[0])
+        info = self._info()
+        info["reward_terms"] = dict(zip(_TERMS, simulations.batch.terms[0].tolist(), strict=True))
+        if ended:
+            # those without a value are left out: nan is not equal to itself, and infos are compared
+            metrics = self.result().metrics
+            info["metrics"] = {name: value for name, value in metrics.items() if value == value}
+            info["episode_name"] = simulations.names[0]
+        return self._observation(), self._reward(int(before)), ended, False, info
+
+    def render(self) -> Any:
+        """Return the present state as text or as an image, by ``render_mode``."""
+        from hpcgym.envs.render import ansi, rgb_array
+
+        if self.render_mode is None:
+            gymnasium.logger.warn("render_mode is None: give one to gymnasium.make")
+            return None
+        return ansi(self) if self.render_mode == "ansi" else rgb_array(self)
+
+    # -- the state in plain terms ------------------------------------------------------------------
+
+    @property
+    def episode_workload(self) -> Workload:
+        """The jobs of the present episode, in order of submission."""
+        return self.simulations.episode(0)
+
+    @property
+    def scheduler_rules(self) -> dict[str, Any]:
+        """The rules that :func:`hpcgym.simulate` must be given for the same schedule."""
+        names = ("backfill", "backfill_order", "estimate", "correction", "passes")
+        return {name: getattr(self.options.scheduler, name) for name in names}
+
+    @property
+    def time(self) -> int:
+        """The time [s]."""
+        return int(self.simulations.batch.sim[0, state.TIME])
+
+    @property
+    def free(self) -> int:
+        """Number of free processors."""
+        return int(self.simulations.batch.sim[0, state.FREE])
+
+    def queued(self) -> NDArray[np.int64]:
+        """Return the rows of the episode's jobs that wait, in order of submission."""
+        submitted = self.simulations.batch.sim[0, state.NEXT]
+        return np.flatnonzero(self.simulations.batch.progress[0, :submitted]["start"] < 0)
+
+    def running(self) -> NDArray[np.int64]:
+        """Return the rows of the episode's jobs that run, in order of submission."""
+        first, n = self.simulations.rows(0)
+        start = self.simulations.batch.progress[0, :n]["start"]
+        end = start + self.simulations.table.jobs[first : first + n]["run"]
+        return np.flatnonzero((start >= 0) & (end > self.time))
+
+    def result(self) -> Result:
+        """Return the schedule of the episode so far; jobs that have not started have start -1."""
+        return self.simulations.result(0, self.options.scheduler)
+
+    # -- look-ahead --------------------------------------------------------------------------------
+
+    def snapshot(self, hide: bool = False) -> Snapshot:
+        """Return a copy of the whole state, to be restored as often as wanted.
+
+        Parameters
+        ----------
+        hide : replace what an online scheduler cannot know: once restored, each job that has not
+            ended runs for its predicted time, and no further job is submitted.
+        """
+        saved = save_row(self.simulations, 0, self.np_random)
+        return hidden(saved) if hide else saved
+
+    def restore(self, snapshot: Snapshot) -> tuple[Observation, dict[str, Any]]:
+        """Go back to a snapshot of this environment; return its observation and info."""
+        restore_row(self.simulations, 0, snapshot)
+        self.simulations.table = snapshot.table
+        self.np_random.bit_generator.state = snapshot.generator
+        self._begun = True
+        return self._observation(), self._info()
+
+    # -- parts -------------------------------------------------------------------------------------
+
+    def _set_action(self, action: Any) -> None:
+        raise NotImplementedError
+
+    def _observation(self) -> Observation:
+        out = self.simulations.out
+        return self.simulations.layout.of(out.observations[0].copy(), out.masks[0].copy())
+
+    def _info(self) -> dict[str, Any]:
+        simulations = self.simulations
+        return {
+            "window": simulations.visible(0),
+            "time": int(simulations.batch.sim[0, state.TIME]),
+        }
+
+    def _reward(self, before: int) -> Any:
+        if self.options.function is not None:
+            return float(self.options.function(self._view(before)))
+        rewards = self.simulations.out.rewards[0]
+        return float(rewards[0]) if len(self.options.weights) == 1 else rewards.copy()
+
+    def _view(self, before: int) -> StepView:
+        """Return what a reward function sees."""
+        simulations, batch = self.simulations, self.simulations.batch
+        first, n = simulations.rows(0)
+        started = batch.new[0, : batch.place[0, kernel.NEW]].copy()
+        jobs = simulations.table.jobs[first + started]
+        submitted, begun = batch.sim[0, state.NEXT], batch.sim[0, state.STARTED]
+        return StepView(
+            time_s=self.time,
+            elapsed_s=self.time - before,
+            started=started,
+            wait_s=batch.progress[0]["start"][started] - jobs["submit"],
+            run_time_s=jobs["run"],
+            requested_time_s=jobs["requested"],
+            processors=jobs["processors"],
+            bsld=float(batch.terms[0, kernel.BSLD]),
+            energy_j=float(batch.terms[0, kernel.ENERGY]),
+            queued=int(submitted - begun),
+            free=self.free,
+            jobs=n,
+        )
+
+
+_TERMS = ("bsld", "wait_s", "energy_j")
+assert len(_TERMS) == len(REWARDS)

@@ -1,0 +1,300 @@
+"""What the three vector environments share: many simulations advanced by one compiled call."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar, NamedTuple
+
+import gymnasium
+import numpy as np
+from gymnasium.vector import AutoresetMode, VectorEnv
+from gymnasium.vector.utils import batch_space
+from numpy.typing import NDArray
+
+from hpcgym.engine import state
+from hpcgym.envs import kernel
+from hpcgym.envs.episodes import Episode, Episodes
+from hpcgym.envs.layout import Observation
+from hpcgym.envs.options import read_options
+from hpcgym.envs.simulations import Simulations
+from hpcgym.envs.snapshot import Snapshot, hidden, joined, restore_row, save_row
+from hpcgym.errors import HpcgymError, unknown
+
+_RESETS = {
+    AutoresetMode.NEXT_STEP: kernel.NEXT_STEP,
+    AutoresetMode.SAME_STEP: kernel.SAME_STEP,
+    AutoresetMode.DISABLED: kernel.NO_RESET,
+}
+
+
+class VectorSnapshot(NamedTuple):
+    """The state of a vector environment; all are copies."""
+
+    rows: list[Snapshot]
+    generators: list[Any]
+    ahead: list[Episode | None]
+    done: NDArray[np.bool_]
+    steps: NDArray[np.int64]
+    ends: bool
+
+
+class SchedulingVectorEnv(VectorEnv[Any, Any, Any]):
+    """What the vector environments share; all simulations lie in the same arrays.
+
+    Environment i, seeded with s, goes through the same states as a single one seeded with s.
+
+    Parameters
+    ----------
+    num_envs : number of environments.
+    autoreset_mode : "NextStep" (the default), "SameStep" or "Disabled"; Gymnasium's AutoresetMode.
+    copy : whether observations are new arrays at each step. Without copies they are views of
+        buffers that the next step overwrites.
+    max_episode_steps : after that many steps an episode is truncated; None: never.
+    other arguments : as those of the single environment.
+    """
+
+    metadata: dict[str, Any] = {"render_modes": []}  # noqa: RUF012  # as Gymnasium's own are
+    action_kind: ClassVar[str] = ""
+
+    def __init__(
+        self,
+        kind: int,
+        num_envs: int,
+        workload: Any,
+        rules: Mapping[str, Any],
+        *,
+        episodes: str = "windows",
+        jobs: int = 256,
+        part: str = "all",
+        train_share: float = 0.5,
+        autoreset_mode: Any = AutoresetMode.NEXT_STEP,
+        copy: bool = True,
+        max_episode_steps: int | None = None,
+        render_mode: str | None = None,
+        **arguments: Any,
+    ) -> None:
+        if not isinstance(num_envs, int) or num_envs < 1:
+            raise HpcgymError(f"num_envs must be a whole number of at least 1, not {num_envs!r}")
+        if render_mode is not None:
+            raise gymnasium.error.Error(
+                "render_mode: vector environments are not rendered; render a single one"
+            )
+        mode = _autoreset(autoreset_mode)
+        self.metadata = {**self.metadata, "autoreset_mode": mode}
+        self.num_envs, self.copy, self.max_episode_steps = num_envs, copy, max_episode_steps
+        self.options = read_options(workload, **arguments)
+        if self.options.function is not None or len(self.options.weights) > 1:
+            raise HpcgymError(
+                "reward: vector environments take names and weights; functions and vector rewards "
+                "need vectorization_mode='sync'"
+            )
+        self.episodes = Episodes(self.options.workload, episodes, jobs, part, train_share)
+        self.simulations = Simulations(
+            self.options, self.episodes, num_envs, kind, autoreset=_RESETS[mode], **rules
+        )
+        self._generators = [np.random.default_rng() for _ in range(num_envs)]
+        self._steps = np.zeros(num_envs, np.int64)
+        self._done = np.ones(num_envs, np.bool_)
+        self._begun = False  # whether all environments have begun an episode
+        self._ends = False  # whether an episode ended in the last step
+        self._never = np.zeros(num_envs, np.bool_)
+        # what each environment draws next is drawn ahead: the kernel begins it by itself
+        self._ahead: list[Episode | None] = [None] * num_envs
+
+    def _set_spaces(self, action_space: gymnasium.Space[Any]) -> None:
+        self.single_observation_space = self.simulations.layout.space
+        self.single_action_space = action_space
+        self.observation_space = batch_space(self.single_observation_space, self.num_envs)
+        self.action_space = batch_space(action_space, self.num_envs)
+
+    # -- Gymnasium ---------------------------------------------------------------------------------
+
+    def reset(
+        self,
+        *,
+        seed: int | list[int | None] | None = None,
+        options: dict[str, Any] | None = None,
+    ) -> tuple[Any, dict[str, Any]]:
+        """Begin an episode in all environments, or in those of ``options["reset_mask"]``.
+
+        Parameters
+        ----------
+        seed : a number, to which environment i adds i, or one for each environment.
+        options : as those of the single environment, for all; and "reset_mask", (num_envs,) bool.
+        """
+        given = dict(options or {})
+        mask = np.asarray(given.pop("reset_mask", np.ones(self.num_envs, np.bool_)))
+        if mask.shape != (self.num_envs,) or mask.dtype != np.bool_:
+            raise HpcgymError(f"reset_mask must be {self.num_envs} truth values")
+        seeds = _seeds(seed, self.num_envs)
+        for e in np.flatnonzero(mask).tolist():
+            if seeds[e] is not None:
+                self._generators[e] = gymnasium.utils.seeding.np_random(seeds[e])[0]
+                self._ahead[e] = None
+            self._begin(e, self.episodes.find(given) if given else None)
+        self._steps[mask] = 0
+        self._done[mask] = False
+        self._begun = bool((self.simulations.batch.place[:, kernel.JOBS] > 0).all())
+        return self._observations(), self._info()
+
+    def step(
+        self, actions: Any
+    ) -> tuple[Any, NDArray[np.float64], NDArray[np.bool_], NDArray[np.bool_], dict[str, Any]]:
+        """Do one action in each environment.
+
+        Raises
+        ------
+        HpcgymError : actions of another shape, or with a value that is no number.
+        ResetNeeded : no episode has begun, or one has ended and environments do not reset
+            themselves.
+        """
+        simulations, out = self.simulations, self.simulations.out
+        mode = self.metadata["autoreset_mode"]
+        if not self._begun:
+            raise gymnasium.error.ResetNeeded("some environment has no episode: call reset()")
+        if mode == AutoresetMode.DISABLED and self._done.any():
+            raise gymnasium.error.ResetNeeded("episodes have ended: call reset() with a reset_mask")
+        self._set_actions(actions)
+        simulations.step_all()
+        terminated = out.ended.copy()
+        truncated = self._truncate(terminated)
+        info = self._info()
+        done = terminated | truncated
+        ends = bool(done.any())
+        if ends:
+            self._add_ends(info, done)
+        if ends or self._ends:
+            self._note_resets()
+        self._done, self._ends = done, ends
+        return self._observations(), out.rewards[:, 0].copy(), terminated, truncated, info
+
+    def _note_resets(self) -> None:
+        """Draw the next episodes of the environments that have just begun one."""
+        simulations = self.simulations
+        for e in np.flatnonzero(simulations.batch.place[:, kernel.RESETS]).tolist():
+            simulations.began(e)
+            self._ahead[e] = None
+            simulations.set_next(e, self._next(e))
+            self._steps[e] = 0
+
+    # -- look-ahead --------------------------------------------------------------------------------
+
+    def snapshot(self, hide: bool = False) -> VectorSnapshot:
+        """Return a copy of the whole state, to be restored as often as wanted.
+
+        Parameters
+        ----------
+        hide : as that of the single environment; episodes begun later hide nothing.
+        """
+        rows = [save_row(self.simulations, e) for e in range(self.num_envs)]
+        if hide:
+            rows = [hidden(row) for row in rows]
+        generators = [generator.bit_generator.state for generator in self._generators]
+        ends = self._done.copy(), self._steps.copy(), self._ends
+        return VectorSnapshot(rows, generators, list(self._ahead), *ends)
+
+    def restore(self, snapshot: VectorSnapshot) -> tuple[Any, dict[str, Any]]:
+        """Go back to a snapshot of this environment; return its observations and info."""
+        self.simulations.table, rows = joined(self.simulations.whole, snapshot.rows)
+        for e, row in enumerate(rows):
+            restore_row(self.simulations, e, row)
+            self._generators[e].bit_generator.state = snapshot.generators[e]
+            self._ahead[e] = snapshot.ahead[e]
+            if self._ahead[e] is not None:
+                self.simulations.set_next(e, self._next(e))
+        self._begun = True
+        self._done, self._steps = snapshot.done.copy(), snapshot.steps.copy()
+        self._ends = snapshot.ends
+        return self._observations(), self._info()
+
+    # -- parts -------------------------------------------------------------------------------------
+
+    def _set_actions(self, actions: Any) -> None:
+        raise NotImplementedError
+
+    def _begin(self, e: int, episode: Episode | None) -> None:
+        """Begin an episode in environment ``e``: the one given, else the next one drawn."""
+        if episode is None:
+            episode = self._next(e)
+            self._ahead[e] = None
+        self.simulations.set_next(e, episode)
+        self.simulations.reset(e)
+        self.simulations.set_next(e, self._next(e))
+
+    def _next(self, e: int) -> Episode:
+        """Return the episode that environment ``e`` draws next."""
+        episode = self._ahead[e]
+        if episode is None:
+            episode = self._ahead[e] = self.episodes.draw(self._generators[e])
+        return episode
+
+    def _observations(self) -> Observation:
+        rows, masks = self.simulations.out.observations, self.simulations.out.masks
+        if self.copy:
+            rows, masks = rows.copy(), masks.copy()
+        return self.simulations.layout.of(rows, masks)
+
+    def _info(self) -> dict[str, Any]:
+        return {"time": self.simulations.batch.sim[:, state.TIME].copy()}
+
+    def _truncate(self, terminated: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """Return which episodes have run out of steps, and end them."""
+        if self.max_episode_steps is None:
+            return self._never.copy()
+        simulations, out = self.simulations, self.simulations.out
+        mode = self.metadata["autoreset_mode"]
+        # the step that begins an episode is none of it
+        self._steps = np.where(simulations.batch.place[:, kernel.RESETS] == 1, 0, self._steps + 1)
+        truncated = (self._steps >= self.max_episode_steps) & ~terminated
+        for e in np.flatnonzero(truncated).tolist():
+            out.totals[e] = simulations.batch.totals[e]
+            out.lengths[e] = simulations.batch.place[e, kernel.COUNTED]
+            if mode == AutoresetMode.NEXT_STEP:
+                simulations.batch.place[e, kernel.ENDED] = 1
+            elif mode == AutoresetMode.SAME_STEP:
+                out.final[e] = out.observations[e]
+                simulations.reset(e)
+        return truncated
+
+    def _add_ends(self, info: dict[str, Any], done: NDArray[np.bool_]) -> None:
+        """Add what is said of episodes that have ended."""
+        out = self.simulations.out
+        jobs = np.maximum(out.lengths, 1)
+        metrics: dict[str, Any] = {
+            "mean_bsld": np.where(done, out.totals[:, kernel.BSLD] / jobs, 0.0),
+            "mean_wait_s": np.where(done, out.totals[:, kernel.WAIT] / jobs, 0.0),
+            "energy_j": np.where(done, out.totals[:, kernel.ENERGY], 0.0),
+        }
+        for name in list(metrics):
+            metrics[f"_{name}"] = done.copy()
+        info["metrics"], info["_metrics"] = metrics, done.copy()
+        if self.metadata["autoreset_mode"] == AutoresetMode.SAME_STEP:
+            final = np.empty(self.num_envs, object)
+            for e in np.flatnonzero(done).tolist():
+                row = out.final[e].copy()
+                mask = row[self.simulations.layout.mask_at :].astype(np.int8)
+                final[e] = self.simulations.layout.of(row, mask)
+            info["final_obs"], info["_final_obs"] = final, done.copy()
+            info["final_info"] = {"metrics": metrics, "_metrics": done.copy()}
+            info["_final_info"] = done.copy()
+
+
+def _autoreset(mode: Any) -> AutoresetMode:
+    """Return a mode of resetting, given as such or by its name."""
+    try:
+        return AutoresetMode(mode)
+    except ValueError:
+        names = [each.value for each in AutoresetMode]
+        raise HpcgymError(unknown("autoreset_mode", mode, names)) from None
+
+
+def _seeds(seed: Any, number: int) -> list[int | None]:
+    """Return a seed for each environment."""
+    if seed is None:
+        return [None] * number
+    if isinstance(seed, (int, np.integer)):
+        return [int(seed) + e for e in range(number)]
+    seeds = list(seed)
+    if len(seeds) != number:
+        raise HpcgymError(f"seed must be a number or {number} numbers, not {len(seeds)}")
+    return seeds

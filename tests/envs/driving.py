@@ -1,0 +1,128 @@
+"""What the tests of the environments share: playing episodes, and comparing what was seen."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+
+from hpcgym.envs.job_selection import JobSelection, JobSelectionVector
+from hpcgym.envs.mixed_policy import MixedPolicy, MixedPolicyVector
+from hpcgym.envs.queue_ordering import QueueOrdering, QueueOrderingVector
+from hpcgym.workload import Workload, load_workload
+
+
+def label(value: Any) -> str:
+    """Return the name of a case: the same in each process, so without addresses of objects."""
+    return re.sub(r" at 0x[0-9a-f]+", "", str(value))[:60]
+
+
+NAMES = ("JobSelection", "QueueOrdering", "MixedPolicy")
+SINGLE = {"JobSelection": JobSelection, "QueueOrdering": QueueOrdering, "MixedPolicy": MixedPolicy}
+VECTOR = {
+    "JobSelection": JobSelectionVector,
+    "QueueOrdering": QueueOrderingVector,
+    "MixedPolicy": MixedPolicyVector,
+}
+
+#: Jobs wait in it, and over-run their predictions where these are averages of two.
+BUSY = load_workload("lublin:jobs=300,processors=64,seed=1,load=2")
+
+# the first example compiles the kernels
+SLOW = settings(
+    deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
+)
+
+#: The rules that environments have, as ``simulate`` takes them.
+RULES = st.fixed_dictionaries(
+    {
+        "backfill": st.sampled_from(["easy", "easy", "none"]),
+        "backfill_order": st.sampled_from(["fcfs", "sjbf", "saf", "lexp"]),
+        "estimate": st.sampled_from(["requested", "clairvoyant", "ave2", "ave2"]),
+        "correction": st.sampled_from(["requested", "incremental", "recursive-doubling"]),
+        "passes": st.sampled_from(["per-timestamp", "per-timestamp", "per-event"]),
+    }
+)
+
+
+class Step(NamedTuple):
+    observation: Any
+    reward: Any
+    terminated: Any
+    truncated: Any
+    info: dict[str, Any]
+
+
+Act = Callable[[int, Any, dict[str, Any]], Any]  # (number of the decision, observation, info)
+
+
+def play(env: Any, act: Act, most: int = 10**9, **reset: Any) -> list[Step]:
+    """Return what an episode showed, the reset first, up to so many steps."""
+    observation, info = env.reset(**reset)
+    return [Step(observation, 0.0, False, False, info), *go_on(env, act, observation, info, most)]
+
+
+def go_on(
+    env: Any, act: Act, observation: Any, info: dict[str, Any], most: int = 10**9, first: int = 0
+) -> list[Step]:
+    """Return what the rest of an episode showed."""
+    steps: list[Step] = []
+    while len(steps) < most and not (steps and steps[-1].terminated):
+        steps.append(Step(*env.step(act(first + len(steps), observation, info))))
+        observation, info = steps[-1].observation, steps[-1].info
+    return steps
+
+
+def random_acts(space: Any, seed: int) -> Act:
+    """Return random actions of a space, which depend on the number of the decision alone."""
+
+    def act(number: int, observation: Any, info: dict[str, Any]) -> Any:
+        space.seed(1000 * seed + number)
+        return space.sample()
+
+    return act
+
+
+def visible_acts(env: Any, seed: int) -> Act:
+    """Return random actions; of indices only those that stand for a job."""
+    if env.unwrapped.action_kind != "selection":
+        return random_acts(env.action_space, seed)
+
+    def act(number: int, observation: Any, info: dict[str, Any]) -> int:
+        n = int(info["action_mask"].sum())
+        return int(np.random.default_rng((seed, number)).integers(n))
+
+    return act
+
+
+def whole(workload: Workload, **arguments: Any) -> dict[str, Any]:
+    """Return the arguments of an environment whose one episode is all jobs."""
+    return {"workload": workload, "episodes": "whole", **arguments}
+
+
+def assert_same(one: Any, other: Any, where: str = "", rtol: float = 0.0) -> None:
+    """Compare whatever environments return, to the last bit unless a tolerance is given."""
+    if isinstance(one, Mapping):
+        assert set(one) == set(other), f"{where}: {sorted(one)} and {sorted(other)}"
+        for key in one:
+            assert_same(one[key], other[key], f"{where}[{key!r}]", rtol)
+    elif isinstance(one, (list, tuple)):
+        assert len(one) == len(other), where
+        for k, (a, b) in enumerate(zip(one, other, strict=True)):
+            name = type(one)._fields[k] if hasattr(one, "_fields") else k
+            assert_same(a, b, f"{where}[{name}]", rtol)
+    elif isinstance(one, np.ndarray) and one.dtype == object:
+        assert_same(list(one), list(other), where, rtol)
+    elif one is None or isinstance(one, str):
+        assert one == other, where
+    else:
+        a, b = np.asarray(one), np.asarray(other)
+        assert a.dtype == b.dtype, f"{where}: {a.dtype} and {b.dtype}"
+        if rtol:
+            np.testing.assert_allclose(a, b, rtol=rtol, atol=0, err_msg=where)
+        else:
+            np.testing.assert_array_equal(a, b, err_msg=where)

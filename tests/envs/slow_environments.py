@@ -1,0 +1,292 @@
+"""What the environments must do, as slowly and obviously as it can be said.
+
+Lists and loops; everything is worked out again at each pass. No code is shared with hpcgym, and
+only the scores of named policies with `oracle.py`, whose rules hold but for who decides:
+
+- Selection, "revised": a pass asks for a job as long as some queued job fits. One that fits starts;
+  for one that does not, the others are back-filled around its reservation, and it is forgotten.
+- Selection, "kept": a pass asks as long as jobs are queued and none is selected. A selected job
+  that does not fit stays selected until it starts; each pass back-fills the others around it.
+- Ordering: each pass at which some queued job fits asks for scores, once. The highest goes first,
+  ties and jobs outside the window (after all others) by submission.
+- Weights: as ordering, by the weights of the last decision. One is made before each pass at which
+  some queued job fits; or at the start of each stretch of seconds in which jobs wait or come; or
+  each time that the next submission would be one too many for the last; or once.
+- The window is the queued jobs submitted first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from oracle import score_of, weighted
+
+STEPS = [60, 300, 900, 1800, 3600, 7200, 18000, 36000, 72000, 180000, 360000]
+
+
+@dataclass(eq=False)
+class Job:
+    row: int
+    submit: int
+    processors: int
+    run: int
+    requested: int
+    user: int
+    predicted: int = -1
+    expected: int = -1  # the prediction after corrections
+    corrections: int = 0
+    start: int = -1
+
+    @property
+    def end(self) -> int:
+        return self.start + self.run
+
+    @property
+    def expected_end(self) -> int:
+        return self.start + self.expected
+
+
+def slow_jobs(workload: Any) -> list[Job]:
+    names = ("submit_time", "requested_processors", "run_time", "requested_time", "user_id")
+    rows = zip(*(workload.columns[name].tolist() for name in names), strict=True)
+    return [
+        Job(row, submit, processors, min(run, requested), requested, user)
+        for row, (submit, processors, run, requested, user) in enumerate(rows)
+    ]
+
+
+class Machine:
+    """Events, passes, predictions and backfilling; a subclass says who goes first."""
+
+    def __init__(
+        self,
+        workload: Any,
+        *,
+        backfill: str = "easy",
+        backfill_order: Any = "fcfs",
+        estimate: str = "requested",
+        correction: str = "requested",
+        passes: str = "per-timestamp",
+    ) -> None:
+        self.jobs = slow_jobs(workload)
+        self.processors = workload.processors
+        self.backfill, self.order = backfill, backfill_order
+        self.estimate, self.correction, self.passes = estimate, correction, passes
+        self.coming = list(self.jobs)
+        self.queue: list[Job] = []
+        self.running: list[Job] = []
+        self.ended: list[Job] = []
+
+    def play(self) -> list[int]:
+        """Return the start times of all jobs."""
+        while self.coming or self.running:
+            now = min(
+                [job.submit for job in self.coming]
+                + [job.end for job in self.running]
+                + [job.expected_end for job in self.running]
+            )
+            self.before(now)
+            for job in self.running:
+                if job.expected_end == now < job.end:
+                    self.correct(job, now)
+            ends = [job for job in self.running if job.end == now]
+            submissions = [job for job in self.coming if job.submit == now]
+            self.handle(ends, submissions, now)
+        return [job.start for job in self.jobs]
+
+    def handle(self, ends: list[Job], submissions: list[Job], now: int) -> None:
+        if self.passes == "per-timestamp":
+            for job in ends:
+                self.finish(job)
+            for job in submissions:
+                self.submit(job)
+            if ends or submissions:
+                self.serve(now)
+            return
+        always = self.backfill == "easy" and self.order != "fcfs"
+        for job in submissions:
+            self.submit(job)
+            if always or self.fits(job, now):
+                self.serve(now)
+        for job in ends:
+            self.finish(job)
+            self.serve(now)
+
+    def before(self, now: int) -> None:
+        """See that time is about to go on to the events of ``now``."""
+
+    def serve(self, now: int) -> None:
+        raise NotImplementedError
+
+    def submit(self, job: Job) -> None:
+        self.coming.remove(job)
+        self.queue.append(job)
+        job.predicted = job.requested
+        if self.estimate == "clairvoyant":
+            job.predicted = job.run
+        if self.estimate == "ave2":
+            runs = [other.run for other in self.ended if other.user == job.user]
+            if len(runs) >= 2:
+                job.predicted = max(min((runs[-1] + runs[-2]) // 2, job.requested), 1)
+        job.expected = job.predicted
+
+    def finish(self, job: Job) -> None:
+        self.running.remove(job)
+        self.ended.append(job)
+
+    def start(self, job: Job, now: int) -> None:
+        assert self.fits(job, now)
+        self.queue.remove(job)
+        self.running.append(job)
+        job.start = now
+
+    def correct(self, job: Job, now: int) -> None:
+        if self.correction == "recursive-doubling":
+            job.expected = 2 * (now - job.start)
+        elif self.correction == "incremental" and job.corrections < len(STEPS):
+            job.expected = min(job.predicted + STEPS[job.corrections], job.requested)
+        else:
+            job.expected = job.requested
+        job.corrections += 1
+
+    def free_at(self, time: int) -> int:
+        return self.processors - sum(j.processors for j in self.running if j.expected_end > time)
+
+    def fits(self, job: Job, now: int) -> bool:
+        return job.processors <= self.free_at(now)
+
+    def some_fit(self, now: int) -> bool:
+        return any(self.fits(job, now) for job in self.queue)
+
+    def backfill_around(self, head: Job, now: int) -> None:
+        if self.backfill == "none":
+            return
+        times = sorted(job.expected_end for job in self.running if job.expected_end > now)
+        shadow = next(time for time in times if self.free_at(time) >= head.processors)
+        extra = self.free_at(shadow) - head.processors
+        for job in self.in_backfill_order(now):
+            if job is head or not self.fits(job, now):
+                continue
+            if now + job.predicted > shadow:
+                if job.processors > extra:
+                    continue
+                extra -= job.processors
+            self.start(job, now)
+
+    def in_backfill_order(self, now: int) -> list[Job]:
+        if self.order == "sjbf":
+            return sorted(self.queue, key=lambda job: job.predicted)
+        score: Any = score_of(self.order)
+        return sorted(self.queue, key=lambda job: -score(job, now))
+
+    def start_in_order(self, order: list[Job], now: int) -> None:
+        for job in order:
+            if not self.fits(job, now):
+                self.backfill_around(job, now)
+                return
+            self.start(job, now)
+
+
+class Selection(Machine):
+    """``choose(now, rows)``: the place of a job among the visible ones, given by their rows."""
+
+    def __init__(
+        self,
+        workload: Any,
+        choose: Callable[[int, list[int]], int],
+        *,
+        kept: bool,
+        window: int,
+        **rules: Any,
+    ) -> None:
+        super().__init__(workload, **rules)
+        self.choose, self.kept, self.window = choose, kept, window
+        self.selected: Job | None = None
+        self.decisions = 0
+
+    def serve(self, now: int) -> None:
+        while self.queue:
+            if not self.kept and not self.some_fit(now):
+                return
+            if self.selected is None:
+                visible = self.queue[: self.window]
+                self.selected = visible[self.choose(now, [job.row for job in visible])]
+                self.decisions += 1
+            head = self.selected
+            if not self.fits(head, now):
+                if not self.kept:
+                    self.selected = None
+                self.backfill_around(head, now)
+                return
+            self.start(head, now)
+            self.selected = None
+
+
+class Ordering(Machine):
+    """``choose(now, rows)``: a score for each of the visible jobs, given by their rows."""
+
+    def __init__(
+        self, workload: Any, choose: Callable[[int, list[int]], Any], *, window: int, **rules: Any
+    ) -> None:
+        super().__init__(workload, **rules)
+        self.choose, self.window, self.decisions = choose, window, 0
+
+    def serve(self, now: int) -> None:
+        if not self.some_fit(now):
+            return
+        visible, beyond = self.queue[: self.window], self.queue[self.window :]
+        chosen = self.choose(now, [job.row for job in visible])
+        scores = dict(zip(visible, chosen, strict=True))
+        self.decisions += 1
+        self.start_in_order(sorted(visible, key=lambda job: -scores[job]) + beyond, now)
+
+
+class Weights(Machine):
+    """``choose(k)``: the k-th decision, six weights whose sizes add up to 1, or are all 0."""
+
+    def __init__(
+        self, workload: Any, choose: Callable[[int], Any], *, interval: Any, **rules: Any
+    ) -> None:
+        super().__init__(workload, **rules)
+        self.choose, self.interval, self.decisions = choose, interval, 0
+        self.stretch = -1  # the last stretch of seconds that a decision was looked at for
+        self.last = -1  # the last second that a decision made by submissions holds for
+        self.weights: Any = None
+
+    def decide(self) -> None:
+        self.weights = self.choose(self.decisions)
+        self.decisions += 1
+
+    def before(self, now: int) -> None:
+        if all(job.start >= 0 for job in self.jobs):
+            return
+        first = self.jobs[0].submit
+        if self.interval == "episode" and self.weights is None:
+            self.decide()
+        elif isinstance(self.interval, int) and now > self.last:
+            self.decide()
+            count = len(self.jobs) - len(self.coming)
+            self.last = 2**62
+            if count + self.interval < len(self.jobs):
+                following = self.jobs[count + self.interval].submit
+                self.last = max(self.jobs[count].submit, following - 1)
+        elif isinstance(self.interval, str) and self.interval.endswith("h"):
+            length = 3600 * int(self.interval[:-1])
+            while self.stretch < (now - first) // length:
+                self.stretch += 1
+                some_come = any((j.submit - first) // length == self.stretch for j in self.coming)
+                if self.queue or some_come:
+                    self.decide()
+
+    def serve(self, now: int) -> None:
+        if not self.some_fit(now):
+            return
+        if self.interval == "pass":
+            self.decide()
+        order = list(self.queue)
+        if any(self.weights):
+            score: Any = weighted(self.weights)
+            order = sorted(self.queue, key=lambda job: -score(job, now))
+        self.start_in_order(order, now)

@@ -1,0 +1,167 @@
+"""The pages of the environments: that they are the docstrings, and that these say what is so.
+
+Python in the pages is run by `test_repository.py`, but for what needs more than it has: that is
+marked `py`, and run here.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import inspect
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from driving import BUSY, NAMES, SINGLE, VECTOR
+
+from hpcgym.envs.episodes import Episodes
+from hpcgym.envs.observe import JOBS_AT, QUEUE_AT, TIME_AT
+from hpcgym.envs.options import read_options
+from hpcgym.envs.page import ARGUMENTS, PARTS
+
+ROOT = Path(__file__).parents[2]
+FOLDER = ROOT / "docs" / "environments"
+
+HEADINGS = """Description, Decision points, Action Space, Observation Space, Info, Rewards, Starting
+State, Episode End, Determinism, Arguments, Vectorized environment, Reference, Version History"""
+
+
+def script() -> Any:
+    """The script that writes the pages."""
+    file = ROOT / "scripts" / "environment_pages.py"
+    spec = importlib.util.spec_from_file_location("environment_pages", file)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_files_are_the_docstrings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    module = script()
+    assert {cls.__name__ for cls in module.PAGES.values()} == set(NAMES)
+    monkeypatch.setattr(module, "FOLDER", tmp_path)
+    module.main()
+    for name in module.PAGES:
+        written = (FOLDER / name).read_text()
+        assert written == (tmp_path / name).read_text(), "run scripts/environment_pages.py"
+    others = {file.name for file in FOLDER.iterdir()} - set(module.PAGES)
+    assert others == {"README.md"}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_page_is_complete(name: str) -> None:
+    text = SINGLE[name].__doc__ or ""
+    assert re.findall(r"^## (.*)$", text, re.MULTILINE) == " ".join(HEADINGS.split()).split(", ")
+    assert f"hpcgym/{name}-v0" in text
+    for part in PARTS:
+        assert f"{{{part}}}" not in text
+
+
+def table(text: str, heading: str) -> dict[str, list[str]]:
+    """The rows of the tables under a heading: first cell without its ticks -> the others."""
+    (section,) = re.findall(rf"^## {heading}\n(.*?)(?=^## |\Z)", text, re.MULTILINE | re.DOTALL)
+    rows = [line.strip("| ").split(" | ") for line in section.splitlines() if line[:3] == "| `"]
+    return {cells[0].strip("`"): cells[1:] for cells in rows}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_arguments_are_those_of_the_class(name: str) -> None:
+    """Each is named, with its default."""
+    expected: dict[str, Any] = {}
+    for function in (read_options, SINGLE[name]):
+        for parameter in inspect.signature(function).parameters.values():
+            if parameter.kind is not parameter.VAR_KEYWORD:
+                expected[parameter.name] = parameter.default
+    rows = table(SINGLE[name].__doc__ or "", "Arguments")
+    assert set(rows) == set(expected)
+    assert set(ARGUMENTS) <= set(rows)
+    for argument, (default, *_) in rows.items():
+        if argument not in ("features", "policy_features"):  # told in words
+            value = expected[argument]
+            shown = f'"{value}"' if isinstance(value, str) else repr(value)
+            assert default == f"`{shown}`", argument
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_further_arguments_of_vector_environments(name: str) -> None:
+    rows = table(SINGLE[name].__doc__ or "", "Vectorized environment")
+    env = VECTOR[name](2, BUSY, jobs=20)
+    assert rows["num_envs"][0] == f"`{VECTOR[name](workload=BUSY, jobs=20).num_envs}`"
+    assert rows["copy"][0] == f"`{env.copy}`"
+    assert rows["max_episode_steps"][0] == f"`{env.max_episode_steps}`"
+    assert rows["autoreset_mode"][0] == f'`"{env.metadata["autoreset_mode"].value}"`'
+    assert set(rows) == {"num_envs", "copy", "max_episode_steps", "autoreset_mode"}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_places_of_fields(name: str) -> None:
+    """The table's places in the flat form are where the dict's fields are."""
+    rows = table(SINGLE[name].__doc__ or "", "Observation Space")
+    dictionary, flat = SINGLE[name](BUSY, jobs=50), SINGLE[name](BUSY, jobs=50, observation="flat")
+    fields, row = dictionary.reset(seed=0)[0], flat.reset(seed=0)[0]
+    sizes = {"cluster": QUEUE_AT, "queue": TIME_AT - QUEUE_AT, "time": JOBS_AT - TIME_AT}
+    for field, size in sizes.items():
+        assert fields[field].shape == (size,)
+        places = [cells[0] for key, cells in rows.items() if key.startswith(field)]
+        first, last = re.findall(r"\d+", places[0])[0], re.findall(r"\d+", places[-1])[-1]
+        np.testing.assert_array_equal(row[int(first) : int(last) + 1], fields[field])
+        named = [cells[1] for key, cells in rows.items() if key.startswith(field) and cells[1]]
+        assert named == [f"({size},)"]
+    for field, key in (("jobs", "jobs[i, k]"), ("mask", "mask[i]")):
+        numbers = re.findall(r"\d+", rows[key][0])
+        part = row[int(numbers[0]) : int(numbers[-1]) + 1]
+        np.testing.assert_array_equal(part.reshape(fields[field].shape), fields[field])
+        assert rows[key][1] == str(fields[field].shape)
+    assert f"({row.size},)" in (SINGLE[name].__doc__ or "")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_keys_of_info(name: str) -> None:
+    rows = table(SINGLE[name].__doc__ or "", "Info")
+    env = SINGLE[name](BUSY, jobs=10)
+    always = {key for key, (when, *_) in rows.items() if "always" in when}
+    masked = {"action_mask"} if name == "JobSelection" else set()
+    _, info = env.reset(seed=0)
+    assert set(info) == always - {"action_mask"} | masked
+    seen: set[str] = set(info)
+    terminated = False
+    while not terminated:
+        action = env.action_space.sample() if name != "JobSelection" else 0
+        _, _, terminated, _, info = env.step(action)
+        seen |= set(info)
+        assert ("metrics" in info) == terminated
+    assert seen == set(rows) - {"action_mask"} | masked
+
+
+def test_names_of_slices() -> None:
+    """Those that the page gives as examples have the form that is understood."""
+    rows = table(SINGLE["JobSelection"].__doc__ or "", "Starting State")
+    names = re.findall(r'"slice": "(.*?)"', "".join(rows))
+    assert names == ["window 0017", "week 12", "month 3", "whole", "rows 300:556"]
+    windows = Episodes(BUSY, jobs=10)
+    assert windows.find({"slice": "window 0017"}).start == 170
+    assert windows.find({"slice": "rows 30:40"}) == windows.find({"start": 30, "jobs": 10})
+    assert Episodes(BUSY, "whole").find({"slice": "whole"}).stop == len(BUSY)
+    assert Episodes(BUSY, "whole", part="test").find({"slice": "test"}).start == len(BUSY) // 2
+
+
+def more_python() -> list[str]:
+    """The examples that need more than the library."""
+    text = "".join(page.read_text() for page in sorted(FOLDER.glob("*.md")))
+    return re.findall(r"^```py\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+
+
+@pytest.mark.parametrize("code", more_python())
+def test_examples_with_stable_baselines(code: str, capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("sb3_contrib")
+    torch = pytest.importorskip("torch")
+    torch.set_num_threads(1)
+    exec(compile(code, "docs/environments", "exec"), {"__name__": "__page__"})
+    assert capsys.readouterr().out
+
+
+def test_there_are_such_examples() -> None:
+    assert more_python()

@@ -1,0 +1,169 @@
+"""The bridge to Stable-Baselines3."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import gymnasium
+import numpy as np
+import pytest
+from stable_baselines3.common.vec_env import VecMonitor
+
+import hpcgym
+from hpcgym.envs.sb3 import HpcVecEnv
+
+SELECTION = "hpcgym/JobSelection-v0"
+SMALL = {"workload": "lublin:jobs=400,processors=32,seed=1,load=1.0", "jobs": 20, "window": 16}
+
+
+def run(envs, number: int, seed: int = 0):
+    """Return what some steps with random allowed actions give."""
+    rng = np.random.default_rng(seed)
+    envs.seed(seed)
+    steps = [(envs.reset(), None, None, None)]
+    for _ in range(number):
+        masks = np.stack(envs.env_method("action_masks"))
+        actions = np.array([rng.choice(np.flatnonzero(mask)) for mask in masks])
+        steps.append(envs.step(actions))
+    return steps
+
+
+def test_spaces_are_those_of_one_environment():
+    envs = HpcVecEnv(SELECTION, num_envs=3, **SMALL)
+    single = gymnasium.make(SELECTION, **SMALL)
+    assert envs.num_envs == 3
+    assert envs.observation_space == single.observation_space
+    assert envs.action_space == single.action_space
+    assert envs.render_mode is None
+
+
+def test_it_goes_through_the_same_states_as_single_environments():
+    number = 3
+    envs = HpcVecEnv(SELECTION, num_envs=number, **SMALL)
+    singles = [gymnasium.make(SELECTION, **SMALL) for _ in range(number)]
+    seen = [env.reset(seed=5 + e)[0] for e, env in enumerate(singles)]
+    envs.seed(5)
+    batch = envs.reset()
+    ends = 0
+    for _ in range(60):
+        for e in range(number):
+            for name in seen[e]:
+                assert np.array_equal(batch[name][e], seen[e][name]), name
+        actions = np.array([int(one["mask"].sum()) - 1 for one in seen])
+        batch, rewards, dones, infos = envs.step(actions)
+        assert rewards.dtype == np.float32
+        for e, env in enumerate(singles):
+            observation, reward, terminated, _, info = env.step(int(actions[e]))
+            assert rewards[e] == np.float32(reward)
+            assert dones[e] == terminated
+            if terminated:
+                ends += 1
+                last = infos[e]["terminal_observation"]
+                assert all(np.array_equal(last[name], observation[name]) for name in observation)
+                assert infos[e]["TimeLimit.truncated"] is False
+                for name in ("mean_bsld", "mean_wait_s"):
+                    assert infos[e]["metrics"][name] == pytest.approx(info["metrics"][name])
+                observation, _ = env.reset()
+            else:
+                assert infos[e] == {}
+            seen[e] = observation
+    assert ends >= number
+
+
+def test_the_same_seed_gives_the_same_steps():
+    one, two, other = (HpcVecEnv(SELECTION, num_envs=2, **SMALL) for _ in range(3))
+    first, again, different = run(one, 30), run(two, 30), run(other, 30, seed=9)
+    for a, b in zip(first, again, strict=True):
+        assert all(np.array_equal(a[0][name], b[0][name]) for name in a[0])
+    assert not np.array_equal(first[0][0]["jobs"], different[0][0]["jobs"])
+
+
+def test_observations_that_were_given_stay_as_they_are():
+    envs = HpcVecEnv(SELECTION, num_envs=2, **SMALL)
+    envs.seed(0)
+    first = envs.reset()
+    kept = {name: field.copy() for name, field in first.items()}
+    after = envs.step(np.zeros(2, np.int64))[0]
+    assert not np.array_equal(after["jobs"], first["jobs"])
+    for name, field in first.items():
+        assert np.array_equal(field, kept[name])
+        assert not np.shares_memory(field, after[name])
+
+
+def test_truncation_is_told_apart_from_the_end():
+    envs = HpcVecEnv(SELECTION, num_envs=2, max_episode_steps=4, **SMALL)
+    *_, dones, infos = run(envs, 4)[-1]
+    assert dones.all()
+    assert [info["TimeLimit.truncated"] for info in infos] == [True, True]
+    assert all("terminal_observation" in info for info in infos)
+
+
+def test_the_monitor_adds_the_return_and_keeps_the_metrics():
+    envs = VecMonitor(HpcVecEnv(SELECTION, num_envs=2, **SMALL))
+    found = [info for *_, infos in run(envs, 60)[1:] for info in infos if "episode" in info]
+    assert found
+    for info in found:
+        assert info["episode"]["r"] == pytest.approx(-info["metrics"]["mean_bsld"], rel=1e-4)
+
+
+def test_options_choose_the_episode_of_each_environment():
+    envs = HpcVecEnv(SELECTION, num_envs=2, **SMALL)
+    envs.set_options([{"slice": "rows 0:20"}, {"slice": "rows 40:60"}])
+    envs.reset()
+    assert envs.env.simulations.names == ["rows 0:20", "rows 40:60"]
+    envs.set_options({"slice": "rows 7:27"})
+    envs.reset()
+    assert envs.env.simulations.names == ["rows 7:27"] * 2
+
+
+def test_attributes_and_methods():
+    envs = HpcVecEnv(SELECTION, num_envs=3, **SMALL)
+    envs.reset()
+    masks = envs.env_method("action_masks")
+    assert len(masks) == 3
+    assert all(mask.shape == (16,) and mask.any() for mask in masks)
+    assert len(envs.env_method("action_masks", indices=[0, 2])) == 2
+    assert envs.get_attr("num_envs") == [3, 3, 3]
+    assert envs.get_attr("num_envs", indices=1) == [3]
+    assert envs.has_attr("action_masks")
+    assert not envs.has_attr("no_such_thing")
+    envs.set_attr("colour", "blue")
+    assert envs.get_attr("colour", indices=[1]) == ["blue"]
+    assert envs.env_is_wrapped(gymnasium.Wrapper, indices=[0, 1]) == [False, False]
+    with pytest.raises(hpcgym.HpcgymError, match="share 'colour'"):
+        envs.set_attr("colour", "red", indices=0)
+    with pytest.raises(hpcgym.HpcgymError, match="'_info' has no answer"):
+        envs.env_method("_info")
+    envs.close()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((gymnasium.make(SELECTION, **SMALL),), "must be a vector environment"),
+        ((gymnasium.make_vec(SELECTION, num_envs=2, **SMALL),), "autoreset_mode='SameStep'"),
+        (("hpcgym/Nothing-v0",), "Nothing"),
+    ],
+)
+def test_what_does_not_fit_is_said(arguments, message):
+    with pytest.raises(hpcgym.HpcgymError, match=message):
+        HpcVecEnv(*arguments)
+
+
+def test_observations_that_are_overwritten_do_not_fit():
+    envs = gymnasium.make_vec(SELECTION, num_envs=2, autoreset_mode="SameStep", copy=False, **SMALL)
+    with pytest.raises(hpcgym.HpcgymError, match="copy=True"):
+        HpcVecEnv(envs)
+    with pytest.raises(hpcgym.HpcgymError, match="for the id"):
+        HpcVecEnv(envs, num_envs=2)
+
+
+def test_without_sb3_it_says_what_to_install():
+    code = (
+        "import sys; sys.modules['stable_baselines3'] = None\n"
+        "try:\n    import hpcgym.envs.sb3\n"
+        "except ImportError as error:\n    print(error)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert 'pip install "hpcgym[agents]"' in done.stdout
