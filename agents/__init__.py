@@ -1,4 +1,53 @@
 """Things that learn to schedule, one readable file each; imported as ``hpcgym.agents``.
 
-An agent stands on the library (``hpcgym``), which never imports it.
+An agent stands on the library (``hpcgym``), which imports it only where a command trains one or a
+file of one is named. Learning needs PyTorch and Stable-Baselines3, ``pip install
+"hpcgym[agents]"``; they are imported with the modules of the agents, not with this one.
 """
+
+from __future__ import annotations
+
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from hpcgym.errors import HpcgymError
+
+#: Name of an agent, as in its file -> module that loads it.
+AGENTS = {"maskable-ppo": "maskable_ppo", "clone": "maskable_ppo", "ppo": "ppo"}
+
+_MODULES = ("behaviour_cloning", "common", "maskable_ppo", "ppo")
+
+
+def load(path: str | Path) -> Any:
+    """Return a saved agent: ``name``, ``env_id``, ``env_options``, ``begin(env)``, ``act``.
+
+    Raises
+    ------
+    HpcgymError : there is no such file, it holds no agent, or PyTorch is missing.
+    """
+    contents = import_agent("common").read(path)
+    if contents.get("agent") not in AGENTS:
+        raise HpcgymError(f"{path} holds an agent that this version does not know")
+    return import_agent(AGENTS[contents["agent"]]).load(contents)
+
+
+def import_agent(module: str) -> Any:
+    """Return a module of this package.
+
+    Raises
+    ------
+    HpcgymError : what agents need is not installed.
+    """
+    try:
+        return import_module(f"hpcgym.agents.{module}")
+    except ImportError as error:
+        raise HpcgymError(
+            f'agents need PyTorch and Stable-Baselines3: pip install "hpcgym[agents]" ({error})'
+        ) from None
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _MODULES:
+        raise AttributeError(f"module 'hpcgym.agents' has no attribute {name!r}")
+    return import_agent(name)

@@ -56,16 +56,41 @@ install_hpcgym() {
     if [[ -r $done_before && $(<"$done_before") == "$wanted" ]]; then
         return
     fi
-    echo "Installing hpcgym[$extras]: up to 150 MB are downloaded the first time"
     SECONDS=0
+    # Agents need PyTorch, of which one version is known to work, and the build for CPUs is enough:
+    # the other is some gigabytes more. pip takes it from wherever it is set up to look.
+    if [[ ,$extras, == *,agents,* || ,$extras, == *,all,* ]] &&
+        ! "$venv/bin/python" -m pip show --quiet torch 2>/dev/null; then
+        echo "Installing PyTorch: 200 MB of downloads for CPUs, some GB otherwise"
+        run_pip torch==2.13.0
+    fi
+    echo "Installing hpcgym[$extras]: up to 150 MB are downloaded the first time"
+    run_pip --editable "$root[$extras]"
+    printf '%s\n' "$wanted" >"$done_before"
+    echo "Installed in $SECONDS s"
+}
+
+# Install packages into the virtual environment.
+run_pip() {
     local log="$venv/pip.log"
-    if ! "$venv/bin/python" -m pip install --disable-pip-version-check --no-input \
-        --editable "$root[$extras]" 2>&1 | tee "$log" | show_progress; then
+    if ! "$venv/bin/python" -m pip install --disable-pip-version-check --no-input "$@" 2>&1 |
+        tee "$log" | show_progress; then
         tail -n 20 "$log" >&2
         die "Installing failed; the whole output of pip is in $log."
     fi
-    printf '%s\n' "$wanted" >"$done_before"
-    echo "Installed in $SECONDS s"
+}
+
+# Print the path of a real trace, from a folder of HPCGYM_DATA or from ../shared/traces.
+find_trace() {
+    local folder folders
+    IFS=: read -ra folders <<<"${HPCGYM_DATA-}:$root/../shared/traces"
+    for folder in "${folders[@]}"; do
+        if [[ $folder && -r $folder/$1 ]]; then
+            printf '%s\n' "$folder/$1"
+            return
+        fi
+    done
+    die "There is no $1: name a folder that has it in HPCGYM_DATA, or give another workload."
 }
 
 # Show what pip is at in one line that changes; without a terminal, show nothing.

@@ -9,10 +9,12 @@ from typing import Annotated
 import typer
 
 from hpcgym.cli.compare import Compare, compare
+from hpcgym.cli.evaluate import Evaluate, evaluate
 from hpcgym.cli.generate import Generate, generate
 from hpcgym.cli.running import Commands
 from hpcgym.cli.simulate import Simulate, simulate
 from hpcgym.cli.traces import traces
+from hpcgym.cli.train import train
 from hpcgym.version import __version__
 
 app = typer.Typer(
@@ -25,6 +27,8 @@ app = typer.Typer(
 )
 app.command(cls=Simulate)(simulate)
 app.command(cls=Compare)(compare)
+app.command(cls=Evaluate)(evaluate)
+app.add_typer(train)
 app.add_typer(traces)
 app.command(cls=Generate)(generate)
 

@@ -1,0 +1,346 @@
+"""Behaviour cloning: record what a policy does, and teach it to the network of MaskablePPO.
+
+A clone of a good order is a start for MaskablePPO (``resume=``), and shows what the network can
+represent and what the observation leaves out.
+
+>>> from hpcgym.agents import behaviour_cloning
+>>> agent = behaviour_cloning.train(
+...     "lublin:jobs=2000,processors=64", baseline="sjf", record_episodes=2, steps=20
+... )
+>>> agent.name
+'clone'
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import gymnasium
+import numpy as np
+import torch
+from hpcgym.agents.common import (
+    SHOW_S,
+    Budget,
+    one_thread,
+    plain_options,
+    read,
+    settled_options,
+    write,
+)
+from hpcgym.agents.maskable_ppo import ENV_ID, JobAgent, JobNetwork, shape_of
+from hpcgym.baselines import find_baseline
+from numpy.typing import NDArray
+from torch.nn.functional import cross_entropy
+
+import hpcgym  # noqa: F401  its import registers the environments
+from hpcgym.errors import HpcgymError
+
+NAME = "clone"
+
+#: Fields of a recording that are no part of observations.
+_OTHERS = ("actions", "rewards", "terminations", "about")
+
+
+class Recording(NamedTuple):
+    """What a policy did; an entry a transition, one episode after the other.
+
+    Attributes
+    ----------
+    observations : field -> (n, ...), before the action; "observation" if they are flat.
+    actions : (n,) or (n, size).
+    rewards : (n,).
+    terminations : (n,) whether the episode ended with the transition.
+    about : the policy, the environment with its arguments, and the names of the episodes.
+    """
+
+    observations: dict[str, NDArray[Any]]
+    actions: NDArray[Any]
+    rewards: NDArray[np.float64]
+    terminations: NDArray[np.bool_]
+    about: dict[str, Any]
+
+
+def record(
+    policy: Any,
+    workload: Any,
+    output: str | Path | None = None,
+    *,
+    env_id: str = ENV_ID,
+    record_episodes: int = 20,
+    seed: int = 0,
+    episodes: str = "windows",
+    jobs: int = 256,
+    part: str = "train",
+    train_share: float = 0.5,
+    env_options: Mapping[str, Any] | None = None,
+) -> Recording:
+    """Drive a policy through an environment, and return (and write) its transitions.
+
+    Parameters
+    ----------
+    policy : the name of a baseline, or an object with ``act(observation, info)`` and maybe
+        ``begin(env)``.
+    workload, episodes, jobs, part, train_share : what to run; see
+        :class:`hpcgym.envs.episodes.Episodes`.
+    output : file, a compressed ``.npz`` with the fields of :class:`Recording`: observations under
+        their own names, and ``about`` as JSON.
+    env_id, env_options : the environment.
+    record_episodes : how many; drawn at random by ``seed``.
+
+    Examples
+    --------
+    >>> from hpcgym.agents.behaviour_cloning import record
+    >>> done = record("saf", "lublin:jobs=600,processors=64", record_episodes=1, jobs=100)
+    >>> done.observations["jobs"].shape[1:], int(done.terminations.sum())
+    ((128, 8), 1)
+    """
+    if record_episodes < 1:
+        raise HpcgymError(f"record_episodes must be at least 1, not {record_episodes}")
+    actor = find_baseline(policy) if isinstance(policy, str) else policy
+    options = plain_options({**getattr(actor, "rules", {}), **(env_options or {})})
+    try:
+        env = gymnasium.make(
+            env_id, disable_env_checker=True, workload=workload, episodes=episodes, jobs=jobs,
+            part=part, train_share=train_share, **options,
+        )  # fmt: skip
+    except gymnasium.error.Error as error:
+        raise HpcgymError(f"env_id {env_id!r}: {error}") from None
+    options = settled_options(env.unwrapped, options)
+    rows: list[tuple[Any, Any, float, bool]] = []
+    names = []
+    for number in range(record_episodes):
+        observation, info = env.reset(seed=seed if number == 0 else None)
+        if hasattr(actor, "begin"):
+            actor.begin(env.unwrapped)
+        over = False
+        while not over:
+            action = actor.act(observation, info)
+            following, reward, terminated, truncated, info = env.step(action)
+            rows.append((observation, action, float(reward), terminated))
+            observation, over = following, terminated or truncated
+        names.append(info["episode_name"])
+    env.close()
+    about = {
+        "policy": getattr(actor, "name", type(actor).__name__),
+        "env_id": env_id,
+        "env_options": options,
+        "episodes": names,
+        "seed": seed,
+    }
+    recording = _stacked(rows, about)
+    if output is not None:
+        save_recording(output, recording)
+    return recording
+
+
+def _stacked(rows: list[tuple[Any, Any, float, bool]], about: dict[str, Any]) -> Recording:
+    """Return transitions as arrays."""
+    observations, actions, rewards, ends = zip(*rows, strict=True)
+    if not isinstance(observations[0], Mapping):
+        observations = tuple({"observation": one} for one in observations)
+    fields = {name: np.stack([one[name] for one in observations]) for name in observations[0]}
+    return Recording(fields, np.stack(actions), np.array(rewards), np.array(ends), about)
+
+
+def save_recording(path: str | Path, recording: Recording) -> None:
+    """Write a recording as ``.npz``."""
+    path = Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    arrays = {
+        **recording.observations,
+        "actions": recording.actions,
+        "rewards": recording.rewards,
+        "terminations": recording.terminations,
+        "about": np.array(json.dumps(recording.about)),
+    }
+    with path.open("wb") as file:  # given a path, numpy would change its ending
+        np.savez_compressed(file, **arrays)
+
+
+def load_recording(path: str | Path) -> Recording:
+    """Return a recording that was written by ``record``.
+
+    Raises
+    ------
+    HpcgymError : the file holds none.
+    """
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            arrays = dict(file)
+        observations = {name: value for name, value in arrays.items() if name not in _OTHERS}
+        known = [arrays[name] for name in _OTHERS[:-1]]
+        return Recording(observations, *known, about=json.loads(str(arrays["about"])))
+    except FileNotFoundError:
+        raise HpcgymError(f"{path}: there is no such file") from None
+    except Exception:  # numpy raises many kinds for files that it did not write
+        raise HpcgymError(f"{path} holds no recording") from None
+
+
+def train(
+    workload: Any = None,
+    *,
+    baseline: Any = "f1",
+    recording: str | Path | Recording | None = None,
+    record_episodes: int = 20,
+    minutes: float | None = None,
+    steps: int | None = None,
+    seed: int = 0,
+    output: str | Path | None = None,
+    resume: str | Path | None = None,
+    episodes: str = "windows",
+    jobs: int = 256,
+    part: str = "train",
+    train_share: float = 0.5,
+    env_options: Mapping[str, Any] | None = None,
+    batch_size: int = 256,
+    learning_rate: float = 3e-3,
+    width: int = 32,
+    tensorboard: str | Path | None = None,
+    checkpoint_s: float = 120.0,
+    show: Callable[[str], None] | None = None,
+) -> JobAgent:
+    """Train a network to select the jobs that a policy selects in JobSelection.
+
+    The same arguments give the same agent, if ``steps`` says how long.
+
+    Parameters
+    ----------
+    workload, episodes, jobs, part, train_share : what to record; see
+        :class:`hpcgym.envs.episodes.Episodes`.
+    baseline : the policy to clone, by name or as an object that acts.
+    recording : what it did, instead: the file that ``record`` wrote, or what it returned.
+    record_episodes : number of episodes to record.
+    minutes, steps : how long; whichever is over first. A step is one batch.
+    seed : of the network, of the order of batches and of the episodes.
+    output : file of the agent, written at each checkpoint and at the end.
+    resume : file of a clone to go on with.
+    env_options : further arguments of the environment.
+    batch_size, learning_rate : of Adam; the learning rate falls to 0 over the training.
+    width : of the network's hidden layers.
+    tensorboard : folder for TensorBoard's logs.
+    checkpoint_s : time between checkpoints [s].
+    show : is given a line on the progress every few seconds.
+    """
+    before = None if resume is None else read(resume)
+    if recording is None:
+        if workload is None:
+            raise HpcgymError("give a workload to record on, or a recording")
+        given = {**(before or {}).get("env_options", {}), **(env_options or {})}
+        recording = record(
+            baseline, workload, record_episodes=record_episodes, seed=seed, episodes=episodes,
+            jobs=jobs, part=part, train_share=train_share, env_options=given,
+        )  # fmt: skip
+    elif not isinstance(recording, Recording):
+        recording = load_recording(recording)
+    if recording.about["env_id"] != ENV_ID or "jobs" not in recording.observations:
+        raise HpcgymError(f"only what was done in {ENV_ID} with observation='dict' can be cloned")
+    budget = Budget(steps, minutes, (before or {}).get("steps", 0))
+    torch.manual_seed(seed)
+    network = _network(recording, before, resume, width)
+    optimizer = torch.optim.Adam(network.parameters(), lr=learning_rate)
+    if before is not None and "optimizer" in before:
+        optimizer.load_state_dict(before["optimizer"])
+
+    def save() -> None:
+        if output is not None:
+            contents = {
+                "agent": NAME,
+                "env_id": ENV_ID,
+                "env_options": dict(recording.about["env_options"]),
+                "network": shape_of(network),
+                "weights": network.state_dict(),
+                "optimizer": optimizer.state_dict(),
+                "steps": budget.done,
+                "seed": seed,
+            }
+            write(output, contents)
+
+    try:
+        with one_thread():
+            _fit(
+                network, optimizer, recording, budget, batch_size, learning_rate, seed,
+                tensorboard, save, checkpoint_s, show,
+            )  # fmt: skip
+    finally:  # also when it is interrupted
+        save()
+    return JobAgent(network, recording.about["env_options"], NAME)
+
+
+def _network(
+    recording: Recording, before: Mapping[str, Any] | None, path: Any, width: int
+) -> JobNetwork:
+    """Return a network for these observations, new or from a file."""
+    fields = recording.observations
+    n_context = sum(fields[name].shape[1] for name in ("cluster", "queue", "time"))
+    n_features = fields["jobs"].shape[2]
+    if before is None:
+        return JobNetwork(n_features, n_context, width)
+    if before.get("agent") != NAME or before["network"]["n_features"] != n_features:
+        raise HpcgymError(f"{path} holds no {NAME} with the same features")
+    network = JobNetwork(**before["network"])
+    network.load_state_dict(before["weights"])
+    return network
+
+
+def _fit(
+    network: JobNetwork,
+    optimizer: torch.optim.Optimizer,
+    recording: Recording,
+    budget: Budget,
+    batch_size: int,
+    learning_rate: float,
+    seed: int,
+    tensorboard: Any,
+    save: Callable[[], None],
+    checkpoint_s: float,
+    show: Callable[[str], None] | None,
+) -> None:
+    """Make the recorded choices likely, batch by batch."""
+    fields = {name: torch.as_tensor(value) for name, value in recording.observations.items()}
+    actions = torch.as_tensor(recording.actions.astype(np.int64))
+    generator = torch.Generator().manual_seed(seed + budget.first)
+    log = _log(tensorboard)
+    saved_s = shown_s = agreement = loss_now = 0.0
+    while budget.left > 0:
+        rows = torch.randint(len(actions), (batch_size,), generator=generator)
+        observation = {name: value[rows].float() for name, value in fields.items()}
+        scores = network.forward_actor(observation)
+        scores = scores.masked_fill(observation["mask"] < 0.5, -1e8)
+        loss = cross_entropy(scores, actions[rows])
+        for group in optimizer.param_groups:
+            group["lr"] = learning_rate * max(budget.left, 1e-3)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        budget.done += 1
+        same = float((scores.argmax(dim=1) == actions[rows]).float().mean())
+        agreement += 0.02 * (same - agreement) if agreement else same
+        loss_now = float(loss.detach())
+        if log is not None and budget.done % 20 == 0:
+            log.add_scalar("clone/loss", loss_now, budget.done)
+            log.add_scalar("clone/agreement", agreement, budget.done)
+        spent = budget.spent_s
+        if spent - saved_s > checkpoint_s:
+            saved_s = spent
+            save()
+        if show is not None and (spent - shown_s > SHOW_S or budget.left == 0):
+            shown_s = spent
+            show(
+                f"{1 - budget.left:4.0%}  {budget.done:,} batches  "
+                f"{(budget.done - budget.first) / max(spent, 1e-9):,.0f} batches/s  "
+                f"the same choice {agreement:.1%}"
+            )
+    if log is not None:
+        log.close()
+
+
+def _log(folder: Any) -> Any:
+    """Return a writer of TensorBoard's logs, or None."""
+    if folder is None:
+        return None
+    from torch.utils.tensorboard import SummaryWriter
+
+    return SummaryWriter(str(Path(folder) / NAME))

@@ -1,0 +1,281 @@
+"""What the learning agents share: how long to train, progress, checkpoints, files of agents.
+
+The file of an agent is a dictionary of plain values and tensors, written by ``torch.save``. It is
+read without running code from it, so a file from elsewhere is safe to load.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import sys
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numba
+import numpy as np
+import torch
+from stable_baselines3.common.callbacks import BaseCallback
+from stable_baselines3.common.vec_env import VecEnvWrapper
+
+from hpcgym.errors import HpcgymError
+from hpcgym.simulation import simulate
+
+# several threads are slower than one for networks this small, and may stall where cores are few
+torch.set_num_threads(1)
+
+FORMAT = 1
+
+#: [s] between lines of progress: they follow one another in a log, not on a terminal.
+SHOW_S = 5.0 if sys.stderr.isatty() else 30.0
+
+#: Arguments of environments that say which jobs there are, not what an agent is made for.
+OF_WORKLOADS = ("workload", "processors", "cluster", "episodes", "jobs", "part", "train_share")
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Let the environments use one thread, too.
+
+    Beside a network a few dozen of them take no time, but threads that wait for each other do where
+    the machine has other things to do.
+    """
+    threads = numba.get_num_threads()
+    numba.set_num_threads(1)
+    torch.set_num_threads(1)  # again: numba's threads, once launched, have set it to their number
+    try:
+        yield
+    finally:
+        numba.set_num_threads(threads)
+
+
+class Budget:
+    """How long to train: a number of steps, of minutes, or whichever is over first.
+
+    Parameters
+    ----------
+    steps, minutes : None: no such limit; one of them must be given.
+    done : steps that were done before.
+    """
+
+    def __init__(self, steps: int | None, minutes: float | None, done: int = 0) -> None:
+        if steps is None and minutes is None:
+            raise HpcgymError("give steps=..., minutes=... or both")
+        if steps is not None and steps < 1:
+            raise HpcgymError(f"steps must be at least 1, not {steps}")
+        if minutes is not None and not minutes > 0:
+            raise HpcgymError(f"minutes must be more than 0, not {minutes}")
+        self.steps, self.minutes, self.first, self.done = steps, minutes, done, done
+        self.started = time.monotonic()
+
+    @property
+    def spent_s(self) -> float:
+        """Time since the training began [s]."""
+        return time.monotonic() - self.started
+
+    @property
+    def left(self) -> float:
+        """The share that is left, from 1 to 0; learning rates follow it."""
+        shares = [1.0]
+        if self.steps is not None:
+            shares.append(1.0 - (self.done - self.first) / self.steps)
+        if self.minutes is not None:
+            shares.append(1.0 - self.spent_s / (60.0 * self.minutes))
+        return max(min(shares), 0.0)
+
+    @property
+    def last_step(self) -> int:
+        """The number of steps to stop at."""
+        return sys.maxsize if self.steps is None else self.first + self.steps
+
+
+class Progress(BaseCallback):
+    """Show how training goes, write checkpoints, and stop when the time is over.
+
+    Parameters
+    ----------
+    budget : how long to train.
+    save : writes a checkpoint; None: there are none.
+    every_s : time between checkpoints [s].
+    show : is given a line of text now and then; None: silence.
+    """
+
+    def __init__(
+        self,
+        budget: Budget,
+        save: Callable[[], None] | None = None,
+        every_s: float = 120.0,
+        show: Callable[[str], None] | None = None,
+    ) -> None:
+        super().__init__()
+        self.budget, self.save, self.every_s, self.show = budget, save, every_s, show
+        self.recent: deque[float] = deque(maxlen=200)
+        self.saved_s = self.shown_s = 0.0
+
+    def _on_step(self) -> bool:
+        self.budget.done = self.num_timesteps
+        for info in self.locals["infos"]:
+            if "metrics" in info:
+                self.recent.append(info["metrics"]["mean_bsld"])
+        return self.budget.left > 0 or self.num_timesteps >= self.budget.last_step
+
+    def _on_rollout_end(self) -> None:
+        self.logger.record("schedule/mean_bsld", self.mean_bsld)
+        spent = self.budget.spent_s
+        if self.save is not None and spent - self.saved_s > self.every_s:
+            self.saved_s = spent
+            self.save()
+        if self.show is not None and spent - self.shown_s > SHOW_S:
+            self.shown_s = spent
+            self.show(self.line())
+
+    def _on_training_end(self) -> None:
+        if self.show is not None:
+            self.show(self.line())
+
+    @property
+    def mean_bsld(self) -> float:
+        """Mean BSLD of the last 200 episodes, in which the agent explored."""
+        return sum(self.recent) / len(self.recent) if self.recent else math.nan
+
+    def line(self) -> str:
+        """Return how far the training is, in one line."""
+        spent = self.budget.spent_s
+        speed = (self.budget.done - self.budget.first) / max(spent, 1e-9)
+        return (
+            f"{1 - self.budget.left:4.0%}  {spent / 60:5.1f} min  {self.budget.done:,} steps  "
+            f"{speed:,.0f} steps/s  mean BSLD {self.mean_bsld:.1f}"
+        )
+
+
+class RelativeRewards(VecEnvWrapper):
+    """Divide the rewards of an episode by what a reference reaches on the same jobs.
+
+    Slowdowns have a heavy tail: a crowded episode has a hundred times the mean BSLD of a quiet one,
+    and would drown it. Divided by the whole mean BSLD of the reference (``power`` 1) all episodes
+    weigh the same; divided by its root (1/2) crowded ones still weigh more, as they do in a mean.
+    This is for learning only; what is reported is the mean BSLD itself.
+
+    Parameters
+    ----------
+    venv : an ``HpcVecEnv``.
+    reference : a scheduler's policy, simulated with the rules of the environment.
+    power : between 0 (no division) and 1.
+    """
+
+    def __init__(self, venv: Any, reference: str = "sjf", power: float = 0.5) -> None:
+        super().__init__(venv)
+        self.reference, self.power = reference, power
+        self._known: dict[str, float] = {}
+        self._divisors = np.ones(self.num_envs, np.float32)
+
+    def reset(self) -> Any:
+        """Begin an episode in all environments."""
+        observations = self.venv.reset()
+        self._look(range(self.num_envs))
+        return observations
+
+    def step_wait(self) -> Any:
+        """Finish a step."""
+        observations, rewards, dones, infos = self.venv.step_wait()
+        rewards = rewards / self._divisors
+        self._look(np.flatnonzero(dones).tolist())
+        return observations, rewards, dones, infos
+
+    def _look(self, begun: Any) -> None:
+        names = self.venv.unwrapped.env.simulations.names
+        for e in begun:
+            if names[e] not in self._known:
+                self._known[names[e]] = self._reach(names[e])
+            self._divisors[e] = self._known[names[e]]
+
+    def _reach(self, name: str) -> float:
+        env = self.venv.unwrapped.env
+        jobs = env.episodes.workload_of(env.episodes.find({"slice": name}))
+        rules = env.options.scheduler.but(policy=self.reference)
+        return float(simulate(jobs, rules).metrics["mean_bsld"]) ** self.power
+
+
+def both_scales(jobs: torch.Tensor) -> torch.Tensor:
+    """Return features as they are and on a logarithmic scale.
+
+    A feature t / (t + 1 h) has the log-odds log(t / 1 h), in which orders such as shortest first or
+    smallest area first are linear.
+    """
+    inside = jobs.clamp(1e-4, 1.0 - 1e-4)
+    return torch.cat([jobs, torch.log(inside / (1.0 - inside)) / 4.0], dim=-1)
+
+
+def say(text: str) -> None:
+    """Show a line of progress: on a terminal in the place of the one before."""
+    if sys.stderr.isatty():
+        print(f"\r\033[K{text}", end="", file=sys.stderr, flush=True)
+    else:
+        print(text, file=sys.stderr, flush=True)
+
+
+def plain_options(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the arguments of an environment that belong to an agent, checked to be plain values.
+
+    Raises
+    ------
+    HpcgymError : a value that cannot be written to a file, such as a function.
+    """
+    kept = {name: value for name, value in options.items() if name not in OF_WORKLOADS}
+    for name, value in kept.items():
+        if not _is_plain(value):
+            raise HpcgymError(f"{name}: an agent that is to be saved needs plain values")
+    return kept
+
+
+def settled_options(env: Any, given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options of an agent with what an environment has where none is given.
+
+    With them in its file, an agent meets the same rules again, whatever the defaults become.
+    """
+    rules = ("backfill", "backfill_order", "estimate", "correction", "passes")
+    found = {rule: getattr(env.options.scheduler, rule) for rule in rules}
+    found |= {"window": env.options.window, "features": list(env.options.names)}
+    found |= {
+        name: getattr(env, name) for name in ("interval", "reservation") if hasattr(env, name)
+    }
+    return plain_options({**found, **given})
+
+
+def _is_plain(value: Any) -> bool:
+    if isinstance(value, Mapping):
+        return all(map(_is_plain, value)) and all(map(_is_plain, value.values()))
+    if isinstance(value, (list, tuple)):
+        return all(map(_is_plain, value))
+    return value is None or isinstance(value, (str, int, float, bool))
+
+
+def write(path: str | Path, contents: Mapping[str, Any]) -> None:
+    """Write the file of an agent, in such a way that a reader never sees half of it."""
+    path = Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part = path.with_name(f"{path.name}.part")
+    torch.save({"format": FORMAT, **contents}, part)
+    os.replace(part, path)
+
+
+def read(path: str | Path) -> dict[str, Any]:
+    """Return the contents of the file of an agent.
+
+    Raises
+    ------
+    HpcgymError : there is no such file, or it holds no agent.
+    """
+    try:
+        contents = torch.load(path, map_location="cpu", weights_only=True)
+    except OSError as error:
+        raise HpcgymError(f"{path}: {error.strerror or 'cannot be read'}") from None
+    except Exception:  # torch raises many kinds for files that it did not write
+        contents = None
+    if not isinstance(contents, dict) or contents.get("format") != FORMAT:
+        raise HpcgymError(f"{path} is not the file of an agent of this version")
+    return contents

@@ -1,0 +1,323 @@
+"""MaskablePPO on JobSelection: a small network looks at each visible job and gives it a score.
+
+The same network scores every job, from its features and from what is known of cluster, queue and
+time, so the order in which jobs stand in the window does not matter, and neither does their number.
+The scores are the logits of the choice; places of the window without a job are masked.
+
+>>> from hpcgym.agents import maskable_ppo
+>>> agent = maskable_ppo.train("lublin:jobs=2000,processors=64", steps=512, n_envs=2, n_steps=64)
+>>> agent.name
+'maskable-ppo'
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from hpcgym.agents.common import (
+    Budget,
+    Progress,
+    RelativeRewards,
+    both_scales,
+    one_thread,
+    plain_options,
+    read,
+    settled_options,
+    write,
+)
+from sb3_contrib import MaskablePPO
+from sb3_contrib.common.maskable.policies import MaskableActorCriticPolicy
+from stable_baselines3.common.torch_layers import BaseFeaturesExtractor
+from torch import nn
+
+import hpcgym  # noqa: F401  its import registers the environments
+from hpcgym.envs.sb3 import HpcVecEnv
+from hpcgym.errors import HpcgymError
+
+NAME = "maskable-ppo"
+ENV_ID = "hpcgym/JobSelection-v0"
+
+
+class JobNetwork(nn.Module):
+    """Scores of the visible jobs, and the value of the state.
+
+    Parameters
+    ----------
+    n_features : columns of the window.
+    n_context : numbers that describe the state beside the window.
+    width : of the hidden layers.
+    """
+
+    def __init__(self, n_features: int, n_context: int, width: int = 32) -> None:
+        super().__init__()
+        self.of_job = nn.Linear(2 * n_features, width)
+        self.of_context = nn.Linear(n_context, width, bias=False)
+        self.score = nn.Sequential(nn.Tanh(), nn.Linear(width, width), nn.Tanh(), _near_zero(width))
+        self.value_of_job = nn.Sequential(nn.Linear(2 * n_features, width), nn.Tanh())
+        self.value = nn.Sequential(
+            nn.Linear(2 * width + n_context, 2 * width), nn.Tanh(),
+            nn.Linear(2 * width, 2 * width), nn.Tanh(),
+        )  # fmt: skip
+
+    def forward(self, observation: Mapping[str, torch.Tensor]) -> tuple[torch.Tensor, torch.Tensor]:
+        """Return what ``forward_actor`` and ``forward_critic`` do."""
+        return self.forward_actor(observation), self.forward_critic(observation)
+
+    def forward_actor(self, observation: Mapping[str, torch.Tensor]) -> torch.Tensor:
+        """Return the scores, (batch, window); 0 where there is no job."""
+        visible = observation["mask"] > 0.5
+        context = self.of_context(_context(observation))
+        # only visible jobs are computed: mostly they are few
+        hidden = self.of_job(both_scales(observation["jobs"][visible]))
+        hidden = hidden + context[visible.nonzero()[:, 0]]
+        scores = torch.zeros_like(observation["mask"], dtype=hidden.dtype)
+        scores[visible] = self.score(hidden).squeeze(-1)
+        return scores
+
+    def forward_critic(self, observation: Mapping[str, torch.Tensor]) -> torch.Tensor:
+        """Return the last hidden layer of the value, (batch, 2 * width), from sums over jobs."""
+        visible = observation["mask"] > 0.5
+        hidden = self.value_of_job(both_scales(observation["jobs"][visible]))
+        pooled = hidden.new_zeros(len(visible), hidden.shape[1])
+        pooled.index_add_(0, visible.nonzero()[:, 0], hidden)
+        number = visible.sum(dim=1, keepdim=True).clamp(min=1)
+        parts = [pooled / number, pooled / 32.0, _context(observation)]
+        return self.value(torch.cat(parts, dim=1))
+
+
+def _near_zero(width: int) -> nn.Linear:
+    """Return a last layer that makes all choices about as likely at first."""
+    layer = nn.Linear(width, 1)
+    nn.init.normal_(layer.weight, std=0.01)
+    nn.init.zeros_(layer.bias)
+    return layer
+
+
+def _context(observation: Mapping[str, torch.Tensor]) -> torch.Tensor:
+    """Return what is known beside the window, (batch, n_context)."""
+    return torch.cat([observation[name] for name in ("cluster", "queue", "time")], dim=1)
+
+
+def sizes(observation_space: Any) -> tuple[int, int]:
+    """Return the number of features of a job, and of numbers that describe the state beside."""
+    fields = observation_space.spaces
+    context = sum(fields[name].shape[0] for name in ("cluster", "queue", "time"))
+    return fields["jobs"].shape[1], context
+
+
+class Unchanged(BaseFeaturesExtractor):
+    """Hands the fields of the observation to the network."""
+
+    def __init__(self, observation_space: Any) -> None:
+        super().__init__(observation_space, features_dim=1)
+
+    def forward(self, observations: Any) -> Any:
+        """Return the observation."""
+        return observations
+
+
+class JobPolicy(MaskableActorCriticPolicy):
+    """The policy of sb3-contrib with :class:`JobNetwork` in it."""
+
+    def __init__(self, *arguments: Any, width: int = 32, **more: Any) -> None:
+        self.width = width
+        super().__init__(*arguments, features_extractor_class=Unchanged, **more)
+
+    def _build(self, lr_schedule: Callable[[float], float]) -> None:
+        self.mlp_extractor = JobNetwork(*sizes(self.observation_space), self.width)
+        self.action_net = nn.Identity()  # the network's scores are the logits
+        self.value_net = nn.Linear(2 * self.width, 1)
+        self.optimizer = self.optimizer_class(
+            self.parameters(), lr=lr_schedule(1), **self.optimizer_kwargs
+        )
+
+
+class JobAgent:
+    """A trained network that selects the job with the highest score.
+
+    Attributes
+    ----------
+    name : "maskable-ppo", or that of the agent which the network was trained by.
+    env_id, env_options : the environment that it was trained for.
+    """
+
+    env_id = ENV_ID
+
+    def __init__(
+        self, network: JobNetwork, env_options: Mapping[str, Any], name: str = NAME
+    ) -> None:
+        self.network, self.env_options, self.name = network.eval(), dict(env_options), name
+
+    def __repr__(self) -> str:
+        return f"JobAgent({self.name!r})"
+
+    def begin(self, env: Any) -> None:
+        """Check that an environment is such as the agent was made for.
+
+        Raises
+        ------
+        HpcgymError : it has other actions or features.
+        """
+        torch.set_num_threads(1)  # the simulator's threads set it to their number
+        env = getattr(env, "unwrapped", env)
+        if env.action_kind != "selection" or env.options.flat:
+            raise HpcgymError(f"{self.name} acts in {ENV_ID} with observation='dict'")
+        features, context = sizes(env.observation_space)
+        if features != self.network.of_job.in_features // 2:
+            known = self.network.of_job.in_features // 2
+            raise HpcgymError(f"{self.name} knows {known} features of jobs, not {features}")
+        if context != self.network.of_context.in_features:
+            raise HpcgymError(f"{self.name} was made for other fields of the observation")
+
+    def act(self, observation: Mapping[str, Any], info: Mapping[str, Any] | None = None) -> int:
+        """Return the index of the visible job with the highest score, the first of equals."""
+        names = ("cluster", "queue", "time", "jobs", "mask")
+        tensors = {n: torch.as_tensor(np.asarray(observation[n])[None]).float() for n in names}
+        with torch.no_grad():
+            scores = self.network.forward_actor(tensors)[0].numpy()
+        visible = int(np.sum(observation["mask"]))
+        return int(np.argmax(scores[:visible]))
+
+
+def load(contents: Mapping[str, Any]) -> JobAgent:
+    """Return the agent of a file's contents; :func:`hpcgym.agents.load` reads files."""
+    network = JobNetwork(**contents["network"])
+    network.load_state_dict(contents["weights"])
+    return JobAgent(network, contents["env_options"], contents["agent"])
+
+
+def train(
+    workload: Any,
+    *,
+    minutes: float | None = None,
+    steps: int | None = None,
+    seed: int = 0,
+    output: str | Path | None = None,
+    resume: str | Path | None = None,
+    episodes: str = "windows",
+    jobs: int = 256,
+    part: str = "train",
+    train_share: float = 0.5,
+    env_options: Mapping[str, Any] | None = None,
+    reference: str = "sjf",
+    power: float = 0.5,
+    n_envs: int = 32,
+    n_steps: int = 128,
+    batch_size: int = 1024,
+    n_epochs: int = 4,
+    learning_rate: float = 1e-3,
+    gamma: float = 1.0,
+    gae_lambda: float = 0.97,
+    ent_coef: float = 0.0,
+    width: int = 32,
+    tensorboard: str | Path | None = None,
+    checkpoint_s: float = 120.0,
+    show: Callable[[str], None] | None = None,
+) -> JobAgent:
+    """Train an agent; with ``steps`` only, the same arguments give the same agent.
+
+    Parameters
+    ----------
+    workload, episodes, jobs, part, train_share : what to train on; see
+        :class:`hpcgym.envs.episodes.Episodes`.
+    minutes, steps : how long; whichever is over first. Steps are those of all environments
+        together, rounded up to whole rollouts.
+    seed : of the network, of its exploration and of the episodes.
+    output : file of the agent, written at each checkpoint and at the end.
+    resume : file of an agent to go on with: one of this kind with its optimiser, or a clone of
+        another policy as a start. Episodes are drawn anew, by ``seed``.
+    env_options : further arguments of the environment, such as ``backfill``, ``reservation``
+        (here "revised" if it is not given) or ``features``.
+    reference, power : rewards of an episode are divided by the mean BSLD that this policy reaches
+        in it, to this power; see :class:`hpcgym.agents.common.RelativeRewards`.
+    n_envs, n_steps, batch_size, n_epochs, learning_rate, gamma, gae_lambda, ent_coef : of PPO;
+        the learning rate falls to 0 over the training.
+    width : of the network's hidden layers.
+    tensorboard : folder for TensorBoard's logs.
+    checkpoint_s : time between checkpoints [s].
+    show : is given a line on the progress every few seconds.
+    """
+    before = None if resume is None else read(resume)
+    options = plain_options({**((before or {}).get("env_options", {})), **(env_options or {})})
+    budget = Budget(steps, minutes, (before or {}).get("steps", 0))
+    options.setdefault("reservation", "revised")
+    envs = HpcVecEnv(
+        ENV_ID, n_envs, workload=workload, episodes=episodes, jobs=jobs, part=part,
+        train_share=train_share, **options,
+    )  # fmt: skip
+    options = settled_options(envs.env, options)
+    width = width if before is None else before["network"]["width"]
+    model = MaskablePPO(
+        JobPolicy,
+        RelativeRewards(envs, reference, power),
+        learning_rate=lambda _: learning_rate * max(budget.left, 1e-3),
+        n_steps=n_steps,
+        batch_size=min(batch_size, n_envs * n_steps),
+        n_epochs=n_epochs,
+        gamma=gamma,
+        gae_lambda=gae_lambda,
+        ent_coef=ent_coef,
+        policy_kwargs={"width": width},
+        tensorboard_log=None if tensorboard is None else str(tensorboard),
+        seed=seed,
+        device="cpu",
+    )
+    if before is not None:
+        _go_on(model, before, resume)
+
+    def save() -> None:
+        if output is not None:
+            write(output, _contents(model, options, budget, seed))
+
+    progress = Progress(budget, save, checkpoint_s, show)
+    last = budget.last_step
+    try:
+        with one_thread():
+            model.learn(last - budget.first, progress, tb_log_name=NAME, reset_num_timesteps=False)
+    finally:  # also when it is interrupted
+        save()
+        envs.close()
+    return JobAgent(model.policy.mlp_extractor, options)
+
+
+def _contents(
+    model: MaskablePPO, options: Mapping[str, Any], budget: Budget, seed: int
+) -> dict[str, Any]:
+    """Return what the file of an agent has."""
+    network = model.policy.mlp_extractor
+    return {
+        "agent": NAME,
+        "env_id": ENV_ID,
+        "env_options": dict(options),
+        "network": shape_of(network),
+        "weights": network.state_dict(),
+        "value": model.policy.value_net.state_dict(),
+        "optimizer": model.policy.optimizer.state_dict(),
+        "steps": budget.done,
+        "seed": seed,
+    }
+
+
+def shape_of(network: JobNetwork) -> dict[str, int]:
+    """Return the arguments that a network was made with."""
+    return {
+        "n_features": network.of_job.in_features // 2,
+        "n_context": network.of_context.in_features,
+        "width": network.of_job.out_features,
+    }
+
+
+def _go_on(model: MaskablePPO, before: Mapping[str, Any], path: Any) -> None:
+    """Give a model what a file has."""
+    network = model.policy.mlp_extractor
+    if before.get("env_id") != ENV_ID or before["network"] != shape_of(network):
+        raise HpcgymError(f"{path} is not an agent with the same actions and features")
+    network.load_state_dict(before["weights"])
+    if "value" in before:
+        model.policy.value_net.load_state_dict(before["value"])
+        model.policy.optimizer.load_state_dict(before["optimizer"])
+    model.num_timesteps = before["steps"]

@@ -1,0 +1,309 @@
+"""PPO on MixedPolicy: a network sets the weights of the policy that orders the queue.
+
+The network sees the state in a few dozen numbers: cluster, queue and time, and what the waiting
+jobs are like on average. Its actions are weights in units of their features: each is divided by the
+mean of its feature over the training jobs, as an area has a million processor seconds where there
+are ten processors, and no other weight would ever matter.
+
+>>> from hpcgym.agents import ppo
+>>> agent = ppo.train("lublin:jobs=2000,processors=64", steps=64, n_envs=2, n_steps=16)
+>>> agent.name
+'ppo'
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from hpcgym.agents.common import (
+    Budget,
+    Progress,
+    RelativeRewards,
+    both_scales,
+    one_thread,
+    plain_options,
+    read,
+    settled_options,
+    write,
+)
+from numpy.typing import NDArray
+from stable_baselines3 import PPO
+from stable_baselines3.common.policies import MultiInputActorCriticPolicy
+from stable_baselines3.common.torch_layers import BaseFeaturesExtractor
+from stable_baselines3.common.vec_env import VecEnvWrapper
+
+import hpcgym  # noqa: F401  its import registers the environments
+from hpcgym.envs.episodes import Episodes
+from hpcgym.envs.sb3 import HpcVecEnv
+from hpcgym.errors import HpcgymError
+from hpcgym.policy.features import FEATURES, JobColumns
+
+NAME = "ppo"
+ENV_ID = "hpcgym/MixedPolicy-v0"
+
+
+class Summary(BaseFeaturesExtractor):
+    """The state in a few numbers: cluster, queue, time, and means over the visible jobs."""
+
+    def __init__(self, observation_space: Any) -> None:
+        sizes = {name: space.shape for name, space in observation_space.spaces.items()}
+        n_context = sum(sizes[name][0] for name in ("cluster", "queue", "time"))
+        super().__init__(observation_space, features_dim=n_context + 2 * sizes["jobs"][1])
+
+    def forward(self, observations: Mapping[str, torch.Tensor]) -> torch.Tensor:
+        """Return the numbers, (batch, features_dim)."""
+        visible = observations["mask"] > 0.5
+        # only visible jobs are computed: mostly they are few
+        jobs = both_scales(observations["jobs"][visible])
+        sums = jobs.new_zeros(len(visible), jobs.shape[1])
+        sums.index_add_(0, visible.nonzero()[:, 0], jobs)
+        means = sums / visible.sum(dim=1, keepdim=True).clamp(min=1)
+        context = [observations[name] for name in ("cluster", "queue", "time")]
+        return torch.cat([*context, means], dim=1)
+
+
+class ScaledWeights(VecEnvWrapper):
+    """Take weights in units of their features, and hand them to the environment in its own."""
+
+    def __init__(self, venv: Any, units: NDArray[np.float64]) -> None:
+        super().__init__(venv)
+        self.units = units
+
+    def reset(self) -> Any:
+        """Begin an episode in all environments."""
+        return self.venv.reset()
+
+    def step_async(self, actions: Any) -> None:
+        """Take the actions."""
+        self.venv.step_async(in_own_units(actions, self.units))
+
+    def step_wait(self) -> Any:
+        """Finish a step."""
+        return self.venv.step_wait()
+
+
+def in_own_units(actions: Any, units: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return weights that are divided by units; the largest becomes 1, the proportions stay."""
+    weights = np.asarray(actions, np.float64) / units
+    largest = np.abs(weights).max(axis=-1, keepdims=True)
+    scaled: NDArray[np.float64] = weights / np.where(largest > 0, largest, 1.0)
+    return scaled
+
+
+def mean_features(part: Episodes, names: tuple[str, ...]) -> NDArray[np.float64]:
+    """Return the mean size of each feature over the jobs of a part, as if each waited for 1 h."""
+    first, stop = part.listing[0].start, part.listing[-1].stop
+    columns = JobColumns(part.workload.take(slice(first, stop)))
+    means = []
+    for name in names:
+        feature = FEATURES[name]
+        value = np.zeros(stop - first)
+        if feature.static is not None:
+            value = value + feature.static(columns)
+        if feature.patience is not None:
+            value = value + np.minimum(3600.0 / feature.patience(columns), 1e6)
+        means.append(max(float(np.abs(value).mean()), 1e-9))
+    return np.array(means)
+
+
+class WeightsAgent:
+    """A trained network that sets weights; it takes the mean of its distribution.
+
+    Attributes
+    ----------
+    name : "ppo".
+    env_id, env_options : the environment that it was trained for.
+    policy_features : what it weighs.
+    """
+
+    name, env_id = NAME, ENV_ID
+
+    def __init__(
+        self,
+        policy: MultiInputActorCriticPolicy,
+        units: NDArray[np.float64],
+        env_options: Mapping[str, Any],
+    ) -> None:
+        self.policy, self.units, self.env_options = policy, units, dict(env_options)
+        self.policy.set_training_mode(False)
+        self.policy_features = tuple(self.env_options["policy_features"])
+
+    def __repr__(self) -> str:
+        return f"WeightsAgent({self.name!r})"
+
+    def begin(self, env: Any) -> None:
+        """Check that an environment is such as the agent was made for.
+
+        Raises
+        ------
+        HpcgymError : it has other actions or features.
+        """
+        torch.set_num_threads(1)  # the simulator's threads set it to their number
+        env = getattr(env, "unwrapped", env)
+        if env.action_kind != "weights" or env.options.flat:
+            raise HpcgymError(f"{self.name} acts in {ENV_ID} with observation='dict'")
+        if tuple(env.policy_features) != self.policy_features:
+            raise HpcgymError(f"{self.name} weighs {', '.join(self.policy_features)}")
+        width = self.policy.observation_space.spaces["jobs"].shape[1]
+        if len(env.options.names) != width:
+            raise HpcgymError(f"{self.name} knows {width} features of jobs")
+
+    def act(
+        self, observation: Mapping[str, Any], info: Mapping[str, Any] | None = None
+    ) -> NDArray[np.float64]:
+        """Return the weights, (n_features,), between -1 and 1."""
+        batch = {n: torch.as_tensor(np.asarray(v)[None]).float() for n, v in observation.items()}
+        with torch.no_grad():
+            weights = self.policy.get_distribution(batch).mode()[0].numpy()
+        return in_own_units(np.clip(weights, -1.0, 1.0), self.units)
+
+
+def load(contents: Mapping[str, Any]) -> WeightsAgent:
+    """Return the agent of a file's contents; :func:`hpcgym.agents.load` reads files."""
+    options = contents["env_options"]
+    env = HpcVecEnv(ENV_ID, 1, workload="lublin:jobs=300,processors=16", **options)
+    policy = MultiInputActorCriticPolicy(
+        env.observation_space, env.action_space, lambda _: 0.0, **_shape(contents["width"])
+    )
+    _take(policy, contents)
+    return WeightsAgent(policy, np.array(contents["units"]), options)
+
+
+def train(
+    workload: Any,
+    *,
+    minutes: float | None = None,
+    steps: int | None = None,
+    seed: int = 0,
+    output: str | Path | None = None,
+    resume: str | Path | None = None,
+    episodes: str = "windows",
+    jobs: int = 256,
+    part: str = "train",
+    train_share: float = 0.5,
+    env_options: Mapping[str, Any] | None = None,
+    reference: str = "fcfs",
+    power: float = 0.5,
+    n_envs: int = 32,
+    n_steps: int = 32,
+    batch_size: int = 256,
+    n_epochs: int = 4,
+    learning_rate: float = 1e-3,
+    gamma: float = 1.0,
+    gae_lambda: float = 0.95,
+    ent_coef: float = 0.0,
+    width: int = 32,
+    tensorboard: str | Path | None = None,
+    checkpoint_s: float = 120.0,
+    show: Callable[[str], None] | None = None,
+) -> WeightsAgent:
+    """Train an agent; with ``steps`` only, the same arguments give the same agent.
+
+    Parameters
+    ----------
+    workload, episodes, jobs, part, train_share : what to train on; see
+        :class:`hpcgym.envs.episodes.Episodes`.
+    minutes, steps : how long; whichever is over first. Steps are those of all environments
+        together, each an interval, rounded up to whole rollouts.
+    seed : of the network, of its exploration and of the episodes.
+    output : file of the agent, written at each checkpoint and at the end.
+    resume : file of an agent of this kind to go on with; episodes are drawn anew, by ``seed``.
+    env_options : further arguments of the environment, such as ``policy_features`` or ``interval``
+        (here "day" if it is not given).
+    reference, power : rewards of an episode are divided by the mean BSLD that this policy reaches
+        in it, to this power; see :class:`hpcgym.agents.common.RelativeRewards`.
+    n_envs, n_steps, batch_size, n_epochs, learning_rate, gamma, gae_lambda, ent_coef : of PPO;
+        the learning rate falls to 0 over the training.
+    width : of the network's hidden layers.
+    tensorboard : folder for TensorBoard's logs.
+    checkpoint_s : time between checkpoints [s].
+    show : is given a line on the progress every few seconds.
+    """
+    before = {} if resume is None else _checked(read(resume), resume)
+    options = plain_options({**before.get("env_options", {}), **(env_options or {})})
+    budget = Budget(steps, minutes, before.get("steps", 0))
+    options.setdefault("interval", "day")
+    envs = HpcVecEnv(
+        ENV_ID, n_envs, workload=workload, episodes=episodes, jobs=jobs, part=part,
+        train_share=train_share, **options,
+    )  # fmt: skip
+    options["policy_features"] = list(envs.env.policy_features)
+    options = settled_options(envs.env, options)
+    units = mean_features(envs.env.episodes, envs.env.policy_features)
+    if before:
+        if before["env_options"]["policy_features"] != options["policy_features"]:
+            raise HpcgymError(f"{resume} weighs other policy_features")
+        units, width = np.array(before["units"]), before["width"]
+    model = PPO(
+        MultiInputActorCriticPolicy,
+        ScaledWeights(RelativeRewards(envs, reference, power), units),
+        learning_rate=lambda _: learning_rate * max(budget.left, 1e-3),
+        n_steps=n_steps,
+        batch_size=min(batch_size, n_envs * n_steps),
+        n_epochs=n_epochs,
+        gamma=gamma,
+        gae_lambda=gae_lambda,
+        ent_coef=ent_coef,
+        policy_kwargs=_shape(width),
+        tensorboard_log=None if tensorboard is None else str(tensorboard),
+        seed=seed,
+        device="cpu",
+    )
+    if before:
+        _take(model.policy, before)
+        model.policy.optimizer.load_state_dict(before["optimizer"])
+        model.num_timesteps = before["steps"]
+
+    def save() -> None:
+        if output is not None:
+            contents = {
+                "agent": NAME,
+                "env_id": ENV_ID,
+                "env_options": options,
+                "width": width,
+                "units": units.tolist(),
+                "weights": model.policy.state_dict(),
+                "optimizer": model.policy.optimizer.state_dict(),
+                "steps": budget.done,
+                "seed": seed,
+            }
+            write(output, contents)
+
+    progress = Progress(budget, save, checkpoint_s, show)
+    try:
+        with one_thread():
+            model.learn(
+                budget.last_step - budget.first,
+                progress,
+                tb_log_name=NAME,
+                reset_num_timesteps=False,
+            )
+    finally:  # also when it is interrupted
+        save()
+        envs.close()
+    return WeightsAgent(model.policy, units, options)
+
+
+def _shape(width: int) -> dict[str, Any]:
+    """Return the arguments of the policy: two small networks that share no layer."""
+    layers = [width, width]
+    return {"net_arch": {"pi": layers, "vf": layers}, "features_extractor_class": Summary}
+
+
+def _take(policy: MultiInputActorCriticPolicy, contents: Mapping[str, Any]) -> None:
+    """Give a policy the weights of a file."""
+    try:
+        policy.load_state_dict(contents["weights"])
+    except RuntimeError:  # sizes differ
+        raise HpcgymError(f"this {NAME} was made for other fields of the observation") from None
+
+
+def _checked(contents: dict[str, Any], path: Any) -> dict[str, Any]:
+    """Return the contents of a file, if it is one of this kind."""
+    if contents.get("agent") != NAME:
+        raise HpcgymError(f"{path} holds no {NAME}")
+    return contents

@@ -1,0 +1,231 @@
+"""Baselines that act as agents do: any policy or EASY variant can drive any environment.
+
+A baseline sees more than an agent: exact submit times, requested times and processors, where an
+observation holds rounded ones. It sees nothing that a scheduler could not know.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+from hpcgym.baselines.schedulers import SCHEDULERS
+from numpy.typing import NDArray
+
+from hpcgym.errors import HpcgymError, unknown
+from hpcgym.policy.features import JobColumns
+from hpcgym.policy.index import POLICIES, PolicyLike, Ranking, parse_policy, rank, weight_text
+from hpcgym.scheduler import Scheduler
+
+Action = int | NDArray[np.float32] | NDArray[np.float64]
+
+_NO_ENVIRONMENT = Ranking(None, None)
+
+#: Schedulers that an environment can be: those of no reservation, or one.
+_VARIANTS = {
+    name: scheduler
+    for name, scheduler in SCHEDULERS.items()
+    if name not in POLICIES and scheduler.backfill == "easy"
+}
+
+#: Names of all baselines: the orders of :data:`hpcgym.policy.POLICIES`, and EASY's variants.
+BASELINES = (*POLICIES, *_VARIANTS)
+
+
+class Baseline:
+    """A policy that does not learn, with the interface of an agent.
+
+    In an environment with the same rules it makes exactly the schedule of
+    ``simulate(workload, policy=..., **rules)``, for ``JobSelection`` with
+    ``reservation="revised"``. Where more jobs wait than the window shows, the others come after
+    those, as for any agent. MixedPolicy divides weights by the sum of their sizes: its schedule is
+    that of the weights divided so, which are the same policy but for rounding.
+
+    Parameters
+    ----------
+    policy : what :class:`hpcgym.scheduler.Scheduler` takes: a name, six weights, or weights by
+        feature.
+    name : what it is called; by default the policy's name or its weights.
+    rules : rules that the environment must have, because the name stands for them: those of
+        ``Scheduler``, such as ``{"backfill": "easy", "backfill_order": "sjbf"}``. To be handed to
+        the environment when it is made.
+
+    Raises
+    ------
+    HpcgymError : no policy, or a rule that there is not.
+
+    Examples
+    --------
+    >>> from hpcgym.baselines import find_baseline
+    >>> find_baseline("easy-sjbf").rules
+    {'backfill': 'easy', 'backfill_order': 'sjbf'}
+    """
+
+    def __init__(
+        self,
+        policy: PolicyLike,
+        name: str | None = None,
+        rules: Mapping[str, str] | None = None,
+    ) -> None:
+        self.policy = Scheduler(policy=policy).policy  # checked, and a copy
+        self.rules = dict(rules or {})
+        Scheduler().but(**self.rules)
+        self.name = _name(self.policy) if name is None else name
+        self._ranking = _NO_ENVIRONMENT
+        self._submit = np.zeros(0)
+        self._weights = np.zeros(0)
+        self._answer: Callable[[Any], Action] | None = None
+        self._size = 0
+
+    def __repr__(self) -> str:
+        return f"Baseline({self.name!r})"
+
+    def begin(self, env: Any) -> None:
+        """Look at the jobs of an episode; to be called after each reset.
+
+        Parameters
+        ----------
+        env : the environment; of a wrapped one its ``unwrapped``.
+
+        Raises
+        ------
+        HpcgymError : the environment has other rules than this baseline's name stands for, or the
+            policy cannot be given as weights over its features.
+        """
+        env = getattr(env, "unwrapped", env)
+        self._check_rules(env.scheduler_rules)
+        if env.action_kind == "weights":
+            self._weights = self._weights_over(tuple(env.policy_features))
+            self._answer = self._weigh
+            return
+        columns = JobColumns(env.episode_workload)
+        self._ranking = rank(self.policy, columns)
+        self._submit = columns.submit
+        if env.action_kind == "selection":
+            self._answer = self._select
+        elif env.action_kind == "ordering":
+            self._size = int(env.action_space.shape[0])
+            self._answer = self._order
+        else:
+            raise HpcgymError(f"no baseline knows actions of the kind {env.action_kind!r}")
+
+    def act(self, observation: Any, info: Mapping[str, Any]) -> Action:
+        """Return the action of this policy.
+
+        Parameters
+        ----------
+        observation : not looked at.
+        info : of the same reset or step: ``window``, the rows of the visible jobs in the episode's
+            workload with -1 behind them, and ``time`` [s].
+
+        Returns
+        -------
+        action : JobSelection: place in the window of the job that is first in the queue.
+            QueueOrdering: (window,) float32 from 1, the first in the queue, down to -1.
+            MixedPolicy: (n_features,) float64, the weights; where one is beyond [-1, 1], all of
+            them divided by a power of 2.
+        """
+        if self._answer is None:
+            raise HpcgymError(f"baseline {self.name!r}: call begin(env) after the reset, then act")
+        return self._answer(info)
+
+    def _scores(self, rows: NDArray[np.int64], time: int) -> NDArray[np.float64]:
+        """Return the scores of jobs, to the last bit those by which the simulator compares."""
+        ranking = self._ranking
+        score = np.zeros(len(rows)) if ranking.score is None else ranking.score[rows]
+        if ranking.patience is None:
+            return score
+        x = (time - self._submit[rows]) / ranking.patience[rows]
+        return score * (x * x * x) if ranking.cubed else score + x
+
+    # the window is in order of submission, so that the first of equals is the one to take
+
+    def _select(self, info: Mapping[str, Any]) -> int:
+        return int(np.argmax(self._scores(_visible(info), info["time"])))
+
+    def _order(self, info: Mapping[str, Any]) -> NDArray[np.float32]:
+        places = np.argsort(-self._scores(_visible(info), info["time"]), kind="stable")
+        ranks = np.linspace(1.0, -1.0, self._size, dtype=np.float32)
+        action = np.full(self._size, -1.0, np.float32)
+        action[places] = ranks[: len(places)]
+        return action
+
+    def _weigh(self, info: Mapping[str, Any]) -> NDArray[np.float64]:
+        return self._weights.copy()
+
+    def _weights_over(self, features: tuple[str, ...]) -> NDArray[np.float64]:
+        """Return the weights of this policy over the features of an environment."""
+        index = parse_policy(self.policy)
+        if index.cubed:
+            raise HpcgymError(f"baseline {self.name!r} is no weighted sum of features")
+        if dict(index.weights) == {"wait": 1.0} and "wait" not in features:
+            return np.zeros(len(features))  # which stands for the order of submission
+        missing = [feature for feature in index.weights if feature not in features]
+        if missing:
+            raise HpcgymError(
+                f"baseline {self.name!r} needs the feature {missing[0]!r}, and this environment has"
+                f" weights over {', '.join(features)}; give it policy_features="
+                f"{(*features, *missing)!r}"
+            )
+        weights = np.array([index.weights.get(feature, 0.0) for feature in features])
+        largest = float(np.abs(weights).max())
+        # the environment divides them by their sum; here a power of 2 leaves them exact
+        return weights if largest <= 1 else weights * 0.5 ** math.frexp(largest)[1]
+
+    def _check_rules(self, given: Mapping[str, Any]) -> None:
+        """Raise if an environment has other rules than the name stands for."""
+        wanted = Scheduler(**self.rules).describe()
+        there = Scheduler().but(**given).describe()
+        wrong = [rule for rule in self.rules if wanted[rule] != there[rule]]
+        if wrong:
+            needed = ", ".join(f"{rule}={self.rules[rule]!r}" for rule in self.rules)
+            raise HpcgymError(
+                f"baseline {self.name!r} needs an environment with {needed}; this one has"
+                f" {', '.join(f'{rule}={there[rule]!r}' for rule in wrong)}"
+            )
+
+
+def _visible(info: Mapping[str, Any]) -> NDArray[np.int64]:
+    """Return the rows of the visible jobs."""
+    rows: NDArray[np.int64] = info["window"]
+    return rows[rows >= 0]
+
+
+def find_baseline(name: PolicyLike) -> Baseline:
+    """Return a baseline by name.
+
+    A policy's name ("fcfs", "saf", "f1", ...) is that order of the queue, with the backfilling of
+    the environment; so are six weights ("0.1,-0.2,0,0,0,0.7") or weights by feature. "easy",
+    "easy-sjbf" and "easy++" are the order of submission, and demand of the environment the rules
+    that the name stands for.
+
+    Raises
+    ------
+    HpcgymError : an unknown name; the message has the nearest known ones.
+    """
+    if isinstance(name, str) and name in _VARIANTS:
+        scheduler, plain = _VARIANTS[name], Scheduler()
+        needed = {"backfill": scheduler.backfill, "backfill_order": scheduler.backfill_order}
+        for rule in ("estimate", "correction"):
+            if getattr(scheduler, rule) != getattr(plain, rule):
+                needed[rule] = getattr(scheduler, rule)
+        return Baseline(scheduler.policy, name, needed)
+    if isinstance(name, str) and name in SCHEDULERS and name not in POLICIES:
+        raise HpcgymError(
+            f"{name!r} cannot drive an environment, which has one reservation at most; simulate it"
+        )
+    if isinstance(name, str) and "," not in name and name not in POLICIES:
+        weights = "six weights such as 0.1,-0.2,0,0,0,0.7"
+        raise HpcgymError(unknown("baseline", name, BASELINES, weights))
+    return Baseline(name)
+
+
+def _name(policy: PolicyLike) -> str:
+    """Return what a policy without a name is called."""
+    if isinstance(policy, str):
+        return policy
+    if isinstance(policy, Mapping):
+        return " ".join(f"{weight_text(weight)}*{feature}" for feature, weight in policy.items())
+    return ",".join(map(weight_text, policy))

@@ -1,0 +1,246 @@
+"""``hpcgym evaluate``: agents and schedulers on unseen slices of a workload."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+
+import typer
+
+from hpcgym.cli import names, options, output
+from hpcgym.cli.options import Format
+from hpcgym.cli.running import ExplainedCommand, Lists, counting, note
+from hpcgym.report.numbers import shown
+from hpcgym.report.tables import LESS, MORE, Metric, best
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from hpcgym.evaluation import Leaderboard
+    from hpcgym.workload import Workload
+
+#: Columns of the table, but for the interval.
+COLUMNS = (
+    Metric("mean_bsld", "mean\nBSLD", "", LESS),
+    Metric("median_bsld", "median\nBSLD", "", LESS),
+    Metric("win_rate", "wins\n(%)", "", MORE, 100),
+    Metric("mean_regret", "regret\n(%)", "", LESS, 100),
+)
+
+
+class Evaluate(ExplainedCommand):
+    """The command with lists of names in its help."""
+
+    examples = (
+        "hpcgym evaluate sjf wfp3 --workload lublin:jobs=10000,load=0.9",
+        "hpcgym evaluate --workload KTH-SP2 --episodes weeks",
+        "hpcgym evaluate agent.pt sjf --workload trace.swf.gz --backfill none --format json",
+        "hpcgym evaluate --workload KTH-SP2 --number 30 -- -0.1,0,0,0,0.9,0 saf",
+    )
+    lists: ClassVar[Lists] = {
+        "Schedulers": names.schedulers,
+        "Cleaning recipes and filters (--clean)": names.recipes,
+    }
+
+
+def evaluate(
+    workload: Annotated[
+        str,
+        typer.Option(
+            metavar="WORKLOAD",
+            help="A file, a trace of the archive or a generator, as for hpcgym simulate.",
+            show_default=False,
+        ),
+    ],
+    policies: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="AGENT|SCHEDULER|WEIGHTS",
+            help="Files of saved agents, schedulers of the list below, or six weights such as"
+            " 0.1,-0.2,0,0,0,0.7, behind -- if the first is negative.",
+            show_default=False,
+        ),
+    ] = None,
+    slices: Annotated[
+        str,
+        typer.Option(
+            metavar="test|train|all",
+            help="Part of the workload in time: what agents are trained on comes first.",
+        ),
+    ] = "test",
+    episodes: Annotated[
+        str,
+        typer.Option(
+            metavar="windows|weeks|months|whole",
+            help="What a slice is: a window of jobs, a week, a month, or all of the part.",
+        ),
+    ] = "windows",
+    jobs: Annotated[int, typer.Option(metavar="N", help="Jobs of a window.")] = 256,
+    number: Annotated[
+        int | None,
+        typer.Option(
+            "--number",
+            "-n",
+            metavar="N",
+            help="Number of slices, chosen at random.",
+            show_default="100 windows, all weeks or months",
+        ),
+    ] = None,
+    train_share: Annotated[
+        float, typer.Option(metavar="SHARE", help="Share of the workload that is for training.")
+    ] = 0.5,
+    seed: Annotated[
+        int, typer.Option(metavar="N", help="Of all random choices: the same, the same table.")
+    ] = 0,
+    budget: Annotated[
+        int,
+        typer.Option(
+            metavar="N",
+            help="Weight vectors tried on the training part for best-static; 0: leave it out.",
+        ),
+    ] = 200,
+    backfill: Annotated[
+        str | None,
+        typer.Option(
+            metavar="easy|none",
+            help="With or without backfilling, in environments and references.",
+            show_default="as agents were trained, or easy",
+        ),
+    ] = None,
+    backfill_order: Annotated[
+        str | None,
+        typer.Option(
+            metavar="fcfs|sjbf|NAME",
+            help="Order of backfilling in environments and of policies by name.",
+            show_default="as agents were trained, or spf",
+        ),
+    ] = None,
+    estimate: Annotated[
+        str | None,
+        typer.Option(
+            metavar="requested|clairvoyant|ave2",
+            help="What run times are predicted to be.",
+            show_default="as agents were trained, or requested",
+        ),
+    ] = None,
+    correction: Annotated[
+        str | None,
+        typer.Option(
+            metavar="requested|incremental|recursive-doubling",
+            help="What a prediction that turned out too short becomes.",
+            show_default=False,
+        ),
+    ] = None,
+    passes: options.PassesOption = None,
+    clean: options.CleanOption = "default",
+    processors: options.ProcessorsOption = None,
+    errors: options.ErrorsOption = "raise",
+    format: options.FormatOption = Format.table,
+) -> None:
+    """Compare agents and schedulers on unseen slices of a workload.
+
+    The references EASY, EASY-SJBF, SAF, F1 (without backfilling FCFS, SJF, SAF, F1) and the best
+    weights that do not change, found on the training part, are always in the table.
+    """
+    source = options.load(workload, clean, processors, errors, None, None)
+
+    from hpcgym.evaluation import evaluate as run
+
+    settings: dict[str, Any] = {
+        "slices": slices,
+        "episodes": episodes,
+        "jobs": jobs,
+        "n": number,
+        "train_share": train_share,
+        "seed": seed,
+        "budget": budget,
+    }
+    rules = options.given(
+        backfill=backfill,
+        backfill_order=backfill_order,
+        estimate=estimate,
+        correction=correction,
+        passes=passes,
+    )
+    board = run(policies or [], source, **settings, **rules, progress=counting)
+    settings["n"] = len(board.by_slice)
+    _report_failures(board)
+    if format is Format.json:
+        facts = output.workload_facts(source, clean)
+        output.print_json({**facts, "evaluation": settings, **board.facts()})
+    elif format is Format.csv:
+        output.print_csv(_csv_rows(source, board))
+    else:
+        _print_table(source, board, settings)
+
+
+def _report_failures(board: Leaderboard) -> None:
+    """Say which policies failed."""
+    for policy, row in board.table.iterrows():
+        if row["failed"]:
+            first = next(error for (name, _), error in board.failures.items() if name == policy)
+            note(f"{policy} failed on {row['failed']:.0f} of {row['slices']:.0f} slices: {first}")
+
+
+def _csv_rows(workload: Workload, board: Leaderboard) -> Iterator[dict[str, Any]]:
+    """Return the table with the rules of each policy, empty for those that acted."""
+    rules = {name: one.describe() for name, one in board.schedulers.items() if one is not None}
+    blank = dict.fromkeys(next(iter(rules.values())))  # of a reference
+    for policy, row in board.table.to_dict(orient="index").items():
+        yield {
+            "workload": workload.name,
+            "processors": workload.processors,
+            "name": policy,
+            **{str(column): value for column, value in row.items()},
+            **rules.get(str(policy), blank),
+        }
+
+
+def _print_table(workload: Workload, board: Leaderboard, settings: dict[str, Any]) -> None:
+    """Print a leaderboard for people."""
+    slices = f"{settings['n']:,} {settings['episodes']}"
+    if settings["episodes"] == "windows":
+        slices += f" of {settings['jobs']:,} jobs"
+    elif settings["episodes"] == "whole":
+        slices = "all at once"
+    where = "whole workload" if settings["slices"] == "all" else f"{settings['slices']} part"
+    out = output.console()
+    machine = f"{workload.processors:,} processors"
+    words = (workload.name, machine, where, slices)
+    out.print(" · ".join(words), style="bold", markup=False)
+    output.print_cleaning(out, workload)
+    out.print()
+    out.print(_rich_table(board))
+    if board.static_weights:
+        weights = ", ".join(f"{w:.3g} {name}" for name, w in board.static_weights.items())
+        out.print(f"best-static: {weights}; chosen on the train part", markup=False, soft_wrap=True)
+
+
+def _rich_table(board: Leaderboard) -> Table:
+    """Return the leaderboard for rich; ``*`` marks the best of a column."""
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table
+    from rich.text import Text
+
+    values = board.table
+    marks = {metric.name: best(metric, values[metric.name].tolist()) for metric in COLUMNS}
+    table = Table(
+        box=SIMPLE_HEAD,
+        show_edge=False,
+        pad_edge=False,
+        caption="* best of its column" if any(map(any, marks.values())) else None,
+        caption_justify="left",
+    )
+    table.add_column("policy", overflow="fold")
+    headings = [metric.title for metric in COLUMNS]
+    for heading in (headings[0], "95 %\ninterval", *headings[1:]):
+        table.add_column(heading.replace("\n", " \n") + " ", justify="right", no_wrap=True)
+    for place, (policy, row) in enumerate(values.iterrows()):
+        cells = []
+        for metric in COLUMNS:
+            text, top = metric.text(row[metric.name]), marks[metric.name][place]
+            cells.append(Text(f"{text}*", "bold green") if top else Text(f"{text} "))
+        ends = (row["mean_bsld_low"], row["mean_bsld_high"])
+        interval = "- " if ends[0] != ends[0] else f"{shown(ends[0])} to {shown(ends[1])} "
+        table.add_row(Text(str(policy)), cells[0], Text(interval), *cells[1:])
+    return table

@@ -1,0 +1,402 @@
+"""``hpcgym train``: agents that learn to schedule."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Annotated, Any, ClassVar
+
+import typer
+
+from hpcgym.cli import names, options
+from hpcgym.cli.running import ExplainedCommand, Lists, note
+from hpcgym.errors import HpcgymError
+
+train = typer.Typer(name="train", no_args_is_help=True, rich_markup_mode=None)
+
+
+def _window_features() -> Iterable[tuple[str, str]]:
+    from hpcgym.envs.options import WINDOW_FEATURES
+
+    return WINDOW_FEATURES.items()
+
+
+def _policy_features() -> Iterable[tuple[str, str]]:
+    from hpcgym.policy.features import FEATURES
+
+    return [(name, feature.meaning) for name, feature in FEATURES.items()]
+
+
+class _MaskablePpo(ExplainedCommand):
+    examples = (
+        "hpcgym train maskable-ppo --workload KTH-SP2 --backfill none --minutes 30",
+        "hpcgym train maskable-ppo --workload lublin --output agent.pt --seed 1",
+        "hpcgym train maskable-ppo --workload lublin --output agent.pt --resume agent.pt",
+        "hpcgym evaluate agent.pt --workload lublin",
+    )
+    lists: ClassVar[Lists] = {
+        "What the network sees of each job": _window_features,
+        "Cleaning recipes and filters (--clean)": names.recipes,
+    }
+
+
+class _Ppo(ExplainedCommand):
+    examples = (
+        "hpcgym train ppo --workload KTH-SP2 --episodes weeks --minutes 10",
+        "hpcgym train ppo --workload KTH-SP2 --episodes weeks --interval week"
+        " --policy-features requested,wait,area",
+        "hpcgym evaluate ppo.pt --workload KTH-SP2 --episodes weeks",
+    )
+    lists: ClassVar[Lists] = {
+        "Features to weigh (--policy-features)": _policy_features,
+        "Cleaning recipes and filters (--clean)": names.recipes,
+    }
+
+
+class _Clone(ExplainedCommand):
+    examples = (
+        "hpcgym train clone f1 --workload KTH-SP2 --backfill none",
+        "hpcgym train maskable-ppo --workload KTH-SP2 --backfill none --resume clone.pt",
+        "hpcgym train clone --recording saf.npz",
+    )
+    lists: ClassVar[Lists] = {
+        "Orders to clone": names.policies,
+        "Cleaning recipes and filters (--clean)": names.recipes,
+    }
+
+
+class _Record(ExplainedCommand):
+    examples = (
+        "hpcgym train record saf --workload KTH-SP2 --output saf.npz",
+        "hpcgym train record saf --workload KTH-SP2 --env hpcgym/QueueOrdering-v0",
+    )
+    lists: ClassVar[Lists] = {
+        "Orders to record": names.policies,
+        "Cleaning recipes and filters (--clean)": names.recipes,
+    }
+
+
+WorkloadOption = Annotated[
+    str,
+    typer.Option(
+        metavar="WORKLOAD",
+        help="A file, a trace of the archive or a generator, as for hpcgym simulate.",
+        show_default=False,
+    ),
+]
+PartOption = Annotated[
+    str,
+    typer.Option(
+        metavar="train|test|all",
+        help="Part of the workload in time to learn from; what is left is for hpcgym evaluate.",
+    ),
+]
+TrainShareOption = Annotated[
+    float, typer.Option(metavar="SHARE", help="Share of the workload that is for training.")
+]
+EpisodesOption = Annotated[
+    str,
+    typer.Option(
+        metavar="windows|weeks|months|whole",
+        help="What an episode is: a window of jobs from anywhere, a week, a month, or all of the"
+        " part.",
+    ),
+]
+JobsOption = Annotated[int, typer.Option(metavar="N", help="Jobs of a window.")]
+MinutesOption = Annotated[
+    float | None,
+    typer.Option(metavar="M", help="How long to train.", show_default="30, without --steps"),
+]
+StepsOption = Annotated[
+    int | None,
+    typer.Option(
+        metavar="N",
+        help="How many steps to train; alone, the same command gives the same agent.",
+        show_default=False,
+    ),
+]
+SeedOption = Annotated[
+    int, typer.Option(metavar="N", help="Of the network, of exploration and of the episodes.")
+]
+ResumeOption = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", help="Go on with this agent, with its rules.", show_default=False),
+]
+BackfillOption = Annotated[
+    str | None,
+    typer.Option(metavar="easy|none", help="With or without backfilling.", show_default="easy"),
+]
+BackfillOrderOption = Annotated[
+    str | None,
+    typer.Option(metavar="fcfs|sjbf|NAME", help="Order of backfilling.", show_default=False),
+]
+EstimateOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="requested|clairvoyant|ave2",
+        help="What run times are predicted to be.",
+        show_default="requested",
+    ),
+]
+RewardOption = Annotated[
+    str | None,
+    typer.Option(metavar="bsld|wait|energy", help="What to learn from.", show_default="bsld"),
+]
+EnvsOption = Annotated[
+    int, typer.Option("--envs", metavar="N", help="Environments side by side, in one batch.")
+]
+TensorboardOption = Annotated[
+    Path | None,
+    typer.Option(metavar="FOLDER", help="Write TensorBoard's logs there.", show_default=False),
+]
+
+
+@train.callback()
+def _group() -> None:
+    """Train agents that learn to schedule.
+
+    Needs PyTorch and Stable-Baselines3: pip install "hpcgym[agents]". An agent is one file, written
+    every two minutes and at the end, also after Ctrl-C; hpcgym evaluate takes it.
+    """
+
+
+@train.command("maskable-ppo", cls=_MaskablePpo)
+def train_maskable_ppo(
+    workload: WorkloadOption,
+    output: Annotated[Path, typer.Option(metavar="FILE", help="File of the agent.")] = Path(
+        "maskable-ppo.pt"
+    ),
+    minutes: MinutesOption = None,
+    steps: StepsOption = None,
+    seed: SeedOption = 0,
+    resume: ResumeOption = None,
+    part: PartOption = "train",
+    train_share: TrainShareOption = 0.5,
+    episodes: EpisodesOption = "windows",
+    jobs: JobsOption = 256,
+    backfill: BackfillOption = None,
+    backfill_order: BackfillOrderOption = None,
+    estimate: EstimateOption = None,
+    reservation: Annotated[
+        str | None,
+        typer.Option(
+            metavar="revised|kept",
+            help="Whether a job that does not fit may be exchanged for another until it starts.",
+            show_default="revised",
+        ),
+    ] = None,
+    window: Annotated[
+        int | None,
+        typer.Option(metavar="N", help="Number of jobs that are visible.", show_default="128"),
+    ] = None,
+    reward: RewardOption = None,
+    envs: EnvsOption = 32,
+    tensorboard: TensorboardOption = None,
+    clean: options.CleanOption = "default",
+    processors: options.ProcessorsOption = None,
+    errors: options.ErrorsOption = "raise",
+) -> None:
+    """Learn to select the next job, with MaskablePPO.
+
+    A small network looks at each visible job and gives it a score; the job with the highest one
+    starts next, or gets the reservation.
+    """
+    rules = options.given(
+        backfill=backfill, backfill_order=backfill_order, estimate=estimate,
+        reservation=reservation, window=window, reward=reward,
+    )  # fmt: skip
+    learning = {"n_envs": envs, "episodes": episodes, "jobs": jobs, "part": part}
+    _train(
+        "maskable_ppo", (workload, clean, processors, errors), output, minutes, steps,
+        env_options=rules, seed=seed, resume=resume, train_share=train_share,
+        tensorboard=tensorboard, **learning,
+    )  # fmt: skip
+
+
+@train.command("ppo", cls=_Ppo)
+def train_ppo(
+    workload: WorkloadOption,
+    output: Annotated[Path, typer.Option(metavar="FILE", help="File of the agent.")] = Path(
+        "ppo.pt"
+    ),
+    minutes: MinutesOption = None,
+    steps: StepsOption = None,
+    seed: SeedOption = 0,
+    resume: ResumeOption = None,
+    part: PartOption = "train",
+    train_share: TrainShareOption = 0.5,
+    episodes: EpisodesOption = "windows",
+    jobs: JobsOption = 256,
+    interval: Annotated[
+        str | None,
+        typer.Option(
+            metavar="pass|N|hour|6h|day|week|episode",
+            help="What weights hold for; a number is one of submissions.",
+            show_default="day",
+        ),
+    ] = None,
+    policy_features: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME,NAME",
+            help="What is weighed.",
+            show_default="processors,requested,wait,ratio,expansion,area",
+        ),
+    ] = None,
+    backfill: BackfillOption = None,
+    backfill_order: BackfillOrderOption = None,
+    estimate: EstimateOption = None,
+    reward: RewardOption = None,
+    envs: EnvsOption = 32,
+    tensorboard: TensorboardOption = None,
+    clean: options.CleanOption = "default",
+    processors: options.ProcessorsOption = None,
+    errors: options.ErrorsOption = "raise",
+) -> None:
+    """Learn to set the weights of a mixed policy, with PPO.
+
+    A network looks at the state once an interval, and sets how much each feature of a job counts
+    for the order of the queue.
+    """
+    rules = options.given(
+        backfill=backfill, backfill_order=backfill_order, estimate=estimate, reward=reward,
+        interval=int(interval) if interval is not None and interval.isdecimal() else interval,
+        policy_features=None if policy_features is None else policy_features.split(","),
+    )  # fmt: skip
+    learning = {"n_envs": envs, "episodes": episodes, "jobs": jobs, "part": part}
+    _train(
+        "ppo", (workload, clean, processors, errors), output, minutes, steps,
+        env_options=rules, seed=seed, resume=resume, train_share=train_share,
+        tensorboard=tensorboard, **learning,
+    )  # fmt: skip
+
+
+@train.command("clone", cls=_Clone)
+def train_clone(
+    order: Annotated[
+        str | None,
+        typer.Argument(metavar="ORDER", help="What to clone; see the list.", show_default=False),
+    ] = None,
+    workload: Annotated[
+        str | None,
+        typer.Option(metavar="WORKLOAD", help="What to record on.", show_default=False),
+    ] = None,
+    recording: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="What hpcgym train record wrote, instead of an order and a workload.",
+            show_default=False,
+        ),
+    ] = None,
+    output: Annotated[Path, typer.Option(metavar="FILE", help="File of the agent.")] = Path(
+        "clone.pt"
+    ),
+    minutes: Annotated[
+        float | None, typer.Option(metavar="M", help="How long to train.", show_default=False)
+    ] = None,
+    steps: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N", help="How many batches to train.", show_default="2000, without --minutes"
+        ),
+    ] = None,
+    seed: SeedOption = 0,
+    resume: ResumeOption = None,
+    number: Annotated[
+        int, typer.Option("--number", "-n", metavar="N", help="Number of episodes to record.")
+    ] = 20,
+    part: PartOption = "train",
+    train_share: TrainShareOption = 0.5,
+    episodes: EpisodesOption = "windows",
+    jobs: JobsOption = 256,
+    backfill: BackfillOption = None,
+    tensorboard: TensorboardOption = None,
+    clean: options.CleanOption = "default",
+    processors: options.ProcessorsOption = None,
+    errors: options.ErrorsOption = "raise",
+) -> None:
+    """Train the network of maskable-ppo to select jobs as a known order does.
+
+    A clone is a start for maskable-ppo, by its --resume.
+    """
+    if (recording is None) == (order is None or workload is None):
+        raise HpcgymError("give either an order and --workload, or --recording")
+    source = (workload, clean, processors, errors)
+    if minutes is None and steps is None:
+        steps = 2000
+    _train(
+        "behaviour_cloning", source if recording is None else None, output, minutes, steps,
+        baseline=order, recording=recording, record_episodes=number, seed=seed, resume=resume,
+        part=part, train_share=train_share, episodes=episodes, jobs=jobs,
+        env_options=options.given(backfill=backfill), tensorboard=tensorboard,
+    )  # fmt: skip
+
+
+@train.command("record", cls=_Record)
+def record(
+    order: Annotated[
+        str, typer.Argument(metavar="ORDER", help="What to record.", show_default=False)
+    ],
+    workload: WorkloadOption,
+    output: Annotated[Path, typer.Option(metavar="FILE", help="File to write: .npz.")] = Path(
+        "recording.npz"
+    ),
+    env: Annotated[str, typer.Option(metavar="ID", help="The environment.")] = (
+        "hpcgym/JobSelection-v0"
+    ),
+    number: Annotated[
+        int, typer.Option("--number", "-n", metavar="N", help="Number of episodes.")
+    ] = 20,
+    seed: SeedOption = 0,
+    part: PartOption = "train",
+    train_share: TrainShareOption = 0.5,
+    episodes: EpisodesOption = "windows",
+    jobs: JobsOption = 256,
+    backfill: BackfillOption = None,
+    clean: options.CleanOption = "default",
+    processors: options.ProcessorsOption = None,
+    errors: options.ErrorsOption = "raise",
+) -> None:
+    """Drive an environment by a known order, and write observations and actions into a file."""
+    options.check_file(output, (".npz",), "recording")
+    module = _module("behaviour_cloning")
+    jobs_of = options.load(workload, clean, processors, errors, None, None)
+    done = module.record(
+        order, jobs_of, output, env_id=env, record_episodes=number, seed=seed, part=part,
+        train_share=train_share, episodes=episodes, jobs=jobs,
+        env_options=options.given(backfill=backfill),
+    )  # fmt: skip
+    note(f"wrote {len(done.actions):,} transitions of {number:,} episodes to {output}")
+
+
+def _train(
+    agent: str,
+    source: tuple[Any, str, int | None, str] | None,
+    output: Path,
+    minutes: float | None,
+    steps: int | None,
+    **arguments: Any,
+) -> None:
+    """Train an agent, and say where it is."""
+    options.check_file(output, (".pt",), "agent")
+    if minutes is None and steps is None:
+        minutes = 30.0
+    module = _module(agent)
+    workload = None if source is None else options.load(*source, None, None)
+    module.train(
+        workload,
+        minutes=minutes,
+        steps=steps,
+        output=output,
+        show=_module("common").say,
+        **arguments,
+    )
+    note(f"\nwrote {output}; hpcgym evaluate {output} --workload ... compares it")
+
+
+def _module(agent: str) -> Any:
+    """Return the module of an agent."""
+    from hpcgym.agents import import_agent
+
+    return import_agent(agent)

@@ -1,0 +1,132 @@
+"""What an evaluation found: a row a policy, a value a slice, intervals, wins and regret."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hpcgym.errors import HpcgymError, unknown
+from hpcgym.scheduler import Scheduler
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Ends = tuple[NDArray[np.float64], NDArray[np.float64]]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Leaderboard:
+    """What :func:`hpcgym.evaluation.evaluate` returns.
+
+    Attributes
+    ----------
+    by_slice : mean bounded slowdown of the jobs of each slice: a row a slice, a column a policy;
+        nan where the policy failed.
+    schedulers : policy -> the rules it was simulated with; None for one that acted in an
+        environment.
+    static_weights : feature -> weight of the row "best-static"; empty if it was left out.
+    failures : (policy, slice) -> what went wrong.
+    seed, resamples : of the confidence intervals.
+    """
+
+    by_slice: pd.DataFrame
+    schedulers: Mapping[str, Scheduler | None]
+    static_weights: Mapping[str, float]
+    failures: Mapping[tuple[str, str], str]
+    seed: int = 0
+    resamples: int = 2000
+
+    def __repr__(self) -> str:
+        slices, policies = self.by_slice.shape
+        return f"Leaderboard({policies} policies, {slices} slices)"
+
+    @cached_property
+    def table(self) -> pd.DataFrame:
+        """One row a policy, the best first; those that failed last.
+
+        - ``mean_bsld``: the mean over the slices of the mean bounded slowdown of their jobs;
+          ``mean_bsld_low`` and ``mean_bsld_high``: its 95 % bootstrap confidence interval, the
+          percentiles of the means over random resamples of the slices, the same resamples for all
+          policies; nan with fewer than two slices. It says how far the mean hangs on the choice of
+          slices; slices that overlap are worth less than their number.
+        - ``median_bsld``: the median over the slices of the same.
+        - ``win_rate``: share of the slices on which no policy is better; k policies that are
+          equally good get 1/k each, so that the rates add up to 1.
+        - ``mean_regret``: mean over the slices of BSLD / BSLD of the slice's best policy - 1.
+        - ``slices``, ``failed``: number of slices, and of those on which the policy failed. If it
+          did, its means are nan: those of the other slices could not be compared with anything.
+        """
+        import pandas as pd
+
+        values = self.by_slice.to_numpy()
+        low, high = self._interval(values)
+        best = np.fmin.reduce(values, axis=1)[:, None]  # fmin passes over nan
+        wins = values == best
+        shares = wins / np.maximum(wins.sum(axis=1, keepdims=True), 1)
+        columns = {
+            "mean_bsld": values.mean(axis=0),
+            "mean_bsld_low": low,
+            "mean_bsld_high": high,
+            "median_bsld": np.median(values, axis=0),
+            "win_rate": shares.mean(axis=0),
+            "mean_regret": (values / best - 1.0).mean(axis=0),
+            "slices": np.full(values.shape[1], len(values)),
+            "failed": np.isnan(values).sum(axis=0),
+        }
+        index = pd.Index(list(self.by_slice.columns), name="policy")
+        return pd.DataFrame(columns, index=index).sort_values("mean_bsld", kind="stable")
+
+    def difference(self, policy: str, reference: str) -> tuple[float, float, float]:
+        """Return the mean BSLD of one policy less that of another, and its 95 % interval.
+
+        The interval is that of paired resamples: if it lies below 0, ``policy`` is better than
+        ``reference`` by more than the choice of slices explains.
+
+        Returns
+        -------
+        mean, low, high : nan if one of them failed on a slice.
+
+        Raises
+        ------
+        HpcgymError : no such policy.
+        """
+        for name in (policy, reference):
+            if name not in self.by_slice:
+                raise HpcgymError(unknown("policy", name, self.by_slice.columns))
+        values = (self.by_slice[policy] - self.by_slice[reference]).to_numpy()[:, None]
+        low, high = self._interval(values)
+        return float(values.mean()), float(low[0]), float(high[0])
+
+    def facts(self) -> dict[str, Any]:
+        """Return everything as plain dictionaries, for JSON."""
+        policies = []
+        for name, row in self.table.to_dict(orient="index").items():
+            scheduler = self.schedulers[str(name)]
+            rules = None if scheduler is None else scheduler.describe()
+            policies.append({"name": name, **row, "scheduler": rules})
+        return {
+            "policies": policies,
+            "static_weights": dict(self.static_weights),
+            "by_slice": self.by_slice.to_dict(orient="index"),
+            "failures": [
+                {"policy": policy, "slice": where, "error": error}
+                for (policy, where), error in self.failures.items()
+            ],
+        }
+
+    def _interval(self, values: NDArray[np.float64]) -> Ends:
+        """Return the ends of the confidence intervals of the columns' means."""
+        n, columns = values.shape
+        if n < 2:
+            return np.full(columns, np.nan), np.full(columns, np.nan)
+        # how often each resample has each slice
+        times = np.random.default_rng(self.seed).multinomial(
+            n, np.full(n, 1.0 / n), size=self.resamples
+        )
+        low, high = np.percentile(times @ values / n, [2.5, 97.5], axis=0)
+        return low, high

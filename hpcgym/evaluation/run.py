@@ -1,0 +1,253 @@
+"""``evaluate``: policies and references on the same slices of a workload."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+from typing import Any
+
+from hpcgym.baselines import SCHEDULERS
+from hpcgym.envs.episodes import Episode, Episodes
+from hpcgym.errors import HpcgymError, unknown
+from hpcgym.evaluation.leaderboard import Leaderboard
+from hpcgym.evaluation.stage import Stage, acts, load_agent
+from hpcgym.evaluation.static_weights import best_static
+from hpcgym.policy import POLICIES
+from hpcgym.policy.index import parse_policy
+from hpcgym.scheduler import Scheduler
+from hpcgym.simulation import simulate
+from hpcgym.workload import Workload, load_workload
+
+#: The row of the best static weights.
+STATIC = "best-static"
+
+#: References of each leaderboard, beside the best static weights, by its backfilling.
+REFERENCES = {
+    "easy": ("easy", "easy-sjbf", "saf", "f1"),
+    "none": ("fcfs", "sjf", "saf", "f1"),
+}
+
+#: Slices by default, of windows; of weeks and months all.
+WINDOWS = 100
+
+#: A title and a number of steps -> a context that gives a function to call before each step.
+Progress = Callable[[str, int], AbstractContextManager[Callable[[str], None]]]
+
+
+def evaluate(
+    policies: Any = (),
+    workload: Any = "lublin:jobs=10000,processors=256,seed=0",
+    *,
+    slices: str = "test",
+    episodes: str = "windows",
+    jobs: int = 256,
+    n: int | None = None,
+    train_share: float = 0.5,
+    seed: int = 0,
+    env: Any = None,
+    env_options: Mapping[str, Any] | None = None,
+    budget: int = 200,
+    resamples: int = 2000,
+    progress: Progress | None = None,
+    **rules: Any,
+) -> Leaderboard:
+    """Compare policies on the same slices of a workload, each from an empty machine.
+
+    References are always there: EASY, EASY-SJBF, SAF and F1, or with ``backfill="none"`` FCFS, SJF,
+    SAF and F1; and "best-static", the best weights that do not change, over the features of
+    document 002 (or of MixedPolicy, if policies act in it). These weights are chosen on the
+    training part only: of the pure policies and random vectors, 200 (``budget``) in all, those with
+    the least mean BSLD over 100 training windows, or all training weeks or months.
+
+    Parameters
+    ----------
+    policies : one, several, or several with names of one's own in a mapping: a name of
+        :data:`hpcgym.baselines.SCHEDULERS`, six weights (``"0.1,-0.2,0,0,0,0.7"``) or a
+        ``Scheduler``, which are simulated; the path of a saved agent, or an object with
+        ``act(observation, info)`` and maybe ``begin(env)``, which act in an environment.
+    workload : a workload, or what :func:`hpcgym.load_workload` takes.
+    slices : "test", "train" or "all": the chronological part to evaluate on.
+    episodes, jobs, train_share : what a slice is; see :class:`hpcgym.envs.episodes.Episodes`.
+    n : number of slices, a random choice; by default 100 windows, but all weeks or months.
+    seed : of the choice of slices, of the random weights, of the resamples and of resets.
+    env : where policies act: the id of an environment such as "hpcgym/JobSelection-v0", or an
+        environment of the same workload and kind of episodes. Saved agents know theirs.
+    env_options : further arguments of the environment, where it is not made already.
+    budget : number of weight vectors that are tried, each on all training slices; 0: none, and no
+        "best-static".
+    resamples : of the confidence intervals.
+    progress : shows how far it is; :func:`hpcgym.cli.running.counting` does on a terminal.
+    rules : ``backfill``, ``backfill_order``, ``estimate``, ``correction`` and ``passes`` of
+        environments and of simulated policies, but for ``Scheduler`` objects and for what the names
+        of the EASY family stand for. By default those of the environment; without one, the rules of
+        ``SCHEDULERS``.
+
+    Raises
+    ------
+    HpcgymError : an argument that is not one of these, or an environment that does not fit. What a
+        policy does wrong while it acts is noted in ``Leaderboard.failures`` instead.
+
+    Examples
+    --------
+    >>> from hpcgym.evaluation import evaluate
+    >>> board = evaluate("spf", "lublin:jobs=3000,processors=64", n=3, budget=20)
+    >>> sorted(board.table.index)
+    ['best-static', 'easy', 'easy-sjbf', 'f1', 'saf', 'spf']
+    """
+    whole = workload if isinstance(workload, Workload) else load_workload(workload)
+    given = _given(policies)
+    _check_number("budget", budget, least=0)
+    _check_number("resamples", resamples, least=1)
+    part = Episodes(whole, episodes, jobs, slices, train_share)
+    chosen = part.named(WINDOWS if n is None and episodes == "windows" else n, seed)
+    training: list[Workload] = []
+    if budget > 0:
+        training = _training(Episodes(whole, episodes, jobs, "train", train_share), seed)
+    acting = {name: policy for name, policy in given.items() if acts(policy)}
+    stage = Stage(whole, part, rules, env, env_options, acting, seed)
+    try:
+        lineup = _lineup(given, stage.rules)
+        total = budget + (len(lineup) + (budget > 0)) * len(chosen)
+        with (progress or _silent)("evaluating", total) as step:
+            weights: dict[str, float] = {}
+            if training:
+                plain = _named("spf", stage.rules)
+                weights = best_static(training, stage.features, plain, budget, seed, step)
+                lineup[STATIC] = plain.but(policy=weights)
+            values, failures = _run(lineup, part, chosen, stage, step)
+    finally:
+        stage.close()
+
+    import pandas as pd
+
+    by_slice = pd.DataFrame(values, index=pd.Index([e.name for e in chosen], name="slice"))
+    schedulers = {name: None if acts(one) else one for name, one in lineup.items()}
+    return Leaderboard(by_slice, schedulers, weights, failures, seed, resamples)
+
+
+def _training(part: Episodes, seed: int) -> list[Workload]:
+    """Return the slices that static weights are chosen by."""
+    number = None
+    if part.kind == "windows":
+        number = min(WINDOWS, (len(part.listing) - 1) * part.jobs + 1)  # there are as many starts
+    return [part.workload_of(episode) for episode in part.named(number, seed + 1)]
+
+
+def _run(
+    lineup: Mapping[str, Any],
+    part: Episodes,
+    chosen: list[Episode],
+    stage: Stage,
+    step: Callable[[str], None],
+) -> tuple[dict[str, list[float]], dict[tuple[str, str], str]]:
+    """Return the mean BSLD of each policy on each slice, and what went wrong."""
+    values: dict[str, list[float]] = {name: [] for name in lineup}
+    failures: dict[tuple[str, str], str] = {}
+    for name, policy in lineup.items():
+        for episode in chosen:
+            step(f"{name}: {episode.name}")
+            value = float("nan")
+            if isinstance(policy, Scheduler):
+                metrics = simulate(part.workload_of(episode), policy).metrics
+                value = float(metrics["mean_bsld"])
+            else:
+                first = stage.enter(name, policy, episode)
+                try:
+                    value = stage.play(name, policy, *first)
+                except Exception as error:  # whatever a user's policy does
+                    failures[name, episode.name] = f"{type(error).__name__}: {error}"
+            values[name].append(value)
+    return values, failures
+
+
+def _given(policies: Any) -> dict[str, Any]:
+    """Return what the user gave, by name: policies that act, schedulers, or names of schedulers."""
+    if isinstance(policies, Mapping):
+        parts = {str(name): _found(policy) for name, policy in policies.items()}
+        for name in parts:
+            if name == STATIC or (name in SCHEDULERS and parts[name] != name):
+                raise HpcgymError(f"the name {name!r} stands for a scheduler; choose another")
+        return parts
+    if isinstance(policies, str | Path | Scheduler) or acts(policies):
+        policies = [policies]
+    elif not isinstance(policies, Iterable):
+        raise HpcgymError(f"policies must be names, paths or policies with act, not {policies!r}")
+    found = [(policy, _found(policy)) for policy in policies]
+    simulated = {*SCHEDULERS, STATIC, *(one for _, one in found if isinstance(one, str))}
+    parts = {}
+    for policy, one in found:
+        if isinstance(one, str):
+            parts[one] = one
+        else:  # a saved agent is called by its path
+            name = str(policy) if isinstance(policy, str | Path) else _name(one)
+            parts[_free(name, simulated, parts)] = one
+    return parts
+
+
+def _found(policy: Any) -> Any:
+    """Return the name of a scheduler, six weights, a scheduler, or a policy that acts."""
+    if isinstance(policy, Scheduler) or acts(policy):
+        return policy
+    if isinstance(policy, Path):
+        return load_agent(policy)
+    if not isinstance(policy, str):
+        raise HpcgymError(f"a policy is a name, a path or an object with act, not {policy!r}")
+    if policy in SCHEDULERS:
+        return policy
+    if Path(policy).exists() or "/" in policy:
+        return load_agent(policy)
+    if "," in policy:
+        parse_policy(policy)
+        return policy
+    raise HpcgymError(unknown("policy", policy, SCHEDULERS, "six weights or a saved agent's path"))
+
+
+def _name(policy: Any) -> str:
+    """Return what an object is called."""
+    return str(getattr(policy, "name", None) or type(policy).__name__.lower())
+
+
+def _free(name: str, simulated: set[str], taken: Mapping[str, Any]) -> str:
+    """Return a name that nothing simulated, and no other policy, has."""
+    if name in simulated:
+        name = f"{name} (acting)"
+    free, number = name, 2
+    while free in taken:
+        free, number = f"{name} ({number})", number + 1
+    return free
+
+
+def _lineup(given: Mapping[str, Any], rules: Mapping[str, Any]) -> dict[str, Any]:
+    """Return all that is to be run: the user's policies, then the references."""
+    references = REFERENCES[rules.get("backfill", "easy")]
+    lineup: dict[str, Any] = dict(given)
+    for name in references:
+        lineup.setdefault(name, name)
+    return {
+        name: _named(policy, rules) if isinstance(policy, str) else policy
+        for name, policy in lineup.items()
+    }
+
+
+def _named(name: str, rules: Mapping[str, Any]) -> Scheduler:
+    """Return the scheduler of a name or of weights under these rules."""
+    if name in SCHEDULERS and (name not in POLICIES or name == "fcfs"):
+        scheduler: Scheduler = SCHEDULERS[name]
+        own = {"backfill", "backfill_order"}
+        if scheduler.estimate != Scheduler().estimate:
+            own |= {"estimate", "correction"}
+        return scheduler.but(**{rule: rules[rule] for rule in rules if rule not in own})
+    # a policy alone backfills in the order of requested times, as in SCHEDULERS
+    return Scheduler(policy=name, backfill_order="spf").but(**rules)
+
+
+def _check_number(argument: str, value: Any, *, least: int) -> None:
+    if not isinstance(value, int) or value < least:
+        raise HpcgymError(f"{argument} must be a whole number of at least {least}, not {value!r}")
+
+
+@contextmanager
+def _silent(title: str, total: int) -> Iterator[Callable[[str], None]]:
+    """Show no progress."""
+    yield lambda text: None

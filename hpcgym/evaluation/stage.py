@@ -1,0 +1,200 @@
+"""Where policies act: an environment that goes through the slices of an evaluation."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hpcgym.envs.episodes import Episode, Episodes
+from hpcgym.errors import HpcgymError, unknown
+from hpcgym.policy import WEIGHTED_FEATURES
+from hpcgym.scheduler import Scheduler
+from hpcgym.workload import Workload
+
+#: Rules that environments have, and an evaluation may set.
+RULES = ("backfill", "backfill_order", "estimate", "correction", "passes")
+
+_COLUMNS = ("submit_time", "run_time", "requested_time", "requested_processors")
+
+
+class Stage:
+    """The environments of an evaluation, made when they are needed.
+
+    Parameters
+    ----------
+    workload, part : the whole workload and the slices to evaluate on.
+    rules : rules that the user has given.
+    env : an environment, the id of one, or None: that of each policy, its ``env_id``.
+    env_options : arguments of the environment, beside those that the evaluation gives.
+    policies : those that will act.
+    seed : of resets.
+
+    Attributes
+    ----------
+    rules : the rules that all environments have: those given, and where policies act, the others
+        too.
+    features : what static weights are for: those of MixedPolicy, or the six of document 002.
+
+    Raises
+    ------
+    HpcgymError : a policy without an environment, or environments of different rules.
+    """
+
+    def __init__(
+        self,
+        workload: Workload,
+        part: Episodes,
+        rules: Mapping[str, Any],
+        env: Any,
+        env_options: Mapping[str, Any] | None,
+        policies: Mapping[str, Any],
+        seed: int,
+    ) -> None:
+        self.rules = _checked(rules)
+        self.features: tuple[str, ...] = WEIGHTED_FEATURES
+        self._workload, self._part, self._seed = workload, part, seed
+        self._made: list[Any] = []
+        options = dict(env_options or {})
+        if env is None:
+            self._envs = {name: self._own(name, one, options) for name, one in policies.items()}
+        else:
+            one = self._make(env, options) if isinstance(env, str) else _as_made(env, options)
+            self._envs = dict.fromkeys(policies, one) or {"env": one}
+        for name, one in self._envs.items():
+            self._agree(name, one.unwrapped)
+
+    def close(self) -> None:
+        """Close the environments that were made here."""
+        for env in self._made:
+            env.close()
+
+    def enter(self, name: str, policy: Any, episode: Episode) -> tuple[Any, Any]:
+        """Reset a policy's environment to a slice; return the first observation and info.
+
+        Raises
+        ------
+        HpcgymError : the environment has other jobs, or the policy cannot act in it.
+        """
+        env = self._envs[name]
+        observation, info = env.reset(seed=self._seed, options={"slice": episode.name})
+        there, wanted = env.unwrapped.episode_workload, self._part.workload_of(episode)
+        same = all(np.array_equal(there.columns[c], wanted.columns[c]) for c in _COLUMNS)
+        processors = env.unwrapped.result().cluster.processors
+        if not same or processors != wanted.processors:
+            raise HpcgymError(
+                f"the environment of {name} has another workload in {episode.name} than"
+                f" {wanted.name} on {wanted.processors} processors"
+            )
+        begin = getattr(policy, "begin", None)
+        if begin is not None:
+            begin(env.unwrapped)
+        return observation, info
+
+    def play(self, name: str, policy: Any, observation: Any, info: Any) -> float:
+        """Let a policy act to the end of the episode; return the mean BSLD of its schedule."""
+        env = self._envs[name]
+        terminated = truncated = False
+        while not (terminated or truncated):
+            action = policy.act(observation, info)
+            observation, _, terminated, truncated, info = env.step(action)
+        if not terminated:
+            raise RuntimeError("truncated before all jobs of the slice had started")
+        return float(info["metrics"]["mean_bsld"])
+
+    def _own(self, name: str, policy: Any, given: Mapping[str, Any]) -> Any:
+        """Return an environment such as a policy was made for."""
+        env_id = getattr(policy, "env_id", None)
+        if env_id is None:
+            raise HpcgymError(
+                f"{name} acts in an environment: give env='hpcgym/JobSelection-v0' or another"
+            )
+        options = {**getattr(policy, "env_options", {}), **given}
+        return self._make(env_id, options)
+
+    def _make(self, env_id: str, options: Mapping[str, Any]) -> Any:
+        """Make an environment that has the slices of this evaluation."""
+        import gymnasium
+
+        import hpcgym  # noqa: F401  its import registers the environments
+
+        part = self._part
+        ours = {
+            "workload": self._workload,
+            "processors": None,
+            "cluster": None,
+            "episodes": part.kind,
+            "jobs": part.jobs,
+            "part": "all",
+            "train_share": part.train_share,
+            **self.rules,
+        }
+        try:
+            env = gymnasium.make(env_id, disable_env_checker=True, **{**options, **ours})
+        except gymnasium.error.Error as error:
+            raise HpcgymError(f"env {env_id!r}: {error}") from None
+        self._made.append(env)
+        return env
+
+    def _agree(self, name: str, env: Any) -> None:
+        """Take over the rules of an environment, or say how they differ."""
+        theirs = {rule: env.scheduler_rules[rule] for rule in RULES}
+        if not isinstance(theirs["estimate"], str):
+            raise HpcgymError(f"the environment of {name} has run times given as estimate: a name")
+        one, other = Scheduler(**theirs).describe(), Scheduler().but(**self.rules).describe()
+        for rule in self.rules:
+            if one[rule] != other[rule]:
+                raise HpcgymError(
+                    f"the environment of {name} has {rule}={one[rule]!r}, and the evaluation"
+                    f" {other[rule]!r}; give {rule}=... or evaluate apart"
+                )
+        self.rules = theirs
+        if env.action_kind == "weights":
+            self.features = tuple(env.policy_features)
+
+
+def load_agent(path: str | Path) -> Any:
+    """Return a saved agent.
+
+    Raises
+    ------
+    HpcgymError : there is no such file, it holds no agent, or what agents need is not installed.
+    """
+    if not Path(path).exists():
+        raise HpcgymError(f"{path}: there is no such file")
+    try:
+        from hpcgym.agents import load
+
+        return load(path)
+    except ImportError as error:
+        raise HpcgymError(f"{path}: {error}") from None
+
+
+def _checked(rules: Mapping[str, Any]) -> dict[str, Any]:
+    """Return rules that are given, as names."""
+    given = {rule: value for rule, value in rules.items() if value is not None}
+    for rule in given:
+        if rule not in RULES:
+            raise HpcgymError(unknown("argument", rule, RULES))
+    Scheduler().but(**given)
+    if not isinstance(given.get("estimate", ""), str):
+        raise HpcgymError("estimate must be a name here: its run times would be of other slices")
+    if given.get("backfill") == "conservative":
+        raise HpcgymError("backfill must be 'easy' or 'none' here; evaluate 'conservative' by name")
+    return given
+
+
+def acts(policy: Any) -> bool:
+    """Tell whether this is a policy that acts in environments."""
+    return callable(getattr(policy, "act", None))
+
+
+def _as_made(env: Any, options: Mapping[str, Any]) -> Any:
+    """Return an environment that the user has made."""
+    if options:
+        raise HpcgymError("env_options are for the id of an environment, and env is made already")
+    if not callable(getattr(env, "reset", None)):
+        raise HpcgymError(f"env must be the id of an environment or an environment, not {env!r}")
+    return env

@@ -1,0 +1,143 @@
+"""``hpcgym evaluate``: what it prints where, and how errors end."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from hpcgym.baselines import SCHEDULERS
+from typer.testing import CliRunner
+
+from hpcgym.cli import app
+from hpcgym.evaluation import evaluate, run
+from hpcgym.workload import load_workload
+
+TRACE = "lublin:jobs=2000,processors=64,load=3"
+FEW = ("--jobs", "100", "--number", "4", "--budget", "15")
+
+
+@pytest.fixture(autouse=True)
+def _no_forced_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("FORCE_COLOR", "TTY_COMPATIBLE", "TTY_INTERACTIVE"):
+        monkeypatch.delenv(name, raising=False)
+
+
+def command(*arguments: str) -> Any:
+    return CliRunner().invoke(app, ["evaluate", "--workload", TRACE, *FEW, *arguments])
+
+
+def succeed(*arguments: str) -> Any:
+    result = command(*arguments)
+    assert result.exit_code == 0, result.output
+    return result
+
+
+def test_json_has_everything_in_full() -> None:
+    value = json.loads(succeed("spf", "--seed", "3", "--format", "json").stdout)
+    board = evaluate("spf", load_workload(TRACE), jobs=100, n=4, budget=15, seed=3)
+    assert value["workload"] == board_name()
+    assert value["evaluation"] == {
+        "slices": "test",
+        "episodes": "windows",
+        "jobs": 100,
+        "n": 4,
+        "train_share": 0.5,
+        "seed": 3,
+        "budget": 15,
+    }
+    rows = {row["name"]: row for row in value["policies"]}
+    assert list(rows) == list(board.table.index)
+    for name, expected in board.table.iterrows():
+        for column, number in expected.items():
+            assert rows[name][column] == number
+    assert rows["spf"]["scheduler"] == SCHEDULERS["spf"].describe()
+    assert value["static_weights"] == board.static_weights
+    assert value["by_slice"] == board.by_slice.to_dict(orient="index")
+    assert value["failures"] == []
+
+
+def board_name() -> str:
+    return load_workload(TRACE).name
+
+
+def test_csv_has_the_table() -> None:
+    rows = list(csv.DictReader(io.StringIO(succeed("--format", "csv").stdout)))
+    board = evaluate((), load_workload(TRACE), jobs=100, n=4, budget=15)
+    assert [row["name"] for row in rows] == list(board.table.index)
+    for row, (_, expected) in zip(rows, board.table.iterrows(), strict=True):
+        assert float(row["mean_bsld"]) == expected["mean_bsld"]
+        assert float(row["mean_regret"]) == expected["mean_regret"]
+        assert (row["slices"], row["failed"]) == ("4", "0")
+        assert row["workload"] == board_name()
+        assert row["backfill"] == "easy"
+
+
+def test_the_table_marks_the_best() -> None:
+    text = succeed("conservative", "0,0,0,0,0,-1").stdout
+    lines = text.splitlines()
+    assert lines[0] == f"{board_name()} · 64 processors · test part · 4 windows of 100 jobs"
+    first = next(line for line in lines[lines.index("") :] if "─" in line)
+    best = lines[lines.index(first) + 1]
+    assert "*" in best.split()[1]
+    assert "* best of its column" in text
+    for name in ("easy", "easy-sjbf", "saf", "f1", "best-static", "conservative", "0,0,0,0,0,-1"):
+        assert any(line.startswith(f"{name} ") for line in lines)
+    assert "chosen on the train part" in lines[-1]
+
+
+def test_options_reach_the_evaluation() -> None:
+    options = ("--backfill", "none", "--budget", "0", "--slices", "train", "--passes", "per-event")
+    value = json.loads(succeed(*options, "--format", "json").stdout)
+    assert {row["name"] for row in value["policies"]} == {"fcfs", "sjf", "saf", "f1"}
+    for row in value["policies"]:
+        assert row["scheduler"]["backfill"] == "none"
+        assert row["scheduler"]["passes"] == "per-event"
+    assert all(int(name.split(":")[1]) <= 1000 for name in value["by_slice"])
+
+
+def test_a_failing_agent_is_said_and_its_place_is_empty(monkeypatch: pytest.MonkeyPatch) -> None:
+    agent = SimpleNamespace(
+        name="mine", env_id="hpcgym/JobSelection-v0", act=lambda observation, info: "?"
+    )
+    monkeypatch.setattr(run, "load_agent", lambda path: agent)
+    result = succeed("folder/agent.pt")
+    assert (
+        "folder/agent.pt failed on 4 of 4 slices: HpcgymError: action must be an index"
+        in result.stderr
+    )
+    (line,) = (line for line in result.stdout.splitlines() if line.startswith("folder/agent.pt "))
+    assert line.split()[1] == "-"
+    value = json.loads(succeed("folder/agent.pt", "--format", "json").stdout)
+    last = value["policies"][-1]
+    assert (last["name"], last["mean_bsld"], last["failed"]) == ("folder/agent.pt", None, 4)
+    assert len(value["failures"]) == 4
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["eazy"], "hpcgym: unknown policy 'eazy'; did you mean 'easy'"),
+        (["no/agent.pt"], "hpcgym: no/agent.pt: there is no such file"),
+        (["--slices", "tests"], "unknown part 'tests'; did you mean 'test'"),
+        (["--jobs", "1001"], "jobs=1001"),
+        (["--backfill", "conservative"], "evaluate 'conservative' by name"),
+        (["--number", "0"], "n must be a whole number of at least 1, not 0"),
+    ],
+)
+def test_errors_are_one_line(arguments: list[str], message: str) -> None:
+    result = command(*arguments)
+    assert result.exit_code == 1
+    assert message in result.stderr
+    assert result.stderr.count("\n") == 1
+    assert result.stdout == ""
+
+
+def test_the_help_has_examples_and_names() -> None:
+    text = CliRunner().invoke(app, ["evaluate", "--help"]).stdout
+    assert "hpcgym evaluate sjf wfp3 --workload lublin:jobs=10000,load=0.9" in text
+    for name in SCHEDULERS:
+        assert f"  {name} " in text

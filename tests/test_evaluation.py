@@ -1,0 +1,467 @@
+"""A leaderboard holds what the simulator says, and its statistics are those of its columns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from hpcgym.baselines import SCHEDULERS, find_baseline
+
+from hpcgym.envs.episodes import Episodes
+from hpcgym.errors import HpcgymError
+from hpcgym.evaluation import Leaderboard, evaluate, run
+from hpcgym.evaluation.static_weights import best_static, candidates
+from hpcgym.policy import WEIGHTED_FEATURES
+from hpcgym.scheduler import Scheduler
+from hpcgym.simulation import simulate
+from hpcgym.workload import load_workload
+
+TRACE = load_workload("lublin:jobs=2000,processors=64,seed=0,load=3")
+WEEKS = load_workload("lublin:jobs=9000,processors=64,seed=2,load=0.3")
+SMALL: dict[str, Any] = {"jobs": 100, "n": 6, "budget": 14, "resamples": 200}
+
+
+def board_of(by_slice: dict[str, list[float]], **changes: Any) -> Leaderboard:
+    table = pd.DataFrame(by_slice, index=pd.Index(range(len(next(iter(by_slice.values()))))))
+    return Leaderboard(table, dict.fromkeys(by_slice), {}, {}, **changes)
+
+
+class OneChoice:
+    """An environment of one step: the action is the policy of the whole episode."""
+
+    action_kind = "one choice"
+
+    def __init__(self, workload: Any = TRACE, jobs: int = 100, **rules: Any) -> None:
+        self.episodes = Episodes(workload, jobs=jobs)
+        scheduler = Scheduler().but(**rules)
+        names = ("backfill", "backfill_order", "estimate", "correction", "passes")
+        self.scheduler_rules = {rule: getattr(scheduler, rule) for rule in names}
+        self.unwrapped = self
+        self.truncates = False
+
+    def reset(self, seed: int, options: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+        self.episode_workload = self.episodes.workload_of(self.episodes.find(options))
+        return None, {}
+
+    def result(self) -> Any:
+        return simulate(self.episode_workload)
+
+    def step(self, action: str) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        result = simulate(self.episode_workload, policy=action, **self.scheduler_rules)
+        return None, 0.0, not self.truncates, self.truncates, {"metrics": result.metrics}
+
+
+def choosing(policy: str, **more: Any) -> Any:
+    """A policy for it."""
+    return SimpleNamespace(name="agent", act=lambda observation, info: policy, **more)
+
+
+# --- What is run ----------------------------------------------------------------------------
+
+
+def test_values_are_those_of_simulations_of_the_slices() -> None:
+    board = evaluate(["conservative", "0.5,0,0,0,-0.5,0"], TRACE, seed=3, **SMALL)
+    part = Episodes(TRACE, jobs=100, part="test")
+    chosen = part.named(6, 3)
+    assert list(board.by_slice.index) == [episode.name for episode in chosen]
+    assert list(board.by_slice.columns) == [
+        "conservative",
+        "0.5,0,0,0,-0.5,0",
+        "easy",
+        "easy-sjbf",
+        "saf",
+        "f1",
+        "best-static",
+    ]
+    for name in board.by_slice:
+        scheduler = board.schedulers[name]
+        assert scheduler is not None
+        if name in SCHEDULERS:
+            assert scheduler == SCHEDULERS[name]
+        for episode in chosen:
+            jobs = TRACE.take(slice(episode.start, episode.stop))
+            value = simulate(jobs, scheduler).metrics["mean_bsld"]
+            assert board.by_slice.loc[episode.name, name] == value
+    assert len({*board.by_slice.to_numpy().mean(axis=0)}) > 4  # a workload that tells them apart
+
+
+def test_slices_of_the_test_part_have_no_job_of_the_train_part() -> None:
+    for part, first, stop in (("test", 1000, 2000), ("train", 0, 1000), ("all", 0, 2000)):
+        board = evaluate((), TRACE, slices=part, jobs=100, n=40, budget=0)
+        rows = [[int(row) for row in name[5:].split(":")] for name in board.by_slice.index]
+        assert min(rows)[0] >= first
+        assert max(rows)[1] <= stop
+        assert len(rows) == 40
+
+
+def test_weeks_are_all_evaluated_unless_some_are_asked_for() -> None:
+    weeks = Episodes(WEEKS, "weeks", part="test").listing
+    assert len(weeks) > 1
+    board = evaluate("spf", WEEKS, episodes="weeks", budget=3)
+    assert list(board.by_slice.index) == [week.name for week in weeks]
+    assert len(evaluate("spf", WEEKS, episodes="weeks", n=1, budget=0).by_slice) == 1
+    assert len(evaluate("spf", TRACE, budget=0).by_slice) == 100
+
+
+def test_without_backfilling_references_have_none() -> None:
+    board = evaluate("easy", TRACE, backfill="none", **SMALL)
+    assert list(board.by_slice.columns) == ["easy", "fcfs", "sjf", "saf", "f1", "best-static"]
+    for name, scheduler in board.schedulers.items():
+        assert scheduler is not None
+        assert scheduler.backfill == ("easy" if name == "easy" else "none")  # asked for by name
+
+
+def test_rules_go_to_all_that_do_not_stand_for_one() -> None:
+    rules = {"estimate": "clairvoyant", "backfill_order": "sqf", "passes": "per-event"}
+    board = evaluate(["spf", "easy++", "0,0,0,0,0,-1"], TRACE, **SMALL, **rules)
+    got = {
+        name: (scheduler.estimate, scheduler.backfill_order, scheduler.passes)
+        for name, scheduler in board.schedulers.items()
+        if scheduler is not None
+    }
+    assert got["spf"] == got["saf"] == got["best-static"] == ("clairvoyant", "sqf", "per-event")
+    assert got["0,0,0,0,0,-1"] == ("clairvoyant", "sqf", "per-event")
+    assert got["easy"] == ("clairvoyant", "fcfs", "per-event")
+    assert got["easy-sjbf"] == ("clairvoyant", "sjbf", "per-event")
+    assert got["easy++"] == ("ave2", "sjbf", "per-event")
+    assert board.by_slice["saf"].equals(board.by_slice["0,0,0,0,0,-1"])
+
+
+def test_the_same_seed_gives_the_same_board() -> None:
+    one, same, other = (evaluate("spf", TRACE, seed=seed, **SMALL) for seed in (5, 5, 6))
+    assert one.table.equals(same.table)
+    assert one.static_weights == same.static_weights
+    assert set(one.by_slice.index) != set(other.by_slice.index)
+
+
+def test_names_given_twice_are_run_once() -> None:
+    board = evaluate(["spf", "easy", "spf"], TRACE, jobs=100, n=2, budget=0)
+    assert list(board.by_slice.columns) == ["spf", "easy", "easy-sjbf", "saf", "f1"]
+
+
+def test_names_of_ones_own() -> None:
+    mine = Scheduler(policy="saf", threshold=3600)
+    board = evaluate(
+        {"mine": mine, "short": "spf"}, TRACE, jobs=100, n=2, budget=0, passes="per-event"
+    )
+    assert list(board.by_slice.columns)[:2] == ["mine", "short"]
+    assert board.schedulers["mine"] == mine
+    with pytest.raises(HpcgymError, match="'saf' stands for a scheduler"):
+        evaluate({"saf": "spf"}, TRACE)
+
+
+def test_progress_has_as_many_steps_as_it_says() -> None:
+    seen: list[str] = []
+    totals: list[int] = []
+
+    @contextmanager
+    def watch(title: str, total: int) -> Iterator[Any]:
+        totals.append(total)
+        yield seen.append
+
+    evaluate("spf", TRACE, progress=watch, **SMALL)
+    evaluate("spf", TRACE, progress=watch, **{**SMALL, "budget": 0})
+    assert sum(totals) == len(seen)
+    assert {"saf: " in text for text in seen} == {True, False}
+
+
+# --- Policies that act ----------------------------------------------------------------------
+
+
+def test_a_policy_acts_in_the_environment_given() -> None:
+    env = OneChoice(backfill_order="sqf", passes="per-event")
+    board = evaluate([choosing("spf"), "spf"], TRACE, env=env, **SMALL)
+    assert board.by_slice["agent"].equals(board.by_slice["spf"])
+    assert board.schedulers["agent"] is None
+    assert not board.failures
+    spf = board.schedulers["spf"]
+    assert spf is not None
+    assert (spf.backfill_order, spf.passes) == ("sqf", "per-event")
+
+
+def test_begin_is_called_once_an_episode_with_the_environment() -> None:
+    seen = []
+    env = OneChoice()
+    evaluate(choosing("saf", begin=seen.append), TRACE, env=env, jobs=100, n=3, budget=0)
+    assert seen == [env] * 3
+
+
+def test_agents_with_the_name_of_a_reference_or_of_each_other_are_told_apart() -> None:
+    agents = [choosing("saf") for _ in range(3)]
+    agents[2].name = "saf"
+    board = evaluate(agents, TRACE, env=OneChoice(), jobs=100, n=2, budget=0)
+    assert list(board.by_slice.columns)[:3] == ["agent", "agent (2)", "saf (acting)"]
+
+
+def test_a_failing_policy_is_reported_and_not_dropped() -> None:
+    calls = []
+
+    def act(observation: Any, info: Any) -> str:
+        calls.append(1)
+        if len(calls) == 2:
+            raise ZeroDivisionError("no way")
+        return "spf"
+
+    env = OneChoice(backfill_order="spf")
+    board = evaluate([SimpleNamespace(act=act), "spf"], TRACE, env=env, **SMALL)
+    assert board.by_slice.columns[0] == "simplenamespace"
+    where = board.by_slice.index[1]
+    assert board.failures == {("simplenamespace", where): "ZeroDivisionError: no way"}
+    assert board.by_slice.isna().to_numpy().sum() == 1
+    assert len(calls) == 6  # it went on with the next
+    table = board.table
+    assert table.index[-1] == "simplenamespace"
+    row = table.loc["simplenamespace"]
+    assert (row["failed"], row["slices"]) == (1, 6)
+    assert row[["mean_bsld", "mean_bsld_low", "median_bsld", "mean_regret"]].isna().all()
+    assert table["win_rate"].sum() == pytest.approx(1)
+    assert table.drop("simplenamespace").notna().all(axis=None)
+
+
+def test_an_episode_that_is_cut_short_is_a_failure() -> None:
+    env = OneChoice()
+    env.truncates = True
+    board = evaluate(choosing("spf"), TRACE, env=env, jobs=100, n=2, budget=0)
+    assert len(board.failures) == 2
+    assert {*board.failures.values()} == {
+        "RuntimeError: truncated before all jobs of the slice had started"
+    }
+
+
+def test_environments_that_do_not_fit_are_said() -> None:
+    few: dict[str, Any] = {"jobs": 100, "n": 2, "budget": 0}
+    agent = choosing("spf")
+    with pytest.raises(HpcgymError, match="agent acts in an environment: give env="):
+        evaluate(agent, TRACE, **few)
+    with pytest.raises(HpcgymError, match="has another workload in rows"):
+        evaluate(agent, TRACE, env=OneChoice(load_workload("lublin:jobs=2000")), **few)
+    with pytest.raises(HpcgymError, match="has backfill='easy', and the evaluation 'none'"):
+        evaluate(agent, TRACE, env=OneChoice(), backfill="none", **few)
+    with pytest.raises(HpcgymError, match="env_options are for the id"):
+        evaluate(agent, TRACE, env=OneChoice(), env_options={"window": 3}, **few)
+    with pytest.raises(HpcgymError, match="env 'hpcgym/Nothing-v0': "):
+        evaluate(agent, TRACE, env="hpcgym/Nothing-v0", **few)
+    with pytest.raises(HpcgymError, match="env must be the id of an environment"):
+        evaluate(agent, TRACE, env=7, **few)
+
+
+@pytest.mark.parametrize("name", ["JobSelection", "QueueOrdering", "MixedPolicy"])
+@pytest.mark.parametrize("backfill", ["easy", "none"])
+def test_in_a_real_environment_a_baseline_scores_as_its_simulation(
+    name: str, backfill: str
+) -> None:
+    weights = "0.5,0,0.125,0,-0.25,-0.125"
+    baselines = [find_baseline("saf"), find_baseline(weights)]
+    board = evaluate(
+        [*baselines, "saf", weights],
+        TRACE,
+        env=f"hpcgym/{name}-v0",
+        env_options={"window": 100},
+        backfill=backfill,
+        **SMALL,
+    )
+    assert not board.failures
+    values = board.by_slice
+    assert values["saf (acting)"].equals(values["saf"])
+    assert values.iloc[:, 1].equals(values.iloc[:, 3])
+    order = "spf" if name == "MixedPolicy" else "fcfs"
+    saf = board.schedulers["saf"]
+    assert saf is not None
+    assert (saf.backfill, saf.backfill_order) == (backfill, order)
+
+
+def test_static_weights_are_over_the_features_of_the_environment() -> None:
+    features = ("requested", "wait")
+    board = evaluate(
+        find_baseline("spf"),
+        TRACE,
+        env="hpcgym/MixedPolicy-v0",
+        env_options={"policy_features": features},
+        **SMALL,
+    )
+    assert set(board.static_weights) <= set(features)
+    assert board.by_slice["spf (acting)"].equals(evaluate("spf", TRACE, **SMALL).by_slice["spf"])
+
+
+def test_a_policy_may_know_its_own_environment() -> None:
+    one = find_baseline("saf")
+    one.env_id, one.env_options = "hpcgym/QueueOrdering-v0", {"window": 100, "backfill": "none"}
+    board = evaluate([one, "saf"], TRACE, **SMALL)
+    assert board.by_slice["saf (acting)"].equals(board.by_slice["saf"])
+    assert "fcfs" in board.by_slice
+    assert "easy" not in board.by_slice
+    other = find_baseline("saf")
+    other.env_id = "hpcgym/JobSelection-v0"
+    with pytest.raises(HpcgymError, match=r"saf \(acting\) \(2\) has backfill='easy'"):
+        evaluate([one, other], TRACE, **SMALL)
+    board = evaluate([one, other], TRACE, backfill="easy", **SMALL)
+    assert board.by_slice["saf (acting)"].equals(board.by_slice["saf (acting) (2)"])
+
+
+def test_saved_agents_are_called_by_their_path(monkeypatch: pytest.MonkeyPatch) -> None:
+    loaded = []
+
+    def load(path: Any) -> Any:
+        loaded.append(path)
+        return find_baseline("saf")
+
+    monkeypatch.setattr(run, "load_agent", load)
+    paths = ["runs/one.pt", Path("runs/two.pt")]
+    env = "hpcgym/JobSelection-v0"
+    board = evaluate(paths, TRACE, env=env, jobs=100, n=2, budget=0)
+    assert list(board.by_slice.columns)[:2] == ["runs/one.pt", "runs/two.pt"]
+    assert loaded == paths
+    assert "mine" in evaluate({"mine": paths[0]}, TRACE, env=env, jobs=100, n=2, budget=0).by_slice
+
+
+def test_a_file_that_is_no_agent_is_said(tmp_path: Path) -> None:
+    file = tmp_path / "agent.pt"
+    file.write_text("nothing")
+    with pytest.raises(HpcgymError) as caught:
+        evaluate(file, TRACE)
+    assert str(file) in str(caught.value)
+
+
+def test_an_agent_that_does_nonsense_fails_in_a_real_environment() -> None:
+    env = "hpcgym/QueueOrdering-v0"
+    nan = np.full(128, np.nan)
+    agent = SimpleNamespace(name="nan", act=lambda observation, info: nan)
+    board = evaluate(agent, TRACE, env=env, jobs=100, n=2, budget=0)
+    assert len(board.failures) == 2
+    assert all("finite numbers" in text for text in board.failures.values())
+    with pytest.raises(HpcgymError, match="'easy-sjbf' needs an environment with"):
+        evaluate(find_baseline("easy-sjbf"), TRACE, env=env, jobs=100, n=2, budget=0)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"policies": "eazy"}, "unknown policy 'eazy'; did you mean 'easy'"),
+        ({"policies": "no/such/agent.pt"}, "no/such/agent.pt: there is no such file"),
+        ({"policies": ["1,2,3"]}, "a policy has 6 weights"),
+        ({"policies": [7]}, "a policy is a name, a path or an object with act, not 7"),
+        ({"policies": 7}, "policies must be names, paths or policies with act, not 7"),
+        ({"slices": "tset"}, "unknown part 'tset'; did you mean 'test'"),
+        ({"jobs": 10**6}, "jobs=1000000"),
+        ({"n": 0}, "n must be"),
+        ({"budget": -1}, "budget must be a whole number of at least 0, not -1"),
+        ({"resamples": 0}, "resamples must be"),
+        ({"backfil": "easy"}, "unknown argument 'backfil'; did you mean 'backfill'"),
+        ({"backfill": "conservative"}, "evaluate 'conservative' by name"),
+        ({"estimate": [1.0]}, "estimate must be a name"),
+        ({"threshold": 5}, "unknown argument 'threshold'"),
+    ],
+)
+def test_wrong_arguments(arguments: dict[str, Any], message: str) -> None:
+    with pytest.raises(HpcgymError) as caught:
+        evaluate(**{"workload": TRACE, **arguments})
+    assert message in str(caught.value)
+
+
+# --- Statistics -----------------------------------------------------------------------------
+
+
+def test_means_wins_and_regret() -> None:
+    table = board_of({"a": [2.0, 4.0, 8.0, 1.0], "b": [2.0, 2.0, 9.0, 3.0]}).table
+    assert list(table.index) == ["a", "b"]
+    a, b = table.loc["a"], table.loc["b"]
+    assert (a["mean_bsld"], a["median_bsld"]) == (3.75, 3.0)
+    assert (b["mean_bsld"], b["median_bsld"]) == (4.0, 2.5)
+    assert (a["win_rate"], b["win_rate"]) == (2.5 / 4, 1.5 / 4)
+    assert a["mean_regret"] == pytest.approx((0 + 1 + 0 + 0) / 4)
+    assert b["mean_regret"] == pytest.approx((0 + 0 + 1 / 8 + 2) / 4)
+
+
+def test_intervals_hold_the_mean_and_shrink_with_the_number_of_slices() -> None:
+    rng = np.random.default_rng(0)
+    widths = []
+    for n in (20, 2000):
+        values = rng.exponential(10, n)
+        row = board_of({"a": values.tolist()}).table.loc["a"]
+        low, high = row["mean_bsld_low"], row["mean_bsld_high"]
+        assert low < values.mean() < high
+        # the normal interval of a mean
+        assert high - low == pytest.approx(2 * 1.96 * values.std() / n**0.5, rel=0.15)
+        widths.append(high - low)
+    assert widths[1] < widths[0] / 5
+
+
+def test_resamples_are_paired() -> None:
+    values = np.random.default_rng(1).exponential(100, 50)
+    board = board_of({"a": values.tolist(), "b": (values + 1).tolist()})
+    table = board.table
+    assert table["mean_bsld_high"].diff().iloc[1] == pytest.approx(1)
+    assert board.difference("b", "a") == pytest.approx((1, 1, 1))
+    mean, low, high = board.difference("a", "b")
+    assert low <= mean <= high < 0
+    with pytest.raises(HpcgymError, match="unknown policy 'c'; known are a, b"):
+        board.difference("a", "c")
+
+
+def test_one_slice_has_no_interval() -> None:
+    row = board_of({"a": [3.0]}).table.loc["a"]
+    assert np.isnan(row["mean_bsld_low"])
+    assert row["mean_bsld"] == 3
+
+
+def test_a_slice_on_which_all_fail_is_nobodys() -> None:
+    nan = float("nan")
+    table = board_of({"a": [nan, 1.0], "b": [nan, 2.0]}).table
+    assert table["win_rate"].tolist() == [0.5, 0]
+    assert table["failed"].tolist() == [1, 1]
+
+
+# --- Static weights -------------------------------------------------------------------------
+
+
+def test_static_weights_are_the_best_of_the_training_part_only() -> None:
+    board = evaluate((), TRACE, budget=40, jobs=100, n=5, seed=1)
+    train = Episodes(TRACE, jobs=100, part="train")
+    training = [train.workload_of(episode) for episode in train.named(100, 2)]
+    means = {
+        str(weights): np.mean(
+            [simulate(part, "spf", policy=weights).metrics["mean_bsld"] for part in training]
+        )
+        for weights in candidates(training, WEIGHTED_FEATURES, 40, 1)
+    }
+    assert len(means) == 40
+    assert min(means, key=lambda text: means[text]) == str(board.static_weights)
+    assert sum(map(abs, board.static_weights.values())) == pytest.approx(1)
+    # whatever is evaluated
+    for part in ("train", "all"):
+        again = evaluate((), TRACE, budget=40, jobs=100, n=2, seed=1, slices=part)
+        assert again.static_weights == board.static_weights
+
+
+def test_pure_policies_come_before_random_weights() -> None:
+    training = [TRACE.take(slice(0, 100))]
+    tried = candidates(training, ("area", "wait"), 50, 0)
+    assert tried[:4] == [{"area": 1.0}, {"area": -1.0}, {"wait": 1.0}, {"wait": -1.0}]
+    assert len(tried) == 50
+    for weights in tried:
+        assert sum(map(abs, weights.values())) == pytest.approx(1)
+        Scheduler(policy=weights)
+    assert candidates(training, ("area", "wait"), 3, 0) == tried[:3]
+    assert candidates(training, ("area", "wait"), 50, 1)[4:] != tried[4:]
+
+
+def test_random_weights_let_every_feature_count() -> None:
+    tried = candidates([TRACE.take(slice(0, 500))], WEIGHTED_FEATURES, 400, 0)[12:]
+    jobs = [(weights.get("area", 0.0), weights.get("expansion", 0.0)) for weights in tried]
+    area = float(np.std(TRACE.requested_time * TRACE.requested_processors))
+    larger = [abs(a) * area > abs(e) for a, e in jobs if a and e]
+    assert 0.1 < np.mean(larger) < 0.9
+
+
+def test_ties_go_to_the_first() -> None:
+    one_job = [TRACE.take(slice(0, 1))]
+    steps: list[str] = []
+    best = best_static(one_job, ("area", "wait"), Scheduler(), 6, 0, steps.append)
+    assert best == {"area": 1.0}
+    assert len(steps) == 6
