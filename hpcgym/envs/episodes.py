@@ -148,6 +148,13 @@ class Episodes:
         given = ", ".join(map(repr, options)) or "nothing"
         raise HpcgymError(f"options need either 'slice' or both 'start' and 'jobs', not {given}")
 
+    @property
+    def count(self) -> int:
+        """How many different episodes there are: windows may begin at any job with room for one."""
+        if self.kind == "windows":
+            return self._stop - self._first - self.jobs + 1
+        return len(self.listing)
+
     def named(self, n: int | None = None, seed: int = 0) -> list[Episode]:
         """Return the episodes to evaluate on, in order of time.
 
@@ -164,8 +171,7 @@ class Episodes:
         if n is None:
             return list(self.listing)
         number = _whole("n", n, least=1)
-        windows = self.kind == "windows"
-        available = self._stop - self._first - self.jobs + 1 if windows else len(self.listing)
+        windows, available = self.kind == "windows", self.count
         if number > available:
             raise HpcgymError(
                 f"n must be at most {available}, not {number}:"

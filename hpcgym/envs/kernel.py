@@ -156,7 +156,7 @@ def begin(e, table, batch):
     full = table.watts[BUSY] * table.settings[PROCESSORS]
     batch.norms[e, BSLD] = -1.0 / n
     batch.norms[e, WAIT] = -1.0 / (3600.0 * n)
-    batch.norms[e, ENERGY] = -1.0 / max(full * span, 1e-300)
+    batch.norms[e, ENERGY] = -1.0 / max(full * span, 1.0)
     for term in range(N_TERMS):
         batch.terms[e, term] = batch.totals[e, term] = 0.0
     if table.sim[ASKS] != NOBODY:
@@ -271,15 +271,14 @@ def act(e, table, batch, chosen, numbers):
     elif kind == ORDERING_KIND:
         for i in range(batch.place[e, VISIBLE]):
             batch.scores[e, batch.window[e, i]].score = numbers[e, i]
-    stop = np.int64(FOREVER)
-    if kind == WEIGHTS_KIND:
-        stop = next_stop(e, table, batch)
-        weigh(e, table, batch, numbers[e], stop)
-    if kind != SELECTION_KIND:
         forget_bounds(batch.blocks[e])
-    simulate(e, table, batch, stop)
-    if stop < FOREVER:
-        finish_interval(e, table, batch, stop)
+    stop, goes_on = np.int64(FOREVER), True
+    while goes_on:
+        if kind == WEIGHTS_KIND:
+            stop = next_stop(e, table, batch)
+            weigh(e, table, batch, numbers[e], stop)
+        simulate(e, table, batch, stop)
+        goes_on = stop < FOREVER and not interval_is_over(e, table, batch, stop)
     account(e, table, batch)
 
 
@@ -295,6 +294,8 @@ def next_stop(e, table, batch):
     """Return the last second that MixedPolicy's next weights hold for."""
     interval, length = table.settings[INTERVAL], table.settings[INTERVAL_LENGTH]
     place = batch.place[e]
+    if batch.sim[e, STARTED] == place[JOBS]:
+        return np.int64(FOREVER)
     if interval == SECONDS_INTERVAL:
         return place[STOP] + length - 1
     if interval == SUBMISSIONS_INTERVAL:
@@ -307,21 +308,24 @@ def next_stop(e, table, batch):
 
 
 @jit_part
-def finish_interval(e, table, batch, stop):
-    """Go to the end if nothing is left to decide, else set the clock to the next interval."""
-    place = batch.place[e]
-    following, n = batch.sim[e, NEXT], place[JOBS]
-    if batch.sim[e, STARTED] == n:
-        simulate(e, table, batch, np.int64(FOREVER))
-    elif table.settings[INTERVAL] == SECONDS_INTERVAL:
-        place[STOP] = stop + 1
-        if batch.sim[e, STARTED] == following:
-            # the queue is empty: intervals without any job in them are passed over
-            idle = table.jobs[place[START] + following].submit - place[STOP]
-            length = table.settings[INTERVAL_LENGTH]
-            place[STOP] += max(idle // length, 0) * length
-        # the next event may be later, but this is when the next weights are asked for
-        batch.sim[e, TIME] = max(batch.sim[e, TIME], place[STOP])
+def interval_is_over(e, table, batch, stop):
+    """Return whether new weights are to be asked for; else go on with the same."""
+    place, sim = batch.place[e], batch.sim[e]
+    if table.settings[INTERVAL] == SUBMISSIONS_INTERVAL:
+        # once all have started, the weights hold to the end
+        return sim[STARTED] < place[JOBS]
+    place[STOP] = stop + 1
+    if sim[STARTED] == place[JOBS]:
+        return False  # to the end of the last job
+    # all events up to this second have been seen
+    sim[TIME] = max(sim[TIME], stop)
+    if sim[STARTED] == sim[NEXT]:
+        # nothing waits: an answer would be of no use, and when one is would tell what comes
+        idle = table.jobs[place[START] + sim[NEXT]].submit - place[STOP]
+        length = table.settings[INTERVAL_LENGTH]
+        place[STOP] += max(idle // length, 0) * length
+        return False
+    return True
 
 
 @jit_part
@@ -331,10 +335,13 @@ def weigh(e, table, batch, weights, stop):
     for k in range(len(table.waiting)):
         total += abs(weights[k])
     blocks, entries = batch.blocks[e], batch.entries[e]
+    forget_bounds(blocks)
     for k in range(blocks[QUEUE].in_use):
         block = block_at(blocks, QUEUE, k)
         for i in range(block * BLOCK, block * BLOCK + blocks[block].count):
             score_by(e, table, batch, weights, total, entries[i].job)
+    if table.settings[INTERVAL] == PASSES_INTERVAL:
+        return  # jobs to come are weighed when they are in the queue
     # jobs that have come without a pass are not in the queue yet
     job, n = batch.sim[e, NEXT] - batch.sim[e, ARRIVED], batch.place[e, JOBS]
     while job < n and table.jobs[batch.place[e, START] + job].submit <= stop:

@@ -51,7 +51,8 @@ class MixedPolicy(SchedulingEnv):
     | `"hour"`, `"day"`, `"week"`, `"6h"` | stretches of this length, from the first submission on |
     | `"episode"` | the whole episode |
 
-    Stretches of time in which no job waits and none is submitted are passed over. A decision by
+    Where no job waits at the end of a stretch of time, nothing is asked, and the weights hold for
+    the next one too: when something is asked tells nothing of what comes. A decision by
     time is made at that time; one by submissions sees the state after the last event before the
     next of them. Weights are given anew to all waiting jobs.
 

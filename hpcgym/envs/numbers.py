@@ -21,12 +21,12 @@ def read_numbers(name: str, action: Any, shape: tuple[int, ...]) -> NDArray[Any]
             f"{name} must be numbers of shape {shape}, "
             f"not an array of {numbers.dtype} of shape {numbers.shape}"
         )
-    if not np.isfinite(numbers).all():
-        raise HpcgymError(f"{name} must be finite numbers, and has {_first_bad(numbers)}")
+    if not (np.abs(numbers) < 1e30).all():
+        raise HpcgymError(f"{name} must be numbers from -1 to 1, and has {_first_bad(numbers)}")
     return numbers
 
 
 def _first_bad(numbers: NDArray[Any]) -> str:
-    """Return the first number that is not finite, and where it stands."""
-    where = tuple(np.argwhere(~np.isfinite(numbers))[0].tolist())
+    """Return the first number that is none, or far too large, and where it stands."""
+    where = tuple(np.argwhere(~(np.abs(numbers) < 1e30))[0].tolist())
     return f"{numbers[where]} at {list(where)}"

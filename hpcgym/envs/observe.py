@@ -11,8 +11,9 @@ import math
 import numpy as np
 
 from hpcgym.compilation import jit_inline, jit_part
+from hpcgym.engine.events import free_processors
 from hpcgym.engine.ordered import BLOCK, block_at
-from hpcgym.engine.state import FREE, GROUPS, NEXT, RUNNING, STARTED, TIME
+from hpcgym.engine.state import GROUPS, NEXT, RUNNING, STARTED, TIME
 
 HOUR = 3600.0  # [s]
 #: [s] from now: when the share of free processors is looked at
@@ -45,15 +46,15 @@ def observe(sim, progress, blocks, entries, idle, window, visible, shown, jobs, 
     processors : of the machine.
     out : the row.
     """
-    observe_cluster(sim, blocks, entries, idle, processors, out)
-    observe_queue(sim, window, visible, jobs, processors, out)
+    free = observe_cluster(sim, blocks, entries, idle, processors, out)
+    observe_queue(sim, window, visible, jobs, processors, free, out)
     seconds = sim[TIME] + clock
     day, week = (seconds % DAY) / DAY, (seconds % WEEK) / WEEK
     out[TIME_AT] = math.sin(2 * math.pi * day)
     out[TIME_AT + 1] = math.cos(2 * math.pi * day)
     out[TIME_AT + 2] = math.sin(2 * math.pi * week)
     out[TIME_AT + 3] = math.cos(2 * math.pi * week)
-    observe_jobs(sim, progress, window, visible, jobs, columns, codes, processors, out)
+    observe_jobs(sim, progress, window, visible, jobs, columns, codes, processors, free, out)
     width = len(codes)
     mask_at = JOBS_AT + len(window) * width
     for i in range(visible, shown):
@@ -66,8 +67,13 @@ def observe(sim, progress, blocks, entries, idle, window, visible, shown, jobs, 
 
 @jit_part
 def observe_cluster(sim, blocks, entries, idle, processors, out):
-    """Write the free share now and at each horizon, by predicted ends, and the share that is on."""
-    free = sim[FREE]
+    """Write the free share now and at each horizon, by predicted ends, and the share that is on.
+
+    Return the processors that are free now, with those of jobs that are predicted to end now, as a
+    pass at a single event counts them.
+    """
+    free = free_processors(sim, blocks, entries)
+    now_free = free
     share = np.float32(1.0 / processors)
     out[0] = free * share
     h = 0
@@ -75,6 +81,8 @@ def observe_cluster(sim, blocks, entries, idle, processors, out):
         block = block_at(blocks, RUNNING, k)
         for i in range(block * BLOCK, block * BLOCK + blocks[block].count):
             ahead = entries[i].key - sim[TIME]
+            if ahead <= 0:
+                continue
             while h < N_HORIZONS and ahead > HORIZONS[h]:
                 out[1 + h] = free * share
                 h += 1
@@ -82,15 +90,16 @@ def observe_cluster(sim, blocks, entries, idle, processors, out):
     while h < N_HORIZONS:
         out[1 + h] = free * share
         h += 1
-    ready = sim[FREE]
+    ready = now_free
     for group in range(sim[GROUPS]):
         if idle[group].off_at < sim[TIME]:
             ready -= idle[group].width
     out[1 + N_HORIZONS] = ready * share
+    return now_free
 
 
 @jit_part
-def observe_queue(sim, window, visible, jobs, processors, out):
+def observe_queue(sim, window, visible, jobs, processors, free, out):
     """Write what is known of the queue as a whole."""
     queued = sim[NEXT] - sim[STARTED]
     width, area, oldest, fitting = 0, 0.0, 0, 0
@@ -99,7 +108,7 @@ def observe_queue(sim, window, visible, jobs, processors, out):
         width += row.processors
         area += np.float64(row.processors) * np.float64(row.requested)
         oldest = max(oldest, sim[TIME] - row.submit)
-        fitting += row.processors <= sim[FREE]
+        fitting += row.processors <= free
     out[QUEUE_AT] = queued / (queued + len(window))
     out[QUEUE_AT + 1] = (queued - visible) / max(queued, 1)
     out[QUEUE_AT + 2] = width / (width + processors)
@@ -109,10 +118,9 @@ def observe_queue(sim, window, visible, jobs, processors, out):
 
 
 @jit_part
-def observe_jobs(sim, progress, window, visible, jobs, columns, codes, processors, out):
+def observe_jobs(sim, progress, window, visible, jobs, columns, codes, processors, free, out):
     """Write the features of the visible jobs."""
     width = len(codes)
-    free = sim[FREE]
     for i in range(visible):
         job = window[i]
         row = jobs[job]

@@ -85,6 +85,11 @@ class Simulations:
         self.names = [""] * number
         self._next_names = [""] * number
         workload = episodes.workload
+        if not isinstance(options.scheduler.estimate, str) and workload is not options.workload:
+            raise HpcgymError(
+                f"estimate: predictions of one's own are for all jobs of the workload, and "
+                f"episodes={episodes.kind!r} leave some out; use 'windows' or 'whole'"
+            )
         check_jobs(workload, options.cluster.processors)
         asks = _asks(kind, interval[0])
         rules = [asks, int(keeps)]
@@ -164,14 +169,14 @@ class Simulations:
         start, n = int(place[kernel.ORIGIN]), int(place[kernel.JOBS])
         episode = Episode(self.names[e], start, start + n)
         workload = self.episodes.workload_of(episode)
-        if not self._hides(e):
+        if not self.hides(e):
             return workload
         first, _ = self.rows(e)
         run_time = self.table.jobs["run"][first : first + n].copy()
         nobody = np.zeros(n, np.bool_)
         return replace(workload, columns={**workload.columns, "run_time": run_time}, killed=nobody)
 
-    def _hides(self, e: int) -> bool:
+    def hides(self, e: int) -> bool:
         """Return whether simulation ``e`` goes on from a snapshot that hides the future."""
         rows = len(self.whole.jobs)
         if self.table is self.whole:

@@ -16,7 +16,7 @@ from hpcgym.envs.episodes import Episodes
 from hpcgym.envs.layout import Observation
 from hpcgym.envs.options import REWARDS, read_options
 from hpcgym.envs.simulations import Simulations
-from hpcgym.envs.snapshot import Snapshot, hidden, restore_row, save_row
+from hpcgym.envs.snapshot import Snapshot, check_owner, hidden, restore_row, save_row
 from hpcgym.result import Result
 from hpcgym.workload.model import Workload
 
@@ -182,7 +182,10 @@ class SchedulingEnv(gymnasium.Env[Any, Any]):
         return np.flatnonzero((start >= 0) & (end > self.time))
 
     def result(self) -> Result:
-        """Return the schedule of the episode so far; jobs that have not started have start -1."""
+        """Return the schedule of the episode so far; jobs that have not started have start -1.
+
+        Its metrics mean something once all have started.
+        """
         return self.simulations.result(0, self.options.scheduler)
 
     # -- look-ahead --------------------------------------------------------------------------------
@@ -195,13 +198,21 @@ class SchedulingEnv(gymnasium.Env[Any, Any]):
         hide : replace what an online scheduler cannot know: once restored, each job that has not
             ended runs for its predicted time, and no further job is submitted.
         """
+        if not self._begun:
+            raise gymnasium.error.ResetNeeded("there is nothing to save yet: call reset()")
         saved = save_row(self.simulations, 0, self.np_random)
         return hidden(saved) if hide else saved
 
     def restore(self, snapshot: Snapshot) -> tuple[Observation, dict[str, Any]]:
-        """Go back to a snapshot of this environment; return its observation and info."""
+        """Go back to a snapshot of this environment; return its observation and info.
+
+        Raises
+        ------
+        HpcgymError : a snapshot of another environment.
+        """
+        check_owner(self.simulations, snapshot)
         restore_row(self.simulations, 0, snapshot)
-        self.simulations.table = snapshot.table
+        self.simulations.table = snapshot.table if snapshot.hides else self.simulations.whole
         self.np_random.bit_generator.state = snapshot.generator
         self._begun = True
         return self._observation(), self._info()

@@ -11,17 +11,21 @@ from hpcgym.engine import state
 from hpcgym.engine.ordered import BLOCK
 from hpcgym.envs import kernel
 from hpcgym.envs.simulations import Simulations
+from hpcgym.errors import HpcgymError
+from hpcgym.metrics import bsld
 
 
 class Snapshot(NamedTuple):
     """The state of one simulation; its arrays are copies."""
 
-    table: kernel.Table
     rows: tuple[NDArray[Any], ...]  # a row of each array of kernel.Batch
     observation: NDArray[np.float32]
     mask: NDArray[np.int8]
     ended: bool
     name: str
+    settings: NDArray[np.int64]  # of the environment that it is of
+    table: kernel.Table  # the jobs of the episode alone where it hides, else those of all
+    hides: bool = False
     generator: Any = None  # the state of what draws episodes, of a single environment
 
 
@@ -29,12 +33,32 @@ def save_row(
     simulations: Simulations, e: int, generator: np.random.Generator | None = None
 ) -> Snapshot:
     """Return a copy of simulation ``e``."""
-    rows = tuple(array[e].copy() for array in simulations.batch)
-    out = simulations.out
-    seen = out.observations[e].copy(), out.masks[e].copy()
-    ended, name = bool(out.ended[e]), simulations.names[e]
-    state_of = None if generator is None else generator.bit_generator.state
-    return Snapshot(simulations.table, rows, *seen, ended, name, state_of)
+    rows = [array[e].copy() for array in simulations.batch]
+    out, hides, table = simulations.out, simulations.hides(e), simulations.whole
+    if hides:
+        place = rows[_PLACE]
+        first, n = int(place[kernel.START]), int(place[kernel.JOBS])
+        table = _part_of(simulations.table, first, n)
+        place[kernel.START] = 0
+    return Snapshot(
+        rows=tuple(rows),
+        observation=out.observations[e].copy(),
+        mask=out.masks[e].copy(),
+        ended=bool(out.ended[e]),
+        name=simulations.names[e],
+        settings=table.settings,
+        table=table,
+        hides=hides,
+        generator=None if generator is None else generator.bit_generator.state,
+    )
+
+
+def check_owner(simulations: Simulations, snapshot: Snapshot) -> None:
+    """Raise unless a snapshot is of these simulations, or of others with the same arguments."""
+    shapes = [array.shape[1:] for array in simulations.batch]
+    same = shapes == [row.shape for row in snapshot.rows]
+    if not (same and np.array_equal(snapshot.settings, simulations.whole.settings)):
+        raise HpcgymError("snapshot: it is of another environment")
 
 
 def restore_row(simulations: Simulations, e: int, snapshot: Snapshot) -> None:
@@ -54,14 +78,15 @@ def joined(whole: kernel.Table, snapshots: list[Snapshot]) -> tuple[kernel.Table
     """
     tables, moved, rows = [whole], [], len(whole.jobs)
     for snapshot in snapshots:
-        if snapshot.table is not whole:
+        if snapshot.hides:
             place = snapshot.rows[_PLACE].copy()
             place[kernel.START] += rows
             parts = (*snapshot.rows[:_PLACE], place, *snapshot.rows[_PLACE + 1 :])
-            snapshot = snapshot._replace(rows=parts)
             tables.append(snapshot.table)
             rows += len(snapshot.table.jobs)
-        moved.append(snapshot)
+            moved.append(snapshot._replace(rows=parts))
+        else:
+            moved.append(snapshot)
     if len(tables) == 1:
         return whole, moved
     columns = {name: np.concatenate([getattr(table, name) for table in tables]) for name in _BY_ROW}
@@ -80,40 +105,56 @@ def hidden(snapshot: Snapshot) -> Snapshot:
     """Return the snapshot with predictions for what is not known yet.
 
     Jobs that have not ended run for their predicted run times, and jobs that have not been
-    submitted never will be.
+    submitted are no more: rewards are scaled as for an episode of the known jobs.
     """
-    rows = kernel.Batch(*snapshot.rows)
+    rows = kernel.Batch(*(row.copy() for row in snapshot.rows))
     first, n = int(rows.place[kernel.START]), int(rows.place[kernel.JOBS])
     known = int(rows.sim[state.NEXT])
-    table = _table_of(snapshot.table, first, n)
-    progress = rows.progress[:known]
-    start, run = progress["start"], table.jobs["run"][:known]
+    table = _part_of(snapshot.table, first, known)
+    progress, run = rows.progress[:known], table.jobs["run"]
+    start = progress["start"]
     waiting = start < 0
     run[waiting] = np.maximum(progress["predicted"][waiting], 1)
-    blocks, entries = rows.blocks.copy(), rows.entries.copy()
-    used = blocks[state.RUNNING]
+    used = rows.blocks[state.RUNNING]
     for position in range(used["in_use"]):
-        block = blocks["order"][used["first"] + position]
-        here = entries[block * BLOCK : block * BLOCK + blocks["count"][block]]
+        block = rows.blocks["order"][used["first"] + position]
+        here = rows.entries[block * BLOCK : block * BLOCK + rows.blocks["count"][block]]
         here["span"] = here["key"]
         run[here["job"]] = here["span"] - start[here["job"]]
         if len(here):
-            blocks["least_span"][block] = here["span"].min()
-    place = rows.place.copy()
-    place[kernel.START], place[kernel.JOBS] = 0, known
-    sim = rows.sim.copy()
-    sim[state.CHANGED] = 1
-    rows = rows._replace(blocks=blocks, entries=entries, place=place, sim=sim)
+            rows.blocks["least_span"][block] = here["span"].min()
+    rows.place[kernel.START], rows.place[kernel.JOBS] = 0, known
+    rows.sim[state.CHANGED] = 1
     if rows.scores.size:
         # the second half is for the secondary order, and begins behind the jobs
-        scores = rows.scores.copy()
-        scores[known : 2 * known] = rows.scores[n : n + known]
-        rows = rows._replace(scores=scores)
-    return snapshot._replace(table=table, rows=tuple(rows))
+        rows.scores[known : 2 * known] = rows.scores[n : n + known].copy()
+    _count_anew(rows, table)
+    return snapshot._replace(table=table, rows=tuple(rows), hides=True)
 
 
-def _table_of(table: kernel.Table, first: int, n: int) -> kernel.Table:
-    """Return the part of a table that an episode needs, as copies."""
+def _count_anew(rows: kernel.Batch, table: kernel.Table) -> None:
+    """Compute the sums and scales of rewards from what is known."""
+    begun = rows.progress["start"][: len(table.jobs)] >= 0
+    jobs, start = table.jobs[begun], rows.progress["start"][: len(table.jobs)][begun]
+    wait = start - jobs["submit"]
+    seconds = float((jobs["processors"] * jobs["run"].astype(np.float64)).sum())
+    watts, machine = table.watts, int(table.settings[kernel.PROCESSORS])
+    rows.totals[kernel.BSLD] = bsld(wait, jobs["run"]).sum()
+    rows.totals[kernel.WAIT] = wait.sum()
+    joules = float(rows.counted_j)
+    n = max(len(table.jobs), 1)
+    submits = table.jobs["submit"] if len(table.jobs) else np.zeros(1, np.int64)
+    if table.sim[state.MANAGED] == 0:
+        elapsed = float(rows.place[kernel.LAST_TIME] - submits[0]) if len(table.jobs) else 0.0
+        joules = (elapsed * machine - seconds) * watts[kernel.IDLING]
+    rows.totals[kernel.ENERGY] = joules + seconds * watts[kernel.BUSY]
+    span = float(submits[-1] - submits[0] + 1)
+    rows.norms[kernel.BSLD], rows.norms[kernel.WAIT] = -1.0 / n, -1.0 / (3600.0 * n)
+    rows.norms[kernel.ENERGY] = -1.0 / max(watts[kernel.BUSY] * machine * span, 1.0)
+
+
+def _part_of(table: kernel.Table, first: int, n: int) -> kernel.Table:
+    """Return the part of a table that some jobs of an episode need, as copies."""
 
     def part(array: NDArray[Any]) -> NDArray[Any]:
         return array[first : first + n].copy() if len(array) else array

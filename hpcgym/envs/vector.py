@@ -17,7 +17,14 @@ from hpcgym.envs.episodes import Episode, Episodes
 from hpcgym.envs.layout import Observation
 from hpcgym.envs.options import read_options
 from hpcgym.envs.simulations import Simulations
-from hpcgym.envs.snapshot import Snapshot, hidden, joined, restore_row, save_row
+from hpcgym.envs.snapshot import (
+    Snapshot,
+    check_owner,
+    hidden,
+    joined,
+    restore_row,
+    save_row,
+)
 from hpcgym.errors import HpcgymError, unknown
 
 _RESETS = {
@@ -75,6 +82,8 @@ class SchedulingVectorEnv(VectorEnv[Any, Any, Any]):
     ) -> None:
         if not isinstance(num_envs, int) or num_envs < 1:
             raise HpcgymError(f"num_envs must be a whole number of at least 1, not {num_envs!r}")
+        if max_episode_steps is not None and max_episode_steps < 1:
+            raise HpcgymError(f"max_episode_steps must be at least 1, not {max_episode_steps!r}")
         if render_mode is not None:
             raise gymnasium.error.Error(
                 "render_mode: vector environments are not rendered; render a single one"
@@ -186,6 +195,8 @@ class SchedulingVectorEnv(VectorEnv[Any, Any, Any]):
         ----------
         hide : as that of the single environment; episodes begun later hide nothing.
         """
+        if not self._begun:
+            raise gymnasium.error.ResetNeeded("some environment has no episode: call reset()")
         rows = [save_row(self.simulations, e) for e in range(self.num_envs)]
         if hide:
             rows = [hidden(row) for row in rows]
@@ -195,6 +206,12 @@ class SchedulingVectorEnv(VectorEnv[Any, Any, Any]):
 
     def restore(self, snapshot: VectorSnapshot) -> tuple[Any, dict[str, Any]]:
         """Go back to a snapshot of this environment; return its observations and info."""
+        if len(snapshot.rows) != self.num_envs:
+            raise HpcgymError(
+                f"snapshot: it is of {len(snapshot.rows)} environments, not of {self.num_envs}"
+            )
+        for row in snapshot.rows:
+            check_owner(self.simulations, row)
         self.simulations.table, rows = joined(self.simulations.whole, snapshot.rows)
         for e, row in enumerate(rows):
             restore_row(self.simulations, e, row)

@@ -100,7 +100,9 @@ def evaluate(
     _check_number("budget", budget, least=0)
     _check_number("resamples", resamples, least=1)
     part = Episodes(whole, episodes, jobs, slices, train_share)
-    chosen = part.named(WINDOWS if n is None and episodes == "windows" else n, seed)
+    if n is None and episodes == "windows":
+        n = min(WINDOWS, part.count)
+    chosen = part.named(n, seed)
     training: list[Workload] = []
     if budget > 0:
         training = _training(Episodes(whole, episodes, jobs, "train", train_share), seed)
@@ -130,7 +132,7 @@ def _training(part: Episodes, seed: int) -> list[Workload]:
     """Return the slices that static weights are chosen by."""
     number = None
     if part.kind == "windows":
-        number = min(WINDOWS, (len(part.listing) - 1) * part.jobs + 1)  # there are as many starts
+        number = min(WINDOWS, part.count)
     return [part.workload_of(episode) for episode in part.named(number, seed + 1)]
 
 

@@ -10,6 +10,7 @@ from hpcgym.agents import load, maskable_ppo
 from hpcgym.agents.maskable_ppo import JobAgent, JobNetwork
 
 import hpcgym
+from hpcgym.envs.observe import CLUSTER_SIZE, QUEUE_SIZE, TIME_SIZE
 
 WORKLOAD = "lublin:jobs=600,processors=32,seed=3,load=1.0"
 SMALL = {
@@ -28,7 +29,7 @@ def some_observation(rng, window: int = 12, visible: int = 7):
     """Return an observation as tensors, with jobs in the first places."""
     jobs = np.zeros((1, window, 8), np.float32)
     jobs[0, :visible] = rng.random((visible, 8))
-    parts = {"cluster": 9, "queue": 6, "time": 4}
+    parts = {"cluster": CLUSTER_SIZE, "queue": QUEUE_SIZE, "time": TIME_SIZE}
     fields = {name: rng.random((1, size)).astype(np.float32) for name, size in parts.items()}
     mask = (np.arange(window) < visible)[None].astype(np.float32)
     return {name: torch.as_tensor(v) for name, v in {**fields, "jobs": jobs, "mask": mask}.items()}
@@ -37,7 +38,7 @@ def some_observation(rng, window: int = 12, visible: int = 7):
 def trained_network() -> JobNetwork:
     """Return a network whose last layer is not near 0, as after training."""
     torch.manual_seed(0)
-    network = JobNetwork(8, 19, 16)
+    network = JobNetwork(8, CLUSTER_SIZE + QUEUE_SIZE + TIME_SIZE, 16)
     torch.nn.init.normal_(network.score[-1].weight)
     return network
 

@@ -276,8 +276,7 @@ class Weights(Machine):
             length = 3600 * int(self.interval[:-1])
             while self.stretch < (now - first) // length:
                 self.stretch += 1
-                some_come = any((j.submit - first) // length == self.stretch for j in self.coming)
-                if self.queue or some_come:
+                if self.queue or self.stretch == 0:
                     self.decide()
 
     def serve(self, now: int) -> None:

@@ -207,6 +207,22 @@ def test_a_fresh_process_finds_the_environments() -> None:
     assert found.stderr == ""
 
 
+@pytest.mark.parametrize("interval", ["pass", "hour", "episode", 5])
+def test_the_machine_that_mixed_policy_shows(interval: Any) -> None:
+    """What is free is what no job runs on, at the time that is shown."""
+    env = SINGLE["MixedPolicy"](BUSY, jobs=80, window=7, interval=interval)
+    observation, info = env.reset(seed=2)
+    terminated, times = False, []
+    while not terminated:
+        running = env.running()
+        assert env.free == 64 - env.episode_workload.requested_processors[running].sum()
+        assert observation["cluster"][0] == np.float32(env.free * np.float32(1 / 64))
+        assert info["time"] == env.time
+        times.append(env.time)
+        observation, _, terminated, _, info = env.step(np.ones(6, np.float32))
+    assert times == sorted(times)
+
+
 def test_the_state_in_plain_terms() -> None:
     env = SINGLE["JobSelection"](BUSY, jobs=80, window=7)
     steps: list[Step] = []

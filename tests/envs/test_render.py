@@ -92,8 +92,7 @@ def test_frames_depend_on_the_state_alone(busy: Workload) -> None:
 @pytest.mark.parametrize("estimate", ["requested", "ave2"])
 def test_what_is_not_known_yet_is_not_seen(busy: Workload, name: str, estimate: str) -> None:
     pytest.importorskip("matplotlib", reason=MATPLOTLIB)
-    more = {"interval": "hour"} if "Mixed" in name else {}
-    steps = 3 if "Mixed" in name else 20
+    more, steps = {"interval": "pass"} if "Mixed" in name else {}, 20
     known = play(make(name, busy, estimate=estimate, **more), steps)
     view = look(known)
     assert len(view.running)
