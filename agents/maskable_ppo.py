@@ -243,6 +243,10 @@ def train(
     """
     before = None if resume is None else read(resume)
     options = plain_options({**((before or {}).get("env_options", {})), **(env_options or {})})
+    if options.get("shutdown_action") or options.get("observation", "dict") != "dict":
+        raise HpcgymError(
+            "env_options: the network scores jobs of observation='dict', and no shutdown_action"
+        )
     budget = Budget(steps, minutes, (before or {}).get("steps", 0))
     options.setdefault("reservation", "revised")
     envs = HpcVecEnv(

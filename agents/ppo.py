@@ -225,6 +225,8 @@ def train(
     """
     before = {} if resume is None else _checked(read(resume), resume)
     options = plain_options({**before.get("env_options", {}), **(env_options or {})})
+    if options.get("observation", "dict") != "dict":
+        raise HpcgymError("env_options: the network takes observation='dict'")
     budget = Budget(steps, minutes, before.get("steps", 0))
     options.setdefault("interval", "day")
     envs = HpcVecEnv(

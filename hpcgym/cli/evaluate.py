@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
@@ -25,6 +26,8 @@ COLUMNS = (
     Metric("median_bsld", "median\nBSLD", "", LESS),
     Metric("win_rate", "wins\n(%)", "", MORE, 100),
     Metric("mean_regret", "regret\n(%)", "", LESS, 100),
+    Metric("mean_wait_s", "mean wait\n(s)", "", LESS),
+    Metric("utilization", "utilization\n(%)", "", MORE, 100),
 )
 
 
@@ -162,7 +165,9 @@ def evaluate(
         correction=correction,
         passes=passes,
     )
-    board = run(policies or [], source, **settings, **rules, progress=counting)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # failures are said below
+        board = run(policies or [], source, **settings, **rules, progress=counting)
     settings["n"] = len(board.by_slice)
     _report_failures(board)
     if format is Format.json:

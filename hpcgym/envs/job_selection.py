@@ -134,7 +134,10 @@ class JobSelection(SchedulingEnv):
         render_mode: str | None = None,
         **arguments: Any,
     ) -> None:
-        rules = {"keeps": read_reservation(reservation), "shutdown_action": bool(shutdown_action)}
+        rules = {
+            "keeps": read_reservation(reservation),
+            "shutdown_action": read_flag(shutdown_action),
+        }
         self.reservation = reservation
         super().__init__(
             kernel.SELECTION_KIND,
@@ -154,6 +157,13 @@ class JobSelection(SchedulingEnv):
 
     def _set_action(self, action: Any) -> None:
         self.simulations.chosen[0] = read_index(action, self.simulations.out.masks.shape[1])
+
+
+def read_flag(shutdown_action: Any) -> bool:
+    """Return whether an action may be to switch processors off."""
+    if not isinstance(shutdown_action, bool):
+        raise HpcgymError(f"shutdown_action must be True or False, not {shutdown_action!r}")
+    return shutdown_action
 
 
 def read_index(action: Any, number: int) -> int:
@@ -181,7 +191,10 @@ class JobSelectionVector(SchedulingVectorEnv):
         shutdown_action: bool = False,
         **arguments: Any,
     ) -> None:
-        rules = {"keeps": read_reservation(reservation), "shutdown_action": bool(shutdown_action)}
+        rules = {
+            "keeps": read_reservation(reservation),
+            "shutdown_action": read_flag(shutdown_action),
+        }
         super().__init__(kernel.SELECTION_KIND, num_envs, workload, rules, **arguments)
         self._set_spaces(spaces.Discrete(self.simulations.out.masks.shape[1]))
 

@@ -30,3 +30,14 @@ def _first_bad(numbers: NDArray[Any]) -> str:
     """Return the first number that is none, or far too large, and where it stands."""
     where = tuple(np.argwhere(~(np.abs(numbers) < 1e30))[0].tolist())
     return f"{numbers[where]} at {list(where)}"
+
+
+def read_reward(value: Any) -> float:
+    """Return what a user's reward function has returned as a number, or say that it is none."""
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        number = float("nan")
+    if not np.isfinite(number):
+        raise HpcgymError(f"reward: the function must return a finite number, not {value!r}")
+    return number

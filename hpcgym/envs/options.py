@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -68,6 +69,7 @@ def read_options(
     window: int = 128,
     features: Sequence[str] | Mapping[str, Callable[[Any], Any] | None] = tuple(WINDOW_FEATURES),
     observation: str = "dict",
+    **others: Any,
 ) -> Options:
     """Return the arguments, checked.
 
@@ -75,6 +77,9 @@ def read_options(
     ------
     HpcgymError : an argument with a value that it cannot have; it is named.
     """
+    for name in others:
+        known = inspect.signature(read_options).parameters
+        raise TypeError(unknown("argument", name, [*known, "episodes", "jobs", "part"]))
     if not isinstance(workload, Workload):
         workload = load_workload(workload)
     if cluster is not None and not isinstance(cluster, Cluster):

@@ -156,6 +156,8 @@ say, over one copy of the jobs. It takes the same arguments, but for `render_mod
 | `copy` | `True` | `False`: observations and masks are views of buffers, which the next step \
 overwrites |
 | `max_episode_steps` | `None` | steps after which an episode is truncated |
+| `threads` | `None` | that step the environments; None: one for fewer than 32 environments, else \
+all. On a machine that is busy with other things, and while PyTorch learns, 1 is faster |
 
 - `"NextStep"`: the step after the end of an episode ignores its action and returns the first
   observation of the next episode, with reward 0.
@@ -166,9 +168,9 @@ overwrites |
 After `reset(seed=s)`, simulation i goes through the states of a single environment after
 `reset(seed=s + i)`. `info` has `time`, for JobSelection `action_mask`, and at ends `metrics`:
 `mean_bsld`, `mean_wait_s` and `energy_j` of the jobs that have started, with Gymnasium's masks
-(`_metrics`). Rewards are names or weighted sums; functions and vector rewards need
-`vectorization_mode="sync"`. `snapshot()` and `restore()` copy all simulations.
-`HpcVecEnv` in `hpcgym/envs/sb3.py` hands them to Stable-Baselines3."""
+(`_metrics`). Rewards are names or weighted sums; functions need
+`vectorization_mode="sync"`, and vector rewards single environments. `snapshot()` and `restore()`
+copy all simulations. `HpcVecEnv` in `hpcgym/envs/sb3.py` hands them to Stable-Baselines3."""
 
 
 def _description(cls: type) -> str:

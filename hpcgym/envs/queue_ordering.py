@@ -46,7 +46,8 @@ class QueueOrdering(SchedulingEnv):
     `Box(-1, 1, (window,), float32)`: entry i is the score of visible job i. The highest comes
     first, ties in order of submission; jobs outside the window come after all others, in order of
     submission. Only the order counts. Entries without a job are not read. Numbers outside [-1, 1]
-    are taken as they are; another shape, NaN or infinity raises `HpcgymError`.
+    are taken as they are; another shape, NaN or infinity, also without a job,
+    raises `HpcgymError`.
 
     ## Observation Space
 

@@ -161,13 +161,11 @@ def _make(env_id: str, num_envs: int, arguments: dict[str, Any]) -> Any:
     """Return a vector environment that resets itself in the same step."""
     import hpcgym  # noqa: F401  its import registers the environments
 
+    # one thread: the others are PyTorch's
+    given = {"threads": 1, "autoreset_mode": AutoresetMode.SAME_STEP, **arguments}
     try:
         return gymnasium.make_vec(
-            env_id,
-            num_envs=num_envs,
-            vectorization_mode="vector_entry_point",
-            autoreset_mode=AutoresetMode.SAME_STEP,
-            **arguments,
+            env_id, num_envs=num_envs, vectorization_mode="vector_entry_point", **given
         )
     except gymnasium.error.Error as error:
         raise HpcgymError(f"env {env_id!r}: {error}") from None

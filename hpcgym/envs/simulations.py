@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import cached_property
 from typing import Any
+from zlib import crc32
 
 import numpy as np
+from numba import get_num_threads, set_num_threads
 from numpy.typing import NDArray
 
 from hpcgym.compilation import compiling
@@ -129,6 +132,14 @@ class Simulations:
         arrays = (*self.batch, *self.out, self.chosen, self.numbers)
         return sum(array.nbytes for array in arrays)
 
+    @cached_property
+    def fingerprint(self) -> tuple[int, ...]:
+        """Numbers that differ where jobs or rules do."""
+        table = self.whole
+        rules = (table.settings, table.sim, table.watts, table.places, table.waiting, table.codes)
+        sizes = [size for array in self.batch for size in array.shape[1:]]
+        return (crc32(table.jobs.tobytes()), *(crc32(array.tobytes()) for array in rules), *sizes)
+
     def set_next(self, e: int, episode: Episode) -> None:
         """Say which episode simulation ``e`` is to begin next."""
         self._next_names[e] = episode.name
@@ -149,9 +160,13 @@ class Simulations:
         """Do the action of simulation ``e`` that stands in ``chosen`` or ``numbers``."""
         kernel.step_one(e, self.table, self.batch, self.chosen, self.numbers, self.out)
 
-    def step_all(self) -> None:
-        """Do the actions of all simulations."""
+    def step_all(self, threads: int | None = None) -> None:
+        """Do the actions of all simulations, on that many threads of numba's, or on all."""
+        before = get_num_threads()
+        if threads is not None:
+            set_num_threads(threads)
         kernel.step_all(self.table, self.batch, self.chosen, self.numbers, self.out)
+        set_num_threads(before)
 
     def visible(self, e: int) -> NDArray[np.int64]:
         """Return the rows of the episode that are in the window, -1 behind them; a new array."""

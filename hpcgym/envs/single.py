@@ -14,6 +14,7 @@ from hpcgym.engine import state
 from hpcgym.envs import kernel
 from hpcgym.envs.episodes import Episodes
 from hpcgym.envs.layout import Observation
+from hpcgym.envs.numbers import read_reward
 from hpcgym.envs.options import REWARDS, read_options
 from hpcgym.envs.simulations import Simulations
 from hpcgym.envs.snapshot import Snapshot, check_owner, hidden, restore_row, save_row
@@ -235,7 +236,7 @@ class SchedulingEnv(gymnasium.Env[Any, Any]):
 
     def _reward(self, before: int) -> Any:
         if self.options.function is not None:
-            return float(self.options.function(self._view(before)))
+            return read_reward(self.options.function(self._view(before)))
         rewards = self.simulations.out.rewards[0]
         return float(rewards[0]) if len(self.options.weights) == 1 else rewards.copy()
 

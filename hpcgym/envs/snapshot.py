@@ -23,10 +23,13 @@ class Snapshot(NamedTuple):
     mask: NDArray[np.int8]
     ended: bool
     name: str
-    settings: NDArray[np.int64]  # of the environment that it is of
+    owner: tuple[int, ...]  # the same for environments with the same jobs and rules
     table: kernel.Table  # the jobs of the episode alone where it hides, else those of all
     hides: bool = False
     generator: Any = None  # the state of what draws episodes, of a single environment
+
+    def __repr__(self) -> str:
+        return f"Snapshot({self.name!r}, hides={self.hides})"
 
 
 def save_row(
@@ -46,7 +49,7 @@ def save_row(
         mask=out.masks[e].copy(),
         ended=bool(out.ended[e]),
         name=simulations.names[e],
-        settings=table.settings,
+        owner=simulations.fingerprint,
         table=table,
         hides=hides,
         generator=None if generator is None else generator.bit_generator.state,
@@ -55,10 +58,10 @@ def save_row(
 
 def check_owner(simulations: Simulations, snapshot: Snapshot) -> None:
     """Raise unless a snapshot is of these simulations, or of others with the same arguments."""
-    shapes = [array.shape[1:] for array in simulations.batch]
-    same = shapes == [row.shape for row in snapshot.rows]
-    if not (same and np.array_equal(snapshot.settings, simulations.whole.settings)):
-        raise HpcgymError("snapshot: it is of another environment")
+    if not isinstance(snapshot, Snapshot):
+        raise HpcgymError(f"snapshot must be what snapshot() returned, not {type(snapshot)}")
+    if snapshot.owner != simulations.fingerprint:
+        raise HpcgymError("snapshot: it is of an environment with other jobs or arguments")
 
 
 def restore_row(simulations: Simulations, e: int, snapshot: Snapshot) -> None:

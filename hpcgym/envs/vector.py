@@ -11,6 +11,7 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 
+from hpcgym.compilation import config as numba_config
 from hpcgym.engine import state
 from hpcgym.envs import kernel
 from hpcgym.envs.episodes import Episode, Episodes
@@ -26,6 +27,8 @@ from hpcgym.envs.snapshot import (
     save_row,
 )
 from hpcgym.errors import HpcgymError, unknown
+
+MANY = 32  # environments are worth more than one thread
 
 _RESETS = {
     AutoresetMode.NEXT_STEP: kernel.NEXT_STEP,
@@ -57,6 +60,10 @@ class SchedulingVectorEnv(VectorEnv[Any, Any, Any]):
     copy : whether observations are new arrays at each step. Without copies they are views of
         buffers that the next step overwrites.
     max_episode_steps : after that many steps an episode is truncated; None: never.
+    threads : that step the environments; None: one for fewer than 32 environments, else as many as
+        NUMBA_NUM_THREADS or the machine's cores say. On a machine that is busy with other things,
+        and while PyTorch learns, one is faster: a step takes microseconds, and a thread that has
+        to wait for a core milliseconds.
     other arguments : as those of the single environment.
     """
 
@@ -77,11 +84,17 @@ class SchedulingVectorEnv(VectorEnv[Any, Any, Any]):
         autoreset_mode: Any = AutoresetMode.NEXT_STEP,
         copy: bool = True,
         max_episode_steps: int | None = None,
+        threads: int | None = None,
         render_mode: str | None = None,
         **arguments: Any,
     ) -> None:
         if not isinstance(num_envs, int) or num_envs < 1:
             raise HpcgymError(f"num_envs must be a whole number of at least 1, not {num_envs!r}")
+        most = numba_config.NUMBA_NUM_THREADS
+        if threads is not None and not (isinstance(threads, int) and 1 <= threads <= most):
+            raise HpcgymError(f"threads must be from 1 to {most}, not {threads!r}")
+        # the threads of a few environments wait for one another longer than they work
+        self.threads = threads or (most if num_envs >= MANY else 1)
         if max_episode_steps is not None and max_episode_steps < 1:
             raise HpcgymError(f"max_episode_steps must be at least 1, not {max_episode_steps!r}")
         if render_mode is not None:
@@ -94,8 +107,8 @@ class SchedulingVectorEnv(VectorEnv[Any, Any, Any]):
         self.options = read_options(workload, **arguments)
         if self.options.function is not None or len(self.options.weights) > 1:
             raise HpcgymError(
-                "reward: vector environments take names and weights; functions and vector rewards "
-                "need vectorization_mode='sync'"
+                "reward: vector environments take names and weights; functions need "
+                "vectorization_mode='sync', and vector rewards single environments"
             )
         self.episodes = Episodes(self.options.workload, episodes, jobs, part, train_share)
         self.simulations = Simulations(
@@ -164,7 +177,7 @@ class SchedulingVectorEnv(VectorEnv[Any, Any, Any]):
         if mode == AutoresetMode.DISABLED and self._done.any():
             raise gymnasium.error.ResetNeeded("episodes have ended: call reset() with a reset_mask")
         self._set_actions(actions)
-        simulations.step_all()
+        simulations.step_all(self.threads)
         terminated = out.ended.copy()
         truncated = self._truncate(terminated)
         info = self._info()
@@ -206,6 +219,8 @@ class SchedulingVectorEnv(VectorEnv[Any, Any, Any]):
 
     def restore(self, snapshot: VectorSnapshot) -> tuple[Any, dict[str, Any]]:
         """Go back to a snapshot of this environment; return its observations and info."""
+        if not isinstance(snapshot, VectorSnapshot):
+            raise HpcgymError(f"snapshot must be what snapshot() returned, not {type(snapshot)}")
         if len(snapshot.rows) != self.num_envs:
             raise HpcgymError(
                 f"snapshot: it is of {len(snapshot.rows)} environments, not of {self.num_envs}"

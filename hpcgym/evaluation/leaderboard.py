@@ -32,6 +32,8 @@ class Leaderboard:
     static_weights : feature -> weight of the row "best-static"; empty if it was left out.
     failures : (policy, slice) -> what went wrong.
     seed, resamples : of the confidence intervals.
+    costs : what else to look at, since a policy may buy slowdown with it: a row a policy, with the
+        means over the slices of ``mean_wait_s`` and ``utilization``.
     """
 
     by_slice: pd.DataFrame
@@ -40,6 +42,7 @@ class Leaderboard:
     failures: Mapping[tuple[str, str], str]
     seed: int = 0
     resamples: int = 2000
+    costs: pd.DataFrame | None = None
 
     def __repr__(self) -> str:
         slices, policies = self.by_slice.shape
@@ -58,6 +61,7 @@ class Leaderboard:
         - ``win_rate``: share of the slices on which no policy is better; k policies that are
           equally good get 1/k each, so that the rates add up to 1.
         - ``mean_regret``: mean over the slices of BSLD / BSLD of the slice's best policy - 1.
+        - ``mean_wait_s``, ``utilization``: means over the slices, see ``costs``.
         - ``slices``, ``failed``: number of slices, and of those on which the policy failed. If it
           did, its means are nan: those of the other slices could not be compared with anything.
         """
@@ -78,6 +82,9 @@ class Leaderboard:
             "slices": np.full(values.shape[1], len(values)),
             "failed": np.isnan(values).sum(axis=0),
         }
+        if self.costs is not None:
+            for name in self.costs:
+                columns[str(name)] = self.costs[name].to_numpy()
         index = pd.Index(list(self.by_slice.columns), name="policy")
         return pd.DataFrame(columns, index=index).sort_values("mean_bsld", kind="stable")
 

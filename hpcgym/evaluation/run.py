@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
@@ -30,6 +31,9 @@ REFERENCES = {
 
 #: Slices by default, of windows; of weeks and months all.
 WINDOWS = 100
+
+#: Metrics of a schedule that are kept; policies are ranked by the first.
+METRICS = ("mean_bsld", "mean_wait_s", "utilization")
 
 #: A title and a number of steps -> a context that gives a function to call before each step.
 Progress = Callable[[str, int], AbstractContextManager[Callable[[str], None]]]
@@ -117,15 +121,28 @@ def evaluate(
                 plain = _named("spf", stage.rules)
                 weights = best_static(training, stage.features, plain, budget, seed, step)
                 lineup[STATIC] = plain.but(policy=weights)
-            values, failures = _run(lineup, part, chosen, stage, step)
+            found, failures = _run(lineup, part, chosen, stage, step)
     finally:
         stage.close()
 
+    for name, where in list(failures)[:1]:
+        warnings.warn(
+            f"{name} failed on {len(failures)} slices, first on {where}: {failures[name, where]};"
+            " see Leaderboard.failures",
+            stacklevel=2,
+        )
+
     import pandas as pd
 
-    by_slice = pd.DataFrame(values, index=pd.Index([e.name for e in chosen], name="slice"))
+    slices_index = pd.Index([e.name for e in chosen], name="slice")
+    by_slice = pd.DataFrame(
+        {name: [each[METRICS[0]] for each in values] for name, values in found.items()},
+        index=slices_index,
+    )
+    beside = {name: pd.DataFrame(values).mean(skipna=False) for name, values in found.items()}
     schedulers = {name: None if acts(one) else one for name, one in lineup.items()}
-    return Leaderboard(by_slice, schedulers, weights, failures, seed, resamples)
+    costs = pd.DataFrame(beside).T[list(METRICS[1:])]
+    return Leaderboard(by_slice, schedulers, weights, failures, seed, resamples, costs)
 
 
 def _training(part: Episodes, seed: int) -> list[Workload]:
@@ -142,24 +159,23 @@ def _run(
     chosen: list[Episode],
     stage: Stage,
     step: Callable[[str], None],
-) -> tuple[dict[str, list[float]], dict[tuple[str, str], str]]:
-    """Return the mean BSLD of each policy on each slice, and what went wrong."""
-    values: dict[str, list[float]] = {name: [] for name in lineup}
+) -> tuple[dict[str, list[dict[str, float]]], dict[tuple[str, str], str]]:
+    """Return METRICS of each policy on each slice, and what went wrong."""
+    values: dict[str, list[dict[str, float]]] = {name: [] for name in lineup}
     failures: dict[tuple[str, str], str] = {}
     for name, policy in lineup.items():
         for episode in chosen:
             step(f"{name}: {episode.name}")
-            value = float("nan")
+            metrics: Mapping[str, float | int] = {}
             if isinstance(policy, Scheduler):
                 metrics = simulate(part.workload_of(episode), policy).metrics
-                value = float(metrics["mean_bsld"])
             else:
                 first = stage.enter(name, policy, episode)
                 try:
-                    value = stage.play(name, policy, *first)
+                    metrics = stage.play(name, policy, *first)
                 except Exception as error:  # whatever a user's policy does
                     failures[name, episode.name] = f"{type(error).__name__}: {error}"
-            values[name].append(value)
+            values[name].append({name: float(metrics.get(name, "nan")) for name in METRICS})
     return values, failures
 
 

@@ -93,8 +93,10 @@ class Stage:
             begin(env.unwrapped)
         return observation, info
 
-    def play(self, name: str, policy: Any, observation: Any, info: Any) -> float:
-        """Let a policy act to the end of the episode; return the mean BSLD of its schedule."""
+    def play(
+        self, name: str, policy: Any, observation: Any, info: Any
+    ) -> Mapping[str, float | int]:
+        """Let a policy act to the end of the episode; return the metrics of its schedule."""
         env = self._envs[name]
         terminated = truncated = False
         while not (terminated or truncated):
@@ -102,7 +104,8 @@ class Stage:
             observation, _, terminated, truncated, info = env.step(action)
         if not terminated:
             raise RuntimeError("truncated before all jobs of the slice had started")
-        return float(info["metrics"]["mean_bsld"])
+        metrics: Mapping[str, float | int] = info["metrics"]
+        return metrics
 
     def _own(self, name: str, policy: Any, given: Mapping[str, Any]) -> Any:
         """Return an environment such as a policy was made for."""

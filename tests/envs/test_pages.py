@@ -93,7 +93,8 @@ def test_further_arguments_of_vector_environments(name: str) -> None:
     assert rows["copy"][0] == f"`{env.copy}`"
     assert rows["max_episode_steps"][0] == f"`{env.max_episode_steps}`"
     assert rows["autoreset_mode"][0] == f'`"{env.metadata["autoreset_mode"].value}"`'
-    assert set(rows) == {"num_envs", "copy", "max_episode_steps", "autoreset_mode"}
+    assert rows["threads"][0] == "`None`"
+    assert set(rows) == {"num_envs", "copy", "max_episode_steps", "autoreset_mode", "threads"}
 
 
 @pytest.mark.parametrize("name", NAMES)
