@@ -161,6 +161,7 @@ def rates(
             num_envs=number,
             vectorization_mode="vector_entry_point",
             workload=trace,
+            threads=threads,
             **more,
             **options,
         )

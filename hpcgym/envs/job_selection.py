@@ -218,6 +218,6 @@ class JobSelectionVector(SchedulingVectorEnv):
                 f"not an array of {given.dtype} of shape {given.shape}"
             )
         # of whole numbers without a sign: negative ones are very large
-        if given.astype(np.uint64, copy=False).max() >= number:
+        if given.astype(np.int64, copy=False).view(np.uint64).max() >= number:
             raise HpcgymError(f"actions must be indices from 0 to {number - 1}")
         self.simulations.chosen[:] = given

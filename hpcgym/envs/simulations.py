@@ -163,10 +163,11 @@ class Simulations:
     def step_all(self, threads: int | None = None) -> None:
         """Do the actions of all simulations, on that many threads of numba's, or on all."""
         before = get_num_threads()
-        if threads is not None:
+        if threads is not None and threads != before:
             set_num_threads(threads)
         kernel.step_all(self.table, self.batch, self.chosen, self.numbers, self.out)
-        set_num_threads(before)
+        if threads is not None and threads != before:
+            set_num_threads(before)
 
     def visible(self, e: int) -> NDArray[np.int64]:
         """Return the rows of the episode that are in the window, -1 behind them; a new array."""
