@@ -384,14 +384,20 @@ def _train(
         minutes = 30.0
     module = _module(agent)
     workload = None if source is None else options.load(*source, None, None)
-    module.train(
-        workload,
-        minutes=minutes,
-        steps=steps,
-        output=output,
-        show=_module("common").say,
-        **arguments,
-    )
+    before = output.stat().st_mtime if output.exists() else None
+    try:
+        module.train(
+            workload,
+            minutes=minutes,
+            steps=steps,
+            output=output,
+            show=_module("common").say,
+            **arguments,
+        )
+    except KeyboardInterrupt:
+        if output.exists() and output.stat().st_mtime != before:
+            note(f"\nwrote {output}; --resume {output} goes on with it")
+        raise
     note(f"\nwrote {output}; hpcgym evaluate {output} --workload ... compares it")
 
 

@@ -151,7 +151,7 @@ class Stage:
             if one[rule] != other[rule]:
                 raise HpcgymError(
                     f"the environment of {name} has {rule}={one[rule]!r}, and the evaluation"
-                    f" {other[rule]!r}; give {rule}=... or evaluate apart"
+                    f" {other[rule]!r}; give {rule} (--{rule.replace('_', '-')}), or evaluate apart"
                 )
         self.rules = theirs
         if env.action_kind == "weights":
