@@ -88,7 +88,11 @@ _FOLDER = cache_folder()
 
 
 def _compile(function: Any, **options: Any) -> Any:
-    """Compile on first use; the functions allocate nothing, so no references are counted."""
+    """Compile on first use; the functions allocate nothing, so no references are counted.
+
+    Whether a function is inlined is said for each: numba would let it have the choice of the first
+    one that calls it.
+    """
     before = config.CACHE_DIR
     config.CACHE_DIR = str(_FOLDER or "")
     try:
@@ -106,12 +110,11 @@ def _compile(function: Any, **options: Any) -> Any:
 
 def jit_entry(function: Any) -> Any:
     """Compile ``function`` on first use, to be called from Python; keep the result."""
-    return _compile(function)
+    return _compile(function, forceinline=False)
 
 
 def jit(function: Any) -> Any:
     """Compile ``function`` to be called from compiled code: what Python needs is left out."""
-    # said, or else numba lets a function have the choice of the first one that calls it
     return _compile(function, forceinline=False, no_cpython_wrapper=True)
 
 

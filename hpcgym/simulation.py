@@ -65,12 +65,7 @@ def simulate(
     chosen = scheduler if isinstance(scheduler, Scheduler) else find_scheduler(scheduler)
     if rules:
         chosen = chosen.but(**rules)
-    if cluster is not None and not isinstance(cluster, Cluster):
-        raise WorkloadError(f"cluster must be a Cluster, not {cluster!r}; a number is processors")
-    if cluster is None:
-        cluster = Cluster(workload.processors if processors is None else processors)
-    elif processors is not None:
-        raise WorkloadError("give either cluster or processors, not both")
+    cluster = machine_of(workload, cluster, processors)
     prepared = prepare(workload, chosen, cluster)
     run = conservative.run if chosen.backfill == "conservative" else easy.run
     with compiling(run):
@@ -84,7 +79,7 @@ def simulate(
 
 def idle_processor_seconds(sim: NDArray[np.int64], idle: NDArray[np.void]) -> dict[str, int]:
     """Return what processors without a job have done up to now [processor seconds]."""
-    power.close(sim, idle)
+    power.settle(sim, idle)
     slots = (state.IDLE_S, state.OFF_S, state.SWITCHING_OFF_S, state.SWITCHING_ON_S)
     names = ("idle", "off", "switching_off", "switching_on")
     return {name: int(sim[slot]) for name, slot in zip(names, slots, strict=True)}
@@ -98,6 +93,22 @@ def check_processor_seconds(workload: Workload, cluster: Cluster, end: int) -> N
             f"shutdown_after_s: {cluster.processors:,} processors during {span:,} s are more "
             "processor seconds than the simulator counts"
         )
+
+
+def machine_of(workload: Workload, cluster: Any, processors: int | None) -> Cluster:
+    """Return the machine that is given as a cluster, by its size or, without both, by the workload.
+
+    Raises
+    ------
+    WorkloadError : both are given, or a cluster that is none.
+    """
+    if cluster is not None and not isinstance(cluster, Cluster):
+        raise WorkloadError(f"cluster must be a Cluster, not {cluster!r}; a number is processors")
+    if cluster is None:
+        return Cluster(workload.processors if processors is None else processors)
+    if processors is not None:
+        raise WorkloadError("give either cluster or processors, not both")
+    return cluster
 
 
 class Prepared(NamedTuple):

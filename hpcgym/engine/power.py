@@ -73,19 +73,13 @@ def spend(sim, since, off_at, until, width):
     sim[OFF_S] += width * max(until - max(since, off), 0)
 
 
-@jit
+@jit_entry
 def settle(sim, idle):
     """Count what the processors that are not in use have done up to now."""
     for group in range(sim[GROUPS]):
         spend(sim, idle[group].since, idle[group].off_at, sim[TIME], idle[group].width)
         # processors that a job has just left for good may already have been counted further
         idle[group].since = max(idle[group].since, sim[TIME])
-
-
-@jit_entry
-def close(sim, idle):
-    """Count what is left to count at the end of a simulation."""
-    settle(sim, idle)
 
 
 @jit

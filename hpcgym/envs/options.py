@@ -10,8 +10,9 @@ from typing import Any
 
 from hpcgym.cluster.pool import Cluster
 from hpcgym.errors import HpcgymError, unknown
-from hpcgym.policy.features import FEATURES, WEIGHTED_FEATURES
+from hpcgym.policy.features import FEATURES
 from hpcgym.scheduler import Scheduler
+from hpcgym.simulation import machine_of
 from hpcgym.workload.load import load_workload
 from hpcgym.workload.model import Workload
 
@@ -40,7 +41,7 @@ class Options:
 
     Attributes
     ----------
-    weights : a row for each reward, its weights of REWARDS; empty for a function.
+    weights : a row for each reward, its weights of REWARDS; all 0 for a function.
     names : feature names of the window, users' own behind the known ones.
     """
 
@@ -82,12 +83,7 @@ def read_options(
         raise TypeError(unknown("argument", name, [*known, "episodes", "jobs", "part"]))
     if not isinstance(workload, Workload):
         workload = load_workload(workload)
-    if cluster is not None and not isinstance(cluster, Cluster):
-        raise HpcgymError(f"cluster must be a Cluster, not {cluster!r}; a number is processors")
-    if cluster is None:
-        cluster = Cluster(workload.processors if processors is None else processors)
-    elif processors is not None:
-        raise HpcgymError("give either cluster or processors, not both")
+    cluster = machine_of(workload, cluster, processors)
     if backfill not in ("easy", "none"):
         raise HpcgymError(unknown("backfill", backfill, ("easy", "none")))
     if observation not in ("dict", "flat"):
@@ -181,7 +177,4 @@ def read_policy_features(names: Any) -> tuple[str, ...]:
             raise HpcgymError(unknown("policy_features", name, FEATURES))
     if len(set(names)) < len(names):
         raise HpcgymError("policy_features: a feature is named twice")
-    return tuple(name for name in names)
-
-
-__all__ = ["WEIGHTED_FEATURES", "Options", "read_interval", "read_options", "read_policy_features"]
+    return tuple(names)

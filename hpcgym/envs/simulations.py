@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 from zlib import crc32
 
 import numpy as np
@@ -97,7 +97,8 @@ class Simulations:
         asks = _asks(kind, interval[0])
         rules = [asks, int(keeps)]
         rules += power_rules(options.cluster, options.scheduler, shutdown_action)
-        first = _empty_machine(options, episodes, kind, rules)
+        common = _common(options, workload)
+        first = _empty_machine(options, episodes.longest, kind, rules, common)
         settings = np.zeros(kernel.N_SETTINGS, np.int64)
         settings[kernel.BY_ACTION] = shutdown_action
         settings[kernel.KIND] = kind
@@ -107,7 +108,7 @@ class Simulations:
         settings[kernel.AUTORESET] = autoreset
         settings[kernel.CLOCK] = _clock(workload)
         self.whole = self.table = _table(
-            options, workload, episodes.longest, weighed, settings, first
+            options, workload, episodes.longest, weighed, settings, first, common
         )
         scored = kind != kernel.SELECTION_KIND or len(self.table.second_scores) > 0
         self.batch = _batch(options, episodes.longest, number, first, scored)
@@ -116,7 +117,7 @@ class Simulations:
         self.out = kernel.Outputs(
             observations=np.zeros((number, size), np.float32),
             masks=np.zeros((number, options.window + shutdown_action), np.int8),
-            rewards=np.zeros((number, max(len(options.weights), 1))),
+            rewards=np.zeros((number, len(options.weights))),
             ended=np.zeros(number, np.bool_),
             final=np.zeros((number, size) if same_step else (0, 0), np.float32),
             totals=np.zeros((number, kernel.N_TERMS)),
@@ -228,24 +229,40 @@ def _asks(kind: int, interval: str) -> int:
     return state.NOBODY
 
 
+class _Common(NamedTuple):
+    """What both the empty machine and the table are made of."""
+
+    jobs: NDArray[np.void]
+    predicted: NDArray[np.int64] | None  # None where it becomes known at submission
+    users: NDArray[np.int64]
+    n_users: int
+    secondary: int
+    keys: NDArray[np.int64]
+    scores: NDArray[np.void]
+
+
+def _common(options: Options, workload: Workload) -> _Common:
+    """Return the jobs, their predictions and users, and the order of backfilling."""
+    jobs = job_records(workload)
+    estimate = options.scheduler.estimate
+    predicted = predicted_run_times(estimate, jobs["run"], workload)  # type: ignore[arg-type]
+    users, n_users = np.zeros(0, np.int64), 0
+    if predicted is None:
+        users, n_users = numbered(workload.user_id)
+    _, secondary, keys, scores = orders(workload, options.scheduler)
+    return _Common(jobs, predicted, users, n_users, secondary, keys, scores)
+
+
 def _empty_machine(
-    options: Options, episodes: Episodes, kind: int, more_rules: list[int]
+    options: Options, longest: int, kind: int, more_rules: list[int], common: _Common
 ) -> state.State:
     """Return the state before the first submission, with room for the longest episode."""
-    workload, scheduler = episodes.workload, options.scheduler
-    run_time = np.minimum(workload.run_time, workload.requested_time)
-    predicted = predicted_run_times(scheduler.estimate, run_time, workload)  # type: ignore[arg-type]
-    _, secondary, _, _ = orders(workload.take(slice(0, 1)), _by_submission(scheduler))
     primary = state.SELECTION if kind == kernel.SELECTION_KIND else state.SCORED
-    rules = engine_rules(scheduler, primary, secondary, predicted, run_time)
-    rules += more_rules
-    n_users = 0 if predicted is not None else numbered(workload.user_id)[1]
-    return state.make_state(rules, None, episodes.longest, options.cluster.processors, n_users)
-
-
-def _by_submission(scheduler: Scheduler) -> Scheduler:
-    """Return the scheduler without predictions of its own, which are as many as the jobs."""
-    return scheduler.but(policy="fcfs", estimate="requested")
+    rules = engine_rules(
+        options.scheduler, primary, common.secondary, common.predicted, common.jobs["run"]
+    )
+    processors = options.cluster.processors
+    return state.make_state(rules + more_rules, None, longest, processors, common.n_users)
 
 
 def _table(
@@ -255,15 +272,12 @@ def _table(
     weighed: tuple[str, ...],
     settings: NDArray[np.int64],
     first: state.State,
+    common: _Common,
 ) -> kernel.Table:
     """Return what the simulations share."""
-    scheduler, n = options.scheduler, len(workload)
-    jobs = job_records(workload)
-    predicted = predicted_run_times(scheduler.estimate, jobs["run"], workload)  # type: ignore[arg-type]
-    users = np.zeros(0, np.int64) if predicted is not None else numbered(workload.user_id)[0]
-    _, secondary, keys, scores = orders(workload, _by_submission(scheduler))
-    if secondary == state.KEYED:
-        keys = np.concatenate([np.zeros(longest, np.int64), keys[n:]])
+    n, jobs, keys = len(workload), common.jobs, common.keys[:0]
+    if common.secondary == state.KEYED:
+        keys = np.concatenate([np.zeros(longest, np.int64), common.keys[n:]])
     columns = JobColumns(workload)
     own = dict(options.own)
     codes = [OWN + list(own).index(name) if name in own else _CODES[name] for name in options.names]
@@ -271,16 +285,16 @@ def _table(
     named = sorted(weighed, key=list(FEATURES).index)  # so that sums are those of `rank`
     return kernel.Table(
         jobs=jobs,
-        users=np.array(users),
-        keys=keys if secondary == state.KEYED else np.zeros(0, np.int64),
-        second_scores=np.array(scores[n:]) if secondary >= state.SCORED else scores[:0],
+        users=np.array(common.users),
+        keys=keys,
+        second_scores=np.array(common.scores[n:]),
         weighed=_static_parts(columns, named, n),
         waiting=np.array([_DEPENDS.get(name, kernel.STATIC_ONLY) for name in named], np.int64),
         places=np.array([weighed.index(name) for name in named], np.int64),
         serial=_serial(columns, weighed),
         columns=_own_columns(own, columns, n),
         codes=np.array(codes, np.int64),
-        predicted=np.array(jobs["requested"] if predicted is None else predicted),
+        predicted=np.array(jobs["requested"] if common.predicted is None else common.predicted),
         watts=np.array([getattr(cluster, name) for name in _WATTS]),
         taste=np.array(options.weights),
         settings=settings,
