@@ -17,8 +17,10 @@ from numpy.typing import NDArray
 
 from hpcgym.compilation import jit, jit_entry, jit_inline, jit_parallel, jit_part
 from hpcgym.engine.easy import run
+from hpcgym.engine.mixing import mix
 from hpcgym.engine.ordered import BLOCK, block_at
 from hpcgym.engine.power import rest, settle, some_idle, switch_off
+from hpcgym.engine.search import rewind
 from hpcgym.engine.state import (
     ARRIVED,
     ASKS,
@@ -79,9 +81,6 @@ N_TERMS = 3
 
 BUSY, IDLING, OFF, SWITCHING_OFF, SWITCHING_ON = range(5)  # what processors do, in `Table.watts`
 
-# how MixedPolicy's features depend on waiting
-STATIC_ONLY, BY_WAIT, BY_EXPANSION, BY_UNICEF = range(4)
-
 
 class Table(NamedTuple):
     """What all simulations of an environment share; never changed."""
@@ -136,18 +135,10 @@ def begin(e, table, batch):
     place[VISIBLE] = place[CURSOR] = place[COUNTED] = place[NEW] = place[ENDED] = 0
     place[LAST_TIME] = place[STOP] = table.jobs[start].submit
     place[RESETS] = 1
-    for i in range(len(table.sim)):
-        batch.sim[e, i] = table.sim[i]
-    batch.sim[e, TIME] = table.jobs[start].submit
-    for k in range(len(table.blocks)):
-        batch.blocks[e, k] = table.blocks[k]
-    for job in range(n):
-        batch.progress[e, job].start = -1
-        batch.progress[e, job].promised = -1
-        batch.progress[e, job].marks = 0
-        batch.progress[e, job].predicted = table.predicted[start + job]
-    for user in range(batch.history.shape[1]):
-        batch.history[e, user, 0] = batch.history[e, user, 1] = -1
+    rewind(
+        table.sim, table.blocks, table.jobs[start : start + n], table.predicted[start : start + n],
+        batch.sim[e], batch.progress[e], batch.history[e], batch.blocks[e],
+    )  # fmt: skip
     begin_scores(e, table, batch, start, n)
     batch.counted_j[e] = 0.0
     if table.sim[MANAGED] == 1:
@@ -349,41 +340,15 @@ def weigh(e, table, batch, weights, stop):
         job += 1
 
 
-@jit
+@jit_inline
 def score_by(e, table, batch, weights, total, job):
-    """Give a job its score: the same sum as hpcgym.policy.index.rank makes, to the last bit."""
+    """Give a job its score."""
     row = batch.place[e, START] + job
-    score, by_wait, by_expansion, by_unicef = 0.0, 0.0, 0.0, 0.0
-    for k in range(len(table.waiting)):
-        weight = weights[table.places[k]] / total if total > 0 else 0.0
-        depends = table.waiting[k]
-        if depends == BY_WAIT:
-            by_wait = weight
-        elif depends == BY_EXPANSION:
-            by_expansion = weight
-        elif depends == BY_UNICEF:
-            by_unicef = weight
-        if weight != 0 and depends != BY_WAIT and depends != BY_UNICEF:
-            score += weight * table.weighed[row, k]
-    patience = np.inf
-    p = np.float64(table.jobs[row].requested)
-    if by_unicef != 0:
-        gain = 0.0
-        if by_wait != 0:
-            gain += 1.0 / (1.0 / by_wait)
-        if by_expansion != 0:
-            gain += 1.0 / (p / by_expansion)
-        patience = table.serial[row] / by_unicef
-        if by_wait != 0 or by_expansion != 0:
-            patience = 1.0 / (gain + 1.0 / patience)
-    elif by_wait != 0 and by_expansion != 0:
-        patience = p / (by_wait * p + by_expansion)
-    elif by_wait != 0:
-        patience = 1.0 / by_wait
-    elif by_expansion != 0:
-        patience = p / by_expansion
-    batch.scores[e, job].score = score
-    batch.scores[e, job].patience = patience
+    serial = table.serial[row] if len(table.serial) > 0 else 1.0
+    batch.scores[e, job].score, batch.scores[e, job].patience = mix(
+        weights, table.places, total, table.weighed[row], table.waiting, serial,
+        np.float64(table.jobs[row].requested),
+    )  # fmt: skip
 
 
 class Outputs(NamedTuple):

@@ -136,7 +136,7 @@ class MixedPolicy(SchedulingEnv):
     ) -> None:
         self.policy_features = read_policy_features(policy_features)
         self.interval = interval
-        rules = {"weighed": self.policy_features, "interval": read_interval(interval)}
+        rules = {"features": self.policy_features, "interval": read_interval(interval)}
         arguments["backfill_order"] = backfill_order
         super().__init__(
             kernel.WEIGHTS_KIND,
@@ -164,7 +164,7 @@ class MixedPolicyVector(SchedulingVectorEnv):
         **arguments: Any,
     ) -> None:
         self.policy_features = read_policy_features(policy_features)
-        rules = {"weighed": self.policy_features, "interval": read_interval(interval)}
+        rules = {"features": self.policy_features, "interval": read_interval(interval)}
         arguments["backfill_order"] = backfill_order
         super().__init__(kernel.WEIGHTS_KIND, num_envs, workload, rules, **arguments)
         self._set_spaces(weights_space(self.policy_features))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -20,7 +19,7 @@ from hpcgym.envs.layout import Layout
 from hpcgym.envs.observe import OWN
 from hpcgym.envs.options import WINDOW_FEATURES, Options
 from hpcgym.errors import HpcgymError
-from hpcgym.policy.features import FEATURES, JobColumns
+from hpcgym.policy.features import JobColumns
 from hpcgym.prediction.estimates import predicted_run_times
 from hpcgym.result import Result
 from hpcgym.scheduler import Scheduler
@@ -33,6 +32,7 @@ from hpcgym.simulation import (
     orders,
     power_rules,
 )
+from hpcgym.weighing import weighed
 from hpcgym.workload.model import Workload
 
 _INTERVALS = {
@@ -40,11 +40,6 @@ _INTERVALS = {
     "seconds": kernel.SECONDS_INTERVAL,
     "submissions": kernel.SUBMISSIONS_INTERVAL,
     "episode": kernel.EPISODE_INTERVAL,
-}
-_DEPENDS = {
-    "wait": kernel.BY_WAIT,
-    "expansion": kernel.BY_EXPANSION,
-    "unicef": kernel.BY_UNICEF,
 }
 
 
@@ -59,7 +54,7 @@ class Simulations:
     kind : SELECTION_KIND, ORDERING_KIND or WEIGHTS_KIND of :mod:`hpcgym.envs.kernel`.
     keeps : whether a selected job that does not fit stays selected.
     shutdown_action : whether an action may be to switch idle processors off.
-    weighed, interval : of MixedPolicy: its features, and what weights hold for.
+    features, interval : of MixedPolicy: its features, and what weights hold for.
     autoreset : NO_RESET, NEXT_STEP or SAME_STEP.
 
     Attributes
@@ -79,7 +74,7 @@ class Simulations:
         *,
         keeps: bool = False,
         shutdown_action: bool = False,
-        weighed: tuple[str, ...] = (),
+        features: tuple[str, ...] = (),
         interval: tuple[str, int] = ("pass", 0),
         autoreset: int = kernel.NO_RESET,
     ) -> None:
@@ -108,7 +103,7 @@ class Simulations:
         settings[kernel.AUTORESET] = autoreset
         settings[kernel.CLOCK] = _clock(workload)
         self.whole = self.table = _table(
-            options, workload, episodes.longest, weighed, settings, first, common
+            options, workload, episodes.longest, features, settings, first, common
         )
         scored = kind != kernel.SELECTION_KIND or len(self.table.second_scores) > 0
         self.batch = _batch(options, episodes.longest, number, first, scored)
@@ -123,7 +118,7 @@ class Simulations:
             totals=np.zeros((number, kernel.N_TERMS)),
             lengths=np.zeros(number, np.int64),
         )
-        width = max(options.window if kind == kernel.ORDERING_KIND else len(weighed), 1)
+        width = max(options.window if kind == kernel.ORDERING_KIND else len(features), 1)
         self.chosen = np.zeros(number, np.int64)
         self.numbers = np.zeros((number, width))
 
@@ -269,7 +264,7 @@ def _table(
     options: Options,
     workload: Workload,
     longest: int,
-    weighed: tuple[str, ...],
+    features: tuple[str, ...],
     settings: NDArray[np.int64],
     first: state.State,
     common: _Common,
@@ -282,16 +277,16 @@ def _table(
     own = dict(options.own)
     codes = [OWN + list(own).index(name) if name in own else _CODES[name] for name in options.names]
     cluster = options.cluster
-    named = sorted(weighed, key=list(FEATURES).index)  # so that sums are those of `rank`
+    parts = weighed(columns, features, n)
     return kernel.Table(
         jobs=jobs,
         users=np.array(common.users),
         keys=keys,
         second_scores=np.array(common.scores[n:]),
-        weighed=_static_parts(columns, named, n),
-        waiting=np.array([_DEPENDS.get(name, kernel.STATIC_ONLY) for name in named], np.int64),
-        places=np.array([weighed.index(name) for name in named], np.int64),
-        serial=_serial(columns, weighed),
+        weighed=parts.static,
+        waiting=parts.waiting,
+        places=parts.places,
+        serial=parts.serial,
         columns=_own_columns(own, columns, n),
         codes=np.array(codes, np.int64),
         predicted=np.array(jobs["requested"] if common.predicted is None else common.predicted),
@@ -306,23 +301,6 @@ def _table(
 # in the order of what the kernel says that processors do
 _WATTS = ("busy_power_w", "idle_power_w", "off_power_w", "shutdown_w", "boot_w")
 _CODES = {name: code for code, name in enumerate(WINDOW_FEATURES)}
-
-
-def _static_parts(columns: JobColumns, names: Sequence[str], n: int) -> NDArray[np.float64]:
-    """Return the parts of MixedPolicy's features that waiting does not change, (n_jobs, n)."""
-    parts = np.zeros((n, len(names)))
-    for k, name in enumerate(names):
-        static = FEATURES[name].static
-        if static is not None:
-            parts[:, k] = static(columns)
-    return parts
-
-
-def _serial(columns: JobColumns, names: tuple[str, ...]) -> NDArray[np.float64]:
-    """Return the patience of the feature unicef, where it is weighed."""
-    patience = FEATURES["unicef"].patience
-    assert patience is not None
-    return patience(columns) if "unicef" in names else np.zeros(0)
 
 
 def _own_columns(own: dict[str, Any], columns: JobColumns, n: int) -> NDArray[np.float32]:

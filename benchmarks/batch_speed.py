@@ -1,0 +1,228 @@
+"""How fast many weight vectors are simulated on many slices: by threads, processes, MPI ranks."""
+
+import argparse
+import time
+from collections.abc import Callable
+from functools import lru_cache
+from itertools import pairwise
+from typing import Any
+
+import numba
+import numpy as np
+from hpcgym.baselines import find_scheduler
+from sections import Column, Section, console, doing, machine, names_among, print_machine
+
+import hpcgym
+from hpcgym.cli.output import print_json
+from hpcgym.errors import HpcgymError
+from hpcgym.sweep import BatchSimulator, cover, open_executor
+from hpcgym.sweep.coverage import THREE
+from hpcgym.workload import weeks
+
+EPILOG = """\
+sections:
+  threads    simulations of a slice a second, by the number of threads; for comparison, a loop over
+             hpcgym.simulate, of a tenth of the vectors, with what each simulation prepares
+  executors  the same, the vectors divided among workers that compute on one thread each
+  coverage   simulations that covering the space of three weights takes, and its time, by slice
+
+Slices are the weeks of a trace. Vectors are random, over the six features of document 002. Times
+are the best of --repeat runs; nothing is compiled within them.
+
+examples:
+  python benchmarks/batch_speed.py KTH-SP2 --clean legrand --weeks 45
+  python benchmarks/batch_speed.py --sections executors --executors processes,dask
+  mpiexec -n 3 python -m mpi4py.futures benchmarks/batch_speed.py KTH-SP2 --sections executors \\
+      --executors mpi
+"""
+DEFAULT = "lublin:jobs=40000,processors=128,seed=0,load=0.7"
+
+
+def main() -> None:
+    """Read the command line and print the sections asked for."""
+    given = arguments()
+    facts, out = machine() | {"threads": numba.config.NUMBA_NUM_THREADS}, console()
+    sections = {}
+    if given.format == "table":
+        print_machine(out, facts)
+    for name in given.sections:
+        with doing(name):
+            sections[name] = SECTIONS[name](given)
+        if given.format == "table":
+            sections[name].print(out)
+    if given.format == "json":
+        rows = {name: section.rows for name, section in sections.items()}
+        print_json({"machine": facts, "sections": rows})
+
+
+def arguments() -> argparse.Namespace:
+    """Return the command line's arguments."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, epilog=EPILOG, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("workload", nargs="?", default=DEFAULT, help="a trace of several weeks")
+    parser.add_argument("--clean", default="default", help="cleaning recipe (%(default)s)")
+    parser.add_argument("--weeks", type=int, default=None, help="first weeks only")
+    parser.add_argument("--vectors", type=int, default=200, help="weight vectors (%(default)s)")
+    parser.add_argument("--points", type=int, default=20, help="values of a weight (%(default)s)")
+    parser.add_argument("--repeat", type=int, default=5, help="timed runs (%(default)s)")
+    parser.add_argument("--executors", type=lambda text: text.split(","), default=["processes"])
+    names = names_among(SECTIONS)
+    parser.add_argument("--sections", type=names, default=list(SECTIONS), metavar="NAME,NAME")
+    parser.add_argument("--format", choices=("table", "json"), default="table")
+    given = parser.parse_args()
+    try:
+        batch(given.workload, given.clean, given.weeks)
+    except HpcgymError as error:
+        parser.exit(1, f"{parser.prog}: {error}\n")
+    return given
+
+
+@lru_cache
+def slices(workload: str, clean: str, number: int | None) -> list[hpcgym.Workload]:
+    """Return the weeks to simulate."""
+    return weeks(hpcgym.load_workload(workload, clean=clean))[:number]
+
+
+@lru_cache
+def batch(workload: str, clean: str, number: int | None) -> BatchSimulator:
+    """Return the batch of all weeks; a worker makes it once."""
+    return BatchSimulator(slices(workload, clean, number))
+
+
+def vectors(number: int) -> Any:
+    """Return random weights, (number, 6)."""
+    return np.random.default_rng(0).uniform(-1, 1, (number, 6))
+
+
+def best(run: Callable[[], object], repeat: int) -> float:
+    """Return the least seconds of some runs, after one that is not timed."""
+    run()
+    seconds = []
+    for _ in range(repeat):
+        start = time.perf_counter()
+        run()
+        seconds.append(time.perf_counter() - start)
+    return min(seconds)
+
+
+def row(given: argparse.Namespace, how: str, seconds: float, share: float = 1.0) -> dict[str, Any]:
+    """Return a row of a table of speeds."""
+    one = batch(given.workload, given.clean, given.weeks)
+    simulations = given.vectors * len(one) * share
+    return {
+        "how": how,
+        "seconds": seconds,
+        "per_second": simulations / seconds,
+        "ns": seconds * 1e9 / (given.vectors * int(one.sizes.sum()) * share),
+    }
+
+
+SPEED = (
+    Column("how", "by"),
+    Column("seconds", "s", ".3f"),
+    Column("per_second", "slice simulations a second", ",.0f"),
+    Column("ns", "ns a job", ".1f"),
+)
+
+
+def title(given: argparse.Namespace, what: str) -> str:
+    """Return the title of a table."""
+    one = batch(given.workload, given.clean, given.weeks)
+    jobs = int(one.sizes.sum())
+    return f"{what}: {given.vectors} vectors x {len(one)} weeks, {jobs:,} jobs"
+
+
+def by_threads(given: argparse.Namespace) -> Section:
+    """Time the compiled call on one thread, two, and so on, and a loop over simulate."""
+    one, weights = batch(given.workload, given.clean, given.weeks), vectors(given.vectors)
+    rows = []
+    for threads in range(1, numba.config.NUMBA_NUM_THREADS + 1):
+        seconds = best(lambda threads=threads: one.run(weights, threads=threads), given.repeat)
+        rows.append(row(given, f"{threads} threads", seconds))
+    few = max(given.vectors // 10, 1)
+    parts, rules = slices(given.workload, given.clean, given.weeks), find_scheduler("spf")
+
+    def loop() -> None:
+        for vector in weights[:few].tolist():
+            for part in parts:
+                _ = hpcgym.simulate(part, rules.but(policy=tuple(vector))).bsld.mean()
+
+    rows.append(row(given, "loop over simulate", best(loop, 1), few / given.vectors))
+    return Section(title(given, "threads"), SPEED, rows)
+
+
+def share(
+    workload: str, clean: str, number: int | None, count: int, first: int, stop: int
+) -> list[list[float]]:
+    """Do some of the vectors, on one thread."""
+    one = batch(workload, clean, number)
+    return one.run(vectors(count)[first:stop], threads=1).tolist()
+
+
+def by_executors(given: argparse.Namespace) -> Section:
+    """Time each executor with one worker, two, and so on, where their number can be chosen."""
+    rows = []
+    pieces = np.linspace(0, given.vectors, 9).astype(int).tolist()
+    expected = batch(given.workload, given.clean, given.weeks).run(vectors(given.vectors))
+    for name in given.executors:
+        for workers in [None] if name == "mpi" else range(1, numba.config.NUMBA_NUM_THREADS + 1):
+            with open_executor(name, workers) as executor:
+
+                def run(executor: Any = executor) -> Any:
+                    futures = [
+                        executor.submit(
+                            share, given.workload, given.clean, given.weeks, given.vectors, a, b
+                        )
+                        for a, b in pairwise(pieces)
+                    ]
+                    return np.concatenate([future.result() for future in futures])
+
+                if not (run() == expected).all():
+                    raise SystemExit(f"{name}: other results than in this process")
+                seconds = best(run, given.repeat)
+            number = workers or getattr(executor, "num_workers", "all")
+            rows.append(row(given, f"{name}, {number} workers", seconds))
+    return Section(title(given, "executors"), SPEED, rows)
+
+
+def by_coverage(given: argparse.Namespace) -> Section:
+    """Cover the space of three weights on each of the first ten weeks."""
+    rows = []
+    for part in slices(given.workload, given.clean, given.weeks)[:10]:
+        cover(part, THREE, points=2)
+        start = time.perf_counter()
+        covered = cover(part, THREE, points=given.points)
+        seconds = time.perf_counter() - start
+        one = BatchSimulator([part], THREE)
+        some = np.random.default_rng(0).uniform(-1, 1, (1000, 3))
+        each = best(lambda one=one, some=some: one.run(some), 1) / 1000
+        rows.append(
+            {
+                "slice": part.name,
+                "jobs": len(part),
+                "simulations": covered.simulations,
+                "share": covered.simulations / covered.values.size,
+                "seconds": seconds,
+                "all": each * covered.values.size,
+            }
+        )
+    columns = (
+        Column("slice", "slice"),
+        Column("jobs", "jobs", ",d"),
+        Column("simulations", "simulations", ",d"),
+        Column("share", "of all vectors", ".2%"),
+        Column("seconds", "s", ".2f"),
+        Column("all", "s, each vector simulated", ".2f"),
+    )
+    return Section(f"coverage: {given.points} points, {given.points**3:,} vectors", columns, rows)
+
+
+SECTIONS: dict[str, Callable[[argparse.Namespace], Section]] = {
+    "threads": by_threads,
+    "executors": by_executors,
+    "coverage": by_coverage,
+}
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,205 @@
+"""Many weight vectors on many slices of a trace, in one compiled call that shares the jobs.
+
+A simulation of one slice under one vector is a task. Each worker, a thread, has arrays of its own
+and takes every n-th task, so that no result depends on how many there are.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import prange
+from numpy.typing import NDArray
+
+from hpcgym.compilation import jit, jit_entry, jit_inline, jit_parallel
+from hpcgym.engine.easy import run
+from hpcgym.engine.mixing import mix
+from hpcgym.engine.state import FOREVER, TIME
+
+# what can be measured of a schedule, as hpcgym.metrics defines it
+(
+    MEAN_BSLD,
+    MAX_BSLD,
+    RMS_BSLD,
+    MEAN_SLOWDOWN,
+    MEAN_WAIT,
+    MAX_WAIT,
+    MEAN_RESPONSE,
+    MAX_RESPONSE,
+    MAKESPAN,
+    UTILIZATION,
+) = range(10)
+
+
+class Shared(NamedTuple):
+    """What all simulations of a search share; never changed."""
+
+    jobs: NDArray[np.void]  # (n_rows,) hpcgym.engine.state.JOBS, slice after slice
+    slices: NDArray[np.int64]  # (n_slices, 2) first row, and row behind the last
+    users: NDArray[np.int64]  # (n_rows,) or (0,)
+    keys: NDArray[np.int64]  # (longest + n_rows,) or (0,): of the secondary order, behind a gap
+    second_scores: NDArray[np.void]  # (n_rows,) or (0,) SCORES of the secondary order
+    static: NDArray[np.float64]  # (n_rows, n_features) what waiting does not change
+    waiting: NDArray[np.int64]  # (n_features,) how features depend on waiting
+    places: NDArray[np.int64]  # (n_features,) which weight is theirs
+    serial: NDArray[np.float64]  # (n_rows,) or (0,) patience of the feature unicef
+    predicted: NDArray[np.int64]  # (n_rows,) [s], or 0 where it becomes known at submission
+    sim: NDArray[np.int64]  # the state of an empty machine before the first submission
+    blocks: NDArray[np.void]
+
+
+class Workers(NamedTuple):
+    """The state of a simulation for each worker, as rows of hpcgym.engine.state.State."""
+
+    sim: NDArray[np.int64]
+    progress: NDArray[np.void]
+    history: NDArray[np.int64]
+    blocks: NDArray[np.void]
+    entries: NDArray[np.void]
+    profile: NDArray[np.void]
+    line: NDArray[np.void]
+    narrow: NDArray[np.int64]
+    freed: NDArray[np.void]
+    idle: NDArray[np.void]
+    scores: NDArray[np.void]  # (n_workers, 2 * longest)
+
+
+@jit
+def rewind(empty_sim, empty_blocks, jobs, predicted, sim, progress, history, blocks):
+    """Empty the machine, and let none of the jobs have been submitted."""
+    for i in range(len(empty_sim)):
+        sim[i] = empty_sim[i]
+    sim[TIME] = jobs[0].submit
+    for k in range(len(empty_blocks)):
+        blocks[k] = empty_blocks[k]
+    for job in range(len(jobs)):
+        progress[job].start = -1
+        progress[job].promised = -1
+        progress[job].marks = 0
+        progress[job].predicted = predicted[job]
+    for user in range(len(history)):
+        history[user, 0] = history[user, 1] = -1
+
+
+@jit
+def begin_slice(worker, shared, workers, weights, total, s):
+    """Empty the machine before a slice, whose jobs get scores by the weights divided by a total."""
+    start, stop = shared.slices[s, 0], shared.slices[s, 1]
+    jobs, n = shared.jobs[start:stop], stop - start
+    rewind(
+        shared.sim, shared.blocks, jobs, shared.predicted[start:stop],
+        workers.sim[worker], workers.progress[worker], workers.history[worker],
+        workers.blocks[worker],
+    )  # fmt: skip
+    scores = workers.scores[worker]
+    for j in range(n):
+        row = start + j
+        serial = shared.serial[row] if len(shared.serial) > 0 else 1.0
+        scores[j].score, scores[j].patience = mix(
+            weights, shared.places, total, shared.static[row], shared.waiting, serial,
+            np.float64(jobs[j].requested),
+        )  # fmt: skip
+    for j in range(min(n, len(shared.second_scores))):
+        scores[n + j].score = shared.second_scores[start + j].score
+        scores[n + j].patience = shared.second_scores[start + j].patience
+
+
+@jit_inline
+def run_slice(worker, shared, workers, s, max_passes):
+    """Simulate a slice to its end, a question or so many passes; return the passes done."""
+    start, stop = shared.slices[s, 0], shared.slices[s, 1]
+    n, users, keys = stop - start, shared.users, shared.keys
+    if len(users) > 0:
+        users = users[start:stop]
+    if len(keys) > 0:
+        # the kernel looks for the secondary key of job j at n + j: hence the gap
+        gap = len(keys) - len(shared.jobs)
+        keys = keys[gap + start - n : gap + stop]
+    return run(
+        shared.jobs[start:stop], keys, workers.scores[worker], users,
+        workers.sim[worker], workers.progress[worker], workers.history[worker],
+        workers.blocks[worker], workers.entries[worker], workers.profile[worker],
+        workers.line[worker], workers.narrow[worker], workers.freed[worker], workers.idle[worker],
+        np.int64(FOREVER), max_passes,
+    )  # fmt: skip
+
+
+@jit
+def measure(metric, jobs, progress, processors, tau):
+    """Return a metric of a schedule that has ended."""
+    n = len(jobs)
+    total = most = 0.0
+    last = np.int64(0)
+    for j in range(n):
+        wait = progress[j].start - jobs[j].submit
+        length = jobs[j].run
+        value = 0.0
+        if metric <= RMS_BSLD:
+            value = max((wait + length) / max(np.float64(length), tau), 1.0)
+            if metric == RMS_BSLD:
+                value *= value
+        elif metric == MEAN_SLOWDOWN:
+            value = (wait + length) / length
+        elif metric <= MAX_WAIT:
+            value = np.float64(wait)
+        elif metric <= MAX_RESPONSE:
+            value = np.float64(wait + length)
+        elif metric == UTILIZATION:
+            value = np.float64(length * jobs[j].processors)
+        total += value
+        most = max(most, value)
+        last = max(last, progress[j].start + length)
+    makespan = np.float64(last - jobs[0].submit)
+    if metric in (MAX_BSLD, MAX_WAIT, MAX_RESPONSE):
+        return most
+    if metric == RMS_BSLD:
+        return np.sqrt(total / n)
+    if metric == MAKESPAN:
+        return makespan
+    if metric == UTILIZATION:
+        return total / (processors * makespan)
+    return total / n
+
+
+@jit
+def search_share(worker, n_workers, first, stop, shared, workers, weights, metrics, settings, out):
+    """Do every ``n_workers``-th task from ``first`` to ``stop``; see :func:`search_all`."""
+    processors, tau = settings[0], settings[1]
+    n_vectors = len(weights)
+    for task in range(first + worker, stop, n_workers):
+        s, v = task // n_vectors, task % n_vectors
+        own = s if weights.shape[1] > 1 else 0
+        begin_slice(worker, shared, workers, weights[v, own], 1.0, s)
+        run_slice(worker, shared, workers, s, np.int64(FOREVER))
+        jobs = shared.jobs[shared.slices[s, 0] : shared.slices[s, 1]]
+        for k in range(len(metrics)):
+            out[v, s, k] = measure(metrics[k], jobs, workers.progress[worker], processors, tau)
+
+
+@jit_entry
+def search_alone(first, stop, shared, workers, weights, metrics, settings, out):
+    """Do the same as :func:`search_all` on this thread."""
+    search_share(
+        np.int64(0), np.int64(1), first, stop, shared, workers, weights, metrics, settings, out
+    )
+
+
+@jit_parallel
+def search_all(first, stop, shared, workers, weights, metrics, settings, out):
+    """Simulate the tasks from ``first`` to ``stop`` (exclusive), on a thread for each worker.
+
+    Parameters
+    ----------
+    first, stop : task ``s * n_vectors + v`` is slice s under vector v.
+    weights : (n_vectors, 1 or n_slices, n_features) float64.
+    metrics : (n_metrics,) codes of this module.
+    settings : (2,) float64, processors of the machine, and what short run times count as [s].
+    out : (n_vectors, n_slices, n_metrics) float64, written.
+    """
+    n_workers = len(workers.sim)
+    for worker in prange(n_workers):
+        search_share(
+            np.int64(worker), np.int64(n_workers), first, stop, shared, workers, weights, metrics,
+            settings, out,
+        )  # fmt: skip

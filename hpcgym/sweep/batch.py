@@ -1,0 +1,336 @@
+"""Many weight vectors on many slices of a trace at once, in this process."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numba import get_num_threads
+from numpy.typing import ArrayLike, NDArray
+
+from hpcgym.baselines.schedulers import find_scheduler
+from hpcgym.cluster.pool import Cluster
+from hpcgym.compilation import compiling
+from hpcgym.engine import search, state
+from hpcgym.errors import HpcgymError, unknown
+from hpcgym.metrics import TAU_S
+from hpcgym.policy.features import FEATURES, WEIGHTED_FEATURES, JobColumns
+from hpcgym.prediction.estimates import predicted_run_times
+from hpcgym.scheduler import Scheduler
+from hpcgym.simulation import check_jobs, engine_rules, job_records, machine_of, numbered, orders
+from hpcgym.weighing import Weighed, weighed
+from hpcgym.workload.model import Workload
+
+#: Metric -> its code in the engine; each is what :func:`hpcgym.metrics.compute_metrics` calls so.
+METRICS = {
+    "mean_bsld": search.MEAN_BSLD,
+    "max_bsld": search.MAX_BSLD,
+    "rms_bsld": search.RMS_BSLD,
+    "mean_slowdown": search.MEAN_SLOWDOWN,
+    "mean_wait_s": search.MEAN_WAIT,
+    "max_wait_s": search.MAX_WAIT,
+    "mean_response_s": search.MEAN_RESPONSE,
+    "max_response_s": search.MAX_RESPONSE,
+    "makespan_s": search.MAKESPAN,
+    "utilization": search.UTILIZATION,
+}
+
+_JOBS_A_CALL = 4_000_000  # simulated between two reports of progress, a fraction of a second
+
+
+class BatchSimulator:
+    """Simulates slices of one trace, each from an empty machine, under many weight vectors.
+
+    The schedules are those of :func:`hpcgym.simulate` with the same rules and the vector as policy,
+    to the last bit; the metrics are those of the result, but for the rounding of sums. Neither
+    depends on the number of threads. Jobs are prepared once, and shared by all simulations.
+
+    Parameters
+    ----------
+    slices : workloads of one machine, such as :func:`hpcgym.workload.weeks` returns.
+    features : names of :data:`hpcgym.policy.FEATURES`, one for each weight of a vector.
+    scheduler : all rules but the policy: a name or a ``Scheduler``. "spf" stands for EASY that
+        backfills by requested time, as in document 002.
+    cluster, processors : the machine; by default that of the slices.
+    tau : [s] run times below this count as this in bounded slowdowns.
+
+    Attributes
+    ----------
+    names : of the slices.
+    sizes : (n_slices,) int64, jobs of each slice.
+    features : as given.
+
+    Raises
+    ------
+    HpcgymError : no slice, slices of different machines, or rules that the batch does not know:
+        conservative backfilling, or processors that are switched off.
+
+    Examples
+    --------
+    >>> import hpcgym
+    >>> from hpcgym.sweep import BatchSimulator
+    >>> trace = hpcgym.load_workload("lublin:jobs=9000,processors=128,seed=0,load=0.9")
+    >>> batch = BatchSimulator(hpcgym.weeks(trace), ["area", "wait"])
+    >>> batch.run([[-1, 0], [-1, 20]]).shape == (2, len(batch))
+    True
+    """
+
+    def __init__(
+        self,
+        slices: Sequence[Workload],
+        features: Sequence[str] = WEIGHTED_FEATURES,
+        scheduler: str | Scheduler = "spf",
+        *,
+        cluster: Cluster | None = None,
+        processors: int | None = None,
+        tau: float = TAU_S,
+    ) -> None:
+        parts = _checked(slices)
+        self.features = _features(features)
+        rules = scheduler if isinstance(scheduler, Scheduler) else find_scheduler(scheduler)
+        machine = machine_of(parts[0], cluster, processors)
+        _check_rules(rules, machine)
+        self.scheduler, self.processors = rules, machine.processors
+        self.names = [part.name for part in parts]
+        self.sizes = np.array([len(part) for part in parts])
+        self.settings = np.array([machine.processors, _tau(tau)], np.float64)
+        self.shared, self.empty = _shared(parts, self.sizes, self.features, rules, machine)
+        self._workers = make_workers(self.empty, int(self.sizes.max()), 1)
+
+    def __len__(self) -> int:
+        return len(self.sizes)
+
+    def run(
+        self,
+        weights: ArrayLike,
+        metrics: str | Sequence[str] = "mean_bsld",
+        *,
+        threads: int | None = None,
+        progress: Callable[[int], None] | None = None,
+    ) -> NDArray[np.float64]:
+        """Simulate every slice under every vector.
+
+        Parameters
+        ----------
+        weights : (n_vectors, n_features); or (n_vectors, n_slices, n_features), where each slice
+            has vectors of its own. Vectors need not be normalised; with all weights 0 jobs are
+            served by submission.
+        metrics : a name of :data:`METRICS`, or several.
+        threads : how many work on it; by default all that numba has. With 1 no thread is started.
+        progress : called with the number of simulations done so far, now and then.
+
+        Returns
+        -------
+        values : (n_vectors, n_slices) float64; (n_vectors, n_slices, n_metrics) of several metrics.
+
+        Raises
+        ------
+        HpcgymError : weights of another shape or that are no finite numbers, scores beyond double
+            precision, or an unknown metric.
+        """
+        vectors = self._vectors(weights)
+        names = [metrics] if isinstance(metrics, str) else list(metrics)
+        for name in names:
+            if name not in METRICS:
+                raise HpcgymError(unknown("metric", name, METRICS))
+        codes = np.array([METRICS[name] for name in names], np.int64)
+        values = np.empty((len(vectors), len(self), len(codes)))
+        self._fill(values, vectors, codes, thread_count(threads), progress)
+        return values[:, :, 0] if isinstance(metrics, str) else values
+
+    def _fill(
+        self,
+        values: NDArray[np.float64],
+        vectors: NDArray[np.float64],
+        codes: NDArray[np.int64],
+        threads: int,
+        progress: Callable[[int], None] | None,
+    ) -> None:
+        """Write the metrics of all simulations, some at a time."""
+        if len(self._workers.sim) != threads:
+            self._workers = make_workers(self.empty, int(self.sizes.max()), threads)
+        function = search.search_alone if threads == 1 else search.search_all
+        tasks = values.shape[0] * values.shape[1]
+        at_once = max(threads, int(_JOBS_A_CALL / self.sizes.mean()))
+        with compiling(function):
+            for first in range(0, tasks, at_once):
+                stop = min(first + at_once, tasks)
+                function(
+                    first, stop, self.shared, self._workers, vectors, codes, self.settings, values
+                )
+                if progress is not None:
+                    progress(stop)
+
+    def _vectors(self, weights: ArrayLike) -> NDArray[np.float64]:
+        """Return the weights as (n_vectors, 1 or n_slices, n_features), checked."""
+        try:
+            vectors = np.array(weights, np.float64, order="C")
+        except (TypeError, ValueError):
+            raise HpcgymError("weights must be numbers, one vector a row") from None
+        n = len(self.features)
+        shared, own = ("n_vectors", n), ("n_vectors", len(self), n)
+        if vectors.ndim == 2 and vectors.shape[1] == n:
+            vectors = vectors[:, np.newaxis, :]
+        elif vectors.ndim != 3 or vectors.shape[1:] != own[1:]:
+            raise HpcgymError(
+                f"weights must have the shape {_text(shared)} or {_text(own)}, not {vectors.shape}"
+            )
+        if not np.isfinite(vectors).all():
+            raise HpcgymError("weights must be finite numbers")
+        used = np.abs(vectors)
+        static = np.abs(self.shared.static).max(axis=0, initial=1.0)
+        with np.errstate(over="ignore"):
+            largest = (used[:, :, self.shared.places] * static).sum(axis=2).max(initial=0.0)
+        smallest = used[used > 0].min(initial=1.0)
+        if largest >= 1e300 or smallest <= 1e-280:
+            raise HpcgymError("weights: scores are beyond double precision")
+        return vectors
+
+
+def _text(shape: tuple[str | int, ...]) -> str:
+    return f"({', '.join(map(str, shape))})"
+
+
+def _checked(slices: Sequence[Workload]) -> list[Workload]:
+    """Return the slices, if there are any and they are of one machine."""
+    if isinstance(slices, Workload):
+        raise HpcgymError("slices must be several workloads; put a single one into a list")
+    parts = list(slices)
+    for part in parts:
+        if not isinstance(part, Workload):
+            raise HpcgymError(f"slices must be workloads, not {part!r}")
+        if len(part) == 0:
+            raise HpcgymError(f"slices: {part.name} has no jobs")
+    if not parts:
+        raise HpcgymError("slices: there must be at least one")
+    machines = sorted({part.processors for part in parts})
+    if len(machines) > 1:
+        sizes = ", ".join(map(str, machines))
+        raise HpcgymError(f"slices must be of one machine, not of {sizes} processors")
+    return parts
+
+
+def _features(features: Sequence[str]) -> tuple[str, ...]:
+    """Return names of features, checked."""
+    names = (features,) if isinstance(features, str) else tuple(features)
+    for name in names:
+        if name not in FEATURES:
+            raise HpcgymError(unknown("feature", name, FEATURES))
+    if not names or len(set(names)) < len(names):
+        raise HpcgymError(f"features must be different names, at least one, not {features!r}")
+    return names
+
+
+def _check_rules(rules: Scheduler, machine: Cluster) -> None:
+    """Raise an error for rules that the batch does not simulate."""
+    if rules.backfill == "conservative":
+        raise HpcgymError("scheduler: the batch simulates backfill='easy' or 'none'")
+    if not isinstance(rules.estimate, str):
+        raise HpcgymError("scheduler: the batch takes estimates by name, not an array")
+    if machine.shutdown_after_s is not None:
+        raise HpcgymError("cluster: the batch does not switch processors off")
+
+
+def _tau(tau: float) -> float:
+    if not np.isfinite(tau) or tau <= 0:
+        raise HpcgymError(f"tau must be a number of seconds above 0, not {tau!r}")
+    return float(tau)
+
+
+def thread_count(threads: int | None) -> int:
+    """Return how many threads to use, at most those of numba."""
+    if threads is None:
+        return int(get_num_threads())
+    if not isinstance(threads, int | np.integer) or threads < 1:
+        raise HpcgymError(f"threads must be a whole number of at least 1, not {threads!r}")
+    return min(int(threads), get_num_threads())
+
+
+def _shared(
+    parts: list[Workload],
+    sizes: NDArray[np.int64],
+    features: tuple[str, ...],
+    rules: Scheduler,
+    machine: Cluster,
+) -> tuple[search.Shared, state.State]:
+    """Return what all simulations share, and an empty machine with room for the longest slice."""
+    pieces = [_piece(part, features, rules, machine.processors) for part in parts]
+    joined = {
+        name: np.concatenate([getattr(piece, name) for piece in pieces])
+        for name in ("jobs", "users", "keys", "scores", "static", "serial", "predicted")
+    }
+    known = None if rules.estimate == "ave2" else joined["predicted"]
+    engine = engine_rules(rules, state.SCORED, pieces[0].secondary, known, joined["jobs"]["run"])
+    longest, n_users = int(sizes.max()), max(piece.n_users for piece in pieces)
+    empty = state.make_state(engine, None, longest, machine.processors, n_users)
+    keys, ends = joined["keys"], np.cumsum(sizes)
+    shared = search.Shared(
+        jobs=joined["jobs"],
+        slices=np.stack([ends - sizes, ends], axis=1),
+        users=joined["users"],
+        keys=np.concatenate([np.zeros(longest, np.int64), keys]) if len(keys) else keys,
+        second_scores=joined["scores"],
+        static=joined["static"],
+        waiting=pieces[0].mixed.waiting,
+        places=pieces[0].mixed.places,
+        serial=joined["serial"],
+        predicted=joined["predicted"],
+        sim=empty.sim,
+        blocks=empty.blocks,
+    )
+    return shared, empty
+
+
+@dataclass(frozen=True)
+class _Piece:
+    """What one slice adds to what all simulations share, an entry for each of its jobs."""
+
+    jobs: NDArray[np.void]
+    users: NDArray[np.int64]
+    n_users: int
+    secondary: int
+    keys: NDArray[np.int64]
+    scores: NDArray[np.void]
+    mixed: Weighed
+    predicted: NDArray[np.int64]
+
+    @property
+    def static(self) -> NDArray[np.float64]:
+        return self.mixed.static
+
+    @property
+    def serial(self) -> NDArray[np.float64]:
+        return self.mixed.serial
+
+
+def _piece(part: Workload, features: tuple[str, ...], rules: Scheduler, processors: int) -> _Piece:
+    """Return the arrays of one slice."""
+    check_jobs(part, processors)
+    n, jobs = len(part), job_records(part)
+    predicted = predicted_run_times(rules.estimate, jobs["run"], part)  # type: ignore[arg-type]
+    users, n_users = numbered(part.user_id) if predicted is None else (_NONE, 0)
+    _, secondary, keys, scores = orders(part, rules)
+    return _Piece(
+        jobs=jobs,
+        users=users,
+        n_users=n_users,
+        secondary=secondary,
+        keys=keys[n:] if secondary == state.KEYED else keys[:0],
+        scores=scores[n:] if secondary >= state.SCORED else scores[:0],
+        mixed=weighed(JobColumns(part), features, n),
+        predicted=jobs["requested"] if predicted is None else predicted,
+    )
+
+
+_NONE = np.zeros(0, np.int64)
+
+
+def make_workers(empty: state.State, longest: int, number: int) -> search.Workers:
+    """Return arrays for that many workers, each with rows like those of an empty machine."""
+    rows: dict[str, Any] = {
+        name: np.zeros((number, *array.shape), array.dtype)
+        for name, array in empty._asdict().items()
+    }
+    return search.Workers(**rows, scores=np.zeros((number, 2 * longest), state.SCORES))
