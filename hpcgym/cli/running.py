@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pickle import UnpicklingError
@@ -95,6 +96,44 @@ def counting(title: str, total: int) -> Iterator[Callable[[str], None]]:
             started = True
 
         yield step
+
+
+@contextmanager
+def measuring(title: str) -> Iterator[Callable[[int, int], None]]:
+    """Show a bar with the rate and the time that remains, if somebody watches.
+
+    The function given is to be told how much is done, and of how much; what was done before its
+    first call counts for no rate.
+    """
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+    from rich.progress import TimeRemainingColumn as Remaining
+
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield lambda done, total: None
+        return
+    columns = (
+        TextColumn(title),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("{task.fields[rate]}"),
+    )
+    with Progress(*columns, Remaining(), console=console, transient=True) as progress:
+        task: Any = None
+        begin = before = 0.0
+
+        def show(done: int, total: int) -> None:
+            nonlocal task, begin, before
+            if task is None:
+                task = progress.add_task(title, total=total, completed=done, rate="")
+                begin, before = time.monotonic(), done
+                return
+            rate = (done - before) / max(time.monotonic() - begin, 1e-9)
+            text = f"{rate:,.0f} a second" if rate >= 10 else f"{rate * 60:,.1f} a minute"
+            progress.update(task, completed=done, rate=text)
+
+        yield show
 
 
 def note(text: str) -> None:

@@ -1,0 +1,47 @@
+"""Where commands do their tasks: options, and how a command becomes one of many MPI ranks."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterable
+from typing import Annotated
+
+import typer
+
+from hpcgym.errors import HpcgymError
+
+ExecutorOption = Annotated[
+    str,
+    typer.Option(metavar="NAME", help="Where tasks run; see the list below. Results are the same."),
+]
+WorkersOption = Annotated[
+    int | None,
+    typer.Option(
+        metavar="N",
+        help="Number of workers on this machine.",
+        show_default="as many as processors",
+    ),
+]
+
+
+def names() -> Iterable[tuple[str, str]]:
+    """Return the executors with what they are, for help."""
+    from hpcgym.sweep import EXECUTORS
+
+    return EXECUTORS.items()
+
+
+def become_mpi(executor: str) -> None:
+    """Begin again under ``python -m mpi4py.futures``, which has other ranks wait for tasks."""
+    from hpcgym.sweep.executors import check_executor, leads_mpi
+
+    check_executor(executor)
+    if executor != "mpi" or leads_mpi():
+        return
+    try:
+        import mpi4py  # noqa: F401
+    except ImportError:
+        raise HpcgymError("MPI is not installed: pip install 'hpcgym[distributed]'") from None
+    python = [sys.executable, "-m", "mpi4py.futures", "-m", "hpcgym"]
+    os.execv(sys.executable, [*python, *sys.argv[1:]])

@@ -1,0 +1,283 @@
+"""``hpcgym sweep``: experiments of many simulations, on one core or on a cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+
+import typer
+
+from hpcgym.cli import executors, names, options, output
+from hpcgym.cli.options import Format
+from hpcgym.cli.running import ExplainedCommand, Lists, measuring, note
+from hpcgym.errors import HpcgymError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+sweep = typer.Typer(name="sweep", no_args_is_help=True, rich_markup_mode=None)
+
+
+#: What the help of ``sweep run`` shows.
+EXPERIMENT = """\
+schedulers = ["easy", "saf", { name = "saf-5h", scheduler = "saf", threshold = 18000 }]
+seeds = [0, 1, 2]                        # what {seed} stands for below
+metrics = ["mean_bsld", "max_wait_s"]    # default: all
+
+[[workloads]]
+workload = "KTH-SP2"                     # a file, a trace or a generator
+clean = "legrand"
+slices = "weeks"                         # or "months"; default: "whole"
+first = 1
+last = 45
+
+[[workloads]]
+workload = "lublin:jobs=20000,processors=128,load=0.9,seed={seed}"
+name = "generated"                       # what it is called in tables
+"""
+
+
+class _Run(ExplainedCommand):
+    examples = (
+        "hpcgym sweep run weeks.toml",
+        "hpcgym sweep run weeks.toml --executor dask:tcp://node1:8786",
+        "mpiexec -n 9 hpcgym sweep run weeks.toml --executor mpi    # 8 workers",
+        "hpcgym sweep resume weeks.sweep",
+        "hpcgym sweep table weeks.sweep --format csv > weeks.csv",
+    )
+    lists: ClassVar[Lists] = {
+        "Executors (--executor)": executors.names,
+        "Schedulers, or what a table in schedulers begins with": names.schedulers,
+        "Cleaning recipes and filters (clean)": names.recipes,
+    }
+
+    def format_epilog(self, ctx: Any, formatter: Any) -> None:
+        """Write an experiment above examples and lists."""
+        with formatter.section("An experiment, weeks.toml"):
+            for line in EXPERIMENT.splitlines():
+                formatter.write(f"{'':{formatter.current_indent}}{line}".rstrip() + "\n")
+        super().format_epilog(ctx, formatter)
+
+
+class _Status(ExplainedCommand):
+    examples = ("hpcgym sweep status weeks.sweep", "hpcgym sweep status weeks.sweep --format json")
+
+
+class _Resume(ExplainedCommand):
+    examples = (
+        "hpcgym sweep resume weeks.sweep",
+        "hpcgym sweep resume weeks.sweep --executor serial",
+    )
+    lists: ClassVar[Lists] = {"Executors (--executor)": executors.names}
+
+
+class _Table(ExplainedCommand):
+    examples = (
+        "hpcgym sweep table weeks.sweep",
+        "hpcgym sweep table weeks.sweep --format csv > weeks.csv",
+    )
+
+
+FolderArgument = Annotated[
+    Path, typer.Argument(metavar="FOLDER", help="Folder of the sweep.", show_default=False)
+]
+ChunkOption = Annotated[
+    int | None,
+    typer.Option(
+        metavar="N",
+        help="Tasks that are sent to a worker at once.",
+        show_default="about a second's",
+    ),
+]
+
+
+@sweep.callback()
+def _sweep() -> None:
+    """Run experiments of many simulations, on one core or on a cluster."""
+
+
+@sweep.command("run", cls=_Run)
+def run(
+    file: Annotated[
+        Path,
+        typer.Argument(metavar="FILE", help="The experiment: a TOML file.", show_default=False),
+    ],
+    folder: Annotated[
+        Path | None,
+        typer.Option(
+            "--output",
+            metavar="FOLDER",
+            help="Where the sweep is kept.",
+            show_default="FILE's name, ending in .sweep",
+        ),
+    ] = None,
+    executor: executors.ExecutorOption = "processes",
+    workers: executors.WorkersOption = None,
+    chunk: ChunkOption = None,
+) -> None:
+    """Simulate every workload, slice and seed of an experiment under every scheduler.
+
+    What is done is kept at once: after a kill or Ctrl-C, hpcgym sweep resume goes on. Names of
+    files in an experiment are relative to its folder.
+    """
+    executors.become_mpi(executor)
+
+    from hpcgym.sweep import run_experiment
+
+    folder = folder or Path(f"{file.stem}.sweep")
+    _run(
+        folder,
+        lambda show: run_experiment(
+            file, folder, executor, workers=workers, chunk=chunk, progress=show
+        ),
+    )
+
+
+@sweep.command("resume", cls=_Resume)
+def resume(
+    folder: FolderArgument,
+    executor: executors.ExecutorOption = "processes",
+    workers: executors.WorkersOption = None,
+    chunk: ChunkOption = None,
+) -> None:
+    """Do what is left of a sweep, and try failed tasks again.
+
+    Refused if the experiment, a file that it reads or the version of hpcgym has changed.
+    """
+    executors.become_mpi(executor)
+
+    from hpcgym.sweep import resume as go_on
+    from hpcgym.sweep.run import warnings_of
+
+    for warning in warnings_of(folder):
+        note(f"{warning}: results may differ in their last digits")
+    _run(
+        folder,
+        lambda show: go_on(folder, executor, workers=workers, chunk=chunk, progress=show),
+    )
+
+
+@sweep.command("status", cls=_Status)
+def status(folder: FolderArgument, format: options.FormatOption = Format.table) -> None:
+    """Tell how much of a sweep is done, and what failed."""
+    from hpcgym.sweep import read_failures
+    from hpcgym.sweep import status as find
+
+    found = find(folder)
+    facts = {
+        "state": found.state,
+        "tasks": found.tasks,
+        "done": found.done,
+        "failed": found.failed,
+        "left": found.tasks - found.done - found.failed,
+    }
+    if format is Format.json:
+        output.print_json({**facts, "failures": read_failures(folder)})
+    elif format is Format.csv:
+        output.print_csv([facts])
+    else:
+        out = output.console()
+        words = [f"{facts[key]:,} {key}" for key in ("done", "failed", "left")]
+        out.print(f"{found.state}: {found.tasks:,} tasks, {', '.join(words)}", markup=False)
+        for record in read_failures(folder)[:_SHOWN]:
+            out.print(_in_words(record), markup=False, soft_wrap=True)
+        if found.failed > _SHOWN:
+            out.print(f"... all are in {folder / 'failures.jsonl'}", markup=False)
+
+
+@sweep.command("table", cls=_Table)
+def table(folder: FolderArgument, format: options.FormatOption = Format.table) -> None:
+    """Print what a sweep has found so far.
+
+    csv and json have a row for each simulation; the table has means over slices and seeds.
+    """
+    from hpcgym.sweep import read_table
+    from hpcgym.sweep import status as find
+
+    found, rows = find(folder), read_table(folder)
+    if found.done < found.tasks:
+        note(f"{found.done:,} of {found.tasks:,} tasks are done: hpcgym sweep status {folder}")
+    if format is Format.json:
+        output.print_json(_plain_rows(rows))
+    elif format is Format.csv:
+        output.print_csv(_plain_rows(rows))
+    else:
+        _print_means(rows)
+
+
+_SHOWN = 5  # failures
+
+
+def _run(folder: Path, run: Callable[[Any], Any]) -> None:
+    """Run a sweep with a bar, and say how it ended."""
+    from hpcgym.sweep import read_failures
+
+    try:
+        with measuring("simulating") as show:
+            summary = run(show)
+    except KeyboardInterrupt:
+        if (folder / "manifest.json").exists():
+            note(f"\n{folder} keeps what is done: hpcgym sweep resume {folder} goes on")
+        raise
+    if summary.damaged:
+        note(f"{summary.damaged:,} results were unreadable after a kill, and were done again")
+    note(
+        f"{summary.done:,} of {summary.total:,} simulations are done, {summary.new:,} of them now:"
+        f" hpcgym sweep table {folder}"
+    )
+    if summary.failed:
+        for record in read_failures(folder)[:_SHOWN]:
+            note(_in_words(record))
+        raise HpcgymError(
+            f"{summary.failed:,} of {summary.total:,} tasks failed: {folder / 'failures.jsonl'} has"
+            f" their inputs; hpcgym sweep resume {folder} tries them again"
+        )
+
+
+def _in_words(record: dict[str, Any]) -> str:
+    """Return one line about a task that failed."""
+    task = record["task"]
+    keys = ("workload", "slice", "seed", "scheduler")
+    what = " · ".join(str(task[key]) for key in keys if task.get(key) is not None)
+    return f"failed: {what}: {record['error']}"
+
+
+def _plain_rows(rows: pd.DataFrame) -> list[dict[str, Any]]:
+    """Return the rows of a table; without a seed it is None."""
+    seeds = rows["seed"].astype(object).where(rows["seed"].notna(), None)
+    plain = rows.assign(seed=seeds).to_dict("records")
+    return [{str(key): value for key, value in row.items()} for row in plain]
+
+
+def _print_means(rows: pd.DataFrame) -> None:
+    """Print the means over slices and seeds for people; ``*`` marks the best of a workload."""
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table
+    from rich.text import Text
+
+    from hpcgym.report.tables import COMPARED, best, described
+
+    keys = ["workload", "scheduler"]
+    found = [str(name) for name in rows.columns if name not in (*keys, "slice", "seed")]
+    metrics = described([name for name in COMPARED if name in found] or found)
+    groups = rows.groupby(keys, sort=False)
+    counts = groups.size().tolist()
+    means = groups[[metric.name for metric in metrics]].mean().reset_index().to_dict("records")
+
+    table = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False, caption_justify="left")
+    table.caption = "means over simulations; * best of its workload"
+    for name in keys:
+        table.add_column(name, overflow="fold")
+    for heading in ("simulations", *(metric.heading for metric in metrics)):
+        table.add_column(f"{heading} ", justify="right")
+    for line, count in zip(means, counts, strict=True):
+        rivals = [other for other in means if other["workload"] == line["workload"]]
+        cells = []
+        for metric in metrics:
+            tops = best(metric, [other[metric.name] for other in rivals])
+            text = metric.text(line[metric.name])
+            top = tops[rivals.index(line)]
+            cells.append(Text(f"{text}*", "bold green") if top else Text(f"{text} "))
+        table.add_row(*(Text(str(line[key])) for key in keys), f"{count:,} ", *cells)
+    output.console().print(table)

@@ -1,0 +1,311 @@
+"""Where tasks run: this process, processes of this machine, Dask, Ray or MPI.
+
+Each is a ``concurrent.futures.Executor``, and nothing else of hpcgym knows which. What is started
+here listens on this machine's loopback interface only.
+"""
+
+from __future__ import annotations
+
+import importlib
+import logging
+import multiprocessing
+import os
+import signal
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import Executor, Future, ProcessPoolExecutor
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from typing import Any, cast
+
+from hpcgym.errors import HpcgymError, unknown
+
+#: Name -> what it is.
+EXECUTORS = {
+    "serial": "in this process, one task after the other",
+    "processes": "processes of this machine",
+    "dask": "Dask: processes of this machine, or with dask:ADDRESS the workers of that scheduler",
+    "ray": "Ray: processes of this machine, or with ray:ADDRESS the workers of that cluster",
+    "mpi": "MPI: the ranks that mpiexec or srun has started; the first leads, the others work",
+}
+
+#: Each worker computes on one thread: there are as many workers as processors.
+_THREADS = ("NUMBA_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+
+
+@contextmanager
+def open_executor(name: str | Executor, workers: int | None = None) -> Iterator[Executor]:
+    """Start workers, and stop them at the end.
+
+    Parameters
+    ----------
+    name : a name of :data:`EXECUTORS`, for Dask and Ray with the address of what runs already
+        behind a colon (``dask:tcp://10.0.0.1:8786``, ``ray:auto``). Any other executor may be given
+        instead: it is left as it is, and not shut down.
+    workers : how many; by default one for each processor that this process may use. Serial, MPI and
+        what runs already have as many as they have.
+
+    Raises
+    ------
+    HpcgymError : an unknown name, a library that is not installed, or nothing at the address.
+
+    Examples
+    --------
+    >>> from hpcgym.sweep import open_executor
+    >>> with open_executor("serial") as executor:
+    ...     executor.submit(pow, 2, 10).result()
+    1024
+    """
+    if isinstance(name, Executor):
+        yield name
+        return
+    with _opener(name, workers) as executor:
+        yield executor
+
+
+def check_executor(name: Any) -> None:
+    """Raise an HpcgymError unless :func:`open_executor` knows what is meant."""
+    if isinstance(name, Executor):
+        return
+    kind, _, address = name.partition(":") if isinstance(name, str) else ("", "", "")
+    if kind not in EXECUTORS or (address and kind not in ("dask", "ray")):
+        raise HpcgymError(unknown("executor", name, EXECUTORS, "dask:ADDRESS or ray:ADDRESS"))
+
+
+def slots(executor: Executor) -> int:
+    """Return how many tasks an executor works on at a time, as far as it tells."""
+    client = getattr(executor, "_client", None)
+    if client is not None and hasattr(client, "nthreads"):  # Dask
+        return max(1, int(sum(client.nthreads().values())))
+    return int(getattr(executor, "_max_workers", 0) or os.cpu_count() or 1)
+
+
+def warm(backfill: str = "easy") -> None:
+    """Compile the simulator in this process, so that workers find it in the cache."""
+    from hpcgym.simulation import simulate
+    from hpcgym.workload import load_workload
+
+    simulate(load_workload("lublin:jobs=2,processors=2"), "easy", backfill=backfill)
+
+
+def _opener(name: str, workers: int | None) -> AbstractContextManager[Executor]:
+    """Return what starts and stops the executor of this name."""
+    check_executor(name)
+    if workers is not None and (not isinstance(workers, int) or workers < 1):
+        raise HpcgymError(f"workers must be a whole number of at least 1, not {workers!r}")
+    kind, _, address = name.partition(":")
+    number = workers or processors_here()
+    if kind == "processes":
+        return _processes(number)
+    if kind == "dask":
+        return _dask(address, number)
+    if kind == "ray":
+        return _ray(address, number)
+    return _mpi() if kind == "mpi" else SerialExecutor()
+
+
+def processors_here() -> int:
+    """Return the number of processors that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+class SerialExecutor(Executor):
+    """Does each task in this process, when it is submitted."""
+
+    _max_workers = 1
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        """Do the task; the future is done."""
+        future: Future[Any] = Future()
+        try:
+            future.set_result(fn(*args, **kwargs))
+        except Exception as error:
+            future.set_exception(error)
+        return future
+
+
+# --- Processes ------------------------------------------------------------------------------------
+
+
+@contextmanager
+def _processes(workers: int) -> Iterator[Executor]:
+    """Start processes; spawned, because forking does not go together with numba's threads."""
+    warm()
+    spawn = multiprocessing.get_context("spawn")
+    pool = ProcessPoolExecutor(workers, mp_context=spawn, initializer=_begin_process)
+    try:
+        yield pool
+    except BaseException:  # somebody waits at the terminal: not to the end of long tasks
+        for process in list((getattr(pool, "_processes", None) or {}).values()):
+            process.terminate()
+        pool.shutdown(cancel_futures=True)
+        raise
+    pool.shutdown(cancel_futures=True)
+
+
+def _begin_process() -> None:
+    """Prepare a process: Ctrl-C is its parent's business, and it ends when its parent does."""
+    _ignore_interrupts()
+    _use_one_thread()
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+
+
+def _ignore_interrupts() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+def _end_with_parent() -> None:
+    """Wait until the parent has gone, killed perhaps, and end: nobody would take the results."""
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
+
+
+def _use_one_thread() -> None:
+    """Let this process compute on one thread."""
+    numba: Any = sys.modules.get("numba")
+    if numba is not None:  # it has read its environment, which may not change any more
+        numba.set_num_threads(1)
+    for name in _THREADS:
+        if numba is None or not name.startswith("NUMBA"):
+            os.environ[name] = "1"
+
+
+# --- Dask and Ray ---------------------------------------------------------------------------------
+
+
+@contextmanager
+def _dask(address: str, workers: int) -> Iterator[Executor]:
+    """Start Dask workers, or connect to a scheduler."""
+    distributed = _library("distributed", "Dask")
+    with ExitStack() as stack:
+        if not address:
+            warm()
+            environment = "distributed.nanny.pre-spawn-environ"
+            settings: dict[str, Any] = {f"{environment}.{name}": 1 for name in _THREADS}
+            # whoever sends the tasks decides how often one may kill its worker
+            settings["distributed.scheduler.allowed-failures"] = 0
+            stack.enter_context(_library("dask.config", "Dask").set(settings))
+            cluster = distributed.LocalCluster(
+                n_workers=workers,
+                threads_per_worker=1,
+                processes=True,
+                host="127.0.0.1",
+                dashboard_address=None,
+                silence_logs=logging.CRITICAL,
+            )
+            stack.enter_context(cluster)
+        try:
+            client = distributed.Client(address or cluster, set_as_default=False)
+        except (OSError, ValueError) as error:
+            raise HpcgymError(f"dask: no scheduler answers at {address}: {error}") from None
+        stack.enter_context(client)
+        if not address:
+            client.run(_ignore_interrupts)
+        # not pure: a task that is sent again is to be done again
+        yield client.get_executor(pure=False)
+
+
+@contextmanager
+def _ray(address: str, workers: int) -> Iterator[Executor]:
+    """Start Ray on this machine, or connect to a cluster."""
+    # Ray reads these when it is imported. It tells its makers of its use unless told not to, and
+    # takes the loopback interface only where it believes that there are no clusters.
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    if not address:
+        os.environ.setdefault("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")
+    ray = _library("ray", "Ray")
+    started = not ray.is_initialized()
+    if started:
+        options: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR}
+        if address:
+            options["address"] = address
+        else:
+            warm()
+            options |= {"num_cpus": workers, "include_dashboard": False, "address": "local"}
+        # what Ray starts has these for good; modules are found where this process finds them
+        path = {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+        try:
+            with _environment(dict.fromkeys(_THREADS, "1") | path):
+                ray.init(**options)
+        except (OSError, RuntimeError, ValueError) as error:
+            raise HpcgymError(f"ray: {address or 'cannot be started'}: {error}") from None
+    try:
+        yield RayExecutor(ray)
+    finally:
+        if started:
+            ray.shutdown()
+
+
+class RayExecutor(Executor):
+    """Runs tasks on Ray's workers, once each: whoever sends them decides what is done again."""
+
+    def __init__(self, ray: Any) -> None:
+        self._max_workers = max(1, int(ray.cluster_resources().get("CPU", 1)))
+        self._remote = ray.remote(max_retries=0)(_call)
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        """Send a task to a worker."""
+        return cast("Future[Any]", self._remote.remote(fn, args, kwargs).future())
+
+
+def _call(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    return function(*args, **kwargs)
+
+
+@contextmanager
+def _environment(variables: dict[str, str]) -> Iterator[None]:
+    """Set variables of the environment for a while."""
+    before = {name: os.environ.get(name) for name in variables}
+    os.environ.update(variables)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
+
+
+# --- MPI ------------------------------------------------------------------------------------------
+
+
+def leads_mpi() -> bool:
+    """Tell whether ``python -m mpi4py.futures`` runs this: the other ranks then wait for tasks."""
+    return "mpi4py.run" in sys.modules
+
+
+@contextmanager
+def _mpi() -> Iterator[Executor]:
+    """Take the ranks that are there as workers."""
+    _library("mpi4py", "MPI")
+    if not leads_mpi():
+        raise HpcgymError(
+            "executor 'mpi': start a script as mpiexec -n 3 python -m mpi4py.futures SCRIPT;"
+            " one rank leads, the others work"
+        )
+    try:
+        from mpi4py import MPI
+        from mpi4py.futures import MPIPoolExecutor
+    except (ImportError, RuntimeError) as error:
+        raise HpcgymError(f"executor 'mpi': no MPI library can be loaded: {error}") from None
+    if MPI.COMM_WORLD.Get_size() < 2:
+        raise HpcgymError(
+            "executor 'mpi' has no workers: start hpcgym with mpiexec -n 3 or more, of which one"
+            " leads and the others work"
+        )
+    warm()
+    with MPIPoolExecutor(initializer=_use_one_thread) as pool:
+        yield pool
+
+
+def _library(module: str, name: str) -> Any:
+    """Import a library of the extra ``distributed``."""
+    try:
+        return importlib.import_module(module)
+    except ImportError:
+        raise HpcgymError(f"{name} is not installed: pip install 'hpcgym[distributed]'") from None

@@ -1,0 +1,231 @@
+"""Experiments: a small TOML file says which workloads, slices, schedulers and seeds to simulate."""
+
+from __future__ import annotations
+
+import hashlib
+import tomllib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any
+
+from hpcgym.baselines.schedulers import SCHEDULERS, find_scheduler
+from hpcgym.errors import HpcgymError, unknown
+from hpcgym.scheduler import Scheduler
+from hpcgym.workload.cleaning import filter_names
+from hpcgym.workload.files import check_errors
+
+SLICES = ("whole", "weeks", "months")
+SEED = "{seed}"
+
+_KEYS = ("workloads", "schedulers", "seeds", "metrics")
+_RULES = tuple(field.name for field in fields(Scheduler))
+
+
+@dataclass(frozen=True)
+class Source:
+    """One of the ``workloads`` of an experiment.
+
+    Attributes
+    ----------
+    workload : a file, a trace of the archive or a generator; ``{seed}`` in it is each of the seeds.
+    name : what it is called in tables; by default ``workload``.
+    clean, processors, errors : as for :func:`hpcgym.load_workload`.
+    slices : "whole", "weeks" or "months".
+    first, last : numbers of the first and the last week or month, both included.
+    """
+
+    workload: str
+    name: str = ""
+    clean: str = "default"
+    processors: int | None = None
+    errors: str = "raise"
+    slices: str = "whole"
+    first: int = 1
+    last: int | None = None
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """What is to be simulated: every workload, slice and seed under every scheduler.
+
+    Attributes
+    ----------
+    path : of the file; names of other files in it are relative to its folder.
+    sha256 : checksum of the file.
+    workloads : at least one.
+    schedulers : name -> scheduler, at least one.
+    seeds : what ``{seed}`` in a workload stands for.
+    metrics : names of the metrics that are kept; none: all.
+    """
+
+    path: Path
+    sha256: str
+    workloads: tuple[Source, ...]
+    schedulers: Mapping[str, Scheduler]
+    seeds: tuple[int, ...] = ()
+    metrics: tuple[str, ...] = ()
+
+    @property
+    def folder(self) -> Path:
+        """What names of files are relative to."""
+        return self.path.parent
+
+
+def load_experiment(path: str | Path) -> Experiment:
+    """Return the experiment that a TOML file describes.
+
+    The file has ``schedulers``, a list of names and of tables (a ``name`` of one's own, a
+    ``scheduler`` to begin with, and rules that differ); ``[[workloads]]``, tables with the keys of
+    :class:`Source`; and, if wanted, ``seeds`` and ``metrics``.
+
+    Raises
+    ------
+    HpcgymError : what is wrong with the file, and at which key.
+    """
+    path = Path(path)
+    try:
+        content = path.read_bytes()
+        table = tomllib.loads(content.decode())
+    except FileNotFoundError:
+        raise HpcgymError(f"{path}: there is no such file") from None
+    except OSError as error:
+        raise HpcgymError(f"{path} cannot be read: {error.strerror or error}") from None
+    except ValueError as error:  # no TOML, or no UTF-8
+        raise HpcgymError(f"{path} is no TOML file: {error}") from None
+    try:
+        return _experiment(table, path, hashlib.sha256(content).hexdigest())
+    except HpcgymError as error:
+        raise HpcgymError(f"{path}: {error}") from None
+
+
+def _experiment(table: Mapping[str, Any], path: Path, sha256: str) -> Experiment:
+    _check_keys("", table, _KEYS)
+    workloads = tuple(
+        _source(f"workloads[{place}]", entry)
+        for place, entry in enumerate(_list(table, "workloads", [dict]))
+    )
+    schedulers = dict(
+        _scheduler(f"schedulers[{place}]", entry)
+        for place, entry in enumerate(_list(table, "schedulers", [str, dict]))
+    )
+    seeds = tuple(_list(table, "seeds", [int])) if "seeds" in table else ()
+    metrics = tuple(_list(table, "metrics", [str])) if "metrics" in table else ()
+    _check_each_once("workloads", [source.name for source in workloads])
+    given = [_name_of(entry) for entry in table["schedulers"]]
+    _check_each_once("schedulers", given)
+    _check_each_once("seeds", seeds)
+    _check_each_once("metrics", metrics)
+    _check_seeds(workloads, seeds)
+    _check_metrics(metrics)
+    return Experiment(path, sha256, workloads, schedulers, seeds, metrics)
+
+
+def _source(where: str, entry: dict[str, Any]) -> Source:
+    """Return a workload of the file, checked as far as can be without reading it."""
+    kinds = {
+        "workload": str, "name": str, "clean": str, "processors": int, "errors": str,
+        "slices": str, "first": int, "last": int,
+    }  # fmt: skip
+    _check_keys(where, entry, kinds)
+    if "workload" not in entry:
+        raise HpcgymError(f"{where}.workload is missing: a file, a trace or a generator")
+    for key, value in entry.items():
+        if type(value) is not kinds[key]:
+            word = "a text" if kinds[key] is str else "a whole number"
+            raise HpcgymError(f"{where}.{key} must be {word}, not {value!r}")
+    source = Source(**{"name": entry["workload"], **entry})
+    _at(f"{where}.clean", filter_names, source.clean)
+    _at(f"{where}.errors", check_errors, source.errors)
+    if source.processors is not None and source.processors < 1:
+        raise HpcgymError(f"{where}.processors must be at least 1, not {source.processors}")
+    if source.slices not in SLICES:
+        raise HpcgymError(unknown(f"{where}.slices", source.slices, SLICES))
+    for key in ("first", "last"):
+        if key in entry and source.slices == "whole":
+            raise HpcgymError(f"{where}.{key} needs slices = 'weeks' or 'months'")
+    if source.last is not None and source.last < source.first:
+        raise HpcgymError(f"{where}.last is {source.last}, before first, {source.first}")
+    return source
+
+
+def _scheduler(where: str, entry: str | dict[str, Any]) -> tuple[str, Scheduler]:
+    """Return the name and the rules of a scheduler of the file."""
+    if isinstance(entry, str):
+        return entry, _at(where, find_scheduler, entry)
+    _check_keys(where, entry, ("name", "scheduler", *_RULES))
+    name = entry.get("name")
+    if not isinstance(name, str) or not name:
+        raise HpcgymError(f"{where}.name must say what the scheduler is called in tables")
+    if name in SCHEDULERS:
+        raise HpcgymError(f"{where}.name: {name!r} stands for a scheduler; choose another")
+    begin = _at(f"{where}.scheduler", find_scheduler, entry.get("scheduler", "easy"))
+    rules = {key: value for key, value in entry.items() if key in _RULES}
+    if not isinstance(rules.get("estimate", ""), str):
+        raise HpcgymError(f"{where}.estimate must be a name, not {rules['estimate']!r}")
+    return name, _at(where, begin.but, **rules)
+
+
+def _name_of(entry: str | dict[str, Any]) -> str:
+    return entry if isinstance(entry, str) else entry["name"]
+
+
+def _check_seeds(workloads: Iterable[Source], seeds: tuple[int, ...]) -> None:
+    """Raise unless there are seeds if, and only if, some workload has a place for them."""
+    seeded = [place for place, source in enumerate(workloads) if SEED in source.workload]
+    if seeded and not seeds:
+        raise HpcgymError(f"workloads[{seeded[0]}].workload has {SEED}: say which in seeds = [...]")
+    if seeds and not seeded:
+        raise HpcgymError(f"seeds are given, but no workload has {SEED} in it")
+
+
+def _check_metrics(metrics: tuple[str, ...]) -> None:
+    """Raise unless simulations have these metrics."""
+    if not metrics:
+        return
+    from hpcgym.simulation import simulate
+    from hpcgym.workload import load_workload
+
+    known = simulate(load_workload("lublin:jobs=2,processors=2")).metrics
+    for place, name in enumerate(metrics):
+        if name not in known:
+            raise HpcgymError(unknown(f"metrics[{place}]", name, known))
+
+
+def _list(table: Mapping[str, Any], key: str, kinds: list[type]) -> list[Any]:
+    """Return a list of the file that has to be there, with at least one entry."""
+    words = {str: "a name", dict: "a table", int: "a whole number"}
+    wanted = " or ".join(words[kind] for kind in kinds)
+    if key not in table:
+        how = f"[[{key}]]" if kinds == [dict] else f"{key} = [...]"
+        raise HpcgymError(f"{key} is missing: {how}")
+    entries = table[key]
+    if not isinstance(entries, list) or not entries:
+        raise HpcgymError(f"{key} must be a list, each entry {wanted}, not {entries!r}")
+    for place, entry in enumerate(entries):
+        if type(entry) not in kinds:
+            raise HpcgymError(f"{key}[{place}] must be {wanted}, not {entry!r}")
+    return entries
+
+
+def _check_keys(where: str, table: Mapping[str, Any], known: Iterable[str]) -> None:
+    known = list(known)
+    for key in table:
+        if key not in known:
+            raise HpcgymError(unknown(f"key of {where}" if where else "key", key, known))
+
+
+def _check_each_once(key: str, values: Iterable[Any]) -> None:
+    seen = set()
+    for value in values:
+        if value in seen:
+            raise HpcgymError(f"{key}: {value!r} is there twice")
+        seen.add(value)
+
+
+def _at(where: str, check: Any, *args: Any, **kwargs: Any) -> Any:
+    """Call a check, and name the key if it objects."""
+    try:
+        return check(*args, **kwargs)
+    except HpcgymError as error:
+        raise HpcgymError(f"{where}: {error}") from None

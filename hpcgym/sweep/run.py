@@ -1,0 +1,249 @@
+"""Sweeps in folders: begin one, go on with it, see where it is, read its table.
+
+The folder has the experiment (``experiment.toml``, a copy), ``manifest.json``, ``results.jsonl``,
+``failures.jsonl`` if a task failed, and ``origin``, the folder that the experiment came from.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from concurrent.futures import Executor
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from hpcgym.errors import HpcgymError
+from hpcgym.sweep.executors import check_executor, warm
+from hpcgym.sweep.experiment import load_experiment
+from hpcgym.sweep.manifest import (
+    Manifest,
+    Tasks,
+    as_text,
+    differences,
+    make_manifest,
+    other_versions,
+)
+from hpcgym.sweep.records import (
+    FAILURES,
+    LOCK,
+    RESULTS,
+    is_locked,
+    locked,
+    read_failures,
+    read_records,
+    read_results,
+)
+from hpcgym.sweep.simulations import simulate_task
+from hpcgym.sweep.tasks import Progress, Summary, run_tasks
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+EXPERIMENT, MANIFEST, ORIGIN = "experiment.toml", "manifest.json", "origin"
+
+
+def run_experiment(
+    path: str | Path,
+    folder: str | Path,
+    executor: str | Executor = "processes",
+    *,
+    workers: int | None = None,
+    chunk: int | None = None,
+    retries: int = 2,
+    progress: Progress | None = None,
+) -> Summary:
+    """Simulate all that an experiment describes; see :func:`hpcgym.sweep.load_experiment`.
+
+    Parameters
+    ----------
+    path : of the experiment.
+    folder : where the sweep is kept: a new or empty one.
+    executor, workers, chunk, retries, progress : see :func:`hpcgym.sweep.run_tasks`.
+
+    Raises
+    ------
+    HpcgymError : something is wrong with the experiment, or the folder is in use.
+    """
+    check_executor(executor)
+    folder = Path(folder)
+    if any((folder / name).exists() for name in (RESULTS, FAILURES)):
+        raise HpcgymError(
+            f"{folder} has a sweep already: hpcgym sweep resume {folder} goes on with it; or choose"
+            " another folder (--output)"
+        )
+    if folder.exists() and (not folder.is_dir() or set(os.listdir(folder)) - _OWN):
+        raise HpcgymError(f"{folder} is there already, and is no sweep: choose another (--output)")
+    experiment = load_experiment(path)
+    manifest = make_manifest(experiment)
+    with locked(folder):
+        (folder / EXPERIMENT).write_bytes(experiment.path.read_bytes())
+        # relative, so that both can be moved or mounted together
+        origin = os.path.relpath(experiment.folder.resolve(), folder.resolve())
+        (folder / ORIGIN).write_text(f"{origin}\n")
+        _write(folder / MANIFEST, as_text(manifest))
+    return _run(folder, manifest, executor, workers, chunk, retries, progress)
+
+
+#: What there is in a folder before the first task has ended.
+_OWN = {LOCK, EXPERIMENT, ORIGIN, MANIFEST, f"{MANIFEST}.part"}
+
+
+def resume(
+    folder: str | Path,
+    executor: str | Executor = "processes",
+    *,
+    workers: int | None = None,
+    chunk: int | None = None,
+    retries: int = 2,
+    progress: Progress | None = None,
+) -> Summary:
+    """Do what is left of a sweep; tasks that failed are tried again.
+
+    Parameters
+    ----------
+    folder : of the sweep.
+    executor, workers, chunk, retries, progress : see :func:`hpcgym.sweep.run_tasks`; they need not
+        be those of the first run.
+
+    Raises
+    ------
+    HpcgymError : no sweep is there, it is running, or its results would not be of one piece: the
+        experiment, a file that a workload is read from, or the version of hpcgym has changed.
+    """
+    check_executor(executor)
+    folder = Path(folder)
+    manifest = read_manifest(folder)
+    try:
+        experiment = (folder / EXPERIMENT).read_bytes()
+    except OSError as error:
+        raise HpcgymError(f"{folder / EXPERIMENT} cannot be read: {error.strerror}") from None
+    changed = differences(manifest, origin_of(folder), experiment)
+    if changed:
+        raise HpcgymError(
+            f"{folder} cannot be resumed: {'; '.join(changed)}. Run the experiment anew, into"
+            " another folder"
+        )
+    return _run(folder, manifest, executor, workers, chunk, retries, progress)
+
+
+def read_manifest(folder: str | Path) -> Manifest:
+    """Return the manifest of a sweep.
+
+    Raises
+    ------
+    HpcgymError : there is none, or it cannot be read.
+    """
+    path = Path(folder) / MANIFEST
+    try:
+        manifest = json.loads(path.read_bytes())
+    except FileNotFoundError:
+        raise HpcgymError(f"{folder} is no sweep: it has no {MANIFEST}") from None
+    except OSError as error:
+        raise HpcgymError(f"{path} cannot be read: {error.strerror or error}") from None
+    except ValueError as error:
+        raise HpcgymError(f"{path} is damaged: {error}") from None
+    if not isinstance(manifest, dict) or "tasks_sha256" not in manifest:
+        raise HpcgymError(f"{path} is not the manifest of a sweep")
+    return manifest
+
+
+def origin_of(folder: Path) -> Path:
+    """Return the folder that names of files in a sweep's experiment are relative to."""
+    try:
+        return Path(os.path.normpath(folder.resolve() / (folder / ORIGIN).read_text().strip()))
+    except OSError as error:
+        raise HpcgymError(f"{folder / ORIGIN} cannot be read: {error.strerror}") from None
+
+
+def warnings_of(folder: str | Path) -> list[str]:
+    """Say which versions differ from when a sweep began, though it can be resumed."""
+    return other_versions(read_manifest(folder))
+
+
+@dataclass(frozen=True)
+class Status:
+    """Where a sweep is.
+
+    Attributes
+    ----------
+    tasks, done, failed : numbers of tasks: all, with results, failed for good.
+    state : "running", "complete", "failed" (all others are done) or "interrupted".
+    """
+
+    tasks: int
+    done: int
+    failed: int
+    state: str
+
+
+def status(folder: str | Path) -> Status:
+    """Tell where a sweep is; it may be running."""
+    folder = Path(folder)
+    total = int(read_manifest(folder)["tasks"])
+    running = is_locked(folder)
+    done = len({record["id"] for record in read_records(folder / RESULTS) if record})
+    failed = len(read_failures(folder))
+    state = "interrupted"
+    if running:
+        state = "running"
+    elif done == total:
+        state = "complete"
+    elif done + failed == total:
+        state = "failed"
+    return Status(total, done, failed, state)
+
+
+def read_table(folder: str | Path) -> pd.DataFrame:
+    """Return what a sweep has found so far, a row for each finished task.
+
+    Returns
+    -------
+    table : columns workload, slice ("whole", "week 1", ...), seed (missing without one), scheduler,
+        then the metrics; in the order of the experiment, on whatever executor it ran.
+    """
+    import pandas as pd
+
+    tasks = Tasks(read_manifest(folder))
+    keys = ["workload", "slice", "seed", "scheduler"]
+    rows = [
+        {**{key: record["task"][key] for key in keys}, **record["result"]}
+        for record in read_results(folder, tasks)
+    ]
+    table = pd.DataFrame(rows, columns=None if rows else keys)
+    # where no slice has a value of a metric, it is still a number that is missing
+    metrics = [name for name in table.columns[len(keys) :] if table[name].dtype == object]
+    return table.astype({"seed": "Int64", **dict.fromkeys(metrics, "float64")})
+
+
+def _run(
+    folder: Path,
+    manifest: Mapping[str, Any],
+    executor: str | Executor,
+    workers: int | None,
+    chunk: int | None,
+    retries: int,
+    progress: Progress | None,
+) -> Summary:
+    """Run the tasks of a manifest."""
+    if any(rules["backfill"] == "conservative" for rules in manifest["schedulers"].values()):
+        warm("conservative")
+    function = partial(
+        simulate_task, folder=str(origin_of(folder)), digests=manifest["inputs_sha256"]
+    )
+    return run_tasks(
+        function, Tasks(manifest), folder, executor,
+        workers=workers, chunk=chunk, retries=retries, progress=progress,
+    )  # fmt: skip
+
+
+def _write(path: Path, text: str) -> None:
+    """Write a file whole or not at all."""
+    part = path.with_name(f"{path.name}.part")
+    with part.open("w", encoding="utf-8") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+    part.replace(path)

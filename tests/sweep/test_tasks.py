@@ -1,0 +1,456 @@
+"""Many tasks: none is lost or done twice, whatever fails or is killed."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from concurrent.futures import BrokenExecutor, Executor, Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import chores
+import pytest
+from chores import numbers
+
+from hpcgym.errors import HpcgymError
+from hpcgym.sweep import read_failures, read_results, run_tasks
+from hpcgym.sweep.executors import SerialExecutor, open_executor
+from hpcgym.sweep.records import canonical, identity, locked
+from hpcgym.sweep.tasks import run_chunk
+
+
+def done_in(folder: Path) -> list[int]:
+    """The numbers whose results are in a folder, as often as they are there."""
+    lines = (folder / "results.jsonl").read_text().splitlines()
+    return [json.loads(line)["task"]["x"] for line in lines]
+
+
+def did(log: Path) -> list[int]:
+    """The numbers that were worked on, as often as they were."""
+    return [int(line) for line in log.read_text().split()]
+
+
+# --- Results and their order ----------------------------------------------------------------------
+
+
+def test_results_come_back_with_their_tasks_in_any_order_asked_for(tmp_path: Path) -> None:
+    tasks = numbers(25)
+    summary = run_tasks(chores.square, tasks, tmp_path, "serial", chunk=4)
+    assert (summary.total, summary.done, summary.new, summary.failed) == (25, 25, 25, 0)
+    for wanted in (tasks, tasks[::-1], tasks[3:7]):
+        records = read_results(tmp_path, wanted)
+        assert [record["task"] for record in records] == wanted
+        assert [record["result"] for record in records] == [
+            {"square": task["x"] ** 2, "third": task["x"] / 3} for task in wanted
+        ]
+    assert sorted(record["task"]["x"] for record in read_results(tmp_path)) == list(range(25))
+
+
+def test_equal_tasks_are_one_whatever_the_order_of_their_keys(tmp_path: Path) -> None:
+    tasks: list[dict[str, Any]] = [{"x": 1, "y": 2.0}, {"y": 2.0, "x": 1}, {"x": 2, "y": 2.0}]
+    summary = run_tasks(chores.square, tasks, tmp_path, "serial")
+    assert summary.total == summary.done == 2
+    assert [record["result"]["square"] for record in read_results(tmp_path, tasks)] == [1, 1, 4]
+
+
+def test_the_id_of_a_task_never_changes() -> None:
+    """Or else sweeps on disk would begin anew with a new version."""
+    assert identity(canonical({"b": [1, 2.5], "a": None})) == "e57f5d37865437a8"
+
+
+def test_more_tasks_are_added_to_those_that_are_done(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    for n in (5, 8):
+        summary = run_tasks(chores.square, numbers(n, log=str(log)), tmp_path, "serial")
+        assert summary.done == n
+    assert summary.new == 3
+    assert did(log) == list(range(8))
+
+
+def test_what_is_no_number_is_null(tmp_path: Path) -> None:
+    run_tasks(dividing, [{"x": 0}, {"x": 2}], tmp_path, "serial")
+    results = [record["result"] for record in read_results(tmp_path, [{"x": 0}, {"x": 2}])]
+    assert results == [{"y": None, "list": [None, 0]}, {"y": 0.5, "list": [0.5, 2]}]
+
+
+def dividing(task: dict[str, Any]) -> dict[str, Any]:
+    import numpy as np
+
+    with np.errstate(divide="ignore"):
+        y = np.float64(1) / task["x"]
+    return {"y": y, "list": (y, np.int64(task["x"]))}
+
+
+def test_progress_ends_with_all_and_counts_what_was_done_before(tmp_path: Path) -> None:
+    seen: list[tuple[int, int]] = []
+    run_tasks(chores.square, numbers(4), tmp_path, "serial")
+    run_tasks(
+        chores.square, numbers(9), tmp_path, "serial", chunk=2, progress=lambda *n: seen.append(n)
+    )
+    assert seen == [(4, 9), (6, 9), (8, 9), (9, 9)]
+
+
+def test_few_chunks_are_on_their_way_at_a_time(tmp_path: Path) -> None:
+    """Millions of tasks must not be sent at once."""
+
+    class Watched(ThreadPoolExecutor):
+        most = 0
+
+        def submit(self, *args: Any, **kwargs: Any) -> Any:
+            future = super().submit(*args, **kwargs)
+            self.most = max(self.most, self._work_queue.qsize())
+            return future
+
+    with Watched(2) as executor:
+        run_tasks(chores.square, numbers(300, sleep_s=0.001), tmp_path, executor, chunk=1)
+        assert 0 < executor.most <= 4
+    assert sorted(done_in(tmp_path)) == list(range(300))
+
+
+def test_a_worker_hands_back_what_it_has_no_time_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After many short tasks come long ones, which must not lie all on one worker."""
+    sent = [("id", canonical(task)) for task in numbers(5, sleep_s=0.02)]
+    for limit_s, done in ((0.0, 1), (0.05, 3), (60.0, 5), (None, 5)):
+        outcomes, seconds = run_chunk(chores.square, sent, limit_s)
+        assert len(outcomes) <= done
+        assert seconds > 0
+    assert len(outcomes) == 5
+    monkeypatch.setattr("hpcgym.sweep.tasks._LIMIT_S", 0.01)
+    log = tmp_path / "log"
+    tasks = [{"x": x, "log": str(log), "sleep_s": 0.002 * (x > 100)} for x in range(200)]
+    with ThreadPoolExecutor(2) as threads:
+        assert run_tasks(chores.square, tasks, tmp_path, threads).done == 200
+    assert sorted(did(log)) == list(range(200))
+
+
+# --- Failures -------------------------------------------------------------------------------------
+
+
+def test_a_task_that_fails_is_kept_with_its_inputs_and_loses_no_other(tmp_path: Path) -> None:
+    summary = run_tasks(chores.fail_on_three, numbers(10), tmp_path, "serial", chunk=4)
+    assert (summary.done, summary.failed) == (9, 1)
+    (failure,) = read_failures(tmp_path)
+    assert failure["task"] == {"x": 3}
+    assert failure["error"] == "ValueError: three is too much"
+    assert failure["attempts"] == 3
+    assert 'raise ValueError("three is too much")' in failure["traceback"]
+    assert sorted(done_in(tmp_path)) == [0, 1, 2, 4, 5, 6, 7, 8, 9]
+    again = run_tasks(chores.square, numbers(10), tmp_path, "serial")
+    assert (again.done, again.new, again.failed) == (10, 1, 0)
+    assert read_failures(tmp_path) == []
+
+
+def test_a_task_that_fails_once_is_tried_again(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    tasks = numbers(6, log=str(log))
+    summary = run_tasks(chores.fail_at_first, tasks, tmp_path, "serial", retries=1)
+    assert (summary.done, summary.failed) == (6, 0)
+    assert sorted(did(log)) == sorted([*range(6)] * 2)
+    none = run_tasks(chores.fail_at_first, numbers(7, log=str(log)), tmp_path, "serial", retries=0)
+    assert (none.done, none.failed) == (6, 1)
+    assert {failure["attempts"] for failure in read_failures(tmp_path)} == {1}
+
+
+@pytest.mark.parametrize("result", [7, None, {"f": print}])
+def test_a_result_that_cannot_be_kept_is_a_failure(result: Any, tmp_path: Path) -> None:
+    summary = run_tasks(lambda task: result, numbers(1), tmp_path, "serial", retries=0)
+    assert summary.failed == 1
+    assert read_failures(tmp_path)[0]["error"].startswith("TypeError: ")
+
+
+# --- Kills ----------------------------------------------------------------------------------------
+
+
+def test_a_killed_worker_costs_nothing(tmp_path: Path) -> None:
+    tasks = numbers(30, log=str(tmp_path / "log"))
+    summary = run_tasks(chores.die_once, tasks, tmp_path, "processes", workers=2, chunk=4)
+    assert (summary.done, summary.failed) == (30, 0)
+    assert sorted(done_in(tmp_path)) == list(range(30))
+
+
+def test_only_tasks_that_kill_their_workers_fail(tmp_path: Path) -> None:
+    """Not those that were on their way at the same time, though none is tried again here."""
+    tasks = [{"x": x, "dies": True} if x in (3, 7) else {"x": x, "sleep_s": 0.1} for x in range(16)]
+    summary = run_tasks(
+        chores.die_sometimes, tasks, tmp_path, "processes", workers=2, chunk=1, retries=0
+    )
+    assert (summary.done, summary.failed) == (14, 2)
+    failures = read_failures(tmp_path)
+    assert sorted(failure["task"]["x"] for failure in failures) == [3, 7]
+    for failure in failures:
+        assert failure["attempts"] == 1
+        assert "its worker died: BrokenProcessPool" in failure["error"]
+    assert sorted(done_in(tmp_path)) == [x for x in range(16) if x not in (3, 7)]
+
+
+def test_a_task_that_kills_its_worker_is_found_in_its_chunk(tmp_path: Path) -> None:
+    tasks = [{"x": x, "dies": x == 3} for x in range(12)]
+    summary = run_tasks(
+        chores.die_sometimes, tasks, tmp_path, "processes", workers=2, chunk=6, retries=1
+    )
+    assert (summary.done, summary.failed) == (11, 1)
+    (failure,) = read_failures(tmp_path)
+    assert failure["task"]["x"] == 3
+    assert failure["attempts"] == 2
+
+
+class Fragile(Executor):
+    """Two workers that take two chunks each; a task that dies takes those of its worker with it.
+
+    If it breaks, as a pool of processes does, all that is on its way is lost, and nothing works
+    thereafter; if not, as with Dask, the others go on.
+    """
+
+    _max_workers = 2
+
+    def __init__(self, breaks: bool) -> None:
+        self.breaks, self.broken = breaks, False
+        self.waiting: list[tuple[Future[Any], Any, Any]] = []
+
+    def submit(self, fn: Any, /, *args: Any, **kwargs: Any) -> Future[Any]:
+        if self.broken:
+            raise BrokenExecutor("gone")
+        future: Future[Any] = Future()
+        self.waiting.append((future, fn, args))
+        if len(self.waiting) == 1:
+            threading.Timer(0.01, self.work).start()
+        return future
+
+    def work(self) -> None:
+        taken, self.waiting = self.waiting[:2], self.waiting[2:]
+        died = any(json.loads(text).get("dies") for *_, args in taken for _, text in args[1])
+        if died and self.breaks:
+            taken, self.waiting, self.broken = taken + self.waiting, [], True
+        if self.waiting:
+            threading.Timer(0.01, self.work).start()
+        for future, function, args in taken:
+            if died:
+                future.set_exception((BrokenExecutor if self.breaks else OSError)("killed"))
+            else:
+                future.set_result(function(*args))
+
+
+@pytest.mark.parametrize("breaks", [True, False])
+@pytest.mark.parametrize("killers", [{0, 5}, {3, 4}, {1, 9, 11}, {0, 1, 2, 3}, {2, 6, 7, 8, 13}])
+@pytest.mark.parametrize("chunk", [1, 3])
+def test_nobody_is_blamed_for_the_death_of_another(
+    killers: set[int],
+    chunk: int,
+    breaks: bool,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Though all that is on its way is lost with it, and one death is too many."""
+
+    @contextmanager
+    def open_fragile(name: str, workers: int | None) -> Iterator[Fragile]:
+        yield Fragile(breaks)
+
+    monkeypatch.setattr("hpcgym.sweep.tasks.open_executor", open_fragile)
+    monkeypatch.setattr("hpcgym.sweep.tasks._DEATHS", 99)
+    tasks = [{"x": x, "dies": x in killers} for x in range(16)]
+    summary = run_tasks(chores.square, tasks, tmp_path, "processes", chunk=chunk, retries=0)
+    assert {failure["task"]["x"] for failure in read_failures(tmp_path)} == killers
+    assert sorted(done_in(tmp_path)) == [x for x in range(16) if x not in killers]
+    assert summary.done + summary.failed == 16
+
+
+class Breaking(SerialExecutor):
+    """Breaks when something is submitted for the third time."""
+
+    calls = 0
+
+    def submit(self, *args: Any, **kwargs: Any) -> Any:
+        self.calls += 1
+        if self.calls >= 3:
+            raise BrokenExecutor("gone")
+        return super().submit(*args, **kwargs)
+
+
+def test_an_executor_that_takes_nothing_ends_the_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Breaking, "calls", 9)
+    with pytest.raises(HpcgymError, match="it takes no tasks: BrokenExecutor: gone"):
+        run_tasks(chores.square, numbers(2), tmp_path, Breaking())
+
+
+def test_what_a_broken_executor_did_not_take_is_sent_to_the_next(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened: list[Breaking] = []
+
+    @contextmanager
+    def open_breaking(name: str, workers: int | None) -> Iterator[Breaking]:
+        opened.append(Breaking())
+        yield opened[-1]
+
+    monkeypatch.setattr("hpcgym.sweep.tasks.open_executor", open_breaking)
+    assert run_tasks(chores.square, numbers(7), tmp_path, "serial", chunk=1).done == 7
+    assert sorted(done_in(tmp_path)) == list(range(7))
+    assert len(opened) == 4
+
+
+def test_workers_that_cannot_live_end_the_run(tmp_path: Path) -> None:
+    with pytest.raises(HpcgymError, match="die before they have done anything: BrokenProcessPool"):
+        run_tasks(chores.die, numbers(50), tmp_path, "processes", workers=1, retries=0, chunk=1)
+
+
+def test_an_executor_of_somebody_else_that_breaks_is_not_replaced(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    with (
+        open_executor("processes", 1) as executor,
+        pytest.raises(HpcgymError, match="executor: it has broken"),
+    ):
+        run_tasks(chores.die_once, numbers(5, log=str(log)), tmp_path, executor)
+    run_tasks(chores.die_once, numbers(5, log=str(log)), tmp_path, "serial")
+    assert sorted(did(log)) == list(range(5))
+
+
+def test_a_killed_parent_loses_and_repeats_nothing_that_was_done(tmp_path: Path) -> None:
+    folder, log = tmp_path / "sweep", tmp_path / "log"
+    command = [sys.executable, chores.__file__, str(folder), str(log), "200"]
+    parent = subprocess.Popen(command)
+    results = folder / "results.jsonl"
+    wait_until(lambda: results.exists() and results.read_bytes().count(b"\n") >= 20)
+    with pytest.raises(HpcgymError, match="another process is at work on it"):
+        run_tasks(chores.square, numbers(200), folder, "serial")
+    workers = children_of(parent.pid)
+    parent.send_signal(signal.SIGKILL)
+    parent.wait()
+    wait_until(lambda: not any(is_running(worker) for worker in workers))
+    before = done_in(folder)
+    assert 20 <= len(before) < 200
+    noted = len(did(log))
+    with results.open("a") as file:
+        file.write('{"id": "0123')  # as if it had been killed while writing
+    tasks = numbers(200, log=str(log), sleep_s=0.02)
+    summary = run_tasks(chores.square, tasks, folder, "serial", chunk=50)
+    assert (summary.done, summary.damaged) == (200, 1)
+    assert summary.new == 200 - len(before)
+    assert sorted(done_in(folder)) == list(range(200))
+    assert done_in(folder)[: len(before)] == before
+    assert not set(did(log)[noted:]) & set(before)
+
+
+def wait_until(condition: Any) -> None:
+    end = time.monotonic() + 300
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.01)
+
+
+def children_of(process: int) -> list[int]:
+    """The processes of the sweep's pool; not multiprocessing's own, which ends a little later."""
+    psutil = pytest.importorskip("psutil")
+    children = psutil.Process(process).children()
+    return [one.pid for one in children if "spawn_main" in " ".join(one.cmdline())]
+
+
+def is_running(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    status = Path(f"/proc/{process}/stat")
+    return not (status.exists() and status.read_text().rpartition(")")[2].split()[0] == "Z")
+
+
+def test_after_ctrl_c_the_rest_can_be_done(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    tasks = numbers(6, log=str(log))
+    with pytest.raises(KeyboardInterrupt):
+        run_tasks(chores.interrupt_on_three, tasks, tmp_path, "serial", chunk=1)
+    assert done_in(tmp_path) == [0, 1, 2]
+    assert run_tasks(chores.square, tasks, tmp_path, "serial").new == 3
+    assert did(log) == [0, 1, 2, 3, 4, 5]
+
+
+def test_ctrl_c_does_not_wait_for_long_tasks(tmp_path: Path) -> None:
+    interrupted: list[float] = []
+
+    def interrupt(done: int, total: int) -> None:
+        if done:
+            interrupted.append(time.monotonic())
+            raise KeyboardInterrupt
+
+    tasks = [{"x": 0}, *({"x": x, "sleep_s": 60} for x in range(1, 5))]
+    with pytest.raises(KeyboardInterrupt):
+        run_tasks(chores.square, tasks, tmp_path, "processes", workers=1, progress=interrupt)
+    assert time.monotonic() - interrupted[0] < 30
+    assert done_in(tmp_path) == [0]
+
+
+# --- Files ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("tail", ["{", '{"id": "x", "task"', "\x00\x00\x00", "[1]", "{}"])
+@pytest.mark.parametrize("end", ["", "\n"])
+def test_a_damaged_line_is_counted_and_its_task_done_again(
+    tail: str, end: str, tmp_path: Path
+) -> None:
+    tasks = numbers(4)
+    run_tasks(chores.square, tasks, tmp_path, "serial")
+    results = tmp_path / "results.jsonl"
+    lines = results.read_text().splitlines(keepends=True)
+    results.write_text("".join(lines[:2]) + tail + end)
+    assert len(read_results(tmp_path)) == 2
+    summary = run_tasks(chores.square, tasks, tmp_path, "serial")
+    assert (summary.done, summary.new, summary.damaged) == (4, 2, 1)
+    assert len(read_results(tmp_path, tasks)) == 4
+    assert [line for line in results.read_text().splitlines(keepends=True) if "square" in line] == (
+        lines
+    )
+
+
+def test_a_torn_line_of_many_blocks_is_cut_off(tmp_path: Path) -> None:
+    run_tasks(chores.square, numbers(1), tmp_path, "serial")
+    results = tmp_path / "results.jsonl"
+    whole = results.read_bytes()
+    for before in (whole, b""):
+        results.write_bytes(before + b"x" * 200_000)
+        assert run_tasks(chores.square, numbers(1), tmp_path, "serial").damaged == 1
+        assert results.read_bytes() == whole
+
+
+def test_one_process_at_a_time_has_a_folder(tmp_path: Path) -> None:
+    with locked(tmp_path), pytest.raises(HpcgymError, match="another process is at work on it"):
+        run_tasks(chores.square, numbers(1), tmp_path, "serial")
+    run_tasks(chores.square, numbers(1), tmp_path, "serial")
+
+
+@pytest.mark.parametrize(
+    ("tasks", "arguments", "message"),
+    [
+        ([{"x": {1}}], {}, "what JSON can hold"),
+        ([{"x": float("nan")}], {}, "what JSON can hold"),
+        ([7], {}, "a task must be a dict, not 7"),
+        ([{"x": 1}], {"chunk": 0}, "chunk must be"),
+        ([{"x": 1}], {"retries": -1}, "retries must be"),
+        ([{"x": 1}], {"workers": 0, "executor": "processes"}, "workers must be"),
+        ([{"x": 1}], {"executor": "process"}, "did you mean 'processes'?"),
+        ([{"x": 1}], {"executor": "serial:somewhere"}, "unknown executor"),
+    ],
+)
+def test_mistakes_are_said_in_one_line(
+    tasks: Any, arguments: dict[str, Any], message: str, tmp_path: Path
+) -> None:
+    with pytest.raises(HpcgymError, match=message.replace("?", r"\?")) as caught:
+        run_tasks(chores.square, tasks, tmp_path, **{"executor": "serial", **arguments})
+    assert "\n" not in str(caught.value)
+    assert not (tmp_path / "results.jsonl").exists()
+
+
+def test_a_function_that_workers_cannot_import_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(HpcgymError, match="from the top level of a module"):
+        run_tasks(lambda task: task, numbers(1), tmp_path, "processes")
+    run_tasks(lambda task: task, numbers(1), tmp_path, "serial")
