@@ -1,8 +1,9 @@
 """Things that learn to schedule, one readable file each; imported as ``hpcgym.agents``.
 
 An agent stands on the library (``hpcgym``), which imports it only where a command trains one or a
-file of one is named. Learning needs PyTorch and Stable-Baselines3, ``pip install
-"hpcgym[agents]"``; they are imported with the modules of the agents, not with this one.
+file of one is named. Networks need PyTorch and Stable-Baselines3, ``pip install
+"hpcgym[agents]"``, which are imported with the modules of those agents, not with this one; ``xnes``
+and ``lookahead`` need neither.
 """
 
 from __future__ import annotations
@@ -16,7 +17,17 @@ from hpcgym.errors import HpcgymError
 #: Name of an agent, as in its file -> module that loads it.
 AGENTS = {"maskable-ppo": "maskable_ppo", "clone": "maskable_ppo", "ppo": "ppo"}
 
-_MODULES = ("behaviour_cloning", "common", "maskable_ppo", "ppo")
+_MODULES = (
+    "behaviour_cloning",
+    "common",
+    "lockstep",
+    "lookahead",
+    "maskable_ppo",
+    "ppo",
+    "progress",
+    "search",
+    "xnes",
+)
 
 
 def load(path: str | Path) -> Any:
@@ -26,10 +37,21 @@ def load(path: str | Path) -> Any:
     ------
     HpcgymError : there is no such file, it holds no agent, or PyTorch is missing.
     """
+    if _is_text(path):
+        return import_agent("xnes").load(path)
     contents = import_agent("common").read(path)
     if contents.get("agent") not in AGENTS:
         raise HpcgymError(f"{path} holds an agent that this version does not know")
     return import_agent(AGENTS[contents["agent"]]).load(contents)
+
+
+def _is_text(path: str | Path) -> bool:
+    """Tell whether a file is JSON: those of networks are archives."""
+    try:
+        with Path(path).open("rb") as file:
+            return file.read(1) == b"{"
+    except OSError:
+        return False  # said by who reads it
 
 
 def import_agent(module: str) -> Any:

@@ -22,7 +22,6 @@ import gymnasium
 import numpy as np
 import torch
 from hpcgym.agents.common import (
-    SHOW_S,
     Budget,
     one_thread,
     plain_options,
@@ -31,6 +30,7 @@ from hpcgym.agents.common import (
     write,
 )
 from hpcgym.agents.maskable_ppo import ENV_ID, JobAgent, JobNetwork, shape_of
+from hpcgym.agents.progress import SHOW_S
 from hpcgym.baselines import find_baseline
 from numpy.typing import NDArray
 from torch.nn.functional import cross_entropy

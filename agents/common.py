@@ -19,6 +19,7 @@ from typing import Any
 import numba
 import numpy as np
 import torch
+from hpcgym.agents.progress import SHOW_S
 from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.vec_env import VecEnvWrapper
 
@@ -29,9 +30,6 @@ from hpcgym.simulation import simulate
 torch.set_num_threads(1)
 
 FORMAT = 1
-
-#: [s] between lines of progress: they follow one another in a log, not on a terminal.
-SHOW_S = 5.0 if sys.stderr.isatty() else 30.0
 
 #: Arguments of environments that say which jobs there are, not what an agent is made for.
 OF_WORKLOADS = ("workload", "processors", "cluster", "episodes", "jobs", "part", "train_share")
@@ -208,14 +206,6 @@ def both_scales(jobs: torch.Tensor) -> torch.Tensor:
     """
     inside = jobs.clamp(1e-4, 1.0 - 1e-4)
     return torch.cat([jobs, torch.log(inside / (1.0 - inside)) / 4.0], dim=-1)
-
-
-def say(text: str) -> None:
-    """Show a line of progress: on a terminal in the place of the one before."""
-    if sys.stderr.isatty():
-        print(f"\r\033[K{text}", end="", file=sys.stderr, flush=True)
-    else:
-        print(text, file=sys.stderr, flush=True)
 
 
 def plain_options(options: Mapping[str, Any]) -> dict[str, Any]:

@@ -11,9 +11,13 @@ from typing import Any
 import pytest
 from hpcgym.agents import load
 from hpcgym.agents.behaviour_cloning import load_recording
+from hpcgym.agents.xnes import Xnes
 from typer.testing import CliRunner
 
 from hpcgym.cli import app
+from hpcgym.envs.episodes import Episodes
+from hpcgym.scheduler import Scheduler
+from hpcgym.workload import load_workload
 
 TRACE = "lublin:jobs=2000,processors=64,load=1.0,seed=2"
 SHORT = ("--workload", TRACE, "--jobs", "20", "--steps", "64", "--envs", "4")
@@ -79,7 +83,81 @@ def test_clones_are_trained_of_orders_and_of_recordings() -> None:
     succeed("train", "maskable-ppo", *SHORT, "--resume", "a.pt")
 
 
-@pytest.mark.parametrize("agent", ["maskable-ppo", "ppo", "clone", "record"])
+WHOLE = ("--workload", TRACE, "--episodes", "whole")
+WEEKS = "lublin:jobs=9000,processors=64,seed=2,load=0.3"
+
+
+def test_weights_are_searched_for_and_evaluated() -> None:
+    options = ("--features", "xnes3", "--budget", "30", "--restarts", "2", "--backfill", "none")
+    done = succeed("train", "xnes", "--workload", WEEKS, *options)
+    assert done.stdout == ""
+    assert "100%  30 of 30 vectors on 3 slices" in done.stderr
+    assert " s left  best mean_bsld " in done.stderr
+    assert "wrote xnes.json" in done.stderr
+    assert [file.name for file in Path().iterdir()] == ["xnes.json"]
+    agent = load("xnes.json")
+    weeks = Episodes(load_workload(WEEKS), "weeks", part="train")
+    slices = [weeks.workload_of(week) for week in weeks.listing]
+    rules = Scheduler(backfill="none", backfill_order="spf")
+    same = Xnes("xnes3", budget=30, restarts=2, scheduler=rules).fit(slices)
+    assert agent.weights_ == same.weights_
+    few = ("--episodes", "weeks", "--budget", "6", "--format", "json")
+    board = json.loads(succeed("evaluate", "xnes.json", "--workload", WEEKS, *few).stdout)
+    assert not board["failures"]
+    assert all({"xnes.json", "fcfs"} <= set(row) for row in board["by_slice"].values())
+
+
+def test_windows_are_drawn_for_a_search() -> None:
+    options = ("--episodes", "windows", "--jobs", "50", "--number", "4", "--method", "random")
+    succeed("train", "xnes", "--workload", TRACE, *options, "--budget", "5", "--output", "a.json")
+    agent = load("a.json")
+    assert agent.name == "random"
+    assert agent.slices_ == [
+        f"{load_workload(TRACE).name} {window.name}"
+        for window in Episodes(load_workload(TRACE), "windows", 50, "train").named(4, 0)
+    ]
+
+
+def test_an_interrupted_search_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    command = ("--workload", TRACE, "--episodes", "whole", "--budget", "40", "--features", "xnes3")
+    succeed("train", "xnes", *command, "--output", "whole.json")
+    fit = Xnes.fit
+
+    def interrupted(self: Any, slices: Any, *, progress: Any, **arguments: Any) -> Any:
+        def stop(done: int, best: float) -> None:
+            progress(done, best)
+            if done > 20:
+                raise KeyboardInterrupt
+
+        return fit(self, slices, progress=stop, **arguments)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Xnes, "fit", interrupted)
+        stopped = train("xnes", *command, "--output", "part.json")
+    assert stopped.exit_code == 130
+    assert "part.json.checkpoint; the same command goes on from there" in stopped.stderr
+    other = train("xnes", *command, "--output", "part.json", "--seed", "1")
+    assert other.exit_code == 1
+    assert "part.json.checkpoint is the checkpoint of a search with other" in other.stderr
+    succeed("train", "xnes", *command, "--output", "part.json")
+    assert Path("part.json").read_bytes() == Path("whole.json").read_bytes()
+    assert not Path("part.json.checkpoint").exists()
+
+
+def test_a_search_needs_no_extra() -> None:
+    code = "import builtins, sys; given = builtins.__import__\n"
+    code += "def strict(name, *rest):\n    assert name != 'torch'; return given(name, *rest)\n"
+    code += "builtins.__import__ = strict; from hpcgym.cli import main; main()"
+    options = ("--workload", TRACE, "--episodes", "whole", "--budget", "9")
+    for command in (("train", "xnes", *options), ("evaluate", "xnes.json", *options, "-n", "1")):
+        done = subprocess.run(
+            [sys.executable, "-c", code, *command], capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, done.stderr
+        assert "failed on" not in done.stderr
+
+
+@pytest.mark.parametrize("agent", ["maskable-ppo", "ppo", "clone", "record", "xnes"])
 def test_help_teaches(agent: str) -> None:
     text = succeed("train", agent, "--help").stdout
     assert f"Examples:\n  hpcgym train {agent}" in text
@@ -96,6 +174,11 @@ def test_help_teaches(agent: str) -> None:
         (("maskable-ppo", *SHORT, "--reservation", "no"), "unknown reservation 'no'"),
         (("maskable-ppo", *SHORT, "--resume", "none.pt"), "none.pt: No such file"),
         (("maskable-ppo", *SHORT, "--part", "first"), "unknown part 'first'"),
+        (("xnes", "--workload", TRACE, "--output", "a.pt"), "a.pt: the name of a policy ends in"),
+        (("xnes", "--workload", TRACE, "--features", "size"), "unknown feature 'size'"),
+        (("xnes", "--workload", TRACE, "--method", "xens"), "unknown method 'xens'"),
+        (("xnes", "--workload", TRACE, "--metric", "bsld"), "unknown metric 'bsld'"),
+        (("xnes", *WHOLE, "--backfill", "conservative"), "backfill"),
         (("clone", "saf"), "give either an order and --workload, or --recording"),
         (("clone", "sfa", "--workload", TRACE), "unknown baseline 'sfa'"),
         (("record", "saf", "--workload", TRACE, "--env", "hpcgym/No-v0"), "hpcgym/No-v0"),

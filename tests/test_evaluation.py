@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import SimpleNamespace
@@ -11,16 +11,17 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from hpcgym.agents import search
 from hpcgym.baselines import SCHEDULERS, find_baseline
 
 from hpcgym.envs.episodes import Episodes
 from hpcgym.errors import HpcgymError
 from hpcgym.evaluation import Leaderboard, evaluate, run
-from hpcgym.evaluation.static_weights import best_static, candidates
+from hpcgym.evaluation.static_weights import best_static
 from hpcgym.policy import WEIGHTED_FEATURES
 from hpcgym.scheduler import Scheduler
 from hpcgym.simulation import simulate
-from hpcgym.workload import load_workload
+from hpcgym.workload import Workload, load_workload
 
 TRACE = load_workload("lublin:jobs=2000,processors=64,seed=0,load=3")
 WEEKS = load_workload("lublin:jobs=9000,processors=64,seed=2,load=0.3")
@@ -439,24 +440,14 @@ def test_static_weights_are_the_best_of_the_training_part_only() -> None:
         assert again.static_weights == board.static_weights
 
 
-def test_pure_policies_come_before_random_weights() -> None:
-    training = [TRACE.take(slice(0, 100))]
-    tried = candidates(training, ("area", "wait"), 50, 0)
-    assert tried[:4] == [{"area": 1.0}, {"area": -1.0}, {"wait": 1.0}, {"wait": -1.0}]
-    assert len(tried) == 50
-    for weights in tried:
-        assert sum(map(abs, weights.values())) == pytest.approx(1)
-        Scheduler(policy=weights)
-    assert candidates(training, ("area", "wait"), 3, 0) == tried[:3]
-    assert candidates(training, ("area", "wait"), 50, 1)[4:] != tried[4:]
-
-
-def test_random_weights_let_every_feature_count() -> None:
-    tried = candidates([TRACE.take(slice(0, 500))], WEIGHTED_FEATURES, 400, 0)[12:]
-    jobs = [(weights.get("area", 0.0), weights.get("expansion", 0.0)) for weights in tried]
-    area = float(np.std(TRACE.requested_time * TRACE.requested_processors))
-    larger = [abs(a) * area > abs(e) for a, e in jobs if a and e]
-    assert 0.1 < np.mean(larger) < 0.9
+def candidates(
+    training: Sequence[Workload], features: Sequence[str], number: int, seed: int
+) -> list[dict[str, float]]:
+    """The weights that are tried, without 0."""
+    rng = np.random.default_rng(seed)
+    vectors = search.candidates(rng, len(features), number) / search.spread(training, features)
+    rows = search.normalised(vectors).tolist()
+    return [{name: w for name, w in zip(features, row, strict=True) if w} for row in rows]
 
 
 def test_ties_go_to_the_first() -> None:

@@ -10,6 +10,25 @@ import typer
 
 from hpcgym.cli import names, options
 from hpcgym.cli.running import ExplainedCommand, Lists, note
+from hpcgym.cli.train_options import (
+    BackfillOption,
+    BackfillOrderOption,
+    EnvsOption,
+    EpisodesOption,
+    EstimateOption,
+    JobsOption,
+    MinutesOption,
+    PartOption,
+    ResumeOption,
+    RewardOption,
+    SeedOption,
+    StepsOption,
+    TensorboardOption,
+    TrainShareOption,
+    WorkloadOption,
+    policy_features,
+)
+from hpcgym.cli.train_xnes import TrainXnes, train_xnes
 from hpcgym.errors import HpcgymError
 
 train = typer.Typer(name="train", no_args_is_help=True, rich_markup_mode=None)
@@ -19,12 +38,6 @@ def _window_features() -> Iterable[tuple[str, str]]:
     from hpcgym.envs.options import WINDOW_FEATURES
 
     return WINDOW_FEATURES.items()
-
-
-def _policy_features() -> Iterable[tuple[str, str]]:
-    from hpcgym.policy.features import FEATURES
-
-    return [(name, feature.meaning) for name, feature in FEATURES.items()]
 
 
 class _MaskablePpo(ExplainedCommand):
@@ -48,7 +61,7 @@ class _Ppo(ExplainedCommand):
         "hpcgym evaluate ppo.pt --workload KTH-SP2 --episodes weeks",
     )
     lists: ClassVar[Lists] = {
-        "Features to weigh (--policy-features)": _policy_features,
+        "Features to weigh (--policy-features)": policy_features,
         "Cleaning recipes and filters (--clean)": names.recipes,
     }
 
@@ -76,88 +89,17 @@ class _Record(ExplainedCommand):
     }
 
 
-WorkloadOption = Annotated[
-    str,
-    typer.Option(
-        metavar="WORKLOAD",
-        help="A file, a trace of the archive or a generator, as for hpcgym simulate.",
-        show_default=False,
-    ),
-]
-PartOption = Annotated[
-    str,
-    typer.Option(
-        metavar="train|test|all",
-        help="Part of the workload in time to learn from; what is left is for hpcgym evaluate.",
-    ),
-]
-TrainShareOption = Annotated[
-    float, typer.Option(metavar="SHARE", help="Share of the workload that is for training.")
-]
-EpisodesOption = Annotated[
-    str,
-    typer.Option(
-        metavar="windows|weeks|months|whole",
-        help="What an episode is: a window of jobs from anywhere, a week, a month, or all of the"
-        " part.",
-    ),
-]
-JobsOption = Annotated[int, typer.Option(metavar="N", help="Jobs of a window.")]
-MinutesOption = Annotated[
-    float | None,
-    typer.Option(metavar="M", help="How long to train.", show_default="30, without --steps"),
-]
-StepsOption = Annotated[
-    int | None,
-    typer.Option(
-        metavar="N",
-        help="How many steps to train; alone, the same command gives the same agent.",
-        show_default=False,
-    ),
-]
-SeedOption = Annotated[
-    int, typer.Option(metavar="N", help="Of the network, of exploration and of the episodes.")
-]
-ResumeOption = Annotated[
-    Path | None,
-    typer.Option(metavar="FILE", help="Go on with this agent, with its rules.", show_default=False),
-]
-BackfillOption = Annotated[
-    str | None,
-    typer.Option(metavar="easy|none", help="With or without backfilling.", show_default="easy"),
-]
-BackfillOrderOption = Annotated[
-    str | None,
-    typer.Option(metavar="fcfs|sjbf|NAME", help="Order of backfilling.", show_default=False),
-]
-EstimateOption = Annotated[
-    str | None,
-    typer.Option(
-        metavar="requested|clairvoyant|ave2",
-        help="What run times are predicted to be.",
-        show_default="requested",
-    ),
-]
-RewardOption = Annotated[
-    str | None,
-    typer.Option(metavar="bsld|wait|energy", help="What to learn from.", show_default="bsld"),
-]
-EnvsOption = Annotated[
-    int, typer.Option("--envs", metavar="N", help="Environments side by side, in one batch.")
-]
-TensorboardOption = Annotated[
-    Path | None,
-    typer.Option(metavar="FOLDER", help="Write TensorBoard's logs there.", show_default=False),
-]
-
-
 @train.callback()
 def _group() -> None:
     """Train agents that learn to schedule.
 
-    Needs PyTorch and Stable-Baselines3: pip install "hpcgym[agents]". An agent is one file, written
-    every two minutes and at the end, also after Ctrl-C; hpcgym evaluate takes it.
+    An agent is one file, which hpcgym evaluate takes. That of xnes are weights, found in seconds.
+    The others are networks, which need PyTorch and Stable-Baselines3: pip install "hpcgym[agents]";
+    their files are written every two minutes and at the end, also after Ctrl-C.
     """
+
+
+train.command("xnes", cls=TrainXnes)(train_xnes)
 
 
 @train.command("maskable-ppo", cls=_MaskablePpo)
@@ -391,7 +333,7 @@ def _train(
             minutes=minutes,
             steps=steps,
             output=output,
-            show=_module("common").say,
+            show=_module("progress").say,
             **arguments,
         )
     except KeyboardInterrupt:

@@ -79,7 +79,10 @@ class Stage:
         HpcgymError : the environment has other jobs, or the policy cannot act in it.
         """
         env = self._envs[name]
-        observation, info = env.reset(seed=self._seed, options={"slice": episode.name})
+        options: dict[str, Any] = {"slice": episode.name}
+        if self._part.kind == "whole":  # what a part is called, an environment of all does not know
+            options = {"start": episode.start, "jobs": episode.stop - episode.start}
+        observation, info = env.reset(seed=self._seed, options=options)
         there, wanted = env.unwrapped.episode_workload, self._part.workload_of(episode)
         same = all(np.array_equal(there.columns[c], wanted.columns[c]) for c in _COLUMNS)
         processors = env.unwrapped.result().cluster.processors

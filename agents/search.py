@@ -1,0 +1,313 @@
+"""Where to look for weights: the vectors that a search asks for, one population after the other.
+
+A search is a generator. It yields vectors and is sent their values, the less the better; it knows
+nothing of jobs, and the same values make it go the same way again. Its vectors are in units of the
+search, ``weight x scale``; a policy has :func:`normalised` weights.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Generator, Sequence
+from itertools import count
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hpcgym.errors import HpcgymError, unknown
+from hpcgym.policy.features import FEATURES, WEIGHTED_FEATURES, JobColumns
+from hpcgym.workload.model import Workload
+
+Vector = NDArray[np.float64]  # (n_features,)
+Vectors = NDArray[np.float64]  # (n_vectors, n_features)
+Values = NDArray[np.float64]  # (n_vectors,)
+
+#: Name -> what it is.
+METHODS = {
+    "xnes": "exponential natural evolution strategy, the search of document 002",
+    "cma-es": "covariance matrix adaptation evolution strategy",
+    "random": "random vectors only",
+}
+
+#: Names for sets of features: those of document 002.
+FEATURE_SETS = {"xnes3": WEIGHTED_FEATURES[:3], "xnes6": WEIGHTED_FEATURES}
+
+#: Restarts begin at least this far from each other, by the sum of the differences of their weights.
+_APART = 0.3
+
+#: Of the random vectors this share is drawn in the features' own units, where that is of use.
+_NATURAL_SHARE = 0.3
+
+_AT_ONCE = 50  # random vectors asked for together
+
+
+class Asked(NamedTuple):
+    """Vectors whose values a search wants to know.
+
+    Attributes
+    ----------
+    vectors : (n_vectors, n_features) float64, in units of the search.
+    restart : 0 for random vectors, then the number of the run from 1.
+    generation : of that run, from 1; 0 for random vectors.
+    step_size : of that run; None for random vectors.
+    """
+
+    vectors: Vectors
+    restart: int
+    generation: int
+    step_size: float | None
+
+
+class Units(NamedTuple):
+    """In what units weights are searched.
+
+    Attributes
+    ----------
+    scale : (n_features,) weights of policies are vectors divided by it.
+    natural : features, by their places, that are searched in their own units, too; none or several.
+    """
+
+    scale: Vector
+    natural: NDArray[np.int64]
+
+
+class Plan(NamedTuple):
+    """How to search; see :class:`hpcgym.agents.xnes.Xnes`, whose arguments these are."""
+
+    method: str
+    budget: int
+    samples: int
+    restarts: int
+    population: int | None
+    sigma: float
+    penalty: float
+
+
+Search = Generator[Asked, Values, None]
+
+
+def checked(plan: Plan) -> Plan:
+    """Return a plan, if it is one.
+
+    Raises
+    ------
+    HpcgymError : a value that is not one of these.
+    """
+    if plan.method not in METHODS:
+        raise HpcgymError(unknown("method", plan.method, METHODS))
+    for argument, least in (("budget", 1), ("samples", 0), ("restarts", 1), ("population", 2)):
+        if argument != "population" or plan.population is not None:
+            check_whole(argument, getattr(plan, argument), least)
+    for argument in ("sigma", "penalty"):
+        value = getattr(plan, argument)
+        if not isinstance(value, (int, float)) or not 0 <= value < math.inf:
+            raise HpcgymError(f"{argument} must be a number of at least 0, not {value!r}")
+    if plan.sigma == 0:
+        raise HpcgymError("sigma must be more than 0")
+    return plan._replace(samples=min(plan.samples, plan.budget))
+
+
+def check_whole(argument: str, value: Any, least: int) -> None:
+    """Raise an error unless a value is a whole number."""
+    if not isinstance(value, int) or isinstance(value, bool) or value < least:
+        raise HpcgymError(f"{argument} must be a whole number of at least {least}, not {value!r}")
+
+
+def feature_names(features: str | Sequence[str]) -> tuple[str, ...]:
+    """Return the features of a name of FEATURE_SETS, of a text with commas or of a sequence."""
+    if isinstance(features, str):
+        features = FEATURE_SETS[features] if features in FEATURE_SETS else features.split(",")
+    names = tuple(features)
+    for name in names:
+        if name not in FEATURES:
+            raise HpcgymError(unknown("feature", name, [*FEATURE_SETS, *FEATURES]))
+    if not names or len(set(names)) < len(names):
+        raise HpcgymError(f"features must be different names, at least one, not {features!r}")
+    return names
+
+
+def searching(plan: Plan, units: Units, seed: int) -> Search:
+    """Search: ask for random vectors, then run the method from the best of them.
+
+    ``budget`` vectors are asked for, no more and no less. Each run begins at the vector with the
+    least value of all before it that is not close to where another run began, and the runs share
+    what is left of the budget; without random vectors the first begins at 0, from where all
+    directions are equally likely. What the method minimises is document 002, equation 6:
+
+        value + penalty (||w||_1 + 1 / ||w||_1)
+
+    Values that differ only by rounding, such as those of the batch and of an environment, are made
+    equal, so that a search takes the same way with both.
+    """
+    rng = np.random.default_rng(seed)
+    left, n_features = plan.budget, len(units.scale)
+    samples, natural_ones = _samples(plan, units, rng)
+    seen = _Seen([], [], natural_ones)
+    for begin in range(0, len(samples), _AT_ONCE):
+        some = samples[begin : begin + _AT_ONCE]
+        told = yield Asked(some, 0, 0, None)
+        seen.vectors.append(some)
+        seen.values.append(rounded(told))
+        left -= len(some)
+    starts: list[Vector] = []
+    for restart in count(1):
+        if left <= 0:
+            return
+        start, natural = _start(rng, n_features, seen, starts)
+        starts.append(start)
+        # a start in natural units: so is the run, over the features that it has
+        unit = units.scale if natural else np.ones(n_features)
+        mean = _unit(start / unit) if natural else start
+        searched = np.flatnonzero(mean) if natural else np.arange(n_features)
+        share = left // (plan.restarts - restart + 1) if restart < plan.restarts else left
+        optimiser = _optimiser(plan, mean[searched], n_features, int(rng.integers(2**31)))
+        while share > 0 and left > 0:
+            asked = [optimiser.ask() for _ in range(optimiser.population_size)][:left]
+            size = np.abs(asked).sum(axis=1)
+            some = np.zeros((len(asked), n_features))
+            some[:, searched] = asked
+            some = _unit(some * unit)
+            step_size = float(optimiser._sigma)
+            told = rounded((yield Asked(some, restart, optimiser.generation + 1, step_size)))
+            seen.vectors.append(some)
+            seen.values.append(told)
+            share, left = share - len(asked), left - len(asked)
+            if len(asked) < optimiser.population_size:
+                return
+            objective = told + plan.penalty * (size + 1.0 / size)
+            optimiser.tell(list(zip(asked, objective.tolist(), strict=True)))
+            if optimiser.should_stop():
+                break
+
+
+class _Seen(NamedTuple):
+    """All vectors whose values are known, in the order in which they were asked for."""
+
+    vectors: list[Vectors]
+    values: list[Values]
+    natural: range  # which of them were drawn in natural units
+
+
+def _samples(plan: Plan, units: Units, rng: np.random.Generator) -> tuple[Vectors, range]:
+    """Return the vectors before the first run, and which of them are drawn in natural units.
+
+    These are uniform over the cube of weights, as document 002, section 7.1, covers it.
+    """
+    n_features, places = len(units.scale), units.natural
+    if plan.method == "random":
+        return candidates(rng, n_features, plan.budget), range(0)
+    n_natural = int(_NATURAL_SHARE * plan.samples) if len(places) else 0
+    first = candidates(rng, n_features, plan.samples - n_natural)
+    cube = np.zeros((n_natural, n_features))
+    cube[:, places] = rng.uniform(-1.0, 1.0, (n_natural, len(places)))
+    return np.vstack([first, _unit(cube * units.scale)]), range(len(first), plan.samples)
+
+
+def _start(
+    rng: np.random.Generator, n_features: int, seen: _Seen, starts: Sequence[Vector]
+) -> tuple[Vector, bool]:
+    """Return where a run begins, and whether that was drawn in natural units."""
+    if not seen.values:
+        return np.zeros(n_features), False
+    vectors = np.concatenate(seen.vectors)
+    for place in np.argsort(np.concatenate(seen.values), kind="stable").tolist():
+        if all(np.abs(vectors[place] - start).sum() > _APART for start in starts):
+            return np.asarray(vectors[place]), place in seen.natural
+    return np.asarray(_mixed(rng, n_features, 1)[0]), False
+
+
+def _optimiser(plan: Plan, mean: Vector, n_features: int, seed: int) -> Any:
+    """Return the method's state at the beginning of a run.
+
+    Its population does not depend on the run, so that searches side by side keep step.
+    """
+    import cmaes  # here, because it imports scipy where there is one
+
+    population = plan.population or 4 + int(3 * math.log(n_features))
+    kind = cmaes.XNES if plan.method == "xnes" else cmaes.CMA
+    return kind(mean.copy(), plan.sigma, seed=seed, population_size=population)
+
+
+def candidates(rng: np.random.Generator, n_features: int, number: int) -> Vectors:
+    """Return vectors to try, (number, n_features), with ||w||_1 = 1 in units of the search.
+
+    The pure policies come first, one feature with +1 or -1. The others have a random half of the
+    features, at least one, with weights of the Laplace distribution, which is uniform over
+    ||w||_1 = 1.
+    """
+    pure = np.kron(np.eye(n_features), [[1.0], [-1.0]])
+    mixed = _mixed(rng, n_features, max(number - len(pure), 0))
+    return np.vstack([pure, mixed])[:number]
+
+
+def _mixed(rng: np.random.Generator, n_features: int, number: int) -> Vectors:
+    """Return random vectors with ||w||_1 = 1."""
+    drawn = rng.laplace(size=(number, n_features))
+    used = rng.random(drawn.shape) < 0.5
+    used[np.arange(number), rng.integers(n_features, size=number)] = True
+    return _unit(np.where(used, drawn, 0.0))
+
+
+def _unit(vectors: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return vectors, or one, divided by their ||w||_1."""
+    divided: NDArray[np.float64] = vectors / np.abs(vectors).sum(axis=-1, keepdims=True)
+    return divided
+
+
+def units_of(scale: str, slices: Sequence[Workload], features: Sequence[str]) -> Units:
+    """Return the units of a search; for the scales see :class:`hpcgym.agents.xnes.Xnes`.
+
+    Beside units of the spread those three features are searched in their own that document 002
+    began with: one whose weights are about 1 second per second hardly looks at processors, but for
+    ties, and such policies are hard to hit in other units.
+    """
+    if scale == "none":
+        return Units(np.ones(len(features)), np.zeros(0, np.int64))
+    places = [place for place, name in enumerate(features) if name in FEATURE_SETS["xnes3"]]
+    return Units(spread(slices, features), np.array(places if len(places) > 1 else [], np.int64))
+
+
+def spread(slices: Sequence[Workload], features: Sequence[str]) -> NDArray[np.float64]:
+    """Return how much each feature differs between waiting jobs, about: (n_features,).
+
+    Weights are divided by it, because areas are a million times as large as expansion factors and
+    would be all that counts. How long jobs wait is not known before the simulation: taken to be as
+    long as the mean job.
+    """
+    jobs = [JobColumns(part) for part in slices]
+    wait = float(np.mean(np.concatenate([part.requested for part in jobs])))
+    found = []
+    for name in features:
+        feature = FEATURES[name]
+        size = 0.0
+        if feature.static is not None:
+            size += float(np.std(np.concatenate([feature.static(part) for part in jobs])))
+        if feature.patience is not None:
+            patience = np.concatenate([feature.patience(part) for part in jobs])
+            size += wait / float(np.median(patience))
+        found.append(size if 0 < size < np.inf else 1.0)
+    return np.array(found)
+
+
+def normalised(vectors: Vectors) -> Vectors:
+    """Return vectors with ||w||_1 = 1: divided by the sum of the sizes, which then is 1 exactly.
+
+    Sizes become multiples of 2**-52, so that their sums have no rounding, and dividing by the sum
+    again, as ``MixedPolicy`` does, changes no bit.
+    """
+    sizes = np.abs(vectors)
+    sizes = np.rint(np.ldexp(sizes / sizes.sum(axis=-1, keepdims=True), 52))
+    rest = 2.0**52 - sizes.sum(axis=-1)
+    largest = np.expand_dims(sizes.argmax(axis=-1), -1)
+    changed = np.take_along_axis(sizes, largest, axis=-1) + rest[..., None]
+    np.put_along_axis(sizes, largest, changed, axis=-1)
+    signed: Vectors = np.copysign(np.ldexp(sizes, -52), vectors)
+    return signed
+
+
+def rounded(values: Values) -> Values:
+    """Return values rounded to about nine digits."""
+    mantissa, exponent = np.frexp(values)
+    nearest: Values = np.ldexp(np.rint(np.ldexp(mantissa, 30)), exponent - 30)
+    return nearest

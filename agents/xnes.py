@@ -1,0 +1,397 @@
+"""Mixed policies learned by search: the weights with the least bounded slowdown on given slices.
+
+The search of document 002, section 8.1.2: XNES over weight vectors, each evaluated by simulating
+the slices, many at a time (:class:`hpcgym.sweep.BatchSimulator`). CMA-ES and random search are
+there as controls. Needs no extra; docs/mixed-policies.md says what was measured.
+
+>>> import hpcgym
+>>> from hpcgym.agents.xnes import Xnes
+>>> from hpcgym.workload.slicing import weeks
+>>> trace = hpcgym.load_workload("lublin:jobs=9000,processors=128,seed=0,load=0.9")
+>>> agent = Xnes("xnes3", budget=60).fit(weeks(trace)[:1])
+>>> list(agent.weights_)
+['processors', 'requested', 'wait']
+>>> agent.scheduler().backfill_order
+'spf'
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from hpcgym.agents.lockstep import Checkpoint, Objective, Progress, Way, go, identity
+from hpcgym.agents.search import Plan, check_whole, checked, feature_names, searching, units_of
+from hpcgym.baselines import find_scheduler
+from hpcgym.baselines.policies import Baseline
+from numpy.typing import NDArray
+
+from hpcgym.errors import HpcgymError, unknown
+from hpcgym.metrics import TAU_S
+from hpcgym.scheduler import Scheduler
+from hpcgym.sweep.batch import METRICS, BatchSimulator
+from hpcgym.workload.load import load_workload
+from hpcgym.workload.model import Workload
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+NAME = "xnes"
+ENV_ID = "hpcgym/MixedPolicy-v0"
+FORMAT = 1
+
+SCALES = ("spread", "none")
+
+#: Rules of schedulers that environments have.
+_RULES = ("backfill", "backfill_order", "estimate", "correction", "passes")
+
+
+class Xnes:
+    """Weights that are searched for, and a policy that acts with them in any environment.
+
+    Parameters
+    ----------
+    features : "xnes3" (processors, requested, wait), "xnes6" (:data:`WEIGHTED_FEATURES`), or names
+        of :data:`hpcgym.policy.FEATURES`.
+    budget : evaluations, exactly: each simulates all slices under one vector.
+    method : "xnes", "cma-es" or "random".
+    seed : of the search; the same arguments give the same weights.
+    samples : how many of the evaluations go to the pure policies and random vectors before the
+        first run of the method; by default two of five. 0: the first run begins at 0.
+    restarts : runs of the method, which share the rest of the evaluations, each from the best
+        vector that is not close to where another began.
+    population : vectors of a generation; by default 4 + 3 ln(number of features).
+    sigma : first step size of a run.
+    penalty : lambda in document 002, equation 6, value + lambda (||w||_1 + 1 / ||w||_1), which
+        keeps the size of vectors, of which no schedule depends, near 1.
+    scale : "spread" searches in weights times the spread of their feature among the jobs of the
+        slices, see :func:`hpcgym.agents.search.units_of`; "none" in weights as they are, as the
+        document.
+    metric : what is minimised, the mean over the slices of a metric of
+        :class:`hpcgym.sweep.BatchSimulator`.
+    scheduler : all rules but the policy: a name or a ``Scheduler``. "spf" stands for EASY that
+        backfills by requested time, as in document 002.
+    tau : [s] run times below this count as this in bounded slowdowns.
+
+    Attributes
+    ----------
+    weights_ : feature -> weight, with ||w||_1 = 1; after ``fit``, as the next two.
+    best_ : the metric that they reach, mean over the slices.
+    slices_ : names of the slices.
+    name : the method.
+    env_id, env_options : the environment in which it acts when it is evaluated.
+
+    Raises
+    ------
+    HpcgymError : an argument that is not one of these; of ``fit``, slices that cannot be simulated
+        or a checkpoint of another search.
+    """
+
+    env_id = ENV_ID
+
+    def __init__(
+        self,
+        features: str | Sequence[str] = "xnes6",
+        *,
+        budget: int = 500,
+        method: str = "xnes",
+        seed: int = 0,
+        samples: int | None = None,
+        restarts: int = 6,
+        population: int | None = None,
+        sigma: float = 0.1,
+        penalty: float = 10.0,
+        scale: str = "spread",
+        metric: str = "mean_bsld",
+        scheduler: str | Scheduler = "spf",
+        tau: float = TAU_S,
+    ) -> None:
+        self.features = feature_names(features)
+        if scale not in SCALES:
+            raise HpcgymError(unknown("scale", scale, SCALES))
+        if metric not in METRICS or metric == "utilization":
+            less = [name for name in METRICS if name != "utilization"]
+            raise HpcgymError(unknown("metric", metric, less))
+        check_whole("budget", budget, 1)
+        check_whole("seed", seed, 0)
+        samples = budget * 2 // 5 if samples is None else samples
+        self.plan = checked(Plan(method, budget, samples, restarts, population, sigma, penalty))
+        if method != "random" and len(self.features) < 2:
+            raise HpcgymError(f"method {method!r} needs two features or more, not {self.features}")
+        self.seed, self.scale, self.metric, self.tau = seed, scale, metric, tau
+        self.rules = scheduler if isinstance(scheduler, Scheduler) else find_scheduler(scheduler)
+        self.weights_: dict[str, float] = {}
+        self.best_ = math.nan
+        self.slices_: list[str] = []
+        self._rows: list[dict[str, Any]] = []
+        self._actor: Baseline | None = None
+
+    def __repr__(self) -> str:
+        return f"Xnes({self.name!r}, {', '.join(self.features)})"
+
+    @property
+    def name(self) -> str:
+        """What it is called on leaderboards."""
+        return str(self.plan.method)
+
+    @property
+    def env_options(self) -> dict[str, Any]:
+        """The features and rules of the environment in which it is evaluated."""
+        rules = {rule: _plain(getattr(self.rules, rule)) for rule in _RULES}
+        return {"policy_features": list(self.features), "interval": "episode", **rules}
+
+    # -- learning ----------------------------------------------------------------------------------
+
+    def fit(
+        self,
+        workload: str | Workload | Sequence[Workload],
+        *,
+        checkpoint: str | Path | None = None,
+        progress: Progress | None = None,
+        threads: int | None = None,
+    ) -> Xnes:
+        """Search for the weights that are best for all slices together.
+
+        Parameters
+        ----------
+        workload : slices of one trace, such as :func:`hpcgym.workload.slicing.weeks` returns; or
+            a workload, or what :func:`hpcgym.load_workload` takes, which is one slice.
+        checkpoint : file for what is known so far, written every few seconds and when it is
+            interrupted; the same search goes on from there. It is deleted at the end.
+        progress : called with the evaluations done and the best value so far.
+        threads : how many simulate; by default all. The result is the same.
+
+        """
+        parts = _slices(workload)
+        batch = self._batch(parts)
+
+        def objective(weights: NDArray[np.float64]) -> NDArray[np.float64]:
+            return _mean(batch.run(weights[:, 0, :], self.metric, threads=threads))
+
+        self._search(objective, [self], [parts], checkpoint, progress)
+        return self
+
+    def fit_each(
+        self,
+        slices: Sequence[Workload],
+        *,
+        checkpoint: str | Path | None = None,
+        progress: Progress | None = None,
+        threads: int | None = None,
+    ) -> list[Xnes]:
+        """Search for the best weights of each slice, all searches side by side.
+
+        That of the k-th slice, from 0, finds what ``Xnes(..., seed=seed + k).fit([slices[k]])``
+        does, within the same ``budget``; but here all threads have work. For the arguments see
+        :meth:`fit`; progress is told the mean over the slices of their best values.
+
+        Returns
+        -------
+        agents : one fitted for each slice, in their order.
+        """
+        parts = _slices(slices)
+        batch = self._batch(parts)
+        searches = [_made({**self.settings(), "seed": self.seed + k}) for k in range(len(parts))]
+
+        def objective(weights: NDArray[np.float64]) -> NDArray[np.float64]:
+            return batch.run(weights, self.metric, threads=threads)
+
+        self._search(objective, searches, [[part] for part in parts], checkpoint, progress)
+        return searches
+
+    def fit_env(
+        self,
+        env: Any,
+        *,
+        checkpoint: str | Path | None = None,
+        progress: Progress | None = None,
+    ) -> Xnes:
+        """Search through an environment, one episode after the other: slow, and the same weights.
+
+        Parameters
+        ----------
+        env : ``hpcgym/MixedPolicy-v0`` with ``interval="episode"``, these features in this order,
+            and the rules of ``scheduler``; all episodes of its part are the slices.
+        checkpoint, progress : see :meth:`fit`.
+        """
+        env = getattr(env, "unwrapped", env)
+        _check_environment(self, env)
+        episodes = env.episodes.listing
+
+        def value(weights: NDArray[np.float64], name: str) -> float:
+            env.reset(options={"slice": name})
+            return float(env.step(weights)[4]["metrics"][self.metric])
+
+        def objective(weights: NDArray[np.float64]) -> NDArray[np.float64]:
+            values = [[value(vector, e.name) for e in episodes] for vector in weights[:, 0, :]]
+            return _mean(np.array(values))
+
+        slices = [env.episodes.workload_of(episode) for episode in episodes]
+        self._search(objective, [self], [slices], checkpoint, progress)
+        return self
+
+    @property
+    def trace_(self) -> pd.DataFrame:
+        """How the search went, a row a generation.
+
+        Columns: ``evaluations`` so far; ``restart``, 0 for the random vectors before the first run;
+        ``generation`` of the run; ``value``, the least of the generation; ``best`` so far;
+        ``objective``, ``best`` with the penalty, as document 002 has it (||w||_1 = 1);
+        ``step_size``; and for each feature its weight in the best vector so far.
+        """
+        import pandas as pd
+
+        return pd.DataFrame(self._rows).astype({"step_size": float})
+
+    def _search(
+        self,
+        objective: Objective,
+        searches: Sequence[Xnes],
+        slices: Sequence[Sequence[Workload]],
+        path: str | Path | None,
+        progress: Progress | None,
+    ) -> None:
+        """Do searches side by side, each on its slices."""
+        ways = []
+        for one, parts in zip(searches, slices, strict=True):
+            units = units_of(self.scale, parts, self.features)
+            way = searching(one.plan, units, one.seed)
+            ways.append(Way(way, units.scale, self.features, self.plan.penalty))
+        with Checkpoint(path, identity(self.settings(), slices)) as known:
+            go(ways, objective, known, progress)
+        for one, parts, way in zip(searches, slices, ways, strict=True):
+            one.weights_ = dict(zip(self.features, way.weights.tolist(), strict=True))
+            one.best_, one.slices_ = way.best, [part.name for part in parts]
+            one._rows = way.rows
+
+    def _batch(self, parts: Sequence[Workload]) -> BatchSimulator:
+        return BatchSimulator(parts, self.features, self.rules, tau=self.tau)
+
+    def settings(self) -> dict[str, Any]:
+        """Return the arguments as plain values."""
+        rules = {rule: _plain(getattr(self.rules, rule)) for rule in (*_RULES, "threshold")}
+        arguments = {"features": list(self.features), **self.plan._asdict(), "seed": self.seed}
+        return {
+            **arguments,
+            "scale": self.scale,
+            "metric": self.metric,
+            "tau": self.tau,
+            "scheduler": rules,
+        }
+
+    # -- acting ------------------------------------------------------------------------------------
+
+    def scheduler(self) -> Scheduler:
+        """Return the scheduler with these weights, for :func:`hpcgym.simulate`."""
+        return self.rules.but(policy=self._found())
+
+    def begin(self, env: Any) -> None:
+        """Look at the jobs of an episode; to be called after each reset."""
+        if self.rules.threshold is not None:
+            raise HpcgymError(
+                "these weights were learned with a threshold, which environments do not have;"
+                " simulate with agent.scheduler()"
+            )
+        self._actor = Baseline(self._found(), self.name)
+        self._actor.begin(env)
+
+    def act(self, observation: Any, info: Mapping[str, Any]) -> Any:
+        """Return the action: the weights, or in other environments the job or order they choose.
+
+        See :meth:`hpcgym.baselines.policies.Baseline.act`.
+        """
+        if self._actor is None:
+            raise HpcgymError(f"{self.name}: call begin(env) after the reset, then act")
+        return self._actor.act(observation, info)
+
+    def _found(self) -> dict[str, float]:
+        if not self.weights_:
+            raise HpcgymError(f"{self.name}: nothing has been learned; call fit first")
+        return self.weights_
+
+    # -- files -------------------------------------------------------------------------------------
+
+    def save(self, path: str | Path) -> None:
+        """Write everything as JSON, in such a way that a reader never sees half of it."""
+        path = Path(path)
+        contents = {
+            "format": FORMAT,
+            "agent": NAME,
+            "weights": self._found(),
+            "best": self.best_,
+            "slices": self.slices_,
+            "settings": self.settings(),
+            "trace": self._rows,
+        }
+        path.parent.mkdir(parents=True, exist_ok=True)
+        part = path.with_name(f"{path.name}.part")
+        part.write_text(json.dumps(contents, indent=1) + "\n")
+        os.replace(part, path)
+
+
+def load(path: str | Path) -> Xnes:
+    """Return the agent of a file; an HpcgymError says what is wrong with it."""
+    try:
+        contents = json.loads(Path(path).read_text())
+    except OSError as error:
+        raise HpcgymError(f"{path}: {error.strerror or 'cannot be read'}") from None
+    except ValueError:
+        contents = None
+    if not isinstance(contents, dict) or contents.get("format") != FORMAT:
+        raise HpcgymError(f"{path} is not the file of an agent of this version")
+    if contents.get("agent") != NAME:
+        raise HpcgymError(f"{path} holds no {NAME}")
+    try:
+        agent = _made(contents["settings"])
+        agent.weights_ = {name: float(weight) for name, weight in contents["weights"].items()}
+        agent.best_, agent.slices_ = float(contents["best"]), list(contents["slices"])
+        agent._rows = list(contents["trace"])
+        agent.scheduler()
+    except (KeyError, TypeError, AttributeError, ValueError) as error:
+        if isinstance(error, HpcgymError):
+            raise HpcgymError(f"{path}: {error}") from None
+        raise HpcgymError(f"{path} is not the file of an agent of this version") from None
+    return agent
+
+
+def _made(settings: Mapping[str, Any]) -> Xnes:
+    """Return a search by its settings."""
+    return Xnes(**{**settings, "scheduler": Scheduler(**settings["scheduler"])})
+
+
+def _plain(value: Any) -> Any:
+    """Return a rule as JSON has it."""
+    return list(value) if isinstance(value, tuple) else value
+
+
+def _mean(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the means over the slices, (n_vectors, 1)."""
+    means: NDArray[np.float64] = values.mean(axis=1, keepdims=True)
+    return means
+
+
+def _slices(workload: Any) -> list[Workload]:
+    """Return the slices that are given, one or several."""
+    if isinstance(workload, str | Path):
+        workload = load_workload(workload)
+    return [workload] if isinstance(workload, Workload) else list(workload)
+
+
+def _check_environment(agent: Xnes, env: Any) -> None:
+    """Raise an error unless an episode of the environment is one evaluation of this search."""
+    if getattr(env, "action_kind", "") != "weights" or env.interval != "episode":
+        raise HpcgymError(f"env must be {ENV_ID} with interval='episode'")
+    if agent.tau != TAU_S:
+        raise HpcgymError(f"env has bounded slowdowns with tau={TAU_S} s, not {agent.tau}")
+    if tuple(env.policy_features) != agent.features:
+        theirs, ours = ", ".join(env.policy_features), ", ".join(agent.features)
+        raise HpcgymError(f"env weighs {theirs}, and this search {ours}")
+    rules = Scheduler(**env.scheduler_rules).describe()
+    for rule, value in agent.rules.but(policy="fcfs").describe().items():
+        if rules[rule] != value:
+            raise HpcgymError(f"env has {rule}={rules[rule]!r}, and this search {value!r}")

@@ -1,0 +1,90 @@
+"""Options that the commands of ``hpcgym train`` have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+WorkloadOption = Annotated[
+    str,
+    typer.Option(
+        metavar="WORKLOAD",
+        help="A file, a trace of the archive or a generator, as for hpcgym simulate.",
+        show_default=False,
+    ),
+]
+PartOption = Annotated[
+    str,
+    typer.Option(
+        metavar="train|test|all",
+        help="Part of the workload in time to learn from; what is left is for hpcgym evaluate.",
+    ),
+]
+TrainShareOption = Annotated[
+    float, typer.Option(metavar="SHARE", help="Share of the workload that is for training.")
+]
+EpisodesOption = Annotated[
+    str,
+    typer.Option(
+        metavar="windows|weeks|months|whole",
+        help="What an episode is: a window of jobs from anywhere, a week, a month, or all of the"
+        " part.",
+    ),
+]
+JobsOption = Annotated[int, typer.Option(metavar="N", help="Jobs of a window.")]
+MinutesOption = Annotated[
+    float | None,
+    typer.Option(metavar="M", help="How long to train.", show_default="30, without --steps"),
+]
+StepsOption = Annotated[
+    int | None,
+    typer.Option(
+        metavar="N",
+        help="How many steps to train; alone, the same command gives the same agent.",
+        show_default=False,
+    ),
+]
+SeedOption = Annotated[
+    int, typer.Option(metavar="N", help="Of the network, of exploration and of the episodes.")
+]
+ResumeOption = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", help="Go on with this agent, with its rules.", show_default=False),
+]
+BackfillOption = Annotated[
+    str | None,
+    typer.Option(metavar="easy|none", help="With or without backfilling.", show_default="easy"),
+]
+BackfillOrderOption = Annotated[
+    str | None,
+    typer.Option(metavar="fcfs|sjbf|NAME", help="Order of backfilling.", show_default=False),
+]
+EstimateOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="requested|clairvoyant|ave2",
+        help="What run times are predicted to be.",
+        show_default="requested",
+    ),
+]
+RewardOption = Annotated[
+    str | None,
+    typer.Option(metavar="bsld|wait|energy", help="What to learn from.", show_default="bsld"),
+]
+EnvsOption = Annotated[
+    int, typer.Option("--envs", metavar="N", help="Environments side by side, in one batch.")
+]
+TensorboardOption = Annotated[
+    Path | None,
+    typer.Option(metavar="FOLDER", help="Write TensorBoard's logs there.", show_default=False),
+]
+
+
+def policy_features() -> Iterable[tuple[str, str]]:
+    """Return the features that policies weigh, with what they are."""
+    from hpcgym.policy.features import FEATURES
+
+    return [(name, feature.meaning) for name, feature in FEATURES.items()]

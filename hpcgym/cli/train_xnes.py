@@ -1,0 +1,200 @@
+"""``hpcgym train xnes``: weights of a mixed policy, found by search."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Annotated, ClassVar
+
+import typer
+
+from hpcgym.cli import names, options
+from hpcgym.cli.running import ExplainedCommand, Lists, note
+from hpcgym.cli.train_options import (
+    BackfillOption,
+    BackfillOrderOption,
+    EstimateOption,
+    JobsOption,
+    PartOption,
+    TrainShareOption,
+    WorkloadOption,
+    policy_features,
+)
+
+
+def _feature_sets() -> Iterable[tuple[str, str]]:
+    from hpcgym.agents.search import FEATURE_SETS
+
+    sets = [(name, ", ".join(features)) for name, features in FEATURE_SETS.items()]
+    return [*sets, *policy_features()]
+
+
+def _methods() -> Iterable[tuple[str, str]]:
+    from hpcgym.agents.search import METHODS
+
+    return list(METHODS.items())
+
+
+class TrainXnes(ExplainedCommand):
+    """The command with lists of names in its help."""
+
+    examples = (
+        "hpcgym train xnes --workload KTH-SP2 --clean legrand",
+        "hpcgym train xnes --workload KTH-SP2 --features xnes3 --budget 2000 --seed 1",
+        "hpcgym train xnes --workload trace.swf.gz --episodes windows --features area,wait,f1",
+        "hpcgym evaluate xnes.json --workload KTH-SP2 --clean legrand --episodes weeks",
+    )
+    lists: ClassVar[Lists] = {
+        "Methods (--method)": _methods,
+        "Features to weigh (--features)": _feature_sets,
+        "Cleaning recipes and filters (--clean)": names.recipes,
+    }
+
+
+def train_xnes(
+    workload: WorkloadOption,
+    output: Annotated[Path, typer.Option(metavar="FILE", help="File of the agent.")] = Path(
+        "xnes.json"
+    ),
+    features: Annotated[
+        str, typer.Option(metavar="xnes3|xnes6|NAME,NAME", help="What is weighed; see the list.")
+    ] = "xnes6",
+    budget: Annotated[
+        int,
+        typer.Option(
+            metavar="N", help="Weight vectors to try; each is simulated on every training slice."
+        ),
+    ] = 500,
+    method: Annotated[
+        str, typer.Option(metavar="xnes|cma-es|random", help="How to search; see the list.")
+    ] = "xnes",
+    seed: Annotated[
+        int, typer.Option(metavar="N", help="Of the search, and of the choice of slices.")
+    ] = 0,
+    samples: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            help="How many of the vectors are pure policies and random ones, before the search"
+            " proper.",
+            show_default="two of five",
+        ),
+    ] = None,
+    restarts: Annotated[
+        int, typer.Option(metavar="N", help="Runs of the method, from different good vectors.")
+    ] = 6,
+    population: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            help="Vectors of a generation.",
+            show_default="4 + 3 ln(number of features)",
+        ),
+    ] = None,
+    sigma: Annotated[float, typer.Option(metavar="S", help="First step size of a run.")] = 0.1,
+    penalty: Annotated[
+        float, typer.Option(metavar="L", help="Weight of ||w|| + 1/||w|| in what is minimised.")
+    ] = 10.0,
+    scale: Annotated[
+        str,
+        typer.Option(
+            metavar="spread|none",
+            help="Search in weights times the spread of their features, or in weights as they are.",
+        ),
+    ] = "spread",
+    metric: Annotated[
+        str, typer.Option(metavar="NAME", help="What is minimised: mean_bsld, mean_wait_s, ...")
+    ] = "mean_bsld",
+    part: PartOption = "train",
+    train_share: TrainShareOption = 0.5,
+    episodes: Annotated[
+        str,
+        typer.Option(
+            metavar="windows|weeks|months|whole",
+            help="What a slice is: a window of jobs from anywhere, a week, a month, or all of the"
+            " part.",
+        ),
+    ] = "weeks",
+    jobs: JobsOption = 256,
+    number: Annotated[
+        int | None,
+        typer.Option(
+            "--number",
+            "-n",
+            metavar="N",
+            help="Number of slices, chosen at random.",
+            show_default="100 windows, all weeks or months",
+        ),
+    ] = None,
+    backfill: BackfillOption = None,
+    backfill_order: BackfillOrderOption = None,
+    estimate: EstimateOption = None,
+    clean: options.CleanOption = "default",
+    processors: options.ProcessorsOption = None,
+    errors: options.ErrorsOption = "raise",
+) -> None:
+    """Search for the weights of a mixed policy that are best on training slices.
+
+    Thousands of simulations a second try weight vectors on all slices; XNES then looks near the
+    best ones. Needs no extra. An interrupted search leaves FILE.checkpoint, and the same command
+    goes on from there.
+    """
+    options.check_file(output, (".json",), "policy")
+
+    from hpcgym.agents.progress import say
+    from hpcgym.agents.xnes import Xnes
+    from hpcgym.envs.episodes import Episodes
+    from hpcgym.scheduler import Scheduler
+
+    given = options.given(backfill=backfill, backfill_order=backfill_order, estimate=estimate)
+    agent = Xnes(
+        features, budget=budget, method=method, seed=seed, samples=samples, restarts=restarts,
+        population=population, sigma=sigma, penalty=penalty, scale=scale, metric=metric,
+        scheduler=Scheduler(backfill_order="spf").but(**given),
+    )  # fmt: skip
+    source = options.load(workload, clean, processors, errors, None, None)
+    offered = Episodes(source, episodes, jobs, part, train_share)
+    if number is None and episodes == "windows":
+        number = min(100, offered.count)
+    slices = [offered.workload_of(episode) for episode in offered.named(number, seed)]
+    checkpoint = output.with_name(f"{output.name}.checkpoint")
+    show = _shower(say, agent.plan.budget, len(slices), metric)
+    try:
+        agent.fit(slices, checkpoint=checkpoint, progress=show)
+    except KeyboardInterrupt:
+        if checkpoint.exists():
+            note(f"\nwrote {checkpoint}; the same command goes on from there")
+        raise
+    agent.save(output)
+    weights = ", ".join(f"{weight:.3g} {name}" for name, weight in agent.weights_.items())
+    found = f"{metric} {agent.best_:.4g} on {len(slices)} {episodes}"
+    note(f"\n{found} with {weights}")
+    note(f"wrote {output}; hpcgym evaluate {output} --workload ... compares it")
+
+
+def _shower(
+    say: Callable[[str], None], budget: int, n_slices: int, metric: str
+) -> Callable[[int, float], None]:
+    """Return what shows how far a search is, every now and then."""
+    from hpcgym.agents.progress import SHOW_S
+
+    begin = shown = 0.0
+    before = 0
+
+    def show(done: int, best: float) -> None:
+        nonlocal begin, shown, before
+        now = time.monotonic()
+        text = f"{done / budget:4.0%}  {done:,} of {budget:,} vectors on {n_slices:,} slices  "
+        if not before:  # the first vectors had to wait for the compiler, and tell of no rate
+            begin, shown, before = now, now, done
+        elif now - shown < SHOW_S and done < budget:
+            return
+        else:
+            shown = now
+            each = (now - begin) / (done - before)
+            text += f"{n_slices / max(each, 1e-9):,.0f} simulations/s  "
+            text += f"{each * (budget - done):,.0f} s left  "
+        say(f"{text}best {metric} {best:.4g}")
+
+    return show

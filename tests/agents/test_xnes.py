@@ -1,0 +1,319 @@
+"""Weights found by search: what they reach, on which paths, and how they act and are kept."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import gymnasium
+import numpy as np
+import pytest
+from hpcgym.agents import load
+from hpcgym.agents.xnes import Xnes
+
+import hpcgym
+from hpcgym.errors import HpcgymError
+from hpcgym.evaluation import evaluate
+from hpcgym.policy import WEIGHTED_FEATURES
+from hpcgym.scheduler import Scheduler
+from hpcgym.sweep import BatchSimulator
+from hpcgym.workload import load_workload
+from hpcgym.workload.slicing import weeks
+
+TRACE = load_workload("lublin:jobs=1000,processors=64,seed=0,load=4")
+SLICES = [TRACE.take(slice(k, k + 100), name=f"part {k}") for k in (0, 300, 600)]
+SHORT: dict[str, Any] = {"budget": 40, "restarts": 2}
+
+
+def found(agent: Xnes) -> tuple[Any, ...]:
+    return agent.weights_, agent.best_, agent.trace_.to_csv()
+
+
+def mean_bsld(agent: Xnes, slices: Any) -> float:
+    results = [hpcgym.simulate(part, agent.scheduler()) for part in slices]
+    return float(np.mean([result.metrics["mean_bsld"] for result in results]))
+
+
+# --- Learning -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("method", ["xnes", "cma-es", "random"])
+def test_it_is_as_good_as_it_says_and_better_than_pure_policies(method: str) -> None:
+    agent = Xnes(method=method, budget=200).fit(SLICES)
+    assert agent.name == method
+    assert agent.slices_ == ["part 0", "part 300", "part 600"]
+    assert tuple(agent.weights_) == WEIGHTED_FEATURES
+    assert sum(map(abs, agent.weights_.values())) == 1.0
+    assert mean_bsld(agent, SLICES) == pytest.approx(agent.best_, rel=1e-12)
+    pure = np.vstack([np.eye(6), -np.eye(6)])
+    assert agent.best_ < BatchSimulator(SLICES).run(pure).mean(axis=1).min()
+
+
+def test_the_search_pays() -> None:
+    """Against as many random vectors, on the mean of some seeds."""
+    least = {
+        method: np.mean([Xnes(method=method, budget=150, seed=s).fit(SLICES).best_ for s in (1, 2)])
+        for method in ("xnes", "random")
+    }
+    assert least["xnes"] < least["random"]
+
+
+def test_the_trace_shows_the_way() -> None:
+    trace = Xnes("xnes3", **SHORT).fit(SLICES).trace_
+    assert trace["evaluations"].iloc[-1] == 40
+    assert trace["evaluations"].is_monotonic_increasing
+    assert trace["best"].is_monotonic_decreasing
+    np.testing.assert_array_equal(trace["best"], trace["value"].cummin())
+    np.testing.assert_allclose(trace["objective"], trace["best"] + 20)
+    assert trace["restart"].unique().tolist() == [0, 1, 2]
+    assert (trace["step_size"].isna() == (trace["restart"] == 0)).all()
+    weights = trace[["processors", "requested", "wait"]]
+    np.testing.assert_allclose(weights.abs().sum(axis=1), 1)
+    last = weights.iloc[[-1]].to_numpy()
+    batch = BatchSimulator(SLICES, ["processors", "requested", "wait"])
+    assert batch.run(last).mean() == trace["best"].iloc[-1]
+
+
+def test_the_seed_decides_and_threads_do_not() -> None:
+    one = found(Xnes(seed=3, **SHORT).fit(SLICES))
+    assert found(Xnes(seed=3, **SHORT).fit(SLICES, threads=1)) == one
+    assert found(Xnes(seed=4, **SHORT).fit(SLICES)) != one
+
+
+def test_searches_side_by_side_are_the_same_searches() -> None:
+    each = Xnes("xnes3", seed=5, **SHORT).fit_each(SLICES)
+    for k, (agent, part) in enumerate(zip(each, SLICES, strict=True)):
+        alone = Xnes("xnes3", seed=5 + k, **SHORT).fit([part])
+        assert agent.slices_ == [part.name]
+        assert agent.seed == 5 + k
+        assert found(agent) == found(alone)
+
+
+def test_other_metrics_rules_and_features() -> None:
+    rules = Scheduler(backfill_order="sjbf", estimate="ave2", threshold=3600)
+    agent = Xnes(["area", "f1"], metric="max_wait_s", scheduler=rules, **SHORT).fit(TRACE)
+    result = hpcgym.simulate(TRACE, agent.scheduler())
+    assert result.scheduler.threshold == 3600
+    assert result.metrics["max_wait_s"] == agent.best_
+    fcfs = hpcgym.simulate(TRACE, rules)
+    assert agent.best_ < fcfs.metrics["max_wait_s"] * 2
+
+
+def test_the_plain_form_searches_in_weights_as_they_are() -> None:
+    plain = {"scale": "none", "samples": 0, "restarts": 1, "sigma": 1.0}
+    agent = Xnes("xnes3", budget=100, **plain).fit(SLICES)
+    assert set(agent.trace_["restart"]) == {1}
+    # weights of features as different as these are alike; spreads would make them 1 to 1000
+    sizes = sorted(map(abs, agent.trace_.iloc[0][["processors", "requested"]]))
+    assert sizes[0] * 100 > sizes[1]
+
+
+def test_a_generator_can_be_named() -> None:
+    agent = Xnes("xnes3", budget=10).fit("lublin:jobs=100,processors=16,seed=0")
+    assert len(agent.slices_) == 1
+
+
+# --- Through the environment ----------------------------------------------------------------
+
+
+def environment(**changes: Any) -> Any:
+    given: dict[str, Any] = {"episodes": "windows", "jobs": 100, "part": "train"}
+    given |= {"workload": TRACE, "interval": "episode", **changes}
+    return gymnasium.make("hpcgym/MixedPolicy-v0", **given)
+
+
+def test_the_same_search_through_the_environment() -> None:
+    env = environment()
+    episodes = env.unwrapped.episodes
+    slices = [episodes.workload_of(episode) for episode in episodes.listing]
+    assert len(slices) == 5
+    through = Xnes(**SHORT).fit_env(env)
+    batch = Xnes(**SHORT).fit(slices)
+    assert through.weights_ == batch.weights_
+    assert through.best_ == pytest.approx(batch.best_, rel=1e-12)
+    columns = ["restart", "generation", "evaluations", *WEIGHTED_FEATURES]
+    assert through.trace_[columns].equals(batch.trace_[columns])
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"interval": "day"}, "interval='episode'"),
+        ({"policy_features": ("area", "wait")}, "env weighs area, wait, and this search processo"),
+        ({"backfill_order": "fcfs"}, "env has backfill_order='fcfs', and this search 'spf'"),
+    ],
+)
+def test_other_environments_are_refused(changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(HpcgymError, match=message):
+        Xnes(**SHORT).fit_env(environment(**changes))
+
+
+# --- Interruptions --------------------------------------------------------------------------
+
+
+class StoppedError(Exception):
+    """In place of a user's Ctrl-C."""
+
+
+def stop_after(evaluations: int) -> Callable[[int, float], None]:
+    def progress(done: int, best: float) -> None:
+        assert best > 0
+        if done >= evaluations:
+            raise StoppedError
+
+    return progress
+
+
+@pytest.mark.parametrize("evaluations", [16, 27, 39])
+def test_an_interrupted_search_loses_nothing(
+    evaluations: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = [found(agent) for agent in Xnes(**SHORT).fit_each(SLICES)]
+    file = tmp_path / "folder" / "search"
+    with pytest.raises(StoppedError):
+        Xnes(**SHORT).fit_each(SLICES, checkpoint=file, progress=stop_after(evaluations))
+    simulated = 0
+    run = BatchSimulator.run
+
+    def counted(batch: Any, weights: Any, *rest: Any, **named: Any) -> Any:
+        nonlocal simulated
+        simulated += len(weights)
+        return run(batch, weights, *rest, **named)
+
+    monkeypatch.setattr(BatchSimulator, "run", counted)
+    again = Xnes(**SHORT).fit_each(SLICES, checkpoint=file)
+    assert [found(agent) for agent in again] == whole
+    assert simulated <= 40 - evaluations
+    assert not list(file.parent.iterdir())
+
+
+def test_a_checkpoint_is_of_one_search_only(tmp_path: Path) -> None:
+    file = tmp_path / "search"
+    with pytest.raises(StoppedError):
+        Xnes(**SHORT).fit(SLICES, checkpoint=file, progress=stop_after(20))
+    kept = file.read_bytes()
+    others = [
+        (Xnes(seed=1, **SHORT), SLICES),
+        (Xnes(sigma=0.2, **SHORT), SLICES),
+        (Xnes(**SHORT), SLICES[:2]),
+        (Xnes(**SHORT), SLICES[::-1]),
+    ]
+    for agent, slices in others:
+        with pytest.raises(HpcgymError, match="with other arguments, jobs or versions"):
+            agent.fit(slices, checkpoint=file)
+    with pytest.raises(HpcgymError, match="with other arguments"):
+        Xnes(**SHORT).fit_each(SLICES, checkpoint=file)
+    assert file.read_bytes() == kept
+    file.write_text("no checkpoint")
+    with pytest.raises(HpcgymError, match="is no checkpoint"):
+        Xnes(**SHORT).fit(SLICES, checkpoint=file)
+
+
+# --- Acting and files -----------------------------------------------------------------------
+
+
+def test_a_saved_agent_is_the_same(tmp_path: Path) -> None:
+    rules = Scheduler(backfill_order=(0, 1, 0, 0, 0, -0.5), threshold=7200.0)
+    agent = Xnes("xnes3", method="random", budget=10, scheduler=rules).fit(SLICES)
+    agent.save(tmp_path / "agent.json")
+    again = load(tmp_path / "agent.json")
+    assert found(again) == found(agent)
+    assert again.scheduler() == agent.scheduler()
+    assert again.settings() == agent.settings()
+    assert again.slices_ == agent.slices_
+    assert [file.name for file in tmp_path.iterdir()] == ["agent.json"]
+
+
+@pytest.mark.parametrize(
+    "env_id", ["hpcgym/MixedPolicy-v0", "hpcgym/JobSelection-v0", "hpcgym/QueueOrdering-v0"]
+)
+def test_it_acts_in_all_environments_as_it_is_simulated(env_id: str) -> None:
+    agent = Xnes(**SHORT).fit(SLICES)
+    rules = {rule: agent.env_options[rule] for rule in ("backfill", "backfill_order", "estimate")}
+    env = gymnasium.make(env_id, workload=TRACE, jobs=100, **rules)
+    observation, info = env.reset(options={"start": 300, "jobs": 100})
+    agent.begin(env)
+    over = False
+    while not over:
+        observation, _, over, _, info = env.step(agent.act(observation, info))
+    expected = hpcgym.simulate(SLICES[1], agent.scheduler())
+    assert env.unwrapped.result().start.tolist() == expected.start.tolist()
+
+
+def test_a_leaderboard_takes_it_from_its_file(tmp_path: Path) -> None:
+    agent = Xnes("area,unicef", scheduler=Scheduler(backfill_order="sjbf"), **SHORT).fit(SLICES)
+    agent.save(tmp_path / "agent.json")
+    board = evaluate(tmp_path / "agent.json", TRACE, jobs=100, n=3, budget=4, resamples=10)
+    column = board.by_slice[str(tmp_path / "agent.json")]
+    rows = [name.removeprefix("rows ").split(":") for name in column.index]
+    parts = [TRACE.take(slice(int(first), int(stop))) for first, stop in rows]
+    expected = [hpcgym.simulate(part, agent.scheduler()).metrics["mean_bsld"] for part in parts]
+    np.testing.assert_allclose(column, expected, rtol=1e-12)
+    assert set(board.static_weights) <= {"area", "unicef"}
+
+
+def test_what_cannot_act_says_so() -> None:
+    env = environment()
+    observation, info = env.reset()
+    agent = Xnes(**SHORT)
+    with pytest.raises(HpcgymError, match="call fit first"):
+        agent.scheduler()
+    with pytest.raises(HpcgymError, match="call fit first"):
+        agent.save("nowhere.json")
+    with pytest.raises(HpcgymError, match="call begin"):
+        agent.act(observation, info)
+    late = Xnes(scheduler=Scheduler(threshold=10), **SHORT).fit(SLICES)
+    with pytest.raises(HpcgymError, match="threshold"):
+        late.begin(env)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"features": "xnes4"}, "unknown feature 'xnes4'"),
+        ({"features": ["area"]}, "needs two features"),
+        ({"metric": "utilization"}, "unknown metric 'utilization'"),
+        ({"metric": "bsld"}, "unknown metric 'bsld'"),
+        ({"scale": "std"}, "unknown scale 'std'"),
+        ({"budget": 1.5}, "budget must be"),
+        ({"seed": -1}, "seed must be"),
+        ({"scheduler": "sfp"}, "sfp"),
+    ],
+)
+def test_wrong_arguments_are_named(arguments: dict[str, Any], message: str) -> None:
+    with pytest.raises(HpcgymError, match=message):
+        Xnes(**arguments)
+
+
+def test_wrong_files_are_named(tmp_path: Path) -> None:
+    file = tmp_path / "agent.json"
+    with pytest.raises(HpcgymError, match="No such file"):
+        load(file)
+    agent = Xnes(method="random", budget=3).fit(SLICES)
+    agent.save(file)
+    good = json.loads(file.read_text())
+    bad: list[Any] = ["{", {}, {**good, "agent": "x"}, {**good, "settings": {}}]
+    bad += [{**good, "weights": {"size": 1.0}}, {**good, "weights": None}]
+    for contents in bad:
+        file.write_text(contents if isinstance(contents, str) else json.dumps(contents))
+        with pytest.raises(HpcgymError, match=r"agent\.json"):
+            load(file)
+
+
+# --- Against the whole space ----------------------------------------------------------------
+
+
+def test_it_reaches_the_best_of_the_grid_on_real_weeks(trace: Any) -> None:
+    """Document 002, figures 5 and 14: a cut of ``hpcgym reproduce mixed-policies``."""
+    points = np.linspace(-1.0, 1.0, 100)
+    drawn = points[np.random.default_rng(0).integers(0, 100, size=(2000, 3))]
+    reached: list[bool] = []
+    for file, last in (("KTH-SP2-1996-2.swf.gz", 22), ("SDSC-SP2-1998-4.2-cln.swf.gz", 50)):
+        some = weeks(load_workload(trace(file), "legrand"))[:last:3]
+        agents = Xnes("xnes6", budget=500).fit_each(some)
+        grid = BatchSimulator(some, ["processors", "requested", "wait"]).run(drawn).min(axis=0)
+        reached += [agent.best_ <= 1.01 * best for agent, best in zip(agents, grid, strict=True)]
+    assert len(reached) == 25
+    assert np.mean(reached) >= 0.9
