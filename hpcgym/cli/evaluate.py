@@ -36,7 +36,7 @@ class Evaluate(ExplainedCommand):
 
     examples = (
         "hpcgym evaluate sjf wfp3 --workload lublin:jobs=10000,load=0.9",
-        "hpcgym evaluate --workload KTH-SP2 --episodes weeks",
+        "hpcgym evaluate lookahead --workload KTH-SP2 --episodes weeks",
         "hpcgym evaluate agent.pt sjf --workload trace.swf.gz --backfill none --format json",
         "hpcgym evaluate --workload KTH-SP2 --number 30 -- -0.1,0,0,0,0.9,0 saf",
     )
@@ -59,8 +59,8 @@ def evaluate(
         list[str] | None,
         typer.Argument(
             metavar="AGENT|SCHEDULER|WEIGHTS",
-            help="Files of saved agents, schedulers of the list below, or six weights such as"
-            " 0.1,-0.2,0,0,0,0.7, behind -- if the first is negative.",
+            help="Files of saved agents, lookahead, schedulers of the list below, or six weights"
+            " such as 0.1,-0.2,0,0,0,0.7, behind -- if the first is negative.",
             show_default=False,
         ),
     ] = None,

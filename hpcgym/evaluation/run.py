@@ -8,6 +8,7 @@ from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
 
+from hpcgym.agents import import_agent
 from hpcgym.baselines import SCHEDULERS
 from hpcgym.envs.episodes import Episode, Episodes
 from hpcgym.errors import HpcgymError, unknown
@@ -28,6 +29,9 @@ REFERENCES = {
     "easy": ("easy", "easy-sjbf", "saf", "f1"),
     "none": ("fcfs", "sjf", "saf", "f1"),
 }
+
+#: Policies that act, by name -> module of hpcgym.agents and class; they need no file.
+ACTING = {"lookahead": ("lookahead", "Lookahead")}
 
 #: Slices by default, of windows; of weeks and months all.
 WINDOWS = 100
@@ -68,7 +72,8 @@ def evaluate(
     ----------
     policies : one, several, or several with names of one's own in a mapping: a name of
         :data:`hpcgym.baselines.SCHEDULERS`, six weights (``"0.1,-0.2,0,0,0,0.7"``) or a
-        ``Scheduler``, which are simulated; the path of a saved agent, or an object with
+        ``Scheduler``, which are simulated; "lookahead", for
+        :class:`hpcgym.agents.lookahead.Lookahead`, the path of a saved agent, or an object with
         ``act(observation, info)`` and maybe ``begin(env)``, which act in an environment.
     workload : a workload, or what :func:`hpcgym.load_workload` takes.
     slices : "test", "train" or "all": the chronological part to evaluate on.
@@ -213,12 +218,16 @@ def _found(policy: Any) -> Any:
         raise HpcgymError(f"a policy is a name, a path or an object with act, not {policy!r}")
     if policy in SCHEDULERS:
         return policy
+    if policy in ACTING:
+        module, kind = ACTING[policy]
+        return getattr(import_agent(module), kind)()
     if Path(policy).exists() or "/" in policy:
         return load_agent(policy)
     if "," in policy:
         parse_policy(policy)
         return policy
-    raise HpcgymError(unknown("policy", policy, SCHEDULERS, "six weights or a saved agent's path"))
+    known = [*SCHEDULERS, *ACTING]
+    raise HpcgymError(unknown("policy", policy, known, "six weights or a saved agent's path"))
 
 
 def _name(policy: Any) -> str:

@@ -1,0 +1,290 @@
+"""Portfolio look-ahead: an agent that learns nothing beforehand, and plans at each pass.
+
+At every scheduling pass at which some waiting job fits, the present queue is drained on estimated
+run times, once for each weight vector of a portfolio, and the best vector is followed until the
+next pass: :mod:`hpcgym.engine.lookahead`, compiled from end to end. ``docs/lookahead.md`` says what
+it gives.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hpcgym.cluster.pool import Cluster
+from hpcgym.compilation import compiling
+from hpcgym.engine import lookahead, state
+from hpcgym.errors import HpcgymError, unknown
+from hpcgym.metrics import TAU_S
+from hpcgym.policy.features import FEATURES, WEIGHTED_FEATURES, JobColumns
+from hpcgym.policy.index import POLICIES, PolicyLike, parse_policy
+from hpcgym.result import Result
+from hpcgym.scheduler import Scheduler
+from hpcgym.simulation import (
+    check_processor_seconds,
+    idle_processor_seconds,
+    machine_of,
+    prepare,
+)
+from hpcgym.weighing import weighed
+from hpcgym.workload.model import Workload
+
+#: The twelve pure policies of document 002. Of equally good vectors the first is followed.
+PURE = ("saf", *(name for name in list(POLICIES)[:12] if name != "saf"))
+
+#: Name -> what run times are taken to be.
+ESTIMATES = {
+    "learned": "what those of the user's last jobs with the same request were, and of others",
+    "user-ratio": "the requested time x the mean of run / requested time of the user's ended jobs",
+    "requested": "the requested time",
+    "clairvoyant": "the actual run time, which no real scheduler knows",
+}
+
+
+class Lookahead:
+    """Follow, at each pass, the best of some weight vectors for draining the present queue.
+
+    Parameters
+    ----------
+    portfolio : policies to choose from: names, weights over the six features of document 002, or
+        weights by feature. WFP3 is no weighted sum, and cannot be one.
+    estimate : "learned", "user-ratio", "requested" or "clairvoyant"; see :data:`ESTIMATES`. Run
+        times are learned in the very schedule that is being made; nothing else is known.
+
+    Attributes
+    ----------
+    weights : (n_vectors, n_features) float64, sizes up to 1.
+    features : the features that they are for.
+    env_id, env_options : the environment that it acts in.
+
+    Raises
+    ------
+    HpcgymError : an empty portfolio, an unknown name, or a policy that is no weighted sum.
+
+    Examples
+    --------
+    >>> import hpcgym
+    >>> from hpcgym.agents.lookahead import Lookahead
+    >>> workload = hpcgym.load_workload("lublin:jobs=300,processors=64,seed=0")
+    >>> Lookahead().run(workload).metrics["jobs"]
+    300
+    """
+
+    name = "lookahead"
+    env_id = "hpcgym/MixedPolicy-v0"
+
+    def __init__(
+        self,
+        portfolio: Sequence[PolicyLike] = PURE,
+        *,
+        estimate: str = "learned",
+    ) -> None:
+        if isinstance(portfolio, str | Mapping) or not len(portfolio):
+            raise HpcgymError("portfolio must be a sequence of policies, at least one")
+        if estimate not in ESTIMATES:
+            raise HpcgymError(unknown("estimate", estimate, ESTIMATES))
+        self.estimate = estimate
+        used = {name for policy in portfolio for name in parse_policy(policy, "portfolio").weights}
+        self.features = tuple(
+            name for name in FEATURES if name in used or name in WEIGHTED_FEATURES
+        )
+        self.weights = np.array([_vector(policy, self.features) for policy in portfolio])
+        self.env_options = {"interval": "pass", "policy_features": self.features}
+        self._env: Any = None
+        self._look: lookahead.Foresight | None = None
+
+    def __repr__(self) -> str:
+        return f"Lookahead({len(self.weights)} vectors, estimate={self.estimate!r})"
+
+    # -- alone -------------------------------------------------------------------------------------
+
+    def run(
+        self,
+        workload: Workload,
+        scheduler: Scheduler | None = None,
+        *,
+        cluster: Cluster | None = None,
+        processors: int | None = None,
+        **rules: Any,
+    ) -> Result:
+        """Simulate a workload under look-ahead.
+
+        Parameters
+        ----------
+        workload, cluster, processors : as for :func:`hpcgym.simulate`.
+        scheduler, rules : all rules but the policy; by default EASY that backfills by requested
+            time. In MixedPolicy-v0 of the same rules it makes the same schedule.
+
+        Raises
+        ------
+        HpcgymError : conservative backfilling, or rules that there are not.
+        WorkloadError : a job that cannot be simulated.
+        """
+        chosen = Scheduler(backfill_order="spf") if scheduler is None else scheduler
+        # an order that waiting changes, which is what the kernel asks for
+        chosen = chosen.but(**{**rules, "policy": {"expansion": 1.0}})
+        if chosen.backfill == "conservative":
+            raise HpcgymError("look-ahead is for backfill='easy' or 'none'")
+        machine = machine_of(workload, cluster, processors)
+        prepared = prepare(workload, chosen, machine)
+        prepared.sim[state.ASKS] = state.EACH_PASS
+        n = len(workload)
+        if n:
+            secondary = prepared.sim[state.SECONDARY] >= state.SCORED
+            second = prepared.scores[n:] if secondary else prepared.scores[:0]
+            look = self._foresight(
+                workload, prepared.jobs, second, prepared.sim, machine.processors
+            )
+            with compiling(lookahead.follow_best):
+                lookahead.follow_best(*prepared, look)
+        idle_seconds = None
+        if prepared.sim[state.MANAGED] and n:
+            check_processor_seconds(workload, machine, int(prepared.sim[state.TIME]))
+            idle_seconds = idle_processor_seconds(prepared.sim, prepared.idle)
+        jobs, progress = prepared.jobs, prepared.progress
+        return Result.of(workload, machine, chosen, jobs, progress, idle_seconds, outside=True)
+
+    # -- in an environment -------------------------------------------------------------------------
+
+    def begin(self, env: Any) -> None:
+        """Look at the jobs of an episode; to be called after each reset.
+
+        Raises
+        ------
+        HpcgymError : an environment other than MixedPolicy that asks at each pass, or one of other
+            features.
+        """
+        env = getattr(env, "unwrapped", env)
+        if env.action_kind != "weights" or env.interval != "pass":
+            raise HpcgymError("look-ahead acts in hpcgym/MixedPolicy-v0 with interval='pass'")
+        if tuple(env.policy_features) != self.features:
+            raise HpcgymError(
+                f"look-ahead has weights over {', '.join(self.features)}; give the environment "
+                f"policy_features={self.features!r}"
+            )
+        self._env = env
+        table, batch, jobs = self._simulation()
+        start, n = env.simulations.rows(0)
+        self._look = self._foresight(
+            env.episode_workload,
+            jobs,
+            table.second_scores[start : start + n],
+            batch.sim[0],
+            env.options.cluster.processors,
+        )
+
+    def act(self, observation: Any, info: Mapping[str, Any]) -> NDArray[np.float64]:
+        """Return the weights to follow at this pass, (n_features,) float64.
+
+        Parameters
+        ----------
+        observation, info : not looked at: what is known of all queued, running and ended jobs, not
+            only of those in the window, is in the environment that ``begin`` was given.
+        """
+        if self._look is None:
+            raise HpcgymError("look-ahead: call begin(env) after the reset, then act")
+        table, batch, jobs = self._simulation()
+        if len(jobs) != len(self._look.jobs) or not _goes_on(self._look, batch):
+            self.begin(self._env)  # a snapshot has been restored
+        assert self._look is not None
+        start, n = self._env.simulations.rows(0)
+        users, keys = table.users, table.keys
+        if len(users):
+            users = users[start : start + n]
+        if len(keys):
+            gap = len(keys) - len(table.jobs)
+            keys = keys[gap + start - n : gap + start + n]
+        row = [array[0] for array in batch[: len(state.State._fields)]]
+        kept = [*row[:7], *row[8:]]  # all but `narrow`
+        with compiling(lookahead.choose):
+            best = lookahead.choose(jobs, keys, users, *kept, self._look)
+        weights: NDArray[np.float64] = self.weights[best].copy()
+        return weights
+
+    def _simulation(self) -> tuple[Any, Any, NDArray[np.void]]:
+        """Return the arrays of the environment, and the jobs of the episode."""
+        simulations = self._env.simulations
+        start, n = simulations.rows(0)
+        return simulations.table, simulations.batch, simulations.table.jobs[start : start + n]
+
+    # -- both --------------------------------------------------------------------------------------
+
+    def _foresight(
+        self,
+        workload: Workload,
+        jobs: NDArray[np.void],
+        second_scores: NDArray[np.void],
+        sim: NDArray[np.int64],
+        processors: int,
+    ) -> lookahead.Foresight:
+        """Return what look-ahead works with, before the first pass."""
+        n = len(workload)
+        mixed = weighed(JobColumns(workload), self.features, n)
+        scores = np.zeros((len(self.weights), n + len(second_scores)), state.SCORES)
+        scores[:, n:] = second_scores
+        with compiling(lookahead.fill_scores):
+            lookahead.fill_scores(
+                jobs, self.weights, mixed.places, mixed.static, mixed.waiting, mixed.serial, scores
+            )
+        settings = np.zeros(lookahead.N_SETTINGS, np.int64)
+        settings[lookahead.ESTIMATOR] = list(ESTIMATES).index(self.estimate)
+        settings[lookahead.TAU] = TAU_S
+        classes, n_classes = _classes(workload)
+        rules = sim[: state.TIME].tolist()
+        rules[state.PRIMARY] = state.SCORED
+        drained = state.make_state(rules, None, n, processors, 0)
+        return lookahead.Foresight(
+            settings=settings,
+            scores=scores,
+            classes=classes,
+            counts=np.zeros((n_classes, lookahead.BINS)),
+            ratios=np.zeros((n_classes, 2)),
+            unfinished=np.zeros(n, np.int64),
+            learned=np.full(n, -1, np.int64),
+            jobs=jobs.copy(),
+            sim=drained.sim,
+            progress=drained.progress,
+            blocks=drained.blocks,
+            entries=drained.entries,
+            narrow=drained.narrow,
+            queued=np.zeros(n, np.int64),
+            importance=np.zeros(n),
+            belief=np.zeros(lookahead.BINS),
+            started=np.zeros(len(self.weights), np.int64),
+        )
+
+
+def _vector(policy: PolicyLike, features: tuple[str, ...]) -> NDArray[np.float64]:
+    """Return a policy as weights that MixedPolicy takes as actions."""
+    index = parse_policy(policy, "portfolio")
+    if index.cubed:
+        raise HpcgymError(f"portfolio: {policy!r} is no weighted sum of features")
+    weights = np.array([index.weights.get(name, 0.0) for name in features])
+    # weights are divided by their sum; a power of 2 leaves them exact
+    return weights * 0.5 ** max(math.frexp(float(np.abs(weights).max()))[1], 0)
+
+
+def _classes(workload: Workload) -> tuple[NDArray[np.int64], int]:
+    """Return the classes of each job, (n_jobs, LEVELS), numbered from 0, and how many there are."""
+    user, requested = workload.user_id, workload.requested_time
+    columns = ((), (user,), (user, requested))
+    classes = np.zeros((len(workload), lookahead.LEVELS), np.int64)
+    number = 1
+    for level, keys in enumerate(columns):
+        if keys:
+            _, own = np.unique(np.stack(keys, axis=1), axis=0, return_inverse=True)
+            classes[:, level] = number + own.reshape(-1)
+            number = int(classes[:, level].max(initial=number - 1)) + 1
+    return classes, number
+
+
+def _goes_on(look: lookahead.Foresight, batch: Any) -> bool:
+    """Tell whether all that has been learned is still so."""
+    known = look.learned >= 0
+    starts = batch.progress[0, : len(known)]["start"]
+    submitted = batch.sim[0, state.NEXT] >= look.settings[lookahead.KNOWN]
+    return bool(submitted and (starts[known] == look.learned[known]).all())

@@ -1,0 +1,163 @@
+"""Portfolio look-ahead as an agent: alone, in its environment, and in an evaluation."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hpcgym.agents.lookahead import PURE, Lookahead
+
+from hpcgym import Cluster, HpcgymError, Scheduler, load_workload, simulate
+from hpcgym.envs.mixed_policy import MixedPolicy
+from hpcgym.evaluation import evaluate
+from hpcgym.workload import Workload
+
+BUSY = load_workload("lublin:jobs=400,processors=64,seed=1,load=2")
+MIXED = ["saf", "lexp", {"wait": 3.0, "area": -0.001, "f3": 0.1}, "unicef"]
+
+
+def environment(workload: Any = BUSY, **arguments: Any) -> Any:
+    return MixedPolicy(workload, episodes="whole", interval="pass", **arguments)
+
+
+def act_to_the_end(env: Any, agent: Any) -> list[Any]:
+    observation, info = env.reset(seed=0)
+    agent.begin(env)
+    ended, actions = False, []
+    while not ended:
+        actions.append(agent.act(observation, info))
+        assert env.action_space.contains(actions[-1].astype(np.float32))
+        observation, _, ended, _, info = env.step(actions[-1])
+    return actions
+
+
+@pytest.mark.parametrize("estimate", ["learned", "user-ratio", "requested", "clairvoyant"])
+@pytest.mark.parametrize(
+    "rules",
+    [
+        {},
+        {"backfill_order": "lexp"},
+        {"backfill_order": "sjbf", "estimate": "ave2", "correction": "recursive-doubling"},
+        {"backfill": "none", "estimate": "clairvoyant"},
+        {"passes": "per-event", "correction": "incremental", "estimate": "ave2"},
+    ],
+    ids=str,
+)
+def test_the_same_schedule_alone_and_in_the_environment(
+    estimate: str, rules: dict[str, str]
+) -> None:
+    agent = Lookahead(estimate=estimate)
+    env = environment(**rules)
+    actions = act_to_the_end(env, agent)
+    assert len({tuple(action) for action in actions}) > 1
+    alone = agent.run(BUSY, Scheduler(**env.scheduler_rules))
+    assert env.result().start.tolist() == alone.start.tolist()
+
+
+def test_the_same_with_mixed_vectors_and_more_features() -> None:
+    agent = Lookahead(MIXED)
+    env = environment(policy_features=agent.features)
+    act_to_the_end(env, agent)
+    assert env.result().start.tolist() == agent.run(BUSY).start.tolist()
+
+
+def test_the_same_where_processors_are_switched_off() -> None:
+    cluster = Cluster(64, shutdown_after_s=600, shutdown_time_s=60, boot_time_s=300)
+    agent, env = Lookahead(), environment(cluster=cluster)
+    act_to_the_end(env, agent)
+    alone = agent.run(BUSY, cluster=cluster)
+    assert env.result().start.tolist() == alone.start.tolist()
+    assert env.result().metrics == alone.metrics
+
+
+def test_an_episode_of_many() -> None:
+    env = MixedPolicy(BUSY, jobs=100, interval="pass")
+    agent = Lookahead()
+    observation, info = env.reset(options={"start": 150, "jobs": 100})
+    agent.begin(env)
+    ended = False
+    while not ended:
+        observation, _, ended, _, info = env.step(agent.act(observation, info))
+    assert env.result().start.tolist() == agent.run(env.episode_workload).start.tolist()
+
+
+@pytest.mark.parametrize("hide", [False, True])
+def test_it_notices_that_a_snapshot_was_restored(hide: bool) -> None:
+    env, agent = environment(), Lookahead()
+    observation, info = env.reset(seed=0)
+    agent.begin(env)
+    for _ in range(150):
+        observation, _, _, _, info = env.step(agent.act(observation, info))
+    snapshot = env.snapshot()
+    expected = []
+    for _ in range(100):
+        expected.append(agent.act(observation, info))
+        observation, _, _, _, info = env.step(expected[-1])
+    # another past of the same jobs
+    env.restore(snapshot)
+    for _ in range(60):
+        env.step(np.eye(6)[2])
+    if hide:
+        hidden = env.snapshot(hide=True)
+        observation, info = env.restore(hidden)
+        agent.act(observation, info)
+    observation, info = env.restore(snapshot)
+    for action in expected:
+        assert (agent.act(observation, info) == action).all()
+        observation, _, _, _, info = env.step(action)
+
+
+def test_one_vector_is_that_policy() -> None:
+    assert Lookahead(["saf"]).run(BUSY).start.tolist() == simulate(BUSY, "saf").start.tolist()
+
+
+def test_who_knows_run_times_does_better_than_the_best_of_the_portfolio() -> None:
+    best = min(simulate(BUSY, name).metrics["mean_bsld"] for name in PURE)
+    result = Lookahead(estimate="clairvoyant").run(BUSY)
+    assert result.metrics["mean_bsld"] < best
+    assert result.outside
+
+
+def test_no_jobs_and_one() -> None:
+    for n in (0, 1):
+        result = Lookahead().run(BUSY.take(slice(0, n)))
+        assert (result.wait == 0).all()
+        assert len(result.wait) == n
+
+
+def test_a_row_of_an_evaluation() -> None:
+    board = evaluate(["lookahead"], BUSY, jobs=100, n=2, budget=0)
+    assert board.schedulers["lookahead"] is None
+    assert board.failures == {}
+    for name, value in board.by_slice["lookahead"].items():
+        part = slice_of(BUSY, str(name))
+        assert value == Lookahead().run(part).metrics["mean_bsld"]
+
+
+def slice_of(workload: Workload, name: str) -> Workload:
+    env = MixedPolicy(workload, jobs=100)
+    env.reset(options={"slice": name})
+    return env.episode_workload
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: Lookahead([]), "portfolio must be a sequence of policies"),
+        (lambda: Lookahead("saf"), "portfolio must be a sequence of policies"),
+        (lambda: Lookahead(["wfp3"]), "portfolio: 'wfp3' is no weighted sum"),
+        (lambda: Lookahead(["sfa"]), "saf"),
+        (lambda: Lookahead(estimate="user"), "user-ratio"),
+        (lambda: Lookahead().run(BUSY, backfill="conservative"), "'easy' or 'none'"),
+        (lambda: Lookahead().act(None, {}), r"call begin\(env\)"),
+        (lambda: Lookahead().begin(MixedPolicy(BUSY)), "interval='pass'"),
+        (
+            lambda: Lookahead().begin(environment(policy_features=("area",))),
+            r"policy_features=\('processors'",
+        ),
+    ],
+)
+def test_errors_name_the_argument(make: Any, message: str) -> None:
+    with pytest.raises(HpcgymError, match=message):
+        make()
