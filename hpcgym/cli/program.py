@@ -11,8 +11,10 @@ import typer
 from hpcgym.cli.compare import Compare, compare
 from hpcgym.cli.evaluate import Evaluate, evaluate
 from hpcgym.cli.generate import Generate, generate
+from hpcgym.cli.reproduce import reproduce
 from hpcgym.cli.running import Commands
 from hpcgym.cli.simulate import Simulate, simulate
+from hpcgym.cli.sweep import sweep
 from hpcgym.cli.traces import traces
 from hpcgym.cli.train import train
 from hpcgym.version import __version__
@@ -29,6 +31,8 @@ app.command(cls=Simulate)(simulate)
 app.command(cls=Compare)(compare)
 app.command(cls=Evaluate)(evaluate)
 app.add_typer(train)
+app.add_typer(reproduce)
+app.add_typer(sweep)
 app.add_typer(traces)
 app.command(cls=Generate)(generate)
 

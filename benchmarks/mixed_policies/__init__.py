@@ -1,0 +1,9 @@
+"""The study of mixed policies by Legrand, Trystram and Zrigui (document 002), computed anew.
+
+``hpcgym reproduce mixed-policies`` runs it; from Python, ``reproduce`` in ``run`` does, and a
+:class:`Study` is one trace under one reading of the paper.
+"""
+
+from hpcgym.benchmarks.mixed_policies.study import Study
+
+__all__ = ["Study"]

@@ -1,0 +1,212 @@
+"""The best vectors of three weights, from all vectors of a grid (document 002, section 7).
+
+Many vectors often give the least value: a week's best vector is then any of them. ``w_greedy``, a
+week's best vector on the next week, is therefore a mean over all of them, and beside it the value
+of the first in the order of the grid.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+from hpcgym.benchmarks.mixed_policies.study import PURE, THRESHOLD_S, Study
+from numpy.typing import NDArray
+
+from hpcgym.errors import HpcgymError
+from hpcgym.sweep import cover
+from hpcgym.sweep.coverage import THREE
+from hpcgym.workload.model import Workload
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Optimum:
+    """What a full coverage tells; arrays have an entry for each week (or month).
+
+    Attributes
+    ----------
+    numbers : of the weeks.
+    best : w*, the least mean BSLD of any vector.
+    weights : (n, 3) the first vector that has it, ||w||_1 = 1.
+    ties : share of the vectors that have it.
+    greedy, greedy_first : the best vectors of the week before: mean, and the first; NaN without.
+    train_weights : (3,) w*_train, least sum over the weeks of training.
+    train : mean BSLD of w*_train.
+    below_saf : share of the vectors that beat SAF.
+    halves : (n, 2) mean over the vectors with a negative and a positive weight of processors.
+    vectors, simulations : weight vectors that were compared, and simulations they took.
+    seconds : it took when it was computed.
+    """
+
+    numbers: NDArray[np.int64]
+    best: Floats
+    weights: Floats
+    ties: Floats
+    greedy: Floats
+    greedy_first: Floats
+    train_weights: Floats
+    train: Floats
+    below_saf: Floats
+    halves: Floats
+    vectors: int
+    simulations: int
+    seconds: float
+
+
+def find_optimum(
+    study: Study, parts: Mapping[int, Workload], train: Sequence[int], points: int, what: str
+) -> Optimum:
+    """Cover the space of three weights on all weeks (or months) and find the best vectors.
+
+    Parameters
+    ----------
+    study : the trace and the reading.
+    parts : weeks or months of it.
+    train : numbers of those that w*_train is the best of.
+    points : values of a weight.
+    what : what progress calls it.
+    """
+    n = len(parts)
+    best, ties, first, below = (np.full(n, np.nan) for _ in range(4))
+    greedy, weights = np.full(n, np.nan), np.empty((n, len(THREE)))
+    halves = np.empty((n, 2))
+    saf = study.pure(parts)[PURE.index("saf")]
+    total = np.zeros((points,) * len(THREE))
+    simulations, seconds = 0, 0.0
+    before: tuple[int, NDArray[np.bool_], int] | None = None
+    for place, (number, part) in enumerate(parts.items()):
+        step = covered(
+            study,
+            number,
+            part,
+            points,
+            partial(_tell, study, what, place, n),
+        )
+        values = step["values"]
+        best[place] = values.min()
+        at_best = values == best[place]
+        one = int(at_best.argmax())
+        ties[place] = at_best.mean()
+        weights[place] = vector_at(one, points)
+        below[place] = (values < saf[place]).mean()
+        halves[place] = values[: points // 2].mean(), values[(points + 1) // 2 :].mean()
+        if before is not None and before[0] == number - 1:
+            greedy[place] = values[before[1]].mean()
+            first[place] = values.flat[before[2]]
+        before = (number, at_best, one)
+        if number in train:
+            total += values
+        simulations += int(step["simulations"])
+        seconds += float(step["seconds"])
+    chosen = vector_at(int(total.argmin()), points)
+    train_bsld = study.batch(parts, features=THREE).run(chosen[np.newaxis])[0]
+    _check(study, train_bsld, list(parts), train, float(total.min()))
+    return Optimum(
+        numbers=np.array(list(parts)),
+        best=best,
+        weights=weights,
+        ties=ties,
+        greedy=greedy,
+        greedy_first=first,
+        train_weights=chosen,
+        train=train_bsld,
+        below_saf=below,
+        halves=halves,
+        vectors=distinct_vectors(points),
+        simulations=simulations,
+        seconds=seconds,
+    )
+
+
+def _tell(study: Study, what: str, place: int, n: int, done: int, lines: int) -> None:
+    """Tell how much of all weeks is done."""
+    study.progress(what, place * lines + done, n * lines)
+
+
+def covered(
+    study: Study,
+    number: int,
+    part: Workload,
+    points: int,
+    progress: Callable[[int, int], None] | None = None,
+) -> dict[str, Any]:
+    """Return the mean BSLD of one week under all vectors, ``values`` (points, points, points)."""
+
+    def compute() -> dict[str, Any]:
+        began = time.perf_counter()
+        result = cover(
+            part,
+            THREE,
+            study.rules(),
+            points=points,
+            tau=study.reading.tau_s,
+            progress=progress,
+        )
+        return {
+            "values": result.values,
+            "simulations": result.simulations,
+            "seconds": time.perf_counter() - began,
+        }
+
+    return study.step("cover", {number: part}, _inputs(points), compute)
+
+
+def is_covered(study: Study, number: int, part: Workload, points: int) -> bool:
+    """Return whether the result of :func:`covered` is kept."""
+    return study.has("cover", {number: part}, _inputs(points))
+
+
+def _inputs(points: int) -> dict[str, Any]:
+    """Return what a coverage depends on beside the jobs."""
+    return {"features": THREE, "points": points, "threshold": THRESHOLD_S}
+
+
+def grid(points: int) -> Floats:
+    """Return the values that each weight has: evenly spaced, both ends included."""
+    return np.linspace(-1.0, 1.0, points)
+
+
+def vector_at(place: int, points: int) -> Floats:
+    """Return the normalised vector at a place of the flattened grid, (3,).
+
+    Multiples of a vector are one policy, and here the same to the last bit: a rounding of scores
+    can decide between two jobs whose scores should be equal.
+    """
+    steps = _steps(points)[list(np.unravel_index(place, (points,) * len(THREE)))]
+    if not steps.any():
+        return np.zeros(len(THREE))
+    steps = steps // np.gcd.reduce(steps)
+    vector: Floats = steps / np.abs(steps).sum()
+    return vector
+
+
+def distinct_vectors(points: int) -> int:
+    """Return how many vectors of the grid differ after division by ||w||_1.
+
+    Two vectors are the same policy if they are equal once their common divisor is taken out.
+    """
+    steps = _steps(points)
+    x, y, z = np.meshgrid(steps, steps, steps, sparse=True)
+    return int((np.gcd(np.gcd(x, y), z) == 1).sum())
+
+
+def _steps(points: int) -> NDArray[np.int64]:
+    """Return the values of a weight as whole numbers, (points,): multiples of half a spacing."""
+    return np.arange(-(points - 1), points, 2) // (2 if points % 2 else 1)
+
+
+def _check(
+    study: Study, values: Floats, numbers: list[int], train: Sequence[int], expected: float
+) -> None:
+    """Raise if the batch does not find what the coverage says: one of them would be wrong."""
+    found = sum(value for number, value in zip(numbers, values, strict=True) if number in train)
+    if not np.isclose(found, expected, rtol=1e-9):
+        raise HpcgymError(
+            f"{study.trace}: coverage says {expected} of w*_train, the simulation {found}"
+        )

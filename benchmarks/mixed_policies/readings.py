@@ -1,0 +1,100 @@
+"""The two ways to read the paper, and the weeks and months of a trace under each."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from hpcgym.benchmarks.mixed_policies.published import WEEKS
+
+from hpcgym.errors import HpcgymError, unknown
+from hpcgym.workload.model import Workload
+from hpcgym.workload.slicing import MONTH_S, WEEK_S, slices
+
+#: The cleaning recipe of both readings.
+RECIPE = "legrand"
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How the paper is read where its text and its numbers disagree.
+
+    Attributes
+    ----------
+    name : "text" or "numbers".
+    meaning : for people.
+    tau_s : run times below it count as it in bounded slowdowns, seconds.
+    drops_crossing : whether jobs that logged a start and an end in different periods are dropped.
+    first_week : number, counted from the trace's time 0, of the paper's week 1.
+    """
+
+    name: str
+    meaning: str
+    tau_s: int
+    drops_crossing: bool
+    first_week: int
+
+
+READINGS = {
+    "text": Reading(
+        "text",
+        "as the paper says: bounded slowdown with 10 s; jobs that logged a start in one week and an"
+        " end in another are dropped; its week 1 is the second of the trace",
+        tau_s=10,
+        drops_crossing=True,
+        first_week=1,
+    ),
+    "numbers": Reading(
+        "numbers",
+        "as the paper's numbers come out: bounded slowdown with 60 s; no job is dropped at the ends"
+        " of weeks; its week 1 is the fourth of the trace",
+        tau_s=60,
+        drops_crossing=False,
+        first_week=3,
+    ),
+}
+
+
+def find_reading(name: str) -> Reading:
+    """Return a reading by name.
+
+    Raises
+    ------
+    HpcgymError : an unknown name.
+    """
+    if name not in READINGS:
+        raise HpcgymError(unknown("reading", name, READINGS))
+    return READINGS[name]
+
+
+def weeks(workload: Workload, reading: Reading, number: int | None) -> dict[int, Workload]:
+    """Return the weeks from number 1 to ``number``, or to the last that has jobs.
+
+    In the paper's numbers, if it has this trace; of others week 1 is the second from time 0.
+    """
+    first = reading.first_week if workload.name in WEEKS else 1
+    found = _periods(workload, reading, WEEK_S, first, "week")
+    return {week: part for week, part in found.items() if number is None or week <= number}
+
+
+def months(workload: Workload, reading: Reading) -> dict[int, Workload]:
+    """Return the months of 30 days from the second of the trace on, which is number 1."""
+    return _periods(workload, reading, MONTH_S, 1, "month")
+
+
+def _periods(
+    workload: Workload, reading: Reading, period_s: int, first: int, label: str
+) -> dict[int, Workload]:
+    """Return the periods that have jobs, the one numbered ``first`` from time 0 as number 1."""
+    if reading.drops_crossing:
+        parts = slices(workload, period_s, first=first, label=label)
+        return {int(part.name.rpartition(" ")[2]) - first + 1: part for part in parts}
+    period = workload.submit_time // period_s
+    found = {}
+    for number in np.unique(period[period >= first]).tolist():
+        begin, end = np.searchsorted(period, [number, number + 1]).tolist()
+        name = f"{workload.name} {label} {number}"
+        found[number - first + 1] = workload.take(slice(begin, end), name=name)
+    if not found:
+        raise HpcgymError(f"{workload.name} has no job from {label} {first} on, counted from 0")
+    return found

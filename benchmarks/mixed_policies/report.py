@@ -1,0 +1,89 @@
+"""The report: tables and pictures with the paper's own beside ours, and an account of both."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from hpcgym.benchmarks.mixed_policies.account import account_text
+from hpcgym.benchmarks.mixed_policies.markdown import table_text
+from hpcgym.benchmarks.mixed_policies.published import THRESHOLD_TABLE, WEEKS
+from hpcgym.benchmarks.mixed_policies.readings import READINGS
+
+from hpcgym.version import __version__
+
+if TYPE_CHECKING:
+    from hpcgym.benchmarks.mixed_policies.run import Findings
+
+#: Of a picture: heading, and the figure of the paper that it stands for.
+_PICTURES = {
+    "distribution": "Weekly mean BSLD of the pure policies (figure 1)",
+    "saf": "SAF and the best pure policy of each week (figures 2, 6, 9, 12)",
+    "weeks": "Mixed policies on each week (figures 3, 7, 10, 13)",
+    "spaces": "The space of three weights (figure 4)",
+    "searches": "Search over three and six weights against the grid (figures 5, 8, 11, 14)",
+    "months": "Mixed policies on each month (figure 15)",
+}
+
+
+def report_text(findings: Sequence[Findings]) -> str:
+    """Return the report as Markdown."""
+    parts = [
+        "# Mixed policies, computed anew\n",
+        "A. Legrand, D. Trystram and S. Zrigui: Adapting Batch Scheduling to Workload"
+        " Characteristics: What can we expect From Online Learning? Inria research report 9212,"
+        f" 2018. Computed by hpcgym {__version__}; columns named *paper* are the report's own."
+        " Sums are of the mean bounded slowdown (BSLD) of each week; gains are relative to FCFS;"
+        " all policies backfill by requested time (SPF).\n",
+        "Two readings of the paper:\n",
+        *(f"- **{reading.name}**: {reading.meaning}." for reading in READINGS.values()),
+    ]
+    if any(found.study.quick for found in findings):
+        parts.append("\n**A quick cut: few weeks and a coarse grid. Not to be compared.**")
+    parts += ["", account_text(findings)]
+    for found in findings:
+        parts.append(_section(found))
+    return "\n".join(parts)
+
+
+def _section(found: Findings) -> str:
+    """Return everything about one trace under one reading."""
+    study = found.study
+    parts = [f"## {study.trace}, reading: {study.reading.name}\n"]
+    numbers = " in the paper's numbers" if study.trace in WEEKS else ""
+    parts.append(f"Weeks {min(study.weeks)} to {max(study.weeks)}{numbers}.\n")
+    parts.append(table_text(found.tables["jobs"]))
+    number = THRESHOLD_TABLE.get(study.trace)
+    heading = "Thresholds" + (f" (table {number})" if number else "")
+    parts += [f"### {heading}\n", table_text(found.tables["thresholds"])]
+    heading = "Training and testing" + (" (table 2)" if study.trace == "SDSC-SP2" else "")
+    halves = (
+        f"Weeks {study.train[0]} to {study.train[-1]}, and {study.test[0]} to {study.test[-1]},"
+        " with the threshold of 200,000 s.\n"
+    )
+    parts += [f"### {heading}\n", halves, table_text(found.tables["split"]), *_cost(found)]
+    if "units" in found.tables:
+        text = "The best of the same random vectors, with times in other units than seconds.\n"
+        parts += ["### Units\n", text, table_text(found.tables["units"])]
+    for name, heading in _PICTURES.items():
+        if name in found.pictures:
+            if name == "searches":
+                parts += ["### XNES\n", table_text(found.tables["searches"])]
+            if name == "months":
+                parts += ["### Months (section 11)\n", table_text(found.tables["months"])]
+            parts.append(f"{heading}:\n\n![{heading}]({found.pictures[name].as_posix()})\n")
+    return "\n".join(parts)
+
+
+def _cost(found: Findings) -> list[str]:
+    """Say what the coverages took."""
+    lines = []
+    for label, optimum in (("weeks", found.optimum), ("months", found.months)):
+        if optimum is not None:
+            pairs = optimum.vectors * len(optimum.numbers)
+            lines.append(
+                f"All {optimum.vectors:,} different vectors on {len(optimum.numbers)} {label},"
+                f" {pairs:,} schedules, took {optimum.simulations:,} simulations and"
+                f" {optimum.seconds:,.0f} s.\n"
+            )
+    return lines

@@ -1,0 +1,217 @@
+"""The whole study: every step on every trace, and a report that grows with them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from hpcgym.benchmarks.mixed_policies import figures, tables
+from hpcgym.benchmarks.mixed_policies.markdown import write_csv, write_text
+from hpcgym.benchmarks.mixed_policies.optimum import Optimum, covered, find_optimum, grid
+from hpcgym.benchmarks.mixed_policies.published import MAPPED
+from hpcgym.benchmarks.mixed_policies.readings import READINGS
+from hpcgym.benchmarks.mixed_policies.search import search_all
+from hpcgym.benchmarks.mixed_policies.spread import cover_on
+from hpcgym.benchmarks.mixed_policies.study import Progress, Study, no_progress
+from hpcgym.benchmarks.mixed_policies.units import units
+
+from hpcgym.report.canvas import require_matplotlib
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_MAPS = 4  # weeks whose space is drawn, of a trace of which the paper draws none
+
+
+@dataclass
+class Findings:
+    """What has been computed of one trace under one reading so far.
+
+    Attributes
+    ----------
+    study, source : the trace and the reading; what the trace was loaded from.
+    tables : name -> table; each is a CSV file too.
+    pictures : name -> file, relative to the folder of the report.
+    optimum, months : what the coverages of weeks and months told.
+    searched : name of a search -> its arrays.
+    """
+
+    study: Study
+    source: str
+    tables: dict[str, pd.DataFrame] = field(default_factory=dict)
+    pictures: dict[str, Path] = field(default_factory=dict)
+    optimum: Optimum | None = None
+    months: Optimum | None = None
+    searched: dict[str, Any] = field(default_factory=dict)
+
+
+def reproduce(
+    sources: Sequence[str],
+    folder: Path,
+    *,
+    reading: str = "numbers",
+    quick: bool = False,
+    executor: str | None = None,
+    workers: int | None = None,
+    progress: Progress = no_progress,
+) -> tuple[Path, list[Findings]]:
+    """Run the study and write tables, pictures and a report; what was done before is kept.
+
+    Pure policies are simulated under both readings, everything else under the one given.
+
+    Parameters
+    ----------
+    sources : traces of the archive, files or generators.
+    folder : where everything is written; the results of steps into its folder ``steps``.
+    reading : "text" or "numbers", see ``readings.READINGS``.
+    quick : a small cut.
+    executor, workers : where the long part, the coverages, is done; see
+        :func:`hpcgym.sweep.open_executor`. By default in this process, on all its threads.
+    progress : told of each step.
+
+    Returns
+    -------
+    The file of the report, and the findings of each trace, those under ``reading`` first.
+
+    Raises
+    ------
+    HpcgymError : a source or reading that is none, a file that cannot be written, or no matplotlib.
+    """
+    from hpcgym.benchmarks.mixed_policies.report import report_text
+
+    require_matplotlib()
+    names = [reading, *(name for name in READINGS if name != reading)]
+    findings = [
+        Findings(Study(source, name, folder=folder, quick=quick, progress=progress), source)
+        for source in sources
+        for name in names
+    ]
+    path = folder / "report.md"
+    write_text("", path)  # that it cannot be written is said before the work, not after it
+
+    def publish() -> None:
+        write_text(report_text(findings), path)
+
+    for found in findings:
+        add_pure(found, folder)
+    publish()
+    for found in findings:
+        if found.study.reading.name == reading:
+            if executor is not None:
+                cover_on(found.study, found.source, folder, executor, workers)
+            for add in (add_units, add_optimum, add_searches, add_months):
+                add(found, folder)
+                publish()
+    return path, findings
+
+
+def add_pure(found: Findings, folder: Path) -> None:
+    """Simulate the pure policies: tables 1 and 3 to 6, figures 1 and 2."""
+    study = found.study
+    study.progress(f"{study.trace}, {study.reading.name}: pure policies", 0, 1)
+    found.tables["jobs"] = tables.jobs(study)
+    found.tables["thresholds"] = tables.thresholds(study)
+    found.tables["split"] = tables.split(study)
+    found.tables["weekly"] = weekly = tables.weekly(study)
+    found.pictures = {
+        "distribution": _drawn(found, folder, "distribution", figures.draw_distribution, weekly),
+        "saf": _drawn(found, folder, "saf", figures.draw_saf, weekly),
+    }
+    _write_tables(found, folder)
+
+
+def add_units(found: Findings, folder: Path) -> None:
+    """Try units of times: what the paper leaves open."""
+    found.tables["units"] = units(found.study)
+    _write_tables(found, folder)
+
+
+def add_optimum(found: Findings, folder: Path) -> None:
+    """Cover the space of three weights: table 2, figures 3 and 4."""
+    study = found.study
+    what = f"{study.trace}: all vectors on {len(study.weeks)} weeks"
+    found.optimum = find_optimum(study, study.weeks, study.train, study.points, what)
+    found.tables["split"] = tables.split(study, found.optimum)
+    found.tables["weekly"] = weekly = tables.weekly(study, found.optimum)
+    draw = figures.draw_comparison
+    halves = (study.train, study.test)
+    found.pictures["weeks"] = _drawn(found, folder, "weeks", draw, weekly, "week", *halves)
+    cubes = {
+        week: covered(study, week, study.weeks[week], study.points)["values"]
+        for week in _mapped(study)
+    }
+    spaces = figures.draw_spaces(cubes, grid(study.points), _name(study))
+    found.pictures["spaces"] = _saved(found, folder, "spaces", spaces)
+    _write_tables(found, folder)
+
+
+def add_searches(found: Findings, folder: Path) -> None:
+    """Search the best weights of each week: figure 5."""
+    assert found.optimum is not None
+    study = found.study
+    found.searched = search_all(study)
+    found.tables["searches"] = tables.searches(study, found.optimum, found.searched)
+    found.tables["weekly"] = weekly = tables.weekly(study, found.optimum, found.searched)
+    draw = figures.draw_searches
+    found.pictures["searches"] = _drawn(found, folder, "searches", draw, weekly)
+    _write_tables(found, folder)
+
+
+def add_months(found: Findings, folder: Path) -> None:
+    """Do the same by month: section 11, figure 15."""
+    study = found.study
+    halves = tables.half_of_months(study)
+    if not all(halves):
+        return  # a trace of one month
+    what = f"{study.trace}: all vectors on {len(study.months)} months"
+    found.months = find_optimum(study, study.months, halves[0], study.month_points, what)
+    found.tables["months"] = tables.months(study, found.months)
+    found.tables["monthly"] = monthly = tables.monthly(study, found.months)
+    draw = figures.draw_comparison
+    found.pictures["months"] = _drawn(found, folder, "months", draw, monthly, "month", *halves)
+    _write_tables(found, folder)
+
+
+def _mapped(study: Study) -> list[int]:
+    """Return the weeks whose space is drawn: the paper's, or those where policies differ most."""
+    named = [week for week in MAPPED.get(study.trace, ()) if week in study.weeks]
+    if named:
+        return named
+    bsld = study.pure(study.weeks)
+    spread = bsld.max(axis=0) / bsld.min(axis=0)
+    most = spread.argsort()[::-1][:_MAPS]
+    return sorted(list(study.weeks)[place] for place in most)
+
+
+def _name(study: Study) -> str:
+    """Return what pictures call the trace."""
+    return f"{study.trace} (reading: {study.reading.name})"
+
+
+def _drawn(
+    found: Findings, folder: Path, name: str, draw: Any, table: pd.DataFrame, *others: Any
+) -> Path:
+    """Draw a picture of a table and return its file, relative to the folder."""
+    return _saved(found, folder, name, draw(table, _name(found.study), *others))
+
+
+def _saved(found: Findings, folder: Path, name: str, figure: Any) -> Path:
+    """Write a picture and return its file, relative to the folder."""
+    path = _place(found, f"{name}.png")
+    (folder / path).parent.mkdir(parents=True, exist_ok=True)
+    figures.save(figure, folder / path)
+    return path
+
+
+def _write_tables(found: Findings, folder: Path) -> None:
+    """Write all tables as CSV."""
+    for name, table in found.tables.items():
+        write_csv(table, folder / _place(found, f"{name}.csv"))
+
+
+def _place(found: Findings, file: str) -> Path:
+    """Return where a file of these findings is, relative to the folder."""
+    trace = "".join(c if c.isalnum() or c in "-_." else "_" for c in found.study.trace)
+    return Path(f"{trace}-{found.study.reading.name}") / file

@@ -1,0 +1,243 @@
+"""The paper's tables, ours beside its own, as DataFrames."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import combinations
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from hpcgym.benchmarks.mixed_policies.optimum import Optimum
+from hpcgym.benchmarks.mixed_policies.published import (
+    JOBS,
+    TABLE_2,
+    TABLES_3_TO_6,
+    THRESHOLDS,
+)
+from hpcgym.benchmarks.mixed_policies.search import SEARCHES
+from hpcgym.benchmarks.mixed_policies.study import PURE, Study
+
+from hpcgym.sweep.coverage import THREE
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+def jobs(study: Study) -> pd.DataFrame:
+    """Table 1: how many jobs, how long and how large."""
+    import pandas as pd
+
+    parts = {"after cleaning": [study.workload], "in the weeks": list(study.weeks.values())}
+    rows: list[dict[str, Any]] = []
+    for name, workloads in parts.items():
+        run = np.concatenate([part.run_time for part in workloads])
+        size = np.concatenate([part.requested_processors for part in workloads])
+        rows.append(_row(name, len(run), run.mean(), size.mean()))
+    if study.trace in JOBS:
+        rows.append(_row("paper, table 1", *JOBS[study.trace]))
+    return pd.DataFrame(rows)
+
+
+def _row(name: str, number: int, run_time: float, size: float) -> dict[str, Any]:
+    return {
+        "jobs of": name,
+        "number": number,
+        "mean run time (s)": float(run_time),
+        "mean processors": float(size),
+    }
+
+
+def weekly(
+    study: Study, optimum: Optimum | None = None, searched: Mapping[str, Any] | None = None
+) -> pd.DataFrame:
+    """Return the mean BSLD of everything on each week (the figures' numbers)."""
+    import pandas as pd
+
+    table = pd.DataFrame(study.pure(study.weeks).T, columns=list(PURE))
+    table.insert(0, "week", list(study.weeks))
+    table.insert(1, "jobs", [len(part) for part in study.weeks.values()])
+    if optimum is not None:
+        _add_optimum(table, optimum)
+    for name, found in (searched or {}).items():
+        table[name] = found["bsld"]
+    return table
+
+
+def monthly(study: Study, optimum: Optimum) -> pd.DataFrame:
+    """Return the mean BSLD of everything on each month (figure 15's numbers)."""
+    import pandas as pd
+
+    table = pd.DataFrame(study.pure(study.months).T, columns=list(PURE))
+    table.insert(0, "month", list(study.months))
+    table.insert(1, "jobs", [len(part) for part in study.months.values()])
+    _add_optimum(table, optimum)
+    return table
+
+
+def _add_optimum(table: pd.DataFrame, optimum: Optimum) -> None:
+    """Add what the coverage found."""
+    table["w*"] = optimum.best
+    table["w*_train"] = optimum.train
+    table["w_greedy"] = optimum.greedy
+    table["w_greedy, first"] = optimum.greedy_first
+    for place, name in enumerate(THREE):
+        table[f"w*: {name}"] = optimum.weights[:, place]
+    table["w*: share of vectors"] = optimum.ties
+    table["below SAF: share of vectors"] = optimum.below_saf
+
+
+def split(study: Study, optimum: Optimum | None = None) -> pd.DataFrame:
+    """Table 2: sums of weekly mean BSLD over the weeks of training and of testing.
+
+    Rows are in the order of our training sums. Gains are relative to FCFS, in percent. In the first
+    week, which has none before it, w_greedy is FCFS.
+    """
+    table = _with_greedy(weekly(study, optimum))
+    names = [*PURE]
+    if optimum is not None:
+        names = ["w*", "w*_train", "w_greedy", *names]
+    published = {} if study.quick else TABLE_2.get(study.trace, {})
+    columns = {}
+    for place, (half, chosen) in enumerate((("train", study.train), ("test", study.test))):
+        rows = table[table["week"].isin(chosen)]
+        ours = {name: float(rows[name].sum()) for name in names}
+        columns[half] = ours
+        columns[f"{half}: gain %"] = gains(ours)
+        if published:
+            paper = {name: values[place] for name, values in published.items()}
+            columns[f"{half}: paper"] = paper
+            columns[f"{half}: paper's gain %"] = gains(paper)
+            columns[f"{half}: ours / paper"] = {
+                name: value / paper[name] for name, value in ours.items() if name in paper
+            }
+    return _by_name(columns, "train")
+
+
+def _with_greedy(table: pd.DataFrame) -> pd.DataFrame:
+    """Return the table with FCFS where there is nothing for w_greedy to have learned from."""
+    if "w_greedy" not in table:
+        return table
+    return table.assign(w_greedy=table["w_greedy"].fillna(table["fcfs"]))
+
+
+def half_of_months(study: Study) -> tuple[list[int], list[int]]:
+    """Return the months of training, the first ten or the first half, and of testing."""
+    numbers = list(study.months)
+    half = min(10, len(numbers) // 2)
+    return numbers[:half], numbers[half:]
+
+
+def months(study: Study, optimum: Optimum) -> pd.DataFrame:
+    """Section 11: sums of monthly mean BSLD over the months of training and of testing."""
+    table = _with_greedy(monthly(study, optimum))
+    columns = {}
+    for half, chosen in zip(("train", "test"), half_of_months(study), strict=True):
+        rows = table[table["month"].isin(chosen)]
+        names = ["w*", "w*_train", "w_greedy", *PURE]
+        columns[half] = {name: float(rows[name].sum()) for name in names}
+        columns[f"{half}: gain %"] = gains(columns[half])
+    return _by_name(columns, "train")
+
+
+def thresholds(study: Study) -> pd.DataFrame:
+    """Tables 3 to 6: sums of weekly mean BSLD over all weeks, with and without a threshold.
+
+    The paper's columns are each in rising order beside names in the order of the first: the value
+    of FCFS, which no threshold changes, is in the row of SEXP in table 3 and of LRF in table 6. So
+    with a threshold only the value of FCFS is known by name, and the others are compared by place.
+    """
+    import pandas as pd
+
+    published = {} if study.quick else TABLES_3_TO_6.get(study.trace, {})
+    rows = []
+    for column, threshold in enumerate(THRESHOLDS):
+        sums = study.pure(study.weeks, threshold).sum(axis=1)
+        ours = dict(zip(PURE, sums.tolist(), strict=True))
+        gained = gains(ours)
+        paper = {name: values[column] for name, values in published.items()}
+        fcfs = published["fcfs"][0] if published else np.nan
+        reference = paper
+        if paper and threshold is not None:
+            reference = _in_places(ours, paper, fcfs)
+        for place, name in enumerate(sorted(ours, key=ours.__getitem__), start=1):
+            row = {
+                "threshold (s)": "none" if threshold is None else f"{threshold:,}",
+                "place": place,
+                "policy": name,
+                "ours": ours[name],
+                "gain %": gained[name],
+            }
+            if paper:
+                value = reference[name]
+                row["paper"] = value
+                row["paper's gain %"] = 100 * (1 - value / fcfs)
+                row["ours / paper"] = ours[name] / value
+            rows.append(row)
+    return pd.DataFrame(rows)
+
+
+def _in_places(
+    ours: Mapping[str, float], paper: Mapping[str, float], fcfs: float
+) -> dict[str, float]:
+    """Return the paper's values by our names: that of FCFS, then the least for the least."""
+    values = sorted(paper.values())
+    values.remove(fcfs)
+    others = sorted(ours.keys() - {"fcfs"}, key=ours.__getitem__)
+    return {"fcfs": fcfs, **dict(zip(others, values, strict=True))}
+
+
+def gains(sums: Mapping[str, float]) -> dict[str, float]:
+    """Return by how many percent each sum is below that of FCFS."""
+    return {name: 100 * (1 - value / sums["fcfs"]) for name, value in sums.items()}
+
+
+def searches(study: Study, optimum: Optimum, found: Mapping[str, Any]) -> pd.DataFrame:
+    """Section 8.1.2: XNES against w* of three features, over all weeks."""
+    import pandas as pd
+
+    rows = []
+    for name in found:
+        bsld = found[name]["bsld"]
+        ratio = bsld / optimum.best
+        misses = optimum.numbers[~reached(bsld, optimum.best)]
+        rows.append(
+            {
+                "search": name,
+                "features": SEARCHES[name],
+                "evaluations a week": int(found[name]["evaluations"]),
+                "sum": float(bsld.sum()),
+                "sum of w*": float(optimum.best.sum()),
+                "weeks": len(bsld),
+                "weeks at w* or below": len(bsld) - len(misses),
+                "largest ratio to w*": float(ratio.max()),
+                "mean ratio to w*": float(ratio.mean()),
+                "weeks above w*": " ".join(map(str, misses.tolist())),
+            }
+        )
+    return pd.DataFrame(rows)
+
+
+def reached(bsld: Any, best: Any) -> Any:
+    """Return where a search is at w* or below, but for rounding."""
+    return bsld <= best * (1 + 1e-9)
+
+
+def order_agreement(ours: Mapping[str, float], paper: Mapping[str, float]) -> tuple[int, int]:
+    """Return how many pairs of policies have the same order in both, and the number of pairs."""
+    pairs = list(combinations([name for name in ours if name in paper], 2))
+    same = sum((ours[a] < ours[b]) == (paper[a] < paper[b]) for a, b in pairs)
+    return same, len(pairs)
+
+
+def _by_name(columns: Mapping[str, Mapping[str, float]], order: str) -> pd.DataFrame:
+    """Return a table with a row for each name, sorted by one of the columns."""
+    import pandas as pd
+
+    table = pd.DataFrame(columns).sort_values(order)
+    table.index.name = "policy"
+    return table.reset_index()
+
+
+def ratios(table: pd.DataFrame, column: str = "ours / paper") -> Sequence[float]:
+    """Return the ratios to the paper's values that a table has."""
+    return [float(value) for value in table[column].dropna()]

@@ -1,0 +1,1 @@
+"""Published studies computed anew, each a package of the repository's folder ``benchmarks``."""

@@ -1,0 +1,364 @@
+"""The study of mixed policies, on a small trace made for it, and on the paper's own if at hand."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hpcgym.benchmarks.mixed_policies import Study, figures, optimum, published, tables
+from hpcgym.benchmarks.mixed_policies.readings import READINGS, months, weeks
+from hpcgym.benchmarks.mixed_policies.run import reproduce
+from hpcgym.benchmarks.mixed_policies.spread import cover_on
+from hpcgym.benchmarks.mixed_policies.store import Store
+from hpcgym.benchmarks.mixed_policies.study import PURE
+from typer.testing import CliRunner
+
+import hpcgym
+from hpcgym.cli import app
+from hpcgym.errors import HpcgymError
+from hpcgym.sweep import BatchSimulator
+from hpcgym.sweep.coverage import THREE
+
+DAYS, JOBS = 100, 1200
+
+
+@pytest.fixture(scope="module")
+def trace_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A trace of 14 weeks on 8 processors, with bursts, so that jobs wait."""
+    rng = np.random.default_rng(0)
+    bursts = rng.integers(0, DAYS, size=JOBS // 40)
+    submit = np.sort(rng.choice(bursts, JOBS) * 86_400 + rng.integers(0, 7_200, JOBS))
+    run = rng.integers(5, 9_000, JOBS)
+    lines = ["; MaxProcs: 8"]
+    for k in range(JOBS):
+        request = int(run[k] * rng.uniform(1, 5)) + 1
+        size, user = rng.integers(1, 9), rng.integers(1, 9)
+        wait = rng.integers(0, 500_000)
+        lines.append(
+            f"{k + 1} {submit[k]} {wait} {run[k]} {size} -1 -1 {size} {request} -1 1 {user}"
+            " -1 -1 -1 -1 -1 -1"
+        )
+    path = tmp_path_factory.mktemp("trace") / "bursts.swf"
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+@pytest.fixture(scope="module")
+def study(trace_file: Path) -> Study:
+    return Study(str(trace_file), "numbers", quick=True)
+
+
+# --- What is studied ------------------------------------------------------------------------------
+
+
+def test_the_weeks_of_the_text_are_those_of_the_library(trace_file: Path) -> None:
+    trace = hpcgym.load_workload(trace_file, clean="legrand")
+    for ours, theirs in (
+        (weeks(trace, READINGS["text"], None), trace.weeks()),
+        (months(trace, READINGS["text"]), trace.months()),
+    ):
+        assert [part.name for part in ours.values()] == [part.name for part in theirs]
+        assert [len(part) for part in ours.values()] == [len(part) for part in theirs]
+
+
+def test_the_numbers_keep_all_jobs_of_a_week(trace_file: Path) -> None:
+    trace = hpcgym.load_workload(trace_file, clean="legrand")
+    found = weeks(trace, READINGS["numbers"], None)
+    week = trace.submit_time // 604_800
+    assert {n: len(part) for n, part in found.items()} == {
+        n: int((week == n).sum()) for n in np.unique(week).tolist() if n >= 1
+    }
+    assert sum(map(len, trace.weeks())) < sum(map(len, found.values()))
+
+
+def test_only_the_papers_traces_have_its_week_numbers(trace_file: Path) -> None:
+    trace = hpcgym.load_workload(trace_file, clean="legrand")
+    named = replace(trace, name="KTH-SP2")
+    assert weeks(named, READINGS["numbers"], None)[1].name == "KTH-SP2 week 3"
+    assert weeks(trace, READINGS["numbers"], None)[1].name == "bursts week 1"
+
+
+def test_unknown_readings_and_short_traces_are_errors(trace_file: Path) -> None:
+    with pytest.raises(HpcgymError, match="numbers"):
+        Study(str(trace_file), "number")
+    with pytest.raises(HpcgymError, match=r"no job from week 1 on|in 1 of"):
+        Study("lublin:jobs=50,processors=8,seed=0", "numbers")
+
+
+# --- What is kept ---------------------------------------------------------------------------------
+
+
+def test_a_step_is_done_once_for_the_same_inputs(tmp_path: Path) -> None:
+    done = []
+
+    def compute() -> dict[str, list[float]]:
+        done.append(1)
+        return {"x": [1.5, len(done)]}
+
+    store = Store(tmp_path / "steps")
+    assert store.step("a", {"k": 1}, compute)["x"].tolist() == [1.5, 1]
+    assert Store(tmp_path / "steps").step("a", {"k": 1}, compute)["x"].tolist() == [1.5, 1]
+    assert store.step("a", {"k": 2}, compute)["x"].tolist() == [1.5, 2]
+    (tmp_path / "steps").chmod(0o755)
+    for file in (tmp_path / "steps").iterdir():
+        file.write_bytes(file.read_bytes()[:50])  # as a full disk leaves it
+    assert store.step("a", {"k": 1}, compute)["x"].tolist() == [1.5, 3]
+
+
+class StoppedError(Exception):
+    """What ends a run in the middle."""
+
+
+def test_an_interrupted_study_goes_on_where_it_was(
+    study: Study, trace_file: Path, tmp_path: Path
+) -> None:
+    step, number = f"all vectors on {len(study.weeks)} weeks", len(study.weeks)
+    weeks_done = []
+
+    def stop(what: str, done: int, total: int) -> None:
+        if step in what and number * done / total > 2:
+            raise StoppedError
+
+    with pytest.raises(StoppedError):
+        reproduce([str(trace_file)], tmp_path / "a", quick=True, progress=stop)
+    steps = tmp_path / "a/steps"
+    covered = {file: file.stat().st_mtime_ns for file in steps.glob("*cover*")}
+    assert len(covered) == 2
+    assert not list(steps.glob("*.partial"))
+
+    def note(what: str, done: int, total: int) -> None:
+        if step in what:
+            weeks_done.append(number * done / total)
+
+    _, resumed = reproduce([str(trace_file)], tmp_path / "a", quick=True, progress=note)
+    assert weeks_done[0] > 2  # two weeks were there
+    assert weeks_done[-1] == number
+    assert {file: file.stat().st_mtime_ns for file in covered} == covered
+    _, straight = reproduce([str(trace_file)], tmp_path / "b", quick=True)
+    for name, table in resumed[0].tables.items():
+        assert table.equals(straight[0].tables[name]), name
+
+
+# --- What is found --------------------------------------------------------------------------------
+
+
+def all_vectors(points: int) -> np.ndarray:
+    """All vectors of the grid, in its order, without common divisors, normalised."""
+    steps = np.arange(points) * 2 - (points - 1)
+    vectors = np.stack(np.meshgrid(steps, steps, steps, indexing="ij"), axis=-1).reshape(-1, 3)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        vectors = vectors // np.gcd.reduce(vectors, axis=1, keepdims=True)
+        return vectors / np.abs(vectors).sum(axis=1, keepdims=True)
+
+
+def test_the_optimum_is_that_of_all_vectors(study: Study) -> None:
+    points = 6
+    found = optimum.find_optimum(study, study.weeks, study.train, points, "week")
+    vectors = all_vectors(points)
+    parts = list(study.weeks.values())
+    rules = hpcgym.Scheduler(backfill_order="spf", threshold=200_000)
+    bsld = BatchSimulator(parts, THREE, rules, tau=60).run(vectors)
+    best = bsld.min(axis=0)
+    np.testing.assert_array_equal(found.best, best)
+    at_best = bsld == best
+    np.testing.assert_allclose(found.ties, at_best.mean(axis=0))
+    assert (best < study.pure(study.weeks)[PURE.index("fcfs")]).any()
+    train = [k for k, week in enumerate(study.weeks) if week in study.train]
+    chosen = bsld[:, train].sum(axis=1).argmin()
+    np.testing.assert_allclose(found.train_weights, vectors[chosen])
+    np.testing.assert_array_equal(found.train, bsld[chosen])
+    numbers = list(study.weeks)
+    for k, week in enumerate(numbers):
+        if week - 1 not in numbers:
+            assert np.isnan(found.greedy[k])
+            continue
+        np.testing.assert_allclose(found.greedy[k], bsld[at_best[:, k - 1], k].mean())
+        assert found.greedy_first[k] == bsld[at_best[:, k - 1].argmax(), k]
+
+
+@pytest.mark.parametrize("points", [2, 5, 8])
+def test_distinct_vectors_are_counted(points: int) -> None:
+    vectors = all_vectors(points)
+    vectors = vectors[np.isfinite(vectors).all(axis=1)]  # the zero vector has no direction
+    assert optimum.distinct_vectors(points) == len(np.unique(vectors.round(12), axis=0))
+
+
+def test_a_hundred_points_make_as_many_vectors_as_the_paper_says() -> None:
+    assert optimum.distinct_vectors(100) == 948_152
+
+
+def test_the_pure_policies_are_those_of_simulate(study: Study) -> None:
+    week = next(iter(study.weeks))
+    bsld = study.pure({week: study.weeks[week]}, None)[:, 0]
+    for name, value in zip(PURE, bsld, strict=True):
+        rules = hpcgym.Scheduler(policy=name, backfill_order="spf")
+        result = hpcgym.simulate(study.weeks[week], rules)
+        run = study.weeks[week].run_time
+        expected = np.maximum((result.wait + run) / np.maximum(run, 60), 1).mean()
+        assert value == pytest.approx(expected, rel=1e-12), name
+
+
+def test_sums_take_fcfs_where_nothing_was_learned(study: Study) -> None:
+    found = optimum.find_optimum(study, study.weeks, study.train, 4, "week")
+    weekly = tables.weekly(study, found)
+    assert np.isnan(weekly["w_greedy"][0])
+    row = tables.split(study, found).set_index("policy").loc["w_greedy"]
+    train = weekly[weekly["week"].isin(study.train)]
+    assert row["train"] == pytest.approx(train["fcfs"].iloc[0] + train["w_greedy"].iloc[1:].sum())
+
+
+def test_gains_and_orders() -> None:
+    ours = {"fcfs": 200.0, "saf": 100.0, "laf": 300.0}
+    assert tables.gains(ours) == {"fcfs": 0.0, "saf": 50.0, "laf": -50.0}
+    assert tables.order_agreement(ours, {"fcfs": 3.0, "saf": 1.0, "laf": 2.0}) == (2, 3)
+
+
+def test_the_picture_of_the_space_shows_the_nearest_vectors() -> None:
+    points = optimum.grid(40)
+    vectors = all_vectors(40).reshape(40, 40, 40, 3)
+    for place, at in ((0, "processors"), (1, "requested"), (2, "wait")):
+        lower = figures.square(vectors[..., place], points, -1, pixels=100)
+        upper = figures.square(vectors[..., place], points, 1, pixels=100)
+        middle = (np.arange(100) + 0.5) / 50 - 1
+        x, y = np.meshgrid(middle, middle)
+        p, wait = (y - x) / 2, (x + y) / 2
+        expected = {"processors": 1 - abs(p) - abs(wait), "requested": p, "wait": wait}[at]
+        assert np.abs(upper - expected).max() < 0.06
+        assert np.abs(lower - (-expected if place == 0 else expected)).max() < 0.06
+
+
+# --- The command ----------------------------------------------------------------------------------
+
+
+def test_the_command_writes_tables_pictures_and_a_report(trace_file: Path, tmp_path: Path) -> None:
+    arguments = ["--workload", str(trace_file), "--output", str(tmp_path / "out"), "--quick"]
+    run = CliRunner().invoke(app, ["reproduce", "mixed-policies", *arguments, "--format", "json"])
+    assert run.exit_code == 0, run.stderr
+    rows = {row["policy"]: row for row in json.loads(run.stdout)["rows"]}
+    assert set(rows) == {"w*", "w*_train", "w_greedy", *PURE}
+    assert rows["w*"]["test"] <= rows["w*_train"]["test"]
+    folder = tmp_path / "out" / "bursts-numbers"
+    drawn = {"distribution", "saf", "weeks", "spaces", "searches", "months"}
+    assert {file.stem for file in folder.glob("*.png")} == drawn
+    written = {"jobs", "thresholds", "split", "weekly", "units", "searches", "months", "monthly"}
+    assert {file.stem for file in folder.glob("*.csv")} == written
+    report = (tmp_path / "out" / "report.md").read_text()
+    assert "quick cut" in report
+    for file in folder.glob("*.png"):
+        assert f"bursts-numbers/{file.name}" in report
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--reading", "letters"], "letters"),
+        (["--workload", "nowhere.swf"], "nowhere.swf"),
+        (["--output", "/dev/null/x"], "/dev/null/x"),
+    ],
+)
+def test_mistakes_end_in_one_line(arguments: list[str], message: str, trace_file: Path) -> None:
+    given = ["--workload", str(trace_file), "--quick", *arguments]
+    if arguments[0] == "--workload":
+        given = [*arguments, "--quick"]
+    run = CliRunner().invoke(app, ["reproduce", "mixed-policies", *given])
+    assert run.exit_code == 1
+    assert message in run.stderr
+    assert len(run.stderr.strip().splitlines()) == 1
+
+
+# --- Against the paper ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("trace", published.TABLES_3_TO_6)
+def test_the_paper_sorts_each_column_of_tables_3_to_6(trace: str) -> None:
+    """Which is why values with a threshold are not compared by name."""
+    columns = np.array(list(published.TABLES_3_TO_6[trace].values()))
+    if trace == "SDSC-BLUE":
+        columns = columns[:, :1]  # its second column has two names exchanged at no difference
+    assert (np.diff(columns, axis=0) > -0.005).all()
+    fcfs = published.TABLES_3_TO_6[trace]["fcfs"][0]
+    assert all(fcfs in column for column in columns.T)
+
+
+FILES = {"KTH-SP2": "KTH-SP2-1996-2.swf.gz", "SDSC-SP2": "SDSC-SP2-1998-4.2-cln.swf.gz"}
+
+
+@pytest.fixture
+def study_of(
+    trace: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch
+) -> Callable[[str, str], Study]:
+    """Return a function that returns the study of one of the paper's traces under a reading."""
+
+    def find(name: str, reading: str) -> Study:
+        monkeypatch.setenv("HPCGYM_DATA", str(trace(FILES[name]).parent))
+        return Study(name, reading)
+
+    return find
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_the_order_of_the_pure_policies_is_the_papers(
+    name: str, study_of: Callable[[str, str], Study]
+) -> None:
+    table = tables.thresholds(study_of(name, "numbers"))
+    free = table[table["threshold (s)"] == "none"].set_index("policy")
+    paper = {policy: row[0] for policy, row in published.TABLES_3_TO_6[name].items()}
+    assert list(free["ours"].sort_values().index) == sorted(paper, key=paper.__getitem__)
+    assert (free["gain %"] - free["paper's gain %"]).abs().max() < 7.5
+    assert table["ours / paper"].between(0.89, 1.11).all()
+    ratio = table[table["policy"] == "fcfs"]["ours / paper"]
+    assert ratio.between(0.995, 1.005).all()
+
+
+@pytest.mark.parametrize(("name", "low", "high"), [("KTH-SP2", 2.3, 2.9), ("SDSC-SP2", 0.97, 1.19)])
+def test_the_text_of_the_paper_does_not_give_its_numbers(
+    name: str, low: float, high: float, study_of: Callable[[str, str], Study]
+) -> None:
+    table = tables.thresholds(study_of(name, "text"))
+    free = table[table["threshold (s)"] == "none"]["ours / paper"]
+    assert free.between(low, high).all()
+
+
+def test_the_weeks_that_the_paper_names_are_what_it_says(
+    study_of: Callable[[str, str], Study],
+) -> None:
+    """Sections 6.2 and 7.1: quiet weeks, busy ones, and ones in which SAF is not the best."""
+    study = study_of("SDSC-SP2", "numbers")
+    bsld = dict(zip(study.weeks, study.pure(study.weeks).T, strict=True))
+    fcfs, saf = PURE.index("fcfs"), PURE.index("saf")
+    assert max(bsld[week][fcfs] for week in (43, 92, 94)) < 10
+    assert min(bsld[week][fcfs] for week in (64, 73, 79, 100)) > 50
+    assert min(bsld[week][saf] / bsld[week].min() for week in (38, 44, 56, 85)) > 1.1
+
+
+def test_table_2_is_met_in_both_halves(study_of: Callable[[str, str], Study]) -> None:
+    table = (
+        tables.split(study_of("SDSC-SP2", "numbers"))
+        .set_index("policy")
+        .drop(index=["w*", "w*_train", "w_greedy"])
+    )
+    for half in ("train", "test"):
+        ratio = table[f"{half}: ours / paper"]
+        assert abs(ratio["fcfs"] - 1) < 0.005
+        assert ratio.drop("srf").dropna().between(0.9, 1.1).all()
+
+
+def test_coverages_on_processes_are_found_by_the_study(trace_file: Path, tmp_path: Path) -> None:
+    alone = Study(str(trace_file), "text", quick=True)
+    week, part = next(iter(alone.weeks.items()))
+    study = Study(str(trace_file), "text", folder=tmp_path, quick=True)
+    cover_on(study, str(trace_file), tmp_path, "processes", 2)
+    assert all(
+        optimum.is_covered(study, number, jobs, points)
+        for parts, points in study.covers().values()
+        for number, jobs in parts.items()
+    )
+    kept = optimum.covered(study, week, part, study.points)["values"]
+    assert (kept == optimum.covered(alone, week, part, study.points)["values"]).all()
+    before = (tmp_path / "tasks" / "results.jsonl").read_bytes()
+    cover_on(study, str(trace_file), tmp_path, "serial", None)
+    assert (tmp_path / "tasks" / "results.jsonl").read_bytes() == before
