@@ -3,7 +3,8 @@
 The rule is that of the paper on index and mixed policies (Legrand, Trystram and Zrigui, sections
 5.1 and 11): periods count from the trace's time 0, the first is ignored as the machine's test
 phase, and jobs that started in one period and ended in another are dropped. A job belongs to the
-period it was *submitted* in; of the ways to read the paper only this one gives its weekly results.
+period it was *submitted* in. (That is the paper's text; its numbers come out without the dropping,
+and with 60 s in bounded slowdowns: see ``benchmarks/mixed_policies/README.md``.)
 """
 
 from __future__ import annotations
