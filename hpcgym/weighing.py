@@ -29,7 +29,8 @@ class Weighed(NamedTuple):
 def weighed(columns: JobColumns, features: tuple[str, ...], n_jobs: int) -> Weighed:
     """Return the arrays for weights over these features, in the order of the table of features.
 
-    In that order sums are those of :func:`hpcgym.policy.index.rank`, to the last bit.
+    In that order sums are those of :func:`hpcgym.policy.index.rank`, to the last bit. A new kind of
+    patience needs a code of its own in :mod:`hpcgym.engine.mixing`; without, this is a KeyError.
     """
     names = sorted(features, key=list(FEATURES).index)
     static = np.zeros((n_jobs, len(names)))
@@ -41,7 +42,12 @@ def weighed(columns: JobColumns, features: tuple[str, ...], n_jobs: int) -> Weig
     assert patience is not None
     return Weighed(
         static=static,
-        waiting=np.array([_DEPENDS.get(name, mixing.STATIC_ONLY) for name in names], np.int64),
+        waiting=np.array([_depends(name) for name in names], np.int64),
         places=np.array([features.index(name) for name in names], np.int64),
         serial=patience(columns) if "unicef" in names else np.zeros(0),
     )
+
+
+def _depends(name: str) -> int:
+    """Return how a feature depends on waiting."""
+    return mixing.STATIC_ONLY if FEATURES[name].patience is None else _DEPENDS[name]

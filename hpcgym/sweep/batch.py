@@ -88,7 +88,7 @@ class BatchSimulator:
         tau: float = TAU_S,
     ) -> None:
         parts = _checked(slices)
-        self.features = _features(features)
+        self.features = feature_names(features)
         rules = scheduler if isinstance(scheduler, Scheduler) else find_scheduler(scheduler)
         machine = machine_of(parts[0], cluster, processors)
         _check_rules(rules, machine)
@@ -212,8 +212,8 @@ def _checked(slices: Sequence[Workload]) -> list[Workload]:
     return parts
 
 
-def _features(features: Sequence[str]) -> tuple[str, ...]:
-    """Return names of features, checked."""
+def feature_names(features: Sequence[str]) -> tuple[str, ...]:
+    """Return names of features, checked: known, different, at least one."""
     names = (features,) if isinstance(features, str) else tuple(features)
     for name in names:
         if name not in FEATURES:

@@ -50,10 +50,7 @@ class Coverage(NamedTuple):
     @property
     def weights(self) -> Floats:
         """The first vector with the least value, (3,), divided by ||w||_1."""
-        place = np.unravel_index(int(self.values.argmin()), self.values.shape)
-        vector = self.points[list(place)]
-        weights: Floats = vector / max(np.abs(vector).sum(), np.finfo(float).tiny)
-        return weights
+        return vector(len(self.points), int(self.values.argmin()))
 
 
 def cover(
@@ -84,7 +81,7 @@ def cover(
         only "wait".
     scheduler, processors, tau : see :class:`BatchSimulator`; passes per timestamp only.
     points : at least 2. With an odd number weights can be 0; all 0 stands for FCFS.
-    metric : a name of :data:`hpcgym.sweep.batch.METRICS`.
+    metric : a name of :data:`hpcgym.sweep.batch.METRICS` of which less is better.
     threads : as for :meth:`BatchSimulator.run`.
     progress : called with the shares of the space done and all of them, now and then.
 
@@ -94,8 +91,8 @@ def cover(
     """
     batch = BatchSimulator([workload], features, scheduler, processors=processors, tau=tau)
     _check(batch)
-    if metric not in METRICS:
-        raise HpcgymError(unknown("metric", metric, METRICS))
+    if metric not in METRICS or metric == "utilization":
+        raise HpcgymError(unknown("metric", metric, [m for m in METRICS if m != "utilization"]))
     if not isinstance(points, int | np.integer) or not 2 <= points <= 1000:
         raise HpcgymError(f"points must be a whole number from 2 to 1000, not {points!r}")
     number, longest = thread_count(threads), len(workload)
@@ -128,6 +125,23 @@ def cover(
                 progress(stop, len(counts))
     found = np.append(values, batch.run(np.zeros((1, 3)), metric)[0] if points % 2 else np.nan)
     return Coverage(vectors.points, found[vectors.places], int(counts.sum() + points % 2))
+
+
+def vector(points: int, place: int) -> Floats:
+    """Return a vector of the grid, (3,), divided by ||w||_1; zeros where all weights are 0.
+
+    It is the one that is simulated for its direction: in whole numbers, in steps of half the
+    spacing, without their common divisor.
+
+    Parameters
+    ----------
+    points : values of each weight.
+    place : in the flattened cube ``Coverage.values``.
+    """
+    steps = 2 * np.array(np.unravel_index(place, (points,) * len(THREE))) - (points - 1)
+    reduced = steps // max(int(np.gcd.reduce(steps)), 1)
+    weights: Floats = reduced / max(int(np.abs(reduced).sum()), 1)
+    return weights
 
 
 class Grid(NamedTuple):

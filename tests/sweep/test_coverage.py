@@ -14,7 +14,7 @@ from strategies import workloads
 import hpcgym
 from hpcgym.errors import HpcgymError
 from hpcgym.scheduler import Scheduler
-from hpcgym.sweep import BatchSimulator, cover
+from hpcgym.sweep import BatchSimulator, cover, coverage
 from hpcgym.sweep.coverage import THREE
 from hpcgym.workload.model import Workload
 
@@ -42,6 +42,7 @@ def simulated(workload: Workload, points: int, features: tuple[str, ...], **argu
     st.sampled_from([None, 0, 20, 2000]),
     st.sampled_from([5, 8, 20]),
     st.sampled_from([THREE, ("wait", "area", "f1"), ("requested", "wait", "processors")]),
+    st.sampled_from([5, 40, 1500]),
 )
 def test_every_vector_has_the_value_of_its_simulation(
     workload: Workload,
@@ -51,11 +52,17 @@ def test_every_vector_has_the_value_of_its_simulation(
     threshold: int | None,
     points: int,
     features: tuple[str, ...],
+    tile: int,
 ) -> None:
     rules = Scheduler("fcfs", backfill, order, estimate, threshold=threshold)
-    covered = cover(workload, features, rules, points=points)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(coverage, "_TILE", tile)
+        coverage.grid.cache_clear()
+        covered = cover(workload, features, rules, points=points)
+    coverage.grid.cache_clear()
+    best = BatchSimulator([workload], features, rules).run([covered.weights])
+    assert best.item() == covered.best
     assert (covered.values == simulated(workload, points, features, scheduler=rules)).all()
-    assert 1 <= covered.simulations <= points**3
 
 
 @pytest.mark.parametrize("load", [0.6, 1.2])
@@ -81,6 +88,18 @@ def test_the_best_vector() -> None:
     assert (cover(workload, points=10, threads=2).values == covered.values).all()
 
 
+def test_tiles_hold_all_directions_once() -> None:
+    sphere = coverage.grid(100).sphere
+    assert len(sphere.corners) == 600  # cut as the weeks of a real study
+    assert sphere.first[-1] == len(sphere.weights) == 948_152
+    assert np.abs(sphere.weights).sum(axis=1) == pytest.approx(1)
+    for tile in range(0, 600, 7):
+        inside = sphere.places[sphere.first[tile] : sphere.first[tile + 1]]
+        low, high = sphere.corners[tile].min(axis=0), sphere.corners[tile].max(axis=0)
+        assert (inside >= low - 1e-12).all()
+        assert (inside <= high + 1e-12).all()
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -88,6 +107,7 @@ def test_the_best_vector() -> None:
         ({"features": ["area", "wait", "expansion"]}, "only 'wait', not 'expansion'"),
         ({"points": 1}, "points must be a whole number from 2 to 1000, not 1"),
         ({"metric": "bsld"}, "unknown metric 'bsld'"),
+        ({"metric": "utilization"}, "unknown metric 'utilization'"),
         ({"scheduler": Scheduler(passes="per-event")}, "per-timestamp"),
         ({"scheduler": Scheduler(estimate="ave2")}, "ave2"),
     ],
