@@ -62,10 +62,10 @@ def arguments() -> argparse.Namespace:
     )
     parser.add_argument("workload", nargs="?", default=DEFAULT, help="a trace of several weeks")
     parser.add_argument("--clean", default="default", help="cleaning recipe (%(default)s)")
-    parser.add_argument("--weeks", type=int, default=None, help="first weeks only")
-    parser.add_argument("--vectors", type=int, default=200, help="weight vectors (%(default)s)")
-    parser.add_argument("--points", type=int, default=20, help="values of a weight (%(default)s)")
-    parser.add_argument("--repeat", type=int, default=5, help="timed runs (%(default)s)")
+    parser.add_argument("--weeks", type=count, default=None, help="first weeks only")
+    parser.add_argument("--vectors", type=count, default=200, help="weight vectors (%(default)s)")
+    parser.add_argument("--points", type=count, default=20, help="values of a weight (%(default)s)")
+    parser.add_argument("--repeat", type=count, default=5, help="timed runs (%(default)s)")
     parser.add_argument("--executors", type=lambda text: text.split(","), default=["processes"])
     names = names_among(SECTIONS)
     parser.add_argument("--sections", type=names, default=list(SECTIONS), metavar="NAME,NAME")
@@ -76,6 +76,13 @@ def arguments() -> argparse.Namespace:
     except HpcgymError as error:
         parser.exit(1, f"{parser.prog}: {error}\n")
     return given
+
+
+def count(text: str) -> int:
+    """Return a number of at least 1."""
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"must be a whole number of at least 1, not {text!r}")
+    return int(text)
 
 
 @lru_cache

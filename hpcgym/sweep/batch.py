@@ -49,7 +49,7 @@ class BatchSimulator:
 
     Parameters
     ----------
-    slices : workloads of one machine, such as :func:`hpcgym.workload.weeks` returns.
+    slices : workloads of one machine, such as ``trace.weeks()`` returns.
     features : names of :data:`hpcgym.policy.FEATURES`, one for each weight of a vector.
     scheduler : all rules but the policy: a name or a ``Scheduler``. "spf" stands for EASY that
         backfills by requested time, as in document 002.
@@ -72,7 +72,7 @@ class BatchSimulator:
     >>> import hpcgym
     >>> from hpcgym.sweep import BatchSimulator
     >>> trace = hpcgym.load_workload("lublin:jobs=9000,processors=128,seed=0,load=0.9")
-    >>> batch = BatchSimulator(hpcgym.weeks(trace), ["area", "wait"])
+    >>> batch = BatchSimulator(trace.weeks(), ["area", "wait"])
     >>> batch.run([[-1, 0], [-1, 20]]).shape == (2, len(batch))
     True
     """
@@ -132,6 +132,8 @@ class BatchSimulator:
         """
         vectors = self._vectors(weights)
         names = [metrics] if isinstance(metrics, str) else list(metrics)
+        if not names:
+            raise HpcgymError("metrics: there must be at least one")
         for name in names:
             if name not in METRICS:
                 raise HpcgymError(unknown("metric", name, METRICS))

@@ -42,6 +42,10 @@ class Coverage(NamedTuple):
     values: Floats
     simulations: int
 
+    def __repr__(self) -> str:
+        shape, least = " x ".join(map(str, self.values.shape)), self.best
+        return f"Coverage({shape} vectors, {self.simulations:,} simulations, best {least:.6g})"
+
     @property
     def best(self) -> float:
         """The least value."""
@@ -89,6 +93,8 @@ def cover(
     ------
     HpcgymError : an argument that is not one of these.
     """
+    if not isinstance(workload, Workload):
+        raise HpcgymError(f"workload must be a single workload, not {workload!r}")
     batch = BatchSimulator([workload], features, scheduler, processors=processors, tau=tau)
     _check(batch)
     if metric not in METRICS or metric == "utilization":

@@ -88,6 +88,8 @@ def test_speed_prints_tables_with_the_machine():
         (("speed.py", "--sections", "colour"), "'colour' is none of schedulers"),
         (("glesser_table_7_1.py", "--log", "KTH"), "'KTH' is none of KTH-SP2"),
         (("one_run.py", "lublin:jobs=10", "eazy"), "unknown scheduler 'eazy'"),
+        (("batch_speed.py", "--vectors", "0"), "must be a whole number of at least 1, not '0'"),
+        (("batch_speed.py", "lublin:jobs=9"), "no job within one week"),
     ],
 )
 def test_a_mistake_ends_in_one_clear_line(arguments, message):
@@ -97,7 +99,19 @@ def test_a_mistake_ends_in_one_clear_line(arguments, message):
     assert "Traceback" not in done.stderr
 
 
-@pytest.mark.parametrize("script", ["speed.py", "glesser_table_7_1.py", "one_run.py"])
+def test_batch_speed_counts_what_it_simulates():
+    arguments = ("--weeks", "2", "--vectors", "20", "--points", "4", "--repeat", "1")
+    found = json.loads(output("batch_speed.py", *arguments, "--format", "json"))["sections"]
+    assert {row["how"] for row in found["threads"]} >= {"1 threads", "loop over simulate"}
+    for row in [*found["threads"], *found["executors"]]:
+        share = 0.1 if row["how"].startswith("loop") else 1
+        assert row["per_second"] == pytest.approx(20 * 2 * share / row["seconds"])
+    assert [row["share"] <= 1 for row in found["coverage"]] == [True, True]
+
+
+@pytest.mark.parametrize(
+    "script", ["batch_speed.py", "speed.py", "glesser_table_7_1.py", "one_run.py"]
+)
 def test_help_teaches(script):
     assert "usage" in output(script, "--help")
 
