@@ -1,4 +1,7 @@
-"""Things that learn to schedule, one readable file each; imported as ``hpcgym.agents``.
+"""Things that learn to schedule or plan ahead; imported as ``hpcgym.agents``.
+
+Each is one readable file, but for ``xnes``: where it searches is in ``search``, and how searches go
+side by side in ``lockstep``.
 
 An agent stands on the library (``hpcgym``), which imports it only where a command trains one or a
 file of one is named. Networks need PyTorch and Stable-Baselines3, ``pip install

@@ -156,11 +156,6 @@ class Checkpoint:
         elif self.path is not None:
             self.path.unlink(missing_ok=True)
 
-    @property
-    def n_known(self) -> int:
-        """Evaluations of each search that need not be done again."""
-        return sum(map(len, self._again))
-
     def take(self, number: int) -> NDArray[np.float64] | None:
         """Return the next values of an earlier run, (number, n_searches); None: there are none."""
         if not self._again:

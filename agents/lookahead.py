@@ -13,13 +13,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from hpcgym.baselines import find_scheduler
 from numpy.typing import NDArray
 
 from hpcgym.cluster.pool import Cluster
 from hpcgym.compilation import compiling
 from hpcgym.engine import lookahead, state
-from hpcgym.errors import HpcgymError, unknown
-from hpcgym.metrics import TAU_S
+from hpcgym.errors import HpcgymError, WorkloadError, unknown
+from hpcgym.metrics import TAU_S, check_tau
 from hpcgym.policy.features import FEATURES, WEIGHTED_FEATURES, JobColumns
 from hpcgym.policy.index import POLICIES, PolicyLike, parse_policy
 from hpcgym.result import Result
@@ -54,6 +55,7 @@ class Lookahead:
         weights by feature. WFP3 is no weighted sum, and cannot be one.
     estimate : "learned", "user-ratio", "requested" or "clairvoyant"; see :data:`ESTIMATES`. Run
         times are learned in the very schedule that is being made; nothing else is known.
+    tau : [s] run times below this count as this in the bounded slowdowns of the drained queue.
 
     Attributes
     ----------
@@ -63,7 +65,8 @@ class Lookahead:
 
     Raises
     ------
-    HpcgymError : an empty portfolio, an unknown name, or a policy that is no weighted sum.
+    HpcgymError : an empty portfolio, an unknown name, a policy that is no weighted sum, or a tau
+        that is no number of seconds above 0.
 
     Examples
     --------
@@ -82,12 +85,13 @@ class Lookahead:
         portfolio: Sequence[PolicyLike] = PURE,
         *,
         estimate: str = "learned",
+        tau: float = TAU_S,
     ) -> None:
         if isinstance(portfolio, str | Mapping) or not len(portfolio):
             raise HpcgymError("portfolio must be a sequence of policies, at least one")
         if estimate not in ESTIMATES:
             raise HpcgymError(unknown("estimate", estimate, ESTIMATES))
-        self.estimate = estimate
+        self.estimate, self.tau = estimate, check_tau(tau)
         used = {name for policy in portfolio for name in parse_policy(policy, "portfolio").weights}
         self.features = tuple(
             name for name in FEATURES if name in used or name in WEIGHTED_FEATURES
@@ -105,7 +109,7 @@ class Lookahead:
     def run(
         self,
         workload: Workload,
-        scheduler: Scheduler | None = None,
+        scheduler: str | Scheduler | None = None,
         *,
         cluster: Cluster | None = None,
         processors: int | None = None,
@@ -116,29 +120,42 @@ class Lookahead:
         Parameters
         ----------
         workload, cluster, processors : as for :func:`hpcgym.simulate`.
-        scheduler, rules : all rules but the policy; by default EASY that backfills by requested
-            time. In MixedPolicy-v0 of the same rules it makes the same schedule.
+        scheduler : a name or a ``Scheduler``, of which the policy does not matter; by default EASY
+            that backfills by requested time. In MixedPolicy-v0 of the same rules look-ahead makes
+            the same schedule.
+        rules : rules that differ from the scheduler's, but for ``policy``.
+
+        Returns
+        -------
+        result : as an environment returns it: ``outside``, since the order of the queue is that of
+            no policy, and with the ``scheduler``'s policy left at "fcfs".
 
         Raises
         ------
         HpcgymError : conservative backfilling, or rules that there are not.
         WorkloadError : a job that cannot be simulated.
         """
+        if not isinstance(workload, Workload):
+            raise WorkloadError(f"look-ahead takes a workload of load_workload, not {workload!r}")
+        if "policy" in rules:
+            raise HpcgymError("look-ahead has a portfolio in place of the rule policy")
         chosen = Scheduler(backfill_order="spf") if scheduler is None else scheduler
-        # an order that waiting changes, which is what the kernel asks for
-        chosen = chosen.but(**{**rules, "policy": {"expansion": 1.0}})
+        if not isinstance(chosen, Scheduler):
+            chosen = find_scheduler(chosen)
+        chosen = chosen.but(**rules).but(policy="fcfs")
         if chosen.backfill == "conservative":
             raise HpcgymError("look-ahead is for backfill='easy' or 'none'")
         machine = machine_of(workload, cluster, processors)
         prepared = prepare(workload, chosen, machine)
         prepared.sim[state.ASKS] = state.EACH_PASS
+        prepared.sim[state.PRIMARY] = state.SCORED  # by the scores that each pass asks for
         n = len(workload)
         if n:
-            secondary = prepared.sim[state.SECONDARY] >= state.SCORED
-            second = prepared.scores[n:] if secondary else prepared.scores[:0]
+            second = prepared.scores[n:]  # of backfilling; none if that needs none
             look = self._foresight(
                 workload, prepared.jobs, second, prepared.sim, machine.processors
             )
+            prepared = prepared._replace(scores=look.scores[0].copy())
             with compiling(lookahead.follow_best):
                 lookahead.follow_best(*prepared, look)
         idle_seconds = None
@@ -232,13 +249,11 @@ class Lookahead:
             )
         settings = np.zeros(lookahead.N_SETTINGS, np.int64)
         settings[lookahead.ESTIMATOR] = list(ESTIMATES).index(self.estimate)
-        settings[lookahead.TAU] = TAU_S
         classes, n_classes = _classes(workload)
-        rules = sim[: state.TIME].tolist()
-        rules[state.PRIMARY] = state.SCORED
-        drained = state.make_state(rules, None, n, processors, 0)
+        drained = state.make_state(sim[: state.TIME].tolist(), None, n, processors, 0)
         return lookahead.Foresight(
             settings=settings,
+            tau=self.tau,
             scores=scores,
             classes=classes,
             counts=np.zeros((n_classes, lookahead.BINS)),

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from hpcgym.errors import HpcgymError, unknown
 from hpcgym.policy.features import FEATURES, WEIGHTED_FEATURES, JobColumns
+from hpcgym.sweep.batch import feature_names
 from hpcgym.workload.model import Workload
 
 Vector = NDArray[np.float64]  # (n_features,)
@@ -50,7 +51,7 @@ class Asked(NamedTuple):
     vectors : (n_vectors, n_features) float64, in units of the search.
     restart : 0 for random vectors, then the number of the run from 1.
     generation : of that run, from 1; 0 for random vectors.
-    step_size : of that run; None for random vectors.
+    step_size : of that run; None for random vectors, or if the method does not tell.
     """
 
     vectors: Vectors
@@ -114,17 +115,18 @@ def check_whole(argument: str, value: Any, least: int) -> None:
         raise HpcgymError(f"{argument} must be a whole number of at least {least}, not {value!r}")
 
 
-def feature_names(features: str | Sequence[str]) -> tuple[str, ...]:
-    """Return the features of a name of FEATURE_SETS, of a text with commas or of a sequence."""
-    if isinstance(features, str):
-        features = FEATURE_SETS[features] if features in FEATURE_SETS else features.split(",")
-    names = tuple(features)
-    for name in names:
-        if name not in FEATURES:
-            raise HpcgymError(unknown("feature", name, [*FEATURE_SETS, *FEATURES]))
-    if not names or len(set(names)) < len(names):
-        raise HpcgymError(f"features must be different names, at least one, not {features!r}")
-    return names
+def features_of(features: str | Sequence[str]) -> tuple[str, ...]:
+    """Return the features of a name of FEATURE_SETS, of a text with commas or of a sequence.
+
+    Raises
+    ------
+    HpcgymError : an unknown name, none, or the same twice.
+    """
+    if not isinstance(features, str):
+        return feature_names(features)
+    if "," not in features and features not in FEATURES and features not in FEATURE_SETS:
+        raise HpcgymError(unknown("feature", features, [*FEATURE_SETS, *FEATURES]))
+    return feature_names(FEATURE_SETS.get(features) or features.split(","))
 
 
 def searching(plan: Plan, units: Units, seed: int) -> Search:
@@ -168,7 +170,7 @@ def searching(plan: Plan, units: Units, seed: int) -> Search:
             some = np.zeros((len(asked), n_features))
             some[:, searched] = asked
             some = _unit(some * unit)
-            step_size = float(optimiser._sigma)
+            step_size = getattr(optimiser, "_sigma", None)  # not public, and only to be shown
             told = rounded((yield Asked(some, restart, optimiser.generation + 1, step_size)))
             seen.vectors.append(some)
             seen.values.append(told)

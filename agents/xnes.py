@@ -21,18 +21,19 @@ import json
 import math
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from hpcgym.agents.lockstep import Checkpoint, Objective, Progress, Way, go, identity
-from hpcgym.agents.search import Plan, check_whole, checked, feature_names, searching, units_of
+from hpcgym.agents.search import Plan, check_whole, checked, features_of, searching, units_of
 from hpcgym.baselines import find_scheduler
 from hpcgym.baselines.policies import Baseline
 from numpy.typing import NDArray
 
 from hpcgym.errors import HpcgymError, unknown
-from hpcgym.metrics import TAU_S
+from hpcgym.metrics import TAU_S, check_tau
 from hpcgym.scheduler import Scheduler
 from hpcgym.sweep.batch import METRICS, BatchSimulator
 from hpcgym.workload.load import load_workload
@@ -46,9 +47,6 @@ ENV_ID = "hpcgym/MixedPolicy-v0"
 FORMAT = 1
 
 SCALES = ("spread", "none")
-
-#: Rules of schedulers that environments have.
-_RULES = ("backfill", "backfill_order", "estimate", "correction", "passes")
 
 
 class Xnes:
@@ -111,7 +109,7 @@ class Xnes:
         scheduler: str | Scheduler = "spf",
         tau: float = TAU_S,
     ) -> None:
-        self.features = feature_names(features)
+        self.features = features_of(features)
         if scale not in SCALES:
             raise HpcgymError(unknown("scale", scale, SCALES))
         if metric not in METRICS or metric == "utilization":
@@ -123,7 +121,7 @@ class Xnes:
         self.plan = checked(Plan(method, budget, samples, restarts, population, sigma, penalty))
         if method != "random" and len(self.features) < 2:
             raise HpcgymError(f"method {method!r} needs two features or more, not {self.features}")
-        self.seed, self.scale, self.metric, self.tau = seed, scale, metric, tau
+        self.seed, self.scale, self.metric, self.tau = seed, scale, metric, check_tau(tau)
         self.rules = scheduler if isinstance(scheduler, Scheduler) else find_scheduler(scheduler)
         self.weights_: dict[str, float] = {}
         self.best_ = math.nan
@@ -142,8 +140,9 @@ class Xnes:
     @property
     def env_options(self) -> dict[str, Any]:
         """The features and rules of the environment in which it is evaluated."""
-        rules = {rule: _plain(getattr(self.rules, rule)) for rule in _RULES}
-        return {"policy_features": list(self.features), "interval": "episode", **rules}
+        options = {"policy_features": list(self.features), "interval": "episode", **self._rules()}
+        del options["threshold"]  # which environments do not have
+        return options
 
     # -- learning ----------------------------------------------------------------------------------
 
@@ -246,6 +245,7 @@ class Xnes:
         """
         import pandas as pd
 
+        self._found()
         return pd.DataFrame(self._rows).astype({"step_size": float})
 
     def _search(
@@ -274,15 +274,17 @@ class Xnes:
 
     def settings(self) -> dict[str, Any]:
         """Return the arguments as plain values."""
-        rules = {rule: _plain(getattr(self.rules, rule)) for rule in (*_RULES, "threshold")}
-        arguments = {"features": list(self.features), **self.plan._asdict(), "seed": self.seed}
         return {
-            **arguments,
-            "scale": self.scale,
-            "metric": self.metric,
-            "tau": self.tau,
-            "scheduler": rules,
+            "features": list(self.features),
+            **self.plan._asdict(),
+            **{name: getattr(self, name) for name in ("seed", "scale", "metric", "tau")},
+            "scheduler": self._rules(),
         }
+
+    def _rules(self) -> dict[str, Any]:
+        """Return all rules but the policy, which is searched for."""
+        names = (field.name for field in fields(Scheduler) if field.name != "policy")
+        return {name: _plain(getattr(self.rules, name)) for name in names}
 
     # -- acting ------------------------------------------------------------------------------------
 

@@ -173,7 +173,8 @@ def by_executors(given: argparse.Namespace) -> Section:
     pieces = np.linspace(0, given.vectors, 9).astype(int).tolist()
     expected = batch(given.workload, given.clean, given.weeks).run(vectors(given.vectors))
     for name in given.executors:
-        for workers in [None] if name == "mpi" else range(1, numba.config.NUMBA_NUM_THREADS + 1):
+        chosen = name in ("processes", "dask", "ray")
+        for workers in range(1, numba.config.NUMBA_NUM_THREADS + 1) if chosen else [None]:
             with open_executor(name, workers) as executor:
 
                 def run(executor: Any = executor) -> Any:

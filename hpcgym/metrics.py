@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from hpcgym.errors import HpcgymError
+
 if TYPE_CHECKING:
     from hpcgym.cluster.pool import Cluster
     from hpcgym.result import Result
@@ -17,6 +19,18 @@ TAU_S = 10  # [s] run times below this count as this in the bounded slowdown
 
 #: Classes of jobs by their run time [s]: name -> (from, below).
 LENGTH_CLASSES = {"short": (0, 600), "medium": (600, 7200), "long": (7200, 2**62)}
+
+
+def check_tau(tau: float) -> float:
+    """Return what short run times count as [s], checked.
+
+    Raises
+    ------
+    HpcgymError : no number above 0.
+    """
+    if not isinstance(tau, int | float | np.number) or not 0 < tau < np.inf:
+        raise HpcgymError(f"tau must be a number of seconds above 0, not {tau!r}")
+    return float(tau)
 
 
 def bsld(

@@ -71,7 +71,7 @@ def draw_distribution(table: pd.DataFrame, name: str) -> Figure:
     axes.set_xlabel("mean BSLD of a week")
     plain(axes, grid="x")
     note = "By the mean over the weeks (diamond, number); the three best are coloured."
-    title(axes, f"{name}: pure policies", note)
+    title(axes, "Pure policies", f"{name}. {note}")
     return figure
 
 
@@ -101,7 +101,7 @@ def draw_saf(table: pd.DataFrame, name: str) -> Figure:
     axes.set_ylim(bottom=0.5)
     figure.legend(loc="outside lower center", ncols=2, fontsize=8, frameon=False)
     note = f"Named where SAF is worse by {100 * _NAMED - 100:.0f} % or more."
-    title(axes, f"{name}: SAF and the best pure policy of each week", note)
+    title(axes, "SAF and the best pure policy of each week", f"{name}. {note}")
     return figure
 
 
@@ -124,7 +124,7 @@ def draw_comparison(
         axes.axvline((train[-1] + test[0]) / 2, color=DARK_GREY, linewidth=0.8, linestyle="--")
     _weeks(axes, number, period)
     figure.legend(loc="outside lower center", ncols=3, fontsize=8, frameon=False)
-    title(axes, f"{name}: mixed policies and pure ones on each {period}")
+    title(axes, f"Mixed and pure policies on each {period}", name)
     return figure
 
 
@@ -152,7 +152,7 @@ def draw_searches(table: pd.DataFrame, name: str) -> Figure:
     _weeks(upper, week, "")
     lower.set_xlabel("week")
     figure.legend(loc="outside lower center", ncols=3, fontsize=8, frameon=False)
-    title(upper, f"{name}: search over three and six weights, and the grid")
+    title(upper, "Search over three and six weights, and the grid", name)
     return figure
 
 
@@ -188,8 +188,8 @@ def draw_spaces(
         bar.ax.tick_params(labelsize=7)
         bar.set_label("mean BSLD", fontsize=8)
     note = "q: processors, p: requested time, wait: waiting time; large scores first. Dot: least."
-    figure.suptitle(f"{name}: the space of three weights\n", x=0, ha="left", **_HEADING)
-    figure.text(0, 0.995, f"\n{note}", va="top", fontsize=8, color=DARK_GREY)
+    figure.suptitle("The space of three weights\n\n", x=0.02, ha="left", **_HEADING)
+    figure.text(0.02, 0.995, f"\n{name}\n{note}", va="top", fontsize=8, color=DARK_GREY)
     return figure
 
 

@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,7 @@ from numpy.typing import NDArray
 
 from hpcgym.errors import HpcgymError
 from hpcgym.sweep import cover
-from hpcgym.sweep.coverage import THREE
+from hpcgym.sweep.coverage import THREE, grid, vector
 from hpcgym.workload.model import Workload
 
 Floats = NDArray[np.float64]
@@ -39,9 +40,8 @@ class Optimum:
     train_weights : (3,) w*_train, least sum over the weeks of training.
     train : mean BSLD of w*_train.
     below_saf : share of the vectors that beat SAF.
-    halves : (n, 2) mean over the vectors with a negative and a positive weight of processors.
     vectors, simulations : weight vectors that were compared, and simulations they took.
-    seconds : it took when it was computed.
+    seconds : of computing: the sum over weeks, whichever process or earlier run computed them.
     """
 
     numbers: NDArray[np.int64]
@@ -53,7 +53,6 @@ class Optimum:
     train_weights: Floats
     train: Floats
     below_saf: Floats
-    halves: Floats
     vectors: int
     simulations: int
     seconds: float
@@ -75,7 +74,6 @@ def find_optimum(
     n = len(parts)
     best, ties, first, below = (np.full(n, np.nan) for _ in range(4))
     greedy, weights = np.full(n, np.nan), np.empty((n, len(THREE)))
-    halves = np.empty((n, 2))
     saf = study.pure(parts)[PURE.index("saf")]
     total = np.zeros((points,) * len(THREE))
     simulations, seconds = 0, 0.0
@@ -93,9 +91,8 @@ def find_optimum(
         at_best = values == best[place]
         one = int(at_best.argmax())
         ties[place] = at_best.mean()
-        weights[place] = vector_at(one, points)
+        weights[place] = vector(points, one)
         below[place] = (values < saf[place]).mean()
-        halves[place] = values[: points // 2].mean(), values[(points + 1) // 2 :].mean()
         if before is not None and before[0] == number - 1:
             greedy[place] = values[before[1]].mean()
             first[place] = values.flat[before[2]]
@@ -104,7 +101,7 @@ def find_optimum(
             total += values
         simulations += int(step["simulations"])
         seconds += float(step["seconds"])
-    chosen = vector_at(int(total.argmin()), points)
+    chosen = vector(points, int(total.argmin()))
     train_bsld = study.batch(parts, features=THREE).run(chosen[np.newaxis])[0]
     _check(study, train_bsld, list(parts), train, float(total.min()))
     return Optimum(
@@ -117,7 +114,6 @@ def find_optimum(
         train_weights=chosen,
         train=train_bsld,
         below_saf=below,
-        halves=halves,
         vectors=distinct_vectors(points),
         simulations=simulations,
         seconds=seconds,
@@ -154,51 +150,25 @@ def covered(
             "seconds": time.perf_counter() - began,
         }
 
-    return study.step("cover", {number: part}, _inputs(points), compute)
+    return study.step(*_step(number, part, points), compute)
 
 
-def is_covered(study: Study, number: int, part: Workload, points: int) -> bool:
-    """Return whether the result of :func:`covered` is kept."""
-    return study.has("cover", {number: part}, _inputs(points))
+def file_of(study: Study, number: int, part: Workload, points: int) -> Path | None:
+    """Return where the result of :func:`covered` is kept; None if nothing is."""
+    return study.file(*_step(number, part, points))
 
 
-def _inputs(points: int) -> dict[str, Any]:
-    """Return what a coverage depends on beside the jobs."""
-    return {"features": THREE, "points": points, "threshold": THRESHOLD_S}
-
-
-def grid(points: int) -> Floats:
-    """Return the values that each weight has: evenly spaced, both ends included."""
-    return np.linspace(-1.0, 1.0, points)
-
-
-def vector_at(place: int, points: int) -> Floats:
-    """Return the normalised vector at a place of the flattened grid, (3,).
-
-    Multiples of a vector are one policy, and here the same to the last bit: a rounding of scores
-    can decide between two jobs whose scores should be equal.
-    """
-    steps = _steps(points)[list(np.unravel_index(place, (points,) * len(THREE)))]
-    if not steps.any():
-        return np.zeros(len(THREE))
-    steps = steps // np.gcd.reduce(steps)
-    vector: Floats = steps / np.abs(steps).sum()
-    return vector
+def _step(
+    number: int, part: Workload, points: int
+) -> tuple[str, dict[int, Workload], dict[str, Any]]:
+    """Return the name of a coverage, its jobs, and what it depends on beside them."""
+    inputs = {"features": THREE, "points": points, "threshold": THRESHOLD_S}
+    return "cover", {number: part}, inputs
 
 
 def distinct_vectors(points: int) -> int:
-    """Return how many vectors of the grid differ after division by ||w||_1.
-
-    Two vectors are the same policy if they are equal once their common divisor is taken out.
-    """
-    steps = _steps(points)
-    x, y, z = np.meshgrid(steps, steps, steps, sparse=True)
-    return int((np.gcd(np.gcd(x, y), z) == 1).sum())
-
-
-def _steps(points: int) -> NDArray[np.int64]:
-    """Return the values of a weight as whole numbers, (points,): multiples of half a spacing."""
-    return np.arange(-(points - 1), points, 2) // (2 if points % 2 else 1)
+    """Return how many vectors of the grid differ after division by ||w||_1."""
+    return len(grid(points).sphere.weights)
 
 
 def _check(

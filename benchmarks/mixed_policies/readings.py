@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from hpcgym.benchmarks.mixed_policies.published import WEEKS
 
-from hpcgym.errors import HpcgymError, unknown
+from hpcgym.errors import HpcgymError, WorkloadError, unknown
 from hpcgym.workload.model import Workload
 from hpcgym.workload.slicing import MONTH_S, WEEK_S, slices
 
@@ -78,7 +78,10 @@ def weeks(workload: Workload, reading: Reading, number: int | None) -> dict[int,
 
 
 def months(workload: Workload, reading: Reading) -> dict[int, Workload]:
-    """Return the months of 30 days from the second of the trace on, which is number 1."""
+    """Return the months of 30 days from the second of the trace on, which is number 1.
+
+    A trace that ends before has none.
+    """
     return _periods(workload, reading, MONTH_S, 1, "month")
 
 
@@ -87,7 +90,10 @@ def _periods(
 ) -> dict[int, Workload]:
     """Return the periods that have jobs, the one numbered ``first`` from time 0 as number 1."""
     if reading.drops_crossing:
-        parts = slices(workload, period_s, first=first, label=label)
+        try:
+            parts = slices(workload, period_s, first=first, label=label)
+        except WorkloadError:  # no job in any of them
+            return {}
         return {int(part.name.rpartition(" ")[2]) - first + 1: part for part in parts}
     period = workload.submit_time // period_s
     found = {}
@@ -95,6 +101,4 @@ def _periods(
         begin, end = np.searchsorted(period, [number, number + 1]).tolist()
         name = f"{workload.name} {label} {number}"
         found[number - first + 1] = workload.take(slice(begin, end), name=name)
-    if not found:
-        raise HpcgymError(f"{workload.name} has no job from {label} {first} on, counted from 0")
     return found

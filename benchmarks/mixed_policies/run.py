@@ -9,15 +9,16 @@ from typing import TYPE_CHECKING, Any
 
 from hpcgym.benchmarks.mixed_policies import figures, tables
 from hpcgym.benchmarks.mixed_policies.markdown import write_csv, write_text
-from hpcgym.benchmarks.mixed_policies.optimum import Optimum, covered, find_optimum, grid
+from hpcgym.benchmarks.mixed_policies.optimum import Optimum, covered, find_optimum
 from hpcgym.benchmarks.mixed_policies.published import MAPPED
 from hpcgym.benchmarks.mixed_policies.readings import READINGS
 from hpcgym.benchmarks.mixed_policies.search import search_all
 from hpcgym.benchmarks.mixed_policies.spread import cover_on
-from hpcgym.benchmarks.mixed_policies.study import Progress, Study, no_progress
+from hpcgym.benchmarks.mixed_policies.study import THRESHOLD_S, Progress, Study, no_progress
 from hpcgym.benchmarks.mixed_policies.units import units
 
 from hpcgym.report.canvas import require_matplotlib
+from hpcgym.sweep.coverage import grid
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -142,7 +143,7 @@ def add_optimum(found: Findings, folder: Path) -> None:
         week: covered(study, week, study.weeks[week], study.points)["values"]
         for week in _mapped(study)
     }
-    spaces = figures.draw_spaces(cubes, grid(study.points), _name(study))
+    spaces = figures.draw_spaces(cubes, grid(study.points).points, _name(study))
     found.pictures["spaces"] = _saved(found, folder, "spaces", spaces)
     _write_tables(found, folder)
 
@@ -162,9 +163,9 @@ def add_searches(found: Findings, folder: Path) -> None:
 def add_months(found: Findings, folder: Path) -> None:
     """Do the same by month: section 11, figure 15."""
     study = found.study
+    if "month" not in study.covers():
+        return  # too short a trace
     halves = tables.half_of_months(study)
-    if not all(halves):
-        return  # a trace of one month
     what = f"{study.trace}: all vectors on {len(study.months)} months"
     found.months = find_optimum(study, study.months, halves[0], study.month_points, what)
     found.tables["months"] = tables.months(study, found.months)
@@ -186,8 +187,9 @@ def _mapped(study: Study) -> list[int]:
 
 
 def _name(study: Study) -> str:
-    """Return what pictures call the trace."""
-    return f"{study.trace} (reading: {study.reading.name})"
+    """Return what pictures say of the trace, in one line that fits."""
+    trace = study.trace if len(study.trace) <= 40 else f"{study.trace[:39]}…"
+    return f"{trace}, reading: {study.reading.name}, threshold {THRESHOLD_S:,} s"
 
 
 def _drawn(

@@ -5,12 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from hpcgym.benchmarks.mixed_policies.store import code
 from hpcgym.benchmarks.mixed_policies.study import Study
 
 #: Name of a search in the paper, and of its set of features in ``hpcgym.agents.xnes`` -> how many.
 SEARCHES = {"xnes3": 3, "xnes6": 6}
 
 SEED = 0
+
+#: What decides which vectors a search tries.
+_MODULES = ("hpcgym.agents.search", "hpcgym.agents.lockstep", "hpcgym.agents.xnes")
 
 
 def search_all(study: Study) -> dict[str, dict[str, Any]]:
@@ -44,4 +48,5 @@ def searched(study: Study, name: str) -> dict[str, Any]:
             "evaluations": budget,
         }
 
-    return study.step(name, study.weeks, search.settings(), compute)
+    inputs = {**search.settings(), "search": code(*_MODULES)}
+    return study.step(name, study.weeks, inputs, compute)

@@ -1,7 +1,8 @@
 """The long part of the study, the coverages, as tasks of a sweep: on any executor.
 
 Workers write into the study's folder, which they must all see; what they have written the study
-then finds, and does not compute again.
+then finds, and does not compute again. The folder's ``steps`` say what is done; the records of
+tasks lie inside, so that they are never there without it.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from hpcgym.benchmarks.mixed_policies.optimum import covered, is_covered
+from hpcgym.benchmarks.mixed_policies.optimum import covered, file_of
 from hpcgym.benchmarks.mixed_policies.study import Study
 
 from hpcgym.errors import HpcgymError
@@ -31,8 +32,9 @@ def cover_on(
 
     Raises
     ------
-    HpcgymError : a task that failed again and again.
+    HpcgymError : a task that failed again and again, or whose result is not in the folder.
     """
+    records = folder / "steps" / "tasks"
     tasks = [
         {
             "source": source,
@@ -41,10 +43,10 @@ def cover_on(
             "quick": study.quick,
             "period": period,
             "number": number,
+            # named after all inputs: other jobs, grids or versions are other tasks
+            "file": file,
         }
-        for period, (parts, points) in study.covers().items()
-        for number, part in parts.items()
-        if not is_covered(study, number, part, points)
+        for period, number, file in _uncovered(study)
     ]
     if not tasks:
         return
@@ -52,7 +54,7 @@ def cover_on(
     summary = run_tasks(
         cover_one,
         tasks,
-        folder / "tasks",
+        records,
         executor,
         workers=workers,
         chunk=1,
@@ -60,8 +62,29 @@ def cover_on(
     )
     if summary.failed:
         raise HpcgymError(
-            f"{summary.failed} of {summary.total} coverages failed; {folder / 'tasks'} says why"
+            f"{summary.failed} of {summary.total} coverages failed; {records} says why"
         )
+    missing = len(_uncovered(study))
+    if missing:
+        raise HpcgymError(
+            f"{missing} of {summary.total} coverages are not in {folder / 'steps'}: all workers"
+            " must see it and have the same hpcgym; if files were deleted there, delete"
+            f" {records} too"
+        )
+
+
+def _uncovered(study: Study) -> list[tuple[str, int, str]]:
+    """Return the weeks and months that are not covered yet: period, number, name of the file."""
+    files = [
+        (period, number, file_of(study, number, part, points))
+        for period, (parts, points) in study.covers().items()
+        for number, part in parts.items()
+    ]
+    return [
+        (period, number, file.name)
+        for period, number, file in files
+        if file is not None and not file.is_file()
+    ]
 
 
 def cover_one(task: dict[str, Any]) -> dict[str, Any]:

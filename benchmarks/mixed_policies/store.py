@@ -6,6 +6,8 @@ import hashlib
 import json
 import os
 from collections.abc import Callable, Iterable, Mapping
+from functools import cache
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 from zipfile import BadZipFile
@@ -13,6 +15,7 @@ from zipfile import BadZipFile
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from hpcgym import compilation
 from hpcgym.errors import HpcgymError
 from hpcgym.version import __version__
 from hpcgym.workload.model import Workload
@@ -21,6 +24,20 @@ Arrays = dict[str, NDArray[Any]]
 
 #: The columns that a simulation depends on.
 _COLUMNS = ("submit_time", "run_time", "requested_time", "requested_processors", "user_id")
+
+#: Where simulations of weights come from, beside the compiled sources: as in
+#: ``hpcgym.compilation.SOURCES``.
+_PREPARING = (
+    "cluster/*.py",
+    "policy/*.py",
+    "prediction/*.py",
+    "scheduler.py",
+    "simulation.py",
+    "static_order.py",
+    "sweep/batch.py",
+    "sweep/coverage.py",
+    "weighing.py",
+)
 
 
 class Store:
@@ -33,7 +50,7 @@ class Store:
         self, name: str, inputs: Mapping[str, Any], compute: Callable[[], Mapping[str, ArrayLike]]
     ) -> Arrays:
         """Return what ``compute`` returns, from disk if the step was done with the same inputs."""
-        path = self._path(name, inputs)
+        path = self.path(name, inputs)
         kept = _read(path)
         if kept is not None:
             return kept
@@ -48,11 +65,8 @@ class Store:
             raise HpcgymError(f"{path} cannot be written: {error.strerror or error}") from None
         return arrays
 
-    def has(self, name: str, inputs: Mapping[str, Any]) -> bool:
-        """Return whether the step was done with these inputs."""
-        return self._path(name, inputs).is_file()
-
-    def _path(self, name: str, inputs: Mapping[str, Any]) -> Path:
+    def path(self, name: str, inputs: Mapping[str, Any]) -> Path:
+        """Return the file of a step, which is there if the step was done with these inputs."""
         text = json.dumps({"hpcgym": __version__, **inputs}, sort_keys=True)
         return self.folder / f"{name}-{hashlib.sha256(text.encode()).hexdigest()[:16]}.npz"
 
@@ -64,6 +78,25 @@ def _read(path: Path) -> Arrays | None:
             return {key: held[key] for key in held.files}
     except (OSError, ValueError, BadZipFile, EOFError):
         return None
+
+
+@cache
+def code(*modules: str) -> str:
+    """Return a hash of the sources of simulations, and of some modules.
+
+    The version alone would let a step survive an edit of what computes it.
+    """
+    digest = hashlib.sha256()
+    package = Path(compilation.__file__).parent
+    for pattern in (*compilation.SOURCES, *_PREPARING):
+        for source in sorted(package.glob(pattern)):
+            digest.update(source.read_bytes())
+    for module in modules:
+        found = find_spec(module)
+        assert found is not None
+        assert found.origin is not None
+        digest.update(Path(found.origin).read_bytes())
+    return digest.hexdigest()[:16]
 
 
 def fingerprint(parts: Iterable[Workload]) -> str:

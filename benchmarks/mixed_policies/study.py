@@ -10,7 +10,7 @@ import numpy as np
 from hpcgym.baselines.schedulers import find_scheduler
 from hpcgym.benchmarks.mixed_policies.published import SPLIT, WEEKS
 from hpcgym.benchmarks.mixed_policies.readings import RECIPE, find_reading, months, weeks
-from hpcgym.benchmarks.mixed_policies.store import Store, fingerprint
+from hpcgym.benchmarks.mixed_policies.store import Store, code, fingerprint
 from numpy.typing import NDArray
 
 from hpcgym.errors import HpcgymError
@@ -49,7 +49,7 @@ class Study:
     ----------
     trace : name of the trace, as the paper has it.
     workload : the cleaned trace.
-    weeks, months : number -> jobs, by the paper's numbers.
+    weeks, months : number -> jobs, by the paper's numbers; no months of a short trace.
     train, test : numbers of the weeks of the two halves (section 7.2.1).
     points, month_points : values of a weight in the grids of weeks and months.
     budget : evaluations of a search for one week.
@@ -78,7 +78,10 @@ class Study:
         last = 6 if quick else WEEKS.get(self.trace)
         self.weeks = weeks(self.workload, self.reading, last)
         if len(self.weeks) < 2:
-            raise HpcgymError(f"{self.trace} has jobs in {len(self.weeks)} of the paper's weeks")
+            raise HpcgymError(
+                f"{self.trace} has jobs in {len(self.weeks)} of the weeks of the study (reading"
+                f" {reading}); it needs two"
+            )
         found = months(self.workload, self.reading)
         self.months = {month: part for month, part in found.items() if not quick or month <= 3}
         self.train, self.test = self._halves()
@@ -124,20 +127,34 @@ class Study:
             return {key: np.asarray(value) for key, value in compute().items()}
         return self.store.step(*self._key(name, parts, inputs), compute)
 
-    def has(self, name: str, parts: Mapping[int, Workload], inputs: Mapping[str, Any]) -> bool:
-        """Return whether a step's arrays are on disk."""
-        return self.store is not None and self.store.has(*self._key(name, parts, inputs))
+    def file(
+        self, name: str, parts: Mapping[int, Workload], inputs: Mapping[str, Any]
+    ) -> Path | None:
+        """Return where a step's arrays are kept once they are computed; None if nothing is."""
+        return None if self.store is None else self.store.path(*self._key(name, parts, inputs))
 
     def _key(
         self, name: str, parts: Mapping[int, Workload], inputs: Mapping[str, Any]
     ) -> tuple[str, dict[str, Any]]:
         """Return the name of a step, and all that its arrays depend on."""
-        known = {"jobs": fingerprint(parts.values()), "tau": self.reading.tau_s, **inputs}
+        known = {
+            "jobs": fingerprint(parts.values()),
+            "tau": self.reading.tau_s,
+            "rules": repr(self.rules()),
+            "code": code(),
+            **inputs,
+        }
         return f"{self.trace}-{name}".replace("/", "-"), known
 
     def covers(self) -> dict[str, tuple[dict[int, Workload], int]]:
-        """Return the weeks and the months, each with the values of a weight in their grid."""
-        return {"week": (self.weeks, self.points), "month": (self.months, self.month_points)}
+        """Return the weeks and the months, each with the values of a weight in their grid.
+
+        A single month is no study of months: it cannot be both of training and of testing.
+        """
+        found = {"week": (self.weeks, self.points)}
+        if len(self.months) >= 2:
+            found["month"] = (self.months, self.month_points)
+        return found
 
     def pure(
         self, parts: Mapping[int, Workload], threshold: float | None = THRESHOLD_S

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
@@ -236,8 +236,3 @@ def _by_name(columns: Mapping[str, Mapping[str, float]], order: str) -> pd.DataF
     table = pd.DataFrame(columns).sort_values(order)
     table.index.name = "policy"
     return table.reset_index()
-
-
-def ratios(table: pd.DataFrame, column: str = "ours / paper") -> Sequence[float]:
-    """Return the ratios to the paper's values that a table has."""
-    return [float(value) for value in table[column].dropna()]

@@ -19,7 +19,7 @@ WorkersOption = Annotated[
     int | None,
     typer.Option(
         metavar="N",
-        help="Number of workers on this machine.",
+        help="Number of workers to start on this machine, for processes, dask and ray.",
         show_default="as many as processors",
     ),
 ]
@@ -32,11 +32,16 @@ def names() -> Iterable[tuple[str, str]]:
     return EXECUTORS.items()
 
 
-def become_mpi(executor: str) -> None:
-    """Begin again under ``python -m mpi4py.futures``, which has other ranks wait for tasks."""
+def become_mpi(executor: str, workers: int | None = None) -> None:
+    """Begin again under ``python -m mpi4py.futures``, which has other ranks wait for tasks.
+
+    Raises
+    ------
+    HpcgymError : an unknown executor, or a number of workers for one that starts none.
+    """
     from hpcgym.sweep.executors import check_executor, leads_mpi
 
-    check_executor(executor)
+    check_executor(executor, workers)
     if executor != "mpi" or leads_mpi():
         return
     try:

@@ -98,8 +98,10 @@ def mixed_policies(
     from hpcgym.benchmarks.mixed_policies.run import reproduce as run
 
     if executor is not None:
-        executors.become_mpi(executor)
-    sources = workload or _at_hand()
+        executors.become_mpi(executor, workers)
+    elif workers is not None:
+        raise HpcgymError("--workers needs an --executor, such as processes")
+    sources = list(dict.fromkeys(workload or _at_hand()))
     rules = {"reading": reading, "quick": quick, "executor": executor, "workers": workers}
     path, findings = _shown(run, sources, folder, **rules)
     chosen = [found for found in findings if found.study.reading.name == reading]

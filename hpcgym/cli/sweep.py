@@ -121,7 +121,7 @@ def run(
     What is done is kept at once: after a kill or Ctrl-C, hpcgym sweep resume goes on. Names of
     files in an experiment are relative to its folder.
     """
-    executors.become_mpi(executor)
+    executors.become_mpi(executor, workers)
 
     from hpcgym.sweep import run_experiment
 
@@ -145,7 +145,7 @@ def resume(
 
     Refused if the experiment, a file that it reads or the version of hpcgym has changed.
     """
-    executors.become_mpi(executor)
+    executors.become_mpi(executor, workers)
 
     from hpcgym.sweep import resume as go_on
     from hpcgym.sweep.run import warnings_of

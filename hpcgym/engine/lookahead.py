@@ -4,8 +4,8 @@ At each pass at which some queued job fits, the queue is drained, without furthe
 estimated run times, once for each weight vector of a portfolio; the vector whose drained queue has
 the least sum of estimated bounded slowdowns is followed up to the next pass. The drained simulation
 goes on from a copy of the lists of queued and running jobs, by the same kernel and under the same
-job numbers. Where all vectors start the same jobs now, there is nothing to choose, and nothing is
-drained.
+job numbers. Each vector is first tried for the present pass alone; where all start the same jobs,
+there is nothing to choose, and the queue is not drained to its end.
 
 Run times are estimated from those of ended jobs only: of the same user and request (``believe``),
 or of the same user. The run time of a job that has not ended is never read, unless the estimate is
@@ -48,9 +48,8 @@ from hpcgym.engine.state import (
     ESTIMATOR,  # how run times are estimated
     KNOWN,  # jobs before this one are known to `unfinished`
     N_UNFINISHED,
-    TAU,  # [s] run times below this count as this in bounded slowdowns
-) = range(4)
-N_SETTINGS = 4
+) = range(3)
+N_SETTINGS = 3
 LEARNED, USER_RATIO, REQUESTED, CLAIRVOYANT = range(4)  # ESTIMATOR
 
 # Run times are counted by their ratio to the requested time: 1, 2**-0.5, ... 2**-19.5 or less.
@@ -66,6 +65,7 @@ class Foresight(NamedTuple):
     """What look-ahead works with, beside the simulation that it looks ahead of."""
 
     settings: NDArray[np.int64]
+    tau: float  # [s] run times below this count as this in bounded slowdowns
     scores: NDArray[np.void]  # (n_vectors, n_jobs) SCORES, or 2 * n_jobs as in the kernel
     # what is known of run times
     classes: NDArray[np.int64]  # (n_jobs, LEVELS) rows of the next two
@@ -367,14 +367,13 @@ def estimated(sim, jobs, progress, look, job, elapsed):
 @jit_part
 def importance_of(jobs, look, job):
     """Return the expected bounded slowdown of a second's wait; its run time is estimated."""
-    tau = np.float64(look.settings[TAU])
     if look.settings[ESTIMATOR] != LEARNED:
-        return 1.0 / max(np.float64(look.jobs[job].run), tau)
+        return 1.0 / max(np.float64(look.jobs[job].run), look.tau)
     # short run times are rare and all that counts: the mean of the inverse, not that of the mean;
     # the belief is still that of this job
     total = 0.0
     for k in range(BINS):
-        total += look.belief[k] / max(jobs[job].requested * RATIOS[k], tau)
+        total += look.belief[k] / max(jobs[job].requested * RATIOS[k], look.tau)
     return total
 
 

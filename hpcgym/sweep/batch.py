@@ -15,7 +15,7 @@ from hpcgym.cluster.pool import Cluster
 from hpcgym.compilation import compiling
 from hpcgym.engine import search, state
 from hpcgym.errors import HpcgymError, unknown
-from hpcgym.metrics import TAU_S
+from hpcgym.metrics import TAU_S, check_tau
 from hpcgym.policy.features import FEATURES, WEIGHTED_FEATURES, JobColumns
 from hpcgym.prediction.estimates import predicted_run_times
 from hpcgym.scheduler import Scheduler
@@ -95,7 +95,7 @@ class BatchSimulator:
         self.scheduler, self.processors = rules, machine.processors
         self.names = [part.name for part in parts]
         self.sizes = np.array([len(part) for part in parts])
-        self.settings = np.array([machine.processors, _tau(tau)], np.float64)
+        self.settings = np.array([machine.processors, check_tau(tau)], np.float64)
         self.shared, self.empty = _shared(parts, self.sizes, self.features, rules, machine)
         self._workers = make_workers(self.empty, int(self.sizes.max()), 1)
 
@@ -233,12 +233,6 @@ def _check_rules(rules: Scheduler, machine: Cluster) -> None:
         raise HpcgymError("scheduler: the batch takes estimates by name, not an array")
     if machine.shutdown_after_s is not None:
         raise HpcgymError("cluster: the batch does not switch processors off")
-
-
-def _tau(tau: float) -> float:
-    if not np.isfinite(tau) or tau <= 0:
-        raise HpcgymError(f"tau must be a number of seconds above 0, not {tau!r}")
-    return float(tau)
 
 
 def thread_count(threads: int | None) -> int:

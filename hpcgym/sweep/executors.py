@@ -29,6 +29,12 @@ EXECUTORS = {
     "mpi": "MPI: the ranks that mpiexec or srun has started; the first leads, the others work",
 }
 
+#: Executors that start no workers, and why.
+_FIXED = {
+    "serial": "it is this process alone",
+    "mpi": "there are as many as mpiexec or srun has started, less one",
+}
+
 #: Each worker computes on one thread: there are as many workers as processors.
 _THREADS = ("NUMBA_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
@@ -42,12 +48,13 @@ def open_executor(name: str | Executor, workers: int | None = None) -> Iterator[
     name : a name of :data:`EXECUTORS`, for Dask and Ray with the address of what runs already
         behind a colon (``dask:tcp://10.0.0.1:8786``, ``ray:auto``). Any other executor may be given
         instead: it is left as it is, and not shut down.
-    workers : how many; by default one for each processor that this process may use. Serial, MPI and
-        what runs already have as many as they have.
+    workers : how many are started; by default one for each processor that this process may use.
+        Not for serial, MPI and what runs already, which have as many as they have.
 
     Raises
     ------
-    HpcgymError : an unknown name, a library that is not installed, or nothing at the address.
+    HpcgymError : an unknown name, a number of workers where none are started, a library that is not
+        installed, or nothing at the address.
 
     Examples
     --------
@@ -56,6 +63,7 @@ def open_executor(name: str | Executor, workers: int | None = None) -> Iterator[
     ...     executor.submit(pow, 2, 10).result()
     1024
     """
+    check_executor(name, workers)
     if isinstance(name, Executor):
         yield name
         return
@@ -63,13 +71,21 @@ def open_executor(name: str | Executor, workers: int | None = None) -> Iterator[
         yield executor
 
 
-def check_executor(name: Any) -> None:
+def check_executor(name: Any, workers: Any = None) -> None:
     """Raise an HpcgymError unless :func:`open_executor` knows what is meant."""
-    if isinstance(name, Executor):
-        return
+    given = isinstance(name, Executor)
     kind, _, address = name.partition(":") if isinstance(name, str) else ("", "", "")
-    if kind not in EXECUTORS or (address and kind not in ("dask", "ray")):
+    if not given and (kind not in EXECUTORS or (address and kind not in ("dask", "ray"))):
         raise HpcgymError(unknown("executor", name, EXECUTORS, "dask:ADDRESS or ray:ADDRESS"))
+    if workers is None:
+        return
+    if not isinstance(workers, int) or workers < 1:
+        raise HpcgymError(f"workers must be a whole number of at least 1, not {workers!r}")
+    if given or address:
+        what = f"executor {name!r}" if address else "this executor"
+        raise HpcgymError(f"workers: {what} takes no number of them; it runs already")
+    if kind in _FIXED:
+        raise HpcgymError(f"workers: executor {kind!r} takes no number of them; {_FIXED[kind]}")
 
 
 def slots(executor: Executor) -> int:
@@ -90,9 +106,6 @@ def warm(backfill: str = "easy") -> None:
 
 def _opener(name: str, workers: int | None) -> AbstractContextManager[Executor]:
     """Return what starts and stops the executor of this name."""
-    check_executor(name)
-    if workers is not None and (not isinstance(workers, int) or workers < 1):
-        raise HpcgymError(f"workers must be a whole number of at least 1, not {workers!r}")
     kind, _, address = name.partition(":")
     number = workers or processors_here()
     if kind == "processes":
@@ -100,7 +113,7 @@ def _opener(name: str, workers: int | None) -> AbstractContextManager[Executor]:
     if kind == "dask":
         return _dask(address, number)
     if kind == "ray":
-        return _ray(address, number)
+        return _ray(address, workers)
     return _mpi() if kind == "mpi" else SerialExecutor()
 
 
@@ -210,7 +223,7 @@ def _dask(address: str, workers: int) -> Iterator[Executor]:
 
 
 @contextmanager
-def _ray(address: str, workers: int) -> Iterator[Executor]:
+def _ray(address: str, workers: int | None) -> Iterator[Executor]:
     """Start Ray on this machine, or connect to a cluster."""
     # Ray reads these when it is imported. It tells its makers of its use unless told not to, and
     # takes the loopback interface only where it believes that there are no clusters.
@@ -219,13 +232,16 @@ def _ray(address: str, workers: int) -> Iterator[Executor]:
         os.environ.setdefault("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")
     ray = _library("ray", "Ray")
     started = not ray.is_initialized()
+    if not started and workers is not None:
+        raise HpcgymError("workers: executor 'ray' takes no number of them; it runs already")
     if started:
         options: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR}
         if address:
             options["address"] = address
         else:
             warm()
-            options |= {"num_cpus": workers, "include_dashboard": False, "address": "local"}
+            number = workers or processors_here()
+            options |= {"num_cpus": number, "include_dashboard": False, "address": "local"}
         # what Ray starts has these for good; modules are found where this process finds them
         path = {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
         try:

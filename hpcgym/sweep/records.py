@@ -3,6 +3,7 @@
 ``results.jsonl`` has a line for each finished task, ``{"id": ..., "task": ..., "result": ...}``;
 ``failures.jsonl`` one for each that failed, with its error and traceback instead of a result. A
 line counts once its end is there: what a kill leaves behind is dropped, and its task done again.
+``function`` names the function whose results they are.
 """
 
 from __future__ import annotations
@@ -12,19 +13,21 @@ import json
 import math
 import os
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 from hpcgym.errors import HpcgymError
 
-RESULTS, FAILURES, LOCK = "results.jsonl", "failures.jsonl", "lock"
+RESULTS, FAILURES, FUNCTION, LOCK = "results.jsonl", "failures.jsonl", "function", "lock"
 
 Record = dict[str, Any]
 
 
 def canonical(task: Any) -> str:
-    """Return a task as JSON, the same text for equal tasks on every machine.
+    """Return a task as JSON, the same text on every machine and in whatever order its keys are.
+
+    Numbers that Python takes for equal need not be the same: 1, 1.0 and true are three.
 
     Raises
     ------
@@ -83,6 +86,25 @@ def read_records(path: Path) -> Iterator[Record | None]:
             yield record if isinstance(record, dict) and "id" in record else None
 
 
+def finished(folder: Path) -> tuple[set[str], int]:
+    """Return the ids of the finished tasks, and how many lines could not be read: they are dropped.
+
+    For the process that has the folder; the file is as it was, or without these lines.
+    """
+    path = folder / RESULTS
+    torn = mend(path)
+    done, wrong = set(), set()
+    for number, record in enumerate(read_records(path)):
+        if record is None:
+            wrong.add(number)
+        else:
+            done.add(record["id"])
+    if wrong:  # else each later run would find them again
+        with path.open("rb") as file:
+            write_whole(path, (line for number, line in enumerate(file) if number not in wrong))
+    return done, len(wrong) + torn
+
+
 def read_results(folder: str | Path, tasks: Iterable[dict[str, Any]] | None = None) -> list[Record]:
     """Return the finished tasks: dicts with "id", "task" and "result".
 
@@ -112,11 +134,16 @@ def read_failures(folder: str | Path) -> list[Record]:
     return [last[name] for name in sorted(last)]
 
 
-def mend(path: Path) -> None:
-    """Cut off a last line without an end, so that no other is written behind it."""
+def mend(path: Path) -> bool:
+    """Cut off a last line without an end, so that no other is written behind it; tell if one was.
+
+    Raises
+    ------
+    HpcgymError : the file cannot be written.
+    """
     if not path.is_file():
-        return
-    with path.open("r+b") as file:
+        return False
+    with _writing(path), path.open("r+b") as file:
         end = size = file.seek(0, os.SEEK_END)
         while end:
             begin = max(0, end - 65_536)
@@ -127,14 +154,76 @@ def mend(path: Path) -> None:
                 break
         if end < size:
             file.truncate(end)
+    return end < size
 
 
 def append(path: Path, lines: Iterable[str]) -> None:
-    """Write lines at the end of a file; when this returns they are on the disk."""
-    with path.open("ab") as file:
-        file.write("".join(lines).encode())
-        file.flush()
-        os.fsync(file.fileno())
+    """Write lines at the end of a file; when this returns they are on the disk.
+
+    Raises
+    ------
+    HpcgymError : they cannot be written, on a full disk perhaps; the file is as it was.
+    """
+    with _writing(path, "; what it holds is kept, and the next run goes on from there"):
+        size = path.stat().st_size if path.exists() else 0
+        try:
+            with path.open("ab") as file:
+                file.write("".join(lines).encode())
+                file.flush()
+                os.fsync(file.fileno())
+        except OSError:
+            with suppress(OSError):  # what is written next must not stand behind half a line
+                os.truncate(path, size)
+            raise
+
+
+def write_whole(path: Path, lines: Iterable[bytes]) -> None:
+    """Write a file whole or not at all.
+
+    Raises
+    ------
+    HpcgymError : it cannot be written.
+    """
+    part = path.with_name(f"{path.name}.part")
+    with _writing(path):
+        try:
+            with part.open("wb") as file:
+                file.writelines(lines)
+                file.flush()
+                os.fsync(file.fileno())
+            part.replace(path)
+        except OSError:
+            with suppress(OSError):
+                part.unlink()
+            raise
+
+
+@contextmanager
+def _writing(path: Path, hint: str = "") -> Iterator[None]:
+    """Turn what the system says when a file cannot be written into an HpcgymError."""
+    try:
+        yield
+    except OSError as error:
+        raise HpcgymError(f"{path} cannot be written: {error.strerror or error}{hint}") from None
+
+
+def claim(folder: Path, function: str) -> None:
+    """Keep a folder to the results of one function, known by its name.
+
+    Raises
+    ------
+    HpcgymError : it has results of another.
+    """
+    path = folder / FUNCTION
+    before = path.read_text(errors="replace").strip() if path.is_file() else ""
+    if before == function:
+        return
+    files = (folder / RESULTS, folder / FAILURES)
+    if before and any(file.exists() and file.stat().st_size for file in files):
+        raise HpcgymError(
+            f"{folder} has results of {before}, not of {function}: choose another folder"
+        )
+    write_whole(path, [f"{function}\n".encode()])
 
 
 @contextmanager

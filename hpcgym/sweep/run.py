@@ -1,7 +1,8 @@
 """Sweeps in folders: begin one, go on with it, see where it is, read its table.
 
 The folder has the experiment (``experiment.toml``, a copy), ``manifest.json``, ``results.jsonl``,
-``failures.jsonl`` if a task failed, and ``origin``, the folder that the experiment came from.
+``failures.jsonl`` if a task failed, ``origin``, the folder that the experiment came from, and
+``function``, what does its tasks.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hpcgym.errors import HpcgymError
-from hpcgym.sweep.executors import check_executor, warm
+from hpcgym.sweep.executors import warm
 from hpcgym.sweep.experiment import load_experiment
 from hpcgym.sweep.manifest import (
     Manifest,
@@ -28,6 +29,7 @@ from hpcgym.sweep.manifest import (
 )
 from hpcgym.sweep.records import (
     FAILURES,
+    FUNCTION,
     LOCK,
     RESULTS,
     is_locked,
@@ -35,9 +37,10 @@ from hpcgym.sweep.records import (
     read_failures,
     read_records,
     read_results,
+    write_whole,
 )
 from hpcgym.sweep.simulations import simulate_task
-from hpcgym.sweep.tasks import Progress, Summary, run_tasks
+from hpcgym.sweep.tasks import Progress, Summary, check_arguments, run_locked
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -67,8 +70,28 @@ def run_experiment(
     ------
     HpcgymError : something is wrong with the experiment, or the folder is in use.
     """
-    check_executor(executor)
+    check_arguments(executor, workers, chunk, retries)
     folder = Path(folder)
+    _check_free(folder)
+    experiment = load_experiment(path)
+    manifest = make_manifest(experiment)
+    with locked(folder):
+        _check_free(folder)  # again: making the manifest may take longer than another run
+        write_whole(folder / EXPERIMENT, [experiment.path.read_bytes()])
+        # relative, so that both can be moved or mounted together
+        origin = os.path.relpath(experiment.folder.resolve(), folder.resolve())
+        write_whole(folder / ORIGIN, [f"{origin}\n".encode()])
+        write_whole(folder / MANIFEST, [as_text(manifest).encode()])
+        return _run(folder, manifest, executor, workers, chunk, retries, progress)
+
+
+#: What there is in a folder before the first task has ended.
+_FILES = (EXPERIMENT, ORIGIN, MANIFEST, FUNCTION)
+_OWN = {LOCK, *_FILES, *(f"{name}.part" for name in _FILES)}
+
+
+def _check_free(folder: Path) -> None:
+    """Raise an HpcgymError unless a sweep can begin in a folder."""
     if any((folder / name).exists() for name in (RESULTS, FAILURES)):
         raise HpcgymError(
             f"{folder} has a sweep already: hpcgym sweep resume {folder} goes on with it; or choose"
@@ -76,19 +99,6 @@ def run_experiment(
         )
     if folder.exists() and (not folder.is_dir() or set(os.listdir(folder)) - _OWN):
         raise HpcgymError(f"{folder} is there already, and is no sweep: choose another (--output)")
-    experiment = load_experiment(path)
-    manifest = make_manifest(experiment)
-    with locked(folder):
-        (folder / EXPERIMENT).write_bytes(experiment.path.read_bytes())
-        # relative, so that both can be moved or mounted together
-        origin = os.path.relpath(experiment.folder.resolve(), folder.resolve())
-        (folder / ORIGIN).write_text(f"{origin}\n")
-        _write(folder / MANIFEST, as_text(manifest))
-    return _run(folder, manifest, executor, workers, chunk, retries, progress)
-
-
-#: What there is in a folder before the first task has ended.
-_OWN = {LOCK, EXPERIMENT, ORIGIN, MANIFEST, f"{MANIFEST}.part"}
 
 
 def resume(
@@ -113,20 +123,22 @@ def resume(
     HpcgymError : no sweep is there, it is running, or its results would not be of one piece: the
         experiment, a file that a workload is read from, or the version of hpcgym has changed.
     """
-    check_executor(executor)
+    check_arguments(executor, workers, chunk, retries)
     folder = Path(folder)
-    manifest = read_manifest(folder)
-    try:
-        experiment = (folder / EXPERIMENT).read_bytes()
-    except OSError as error:
-        raise HpcgymError(f"{folder / EXPERIMENT} cannot be read: {error.strerror}") from None
-    changed = differences(manifest, origin_of(folder), experiment)
-    if changed:
-        raise HpcgymError(
-            f"{folder} cannot be resumed: {'; '.join(changed)}. Run the experiment anew, into"
-            " another folder"
-        )
-    return _run(folder, manifest, executor, workers, chunk, retries, progress)
+    read_manifest(folder)  # first: locking would make the folder
+    with locked(folder):
+        manifest = read_manifest(folder)
+        try:
+            experiment = (folder / EXPERIMENT).read_bytes()
+        except OSError as error:
+            raise HpcgymError(f"{folder / EXPERIMENT} cannot be read: {error.strerror}") from None
+        changed = differences(manifest, origin_of(folder), experiment)
+        if changed:
+            raise HpcgymError(
+                f"{folder} cannot be resumed: {'; '.join(changed)}. Run the experiment anew, into"
+                " another folder"
+            )
+        return _run(folder, manifest, executor, workers, chunk, retries, progress)
 
 
 def read_manifest(folder: str | Path) -> Manifest:
@@ -227,23 +239,13 @@ def _run(
     retries: int,
     progress: Progress | None,
 ) -> Summary:
-    """Run the tasks of a manifest."""
+    """Run the tasks of a manifest, in a folder that is locked."""
     if any(rules["backfill"] == "conservative" for rules in manifest["schedulers"].values()):
         warm("conservative")
     function = partial(
         simulate_task, folder=str(origin_of(folder)), digests=manifest["inputs_sha256"]
     )
-    return run_tasks(
+    return run_locked(
         function, Tasks(manifest), folder, executor,
         workers=workers, chunk=chunk, retries=retries, progress=progress,
     )  # fmt: skip
-
-
-def _write(path: Path, text: str) -> None:
-    """Write a file whole or not at all."""
-    part = path.with_name(f"{path.name}.part")
-    with part.open("w", encoding="utf-8") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
-    part.replace(path)

@@ -2,13 +2,14 @@
 
 A task is a dict that JSON can hold, and what is done with it is a function of the top level of a
 module, dict -> dict. A task is known by the hash of its JSON: one whose result is on disk is never
-done again, whenever and on whatever executor the others are.
+done again, whenever and on whatever executor the others are. A folder is of one function.
 """
 
 from __future__ import annotations
 
 import json
 import pickle
+import sys
 import time
 import traceback
 from collections import deque
@@ -16,6 +17,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, CancelledError, Executor, Future
 from concurrent.futures import wait as wait_for
 from dataclasses import dataclass
+from functools import partial
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any
@@ -27,11 +29,12 @@ from hpcgym.sweep.records import (
     RESULTS,
     append,
     canonical,
+    claim,
     failure_line,
+    finished,
     identity,
     locked,
     mend,
-    read_records,
     result_line,
 )
 
@@ -55,7 +58,8 @@ class Summary:
     done : those whose results are on disk.
     new : those of them that were done in this run.
     failed : those that failed as often as they may; the next run tries them again.
-    damaged : lines of results that a kill had left unreadable, and whose tasks were done again.
+    damaged : lines of results that a kill had left unreadable. They are dropped, and their tasks
+        done again.
     """
 
     total: int
@@ -86,9 +90,12 @@ def run_tasks(
     ----------
     function : what is done with a task: from the top level of a module, dict -> dict. What of its
         result is no number (nan, infinity) is kept as null.
-    tasks : dicts that JSON can hold; equal ones are one task. Of millions, better a collection that
-        makes them when it is gone through than a list.
-    folder : where results are kept; made if need be. One process at a time may use it.
+    tasks : dicts that JSON can hold. Those of the same JSON are one task, in whatever order their
+        keys are; ``{"x": 1}``, ``{"x": 1.0}`` and ``{"x": True}`` are three. Of millions, better a
+        collection that makes them when it is gone through than a list.
+    folder : where results are kept; made if need be. One process at a time may use it, and one
+        function, known by its module and name: neither its code is compared, nor what a
+        ``functools.partial`` gives it, so what a result follows from belongs into its task.
     executor, workers : see :func:`hpcgym.sweep.open_executor`.
     chunk : tasks that are sent to a worker at once; by default as many as take about a second.
     retries : how often a task that failed is tried again.
@@ -96,21 +103,46 @@ def run_tasks(
 
     Raises
     ------
-    HpcgymError : a wrong argument, a folder that another process is at work on, or workers that
-        cannot be kept alive.
+    HpcgymError : a wrong argument, a folder that another process is at work on, that has results of
+        another function or that cannot be written, or workers that cannot be kept alive.
     """
+    check_arguments(executor, workers, chunk, retries)
+    _check_function(function, executor)
+    with locked(Path(folder)):
+        return run_locked(
+            function, tasks, Path(folder), executor,
+            workers=workers, chunk=chunk, retries=retries, progress=progress,
+        )  # fmt: skip
+
+
+def check_arguments(
+    executor: str | Executor, workers: int | None, chunk: int | None, retries: int
+) -> None:
+    """Raise an HpcgymError unless :func:`run_tasks` can be called with these."""
     for name, value, least in (("chunk", chunk, 1), ("retries", retries, 0)):
         if value is not None and (not isinstance(value, int) or value < least):
             raise HpcgymError(f"{name} must be a whole number of at least {least}, not {value!r}")
-    check_executor(executor)
-    _check_function(function, executor)
+    check_executor(executor, workers)
+
+
+def run_locked(
+    function: Function,
+    tasks: Iterable[dict[str, Any]],
+    folder: Path,
+    executor: str | Executor,
+    *,
+    workers: int | None,
+    chunk: int | None,
+    retries: int,
+    progress: Progress | None,
+) -> Summary:
+    """Do as :func:`run_tasks`, with checked arguments, in a folder that the caller has locked."""
     tasks = tasks if isinstance(tasks, Collection) else list(tasks)
-    folder = Path(folder)
-    with locked(folder):
-        run = _Run(function, tasks, folder, chunk, retries, progress or _silent)
-        if run.left:
-            run.on(executor, workers)
-        return run.summary()
+    run = _Run(function, tasks, folder, chunk, retries, progress or _silent)
+    claim(folder, name_of(function))
+    if run.left:
+        run.on(executor, workers)
+    return run.summary()
 
 
 @dataclass
@@ -138,8 +170,7 @@ class _Run:
     ) -> None:
         self.function, self.folder, self.retries = function, folder, retries
         self.progress, self.chunk = progress, chunk
-        done, self.damaged = _done(folder)
-        mend(folder / RESULTS)
+        done, self.damaged = finished(folder)
         mend(folder / FAILURES)
         wanted = {identity(canonical(task)) for task in tasks}
         self.left = wanted - done
@@ -228,7 +259,7 @@ class _Run:
             tasks, alone = self.flying.pop(future)
             try:
                 outcomes, seconds = future.result(timeout=0)
-            except (Exception, CancelledError) as error:  # of a worker, not of a task
+            except Exception as error:  # of a worker, not of a task
                 deaths.append((tasks, alone, error))
                 continue
             pace = seconds / len(outcomes)
@@ -326,15 +357,17 @@ def run_chunk(
     return outcomes, time.perf_counter() - begin
 
 
-def _done(folder: Path) -> tuple[set[str], int]:
-    """Return the ids of the finished tasks, and how many lines of results cannot be read."""
-    done, damaged = set(), 0
-    for record in read_records(folder / RESULTS):
-        if record is None:
-            damaged += 1
-        else:
-            done.add(record["id"])
-    return done, damaged
+def name_of(function: Any) -> str:
+    """Return the module and the name of a function: the same if its module is run as a script."""
+    while isinstance(function, partial):
+        function = function.func
+    named = function if hasattr(function, "__qualname__") else type(function)
+    module = str(named.__module__)
+    if module == "__main__":
+        main = sys.modules[module]
+        spec, file = getattr(main, "__spec__", None), getattr(main, "__file__", None)
+        module = spec.name if spec else Path(file).stem if file else module
+    return f"{module}.{named.__qualname__}"
 
 
 def _check_function(function: Any, executor: str | Executor) -> None:

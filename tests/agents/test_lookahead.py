@@ -119,6 +119,31 @@ def test_who_knows_run_times_does_better_than_the_best_of_the_portfolio() -> Non
     assert result.outside
 
 
+def test_the_result_names_no_policy_that_never_ran() -> None:
+    for scheduler in (None, "saf", Scheduler("wfp3", backfill_order="lexp")):
+        result = Lookahead().run(BUSY, scheduler)
+        order = getattr(scheduler, "backfill_order", "spf")
+        assert result.outside
+        assert result.scheduler == Scheduler(backfill_order=order)
+    # as in the environment
+    env = environment()
+    act_to_the_end(env, Lookahead())
+    assert env.result().outside
+    assert env.result().scheduler == Lookahead().run(BUSY).scheduler
+
+
+@pytest.mark.parametrize("estimate", ["learned", "requested"])
+def test_short_jobs_count_by_tau(estimate: str) -> None:
+    start = {
+        tau: Lookahead(estimate=estimate, tau=tau).run(BUSY).start.tolist()
+        for tau in (0.5, 1, 10, 3600.0)
+    }
+    assert start[10] == Lookahead(estimate=estimate).run(BUSY).start.tolist()
+    assert start[3600.0] != start[10]
+    # run times are whole seconds, their ratios to requested times are not
+    assert (start[0.5] == start[1]) == (estimate == "requested")
+
+
 def test_no_jobs_and_one() -> None:
     for n in (0, 1):
         result = Lookahead().run(BUSY.take(slice(0, n)))
@@ -149,6 +174,8 @@ def slice_of(workload: Workload, name: str) -> Workload:
         (lambda: Lookahead(["wfp3"]), "portfolio: 'wfp3' is no weighted sum"),
         (lambda: Lookahead(["sfa"]), "saf"),
         (lambda: Lookahead(estimate="user"), "user-ratio"),
+        (lambda: Lookahead(tau=0), "tau must be a number of seconds above 0, not 0"),
+        (lambda: Lookahead(tau="10"), "tau must be a number of seconds"),
         (lambda: Lookahead().run(BUSY, backfill="conservative"), "'easy' or 'none'"),
         (lambda: Lookahead().act(None, {}), r"call begin\(env\)"),
         (lambda: Lookahead().begin(MixedPolicy(BUSY)), "interval='pass'"),
@@ -161,3 +188,16 @@ def slice_of(workload: Workload, name: str) -> Workload:
 def test_errors_name_the_argument(make: Any, message: str) -> None:
     with pytest.raises(HpcgymError, match=message):
         make()
+
+
+def test_run_takes_what_simulate_takes() -> None:
+    jobs = load_workload("lublin:jobs=100,processors=16,seed=0,load=1")
+    easy = Lookahead().run(jobs, "easy")
+    assert easy.scheduler.backfill_order == "fcfs"
+    assert (easy.start == Lookahead().run(jobs, backfill_order="fcfs").start).all()
+    with pytest.raises(HpcgymError, match="look-ahead is for backfill='easy' or 'none'"):
+        Lookahead().run(jobs, "conservative")
+    with pytest.raises(HpcgymError, match="portfolio in place of the rule policy"):
+        Lookahead().run(jobs, policy="saf")
+    with pytest.raises(HpcgymError, match="takes a workload of load_workload, not 'lublin'"):
+        Lookahead().run("lublin")  # type: ignore[arg-type]

@@ -6,13 +6,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hpcgym.agents import search
 from hpcgym.agents.search import (
     METHODS,
     Plan,
     Units,
     candidates,
     checked,
-    feature_names,
+    features_of,
     normalised,
     rounded,
     searching,
@@ -35,14 +36,14 @@ def run(
 ) -> tuple[Any, Any]:
     """All vectors of a search, and what it asked with them."""
     units = Units(np.ones(n_features), np.zeros(0, np.int64)) if units is None else units
-    search = searching(plan, units, seed)
+    steps = searching(plan, units, seed)
     asked, vectors = [], []
-    question = next(search)
+    question = next(steps)
     while True:
         asked.append(question)
         vectors.append(question.vectors)
         try:
-            question = search.send(function(question.vectors))
+            question = steps.send(function(question.vectors))
         except StopIteration:
             return np.concatenate(vectors), asked
 
@@ -89,9 +90,14 @@ def test_spreads_make_every_feature_count() -> None:
 
 
 def test_every_feature_has_a_spread() -> None:
-    found = spread([TRACE], tuple(FEATURES))
-    assert (found > 0).all()
-    assert np.isfinite(found).all()
+    found = dict(zip(FEATURES, spread([TRACE], tuple(FEATURES)), strict=True))
+    assert 1.0 not in found.values()  # which stands for none
+    requested, area = TRACE.requested_time, TRACE.requested_time * TRACE.requested_processors
+    assert found["area"] == pytest.approx(np.std(area))
+    assert found["wait"] == pytest.approx(np.mean(requested))
+    assert found["expansion"] == pytest.approx(np.mean(requested) / np.median(requested))
+    one = [TRACE.take(slice(0, 1))]
+    assert spread(one, ("area", "processors")).tolist() == [1, 1]
 
 
 @given(
@@ -140,6 +146,25 @@ def test_runs_begin_at_different_good_vectors(method: str) -> None:
     best = random[np.argmin(value(random))]
     assert np.abs(first.vectors.mean(axis=0) - best).max() < 0.2
     assert first.step_size == 0.1
+
+
+def test_a_method_that_does_not_tell_its_step_size(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Secretive:
+        def __init__(self, *arguments: Any) -> None:
+            self.inside = make(*arguments)
+
+        def __getattr__(self, name: str) -> Any:
+            if name.startswith("_"):
+                raise AttributeError(name)
+            return getattr(self.inside, name)
+
+    value = far_from(np.array([3.0, -1, 2, 0.5]))
+    expected, _ = run(PLAN, value)
+    make = search._optimiser
+    monkeypatch.setattr(search, "_optimiser", Secretive)
+    vectors, asked = run(PLAN, value)
+    np.testing.assert_array_equal(vectors, expected)
+    assert {question.step_size for question in asked} == {None}
 
 
 @pytest.mark.parametrize(("method", "most"), [("xnes", 0.002), ("cma-es", 0.002), ("random", 0.2)])
@@ -234,9 +259,15 @@ def test_wrong_plans_are_named(change: dict[str, Any], message: str) -> None:
 
 
 def test_features_by_the_name_of_a_set_or_their_own() -> None:
-    assert feature_names("xnes3") == ("processors", "requested", "wait")
-    assert feature_names("xnes6") == WEIGHTED_FEATURES
-    assert feature_names("area,wait") == feature_names(["area", "wait"]) == ("area", "wait")
-    for wrong in ("xnes7", "area,size", "area,area", ()):
-        with pytest.raises(HpcgymError, match="feature"):
-            feature_names(wrong)
+    assert features_of("xnes3") == ("processors", "requested", "wait")
+    assert features_of("xnes6") == WEIGHTED_FEATURES
+    assert features_of("area,wait") == features_of(["area", "wait"]) == ("area", "wait")
+    assert features_of("area") == ("area",)
+    for wrong, message in (
+        ("xnes7", "unknown feature 'xnes7'; did you mean 'xnes6'"),
+        ("area,size", "unknown feature 'size'"),
+        ("area,area", "different names"),
+        ((), "at least one"),
+    ):
+        with pytest.raises(HpcgymError, match=message):
+            features_of(wrong)

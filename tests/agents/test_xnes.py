@@ -97,8 +97,13 @@ def test_other_metrics_rules_and_features() -> None:
     result = hpcgym.simulate(TRACE, agent.scheduler())
     assert result.scheduler.threshold == 3600
     assert result.metrics["max_wait_s"] == agent.best_
-    fcfs = hpcgym.simulate(TRACE, rules)
-    assert agent.best_ < fcfs.metrics["max_wait_s"] * 2
+    # better than pure policies, and than what another metric finds
+    pure = np.vstack([np.eye(2), -np.eye(2)])
+    assert (
+        agent.best_ < BatchSimulator([TRACE], ["area", "f1"], rules).run(pure, "max_wait_s").min()
+    )
+    other = Xnes(["area", "f1"], scheduler=rules, **SHORT).fit(TRACE)
+    assert agent.best_ < hpcgym.simulate(TRACE, other.scheduler()).metrics["max_wait_s"]
 
 
 def test_the_plain_form_searches_in_weights_as_they_are() -> None:
@@ -215,7 +220,16 @@ def test_a_checkpoint_is_of_one_search_only(tmp_path: Path) -> None:
 
 
 def test_a_saved_agent_is_the_same(tmp_path: Path) -> None:
-    rules = Scheduler(backfill_order=(0, 1, 0, 0, 0, -0.5), threshold=7200.0)
+    rules = Scheduler(
+        backfill="none",
+        backfill_order=(0, 1, 0, 0, 0, -0.5),
+        estimate="ave2",
+        correction="incremental",
+        threshold=7200.0,
+        passes="per-event",
+    )
+    usual = Scheduler(policy="saf")
+    assert not usual.describe().items() & rules.describe().items()  # no rule is left out here
     agent = Xnes("xnes3", method="random", budget=10, scheduler=rules).fit(SLICES)
     agent.save(tmp_path / "agent.json")
     again = load(tmp_path / "agent.json")
@@ -317,3 +331,13 @@ def test_it_reaches_the_best_of_the_grid_on_real_weeks(trace: Any) -> None:
         reached += [agent.best_ <= 1.01 * best for agent, best in zip(agents, grid, strict=True)]
     assert len(reached) == 25
     assert np.mean(reached) >= 0.9
+
+
+def test_there_is_no_trace_before_a_fit() -> None:
+    with pytest.raises(HpcgymError, match="nothing has been learned; call fit first"):
+        _ = Xnes().trace_
+
+
+def test_a_wrong_tau_is_refused_at_once() -> None:
+    with pytest.raises(HpcgymError, match="tau must be a number of seconds above 0, not -1"):
+        Xnes(tau=-1)

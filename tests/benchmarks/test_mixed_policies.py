@@ -3,25 +3,32 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
-from hpcgym.benchmarks.mixed_policies import Study, figures, optimum, published, tables
+from hpcgym.benchmarks.mixed_policies import Study, figures, optimum, published, store, tables
+from hpcgym.benchmarks.mixed_policies import search as search_module
+from hpcgym.benchmarks.mixed_policies import study as study_module
+from hpcgym.benchmarks.mixed_policies.account import account_text
 from hpcgym.benchmarks.mixed_policies.readings import READINGS, months, weeks
 from hpcgym.benchmarks.mixed_policies.run import reproduce
 from hpcgym.benchmarks.mixed_policies.spread import cover_on
 from hpcgym.benchmarks.mixed_policies.store import Store
-from hpcgym.benchmarks.mixed_policies.study import PURE
+from hpcgym.benchmarks.mixed_policies.study import PURE, THRESHOLD_S
 from typer.testing import CliRunner
 
 import hpcgym
 from hpcgym.cli import app
 from hpcgym.errors import HpcgymError
 from hpcgym.sweep import BatchSimulator
-from hpcgym.sweep.coverage import THREE
+from hpcgym.sweep.coverage import THREE, grid
 
 DAYS, JOBS = 100, 1200
 
@@ -85,8 +92,31 @@ def test_only_the_papers_traces_have_its_week_numbers(trace_file: Path) -> None:
 def test_unknown_readings_and_short_traces_are_errors(trace_file: Path) -> None:
     with pytest.raises(HpcgymError, match="numbers"):
         Study(str(trace_file), "number")
-    with pytest.raises(HpcgymError, match=r"no job from week 1 on|in 1 of"):
-        Study("lublin:jobs=50,processors=8,seed=0", "numbers")
+    for reading in READINGS:
+        with pytest.raises(HpcgymError, match=r"in 0 of the weeks .*it needs two"):
+            Study("lublin:jobs=50,processors=8,seed=0", reading)
+
+
+@pytest.fixture(params=[30, 60])
+def short_file(request: pytest.FixtureRequest, trace_file: Path, tmp_path: Path) -> Path:
+    """The first 30 or 60 days of the trace: no month, or one, beside the one left out."""
+    first, *jobs = trace_file.read_text().splitlines()
+    kept = [line for line in jobs if int(line.split()[1]) < request.param * 86_400]
+    path = tmp_path / f"short{request.param}.swf"
+    path.write_text("\n".join([first, *kept]) + "\n")
+    return path
+
+
+def test_a_trace_of_few_weeks_needs_no_months(short_file: Path, tmp_path: Path) -> None:
+    _, findings = reproduce([str(short_file)], tmp_path, quick=True, executor="serial")
+    found, text = findings
+    assert len(found.study.months) == (short_file.stem == "short60")
+    assert found.optimum is not None
+    assert found.months is None
+    assert "months" not in found.tables
+    assert len(list((tmp_path / "steps").glob("*-cover-*"))) == len(found.study.weeks) >= 3
+    assert text.study.reading.name == "text"
+    assert "split" in text.tables
 
 
 # --- What is kept ---------------------------------------------------------------------------------
@@ -107,6 +137,47 @@ def test_a_step_is_done_once_for_the_same_inputs(tmp_path: Path) -> None:
     for file in (tmp_path / "steps").iterdir():
         file.write_bytes(file.read_bytes()[:50])  # as a full disk leaves it
     assert store.step("a", {"k": 1}, compute)["x"].tolist() == [1.5, 3]
+
+
+def test_a_step_does_not_outlive_an_edit_of_its_code(
+    trace_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    study = Study(str(trace_file), "numbers", folder=tmp_path / "out", quick=True)
+    week, part = next(iter(study.weeks.items()))
+    optimum.covered(study, week, part, 4)
+    assert is_covered(study, week, part, 4)
+    monkeypatch.setattr(study_module, "code", lambda: "edited")
+    assert not is_covered(study, week, part, 4)
+    kept = set()
+    for edited in ("once", "twice"):
+        monkeypatch.setattr(search_module, "code", lambda *names, edited=edited: edited)
+        search_module.searched(study, "xnes3")
+        kept.update(study.store.folder.glob("*-xnes3-*") if study.store else ())
+    assert len(kept) == 2
+
+
+def is_covered(study: Study, week: int, part: hpcgym.Workload, points: int) -> bool:
+    file = optimum.file_of(study, week, part, points)
+    return file is not None and file.is_file()
+
+
+def test_the_hash_of_the_code_is_of_simulations_and_of_the_modules_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "searching.py").write_text("STEP = 1\n")
+    first = store.code.__wrapped__("searching")
+    assert first == store.code.__wrapped__("searching") != store.code.__wrapped__()
+    (tmp_path / "searching.py").write_text("STEP = 2\n")
+    assert store.code.__wrapped__("searching") != first
+    package = Path(hpcgym.__file__).parent
+    sources = {
+        source.relative_to(package).as_posix()
+        for pattern in (*store.compilation.SOURCES, *store._PREPARING)
+        for source in package.glob(pattern)
+    }
+    assert {"engine/coverage.py", "metrics.py", "sweep/coverage.py", "policy/index.py"} <= sources
+    assert all(any(package.glob(pattern)) for pattern in store._PREPARING)
 
 
 class StoppedError(Exception):
@@ -160,7 +231,7 @@ def test_the_optimum_is_that_of_all_vectors(study: Study) -> None:
     found = optimum.find_optimum(study, study.weeks, study.train, points, "week")
     vectors = all_vectors(points)
     parts = list(study.weeks.values())
-    rules = hpcgym.Scheduler(backfill_order="spf", threshold=200_000)
+    rules = hpcgym.Scheduler(backfill_order="spf", threshold=THRESHOLD_S)
     bsld = BatchSimulator(parts, THREE, rules, tau=60).run(vectors)
     best = bsld.min(axis=0)
     np.testing.assert_array_equal(found.best, best)
@@ -218,7 +289,7 @@ def test_gains_and_orders() -> None:
 
 
 def test_the_picture_of_the_space_shows_the_nearest_vectors() -> None:
-    points = optimum.grid(40)
+    points = grid(40).points
     vectors = all_vectors(40).reshape(40, 40, 40, 3)
     for place, at in ((0, "processors"), (1, "requested"), (2, "wait")):
         lower = figures.square(vectors[..., place], points, -1, pixels=100)
@@ -248,6 +319,8 @@ def test_the_command_writes_tables_pictures_and_a_report(trace_file: Path, tmp_p
     assert {file.stem for file in folder.glob("*.csv")} == written
     report = (tmp_path / "out" / "report.md").read_text()
     assert "quick cut" in report
+    assert f"with the threshold of {THRESHOLD_S:,} s" in report
+    assert "s of computing" in report
     for file in folder.glob("*.png"):
         assert f"bursts-numbers/{file.name}" in report
 
@@ -268,6 +341,29 @@ def test_mistakes_end_in_one_line(arguments: list[str], message: str, trace_file
     assert run.exit_code == 1
     assert message in run.stderr
     assert len(run.stderr.strip().splitlines()) == 1
+
+
+@pytest.mark.parametrize("trace", published.TABLES_3_TO_6)
+def test_the_account_speaks_of_the_traces_at_hand_only(trace: str) -> None:
+    paper = {name: row[0] for name, row in published.TABLES_3_TO_6[trace].items()}
+    found: Any = SimpleNamespace(
+        study=SimpleNamespace(trace=trace, reading=READINGS["text"]),
+        tables={
+            "thresholds": pd.DataFrame(
+                {
+                    "threshold (s)": "none",
+                    "policy": list(paper),
+                    "ours": [2 * value for value in paper.values()],
+                    "paper": list(paper.values()),
+                    "ours / paper": 2.0,
+                }
+            )
+        },
+    )
+    text = account_text([found])
+    assert {name for name in published.WEEKS if name in text} == {trace}
+    assert "2.000 | 2.000 | 2.000 | 2.000 | 66 of 66 | 0.00" in text
+    assert "README.md" in text
 
 
 # --- Against the paper ----------------------------------------------------------------------------
@@ -323,16 +419,22 @@ def test_the_text_of_the_paper_does_not_give_its_numbers(
     assert free.between(low, high).all()
 
 
-def test_the_weeks_that_the_paper_names_are_what_it_says(
-    study_of: Callable[[str, str], Study],
+@pytest.mark.parametrize("first", range(9))
+def test_the_weeks_that_the_paper_names_are_what_it_says_with_one_first_week_only(
+    first: int, study_of: Callable[[str, str], Study], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Sections 6.2 and 7.1: quiet weeks, busy ones, and ones in which SAF is not the best."""
+    reading = READINGS["numbers"]
+    monkeypatch.setitem(READINGS, "numbers", replace(reading, first_week=first))
     study = study_of("SDSC-SP2", "numbers")
     bsld = dict(zip(study.weeks, study.pure(study.weeks).T, strict=True))
     fcfs, saf = PURE.index("fcfs"), PURE.index("saf")
-    assert max(bsld[week][fcfs] for week in (43, 92, 94)) < 10
-    assert min(bsld[week][fcfs] for week in (64, 73, 79, 100)) > 50
-    assert min(bsld[week][saf] / bsld[week].min() for week in (38, 44, 56, 85)) > 1.1
+    said = (
+        max(bsld[week][fcfs] for week in (43, 92, 94)) < 10
+        and min(bsld[week][fcfs] for week in (64, 73, 79, 100)) > 50
+        and min(bsld[week][saf] / bsld[week].min() for week in (38, 44, 56, 85)) > 1.1
+    )
+    assert said == (first == reading.first_week)
 
 
 def test_table_2_is_met_in_both_halves(study_of: Callable[[str, str], Study]) -> None:
@@ -352,13 +454,42 @@ def test_coverages_on_processes_are_found_by_the_study(trace_file: Path, tmp_pat
     week, part = next(iter(alone.weeks.items()))
     study = Study(str(trace_file), "text", folder=tmp_path, quick=True)
     cover_on(study, str(trace_file), tmp_path, "processes", 2)
-    assert all(
-        optimum.is_covered(study, number, jobs, points)
+    assert all_covered(study)
+    kept = optimum.covered(study, week, part, study.points)["values"]
+    assert (kept == optimum.covered(alone, week, part, study.points)["values"]).all()
+    records = tmp_path / "steps" / "tasks" / "results.jsonl"
+    before = records.read_bytes()
+    cover_on(study, str(trace_file), tmp_path, "serial", None)
+    assert records.read_bytes() == before
+
+
+def all_covered(study: Study) -> bool:
+    return all(
+        is_covered(study, number, jobs, points)
         for parts, points in study.covers().values()
         for number, jobs in parts.items()
     )
-    kept = optimum.covered(study, week, part, study.points)["values"]
-    assert (kept == optimum.covered(alone, week, part, study.points)["values"]).all()
-    before = (tmp_path / "tasks" / "results.jsonl").read_bytes()
+
+
+def test_coverages_whose_results_are_gone_or_old_are_done_again(
+    trace_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    study = Study(str(trace_file), "numbers", folder=tmp_path, quick=True)
     cover_on(study, str(trace_file), tmp_path, "serial", None)
-    assert (tmp_path / "tasks" / "results.jsonl").read_bytes() == before
+    shutil.rmtree(tmp_path / "steps")
+    cover_on(study, str(trace_file), tmp_path, "serial", None)
+    assert all_covered(study)
+    monkeypatch.setattr(store, "__version__", "another")
+    assert not all_covered(study)
+    cover_on(study, str(trace_file), tmp_path, "serial", None)
+    assert all_covered(study)
+
+
+def test_a_coverage_that_is_not_there_afterwards_is_an_error(
+    trace_file: Path, tmp_path: Path
+) -> None:
+    study = Study(str(trace_file), "numbers", folder=tmp_path, quick=True)
+    cover_on(study, str(trace_file), tmp_path, "serial", None)
+    next((tmp_path / "steps").glob("*-cover-*")).unlink()
+    with pytest.raises(HpcgymError, match=r"1 of 1 coverages are not in .*steps: .*delete .*tasks"):
+        cover_on(study, str(trace_file), tmp_path, "serial", None)

@@ -26,11 +26,13 @@ ESTIMATES = st.sampled_from(["learned", "learned", "user-ratio", "requested", "c
 class SlowLookahead(Simulation):
     """The simulation of ``oracle.py`` whose policy is chosen anew at each pass."""
 
-    def __init__(self, workload: Workload, vectors: Any, look_at: str, **rules: Any) -> None:
+    def __init__(
+        self, workload: Workload, vectors: Any, look_at: str, tau: float, **rules: Any
+    ) -> None:
         super().__init__(jobs_of(workload), workload.processors, policy="lexp", **rules)
         sizes = [sum(map(abs, vector)) for vector in vectors]
         self.vectors = [[w / size for w in v] for v, size in zip(vectors, sizes, strict=True)]
-        self.look_at = look_at
+        self.look_at, self.tau = look_at, tau
         given = rules["estimate"]
         self.never_short = given in ("requested", "clairvoyant")
         if isinstance(given, list):
@@ -131,10 +133,10 @@ class SlowLookahead(Simulation):
 
     def importance(self, job: Job) -> float:
         if self.look_at != "learned":
-            return 1.0 / max(self.estimated(job), 10.0)
+            return 1.0 / max(self.estimated(job), self.tau)
         total = 0.0
         for k, b in enumerate(self.belief(job)):
-            total += b / max(job.requested * 2.0 ** (-0.5 * k), 10.0)
+            total += b / max(job.requested * 2.0 ** (-0.5 * k), self.tau)
         return total
 
 
@@ -147,15 +149,15 @@ def bin_of(job: Job) -> int:
 
 
 @settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-@given(cases(max_jobs=16), PORTFOLIOS, ESTIMATES)
+@given(cases(max_jobs=16), PORTFOLIOS, ESTIMATES, st.sampled_from([10.0, 2.5, 60.0]))
 def test_it_is_the_slow_one(
-    case: tuple[Workload, dict[str, Any]], portfolio: Any, estimate: str
+    case: tuple[Workload, dict[str, Any]], portfolio: Any, estimate: str, tau: float
 ) -> None:
     workload, rules = case
     del rules["policy"]
     assume(rules["backfill"] != "conservative")
-    slow = SlowLookahead(workload, portfolio, estimate, **rules).run()
-    result = Lookahead(portfolio, estimate=estimate).run(workload, **rules)
+    slow = SlowLookahead(workload, portfolio, estimate, tau, **rules).run()
+    result = Lookahead(portfolio, estimate=estimate, tau=tau).run(workload, **rules)
     assert result.start.tolist() == [job.start for job in slow]
 
 

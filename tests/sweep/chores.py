@@ -11,6 +11,8 @@ from typing import Any
 
 from hpcgym.sweep import run_tasks
 
+TROUBLE = 3  # the number that some functions do not like
+
 
 def square(task: dict[str, Any]) -> dict[str, Any]:
     """Square a number, and note in the file ``log`` of the task that it was done."""
@@ -23,7 +25,7 @@ def square(task: dict[str, Any]) -> dict[str, Any]:
 
 def fail_on_three(task: dict[str, Any]) -> dict[str, Any]:
     """Square a number unless it is 3."""
-    if task["x"] == 3:
+    if task["x"] == TROUBLE:
         raise ValueError("three is too much")
     return square(task)
 
@@ -62,7 +64,7 @@ def die(task: dict[str, Any]) -> dict[str, Any]:
 
 def interrupt_on_three(task: dict[str, Any]) -> dict[str, Any]:
     """Be interrupted, as by Ctrl-C, if the number is 3."""
-    if task["x"] == 3:
+    if task["x"] == TROUBLE:
         raise KeyboardInterrupt
     return square(task)
 

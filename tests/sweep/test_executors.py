@@ -11,6 +11,7 @@ import sys
 from collections.abc import Callable
 from concurrent.futures import Executor, ThreadPoolExecutor
 from pathlib import Path
+from types import SimpleNamespace
 
 import chores
 import pytest
@@ -164,6 +165,33 @@ def test_a_scheduler_that_does_not_answer_is_named(monkeypatch: pytest.MonkeyPat
         dask.config.set({"distributed.comm.timeouts.connect": "100ms"}),
         pytest.raises(HpcgymError, match="no scheduler answers at tcp://127"),
         open_executor("dask:tcp://127.0.0.1:9"),
+    ):
+        pass
+
+
+@pytest.mark.parametrize("name", ["serial", "mpi", "dask:tcp://127.0.0.1:9", "ray:auto"])
+def test_a_number_of_workers_where_none_are_started_is_refused(name: str) -> None:
+    with (
+        pytest.raises(HpcgymError, match=f"^workers: executor '{name}' takes no number of them"),
+        open_executor(name, 3),
+    ):
+        pass
+
+
+def test_an_executor_that_is_given_has_as_many_workers_as_it_has() -> None:
+    with (
+        ThreadPoolExecutor(1) as threads,
+        pytest.raises(HpcgymError, match=r"^workers: this executor takes no number of them"),
+        open_executor(threads, 3),
+    ):
+        pass
+
+
+def test_a_ray_that_runs_has_as_many_workers_as_it_has(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "ray", SimpleNamespace(is_initialized=lambda: True))
+    with (
+        pytest.raises(HpcgymError, match=r"^workers: executor 'ray' takes no number of them"),
+        open_executor("ray", 3),
     ):
         pass
 

@@ -23,8 +23,8 @@ from hpcgym.sweep import (
     run_tasks,
     status,
 )
-from hpcgym.sweep.experiment import Source
-from hpcgym.sweep.manifest import Tasks, make_manifest
+from hpcgym.sweep.experiment import Experiment, Source
+from hpcgym.sweep.manifest import Manifest, Tasks, make_manifest
 from hpcgym.sweep.run import origin_of, read_manifest, warnings_of
 from hpcgym.sweep.simulations import load_slices, simulate_task
 from hpcgym.workload import write_swf
@@ -317,6 +317,40 @@ def test_a_folder_in_use_is_left_alone(sweep: Path, experiment: Path, tmp_path: 
         run_experiment(experiment, tmp_path / "file", "serial")
     (tmp_path / "empty").mkdir()
     assert run_experiment(experiment, tmp_path / "empty", "serial").done == 8
+
+
+def test_a_run_that_was_overtaken_leaves_the_other_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Making a manifest takes long: reading traces, or fetching them."""
+    folder = tmp_path / "sweep"
+    for name, jobs in (("slow", 60), ("quick", 50)):
+        (tmp_path / f"{name}.toml").write_text(on(f"lublin:jobs={jobs},processors=16"))
+
+    def overtaken(experiment: Experiment) -> Manifest:
+        if experiment.path.stem == "slow":
+            run_experiment(tmp_path / "quick.toml", folder, "serial")
+        return make_manifest(experiment)
+
+    monkeypatch.setattr("hpcgym.sweep.run.make_manifest", overtaken)
+    with pytest.raises(HpcgymError, match="has a sweep already: hpcgym sweep resume"):
+        run_experiment(tmp_path / "slow.toml", folder, "serial")
+    assert read_table(folder)["jobs"].tolist() == [50]
+    assert status(folder).state == "complete"
+    assert (folder / "experiment.toml").read_text() == (tmp_path / "quick.toml").read_text()
+
+
+def test_a_folder_is_locked_from_the_manifest_to_the_end(
+    experiment: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def found(folder: Path) -> Path:  # between the manifest and the tasks
+        assert status(folder).state == "running"
+        return origin_of(folder)
+
+    monkeypatch.setattr("hpcgym.sweep.run.origin_of", found)
+    run_experiment(experiment, tmp_path / "sweep", "serial")
+    resume(tmp_path / "sweep", "serial")
+    assert status(tmp_path / "sweep").state == "complete"
 
 
 def test_a_sweep_that_never_began_may_be_run_again(

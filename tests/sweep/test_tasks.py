@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import signal
@@ -12,7 +13,9 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import BrokenExecutor, Executor, Future, ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import chores
@@ -23,7 +26,7 @@ from hpcgym.errors import HpcgymError
 from hpcgym.sweep import read_failures, read_results, run_tasks
 from hpcgym.sweep.executors import SerialExecutor, open_executor
 from hpcgym.sweep.records import canonical, identity, locked
-from hpcgym.sweep.tasks import run_chunk
+from hpcgym.sweep.tasks import name_of, run_chunk
 
 
 def done_in(folder: Path) -> list[int]:
@@ -58,6 +61,60 @@ def test_equal_tasks_are_one_whatever_the_order_of_their_keys(tmp_path: Path) ->
     summary = run_tasks(chores.square, tasks, tmp_path, "serial")
     assert summary.total == summary.done == 2
     assert [record["result"]["square"] for record in read_results(tmp_path, tasks)] == [1, 1, 4]
+
+
+def test_numbers_that_json_writes_in_different_ways_are_different_tasks(tmp_path: Path) -> None:
+    tasks: list[dict[str, Any]] = [{"x": 1}, {"x": 1.0}, {"x": True}]
+    assert run_tasks(chores.square, tasks, tmp_path, "serial").total == 3
+    kept = [repr(record["task"]["x"]) for record in read_results(tmp_path, tasks)]
+    assert kept == ["1", "1.0", "True"]
+
+
+def test_a_folder_is_of_one_function(tmp_path: Path) -> None:
+    """Or else the results of one would be taken for those of the other."""
+    assert run_tasks(chores.square, numbers(2), tmp_path, "serial").new == 2
+    before = (tmp_path / "results.jsonl").read_bytes()
+    message = r"has results of chores\.square, not of test_tasks\.dividing: choose another folder"
+    for function in (dividing, partial(dividing)):
+        with pytest.raises(HpcgymError, match=message):
+            run_tasks(function, numbers(3), tmp_path, "serial")
+    assert (tmp_path / "results.jsonl").read_bytes() == before
+    assert run_tasks(partial(chores.square), numbers(3), tmp_path, "serial").new == 1
+
+
+def test_a_folder_without_results_is_nobodys(tmp_path: Path) -> None:
+    with pytest.raises(HpcgymError, match="it takes no tasks"):
+        run_tasks(chores.square, numbers(1), tmp_path, Taking(0))
+    assert run_tasks(dividing, numbers(1), tmp_path, "serial").new == 1
+    with pytest.raises(HpcgymError, match=r"has results of test_tasks\.dividing"):
+        run_tasks(chores.square, numbers(1), tmp_path, "serial")
+
+
+def test_failures_too_are_of_one_function(tmp_path: Path) -> None:
+    run_tasks(chores.fail_on_three, [{"x": 3}], tmp_path, "serial", retries=0)
+    with pytest.raises(HpcgymError, match=r"has results of chores\.fail_on_three"):
+        run_tasks(chores.square, [{"x": 3}], tmp_path, "serial")
+
+
+class Doing:
+    """A function that is an object."""
+
+    def __call__(self, task: dict[str, Any]) -> dict[str, Any]:
+        return task
+
+
+def test_the_name_of_a_function_is_that_of_its_script(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert name_of(partial(partial(chores.square, 1), 2)) == "chores.square"
+    assert name_of(Doing()) == "test_tasks.Doing"
+    monkeypatch.setattr(dividing, "__module__", "__main__")
+    for file, spec, module in (
+        ("there/study.py", None, "study"),
+        ("there/study.py", SimpleNamespace(name="there.study"), "there.study"),
+        (None, None, "__main__"),
+    ):
+        main = SimpleNamespace(__file__=file, __spec__=spec)
+        monkeypatch.setitem(sys.modules, "__main__", main)
+        assert name_of(dividing) == f"{module}.dividing"
 
 
 def test_the_id_of_a_task_never_changes() -> None:
@@ -135,7 +192,9 @@ def test_a_worker_hands_back_what_it_has_no_time_for(
 # --- Failures -------------------------------------------------------------------------------------
 
 
-def test_a_task_that_fails_is_kept_with_its_inputs_and_loses_no_other(tmp_path: Path) -> None:
+def test_a_task_that_fails_is_kept_with_its_inputs_and_loses_no_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     summary = run_tasks(chores.fail_on_three, numbers(10), tmp_path, "serial", chunk=4)
     assert (summary.done, summary.failed) == (9, 1)
     (failure,) = read_failures(tmp_path)
@@ -144,7 +203,8 @@ def test_a_task_that_fails_is_kept_with_its_inputs_and_loses_no_other(tmp_path: 
     assert failure["attempts"] == 3
     assert 'raise ValueError("three is too much")' in failure["traceback"]
     assert sorted(done_in(tmp_path)) == [0, 1, 2, 4, 5, 6, 7, 8, 9]
-    again = run_tasks(chores.square, numbers(10), tmp_path, "serial")
+    monkeypatch.setattr(chores, "TROUBLE", None)
+    again = run_tasks(chores.fail_on_three, numbers(10), tmp_path, "serial")
     assert (again.done, again.new, again.failed) == (10, 1, 0)
     assert read_failures(tmp_path) == []
 
@@ -264,34 +324,32 @@ def test_nobody_is_blamed_for_the_death_of_another(
     assert summary.done + summary.failed == 16
 
 
-class Breaking(SerialExecutor):
-    """Breaks when something is submitted for the third time."""
+class Taking(SerialExecutor):
+    """Breaks when it has taken some tasks."""
 
-    calls = 0
+    def __init__(self, most: int) -> None:
+        self.left = most
 
     def submit(self, *args: Any, **kwargs: Any) -> Any:
-        self.calls += 1
-        if self.calls >= 3:
+        self.left -= 1
+        if self.left < 0:
             raise BrokenExecutor("gone")
         return super().submit(*args, **kwargs)
 
 
-def test_an_executor_that_takes_nothing_ends_the_run(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(Breaking, "calls", 9)
+def test_an_executor_that_takes_nothing_ends_the_run(tmp_path: Path) -> None:
     with pytest.raises(HpcgymError, match="it takes no tasks: BrokenExecutor: gone"):
-        run_tasks(chores.square, numbers(2), tmp_path, Breaking())
+        run_tasks(chores.square, numbers(2), tmp_path, Taking(0))
 
 
 def test_what_a_broken_executor_did_not_take_is_sent_to_the_next(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    opened: list[Breaking] = []
+    opened: list[Taking] = []
 
     @contextmanager
-    def open_breaking(name: str, workers: int | None) -> Iterator[Breaking]:
-        opened.append(Breaking())
+    def open_breaking(name: str, workers: int | None) -> Iterator[Taking]:
+        opened.append(Taking(2))
         yield opened[-1]
 
     monkeypatch.setattr("hpcgym.sweep.tasks.open_executor", open_breaking)
@@ -365,13 +423,14 @@ def is_running(process: int) -> bool:
     return not (status.exists() and status.read_text().rpartition(")")[2].split()[0] == "Z")
 
 
-def test_after_ctrl_c_the_rest_can_be_done(tmp_path: Path) -> None:
+def test_after_ctrl_c_the_rest_can_be_done(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     log = tmp_path / "log"
     tasks = numbers(6, log=str(log))
     with pytest.raises(KeyboardInterrupt):
         run_tasks(chores.interrupt_on_three, tasks, tmp_path, "serial", chunk=1)
     assert done_in(tmp_path) == [0, 1, 2]
-    assert run_tasks(chores.square, tasks, tmp_path, "serial").new == 3
+    monkeypatch.setattr(chores, "TROUBLE", None)
+    assert run_tasks(chores.interrupt_on_three, tasks, tmp_path, "serial").new == 3
     assert did(log) == [0, 1, 2, 3, 4, 5]
 
 
@@ -407,9 +466,59 @@ def test_a_damaged_line_is_counted_and_its_task_done_again(
     summary = run_tasks(chores.square, tasks, tmp_path, "serial")
     assert (summary.done, summary.new, summary.damaged) == (4, 2, 1)
     assert len(read_results(tmp_path, tasks)) == 4
-    assert [line for line in results.read_text().splitlines(keepends=True) if "square" in line] == (
-        lines
+    assert results.read_text().splitlines(keepends=True) == lines
+
+
+def test_damaged_lines_are_told_once(tmp_path: Path) -> None:
+    """And the others stay as they are, before and behind them."""
+    run_tasks(chores.square, numbers(3), tmp_path, "serial")
+    results = tmp_path / "results.jsonl"
+    lines = results.read_bytes().splitlines(keepends=True)
+    results.write_bytes(b'{"id": "0\n' + lines[0] + b"\xff\n\n" + lines[2] + b"{")
+    found = [run_tasks(chores.square, numbers(3), tmp_path, "serial") for _ in range(2)]
+    assert [(summary.damaged, summary.new) for summary in found] == [(4, 1), (0, 0)]
+    assert results.read_bytes() == lines[0] + lines[2] + lines[1]
+    assert not list(tmp_path.glob("*.part"))
+
+
+def fill_the_disk(monkeypatch: pytest.MonkeyPatch, after: int) -> None:
+    """Let writing fail after some writes, for ever: half of what is written arrives."""
+    fsync, calls = os.fsync, []
+
+    def full(file: int) -> None:
+        calls.append(file)
+        if len(calls) <= after:
+            return fsync(file)
+        os.ftruncate(file, os.fstat(file).st_size - 20)
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "fsync", full)
+
+
+def test_a_full_disk_ends_a_run_that_can_go_on(tmp_path: Path) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        fill_the_disk(patch, after=3)  # the name of the function and two results
+        with pytest.raises(HpcgymError) as caught:
+            run_tasks(chores.square, numbers(6), tmp_path, "serial", chunk=1)
+    assert str(caught.value) == (
+        f"{tmp_path / 'results.jsonl'} cannot be written: No space left on device; what it holds is"
+        " kept, and the next run goes on from there"
     )
+    assert done_in(tmp_path) == [0, 1]
+    summary = run_tasks(chores.square, numbers(6), tmp_path, "serial")
+    assert (summary.done, summary.new, summary.damaged) == (6, 4, 0)
+
+
+def test_a_full_disk_leaves_damaged_results_as_they_are(tmp_path: Path) -> None:
+    run_tasks(chores.square, numbers(2), tmp_path, "serial")
+    results = tmp_path / "results.jsonl"
+    results.write_bytes(before := b"{\n" + results.read_bytes())
+    with pytest.MonkeyPatch.context() as patch:
+        fill_the_disk(patch, after=0)
+        with pytest.raises(HpcgymError, match=r"results\.jsonl cannot be written: No space left"):
+            run_tasks(chores.square, numbers(2), tmp_path, "serial")
+    assert results.read_bytes() == before
+    assert not list(tmp_path.glob("*.part"))
 
 
 def test_a_torn_line_of_many_blocks_is_cut_off(tmp_path: Path) -> None:
@@ -437,6 +546,7 @@ def test_one_process_at_a_time_has_a_folder(tmp_path: Path) -> None:
         ([{"x": 1}], {"chunk": 0}, "chunk must be"),
         ([{"x": 1}], {"retries": -1}, "retries must be"),
         ([{"x": 1}], {"workers": 0, "executor": "processes"}, "workers must be"),
+        ([{"x": 1}], {"workers": 2}, "workers: executor 'serial' takes no number of them"),
         ([{"x": 1}], {"executor": "process"}, "did you mean 'processes'?"),
         ([{"x": 1}], {"executor": "serial:somewhere"}, "unknown executor"),
     ],
