@@ -7,7 +7,6 @@ read without running code from it, so a file from elsewhere is safe to load.
 from __future__ import annotations
 
 import math
-import os
 import sys
 import time
 from collections import deque
@@ -25,6 +24,7 @@ from stable_baselines3.common.vec_env import VecEnvWrapper
 
 from hpcgym.errors import HpcgymError
 from hpcgym.simulation import simulate
+from hpcgym.workload.files import whole
 
 # several threads are slower than one for networks this small, and may stall where cores are few
 torch.set_num_threads(1)
@@ -246,11 +246,8 @@ def _is_plain(value: Any) -> bool:
 
 def write(path: str | Path, contents: Mapping[str, Any]) -> None:
     """Write the file of an agent, in such a way that a reader never sees half of it."""
-    path = Path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_name(f"{path.name}.part")
-    torch.save({"format": FORMAT, **contents}, part)
-    os.replace(part, path)
+    with whole(Path(path)) as part:
+        torch.save({"format": FORMAT, **contents}, part)
 
 
 def read(path: str | Path) -> dict[str, Any]:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
-import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -17,6 +15,8 @@ from numpy.typing import NDArray
 
 from hpcgym.errors import HpcgymError
 from hpcgym.version import __version__
+from hpcgym.workload.files import whole
+from hpcgym.workload.fingerprint import fingerprint
 from hpcgym.workload.model import Workload
 
 #: (n_vectors, n_searches, n_features) weights -> (n_vectors, n_searches) values.
@@ -26,8 +26,6 @@ Objective = Callable[[NDArray[np.float64]], NDArray[np.float64]]
 Progress = Callable[[int, float], None]
 
 _SAVE_EVERY_S = 5.0
-
-_COLUMNS = ("submit_time", "run_time", "requested_time", "requested_processors", "user_id")
 
 
 class Way:
@@ -177,16 +175,13 @@ class Checkpoint:
         if self.path is None or not told:
             return
         self._written_s = time.monotonic()
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        part = self.path.with_name(f"{self.path.name}.part")
-        with part.open("wb") as file:
+        with whole(self.path) as part, part.open("wb") as file:
             np.savez(
                 file,
                 identity=np.array(self.identity),
                 lengths=np.array([len(values) for values in told]),
                 values=np.concatenate(told),
             )
-        os.replace(part, self.path)
 
 
 def _read(path: Path, identity: str) -> list[Values]:
@@ -207,17 +202,12 @@ def _read(path: Path, identity: str) -> list[Values]:
 
 def identity(settings: Mapping[str, Any], slices: Sequence[Sequence[Workload]]) -> str:
     """Return a text that only the same searches on the same jobs by the same versions have."""
-    digest = hashlib.sha256()
-    for part in (part for parts in slices for part in parts):
-        digest.update(f"{part.name} {part.processors} {len(part)}\n".encode())
-        for column in _COLUMNS:
-            digest.update(np.ascontiguousarray(part.columns[column]).tobytes())
     import cmaes
 
     facts = {
         "settings": settings,
         "searches": [len(parts) for parts in slices],
-        "jobs": digest.hexdigest(),
+        "jobs": fingerprint(part for parts in slices for part in parts),
         "hpcgym": __version__,
         "numpy": np.__version__,
         "cmaes": cmaes.__version__,

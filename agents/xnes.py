@@ -19,7 +19,6 @@ from __future__ import annotations
 
 import json
 import math
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from pathlib import Path
@@ -36,6 +35,7 @@ from hpcgym.errors import HpcgymError, unknown
 from hpcgym.metrics import TAU_S, check_tau
 from hpcgym.scheduler import Scheduler
 from hpcgym.sweep.batch import METRICS, BatchSimulator
+from hpcgym.workload.files import whole
 from hpcgym.workload.load import load_workload
 from hpcgym.workload.model import Workload
 
@@ -330,10 +330,8 @@ class Xnes:
             "settings": self.settings(),
             "trace": self._rows,
         }
-        path.parent.mkdir(parents=True, exist_ok=True)
-        part = path.with_name(f"{path.name}.part")
-        part.write_text(json.dumps(contents, indent=1) + "\n")
-        os.replace(part, path)
+        with whole(path) as part:
+            part.write_text(json.dumps(contents, indent=1) + "\n")
 
 
 def load(path: str | Path) -> Xnes:

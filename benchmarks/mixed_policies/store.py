@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
@@ -16,14 +15,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hpcgym import compilation
-from hpcgym.errors import HpcgymError
 from hpcgym.version import __version__
-from hpcgym.workload.model import Workload
+from hpcgym.workload.files import whole
 
 Arrays = dict[str, NDArray[Any]]
-
-#: The columns that a simulation depends on.
-_COLUMNS = ("submit_time", "run_time", "requested_time", "requested_processors", "user_id")
 
 #: Where simulations of weights come from, beside the compiled sources: as in
 #: ``hpcgym.compilation.SOURCES``.
@@ -55,14 +50,8 @@ class Store:
         if kept is not None:
             return kept
         arrays = {key: np.asarray(value) for key, value in compute().items()}
-        try:
-            self.folder.mkdir(parents=True, exist_ok=True)
-            partial = path.with_suffix(f".{os.getpid()}.partial")
-            with partial.open("wb") as file:
-                np.savez_compressed(file, **arrays)  # type: ignore[arg-type]
-            partial.replace(path)  # a file under its name is whole
-        except OSError as error:
-            raise HpcgymError(f"{path} cannot be written: {error.strerror or error}") from None
+        with whole(path) as part, part.open("wb") as file:
+            np.savez_compressed(file, **arrays)  # type: ignore[arg-type]
         return arrays
 
     def path(self, name: str, inputs: Mapping[str, Any]) -> Path:
@@ -97,13 +86,3 @@ def code(*modules: str) -> str:
         assert found.origin is not None
         digest.update(Path(found.origin).read_bytes())
     return digest.hexdigest()[:16]
-
-
-def fingerprint(parts: Iterable[Workload]) -> str:
-    """Return a hash of all that simulations of these workloads depend on."""
-    digest = hashlib.sha256()
-    for part in parts:
-        digest.update(f"{len(part)} {part.processors} ".encode())
-        for name in _COLUMNS:
-            digest.update(np.ascontiguousarray(part.columns[name], np.int64).tobytes())
-    return digest.hexdigest()

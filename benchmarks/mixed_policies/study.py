@@ -10,13 +10,14 @@ import numpy as np
 from hpcgym.baselines.schedulers import find_scheduler
 from hpcgym.benchmarks.mixed_policies.published import SPLIT, WEEKS
 from hpcgym.benchmarks.mixed_policies.readings import RECIPE, find_reading, months, weeks
-from hpcgym.benchmarks.mixed_policies.store import Store, code, fingerprint
+from hpcgym.benchmarks.mixed_policies.store import Store, code
 from numpy.typing import NDArray
 
 from hpcgym.errors import HpcgymError
 from hpcgym.policy import POLICIES, WEIGHTED_FEATURES
 from hpcgym.scheduler import Scheduler
 from hpcgym.sweep import BatchSimulator
+from hpcgym.workload.fingerprint import fingerprint
 from hpcgym.workload.load import load_workload
 from hpcgym.workload.model import Workload
 

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from hpcgym.errors import HpcgymError
+from hpcgym.workload.files import whole
 
 RESULTS, FAILURES, FUNCTION, LOCK = "results.jsonl", "failures.jsonl", "function", "lock"
 
@@ -100,8 +101,8 @@ def finished(folder: Path) -> tuple[set[str], int]:
         else:
             done.add(record["id"])
     if wrong:  # else each later run would find them again
-        with path.open("rb") as file:
-            write_whole(path, (line for number, line in enumerate(file) if number not in wrong))
+        with path.open("rb") as file, whole(path) as part, part.open("wb") as kept:
+            kept.writelines(line for number, line in enumerate(file) if number not in wrong)
     return done, len(wrong) + torn
 
 
@@ -177,27 +178,6 @@ def append(path: Path, lines: Iterable[str]) -> None:
             raise
 
 
-def write_whole(path: Path, lines: Iterable[bytes]) -> None:
-    """Write a file whole or not at all.
-
-    Raises
-    ------
-    HpcgymError : it cannot be written.
-    """
-    part = path.with_name(f"{path.name}.part")
-    with _writing(path):
-        try:
-            with part.open("wb") as file:
-                file.writelines(lines)
-                file.flush()
-                os.fsync(file.fileno())
-            part.replace(path)
-        except OSError:
-            with suppress(OSError):
-                part.unlink()
-            raise
-
-
 @contextmanager
 def _writing(path: Path, hint: str = "") -> Iterator[None]:
     """Turn what the system says when a file cannot be written into an HpcgymError."""
@@ -223,7 +203,8 @@ def claim(folder: Path, function: str) -> None:
         raise HpcgymError(
             f"{folder} has results of {before}, not of {function}: choose another folder"
         )
-    write_whole(path, [f"{function}\n".encode()])
+    with whole(path) as part:
+        part.write_bytes(f"{function}\n".encode())
 
 
 @contextmanager

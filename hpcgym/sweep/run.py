@@ -37,10 +37,10 @@ from hpcgym.sweep.records import (
     read_failures,
     read_records,
     read_results,
-    write_whole,
 )
 from hpcgym.sweep.simulations import simulate_task
 from hpcgym.sweep.tasks import Progress, Summary, check_arguments, run_locked
+from hpcgym.workload.files import whole
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -77,11 +77,11 @@ def run_experiment(
     manifest = make_manifest(experiment)
     with locked(folder):
         _check_free(folder)  # again: making the manifest may take longer than another run
-        write_whole(folder / EXPERIMENT, [experiment.path.read_bytes()])
+        _keep(folder / EXPERIMENT, experiment.path.read_bytes())
         # relative, so that both can be moved or mounted together
         origin = os.path.relpath(experiment.folder.resolve(), folder.resolve())
-        write_whole(folder / ORIGIN, [f"{origin}\n".encode()])
-        write_whole(folder / MANIFEST, [as_text(manifest).encode()])
+        _keep(folder / ORIGIN, f"{origin}\n".encode())
+        _keep(folder / MANIFEST, as_text(manifest).encode())
         return _run(folder, manifest, executor, workers, chunk, retries, progress)
 
 
@@ -249,3 +249,9 @@ def _run(
         function, Tasks(manifest), folder, executor,
         workers=workers, chunk=chunk, retries=retries, progress=progress,
     )  # fmt: skip
+
+
+def _keep(path: Path, contents: bytes) -> None:
+    """Write a file whole or not at all."""
+    with whole(path) as part:
+        part.write_bytes(contents)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import io
+import os
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -46,6 +47,24 @@ def writing(path: Path) -> Iterator[None]:
         yield
     except OSError as error:
         raise WorkloadError(f"{path} cannot be written: {error.strerror or error}") from None
+
+
+@contextmanager
+def whole(path: Path) -> Iterator[Path]:
+    """Give a file to write that gets the name ``path`` at the end: no reader ever sees half of it.
+
+    Folders are made. What is wrong ends in a WorkloadError that names the file.
+    """
+    with writing(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        part = path.with_name(f"{path.name}.{os.getpid()}.part")
+        try:
+            yield part
+            with part.open("rb+") as file:
+                os.fsync(file.fileno())
+            os.replace(part, path)
+        finally:
+            part.unlink(missing_ok=True)
 
 
 @contextmanager

@@ -1,0 +1,23 @@
+"""What tells jobs apart for whoever keeps results: a hash of all that a simulation depends on."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+
+import numpy as np
+
+from hpcgym.workload.model import Workload
+
+#: The columns that a simulation depends on.
+SIMULATED = ("submit_time", "run_time", "requested_time", "requested_processors", "user_id")
+
+
+def fingerprint(parts: Iterable[Workload]) -> str:
+    """Return a hash of the machines and jobs of some workloads, in their order; names make none."""
+    digest = hashlib.sha256()
+    for part in parts:
+        digest.update(f"{len(part)} {part.processors} ".encode())
+        for name in SIMULATED:
+            digest.update(np.ascontiguousarray(part.columns[name], np.int64).tobytes())
+    return digest.hexdigest()
