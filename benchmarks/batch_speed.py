@@ -31,7 +31,6 @@ are the best of --repeat runs; nothing is compiled within them.
 
 examples:
   python benchmarks/batch_speed.py KTH-SP2 --clean legrand --weeks 45
-  python benchmarks/batch_speed.py --sections executors --executors processes,dask
   mpiexec -n 3 python -m mpi4py.futures benchmarks/batch_speed.py KTH-SP2 --sections executors \\
       --executors mpi
 """
@@ -66,7 +65,8 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--vectors", type=count, default=200, help="weight vectors (%(default)s)")
     parser.add_argument("--points", type=count, default=20, help="values of a weight (%(default)s)")
     parser.add_argument("--repeat", type=count, default=5, help="timed runs (%(default)s)")
-    parser.add_argument("--executors", type=lambda text: text.split(","), default=["processes"])
+    executors = names_among(("processes", "mpi"))
+    parser.add_argument("--executors", type=executors, default=["processes"], metavar="NAME,NAME")
     names = names_among(SECTIONS)
     parser.add_argument("--sections", type=names, default=list(SECTIONS), metavar="NAME,NAME")
     parser.add_argument("--format", choices=("table", "json"), default="table")
@@ -173,8 +173,8 @@ def by_executors(given: argparse.Namespace) -> Section:
     pieces = np.linspace(0, given.vectors, 9).astype(int).tolist()
     expected = batch(given.workload, given.clean, given.weeks).run(vectors(given.vectors))
     for name in given.executors:
-        chosen = name in ("processes", "dask", "ray")
-        for workers in range(1, numba.config.NUMBA_NUM_THREADS + 1) if chosen else [None]:
+        numbers = range(1, numba.config.NUMBA_NUM_THREADS + 1)
+        for workers in numbers if name == "processes" else [None]:
             with open_executor(name, workers) as executor:
 
                 def run(executor: Any = executor) -> Any:
@@ -189,7 +189,7 @@ def by_executors(given: argparse.Namespace) -> Section:
                 if not (run() == expected).all():
                     raise SystemExit(f"{name}: other results than in this process")
                 seconds = best(run, given.repeat)
-            number = workers or getattr(executor, "num_workers", "all")
+                number = workers or executor.num_workers  # the ranks but the first
             rows.append(row(given, f"{name}, {number} workers", seconds))
     return Section(title(given, "executors"), SPEED, rows)
 
