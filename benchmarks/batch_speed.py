@@ -10,10 +10,9 @@ from typing import Any
 import numba
 import numpy as np
 from hpcgym.baselines import find_scheduler
-from sections import Column, Section, console, doing, machine, names_among, print_machine
+from sections import Column, Section, best, machine, names_among, show
 
 import hpcgym
-from hpcgym.cli.output import print_json
 from hpcgym.errors import HpcgymError
 from hpcgym.sweep import BatchSimulator, cover, open_executor
 from hpcgym.sweep.coverage import THREE
@@ -40,18 +39,7 @@ DEFAULT = "lublin:jobs=40000,processors=128,seed=0,load=0.7"
 def main() -> None:
     """Read the command line and print the sections asked for."""
     given = arguments()
-    facts, out = machine() | {"threads": numba.config.NUMBA_NUM_THREADS}, console()
-    sections = {}
-    if given.format == "table":
-        print_machine(out, facts)
-    for name in given.sections:
-        with doing(name):
-            sections[name] = SECTIONS[name](given)
-        if given.format == "table":
-            sections[name].print(out)
-    if given.format == "json":
-        rows = {name: section.rows for name, section in sections.items()}
-        print_json({"machine": facts, "sections": rows})
+    show(SECTIONS, given, machine() | {"threads": numba.config.NUMBA_NUM_THREADS})
 
 
 def arguments() -> argparse.Namespace:
@@ -100,17 +88,6 @@ def batch(workload: str, clean: str, number: int | None) -> BatchSimulator:
 def vectors(number: int) -> Any:
     """Return random weights, (number, 6)."""
     return np.random.default_rng(0).uniform(-1, 1, (number, 6))
-
-
-def best(run: Callable[[], object], repeat: int) -> float:
-    """Return the least seconds of some runs, after one that is not timed."""
-    run()
-    seconds = []
-    for _ in range(repeat):
-        start = time.perf_counter()
-        run()
-        seconds.append(time.perf_counter() - start)
-    return min(seconds)
 
 
 def row(given: argparse.Namespace, how: str, seconds: float, share: float = 1.0) -> dict[str, Any]:

@@ -8,10 +8,9 @@ from typing import Any
 import gymnasium
 import numba
 import numpy as np
-from sections import Column, Section, console, doing, machine, names_among, print_machine
+from sections import Column, Section, best, machine, names_among, show
 
 import hpcgym
-from hpcgym.cli.output import print_json
 from hpcgym.envs import IDS, kernel
 
 EPILOG = """\
@@ -44,18 +43,7 @@ VISIBLE = Column("visible", "visible jobs, mean", ".1f")
 def main() -> None:
     """Read the command line and print the sections asked for."""
     given = arguments()
-    facts, out = machine() | {"threads": numba.config.NUMBA_NUM_THREADS}, console()
-    sections = {}
-    if given.format == "table":
-        print_machine(out, facts)
-    for name in given.sections:
-        with doing(name):
-            sections[name] = SECTIONS[name](given)
-        if given.format == "table":
-            sections[name].print(out)
-    if given.format == "json":
-        rows = {name: section.rows for name, section in sections.items()}
-        print_json({"machine": facts, "sections": rows})
+    show(SECTIONS, given, machine() | {"threads": numba.config.NUMBA_NUM_THREADS})
 
 
 def arguments() -> argparse.Namespace:
@@ -74,17 +62,6 @@ def arguments() -> argparse.Namespace:
 def workload(jobs: int = 10_000, load: float = 0.8) -> hpcgym.Workload:
     """Return a generated workload."""
     return hpcgym.load_workload(WORKLOAD.format(jobs=jobs, load=load))
-
-
-def best(run: Callable[[], None], repeat: int) -> float:
-    """Return the least seconds of some runs, after one that is not timed."""
-    run()
-    seconds = []
-    for _ in range(repeat):
-        start = time.perf_counter()
-        run()
-        seconds.append(time.perf_counter() - start)
-    return min(seconds)
 
 
 def single(given: argparse.Namespace) -> Section:

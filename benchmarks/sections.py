@@ -4,7 +4,8 @@ import argparse
 import math
 import os
 import platform
-from collections.abc import Callable, Collection, Iterable
+import time
+from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from importlib.metadata import version
@@ -15,6 +16,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from hpcgym.cli.output import print_json
 from hpcgym.version import __version__
 
 
@@ -85,6 +87,36 @@ def messages() -> Console:
 def doing(what: str) -> AbstractContextManager[Any]:
     """Say on the terminal what is being done, while it is done."""
     return messages().status(what)
+
+
+def show(
+    sections: Mapping[str, Callable[[argparse.Namespace], Section]],
+    given: argparse.Namespace,
+    facts: dict[str, Any],
+) -> None:
+    """Measure the sections asked for, and print each when it is done, or all as JSON."""
+    out, found = console(), {}
+    if given.format == "table":
+        print_machine(out, facts)
+    for name in given.sections:
+        with doing(name):
+            found[name] = sections[name](given)
+        if given.format == "table":
+            found[name].print(out)
+    if given.format == "json":
+        rows = {name: section.rows for name, section in found.items()}
+        print_json({"machine": facts, "sections": rows})
+
+
+def best(run: Callable[[], object], repeat: int) -> float:
+    """Return the least seconds of some runs, after one that is not timed."""
+    run()
+    seconds = []
+    for _ in range(repeat):
+        start = time.perf_counter()
+        run()
+        seconds.append(time.perf_counter() - start)
+    return min(seconds)
 
 
 def machine() -> dict[str, str | int]:
