@@ -21,6 +21,10 @@ from typing import Any, NamedTuple
 import gymnasium
 import numpy as np
 import torch
+from numpy.typing import NDArray
+from torch.nn.functional import cross_entropy
+
+import hpcgym  # noqa: F401  its import registers the environments
 from hpcgym.agents.common import (
     Budget,
     one_thread,
@@ -32,10 +36,6 @@ from hpcgym.agents.common import (
 from hpcgym.agents.maskable_ppo import ENV_ID, JobAgent, JobNetwork, shape_of
 from hpcgym.agents.progress import SHOW_S
 from hpcgym.baselines import find_baseline
-from numpy.typing import NDArray
-from torch.nn.functional import cross_entropy
-
-import hpcgym  # noqa: F401  its import registers the environments
 from hpcgym.errors import HpcgymError
 
 NAME = "clone"

@@ -18,10 +18,10 @@ from typing import Any
 import numba
 import numpy as np
 import torch
-from hpcgym.agents.progress import SHOW_S
 from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.vec_env import VecEnvWrapper
 
+from hpcgym.agents.progress import SHOW_S
 from hpcgym.errors import HpcgymError
 from hpcgym.simulation import simulate
 from hpcgym.workload.files import whole

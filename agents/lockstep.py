@@ -10,9 +10,9 @@ from types import TracebackType
 from typing import Any
 
 import numpy as np
-from hpcgym.agents.search import Asked, Search, Values, Vectors, normalised, rounded
 from numpy.typing import NDArray
 
+from hpcgym.agents.search import Asked, Search, Values, Vectors, normalised, rounded
 from hpcgym.errors import HpcgymError
 from hpcgym.version import __version__
 from hpcgym.workload.files import whole

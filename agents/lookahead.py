@@ -13,9 +13,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from hpcgym.baselines import find_scheduler
 from numpy.typing import NDArray
 
+from hpcgym.baselines import find_scheduler
 from hpcgym.cluster.pool import Cluster
 from hpcgym.compilation import compiling
 from hpcgym.engine import lookahead, state

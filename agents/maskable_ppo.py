@@ -18,6 +18,12 @@ from typing import Any
 
 import numpy as np
 import torch
+from sb3_contrib import MaskablePPO
+from sb3_contrib.common.maskable.policies import MaskableActorCriticPolicy
+from stable_baselines3.common.torch_layers import BaseFeaturesExtractor
+from torch import nn
+
+import hpcgym  # noqa: F401  its import registers the environments
 from hpcgym.agents.common import (
     Budget,
     Progress,
@@ -29,12 +35,6 @@ from hpcgym.agents.common import (
     settled_options,
     write,
 )
-from sb3_contrib import MaskablePPO
-from sb3_contrib.common.maskable.policies import MaskableActorCriticPolicy
-from stable_baselines3.common.torch_layers import BaseFeaturesExtractor
-from torch import nn
-
-import hpcgym  # noqa: F401  its import registers the environments
 from hpcgym.envs.sb3 import HpcVecEnv
 from hpcgym.errors import HpcgymError
 

@@ -19,6 +19,13 @@ from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
+from stable_baselines3 import PPO
+from stable_baselines3.common.policies import MultiInputActorCriticPolicy
+from stable_baselines3.common.torch_layers import BaseFeaturesExtractor
+from stable_baselines3.common.vec_env import VecEnvWrapper
+
+import hpcgym  # noqa: F401  its import registers the environments
 from hpcgym.agents.common import (
     Budget,
     Progress,
@@ -30,13 +37,6 @@ from hpcgym.agents.common import (
     settled_options,
     write,
 )
-from numpy.typing import NDArray
-from stable_baselines3 import PPO
-from stable_baselines3.common.policies import MultiInputActorCriticPolicy
-from stable_baselines3.common.torch_layers import BaseFeaturesExtractor
-from stable_baselines3.common.vec_env import VecEnvWrapper
-
-import hpcgym  # noqa: F401  its import registers the environments
 from hpcgym.envs.episodes import Episodes
 from hpcgym.envs.sb3 import HpcVecEnv
 from hpcgym.errors import HpcgymError

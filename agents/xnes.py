@@ -25,12 +25,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
+
 from hpcgym.agents.lockstep import Checkpoint, Objective, Progress, Way, go, identity
 from hpcgym.agents.search import Plan, check_whole, checked, features_of, searching, units_of
 from hpcgym.baselines import find_scheduler
 from hpcgym.baselines.policies import Baseline
-from numpy.typing import NDArray
-
 from hpcgym.errors import HpcgymError, unknown
 from hpcgym.metrics import TAU_S, check_tau
 from hpcgym.scheduler import Scheduler

@@ -11,9 +11,9 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
-from hpcgym.baselines.schedulers import SCHEDULERS
 from numpy.typing import NDArray
 
+from hpcgym.baselines.schedulers import SCHEDULERS
 from hpcgym.errors import HpcgymError, unknown
 from hpcgym.policy.features import JobColumns
 from hpcgym.policy.index import POLICIES, PolicyLike, Ranking, parse_policy, rank, weight_text

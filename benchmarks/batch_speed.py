@@ -9,10 +9,10 @@ from typing import Any
 
 import numba
 import numpy as np
-from hpcgym.baselines import find_scheduler
 from sections import Column, Section, best, machine, names_among, show
 
 import hpcgym
+from hpcgym.baselines import find_scheduler
 from hpcgym.errors import HpcgymError
 from hpcgym.sweep import BatchSimulator, cover, open_executor
 from hpcgym.sweep.coverage import THREE

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hpcgym.baselines import SCHEDULERS, find_scheduler
 
 import hpcgym
+from hpcgym.baselines import SCHEDULERS, find_scheduler
 from hpcgym.policy import POLICIES
 from hpcgym.scheduler import Scheduler
 

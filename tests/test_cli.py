@@ -9,9 +9,9 @@ import sys
 
 import numpy as np
 import pytest
-from hpcgym.baselines import SCHEDULERS
 from typer.testing import CliRunner
 
+from hpcgym.baselines import SCHEDULERS
 from hpcgym.cli import app
 from hpcgym.cli.compare import DEFAULT
 from hpcgym.cli.generate import PARAMETERS

@@ -9,9 +9,9 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from hpcgym.baselines import SCHEDULERS
 from typer.testing import CliRunner
 
+from hpcgym.baselines import SCHEDULERS
 from hpcgym.cli import app
 from hpcgym.evaluation import evaluate, run
 from hpcgym.workload import load_workload

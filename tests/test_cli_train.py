@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
+
 from hpcgym.agents import load
 from hpcgym.agents.behaviour_cloning import load_recording
 from hpcgym.agents.xnes import Xnes
-from typer.testing import CliRunner
-
 from hpcgym.cli import app
 from hpcgym.envs.episodes import Episodes
 from hpcgym.scheduler import Scheduler

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+
 from hpcgym.agents import search
 from hpcgym.baselines import SCHEDULERS, find_baseline
-
 from hpcgym.envs.episodes import Episodes
 from hpcgym.errors import HpcgymError
 from hpcgym.evaluation import Leaderboard, evaluate, run

@@ -17,9 +17,9 @@ from pathlib import Path
 
 import pytest
 import typer
-from hpcgym.baselines import SCHEDULERS
 
 import hpcgym
+from hpcgym.baselines import SCHEDULERS
 from hpcgym.cli import app
 from hpcgym.policy import POLICIES
 from hpcgym.prediction import CORRECTIONS, ESTIMATES

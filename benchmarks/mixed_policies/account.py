@@ -6,12 +6,14 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
+
 from hpcgym.benchmarks.mixed_policies.markdown import table_text
 from hpcgym.benchmarks.mixed_policies.published import TABLES_3_TO_6
 from hpcgym.benchmarks.mixed_policies.tables import gains, order_agreement
 
 if TYPE_CHECKING:
     import pandas as pd
+
     from hpcgym.benchmarks.mixed_policies.run import Findings
 
 #: Where the differences are told.

@@ -20,14 +20,14 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
+
 from hpcgym.agents.lookahead import ESTIMATES, Lookahead
 from hpcgym.agents.search import candidates, normalised, spread
 from hpcgym.agents.xnes import Xnes
 from hpcgym.benchmarks.mixed_policies.markdown import table_text
 from hpcgym.benchmarks.mixed_policies.published import WEEKS
 from hpcgym.benchmarks.mixed_policies.readings import RECIPE
-from numpy.typing import NDArray
-
 from hpcgym.evaluation import Leaderboard
 from hpcgym.policy import FEATURES
 from hpcgym.policy.features import WEIGHTED_FEATURES

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from hpcgym.benchmarks.mixed_policies.study import PURE
 from numpy.typing import NDArray
 
+from hpcgym.benchmarks.mixed_policies.study import PURE
 from hpcgym.report.canvas import (
     BLACK,
     BLUE,

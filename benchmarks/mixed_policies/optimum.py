@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from hpcgym.benchmarks.mixed_policies.study import PURE, THRESHOLD_S, Study
 from numpy.typing import NDArray
 
+from hpcgym.benchmarks.mixed_policies.study import PURE, THRESHOLD_S, Study
 from hpcgym.errors import HpcgymError
 from hpcgym.sweep import cover
 from hpcgym.sweep.coverage import THREE, grid, vector

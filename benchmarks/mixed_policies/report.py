@@ -10,7 +10,6 @@ from hpcgym.benchmarks.mixed_policies.markdown import table_text
 from hpcgym.benchmarks.mixed_policies.published import THRESHOLD_TABLE, WEEKS
 from hpcgym.benchmarks.mixed_policies.readings import READINGS
 from hpcgym.benchmarks.mixed_policies.study import THRESHOLD_S
-
 from hpcgym.version import __version__
 
 if TYPE_CHECKING:

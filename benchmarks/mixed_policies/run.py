@@ -16,7 +16,6 @@ from hpcgym.benchmarks.mixed_policies.search import search_all
 from hpcgym.benchmarks.mixed_policies.spread import cover_on
 from hpcgym.benchmarks.mixed_policies.study import THRESHOLD_S, Progress, Study, no_progress
 from hpcgym.benchmarks.mixed_policies.units import units
-
 from hpcgym.report.canvas import require_matplotlib
 from hpcgym.sweep.coverage import grid
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+
 from hpcgym.benchmarks.mixed_policies.store import code
 from hpcgym.benchmarks.mixed_policies.study import Study
 

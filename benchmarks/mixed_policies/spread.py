@@ -14,7 +14,6 @@ from typing import Any
 
 from hpcgym.benchmarks.mixed_policies.optimum import covered, file_of
 from hpcgym.benchmarks.mixed_policies.study import Study
-
 from hpcgym.errors import HpcgymError
 from hpcgym.sweep import run_tasks
 

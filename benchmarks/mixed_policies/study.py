@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
+
 from hpcgym.baselines.schedulers import find_scheduler
 from hpcgym.benchmarks.mixed_policies.published import SPLIT, WEEKS
 from hpcgym.benchmarks.mixed_policies.readings import RECIPE, find_reading, months, weeks
 from hpcgym.benchmarks.mixed_policies.store import Store, code
-from numpy.typing import NDArray
-
 from hpcgym.errors import HpcgymError
 from hpcgym.policy import POLICIES, WEIGHTED_FEATURES
 from hpcgym.scheduler import Scheduler

@@ -7,6 +7,7 @@ from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
 from hpcgym.benchmarks.mixed_policies.optimum import Optimum
 from hpcgym.benchmarks.mixed_policies.published import (
     JOBS,
@@ -16,7 +17,6 @@ from hpcgym.benchmarks.mixed_policies.published import (
 )
 from hpcgym.benchmarks.mixed_policies.search import SEARCHES
 from hpcgym.benchmarks.mixed_policies.study import PURE, Study
-
 from hpcgym.sweep.coverage import THREE
 
 if TYPE_CHECKING:

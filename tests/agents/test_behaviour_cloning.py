@@ -6,10 +6,10 @@ import gymnasium
 import numpy as np
 import pytest
 import torch
-from hpcgym.agents import behaviour_cloning as cloning
-from hpcgym.agents import load, maskable_ppo
 
 import hpcgym
+from hpcgym.agents import behaviour_cloning as cloning
+from hpcgym.agents import load, maskable_ppo
 
 WORKLOAD = "lublin:jobs=600,processors=32,seed=3,load=1.0"
 SMALL = {"jobs": 40, "env_options": {"window": 32, "backfill": "none"}}

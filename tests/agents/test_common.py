@@ -8,9 +8,9 @@ import sys
 import numpy as np
 import pytest
 import torch
-from hpcgym.agents import common, load
 
 import hpcgym
+from hpcgym.agents import common, load
 from hpcgym.envs.sb3 import HpcVecEnv
 
 WORKLOAD = "lublin:jobs=400,processors=32,seed=1,load=1.0"

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hpcgym.agents.lookahead import PURE, Lookahead
 
 from hpcgym import Cluster, HpcgymError, Scheduler, load_workload, simulate
+from hpcgym.agents.lookahead import PURE, Lookahead
 from hpcgym.envs.mixed_policy import MixedPolicy
 from hpcgym.evaluation import evaluate
 from hpcgym.workload import Workload

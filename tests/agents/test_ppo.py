@@ -6,9 +6,9 @@ import gymnasium
 import numpy as np
 import pytest
 import torch
-from hpcgym.agents import load, maskable_ppo, ppo
 
 import hpcgym
+from hpcgym.agents import load, maskable_ppo, ppo
 from hpcgym.envs.episodes import Episodes
 
 WORKLOAD = "lublin:jobs=600,processors=32,seed=3,load=1.0"

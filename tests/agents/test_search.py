@@ -6,6 +6,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
 from hpcgym.agents import search
 from hpcgym.agents.search import (
     METHODS,
@@ -20,9 +23,6 @@ from hpcgym.agents.search import (
     spread,
     units_of,
 )
-from hypothesis import given
-from hypothesis import strategies as st
-
 from hpcgym.errors import HpcgymError
 from hpcgym.policy import FEATURES, WEIGHTED_FEATURES
 from hpcgym.workload import load_workload

@@ -10,10 +10,10 @@ from typing import Any
 import gymnasium
 import numpy as np
 import pytest
-from hpcgym.agents import load
-from hpcgym.agents.xnes import Xnes
 
 import hpcgym
+from hpcgym.agents import load
+from hpcgym.agents.xnes import Xnes
 from hpcgym.errors import HpcgymError
 from hpcgym.evaluation import evaluate
 from hpcgym.policy import WEIGHTED_FEATURES

@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hpcgym.baselines import BASELINES, Baseline, find_baseline
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from strategies import POLICY, workloads
 
+from hpcgym.baselines import BASELINES, Baseline, find_baseline
 from hpcgym.envs.job_selection import JobSelection
 from hpcgym.envs.mixed_policy import MixedPolicy
 from hpcgym.envs.queue_ordering import QueueOrdering

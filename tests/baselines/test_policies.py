@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hpcgym.baselines import BASELINES, SCHEDULERS, Baseline, find_baseline
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracle import jobs_of, score_of
 from strategies import POLICY, workloads
 
+from hpcgym.baselines import BASELINES, SCHEDULERS, Baseline, find_baseline
 from hpcgym.errors import HpcgymError
 from hpcgym.policy import FEATURES, POLICIES, WEIGHTED_FEATURES
 from hpcgym.scheduler import Scheduler

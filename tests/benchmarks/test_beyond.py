@@ -7,10 +7,10 @@ import sys
 
 import numpy as np
 import pytest
-from hpcgym.agents.lookahead import ESTIMATES, Lookahead
-from hpcgym.benchmarks.mixed_policies import beyond
 
 from hpcgym import load_workload, simulate
+from hpcgym.agents.lookahead import ESTIMATES, Lookahead
+from hpcgym.benchmarks.mixed_policies import beyond
 
 DRAWN = load_workload("lublin:jobs=3000,processors=64,seed=0,load=0.95")
 TIMES = ("submit_time", "run_time", "requested_time")

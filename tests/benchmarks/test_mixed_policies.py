@@ -13,6 +13,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from typer.testing import CliRunner
+
+import hpcgym
 from hpcgym.benchmarks.mixed_policies import Study, figures, optimum, published, store, tables
 from hpcgym.benchmarks.mixed_policies import search as search_module
 from hpcgym.benchmarks.mixed_policies import study as study_module
@@ -22,9 +25,6 @@ from hpcgym.benchmarks.mixed_policies.run import reproduce
 from hpcgym.benchmarks.mixed_policies.spread import cover_on
 from hpcgym.benchmarks.mixed_policies.store import Store
 from hpcgym.benchmarks.mixed_policies.study import PURE, THRESHOLD_S
-from typer.testing import CliRunner
-
-import hpcgym
 from hpcgym.cli import app
 from hpcgym.errors import HpcgymError
 from hpcgym.sweep import BatchSimulator

@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hpcgym.agents.lookahead import Lookahead
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 from oracle import Job, Simulation, changes_with_time, jobs_of, weighted
 from strategies import WEIGHTS, cases
 
 from hpcgym import load_workload, simulate
+from hpcgym.agents.lookahead import Lookahead
 from hpcgym.workload import Workload
 
 BINS = 40

@@ -1,8 +1,8 @@
 """Results and schedulers have names that people know."""
 
 import pytest
-from hpcgym.baselines import SCHEDULERS
 
+from hpcgym.baselines import SCHEDULERS
 from hpcgym.errors import HpcgymError
 from hpcgym.report.labels import describe, drawable, named, scheduler_name, subtitle
 from hpcgym.scheduler import Scheduler

@@ -6,13 +6,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hpcgym.baselines import SCHEDULERS
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from oracle import jobs_of, simulate_slowly
 from strategies import WEIGHTS, schedulers, workloads
 
 import hpcgym
+from hpcgym.baselines import SCHEDULERS
 from hpcgym.errors import HpcgymError, WorkloadError
 from hpcgym.metrics import bsld
 from hpcgym.policy import FEATURES, WEIGHTED_FEATURES

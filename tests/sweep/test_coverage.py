@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hpcgym.baselines import SCHEDULERS
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from strategies import workloads
 
 import hpcgym
+from hpcgym.baselines import SCHEDULERS
 from hpcgym.errors import HpcgymError
 from hpcgym.scheduler import Scheduler
 from hpcgym.sweep import BatchSimulator, cover, coverage
