@@ -92,7 +92,7 @@ def mixed_policies(
 
     Weekly bounded slowdowns of the twelve pure policies with and without threshold; the best of a
     million mixed policies of each week and month, of a training half, of the week before; XNES over
-    three and six weights. KTH-SP2 and SDSC-SP2 take half an hour of two cores; after an
+    three and six weights. KTH-SP2 and SDSC-SP2 take ten minutes of two cores; after an
     interruption, the same command goes on.
     """
     from hpcgym.benchmarks.mixed_policies.run import reproduce as run
