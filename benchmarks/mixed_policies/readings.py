@@ -39,7 +39,7 @@ READINGS = {
     "text": Reading(
         "text",
         "as the paper says: bounded slowdown with 10 s; jobs that logged a start in one week and an"
-        " end in another are dropped; its week 1 is the second of the trace",
+        " end in another are dropped; the paper's week 1 is the second of the trace",
         tau_s=10,
         drops_crossing=True,
         first_week=1,
@@ -47,7 +47,7 @@ READINGS = {
     "numbers": Reading(
         "numbers",
         "as the paper's numbers come out: bounded slowdown with 60 s; no job is dropped at the ends"
-        " of weeks; its week 1 is the fourth of the trace",
+        " of weeks; the paper's week 1 is the fourth of its traces (of any other the second)",
         tau_s=60,
         drops_crossing=False,
         first_week=3,

@@ -93,6 +93,10 @@ _OWN = {LOCK, *_FILES, *(f"{name}.part" for name in _FILES)}
 def _check_free(folder: Path) -> None:
     """Raise an HpcgymError unless a sweep can begin in a folder."""
     if any((folder / name).exists() for name in (RESULTS, FAILURES)):
+        if not (folder / MANIFEST).exists():
+            raise HpcgymError(
+                f"{folder} has results that are no sweep's: choose another (--output)"
+            )
         raise HpcgymError(
             f"{folder} has a sweep already: hpcgym sweep resume {folder} goes on with it; or choose"
             " another folder (--output)"
