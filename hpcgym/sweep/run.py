@@ -85,9 +85,13 @@ def run_experiment(
         return _run(folder, manifest, executor, workers, chunk, retries, progress)
 
 
-#: What there is in a folder before the first task has ended.
+#: What there is in a folder before the first task has ended, beside its lock.
 _FILES = (EXPERIMENT, ORIGIN, MANIFEST, FUNCTION)
-_OWN = {LOCK, *_FILES, *(f"{name}.part" for name in _FILES)}
+
+
+def _is_own(name: str) -> bool:
+    """Return whether a file is one of a sweep that has not begun, or a part that a kill left."""
+    return name in (LOCK, *_FILES) or (name.startswith(_FILES) and name.endswith(".part"))
 
 
 def _check_free(folder: Path) -> None:
@@ -101,7 +105,7 @@ def _check_free(folder: Path) -> None:
             f"{folder} has a sweep already: hpcgym sweep resume {folder} goes on with it; or choose"
             " another folder (--output)"
         )
-    if folder.exists() and (not folder.is_dir() or set(os.listdir(folder)) - _OWN):
+    if folder.exists() and not (folder.is_dir() and all(map(_is_own, os.listdir(folder)))):
         raise HpcgymError(f"{folder} is there already, and is no sweep: choose another (--output)")
 
 

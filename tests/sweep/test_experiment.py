@@ -370,3 +370,16 @@ def test_a_folder_that_is_no_sweep_is_named(text: str | None, tmp_path: Path) ->
     for function in (status, read_table, lambda folder: resume(folder, "serial")):
         with pytest.raises(HpcgymError, match="manifest"):
             function(tmp_path)
+
+
+def test_what_a_kill_left_of_a_sweep_that_had_not_begun_is_in_nobodys_way(
+    experiment: Path, tmp_path: Path
+) -> None:
+    for name in ("lock", "experiment.toml", "manifest.json.4711.part"):
+        (tmp_path / name).touch()
+    assert run_experiment(experiment, tmp_path, "serial").failed == 0
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / "thesis.tex.4711.part").touch()
+    with pytest.raises(HpcgymError, match="is there already, and is no sweep"):
+        run_experiment(experiment, other, "serial")
