@@ -25,12 +25,7 @@ from hpcgym.policy.features import FEATURES, WEIGHTED_FEATURES, JobColumns
 from hpcgym.policy.index import POLICIES, PolicyLike, parse_policy
 from hpcgym.result import Result
 from hpcgym.scheduler import Scheduler
-from hpcgym.simulation import (
-    check_processor_seconds,
-    idle_processor_seconds,
-    machine_of,
-    prepare,
-)
+from hpcgym.simulation import machine_of, prepare, result_of
 from hpcgym.weighing import weighed
 from hpcgym.workload.model import Workload
 
@@ -158,12 +153,7 @@ class Lookahead:
             prepared = prepared._replace(scores=look.scores[0].copy())
             with compiling(lookahead.follow_best):
                 lookahead.follow_best(*prepared, look)
-        idle_seconds = None
-        if prepared.sim[state.MANAGED] and n:
-            check_processor_seconds(workload, machine, int(prepared.sim[state.TIME]))
-            idle_seconds = idle_processor_seconds(prepared.sim, prepared.idle)
-        jobs, progress = prepared.jobs, prepared.progress
-        return Result.of(workload, machine, chosen, jobs, progress, idle_seconds, outside=True)
+        return result_of(workload, machine, chosen, prepared, outside=True)
 
     # -- in an environment -------------------------------------------------------------------------
 

@@ -70,11 +70,27 @@ def simulate(
     run = conservative.run if chosen.backfill == "conservative" else easy.run
     with compiling(run):
         run(*prepared, state.FOREVER, state.UNLIMITED)
+    return result_of(workload, cluster, chosen, prepared)
+
+
+def result_of(
+    workload: Workload,
+    cluster: Cluster,
+    scheduler: Scheduler,
+    ended: Prepared,
+    outside: bool = False,
+) -> Result:
+    """Return the result of a simulation that has run to its end.
+
+    ``outside`` says that the order of the queue was not the scheduler's.
+    """
     idle_seconds = None
-    if prepared.sim[state.MANAGED] and len(workload):
-        check_processor_seconds(workload, cluster, int(prepared.sim[state.TIME]))
-        idle_seconds = idle_processor_seconds(prepared.sim, prepared.idle)
-    return Result.of(workload, cluster, chosen, prepared.jobs, prepared.progress, idle_seconds)
+    if ended.sim[state.MANAGED] and len(workload):
+        check_processor_seconds(workload, cluster, int(ended.sim[state.TIME]))
+        idle_seconds = idle_processor_seconds(ended.sim, ended.idle)
+    return Result.of(
+        workload, cluster, scheduler, ended.jobs, ended.progress, idle_seconds, outside
+    )
 
 
 def idle_processor_seconds(sim: NDArray[np.int64], idle: NDArray[np.void]) -> dict[str, int]:

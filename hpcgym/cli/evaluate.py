@@ -78,20 +78,9 @@ def evaluate(
             help="What a slice is: a window of jobs, a week, a month, or all of the part.",
         ),
     ] = "windows",
-    jobs: Annotated[int, typer.Option(metavar="N", help="Jobs of a window.")] = 256,
-    number: Annotated[
-        int | None,
-        typer.Option(
-            "--number",
-            "-n",
-            metavar="N",
-            help="Number of slices, chosen at random.",
-            show_default="100 windows, all weeks or months",
-        ),
-    ] = None,
-    train_share: Annotated[
-        float, typer.Option(metavar="SHARE", help="Share of the workload that is for training.")
-    ] = 0.5,
+    jobs: options.JobsOption = 256,
+    number: options.NumberOption = None,
+    train_share: options.TrainShareOption = 0.5,
     seed: Annotated[
         int, typer.Option(metavar="N", help="Of all random choices: the same, the same table.")
     ] = 0,

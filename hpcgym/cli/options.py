@@ -68,6 +68,20 @@ MonthOption = Annotated[
     int | None,
     typer.Option(metavar="N", help="Only month N, of 30 days, likewise.", show_default=False),
 ]
+JobsOption = Annotated[int, typer.Option(metavar="N", help="Jobs of a window.")]
+TrainShareOption = Annotated[
+    float, typer.Option(metavar="SHARE", help="Share of the workload that is for training.")
+]
+NumberOption = Annotated[
+    int | None,
+    typer.Option(
+        "--number",
+        "-n",
+        metavar="N",
+        help="Number of slices, chosen at random.",
+        show_default="100 windows, all weeks or months",
+    ),
+]
 PassesOption = Annotated[
     str | None,
     typer.Option(

@@ -23,9 +23,6 @@ PartOption = Annotated[
         help="Part of the workload in time to learn from; what is left is for hpcgym evaluate.",
     ),
 ]
-TrainShareOption = Annotated[
-    float, typer.Option(metavar="SHARE", help="Share of the workload that is for training.")
-]
 EpisodesOption = Annotated[
     str,
     typer.Option(
@@ -34,7 +31,6 @@ EpisodesOption = Annotated[
         " part.",
     ),
 ]
-JobsOption = Annotated[int, typer.Option(metavar="N", help="Jobs of a window.")]
 MinutesOption = Annotated[
     float | None,
     typer.Option(metavar="M", help="How long to train.", show_default="30, without --steps"),

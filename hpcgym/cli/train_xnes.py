@@ -15,9 +15,7 @@ from hpcgym.cli.train_options import (
     BackfillOption,
     BackfillOrderOption,
     EstimateOption,
-    JobsOption,
     PartOption,
-    TrainShareOption,
     WorkloadOption,
     policy_features,
 )
@@ -107,7 +105,7 @@ def train_xnes(
         str, typer.Option(metavar="NAME", help="What is minimised: mean_bsld, mean_wait_s, ...")
     ] = "mean_bsld",
     part: PartOption = "train",
-    train_share: TrainShareOption = 0.5,
+    train_share: options.TrainShareOption = 0.5,
     episodes: Annotated[
         str,
         typer.Option(
@@ -116,17 +114,8 @@ def train_xnes(
             " part.",
         ),
     ] = "weeks",
-    jobs: JobsOption = 256,
-    number: Annotated[
-        int | None,
-        typer.Option(
-            "--number",
-            "-n",
-            metavar="N",
-            help="Number of slices, chosen at random.",
-            show_default="100 windows, all weeks or months",
-        ),
-    ] = None,
+    jobs: options.JobsOption = 256,
+    number: options.NumberOption = None,
     backfill: BackfillOption = None,
     backfill_order: BackfillOrderOption = None,
     estimate: EstimateOption = None,
@@ -155,9 +144,8 @@ def train_xnes(
     )  # fmt: skip
     source = options.load(workload, clean, processors, errors, None, None)
     offered = Episodes(source, episodes, jobs, part, train_share)
-    if number is None and episodes == "windows":
-        number = min(100, offered.count)
-    slices = [offered.workload_of(episode) for episode in offered.named(number, seed)]
+    chosen = offered.named(offered.usual if number is None else number, seed)
+    slices = [offered.workload_of(episode) for episode in chosen]
     checkpoint = output.with_name(f"{output.name}.checkpoint")
     show = _shower(say, agent.plan.budget, len(slices), metric)
     try:

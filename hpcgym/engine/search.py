@@ -12,7 +12,7 @@ import numpy as np
 from numba import prange
 from numpy.typing import NDArray
 
-from hpcgym.compilation import jit, jit_entry, jit_inline, jit_parallel
+from hpcgym.compilation import jit, jit_entry, jit_inline, jit_parallel, jit_part
 from hpcgym.engine.easy import run
 from hpcgym.engine.mixing import mix
 from hpcgym.engine.state import FOREVER, TIME
@@ -100,29 +100,45 @@ def begin_slice(worker, shared, workers, weights, total, s):
             weights, shared.places, total, shared.static[row], shared.waiting, serial,
             np.float64(jobs[j].requested),
         )  # fmt: skip
-    for j in range(min(n, len(shared.second_scores))):
-        scores[n + j].score = shared.second_scores[start + j].score
-        scores[n + j].patience = shared.second_scores[start + j].patience
+    set_second_scores(scores, shared.second_scores, start, n)
+
+
+@jit_part
+def set_second_scores(scores, second_scores, start, n):
+    """Set the scores of the secondary order of ``n`` jobs of a table, if it has any."""
+    for j in range(min(n, len(second_scores))):
+        scores[n + j].score = second_scores[start + j].score
+        scores[n + j].patience = second_scores[start + j].patience
+
+
+@jit_inline
+def run_rows(table, start, n, rows, e, stop_time, max_passes):
+    """Simulate ``n`` jobs of a table in row ``e`` of the arrays of many simulations.
+
+    To the end, ``stop_time`` [s], a question or so many passes; return the passes done. ``table``
+    has the jobs, users and keys of all, ``rows`` the arrays of State and the scores.
+    """
+    stop, users, keys = start + n, table.users, table.keys
+    if len(users) > 0:
+        users = users[start:stop]
+    if len(keys) > 0:
+        # the kernel looks for the secondary key of job j at n + j: hence the gap
+        gap = len(keys) - len(table.jobs)
+        keys = keys[gap + start - n : gap + stop]
+    return run(
+        table.jobs[start:stop], keys, rows.scores[e], users,
+        rows.sim[e], rows.progress[e], rows.history[e], rows.blocks[e], rows.entries[e],
+        rows.profile[e], rows.line[e], rows.narrow[e], rows.freed[e], rows.idle[e],
+        stop_time, max_passes,
+    )  # fmt: skip
 
 
 @jit_inline
 def run_slice(worker, shared, workers, s, max_passes):
     """Simulate a slice to its end, a question or so many passes; return the passes done."""
-    start, stop = shared.slices[s, 0], shared.slices[s, 1]
-    n, users, keys = stop - start, shared.users, shared.keys
-    if len(users) > 0:
-        users = users[start:stop]
-    if len(keys) > 0:
-        # the kernel looks for the secondary key of job j at n + j: hence the gap
-        gap = len(keys) - len(shared.jobs)
-        keys = keys[gap + start - n : gap + stop]
-    return run(
-        shared.jobs[start:stop], keys, workers.scores[worker], users,
-        workers.sim[worker], workers.progress[worker], workers.history[worker],
-        workers.blocks[worker], workers.entries[worker], workers.profile[worker],
-        workers.line[worker], workers.narrow[worker], workers.freed[worker], workers.idle[worker],
-        np.int64(FOREVER), max_passes,
-    )  # fmt: skip
+    start = shared.slices[s, 0]
+    n = shared.slices[s, 1] - start
+    return run_rows(shared, start, n, workers, worker, np.int64(FOREVER), max_passes)
 
 
 @jit

@@ -5,7 +5,7 @@ The arrays are passed to compiled functions one by one, under the same names eve
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -179,6 +179,14 @@ def make_state(
     # groups are as many as jobs that have ended, at most as many as processors
     idle = np.empty(min(n_jobs, processors) + 2 if sim[MANAGED] else 0, IDLE)
     return State(sim, progress, history, *lists, profile, line, narrow, freed, idle)
+
+
+def rows_of(first: State, number: int) -> dict[str, NDArray[Any]]:
+    """Return arrays for that many simulations by name, whose rows are like those of ``first``."""
+    return {
+        name: np.zeros((number, *array.shape), array.dtype)
+        for name, array in first._asdict().items()
+    }
 
 
 def ascending_keys(scores: NDArray[np.float64]) -> NDArray[np.int64]:

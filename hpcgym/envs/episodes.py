@@ -27,6 +27,8 @@ PARTS = ("all", "train", "test")
 
 _PERIODS: dict[str, Callable[[Workload], list[Workload]]] = {"weeks": weeks, "months": months}
 
+_WINDOWS = 100
+
 _WINDOW = re.compile(r"window ([0-9]{4,18})")
 _ROWS = re.compile(r"rows ([0-9]{1,18}):([0-9]{1,18})")
 
@@ -154,6 +156,11 @@ class Episodes:
         if self.kind == "windows":
             return self._stop - self._first - self.jobs + 1
         return len(self.listing)
+
+    @property
+    def usual(self) -> int | None:
+        """How many episodes to evaluate on: 100 windows, as far as there are, else all (None)."""
+        return min(_WINDOWS, self.count) if self.kind == "windows" else None
 
     def named(self, n: int | None = None, seed: int = 0) -> list[Episode]:
         """Return the episodes to evaluate on, in order of time.

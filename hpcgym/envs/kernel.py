@@ -16,11 +16,10 @@ from numba import prange
 from numpy.typing import NDArray
 
 from hpcgym.compilation import jit, jit_entry, jit_inline, jit_parallel, jit_part
-from hpcgym.engine.easy import run
 from hpcgym.engine.mixing import mix
 from hpcgym.engine.ordered import BLOCK, block_at
 from hpcgym.engine.power import rest, settle, some_idle, switch_off
-from hpcgym.engine.search import rewind
+from hpcgym.engine.search import rewind, run_rows, set_second_scores
 from hpcgym.engine.state import (
     ARRIVED,
     ASKS,
@@ -164,28 +163,14 @@ def begin_scores(e, table, batch, start, n):
         for job in range(n):
             scores[job].score = -np.inf
             scores[job].patience = np.inf
-    for row in range(min(n, len(table.second_scores))):
-        scores[n + row].score = table.second_scores[start + row].score
-        scores[n + row].patience = table.second_scores[start + row].patience
+    set_second_scores(scores, table.second_scores, start, n)
 
 
 @jit_inline
 def simulate(e, table, batch, stop_time):
     """Run the simulator of environment ``e`` to its next question, its end or ``stop_time`` [s]."""
     start, n = batch.place[e, START], batch.place[e, JOBS]
-    users, keys = table.users, table.keys
-    if len(users) > 0:
-        users = users[start : start + n]
-    if len(keys) > 0:
-        # the kernel looks for the secondary key of job j at n + j: hence the gap
-        gap = len(keys) - len(table.jobs)
-        keys = keys[gap + start - n : gap + start + n]
-    run(
-        table.jobs[start : start + n], keys, batch.scores[e], users,
-        batch.sim[e], batch.progress[e], batch.history[e], batch.blocks[e], batch.entries[e],
-        batch.profile[e], batch.line[e], batch.narrow[e], batch.freed[e], batch.idle[e],
-        stop_time, np.int64(FOREVER),
-    )  # fmt: skip
+    run_rows(table, start, n, batch, e, stop_time, np.int64(FOREVER))
 
 
 @jit_inline

@@ -323,12 +323,8 @@ def _batch(
     options: Options, longest: int, number: int, first: state.State, scored: bool
 ) -> kernel.Batch:
     """Return the arrays of that many simulations, each with a row like ``first``."""
-    rows = {
-        name: np.zeros((number, *array.shape), array.dtype)
-        for name, array in first._asdict().items()
-    }
     return kernel.Batch(
-        **rows,
+        **state.rows_of(first, number),
         scores=np.zeros((number, 2 * longest if scored else 0), state.SCORES),
         place=np.zeros((number, kernel.N_PLACES), np.int64),
         window=np.zeros((number, options.window), np.int64),

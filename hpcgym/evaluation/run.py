@@ -33,9 +33,6 @@ REFERENCES = {
 #: Policies that act, by name -> module of hpcgym.agents and class; they need no file.
 ACTING = {"lookahead": ("lookahead", "Lookahead")}
 
-#: Slices by default, of windows; of weeks and months all.
-WINDOWS = 100
-
 #: Metrics of a schedule that are kept; policies are ranked by the first.
 METRICS = ("mean_bsld", "mean_wait_s", "utilization")
 
@@ -109,9 +106,7 @@ def evaluate(
     _check_number("budget", budget, least=0)
     _check_number("resamples", resamples, least=1)
     part = Episodes(whole, episodes, jobs, slices, train_share)
-    if n is None and episodes == "windows":
-        n = min(WINDOWS, part.count)
-    chosen = part.named(n, seed)
+    chosen = part.named(part.usual if n is None else n, seed)
     training: list[Workload] = []
     if budget > 0:
         training = _training(Episodes(whole, episodes, jobs, "train", train_share), seed)
@@ -152,10 +147,7 @@ def evaluate(
 
 def _training(part: Episodes, seed: int) -> list[Workload]:
     """Return the slices that static weights are chosen by."""
-    number = None
-    if part.kind == "windows":
-        number = min(WINDOWS, part.count)
-    return [part.workload_of(episode) for episode in part.named(number, seed + 1)]
+    return [part.workload_of(episode) for episode in part.named(part.usual, seed + 1)]
 
 
 def _run(

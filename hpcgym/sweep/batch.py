@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numba import get_num_threads
@@ -325,8 +324,5 @@ _NONE = np.zeros(0, np.int64)
 
 def make_workers(empty: state.State, longest: int, number: int) -> search.Workers:
     """Return arrays for that many workers, each with rows like those of an empty machine."""
-    rows: dict[str, Any] = {
-        name: np.zeros((number, *array.shape), array.dtype)
-        for name, array in empty._asdict().items()
-    }
-    return search.Workers(**rows, scores=np.zeros((number, 2 * longest), state.SCORES))
+    scores = np.zeros((number, 2 * longest), state.SCORES)
+    return search.Workers(**state.rows_of(empty, number), scores=scores)

@@ -20,8 +20,9 @@ from hpcgym.errors import HpcgymError
 from hpcgym.scheduler import Scheduler
 from hpcgym.sweep.experiment import SEED, Experiment, Source
 from hpcgym.sweep.records import canonical, identity
-from hpcgym.sweep.simulations import input_file, load_slices, sha256_of
+from hpcgym.sweep.simulations import input_file, load_slices
 from hpcgym.version import __version__
+from hpcgym.workload.files import sha256_of
 
 Manifest = dict[str, Any]
 

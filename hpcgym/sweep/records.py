@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from hpcgym.errors import HpcgymError
-from hpcgym.workload.files import whole
+from hpcgym.workload.files import whole, writing
 
 RESULTS, FAILURES, FUNCTION, LOCK = "results.jsonl", "failures.jsonl", "function", "lock"
 
@@ -144,7 +144,7 @@ def mend(path: Path) -> bool:
     """
     if not path.is_file():
         return False
-    with _writing(path), path.open("r+b") as file:
+    with writing(path), path.open("r+b") as file:
         end = size = file.seek(0, os.SEEK_END)
         while end:
             begin = max(0, end - 65_536)
@@ -165,7 +165,7 @@ def append(path: Path, lines: Iterable[str]) -> None:
     ------
     HpcgymError : they cannot be written, on a full disk perhaps; the file is as it was.
     """
-    with _writing(path, "; what it holds is kept, and the next run goes on from there"):
+    with writing(path, "; what it holds is kept, and the next run goes on from there"):
         size = path.stat().st_size if path.exists() else 0
         try:
             with path.open("ab") as file:
@@ -176,15 +176,6 @@ def append(path: Path, lines: Iterable[str]) -> None:
             with suppress(OSError):  # what is written next must not stand behind half a line
                 os.truncate(path, size)
             raise
-
-
-@contextmanager
-def _writing(path: Path, hint: str = "") -> Iterator[None]:
-    """Turn what the system says when a file cannot be written into an HpcgymError."""
-    try:
-        yield
-    except OSError as error:
-        raise HpcgymError(f"{path} cannot be written: {error.strerror or error}{hint}") from None
 
 
 def claim(folder: Path, function: str) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
@@ -13,7 +12,7 @@ from hpcgym.scheduler import Scheduler
 from hpcgym.simulation import simulate
 from hpcgym.workload import Workload, load_workload
 from hpcgym.workload.archive import fetch, find, is_trace
-from hpcgym.workload.files import Errors, reading
+from hpcgym.workload.files import Errors, sha256_of
 from hpcgym.workload.load import GENERATORS
 
 
@@ -91,9 +90,3 @@ def input_file(source: str, folder: Path) -> Path | None:
         return find(source) or fetch(source)
     load_workload(source)  # says what else it could be
     raise HpcgymError(f"{path}: there is no such file")
-
-
-def sha256_of(path: Path) -> str:
-    """Return the SHA-256 of a file, in hexadecimal digits."""
-    with reading(path), path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from hpcgym.errors import WorkloadError
-from hpcgym.workload.files import reading, stem
+from hpcgym.workload.files import sha256_of, stem
 
 SITE = "https://www.cs.huji.ac.il/labs/parallel/workload"
 TIMEOUT_S = 30
@@ -201,7 +201,7 @@ def find(name: str) -> Path | None:
     if not path.is_file():
         return None
     expected = known_sha256(trace)
-    if expected and _sha256(path) != expected:
+    if expected and sha256_of(path) != expected:
         raise WorkloadError(
             f"{path} is not what was fetched (its SHA-256 differs): run hpcgym traces fetch"
             f" {trace.name}"
@@ -243,7 +243,7 @@ def fetch(name: str, *, progress: bool = True) -> Path:
                 )
             )
         if not expected:
-            _record(trace).write_text(f"{_sha256(path)}  {trace.file}\n")
+            _record(trace).write_text(f"{sha256_of(path)}  {trace.file}\n")
     except requests.RequestException as error:
         raise WorkloadError(_no_download(trace, _reason(error))) from None
     except ValueError as error:
@@ -292,11 +292,6 @@ def _find_in_data_folders(trace: Trace) -> Path | None:
 def _pooch() -> Any:
     """Import pooch when it is needed, not when hpcgym is imported."""
     return import_module("pooch")
-
-
-def _sha256(path: Path) -> str:
-    with reading(path):
-        return str(_pooch().file_hash(str(path), alg="sha256"))
 
 
 def _downloader(bar: Any) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import hashlib
 import io
 import os
 import zlib
@@ -41,12 +42,12 @@ def reading(path: Path) -> Iterator[None]:
 
 
 @contextmanager
-def writing(path: Path) -> Iterator[None]:
+def writing(path: Path, hint: str = "") -> Iterator[None]:
     """Turn what the system says when a file cannot be written into a WorkloadError."""
     try:
         yield
     except OSError as error:
-        raise WorkloadError(f"{path} cannot be written: {error.strerror or error}") from None
+        raise WorkloadError(f"{path} cannot be written: {error.strerror or error}{hint}") from None
 
 
 @contextmanager
@@ -76,6 +77,12 @@ def open_bytes(path: Path) -> Iterator[IO[bytes]]:
         else:
             with gzip.open(file, "rb") as unpacked:
                 yield cast(IO[bytes], unpacked)
+
+
+def sha256_of(path: Path) -> str:
+    """Return the SHA-256 of a file, in hexadecimal digits."""
+    with reading(path), path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def create_text(path: Path) -> IO[str]:
