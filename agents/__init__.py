@@ -4,9 +4,9 @@ Each is one readable file, but for ``xnes``: where it searches is in ``search``,
 side by side in ``lockstep``.
 
 An agent stands on the library (``hpcgym``), which imports it only where a command trains one or a
-file of one is named. Networks need PyTorch and Stable-Baselines3, ``pip install
-"hpcgym[agents]"``, which are imported with the modules of those agents, not with this one; ``xnes``
-and ``lookahead`` need neither.
+file of one is named. Networks need PyTorch and Stable-Baselines3, ``runtime_regression`` and
+``refitted`` need river, ``pip install "hpcgym[agents]"``: they are imported with those modules, not
+with this one. ``xnes`` and ``lookahead`` need none of them.
 """
 
 from __future__ import annotations
@@ -25,9 +25,12 @@ _MODULES = (
     "common",
     "lockstep",
     "lookahead",
+    "losses",
     "maskable_ppo",
     "ppo",
     "progress",
+    "refitted",
+    "runtime_regression",
     "search",
     "xnes",
 )
@@ -68,7 +71,7 @@ def import_agent(module: str) -> Any:
         return import_module(f"hpcgym.agents.{module}")
     except ImportError as error:
         raise HpcgymError(
-            f'agents need PyTorch and Stable-Baselines3: pip install "hpcgym[agents]" ({error})'
+            f'agents need PyTorch, Stable-Baselines3, river: pip install "hpcgym[agents]" ({error})'
         ) from None
 
 

@@ -23,6 +23,7 @@ from hpcgym.errors import HpcgymError, WorkloadError, unknown
 from hpcgym.metrics import TAU_S, check_tau
 from hpcgym.policy.features import FEATURES, WEIGHTED_FEATURES, JobColumns
 from hpcgym.policy.index import POLICIES, PolicyLike, parse_policy
+from hpcgym.prediction.learning import asks_for_predictions
 from hpcgym.result import Result
 from hpcgym.scheduler import Scheduler
 from hpcgym.simulation import machine_of, prepare, result_of
@@ -140,6 +141,7 @@ class Lookahead:
         chosen = chosen.but(**rules).but(policy="fcfs")
         if chosen.backfill == "conservative":
             raise HpcgymError("look-ahead is for backfill='easy' or 'none'")
+        _check_estimates(chosen)
         machine = machine_of(workload, cluster, processors)
         prepared = prepare(workload, chosen, machine)
         prepared.sim[state.ASKS] = state.EACH_PASS
@@ -173,6 +175,7 @@ class Lookahead:
                 f"look-ahead has weights over {', '.join(self.features)}; give the environment "
                 f"policy_features={self.features!r}"
             )
+        _check_estimates(env.options.scheduler)
         self._env = env
         table, batch, jobs = self._simulation()
         start, n = env.simulations.rows(0)
@@ -260,6 +263,15 @@ class Lookahead:
             importance=np.zeros(n),
             belief=np.zeros(lookahead.BINS),
             started=np.zeros(len(self.weights), np.int64),
+        )
+
+
+def _check_estimates(scheduler: Scheduler) -> None:
+    """Raise an HpcgymError for run times that are learned elsewhere."""
+    if asks_for_predictions(scheduler) or scheduler.describe()["policy_estimate"] != "requested":
+        raise HpcgymError(
+            "look-ahead learns run times itself, Lookahead(estimate='learned'): policy_estimate "
+            "must be 'requested', and estimate known beforehand, or 'ave2'"
         )
 
 

@@ -91,8 +91,9 @@ class Baseline:
 
         Raises
         ------
-        HpcgymError : the environment has other rules than this baseline's name stands for, or the
-            policy cannot be given as weights over its features.
+        HpcgymError : the environment has other rules than this baseline's name stands for, the
+            policy cannot be given as weights over its features, or is to look at predictions that
+            only the environment has.
         """
         env = getattr(env, "unwrapped", env)
         self._check_rules(env.scheduler_rules)
@@ -100,6 +101,12 @@ class Baseline:
             self._weights = self._weights_over(tuple(env.policy_features))
             self._answer = self._weigh
             return
+        looked_at = Scheduler().but(**env.scheduler_rules).describe()["policy_estimate"]
+        if looked_at != "requested":
+            raise HpcgymError(
+                f"baseline {self.name!r} looks at requested times here, and this environment has "
+                f"policy_estimate={looked_at!r}; in hpcgym/MixedPolicy-v0 it looks at those"
+            )
         columns = JobColumns(env.episode_workload)
         self._ranking = rank(self.policy, columns)
         self._submit = columns.submit

@@ -20,6 +20,8 @@ from hpcgym.workload.model import Workload
 if TYPE_CHECKING:
     import pandas as pd
 
+    from hpcgym.prediction.learning import Learned
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Result:
@@ -38,6 +40,9 @@ class Result:
         "switching_off", "switching_on"; None where all were idle.
     outside : whether the order of the queue came from outside, as in an environment, and not from
         the scheduler's policy.
+    policy_run_time : (n_jobs,) int64 [s] the predictions that the policy looked at, where they were
+        learned; else None.
+    learned : what was learned of run times, for :func:`hpcgym.simulate` to go on with; else None.
     """
 
     workload: Workload
@@ -50,6 +55,8 @@ class Result:
     backfilled: NDArray[np.bool_]
     idle_seconds: Mapping[str, int] | None = None
     outside: bool = False
+    policy_run_time: NDArray[np.int64] | None = None
+    learned: Learned | None = None
 
     @classmethod
     def of(

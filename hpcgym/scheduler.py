@@ -1,18 +1,17 @@
-"""A scheduler: the seven rules that turn a queue of jobs into a schedule."""
+"""A scheduler: the eight rules that turn a queue of jobs into a schedule."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hpcgym.errors import HpcgymError, unknown
 from hpcgym.policy.index import PolicyLike, parse_policy, weight_text
-from hpcgym.prediction.estimates import CORRECTIONS, check_estimate
+from hpcgym.prediction.estimates import CORRECTIONS, Estimate, check_estimate, learns
 
 BACKFILL = {
     "none": "no job starts before one that comes earlier in the queue",
@@ -36,12 +35,16 @@ class Scheduler:
     backfill : "none", "easy" (one reservation) or "conservative" (one for each waiting job).
     backfill_order : order in which EASY looks for jobs to start early: "fcfs", "sjbf" (shortest
         predicted run time) or any policy.
-    estimate : "requested", "clairvoyant", "ave2", or predicted run times, (n_jobs,) seconds, of
-        which a copy is kept.
-    correction : "requested", "incremental" or "recursive-doubling": the new prediction for a job
-        that outlives its prediction.
+    estimate : the run times that backfilling reckons with: a name of
+        :data:`hpcgym.prediction.ESTIMATES`, a :class:`hpcgym.prediction.Regression`, predicted run
+        times, (n_jobs,) seconds, or a regressor of river or anything else with ``predict_one`` and
+        ``learn_one`` (see :class:`hpcgym.prediction.Predictor`). A copy is kept.
+    correction : "requested", "incremental", "recursive-doubling" or "predicted-again": the new
+        prediction for a job that outlives its prediction.
     threshold : seconds of waiting after which a job goes to the head of the queue; None: never.
     passes : "per-timestamp" or "per-event".
+    policy_estimate : the run times that ``policy`` and ``backfill_order`` look at in place of
+        requested ones; as ``estimate``. Predictions that learn are cut at the requested time.
 
     Raises
     ------
@@ -51,10 +54,11 @@ class Scheduler:
     policy: PolicyLike = "fcfs"
     backfill: str = "easy"
     backfill_order: PolicyLike = "fcfs"
-    estimate: str | Sequence[float] | NDArray[Any] = "requested"
+    estimate: Estimate = "requested"
     correction: str = "requested"
     threshold: float | None = None
     passes: str = "per-timestamp"
+    policy_estimate: Estimate = "requested"
 
     def __post_init__(self) -> None:
         settle = object.__setattr__  # what was given, so that no caller can change it afterwards
@@ -66,6 +70,9 @@ class Scheduler:
         _check("correction", self.correction, CORRECTIONS)
         _check("passes", self.passes, PASSES)
         settle(self, "estimate", check_estimate(self.estimate))
+        settle(self, "policy_estimate", check_estimate(self.policy_estimate, "policy_estimate"))
+        if self.correction == "predicted-again" and not learns(self.estimate):
+            raise HpcgymError("correction 'predicted-again' needs an estimate that learns")
         settle(self, "threshold", _threshold(self.threshold))
 
     def but(self, **changes: Any) -> Scheduler:
@@ -120,4 +127,4 @@ def _plain(value: object) -> str | float | None:
         return ", ".join(f"{name}={weight_text(weight)}" for name, weight in value.items())
     if isinstance(value, tuple):
         return ",".join(map(weight_text, value))
-    return "given"
+    return "given" if isinstance(value, np.ndarray) else f"{type(value).__name__} in Python"

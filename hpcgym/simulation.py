@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,8 +14,16 @@ from hpcgym.compilation import compiling
 from hpcgym.engine import conservative, easy, power, state
 from hpcgym.errors import HpcgymError, WorkloadError
 from hpcgym.policy.features import JobColumns
-from hpcgym.policy.index import Ranking, rank
-from hpcgym.prediction.estimates import CORRECTION_CODES, predicted_run_times
+from hpcgym.policy.index import PolicyLike, Ranking, rank
+from hpcgym.prediction.estimates import CORRECTION_CODES, learns, predicted_run_times
+from hpcgym.prediction.learning import (
+    Learned,
+    Learning,
+    asks_for_predictions,
+    average_in_kernel,
+    learning_rules,
+    looks_at_time,
+)
 from hpcgym.result import Result
 from hpcgym.scheduler import Scheduler
 from hpcgym.workload.model import Workload
@@ -28,6 +37,7 @@ def simulate(
     *,
     cluster: Cluster | None = None,
     processors: int | None = None,
+    learned: Learned | None = None,
     **rules: Any,
 ) -> Result:
     """Simulate a scheduler on a workload.
@@ -39,9 +49,11 @@ def simulate(
     scheduler : a name of :data:`hpcgym.baselines.SCHEDULERS`, or a :class:`Scheduler`.
     cluster : the machine; by default as many processors as the workload's machine had.
     processors : size of the machine, instead of ``cluster``.
+    learned : what an earlier simulation learned of run times, ``result.learned``, for estimates
+        that learn: they go on with it.
     rules : rules that differ from the scheduler's, by the names of :class:`Scheduler`'s
         attributes: ``policy``, ``backfill``, ``backfill_order``, ``estimate``, ``correction``,
-        ``threshold``, ``passes``.
+        ``threshold``, ``passes``, ``policy_estimate``.
 
     Returns
     -------
@@ -67,10 +79,38 @@ def simulate(
         chosen = chosen.but(**rules)
     cluster = machine_of(workload, cluster, processors)
     prepared = prepare(workload, chosen, cluster)
+    if asks_for_predictions(chosen):
+        learning = Learning(workload, chosen, prepared, learned)
+        learning.run()
+        result = result_of(workload, cluster, chosen, prepared)
+        return replace(result, learned=learning.learned, policy_run_time=learning.policy_run_time)
+    if learned is not None:
+        raise HpcgymError("learned: no estimate of this scheduler goes on with what was learned")
     run = conservative.run if chosen.backfill == "conservative" else easy.run
     with compiling(run):
         run(*prepared, state.FOREVER, state.UNLIMITED)
     return result_of(workload, cluster, chosen, prepared)
+
+
+def learn_before(
+    workload: Workload,
+    scheduler: Scheduler,
+    time: int,
+    *,
+    processors: int | None = None,
+    learned: Learned | None = None,
+) -> Learned | None:
+    """Simulate up to ``time`` [s], exclusive; return what has been learned of run times by then.
+
+    None for a scheduler whose estimates do not learn. What is returned never looks ahead of
+    ``time``, as ``simulate(...).learned`` does where jobs wait longer than that.
+    """
+    if not asks_for_predictions(scheduler):
+        return None
+    cluster = machine_of(workload, None, processors)
+    learning = Learning(workload, scheduler, prepare(workload, scheduler, cluster), learned)
+    learning.run(time - 1)
+    return learning.learned
 
 
 def result_of(
@@ -144,6 +184,7 @@ class Prepared(NamedTuple):
     narrow: NDArray[np.int64]
     freed: NDArray[np.void]
     idle: NDArray[np.void]
+    ended: NDArray[np.int64]
 
 
 def prepare(workload: Workload, scheduler: Scheduler, cluster: Cluster) -> Prepared:
@@ -155,12 +196,14 @@ def prepare(workload: Workload, scheduler: Scheduler, cluster: Cluster) -> Prepa
     """
     check_jobs(workload, cluster.processors)
     jobs = job_records(workload)
-    predicted = predicted_run_times(scheduler.estimate, jobs["run"], workload)  # type: ignore[arg-type]
-    users, n_users = (_NO_USERS, 0) if predicted is not None else numbered(workload.user_id)
+    predicted = predicted_run_times(scheduler.estimate, jobs["run"], workload)
+    asks, last = asks_for_predictions(scheduler), average_in_kernel(scheduler)
+    users, n_users = numbered(workload.user_id) if asks or last else (_NO_USERS, 0)
     primary, secondary, keys, scores = orders(workload, scheduler)
     rules = engine_rules(scheduler, primary, secondary, predicted, jobs["run"])
-    rules += [state.NOBODY, 0, *power_rules(cluster, scheduler)]
-    start = state.make_state(rules, predicted, len(workload), cluster.processors, n_users)
+    rules += [state.NOBODY, 0, *power_rules(cluster, scheduler), *learning_rules(scheduler)]
+    n_histories = n_users if last else 0
+    start = state.make_state(rules, predicted, len(workload), cluster.processors, n_histories, last)
     if len(workload) and start.sim[state.MANAGED]:
         all_idle(start, int(workload.submit_time[0]), cluster.processors)
     return Prepared(jobs, keys, scores, users, *start)
@@ -218,7 +261,7 @@ def engine_rules(
         _DEPTHS[scheduler.backfill],
         primary,
         secondary,
-        state.GIVEN if predicted is not None else state.AVERAGE_OF_TWO,
+        state.AVERAGE if average_in_kernel(scheduler) else state.GIVEN,
         state.NEVER if never_short else CORRECTION_CODES[scheduler.correction],
         # waiting times are whole seconds, so "longer than" stays the same rounded down
         state.NO_THRESHOLD if threshold is None else int(min(threshold, state.LATEST_TIME)),
@@ -232,12 +275,17 @@ def orders(
     workload: Workload, scheduler: Scheduler
 ) -> tuple[int, int, NDArray[np.int64], NDArray[np.void]]:
     """Return the codes of the primary and the secondary order, their keys and their scores."""
-    columns = JobColumns(workload)
-    first = rank(scheduler.policy, columns)
+    run_time = np.minimum(workload.run_time, workload.requested_time)
+    # where they are learned, the requested times hold their places
+    columns = JobColumns(
+        workload, predicted_run_times(scheduler.policy_estimate, run_time, workload)
+    )
+    learned = learns(scheduler.policy_estimate)
+    first = _ranking(scheduler.policy, columns, learned)
     second: Ranking | None = Ranking(None, None)  # by submission, unless EASY has another
     if scheduler.backfill == "easy":
         order = scheduler.backfill_order
-        second = None if order == "sjbf" else rank(order, columns)
+        second = None if order == "sjbf" else _ranking(order, columns, learned)
     primary = _order_code(first)
     secondary = state.PREDICTION if second is None else _order_code(second)
     n = len(workload)
@@ -252,6 +300,14 @@ def orders(
             scores["score"][half : half + n] = ranking.score
             scores["patience"][half : half + n] = ranking.patience
     return primary, secondary, keys, scores
+
+
+def _ranking(policy: PolicyLike, columns: JobColumns, learned: bool) -> Ranking:
+    """Return the scores of jobs; as those of an order that may change where times are learned."""
+    ranking = rank(policy, columns)
+    if learned and ranking.patience is None and looks_at_time(policy):
+        return replace(ranking, patience=np.full_like(columns.submit, np.inf))
+    return ranking
 
 
 def _order_code(ranking: Ranking) -> int:

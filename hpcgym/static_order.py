@@ -38,12 +38,15 @@ def policy_name(policy: Any) -> str | None:
     return largest_first if weights[used[0]] > 0 else smallest_first
 
 
-def static_rank(workload: Workload, policy: Any) -> Ints | None:
-    """Return each job's place in a primary order that never changes; None if it may change."""
+def static_rank(workload: Workload, policy: Any, times: Any) -> Ints | None:
+    """Return each job's place in a primary order that never changes; None if it may change.
+
+    ``times`` are the run times that the policy looks at, (n_jobs,) [s].
+    """
     name = policy_name(policy)
     # double precision, in which scores are defined
     q = workload.requested_processors.astype(np.float64)
-    p = workload.requested_time.astype(np.float64)
+    p = np.asarray(times, np.float64)
     keys: dict[str | None, Any] = {
         "fcfs": lambda: workload.submit_time,
         "lcfs": lambda: -workload.submit_time,

@@ -78,9 +78,10 @@ def validate_schedule(result: Result) -> tuple[str, ...]:
     - *submission*: no job starts before it is submitted.
     - *capacity*: at no second do running jobs hold more processors than the cluster has.
     - *events*: every job starts at a second in which a job is submitted or ends.
-    - *predictions*: ``predicted_run_time`` is the requested time, the actual run time or the given
-      array (at least 1 s), as the scheduler's estimate says; with AVE2 between 1 s and the
-      requested time (the average itself is not worked out again).
+    - *predictions*: ``predicted_run_time`` is the requested time, twice that, the actual run time
+      or the given array (at least 1 s), as the scheduler's estimate says; between 1 s and the
+      requested time where it is learned (the prediction itself is not worked out again), and so is
+      ``policy_run_time``.
     - *promises*: ``reserved_start`` is -1 or not before the submission; without backfilling it is
       -1 throughout and no job is marked as backfilled; under conservative backfilling every job
       has one.
@@ -107,8 +108,9 @@ def validate_schedule(result: Result) -> tuple[str, ...]:
     - *order*: whenever a pass is over, the first waiting job in the primary order does not fit the
       free processors. Checked without backfilling and under EASY, for policies whose order does
       not change with time (FCFS, LCFS, and by processors, requested time, area or their ratio,
-      with or without a starvation threshold); for per-event passes with a threshold only after
-      terminations, because not every submission is followed by a pass.
+      with or without a starvation threshold) and look at run times that are not learned; for
+      per-event passes with a threshold only after terminations, because not every submission is
+      followed by a pass.
     - *backfilled*: the jobs marked as backfilled are exactly those that start while one before
       them in the primary order keeps waiting. Checked for the same policies with any kind of
       backfilling and per-timestamp passes.
@@ -152,7 +154,11 @@ def validate_schedule(result: Result) -> tuple[str, ...]:
     at_once = delays == (0, 0) and not result.outside
     if at_once and _reservations_are_guaranteed(result, length):
         note("reservations", _check_reservations(result))
-    rank = static_rank(result.workload, result.scheduler.policy)
+    estimate = result.scheduler.policy_estimate
+    times = _known_beforehand(estimate, result.workload.requested_time, length)
+    rank = None  # run times that are learned change while jobs wait
+    if times is not None:
+        rank = static_rank(result.workload, result.scheduler.policy, times)
     # the order of an impossible schedule means nothing
     if at_once and rank is not None and not violations:
         submit_time, threshold = result.workload.submit_time, result.scheduler.threshold
@@ -282,26 +288,40 @@ def _check_events(line: _Timeline, delays: tuple[int, int]) -> list[str]:
 
 
 def _check_predictions(result: Result, length: Times) -> list[str]:
-    """Compare the predicted run times with the scheduler's estimate."""
-    predicted, requested = result.predicted_run_time, result.workload.requested_time
-    estimate = result.scheduler.estimate
-    if isinstance(estimate, str) and estimate == "ave2":
-        return _cases(
-            (predicted < 1) | (predicted > requested),
-            "job {} is predicted to run {} s although it requests {} s",
-            predicted,
-            requested,
-        )
+    """Compare the predicted run times with the scheduler's estimates."""
+    requested, found = result.workload.requested_time, []
+    of_policy = result.policy_run_time
+    rules = result.scheduler
+    for estimate, predicted, what in (
+        (rules.estimate, result.predicted_run_time, "predicted to run"),
+        (rules.policy_estimate, of_policy, "ordered as if it ran"),
+    ):
+        expected = _known_beforehand(estimate, requested, length)
+        if predicted is None:
+            if expected is None:
+                found.append("there are no predictions that the policy looked at")
+        elif expected is None:
+            wrong = (predicted < 1) | (predicted > requested)
+            text = f"job {{}} is {what} {{}} s although it requests {{}} s"
+            found += _cases(wrong, text, predicted, requested)
+        else:
+            text = f"job {{}} is {what} {{}} s instead of {{}} s"
+            found += _cases(predicted != expected, text, predicted, expected)
+    return found
+
+
+def _known_beforehand(estimate: Any, requested: Times, length: Times) -> Times | None:
+    """Return the predictions of an estimate that does not learn, None of one that does."""
     if isinstance(estimate, str):
-        expected = length if estimate == "clairvoyant" else requested
-    else:
-        expected = np.clip(np.asarray(estimate, float), 1, 2**53).astype(np.int64)  # seconds
-    return _cases(
-        predicted != expected,
-        "job {} is predicted to run {} s instead of {} s",
-        predicted,
-        expected,
-    )
+        return {
+            "requested": requested,
+            "double-requested": 2 * requested,
+            "clairvoyant": length,
+        }.get(estimate)
+    if hasattr(estimate, "predict_one"):
+        return None
+    seconds: Times = np.clip(np.asarray(estimate, float), 1, 2**53).astype(np.int64)
+    return seconds
 
 
 def _check_promises(result: Result) -> list[str]:

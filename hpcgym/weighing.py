@@ -24,6 +24,7 @@ class Weighed(NamedTuple):
     waiting: NDArray[np.int64]  # (n_features,) how features depend on waiting
     places: NDArray[np.int64]  # (n_features,) which weight is theirs
     serial: NDArray[np.float64]  # (n_jobs,) [s] patience of the feature unicef, or (0,)
+    formulas: NDArray[np.int64]  # (n_features,) their places in the table of features
 
 
 def weighed(columns: JobColumns, features: tuple[str, ...], n_jobs: int) -> Weighed:
@@ -45,6 +46,7 @@ def weighed(columns: JobColumns, features: tuple[str, ...], n_jobs: int) -> Weig
         waiting=np.array([_depends(name) for name in names], np.int64),
         places=np.array([features.index(name) for name in names], np.int64),
         serial=patience(columns) if "unicef" in names else np.zeros(0),
+        formulas=np.array([list(FEATURES).index(name) for name in names], np.int64),
     )
 
 

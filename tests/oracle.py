@@ -10,12 +10,16 @@ Jobs and time
  2. A job runs for p = min(run time, requested time p~), at least 1 s; cut at p~ it is killed.
  3. The estimate is fixed when the job is submitted, before it can start, and is at least 1 s.
     AVE2: (p of the user's last terminated job + p of the one before) // 2, at most p~; p~ while
-    fewer than two have terminated. "Last" is the order in which terminations are handled.
-    Users are told apart by their number alone (-1, unknown, is one user). Only predictions
-    given as a list may exceed p~ at submission.
+    fewer than two have terminated; AVE(k) is of k jobs. "Last" is the order in which terminations
+    are handled. Users are told apart by their number alone (-1, unknown, is one user). Only
+    predictions given as a list, and twice p~, may exceed p~ at submission. A predictor learns each
+    termination when it is handled, and predicts at the submission: `slow_predictions.py`.
 Order of the queue
  4. Primary order: highest score first, ties in submission order; scores are taken once a pass,
-    at its time t. Every policy looks at the requested time p~, never at the prediction.
+    at its time t. Every policy looks at the requested time p~, never at the prediction, or where
+    there is a policy estimate at that in the place of p~. One that is learned predicts at the
+    submission, and anew, before a pass, for each waiting job of whose user a job has terminated
+    since; in per-timestamp passes after the predictions for the submissions.
  5. Six weights w over (q, p~, wait, p~/q, (wait + p~)/p~, p~ q) give the score a + wait / d, in
     double precision, with
     a = w0 q + w1 p~ + w3 (p~ / q) + w4 + w5 (p~ q), summed from left to right, and
@@ -57,12 +61,13 @@ Backfilling
 Corrections
 15. requested: p~. incremental: the k-th time, the prediction at submission + the k-th of
     INCREMENTS, at most p~; p~ after the last. recursive-doubling: twice the running time so far,
-    which may exceed p~ (bounding it at p~ does not meet the published values).
+    which may exceed p~ (bounding it at p~ does not meet the published values). predicted-again:
+    what the estimate says at that moment, p~ if that has passed.
 Records
 16. reserved_start: the first promise. EASY: the shadow time of the first pass that leaves the job
     as blocked head, even where nothing else is queued, but none under a policy whose order changes
-    as jobs wait, for the next pass may have another head; conservative: the reservation made at
-    submission; -1 where there was none.
+    as jobs wait (or are predicted anew), for the next pass may have another head; conservative:
+    the reservation made at submission; -1 where there was none.
 17. backfilled: started at a pass that left a job before it in the primary order waiting.
 """
 
@@ -70,8 +75,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any
+
+from slow_predictions import Estimator
 
 INCREMENTS = (60, 300, 900, 1800, 3600, 7200, 18000, 36000, 72000, 180000, 360000)
 
@@ -94,6 +101,9 @@ class Job:
     backfilled: bool = False
     reserved_start: int = -1  # the first promise
     reservation: int = -1  # the present promise (conservative)
+    policy_time: int = -1  # what policies look at in place of the requested time
+    knows: int = 0  # how many terminated jobs of its user that is made of
+    seen: dict[str, float] = field(default_factory=dict)  # what predictors were told of it
 
     @property
     def actual(self) -> int:
@@ -212,6 +222,13 @@ def changes_with_time(policy: Any) -> bool:
     return policy[4] != 0 or (policy[2] != 0 and others)
 
 
+def looks_at_times(policy: Any) -> bool:
+    """Whether a policy depends on the requested time, or on what stands for it."""
+    if isinstance(policy, str) or callable(policy):
+        return policy not in ("fcfs", "lcfs", "sqf", "lqf")
+    return any(w for i, w in enumerate(policy) if i not in (0, 2))
+
+
 # --- The simulation -------------------------------------------------------------------------
 
 
@@ -222,17 +239,18 @@ class Simulation:
             job.number = number
         self.processors = processors
         self.given_policy = rules["policy"]
-        self.policy = score_of(rules["policy"])
         self.backfill = rules["backfill"]
         self.backfill_order = rules["backfill_order"]
-        self.estimate = rules["estimate"]
+        self.estimator = Estimator(rules["estimate"])
+        self.policy_estimator = Estimator(rules.get("policy_estimate", "requested"))
+        self.policy = self.by_policy_time(score_of(rules["policy"]))
         self.correction = rules["correction"]
         self.threshold = rules["threshold"]
         self.passes = rules["passes"]
         self.coming = list(reversed(self.jobs))  # the next to be submitted is the last
         self.queue: list[Job] = []  # in submission order
         self.running: list[Job] = []  # in the order they started
-        self.terminated: dict[int, list[int]] = {}  # user -> run times of terminated jobs, in order
+        self.terminated: dict[int, list[Job]] = {}  # user -> terminated jobs, in order
         self.expired_since_pass = False
 
     def run(self) -> list[Job]:
@@ -245,18 +263,39 @@ class Simulation:
                 for job in ended:
                     self.terminate(job)
                 for job in submitted:
+                    self.predict(job, now)
+                self.renew(now)
+                for job in submitted:
                     self.submit(job, now)
                 if ended or submitted:
                     self.schedule(now)
             else:
                 for job in submitted:
+                    self.predict(job, now)
                     self.submit(job, now)
                     if self.fits(job, now) or self.always_passes():
                         self.schedule(now)
                 for job in ended:
                     self.terminate(job)
+                    self.renew(now)
                     self.schedule(now)
         return self.jobs
+
+    def by_policy_time(self, score: Score) -> Score:
+        """Rule 4."""
+        if self.policy_estimator.estimate == "requested":
+            return score
+        return lambda job, now: score(replace(job, requested=job.policy_time), now)
+
+    def go_on(self, before: Simulation) -> None:
+        """Begin with what another simulation has learned."""
+        self.terminated = before.terminated
+        self.estimator, self.policy_estimator = before.estimator, before.policy_estimator
+
+    def order_changes(self) -> bool:
+        """Whether the next pass may have another order of the same jobs."""
+        renewed = self.policy_estimator.learns and looks_at_times(self.given_policy)
+        return renewed or changes_with_time(self.given_policy)
 
     def always_passes(self) -> bool:
         """Does a per-event submission cause a pass even where the new job does not fit?"""
@@ -276,8 +315,24 @@ class Simulation:
             submitted.append(self.coming.pop())
         return submitted
 
+    def known(self, job: Job, now: int) -> tuple[Job, int, list[Job], list[Job]]:
+        return job, now, self.terminated.get(job.user, []), self.running
+
+    def predict(self, job: Job, now: int) -> None:
+        job.predicted = job.prediction = self.estimator.predict(*self.known(job, now))
+        self.predict_for_policies(job, now)
+
+    def predict_for_policies(self, job: Job, now: int) -> None:
+        job.policy_time = self.policy_estimator.predict(*self.known(job, now))
+        job.knows = len(self.terminated.get(job.user, []))
+
+    def renew(self, now: int) -> None:
+        """Rule 4."""
+        for job in self.queue:
+            if len(self.terminated.get(job.user, [])) > job.knows:
+                self.predict_for_policies(job, now)
+
     def submit(self, job: Job, now: int) -> None:
-        job.predicted = job.prediction = self.estimated_run_time(job)
         if self.backfill == "conservative":
             if self.expired_since_pass:
                 self.drop_reservations()
@@ -289,7 +344,9 @@ class Simulation:
 
     def terminate(self, job: Job) -> None:
         self.running.remove(job)
-        self.terminated.setdefault(job.user, []).append(job.actual)
+        self.terminated.setdefault(job.user, []).append(job)
+        for estimator in (self.estimator, self.policy_estimator):
+            estimator.learn(job)
 
     def start(self, job: Job, now: int, *, backfilled: bool) -> None:
         assert self.fits(job, now)
@@ -306,24 +363,13 @@ class Simulation:
                 job.corrections += 1
                 self.expired_since_pass = True
 
-    # Estimates of the running time
-
-    def estimated_run_time(self, job: Job) -> int:
-        if not isinstance(self.estimate, str):
-            return max(int(self.estimate[job.number]), 1)
-        if self.estimate == "requested":
-            return job.requested
-        if self.estimate == "clairvoyant":
-            return job.actual
-        assert self.estimate == "ave2"
-        last_two = self.terminated.get(job.user, [])[-2:]
-        if len(last_two) < 2:
-            return job.requested
-        return min(sum(last_two) // 2, job.requested)
-
     def corrected(self, job: Job, now: int) -> int:
+        elapsed = now - job.start
         if self.correction == "recursive-doubling":
-            return 2 * (now - job.start)
+            return 2 * elapsed
+        if self.correction == "predicted-again":
+            prediction = self.estimator.predict(*self.known(job, now), elapsed)
+            return prediction if prediction > elapsed else job.requested
         if self.correction == "incremental" and job.corrections < len(INCREMENTS):
             return min(job.predicted + INCREMENTS[job.corrections], job.requested)
         return job.requested  # "requested", and "incremental" out of steps
@@ -348,7 +394,7 @@ class Simulation:
 
     def backfill_around(self, head: Job, now: int) -> None:
         shadow, extra = self.shadow(head, now)
-        if head.reserved_start == -1 and not changes_with_time(self.given_policy):
+        if head.reserved_start == -1 and not self.order_changes():
             head.reserved_start = shadow
         for job in self.candidates(now):
             if job is head or not self.fits(job, now):
@@ -437,7 +483,7 @@ class Simulation:
             return list(self.queue)
         if self.backfill_order == "sjbf":
             return sorted(self.queue, key=lambda job: job.predicted)
-        score = score_of(self.backfill_order)
+        score = self.by_policy_time(score_of(self.backfill_order))
         return sorted(self.queue, key=lambda job: -score(job, now))
 
 
@@ -452,18 +498,20 @@ def simulate_slowly(
     policy: str | Sequence[float] | Score = "fcfs",
     backfill: str = "none",
     backfill_order: str | Sequence[float] | Score = "fcfs",
-    estimate: str | Sequence[int] = "requested",
+    estimate: Any = "requested",
     correction: str = "requested",
     threshold: int | None = None,
     passes: str = "per-timestamp",
+    policy_estimate: Any = "requested",
 ) -> list[Job]:
     """Schedule the jobs by the rules above; return them in submission order, the given untouched.
 
     ``policy``: a name of POLICIES, six weights, or ``score(job, now) -> float``; ``backfill``:
     "none", "easy" or "conservative"; ``backfill_order``: "fcfs", "sjbf" or a policy;
-    ``estimate``: "requested", "clairvoyant", "ave2" or one prediction for each job;
-    ``correction``: "requested", "incremental" or "recursive-doubling"; ``threshold``: seconds;
-    ``passes``: "per-timestamp" or "per-event".
+    ``estimate``, ``policy_estimate``: "requested", "double-requested", "clairvoyant", "ave2",
+    "ave3" and so on, "user-ratio", one prediction for each job, or anything with predict_one and
+    learn_one; ``correction``: "requested", "incremental", "recursive-doubling" or
+    "predicted-again"; ``threshold``: seconds; ``passes``: "per-timestamp" or "per-event".
     """
     simulation = Simulation(
         jobs,
@@ -475,5 +523,6 @@ def simulate_slowly(
         correction=correction,
         threshold=threshold,
         passes=passes,
+        policy_estimate=policy_estimate,
     )
     return simulation.run()

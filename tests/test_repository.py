@@ -129,7 +129,8 @@ def test_the_page_of_rules_has_all_names() -> None:
 def sources() -> dict[str, Path]:
     """Name of each module -> its file."""
     found = {}
-    folders = ("hpcgym", "agents", "baselines", "benchmarks/mixed_policies")
+    studies = [f"benchmarks/{name}" for name in ("mixed_policies", "prediction", "studies")]
+    folders = ("hpcgym", "agents", "baselines", *studies)
     for folder in folders:
         package = "" if folder == "hpcgym" else "hpcgym."
         for file in (ROOT / folder).rglob("*.py"):

@@ -21,6 +21,7 @@ EASY = {
     "correction": "requested",
     "threshold": None,
     "passes": "per-timestamp",
+    "policy_estimate": "requested",
 }
 
 

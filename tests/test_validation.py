@@ -40,7 +40,7 @@ def scheduled(workload, **words):
         cluster=SimpleNamespace(
             processors=workload.processors, idle_power_w=117.0, busy_power_w=358.0
         ),
-        scheduler=SimpleNamespace(**words),
+        scheduler=SimpleNamespace(**{"policy_estimate": "requested", **words}),
         start=column(lambda job: job.start),
         end=column(lambda job: job.end),
         run_time=column(lambda job: job.actual),
@@ -51,6 +51,7 @@ def scheduled(workload, **words):
         reserved_start=column(lambda job: job.reserved_start),
         idle_seconds=None,
         outside=False,
+        policy_run_time=None,
         metrics={
             "makespan_s": span,
             "energy_idle_j": idle_j,
@@ -154,12 +155,13 @@ def test_empty_workload():
     result = SimpleNamespace(
         workload=empty,
         cluster=SimpleNamespace(processors=2, idle_power_w=1.0, busy_power_w=2.0),
-        scheduler=SimpleNamespace(**EASY),
+        scheduler=SimpleNamespace(**EASY, policy_estimate="requested"),
         **dict.fromkeys(("start", "end", "run_time", "wait", "predicted_run_time"), nothing),
         **dict.fromkeys(("backfilled", "killed"), nothing.astype(bool)),
         reserved_start=nothing,
         idle_seconds=None,
         outside=False,
+        policy_run_time=None,
         metrics=dict.fromkeys(("makespan_s", "energy_idle_j", "energy_busy_j", "energy_j"), 0),
     )
     assert "capacity" in validate_schedule(result)

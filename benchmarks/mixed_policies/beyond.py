@@ -8,16 +8,13 @@
 - weights picked anew each week by how a fixed set of vectors did in the weeks before: in all of
   them, or in those whose week before was like the one before this.
 
-A week's mean bounded slowdown hangs on few jobs: moving one of them changes the rest of a crowded
-week. So each trace is cut into weeks at several times of the week; a value is the mean over these
-cuts, and intervals are those of paired resamples of weeks, the cuts of a week together.
+Values are means over cuts of the trace into weeks: see :mod:`hpcgym.benchmarks.studies.weeks`.
 """
 
 from __future__ import annotations
 
 import argparse
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,19 +22,14 @@ from numpy.typing import NDArray
 from hpcgym.agents.lookahead import ESTIMATES, Lookahead
 from hpcgym.agents.search import candidates, normalised, spread
 from hpcgym.agents.xnes import Xnes
-from hpcgym.benchmarks.mixed_policies.markdown import table_text
-from hpcgym.benchmarks.mixed_policies.published import WEEKS
 from hpcgym.benchmarks.mixed_policies.readings import RECIPE
-from hpcgym.evaluation import Leaderboard
+from hpcgym.benchmarks.studies.markdown import table_text
+from hpcgym.benchmarks.studies.weeks import board_of, cut_weeks, shifts, table_of
 from hpcgym.policy import FEATURES
 from hpcgym.policy.features import WEIGHTED_FEATURES
 from hpcgym.sweep import BatchSimulator
 from hpcgym.workload.load import load_workload
 from hpcgym.workload.model import Workload
-from hpcgym.workload.slicing import WEEK_S, slices
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 Floats = NDArray[np.float64]
 
@@ -59,10 +51,7 @@ class Cut:
     """
 
     def __init__(self, workload: Workload, shift_s: int, vectors: Floats):
-        moved = workload.with_columns(submit_time=workload.submit_time + shift_s)
-        last = WEEKS.get(workload.name, 10**9)
-        parts = {int(w.name.split()[-1]): w for w in slices(moved, WEEK_S, label="week")}
-        self.weeks = {number: part for number, part in parts.items() if number <= last}
+        self.weeks = cut_weeks(workload, shift_s)
         self.numbers = np.array(list(self.weeks))
         self.values: Floats = BatchSimulator(list(self.weeks.values()), WEIGHTED_FEATURES).run(
             vectors
@@ -154,47 +143,12 @@ def values_of(
     return found
 
 
-def board_of(cuts: Sequence[Cut], found: Mapping[str, Sequence[Floats]]) -> Leaderboard:
-    """Return a leaderboard with a row for each week, the mean over the cuts that have it."""
-    import pandas as pd
-
-    by_slice = pd.DataFrame(
-        {
-            name: pd.concat(
-                [pd.Series(v, cut.numbers) for cut, v in zip(cuts, values, strict=True)], axis=1
-            ).mean(axis=1)
-            for name, values in found.items()
-        }
-    ).sort_index()
-    return Leaderboard(by_slice, dict.fromkeys(found), {}, {})
-
-
-def table_of(board: Leaderboard) -> pd.DataFrame:
-    """Return sums over the weeks, and differences to SAF with intervals: all weeks, second half."""
-    import pandas as pd
-
-    weeks = board.by_slice
-    # the cuts of the week in the middle reach back into the weeks of training
-    late = Leaderboard(weeks.iloc[len(weeks) // 2 + 1 :], board.schedulers, {}, {})
-    rows = []
-    for name in weeks:
-        row: dict[str, Any] = {"policy": name}
-        for part, what in ((board, "all weeks"), (late, "second half")):
-            n = len(part.by_slice)
-            mean, low, high = (n * x for x in part.difference(str(name), "saf"))
-            row[what] = float(part.by_slice[name].sum())
-            row[f"against SAF, {what}"] = f"{mean:+.0f} [{low:+.0f}, {high:+.0f}]"
-        rows.append(row)
-    return pd.DataFrame(rows)
-
-
 def compare(sources: Sequence[str], n_cuts: int, n_vectors: int, budget: int) -> str:
     """Return the tables of some traces as Markdown."""
     traces = [load_workload(source, clean=RECIPE) for source in sources]
     vectors = _vectors(traces[0], n_vectors)
     cuts = {
-        trace.name: [Cut(trace, k * WEEK_S // n_cuts, vectors) for k in range(n_cuts)]
-        for trace in traces
+        trace.name: [Cut(trace, shift, vectors) for shift in shifts(n_cuts)] for trace in traces
     }
     elsewhere = {
         name: learned(list(parts[0].weeks.values()), WEIGHTED_FEATURES, budget)
@@ -203,8 +157,8 @@ def compare(sources: Sequence[str], n_cuts: int, n_vectors: int, budget: int) ->
     pages = []
     for name, parts in cuts.items():
         other = {f"learned on {one}": w for one, w in elsewhere.items() if one != name}
-        board = board_of(parts, values_of(parts, other, budget))
-        pages.append(f"## {name}, {n_cuts} cuts\n\n{table_text(table_of(board))}")
+        board = board_of([part.numbers for part in parts], values_of(parts, other, budget))
+        pages.append(f"## {name}, {n_cuts} cuts\n\n{table_text(table_of(board, 'saf'))}")
     return "\n".join(pages)
 
 

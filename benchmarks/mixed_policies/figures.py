@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.benchmarks.mixed_policies.study import PURE
+from hpcgym.benchmarks.studies.pictures import log_ticks
 from hpcgym.report.canvas import (
     BLACK,
     BLUE,
@@ -21,7 +21,6 @@ from hpcgym.report.canvas import (
     VERMILLION,
     new_figure,
     plain,
-    save_figure,
     title,
 )
 
@@ -40,11 +39,6 @@ MARKS = {
 }
 
 _NAMED = 1.25  # a pure policy is named where SAF is worse by this factor
-
-
-def save(figure: Figure, path: Path) -> None:
-    """Write a figure as PNG."""
-    save_figure(figure, path, ".png")
 
 
 def draw_distribution(table: pd.DataFrame, name: str) -> Figure:
@@ -67,7 +61,7 @@ def draw_distribution(table: pd.DataFrame, name: str) -> Figure:
     labels = [f"{str(policy).upper()}  {mean:.1f}" for policy, mean in means.items()]
     axes.set_yticks(range(1, len(means) + 1), labels)
     axes.set_xscale("log")
-    _log_ticks(axes.xaxis)
+    log_ticks(axes.xaxis)
     axes.set_xlabel("mean BSLD of a week")
     plain(axes, grid="x")
     note = "By the mean over the weeks (diamond, number); the three best are coloured."
@@ -184,7 +178,7 @@ def draw_spaces(
             _diagonals(axes, "q ≤ 0" if sign < 0 else "q ≥ 0", f"week {week}")
         _mark_best(row, cube, points)
         bar = figure.colorbar(image, cax=row[2])
-        _log_ticks(bar.ax.yaxis, (1, 1.5, 2, 3, 5, 7))
+        log_ticks(bar.ax.yaxis, (1, 1.5, 2, 3, 5, 7))
         bar.ax.tick_params(labelsize=7)
         bar.set_label("mean BSLD", fontsize=8)
     note = "q: processors, p: requested time, wait: waiting time; large scores first. Dot: least."
@@ -242,15 +236,6 @@ def _diagonals(axes: Axes, half: str, week: str) -> None:
     axes.set_ylabel(week, fontsize=8)
 
 
-def _log_ticks(axis: Any, digits: Sequence[float] = (1, 2, 5)) -> None:
-    """Put these multiples of the powers of ten beside a logarithmic axis."""
-    from matplotlib.ticker import LogLocator
-
-    axis.set_major_locator(LogLocator(subs=digits))
-    axis.set_major_formatter(lambda value, _: f"{value:g}")
-    axis.set_minor_formatter("")
-
-
 def _width(number: int) -> float:
     """Return the width in inches of a picture with that many weeks."""
     return max(6.5, min(14.0, 2 + 0.13 * number))
@@ -259,7 +244,7 @@ def _width(number: int) -> float:
 def _weeks(axes: Axes, numbers: NDArray[Any], label: str) -> None:
     """Set the axes of a picture by week."""
     axes.set_yscale("log")
-    _log_ticks(axes.yaxis)
+    log_ticks(axes.yaxis)
     axes.set_ylabel("mean BSLD")
     axes.set_xlabel(label)
     axes.set_xlim(numbers[0] - 1, numbers[-1] + 1)

@@ -6,9 +6,6 @@ can we expect From Online Learning? Inria research report 9212, 2018.
 
 from __future__ import annotations
 
-#: Section 6.1: how many consecutive weeks of a trace.
-WEEKS = {"KTH-SP2": 45, "CTC-SP2": 45, "SDSC-SP2": 100, "SDSC-BLUE": 100}
-
 #: Section 7.2.1: weeks of training and testing; section 9.3 halves the weeks of other traces.
 SPLIT = {"SDSC-SP2": ((28, 64), (65, 100))}
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hpcgym.benchmarks.mixed_policies.published import WEEKS
+from hpcgym.benchmarks.studies.weeks import WEEKS
 from hpcgym.errors import HpcgymError, WorkloadError, unknown
 from hpcgym.workload.model import Workload
 from hpcgym.workload.slicing import MONTH_S, WEEK_S, slices

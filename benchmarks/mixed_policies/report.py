@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from hpcgym.benchmarks.mixed_policies.account import account_text
-from hpcgym.benchmarks.mixed_policies.markdown import table_text
-from hpcgym.benchmarks.mixed_policies.published import THRESHOLD_TABLE, WEEKS
+from hpcgym.benchmarks.mixed_policies.published import THRESHOLD_TABLE
 from hpcgym.benchmarks.mixed_policies.readings import READINGS
 from hpcgym.benchmarks.mixed_policies.study import THRESHOLD_S
+from hpcgym.benchmarks.studies.markdown import table_text
+from hpcgym.benchmarks.studies.weeks import WEEKS
 from hpcgym.version import __version__
 
 if TYPE_CHECKING:

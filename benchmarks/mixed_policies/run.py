@@ -8,14 +8,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hpcgym.benchmarks.mixed_policies import figures, tables
-from hpcgym.benchmarks.mixed_policies.markdown import write_csv, write_text
 from hpcgym.benchmarks.mixed_policies.optimum import Optimum, covered, find_optimum
 from hpcgym.benchmarks.mixed_policies.published import MAPPED
 from hpcgym.benchmarks.mixed_policies.readings import READINGS
 from hpcgym.benchmarks.mixed_policies.search import search_all
 from hpcgym.benchmarks.mixed_policies.spread import cover_on
-from hpcgym.benchmarks.mixed_policies.study import THRESHOLD_S, Progress, Study, no_progress
+from hpcgym.benchmarks.mixed_policies.study import THRESHOLD_S, Study
 from hpcgym.benchmarks.mixed_policies.units import units
+from hpcgym.benchmarks.studies.markdown import folder_name, write_csv, write_text
+from hpcgym.benchmarks.studies.pictures import save_picture
+from hpcgym.benchmarks.studies.progress import Progress, no_progress
 from hpcgym.report.canvas import require_matplotlib
 from hpcgym.sweep.coverage import grid
 
@@ -201,8 +203,7 @@ def _drawn(
 def _saved(found: Findings, folder: Path, name: str, figure: Any) -> Path:
     """Write a picture and return its file, relative to the folder."""
     path = _place(found, f"{name}.png")
-    (folder / path).parent.mkdir(parents=True, exist_ok=True)
-    figures.save(figure, folder / path)
+    save_picture(figure, folder / path)
     return path
 
 
@@ -214,5 +215,4 @@ def _write_tables(found: Findings, folder: Path) -> None:
 
 def _place(found: Findings, file: str) -> Path:
     """Return where a file of these findings is, relative to the folder."""
-    trace = "".join(c if c.isalnum() or c in "-_." else "_" for c in found.study.trace)
-    return Path(f"{trace}-{found.study.reading.name}") / file
+    return Path(folder_name(f"{found.study.trace}-{found.study.reading.name}")) / file

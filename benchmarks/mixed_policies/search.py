@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from hpcgym.benchmarks.mixed_policies.store import code
 from hpcgym.benchmarks.mixed_policies.study import Study
+from hpcgym.benchmarks.studies.store import code
 
 #: Name of a search in the paper, and of its set of features in ``hpcgym.agents.xnes`` -> how many.
 SEARCHES = {"xnes3": 3, "xnes6": 6}

@@ -14,8 +14,8 @@ from typing import Any
 
 from hpcgym.benchmarks.mixed_policies.optimum import covered, file_of
 from hpcgym.benchmarks.mixed_policies.study import Study
+from hpcgym.benchmarks.studies.spread import run_all
 from hpcgym.errors import HpcgymError
-from hpcgym.sweep import run_tasks
 
 
 def cover_on(
@@ -50,19 +50,17 @@ def cover_on(
     if not tasks:
         return
     what = f"{study.trace}: all vectors on {len(tasks)} weeks and months"
-    summary = run_tasks(
+    summary = run_all(
         cover_one,
         tasks,
         records,
         executor,
-        workers=workers,
+        workers,
+        of="coverages",
+        what=what,
+        progress=study.progress,
         chunk=1,
-        progress=lambda done, total: study.progress(what, done, total),
     )
-    if summary.failed:
-        raise HpcgymError(
-            f"{summary.failed} of {summary.total} coverages failed; {records} says why"
-        )
     missing = len(_uncovered(study))
     if missing:
         raise HpcgymError(

@@ -10,9 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.baselines.schedulers import find_scheduler
-from hpcgym.benchmarks.mixed_policies.published import SPLIT, WEEKS
+from hpcgym.benchmarks.mixed_policies.published import SPLIT
 from hpcgym.benchmarks.mixed_policies.readings import RECIPE, find_reading, months, weeks
-from hpcgym.benchmarks.mixed_policies.store import Store, code
+from hpcgym.benchmarks.studies.progress import Progress, no_progress
+from hpcgym.benchmarks.studies.store import Store, code
+from hpcgym.benchmarks.studies.weeks import WEEKS
 from hpcgym.errors import HpcgymError
 from hpcgym.policy import POLICIES, WEIGHTED_FEATURES
 from hpcgym.scheduler import Scheduler
@@ -26,13 +28,6 @@ PURE = tuple(POLICIES)[:12]
 
 #: Section 5.2: seconds of waiting after which a job goes to the head of the queue.
 THRESHOLD_S = 200_000
-
-#: Told what is being done, how much of it is done, and of how much.
-Progress = Callable[[str, int, int], None]
-
-
-def no_progress(what: str, done: int, total: int) -> None:
-    """Show nothing."""
 
 
 class Study:

@@ -107,22 +107,9 @@ def evaluate(
             show_default="as agents were trained, or spf",
         ),
     ] = None,
-    estimate: Annotated[
-        str | None,
-        typer.Option(
-            metavar="requested|clairvoyant|ave2",
-            help="What run times are predicted to be.",
-            show_default="as agents were trained, or requested",
-        ),
-    ] = None,
-    correction: Annotated[
-        str | None,
-        typer.Option(
-            metavar="requested|incremental|recursive-doubling",
-            help="What a prediction that turned out too short becomes.",
-            show_default=False,
-        ),
-    ] = None,
+    estimate: options.EstimateOption = None,
+    policy_estimate: options.PolicyEstimateOption = None,
+    correction: options.CorrectionOption = None,
     passes: options.PassesOption = None,
     clean: options.CleanOption = "default",
     processors: options.ProcessorsOption = None,
@@ -151,6 +138,7 @@ def evaluate(
         backfill=backfill,
         backfill_order=backfill_order,
         estimate=estimate,
+        policy_estimate=policy_estimate,
         correction=correction,
         passes=passes,
     )

@@ -91,6 +91,32 @@ PassesOption = Annotated[
         show_default="per-timestamp",
     ),
 ]
+EstimateOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME",
+        help="What run times are predicted to be, for backfilling: requested, double-requested,"
+        " clairvoyant, ave2 (or 1, 3, ...), user-ratio, data-driven, e-loss, or"
+        " regression:over=...,under=...,weight=...",
+        show_default=False,
+    ),
+]
+PolicyEstimateOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME",
+        help="What policies look at in place of requested times; as --estimate.",
+        show_default=False,
+    ),
+]
+CorrectionOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="requested|incremental|recursive-doubling|predicted-again",
+        help="What a prediction that turned out too short becomes.",
+        show_default=False,
+    ),
+]
 FormatOption = Annotated[
     Format,
     typer.Option("--format", help="How to print the result; numbers are in full in json and csv."),

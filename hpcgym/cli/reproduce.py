@@ -17,8 +17,9 @@ if TYPE_CHECKING:
 
 reproduce = typer.Typer(name="reproduce", no_args_is_help=True, rich_markup_mode=None)
 
-#: The traces of the study that are looked for if none is named.
+#: Traces of the studies that are looked for if none is named.
 TRACES = ("KTH-SP2", "SDSC-SP2", "CTC-SP2", "SDSC-BLUE")
+LARGER = ("CEA-Curie", "MetaCentrum")
 
 
 @reproduce.callback()
@@ -106,18 +107,87 @@ def mixed_policies(
     path, findings = _shown(run, sources, folder, **rules)
     chosen = [found for found in findings if found.study.reading.name == reading]
     tables = {found.study.trace: found.tables["split"] for found in chosen}
-    _print(tables, format)
+    _print(tables, "sums of weekly mean BSLD", format)
     note(f"wrote {path}, tables and pictures beside it")
 
 
-def _at_hand() -> list[str]:
-    """Return the paper's traces that need not be fetched."""
+class _Prediction(ExplainedCommand):
+    examples = (
+        "hpcgym reproduce prediction --quick",
+        "hpcgym reproduce prediction --workload KTH-SP2 --published results",
+        "hpcgym reproduce prediction --full --executor dask:tcp://node1:8786",
+        "mpiexec -n 9 hpcgym reproduce prediction --executor mpi    # 8 workers",
+        "hpcgym reproduce prediction --workload trace.swf.gz --format csv > overview.csv",
+    )
+    lists: ClassVar[Lists] = {"Executors (--executor)": executors.names}
+
+
+@reproduce.command("prediction", cls=_Prediction)
+def prediction(
+    workload: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="WORKLOAD",
+            help="A trace of the archive, a file or a generator; several times for several.",
+            show_default="those of the thesis's traces that are on this machine",
+        ),
+    ] = None,
+    folder: Annotated[
+        Path,
+        typer.Option(
+            "--output",
+            metavar="FOLDER",
+            help="Where tables, pictures and report.md are written. What was simulated before is"
+            " kept there, and not simulated again.",
+        ),
+    ] = Path("prediction"),
+    published: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FOLDER",
+            envvar="HPCGYM_PUBLISHED",
+            help="Folder with the original results, glesser-ch7-TRACE.csv.gz.",
+            show_default="only what the thesis prints",
+        ),
+    ] = None,
+    full: Annotated[
+        bool,
+        typer.Option("--full", help="All 5,772 configurations of the original results: hours."),
+    ] = False,
+    quick: Annotated[
+        bool,
+        typer.Option("--quick", help="A small cut that takes seconds: few jobs, few losses."),
+    ] = False,
+    executor: executors.ExecutorOption = "processes",
+    workers: executors.WorkersOption = None,
+    format: options.FormatOption = Format.table,
+) -> None:
+    """Study run time prediction as Gaussier, Glesser, Reis and Trystram did (2015, 2016).
+
+    EASY with predicted run times: by request, AVE2 and regressions that learn on-line under 20
+    losses, three corrections, and backfilling by arrival or shortest first. The thesis's tables and
+    figures with its own values beside ours. After an interruption, the same command goes on.
+    """
+    from hpcgym.benchmarks.prediction.run import reproduce as run
+
+    executors.become_mpi(executor, workers)
+    sources = list(dict.fromkeys(workload or _at_hand(*LARGER)))
+    rules = {"published": published, "full": full, "quick": quick}
+    path, tables = _shown(run, sources, folder, **rules, executor=executor, workers=workers)
+    by_trace = tables["7.6"].groupby("trace", sort=False)
+    shown = {str(trace): part.drop(columns="trace") for trace, part in by_trace}
+    _print(shown, "mean BSLD (table 7.6)", format)
+    note(f"wrote {path}, tables and pictures beside it")
+
+
+def _at_hand(*larger: str) -> list[str]:
+    """Return the studies' traces that need not be fetched."""
     from hpcgym.workload.archive import find
 
-    found = [name for name in TRACES if find(name) is not None]
+    found = [name for name in (*TRACES, *larger) if find(name) is not None]
     if not found:
         raise HpcgymError(
-            "none of the paper's traces is on this machine: hpcgym traces fetch KTH-SP2 SDSC-SP2,"
+            "none of the study's traces is on this machine: hpcgym traces fetch KTH-SP2 SDSC-SP2,"
             " or name a workload with --workload"
         )
     return found
@@ -141,8 +211,8 @@ def _shown(run: Any, *arguments: Any, **options: Any) -> Any:
         return run(*arguments, **options, progress=progress)
 
 
-def _print(tables: dict[str, pd.DataFrame], format: Format) -> None:
-    """Print the sums over the weeks of training and testing of each trace."""
+def _print(tables: dict[str, pd.DataFrame], what: str, format: Format) -> None:
+    """Print a table of each trace, which says what."""
     rows = [
         {"workload": trace, **{str(column): value for column, value in row.items()}}
         for trace, table in tables.items()
@@ -156,18 +226,18 @@ def _print(tables: dict[str, pd.DataFrame], format: Format) -> None:
     else:
         out = output.console()
         for trace, table in tables.items():
-            out.print(_rich(trace, table))
+            out.print(_rich(f"{trace}: {what}", table))
 
 
-def _rich(trace: str, table: pd.DataFrame) -> Any:
-    """Return a table for people."""
+def _rich(heading: str, table: pd.DataFrame) -> Any:
+    """Return a table for people; what the paper has nothing of is left out."""
     from rich.table import Table
 
-    shown = Table(
-        title=f"{trace}: sums of weekly mean BSLD", title_justify="left", title_style="bold"
-    )
+    shown = Table(title=heading, title_justify="left", title_style="bold")
+    table = table.dropna(axis="columns", how="all")
     for column in table.columns:
-        shown.add_column(str(column), justify="left" if column == "policy" else "right")
+        number = table[column].dtype.kind in "if"
+        shown.add_column(str(column), justify="right" if number else "left")
     for row in table.itertuples(index=False):
         cells = zip(table.columns, row, strict=True)
         shown.add_row(*(_text(str(column), value) for column, value in cells))
@@ -180,4 +250,6 @@ def _text(column: str, value: Any) -> str:
         return value
     if value != value:  # the paper has no such value
         return ""
+    if "/" in column:
+        return f"{value:.3f}"
     return f"{value:+.1f}" if "%" in column else f"{value:,.2f}"

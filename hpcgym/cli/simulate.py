@@ -23,6 +23,7 @@ class Simulate(ExplainedCommand):
         "hpcgym simulate KTH-SP2 --clean glesser --passes per-event --format json",
         "hpcgym simulate trace.swf.gz --policy saf --backfill-order spf --threshold 72000",
         "hpcgym simulate trace.swf.gz --estimate ave2 --correction incremental",
+        "hpcgym simulate KTH-SP2 --scheduler saf --policy-estimate user-ratio",
         "hpcgym simulate KTH-SP2 --week 12 --picture week12.html --output schedule.swf",
     )
     lists: ClassVar[Lists] = {
@@ -66,23 +67,9 @@ def simulate(
             show_default=False,
         ),
     ] = None,
-    estimate: Annotated[
-        str | None,
-        typer.Option(
-            metavar="requested|clairvoyant|ave2",
-            help="What run times are predicted to be: as requested, as they will be, or the mean"
-            " of the user's last two.",
-            show_default=False,
-        ),
-    ] = None,
-    correction: Annotated[
-        str | None,
-        typer.Option(
-            metavar="requested|incremental|recursive-doubling",
-            help="What a prediction that turned out too short becomes.",
-            show_default=False,
-        ),
-    ] = None,
+    estimate: options.EstimateOption = None,
+    policy_estimate: options.PolicyEstimateOption = None,
+    correction: options.CorrectionOption = None,
     threshold: Annotated[
         int | None,
         typer.Option(
@@ -118,6 +105,7 @@ def simulate(
         backfill=backfill,
         backfill_order=backfill_order,
         estimate=estimate,
+        policy_estimate=policy_estimate,
         correction=correction,
         threshold=threshold,
     )

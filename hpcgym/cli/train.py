@@ -15,7 +15,6 @@ from hpcgym.cli.train_options import (
     BackfillOrderOption,
     EnvsOption,
     EpisodesOption,
-    EstimateOption,
     MinutesOption,
     PartOption,
     ResumeOption,
@@ -116,7 +115,8 @@ def train_maskable_ppo(
     jobs: options.JobsOption = 256,
     backfill: BackfillOption = None,
     backfill_order: BackfillOrderOption = None,
-    estimate: EstimateOption = None,
+    estimate: options.EstimateOption = None,
+    policy_estimate: options.PolicyEstimateOption = None,
     reservation: Annotated[
         str | None,
         typer.Option(
@@ -143,6 +143,7 @@ def train_maskable_ppo(
     """
     rules = options.given(
         backfill=backfill, backfill_order=backfill_order, estimate=estimate,
+        policy_estimate=policy_estimate,
         reservation=reservation, window=window, reward=reward,
     )  # fmt: skip
     learning = {"n_envs": envs, "episodes": episodes, "jobs": jobs, "part": part}
@@ -185,7 +186,8 @@ def train_ppo(
     ] = None,
     backfill: BackfillOption = None,
     backfill_order: BackfillOrderOption = None,
-    estimate: EstimateOption = None,
+    estimate: options.EstimateOption = None,
+    policy_estimate: options.PolicyEstimateOption = None,
     reward: RewardOption = None,
     envs: EnvsOption = 32,
     tensorboard: TensorboardOption = None,
@@ -199,7 +201,8 @@ def train_ppo(
     for the order of the queue.
     """
     rules = options.given(
-        backfill=backfill, backfill_order=backfill_order, estimate=estimate, reward=reward,
+        backfill=backfill, backfill_order=backfill_order, estimate=estimate,
+        policy_estimate=policy_estimate, reward=reward,
         interval=int(interval) if interval is not None and interval.isdecimal() else interval,
         policy_features=None if policy_features is None else policy_features.split(","),
     )  # fmt: skip

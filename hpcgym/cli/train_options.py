@@ -58,14 +58,6 @@ BackfillOrderOption = Annotated[
     str | None,
     typer.Option(metavar="fcfs|sjbf|NAME", help="Order of backfilling.", show_default=False),
 ]
-EstimateOption = Annotated[
-    str | None,
-    typer.Option(
-        metavar="requested|clairvoyant|ave2",
-        help="What run times are predicted to be.",
-        show_default="requested",
-    ),
-]
 RewardOption = Annotated[
     str | None,
     typer.Option(metavar="bsld|wait|energy", help="What to learn from.", show_default="bsld"),

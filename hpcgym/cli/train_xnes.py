@@ -14,7 +14,6 @@ from hpcgym.cli.running import ExplainedCommand, Lists, note
 from hpcgym.cli.train_options import (
     BackfillOption,
     BackfillOrderOption,
-    EstimateOption,
     PartOption,
     WorkloadOption,
     policy_features,
@@ -118,7 +117,8 @@ def train_xnes(
     number: options.NumberOption = None,
     backfill: BackfillOption = None,
     backfill_order: BackfillOrderOption = None,
-    estimate: EstimateOption = None,
+    estimate: options.EstimateOption = None,
+    policy_estimate: options.PolicyEstimateOption = None,
     clean: options.CleanOption = "default",
     processors: options.ProcessorsOption = None,
     errors: options.ErrorsOption = "raise",
@@ -136,7 +136,12 @@ def train_xnes(
     from hpcgym.envs.episodes import Episodes
     from hpcgym.scheduler import Scheduler
 
-    given = options.given(backfill=backfill, backfill_order=backfill_order, estimate=estimate)
+    given = options.given(
+        backfill=backfill,
+        backfill_order=backfill_order,
+        estimate=estimate,
+        policy_estimate=policy_estimate,
+    )
     agent = Xnes(
         features, budget=budget, method=method, seed=seed, samples=samples, restarts=restarts,
         population=population, sigma=sigma, penalty=penalty, scale=scale, metric=metric,

@@ -46,12 +46,12 @@ from hpcgym.engine.state import (
 def run(
     jobs, keys, scores, users,
     sim, progress, history, blocks, entries, profile, line, narrow, freed, idle,
-    stop_time, max_passes,
+    ended, stop_time, max_passes,
 ):  # fmt: skip
     """Simulate to ``stop_time`` [s], the end or ``max_passes`` passes; return the passes done."""
     passes = 0
     while passes < max_passes and next_pass(
-        sim, jobs, progress, users, history, blocks, entries, freed, idle, stop_time
+        sim, jobs, progress, users, history, blocks, entries, freed, idle, ended, stop_time
     ):
         conservative_pass(
             sim, jobs, keys, scores, progress, blocks, entries, profile, line, narrow, freed, idle

@@ -71,7 +71,7 @@ from hpcgym.engine.state import (
 def run(
     jobs, keys, scores, users,
     sim, progress, history, blocks, entries, profile, line, narrow, freed, idle,
-    stop_time, max_passes,
+    ended, stop_time, max_passes,
 ):  # fmt: skip
     """Simulate to ``stop_time`` [s], the end or ``max_passes`` passes; return the passes done.
 
@@ -81,7 +81,9 @@ def run(
     passes = 0
     while passes < max_passes and (
         sim[ASKED] == 1
-        or next_pass(sim, jobs, progress, users, history, blocks, entries, freed, idle, stop_time)
+        or next_pass(
+            sim, jobs, progress, users, history, blocks, entries, freed, idle, ended, stop_time
+        )
     ):
         # processors of jobs that are predicted to end now: only passes at single events see any
         leaving = 0

@@ -28,21 +28,33 @@ from hpcgym.engine.ordered import (
 from hpcgym.engine.power import rest, wake
 from hpcgym.engine.scores import widen
 from hpcgym.engine.state import (
+    A_CORRECTION,
+    A_PREDICTION,
+    A_RENEWAL,
+    AGAIN,
+    ANSWERED,
     ARRIVED,
-    AVERAGE_OF_TWO,
+    ASKED,
+    AVERAGE,
     BACKFILLED,
     CHANGED,
     CORRECTED,
     CORRECTION,
     DEPTH,
     DOUBLING,
+    DUE_PASS,
+    ENDED,
     ESTIMATE,
     EXPIRED,
+    EXPIRING,
     FOREVER,
     FREE,
     FREED,
+    GIVEN,
+    HEEDED,
     INCREMENTAL,
     KEYED,
+    LEARNS,
     MANAGED,
     NEVER,
     NEXT,
@@ -52,6 +64,8 @@ from hpcgym.engine.state import (
     PRIMARY,
     PRIMARY_QUEUE,
     QUEUE,
+    RENEWED,
+    RENEWS,
     RUNNING,
     SCORED,
     SECONDARY,
@@ -69,38 +83,52 @@ INCREMENTS = np.array(
 
 
 @jit_inline
-def next_pass(sim, jobs, progress, users, history, blocks, entries, freed, idle, stop_time):
-    """Advance to the next scheduling pass at ``stop_time`` [s] or before; False if none is left."""
+def next_pass(sim, jobs, progress, users, history, blocks, entries, freed, idle, ended, stop_time):
+    """Advance to the next scheduling pass at ``stop_time`` [s] or before; False if none is left.
+
+    False also where a prediction is asked for: ``sim[ASKED]`` says so. Called again, it goes on.
+    """
+    if sim[ASKED] == A_RENEWAL:
+        sim[ASKED] = 0
+        sim[HEEDED] = sim[ENDED]
+        return True
     while True:
-        end = next_end(blocks)
-        time = end
-        if sim[NEXT] < len(jobs):
-            time = min(time, jobs[sim[NEXT]].submit)
-        if sim[CORRECTION] != NEVER:
-            time = min(time, first_predicted_end(blocks, entries))
-        if time > stop_time or time == FOREVER:
-            return False
-        sim[TIME] = time
-        if sim[CORRECTION] != NEVER and first_predicted_end(blocks, entries) == time:
-            expire(sim, jobs, progress, blocks, entries)
         due = False
-        arriving = sim[NEXT] < len(jobs) and jobs[sim[NEXT]].submit == time
-        if end == time and not (arriving and sim[PASSES] == PER_EVENT):
-            due = True
-            if (
-                sim[PASSES] != PER_EVENT
-                and sim[ESTIMATE] != AVERAGE_OF_TWO
-                and sim[DEPTH] != UNLIMITED
-            ):
-                end_all(sim, blocks, entries, idle)
-                end = FOREVER
-            while end == time:
-                end_first(sim, jobs, progress, users, history, blocks, entries, freed, idle)
-                if sim[PASSES] == PER_EVENT:
-                    return True
-                end = next_end(blocks)
-        while arriving:
+        if sim[ASKED] == A_PREDICTION:
+            sim[ASKED] = 0
+            due = sim[DUE_PASS] == 1
+            time = sim[TIME]
+        else:
+            end = next_end(blocks)
+            time = end
+            if sim[NEXT] < len(jobs):
+                time = min(time, jobs[sim[NEXT]].submit)
+            if sim[CORRECTION] != NEVER:
+                time = min(time, first_predicted_end(blocks, entries))
+            if time > stop_time or time == FOREVER:
+                return False
+            sim[TIME] = time
+            if sim[CORRECTION] != NEVER and first_predicted_end(blocks, entries) == time:
+                expire(sim, jobs, progress, blocks, entries)
+                if sim[ASKED] == A_CORRECTION:
+                    return False
+            arriving = sim[NEXT] < len(jobs) and jobs[sim[NEXT]].submit == time
+            if end == time and not (arriving and sim[PASSES] == PER_EVENT):
+                due = True
+                if order_matters_not(sim):
+                    end_all(sim, blocks, entries, idle)
+                    end = FOREVER
+                while end == time:
+                    end_first(
+                        sim, jobs, progress, users, history, blocks, entries, freed, idle, ended
+                    )
+                    end = FOREVER if sim[PASSES] == PER_EVENT else next_end(blocks)
+        while sim[NEXT] < len(jobs) and jobs[sim[NEXT]].submit == time:
             job = sim[NEXT]
+            if sim[LEARNS] == 1 and job >= sim[ANSWERED]:
+                sim[ASKED] = A_PREDICTION
+                sim[DUE_PASS] = np.int64(due)
+                return False
             submit(sim, jobs, progress, users, history, job)
             due = True
             if sim[PASSES] == PER_EVENT:
@@ -110,9 +138,23 @@ def next_pass(sim, jobs, progress, users, history, blocks, entries, freed, idle,
                     free = free_processors(sim, blocks, entries)
                     due = jobs[job].processors <= free
                 break
-            arriving = sim[NEXT] < len(jobs) and jobs[sim[NEXT]].submit == time
         if due:
+            if sim[RENEWS] == 1 and sim[ENDED] > sim[HEEDED] and sim[NEXT] > sim[STARTED]:
+                sim[ASKED] = A_RENEWAL
+                return False
+            sim[HEEDED] = sim[ENDED]
             return True
+
+
+@jit_part
+def order_matters_not(sim):
+    """Return whether jobs that end together may end in any order."""
+    return (
+        sim[PASSES] != PER_EVENT
+        and sim[ESTIMATE] == GIVEN
+        and sim[LEARNS] == 0
+        and sim[DEPTH] != UNLIMITED
+    )
 
 
 @jit_part
@@ -173,7 +215,7 @@ def end_in_block(sim, blocks, entries, idle, block):
 
 
 @jit_part
-def end_first(sim, jobs, progress, users, history, blocks, entries, freed, idle):
+def end_first(sim, jobs, progress, users, history, blocks, entries, freed, idle, ended):
     """End the running job whose end is now; of several the one that started first."""
     position = 0
     if blocks[RUNNING].in_use > 1:
@@ -202,9 +244,14 @@ def end_first(sim, jobs, progress, users, history, blocks, entries, freed, idle)
         freed[sim[FREED]].until = predicted_end
         freed[sim[FREED]].width = width
         sim[FREED] += 1
-    if sim[ESTIMATE] == AVERAGE_OF_TWO:
-        history[users[job], 0] = history[users[job], 1]
-        history[users[job], 1] = jobs[job].run
+    if sim[LEARNS] == 1:
+        ended[sim[ENDED]] = job
+        sim[ENDED] += 1
+    if sim[ESTIMATE] == AVERAGE:
+        user = users[job]
+        for k in range(history.shape[1] - 1):
+            history[user, k] = history[user, k + 1]
+        history[user, history.shape[1] - 1] = jobs[job].run
 
 
 @jit_part
@@ -244,12 +291,19 @@ def submit(sim, jobs, progress, users, history, job):
     """Make a job known; the next pass starts it or puts it into the queue."""
     sim[NEXT] = job + 1
     sim[ARRIVED] += 1
-    if sim[ESTIMATE] == AVERAGE_OF_TWO:
-        prediction = jobs[job].requested
-        user = users[job]
-        if history[user, 0] >= 0:
-            prediction = min((history[user, 0] + history[user, 1]) // 2, prediction)
-        progress[job].predicted = prediction
+    if sim[ESTIMATE] == AVERAGE:
+        progress[job].predicted = average_of_last(history, users[job], jobs[job].requested)
+
+
+@jit_part
+def average_of_last(history, user, requested):
+    """Return the mean run time of the user's last jobs, at most ``requested``, or that without."""
+    if history[user, 0] < 0:
+        return requested
+    total = 0
+    for k in range(history.shape[1]):
+        total += history[user, k]
+    return min(total // history.shape[1], requested)
 
 
 @jit_part
@@ -318,7 +372,12 @@ def expire(sim, jobs, progress, blocks, entries):
         if position < 0:
             return
         job = entries[i].job
+        if sim[CORRECTION] == AGAIN and sim[ASKED] != A_CORRECTION:
+            sim[ASKED] = A_CORRECTION
+            sim[EXPIRING] = job
+            return
         predicted_end = progress[job].start + corrected(sim, jobs, progress, job)
+        sim[ASKED] = 0
         move_back(blocks, entries, RUNNING, position, block, i, predicted_end)
         sim[CHANGED] = 1
         sim[EXPIRED] = 1
@@ -344,6 +403,8 @@ def corrected(sim, jobs, progress, job):
     count = progress[job].marks % BACKFILLED
     if count < BACKFILLED - 1:
         progress[job].marks += CORRECTED
+    if sim[CORRECTION] == AGAIN and sim[RENEWED] > sim[TIME] - progress[job].start:
+        return min(sim[RENEWED], requested)
     if sim[CORRECTION] == INCREMENTAL and count < len(INCREMENTS):
         return min(progress[job].predicted + INCREMENTS[count], requested)
     if sim[CORRECTION] == DOUBLING:

@@ -24,6 +24,7 @@ from hpcgym.engine.easy import run
 from hpcgym.engine.mixing import mix
 from hpcgym.engine.ordered import BLOCK, NOTHING, block_at, insert
 from hpcgym.engine.state import (
+    AN_ORDER,
     ASKED,
     ASKS,
     CHANGED,
@@ -32,6 +33,7 @@ from hpcgym.engine.state import (
     FOREVER,
     GIVEN,
     HEAD,
+    LEARNS,
     MANAGED,
     NEVER,
     NEXT,
@@ -91,21 +93,21 @@ class Foresight(NamedTuple):
 def follow_best(
     jobs, keys, scores, users,
     sim, progress, history, blocks, entries, profile, line, narrow, freed, idle,
-    look,
+    ended, look,
 ):  # fmt: skip
     """Simulate to the end under look-ahead; ``sim[ASKS]`` must be EACH_PASS, the order SCORED."""
     while True:
         run(
             jobs, keys, scores, users,
             sim, progress, history, blocks, entries, profile, line, narrow, freed, idle,
-            np.int64(FOREVER), np.int64(FOREVER),
+            ended, np.int64(FOREVER), np.int64(FOREVER),
         )  # fmt: skip
         if sim[ASKED] == 0:
             return
         best = choose(
             jobs, keys, users,
             sim, progress, history, blocks, entries, profile, line, freed, idle,
-            look,
+            ended, look,
         )  # fmt: skip
         for k in range(blocks[QUEUE].in_use):
             block = block_at(blocks, QUEUE, k)
@@ -120,7 +122,7 @@ def follow_best(
 def choose(
     jobs, keys, users,
     sim, progress, history, blocks, entries, profile, line, freed, idle,
-    look,
+    ended, look,
 ):  # fmt: skip
     """Return the vector to follow at the pass that asks now, the first of equals."""
     learn(sim, jobs, progress, look)
@@ -133,7 +135,7 @@ def choose(
     for v in range(n_vectors):
         drain(
             keys, users, sim, progress, history, blocks, entries, profile, line, freed, idle,
-            look, np.int64(v), np.int64(1),
+            ended, look, np.int64(v), np.int64(1),
         )  # fmt: skip
         look.started[v] = code_of_started(look, n)
         others += look.started[v] != look.started[0]
@@ -143,7 +145,7 @@ def choose(
     for v in range(n_vectors):
         drain(
             keys, users, sim, progress, history, blocks, entries, profile, line, freed, idle,
-            look, np.int64(v), np.int64(FOREVER),
+            ended, look, np.int64(v), np.int64(FOREVER),
         )  # fmt: skip
         cost = cost_of(look, n)
         if cost < least:
@@ -157,7 +159,7 @@ def choose(
 @jit
 def drain(
     keys, users, sim, progress, history, blocks, entries, profile, line, freed, idle,
-    look, vector, passes,
+    ended, look, vector, passes,
 ):  # fmt: skip
     """Simulate the present pass under a vector, and as many more as it takes to make ``passes``.
 
@@ -167,7 +169,7 @@ def drain(
     run(
         look.jobs, keys, look.scores[vector], users,
         look.sim, look.progress, history, look.blocks, look.entries, profile, line, look.narrow,
-        freed, idle, np.int64(FOREVER), passes,
+        freed, idle, ended, np.int64(FOREVER), passes,
     )  # fmt: skip
 
 
@@ -177,9 +179,10 @@ def copy_machine(sim, progress, blocks, entries, look):
     for i in range(len(sim)):
         look.sim[i] = sim[i]
     look.sim[NEXT] = len(look.jobs)
-    look.sim[ASKED] = 1  # go on with this pass
+    look.sim[ASKED] = AN_ORDER  # go on with this pass
     look.sim[ASKS] = NOBODY
     look.sim[ESTIMATE] = GIVEN
+    look.sim[LEARNS] = 0
     look.sim[MANAGED] = 0  # no processor has to be switched on first
     look.sim[HEAD] = -1
     look.sim[CHANGED] = 1

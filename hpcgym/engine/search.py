@@ -13,9 +13,11 @@ from numba import prange
 from numpy.typing import NDArray
 
 from hpcgym.compilation import jit, jit_entry, jit_inline, jit_parallel, jit_part
+from hpcgym.engine import online
 from hpcgym.engine.easy import run
 from hpcgym.engine.mixing import mix
-from hpcgym.engine.state import FOREVER, TIME
+from hpcgym.engine.online import FOR_ORDERING, GIVEN, Estimators, Learner, forget
+from hpcgym.engine.state import FOREVER, LEARNS, TIME
 
 # what can be measured of a schedule, as hpcgym.metrics defines it
 (
@@ -43,14 +45,23 @@ class Shared(NamedTuple):
     static: NDArray[np.float64]  # (n_rows, n_features) what waiting does not change
     waiting: NDArray[np.int64]  # (n_features,) how features depend on waiting
     places: NDArray[np.int64]  # (n_features,) which weight is theirs
+    formulas: NDArray[np.int64]  # (n_features,) their places in the table of features
     serial: NDArray[np.float64]  # (n_rows,) or (0,) patience of the feature unicef
     predicted: NDArray[np.int64]  # (n_rows,) [s], or 0 where it becomes known at submission
+    ordered_by: NDArray[np.int64]  # (n_rows,) [s] what policies look at, as above
     sim: NDArray[np.int64]  # the state of an empty machine before the first submission
     blocks: NDArray[np.void]
+    # hpcgym.engine.online.Estimators, one by one: parallel loops take no tuples within tuples
+    kinds: NDArray[np.int64]
+    last: NDArray[np.int64]
+    loss: NDArray[np.void]
+    chosen: NDArray[np.int64]
+    looks: NDArray[np.int64]
+    classes: NDArray[np.int64]
 
 
 class Workers(NamedTuple):
-    """The state of a simulation for each worker, as rows of hpcgym.engine.state.State."""
+    """A simulation for each worker: rows of State and of hpcgym.engine.online.Learner."""
 
     sim: NDArray[np.int64]
     progress: NDArray[np.void]
@@ -62,6 +73,15 @@ class Workers(NamedTuple):
     narrow: NDArray[np.int64]
     freed: NDArray[np.void]
     idle: NDArray[np.void]
+    ended: NDArray[np.int64]
+    memory: NDArray[np.float64]
+    ratios: NDArray[np.float64]
+    seen: NDArray[np.float64]
+    model: NDArray[np.float64]
+    model_sums: NDArray[np.float64]
+    ordered_by: NDArray[np.int64]
+    weights: NDArray[np.float64]
+    scratch: NDArray[np.float64]
     scores: NDArray[np.void]  # (n_workers, 2 * longest)
 
 
@@ -79,7 +99,8 @@ def rewind(empty_sim, empty_blocks, jobs, predicted, sim, progress, history, blo
         progress[job].marks = 0
         progress[job].predicted = predicted[job]
     for user in range(len(history)):
-        history[user, 0] = history[user, 1] = -1
+        for k in range(history.shape[1]):
+            history[user, k] = -1
 
 
 @jit
@@ -92,13 +113,16 @@ def begin_slice(worker, shared, workers, weights, total, s):
         workers.sim[worker], workers.progress[worker], workers.history[worker],
         workers.blocks[worker],
     )  # fmt: skip
+    begin_learning(shared, workers, worker)
+    if shared.kinds[FOR_ORDERING] != GIVEN:
+        set_weights(shared, workers, worker, weights, total)
     scores = workers.scores[worker]
     for j in range(n):
         row = start + j
         serial = shared.serial[row] if len(shared.serial) > 0 else 1.0
         scores[j].score, scores[j].patience = mix(
             weights, shared.places, total, shared.static[row], shared.waiting, serial,
-            np.float64(jobs[j].requested),
+            np.float64(shared.ordered_by[row]),
         )  # fmt: skip
     set_second_scores(scores, shared.second_scores, start, n)
 
@@ -109,6 +133,39 @@ def set_second_scores(scores, second_scores, start, n):
     for j in range(min(n, len(second_scores))):
         scores[n + j].score = second_scores[start + j].score
         scores[n + j].patience = second_scores[start + j].patience
+
+
+@jit_inline
+def estimators_of(table, start, stop):
+    """Return how a simulation of these rows of a shared table predicts run times."""
+    classes = table.classes
+    if len(classes) > 0:
+        classes = classes[start:stop]
+    return Estimators(table.kinds, table.last, table.loss, table.chosen, table.looks, classes)
+
+
+@jit_inline
+def learner_of(rows, e):
+    """Return what simulation ``e`` has learned."""
+    return Learner(
+        rows.memory[e], rows.ratios[e], rows.seen[e], rows.model[e], rows.model_sums[e],
+        rows.ordered_by[e], rows.weights[e], rows.scratch[e],
+    )  # fmt: skip
+
+
+@jit_part
+def begin_learning(table, rows, e):
+    """Let simulation ``e`` have learned nothing."""
+    if table.sim[LEARNS] == 1:
+        forget(learner_of(rows, e))
+
+
+@jit
+def set_weights(table, rows, e, weights, total):
+    """Let jobs that are submitted be ranked by weights over predictions, divided by a total."""
+    for k in range(len(table.formulas)):
+        weight = weights[table.places[k]] / total if total > 0 else 0.0
+        rows.weights[e, 0, table.formulas[k]] = weight
 
 
 @jit_inline
@@ -125,11 +182,19 @@ def run_rows(table, start, n, rows, e, stop_time, max_passes):
         # the kernel looks for the secondary key of job j at n + j: hence the gap
         gap = len(keys) - len(table.jobs)
         keys = keys[gap + start - n : gap + stop]
+    if rows.sim[e, LEARNS] == 1:
+        return online.run(
+            table.jobs[start:stop], keys, rows.scores[e], users,
+            rows.sim[e], rows.progress[e], rows.history[e], rows.blocks[e], rows.entries[e],
+            rows.profile[e], rows.line[e], rows.narrow[e], rows.freed[e], rows.idle[e],
+            rows.ended[e], estimators_of(table, start, stop), learner_of(rows, e),
+            stop_time, max_passes,
+        )  # fmt: skip
     return run(
         table.jobs[start:stop], keys, rows.scores[e], users,
         rows.sim[e], rows.progress[e], rows.history[e], rows.blocks[e], rows.entries[e],
         rows.profile[e], rows.line[e], rows.narrow[e], rows.freed[e], rows.idle[e],
-        stop_time, max_passes,
+        rows.ended[e], stop_time, max_passes,
     )  # fmt: skip
 
 

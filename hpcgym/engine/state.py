@@ -32,6 +32,8 @@ LATEST_TIME = 2**53  # [s] the latest that a workload may contain, so that no su
     TIMEOUT,  # [s] of idleness, after which they are
     OFF_TIME,  # [s] that it takes to switch off, and on
     ON_TIME,
+    LEARNS,  # 1 if it also asks for a prediction before each submission, and notes who has ended
+    RENEWS,  # 1 if it does so for jobs that wait, before a pass, when others have ended
     # the present state
     TIME,  # [s] of the last event
     NEXT,  # job that is submitted next
@@ -42,9 +44,17 @@ LATEST_TIME = 2**53  # [s] the latest that a workload may contain, so that no su
     HEAD,  # the job that could not start at the last pass, -1 if none
     SHADOW,  # [s] when the head can start, by predicted ends
     EXTRA,  # processors that the head leaves free at the shadow time
-    ASKED,  # 1 while the kernel waits, within a pass, for what it asked
+    ASKED,  # what the kernel waits for, see below; 0 while it waits for nothing
     SELECTED,  # the job to serve next where the order is that of SELECTION, -1 if none yet
     CHANGED,  # 1 if a job started or ended, or a prediction expired, since the last full pass
+    # of run times that are learned while jobs end
+    ANSWERED,  # jobs whose prediction has been made
+    ENDED,  # jobs in `ended`
+    LEARNED,  # how many of them have been learned from
+    HEEDED,  # how many of them had ended at the last pass, where predictions are renewed
+    DUE_PASS,  # 1 if a pass is due at the time of the submission that has been asked about
+    EXPIRING,  # the job whose new prediction is asked for
+    RENEWED,  # [s] that prediction
     # of machines that switch processors off
     GROUPS,  # of idle processors
     IDLE_S,  # [processor seconds] of processors without a job, by what they did
@@ -58,8 +68,8 @@ LATEST_TIME = 2**53  # [s] the latest that a workload may contain, so that no su
     DUE,  # [s] the earliest reservation of a queued job
     PROFILE_FIRST,  # the profile's present segment
     PROFILE_END,  # the end of its segments
-) = range(36)
-N_SLOTS = 36
+) = range(45)
+N_SLOTS = 45
 
 # -- values of the rules ---------------------------------------------------------------------------
 PER_TIMESTAMP, PER_EVENT = 0, 1  # PASSES
@@ -71,9 +81,13 @@ NO_THRESHOLD = -1  # THRESHOLD [s]
 # PREDICTION (secondary only) is by predicted run time; SELECTION (primary only) is from outside.
 SUBMISSION, KEYED, PREDICTION, SELECTION, SCORED, CUBED = range(6)
 
-GIVEN, AVERAGE_OF_TWO = 0, 1  # ESTIMATE: known beforehand, or the mean of the user's last two jobs
+GIVEN, AVERAGE = 0, 1  # ESTIMATE: from outside, or the mean of the user's last jobs
 NOBODY, EACH_PASS, EACH_JOB = range(3)  # ASKS: not at all, before each pass, for each job in turn
-NEVER, TO_REQUESTED, INCREMENTAL, DOUBLING = range(4)  # CORRECTION; NEVER: nothing can expire
+# CORRECTION; NEVER: nothing can expire; AGAIN: what the predictor says then
+NEVER, TO_REQUESTED, INCREMENTAL, DOUBLING, AGAIN = range(5)
+# ASKED: an order of the queue, within a pass; a prediction for the job that is submitted next; a
+# new one for the job sim[EXPIRING], which has run as long as predicted; new ones for waiting jobs
+AN_ORDER, A_PREDICTION, A_CORRECTION, A_RENEWAL = range(1, 5)
 
 JOBS = records(  # read-only
     ("submit", np.int64),  # [s]
@@ -126,7 +140,7 @@ class State(NamedTuple):
 
     sim: NDArray[np.int64]  # (N_SLOTS,)
     progress: NDArray[np.void]  # (n_jobs,) PROGRESS
-    history: NDArray[np.int64]  # (n_users, 2) [s] run times of the last two jobs ended, or -1
+    history: NDArray[np.int64]  # (n_users, k) [s] run times of the last k jobs ended, or -1
     blocks: NDArray[np.void]  # the ordered lists: see hpcgym.engine.ordered
     entries: NDArray[np.void]
     profile: NDArray[np.void]  # (n_segments,) PROFILE, empty unless backfilling is conservative
@@ -134,6 +148,7 @@ class State(NamedTuple):
     narrow: NDArray[np.int64]  # (n_blocks * CLASSES,) [s], see hpcgym.engine.narrow
     freed: NDArray[np.void]  # (n_running,) FREED_EARLY, empty unless backfilling is conservative
     idle: NDArray[np.void]  # (n_groups,) IDLE, empty unless processors are switched off
+    ended: NDArray[np.int64]  # (n_jobs,) jobs in the order of their ends, empty unless one learns
 
 
 def make_state(
@@ -142,6 +157,7 @@ def make_state(
     n_jobs: int,
     processors: int,
     n_users: int,
+    last: int = 0,
 ) -> State:
     """Return the state of an empty machine before the first submission.
 
@@ -150,7 +166,7 @@ def make_state(
     rules : the first slots of ``sim``, from PASSES on; others are 0.
     predicted : (n_jobs,) [s] predicted run times, None where they become known at submission.
     n_jobs, processors : sizes of the workload and of the machine.
-    n_users : how many users have a history; 0 where no estimate needs it.
+    n_users, last : how many users have a history, of how many jobs; 0 where no estimate needs it.
     """
     sim = np.zeros(N_SLOTS, np.int64)
     sim[: len(rules)] = rules
@@ -173,12 +189,13 @@ def make_state(
         profile[0] = (0, processors)
         sim[PROFILE_END] = 1
     line = np.empty(n_jobs if conservative else 0, LINE)
-    history = np.full((n_users, 2), -1, np.int64)
+    history = np.full((n_users, last), -1, np.int64)
     narrow = np.empty(len(lists[0]) * CLASSES, np.int64)
     freed = np.empty(running if conservative else 0, FREED_EARLY)
     # groups are as many as jobs that have ended, at most as many as processors
     idle = np.empty(min(n_jobs, processors) + 2 if sim[MANAGED] else 0, IDLE)
-    return State(sim, progress, history, *lists, profile, line, narrow, freed, idle)
+    ended = np.empty(n_jobs if sim[LEARNS] else 0, np.int64)
+    return State(sim, progress, history, *lists, profile, line, narrow, freed, idle, ended)
 
 
 def rows_of(first: State, number: int) -> dict[str, NDArray[Any]]:

@@ -17,9 +17,17 @@ from numpy.typing import NDArray
 
 from hpcgym.compilation import jit, jit_entry, jit_inline, jit_parallel, jit_part
 from hpcgym.engine.mixing import mix
+from hpcgym.engine.online import FOR_ORDERING, GIVEN, rank
 from hpcgym.engine.ordered import BLOCK, block_at
 from hpcgym.engine.power import rest, settle, some_idle, switch_off
-from hpcgym.engine.search import rewind, run_rows, set_second_scores
+from hpcgym.engine.search import (
+    begin_learning,
+    learner_of,
+    rewind,
+    run_rows,
+    set_second_scores,
+    set_weights,
+)
 from hpcgym.engine.state import (
     ARRIVED,
     ASKS,
@@ -30,6 +38,7 @@ from hpcgym.engine.state import (
     NOBODY,
     OFF_S,
     QUEUE,
+    SCORED,
     SELECTED,
     STARTED,
     STARTED_AS,
@@ -91,15 +100,24 @@ class Table(NamedTuple):
     weighed: NDArray[np.float64]  # (n_rows, n_features) static parts of MixedPolicy's features
     waiting: NDArray[np.int64]  # (n_features,) how the same depend on waiting
     places: NDArray[np.int64]  # (n_features,) which weight of the action is theirs
+    formulas: NDArray[np.int64]  # (n_features,) their places in the table of features
     serial: NDArray[np.float64]  # (n_rows,) or (0,) patience of the feature unicef
     columns: NDArray[np.float32]  # (n_rows, n_own) users' own columns of the window
     codes: NDArray[np.int64]  # (n_columns,) which feature each column of the window is
     predicted: NDArray[np.int64]  # (n_rows,) [s], or 0 where it becomes known at submission
+    ordered_by: NDArray[np.int64]  # (n_rows,) [s] what policies look at, as above
     watts: NDArray[np.float64]  # (5,) of a processor that is busy, idle, off, switching off, on
     taste: NDArray[np.float64]  # (n_rewards, N_TERMS) weights of the terms in each reward
     settings: NDArray[np.int64]
     sim: NDArray[np.int64]  # the state of an empty machine before the first submission
     blocks: NDArray[np.void]
+    # hpcgym.engine.online.Estimators, one by one: parallel loops take no tuples within tuples
+    kinds: NDArray[np.int64]
+    last: NDArray[np.int64]
+    loss: NDArray[np.void]
+    chosen: NDArray[np.int64]
+    looks: NDArray[np.int64]
+    classes: NDArray[np.int64]
 
 
 class Batch(NamedTuple):
@@ -115,6 +133,15 @@ class Batch(NamedTuple):
     narrow: NDArray[np.int64]
     freed: NDArray[np.void]
     idle: NDArray[np.void]
+    ended: NDArray[np.int64]
+    memory: NDArray[np.float64]
+    ratios: NDArray[np.float64]
+    seen: NDArray[np.float64]
+    model: NDArray[np.float64]
+    model_sums: NDArray[np.float64]
+    ordered_by: NDArray[np.int64]
+    weights: NDArray[np.float64]
+    scratch: NDArray[np.float64]
     scores: NDArray[np.void]  # (n, 2 * longest) or (n, 0)
     place: NDArray[np.int64]  # (n, N_PLACES)
     window: NDArray[np.int64]  # (n, window) visible jobs
@@ -138,6 +165,7 @@ def begin(e, table, batch):
         table.sim, table.blocks, table.jobs[start : start + n], table.predicted[start : start + n],
         batch.sim[e], batch.progress[e], batch.history[e], batch.blocks[e],
     )  # fmt: skip
+    begin_learning(table, batch, e)
     begin_scores(e, table, batch, start, n)
     batch.counted_j[e] = 0.0
     if table.sim[MANAGED] == 1:
@@ -310,6 +338,8 @@ def weigh(e, table, batch, weights, stop):
     total = 0.0
     for k in range(len(table.waiting)):
         total += abs(weights[k])
+    if table.kinds[FOR_ORDERING] != GIVEN:
+        set_weights(table, batch, e, weights, total)
     blocks, entries = batch.blocks[e], batch.entries[e]
     forget_bounds(blocks)
     for k in range(blocks[QUEUE].in_use):
@@ -328,11 +358,18 @@ def weigh(e, table, batch, weights, stop):
 @jit_inline
 def score_by(e, table, batch, weights, total, job):
     """Give a job its score."""
+    if table.kinds[FOR_ORDERING] != GIVEN:
+        # that of a job to come will be known when it is submitted
+        if job < batch.sim[e, NEXT]:
+            start, n = batch.place[e, START], batch.place[e, JOBS]
+            jobs = table.jobs[start : start + n]
+            rank(jobs, batch.scores[e], SCORED, job, 0, learner_of(batch, e))
+        return
     row = batch.place[e, START] + job
     serial = table.serial[row] if len(table.serial) > 0 else 1.0
     batch.scores[e, job].score, batch.scores[e, job].patience = mix(
         weights, table.places, total, table.weighed[row], table.waiting, serial,
-        np.float64(table.jobs[row].requested),
+        np.float64(table.ordered_by[row]),
     )  # fmt: skip
 
 
@@ -353,9 +390,12 @@ def show(e, table, batch, out):
     """Write what is to be seen of environment ``e``."""
     place = batch.place[e]
     start, n = place[START], place[JOBS]
+    ordered_by = table.ordered_by[start : start + n]
+    if table.kinds[FOR_ORDERING] != GIVEN:
+        ordered_by = batch.ordered_by[e]
     observe(
         batch.sim[e], batch.progress[e], batch.blocks[e], batch.entries[e], batch.idle[e],
-        batch.window[e], place[VISIBLE], place[SHOWN],
+        batch.window[e], place[VISIBLE], place[SHOWN], ordered_by,
         table.jobs[start : start + n], table.columns[start : start + n], table.codes,
         table.settings[CLOCK], table.settings[PROCESSORS], out.observations[e],
     )  # fmt: skip

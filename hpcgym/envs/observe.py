@@ -25,14 +25,14 @@ TIME_AT = QUEUE_AT + QUEUE_SIZE
 JOBS_AT = TIME_AT + TIME_SIZE
 
 # -- the features of a visible job: codes of columns; users' own follow ----------------------------
-WAIT, REQUESTED, PREDICTED, PROCESSORS, AREA, EXPANSION, FITS, LEAVES, OWN = range(9)
+WAIT, REQUESTED, PREDICTED, PROCESSORS, AREA, EXPANSION, FITS, LEAVES, POLICY_TIME, OWN = range(10)
 
 DAY, WEEK = 86_400, 604_800  # [s]
 
 
 @jit_inline
-def observe(sim, progress, blocks, entries, idle, window, visible, shown, jobs, columns, codes,
-            clock, processors, out):  # fmt: skip
+def observe(sim, progress, blocks, entries, idle, window, visible, shown, ordered_by, jobs,
+            columns, codes, clock, processors, out):  # fmt: skip
     """Write a row.
 
     Parameters
@@ -40,6 +40,7 @@ def observe(sim, progress, blocks, entries, idle, window, visible, shown, jobs, 
     sim, progress, blocks, entries, idle : the state of the simulation.
     window, visible : the visible jobs, and how many they are.
     shown : how many were shown in the row before: what they left is wiped out.
+    ordered_by : (n_jobs,) [s] run times that policies look at.
     jobs, columns : of the episode: the jobs, and users' own columns.
     codes : (n_columns,) what each column of the window shows.
     clock : [s] time of the week at the trace's time 0.
@@ -54,7 +55,9 @@ def observe(sim, progress, blocks, entries, idle, window, visible, shown, jobs, 
     out[TIME_AT + 1] = math.cos(2 * math.pi * day)
     out[TIME_AT + 2] = math.sin(2 * math.pi * week)
     out[TIME_AT + 3] = math.cos(2 * math.pi * week)
-    observe_jobs(sim, progress, window, visible, jobs, columns, codes, processors, free, out)
+    observe_jobs(
+        sim, progress, window, visible, ordered_by, jobs, columns, codes, processors, free, out
+    )
     width = len(codes)
     mask_at = JOBS_AT + len(window) * width
     for i in range(visible, shown):
@@ -118,7 +121,9 @@ def observe_queue(sim, window, visible, jobs, processors, free, out):
 
 
 @jit_part
-def observe_jobs(sim, progress, window, visible, jobs, columns, codes, processors, free, out):
+def observe_jobs(
+    sim, progress, window, visible, ordered_by, jobs, columns, codes, processors, free, out
+):
     """Write the features of the visible jobs."""
     width = len(codes)
     for i in range(visible):
@@ -135,6 +140,9 @@ def observe_jobs(sim, progress, window, visible, jobs, columns, codes, processor
                 value = requested / (requested + np.float32(HOUR))
             elif code == PREDICTED:
                 predicted = np.float32(progress[job].predicted)
+                value = predicted / (predicted + np.float32(HOUR))
+            elif code == POLICY_TIME:
+                predicted = np.float32(ordered_by[job])
                 value = predicted / (predicted + np.float32(HOUR))
             elif code == PROCESSORS:
                 value = np.float32(row.processors / processors)

@@ -11,6 +11,7 @@ from typing import Any
 from hpcgym.cluster.pool import Cluster
 from hpcgym.errors import HpcgymError, unknown
 from hpcgym.policy.features import FEATURES
+from hpcgym.prediction.learning import check_compiled
 from hpcgym.scheduler import Scheduler
 from hpcgym.simulation import machine_of
 from hpcgym.workload.load import load_workload
@@ -28,7 +29,10 @@ WINDOW_FEATURES = {
     "expansion": "w / (w + p): waiting time w, requested time p; 1 - 1 / expansion factor",
     "fits": "1 if there are enough free processors now, else 0",
     "leaves": "share of the machine that stays free if the job starts, 0 if it does not fit",
+    "policy_time": "run time that policies look at (`policy_estimate`), t / (t + 1 h)",
 }
+#: Those that there are by default.
+USUAL_FEATURES = tuple(name for name in WINDOW_FEATURES if name != "policy_time")
 
 REWARDS = ("bsld", "wait", "energy")
 INTERVALS = {"hour": 3600, "day": 86_400, "week": 604_800}  # [s]
@@ -64,11 +68,12 @@ def read_options(
     backfill: str = "easy",
     backfill_order: Any = "fcfs",
     estimate: Any = "requested",
+    policy_estimate: Any = "requested",
     correction: str = "requested",
     passes: str = "per-timestamp",
     reward: Reward = "bsld",
     window: int = 128,
-    features: Sequence[str] | Mapping[str, Callable[[Any], Any] | None] = tuple(WINDOW_FEATURES),
+    features: Sequence[str] | Mapping[str, Callable[[Any], Any] | None] = USUAL_FEATURES,
     observation: str = "dict",
     **others: Any,
 ) -> Options:
@@ -94,9 +99,11 @@ def read_options(
         backfill=backfill,
         backfill_order=backfill_order,
         estimate=estimate,
+        policy_estimate=policy_estimate,
         correction=correction,
         passes=passes,
     )
+    check_compiled(scheduler)
     names, own = _features(features)
     weights, function = _reward(reward)
     return Options(

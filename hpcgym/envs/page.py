@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 from hpcgym.envs import observe
 from hpcgym.envs.layout import Layout
-from hpcgym.envs.options import WINDOW_FEATURES, read_options
+from hpcgym.envs.options import USUAL_FEATURES, WINDOW_FEATURES, read_options
 from hpcgym.metrics import TAU_S
 from hpcgym.policy.features import FEATURES
 
@@ -37,8 +37,12 @@ ARGUMENTS = {
     "backfill": '`"easy"` (one reservation) or `"none"`',
     "backfill_order": 'order in which EASY looks for jobs to start early: `"fcfs"`, `"sjbf"` or '
     "any policy",
-    "estimate": '`"requested"`, `"clairvoyant"`, `"ave2"`, or predicted run times [s] of all jobs',
-    "correction": '`"requested"`, `"incremental"` or `"recursive-doubling"`',
+    "estimate": "run times that backfilling reckons with: a name of "
+    '`hpcgym.prediction.ESTIMATES` but `"data-driven"`, such as `"e-loss"`, which learns within '
+    "the episode, or predicted run times [s] of all jobs",
+    "policy_estimate": "run times that `backfill_order` looks at, and MixedPolicy's weights; as "
+    "`estimate`",
+    "correction": '`"requested"`, `"incremental"`, `"recursive-doubling"` or `"predicted-again"`',
     "passes": '`"per-timestamp"` or `"per-event"`',
     "reward": "see Rewards",
     "window": "how many waiting jobs are visible",
@@ -64,6 +68,7 @@ Columns of `jobs`, if `features` does not say otherwise; rows without a job are 
 
 {columns}
 
+`features` may name one more, `policy_time`: run time that policies look at (`policy_estimate`), t.
 A column of your own is a function of a `JobColumns`, which has `submit` [s], `requested` [s] and
 `processors`, each (n_jobs,) float64. It returns (n_jobs,) numbers from -1 to 1, and is called once,
 when the environment is made.
@@ -179,7 +184,7 @@ def _description(cls: type) -> str:
 
 def _observation(cls: type) -> str:
     window = _default(cls, "window")
-    layout = Layout(window, len(WINDOW_FEATURES), flat=True)
+    layout = Layout(window, len(USUAL_FEATURES), flat=True)
     names = {"size": layout.size, "window": window, "width": layout.width}
     tables = {"fields": _fields(layout), "columns": _columns()}
     return _filled(_OBSERVATION, **names, **tables)
@@ -222,7 +227,7 @@ def _fields(layout: Layout) -> str:
 
 def _columns() -> str:
     """Return the table of the known features of visible jobs."""
-    rows = [(k, f"`{name}`", what) for k, (name, what) in enumerate(WINDOW_FEATURES.items())]
+    rows = [(k, f"`{name}`", WINDOW_FEATURES[name]) for k, name in enumerate(USUAL_FEATURES)]
     return _table(("k", "name", "what"), rows)
 
 
@@ -248,7 +253,7 @@ def _default(cls: type, name: str) -> Any:
 
 def _shown(value: object) -> str:
     """Return a default value as code."""
-    if value == tuple(WINDOW_FEATURES):
+    if value == USUAL_FEATURES:
         return "the table above"
     return f'`"{value}"`' if isinstance(value, str) else f"`{value!r}`"
 

@@ -12,7 +12,7 @@ from numba import get_num_threads, set_num_threads
 from numpy.typing import NDArray
 
 from hpcgym.compilation import compiling
-from hpcgym.engine import state
+from hpcgym.engine import online, state
 from hpcgym.envs import kernel
 from hpcgym.envs.episodes import Episode, Episodes
 from hpcgym.envs.layout import Layout
@@ -21,6 +21,14 @@ from hpcgym.envs.options import WINDOW_FEATURES, Options
 from hpcgym.errors import HpcgymError
 from hpcgym.policy.features import JobColumns
 from hpcgym.prediction.estimates import predicted_run_times
+from hpcgym.prediction.learning import (
+    asks_for_predictions,
+    average_in_kernel,
+    learner_rows,
+    learning_rules,
+    make_estimators,
+    make_learner,
+)
 from hpcgym.result import Result
 from hpcgym.scheduler import Scheduler
 from hpcgym.simulation import (
@@ -83,15 +91,21 @@ class Simulations:
         self.names = [""] * number
         self._next_names = [""] * number
         workload = episodes.workload
-        if not isinstance(options.scheduler.estimate, str) and workload is not options.workload:
+        given = [
+            rule
+            for rule in ("estimate", "policy_estimate")
+            if not isinstance(getattr(options.scheduler, rule), str)
+        ]
+        if given and workload is not options.workload:
             raise HpcgymError(
-                f"estimate: predictions of one's own are for all jobs of the workload, and "
+                f"{given[0]}: predictions of one's own are for all jobs of the workload, and "
                 f"episodes={episodes.kind!r} leave some out; use 'windows' or 'whole'"
             )
         check_jobs(workload, options.cluster.processors)
         asks = _asks(kind, interval[0])
-        rules = [asks, int(keeps)]
-        rules += power_rules(options.cluster, options.scheduler, shutdown_action)
+        scheduler = options.scheduler
+        rules = [asks, int(keeps), *power_rules(options.cluster, scheduler, shutdown_action)]
+        rules += learning_rules(scheduler)
         common = _common(options, workload)
         first = _empty_machine(options, episodes.longest, kind, rules, common)
         settings = np.zeros(kernel.N_SETTINGS, np.int64)
@@ -106,7 +120,8 @@ class Simulations:
             options, workload, episodes.longest, features, settings, first, common
         )
         scored = kind != kernel.SELECTION_KIND or len(self.table.second_scores) > 0
-        self.batch = _batch(options, episodes.longest, number, first, scored)
+        learner = make_learner(scheduler, episodes.longest, common.n_users, self.table.classes)
+        self.batch = _batch(options, episodes.longest, number, first, scored, learner)
         same_step = autoreset == kernel.SAME_STEP
         size = self.layout.size
         self.out = kernel.Outputs(
@@ -132,7 +147,10 @@ class Simulations:
     def fingerprint(self) -> tuple[int, ...]:
         """Numbers that differ where jobs or rules do."""
         table = self.whole
-        rules = (table.settings, table.sim, table.watts, table.places, table.waiting, table.codes)
+        rules: tuple[NDArray[Any], ...] = (
+            *(table.settings, table.sim, table.watts, table.places, table.waiting, table.codes),
+            *(table.kinds, table.last, table.loss, table.chosen, table.predicted, table.ordered_by),
+        )
         sizes = [size for array in self.batch for size in array.shape[1:]]
         return (crc32(table.jobs.tobytes()), *(crc32(array.tobytes()) for array in rules), *sizes)
 
@@ -229,6 +247,7 @@ class _Common(NamedTuple):
 
     jobs: NDArray[np.void]
     predicted: NDArray[np.int64] | None  # None where it becomes known at submission
+    ordered_by: NDArray[np.int64] | None  # the same of what policies look at
     users: NDArray[np.int64]
     n_users: int
     secondary: int
@@ -239,13 +258,14 @@ class _Common(NamedTuple):
 def _common(options: Options, workload: Workload) -> _Common:
     """Return the jobs, their predictions and users, and the order of backfilling."""
     jobs = job_records(workload)
-    estimate = options.scheduler.estimate
-    predicted = predicted_run_times(estimate, jobs["run"], workload)  # type: ignore[arg-type]
+    scheduler = options.scheduler
+    predicted = predicted_run_times(scheduler.estimate, jobs["run"], workload)
+    ordered_by = predicted_run_times(scheduler.policy_estimate, jobs["run"], workload)
     users, n_users = np.zeros(0, np.int64), 0
-    if predicted is None:
+    if average_in_kernel(scheduler) or asks_for_predictions(scheduler):
         users, n_users = numbered(workload.user_id)
-    _, secondary, keys, scores = orders(workload, options.scheduler)
-    return _Common(jobs, predicted, users, n_users, secondary, keys, scores)
+    _, secondary, keys, scores = orders(workload, scheduler)
+    return _Common(jobs, predicted, ordered_by, users, n_users, secondary, keys, scores)
 
 
 def _empty_machine(
@@ -256,8 +276,9 @@ def _empty_machine(
     rules = engine_rules(
         options.scheduler, primary, common.secondary, common.predicted, common.jobs["run"]
     )
-    processors = options.cluster.processors
-    return state.make_state(rules + more_rules, None, longest, processors, common.n_users)
+    processors, last = options.cluster.processors, average_in_kernel(options.scheduler)
+    n_histories = common.n_users if last else 0
+    return state.make_state(rules + more_rules, None, longest, processors, n_histories, last)
 
 
 def _table(
@@ -274,10 +295,14 @@ def _table(
     if common.secondary == state.KEYED:
         keys = np.concatenate([np.zeros(longest, np.int64), common.keys[n:]])
     columns = JobColumns(workload)
+    ordered_by = jobs["requested"] if common.ordered_by is None else common.ordered_by
+    estimators = make_estimators(options.scheduler, common.users, jobs["processors"])
+    if settings[kernel.KIND] == kernel.WEIGHTS_KIND:
+        estimators.looks[0] = 1
     own = dict(options.own)
     codes = [OWN + list(own).index(name) if name in own else _CODES[name] for name in options.names]
     cluster = options.cluster
-    parts = weighed(columns, features, n)
+    parts = weighed(JobColumns(workload, ordered_by), features, n)
     return kernel.Table(
         jobs=jobs,
         users=np.array(common.users),
@@ -286,15 +311,18 @@ def _table(
         weighed=parts.static,
         waiting=parts.waiting,
         places=parts.places,
+        formulas=parts.formulas,
         serial=parts.serial,
         columns=_own_columns(own, columns, n),
         codes=np.array(codes, np.int64),
         predicted=np.array(jobs["requested"] if common.predicted is None else common.predicted),
+        ordered_by=np.array(ordered_by),
         watts=np.array([getattr(cluster, name) for name in _WATTS]),
         taste=np.array(options.weights),
         settings=settings,
         sim=first.sim,
         blocks=first.blocks,
+        **estimators._asdict(),
     )
 
 
@@ -320,11 +348,17 @@ def _own_columns(own: dict[str, Any], columns: JobColumns, n: int) -> NDArray[np
 
 
 def _batch(
-    options: Options, longest: int, number: int, first: state.State, scored: bool
+    options: Options,
+    longest: int,
+    number: int,
+    first: state.State,
+    scored: bool,
+    learner: online.Learner,
 ) -> kernel.Batch:
     """Return the arrays of that many simulations, each with a row like ``first``."""
     return kernel.Batch(
         **state.rows_of(first, number),
+        **learner_rows(learner, number),
         scores=np.zeros((number, 2 * longest if scored else 0), state.SCORES),
         place=np.zeros((number, kernel.N_PLACES), np.int64),
         window=np.zeros((number, options.window), np.int64),

@@ -157,7 +157,9 @@ class SchedulingEnv(gymnasium.Env[Any, Any]):
     @property
     def scheduler_rules(self) -> dict[str, Any]:
         """The rules that :func:`hpcgym.simulate` must be given for the same schedule."""
-        names = ("backfill", "backfill_order", "estimate", "correction", "passes")
+        names = (
+            "backfill", "backfill_order", "estimate", "policy_estimate", "correction", "passes",
+        )  # fmt: skip
         return {name: getattr(self.options.scheduler, name) for name in names}
 
     @property

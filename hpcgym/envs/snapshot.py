@@ -92,7 +92,9 @@ def joined(whole: kernel.Table, snapshots: list[Snapshot]) -> tuple[kernel.Table
             moved.append(snapshot)
     if len(tables) == 1:
         return whole, moved
-    columns = {name: np.concatenate([getattr(table, name) for table in tables]) for name in _BY_ROW}
+    columns: dict[str, Any] = {
+        name: np.concatenate([getattr(table, name) for table in tables]) for name in _BY_ROW
+    }
     gap = len(whole.keys) - len(whole.jobs)
     if len(whole.keys):
         columns["keys"] = np.concatenate([whole.keys, *(table.keys[gap:] for table in tables[1:])])
@@ -101,7 +103,17 @@ def joined(whole: kernel.Table, snapshots: list[Snapshot]) -> tuple[kernel.Table
 
 _PLACE = kernel.Batch._fields.index("place")
 #: Fields of a table that have an entry for each row of jobs, or none at all.
-_BY_ROW = ("jobs", "users", "second_scores", "weighed", "serial", "columns", "predicted")
+_BY_ROW = (
+    "jobs",
+    "users",
+    "second_scores",
+    "weighed",
+    "serial",
+    "columns",
+    "predicted",
+    "ordered_by",
+    "classes",
+)
 
 
 def hidden(snapshot: Snapshot) -> Snapshot:
@@ -167,4 +179,5 @@ def _part_of(table: kernel.Table, first: int, n: int) -> kernel.Table:
     if len(keys):
         # as many keys of padding in front as episodes can have jobs
         keys = np.concatenate([keys[:gap], keys[gap + first : gap + first + n]])
-    return table._replace(keys=keys, **{name: part(getattr(table, name)) for name in _BY_ROW})
+    parts: dict[str, Any] = {name: part(getattr(table, name)) for name in _BY_ROW}
+    return table._replace(keys=keys, **parts)

@@ -17,8 +17,9 @@ from hpcgym.evaluation.stage import Stage, acts, load_agent
 from hpcgym.evaluation.static_weights import best_static
 from hpcgym.policy import POLICIES
 from hpcgym.policy.index import parse_policy
+from hpcgym.prediction.learning import Learned
 from hpcgym.scheduler import Scheduler
-from hpcgym.simulation import simulate
+from hpcgym.simulation import learn_before, simulate
 from hpcgym.workload import Workload, load_workload
 
 #: The row of the best static weights.
@@ -84,10 +85,13 @@ def evaluate(
         "best-static".
     resamples : of the confidence intervals.
     progress : shows how far it is; :func:`hpcgym.cli.running.counting` does on a terminal.
-    rules : ``backfill``, ``backfill_order``, ``estimate``, ``correction`` and ``passes`` of
-        environments and of simulated policies, but for ``Scheduler`` objects and for what the names
-        of the EASY family stand for. By default those of the environment; without one, the rules of
-        ``SCHEDULERS``.
+    rules : ``backfill``, ``backfill_order``, ``estimate``, ``policy_estimate``, ``correction`` and
+        ``passes`` of environments and of simulated policies, but for ``Scheduler`` objects and for
+        what the names of the EASY family stand for. By default those of the environment; without
+        one, the rules of ``SCHEDULERS``.
+
+    Schedulers with estimates that learn (but ``ave2`` and the like, for backfilling) begin each
+    slice of the test part with what a simulation of all jobs before that part has taught them.
 
     Raises
     ------
@@ -121,7 +125,7 @@ def evaluate(
                 plain = _named("spf", stage.rules)
                 weights = best_static(training, stage.features, plain, budget, seed, step)
                 lineup[STATIC] = plain.but(policy=weights)
-            found, failures = _run(lineup, part, chosen, stage, step)
+            found, failures = _run(lineup, whole, part, chosen, stage, step)
     finally:
         stage.close()
 
@@ -152,6 +156,7 @@ def _training(part: Episodes, seed: int) -> list[Workload]:
 
 def _run(
     lineup: Mapping[str, Any],
+    whole: Workload,
     part: Episodes,
     chosen: list[Episode],
     stage: Stage,
@@ -161,11 +166,12 @@ def _run(
     values: dict[str, list[dict[str, float]]] = {name: [] for name in lineup}
     failures: dict[tuple[str, str], str] = {}
     for name, policy in lineup.items():
+        learned = _learned(policy, whole, part)
         for episode in chosen:
             step(f"{name}: {episode.name}")
             metrics: Mapping[str, float | int] = {}
             if isinstance(policy, Scheduler):
-                metrics = simulate(part.workload_of(episode), policy).metrics
+                metrics = simulate(part.workload_of(episode), policy, learned=learned).metrics
             else:
                 first = stage.enter(name, policy, episode)
                 try:
@@ -174,6 +180,15 @@ def _run(
                     failures[name, episode.name] = f"{type(error).__name__}: {error}"
             values[name].append({name: float(metrics.get(name, "nan")) for name in METRICS})
     return values, failures
+
+
+def _learned(policy: Any, whole: Workload, part: Episodes) -> Learned | None:
+    """Return what a scheduler has learned of run times before the test part begins, if it does."""
+    if part.part != "test" or not isinstance(policy, Scheduler):
+        return None
+    begins = int(part.workload_of(part.listing[0]).submit_time[0])
+    before = whole.take(whole.submit_time < begins)
+    return learn_before(before, policy, begins, processors=whole.processors)
 
 
 def _given(policies: Any) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from hpcgym.scheduler import Scheduler
 from hpcgym.workload import Workload
 
 #: Rules that environments have, and an evaluation may set.
-RULES = ("backfill", "backfill_order", "estimate", "correction", "passes")
+RULES = ("backfill", "backfill_order", "estimate", "policy_estimate", "correction", "passes")
 
 _COLUMNS = ("submit_time", "run_time", "requested_time", "requested_processors")
 
@@ -147,8 +147,9 @@ class Stage:
     def _agree(self, name: str, env: Any) -> None:
         """Take over the rules of an environment, or say how they differ."""
         theirs = {rule: env.scheduler_rules[rule] for rule in RULES}
-        if not isinstance(theirs["estimate"], str):
-            raise HpcgymError(f"the environment of {name} has run times given as estimate: a name")
+        for rule in ("estimate", "policy_estimate"):
+            if not isinstance(theirs[rule], str):
+                raise HpcgymError(f"the environment of {name} has run times given as {rule}")
         one, other = Scheduler(**theirs).describe(), Scheduler().but(**self.rules).describe()
         for rule in self.rules:
             if one[rule] != other[rule]:
@@ -185,8 +186,9 @@ def _checked(rules: Mapping[str, Any]) -> dict[str, Any]:
         if rule not in RULES:
             raise HpcgymError(unknown("argument", rule, RULES))
     Scheduler().but(**given)
-    if not isinstance(given.get("estimate", ""), str):
-        raise HpcgymError("estimate must be a name here: its run times would be of other slices")
+    for rule in ("estimate", "policy_estimate"):
+        if not isinstance(given.get(rule, ""), str):
+            raise HpcgymError(f"{rule} must be a name here: its run times would be of other slices")
     if given.get("backfill") == "conservative":
         raise HpcgymError("backfill must be 'easy' or 'none' here; evaluate 'conservative' by name")
     return given

@@ -17,11 +17,15 @@ Results: TypeAlias = "Result | Sequence[Result] | Mapping[str, Result]"
 
 _ESTIMATES = {
     "requested": "requested times",
+    "double-requested": "twice the requested times",
     "clairvoyant": "actual run times",
     "ave2": "mean of the user's last two run times",
+    "user-ratio": "requested times x the user's mean ratio",
+    "data-driven": "the user's last job that was most alike",
+    "e-loss": "run times learned with the E-Loss",
 }
 #: Estimates that are never too short.
-_NEVER_CORRECTED = ("requested", "clairvoyant")
+_NEVER_CORRECTED = ("requested", "double-requested", "clairvoyant")
 
 
 def named(results: Results) -> dict[str, Result]:
@@ -78,15 +82,20 @@ def describe(scheduler: Scheduler) -> str:
         parts.append("conservative backfilling")
     else:
         parts.append(f"EASY backfilling by {_policy(scheduler.backfill_order)}")
-    if isinstance(scheduler.estimate, str):
-        parts.append(_ESTIMATES.get(scheduler.estimate, scheduler.estimate))
-    else:
-        parts.append("predicted run times given")
+    parts.append(_times(scheduler, "estimate"))
     if not (isinstance(scheduler.estimate, str) and scheduler.estimate in _NEVER_CORRECTED):
         parts.append(f"{scheduler.correction} correction")
     if scheduler.threshold is not None:
         parts.append(f"threshold {scheduler.threshold:,} s")
+    if scheduler.describe()["policy_estimate"] != "requested":
+        parts.append(f"policies by {_times(scheduler, 'policy_estimate')}")
     return ", ".join(parts)
+
+
+def _times(scheduler: Scheduler, rule: str) -> str:
+    """Return which run times an estimate takes."""
+    words = str(scheduler.describe()[rule])
+    return "predicted run times given" if words == "given" else _ESTIMATES.get(words, words)
 
 
 def subtitle(parts: Mapping[str, Result]) -> str:

@@ -12,13 +12,30 @@ from numpy.typing import ArrayLike, NDArray
 from hpcgym.baselines.schedulers import find_scheduler
 from hpcgym.cluster.pool import Cluster
 from hpcgym.compilation import compiling
-from hpcgym.engine import search, state
+from hpcgym.engine import online, search, state
 from hpcgym.errors import HpcgymError, unknown
 from hpcgym.metrics import TAU_S, check_tau
 from hpcgym.policy.features import FEATURES, WEIGHTED_FEATURES, JobColumns
-from hpcgym.prediction.estimates import predicted_run_times
+from hpcgym.prediction.estimates import learns, predicted_run_times
+from hpcgym.prediction.learning import (
+    asks_for_predictions,
+    average_in_kernel,
+    check_compiled,
+    learner_rows,
+    learning_rules,
+    make_estimators,
+    make_learner,
+)
 from hpcgym.scheduler import Scheduler
-from hpcgym.simulation import check_jobs, engine_rules, job_records, machine_of, numbered, orders
+from hpcgym.simulation import (
+    check_jobs,
+    engine_rules,
+    job_records,
+    machine_of,
+    numbered,
+    orders,
+    power_rules,
+)
 from hpcgym.weighing import Weighed, weighed
 from hpcgym.workload.model import Workload
 
@@ -95,8 +112,10 @@ class BatchSimulator:
         self.names = [part.name for part in parts]
         self.sizes = np.array([len(part) for part in parts])
         self.settings = np.array([machine.processors, check_tau(tau)], np.float64)
-        self.shared, self.empty = _shared(parts, self.sizes, self.features, rules, machine)
-        self._workers = make_workers(self.empty, int(self.sizes.max()), 1)
+        self.shared, self.empty, self.learner = _shared(
+            parts, self.sizes, self.features, rules, machine
+        )
+        self._workers = make_workers(self.empty, self.learner, int(self.sizes.max()), 1)
 
     def __len__(self) -> int:
         return len(self.sizes)
@@ -151,7 +170,7 @@ class BatchSimulator:
     ) -> None:
         """Write the metrics of all simulations, some at a time."""
         if len(self._workers.sim) != threads:
-            self._workers = make_workers(self.empty, int(self.sizes.max()), threads)
+            self._workers = make_workers(self.empty, self.learner, int(self.sizes.max()), threads)
         function = search.search_alone if threads == 1 else search.search_all
         tasks = values.shape[0] * values.shape[1]
         at_once = max(threads, int(_JOBS_A_CALL / self.sizes.mean()))
@@ -228,8 +247,9 @@ def _check_rules(rules: Scheduler, machine: Cluster) -> None:
     """Raise an error for rules that the batch does not simulate."""
     if rules.backfill == "conservative":
         raise HpcgymError("scheduler: the batch simulates backfill='easy' or 'none'")
-    if not isinstance(rules.estimate, str):
-        raise HpcgymError("scheduler: the batch takes estimates by name, not an array")
+    if not isinstance(rules.estimate, str) or not isinstance(rules.policy_estimate, str):
+        raise HpcgymError("scheduler: the batch takes estimates by name, not arrays")
+    check_compiled(rules)
     if machine.shutdown_after_s is not None:
         raise HpcgymError("cluster: the batch does not switch processors off")
 
@@ -243,23 +263,28 @@ def thread_count(threads: int | None) -> int:
     return min(int(threads), get_num_threads())
 
 
+_JOINED = ("jobs", "users", "keys", "scores", "static", "serial", "predicted", "ordered_by")
+
+
 def _shared(
     parts: list[Workload],
     sizes: NDArray[np.int64],
     features: tuple[str, ...],
     rules: Scheduler,
     machine: Cluster,
-) -> tuple[search.Shared, state.State]:
-    """Return what all simulations share, and an empty machine with room for the longest slice."""
+) -> tuple[search.Shared, state.State, online.Learner]:
+    """Return what all simulations share, and one before it begins, with room for any slice."""
     pieces = [_piece(part, features, rules, machine.processors) for part in parts]
-    joined = {
-        name: np.concatenate([getattr(piece, name) for piece in pieces])
-        for name in ("jobs", "users", "keys", "scores", "static", "serial", "predicted")
-    }
-    known = None if rules.estimate == "ave2" else joined["predicted"]
+    joined = {name: np.concatenate([getattr(piece, name) for piece in pieces]) for name in _JOINED}
+    last = average_in_kernel(rules)
+    known = None if learns(rules.estimate) else joined["predicted"]
     engine = engine_rules(rules, state.SCORED, pieces[0].secondary, known, joined["jobs"]["run"])
     longest, n_users = int(sizes.max()), max(piece.n_users for piece in pieces)
-    empty = state.make_state(engine, None, longest, machine.processors, n_users)
+    engine += [state.NOBODY, 0, *power_rules(machine, rules), *learning_rules(rules)]
+    n_histories = n_users if last else 0
+    empty = state.make_state(engine, None, longest, machine.processors, n_histories, last)
+    estimators = make_estimators(rules, joined["users"], joined["jobs"]["processors"])
+    estimators.looks[0] = 1
     keys, ends = joined["keys"], np.cumsum(sizes)
     shared = search.Shared(
         jobs=joined["jobs"],
@@ -270,12 +295,15 @@ def _shared(
         static=joined["static"],
         waiting=pieces[0].mixed.waiting,
         places=pieces[0].mixed.places,
+        formulas=pieces[0].mixed.formulas,
         serial=joined["serial"],
         predicted=joined["predicted"],
+        ordered_by=joined["ordered_by"],
         sim=empty.sim,
         blocks=empty.blocks,
+        **estimators._asdict(),
     )
-    return shared, empty
+    return shared, empty, make_learner(rules, longest, n_users, estimators.classes)
 
 
 @dataclass(frozen=True)
@@ -290,6 +318,7 @@ class _Piece:
     scores: NDArray[np.void]
     mixed: Weighed
     predicted: NDArray[np.int64]
+    ordered_by: NDArray[np.int64]
 
     @property
     def static(self) -> NDArray[np.float64]:
@@ -304,8 +333,11 @@ def _piece(part: Workload, features: tuple[str, ...], rules: Scheduler, processo
     """Return the arrays of one slice."""
     check_jobs(part, processors)
     n, jobs = len(part), job_records(part)
-    predicted = predicted_run_times(rules.estimate, jobs["run"], part)  # type: ignore[arg-type]
-    users, n_users = numbered(part.user_id) if predicted is None else (_NONE, 0)
+    predicted = predicted_run_times(rules.estimate, jobs["run"], part)
+    ordered_by = predicted_run_times(rules.policy_estimate, jobs["run"], part)
+    ordered_by = jobs["requested"] if ordered_by is None else ordered_by
+    learning = average_in_kernel(rules) or asks_for_predictions(rules)
+    users, n_users = numbered(part.user_id) if learning else (_NONE, 0)
     _, secondary, keys, scores = orders(part, rules)
     return _Piece(
         jobs=jobs,
@@ -314,15 +346,19 @@ def _piece(part: Workload, features: tuple[str, ...], rules: Scheduler, processo
         secondary=secondary,
         keys=keys[n:] if secondary == state.KEYED else keys[:0],
         scores=scores[n:] if secondary >= state.SCORED else scores[:0],
-        mixed=weighed(JobColumns(part), features, n),
+        mixed=weighed(JobColumns(part, ordered_by), features, n),
         predicted=jobs["requested"] if predicted is None else predicted,
+        ordered_by=ordered_by,
     )
 
 
 _NONE = np.zeros(0, np.int64)
 
 
-def make_workers(empty: state.State, longest: int, number: int) -> search.Workers:
+def make_workers(
+    empty: state.State, learner: online.Learner, longest: int, number: int
+) -> search.Workers:
     """Return arrays for that many workers, each with rows like those of an empty machine."""
     scores = np.zeros((number, 2 * longest), state.SCORES)
-    return search.Workers(**state.rows_of(empty, number), scores=scores)
+    learned = learner_rows(learner, number)
+    return search.Workers(**state.rows_of(empty, number), **learned, scores=scores)

@@ -14,6 +14,7 @@ from hpcgym.engine import coverage, state
 from hpcgym.errors import HpcgymError, unknown
 from hpcgym.metrics import TAU_S
 from hpcgym.policy.features import FEATURES
+from hpcgym.prediction.learning import average_in_kernel
 from hpcgym.scheduler import Scheduler
 from hpcgym.sweep.batch import METRICS, BatchSimulator, make_workers, thread_count
 from hpcgym.workload.model import Workload
@@ -117,7 +118,7 @@ def cover(
         cut=np.zeros((number, coverage.CORNERS, 3)),
         counts=np.zeros((number, 2), np.int64),
     )
-    workers = make_workers(batch.empty, longest, number)
+    workers = make_workers(batch.empty, batch.learner, longest, number)
     function = coverage.cover_alone if number == 1 else coverage.cover_all
     code, settings = np.int64(METRICS[metric]), batch.settings
     with compiling(function):
@@ -234,9 +235,9 @@ def _check(batch: BatchSimulator) -> None:
     """Raise an error where scores are not linear, or passes are not one a time."""
     if batch.scheduler.passes != "per-timestamp":
         raise HpcgymError("scheduler: coverage needs passes='per-timestamp'")
-    if batch.scheduler.estimate == "ave2":
+    if average_in_kernel(batch.scheduler):
         # whose predictions depend on the order in which jobs start at the same time
-        raise HpcgymError("scheduler: coverage does not know estimate='ave2'")
+        raise HpcgymError(f"scheduler: coverage does not know {batch.scheduler.estimate!r}")
     if len(batch.features) != len(THREE):
         raise HpcgymError(f"features: coverage is of three, not of {len(batch.features)}")
     for name in batch.features:

@@ -227,6 +227,7 @@ def test_a_saved_agent_is_the_same(tmp_path: Path) -> None:
         correction="incremental",
         threshold=7200.0,
         passes="per-event",
+        policy_estimate="user-ratio",
     )
     usual = Scheduler(policy="saf")
     assert not usual.describe().items() & rules.describe().items()  # no rule is left out here

@@ -1,6 +1,5 @@
 """The scripts in benchmarks/ run, and say what they should; how fast they are is not tested."""
 
-import csv
 import json
 import os
 import subprocess
@@ -86,7 +85,6 @@ def test_speed_prints_tables_with_the_machine():
     [
         (("speed.py", "no-such-file.swf"), "no-such-file.swf"),
         (("speed.py", "--sections", "colour"), "'colour' is none of schedulers"),
-        (("glesser_table_7_1.py", "--log", "KTH"), "'KTH' is none of KTH-SP2"),
         (("one_run.py", "lublin:jobs=10", "eazy"), "unknown scheduler 'eazy'"),
         (("batch_speed.py", "--vectors", "0"), "must be a whole number of at least 1, not '0'"),
         (("batch_speed.py", "lublin:jobs=9"), "no job within one week"),
@@ -109,32 +107,16 @@ def test_batch_speed_counts_what_it_simulates():
     assert [row["share"] <= 1 for row in found["coverage"]] == [True, True]
 
 
+def test_the_paths_of_prediction_make_the_same_schedule():
+    pytest.importorskip("river")
+    arguments = ("lublin:jobs=300,processors=32,seed=0", "--repeat", "1", "--format", "json")
+    found = json.loads(output("prediction_speed.py", *arguments))["sections"]
+    assert [row["same"] for row in found["paths"]] == ["yes"] * 3
+
+
 @pytest.mark.parametrize(
-    "script", ["batch_speed.py", "speed.py", "glesser_table_7_1.py", "one_run.py"]
+    "script",
+    ["batch_speed.py", "prediction_speed.py", "speed.py", "one_run.py"],
 )
 def test_help_teaches(script):
     assert "usage" in output(script, "--help")
-
-
-def test_table_7_1_has_the_thesis_values(trace):
-    folder = trace("KTH-SP2-1996-2.swf.gz").parent
-    arguments = ("glesser_table_7_1.py", "--log", "KTH-SP2")
-    text = output(*arguments, "--format", "csv", HPCGYM_DATA=str(folder))
-    easy, clairvoyant = csv.DictReader(text.splitlines())
-    assert (easy["scheduler"], clairvoyant["scheduler"]) == ("EASY", "EASY-CLAIRVOYANT")
-    assert (float(easy["published"]), float(clairvoyant["published"])) == (92.6, 71.7)
-    assert float(easy["per_event"]) == pytest.approx(92.57653973362949, abs=1e-9)
-    assert float(clairvoyant["per_event"]) == pytest.approx(71.7223851124418, abs=1e-9)
-    assert float(easy["per_timestamp"]) == pytest.approx(92.6877, abs=5e-5)
-    assert float(clairvoyant["decrease_percent"]) == pytest.approx(22.526, abs=1e-3)
-    assert "92.5765" in output(*arguments, HPCGYM_DATA=str(folder))
-
-
-def test_table_7_1_says_how_to_get_what_is_missing(tmp_path):
-    none = {"HPCGYM_DATA": str(tmp_path), "XDG_CACHE_HOME": str(tmp_path)}
-    done = run("glesser_table_7_1.py", **none)
-    assert done.returncode == 1
-    assert "hpcgym traces fetch CEA-Curie" in done.stdout
-    assert "none of these logs is on this machine" in done.stderr
-    found = json.loads(run("glesser_table_7_1.py", "--format", "json", **none).stdout)
-    assert (found["rows"], len(found["missing"])) == ([], 6)

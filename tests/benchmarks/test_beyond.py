@@ -11,6 +11,8 @@ import pytest
 from hpcgym import load_workload, simulate
 from hpcgym.agents.lookahead import ESTIMATES, Lookahead
 from hpcgym.benchmarks.mixed_policies import beyond
+from hpcgym.benchmarks.studies.weeks import board_of, table_of
+from hpcgym.workload.slicing import WEEK_S
 
 DRAWN = load_workload("lublin:jobs=3000,processors=64,seed=0,load=0.95")
 TIMES = ("submit_time", "run_time", "requested_time")
@@ -21,7 +23,7 @@ VECTORS = beyond._vectors(TRACE, 30)
 
 @pytest.fixture(scope="module")
 def cuts() -> list[beyond.Cut]:
-    return [beyond.Cut(TRACE, shift * beyond.WEEK_S // 2, VECTORS) for shift in range(2)]
+    return [beyond.Cut(TRACE, shift * WEEK_S // 2, VECTORS) for shift in range(2)]
 
 
 def test_values_are_those_of_the_weeks(cuts: list[beyond.Cut]) -> None:
@@ -53,8 +55,8 @@ def test_a_pick_knows_nothing_of_its_week(way: str, monkeypatch: pytest.MonkeyPa
 
 def test_the_table_has_all_policies(cuts: list[beyond.Cut]) -> None:
     found = beyond.values_of(cuts, {"elsewhere": {"area": -1.0}}, 12)
-    board = beyond.board_of(cuts, found)
-    table = beyond.table_of(board).set_index("policy")
+    board = board_of([cut.numbers for cut in cuts], found)
+    table = table_of(board, "saf").set_index("policy")
     assert {f"look-ahead, {estimate}" for estimate in ESTIMATES} < set(table.index)
     assert table.loc["elsewhere", "all weeks"] == table.loc["saf", "all weeks"]
     assert table.loc["saf", "against SAF, all weeks"] == "+0 [+0, +0]"

@@ -16,15 +16,17 @@ import pytest
 from typer.testing import CliRunner
 
 import hpcgym
-from hpcgym.benchmarks.mixed_policies import Study, figures, optimum, published, store, tables
+from hpcgym.benchmarks.mixed_policies import Study, figures, optimum, published, tables
 from hpcgym.benchmarks.mixed_policies import search as search_module
 from hpcgym.benchmarks.mixed_policies import study as study_module
 from hpcgym.benchmarks.mixed_policies.account import account_text
 from hpcgym.benchmarks.mixed_policies.readings import READINGS, months, weeks
 from hpcgym.benchmarks.mixed_policies.run import reproduce
 from hpcgym.benchmarks.mixed_policies.spread import cover_on
-from hpcgym.benchmarks.mixed_policies.store import Store
 from hpcgym.benchmarks.mixed_policies.study import PURE, THRESHOLD_S
+from hpcgym.benchmarks.studies import store
+from hpcgym.benchmarks.studies.store import Store
+from hpcgym.benchmarks.studies.weeks import WEEKS
 from hpcgym.cli import app
 from hpcgym.errors import HpcgymError
 from hpcgym.sweep import BatchSimulator
@@ -361,7 +363,7 @@ def test_the_account_speaks_of_the_traces_at_hand_only(trace: str) -> None:
         },
     )
     text = account_text([found])
-    assert {name for name in published.WEEKS if name in text} == {trace}
+    assert {name for name in WEEKS if name in text} == {trace}
     assert "2.000 | 2.000 | 2.000 | 2.000 | 66 of 66 | 0.00" in text
     assert "README.md" in text
 

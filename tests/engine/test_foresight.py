@@ -75,7 +75,7 @@ class SlowLookahead(Simulation):
         copied.run()
         return {job.number: job.start for job in waiting}
 
-    def known(self) -> list[Job]:
+    def ended(self) -> list[Job]:
         """Jobs that have ended, in order."""
         latest = self.now - (self.passes == "per-event")
         ended = [job for job in self.jobs if job.start >= 0 and job.end <= latest]
@@ -83,7 +83,7 @@ class SlowLookahead(Simulation):
 
     def belief(self, job: Job) -> list[float]:
         """Probabilities of run time / requested time = 2**(-k / 2)."""
-        known = self.known()
+        known = self.ended()
         belief = [float(k == 0) for k in range(BINS)]
         if known:
             counts = [0] * BINS
@@ -113,7 +113,7 @@ class SlowLookahead(Simulation):
         if self.look_at == "clairvoyant":
             return job.actual
         if self.look_at == "user-ratio":
-            ratios = [other.actual / other.requested for other in self.known() if same(other, job)]
+            ratios = [other.actual / other.requested for other in self.ended() if same(other, job)]
             if ratios:
                 total = 0.0
                 for ratio in ratios:

@@ -1,7 +1,8 @@
 """What the environments must do, as slowly and obviously as it can be said.
 
 Lists and loops; everything is worked out again at each pass. No code is shared with hpcgym, and
-only the scores of named policies with `oracle.py`, whose rules hold but for who decides:
+only the scores of named policies and the predictions with `oracle.py`, whose rules hold but for who
+decides:
 
 - Selection, "revised": a pass asks for a job as long as some queued job fits. One that fits starts;
   for one that does not, the others are back-filled around its reservation, and it is forgotten.
@@ -18,10 +19,11 @@ only the scores of named policies with `oracle.py`, whose rules hold but for who
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from oracle import score_of, weighted
+from slow_predictions import Estimator
 
 STEPS = [60, 300, 900, 1800, 3600, 7200, 18000, 36000, 72000, 180000, 360000]
 
@@ -38,6 +40,21 @@ class Job:
     expected: int = -1  # the prediction after corrections
     corrections: int = 0
     start: int = -1
+    policy_time: int = -1
+    knows: int = 0  # ended jobs of its user, when it was last predicted for policies
+    seen: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def number(self) -> int:
+        return self.row
+
+    @property
+    def actual(self) -> int:
+        return self.run
+
+    @property
+    def for_policies(self) -> Job:
+        return replace(self, requested=self.policy_time)
 
     @property
     def end(self) -> int:
@@ -66,14 +83,16 @@ class Machine:
         *,
         backfill: str = "easy",
         backfill_order: Any = "fcfs",
-        estimate: str = "requested",
+        estimate: Any = "requested",
+        policy_estimate: Any = "requested",
         correction: str = "requested",
         passes: str = "per-timestamp",
     ) -> None:
         self.jobs = slow_jobs(workload)
         self.processors = workload.processors
         self.backfill, self.order = backfill, backfill_order
-        self.estimate, self.correction, self.passes = estimate, correction, passes
+        self.estimator, self.policy_estimator = Estimator(estimate), Estimator(policy_estimate)
+        self.correction, self.passes = correction, passes
         self.coming = list(self.jobs)
         self.queue: list[Job] = []
         self.running: list[Job] = []
@@ -101,18 +120,24 @@ class Machine:
             for job in ends:
                 self.finish(job)
             for job in submissions:
-                self.submit(job)
+                self.submit(job, now)
             if ends or submissions:
-                self.serve(now)
+                self.do_pass(now)
             return
         always = self.backfill == "easy" and self.order != "fcfs"
         for job in submissions:
-            self.submit(job)
+            self.submit(job, now)
             if always or self.fits(job, now):
-                self.serve(now)
+                self.do_pass(now)
         for job in ends:
             self.finish(job)
-            self.serve(now)
+            self.do_pass(now)
+
+    def do_pass(self, now: int) -> None:
+        for job in self.queue:
+            if len(self.known(job, now)[2]) > job.knows:
+                self.predict_for_policies(job, now)
+        self.serve(now)
 
     def before(self, now: int) -> None:
         """See that time is about to go on to the events of ``now``."""
@@ -120,21 +145,26 @@ class Machine:
     def serve(self, now: int) -> None:
         raise NotImplementedError
 
-    def submit(self, job: Job) -> None:
+    def known(self, job: Job, now: int) -> tuple[Job, int, list[Job], list[Job]]:
+        past = [other for other in self.ended if other.user == job.user]
+        return job, now, past, self.running
+
+    def predict_for_policies(self, job: Job, now: int) -> None:
+        known = self.known(job, now)
+        job.policy_time, job.knows = self.policy_estimator.predict(*known), len(known[2])
+
+    def submit(self, job: Job, now: int) -> None:
         self.coming.remove(job)
         self.queue.append(job)
-        job.predicted = job.requested
-        if self.estimate == "clairvoyant":
-            job.predicted = job.run
-        if self.estimate == "ave2":
-            runs = [other.run for other in self.ended if other.user == job.user]
-            if len(runs) >= 2:
-                job.predicted = max(min((runs[-1] + runs[-2]) // 2, job.requested), 1)
+        job.predicted = self.estimator.predict(*self.known(job, now))
+        self.predict_for_policies(job, now)
         job.expected = job.predicted
 
     def finish(self, job: Job) -> None:
         self.running.remove(job)
         self.ended.append(job)
+        for estimator in (self.estimator, self.policy_estimator):
+            estimator.learn(job)
 
     def start(self, job: Job, now: int) -> None:
         assert self.fits(job, now)
@@ -143,8 +173,12 @@ class Machine:
         job.start = now
 
     def correct(self, job: Job, now: int) -> None:
+        elapsed = now - job.start
         if self.correction == "recursive-doubling":
-            job.expected = 2 * (now - job.start)
+            job.expected = 2 * elapsed
+        elif self.correction == "predicted-again":
+            prediction = self.estimator.predict(*self.known(job, now), elapsed)
+            job.expected = prediction if prediction > elapsed else job.requested
         elif self.correction == "incremental" and job.corrections < len(STEPS):
             job.expected = min(job.predicted + STEPS[job.corrections], job.requested)
         else:
@@ -179,7 +213,7 @@ class Machine:
         if self.order == "sjbf":
             return sorted(self.queue, key=lambda job: job.predicted)
         score: Any = score_of(self.order)
-        return sorted(self.queue, key=lambda job: -score(job, now))
+        return sorted(self.queue, key=lambda job: -score(job.for_policies, now))
 
     def start_in_order(self, order: list[Job], now: int) -> None:
         for job in order:
@@ -287,5 +321,5 @@ class Weights(Machine):
         order = list(self.queue)
         if any(self.weights):
             score: Any = weighted(self.weights)
-            order = sorted(self.queue, key=lambda job: -score(job, now))
+            order = sorted(self.queue, key=lambda job: -score(job.for_policies, now))
         self.start_in_order(order, now)

@@ -41,6 +41,12 @@ COMMON: dict[str, dict[str, Any]] = {
     "ave2": {"estimate": "ave2", "correction": "recursive-doubling"},
     "ave2 in steps": {"estimate": "ave2", "correction": "incremental"},
     "clairvoyant": {"estimate": "clairvoyant"},
+    "predicted": {
+        "estimate": "e-loss",
+        "policy_estimate": "user-ratio",
+        "correction": "predicted-again",
+        "features": ["predicted", "policy_time"],
+    },
     "per-event": {"passes": "per-event"},
     "wait": {"reward": "wait"},
     "energy": {"reward": "energy", "cluster": Cluster(64, 10.0, 100.0)},
@@ -249,6 +255,7 @@ def test_the_state_in_plain_terms() -> None:
         "backfill": "easy",
         "backfill_order": "fcfs",
         "estimate": "requested",
+        "policy_estimate": "requested",
         "correction": "requested",
         "passes": "per-timestamp",
     }

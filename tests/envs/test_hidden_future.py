@@ -19,6 +19,10 @@ from strategies import workloads
 
 from hpcgym.workload import Workload
 
+SEEN = ("wait", "predicted", "policy_time", "expansion")
+# often wrong within a few jobs
+EAGER = "regression:over=absolute,under=squared,weight=small,eta=1,l2=0"
+PREDICTED = {"backfill_order": "saf", "policy_estimate": EAGER, "features": SEEN}
 ESTIMATES = st.sampled_from(
     [
         {"estimate": "requested"},
@@ -27,6 +31,12 @@ ESTIMATES = st.sampled_from(
         {"estimate": "ave2", "correction": "recursive-doubling"},
         {"estimate": "ave2", "passes": "per-event"},
         {"estimate": "requested", "backfill": "none"},
+        {**PREDICTED, "estimate": "ave3", "policy_estimate": "e-loss"},
+        {**PREDICTED, "estimate": EAGER, "policy_estimate": "user-ratio"},
+        {**PREDICTED, "estimate": "user-ratio", "policy_estimate": "typical-ratio"},
+        {**PREDICTED, "estimate": "e-loss", "policy_estimate": EAGER, "passes": "per-event"},
+        {**PREDICTED, "estimate": EAGER, "correction": "predicted-again"},
+        {**PREDICTED, "estimate": "double-requested", "backfill_order": "lexp"},
     ]
 )
 INTERVALS = ("pass", "1h", 2, 3, "episode")
@@ -77,7 +87,7 @@ def horizon(env: Any, interval: Any) -> int:
     return now
 
 
-@settings(SLOW, max_examples=250)
+@settings(SLOW, max_examples=400)
 @given(
     workloads(max_jobs=25),
     ESTIMATES,
@@ -136,8 +146,9 @@ def assert_hidden_alike(env: Any, other: Any, acts: Any, here: Step, there: Step
         assert_same(first[1], second[1])
 
 
+@pytest.mark.parametrize("rule", ["estimate", "policy_estimate"])
 @pytest.mark.parametrize("name", NAMES)
-def test_a_clairvoyant_estimate_is_seen(name: str) -> None:
+def test_a_clairvoyant_estimate_is_seen(name: str, rule: str) -> None:
     """The test above can fail: where run times are predictions, they show."""
     columns = {
         "submit_time": [0, 0, 1],
@@ -149,6 +160,7 @@ def test_a_clairvoyant_estimate_is_seen(name: str) -> None:
     for run in ([50, 60, 70], [50, 90, 70]):
         workload = Workload.from_columns({**columns, "run_time": run}, processors=2)
         options = {"interval": "pass"} if name == "MixedPolicy" else {}
-        env = SINGLE[name](**whole(workload, estimate="clairvoyant", window=4, **options))
+        rules = {rule: "clairvoyant", "features": SEEN, **options}
+        env = SINGLE[name](**whole(workload, window=4, **rules))
         seen.append(env.reset()[0]["jobs"].tolist())
     assert seen[0] != seen[1]

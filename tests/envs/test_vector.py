@@ -16,6 +16,13 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "QueueOrdering": {"estimate": "ave2", "correction": "incremental", "reward": "energy"},
     "MixedPolicy": {"interval": "2h", "passes": "per-event", "backfill_order": "lexp"},
 }
+PREDICTED: dict[str, Any] = {
+    "estimate": "e-loss",
+    "policy_estimate": "regression:over=absolute,under=squared,eta=1,l2=0",
+    "correction": "predicted-again",
+    "backfill_order": "lexp",
+    "features": ["wait", "predicted", "policy_time"],
+}
 MODES = list(AutoresetMode)
 N = 3
 
@@ -87,11 +94,11 @@ def assert_alike(native: list[Any], loop: list[Any]) -> int:
     return ended
 
 
-@pytest.mark.parametrize("more", [False, True], ids=["plain", "options"])
+@pytest.mark.parametrize("more", ["plain", "options", "predicted"])
 @pytest.mark.parametrize("mode", MODES, ids=lambda mode: mode.value)
 @pytest.mark.parametrize("name", NAMES)
-def test_native_and_loop_are_alike(name: str, mode: AutoresetMode, more: bool) -> None:
-    options = OPTIONS[name] if more else {}
+def test_native_and_loop_are_alike(name: str, mode: AutoresetMode, more: str) -> None:
+    options = {"plain": {}, "options": OPTIONS[name], "predicted": PREDICTED}[more]
     native, loop = (make(name, mode, way, **options) for way in ("vector_entry_point", "sync"))
     assert native.single_observation_space == loop.single_observation_space
     assert native.observation_space == loop.observation_space

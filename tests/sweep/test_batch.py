@@ -108,6 +108,44 @@ def test_metrics_are_those_of_simulate(slices: list[Workload]) -> None:
             assert values[v, s].tolist() == pytest.approx(expected, rel=1e-12)
 
 
+EAGER = "regression:over=absolute,under=squared,weight=small,eta=1,l2=0"
+
+
+@settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
+@given(
+    batches(),
+    *[st.sampled_from(["ave3", "typical-ratio", "e-loss", EAGER, "clairvoyant"])] * 2,
+    st.lists(WEIGHTS, min_size=len(FEATURES), max_size=len(FEATURES)).filter(any),
+)
+def test_predictions_are_those_of_simulate(
+    case: tuple[list[Workload], dict[str, Any], Any],
+    estimate: str,
+    policy_estimate: str,
+    vector: list[float],
+) -> None:
+    parts, rules, _ = case
+    rules |= {"policy": "fcfs", "estimate": estimate, "policy_estimate": policy_estimate}
+    batch = BatchSimulator(parts, tuple(FEATURES), Scheduler(**rules))
+    values = batch.run([vector, vector], list(METRICS))  # each begins with nothing learned
+    assert (values[0] == values[1]).all()
+    rules["policy"] = dict(zip(FEATURES, vector, strict=True))
+    for s, part in enumerate(parts):
+        metrics = hpcgym.simulate(part, **rules).metrics
+        expected = [metrics[name] for name in METRICS]
+        assert values[0, s].tolist() == pytest.approx(expected, rel=1e-12)
+
+
+def test_threads_change_no_prediction(slices: list[Workload]) -> None:
+    rules = Scheduler(estimate="e-loss", policy_estimate="user-ratio", backfill_order="lexp")
+    batch = BatchSimulator(slices, scheduler=rules)
+    vectors = np.random.default_rng(3).uniform(-1, 1, (7, 6))
+    alone = batch.run(vectors, threads=1)
+    assert (alone == batch.run(vectors, threads=2)).all()
+    for v, s in ((0, 0), (6, 5), (3, 2)):
+        result = hpcgym.simulate(slices[s], rules.but(policy=tuple(vectors[v])))
+        assert alone[v, s] == pytest.approx(result.metrics["mean_bsld"], rel=1e-12)
+
+
 def test_the_order_of_features_makes_no_difference(slices: list[Workload]) -> None:
     vectors = np.random.default_rng(2).uniform(-1, 1, (3, 6))
     backwards = BatchSimulator(slices, WEIGHTED_FEATURES[::-1]).run(vectors[:, ::-1])
@@ -169,6 +207,8 @@ def test_progress_goes_up_to_all(slices: list[Workload]) -> None:
         ({"scheduler": "esay"}, "unknown scheduler 'esay'"),
         ({"tau": 0}, "tau must be a number of seconds above 0, not 0"),
         ({"processors": 3}, "processors=3"),
+        ({"scheduler": Scheduler(estimate="data-driven")}, "estimate: only simulate() asks"),
+        ({"scheduler": Scheduler(policy_estimate=[1, 2])}, "estimates by name, not arrays"),
         ({"cluster": hpcgym.Cluster(64, shutdown_after_s=5)}, "does not switch processors off"),
     ],
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -9,6 +10,10 @@ from hpcgym.errors import HpcgymError
 
 if TYPE_CHECKING:
     import pandas as pd
+
+
+#: What is in the heads of columns of numbers about 1 or below.
+_PARTS = re.compile(r"\bratio\b| / |\bshare\b|Spearman|Kendall")
 
 
 def table_text(table: pd.DataFrame) -> str:
@@ -29,13 +34,18 @@ def _cell(head: str, value: Any) -> str:
         return value.replace("|", "\\|")
     if value is None or value != value:  # NaN
         return ""
-    if "gain %" in head:
+    if "%" in head:
         return f"{value:+.1f}"
-    if "ratio" in head or "/ paper" in head or "share" in head:
+    if _PARTS.search(head):
         return f"{value:.3f}"
     if isinstance(value, float):
         return f"{value:,.2f}"
     return f"{value:,}"
+
+
+def folder_name(trace: str) -> str:
+    """Return the name of a folder for what is about a trace."""
+    return "".join(c if c.isalnum() or c in "-_." else "_" for c in trace)
 
 
 def write_csv(table: pd.DataFrame, path: Path) -> None:

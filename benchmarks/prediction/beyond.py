@@ -1,0 +1,211 @@
+"""Past the thesis: which predictions pay, by weeks, and by how much more than chance.
+
+``python -m hpcgym.benchmarks.prediction.beyond`` compares two families of schedulers:
+
+- ``order``: SAF with SPF backfilling, by requested times, but for the order of the queue, which is
+  by predictions: built-in ones, learned regressions, classes of jobs, drift detection;
+- ``backfill``: EASY and EASY-SJBF, the queue by submission, backfilling by predictions: the same,
+  and quantiles, by which a job is backfilled only if it is safe with some probability.
+
+Every week is simulated from an empty machine, and begins with what was learned in the weeks before
+it, from jobs that had ended in their simulations before it begins: nothing looks ahead. Rows that
+say "fresh" learn within each week alone. Values are means over cuts of the trace into weeks: see
+:mod:`hpcgym.benchmarks.studies.weeks`.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hpcgym.agents.lookahead import Lookahead
+from hpcgym.benchmarks.prediction.predictors import RatioQuantile, Ratios
+from hpcgym.benchmarks.studies.markdown import table_text
+from hpcgym.benchmarks.studies.spread import run_all
+from hpcgym.benchmarks.studies.store import code
+from hpcgym.benchmarks.studies.weeks import Floats, board_of, cut_weeks, shifts, table_of
+from hpcgym.cli.running import measuring
+from hpcgym.scheduler import Scheduler
+from hpcgym.simulation import learn_before, simulate
+from hpcgym.sweep import read_results
+from hpcgym.workload.load import load_workload
+from hpcgym.workload.model import Workload
+from hpcgym.workload.slicing import WEEK_S
+
+RECIPE = "legrand"
+
+#: Row -> what orders the queue; the first is the reference, the last what cannot be known.
+ORDERS: dict[str, Any] = {
+    "saf": "requested",
+    "ave2": "ave2",
+    "user-ratio": "user-ratio",
+    "data-driven": "data-driven",
+    "squared loss": "regression:over=squared,under=squared,weight=1",
+    "e-loss": "e-loss",
+    "absolute loss": "regression:over=absolute,under=absolute,weight=1",
+    "absolute loss, no l2": "regression:over=absolute,under=absolute,weight=1,l2=0",
+    "typical-ratio": "typical-ratio",
+    "typical-ratio, fresh": "typical-ratio",
+    "one model: all jobs": Ratios("all jobs"),
+    "by request": Ratios("request"),
+    "by request and width": Ratios("request, width"),
+    "by group": Ratios("group"),
+    "by user": Ratios("user"),
+    "no decay": Ratios("user, width", decay=1.0),
+    "no decay, drift detection": Ratios("user, width", decay=1.0, drift=True),
+    "decay, drift detection": Ratios("user, width", drift=True),
+    "known run times": "clairvoyant",
+}
+
+#: Row -> what backfilling reckons with.
+ESTIMATES: dict[str, Any] = {
+    "requested": "requested",
+    "double-requested": "double-requested",
+    "ave2": "ave2",
+    "e-loss": "e-loss",
+    "typical-ratio": "typical-ratio",
+    "safe with 50 %": RatioQuantile(0.5),
+    "safe with 80 %": RatioQuantile(0.8),
+    "safe with 95 %": RatioQuantile(0.95),
+    "known run times": "clairvoyant",
+}
+
+
+def lineup(family: str) -> dict[str, Scheduler]:
+    """Return the schedulers of a family by the names of their rows, the reference first."""
+    saf = Scheduler("saf", backfill_order="spf")
+    if family == "order":
+        rows = {name: saf.but(policy_estimate=estimate) for name, estimate in ORDERS.items()}
+        both = saf.but(policy_estimate="typical-ratio", estimate="typical-ratio")
+        rows["typical-ratio, for backfilling too"] = both.but(correction="incremental")
+        rows["spf by typical-ratio"] = rows["typical-ratio"].but(policy="spf")
+        return rows
+    rows = {}
+    for order in ("fcfs", "sjbf"):
+        for name, estimate in ESTIMATES.items():
+            rows[f"{order}, {name}"] = Scheduler(
+                backfill_order=order, estimate=estimate, correction="incremental"
+            )
+        for name in ("e-loss", "typical-ratio"):
+            again = rows[f"{order}, {name}"].but(correction="predicted-again")
+            rows[f"{order}, {name}, predicted again"] = again
+    return rows
+
+
+def values_of(weeks: Mapping[int, Workload], scheduler: Scheduler, fresh: bool) -> list[float]:
+    """Return the mean bounded slowdown of each week."""
+    found, learned = [], None
+    for number, week in weeks.items():
+        found.append(float(simulate(week, scheduler, learned=learned).bsld.mean()))
+        if not fresh:
+            end = (number + 1) * WEEK_S
+            learned = learn_before(week, scheduler, end, learned=learned)
+    return found
+
+
+def compute(task: dict[str, Any]) -> dict[str, Any]:
+    """Return the mean bounded slowdown of the weeks of one cut under one scheduler: one task."""
+    weeks = _cut(task["source"], task["shift"])
+    row = task["row"]
+    if row == _LOOKAHEAD:
+        values = [float(Lookahead().run(week).bsld.mean()) for week in weeks.values()]
+    else:
+        values = values_of(weeks, lineup(task["family"])[row], row.endswith("fresh"))
+    return {"weeks": list(weeks), "values": values}
+
+
+_LOOKAHEAD = "look-ahead, fresh"
+
+
+@cache
+def _cut(source: str, shift: int) -> dict[int, Workload]:
+    """Return the weeks of a trace; a worker makes them once."""
+    return cut_weeks(load_workload(source, clean=RECIPE), shift)
+
+
+def tables(
+    sources: Sequence[str],
+    families: Sequence[str],
+    n_cuts: int,
+    folder: Path,
+    executor: str,
+    workers: int | None,
+) -> str:
+    """Return the tables of some traces as Markdown; what was simulated before is kept."""
+    made_by = code("hpcgym.benchmarks.prediction.predictors", __name__)
+    tasks = [
+        {"source": source, "family": family, "row": row, "shift": shift, "code": made_by}
+        for source in sources
+        for family in families
+        for row in _rows(family)
+        for shift in shifts(n_cuts)
+    ]
+    with measuring("schedulers x cuts") as show:
+        run_all(
+            compute, tasks, folder, executor, workers,
+            of="tasks", what="", progress=lambda what, done, total: show(done, total),
+        )  # fmt: skip
+    done = {_name(record["task"]): record["result"] for record in read_results(folder, tasks)}
+    pages = []
+    for source in sources:
+        for family in families:
+            found = {
+                row: [done[source, family, row, shift] for shift in shifts(n_cuts)]
+                for row in _rows(family)
+            }
+            pages.append(f"## {source}, {family}, {n_cuts} cuts\n\n{_table(found)}")
+    return "\n".join(pages)
+
+
+def _rows(family: str) -> list[str]:
+    """Return the names of the rows of a table."""
+    rows = list(lineup(family))
+    return [*rows, _LOOKAHEAD] if family == "order" else rows
+
+
+def _name(task: Mapping[str, Any]) -> tuple[Any, ...]:
+    """Return what a task is known by in the tables."""
+    return task["source"], task["family"], task["row"], task["shift"]
+
+
+def _table(found: Mapping[str, Sequence[Mapping[str, Any]]]) -> str:
+    """Return one table: sums, differences to its first row, and shares of the gap."""
+    first = next(iter(found))
+    numbers = [cut["weeks"] for cut in found[first]]
+    values: dict[str, list[Floats]] = {
+        row: [np.array(cut["values"]) for cut in cuts] for row, cuts in found.items()
+    }
+    best = "known run times" if "known run times" in found else None
+    return table_text(table_of(board_of(numbers, values), first, best))
+
+
+def main() -> None:
+    """Print the tables."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=_Raw)
+    parser.add_argument("--workload", nargs="+", default=["KTH-SP2", "SDSC-SP2"])
+    parser.add_argument("--families", nargs="+", default=["order", "backfill"], metavar="FAMILY")
+    parser.add_argument("--cuts", type=int, default=8, help="times of the week to cut at")
+    parser.add_argument(
+        "--output", type=Path, default=Path("beyond"), help="where results are kept"
+    )
+    parser.add_argument("--executor", default="processes", help="serial, processes, dask, ray, mpi")
+    parser.add_argument("--workers", type=int, default=None, help="how many")
+    given = parser.parse_args()
+    print(
+        tables(
+            given.workload, given.families, given.cuts, given.output, given.executor, given.workers
+        )
+    )
+
+
+class _Raw(argparse.RawDescriptionHelpFormatter, argparse.ArgumentDefaultsHelpFormatter):
+    """Keep the lines of the description, and show defaults."""
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,268 @@
+"""The regression's terms, losses and steps, against the same written out in plain Python."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+from hpcgym.compilation import jit_entry
+from hpcgym.engine import nag
+from hpcgym.engine.nag import BRANCHES, LOSS, WEIGHTINGS
+
+KEEN: dict[str, Any] = {"eta": 20.0, "l2": 0.0}
+
+
+@jit_entry
+def expand(x: Any, phi: Any, degree: Any) -> None:
+    nag.expand(x, phi, degree)
+
+
+@jit_entry
+def slope(loss: Any, prediction: Any, y: Any) -> Any:
+    return nag.slope(loss, prediction, y)
+
+
+@jit_entry
+def weight_of(weighting: Any, run: Any, processors: Any) -> Any:
+    return nag.weight_of(weighting, run, processors)
+
+
+def loss_record(
+    over: str = "squared",
+    under: str = "squared",
+    scales: tuple[float, float] = (1.0, 1.0),
+    threshold: float = 0.0,
+    weight: str = "1",
+    eta: float = 5000.0,
+    l2: float = 4e9,
+    degree: int = 2,
+) -> Any:
+    codes = BRANCHES.index(over), BRANCHES.index(under), WEIGHTINGS.index(weight)
+    record = np.zeros(1, LOSS)
+    record[0] = (codes[0], scales[0], codes[1], scales[1], threshold, codes[2], eta, l2, degree)
+    return record[0]
+
+
+def loss_value(branch: str, scale: float, error: float) -> float:
+    """A branch of the loss, as the contract of the losses has it."""
+    values = {"absolute": scale * error, "squared": scale * error**2}
+    return values[branch] if branch in values else math.exp(scale * error)
+
+
+class Plain:
+    """Algorithm 2 of Ross, Mineiro and Langford (2013), line by line, over a list of terms."""
+
+    def __init__(self, loss: Any) -> None:
+        self.loss = loss
+        self.w: dict[int, float] = {}
+        self.s: dict[int, float] = {}
+        self.g: dict[int, float] = {}
+        self.norm = 0.0
+        self.t = 0
+
+    def terms(self, x: list[float]) -> list[float]:
+        products = itertools.combinations_with_replacement(x, 2)
+        return [1.0, *x] + ([a * b for a, b in products] if self.loss.degree == 2 else [])
+
+    def predict(self, x: list[float]) -> float:
+        return math.fsum(self.w.get(i, 0.0) * value for i, value in enumerate(self.terms(x)))
+
+    def slope(self, error: float) -> float:
+        """The loss's slope by differences, so that it cannot share a mistake."""
+        loss, step = self.loss, 1e-4
+        side = (loss.over, loss.over_scale) if error > 0 else (loss.under, loss.under_scale)
+        size, h = abs(error), step * max(1.0, abs(error))
+        branch = BRANCHES[side[0]]
+        up, down = loss_value(branch, side[1], size + h), loss_value(branch, side[1], size - h)
+        return math.copysign((up - down) / (2 * h), error) if error else 0.0
+
+    def learn(self, x: list[float], y: float, weight: float) -> None:
+        phi = self.terms(x)
+        self.t += 1
+        for i, value in enumerate(phi):
+            if abs(value) > self.s.get(i, 0.0):
+                self.w[i] = self.w.get(i, 0.0) * self.s.get(i, 0.0) / abs(value)
+                self.s[i] = abs(value)
+        self.norm += sum((v / self.s[i]) ** 2 for i, v in enumerate(phi) if self.s.get(i, 0.0))
+        slope = self.slope(self.predict(x) - y - self.loss.threshold)
+        for i, value in enumerate(phi):
+            g = weight * slope * value + self.loss.l2 * self.w.get(i, 0.0)
+            self.g[i] = self.g.get(i, 0.0) + g**2
+            if self.g[i]:
+                root = math.sqrt(self.norm * self.g[i] / self.t)
+                self.w[i] -= self.loss.eta * g / (self.s[i] * root)
+
+
+class Fast:
+    """The compiled regression."""
+
+    def __init__(self, loss: Any, n_features: int) -> None:
+        self.loss = loss
+        n = nag.n_terms(n_features, int(loss.degree))
+        self.terms, self.totals, self.phi = (
+            np.zeros((nag.N_ROWS, n)),
+            np.array([0.0, 1.0]),
+            np.empty(n),
+        )
+
+    def predict(self, x: list[float]) -> float:
+        degree = int(self.loss.degree)
+        return float(nag.predict_from(np.array(x), self.phi, self.terms, degree))
+
+    def learn(self, x: list[float], y: float, weight: float = 1.0, processors: float = 1.0) -> None:
+        nag.learn_from(
+            np.array(x), self.phi, self.terms, self.totals, self.loss, y, weight, processors
+        )
+
+
+def stream(n: int, n_features: int, seed: int = 0) -> list[tuple[list[float], float, float]]:
+    """Features of very different sizes, many of them 0; truths; weights."""
+    rng = np.random.default_rng(seed)
+    size = 10.0 ** rng.uniform(-3, 4, n_features)
+    x = rng.standard_normal((n, n_features)) * size * (rng.random((n, n_features)) < 0.8)
+    x[: n // 3, 1] = 0.0  # one that turns up late
+    scaled = x / size
+    y = 3.0 + scaled[:, 0] - 2.0 * scaled[:, 1] + scaled[:, 1] * scaled[:, 2]
+    weights = rng.uniform(0.5, 2.0, n)
+    return [
+        (list(map(float, a)), float(b), float(c)) for a, b, c in zip(x, y, weights, strict=True)
+    ]
+
+
+@pytest.mark.parametrize("degree", [1, 2])
+@pytest.mark.parametrize("n_features", [0, 1, 2, 5, 20])
+def test_terms(n_features: int, degree: int) -> None:
+    x = np.random.default_rng(3).standard_normal(n_features)
+    phi = np.full(nag.n_terms(n_features, degree), np.nan)
+    expand(x, phi, degree)
+    assert list(phi) == Plain(loss_record(degree=degree)).terms(list(x))
+
+
+def test_the_number_of_terms_of_the_published_features() -> None:
+    assert nag.n_terms(20, 2) == 231
+
+
+@pytest.mark.parametrize("degree", [1, 2])
+@pytest.mark.parametrize("some", [[], [0], [3], [0, 4], [1, 2, 3], [0, 1, 2, 3, 4]])
+def test_places_of_terms(some: list[int], degree: int) -> None:
+    x = np.array([2.0, 3.0, 5.0, 7.0, 11.0])
+    phi, part = np.empty(nag.n_terms(5, degree)), np.empty(nag.n_terms(len(some), degree))
+    expand(x, phi, degree)
+    expand(x[some], part, degree)
+    assert list(phi[nag.term_places(some, 5, degree)]) == list(part)
+
+
+@pytest.mark.parametrize("n_features", [1, 2, 3, 4, 5])
+def test_a_prediction_sums_all_terms(n_features: int) -> None:
+    fast = Fast(loss_record(degree=1), n_features)
+    fast.terms[nag.WEIGHT] = 10.0 ** np.arange(n_features + 1)
+    assert fast.predict([1.0] * n_features) == float("1" * (n_features + 1))
+
+
+@pytest.mark.parametrize("under", BRANCHES)
+@pytest.mark.parametrize("over", BRANCHES)
+def test_slopes(over: str, under: str) -> None:
+    loss = loss_record(over, under, scales=(0.5, 0.25), threshold=2.0)
+    for error in (-7.0, -1.0, 1.0, 5.0):
+        branch, scale = (over, 0.5) if error > 0 else (under, 0.25)
+        h = 1e-6
+        up, down = (loss_value(branch, scale, abs(error + d)) for d in (h, -h))
+        found = slope(loss, 10.0 + error + 2.0, 10.0)
+        assert found == pytest.approx((up - down) / (2 * h), rel=1e-6)
+    assert slope(loss, 12.0, 10.0) == 0.0
+
+
+def test_slopes_stay_finite() -> None:
+    loss = loss_record("exponential", "exponential", scales=(1.0, 1.0))
+    assert slope(loss, 1e9, 0.0) == slope(loss, 1e6, 0.0) == math.exp(nag.LARGEST_EXPONENT)
+    assert slope(loss, 0.0, 1e9) == -slope(loss, 1e9, 0.0)
+    fast = Fast(loss, 2)
+    for _ in range(3):
+        fast.learn([1e6, 1e-6], 1e9, 1e3)
+    assert np.isfinite(fast.terms).all()
+    assert fast.terms[nag.WEIGHT].any()
+
+
+def test_weights_of_jobs() -> None:
+    p, q = 3600.0, 8.0
+    wanted = {
+        "1": 1.0,
+        "long": 5 + math.log(p / q),
+        "wide": 5 + math.log(q / p),
+        "small": 11 + math.log(1 / (q * p)),
+        "large": 1 + math.log(q * p),
+    }
+    assert tuple(wanted) == WEIGHTINGS
+    for code, weight in enumerate(wanted.values()):
+        assert weight_of(code, p, q) == pytest.approx(weight, rel=1e-12)
+    assert weight_of(nag.LARGE, 0.0, 0.0) == 1.0  # a job of no time counts as one of a second
+
+
+LOSSES: dict[str, dict[str, Any]] = {
+    "published": {},
+    "e-loss": {"under": "absolute", **KEEN},
+    "absolute": {"over": "absolute", "under": "absolute", "scales": (0.2, 0.8), **KEEN},
+    "squared": {"scales": (3.0, 0.1), "threshold": 0.5, "eta": 1.0, "l2": 0.3},
+    "exponential": {"over": "exponential", "under": "exponential", "scales": (0.1, 0.2), **KEEN},
+    "mixed": {"over": "absolute", "under": "exponential", "scales": (2.0, 0.05), "eta": 3.0},
+}
+
+
+@pytest.mark.parametrize("degree", [1, 2])
+@pytest.mark.parametrize("name", LOSSES)
+def test_learning_is_the_published_algorithm(name: str, degree: int) -> None:
+    loss = loss_record(degree=degree, **LOSSES[name])
+    plain, fast = Plain(loss), Fast(loss, 6)
+    for x, y, weight in stream(200, 6):
+        assert fast.predict(x) == pytest.approx(plain.predict(x), rel=1e-6, abs=1e-6)
+        plain.learn(x, y, weight)
+        fast.learn(x, y, weight)
+    assert np.abs(fast.terms[nag.WEIGHT]).min() > 0.0
+    assert fast.totals == pytest.approx([plain.norm, plain.t + 1])
+
+
+def test_the_weighting_is_multiplied() -> None:
+    named, given = Fast(loss_record(weight="large"), 3), Fast(loss_record(), 3)
+    for x, y, weight in stream(50, 3):
+        run = 100.0 + y
+        named.learn(x, run, weight, processors=4.0)
+        given.learn(x, run, weight * (1.0 + math.log(4.0 * run)))
+    assert named.terms == pytest.approx(given.terms, rel=1e-9)
+
+
+def test_learning_learns() -> None:
+    fast = Fast(loss_record("squared", "squared", eta=1.0, l2=0.0), 6)
+    jobs = stream(4000, 6)
+    errors = []
+    for x, y, _ in jobs:
+        errors.append(abs(fast.predict(x) - y))
+        fast.learn(x, y)
+    assert np.mean(errors[-500:]) < 0.1 * np.mean([abs(y) for _, y, _ in jobs])
+
+
+def test_the_unit_of_a_feature_does_not_matter() -> None:
+    # powers of 2 round nothing
+    units = [2.0**k for k in (40, -30, 0, 7, -3, 11)]
+    loss = loss_record(**LOSSES["e-loss"])
+    one, other = Fast(loss, 6), Fast(loss, 6)
+    for x, y, weight in stream(100, 6):
+        scaled = [a * b for a, b in zip(x, units, strict=True)]
+        assert one.predict(x) == other.predict(scaled)
+        one.learn(x, y, weight)
+        other.learn(scaled, y, weight)
+
+
+def test_a_quantile_is_learned() -> None:
+    rng = np.random.default_rng(0)
+    loss = loss_record("absolute", "absolute", scales=(0.1, 0.9), eta=2.0, l2=0.0, degree=1)
+    fast = Fast(loss, 1)
+    truths = rng.exponential(10.0, 20_000)
+    below = 0
+    for k, y in enumerate(truths):
+        below += k >= 5_000 and fast.predict([1.0]) > y
+        fast.learn([1.0], float(y))
+    assert below / 15_000 == pytest.approx(0.9, abs=0.01)

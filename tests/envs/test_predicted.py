@@ -1,0 +1,306 @@
+"""Environments whose run times are predicted: their schedules, and what is seen of predictions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from driving import (
+    BUSY,
+    NAMES,
+    SINGLE,
+    SLOW,
+    VECTOR,
+    assert_same,
+    go_on,
+    play,
+    random_acts,
+    visible_acts,
+    whole,
+)
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+from oracle import jobs_of, score_of
+from predictors import KernelRegression, Told
+from slow_environments import Ordering, Selection, Weights
+from strategies import POLICY, WEIGHTS, workloads
+
+from hpcgym import HpcgymError, load_workload, simulate
+from hpcgym.policy import FEATURES
+from hpcgym.prediction import Regression
+from hpcgym.workload import Workload
+
+# the second is eager, and so often wrong within a few jobs
+REGRESSIONS = ("e-loss", "regression:over=absolute,under=squared,weight=small,eta=1,l2=0")
+LEARNED = ("typical-ratio", *REGRESSIONS, *REGRESSIONS)
+ESTIMATES = st.sampled_from(["requested", "clairvoyant", "ave3", "user-ratio", *LEARNED])
+SEEDS = st.integers(0, 2**16)
+INTERVALS = st.sampled_from(["pass", "1h", "episode", 1, 3])
+HOURS = np.float32(3600)
+names = pytest.mark.parametrize("name", NAMES)
+
+
+@st.composite
+def rules(draw: st.DrawFn) -> dict[str, Any]:
+    """Rules of environments that predict, as ``simulate`` takes them."""
+    estimate = draw(ESTIMATES)
+    corrections = ["requested", "incremental", "recursive-doubling"]
+    if estimate not in ("requested", "clairvoyant"):
+        corrections.append("predicted-again")
+    return {
+        "backfill": draw(st.sampled_from(["easy", "easy", "none"])),
+        "backfill_order": draw(st.sampled_from(["fcfs", "sjbf", "saf", "lexp", "wfp3", "sqf"])),
+        "estimate": estimate,
+        "policy_estimate": draw(ESTIMATES),
+        "correction": draw(st.sampled_from(corrections)),
+        "passes": draw(st.sampled_from(["per-timestamp", "per-event"])),
+    }
+
+
+def for_slow(given_rules: dict[str, Any]) -> dict[str, Any]:
+    """Return the rules as slow environments take them."""
+    return {
+        name: KernelRegression(Regression.parse(value)) if value in REGRESSIONS else value
+        for name, value in given_rules.items()
+    }
+
+
+def starts(env: Any) -> list[int]:
+    return env.unwrapped.result().start.tolist()
+
+
+# --- Schedules --------------------------------------------------------------------------------
+
+
+@settings(SLOW, max_examples=150)
+@given(workloads(max_jobs=30), rules(), POLICY.filter(lambda p: isinstance(p, str) or any(p)))
+def test_index_policies_make_the_schedules_of_simulate(
+    workload: Workload, given_rules: dict[str, Any], policy: Any
+) -> None:
+    expected = simulate(workload, policy=policy, **given_rules)
+    jobs, score = jobs_of(workload), score_of(policy)
+
+    def now(info: dict[str, Any]) -> list[float]:
+        rows = [row for row in info["window"].tolist() if row >= 0]
+        times = env.simulations.batch.ordered_by[0]
+        if not len(times):  # they are known beforehand
+            times = env.simulations.table.ordered_by
+        for row in rows:
+            jobs[row].requested = int(times[row])
+        return [score(jobs[row], info["time"]) for row in rows]
+
+    def order(_: int, __: Any, info: dict[str, Any]) -> Any:
+        action = np.zeros(40)
+        places = np.argsort(-np.array(now(info)), kind="stable")
+        action[places] = -np.arange(len(places)) / 40
+        return action
+
+    acts = {"JobSelection": lambda _, __, info: int(np.argmax(now(info))), "QueueOrdering": order}
+    for name, act in acts.items():
+        env = SINGLE[name](**whole(workload, window=40, **given_rules))
+        for _ in range(2):  # an episode begins with nothing learned
+            play(env, act)
+            assert starts(env) == expected.start.tolist()
+        found = env.result().predicted_run_time.tolist()
+        assert found == expected.predicted_run_time.tolist()
+
+
+@settings(SLOW, max_examples=150)
+@given(
+    workloads(max_jobs=30),
+    rules(),
+    INTERVALS,
+    st.lists(WEIGHTS, min_size=len(FEATURES), max_size=len(FEATURES)),
+)
+def test_constant_weights_make_the_schedule_of_simulate(
+    workload: Workload, given_rules: dict[str, Any], interval: Any, weights: list[float]
+) -> None:
+    size = float(np.abs(weights).sum())
+    policy: Any = {name: w / size for name, w in zip(FEATURES, weights, strict=True) if w}
+    expected = simulate(workload, policy=policy or "fcfs", **given_rules)
+    more = {"interval": interval, "policy_features": tuple(FEATURES)}
+    env = SINGLE["MixedPolicy"](**whole(workload, **more, **given_rules))
+    for _ in range(2):
+        steps = play(env, lambda _, __, ___: np.array(weights))
+        assert starts(env) == expected.start.tolist()
+    assert steps[-1].info["metrics"]["mean_bsld"] == pytest.approx(
+        expected.metrics["mean_bsld"], rel=1e-12
+    )
+
+
+@settings(SLOW, max_examples=150)
+@given(
+    workloads(max_jobs=30),
+    rules(),
+    INTERVALS,
+    st.lists(st.tuples(*[WEIGHTS] * 6), min_size=1, max_size=4),
+)
+def test_weights_that_change(
+    workload: Workload, given_rules: dict[str, Any], interval: Any, given_weights: list[Any]
+) -> None:
+    def weights(number: int) -> Any:
+        return np.array(given_weights[number % len(given_weights)])
+
+    def normalised(number: int) -> Any:
+        size = np.abs(weights(number)).sum()
+        return (weights(number) / size if size else weights(number)).tolist()
+
+    env = SINGLE["MixedPolicy"](**whole(workload, interval=interval, **given_rules))
+    play(env, lambda k, _, __: weights(k))
+    slow = Weights(workload, normalised, interval=interval, **for_slow(given_rules))
+    assert starts(env) == slow.play()
+
+
+@settings(SLOW, max_examples=150)
+@given(workloads(max_jobs=30), rules(), SEEDS, st.sampled_from(["kept", "revised", "scores"]))
+def test_any_selection_and_any_scores(
+    workload: Workload, given_rules: dict[str, Any], seed: int, kind: str
+) -> None:
+    arguments = whole(workload, window=5, **given_rules)
+
+    def numbers(now: int, rows: list[int]) -> Any:
+        scores = np.random.default_rng((seed, now, *rows)).integers(-2, 3, len(rows)) / 2
+        return scores if kind == "scores" else int(np.argmax(scores))
+
+    def act(_: int, __: Any, info: dict[str, Any]) -> Any:
+        chosen = numbers(info["time"], [row for row in info["window"].tolist() if row >= 0])
+        return np.pad(chosen, (0, 5 - len(chosen))) if kind == "scores" else chosen
+
+    slow: Any
+    if kind == "scores":
+        env = SINGLE["QueueOrdering"](**arguments)
+        slow = Ordering(workload, numbers, window=5, **for_slow(given_rules))
+    else:
+        env = SINGLE["JobSelection"](**arguments, reservation=kind)
+        kept = kind == "kept"
+        slow = Selection(workload, numbers, kept=kept, window=5, **for_slow(given_rules))
+    play(env, act)
+    assert starts(env) == slow.play()
+    assert env.result().predicted_run_time.tolist() == [job.predicted for job in slow.jobs]
+
+
+# --- Observations -----------------------------------------------------------------------------
+
+
+@names
+def test_predictions_are_seen(name: str) -> None:
+    predicted = {"estimate": "e-loss", "policy_estimate": "user-ratio", "backfill_order": "saf"}
+    more: dict[str, Any] = {"features": ["predicted", "policy_time"]}
+    if name == "MixedPolicy":
+        more["interval"] = "pass"
+    env = SINGLE[name](**whole(BUSY, window=30, **predicted, **more))
+    expected: dict[tuple[int, int], tuple[int, int]] = {}
+
+    def first(now: int, rows: list[int]) -> int:
+        for row in rows:
+            expected[now, row] = (slow.jobs[row].predicted, slow.jobs[row].policy_time)
+        return 0
+
+    slow = Selection(BUSY, first, kept=False, window=30, **for_slow(predicted))
+    slow.play()
+    # all by submission, as the slow environment's
+    action = {"JobSelection": 0, "QueueOrdering": np.zeros(30), "MixedPolicy": np.eye(6)[2]}[name]
+    seen = set()
+    for step in play(env, lambda *_: action)[:-1]:
+        rows = step.info["window"][step.info["window"] >= 0].tolist()
+        times = [expected[step.info["time"], row] for row in rows]
+        seen |= set(times)
+        seconds = np.array(times, np.float32)
+        np.testing.assert_array_equal(
+            step.observation["jobs"][: len(rows)], seconds / (seconds + HOURS)
+        )
+        assert not step.observation["jobs"][len(rows) :].any()
+    assert len(seen) > 200
+
+
+@names
+def test_policy_time_is_what_policies_look_at(name: str) -> None:
+    """Known beforehand, too; by default it is the requested time, and not shown."""
+    run = np.minimum(BUSY.run_time, BUSY.requested_time)
+    for estimate, times in (("requested", BUSY.requested_time), ("clairvoyant", run), (run, run)):
+        features = ("policy_time", "requested")
+        env = SINGLE[name](**whole(BUSY, features=features, policy_estimate=estimate))
+        for step in play(env, random_acts(env.action_space, 0), most=30):
+            rows = step.info["window"][step.info["window"] >= 0]
+            seen, expected = step.observation["jobs"][: len(rows), 0], times[rows] / 1.0
+            np.testing.assert_allclose(seen, expected / (expected + 3600), rtol=1e-6)
+    assert "policy_time" not in SINGLE[name](BUSY).options.names
+
+
+# --- Snapshots --------------------------------------------------------------------------------
+
+LEARNING = {"estimate": "e-loss", "policy_estimate": REGRESSIONS[1], "backfill_order": "lexp"}
+
+
+def make(name: str, workload: Any = BUSY, **options: Any) -> Any:
+    arguments = {"jobs": 60, "window": 6, **LEARNING, "correction": "predicted-again", **options}
+    if name == "MixedPolicy":
+        arguments.setdefault("interval", 3)
+    return SINGLE[name](workload, **arguments)
+
+
+@settings(SLOW, max_examples=80)
+@given(workloads(max_jobs=30), rules(), st.sampled_from(NAMES), st.integers(0, 25), SEEDS)
+def test_what_follows_a_snapshot_follows_again(
+    workload: Workload, given_rules: dict[str, Any], name: str, decisions: int, seed: int
+) -> None:
+    env = SINGLE[name](**whole(workload, window=6, **given_rules))
+    acts = visible_acts(env, seed)
+    begun = play(env, acts, most=decisions)
+    assume(not begun[-1].terminated)
+    saved = env.snapshot()
+    first = go_on(env, acts, begun[-1].observation, begun[-1].info)
+    result = env.result()
+    for others in (seed + 1, seed):
+        env.restore(env.snapshot(hide=True))
+        observation, info = env.restore(saved)
+        assert_same(observation, begun[-1].observation)
+        again = go_on(env, visible_acts(env, others), observation, info)
+    assert_same(again, first)
+    assert env.result().predicted_run_time.tolist() == result.predicted_run_time.tolist()
+
+
+@names
+def test_episodes_begin_with_nothing_learned(name: str) -> None:
+    fresh, used = make(name), make(name)
+    acts = random_acts(fresh.action_space, 0)
+    play(used, acts, seed=1)
+    assert used.simulations.batch.memory.any()
+    assert_same(play(used, acts, seed=2), play(fresh, acts, seed=2))
+
+
+@names
+def test_a_snapshot_of_another_estimate_is_refused(name: str) -> None:
+    env = make(name)
+    env.reset(seed=0)
+    for rules_of_other in (
+        {"estimate": REGRESSIONS[1]},
+        {"policy_estimate": "e-loss"},
+        {"estimate": "ave2", "policy_estimate": "ave2"},
+    ):
+        other = make(name, **rules_of_other)
+        other.reset(seed=0)
+        with pytest.raises(HpcgymError, match="snapshot: it is of an environment with other"):
+            other.restore(env.snapshot())
+
+
+# --- Refusals ---------------------------------------------------------------------------------
+
+
+@names
+@pytest.mark.parametrize("rule", ["estimate", "policy_estimate"])
+def test_predictors_in_python_are_refused(name: str, rule: str) -> None:
+    for estimate in ("data-driven", Told(lambda x: 1.0)):
+        message = f"^{rule}: only simulate\\(\\) asks predictors in Python"
+        with pytest.raises(HpcgymError, match=message):
+            SINGLE[name](BUSY, **{rule: estimate})
+        with pytest.raises(HpcgymError, match=message):
+            VECTOR[name](2, BUSY, **{rule: estimate})
+
+
+@names
+def test_given_times_are_for_all_jobs(name: str) -> None:
+    long = load_workload("lublin:jobs=3000,processors=32,seed=2")
+    with pytest.raises(HpcgymError, match="policy_estimate: predictions of one's own are for all"):
+        SINGLE[name](long, episodes="weeks", policy_estimate=long.run_time)

@@ -1,0 +1,122 @@
+"""Predictors in Python that tests give to simulations."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from hpcgym.engine import nag
+from hpcgym.prediction import JOB_FEATURES, Regression
+
+
+class Crooked:
+    """Predicts nonsense that the last bit of all it was told changes; copies share its log."""
+
+    SHARES = (0.0, 1e-3, 0.1, 0.3, 0.5, 0.9, 1.0, 1.5, -0.4, float("nan"), float("-inf"))
+
+    def __init__(self, log: list[Any] | None = None, state: int = 0) -> None:
+        self.log: list[Any] = [] if log is None else log
+        self.state = state
+
+    def __deepcopy__(self, memo: Any) -> Crooked:
+        return type(self)(self.log, self.state)
+
+    def predict_one(self, x: dict[str, Any]) -> float:
+        self.log.append(("predict", dict(x)))
+        told = [x[name] for name in (*JOB_FEATURES, "user", "elapsed")]
+        return self.SHARES[hash((self.state, *told)) % len(self.SHARES)] * x["requested"]
+
+    def learn_one(self, x: dict[str, Any], y: float) -> None:
+        self.log.append(("learn", dict(x), y))
+        told = [x[name] for name in (*JOB_FEATURES, "user", "elapsed")]
+        self.state = hash((self.state, *told, y))
+
+
+class Told:
+    """Predicts what a function makes of the features, and learns nothing."""
+
+    def __init__(self, function: Callable[[dict[str, Any]], Any]) -> None:
+        self.function = function
+
+    def predict_one(self, x: dict[str, Any]) -> Any:
+        return self.function(x)
+
+    def learn_one(self, x: dict[str, Any], y: float) -> None:
+        pass
+
+
+class PlainRegression:
+    """A Regression in numpy, from the formulas that the class states."""
+
+    def __init__(self, rules: Regression) -> None:
+        self.rules = rules
+        n = len(self.phi(dict.fromkeys(JOB_FEATURES, 0.0)))
+        self.w, self.s, self.squares = np.zeros(n), np.zeros(n), np.zeros(n)
+        self.norm, self.steps = 0.0, 0
+
+    def phi(self, x: dict[str, Any]) -> Any:
+        own = np.array([x[name] for name in self.rules.features], np.float64)
+        i, j = np.triu_indices(len(own))
+        products = own[i] * own[j] if self.rules.degree == 2 else []
+        return np.concatenate([[1.0], own, products])
+
+    def predict_one(self, x: dict[str, Any]) -> float:
+        return float(self.w @ self.phi(x))
+
+    def slope(self, error: float) -> float:
+        rules = self.rules
+        kind, scale = rules.over, rules.over_scale
+        if error < 0:
+            kind, scale = rules.under, rules.under_scale
+        size = abs(error)
+        slopes = {"absolute": scale, "squared": 2 * scale * size}
+        return float(np.sign(error)) * slopes[kind]
+
+    def weight(self, p: float, q: float) -> float:
+        long, wide = np.log(p / q), np.log(q / p)
+        sums = {"1": 1.0, "long": 5 + long, "wide": 5 + wide}
+        sums |= {"small": 11 + np.log(1 / (p * q)), "large": 1 + np.log(p * q)}
+        return float(sums[self.rules.weight])
+
+    def learn_one(self, x: dict[str, Any], y: float) -> None:
+        phi, rules = self.phi(x), self.rules
+        larger = np.abs(phi) > self.s
+        self.w[larger] *= self.s[larger] / np.abs(phi[larger])
+        self.s[larger] = np.abs(phi[larger])
+        used = self.s > 0
+        self.norm += ((phi[used] / self.s[used]) ** 2).sum()
+        self.steps += 1
+        slope = self.weight(y, x["processors"]) * self.slope(self.w @ phi - y - rules.threshold)
+        g = slope * phi + rules.l2 * self.w
+        self.squares += g**2
+        moved = self.squares > 0
+        root = np.sqrt(self.norm * self.squares[moved] / self.steps)
+        self.w[moved] -= rules.eta * g[moved] / (self.s[moved] * root)
+
+
+class KernelRegression:
+    """The same by the compiled steps, to the last bit; the rest of the protocol is in Python."""
+
+    def __init__(self, rules: Regression) -> None:
+        self.rules = rules
+        n = nag.n_terms(len(rules.features), rules.degree)
+        self.terms, self.totals = np.zeros((nag.N_ROWS, n)), np.array([0.0, 1.0])
+        self.loss = np.zeros(1, nag.LOSS)
+        for name in ("over_scale", "under_scale", "threshold", "eta", "l2", "degree"):
+            self.loss[name] = getattr(rules, name)
+        self.loss["over"] = nag.BRANCHES.index(rules.over)
+        self.loss["under"] = nag.BRANCHES.index(rules.under)
+        self.loss["weighting"] = nag.WEIGHTINGS.index(rules.weight)
+
+    def own(self, x: dict[str, Any]) -> Any:
+        return np.array([x[name] for name in self.rules.features], np.float64)
+
+    def predict_one(self, x: dict[str, Any]) -> float:
+        phi = np.empty(self.terms.shape[1])
+        return float(nag.predict_from(self.own(x), phi, self.terms, self.rules.degree))
+
+    def learn_one(self, x: dict[str, Any], y: float) -> None:
+        phi, width = np.empty(self.terms.shape[1]), float(x["processors"])
+        nag.learn_from(self.own(x), phi, self.terms, self.totals, self.loss[0], y, 1.0, width)
