@@ -40,6 +40,10 @@ class Refitted(base.Regressor):
     The columns of X are the features in the order of their first appearance, all of them numbers;
     a missing one is 0, and one that appeared after the last fit counts nothing.
 
+    Beside the fits, it costs a call of ``predict`` with one row for each prediction, a job a call
+    in a simulation: of a linear model of scikit-learn 0.2 ms, of a forest of 100 trees 5 ms, so 2
+    to 3 minutes for the 28,000 jobs of KTH-SP2.
+
     Parameters
     ----------
     model : it stays as it is; copies are fitted.
@@ -48,7 +52,7 @@ class Refitted(base.Regressor):
 
     Raises
     ------
-    HpcgymError : a model without these methods, or numbers below 1.
+    HpcgymError : a model without these methods, a class of models, or numbers below 1.
 
     Examples
     --------
@@ -61,6 +65,9 @@ class Refitted(base.Regressor):
     """
 
     def __init__(self, model: Any, every: int = 1000, window: int | None = 10_000) -> None:
+        if isinstance(model, type):  # it has the methods of its objects, but nothing to fit
+            name = model.__name__
+            raise HpcgymError(f"model must be a model, not the class {name}; give {name}()")
         if not (hasattr(model, "fit") and hasattr(model, "predict")):
             raise HpcgymError(f"model must have methods fit and predict, which {model!r} lacks")
         if every < 1:

@@ -23,7 +23,7 @@ Examples
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -173,12 +173,13 @@ def river_pipeline(
     eta: float = 5000.0,
     l2: float = 4e9,
     degree: int = 2,
+    features: Sequence[base.typing.FeatureName] | None = None,
 ) -> compose.Pipeline:
     """Return the regression put together from parts of river.
 
     Parameters
     ----------
-    over, under, over_scale, under_scale, threshold, weight, eta, l2, degree : as of
+    over, under, over_scale, under_scale, threshold, weight, eta, l2, degree, features : as of
         :class:`RuntimeRegression`.
 
     Raises
@@ -190,7 +191,20 @@ def river_pipeline(
     terms = feature_extraction.PolynomialExtender(  # type: ignore[no-untyped-call]
         degree=degree, include_bias=True
     )
-    return terms | NAGRegression(NAG(eta), BranchLoss(*branches), l2, weight)
+    model = terms | NAGRegression(NAG(eta), BranchLoss(*branches), l2, weight)
+    if features is None:
+        return model
+    _check_features(features, weight)
+    return compose.Select(*features) | model
+
+
+def _check_features(features: Sequence[base.typing.FeatureName], weight: str) -> None:
+    """Raise an error for names that cannot be chosen."""
+    if isinstance(features, str) or not features or len(set(features)) < len(features):
+        raise HpcgymError(
+            f"features must be None or different names, at least one, not {features!r}"
+        )
+    processors_of(dict.fromkeys(features, 1.0), weight)
 
 
 class RuntimeRegression(base.Regressor):
@@ -199,8 +213,12 @@ class RuntimeRegression(base.Regressor):
     All that ``x`` holds are features, which must be numbers. As in river's linear models, one that
     is new joins with a weight of 0 when learned, and counts nothing before. The terms of one that
     is missing have no part in the sum, and learn nothing; this is not the same as a feature of 0,
-    whose weights are drawn towards 0 by ``l2``. In a simulation, where ``x`` also holds numbers of
-    users and jobs, choose: ``compose.Select(*JOB_FEATURES) | RuntimeRegression()``.
+    whose weights are drawn towards 0 by ``l2``.
+
+    In a simulation ``x`` also holds :data:`hpcgym.prediction.JOB_FACTS`, numbers of users and jobs
+    among them, of which a weighted sum makes no sense: name the ``features``. With the loss
+    ``over="squared", under="absolute", weight="large"`` and ``features=tuple(JOB_FEATURES)`` it
+    makes exactly the predictions of the estimate "e-loss".
 
     Parameters
     ----------
@@ -211,6 +229,7 @@ class RuntimeRegression(base.Regressor):
     eta : how fast to learn.
     l2 : half of it, times the sum of the squares of the weights, is added to each loss.
     degree : 1, the features; 2, their products too.
+    features : names of the features to look at, such as ``tuple(JOB_FEATURES)``; None: all of x.
 
     Raises
     ------
@@ -228,9 +247,12 @@ class RuntimeRegression(base.Regressor):
         eta: float = 5000.0,
         l2: float = 4e9,
         degree: int = 2,
+        features: Sequence[base.typing.FeatureName] | None = None,
     ) -> None:
         branches = (over, under, over_scale, under_scale, threshold)
         Regression(*branches, weight, eta, l2, degree=degree)  # checks them
+        if features is not None:
+            _check_features(features, weight)
         self.over = over
         self.under = under
         self.over_scale = over_scale
@@ -240,6 +262,7 @@ class RuntimeRegression(base.Regressor):
         self.eta = eta
         self.l2 = l2
         self.degree = degree
+        self.features = features
         self._places: dict[base.typing.FeatureName, int] = {}
         self._terms = np.zeros((N_ROWS, 1))
         self._totals = np.array([0.0, 1.0])
@@ -261,6 +284,8 @@ class RuntimeRegression(base.Regressor):
         ------
         HpcgymError : ``weight`` needs the feature "processors", and it is missing.
         """
+        if self.features is not None:
+            x = {name: x[name] for name in self.features if name in x}
         processors_of(x, self.weight)  # it must be there before anything is learned
         if x.keys() == self._places.keys():
             self._terms = self._learn(x, self._places, self._terms, y, w)

@@ -27,7 +27,7 @@ _NO_ENVIRONMENT = Ranking(None, None)
 _VARIANTS = {
     name: scheduler
     for name, scheduler in SCHEDULERS.items()
-    if name not in POLICIES and scheduler.backfill == "easy"
+    if name not in POLICIES and scheduler.backfill == "easy" and scheduler.policy == "fcfs"
 }
 
 #: Names of all baselines: the orders of :data:`hpcgym.policy.POLICIES`, and EASY's variants.
@@ -220,9 +220,10 @@ def find_baseline(name: PolicyLike) -> Baseline:
                 needed[rule] = getattr(scheduler, rule)
         return Baseline(scheduler.policy, name, needed)
     if isinstance(name, str) and name in SCHEDULERS and name not in POLICIES:
-        raise HpcgymError(
-            f"{name!r} cannot drive an environment, which has one reservation at most; simulate it"
-        )
+        why = "which has one reservation at most"
+        if SCHEDULERS[name].policy_estimate != Scheduler().policy_estimate:
+            why = "to which it would have to tell its predictions"
+        raise HpcgymError(f"{name!r} cannot drive an environment, {why}; simulate it")
     if isinstance(name, str) and "," not in name and name not in POLICIES:
         weights = "six weights such as 0.1,-0.2,0,0,0,0.7"
         raise HpcgymError(unknown("baseline", name, BASELINES, weights))

@@ -16,6 +16,10 @@ _FAMILY = {
     "easy-sjbf": Scheduler(backfill_order="sjbf"),
     # Tsafrir, Etsion and Feitelson 2007; document 004, section 7.5
     "easy++": Scheduler(backfill_order="sjbf", estimate="ave2", correction="incremental"),
+    # the triple that document 004 recommends, section 7.5.3
+    "easy-e-loss": Scheduler(backfill_order="sjbf", estimate="e-loss", correction="incremental"),
+    # SAF by typical ratios: docs/prediction.md
+    "saf-typical": Scheduler("saf", backfill_order="spf", policy_estimate="typical-ratio"),
 }
 
 #: Name -> scheduler. A policy's name alone is that policy with EASY backfilling in the order of

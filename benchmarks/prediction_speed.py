@@ -66,12 +66,11 @@ def simulation(trace: hpcgym.Workload, estimate: Any) -> Callable[[], hpcgym.Res
 
 def paths(given: argparse.Namespace) -> Section:
     """Time one learned configuration by each of the three paths."""
-    from river import compose
-
     from hpcgym.agents.runtime_regression import RuntimeRegression, river_pipeline
 
-    plain = compose.Select(*JOB_FEATURES) | river_pipeline(**E_LOSS)
-    middle = compose.Select(*JOB_FEATURES) | RuntimeRegression(**E_LOSS)
+    features = tuple(JOB_FEATURES)  # not the numbers of users and jobs too
+    plain = river_pipeline(**E_LOSS, features=features)
+    middle = RuntimeRegression(**E_LOSS, features=features)
     compiled = simulation(given.trace, "e-loss")
     rows = [_row("compiled", given, best(compiled, given.repeat), compiled())]
     for name, model in (("RuntimeRegression", middle), ("river's pipeline", plain)):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -13,12 +14,12 @@ from hpcgym.cluster.pool import Cluster
 from hpcgym.compilation import compiling
 from hpcgym.engine import conservative, easy, power, state
 from hpcgym.errors import HpcgymError, WorkloadError
+from hpcgym.online import Learning
 from hpcgym.policy.features import JobColumns
 from hpcgym.policy.index import PolicyLike, Ranking, rank
 from hpcgym.prediction.estimates import CORRECTION_CODES, learns, predicted_run_times
 from hpcgym.prediction.learning import (
     Learned,
-    Learning,
     asks_for_predictions,
     average_in_kernel,
     learning_rules,
@@ -78,14 +79,14 @@ def simulate(
     if rules:
         chosen = chosen.but(**rules)
     cluster = machine_of(workload, cluster, processors)
-    prepared = prepare(workload, chosen, cluster)
-    if asks_for_predictions(chosen):
-        learning = Learning(workload, chosen, prepared, learned)
+    if asks_for_predictions(chosen) or (learned is not None and _learns(chosen)):
+        learning = _learning(workload, chosen, cluster, learned)
         learning.run()
-        result = result_of(workload, cluster, chosen, prepared)
+        result = result_of(workload, cluster, chosen, learning.arrays)
         return replace(result, learned=learning.learned, policy_run_time=learning.policy_run_time)
     if learned is not None:
-        raise HpcgymError("learned: no estimate of this scheduler goes on with what was learned")
+        raise HpcgymError("learned: no estimate of this scheduler learns")
+    prepared = prepare(workload, chosen, cluster)
     run = conservative.run if chosen.backfill == "conservative" else easy.run
     with compiling(run):
         run(*prepared, state.FOREVER, state.UNLIMITED)
@@ -94,23 +95,50 @@ def simulate(
 
 def learn_before(
     workload: Workload,
-    scheduler: Scheduler,
-    time: int,
+    scheduler: str | Scheduler,
+    time: float,
     *,
     processors: int | None = None,
     learned: Learned | None = None,
 ) -> Learned | None:
     """Simulate up to ``time`` [s], exclusive; return what has been learned of run times by then.
 
-    None for a scheduler whose estimates do not learn. What is returned never looks ahead of
-    ``time``, as ``simulate(...).learned`` does where jobs wait longer than that.
+    That never looks ahead of ``time``, as ``simulate(...).learned`` does where jobs end later.
+
+    Parameters
+    ----------
+    workload, scheduler, processors, learned : as :func:`simulate` takes them.
+    time : of the trace's clock.
+
+    Returns
+    -------
+    learned : for :func:`simulate` to go on with; None if no estimate of the scheduler learns.
+
+    Raises
+    ------
+    HpcgymError : a time that is no number, or what :func:`simulate` raises.
     """
-    if not asks_for_predictions(scheduler):
+    chosen = scheduler if isinstance(scheduler, Scheduler) else find_scheduler(scheduler)
+    if not isinstance(time, int | float | np.number) or not np.isfinite(time):
+        raise HpcgymError(f"time must be a number of seconds, not {time!r}")
+    if not _learns(chosen):
         return None
-    cluster = machine_of(workload, None, processors)
-    learning = Learning(workload, scheduler, prepare(workload, scheduler, cluster), learned)
-    learning.run(time - 1)
+    learning = _learning(workload, chosen, machine_of(workload, None, processors), learned)
+    learning.run(math.ceil(time) - 1)
     return learning.learned
+
+
+def _learns(scheduler: Scheduler) -> bool:
+    """Return whether an estimate of the scheduler learns."""
+    return learns(scheduler.estimate) or learns(scheduler.policy_estimate)
+
+
+def _learning(
+    workload: Workload, scheduler: Scheduler, cluster: Cluster, learned: Learned | None
+) -> Learning:
+    """Return a simulation that asks for predictions, before its first event."""
+    prepared = prepare(workload, scheduler, cluster, asks=True)
+    return Learning(workload, scheduler, prepared, learned)
 
 
 def result_of(
@@ -187,8 +215,12 @@ class Prepared(NamedTuple):
     ended: NDArray[np.int64]
 
 
-def prepare(workload: Workload, scheduler: Scheduler, cluster: Cluster) -> Prepared:
+def prepare(
+    workload: Workload, scheduler: Scheduler, cluster: Cluster, asks: bool | None = None
+) -> Prepared:
     """Return the arrays of a simulation that is about to start.
+
+    ``asks`` says whether it is to stop for predictions; by default only if it needs to.
 
     Raises
     ------
@@ -197,11 +229,12 @@ def prepare(workload: Workload, scheduler: Scheduler, cluster: Cluster) -> Prepa
     check_jobs(workload, cluster.processors)
     jobs = job_records(workload)
     predicted = predicted_run_times(scheduler.estimate, jobs["run"], workload)
-    asks, last = asks_for_predictions(scheduler), average_in_kernel(scheduler)
+    asks = asks_for_predictions(scheduler) if asks is None else asks
+    last = 0 if asks else average_in_kernel(scheduler)
     users, n_users = numbered(workload.user_id) if asks or last else (_NO_USERS, 0)
     primary, secondary, keys, scores = orders(workload, scheduler)
-    rules = engine_rules(scheduler, primary, secondary, predicted, jobs["run"])
-    rules += [state.NOBODY, 0, *power_rules(cluster, scheduler), *learning_rules(scheduler)]
+    rules = engine_rules(scheduler, primary, secondary, predicted, jobs["run"], last)
+    rules += [state.NOBODY, 0, *power_rules(cluster, scheduler), *learning_rules(scheduler, asks)]
     n_histories = n_users if last else 0
     start = state.make_state(rules, predicted, len(workload), cluster.processors, n_histories, last)
     if len(workload) and start.sim[state.MANAGED]:
@@ -249,10 +282,12 @@ def engine_rules(
     secondary: int,
     predicted: NDArray[np.int64] | None,
     run_time: NDArray[np.int64],
+    last: int,
 ) -> list[int]:
     """Return the rules as the engine takes them; see :mod:`hpcgym.engine.state`.
 
-    ``predicted`` are run times that are predicted beforehand, None if they become known later.
+    ``predicted`` are run times that are predicted beforehand, None if they become known later:
+    there, if ``last`` is not 0, as the mean of so many jobs.
     """
     never_short = predicted is not None and bool((predicted >= run_time).all())
     threshold = scheduler.threshold
@@ -261,7 +296,7 @@ def engine_rules(
         _DEPTHS[scheduler.backfill],
         primary,
         secondary,
-        state.AVERAGE if average_in_kernel(scheduler) else state.GIVEN,
+        state.AVERAGE if last else state.GIVEN,
         state.NEVER if never_short else CORRECTION_CODES[scheduler.correction],
         # waiting times are whole seconds, so "longer than" stays the same rounded down
         state.NO_THRESHOLD if threshold is None else int(min(threshold, state.LATEST_TIME)),
@@ -278,7 +313,8 @@ def orders(
     run_time = np.minimum(workload.run_time, workload.requested_time)
     # where they are learned, the requested times hold their places
     columns = JobColumns(
-        workload, predicted_run_times(scheduler.policy_estimate, run_time, workload)
+        workload,
+        predicted_run_times(scheduler.policy_estimate, run_time, workload, "policy_estimate"),
     )
     learned = learns(scheduler.policy_estimate)
     first = _ranking(scheduler.policy, columns, learned)

@@ -22,17 +22,32 @@ FAMILY = {
         "estimate": "ave2",
         "correction": "incremental",
     },
+    "easy-e-loss": {
+        "policy": "fcfs",
+        "backfill": "easy",
+        "backfill_order": "sjbf",
+        "estimate": "e-loss",
+        "correction": "incremental",
+    },
     "conservative": {"policy": "fcfs", "backfill": "conservative"},
+}
+#: Policies that look at predictions.
+LEARNED = {
+    "saf-typical": {
+        "policy": "saf",
+        "backfill_order": "spf",
+        "policy_estimate": "typical-ratio",
+    },
 }
 
 
 def test_the_easy_family() -> None:
-    for name, rules in FAMILY.items():
+    for name, rules in {**FAMILY, **LEARNED}.items():
         assert SCHEDULERS[name] == Scheduler(**rules)
 
 
 def test_every_other_policy_is_a_scheduler_that_backfills_by_requested_time() -> None:
-    assert set(SCHEDULERS) == set(FAMILY) | set(POLICIES)
+    assert set(SCHEDULERS) == set(FAMILY) | set(LEARNED) | set(POLICIES)
     for name in set(POLICIES) - {"fcfs"}:
         assert find_scheduler(name) == Scheduler(policy=name, backfill_order="spf")
 

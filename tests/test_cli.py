@@ -4,6 +4,7 @@ import csv
 import io
 import json
 import os
+import re
 import subprocess
 import sys
 
@@ -17,6 +18,7 @@ from hpcgym.cli.compare import DEFAULT
 from hpcgym.cli.generate import PARAMETERS
 from hpcgym.cli.names import RECIPES as DESCRIBED_RECIPES
 from hpcgym.policy import POLICIES
+from hpcgym.prediction import ESTIMATES
 from hpcgym.simulation import simulate
 from hpcgym.version import __version__
 from hpcgym.workload import load_workload, read_swf, read_table, write_swf
@@ -360,6 +362,15 @@ def test_help_lists_all_names():
         assert f"\n  {name} " in text or f"\n  {name}\n" in text, name
     for command in ("simulate", "compare", "generate"):
         assert "Examples:\n  hpcgym" in succeed(command, "--help").stdout
+
+
+def test_help_names_all_estimates():
+    # lines are broken at spaces, and behind hyphens
+    text = re.sub(r"-\n\s+", "-", succeed("simulate", "--help").stdout)
+    _, _, told = text.partition("--estimate NAME")
+    told, _, _ = told.partition("--policy-estimate")
+    names = re.findall(r"[\w-]+", told.partition(":")[2])
+    assert set(ESTIMATES) <= set(names)
 
 
 def test_help_loads_nothing_heavy():

@@ -26,15 +26,16 @@ def compiled_modules() -> list[Path]:
 
 def imported(path: Path) -> list[Path]:
     """Return the modules of hpcgym that a module takes names from, other than for annotations."""
-    modules = [
-        node.module or ""
-        for node in ast.parse(path.read_text()).body
-        if isinstance(node, ast.ImportFrom)
-    ]
-    names = [
-        m.removeprefix("hpcgym.").replace(".", "/") for m in modules if m.startswith("hpcgym.")
-    ]
-    return [PACKAGE / f"{name}.py" for name in names]
+    found = []
+    for node in ast.parse(path.read_text()).body:
+        if not isinstance(node, ast.ImportFrom) or not (node.module or "").startswith("hpcgym."):
+            continue
+        place = PACKAGE / (node.module or "").removeprefix("hpcgym.").replace(".", "/")
+        if place.is_dir():  # what is taken from a package are its modules
+            found += [place / f"{alias.name}.py" for alias in node.names]
+        else:
+            found.append(place.with_suffix(".py"))
+    return found
 
 
 def test_all_that_is_compiled_or_read_by_it_names_the_folder() -> None:

@@ -11,16 +11,18 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from predictors import Crooked
 
 from hpcgym.agents import search
 from hpcgym.baselines import SCHEDULERS, find_baseline
 from hpcgym.envs.episodes import Episodes
 from hpcgym.errors import HpcgymError
 from hpcgym.evaluation import Leaderboard, evaluate, run
+from hpcgym.evaluation.stage import RULES
 from hpcgym.evaluation.static_weights import best_static
 from hpcgym.policy import WEIGHTED_FEATURES
 from hpcgym.scheduler import Scheduler
-from hpcgym.simulation import simulate
+from hpcgym.simulation import learn_before, simulate
 from hpcgym.workload import Workload, load_workload
 
 TRACE = load_workload("lublin:jobs=2000,processors=64,seed=0,load=3")
@@ -41,8 +43,7 @@ class OneChoice:
     def __init__(self, workload: Any = TRACE, jobs: int = 100, **rules: Any) -> None:
         self.episodes = Episodes(workload, jobs=jobs)
         scheduler = Scheduler().but(**rules)
-        names = ("backfill", "backfill_order", "estimate", "correction", "passes")
-        self.scheduler_rules = {rule: getattr(scheduler, rule) for rule in names}
+        self.scheduler_rules = {rule: getattr(scheduler, rule) for rule in RULES}
         self.unwrapped = self
         self.truncates = False
 
@@ -170,6 +171,38 @@ def test_progress_has_as_many_steps_as_it_says() -> None:
     evaluate("spf", TRACE, progress=watch, **{**SMALL, "budget": 0})
     assert sum(totals) == len(seen)
     assert {"saf: " in text for text in seen} == {True, False}
+
+
+@pytest.mark.parametrize("part", ["test", "train"])
+@pytest.mark.parametrize(
+    "scheduler",
+    [
+        Scheduler("saf", estimate="e-loss", correction="predicted-again"),
+        Scheduler("spf", estimate="typical-ratio", policy_estimate="user-ratio"),
+        Scheduler("spf", backfill="conservative", policy_estimate=Crooked()),
+        SCHEDULERS["easy++"],
+    ],
+)
+def test_what_learns_has_learned_from_all_jobs_before_a_slice(
+    scheduler: Scheduler, part: str
+) -> None:
+    board = evaluate({"one": scheduler}, TRACE, slices=part, jobs=100, n=5, budget=0, seed=3)
+    slices = [
+        slice(*map(int, name.removeprefix("rows ").split(":"))) for name in board.by_slice.index
+    ]
+    learned, reached, fresh = None, -1, []
+    expected: dict[int, float] = {}
+    for rows in sorted(slices, key=lambda rows: int(rows.start)):
+        jobs, begins = TRACE.take(rows), int(TRACE.submit_time[rows.start])
+        between = (TRACE.submit_time >= reached) & (TRACE.submit_time < begins)
+        learned = learn_before(TRACE.take(between), scheduler, begins, learned=learned)
+        assert learned is not None
+        result = simulate(jobs, scheduler, learned=learned)
+        expected[rows.start] = result.metrics["mean_bsld"]
+        fresh.append(simulate(jobs, scheduler).metrics["mean_bsld"])
+        reached = begins
+    assert board.by_slice["one"].tolist() == [expected[rows.start] for rows in slices]
+    assert sorted(fresh) != sorted(expected.values())
 
 
 # --- Policies that act ----------------------------------------------------------------------

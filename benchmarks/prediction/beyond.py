@@ -16,6 +16,7 @@ say "fresh" learn within each week alone. Values are means over cuts of the trac
 from __future__ import annotations
 
 import argparse
+import hashlib
 from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
@@ -30,14 +31,27 @@ from hpcgym.benchmarks.studies.spread import run_all
 from hpcgym.benchmarks.studies.store import code
 from hpcgym.benchmarks.studies.weeks import Floats, board_of, cut_weeks, shifts, table_of
 from hpcgym.cli.running import measuring
+from hpcgym.errors import HpcgymError
 from hpcgym.scheduler import Scheduler
 from hpcgym.simulation import learn_before, simulate
 from hpcgym.sweep import read_results
+from hpcgym.workload.fingerprint import fingerprint
 from hpcgym.workload.load import load_workload
 from hpcgym.workload.model import Workload
 from hpcgym.workload.slicing import WEEK_S
 
 RECIPE = "legrand"
+
+#: Whose code a value follows from, beside that of simulations; of the cleaning and cutting of jobs
+#: the hash of the weeks tells.
+MODULES = (
+    "hpcgym.agents.lookahead",
+    "hpcgym.benchmarks.prediction.beyond",
+    "hpcgym.benchmarks.prediction.predictors",
+    "hpcgym.benchmarks.studies.weeks",
+)
+
+Task = dict[str, Any]
 
 #: Row -> what orders the queue; the first is the reference, the last what cannot be known.
 ORDERS: dict[str, Any] = {
@@ -108,9 +122,23 @@ def values_of(weeks: Mapping[int, Workload], scheduler: Scheduler, fresh: bool) 
     return found
 
 
-def compute(task: dict[str, Any]) -> dict[str, Any]:
-    """Return the mean bounded slowdown of the weeks of one cut under one scheduler: one task."""
-    weeks = _cut(task["source"], task["shift"])
+def compute(task: Task) -> dict[str, Any]:
+    """Return the mean bounded slowdown of the weeks of one cut under one scheduler.
+
+    Parameters
+    ----------
+    task : "source", "family", "row", "shift" [s] and "jobs_sha256", the hash of the weeks; and
+        "code", a hash of the sources, which makes another task of it after an edit.
+
+    Returns
+    -------
+    "weeks", their numbers, and "values", one for each.
+
+    Raises
+    ------
+    HpcgymError : the trace has other jobs here.
+    """
+    weeks = _cut(task["source"], task["shift"], task["jobs_sha256"])
     row = task["row"]
     if row == _LOOKAHEAD:
         values = [float(Lookahead().run(week).bsld.mean()) for week in weeks.values()]
@@ -123,9 +151,21 @@ _LOOKAHEAD = "look-ahead, fresh"
 
 
 @cache
-def _cut(source: str, shift: int) -> dict[int, Workload]:
+def _cut(source: str, shift: int, jobs: str) -> dict[int, Workload]:
     """Return the weeks of a trace; a worker makes them once."""
-    return cut_weeks(load_workload(source, clean=RECIPE), shift)
+    weeks = cut_weeks(load_workload(source, clean=RECIPE), shift)
+    if _hash(weeks) != jobs:
+        raise HpcgymError(f"{source}: it has other jobs here than where the study was begun")
+    return weeks
+
+
+def _hash(weeks: Mapping[int, Workload]) -> str:
+    """Return a hash of weeks, and of what else predictors in Python look at."""
+    digest = hashlib.sha256(f"{list(weeks)} {fingerprint(weeks.values())}".encode())
+    for week in weeks.values():
+        for name in ("group_id", "executable", "queue"):
+            digest.update(np.ascontiguousarray(week.columns[name], np.int64).tobytes())
+    return digest.hexdigest()
 
 
 def tables(
@@ -137,13 +177,8 @@ def tables(
     workers: int | None,
 ) -> str:
     """Return the tables of some traces as Markdown; what was simulated before is kept."""
-    made_by = code("hpcgym.benchmarks.prediction.predictors", __name__)
     tasks = [
-        {"source": source, "family": family, "row": row, "shift": shift, "code": made_by}
-        for source in sources
-        for family in families
-        for row in _rows(family)
-        for shift in shifts(n_cuts)
+        task for source in sources for task in _tasks(source, families, n_cuts, code(*MODULES))
     ]
     with measuring("schedulers x cuts") as show:
         run_all(
@@ -160,6 +195,25 @@ def tables(
             }
             pages.append(f"## {source}, {family}, {n_cuts} cuts\n\n{_table(found)}")
     return "\n".join(pages)
+
+
+def _tasks(source: str, families: Sequence[str], n_cuts: int, made_by: str) -> list[Task]:
+    """Return the tasks of one trace; what their values hang on is in them."""
+    trace = load_workload(source, clean=RECIPE)
+    hashes = {at: _hash(cut_weeks(trace, at)) for at in shifts(n_cuts)}
+    return [
+        {
+            "source": source,
+            "family": family,
+            "row": row,
+            "shift": shift,
+            "jobs_sha256": jobs,
+            "code": made_by,
+        }
+        for family in families
+        for row in _rows(family)
+        for shift, jobs in hashes.items()
+    ]
 
 
 def _rows(family: str) -> list[str]:

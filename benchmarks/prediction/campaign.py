@@ -22,7 +22,7 @@ from hpcgym.benchmarks.prediction.simulations import load_trace, simulate_one
 from hpcgym.benchmarks.studies.progress import Progress
 from hpcgym.benchmarks.studies.spread import run_all
 from hpcgym.benchmarks.studies.store import code
-from hpcgym.errors import HpcgymError
+from hpcgym.errors import HpcgymError, WorkloadError
 from hpcgym.simulation import simulate
 from hpcgym.sweep import read_results
 from hpcgym.workload.fingerprint import fingerprint
@@ -98,15 +98,32 @@ def load_traces(sources: Sequence[str], quick: bool) -> dict[str, tuple[str, Wor
 
     Raises
     ------
-    HpcgymError : a trace that cannot be read, or two of the same name.
+    HpcgymError : a trace that cannot be read or has no requested times, or two of the same name.
     """
     found: dict[str, tuple[str, Workload]] = {}
     for source in sources:
-        workload = load_trace(source, QUICK_JOBS if quick else None)
+        try:
+            workload = load_trace(source, QUICK_JOBS if quick else None)
+        except WorkloadError as error:
+            raise _explained(source, error) from None
         if workload.name in found:
             raise HpcgymError(f"two workloads are called {workload.name}: {source} is one of them")
         found[workload.name] = source, workload
     return found
+
+
+def _explained(source: str, error: WorkloadError) -> HpcgymError:
+    """Return the error, or what can be done if the trace lacks requested times."""
+    try:
+        jobs = load_workload(source, clean="none")
+    except WorkloadError:
+        return error
+    if (jobs.requested_time > 0).any():
+        return error
+    return HpcgymError(
+        f"{source} has no requested times, which predictions are compared with: name another trace,"
+        " or the generator, lublin:jobs=10000, which has them"
+    )
 
 
 def run_campaign(

@@ -26,6 +26,7 @@ from hpcgym.report.canvas import (
     GREEN,
     PURPLE,
     VERMILLION,
+    figure_of,
     legend_above,
     new_figure,
     plain,
@@ -36,6 +37,8 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+    from matplotlib.text import Annotation
+    from matplotlib.transforms import Bbox
 
 _COLOURS = dict(zip(CORRECTIONS, (BLUE, VERMILLION, GREEN), strict=True))
 _MARKERS = dict(zip(ORDERS, ("o", "^"), strict=True))
@@ -47,7 +50,19 @@ _LINES = {
     "E-Loss": (VERMILLION, "-"),
 }
 _NAMED = (EASY, EASY_PLUS_PLUS, E_LOSS_TRIPLE, *CLAIRVOYANT.values())
+#: Where names may be, from the mark: points to the right and upwards, and the side at the mark.
+_BESIDE = tuple(
+    ((right, up), {-1: "right", 0: "center", 1: "left"}[np.sign(right)])
+    for reach in (6, 12, 18, 24, 30)
+    for right, up in (
+        *((reach, 0), (-reach, 0), (reach, reach), (reach, -reach)),
+        *((-reach, reach), (-reach, -reach), (0, reach + 2), (0, -reach - 2)),
+    )
+)
+_NEAR = 8  # of them, which need no line to the mark
+_MARK_PIXELS = 4  # a name covers a mark whose middle is so near
 _POINTS = 2001  # of a distribution that are drawn
+_OUT_OF_SIGHT = 0.02  # of the errors of each predictor, at either end: long tails of few jobs
 
 
 def draw_against_published(found: Findings, table: pd.DataFrame) -> Figure:
@@ -59,10 +74,10 @@ def draw_against_published(found: Findings, table: pd.DataFrame) -> Figure:
     values = table[["published", "mean_bsld"]].to_numpy()
     ends = [values.min(), values.max()]
     axes.plot(ends, ends, color=DARK_GREY, linewidth=0.8, linestyle="--", zorder=0)
-    _name(axes, table, "published", "mean_bsld")
     _finish(axes, "published", "ours")
-    _legend(figure)
+    _legend(figure, table)
     title(axes, "Mean bounded slowdown of each configuration", found.trace)
+    _name(axes, table, "published", "mean_bsld")
     return figure
 
 
@@ -73,10 +88,10 @@ def draw_two_traces(first: Findings, second: Findings) -> Figure:
     figure = new_figure(6.5, 6)
     axes = figure.add_subplot()
     _scatter(axes, shown, shown["mean_bsld"], shown["mean_bsld too"])
-    _name(axes, shown, "mean_bsld", "mean_bsld too")
     _finish(axes, first.trace, second.trace)
-    _legend(figure)
+    _legend(figure, shown)
     title(axes, "Mean bounded slowdown of each configuration on two traces (figure 7.2)", "")
+    _name(axes, shown, "mean_bsld", "mean_bsld too")
     return figure
 
 
@@ -96,13 +111,49 @@ def _scatter(axes: Axes, table: pd.DataFrame, x: pd.Series[float], y: pd.Series[
 
 
 def _name(axes: Axes, table: pd.DataFrame, x: str, y: str) -> None:
-    """Write names beside some configurations."""
+    """Write names beside some configurations, where they cover the fewest marks."""
+    from matplotlib.patheffects import withStroke
+
+    figure_of(axes).draw_without_rendering()  # that places are known
+    taken = axes.transData.transform(table[[x, y]].to_numpy())
+    halo = [withStroke(linewidth=2, foreground="white")]
+    style: dict[str, Any] = {"fontsize": 7, "zorder": 4, "va": "center", "path_effects": halo}
+    line = {"arrowstyle": "-", "linewidth": 0.6, "shrinkA": 0, "shrinkB": 3}
     for one in _NAMED:
-        if str(one) in table.index:
-            place = (float(table[x][str(one)]), float(table[y][str(one)]))
+        if str(one) not in table.index:
+            continue
+        place = (float(table[x][str(one)]), float(table[y][str(one)]))
+        words: dict[str, Any] = {"text": name_of(one), "xy": place, "textcoords": "offset points"}
+        tried = [
             axes.annotate(
-                name_of(one), place, (5, -3), textcoords="offset points", fontsize=7, zorder=4
+                **words, **style, xytext=at, ha=side, arrowprops=line if k >= _NEAR else None
             )
+            for k, (at, side) in enumerate(_BESIDE)
+        ]
+        covered = [_covered(axes, _letters(label), taken) for label in tried]
+        chosen = tried.pop(int(np.argmin(covered)))
+        for label in tried:
+            label.remove()
+        chosen.set_in_layout(False)  # else the axes would move
+        box = _letters(chosen)
+        letters = np.linspace(box.x0, box.x1, 40)
+        taken = np.vstack([taken, np.stack([letters, np.full(40, (box.y0 + box.y1) / 2)], axis=1)])
+
+
+def _letters(label: Annotation) -> Bbox:
+    """Return where the letters of a name are, without the line to its mark."""
+    from matplotlib.text import Text
+
+    label.get_window_extent()  # puts it into its place
+    return Text.get_window_extent(label)
+
+
+def _covered(axes: Axes, box: Bbox, taken: NDArray[np.float64]) -> int:
+    """Return how many places, (n, 2) in pixels, a name would cover; many if outside the axes."""
+    frame, room = axes.get_window_extent(), box.padded(_MARK_PIXELS)
+    inside = (taken > room.min) & (taken < room.max)
+    outside = (box.min < frame.min).any() or (box.max > frame.max).any()
+    return int(inside.all(axis=1).sum()) + len(taken) * int(outside)
 
 
 def _finish(axes: Axes, x: str, y: str) -> None:
@@ -111,26 +162,38 @@ def _finish(axes: Axes, x: str, y: str) -> None:
     axes.set_yscale("log")
     for axis in (axes.xaxis, axes.yaxis):
         log_ticks(axis, range(1, 10))
+    axes.margins(0.08)  # room for names
     axes.set_xlabel(f"mean bounded slowdown, {x}")
     axes.set_ylabel(f"mean bounded slowdown, {y}")
     plain(axes)
 
 
-def _legend(figure: Figure) -> None:
-    """Explain colours and forms."""
+def _legend(figure: Figure, table: pd.DataFrame) -> None:
+    """Explain the colours and forms that a table's configurations have."""
+    from matplotlib.legend_handler import HandlerTuple
     from matplotlib.lines import Line2D
 
-    marks = [
-        Line2D([], [], marker="s", linestyle="", color=colour, label=f"correction: {name}")
-        for name, colour in _COLOURS.items()
-    ]
-    marks += [
-        Line2D([], [], marker=form, linestyle="", color=DARK_GREY, label=order.upper())
-        for order, form in _MARKERS.items()
-    ]
-    hollow: dict[str, Any] = {"marker": "o", "color": BLACK, "markerfacecolor": "none"}
-    marks.append(Line2D([], [], linestyle="", label="without learning", **hollow))
-    figure.legend(handles=marks, loc="outside lower center", ncols=3, fontsize=8, frameon=False)
+    def mark(form: str, **style: Any) -> Line2D:
+        return Line2D([], [], marker=form, markersize=5, linestyle="", **style)
+
+    learned = set(table["correction"][table["estimate"] == "regression"])
+    colours = {f"correction: {name}": _COLOURS[name] for name in _COLOURS if name in learned}
+    entries: dict[str, tuple[Line2D, ...]] = {
+        name: tuple(mark(form, color=colour) for form in _MARKERS.values())
+        for name, colour in colours.items()
+    }
+    hollow: dict[str, Any] = {"color": BLACK, "markerfacecolor": "none"}
+    entries["without learning"] = tuple(mark(form, **hollow) for form in _MARKERS.values())
+    entries |= {order.upper(): (mark(_MARKERS[order], color=DARK_GREY),) for order in _MARKERS}
+    figure.legend(
+        list(entries.values()),
+        list(entries),
+        handler_map={tuple: HandlerTuple(ndivide=None)},
+        loc="outside lower center",
+        ncols=3,
+        fontsize=8,
+        frameon=False,
+    )
 
 
 def draw_errors(predictions: Mapping[str, NDArray[np.int64]], trace: str) -> Figure:
@@ -140,10 +203,12 @@ def draw_errors(predictions: Mapping[str, NDArray[np.int64]], trace: str) -> Fig
     figure = new_figure(7, 4.4)
     axes = figure.add_subplot()
     _distributions(axes, errors)
-    ends = np.concatenate([np.quantile(values, (0.005, 0.995)) for values in errors.values()])
+    shares = (_OUT_OF_SIGHT, 1 - _OUT_OF_SIGHT)
+    ends = np.concatenate([np.quantile(values, shares) for values in errors.values()])
     axes.set_xlim(ends.min(), ends.max())
     axes.set_xlabel("predicted less actual run time (hours)")
-    title(axes, "Prediction errors (figure 7.3)", trace, legend_rows=1)
+    note = f"{trace}; at most {_OUT_OF_SIGHT:.0%} of a predictor's errors are beyond either end"
+    title(axes, "Prediction errors (figure 7.3)", note, legend_rows=1)
     return figure
 
 

@@ -114,10 +114,15 @@ def read_published(folder: Path | None) -> dict[str, Published]:
 
     Raises
     ------
-    HpcgymError : the folder has no such files, or one of them is not as it should be.
+    HpcgymError : there is no such folder, it has no such files, or one of them is not as it should
+        be.
     """
     if folder is None:
         return {}
+    if not folder.is_dir():
+        raise HpcgymError(
+            f"{folder}: there is no such folder, which published results are to be in"
+        )
     names = {name.casefold(): name for name in TRACES}
     files = sorted(folder.glob("glesser-ch7-*.csv.gz"))
     if not files:

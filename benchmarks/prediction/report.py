@@ -114,6 +114,8 @@ def report_text(
             parts += [f"## {heading}\n", *([f"{note}\n"] if note else []), table_text(table)]
     for heading, file in pairs:
         parts.append(f"## {heading} (figure 7.2)\n\n![{heading}]({file.as_posix()})\n")
+    if not pairs:
+        parts.append("Figure 7.2 is of two traces: it is drawn if --workload names a second one.\n")
     for found in findings:
         parts.append(f"## {found.trace}\n")
         for name, heading in _PICTURES.items():

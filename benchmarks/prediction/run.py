@@ -81,7 +81,9 @@ def reproduce(
     if full and quick:
         raise HpcgymError("full and quick: a study is one or the other")
     require_matplotlib()
-    values = {} if quick else read_published(published)
+    values = read_published(published)  # a wrong folder is said of a quick cut too
+    if quick:
+        values = {}
     traces = load_traces(sources, quick)
     path = folder / "report.md"
     write_text("", path)  # that it cannot be written is said before the work, not after it

@@ -24,6 +24,7 @@ Arrays = dict[str, NDArray[Any]]
 #: ``hpcgym.compilation.SOURCES``.
 _PREPARING = (
     "cluster/*.py",
+    "online.py",
     "policy/*.py",
     "prediction/*.py",
     "scheduler.py",

@@ -107,8 +107,24 @@ def evaluate(
             show_default="as agents were trained, or spf",
         ),
     ] = None,
-    estimate: options.EstimateOption = None,
-    policy_estimate: options.PolicyEstimateOption = None,
+    estimate: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="What run times are predicted to be, for backfilling, in environments and of"
+            " policies by name; names as for hpcgym simulate. Schedulers that have one of their"
+            " own, as easy++ does, keep it and its correction.",
+            show_default="as agents were trained, or requested",
+        ),
+    ] = None,
+    policy_estimate: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="What policies look at in place of requested times, likewise.",
+            show_default="as agents were trained, or requested",
+        ),
+    ] = None,
     correction: options.CorrectionOption = None,
     passes: options.PassesOption = None,
     clean: options.CleanOption = "default",

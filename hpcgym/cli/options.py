@@ -96,7 +96,7 @@ EstimateOption = Annotated[
     typer.Option(
         metavar="NAME",
         help="What run times are predicted to be, for backfilling: requested, double-requested,"
-        " clairvoyant, ave2 (or 1, 3, ...), user-ratio, data-driven, e-loss, or"
+        " clairvoyant, ave2 (or 1, 3, ...), user-ratio, typical-ratio, data-driven, e-loss, or"
         " regression:over=...,under=...,weight=...",
         show_default=False,
     ),

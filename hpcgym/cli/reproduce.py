@@ -193,8 +193,8 @@ def _at_hand(*larger: str) -> list[str]:
     return found
 
 
-def _shown(run: Any, *arguments: Any, **options: Any) -> Any:
-    """Run with a bar for each long step."""
+def _shown(run: Any, sources: list[str], folder: Path, **options: Any) -> Any:
+    """Run with a bar for each long step, and say that an interrupted study goes on."""
     from contextlib import ExitStack
 
     current, show = "", None
@@ -208,7 +208,13 @@ def _shown(run: Any, *arguments: Any, **options: Any) -> Any:
             assert show is not None
             show(done, total)
 
-        return run(*arguments, **options, progress=progress)
+        try:
+            return run(sources, folder, **options, progress=progress)
+        except KeyboardInterrupt:
+            bars.close()
+            if folder.exists():
+                note(f"\n{folder} keeps what is done: the same command goes on")
+            raise
 
 
 def _print(tables: dict[str, pd.DataFrame], what: str, format: Format) -> None:

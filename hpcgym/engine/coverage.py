@@ -32,6 +32,7 @@ from hpcgym.engine.mixing import BY_WAIT
 from hpcgym.engine.ordered import BLOCK, block_at
 from hpcgym.engine.search import begin_slice, measure, run_slice
 from hpcgym.engine.state import (
+    AN_ORDER,
     ASKED,
     ASKS,
     BACKFILLED,
@@ -114,7 +115,7 @@ def simulate_vector(worker, s, shared, workers, notes, sphere):
             sim[ASKS] = NOBODY
             queued, at_once = 0, np.int64(FOREVER)
         passes = run_slice(worker, shared, workers, s, at_once)
-        if sim[ASKED] == 1:
+        if sim[ASKED] == AN_ORDER:
             queued, free = note_queue(worker, workers, notes), sim[FREE]
         elif passes < at_once:
             return

@@ -35,6 +35,7 @@ from hpcgym.engine.ordered import (
 )
 from hpcgym.engine.scores import best_scored, best_to_backfill
 from hpcgym.engine.state import (
+    AN_ORDER,
     ARRIVED,
     ASKED,
     ASKS,
@@ -75,12 +76,12 @@ def run(
 ):  # fmt: skip
     """Simulate to ``stop_time`` [s], the end or ``max_passes`` passes; return the passes done.
 
-    Where ``sim[ASKS]`` says so, it also stops within a pass, with ``sim[ASKED]`` 1, for new scores
-    or a selected job; called again, it goes on with the pass.
+    Where ``sim[ASKS]`` says so, it also stops within a pass, with ``sim[ASKED]`` AN_ORDER, for new
+    scores or a selected job; called again, it goes on with the pass.
     """
     passes = 0
     while passes < max_passes and (
-        sim[ASKED] == 1
+        sim[ASKED] == AN_ORDER
         or next_pass(
             sim, jobs, progress, users, history, blocks, entries, freed, idle, ended, stop_time
         )
@@ -102,7 +103,7 @@ def run(
                 enqueue(sim, jobs, progress, keys, scores, blocks, entries, narrow, job)
         if not settled and blocks[QUEUE].count > 0:
             serve_queue(sim, jobs, keys, scores, progress, blocks, entries, narrow, idle, leaving)
-            if sim[ASKED] == 1:
+            if sim[ASKED] == AN_ORDER:
                 break
         passes += 1
     return passes
@@ -138,7 +139,7 @@ def serve_queue(sim, jobs, keys, scores, progress, blocks, entries, narrow, idle
     while blocks[QUEUE].count > 0:
         head = first_in_order(sim, jobs, scores, progress, blocks, entries)
         if head < 0:
-            sim[ASKED] = 1
+            sim[ASKED] = AN_ORDER
             return
         if jobs[head].processors > sim[FREE] + leaving:
             break
@@ -179,9 +180,9 @@ def may_wait(sim, blocks, entries, leaving):
             sim[CHANGED] = 1
             return True
     if sim[ASKS] == EACH_PASS:
-        sim[ASKED] = 1 - sim[ASKED]
+        sim[ASKED] = AN_ORDER - sim[ASKED]
         sim[CHANGED] = 1
-        return sim[ASKED] == 1
+        return sim[ASKED] == AN_ORDER
     sim[ASKED] = 0
     return False
 

@@ -106,3 +106,10 @@ def best_to_backfill(sim, jobs, scores, blocks, entries, leaving):
                 highest = score
                 best = job
     return best
+
+
+@jit_part
+def forget_bounds(blocks):
+    """Let no bound of the scores of queued jobs hold any longer."""
+    for k in range(blocks[QUEUE].in_use):
+        blocks[block_at(blocks, QUEUE, k)].greatest_gain = np.inf

@@ -16,7 +16,7 @@ from hpcgym.compilation import jit, jit_entry, jit_inline, jit_parallel, jit_par
 from hpcgym.engine import online
 from hpcgym.engine.easy import run
 from hpcgym.engine.mixing import mix
-from hpcgym.engine.online import FOR_ORDERING, GIVEN, Estimators, Learner, forget
+from hpcgym.engine.online import FOR_ORDERING, KNOWN, Estimators, Learner, forget
 from hpcgym.engine.state import FOREVER, LEARNS, TIME
 
 # what can be measured of a schedule, as hpcgym.metrics defines it
@@ -114,7 +114,7 @@ def begin_slice(worker, shared, workers, weights, total, s):
         workers.blocks[worker],
     )  # fmt: skip
     begin_learning(shared, workers, worker)
-    if shared.kinds[FOR_ORDERING] != GIVEN:
+    if shared.kinds[FOR_ORDERING] != KNOWN:
         set_weights(shared, workers, worker, weights, total)
     scores = workers.scores[worker]
     for j in range(n):

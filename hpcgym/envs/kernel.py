@@ -17,9 +17,10 @@ from numpy.typing import NDArray
 
 from hpcgym.compilation import jit, jit_entry, jit_inline, jit_parallel, jit_part
 from hpcgym.engine.mixing import mix
-from hpcgym.engine.online import FOR_ORDERING, GIVEN, rank
+from hpcgym.engine.online import FOR_ORDERING, KNOWN, rank
 from hpcgym.engine.ordered import BLOCK, block_at
 from hpcgym.engine.power import rest, settle, some_idle, switch_off
+from hpcgym.engine.scores import forget_bounds
 from hpcgym.engine.search import (
     begin_learning,
     learner_of,
@@ -287,13 +288,6 @@ def act(e, table, batch, chosen, numbers):
 
 
 @jit_part
-def forget_bounds(blocks):
-    """Let no bound of the scores of queued jobs hold any longer."""
-    for k in range(blocks[QUEUE].in_use):
-        blocks[block_at(blocks, QUEUE, k)].greatest_gain = np.inf
-
-
-@jit_part
 def next_stop(e, table, batch):
     """Return the last second that MixedPolicy's next weights hold for."""
     interval, length = table.settings[INTERVAL], table.settings[INTERVAL_LENGTH]
@@ -338,7 +332,7 @@ def weigh(e, table, batch, weights, stop):
     total = 0.0
     for k in range(len(table.waiting)):
         total += abs(weights[k])
-    if table.kinds[FOR_ORDERING] != GIVEN:
+    if table.kinds[FOR_ORDERING] != KNOWN:
         set_weights(table, batch, e, weights, total)
     blocks, entries = batch.blocks[e], batch.entries[e]
     forget_bounds(blocks)
@@ -358,7 +352,7 @@ def weigh(e, table, batch, weights, stop):
 @jit_inline
 def score_by(e, table, batch, weights, total, job):
     """Give a job its score."""
-    if table.kinds[FOR_ORDERING] != GIVEN:
+    if table.kinds[FOR_ORDERING] != KNOWN:
         # that of a job to come will be known when it is submitted
         if job < batch.sim[e, NEXT]:
             start, n = batch.place[e, START], batch.place[e, JOBS]
@@ -391,7 +385,7 @@ def show(e, table, batch, out):
     place = batch.place[e]
     start, n = place[START], place[JOBS]
     ordered_by = table.ordered_by[start : start + n]
-    if table.kinds[FOR_ORDERING] != GIVEN:
+    if table.kinds[FOR_ORDERING] != KNOWN:
         ordered_by = batch.ordered_by[e]
     observe(
         batch.sim[e], batch.progress[e], batch.blocks[e], batch.entries[e], batch.idle[e],

@@ -105,7 +105,7 @@ class Simulations:
         asks = _asks(kind, interval[0])
         scheduler = options.scheduler
         rules = [asks, int(keeps), *power_rules(options.cluster, scheduler, shutdown_action)]
-        rules += learning_rules(scheduler)
+        rules += learning_rules(scheduler, asks_for_predictions(scheduler))
         common = _common(options, workload)
         first = _empty_machine(options, episodes.longest, kind, rules, common)
         settings = np.zeros(kernel.N_SETTINGS, np.int64)
@@ -145,11 +145,12 @@ class Simulations:
 
     @cached_property
     def fingerprint(self) -> tuple[int, ...]:
-        """Numbers that differ where jobs or rules do."""
+        """Numbers that differ where jobs, their users as far as they matter, or rules do."""
         table = self.whole
         rules: tuple[NDArray[Any], ...] = (
             *(table.settings, table.sim, table.watts, table.places, table.waiting, table.codes),
             *(table.kinds, table.last, table.loss, table.chosen, table.predicted, table.ordered_by),
+            *(table.looks, table.users, table.classes, table.keys, table.second_scores),
         )
         sizes = [size for array in self.batch for size in array.shape[1:]]
         return (crc32(table.jobs.tobytes()), *(crc32(array.tobytes()) for array in rules), *sizes)
@@ -219,7 +220,10 @@ class Simulations:
         return int(place[kernel.START]), int(place[kernel.JOBS])
 
     def result(self, e: int, scheduler: Scheduler) -> Result:
-        """Return the schedule of simulation ``e`` so far; jobs not started have start -1."""
+        """Return the schedule of simulation ``e`` so far; jobs not started have start -1.
+
+        Where run times are learned, the requested ones stand for jobs not submitted yet.
+        """
         start, n = self.rows(e)
         progress = self.batch.progress[e, :n].copy()
         jobs = self.table.jobs[start : start + n].copy()
@@ -228,9 +232,20 @@ class Simulations:
             idle_seconds = idle_processor_seconds(
                 self.batch.sim[e].copy(), self.batch.idle[e].copy()
             )
-        return Result.of(
+        result = Result.of(
             self.episode(e), self.options.cluster, scheduler, jobs, progress, idle_seconds, True
         )
+        return replace(result, policy_run_time=self._policy_run_time(e, jobs))
+
+    def _policy_run_time(self, e: int, jobs: NDArray[np.void]) -> NDArray[np.int64] | None:
+        """Return what policies looked at in simulation ``e`` if it was learned, (n_jobs,) [s]."""
+        if not self.batch.ordered_by.size:
+            return None
+        learned = self.batch.ordered_by[e, : len(jobs)].copy()
+        coming = int(self.batch.sim[e, state.NEXT])
+        learned[coming:] = jobs["requested"][coming:]  # else those of an earlier episode
+        learned.flags.writeable = False
+        return learned
 
 
 def _asks(kind: int, interval: str) -> int:
@@ -260,7 +275,9 @@ def _common(options: Options, workload: Workload) -> _Common:
     jobs = job_records(workload)
     scheduler = options.scheduler
     predicted = predicted_run_times(scheduler.estimate, jobs["run"], workload)
-    ordered_by = predicted_run_times(scheduler.policy_estimate, jobs["run"], workload)
+    ordered_by = predicted_run_times(
+        scheduler.policy_estimate, jobs["run"], workload, "policy_estimate"
+    )
     users, n_users = np.zeros(0, np.int64), 0
     if average_in_kernel(scheduler) or asks_for_predictions(scheduler):
         users, n_users = numbered(workload.user_id)
@@ -273,10 +290,10 @@ def _empty_machine(
 ) -> state.State:
     """Return the state before the first submission, with room for the longest episode."""
     primary = state.SELECTION if kind == kernel.SELECTION_KIND else state.SCORED
-    rules = engine_rules(
-        options.scheduler, primary, common.secondary, common.predicted, common.jobs["run"]
-    )
     processors, last = options.cluster.processors, average_in_kernel(options.scheduler)
+    rules = engine_rules(
+        options.scheduler, primary, common.secondary, common.predicted, common.jobs["run"], last
+    )
     n_histories = common.n_users if last else 0
     return state.make_state(rules + more_rules, None, longest, processors, n_histories, last)
 

@@ -90,8 +90,9 @@ def evaluate(
         what the names of the EASY family stand for. By default those of the environment; without
         one, the rules of ``SCHEDULERS``.
 
-    Schedulers with estimates that learn (but ``ave2`` and the like, for backfilling) begin each
-    slice of the test part with what a simulation of all jobs before that part has taught them.
+    Schedulers whose estimates learn begin each slice with what they learned, in simulations, from
+    all jobs before it, ends after its begin left out. Policies that act in environments begin it
+    knowing nothing.
 
     Raises
     ------
@@ -166,12 +167,13 @@ def _run(
     values: dict[str, list[dict[str, float]]] = {name: [] for name in lineup}
     failures: dict[tuple[str, str], str] = {}
     for name, policy in lineup.items():
-        learned = _learned(policy, whole, part)
+        known = _learned(policy, whole, part, chosen)
         for episode in chosen:
             step(f"{name}: {episode.name}")
             metrics: Mapping[str, float | int] = {}
             if isinstance(policy, Scheduler):
-                metrics = simulate(part.workload_of(episode), policy, learned=learned).metrics
+                jobs, learned = part.workload_of(episode), known[episode.name]
+                metrics = simulate(jobs, policy, learned=learned).metrics
             else:
                 first = stage.enter(name, policy, episode)
                 try:
@@ -182,13 +184,23 @@ def _run(
     return values, failures
 
 
-def _learned(policy: Any, whole: Workload, part: Episodes) -> Learned | None:
-    """Return what a scheduler has learned of run times before the test part begins, if it does."""
-    if part.part != "test" or not isinstance(policy, Scheduler):
-        return None
-    begins = int(part.workload_of(part.listing[0]).submit_time[0])
-    before = whole.take(whole.submit_time < begins)
-    return learn_before(before, policy, begins, processors=whole.processors)
+def _learned(
+    policy: Any, whole: Workload, part: Episodes, chosen: list[Episode]
+) -> dict[str, Learned | None]:
+    """Return what a scheduler has learned of run times before each slice begins, by its name."""
+    known: dict[str, Learned | None] = {episode.name: None for episode in chosen}
+    if not isinstance(policy, Scheduler):
+        return known
+    begins = {e.name: int(part.workload_of(e).submit_time[0]) for e in chosen}
+    learned, before = None, -1
+    for name, begin in sorted(begins.items(), key=lambda item: item[1]):
+        # every job before is simulated once, from an empty machine at the slice before
+        jobs = whole.take((whole.submit_time >= before) & (whole.submit_time < begin))
+        if len(jobs):
+            processors = whole.processors
+            learned = learn_before(jobs, policy, begin, processors=processors, learned=learned)
+        known[name], before = learned, begin
+    return known
 
 
 def _given(policies: Any) -> dict[str, Any]:
@@ -271,6 +283,8 @@ def _named(name: str, rules: Mapping[str, Any]) -> Scheduler:
         own = {"backfill", "backfill_order"}
         if scheduler.estimate != Scheduler().estimate:
             own |= {"estimate", "correction"}
+        if scheduler.policy_estimate != Scheduler().policy_estimate:
+            own |= {"policy_estimate"}
         return scheduler.but(**{rule: rules[rule] for rule in rules if rule not in own})
     # a policy alone backfills in the order of requested times, as in SCHEDULERS
     return Scheduler(policy=name, backfill_order="spf").but(**rules)

@@ -77,10 +77,14 @@ def check_estimate(estimate: Any, argument: str = "estimate") -> Estimate:
 
     Raises
     ------
-    HpcgymError : an unknown name, or predictions that are no list of finite numbers.
+    HpcgymError : an unknown name, a class in place of a predictor, or predictions that are no list
+        of finite numbers.
     """
     if isinstance(estimate, str):
         return _check_name(estimate, argument)
+    if isinstance(estimate, type):  # a class has the methods of its objects, but cannot be asked
+        name = estimate.__name__
+        raise HpcgymError(f"{argument} must be a predictor, not the class {name}; give {name}()")
     if isinstance(estimate, Regression):
         return str(estimate)
     if isinstance(estimate, Predictor):
@@ -133,7 +137,10 @@ def predictor_of(estimate: Estimate) -> Predictor | None:
 
 
 def predicted_run_times(
-    estimate: Estimate, run_time: NDArray[np.int64], workload: Workload
+    estimate: Estimate,
+    run_time: NDArray[np.int64],
+    workload: Workload,
+    argument: str = "estimate",
 ) -> NDArray[np.int64] | None:
     """Return the predictions that are known beforehand, None if they arise in the simulation.
 
@@ -142,6 +149,7 @@ def predicted_run_times(
     estimate : as :func:`check_estimate` returns it; predictions, shape (n_jobs,) in seconds, are
         rounded down to whole seconds, at least 1.
     run_time : (n_jobs,) int64 [s], the actual run times.
+    argument : what an error calls the estimate.
 
     Raises
     ------
@@ -158,7 +166,7 @@ def predicted_run_times(
     assert isinstance(estimate, np.ndarray)
     if estimate.shape != run_time.shape:
         raise HpcgymError(
-            f"estimate has {len(estimate):,} predictions, the workload {len(run_time):,} jobs"
+            f"{argument} has {len(estimate):,} predictions, the workload {len(run_time):,} jobs"
         )
     # exact: no time is beyond 2**53, the whole numbers that float64 holds
     seconds = np.clip(estimate.astype(np.float64), 1, state.LATEST_TIME)

@@ -16,7 +16,7 @@ class DataDriven:
     2. the same, but for names that only begin alike,
     3. with the same name, queue and requested time,
     4. the same, but for names that only begin alike,
-    5. with the same name, or one that begins alike,
+    5. with the same name, else with one that begins alike,
     6. and without one of these, the requested time.
 
     The name is what ``x["executable"]`` holds: a text, or the number that logs of the Standard

@@ -82,7 +82,8 @@ class Regression:
         Parameters
         ----------
         text : "e-loss" (equation 7.3: squared over, absolute under, large jobs weigh more),
-            "regression", or "regression:" and attributes, as ``str`` gives it.
+            "regression", or "regression:" and attributes parted by commas, as ``str`` gives it;
+            features are joined by "+".
 
         Raises
         ------
@@ -95,7 +96,12 @@ class Regression:
             raise HpcgymError(unknown("regression", text, ("e-loss", "regression:over=...")))
         given: dict[str, Any] = {}
         for part in filter(None, tail.split(",")):
-            name, _, value = part.partition("=")
+            name, sign, value = part.partition("=")
+            if not sign:
+                raise HpcgymError(
+                    f"{text!r}: {part!r} is no attribute=value; commas part attributes, and "
+                    "features are joined by '+', as in features=requested+ave2"
+                )
             if name not in [field.name for field in fields(cls)]:
                 raise HpcgymError(unknown(f"attribute in {text!r}", name, _NAMES))
             given[name] = _read(name, value)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -19,10 +20,11 @@ _ESTIMATES = {
     "requested": "requested times",
     "double-requested": "twice the requested times",
     "clairvoyant": "actual run times",
-    "ave2": "mean of the user's last two run times",
     "user-ratio": "requested times x the user's mean ratio",
+    "typical-ratio": "requested times x the user's typical ratio",
     "data-driven": "the user's last job that was most alike",
     "e-loss": "run times learned with the E-Loss",
+    "regression": "run times learned by regression",
 }
 #: Estimates that are never too short.
 _NEVER_CORRECTED = ("requested", "double-requested", "clairvoyant")
@@ -95,7 +97,16 @@ def describe(scheduler: Scheduler) -> str:
 def _times(scheduler: Scheduler, rule: str) -> str:
     """Return which run times an estimate takes."""
     words = str(scheduler.describe()[rule])
-    return "predicted run times given" if words == "given" else _ESTIMATES.get(words, words)
+    if words == "given":
+        return "predicted run times given"
+    average = re.fullmatch(r"ave(\d+)", words)
+    if average:
+        number = int(average[1])
+        of = f"mean of the user's last {number} run times"
+        return of if number > 1 else "the user's last run time"
+    name, _, attributes = words.partition(":")
+    meaning = _ESTIMATES.get(name, name)
+    return f"{meaning} ({attributes.replace(',', ', ')})" if attributes else meaning
 
 
 def subtitle(parts: Mapping[str, Result]) -> str:

@@ -247,9 +247,9 @@ def _check_rules(rules: Scheduler, machine: Cluster) -> None:
     """Raise an error for rules that the batch does not simulate."""
     if rules.backfill == "conservative":
         raise HpcgymError("scheduler: the batch simulates backfill='easy' or 'none'")
+    check_compiled(rules)
     if not isinstance(rules.estimate, str) or not isinstance(rules.policy_estimate, str):
         raise HpcgymError("scheduler: the batch takes estimates by name, not arrays")
-    check_compiled(rules)
     if machine.shutdown_after_s is not None:
         raise HpcgymError("cluster: the batch does not switch processors off")
 
@@ -278,9 +278,16 @@ def _shared(
     joined = {name: np.concatenate([getattr(piece, name) for piece in pieces]) for name in _JOINED}
     last = average_in_kernel(rules)
     known = None if learns(rules.estimate) else joined["predicted"]
-    engine = engine_rules(rules, state.SCORED, pieces[0].secondary, known, joined["jobs"]["run"])
+    engine = engine_rules(
+        rules, state.SCORED, pieces[0].secondary, known, joined["jobs"]["run"], last
+    )
     longest, n_users = int(sizes.max()), max(piece.n_users for piece in pieces)
-    engine += [state.NOBODY, 0, *power_rules(machine, rules), *learning_rules(rules)]
+    engine += [
+        state.NOBODY,
+        0,
+        *power_rules(machine, rules),
+        *learning_rules(rules, asks_for_predictions(rules)),
+    ]
     n_histories = n_users if last else 0
     empty = state.make_state(engine, None, longest, machine.processors, n_histories, last)
     estimators = make_estimators(rules, joined["users"], joined["jobs"]["processors"])
@@ -334,7 +341,7 @@ def _piece(part: Workload, features: tuple[str, ...], rules: Scheduler, processo
     check_jobs(part, processors)
     n, jobs = len(part), job_records(part)
     predicted = predicted_run_times(rules.estimate, jobs["run"], part)
-    ordered_by = predicted_run_times(rules.policy_estimate, jobs["run"], part)
+    ordered_by = predicted_run_times(rules.policy_estimate, jobs["run"], part, "policy_estimate")
     ordered_by = jobs["requested"] if ordered_by is None else ordered_by
     learning = average_in_kernel(rules) or asks_for_predictions(rules)
     users, n_users = numbered(part.user_id) if learning else (_NONE, 0)

@@ -14,7 +14,7 @@ from hpcgym.engine import coverage, state
 from hpcgym.errors import HpcgymError, unknown
 from hpcgym.metrics import TAU_S
 from hpcgym.policy.features import FEATURES
-from hpcgym.prediction.learning import average_in_kernel
+from hpcgym.prediction.estimates import learns
 from hpcgym.scheduler import Scheduler
 from hpcgym.sweep.batch import METRICS, BatchSimulator, make_workers, thread_count
 from hpcgym.workload.model import Workload
@@ -84,7 +84,8 @@ def cover(
     workload : the slice.
     features : three names of :data:`hpcgym.policy.FEATURES`; of those that change as a job waits
         only "wait".
-    scheduler, processors, tau : see :class:`BatchSimulator`; passes per timestamp only.
+    scheduler, processors, tau : see :class:`BatchSimulator`; passes per timestamp, and estimates
+        that do not learn, only.
     points : at least 2. With an odd number weights can be 0; all 0 stands for FCFS.
     metric : a name of :data:`hpcgym.sweep.batch.METRICS` of which less is better.
     threads : as for :meth:`BatchSimulator.run`.
@@ -232,12 +233,14 @@ def _tiles(
 
 
 def _check(batch: BatchSimulator) -> None:
-    """Raise an error where scores are not linear, or passes are not one a time."""
+    """Raise an error where scores are not linear or not fixed, or passes are not one a time."""
     if batch.scheduler.passes != "per-timestamp":
         raise HpcgymError("scheduler: coverage needs passes='per-timestamp'")
-    if average_in_kernel(batch.scheduler):
-        # whose predictions depend on the order in which jobs start at the same time
-        raise HpcgymError(f"scheduler: coverage does not know {batch.scheduler.estimate!r}")
+    for rule in ("estimate", "policy_estimate"):
+        estimate = getattr(batch.scheduler, rule)
+        if learns(estimate):
+            # what has ended when a job is submitted is another under each vector
+            raise HpcgymError(f"{rule}: coverage is without learning, so not with {estimate!r}")
     if len(batch.features) != len(THREE):
         raise HpcgymError(f"features: coverage is of three, not of {len(batch.features)}")
     for name in batch.features:

@@ -30,6 +30,10 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
+#: Columns of numbers that stand for names.
+NUMBERED_COLUMNS = ("user_id", "group_id", "executable", "queue")
+
+
 def is_table(path: Path) -> bool:
     """Tell whether a file's name ends as that of a table does."""
     return path.name.casefold().endswith((".csv", ".csv.gz", ".parquet"))
@@ -46,6 +50,9 @@ def from_pandas(
 
     Missing columns become -1, and so do missing values, which are counted. Decimals of times and
     memory are rounded to the nearest whole number (halves away from 0) and counted.
+
+    Names of users, groups, executables and queues are to be numbered before, alike in all tables
+    that belong together: ``frame["user_id"] = pandas.factorize(frame["user_id"])[0]`` for one.
 
     Parameters
     ----------
@@ -146,20 +153,30 @@ def _numbers(
         if pd.api.types.is_numeric_dtype(dtype):
             continue
         if not (pd.api.types.is_string_dtype(dtype) or pd.api.types.is_object_dtype(dtype)):
-            raise WorkloadError(f"{name}: column {column} holds {dtype}, not numbers")
+            how = _how_to_number(str(column))
+            raise WorkloadError(f"{name}: column {column} holds {dtype}, not numbers{how}")
         values = pd.to_numeric(frame[column], errors="coerce")
         wrong = (values.isna() & frame[column].notna()).to_numpy()
         if wrong.any() and errors == "raise":
             row = int(wrong.argmax())
             shown = str(frame[column].iloc[row])[:24]
             where = _where(frame.index, row, name)
-            raise WorkloadError(f"{where}: column {column} is {shown!r}, not a number")
+            how = _how_to_number(str(column))
+            raise WorkloadError(f"{where}: column {column} is {shown!r}, not a number{how}")
         bad |= wrong
         numeric = numeric.assign(**{str(column): values})
     if bad.any():
         counts["dropped: line with text in a numeric field"] = int(bad.sum())
         numeric = numeric[~bad]
     return numeric
+
+
+def _how_to_number(column: str) -> str:
+    """Return how names become numbers, to be added to an error; nothing for other columns."""
+    # not done here: two tables of one machine would have other numbers for the same names
+    if column not in NUMBERED_COLUMNS:
+        return ""
+    return f"; pandas.factorize(frame[{column!r}])[0] numbers names"
 
 
 def _where(index: pd.Index[Any], row: int, name: str) -> str:

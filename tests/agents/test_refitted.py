@@ -79,6 +79,7 @@ def test_features_of_refitted_models_come_and_go() -> None:
     ("arguments", "message"),
     [
         ({"model": 3}, "model must have methods fit and predict, which 3 lacks"),
+        ({"model": Mean}, r"model must be a model, not the class Mean; give Mean\(\)"),
         ({"every": 0}, "every must be at least 1, not 0"),
         ({"window": 0}, "window must be None or at least 1, not 0"),
     ],

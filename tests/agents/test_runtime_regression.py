@@ -31,6 +31,7 @@ from hpcgym.agents.runtime_regression import (
 )
 from hpcgym.engine.nag import BRANCHES, WEIGHTINGS
 from hpcgym.prediction import JOB_FEATURES, Regression
+from hpcgym.sweep import BatchSimulator
 
 KEEN: dict[str, Any] = {"eta": 20.0, "l2": 0.0}
 Observation = tuple[dict[str, Any], float]
@@ -189,19 +190,44 @@ def test_they_agree_on_a_real_trace(name: str, trace: Callable[[str], Path]) -> 
 
 def test_the_simulation_learns_the_same() -> None:
     jobs = load_workload("lublin:jobs=500,processors=64,seed=1,load=2")
-    arguments: dict[str, Any] = {"under": "absolute", "weight": "large", "threshold": 60.0}
-    inside = simulate(jobs, Scheduler(estimate=Regression(**arguments)))
-    model = compose.Select(*JOB_FEATURES) | RuntimeRegression(**arguments)
-    outside = simulate(jobs, Scheduler(estimate=model))
-    assert (inside.start == outside.start).all()
-    assert (inside.start != simulate(jobs, Scheduler()).start).any()
+    arguments: dict[str, Any] = {"over": "squared", "under": "absolute", "weight": "large"}
+    for estimate, threshold in (("e-loss", 0.0), (Regression(**arguments, threshold=60.0), 60.0)):
+        inside = simulate(jobs, Scheduler(estimate=estimate))
+        model = RuntimeRegression(**arguments, threshold=threshold, features=tuple(JOB_FEATURES))
+        outside = simulate(jobs, Scheduler(estimate=model))
+        assert (inside.start == outside.start).all()
+        assert (inside.predicted_run_time == outside.predicted_run_time).all()
+        assert (inside.start != simulate(jobs, Scheduler()).start).any()
+
+
+@pytest.mark.parametrize("make", [RuntimeRegression, river_pipeline])
+def test_it_looks_at_the_features_named(make: Any) -> None:
+    names = ("f2", "processors", "f0")
+    model, chosen = make(weight="large", features=names, **KEEN), make(weight="large", **KEEN)
+    everything = make(weight="large", **KEEN)
+    for x, y in stream(50):
+        some = {name: x[name] for name in names}
+        model.learn_one(x, y)
+        chosen.learn_one(some, y)
+        everything.learn_one(x, y)
+        expected = pytest.approx(chosen.predict_one(some))
+        assert model.predict_one(x) == expected != everything.predict_one(x)
+
+
+def test_a_named_feature_may_be_missing() -> None:
+    model, plain = RuntimeRegression(features=("a", "b"), **KEEN), RuntimeRegression(**KEEN)
+    for x in ({"a": 2.0, "c": 5.0}, {"c": 1.0, "b": 3.0}, {"b": 1.0, "a": 7.0}):
+        model.learn_one(x, 9.0)
+        plain.learn_one({name: x[name] for name in x if name != "c"}, 9.0)
+        assert model.predict_one(x) == pytest.approx(plain.predict_one(x))
 
 
 def test_the_defaults_are_those_of_the_simulation() -> None:
     inside = Regression()
     model = RuntimeRegression()
-    for name in model._get_params():
+    for name in model._get_params().keys() - {"features"}:
         assert getattr(model, name) == getattr(inside, name)
+    assert model.features is None  # of whatever stream it is put to
     pipeline = river_pipeline()
     last = pipeline["NAGRegression"]
     for name in ("over", "under", "over_scale", "under_scale", "threshold"):
@@ -215,6 +241,9 @@ def test_the_defaults_are_those_of_the_simulation() -> None:
 ESTIMATORS: dict[str, Any] = {
     "compiled": RuntimeRegression(),
     "compiled, linear": RuntimeRegression(degree=1, **KEEN),
+    "compiled, some features": RuntimeRegression(
+        features=("f0", "f3", "processors", "gallup", "ordinal_date", "age"), **KEEN
+    ),
     "NAGRegression": NAGRegression(),
     "NAGRegression, absolute": NAGRegression(NAG(10.0), optim.losses.Absolute(), l2=0.0),
     "pipeline": river_pipeline(**KEEN),
@@ -318,6 +347,10 @@ def test_the_optimiser_must_see_features() -> None:
         ({"eta": -1.0}, "eta must be a number above 0"),
         ({"l2": math.nan}, "l2 must be a number of at least 0"),
         ({"degree": 3}, "degree must be 1 or 2, not 3"),
+        ({"features": "requested"}, "features must be None or different names.* not 'requested'"),
+        ({"features": ()}, "features must be None or different names, at least one"),
+        ({"features": ("last", "last")}, "features must be None or different names"),
+        ({"features": ("last",), "weight": "long"}, 'weight "long" needs the feature "processors"'),
     ],
 )
 def test_bad_arguments(arguments: dict[str, Any], message: str) -> None:
@@ -333,6 +366,15 @@ def test_a_weighting_needs_processors(make: Any) -> None:
     with pytest.raises(HpcgymError, match='weight "large" needs the feature "processors"'):
         model.learn_one({"requested": 60.0}, 30.0)
     assert model.predict_one({"requested": 60.0}) == 0.0
+
+
+def test_a_batch_of_simulations_says_that_it_asks_no_model() -> None:
+    slices = [load_workload("lublin:jobs=20,processors=64")]
+    message = r"only simulate\(\) asks predictors in Python.* not 'RuntimeRegression in Python'"
+    with pytest.raises(HpcgymError, match=f"^estimate: {message}"):
+        BatchSimulator(slices, scheduler=Scheduler(estimate=RuntimeRegression()))
+    with pytest.raises(HpcgymError, match=f"^policy_estimate: {message}"):
+        BatchSimulator(slices, scheduler=Scheduler(policy_estimate=RuntimeRegression()))
 
 
 def test_examples() -> None:

@@ -20,6 +20,7 @@ from hpcgym.benchmarks.prediction import (
     campaign,
     choice,
     configurations,
+    figures,
     ranks,
     simulations,
     tables,
@@ -36,6 +37,7 @@ from hpcgym.benchmarks.prediction.configurations import (
     scheduler_of,
 )
 from hpcgym.benchmarks.prediction.published import Published, read_published
+from hpcgym.benchmarks.prediction.report import report_text
 from hpcgym.benchmarks.prediction.run import reproduce
 from hpcgym.benchmarks.studies.progress import no_progress
 from hpcgym.benchmarks.studies.store import Store
@@ -197,6 +199,8 @@ def test_runs_that_did_not_end_are_ignored_and_easy_counts_once(tmp_path: Path) 
 
 def test_what_is_no_published_result_is_said(tmp_path: Path) -> None:
     assert read_published(None) == {}
+    with pytest.raises(HpcgymError, match=r"nowhere: there is no such folder"):
+        read_published(tmp_path / "nowhere")
     with pytest.raises(HpcgymError, match="no published results"):
         read_published(tmp_path)
     file = tmp_path / "glesser-ch7-x.csv.gz"
@@ -372,6 +376,77 @@ def test_the_report_has_all_tables_and_pictures(
     assert "quick cut" not in report
 
 
+@pytest.fixture
+def two_findings(trace_file: Path) -> list[campaign.Findings]:
+    """Invented outcomes of a quick cut on two traces."""
+    some = configurations.quick()
+    rng = np.random.default_rng(3)
+    workload = hpcgym.load_workload(trace_file)
+    findings = []
+    for name in ("one", "other"):
+        table = pd.DataFrame([one.words() for one in some], index=[str(one) for one in some])
+        table["mean_bsld"] = rng.uniform(50, 90, len(some))
+        named = workload.take(slice(None), name=name)
+        findings.append(campaign.findings_of("-", named, some, table, None))
+    return findings
+
+
+def test_names_are_in_the_picture_and_cover_no_mark(
+    two_findings: list[campaign.Findings],
+) -> None:
+    first, second = two_findings
+    table = first.table["mean_bsld"].to_frame("x").join(second.table["mean_bsld"].rename("y"))
+    corner = table.loc[str(EASY_PLUS_PLUS)].copy()
+    for two in two_findings:  # at the right edge, where there is least room
+        two.table.loc[str(EASY_PLUS_PLUS), "mean_bsld"] = 100.0
+    table.loc[str(EASY_PLUS_PLUS)] = 100.0
+    assert (corner < 100).all()
+    figure = figures.draw_two_traces(first, second)
+    figure.canvas.draw()
+    (axes,) = figure.axes
+    marks, frame = axes.transData.transform(table.to_numpy()), axes.get_window_extent()
+    boxes = {label.get_text(): figures._letters(label) for label in axes.texts}
+    assert set(boxes) == {
+        "EASY", "EASY++", "E-Loss, incremental, SJBF", "clairvoyant, FCFS", "clairvoyant, SJBF"
+    }  # fmt: skip
+    for name, box in boxes.items():
+        assert (box.min >= frame.min).all(), name
+        assert (box.max <= frame.max).all(), name
+        assert not ((marks > box.min) & (marks < box.max)).all(axis=1).any(), name
+        assert sum(box.overlaps(other) for other in boxes.values()) == 1, name
+
+
+def test_the_legend_has_what_the_picture_has(two_findings: list[campaign.Findings]) -> None:
+    figure = figures.draw_two_traces(*two_findings)
+    (legend,) = figure.legends
+    named = [text.get_text() for text in legend.get_texts()]
+    learned = {one.correction for one in configurations.quick() if one.learned}
+    assert len(learned) < len(configurations.CORRECTIONS)
+    assert {f"correction: {name}" for name in learned} < set(named)
+    assert set(named) - {f"correction: {name}" for name in learned} == {
+        "without learning", "FCFS", "SJBF"
+    }  # fmt: skip
+    forms = {line.get_marker() for line in legend.get_lines()}
+    assert forms == set(figures._MARKERS.values())
+
+
+def test_long_tails_of_errors_are_out_of_sight() -> None:
+    run = np.full(1000, 200_000)
+    predicted = run + np.arange(-3600, 3600, 7.2).astype(np.int64)
+    predicted[:10] = 1  # 1 % are very much too short
+    figure = figures.draw_errors({"AVE2": np.stack([predicted, run])}, "here")
+    (axes,) = figure.axes
+    assert axes.get_xlim() == pytest.approx((-0.96, 0.96), abs=0.01)
+    assert any("2% of a predictor's errors are beyond" in text.get_text() for text in axes.texts)
+
+
+def test_one_trace_has_no_picture_of_two(two_findings: list[campaign.Findings]) -> None:
+    one = two_findings[:1]
+    assert "Figure 7.2 is of two traces" in report_text(one, {}, [], {}, quick=True)
+    pairs = [("one and other", Path("x.png"))]
+    assert "Figure 7.2 is" not in report_text(two_findings, {}, pairs, {}, quick=True)
+
+
 class StoppedError(Exception):
     """What ends a run in the middle."""
 
@@ -462,10 +537,39 @@ def test_the_command_prints_the_overview(
     assert "report.md" in err
 
 
+def test_a_trace_without_requested_times_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "none.swf"
+    file.write_text("; MaxProcs: 8\n1 0 0 10 1 -1 -1 1 -1 -1 1 1 -1 -1 -1 -1 -1 -1\n")
+    code, _, err = command("--workload", str(file), "--output", str(tmp_path / "out"))
+    assert code == 1
+    assert "none.swf has no requested times" in err
+    assert "name another trace" in err
+    assert "clean=" not in err  # there is no such option
+
+
+@pytest.mark.parametrize("begun", [True, False])
+def test_an_interrupted_command_says_that_it_goes_on(
+    begun: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "study"
+
+    def interrupted(sources: list[str], folder: Path, **options: object) -> None:
+        if begun:
+            folder.mkdir()
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("hpcgym.benchmarks.prediction.run.reproduce", interrupted)
+    code, _, err = command("--workload", "lublin:jobs=9", "--output", str(folder))
+    assert code == 130
+    told = f"{folder} keeps what is done: the same command goes on\n"
+    assert err.lstrip() == told * begun + "hpcgym: interrupted\n"
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--published", "nowhere"], "nowhere"),
+        (["--published", "nowhere"], "nowhere: there is no such folder"),
+        (["--published", "nowhere", "--quick"], "nowhere: there is no such folder"),
         (["--full", "--quick"], "full and quick"),
         (["--workload", "nowhere.swf"], "nowhere.swf"),
         (["--output", "/dev/null/x", "--quick"], "/dev/null/x"),

@@ -26,7 +26,7 @@ from predictors import KernelRegression, Told
 from slow_environments import Ordering, Selection, Weights
 from strategies import POLICY, WEIGHTS, workloads
 
-from hpcgym import HpcgymError, load_workload, simulate
+from hpcgym import HpcgymError, load_workload, simulate, validate_schedule
 from hpcgym.policy import FEATURES
 from hpcgym.prediction import Regression
 from hpcgym.workload import Workload
@@ -70,6 +70,16 @@ def starts(env: Any) -> list[int]:
     return env.unwrapped.result().start.tolist()
 
 
+def assert_same_predictions(found: Any, expected: Any) -> None:
+    """Compare what two results say of predictions; the first is valid."""
+    validate_schedule(found)
+    assert found.predicted_run_time.tolist() == expected.predicted_run_time.tolist()
+    if expected.policy_run_time is None:
+        assert found.policy_run_time is None
+    else:
+        assert found.policy_run_time.tolist() == expected.policy_run_time.tolist()
+
+
 # --- Schedules --------------------------------------------------------------------------------
 
 
@@ -102,8 +112,7 @@ def test_index_policies_make_the_schedules_of_simulate(
         for _ in range(2):  # an episode begins with nothing learned
             play(env, act)
             assert starts(env) == expected.start.tolist()
-        found = env.result().predicted_run_time.tolist()
-        assert found == expected.predicted_run_time.tolist()
+        assert_same_predictions(env.result(), expected)
 
 
 @settings(SLOW, max_examples=150)
@@ -124,6 +133,7 @@ def test_constant_weights_make_the_schedule_of_simulate(
     for _ in range(2):
         steps = play(env, lambda _, __, ___: np.array(weights))
         assert starts(env) == expected.start.tolist()
+    assert_same_predictions(env.result(), expected)
     assert steps[-1].info["metrics"]["mean_bsld"] == pytest.approx(
         expected.metrics["mean_bsld"], rel=1e-12
     )
@@ -178,6 +188,30 @@ def test_any_selection_and_any_scores(
     play(env, act)
     assert starts(env) == slow.play()
     assert env.result().predicted_run_time.tolist() == [job.predicted for job in slow.jobs]
+    validate_schedule(env.result())
+
+
+@names
+def test_the_result_so_far_has_nothing_of_the_episode_before(name: str) -> None:
+    """Where nothing has been predicted yet, the requested time stands."""
+    env = make(name, **{} if name != "MixedPolicy" else {"interval": "pass"})
+    acts = random_acts(env.action_space, 0)
+    play(env, acts, seed=1)
+    before = env.result()
+    play(env, acts, seed=2, most=10)
+    result, requested = env.result(), env.episode_workload.requested_time
+    coming = env.episode_workload.submit_time > env.time
+    assert 10 < coming.sum() < 60
+    for times, times_before in (
+        (result.policy_run_time, before.policy_run_time),
+        (result.predicted_run_time, before.predicted_run_time),
+    ):
+        assert times[coming].tolist() == requested[coming].tolist()
+        assert (times[~coming] < requested[~coming]).any()
+        assert (times_before != requested).any()
+    kept = result.policy_run_time.tolist()
+    go_on(env, acts, *env.restore(env.snapshot()))
+    assert result.policy_run_time.tolist() == kept  # a result does not change
 
 
 # --- Observations -----------------------------------------------------------------------------
@@ -283,6 +317,36 @@ def test_a_snapshot_of_another_estimate_is_refused(name: str) -> None:
         other.reset(seed=0)
         with pytest.raises(HpcgymError, match="snapshot: it is of an environment with other"):
             other.restore(env.snapshot())
+
+
+@names
+@pytest.mark.parametrize("rule", ["estimate", "policy_estimate"])
+@pytest.mark.parametrize("estimate", ["ave2", "user-ratio", "typical-ratio", "e-loss"])
+def test_a_snapshot_of_other_users_is_refused(name: str, rule: str, estimate: str) -> None:
+    """What is learned of users would go to others."""
+    rules = {"estimate": "requested", "policy_estimate": "requested", "correction": "requested"}
+    # as many users, and as many jobs of each
+    others = BUSY.with_columns(user_id=np.roll(BUSY.user_id, 1))
+    env, same, other = (make(name, w, **{**rules, rule: estimate}) for w in (BUSY, BUSY, others))
+    for one in (env, same, other):
+        one.reset(seed=0)
+    same.restore(env.snapshot())
+    for hide in (False, True):
+        with pytest.raises(HpcgymError, match="snapshot: it is of an environment with other"):
+            other.restore(env.snapshot(hide=hide))
+
+
+@names
+@pytest.mark.parametrize("learned", [{}, LEARNING])
+def test_a_snapshot_of_another_order_of_backfilling_is_refused(name: str, learned: Any) -> None:
+    plain = {"estimate": "requested", "policy_estimate": "requested", "correction": "requested"}
+    rules = learned or plain
+    for one, other in (("saf", "sqf"), ("spf", "saf"), ("lexp", "wfp3"), ("fcfs", "sjbf")):
+        envs = [make(name, **{**rules, "backfill_order": order}) for order in (one, other)]
+        for env in envs:
+            env.reset(seed=0)
+        with pytest.raises(HpcgymError, match="snapshot: it is of an environment with other"):
+            envs[1].restore(envs[0].snapshot())
 
 
 # --- Refusals ---------------------------------------------------------------------------------

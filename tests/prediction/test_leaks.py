@@ -6,16 +6,19 @@ stays the same. All that was predicted up to then, and done by it, must stay the
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from predictors import Crooked
 from strategies import workloads
 
-from hpcgym import simulate
+from hpcgym import Scheduler, load_workload, simulate
 from hpcgym.result import Result
+from hpcgym.simulation import learn_before
 from hpcgym.workload.model import Workload
 
 ESTIMATES = (
@@ -115,3 +118,76 @@ def test_clairvoyance_is_seen() -> None:
         workload = Workload.from_columns({**columns, "run_time": [run]}, processors=1)
         seen.append(known(simulate(workload, **rules), rules, 1, 0))
     assert seen[0] != seen[1]
+
+
+# --- What is learned before a time ------------------------------------------------------------
+
+
+def plain(value: Any) -> Any:
+    """Return what has been learned as what ``==`` compares, without those of whom nothing was."""
+    if isinstance(value, Crooked):
+        return value.state
+    if hasattr(value, "__dict__"):
+        value = vars(value)
+    if isinstance(value, Mapping):
+        rows = {key: plain(row) for key, row in value.items()}
+        return {key: row for key, row in rows.items() if row != [0] * np.size(row)}
+    if isinstance(value, tuple):
+        return tuple(map(plain, value))
+    return value.tolist() if isinstance(value, np.ndarray) else value
+
+
+@settings(
+    max_examples=300,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+)
+@given(workloads(max_jobs=25), schedulers(), st.integers(0, 60), st.integers(0, 2**16))
+def test_another_future_changes_nothing_that_is_learned_before(
+    workload: Workload, rules: dict[str, Any], event: int, seed: int
+) -> None:
+    workload = workload.with_columns(job_number=np.arange(1, len(workload) + 1))
+    scheduler = Scheduler(**rules)
+    result = simulate(workload, scheduler)
+    events = np.unique(np.concatenate([workload.submit_time, result.start, result.end]))
+    now = int(events[event % len(events)])
+    learned = learn_before(workload, scheduler, now + 1)
+    other = learn_before(altered(workload, result, now, seed), scheduler, now + 1)
+    assert plain(other) == plain(learned)
+
+
+CROWD = load_workload("lublin:jobs=300,processors=64,seed=1,load=2")
+
+
+@pytest.mark.parametrize("backfill", ["easy", "conservative", "none"])
+@pytest.mark.parametrize("passes", ["per-timestamp", "per-event"])
+def test_what_has_ended_before_a_time_is_learned_and_no_more(backfill: str, passes: str) -> None:
+    log: list[Any] = []
+    rules = Scheduler("saf", backfill, estimate=Crooked(log), passes=passes)
+    result = simulate(CROWD, rules)
+    times = [0, *np.quantile(result.end, [0.1, 0.5]).astype(int).tolist(), int(result.end.max())]
+    for time in (*times, times[-1] + 1, int(result.end[7]), int(result.end[7]) + 1):
+        log.clear()
+        learn_before(CROWD, rules, time)
+        learned = [x["job"] for what, x, *_ in log if what == "learn"]
+        assert sorted(learned) == CROWD.job_number[result.end < time].tolist()
+
+
+@pytest.mark.parametrize("estimate", ["ave3", "user-ratio", "typical-ratio", "e-loss"])
+def test_what_has_ended_before_a_time_matters(estimate: str) -> None:
+    """The property above can fail: the run time of the last job that has ended is seen."""
+    rules = Scheduler("saf", estimate=estimate, policy_estimate=estimate)
+    same = CROWD.with_columns(requested_time=CROWD.requested_time + 1)
+    end = simulate(same, rules).end
+    last = int(np.argsort(end)[50])
+    run_time = CROWD.run_time.copy()
+    run_time[last] += 1
+    longer = same.with_columns(run_time=run_time)
+    time = int(end[last]) + 2
+    assert plain(learn_before(same, rules, time)) != plain(learn_before(longer, rules, time))
+
+
+def test_nothing_is_learned_of_estimates_that_do_not_learn() -> None:
+    for estimate in ("requested", "double-requested", "clairvoyant", CROWD.run_time):
+        rules = Scheduler(estimate=estimate, policy_estimate=estimate)
+        assert learn_before(CROWD, rules, 10**6) is None

@@ -29,9 +29,10 @@ BUSY = load_workload("lublin:jobs=400,processors=64,seed=1,load=2")
 
 WORDS = ("requested", "double-requested", "clairvoyant", "ave1", "ave2", "ave3")
 WORDS += ("user-ratio", "typical-ratio")
+ELOSS = Regression.parse("e-loss")
 # eager ones, which are often wrong within a few jobs
 REGRESSIONS = (
-    Regression.parse("e-loss"),
+    ELOSS,
     Regression("absolute", "squared", weight="small", eta=0.5, l2=0.0, threshold=3),
     Regression("exponential", "absolute", 0.01, 2, weight="wide", eta=1, l2=1, degree=1),
     Regression(features=("last", "requested", "occupied"), weight="long", eta=2, l2=0.0),
@@ -148,6 +149,54 @@ def test_each_estimate_for_hundreds_of_jobs(estimate: str) -> None:
         assert_same(result, oracle(EASY, {**rules, "estimate": slow, "policy_estimate": slow}))
 
 
+def crowd(n: int = 380) -> Workload:
+    """A burst of jobs of a few users, behind one that is the last of nearly all orders."""
+    rng = np.random.default_rng(0)
+    run = np.ceil(rng.lognormal(4, 1.2, n)).astype(np.int64)
+    share = np.array([1, 1.5, 3, 10])[rng.integers(0, 4, n)]
+    columns = {
+        "submit_time": np.sort(rng.integers(2, 60, n)),
+        "run_time": run,
+        "requested_time": np.ceil(run * share).astype(np.int64) + 5,
+        "requested_processors": np.minimum(rng.geometric(0.3, n), 16),
+        "user_id": rng.integers(1, 6, n),
+    }
+    first = {
+        "submit_time": [0, 1],
+        "run_time": [30, 50_000],
+        "requested_time": [40, 90_000],
+        "requested_processors": [16, 16],
+        "user_id": [1, 1],
+    }
+    joined = {name: np.concatenate([first[name], columns[name]]) for name in columns}
+    return named(Workload.from_columns(joined, processors=16))
+
+
+CROWD = crowd()
+
+
+@pytest.mark.parametrize("passes", ["per-timestamp", "per-event"])
+@pytest.mark.parametrize(("policy", "order"), [("saf", "sjbf"), ("lexp", "spf"), ("wfp3", "saf")])
+@pytest.mark.parametrize("estimate", ["ave3", "user-ratio", "typical-ratio", "python", "e-loss"])
+def test_hundreds_of_jobs_wait_while_predictions_are_renewed(
+    estimate: str, policy: str, order: str, passes: str
+) -> None:
+    """The lists of the queue have several blocks, and the job that waits longest does not start."""
+    fast: Any = {"python": Crooked()}.get(estimate, estimate)
+    slow: Any = {"python": Crooked(), "e-loss": KernelRegression(ELOSS)}.get(estimate, estimate)
+    rules = {"policy": policy, "backfill": "easy", "backfill_order": order, "threshold": None}
+    rules |= {"estimate": "requested", "correction": "requested", "passes": passes}
+    result = simulate(CROWD, **rules, policy_estimate=fast)
+    expected = oracle(CROWD, {**rules, "policy_estimate": slow})
+    assert_same(result, expected)
+    at_most = max(int((result.start > time).sum()) for time in (59, 60, 61))
+    assert at_most > 300
+    if policy == "saf":
+        assert result.start[1] > np.quantile(result.start, 0.9)
+    # nobody had so many ended jobs while jobs were submitted
+    assert max(job.knows for job in expected.jobs) > 30
+
+
 # --- The protocol -----------------------------------------------------------------------------
 
 
@@ -190,9 +239,6 @@ def test_the_same_twice_and_the_given_predictor_stays_as_it_was() -> None:
         assert pickle.dumps(one.learned.memory) == pickle.dumps(other.learned.memory)
         if before:
             assert pickle.dumps(estimate.__dict__) == before
-
-
-ELOSS = Regression.parse("e-loss")
 
 
 def test_two_estimates_learn_apart() -> None:
@@ -256,11 +302,11 @@ def test_one_goes_on_where_the_other_ended(
 
 def test_another_estimates_learning_is_refused() -> None:
     learned = simulate(EASY, estimate="e-loss").learned
-    message = "learned: it was learned for the estimates e-loss and requested, not for .* and "
+    message = "learned: it was learned for the estimates regression:.* and requested, not for .*"
     for rules in ({"estimate": "user-ratio"}, {"policy_estimate": "e-loss"}):
         with pytest.raises(HpcgymError, match=message):
             simulate(EASY, **rules, learned=learned)
-    with pytest.raises(HpcgymError, match="learned: no estimate of this scheduler goes on"):
+    with pytest.raises(HpcgymError, match="learned: no estimate of this scheduler learns"):
         simulate(EASY, learned=learned)
 
 

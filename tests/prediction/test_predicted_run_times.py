@@ -6,8 +6,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from predictors import Told
 
 import hpcgym
+from hpcgym.prediction import Regression
 from hpcgym.prediction.estimates import ESTIMATES, check_estimate, predicted_run_times
 from hpcgym.scheduler import Scheduler
 from hpcgym.workload.model import Workload
@@ -74,6 +76,22 @@ def test_wrong_estimates(workload: Workload, given: Any, message: str) -> None:
     with pytest.raises(hpcgym.HpcgymError) as caught:
         hpcgym.simulate(workload, "easy", estimate=given)
     assert message in str(caught.value)
+
+
+def test_the_argument_that_is_wrong_is_named(workload: Workload) -> None:
+    with pytest.raises(hpcgym.HpcgymError, match=r"^policy_estimate has 2 predictions, the worklo"):
+        hpcgym.simulate(workload, "saf", policy_estimate=np.ones(2))
+    with pytest.raises(hpcgym.HpcgymError, match=r"^policy_estimate must hold finite numbers"):
+        Scheduler(policy_estimate=[np.nan])
+
+
+@pytest.mark.parametrize("given", [Told, Regression])
+@pytest.mark.parametrize("argument", ["estimate", "policy_estimate"])
+def test_a_class_is_no_predictor(argument: str, given: type) -> None:
+    name = given.__name__
+    message = rf"^{argument} must be a predictor, not the class {name}; give {name}\(\)$"
+    with pytest.raises(hpcgym.HpcgymError, match=message):
+        Scheduler(**{argument: given})
 
 
 def test_predictions_are_the_schedulers_own() -> None:

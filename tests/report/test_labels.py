@@ -4,6 +4,7 @@ import pytest
 
 from hpcgym.baselines import SCHEDULERS
 from hpcgym.errors import HpcgymError
+from hpcgym.prediction import ESTIMATES
 from hpcgym.report.labels import describe, drawable, named, scheduler_name, subtitle
 from hpcgym.scheduler import Scheduler
 
@@ -37,6 +38,24 @@ def test_a_policy_can_be_given_in_any_way():
     assert "weights wait 1, area -0.5" in describe(Scheduler(policy={"wait": 1, "area": -0.5}))
     assert "predicted run times given" in describe(Scheduler(estimate=[5, 6, 7]))
     assert scheduler_name(Scheduler(estimate=[5, 6, 7])) == describe(Scheduler(estimate=[5, 6, 7]))
+
+
+def test_estimates_are_said_in_words():
+    texts = {name: describe(Scheduler(estimate=name)) for name in ESTIMATES}
+    assert len(set(texts.values())) == len(ESTIMATES)
+    for name, text in texts.items():
+        assert name not in text.split(", ")
+
+
+def test_estimates_with_numbers_of_their_own():
+    assert "queue by FCFS, EASY backfilling by FCFS, the user's last run time, " in describe(
+        Scheduler(estimate="ave1")
+    )
+    assert "mean of the user's last 12 run times" in describe(Scheduler(estimate="ave12"))
+    text = describe(Scheduler(policy_estimate="regression:over=absolute,l2=0"))
+    assert text.endswith(
+        "policies by run times learned by regression (over=absolute, under=squared, weight=1, l2=0)"
+    )
 
 
 def test_a_result_without_jobs_has_metrics_and_no_picture(schedule):

@@ -109,10 +109,20 @@ def test_tiles_hold_all_directions_once() -> None:
         ({"metric": "bsld"}, "unknown metric 'bsld'"),
         ({"metric": "utilization"}, "unknown metric 'utilization'"),
         ({"scheduler": Scheduler(passes="per-event")}, "per-timestamp"),
-        ({"scheduler": Scheduler(estimate="ave2")}, "ave2"),
     ],
 )
 def test_bad_arguments(arguments: dict[str, Any], message: str) -> None:
     workload = hpcgym.load_workload("lublin:jobs=20,processors=8,seed=0")
     with pytest.raises(HpcgymError, match=message):
         cover(workload, **arguments)
+
+
+@pytest.mark.parametrize("rule", ["estimate", "policy_estimate"])
+@pytest.mark.parametrize(
+    "estimate", ["ave1", "ave2", "user-ratio", "typical-ratio", "e-loss", "regression"]
+)
+def test_estimates_that_learn_are_refused(estimate: str, rule: str) -> None:
+    workload = hpcgym.load_workload("lublin:jobs=20,processors=8,seed=0")
+    rules = Scheduler(**{rule: estimate})
+    with pytest.raises(HpcgymError, match=f"^{rule}: coverage is without learning, so not with"):
+        cover(workload, scheduler=rules, points=2)

@@ -51,6 +51,14 @@ def test_decimals_are_rounded_and_counted():
     assert workload.cleaning == {"repaired: run_time rounded to a whole number": 2}
 
 
+def test_names_are_numbered_as_the_error_says():
+    table = frame(user_id=["bob", None, "alice"])
+    table["user_id"] = pd.factorize(table["user_id"])[0]
+    workload = from_pandas(table, processors=8)
+    assert workload.user_id.tolist() == [0, -1, 1]
+    assert workload.cleaning == {}
+
+
 def test_rows_are_sorted_by_submit_time():
     workload = from_pandas(frame(submit_time=[5, 0, 3]), processors=8)
     assert workload.run_time.tolist() == [20, 30, 10]
@@ -77,7 +85,16 @@ def test_later_changes_of_the_frame_do_not_matter():
     [
         ({"run_tim": [1, 2, 3]}, "workload has an unknown column 'run_tim'; did you mean 'run_ti"),
         ({"zzz": [1, 2, 3]}, "workload has an unknown column 'zzz'; SWF has job_number"),
-        ({"run_time": ["1", "2x", "3"]}, "workload, row 1: column run_time is '2x', not a number"),
+        ({"run_time": ["1", "2x", "3"]}, "row 1: column run_time is '2x', not a number$"),
+        (
+            {"user_id": ["alice", "bob", "alice"]},
+            r"workload, row 0: column user_id is 'alice', not a number;"
+            r" pandas\.factorize\(frame\['user_id'\]\)\[0\] numbers names",
+        ),
+        (
+            {"queue": pd.Categorical(["long", "short", "long"])},
+            r"workload: column queue holds category, not numbers; pandas\.factorize",
+        ),
         ({"user_id": [1, 2.5, 3]}, "workload, row 1: column user_id is 2.5, not a whole number"),
         ({"run_time": [1, np.inf, 3]}, "column 'run_time' must hold whole numbers"),
         ({"run_time": pd.to_datetime(["2020-01-01"] * 3)}, "run_time holds datetime64"),
