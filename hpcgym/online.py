@@ -88,6 +88,7 @@ class Learning:
         self._before = learned
 
     _before: Learned | None = None
+    _taught = 0  # jobs that the predictors in Python have learned from
 
     @property
     def learned(self) -> Learned:
@@ -101,7 +102,7 @@ class Learning:
             ratios if before is None else {**before.ratios, **ratios},
             learner.model.copy(),
             learner.model_sums.copy(),
-            (self._predictors[0], self._predictors[1]),
+            (copy.deepcopy(self._predictors[0]), copy.deepcopy(self._predictors[1])),
         )
 
     @property
@@ -110,32 +111,35 @@ class Learning:
         return self.learner.ordered_by if len(self.learner.ordered_by) else None
 
     def run(self, until: int = state.FOREVER) -> None:
-        """Simulate up to ``until`` [s], and learn from all jobs that have ended by then."""
+        """Simulate up to ``until`` [s], and learn from all jobs that have ended by then.
+
+        Called again, it goes on.
+        """
         a = self.arrays
-        facts, taught = _Facts(self._workload), 0
+        facts = _Facts(self._workload)
         conservative = a.sim[state.DEPTH] == state.UNLIMITED
         run = online.run_conservative if conservative else online.run
         rules = self.estimators, self.learner
         with compiling(run):
             while run(*a, *rules, until, state.FOREVER) >= 0 and a.sim[state.ASKED]:
-                taught = self._teach(facts, taught)
+                self._teach(facts)
                 if a.sim[state.ASKED] == state.A_RENEWAL:
                     self._renew(facts)
                 else:
                     self._predict(facts)
                     online.answer_from_outside(a.jobs, a.scores, a.sim, a.progress, *rules)
         online.learn_rest(a.jobs, a.users, a.sim, a.progress, a.ended, *rules)
-        self._teach(facts, taught)
+        self._teach(facts)
 
-    def _teach(self, facts: _Facts, taught: int) -> int:
-        """Teach the predictors in Python the jobs that have ended; return how many have."""
+    def _teach(self, facts: _Facts) -> None:
+        """Teach the predictors in Python the jobs that have ended since the last time."""
         ended = int(self.arrays.sim[state.ENDED])
-        for job in self.arrays.ended[taught:ended].tolist():
+        for job in self.arrays.ended[self._taught : ended].tolist():
             for predictor in self._predictors:
                 if predictor is not None:
                     x = facts.of(job, self.learner.seen[job], 0.0)
                     predictor.learn_one(x, float(self.arrays.jobs["run"][job]))
-        return ended
+        self._taught = ended
 
     def _predict(self, facts: _Facts) -> None:
         """Ask the predictors in Python for the run time of the job in question."""

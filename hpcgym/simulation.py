@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -98,8 +99,10 @@ def learn_before(
     scheduler: str | Scheduler,
     time: float,
     *,
+    cluster: Cluster | None = None,
     processors: int | None = None,
     learned: Learned | None = None,
+    **rules: Any,
 ) -> Learned | None:
     """Simulate up to ``time`` [s], exclusive; return what has been learned of run times by then.
 
@@ -107,7 +110,7 @@ def learn_before(
 
     Parameters
     ----------
-    workload, scheduler, processors, learned : as :func:`simulate` takes them.
+    workload, scheduler, cluster, processors, learned, rules : as :func:`simulate` takes them.
     time : of the trace's clock.
 
     Returns
@@ -119,13 +122,38 @@ def learn_before(
     HpcgymError : a time that is no number, or what :func:`simulate` raises.
     """
     chosen = scheduler if isinstance(scheduler, Scheduler) else find_scheduler(scheduler)
-    if not isinstance(time, int | float | np.number) or not np.isfinite(time):
+    chosen = chosen.but(**rules) if rules else chosen
+    machine = machine_of(workload, cluster, processors)
+    return learn_at(workload, chosen, [time], machine, learned)[0]
+
+
+def learn_at(
+    workload: Workload,
+    scheduler: Scheduler,
+    times: Sequence[float],
+    cluster: Cluster,
+    learned: Learned | None = None,
+) -> list[Learned | None]:
+    """Return what one simulation has learned before each of some rising times [s].
+
+    As :func:`learn_before` does for one of them.
+    """
+    ends = [_whole_time(time) - 1 for time in times]
+    if not _learns(scheduler):
+        return [None] * len(ends)
+    learning = _learning(workload, scheduler, cluster, learned)
+    found: list[Learned | None] = []
+    for end in ends:
+        learning.run(end)
+        found.append(learning.learned)
+    return found
+
+
+def _whole_time(time: Any) -> int:
+    """Return the first whole second from a time on, checked, within the simulator's clock."""
+    if not isinstance(time, int | float | np.number) or time != time:
         raise HpcgymError(f"time must be a number of seconds, not {time!r}")
-    if not _learns(chosen):
-        return None
-    learning = _learning(workload, chosen, machine_of(workload, None, processors), learned)
-    learning.run(math.ceil(time) - 1)
-    return learning.learned
+    return math.ceil(min(max(time, -state.LATEST_TIME), state.LATEST_TIME))
 
 
 def _learns(scheduler: Scheduler) -> bool:

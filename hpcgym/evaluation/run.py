@@ -10,6 +10,7 @@ from typing import Any
 
 from hpcgym.agents import import_agent
 from hpcgym.baselines import SCHEDULERS
+from hpcgym.cluster import Cluster
 from hpcgym.envs.episodes import Episode, Episodes
 from hpcgym.errors import HpcgymError, unknown
 from hpcgym.evaluation.leaderboard import Leaderboard
@@ -17,9 +18,9 @@ from hpcgym.evaluation.stage import Stage, acts, load_agent
 from hpcgym.evaluation.static_weights import best_static
 from hpcgym.policy import POLICIES
 from hpcgym.policy.index import parse_policy
-from hpcgym.prediction.learning import Learned
+from hpcgym.prediction.learning import Learned, check_compiled
 from hpcgym.scheduler import Scheduler
-from hpcgym.simulation import learn_before, simulate
+from hpcgym.simulation import learn_at, simulate
 from hpcgym.workload import Workload, load_workload
 
 #: The row of the best static weights.
@@ -90,9 +91,9 @@ def evaluate(
         what the names of the EASY family stand for. By default those of the environment; without
         one, the rules of ``SCHEDULERS``.
 
-    Schedulers whose estimates learn begin each slice with what they learned, in simulations, from
-    all jobs before it, ends after its begin left out. Policies that act in environments begin it
-    knowing nothing.
+    Schedulers whose estimates learn begin each slice with what a simulation of the whole trace
+    under them has learned before it, from the jobs that have ended by then. Policies that act in
+    environments begin it knowing nothing.
 
     Raises
     ------
@@ -118,6 +119,8 @@ def evaluate(
     acting = {name: policy for name, policy in given.items() if acts(policy)}
     stage = Stage(whole, part, rules, env, env_options, acting, seed)
     try:
+        if training:
+            _check_static(stage.rules)
         lineup = _lineup(given, stage.rules)
         total = budget + (len(lineup) + (budget > 0)) * len(chosen)
         with (progress or _silent)("evaluating", total) as step:
@@ -148,6 +151,14 @@ def evaluate(
     schedulers = {name: None if acts(one) else one for name, one in lineup.items()}
     costs = pd.DataFrame(beside).T[list(METRICS[1:])]
     return Leaderboard(by_slice, schedulers, weights, failures, seed, resamples, costs)
+
+
+def _check_static(rules: Mapping[str, Any]) -> None:
+    """Raise an HpcgymError for rules that static weights cannot be chosen under."""
+    try:
+        check_compiled(Scheduler().but(**rules))
+    except HpcgymError as error:
+        raise HpcgymError(f"{error}; budget=0 (--budget 0) leaves best-static out") from None
 
 
 def _training(part: Episodes, seed: int) -> list[Workload]:
@@ -188,19 +199,14 @@ def _learned(
     policy: Any, whole: Workload, part: Episodes, chosen: list[Episode]
 ) -> dict[str, Learned | None]:
     """Return what a scheduler has learned of run times before each slice begins, by its name."""
-    known: dict[str, Learned | None] = {episode.name: None for episode in chosen}
     if not isinstance(policy, Scheduler):
-        return known
+        return {episode.name: None for episode in chosen}
     begins = {e.name: int(part.workload_of(e).submit_time[0]) for e in chosen}
-    learned, before = None, -1
-    for name, begin in sorted(begins.items(), key=lambda item: item[1]):
-        # every job before is simulated once, from an empty machine at the slice before
-        jobs = whole.take((whole.submit_time >= before) & (whole.submit_time < begin))
-        if len(jobs):
-            processors = whole.processors
-            learned = learn_before(jobs, policy, begin, processors=processors, learned=learned)
-        known[name], before = learned, begin
-    return known
+    names = sorted(begins, key=lambda name: begins[name])
+    # one simulation of the whole trace, which is stopped where slices begin
+    machine = Cluster(whole.processors)
+    learned = learn_at(whole, policy, [begins[name] for name in names], machine)
+    return dict(zip(names, learned, strict=True))
 
 
 def _given(policies: Any) -> dict[str, Any]:

@@ -45,7 +45,8 @@ class Learned:
     predictors: tuple[Predictor | None, Predictor | None]
 
     def __repr__(self) -> str:
-        return f"Learned({' and '.join(self.estimates)}, {len(self.memory)} users)"
+        known = sum(row[histories.NUMBER] > 0 for row in self.memory.values())
+        return f"Learned({' and '.join(self.estimates)}, {known} users)"
 
 
 def average_in_kernel(scheduler: Scheduler) -> int:

@@ -161,8 +161,9 @@ def _scheduler(where: str, entry: str | dict[str, Any]) -> tuple[str, Scheduler]
         raise HpcgymError(f"{where}.name: {name!r} stands for a scheduler; choose another")
     begin = _at(f"{where}.scheduler", find_scheduler, entry.get("scheduler", "easy"))
     rules = {key: value for key, value in entry.items() if key in _RULES}
-    if not isinstance(rules.get("estimate", ""), str):
-        raise HpcgymError(f"{where}.estimate must be a name, not {rules['estimate']!r}")
+    for rule in ("estimate", "policy_estimate"):
+        if not isinstance(rules.get(rule, ""), str):
+            raise HpcgymError(f"{where}.{rule} must be a name, not {rules[rule]!r}")
     return name, _at(where, begin.but, **rules)
 
 

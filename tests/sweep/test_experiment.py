@@ -105,6 +105,7 @@ def test_schedulers_may_be_tables_and_policies_weights(tmp_path: Path) -> None:
         (under('{ name = "a", policy = [1] }'), "schedulers[0]: policy"),
         (under('{ name = "a", threshold = -1 }'), "schedulers[0]: threshold must be"),
         (under('{ name = "a", estimate = [9] }'), "schedulers[0].estimate must be a name"),
+        (under('{ name = "a", policy_estimate = [9] }'), "[0].policy_estimate must be a name"),
         (f"metrics = ['mean_bslt']\n{ENOUGH}", "unknown metrics[0] 'mean_bslt'; did you mean"),
         (f"seeds = [1]\n{ENOUGH}", "seeds are given, but no workload has {seed}"),
         (f"seeds = [1, 1]\n{ENOUGH}", "seeds: 1 is there twice"),
