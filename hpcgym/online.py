@@ -28,7 +28,6 @@ from hpcgym.prediction.learning import (
 
 if TYPE_CHECKING:
     from hpcgym.scheduler import Scheduler
-    from hpcgym.simulation import Prepared
     from hpcgym.workload.model import Workload
 
 
@@ -50,7 +49,7 @@ class Learning:
         self,
         workload: Workload,
         scheduler: Scheduler,
-        arrays: Prepared,
+        arrays: state.Prepared,
         learned: Learned | None = None,
     ) -> None:
         self._workload, self.arrays = workload, arrays

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -173,7 +173,7 @@ def result_of(
     workload: Workload,
     cluster: Cluster,
     scheduler: Scheduler,
-    ended: Prepared,
+    ended: state.Prepared,
     outside: bool = False,
 ) -> Result:
     """Return the result of a simulation that has run to its end.
@@ -223,29 +223,9 @@ def machine_of(workload: Workload, cluster: Any, processors: int | None) -> Clus
     return cluster
 
 
-class Prepared(NamedTuple):
-    """A simulation before its first event: what the kernels' ``run`` takes, in its order."""
-
-    jobs: NDArray[np.void]
-    keys: NDArray[np.int64]
-    scores: NDArray[np.void]
-    users: NDArray[np.int64]
-    sim: NDArray[np.int64]
-    progress: NDArray[np.void]
-    history: NDArray[np.int64]
-    blocks: NDArray[np.void]
-    entries: NDArray[np.void]
-    profile: NDArray[np.void]
-    line: NDArray[np.void]
-    narrow: NDArray[np.int64]
-    freed: NDArray[np.void]
-    idle: NDArray[np.void]
-    ended: NDArray[np.int64]
-
-
 def prepare(
     workload: Workload, scheduler: Scheduler, cluster: Cluster, asks: bool | None = None
-) -> Prepared:
+) -> state.Prepared:
     """Return the arrays of a simulation that is about to start.
 
     ``asks`` says whether it is to stop for predictions; by default only if it needs to.
@@ -267,7 +247,7 @@ def prepare(
     start = state.make_state(rules, predicted, len(workload), cluster.processors, n_histories, last)
     if len(workload) and start.sim[state.MANAGED]:
         all_idle(start, int(workload.submit_time[0]), cluster.processors)
-    return Prepared(jobs, keys, scores, users, *start)
+    return state.Prepared(jobs, keys, scores, users, *start)
 
 
 def power_rules(cluster: Cluster, scheduler: Scheduler, by_action: bool = False) -> list[int]:

@@ -151,6 +151,26 @@ class State(NamedTuple):
     ended: NDArray[np.int64]  # (n_jobs,) jobs in the order of their ends, empty unless one learns
 
 
+class Prepared(NamedTuple):
+    """A simulation before its first event: what the kernels' ``run`` takes, in its order."""
+
+    jobs: NDArray[np.void]
+    keys: NDArray[np.int64]
+    scores: NDArray[np.void]
+    users: NDArray[np.int64]
+    sim: NDArray[np.int64]
+    progress: NDArray[np.void]
+    history: NDArray[np.int64]
+    blocks: NDArray[np.void]
+    entries: NDArray[np.void]
+    profile: NDArray[np.void]
+    line: NDArray[np.void]
+    narrow: NDArray[np.int64]
+    freed: NDArray[np.void]
+    idle: NDArray[np.void]
+    ended: NDArray[np.int64]
+
+
 def make_state(
     rules: list[int],
     predicted: NDArray[np.int64] | None,

@@ -12,9 +12,9 @@ from strategies import cases
 
 import hpcgym
 from hpcgym.engine import conservative, easy
-from hpcgym.engine.state import FOREVER, UNLIMITED
+from hpcgym.engine.state import FOREVER, UNLIMITED, Prepared
 from hpcgym.scheduler import Scheduler
-from hpcgym.simulation import Prepared, prepare
+from hpcgym.simulation import prepare
 from hpcgym.workload.model import Workload
 
 ENGINE = settings(
