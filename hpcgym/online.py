@@ -126,8 +126,8 @@ class Learning:
                     self._renew(facts)
                 else:
                     self._predict(facts)
-                    online.answer_from_outside(a.jobs, a.scores, a.sim, a.progress, *rules)
-        online.learn_rest(a.jobs, a.users, a.sim, a.progress, a.ended, *rules)
+                    online.answer(a.jobs, a.scores, a.sim, a.progress, *rules)
+        online.learn_from_ended(a.jobs, a.users, a.sim, a.progress, a.ended, *rules)
         self._teach(facts)
 
     def _teach(self, facts: _Facts) -> None:
@@ -160,12 +160,10 @@ class Learning:
         a, rules = self.arrays, (self.estimators, self.learner)
         predictor = self._predictors[online.FOR_ORDERING]
         assert predictor is not None
-        n = online.waiting_to_renew(a.users, a.sim, a.blocks, a.entries, a.ended)
+        n = online.list_concerned(a.users, a.sim, a.blocks, a.entries, a.ended)
         ended = int(a.sim[state.ENDED])
         for job in sorted(a.ended[ended : ended + n].tolist()):
-            online.consider_one(
-                a.jobs, a.users, a.sim, a.progress, a.blocks, a.entries, job, *rules
-            )
+            online.consider(a.jobs, a.users, a.sim, a.progress, a.blocks, a.entries, job, *rules)
             x = facts.of(job, self.learner.scratch[online.NOW, : histories.N_SEEN], 0.0)
             self.learner.scratch[online.ANSWERS, online.FOR_ORDERING] = _seconds(predictor, x)
             online.renew_one(a.jobs, a.scores, a.sim, a.blocks, job, *rules)

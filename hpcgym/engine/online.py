@@ -158,7 +158,7 @@ def renew_all(jobs, scores, users, sim, progress, blocks, entries, ended, estima
     forget_bounds(blocks)
 
 
-@jit
+@jit_entry
 def list_concerned(users, sim, blocks, entries, ended):
     """List the waiting jobs whose users' jobs have ended since the last pass; return their number.
 
@@ -199,34 +199,10 @@ def renew(jobs, scores, sim, job, estimators, learner):
 
 
 @jit_entry
-def waiting_to_renew(users, sim, blocks, entries, ended):
-    """Call :func:`list_concerned` from Python."""
-    return list_concerned(users, sim, blocks, entries, ended)
-
-
-@jit_entry
-def consider_one(jobs, users, sim, progress, blocks, entries, job, estimators, learner):
-    """Note the features of a waiting job in ``learner.scratch[NOW]``."""
-    consider(jobs, users, sim, progress, blocks, entries, job, estimators, learner)
-
-
-@jit_entry
 def renew_one(jobs, scores, sim, blocks, job, estimators, learner):
     """Put a waiting job where its prediction from outside says."""
     renew(jobs, scores, sim, job, estimators, learner)
     forget_bounds(blocks)
-
-
-@jit_entry
-def answer_from_outside(jobs, scores, sim, progress, estimators, learner):
-    """Answer with the predictions in ``learner.scratch[ANSWERS]``."""
-    answer(jobs, scores, sim, progress, estimators, learner)
-
-
-@jit_entry
-def learn_rest(jobs, users, sim, progress, ended, estimators, learner):
-    """Learn from the jobs that have ended after the last prediction."""
-    learn_from_ended(jobs, users, sim, progress, ended, estimators, learner)
 
 
 @jit
@@ -245,7 +221,7 @@ def forget(learner):
         learner.model_sums[which, 1] = 1.0
 
 
-@jit
+@jit_entry
 def learn_from_ended(jobs, users, sim, progress, ended, estimators, learner):
     """Learn from the jobs that have ended since the last time."""
     for i in range(sim[LEARNED], sim[ENDED]):
@@ -260,7 +236,7 @@ def learn_from_ended(jobs, users, sim, progress, ended, estimators, learner):
     sim[LEARNED] = sim[ENDED]
 
 
-@jit
+@jit_entry
 def consider(jobs, users, sim, progress, blocks, entries, job, estimators, learner):
     """Predict the run time of a job, but for what is FROM_OUTSIDE, and note its features."""
     x = learner.scratch[NOW][:N_SEEN]
@@ -324,7 +300,7 @@ def cut(seconds, requested):
     return max(np.int64(abs(seconds)), 1)
 
 
-@jit
+@jit_entry
 def answer(jobs, scores, sim, progress, estimators, learner):
     """Give the simulator the predictions that stand in ``learner.scratch[ANSWERS]``."""
     answers = learner.scratch[ANSWERS]
