@@ -52,11 +52,12 @@ class Learning:
         arrays: state.Prepared,
         learned: Learned | None = None,
     ) -> None:
-        self._workload, self.arrays = workload, arrays
+        self.arrays, self._facts = arrays, _Facts(workload)
         users = arrays.users
         n_users = int(users.max()) + 1 if len(users) else 0
         # where what is known of a user, and of a class of ratios, stands
-        self._memory_rows = dict(zip(workload.user_id.tolist(), users.tolist(), strict=True))
+        rows, first = np.unique(users, return_index=True)
+        self._memory_rows = dict(zip(workload.user_id[first].tolist(), rows.tolist(), strict=True))
         self._estimates = in_words(scheduler)
         self._predictors = [predictor_of(estimate) for estimate in two_estimates(scheduler)]
         processors = workload.requested_processors
@@ -115,47 +116,46 @@ class Learning:
         Called again, it goes on.
         """
         a = self.arrays
-        facts = _Facts(self._workload)
         conservative = a.sim[state.DEPTH] == state.UNLIMITED
         run = online.run_conservative if conservative else online.run
         rules = self.estimators, self.learner
         with compiling(run):
             while run(*a, *rules, until, state.FOREVER) >= 0 and a.sim[state.ASKED]:
-                self._teach(facts)
+                self._teach()
                 if a.sim[state.ASKED] == state.A_RENEWAL:
-                    self._renew(facts)
+                    self._renew()
                 else:
-                    self._predict(facts)
+                    self._predict()
                     online.answer(a.jobs, a.scores, a.sim, a.progress, *rules)
         online.learn_from_ended(a.jobs, a.users, a.sim, a.progress, a.ended, *rules)
-        self._teach(facts)
+        self._teach()
 
-    def _teach(self, facts: _Facts) -> None:
+    def _teach(self) -> None:
         """Teach the predictors in Python the jobs that have ended since the last time."""
         ended = int(self.arrays.sim[state.ENDED])
         for job in self.arrays.ended[self._taught : ended].tolist():
             for predictor in self._predictors:
                 if predictor is not None:
-                    x = facts.of(job, self.learner.seen[job], 0.0)
+                    x = self._facts.of(job, self.learner.seen[job], 0.0)
                     predictor.learn_one(x, float(self.arrays.jobs["run"][job]))
         self._taught = ended
 
-    def _predict(self, facts: _Facts) -> None:
+    def _predict(self) -> None:
         """Ask the predictors in Python for the run time of the job in question."""
         sim, learner, asked = self.arrays.sim, self.learner, self._predictors
         if sim[state.ASKED] == state.A_PREDICTION:
             job = int(sim[state.NEXT])
-            x = facts.of(job, learner.seen[job], 0.0)
+            x = self._facts.of(job, learner.seen[job], 0.0)
         else:
             # what policies look at stays as it was
             job, asked = int(sim[state.EXPIRING]), asked[: online.FOR_ORDERING]
             elapsed = float(sim[state.TIME] - self.arrays.progress["start"][job])
-            x = facts.of(job, learner.scratch[online.NOW, : histories.N_SEEN], elapsed)
+            x = self._facts.of(job, learner.scratch[online.NOW, : histories.N_SEEN], elapsed)
         for k, predictor in enumerate(asked):
             if predictor is not None:
                 learner.scratch[online.ANSWERS, k] = _seconds(predictor, dict(x))
 
-    def _renew(self, facts: _Facts) -> None:
+    def _renew(self) -> None:
         """Ask for the run times of waiting jobs whose users had ends since the last pass."""
         a, rules = self.arrays, (self.estimators, self.learner)
         predictor = self._predictors[online.FOR_ORDERING]
@@ -164,7 +164,7 @@ class Learning:
         ended = int(a.sim[state.ENDED])
         for job in sorted(a.ended[ended : ended + n].tolist()):
             online.consider(a.jobs, a.users, a.sim, a.progress, a.blocks, a.entries, job, *rules)
-            x = facts.of(job, self.learner.scratch[online.NOW, : histories.N_SEEN], 0.0)
+            x = self._facts.of(job, self.learner.scratch[online.NOW, : histories.N_SEEN], 0.0)
             self.learner.scratch[online.ANSWERS, online.FOR_ORDERING] = _seconds(predictor, x)
             online.renew_one(a.jobs, a.scores, a.sim, a.blocks, job, *rules)
 
@@ -177,8 +177,9 @@ def _ratio_rows(
         return {}
     rows: dict[tuple[int, ...], int] = {(): 0}
     rows.update({(user,): 1 + row for user, row in users.items()})
-    ids, widths = workload.user_id.tolist(), workload.requested_processors.tolist()
-    for user, width, number in zip(ids, widths, estimators.classes.tolist(), strict=True):
+    numbers, first = np.unique(estimators.classes, return_index=True)
+    ids, widths = workload.user_id[first], workload.requested_processors[first]
+    for user, width, number in zip(ids.tolist(), widths.tolist(), numbers.tolist(), strict=True):
         rows[user, width] = 1 + n_users + number
     return rows
 

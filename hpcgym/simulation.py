@@ -243,8 +243,7 @@ def prepare(
     primary, secondary, keys, scores = orders(workload, scheduler)
     rules = engine_rules(scheduler, primary, secondary, predicted, jobs["run"], last)
     rules += [state.NOBODY, 0, *power_rules(cluster, scheduler), *learning_rules(scheduler, asks)]
-    n_histories = n_users if last else 0
-    start = state.make_state(rules, predicted, len(workload), cluster.processors, n_histories, last)
+    start = state.make_state(rules, predicted, len(workload), cluster.processors, n_users, last)
     if len(workload) and start.sim[state.MANAGED]:
         all_idle(start, int(workload.submit_time[0]), cluster.processors)
     return state.Prepared(jobs, keys, scores, users, *start)

@@ -88,7 +88,7 @@ def run(
 ):  # fmt: skip
     """Simulate with predictions as :func:`hpcgym.engine.easy.run` does without.
 
-    It stops with ``sim[ASKED]`` set where an order is asked for, or a prediction from FROM_OUTSIDE.
+    It stops with ``sim[ASKED]`` set where an order is asked for, or a prediction FROM_OUTSIDE.
     """
     passes = 0
     while True:
@@ -131,7 +131,7 @@ def asks_for_prediction(sim):
 
 @jit
 def answer_inside(jobs, scores, users, sim, progress, blocks, entries, ended, estimators, learner):
-    """Answer the simulator and return True, unless a prediction is to come from FROM_OUTSIDE."""
+    """Answer the simulator and return True, unless a prediction is to come FROM_OUTSIDE."""
     learn_from_ended(jobs, users, sim, progress, ended, estimators, learner)
     outside = estimators.kinds[FOR_BACKFILLING] == FROM_OUTSIDE
     if sim[ASKED] == A_RENEWAL:

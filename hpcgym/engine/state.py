@@ -186,7 +186,8 @@ def make_state(
     rules : the first slots of ``sim``, from PASSES on; others are 0.
     predicted : (n_jobs,) [s] predicted run times, None where they become known at submission.
     n_jobs, processors : sizes of the workload and of the machine.
-    n_users, last : how many users have a history, of how many jobs; 0 where no estimate needs it.
+    n_users, last : how many users there are, and of how many jobs each has a history; 0 where no
+        estimate needs it.
     """
     sim = np.zeros(N_SLOTS, np.int64)
     sim[: len(rules)] = rules

@@ -294,8 +294,7 @@ def _empty_machine(
     rules = engine_rules(
         options.scheduler, primary, common.secondary, common.predicted, common.jobs["run"], last
     )
-    n_histories = common.n_users if last else 0
-    return state.make_state(rules + more_rules, None, longest, processors, n_histories, last)
+    return state.make_state(rules + more_rules, None, longest, processors, common.n_users, last)
 
 
 def _table(

@@ -288,8 +288,7 @@ def _shared(
         *power_rules(machine, rules),
         *learning_rules(rules, asks_for_predictions(rules)),
     ]
-    n_histories = n_users if last else 0
-    empty = state.make_state(engine, None, longest, machine.processors, n_histories, last)
+    empty = state.make_state(engine, None, longest, machine.processors, n_users, last)
     estimators = make_estimators(rules, joined["users"], joined["jobs"]["processors"])
     estimators.looks[0] = 1
     keys, ends = joined["keys"], np.cumsum(sizes)
