@@ -21,6 +21,16 @@ reproduce = typer.Typer(name="reproduce", no_args_is_help=True, rich_markup_mode
 TRACES = ("KTH-SP2", "SDSC-SP2", "CTC-SP2", "SDSC-BLUE")
 LARGER = ("CEA-Curie", "MetaCentrum")
 
+WorkloadsOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--workload",
+        metavar="WORKLOAD",
+        help="A trace of the archive, a file or a generator; several times for several.",
+        show_default="those of the study's traces that are on this machine",
+    ),
+]
+
 
 @reproduce.callback()
 def _reproduce() -> None:
@@ -49,14 +59,7 @@ class _MixedPolicies(ExplainedCommand):
 
 @reproduce.command("mixed-policies", cls=_MixedPolicies)
 def mixed_policies(
-    workload: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="WORKLOAD",
-            help="A trace of the archive, a file or a generator; several times for several.",
-            show_default="those of the paper's traces that are on this machine",
-        ),
-    ] = None,
+    workload: WorkloadsOption = None,
     folder: Annotated[
         Path,
         typer.Option(
@@ -124,14 +127,7 @@ class _Prediction(ExplainedCommand):
 
 @reproduce.command("prediction", cls=_Prediction)
 def prediction(
-    workload: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="WORKLOAD",
-            help="A trace of the archive, a file or a generator; several times for several.",
-            show_default="those of the thesis's traces that are on this machine",
-        ),
-    ] = None,
+    workload: WorkloadsOption = None,
     folder: Annotated[
         Path,
         typer.Option(
