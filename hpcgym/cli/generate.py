@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Iterable
+from functools import partial
 from pathlib import Path
 from typing import Annotated, ClassVar
 
@@ -13,9 +14,9 @@ from hpcgym.cli import options
 from hpcgym.cli.running import ExplainedCommand, Lists, note, working
 from hpcgym.errors import HpcgymError
 
-ENDINGS = (".swf", ".swf.gz", ".csv", ".csv.gz", ".parquet")
+ENDINGS = (".swf", ".swf.gz", ".csv", ".csv.gz", ".parquet", ".json", ".json.gz")
 
-#: Parameters of the generator lublin.
+#: Parameters of the generators.
 PARAMETERS = {
     "jobs": "number of jobs",
     "processors": "size of the machine",
@@ -24,13 +25,14 @@ PARAMETERS = {
     " machine; without it, as the model has them",
     "classes": "2: interactive and batch jobs; 1: all jobs alike",
     "users": "number of users; without it, it grows with the jobs",
+    "days": "time in which the jobs come [default: 30, or as long as the jobs take]",
 }
 
 
-def _parameters() -> Iterable[tuple[str, str]]:
-    from hpcgym.workload.lublin import lublin
+def _parameters(generator: str) -> Iterable[tuple[str, str]]:
+    from hpcgym.workload.load import generator as find
 
-    for name, parameter in inspect.signature(lublin).parameters.items():
+    for name, parameter in inspect.signature(find(generator)).parameters.items():
         default = "" if parameter.default is None else f" [default: {parameter.default:,}]"
         yield name, PARAMETERS[name] + default
 
@@ -41,8 +43,13 @@ class Generate(ExplainedCommand):
     examples = (
         "hpcgym generate lublin:jobs=100000,processors=512,load=0.9,seed=1 jobs.swf.gz",
         "hpcgym generate lublin jobs.csv",
+        "hpcgym generate eurora:days=30,load=0.8,seed=1 jobs.json",
     )
-    lists: ClassVar[Lists] = {"Parameters of lublin": _parameters}
+    lists: ClassVar[Lists] = {
+        "Parameters of lublin": partial(_parameters, "lublin"),
+        "Parameters of eurora": partial(_parameters, "eurora"),
+        "Parameters of kit": partial(_parameters, "kit"),
+    }
 
 
 def generate(
@@ -50,7 +57,7 @@ def generate(
         str,
         typer.Argument(
             metavar="GENERATOR",
-            help="Name and parameters: lublin, or lublin:NAME=VALUE,NAME=VALUE.",
+            help="Name and parameters: lublin, or eurora:NAME=VALUE,NAME=VALUE.",
             show_default=False,
         ),
     ],
@@ -58,16 +65,17 @@ def generate(
         Path,
         typer.Argument(
             metavar="OUTPUT",
-            help="File to write: .swf, .swf.gz, .csv, .csv.gz or .parquet.",
+            help="File to write: .swf, .csv or .json, also with .gz, or .parquet.",
             show_default=False,
         ),
     ],
 ) -> None:
     """Generate a workload and write it into a file.
 
-    The generator is the model of Lublin and Feitelson (JPDC 2003): arrivals with a daily cycle,
-    sizes, run times; with a model of users and of the times they request. Other commands take
-    the same text instead of a file.
+    lublin is the model of Lublin and Feitelson (JPDC 2003): arrivals with a daily cycle, sizes, run
+    times; with a model of users and of the times they request. eurora and kit are like the logs of
+    Eurora and ForHLR II: jobs ask for units with cores, memory and accelerators, of which SWF keeps
+    cores and memory only. Other commands take the same text instead of a file.
     """
     from hpcgym.workload import load_workload, write_swf, write_table
     from hpcgym.workload.load import GENERATORS

@@ -11,6 +11,7 @@ import typer
 from hpcgym.cli.compare import Compare, compare
 from hpcgym.cli.evaluate import Evaluate, evaluate
 from hpcgym.cli.generate import Generate, generate
+from hpcgym.cli.machines import Machines, machines
 from hpcgym.cli.reproduce import reproduce
 from hpcgym.cli.running import Commands
 from hpcgym.cli.simulate import Simulate, simulate
@@ -34,6 +35,7 @@ app.add_typer(train)
 app.add_typer(reproduce)
 app.add_typer(sweep)
 app.add_typer(traces)
+app.command(cls=Machines)(machines)
 app.command(cls=Generate)(generate)
 
 

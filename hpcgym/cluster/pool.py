@@ -1,12 +1,17 @@
-"""A pool of identical processors and the power that they draw."""
+"""The machine: a pool of identical processors or groups of nodes, its queues and its power."""
 
 from __future__ import annotations
 
 import math
 import operator
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
+from hpcgym.cluster.nodes import CORE, MOST_NODES, NodeGroup
 from hpcgym.errors import HpcgymError
 
 MOST_PROCESSORS = 2**31  # so that no sum of processors overflows
@@ -14,11 +19,12 @@ MOST_PROCESSORS = 2**31  # so that no sum of processors overflows
 
 @dataclass(frozen=True)
 class Cluster:
-    """A machine of identical processors.
+    """A machine: a pool of identical processors, or nodes with several resources.
 
     Attributes
     ----------
-    processors : number of processors, at least 1.
+    processors : number of processors, at least 1. With ``groups`` it is the sum of their cores, and
+        need not be given.
     idle_power_w : power of a processor without a job [W]. The default, like that of
         ``busy_power_w``, is a node of the Curie machine (document 004, table 4.2).
     busy_power_w : power of a processor that runs a job [W].
@@ -28,14 +34,20 @@ class Cluster:
     off_power_w : power of a processor that is off [W], by default as in the same table.
     shutdown_time_s, boot_time_s : whole seconds that it takes to switch off, and on.
     shutdown_power_w, boot_power_w : power meanwhile [W]; by default idle power, and busy power.
+    groups : the nodes, :class:`~hpcgym.cluster.nodes.NodeGroup` after group; none: a pool. Nodes
+        are numbered from 0 in this order.
+    queues : name of a queue -> time that its jobs are expected to wait [s], above 0.
+    name : what the machine is called.
 
     Raises
     ------
-    HpcgymError : a number of processors that is not from 1 to 2^31, a power that is negative or
-        no number, or a time that is negative or no whole number of seconds.
+    HpcgymError : a number of processors that is not from 1 to 2^31 or not that of the groups, a
+        power that is negative or no number, a time that is negative or no whole number of seconds,
+        groups of the same name, more than 2^20 nodes, nodes that are to be switched off, or an
+        expected wait that is no number above 0.
     """
 
-    processors: int
+    processors: int = None  # type: ignore[assignment]  # None: what the groups have
     idle_power_w: float = 117.0
     busy_power_w: float = 358.0
     shutdown_after_s: int | None = None
@@ -44,10 +56,19 @@ class Cluster:
     boot_time_s: int = 0
     shutdown_power_w: float | None = None
     boot_power_w: float | None = None
+    groups: tuple[NodeGroup, ...] = ()
+    queues: Mapping[str, float] = field(default_factory=dict, hash=False)  # a dict has no hash
+    name: str = ""
 
     def __post_init__(self) -> None:
         settle = object.__setattr__
-        settle(self, "processors", _whole_number(self.processors))
+        settle(self, "groups", _groups(self.groups))
+        settle(self, "processors", _processors(self.processors, self.groups))
+        settle(self, "queues", _queues(self.queues))
+        if not isinstance(self.name, str):
+            raise HpcgymError(f"the name of a machine must be a text, not {self.name!r}")
+        if self.groups and self.shutdown_after_s is not None:
+            raise HpcgymError("shutdown_after_s is for pools of processors, not for nodes")
         for name in ("shutdown_after_s", "shutdown_time_s", "boot_time_s"):
             if name != "shutdown_after_s" or self.shutdown_after_s is not None:
                 settle(self, name, _seconds(name, getattr(self, name)))
@@ -65,10 +86,81 @@ class Cluster:
         """Power of a processor that is being switched on [W]."""
         return self.busy_power_w if self.boot_power_w is None else self.boot_power_w
 
+    @property
+    def resources(self) -> tuple[str, ...]:
+        """The types of resources, ``core`` first, then as the groups name them."""
+        return tuple(dict.fromkeys([CORE, *(r for group in self.groups for r in group.resources)]))
+
+    @property
+    def nodes(self) -> int:
+        """Number of nodes; a pool is one node."""
+        return sum(group.nodes for group in self.groups) or 1
+
+    @property
+    def capacity(self) -> NDArray[np.int64]:
+        """What each node has of each resource, shape (nodes, resources), int64, read-only."""
+        resources = self.resources
+        rows = [[group.resources.get(r, 0) for r in resources] for group in self.groups]
+        table = np.array(rows or [[self.processors]], dtype=np.int64)[self.group_of]
+        table.flags.writeable = False
+        return table
+
+    @property
+    def group_of(self) -> NDArray[np.int64]:
+        """Place of each node's group in ``groups``, shape (nodes,), int64, read-only."""
+        sizes = [group.nodes for group in self.groups] or [1]
+        groups = np.repeat(np.arange(len(sizes), dtype=np.int64), sizes)
+        groups.flags.writeable = False
+        return groups
+
 
 _DERIVED_POWERS = ("shutdown_power_w", "boot_power_w")  # None: as another one
 _POWERS = ("idle_power_w", "busy_power_w", "off_power_w", *_DERIVED_POWERS)
 MOST_SECONDS = 2**31
+
+
+def _groups(groups: Any) -> tuple[NodeGroup, ...]:
+    """Return groups of nodes as a tuple, or say what is wrong with them."""
+    listed = [groups] if isinstance(groups, NodeGroup) else groups
+    if not isinstance(listed, list | tuple) or not all(isinstance(g, NodeGroup) for g in listed):
+        raise HpcgymError(f"groups must be NodeGroup after NodeGroup, not {groups!r}")
+    names = [group.name for group in listed]
+    for name in names:
+        if names.count(name) > 1:
+            raise HpcgymError(f"two groups of nodes have the name {name!r}")
+    if sum(group.nodes for group in listed) > MOST_NODES:
+        raise HpcgymError(f"a machine has at most {MOST_NODES} nodes")
+    return tuple(listed)
+
+
+def _processors(processors: Any, groups: tuple[NodeGroup, ...]) -> int:
+    """Return the number of processors, which groups of nodes tell too."""
+    if not groups:
+        return _whole_number(processors)
+    cores = _whole_number(sum(group.nodes * group.resources[CORE] for group in groups))
+    if processors is not None and _whole_number(processors) != cores:
+        raise HpcgymError(f"processors is {processors}, but the groups of nodes have {cores} cores")
+    return cores
+
+
+def _queues(queues: Any) -> dict[str, float]:
+    """Return the expected waits of queues [s], or say what is wrong with them."""
+    if not isinstance(queues, Mapping):
+        raise HpcgymError(f"queues must be a mapping of expected waits [s], not {queues!r}")
+    waits = {}
+    for name, wait in queues.items():
+        if not isinstance(name, str) or not name:
+            raise HpcgymError(f"the name of a queue must be a text, not {name!r}")
+        try:
+            waits[name] = float(wait)
+        except (TypeError, ValueError):
+            waits[name] = math.nan
+        if not 0 < waits[name] < math.inf:
+            raise HpcgymError(f"queue {name!r}: the expected wait must be above 0 s, not {wait!r}")
+    folded = [name.casefold() for name in waits]
+    if len({*folded}) < len(folded):
+        raise HpcgymError(f"two queues have the same name: {', '.join(waits)}")
+    return waits
 
 
 def _watts(name: str, power: Any) -> float:

@@ -3,6 +3,7 @@
 from hpcgym.workload.cleaning import clean
 from hpcgym.workload.load import load_workload
 from hpcgym.workload.model import SWF_COLUMNS, Workload
+from hpcgym.workload.needs import check_fits, expected_waits, fitting, needs_of
 from hpcgym.workload.slicing import months, slices, weeks
 from hpcgym.workload.swf import read_swf, write_swf
 from hpcgym.workload.tables import from_pandas, read_table, write_table
@@ -10,10 +11,14 @@ from hpcgym.workload.tables import from_pandas, read_table, write_table
 __all__ = [
     "SWF_COLUMNS",
     "Workload",
+    "check_fits",
     "clean",
+    "expected_waits",
+    "fitting",
     "from_pandas",
     "load_workload",
     "months",
+    "needs_of",
     "read_swf",
     "read_table",
     "slices",

@@ -96,6 +96,6 @@ def create_text(path: Path) -> IO[str]:
 def stem(path: Path) -> str:
     """Return the name of a file without its folder and without endings such as ``.swf.gz``."""
     name = path.name
-    for ending in (".gz", ".swf", ".csv", ".parquet"):
+    for ending in (".gz", ".swf", ".csv", ".parquet", ".json"):
         name = name.removesuffix(ending)
     return name or path.name

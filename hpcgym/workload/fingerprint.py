@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from hpcgym.workload.model import Workload
+from hpcgym.workload.model import UNITS, Workload
 
 #: The columns that a simulation depends on.
 SIMULATED = ("submit_time", "run_time", "requested_time", "requested_processors", "user_id")
@@ -20,4 +20,7 @@ def fingerprint(parts: Iterable[Workload]) -> str:
         digest.update(f"{len(part)} {part.processors} ".encode())
         for name in SIMULATED:
             digest.update(np.ascontiguousarray(part.columns[name], np.int64).tobytes())
+        if part.units is not None:
+            for name, amounts in {UNITS: part.units, **part.per_unit}.items():
+                digest.update(f"{name} ".encode() + np.ascontiguousarray(amounts).tobytes())
     return digest.hexdigest()

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import inspect
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from difflib import get_close_matches
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,9 +24,9 @@ if TYPE_CHECKING:
     import pandas as pd
 
 #: Names of the generators; a generator's arguments follow its name: ``lublin:jobs=1000,seed=3``.
-GENERATORS = ("lublin",)
+GENERATORS = ("lublin", "eurora", "kit")
 
-_FILE_ENDINGS = (".swf", ".gz", ".csv", ".parquet", ".txt")
+_FILE_ENDINGS = (".swf", ".gz", ".csv", ".parquet", ".json", ".txt")
 
 
 def load_workload(
@@ -39,10 +40,11 @@ def load_workload(
 
     Parameters
     ----------
-    source : an SWF file (plain or gzip), a table (``.csv``, ``.csv.gz``, ``.parquet``), the name of
-        a trace of the Parallel Workloads Archive in any case (``KTH-SP2``; downloaded if it is not
-        on this machine), a generator (``lublin:jobs=10000,processors=256,seed=0``), a DataFrame
-        with SWF's column names, or a workload.
+    source : an SWF file (plain or gzip), a table (``.csv``, ``.csv.gz``, ``.parquet``,
+        ``.json``), the name of a trace of the Parallel Workloads Archive in any case (``KTH-SP2``;
+        downloaded if it is not on this machine), a generator of ``GENERATORS``
+        (``lublin:jobs=10000,processors=256,seed=0``), a DataFrame with SWF's column names, or a
+        workload.
     clean : cleaning recipe, several joined by ``+``, or a sequence of names;
         see :mod:`hpcgym.workload.cleaning`.
     processors : size of the machine, instead of what the source tells; larger jobs are dropped.
@@ -92,12 +94,16 @@ def _read_trace(name: str, processors: int | None, errors: Errors) -> Workload:
     return replace(workload, name=trace.name) if trace.is_archive_file(path) else workload
 
 
+def generator(name: str) -> Callable[..., Workload]:
+    """Return the function of one of ``GENERATORS``."""
+    return vars(import_module(f"hpcgym.workload.{name}"))[name]  # type: ignore[no-any-return]
+
+
 def _generate(source: str) -> Workload:
     """Run a generator, ``NAME:key=value,key=value``."""
-    from hpcgym.workload.lublin import lublin
-
     name, _, given = source.partition(":")
-    allowed = inspect.signature(lublin).parameters
+    generate = generator(name)
+    allowed = inspect.signature(generate).parameters
     arguments: dict[str, int | float] = {}
     for pair in filter(None, given.split(",")):
         key, _, value = (part.strip() for part in pair.partition("="))
@@ -108,7 +114,7 @@ def _generate(source: str) -> Workload:
         if key in arguments:
             raise WorkloadError(f"generator {name!r} is given {key!r} twice")
         arguments[key] = _number(name, key, value)
-    return lublin(**arguments)  # type: ignore[arg-type]  # it checks its own arguments
+    return generate(**arguments)  # it checks its own arguments
 
 
 def _number(name: str, key: str, value: str) -> int | float:

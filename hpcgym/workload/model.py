@@ -50,6 +50,11 @@ TIME_COLUMNS = frozenset({"submit_time", "wait_time", "run_time", "requested_tim
 #: Fields in which a log may hold decimals, which are rounded: SWF allows floating-point times.
 ROUNDED_COLUMNS = TIME_COLUMNS | {"used_memory", "requested_memory"}
 
+#: What units of jobs are called in tables, and the two resources that have a meaning of their own.
+UNITS, CORE, MEMORY = "units", "core", "mem"
+
+MOST_AMOUNT = 2**31  # of units, and of a resource a unit: so that no product overflows
+
 MISSING = -1  # the format's own mark for an unknown value
 
 #: No time lies beyond 2^53 s: scores are float64, and sums of a few times must fit int64.
@@ -79,6 +84,11 @@ class Workload:
     header : the SWF header, ``{"MaxProcs": ["128"], "Queue": ["0 interactive", ...], ...}``.
     cleaning : reason -> number of jobs dropped or repaired for it, in the order of treatment; each
         reason begins with "dropped: " or "repaired: ".
+    units : (n_jobs,) int64, at least 1: how many equal units (nodes or tasks) each job asks for;
+        None where the jobs ask for processors and nothing else.
+    per_unit : resource -> (n_jobs,) int64, what a unit of each job asks for: ``core``, which comes
+        first and is at least 1, ``mem`` in MB, and any others. ``requested_processors`` is
+        units * core. Empty without ``units``.
     """
 
     name: str
@@ -87,6 +97,8 @@ class Workload:
     killed: NDArray[np.bool_]
     header: Mapping[str, list[str]] = field(default_factory=dict)
     cleaning: Mapping[str, int] = field(default_factory=dict)
+    units: NDArray[np.int64] | None = None
+    per_unit: Mapping[str, NDArray[np.int64]] = field(default_factory=dict)
 
     @classmethod
     def from_columns(
@@ -98,6 +110,8 @@ class Workload:
         killed: NDArray[np.bool_] | None = None,
         header: Mapping[str, list[str]] | None = None,
         cleaning: Mapping[str, int] | None = None,
+        units: Any = None,
+        per_unit: Mapping[str, Any] | None = None,
     ) -> Workload:
         """Build a workload from any of the 18 columns; absent ones become -1.
 
@@ -110,11 +124,15 @@ class Workload:
             Read-only arrays of the right dtype are kept as they are, others are copied.
         processors : size of the machine, at least 1.
         name, killed, header, cleaning : as the attributes of the class.
+        units, per_unit : as the attributes of the class. With ``per_unit`` alone each job is one
+            unit. Without ``core`` a unit has an equal share of ``requested_processors`` where
+            these are known, else 1. Unknown ``requested_processors`` are filled.
 
         Raises
         ------
         WorkloadError : an unknown column, columns of unequal length, a value that is no whole
-            number or a time beyond 2^53 s, or a machine without processors.
+            number or a time beyond 2^53 s, a machine without processors, a job without units or
+            cores, or one whose processors are not units * core.
         """
         unknown = [c for c in columns if c not in SWF_COLUMNS]
         if unknown:
@@ -129,7 +147,10 @@ class Workload:
         if killed.shape != (n,):
             raise WorkloadError(f"'killed' has shape {killed.shape}, 'submit_time' has {(n,)}")
         size = check_processors(processors)
-        workload = cls(name, size, filled, killed, dict(header or {}), dict(cleaning or {}))
+        asked, demands = _resources(units, per_unit or {}, filled, name)
+        workload = cls(
+            name, size, filled, killed, dict(header or {}), dict(cleaning or {}), asked, demands
+        )
         return _in_submission_order(workload)
 
     def __len__(self) -> int:
@@ -149,7 +170,7 @@ class Workload:
         kept = {c: v for c, v in self.columns.items() if not _is_missing(v) or c == "submit_time"}
         killed = self.killed if self.killed.any() else None
         fields = (kept, self.processors, self.name, killed, dict(self.header), dict(self.cleaning))
-        return _rebuild, fields
+        return _rebuild, (*fields, self.units, dict(self.per_unit))
 
     def take(
         self,
@@ -164,7 +185,14 @@ class Workload:
         attributes (``name``, ``processors``, ``header``). A slice shares the memory of its columns.
         """
         taken = {c: _rows(values, rows) for c, values in self.columns.items()}
-        part = replace(self, columns=taken, killed=_rows(self.killed, rows), **changes)
+        part = replace(
+            self,
+            columns=taken,
+            killed=_rows(self.killed, rows),
+            units=None if self.units is None else _rows(self.units, rows),
+            per_unit={r: _rows(demand, rows) for r, demand in self.per_unit.items()},
+            **changes,
+        )
         return part.counted(cleaning or {})
 
     def counted(self, cleaning: Mapping[str, int]) -> Workload:
@@ -184,6 +212,8 @@ class Workload:
             killed=self.killed,
             header=self.header,
             cleaning=self.cleaning,
+            units=self.units,
+            per_unit=self.per_unit,
         )
 
     def weeks(self) -> list[Workload]:
@@ -199,10 +229,11 @@ class Workload:
         return months(self)
 
     def to_pandas(self) -> pd.DataFrame:
-        """Return all 18 columns as a DataFrame of n_jobs rows."""
+        """Return a DataFrame of n_jobs rows: all 18 columns, then the units and their resources."""
         import pandas as pd
 
-        return pd.DataFrame(dict(self.columns))
+        units = {} if self.units is None else {UNITS: self.units}
+        return pd.DataFrame({**self.columns, **units, **self.per_unit})
 
 
 def check_processors(processors: Any) -> int:
@@ -226,6 +257,46 @@ def largest_job(columns: Mapping[str, NDArray[Any]], name: str) -> int:
             " give processors=..."
         )
     return max(sizes)
+
+
+def _resources(
+    units: Any, per_unit: Mapping[str, Any], filled: dict[str, NDArray[Any]], name: str
+) -> tuple[NDArray[np.int64] | None, dict[str, NDArray[np.int64]]]:
+    """Return units and demands checked, ``core`` first; fills ``requested_processors``."""
+    if units is None and not per_unit:
+        return None, {}
+    n = len(filled["submit_time"])
+    for resource in per_unit:
+        if resource in SWF_COLUMNS or resource == UNITS or not isinstance(resource, str):
+            raise WorkloadError(f"{resource!r} cannot be the name of a resource")
+    asked = _amounts(UNITS, np.broadcast_to(np.int64(1), n) if units is None else units, n, 1)
+    requested = filled["requested_processors"]
+    core = np.where(requested > 0, requested // asked, 1)
+    demands = {CORE: _amounts(CORE, per_unit.get(CORE, core), n, 1)}
+    demands |= {r: _amounts(r, values, n, 0) for r, values in per_unit.items() if r != CORE}
+    product = asked * demands[CORE]
+    wrong = (requested > 0) & (requested != product)
+    if wrong.any():
+        job = int(wrong.argmax())
+        raise WorkloadError(
+            f"{name}: the job of row {job} requests {requested[job]} processors, which is not its"
+            f" units * core = {asked[job]} * {demands[CORE][job]}"
+        )
+    filled["requested_processors"] = requested if (requested > 0).all() else _read_only(product)
+    return asked, demands
+
+
+def _amounts(name: str, values: Any, n: int, least: int) -> NDArray[np.int64]:
+    """Return amounts as a read-only column of ``n`` jobs, none below ``least``."""
+    column = _as_column(name, values, n)
+    wrong = (column < least) | (column > MOST_AMOUNT)
+    if wrong.any():
+        job = int(wrong.argmax())
+        raise WorkloadError(
+            f"column {name!r}, row {job}, is {column[job]};"
+            f" it must be from {least} to {MOST_AMOUNT}"
+        )
+    return column
 
 
 def _as_column(name: str, values: Any, n: int) -> NDArray[Any]:
@@ -285,12 +356,22 @@ def _rebuild(
     killed: NDArray[np.bool_] | None,
     header: Mapping[str, list[str]],
     cleaning: Mapping[str, int],
+    units: NDArray[np.int64] | None = None,
+    per_unit: Mapping[str, NDArray[np.int64]] | None = None,
 ) -> Workload:
     """Return a pickled workload."""
-    for values in columns.values():
+    demands = per_unit or {}
+    for values in (*columns.values(), *demands.values(), *([] if units is None else [units])):
         values.flags.writeable = False  # arrays come out of a pickle writable
     return Workload.from_columns(
-        columns, processors=processors, name=name, killed=killed, header=header, cleaning=cleaning
+        columns,
+        processors=processors,
+        name=name,
+        killed=killed,
+        header=header,
+        cleaning=cleaning,
+        units=units,
+        per_unit=demands,
     )
 
 

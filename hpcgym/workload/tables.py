@@ -1,13 +1,19 @@
-"""Workloads from and to tables: pandas, CSV, Parquet, with SWF's column names.
+"""Workloads from and to tables: pandas, CSV, Parquet, JSON, with SWF's column names.
 
 A table has no header, so it does not tell the machine's size: give ``processors``, or it is that of
-the largest job.
+the largest job. (JSON may tell it: :mod:`hpcgym.workload.json_jobs`.)
+
+Jobs that ask for more than processors have columns that SWF lacks: ``units``, how many equal units
+(1 where it is blank), and one for each resource, what a unit asks for (0 where it is blank, but a
+share of the requested processors of ``core``). A table has them if it has ``units`` or ``core``.
 """
 
 from __future__ import annotations
 
 import os
 import warnings
+from collections.abc import Mapping
+from dataclasses import replace
 from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,11 +23,15 @@ from numpy.typing import NDArray
 
 from hpcgym.errors import WorkloadError
 from hpcgym.workload.files import Errors, check_errors, reading, stem, writing
+from hpcgym.workload.json_jobs import is_json, read_json, write_json
 from hpcgym.workload.model import (
+    CORE,
     FLOAT_COLUMNS,
     MISSING,
+    MOST_AMOUNT,
     ROUNDED_COLUMNS,
     SWF_COLUMNS,
+    UNITS,
     Workload,
     largest_job,
 )
@@ -33,10 +43,13 @@ if TYPE_CHECKING:
 #: Columns of numbers that stand for names.
 NUMBERED_COLUMNS = ("user_id", "group_id", "executable", "queue")
 
+#: How the names of files that hold tables end.
+TABLE_ENDINGS = (".csv", ".csv.gz", ".parquet", ".json", ".json.gz")
+
 
 def is_table(path: Path) -> bool:
     """Tell whether a file's name ends as that of a table does."""
-    return path.name.casefold().endswith((".csv", ".csv.gz", ".parquet"))
+    return path.name.casefold().endswith(TABLE_ENDINGS)
 
 
 def from_pandas(
@@ -45,6 +58,7 @@ def from_pandas(
     processors: int | None = None,
     name: str = "workload",
     errors: Errors = "raise",
+    queues: Mapping[str, int] | None = None,
 ) -> Workload:
     """Return the workload of a DataFrame, one job a row, columns named as in SWF.
 
@@ -52,14 +66,17 @@ def from_pandas(
     memory are rounded to the nearest whole number (halves away from 0) and counted.
 
     Names of users, groups, executables and queues are to be numbered before, alike in all tables
-    that belong together: ``frame["user_id"] = pandas.factorize(frame["user_id"])[0]`` for one.
+    that belong together: ``frame["user_id"] = pandas.factorize(frame["user_id"])[0]`` for one. Or
+    give ``queues``, and the queue of a job may be a name.
 
     Parameters
     ----------
     frame : n_jobs rows; ``submit_time`` is needed, in seconds.
     processors : size of the machine; without it, that of the largest job.
     name : of the workload.
-    errors : "raise" stops at the first value that is no number; "skip" drops and counts such rows.
+    errors : "raise" stops at the first value that is no number, or no amount of a resource; "skip"
+        drops and counts such rows.
+    queues : name of a queue -> its number; they become lines of the header.
 
     Raises
     ------
@@ -67,19 +84,32 @@ def from_pandas(
         the column and the row: its label in the DataFrame, the line of a CSV file.
     """
     check_errors(errors)
-    _check_names(frame, name)
+    resources = _check_names(frame, name)
     counts: dict[str, int] = {}
+    if queues and "queue" in frame:
+        frame = frame.assign(queue=frame["queue"].map(lambda queue: queues.get(queue, queue)))
     numeric = _numbers(frame, name, errors, counts)
+    numeric = _with_amounts(numeric, resources, name, errors, counts)
     if not len(numeric):
         why = ", ".join(f"{number:,} {reason}" for reason, number in counts.items())
         raise WorkloadError(f"{name} holds no job{': ' + why if why else ''}")
     columns = {c: _column(numeric[c], c, name, counts) for c in SWF_COLUMNS if c in numeric}
-    return Workload.from_columns(
-        columns,
-        processors=processors if processors is not None else largest_job(columns, name),
-        name=name,
-        cleaning=counts,
+    demands = (
+        list(dict.fromkeys([CORE, *(r for r in resources if r != UNITS)])) if resources else []
     )
+    lines = [f"{number} {queue}" for queue, number in (queues or {}).items()]
+    workload = Workload.from_columns(
+        columns,
+        processors=1 if processors is None else processors,
+        name=name,
+        header={"Queue": lines} if lines else None,
+        cleaning=counts,
+        units=numeric[UNITS].to_numpy() if resources else None,
+        per_unit={r: numeric[r].to_numpy() for r in demands},
+    )
+    if processors is None:
+        return replace(workload, processors=largest_job(workload.columns, name))
+    return workload
 
 
 def read_table(
@@ -88,7 +118,7 @@ def read_table(
     processors: int | None = None,
     errors: Errors = "raise",
 ) -> Workload:
-    """Read a ``.csv``, ``.csv.gz`` or ``.parquet`` file; see :func:`from_pandas`.
+    """Read a ``.csv``, ``.parquet`` or ``.json`` file, also ``.csv.gz``; see :func:`from_pandas`.
 
     Raises
     ------
@@ -97,17 +127,23 @@ def read_table(
     path = Path(path)
     check_errors(errors)
     skipped: dict[str, int] = {}
+    size, queues = None, None
     with reading(path):
-        if path.suffix == ".parquet":
+        if is_json(path):
+            frame, size, queues = read_json(path)
+        elif path.suffix == ".parquet":
             frame = _read_parquet(path)
         else:
             frame = _read_csv(path, errors, skipped)
-    workload = from_pandas(frame, processors=processors, name=str(path), errors=errors)
+    size = size if processors is None else processors
+    workload = from_pandas(frame, processors=size, name=str(path), errors=errors, queues=queues)
     return workload.take(slice(None), name=stem(path), cleaning=skipped)
 
 
 def write_table(workload: Workload, path: str | os.PathLike[str]) -> None:
-    """Write all 18 columns as a ``.csv``, ``.csv.gz`` or ``.parquet`` file.
+    """Write a file of one of ``TABLE_ENDINGS``: all 18 columns, units and resources if there are.
+
+    JSON leaves out columns that no job has.
 
     Raises
     ------
@@ -115,10 +151,12 @@ def write_table(workload: Workload, path: str | os.PathLike[str]) -> None:
     """
     path = Path(path)
     if not is_table(path):
-        raise WorkloadError(f"{path}: a table's name ends in .csv, .csv.gz or .parquet")
+        raise WorkloadError(f"{path}: a table's name ends in {', '.join(TABLE_ENDINGS)}")
     frame = workload.to_pandas()
     with writing(path):
-        if path.suffix == ".parquet":
+        if is_json(path):
+            write_json(workload, path)
+        elif path.suffix == ".parquet":
             _need_parquet()
             frame.to_parquet(path, index=False)
         else:
@@ -126,18 +164,59 @@ def write_table(workload: Workload, path: str | os.PathLike[str]) -> None:
             frame.to_csv(path, index=False, compression=packed, lineterminator="\n")
 
 
-def _check_names(frame: pd.DataFrame, name: str) -> None:
-    """Say so if a column is unknown, double or needed and not there."""
+def _check_names(frame: pd.DataFrame, name: str) -> list[str]:
+    """Say so if a column is unknown, double or needed and not there; return those of resources."""
     names = [str(column) for column in frame.columns]
+    has_units = UNITS in names or CORE in names
+    resources = []
     for column in names:
-        if column not in SWF_COLUMNS:
-            near = get_close_matches(column, SWF_COLUMNS, n=1)
-            hint = f"did you mean {near[0]!r}?" if near else f"SWF has {', '.join(SWF_COLUMNS)}"
-            raise WorkloadError(f"{name} has an unknown column {column!r}; {hint}")
         if names.count(column) > 1:
             raise WorkloadError(f"{name} has the column {column!r} twice")
+        if column in SWF_COLUMNS:
+            continue
+        known = (*SWF_COLUMNS, UNITS, CORE)
+        near = get_close_matches(column, known, n=1, cutoff=0.8 if has_units else 0.6)
+        if column not in (UNITS, CORE) and (near or not has_units):
+            hint = f"did you mean {near[0]!r}?" if near else f"SWF has {', '.join(SWF_COLUMNS)}"
+            raise WorkloadError(f"{name} has an unknown column {column!r}; {hint}")
+        resources.append(column)
     if "submit_time" not in names:
         raise WorkloadError(f"{name} lacks the column 'submit_time', which a workload needs")
+    return resources
+
+
+def _with_amounts(
+    frame: pd.DataFrame, resources: list[str], name: str, errors: Errors, counts: dict[str, int]
+) -> pd.DataFrame:
+    """Return the table with whole amounts of units and resources, blanks filled."""
+    if not resources:
+        return frame
+    filled = frame.copy()
+    amounts = dict.fromkeys((UNITS, CORE, *resources))
+    for column in amounts:
+        least = 1 if column in (UNITS, CORE) else 0
+        if column not in frame:
+            filled[column] = np.nan
+        values = filled[column].to_numpy(dtype=np.float64, na_value=np.nan)
+        blank = np.isnan(values)
+        if column == CORE and "requested_processors" in filled and blank.any():
+            share = filled["requested_processors"].to_numpy(np.float64, na_value=np.nan)
+            share = share // filled[UNITS].to_numpy(np.float64)
+            values = np.where(blank & (share >= 1), share, values)
+            blank = np.isnan(values)
+        filled[column] = np.where(blank, least, values)
+        bad = ~blank & ~((values >= least) & (values <= MOST_AMOUNT) & (values % 1 == 0))
+        if bad.any() and errors == "raise":
+            row = int(bad.argmax())
+            raise WorkloadError(
+                f"{_where(frame.index, row, name)}: column {column} is {values[row]:g}; it must be"
+                f" a whole number from {least} to {MOST_AMOUNT}"
+            )
+        if bad.any():
+            reason = f"dropped: no whole number of {column}"
+            counts[reason] = counts.get(reason, 0) + int(bad.sum())
+            filled, frame = filled[~bad], frame[~bad]
+    return filled.astype(dict.fromkeys(amounts, np.int64))
 
 
 def _numbers(

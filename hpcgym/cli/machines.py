@@ -1,0 +1,104 @@
+"""``hpcgym machines``: the ready-made machines, and files that describe one."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from hpcgym.cli import options, output
+from hpcgym.cli.options import Format
+from hpcgym.cli.running import ExplainedCommand
+
+if TYPE_CHECKING:
+    from hpcgym.cluster import Cluster
+
+
+class Machines(ExplainedCommand):
+    """The command with its examples."""
+
+    examples = (
+        "hpcgym machines",
+        "hpcgym machines eurora > mine.toml",
+        "hpcgym machines mine.toml --format json",
+    )
+
+
+def machines(
+    name: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="NAME",
+            help="A ready-made machine or a TOML file: its description is printed.",
+            show_default=False,
+        ),
+    ] = None,
+    format: options.FormatOption = Format.table,
+) -> None:
+    """List the ready-made machines, or print one as the TOML file that would describe it.
+
+    A machine is groups of nodes with resources, and the waits that are expected of its queues.
+    To describe another one, print one into a file and change it.
+    """
+    from hpcgym.cluster import find_cluster, machine_names
+
+    if name is not None and format is Format.table:
+        _print_toml(name)
+        return
+    names = machine_names() if name is None else [name]
+    rows = [_facts(find_cluster(machine), machine) for machine in names]
+    if format is Format.json:
+        output.print_json(rows if name is None else rows[0])
+    elif format is Format.csv:
+        output.print_csv([{key: _text(value) for key, value in row.items()} for row in rows])
+    else:
+        _print_table(rows)
+
+
+def _print_toml(name: str) -> None:
+    """Print a machine as TOML: a ready-made one with its comments, a file as it is understood."""
+    from hpcgym.cluster import cluster_toml, find_cluster, machine_names
+    from hpcgym.cluster.files import machine_text
+
+    cluster = find_cluster(name)
+    ready_made = name.casefold() in machine_names() and cluster == find_cluster(name.casefold())
+    text = machine_text(name.casefold()) if ready_made else cluster_toml(cluster)
+    typer.echo(text, nl=False)
+
+
+def _facts(cluster: Cluster, name: str) -> dict[str, Any]:
+    """Return a machine as a row of the list."""
+    total = cluster.capacity.sum(axis=0).tolist()
+    return {
+        "name": cluster.name or name,
+        "nodes": cluster.nodes,
+        "resources": dict(zip(cluster.resources, total, strict=True)),
+        "queues": dict(cluster.queues),
+    }
+
+
+def _text(value: Any) -> Any:
+    """Return amounts by name as one text, other values as they are."""
+    if not isinstance(value, dict):
+        return value
+    return ", ".join(f"{amount:.15g} {name}" for name, amount in value.items())
+
+
+def _print_table(rows: list[dict[str, Any]]) -> None:
+    """Print the list for people."""
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False)
+    for key in ("name", "nodes", "resources", "queues"):
+        table.add_column(key, justify="right" if key == "nodes" else "left")
+    for row in rows:
+        resources = (
+            f"{amount / 1000:,.0f} GB mem" if name == "mem" else f"{amount:,} {name}"
+            for name, amount in row["resources"].items()
+        )
+        waits = (f"{name} ({wait / 3600:g} h)" for name, wait in row["queues"].items())
+        cells = (row["name"], f"{row['nodes']:,}", ", ".join(resources), ", ".join(waits) or "-")
+        table.add_row(*(Text(cell) for cell in cells))
+    output.console().print(table)

@@ -1,0 +1,220 @@
+"""Machines from and to TOML files, and those that are ready-made.
+
+::
+
+    name = "eurora"
+
+    [[group]]
+    name = "gpu"
+    nodes = 32
+    core = 16
+    mem = "16 GB"      # or whole MB; 1 GB is 1,000 MB
+    gpu = 2            # any other resource, a whole number
+
+    [[queue]]
+    name = "debug"
+    expected_wait_s = 3600
+
+A pool has ``processors = 128`` instead of groups. The other attributes of a
+:class:`~hpcgym.cluster.pool.Cluster`, such as ``idle_power_w``, stand above the first group.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import tomllib
+from collections.abc import Iterable, Mapping
+from dataclasses import MISSING, fields
+from difflib import get_close_matches
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from hpcgym.cluster.nodes import CORE, MEMORY, NodeGroup
+from hpcgym.cluster.pool import Cluster
+from hpcgym.errors import HpcgymError, unknown
+
+_MEGABYTES = {"MB": 1, "GB": 1_000, "TB": 1_000_000}
+_MEMORY = re.compile(r"(\d+)\s*(MB|GB|TB)", re.IGNORECASE)
+_TABLES = {"group": "groups", "queue": "queues"}  # what tables are as attributes
+_QUEUE = ("name", "expected_wait_s")
+
+
+def read_cluster(path: str | os.PathLike[str]) -> Cluster:
+    """Return the machine that a TOML file describes.
+
+    Raises
+    ------
+    HpcgymError : a file that cannot be read or is no TOML, an unknown or missing key, a value that
+        cannot be; the message names the file and the group or queue.
+    """
+    try:
+        text = Path(path).read_text("utf-8")
+    except UnicodeDecodeError:
+        raise HpcgymError(f"{path} is binary, not a TOML file") from None
+    except OSError as error:
+        raise HpcgymError(f"{path} cannot be read: {error.strerror or error}") from None
+    return parse_cluster(text, str(path))
+
+
+def parse_cluster(text: str, where: str) -> Cluster:
+    """Return the machine of a TOML text; ``where`` is what messages call it."""
+    try:
+        given = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise HpcgymError(f"{where} is not TOML: {error}") from None
+    plain = [f.name for f in fields(Cluster) if f.name not in _TABLES.values()]
+    _check_keys(where, given, [*plain, *_TABLES])
+    groups = [
+        _group(f"{where}, {_called('group', n, g)}", g) for n, g in _rows(where, given, "group")
+    ]
+    queues: dict[str, Any] = {}
+    for number, queue in _rows(where, given, "queue"):
+        place = f"{where}, {_called('queue', number, queue)}"
+        _check_keys(place, queue, _QUEUE)
+        _need(place, queue, _QUEUE)
+        if not isinstance(queue["name"], str) or queue["name"] in queues:
+            raise HpcgymError(f"{place}: each queue needs a name of its own, a text")
+        queues[queue["name"]] = queue["expected_wait_s"]
+    if not groups and "processors" not in given:
+        raise HpcgymError(f"{where} has neither groups of nodes, [[group]], nor processors")
+    attributes = {key: value for key, value in given.items() if key not in _TABLES}
+    try:
+        return Cluster(**attributes, groups=tuple(groups), queues=queues)
+    except HpcgymError as error:
+        raise HpcgymError(f"{where}: {error}") from None
+
+
+def cluster_toml(cluster: Cluster) -> str:
+    """Return a machine as the text of a TOML file, which :func:`read_cluster` reads."""
+    lines = []
+    for field in fields(cluster):
+        value = getattr(cluster, field.name)
+        derived = field.name in _TABLES.values() or (field.name == "processors" and cluster.groups)
+        default = None if field.default is MISSING else field.default
+        if not derived and value != default:
+            lines.append(f"{field.name} = {_toml(value)}")
+    lines.sort(key=lambda line: not line.startswith("name"))  # the name first
+    for group in cluster.groups:
+        lines += ["", "[[group]]", f"name = {_toml(group.name)}", f"nodes = {group.nodes}"]
+        lines += [f"{name} = {_amount(name, amount)}" for name, amount in group.resources.items()]
+    for name, wait in cluster.queues.items():
+        lines += ["", "[[queue]]", f"name = {_toml(name)}", f"expected_wait_s = {_toml(wait)}"]
+    return "\n".join(lines).lstrip("\n") + "\n"
+
+
+def machine_names() -> list[str]:
+    """Return the names of the ready-made machines."""
+    names = (file.name for file in files("hpcgym.cluster").joinpath("machines").iterdir())
+    return sorted(name.removesuffix(".toml") for name in names if name.endswith(".toml"))
+
+
+def find_cluster(source: str | os.PathLike[str] | Cluster) -> Cluster:
+    """Return the machine that ``source`` names.
+
+    Parameters
+    ----------
+    source : the name of a ready-made machine in any case (:func:`machine_names`), the path of a
+        TOML file, or a machine.
+
+    Raises
+    ------
+    HpcgymError : an unknown name, or what :func:`read_cluster` raises.
+    """
+    if isinstance(source, Cluster):
+        return source
+    if not isinstance(source, str | os.PathLike):
+        raise HpcgymError(f"a machine is a name, a TOML file or a Cluster, not {source!r}")
+    path = Path(source).expanduser()
+    known = machine_names()
+    name = str(source).casefold()
+    if isinstance(source, str) and name in known and not path.is_file():
+        return parse_cluster(machine_text(name), f"the ready-made machine {name}")
+    if path.suffix == ".toml" or len(path.parts) > 1 or path.is_file():
+        return read_cluster(path)
+    raise HpcgymError(unknown("machine", str(source), known, "a TOML file"))
+
+
+def machine_text(name: str) -> str:
+    """Return the TOML of a ready-made machine, with the comments that tell its sources."""
+    return files("hpcgym.cluster").joinpath("machines", f"{name}.toml").read_text("utf-8")
+
+
+def _rows(where: str, given: Mapping[str, Any], key: str) -> Iterable[tuple[int, dict[str, Any]]]:
+    """Return the tables ``[[key]]``, numbered from 1."""
+    rows = given.get(key, [])
+    if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
+        raise HpcgymError(f"{where}: {key!r} must be tables, each under [[{key}]]")
+    return enumerate(rows, 1)
+
+
+def _called(kind: str, number: int, row: Mapping[str, Any]) -> str:
+    """Return what messages call a table."""
+    return f"{kind} {row['name']!r}" if "name" in row else f"{kind} {number}"
+
+
+def _group(where: str, given: dict[str, Any]) -> NodeGroup:
+    """Return a group of nodes; any key that is not near a known one is a resource."""
+    for key in given:
+        _check_key(where, key, ("name", "nodes", CORE, MEMORY))
+    _need(where, given, ("name", "nodes", CORE))
+    amounts = {key: value for key, value in given.items() if key not in ("name", "nodes")}
+    if isinstance(amounts.get(MEMORY), str):
+        amounts[MEMORY] = _megabytes(where, amounts[MEMORY])
+    try:
+        return NodeGroup(given["name"], given["nodes"], amounts)
+    except HpcgymError as error:
+        # the group's own message names it too
+        problem = str(error).removeprefix(f"group {given['name']!r}: ")
+        raise HpcgymError(f"{where}: {problem}") from None
+
+
+def _megabytes(where: str, text: str) -> int:
+    """Return megabytes of a text such as ``16 GB``."""
+    found = _MEMORY.fullmatch(text.strip())
+    if not found:
+        raise HpcgymError(f"{where}: {MEMORY} must be whole MB or such as '16 GB', not {text!r}")
+    return int(found[1]) * _MEGABYTES[found[2].upper()]
+
+
+def _check_keys(where: str, given: Iterable[str], known: Iterable[str]) -> None:
+    """Say so if a key is none of the known ones."""
+    names = list(known)
+    for key in given:
+        if key not in names:
+            near = get_close_matches(key.casefold(), names, n=1)
+            hint = f"did you mean {near[0]!r}?" if near else f"known are {', '.join(names)}"
+            raise HpcgymError(f"{where}: unknown key {key!r}; {hint}")
+
+
+def _check_key(where: str, key: str, known: tuple[str, ...]) -> None:
+    """Say so if a key is almost a known one: it would be taken for a resource."""
+    near = (
+        [MEMORY] if key.casefold() == "memory" else get_close_matches(key.casefold(), known, 1, 0.8)
+    )
+    if key not in known and near:
+        raise HpcgymError(f"{where}: unknown key {key!r}; did you mean {near[0]!r}?")
+
+
+def _need(where: str, given: Mapping[str, Any], needed: Iterable[str]) -> None:
+    """Say so if a key is missing."""
+    for key in needed:
+        if key not in given:
+            raise HpcgymError(f"{where}: {key!r} is missing")
+
+
+def _toml(value: Any) -> str:
+    """Return a value as TOML has it."""
+    if isinstance(value, str):
+        escaped = value.replace("\\", "\\\\").replace('"', '\\"')
+        return '"' + "".join(c if c.isprintable() else f"\\u{ord(c):04x}" for c in escaped) + '"'
+    return str(int(value)) if isinstance(value, float) and value.is_integer() else repr(value)
+
+
+def _amount(name: str, amount: int) -> str:
+    """Return an amount of a resource as TOML, memory in the largest unit that divides it."""
+    if name != MEMORY or amount == 0:
+        return str(amount)
+    unit, size = next((u, s) for u, s in reversed(_MEGABYTES.items()) if amount % s == 0)
+    return f'"{amount // size} {unit}"'

@@ -1,0 +1,104 @@
+"""Jobs in JSON: a list of objects, or an object that also tells the machine's size and queues.
+
+::
+
+    {"processors": 1024,
+     "queues": {"debug": 1, "parallel": 2},
+     "jobs": [{"submit_time": 0, "run_time": 60, "requested_time": 3600, "queue": "debug",
+               "units": 2, "core": 8, "mem": 4000, "gpu": 1}, ...]}
+
+Fields of jobs are the columns of tables (:mod:`hpcgym.workload.tables`); what a job leaves out is
+unknown. ``processors`` and ``queues`` may be left out.
+"""
+
+from __future__ import annotations
+
+import json
+from difflib import get_close_matches
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from hpcgym.errors import WorkloadError
+from hpcgym.workload.files import create_text, open_bytes
+from hpcgym.workload.model import SWF_COLUMNS, Workload
+from hpcgym.workload.needs import queue_names
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_KEYS = ("processors", "queues", "jobs")
+
+
+def is_json(path: Path) -> bool:
+    """Tell whether a file's name ends as that of a file of jobs in JSON does."""
+    return path.name.casefold().endswith((".json", ".json.gz"))
+
+
+def read_json(path: Path) -> tuple[pd.DataFrame, int | None, dict[str, int] | None]:
+    """Return the jobs as a table, and the processors and queues if the file tells them.
+
+    Raises
+    ------
+    WorkloadError : a file that is no JSON of this form; the message names the job.
+    """
+    import pandas as pd
+
+    with open_bytes(path) as file:
+        text = file.read()
+    try:
+        given = json.loads(text)
+    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+        raise WorkloadError(f"{path} is not JSON: {error}") from None
+    top = {"jobs": given} if isinstance(given, list) else given
+    if not isinstance(top, dict) or not isinstance(top.get("jobs"), list):
+        raise WorkloadError(f"{path} holds neither a list of jobs nor an object with 'jobs'")
+    for key in top:
+        if key not in _KEYS:
+            near = get_close_matches(key, _KEYS, n=1)
+            hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(_KEYS)}"
+            raise WorkloadError(f"{path} has an unknown entry {key!r}; {hint}")
+    for number, job in enumerate(top["jobs"]):
+        _check_job(f"{path}, job {number}", job)
+    frame = pd.DataFrame(top["jobs"], columns=_columns(top["jobs"]))
+    frame.index.name = "job"
+    return frame, top.get("processors"), _queues(path, top.get("queues"))
+
+
+def write_json(workload: Workload, path: Path) -> None:
+    """Write the jobs, one a line, with the columns that any job has."""
+    frame = workload.to_pandas()
+    unknown = [c for c in SWF_COLUMNS if c != "submit_time" and (frame[c] == -1).all()]
+    rows = frame.drop(columns=unknown).to_dict("records")
+    queues = {name: number for number, name in queue_names(workload).items()}
+    with create_text(path) as file:
+        file.write(f'{{"processors": {workload.processors},\n')
+        if queues:
+            file.write(f' "queues": {json.dumps(queues)},\n')
+        file.write(' "jobs": [\n  ')
+        file.write(",\n  ".join(json.dumps(row) for row in rows))
+        file.write("]}\n")
+
+
+def _check_job(where: str, job: Any) -> None:
+    """Say so if a job is none: an object of numbers, and of texts where names may stand."""
+    if not isinstance(job, dict):
+        raise WorkloadError(f"{where} is not an object but {str(job)[:24]!r}")
+    for field, value in job.items():
+        if isinstance(value, bool | list | dict):
+            raise WorkloadError(f"{where}: {field} is {json.dumps(value)[:24]}, not a number")
+
+
+def _columns(jobs: list[dict[str, Any]]) -> list[str]:
+    """Return the fields that any job has, in order of first appearance."""
+    return list(dict.fromkeys(field for job in jobs for field in job))
+
+
+def _queues(path: Path, queues: Any) -> dict[str, int] | None:
+    """Return the numbers of queues by name, or say that they are none."""
+    if queues is None:
+        return None
+    if not isinstance(queues, dict) or not all(type(number) is int for number in queues.values()):
+        raise WorkloadError(f"{path}: 'queues' must tell the number of each name")
+    if len({*queues.values()}) < len(queues):
+        raise WorkloadError(f"{path}: two of the 'queues' have the same number")
+    return queues

@@ -1,0 +1,182 @@
+"""What jobs need of a machine with nodes: units, their demands, and whether any node holds them.
+
+A machine is here what its nodes have: ``resources``, the types in order, and ``capacity``, an array
+with a row for each node, as :class:`hpcgym.cluster.Cluster` has them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hpcgym.errors import WorkloadError
+from hpcgym.workload.model import CORE, MEMORY, Workload
+
+#: The reason by which :func:`fitting` counts the jobs that it drops.
+FITS_NOWHERE = "dropped: fits no empty machine"
+
+
+def needs_of(workload: Workload, resources: Sequence[str]) -> NDArray[np.int64]:
+    """Return what each job asks for.
+
+    A workload without units asks for ``requested_processors`` units of one core each; each asks
+    for its ``requested_memory`` too, kilobytes rounded up to megabytes, if that is known and the
+    machine has ``mem``.
+
+    Parameters
+    ----------
+    workload : jobs with processors.
+    resources : the types of the machine, in order.
+
+    Returns
+    -------
+    (n_jobs, 1 + resources) int64: units, then the demand of a unit by resource.
+
+    Raises
+    ------
+    WorkloadError : a job that asks for a resource which the machine lacks, or for no processors.
+    """
+    if workload.units is None:
+        return _needs_of_processors(workload, resources)
+    needs = np.zeros((len(workload), 1 + len(resources)), dtype=np.int64)
+    needs[:, 0] = workload.units
+    for resource, demand in workload.per_unit.items():
+        if resource in resources:
+            needs[:, 1 + resources.index(resource)] = demand
+        elif (demand > 0).any():
+            job = int((demand > 0).argmax())
+            raise WorkloadError(
+                f"{workload.name}: {_called(workload, job)} asks for {demand[job]} {resource!r} a"
+                f" unit, which the machine lacks; it has {', '.join(resources)}"
+            )
+    return needs
+
+
+def check_fits(
+    workload: Workload,
+    needs: NDArray[np.int64],
+    capacity: NDArray[np.int64],
+    resources: Sequence[str] = (),
+) -> None:
+    """Say so if a job fits not even on the empty machine.
+
+    Parameters
+    ----------
+    workload : the jobs.
+    needs : (n_jobs, 1 + resources) int64, of :func:`needs_of`.
+    capacity : (nodes, resources) int64.
+    resources : names of the types, for the message.
+
+    Raises
+    ------
+    WorkloadError : it names the first such job, says how many there are, and how to drop them.
+    """
+    held = units_held(needs, capacity)
+    too_large = held < needs[:, 0]
+    if not too_large.any():
+        return
+    job = int(too_large.argmax())
+    names = resources or [f"resource {r}" for r in range(capacity.shape[1])]
+    each = ", ".join(f"{d} {r}" for d, r in zip(needs[job, 1:], names, strict=True) if d)
+    units = "1 unit" if needs[job, 0] == 1 else f"{needs[job, 0]:,} units"
+    raise WorkloadError(
+        f"{workload.name}: {_called(workload, job)} asks for {units} of {each}; the empty machine"
+        f" holds {held[job]:,}. So it is with {np.count_nonzero(too_large):,} of"
+        f" {len(workload):,} jobs: hpcgym.workload.fitting(workload, cluster.resources,"
+        " cluster.capacity) drops them"
+    )
+
+
+def fitting(workload: Workload, resources: Sequence[str], capacity: NDArray[np.int64]) -> Workload:
+    """Return the jobs that fit on the empty machine; the others are counted in ``cleaning``.
+
+    Parameters
+    ----------
+    workload : jobs with processors.
+    resources, capacity : of the machine, as in :func:`needs_of` and :func:`check_fits`.
+
+    Raises
+    ------
+    WorkloadError : no job is left, or one asks for no processors.
+    """
+    fits = np.ones(len(workload), dtype=np.bool_)
+    for resource, demand in workload.per_unit.items():
+        if resource not in resources:
+            fits &= demand == 0
+    kept = workload.take(fits)
+    needs = needs_of(kept, resources)
+    fits[fits] = units_held(needs, capacity) >= needs[:, 0]
+    if not fits.any():
+        raise WorkloadError(f"{workload.name}: no job fits on the empty machine")
+    return workload.take(fits, cleaning={FITS_NOWHERE: int(np.count_nonzero(~fits))})
+
+
+def units_held(needs: NDArray[np.int64], capacity: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return how many units of each job the empty machine holds, (n_jobs,) int64."""
+    kinds, kind = np.unique(needs[:, 1:], axis=0, return_inverse=True)
+    nodes, number = np.unique(capacity, axis=0, return_counts=True)
+    held = np.empty(len(kinds), dtype=np.int64)
+    for place, demand in enumerate(kinds):
+        asked = demand > 0
+        held[place] = number @ (nodes[:, asked] // demand[asked]).min(axis=1)
+    return held[kind.reshape(-1)]
+
+
+def expected_waits(workload: Workload, queues: Mapping[str, float]) -> NDArray[np.float64]:
+    """Return how long each job is expected to wait, by its queue.
+
+    The numbers of queues get their names from the lines ``Queue`` of the workload's header, such
+    as ``1 debug``: the name is the word after the number, or all words after it, and upper and
+    lower case are the same.
+
+    Parameters
+    ----------
+    workload : the jobs.
+    queues : name -> expected wait [s], of the machine.
+
+    Returns
+    -------
+    (n_jobs,) float64 [s]: the largest of ``queues`` for a job whose queue is none of them; 1 for
+    all jobs if ``queues`` is empty.
+    """
+    if not queues:
+        return np.ones(len(workload))
+    known = {name.casefold(): wait for name, wait in queues.items()}
+    waits = np.full(len(workload), max(known.values()), dtype=np.float64)
+    for number, name in queue_names(workload).items():
+        wait = known.get(name.casefold(), known.get(name.casefold().split()[0]))
+        if wait is not None:
+            waits[workload.queue == number] = wait
+    return waits
+
+
+def queue_names(workload: Workload) -> dict[int, str]:
+    """Return the names of the queues by number, from the lines ``Queue`` of the header."""
+    names = {}
+    for line in workload.header.get("Queue", ()):
+        number, _, name = line.strip().partition(" ")
+        if number.lstrip("-").isdigit() and name.strip():
+            names[int(number)] = name.strip()
+    return names
+
+
+def _needs_of_processors(workload: Workload, resources: Sequence[str]) -> NDArray[np.int64]:
+    """Return the needs of jobs that ask for processors: units of one core."""
+    units = workload.requested_processors
+    if (units < 1).any():
+        job = int((units < 1).argmax())
+        raise WorkloadError(f"{workload.name}: {_called(workload, job)} asks for no processors")
+    needs = np.zeros((len(workload), 1 + len(resources)), dtype=np.int64)
+    needs[:, 0] = units
+    needs[:, 1 + resources.index(CORE)] = 1
+    if MEMORY in resources:
+        kilobytes = np.maximum(workload.requested_memory, 0)
+        needs[:, 1 + resources.index(MEMORY)] = -(-kilobytes // 1000)
+    return needs
+
+
+def _called(workload: Workload, job: int) -> str:
+    """Return what a job is called in messages."""
+    return f"job {workload.job_number[job]} (row {job})"

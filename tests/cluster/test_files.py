@@ -1,0 +1,181 @@
+"""Machines from and to TOML; those that are ready-made; the command that shows them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from hpcgym.cli import app
+from hpcgym.cluster import (
+    Cluster,
+    NodeGroup,
+    cluster_toml,
+    find_cluster,
+    machine_names,
+    read_cluster,
+)
+from hpcgym.errors import HpcgymError
+from hpcgym.workload.archive import TRACES
+
+FILE = """
+name = "two"
+idle_power_w = 100
+
+[[group]]
+name = "thin"
+nodes = 3
+core = 4
+mem = "64 GB"
+
+[[group]]
+name = "fat"
+nodes = 1
+core = 8
+mem = 1500
+gpu = 2
+
+[[queue]]
+name = "debug"
+expected_wait_s = 90.5
+"""
+
+
+def write(tmp_path: Path, text: str) -> Path:
+    path = tmp_path / "mine.toml"
+    path.write_text(text)
+    return path
+
+
+def test_a_file_is_read(tmp_path: Path) -> None:
+    groups = (
+        NodeGroup("thin", 3, {"core": 4, "mem": 64_000}),
+        NodeGroup("fat", 1, {"core": 8, "mem": 1_500, "gpu": 2}),
+    )
+    expected = Cluster(groups=groups, queues={"debug": 90.5}, name="two", idle_power_w=100.0)
+    path = write(tmp_path, FILE)
+    assert read_cluster(path) == find_cluster(path) == find_cluster(str(path)) == expected
+    assert find_cluster(expected) is expected
+
+
+@pytest.mark.parametrize(("text", "megabytes"), [("2MB", 2), ("3 gb", 3_000), (" 1 TB ", 10**6)])
+def test_memory_with_its_unit(tmp_path: Path, text: str, megabytes: int) -> None:
+    path = write(tmp_path, f'[[group]]\nname = "a"\nnodes = 1\ncore = 1\nmem = "{text}"\n')
+    assert read_cluster(path).capacity.tolist() == [[1, megabytes]]
+
+
+@pytest.mark.parametrize(
+    "cluster",
+    [
+        *map(find_cluster, machine_names()),
+        Cluster(12, idle_power_w=1.25, shutdown_after_s=60, name='a "pool" \\ \n'),
+        Cluster(
+            groups=(NodeGroup("a", 1, {"core": 1, "mem": 0, "fpga_2-x": 3}),), queues={"q": 0.5}
+        ),
+    ],
+    ids=lambda cluster: cluster.name[:10],
+)
+def test_written_and_read_again(tmp_path: Path, cluster: Cluster) -> None:
+    again = read_cluster(write(tmp_path, cluster_toml(cluster)))
+    assert again == cluster
+    assert again.resources == cluster.resources
+
+
+GROUP = '[[group]]\nname = "a"\nnodes = 2\ncore = 4\n'
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        (GROUP.replace("nodes", "node"), "group 'a': unknown key 'node'; did you mean 'nodes'"),
+        (GROUP.replace("core", "cores"), "group 'a': unknown key 'cores'; did you mean 'core'"),
+        (GROUP.replace("core", "Core"), "group 'a': unknown key 'Core'; did you mean 'core'"),
+        (GROUP + 'memory = "2 GB"', "group 'a': unknown key 'memory'; did you mean 'mem'"),
+        (GROUP.replace("nodes = 2", "nodes = 0"), "group 'a': nodes must be .* not 0"),
+        (GROUP.replace("core = 4", "core = 0"), "group 'a': a node needs at least 1 core"),
+        (GROUP.replace("core = 4", "gpu = 4"), "group 'a': 'core' is missing"),
+        (GROUP.replace("nodes = 2", ""), "group 'a': 'nodes' is missing"),
+        (GROUP.replace('name = "a"', ""), "group 1: 'name' is missing"),
+        (GROUP.replace("4", "-4"), "group 'a': core must be .* not -4"),
+        (GROUP + 'mem = "2 G"', "group 'a': mem must be whole MB or such as '16 GB', not '2 G'"),
+        (GROUP + 'gpu = "2"', "group 'a': gpu must be a whole number .* not '2'"),
+        (GROUP + GROUP, "two groups of nodes have the name 'a'"),
+        (f"processors = 9\n{GROUP}", "processors is 9, but the groups of nodes have 8 cores"),
+        (f"[[groups]]\n{GROUP}", "unknown key 'groups'; did you mean 'group'"),
+        ("[group]\nname = 'a'", r"'group' must be tables, each under \[\[group\]\]"),
+        ("name = 'a'", "has neither groups of nodes"),
+        ("[[group", "is not TOML"),
+        (GROUP + "[[queue]]\nname = 'q'", "queue 'q': 'expected_wait_s' is missing"),
+        (GROUP + "[[queue]]\nexpected_wait_s = 1", "queue 1: 'name' is missing"),
+        (GROUP + "[[queue]]\nname = 'q'\nexpected_wait = 3", "did you mean 'expected_wait_s'"),
+        (GROUP + "[[queue]]\nname = 'q'\nexpected_wait_s = 0", "queue 'q': the expected wait"),
+        (GROUP + "[[queue]]\nname = 'q'\nexpected_wait_s = 1\n" * 2, "needs a name of its own"),
+        ("processors = 0", "processors must be a whole number"),
+    ],
+)
+def test_files_that_describe_no_machine(tmp_path: Path, text: str, problem: str) -> None:
+    path = write(tmp_path, text)
+    with pytest.raises(HpcgymError, match=problem) as caught:
+        read_cluster(path)
+    assert str(path) in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_resource_may_have_any_other_name(tmp_path: Path) -> None:
+    path = write(tmp_path, GROUP + "nvme = 2\nmic = 1")
+    assert read_cluster(path).resources == ("core", "nvme", "mic")
+
+
+def test_files_that_cannot_be_read(tmp_path: Path) -> None:
+    with pytest.raises(HpcgymError, match=r"nowhere\.toml cannot be read: No such file"):
+        find_cluster(tmp_path / "nowhere.toml")
+    (tmp_path / "binary.toml").write_bytes(b"\xff\xfe")
+    with pytest.raises(HpcgymError, match=r"binary\.toml is binary"):
+        find_cluster(str(tmp_path / "binary.toml"))
+    with pytest.raises(HpcgymError, match="unknown machine 'eurrora'; did you mean 'eurora'"):
+        find_cluster("eurrora")
+    with pytest.raises(HpcgymError, match="a machine is a name, a TOML file or a Cluster, not 64"):
+        find_cluster(64)  # type: ignore[arg-type]
+
+
+def test_eurora_and_forhlr_are_as_published() -> None:
+    eurora = find_cluster("Eurora")
+    assert eurora.resources == ("core", "mem", "gpu", "mic")
+    assert eurora.capacity.tolist() == [[16, 16_000, 2, 0]] * 32 + [[16, 16_000, 0, 2]] * 32
+    assert dict(eurora.queues) == {"debug": 3600, "parallel": 6 * 3600, "longpar": 24 * 3600}
+    kit = find_cluster("kit-forhlr-ii")
+    assert kit.capacity.tolist() == [[20, 64_000, 0]] * 1152 + [[48, 10**6, 4]] * 21
+
+
+def test_machines_of_traces_have_their_processors() -> None:
+    processors = {name.casefold(): trace.processors for name, trace in TRACES.items()}
+    shared = [name for name in machine_names() if name in processors]
+    assert len(shared) == 6
+    for name in shared:
+        assert find_cluster(name).processors == processors[name]
+    assert find_cluster("kit-forhlr-ii").processors == processors["kit-fh2"]
+    assert find_cluster("kth-sp2").nodes == 100
+
+
+def run(*arguments: str) -> str:
+    result = CliRunner().invoke(app, ["machines", *arguments])
+    assert result.exit_code == 0, result.output
+    return result.stdout
+
+
+def test_the_command_lists_and_prints_them(tmp_path: Path) -> None:
+    listed = json.loads(run("--format", "json"))
+    assert [row["name"] for row in listed] == machine_names()
+    table = run()
+    for name in machine_names():
+        assert name in table
+    printed = run("eurora")
+    assert printed.startswith("#")  # with its sources
+    assert read_cluster(write(tmp_path, printed)) == find_cluster("eurora")
+    row = json.loads(run(str(write(tmp_path, FILE)), "--format", "json"))
+    assert row["resources"] == {"core": 20, "mem": 193_500, "gpu": 2}
+    assert row["queues"] == {"debug": 90.5}
+    assert read_cluster(write(tmp_path, run(str(write(tmp_path, FILE))))).name == "two"
+    assert "1024 core, 1024000 mem, 64 gpu, 64 mic" in run("--format", "csv")

@@ -1,0 +1,251 @@
+"""Units and resources of jobs: in workloads, and in tables of all kinds."""
+
+import gzip
+import json
+import pickle
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from hpcgym.errors import WorkloadError
+from hpcgym.workload import (
+    Workload,
+    clean,
+    from_pandas,
+    load_workload,
+    read_table,
+    write_table,
+)
+from hpcgym.workload.fingerprint import fingerprint
+
+DEMANDS = {"gpu": [1, 0, 2], "core": [2, 4, 1], "mem": [10, 20, 30]}
+
+
+def make(units=(3, 2, 1), per_unit=DEMANDS, **columns):
+    columns = {"submit_time": [0, 1, 2], "run_time": [5, 6, 7], **columns}
+    return Workload.from_columns(columns, processors=8, units=units, per_unit=per_unit)
+
+
+def same(one, other):
+    assert one.units.tolist() == other.units.tolist()
+    assert list(one.per_unit) == list(other.per_unit)
+    for name, demand in one.per_unit.items():
+        assert demand.tolist() == other.per_unit[name].tolist()
+        assert demand.dtype == np.int64
+        assert not other.per_unit[name].flags.writeable
+    assert one.requested_processors.tolist() == other.requested_processors.tolist()
+
+
+# --- workloads -------------------------------------------------------------------------------
+
+
+def test_cores_come_first_and_tell_the_processors():
+    workload = make()
+    assert list(workload.per_unit) == ["core", "gpu", "mem"]
+    assert workload.requested_processors.tolist() == [6, 8, 1]
+    same(make(requested_processors=[6, -1, 1]), workload)
+    problem = (
+        "workload: the job of row 1 requests 9 processors, which is not its units \\* core = 2"
+    )
+    with pytest.raises(WorkloadError, match=problem):
+        make(requested_processors=[6, 9, 1])
+
+
+def test_what_is_left_out():
+    assert make(per_unit=None, units=None).units is None
+    assert dict(make(per_unit=None, units=None).per_unit) == {}
+    same(make(per_unit={"core": [1, 1, 1]}, units=[1, 2, 3]), make(per_unit=None, units=[1, 2, 3]))
+    shared = make(per_unit={"gpu": [1, 1, 1]}, units=[2, 1, 3], requested_processors=[8, 8, -1])
+    assert shared.per_unit["core"].tolist() == [4, 8, 1]
+    assert make(units=None).units.tolist() == [1, 1, 1]
+
+
+def test_units_go_where_the_jobs_go():
+    workload = make()
+    for rows in (slice(1, 3), np.array([False, True, True]), [1, 2]):
+        part = workload.take(rows)
+        assert part.units.tolist() == [2, 1]
+        assert part.per_unit["gpu"].tolist() == [0, 2]
+    late = make(submit_time=[2, 0, 1])
+    assert late.units.tolist() == [2, 1, 3]
+    assert late.per_unit["mem"].tolist() == [20, 30, 10]
+    assert late.requested_processors.tolist() == [8, 1, 6]
+    same(workload.with_columns(run_time=[1, 1, 1]), workload)
+    same(pickle.loads(pickle.dumps(workload)), workload)
+    assert clean(make(run_time=[5, -1, 7])).units.tolist() == [3, 1]
+    frame = workload.to_pandas()
+    assert frame.columns[18:].tolist() == ["units", "core", "gpu", "mem"]
+
+
+def test_nobody_can_change_them():
+    units = np.array([1, 2, 3])
+    workload = make(units=units)
+    units[0] = 9
+    assert workload.units.tolist() == [1, 2, 3]
+    assert not workload.units.flags.writeable
+
+
+@pytest.mark.parametrize(
+    ("units", "per_unit", "problem"),
+    [
+        ([1, 0, 1], {}, "column 'units', row 1, is 0; it must be from 1 to"),
+        ([1, 1], {}, r"column 'units' has shape \(2,\)"),
+        ([1, 1, 1.5], {}, "column 'units' must hold whole numbers"),
+        ([1, 1, 1], {"core": [0, 1, 1]}, "column 'core', row 0, is 0; it must be from 1 to"),
+        ([1, 1, 1], {"gpu": [0, -1, 1]}, "column 'gpu', row 1, is -1; it must be from 0 to"),
+        ([1, 1, 2**40], {}, "column 'units', row 2"),
+        ([1, 1, 1], {"run_time": [1, 1, 1]}, "'run_time' cannot be the name of a resource"),
+    ],
+)
+def test_amounts_that_are_none(units, per_unit, problem):
+    with pytest.raises(WorkloadError, match=problem):
+        make(units=units, per_unit=per_unit)
+
+
+def test_a_fingerprint_tells_them_apart():
+    prints = [
+        fingerprint([make()]),
+        fingerprint([make(per_unit={**DEMANDS, "gpu": [0, 0, 0]})]),
+        fingerprint([make(per_unit={**DEMANDS, "mic": [0, 0, 0]})]),
+        fingerprint([make(units=None, per_unit=None, requested_processors=[6, 8, 1])]),
+    ]
+    assert len({*prints}) == len(prints)
+
+
+# --- tables ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["a.csv", "a.csv.gz", "a.parquet", "a.json", "a.json.gz"])
+def test_written_and_read_again(tmp_path, name):
+    if name.endswith("parquet"):
+        pytest.importorskip("pyarrow")
+    header = {"Queue": ["1 debug", "7 long"]}
+    workload = Workload.from_columns(
+        {"submit_time": [0, 1, 2], "queue": [1, 7, 1], "average_cpu_time": [0.5, -1, -1]},
+        processors=64,
+        units=[3, 2, 1],
+        per_unit=DEMANDS,
+        header=header,
+    )
+    path = tmp_path / name
+    write_table(workload, path)
+    again = read_table(path)
+    same(again, workload)
+    for column, values in workload.columns.items():
+        assert np.array_equal(values, again.columns[column]), column
+    if "json" in name:
+        assert (again.name, again.processors, again.header) == ("a", 64, header)
+    else:
+        assert again.processors == 8  # the largest job's
+
+
+def test_blanks(tmp_path):
+    path = tmp_path / "jobs.csv"
+    path.write_text(
+        "submit_time,requested_processors,units,core,gpu\n0,8,2,,1\n1,,,,\n2,,3,2,\n3,5,,,2\n"
+    )
+    workload = read_table(path)
+    assert workload.units.tolist() == [2, 1, 3, 1]
+    assert workload.per_unit["core"].tolist() == [4, 1, 2, 5]
+    assert workload.per_unit["gpu"].tolist() == [1, 0, 0, 2]
+    assert workload.requested_processors.tolist() == [8, 1, 6, 5]
+    assert workload.processors == 8
+
+
+def test_a_table_without_units_has_no_resources():
+    plain = pd.DataFrame({"submit_time": [0], "run_time": [1], "gpu": [1]})
+    with pytest.raises(WorkloadError, match="unknown column 'gpu'"):
+        from_pandas(plain, processors=4)
+    assert from_pandas(plain.assign(core=2)).per_unit["gpu"].tolist() == [1]
+
+
+@pytest.mark.parametrize("column", ["cores", "unit", "run_tim"])
+def test_a_typo_is_no_resource(column):
+    table = pd.DataFrame({"submit_time": [0], "units": [1], "core": [1], column: [1]})
+    with pytest.raises(WorkloadError, match=f"unknown column '{column}'; did you mean"):
+        from_pandas(table)
+
+
+@pytest.mark.parametrize(
+    ("column", "value", "least"),
+    [("units", 0, 1), ("core", -1, 1), ("gpu", 0.5, 0), ("gpu", -1, 0), ("units", 1e12, 1)],
+)
+def test_no_amounts_are_an_error_or_counted(column, value, least):
+    table = pd.DataFrame({"submit_time": [0, 1], "units": [1, 2], "core": [1, 1], "gpu": [0, 0]})
+    table[column] = [1, value]
+    problem = f"row 1: column {column} is .*; it must be a whole number from {least} to"
+    with pytest.raises(WorkloadError, match=problem):
+        from_pandas(table)
+    kept = from_pandas(table, errors="skip")
+    assert len(kept) == 1
+    assert kept.cleaning == {f"dropped: no whole number of {column}": 1}
+
+
+def test_queues_by_name():
+    table = pd.DataFrame({"submit_time": [0, 1, 2], "queue": ["long", "debug", "long"]})
+    workload = from_pandas(table, processors=4, queues={"debug": 1, "long": 5})
+    assert workload.queue.tolist() == [5, 1, 5]
+    assert workload.header == {"Queue": ["1 debug", "5 long"]}
+    with pytest.raises(WorkloadError, match="row 0: column queue is 'long', not a number"):
+        from_pandas(table, processors=4, queues={"debug": 1})
+
+
+# --- JSON ------------------------------------------------------------------------------------
+
+
+def as_json(tmp_path, content, name="jobs.json"):
+    path = tmp_path / name
+    text = content if isinstance(content, str) else json.dumps(content)
+    path.write_bytes(gzip.compress(text.encode()) if name.endswith("gz") else text.encode())
+    return path
+
+
+def test_json_with_machine_and_queues(tmp_path):
+    jobs = [
+        {"submit_time": 0, "run_time": 9, "queue": "debug", "units": 2, "core": 4, "gpu": 1},
+        {"submit_time": 1, "run_time": 9, "queue": 2, "core": 3, "mem": 500},
+    ]
+    content = {"processors": 32, "queues": {"debug": 1, "long": 2}, "jobs": jobs}
+    for name in ("jobs.json", "jobs.json.gz"):
+        workload = load_workload(as_json(tmp_path, content, name))
+        assert (workload.name, workload.processors) == ("jobs", 32)
+        assert workload.queue.tolist() == [1, 2]
+        assert workload.units.tolist() == [2, 1]
+        assert workload.per_unit["gpu"].tolist() == [1, 0]
+        assert workload.per_unit["mem"].tolist() == [0, 500]
+    assert load_workload(str(tmp_path / "jobs.json"), processors=16).processors == 16
+
+
+def test_json_that_is_a_list(tmp_path):
+    path = as_json(tmp_path, [{"submit_time": 3, "requested_processors": 2}])
+    workload = read_table(path)
+    assert workload.units is None
+    assert (len(workload), workload.processors) == (1, 2)
+
+
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [
+        ("[1, 2", "is not JSON: "),
+        ("\x00", "is not JSON: "),
+        ({"submit_time": 0}, "holds neither a list of jobs nor an object with 'jobs'"),
+        ({"jobs": 3}, "holds neither a list of jobs"),
+        ({"job": [], "jobs": []}, "unknown entry 'job'; did you mean 'jobs'"),
+        ([], "lacks the column 'submit_time'"),
+        ([3], "job 0 is not an object but '3'"),
+        ([{"submit_time": 0}, {"submit_time": [1]}], r"job 1: submit_time is \[1\], not a number"),
+        ([{"submit_time": True}], "job 0: submit_time is true, not a number"),
+        ([{"submit_time": 0}, {"submit_time": "x"}], "job 1: column submit_time is 'x', not a num"),
+        ([{"submit_time": 0, "units": 0}], "job 0: column units is 0; it must be a whole number"),
+        ([{"submit_time": 0, "queue": "debug"}], "job 0: column queue is 'debug', not a number"),
+        ({"queues": ["debug"], "jobs": []}, "'queues' must tell the number of each name"),
+        ({"queues": {"a": 1, "b": 1}, "jobs": []}, "two of the 'queues' have the same number"),
+        ({"processors": 0, "jobs": [{"submit_time": 0}]}, "processors must be a whole number"),
+    ],
+)
+def test_json_that_holds_no_workload(tmp_path, content, problem):
+    path = as_json(tmp_path, content)
+    with pytest.raises(WorkloadError, match=problem) as caught:
+        read_table(path)
+    assert "\n" not in str(caught.value)
