@@ -121,14 +121,33 @@ class Learning:
         rules = self.estimators, self.learner
         with compiling(run):
             while run(*a, *rules, until, state.FOREVER) >= 0 and a.sim[state.ASKED]:
-                self._teach()
-                if a.sim[state.ASKED] == state.A_RENEWAL:
-                    self._renew()
-                else:
-                    self._predict()
-                    online.answer(a.jobs, a.scores, a.sim, a.progress, *rules)
+                self._ask_predictors()
+        self.finish()
+
+    def answer(self) -> None:
+        """Answer a question for predictions, where somebody else runs the simulation."""
+        a = self.arrays
+        if not online.answer_inside(
+            a.jobs, a.scores, a.users, a.sim, a.progress, a.blocks, a.entries, a.ended,
+            self.estimators, self.learner,
+        ):  # fmt: skip
+            self._ask_predictors()
+
+    def finish(self) -> None:
+        """Learn from all jobs that have ended."""
+        a, rules = self.arrays, (self.estimators, self.learner)
         online.learn_from_ended(a.jobs, a.users, a.sim, a.progress, a.ended, *rules)
         self._teach()
+
+    def _ask_predictors(self) -> None:
+        """Answer what compiled code does not: by predictors in Python."""
+        a = self.arrays
+        self._teach()
+        if a.sim[state.ASKED] == state.A_RENEWAL:
+            self._renew()
+        else:
+            self._predict()
+            online.answer(a.jobs, a.scores, a.sim, a.progress, self.estimators, self.learner)
 
     def _teach(self) -> None:
         """Teach the predictors in Python the jobs that have ended since the last time."""

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +23,27 @@ if TYPE_CHECKING:
     from hpcgym.prediction.learning import Learned
 
 
+class Allocation(NamedTuple):
+    """Which nodes jobs have had: cells, each so many units of a job on a node; read-only.
+
+    Attributes
+    ----------
+    first : (n_jobs + 1,) int64; job j has the cells ``first[j]`` up to ``first[j + 1]``, exclusive.
+    node, units : (n_cells,) int32.
+    """
+
+    first: NDArray[np.int64]
+    node: NDArray[np.int32]
+    units: NDArray[np.int32]
+
+    def take(self, chosen: NDArray[np.bool_]) -> Allocation:
+        """Return the cells of the jobs that are chosen, (n_jobs,) bool."""
+        counts = np.diff(self.first)
+        cells = np.repeat(chosen, counts)
+        first = np.concatenate([[0], np.cumsum(counts[chosen])])
+        return Allocation(first, self.node[cells], self.units[cells])
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class Result:
     """A schedule: when each job started, and why. Arrays are read-only, in order of submission.
@@ -31,7 +52,8 @@ class Result:
     ----------
     workload, cluster, scheduler : what was simulated, on what, by which rules.
     start : (n_jobs,) int64 [s] start times.
-    run_time : (n_jobs,) int64 [s] run times; a job is killed at its requested time.
+    run_time : (n_jobs,) int64 [s] run times; a job is killed at its requested time, or with the
+        correction "kill" at its predicted one.
     predicted_run_time : (n_jobs,) int64 [s] the estimate at submission, before any correction.
     reserved_start : (n_jobs,) int64 [s] the first start time promised by a reservation, -1 if none.
     backfilled : (n_jobs,) bool; started at a pass that left a job waiting which came earlier in
@@ -43,6 +65,8 @@ class Result:
     policy_run_time : (n_jobs,) int64 [s] the predictions that the policy looked at, where they were
         learned; else None.
     learned : what was learned of run times, for :func:`hpcgym.simulate` to go on with; else None.
+    allocation : the nodes of each job, on machines that have nodes; else None.
+    dispatcher : the dispatcher that was asked, with whatever it has kept; else None.
     """
 
     workload: Workload
@@ -57,6 +81,8 @@ class Result:
     outside: bool = False
     policy_run_time: NDArray[np.int64] | None = None
     learned: Learned | None = None
+    allocation: Allocation | None = None
+    dispatcher: Any = None
 
     @classmethod
     def of(
@@ -103,9 +129,8 @@ class Result:
 
     @cached_property
     def killed(self) -> NDArray[np.bool_]:
-        """Whether the job was cut at its requested time, here or when cleaning, (n_jobs,) bool."""
-        too_long = self.workload.run_time > self.workload.requested_time
-        return _read_only(self.workload.killed | too_long)
+        """Whether the job was cut, here or when cleaning the workload, (n_jobs,) bool."""
+        return _read_only(self.workload.killed | (self.workload.run_time > self.run_time))
 
     @cached_property
     def metrics(self) -> dict[str, float | int]:

@@ -1,9 +1,9 @@
-"""A scheduler: the eight rules that turn a queue of jobs into a schedule."""
+"""A scheduler: the ten rules that turn a queue of jobs into a schedule."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
@@ -17,6 +17,12 @@ BACKFILL = {
     "none": "no job starts before one that comes earlier in the queue",
     "easy": "jobs may start earlier if they do not delay the first that waits",
     "conservative": "jobs may start earlier if they delay none that waits",
+}
+ALLOCATIONS = {
+    "first-fit": "nodes by number",
+    "best-fit": "nodes with the least free first, by the sum of its shares of the whole machine",
+    "worst-fit": "nodes with the most free first",
+    "random": "nodes in random order; random:SEED draws others",
 }
 PASSES = {
     "per-timestamp": "one scheduling pass after all events of a second",
@@ -45,6 +51,11 @@ class Scheduler:
     passes : "per-timestamp" or "per-event".
     policy_estimate : the run times that ``policy`` and ``backfill_order`` look at in place of
         requested ones; as ``estimate``. Predictions that learn are cut at the requested time.
+    allocation : the order in which nodes are filled, on machines that have nodes: "first-fit",
+        "best-fit", "worst-fit", "random" or "random:SEED".
+    dispatcher : who says at each pass what starts, in place of ``policy`` and ``backfill``: a name
+        of :data:`hpcgym.baselines.dispatchers.DISPATCHERS`, or a callable; see
+        :func:`hpcgym.simulate`. With it ``backfill`` is "none".
 
     Raises
     ------
@@ -59,6 +70,8 @@ class Scheduler:
     threshold: float | None = None
     passes: str = "per-timestamp"
     policy_estimate: Estimate = "requested"
+    allocation: str = "first-fit"
+    dispatcher: str | Callable[..., Any] | None = None
 
     def __post_init__(self) -> None:
         settle = object.__setattr__  # what was given, so that no caller can change it afterwards
@@ -74,6 +87,25 @@ class Scheduler:
         if self.correction == "predicted-again" and not learns(self.estimate):
             raise HpcgymError("correction 'predicted-again' needs an estimate that learns")
         settle(self, "threshold", _threshold(self.threshold))
+        random_seed(self.allocation)
+        self._check_dispatcher()
+
+    def _check_dispatcher(self) -> None:
+        """Raise unless the other rules go together with the dispatcher, or with none."""
+        if self.dispatcher is None:
+            if self.correction == "next-second":
+                raise HpcgymError("correction 'next-second' is for dispatchers only")
+            return
+        if not (isinstance(self.dispatcher, str) or callable(self.dispatcher)):
+            raise HpcgymError(f"dispatcher must be a name or a callable, not {self.dispatcher!r}")
+        if isinstance(self.dispatcher, type):
+            name = self.dispatcher.__name__
+            raise HpcgymError(f"dispatcher must not be the class {name}; give {name}()")
+        for rule, usual in _NOT_BESIDE_A_DISPATCHER.items():
+            given = getattr(self, rule)
+            if not (isinstance(given, type(usual[0])) and given in usual):
+                raise HpcgymError(f"{rule}: a dispatcher says what starts, so leave it out")
+        object.__setattr__(self, "backfill", "none")
 
     def but(self, **changes: Any) -> Scheduler:
         """Return the scheduler with some rules changed.
@@ -91,6 +123,31 @@ class Scheduler:
     def describe(self) -> dict[str, str | float | None]:
         """Return the rules as plain words and numbers, for tables and manifests."""
         return {field.name: _plain(getattr(self, field.name)) for field in fields(self)}
+
+
+#: What these rules may be beside a dispatcher, which does without them.
+_NOT_BESIDE_A_DISPATCHER: dict[str, tuple[Any, ...]] = {
+    "policy": ("fcfs",),
+    "backfill": ("easy", "none"),
+    "backfill_order": ("fcfs",),
+    "threshold": (None,),
+    "passes": ("per-timestamp",),
+    "policy_estimate": ("requested",),
+}
+
+
+def random_seed(allocation: str) -> int:
+    """Return the seed of a random allocation, 0 unless it tells one.
+
+    Raises
+    ------
+    HpcgymError : no allocation, or a seed that is no whole number of at least 0.
+    """
+    name, colon, seed = str(allocation).partition(":")
+    _check("allocation", allocation if name != "random" else name, ALLOCATIONS)
+    if colon and not (seed.isascii() and seed.isdigit()):
+        raise HpcgymError(f"allocation random:SEED needs a whole number, not {seed!r}")
+    return int(seed or 0)
 
 
 def _check(rule: str, value: object, known: Iterable[str]) -> None:
@@ -127,4 +184,7 @@ def _plain(value: object) -> str | float | None:
         return ", ".join(f"{name}={weight_text(weight)}" for name, weight in value.items())
     if isinstance(value, tuple):
         return ",".join(map(weight_text, value))
-    return "given" if isinstance(value, np.ndarray) else f"{type(value).__name__} in Python"
+    if isinstance(value, np.ndarray):
+        return "given"
+    named = getattr(value, "name", None) or getattr(value, "__name__", None)
+    return str(named or f"{type(value).__name__} in Python")

@@ -22,6 +22,8 @@ EASY = {
     "threshold": None,
     "passes": "per-timestamp",
     "policy_estimate": "requested",
+    "allocation": "first-fit",
+    "dispatcher": None,
 }
 
 

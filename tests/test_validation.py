@@ -38,9 +38,9 @@ def scheduled(workload, **words):
     return SimpleNamespace(
         workload=workload,
         cluster=SimpleNamespace(
-            processors=workload.processors, idle_power_w=117.0, busy_power_w=358.0
+            processors=workload.processors, groups=(), idle_power_w=117.0, busy_power_w=358.0
         ),
-        scheduler=SimpleNamespace(**{"policy_estimate": "requested", **words}),
+        scheduler=SimpleNamespace(**{"policy_estimate": "requested", "dispatcher": None, **words}),
         start=column(lambda job: job.start),
         end=column(lambda job: job.end),
         run_time=column(lambda job: job.actual),
@@ -52,6 +52,7 @@ def scheduled(workload, **words):
         idle_seconds=None,
         outside=False,
         policy_run_time=None,
+        allocation=None,
         metrics={
             "makespan_s": span,
             "energy_idle_j": idle_j,
@@ -154,14 +155,15 @@ def test_empty_workload():
     nothing = np.array([], dtype=np.int64)
     result = SimpleNamespace(
         workload=empty,
-        cluster=SimpleNamespace(processors=2, idle_power_w=1.0, busy_power_w=2.0),
-        scheduler=SimpleNamespace(**EASY, policy_estimate="requested"),
+        cluster=SimpleNamespace(processors=2, groups=(), idle_power_w=1.0, busy_power_w=2.0),
+        scheduler=SimpleNamespace(**EASY, policy_estimate="requested", dispatcher=None),
         **dict.fromkeys(("start", "end", "run_time", "wait", "predicted_run_time"), nothing),
         **dict.fromkeys(("backfilled", "killed"), nothing.astype(bool)),
         reserved_start=nothing,
         idle_seconds=None,
         outside=False,
         policy_run_time=None,
+        allocation=None,
         metrics=dict.fromkeys(("makespan_s", "energy_idle_j", "energy_busy_j", "energy_j"), 0),
     )
     assert "capacity" in validate_schedule(result)

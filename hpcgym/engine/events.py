@@ -54,7 +54,9 @@ from hpcgym.engine.state import (
     HEEDED,
     INCREMENTAL,
     KEYED,
+    KILL,
     LEARNS,
+    LOGS,
     MANAGED,
     NEVER,
     NEXT,
@@ -152,7 +154,7 @@ def order_matters_not(sim):
     return (
         sim[PASSES] != PER_EVENT
         and sim[ESTIMATE] == GIVEN
-        and sim[LEARNS] == 0
+        and sim[LOGS] == 0
         and sim[DEPTH] != UNLIMITED
     )
 
@@ -244,7 +246,7 @@ def end_first(sim, jobs, progress, users, history, blocks, entries, freed, idle,
         freed[sim[FREED]].until = predicted_end
         freed[sim[FREED]].width = width
         sim[FREED] += 1
-    if sim[LEARNS] == 1:
+    if sim[LOGS] == 1:
         ended[sim[ENDED]] = job
         sim[ENDED] += 1
     if sim[ESTIMATE] == AVERAGE:
@@ -293,6 +295,8 @@ def submit(sim, jobs, progress, users, history, job):
     sim[ARRIVED] += 1
     if sim[ESTIMATE] == AVERAGE:
         progress[job].predicted = average_of_last(history, users[job], jobs[job].requested)
+    if sim[CORRECTION] == KILL:
+        jobs[job].run = min(jobs[job].run, progress[job].predicted)
 
 
 @jit_part

@@ -34,6 +34,7 @@ from hpcgym.engine.state import (
     GIVEN,
     HEAD,
     LEARNS,
+    LOGS,
     MANAGED,
     NEVER,
     NEXT,
@@ -183,6 +184,7 @@ def copy_machine(sim, progress, blocks, entries, look):
     look.sim[ASKS] = NOBODY
     look.sim[ESTIMATE] = GIVEN
     look.sim[LEARNS] = 0
+    look.sim[LOGS] = 0
     look.sim[MANAGED] = 0  # no processor has to be switched on first
     look.sim[HEAD] = -1
     look.sim[CHANGED] = 1

@@ -129,7 +129,7 @@ def asks_for_prediction(sim):
     return sim[ASKED] >= A_PREDICTION
 
 
-@jit
+@jit_entry
 def answer_inside(jobs, scores, users, sim, progress, blocks, entries, ended, estimators, learner):
     """Answer the simulator and return True, unless a prediction is to come FROM_OUTSIDE."""
     learn_from_ended(jobs, users, sim, progress, ended, estimators, learner)

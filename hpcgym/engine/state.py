@@ -32,8 +32,9 @@ LATEST_TIME = 2**53  # [s] the latest that a workload may contain, so that no su
     TIMEOUT,  # [s] of idleness, after which they are
     OFF_TIME,  # [s] that it takes to switch off, and on
     ON_TIME,
-    LEARNS,  # 1 if it also asks for a prediction before each submission, and notes who has ended
+    LEARNS,  # 1 if it also asks for a prediction before each submission
     RENEWS,  # 1 if it does so for jobs that wait, before a pass, when others have ended
+    LOGS,  # 1 if it notes who has ended
     # the present state
     TIME,  # [s] of the last event
     NEXT,  # job that is submitted next
@@ -68,8 +69,8 @@ LATEST_TIME = 2**53  # [s] the latest that a workload may contain, so that no su
     DUE,  # [s] the earliest reservation of a queued job
     PROFILE_FIRST,  # the profile's present segment
     PROFILE_END,  # the end of its segments
-) = range(45)
-N_SLOTS = 45
+) = range(46)
+N_SLOTS = 46
 
 # -- values of the rules ---------------------------------------------------------------------------
 PER_TIMESTAMP, PER_EVENT = 0, 1  # PASSES
@@ -82,16 +83,17 @@ NO_THRESHOLD = -1  # THRESHOLD [s]
 SUBMISSION, KEYED, PREDICTION, SELECTION, SCORED, CUBED = range(6)
 
 GIVEN, AVERAGE = 0, 1  # ESTIMATE: from outside, or the mean of the user's last jobs
-NOBODY, EACH_PASS, EACH_JOB = range(3)  # ASKS: not at all, before each pass, for each job in turn
-# CORRECTION; NEVER: nothing can expire; AGAIN: what the predictor says then
-NEVER, TO_REQUESTED, INCREMENTAL, DOUBLING, AGAIN = range(5)
+# ASKS: not at all, before each pass, for each job in turn, what starts at each pass (nodes only)
+NOBODY, EACH_PASS, EACH_JOB, EACH_START = range(4)
+# CORRECTION; NEVER: nothing can expire; AGAIN: what the predictor says then; KILL: the job ends
+NEVER, TO_REQUESTED, INCREMENTAL, DOUBLING, AGAIN, KILL = range(6)
 # ASKED: an order of the queue, within a pass; a prediction for the job that is submitted next; a
 # new one for the job sim[EXPIRING], which has run as long as predicted; new ones for waiting jobs
 AN_ORDER, A_PREDICTION, A_CORRECTION, A_RENEWAL = range(1, 5)
 
-JOBS = records(  # read-only
+JOBS = records(  # read-only, but for KILL
     ("submit", np.int64),  # [s]
-    ("run", np.int64),  # [s] actual run time, at most the requested time
+    ("run", np.int64),  # [s] actual run time, at most the requested time, or that predicted
     ("requested", np.int64),  # [s]
     ("processors", np.int64),
 )
@@ -148,7 +150,7 @@ class State(NamedTuple):
     narrow: NDArray[np.int64]  # (n_blocks * CLASSES,) [s], see hpcgym.engine.narrow
     freed: NDArray[np.void]  # (n_running,) FREED_EARLY, empty unless backfilling is conservative
     idle: NDArray[np.void]  # (n_groups,) IDLE, empty unless processors are switched off
-    ended: NDArray[np.int64]  # (n_jobs,) jobs in the order of their ends, empty unless one learns
+    ended: NDArray[np.int64]  # (n_jobs,) jobs in the order of their ends, empty unless noted
 
 
 class Prepared(NamedTuple):
@@ -215,7 +217,7 @@ def make_state(
     freed = np.empty(running if conservative else 0, FREED_EARLY)
     # groups are as many as jobs that have ended, at most as many as processors
     idle = np.empty(min(n_jobs, processors) + 2 if sim[MANAGED] else 0, IDLE)
-    ended = np.empty(n_jobs if sim[LEARNS] else 0, np.int64)
+    ended = np.empty(n_jobs if sim[LOGS] else 0, np.int64)
     return State(sim, progress, history, *lists, profile, line, narrow, freed, idle, ended)
 
 

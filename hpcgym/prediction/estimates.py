@@ -43,6 +43,9 @@ CORRECTIONS = {
     "recursive-doubling": "twice the running time so far",
     "predicted-again": "what the estimate, which must be one that learns, then says; the requested "
     "time if that has passed",
+    "kill": "nothing: the job is killed (document 001, section 2.1)",
+    "next-second": "that it ends in the next second, again and again (document 001, section 2.2); "
+    "only dispatchers reckon so",
 }
 
 CORRECTION_CODES = {
@@ -50,6 +53,8 @@ CORRECTION_CODES = {
     "incremental": state.INCREMENTAL,
     "recursive-doubling": state.DOUBLING,
     "predicted-again": state.AGAIN,
+    "kill": state.KILL,
+    "next-second": state.NEVER,
 }
 
 

@@ -64,13 +64,20 @@ def asks_for_predictions(scheduler: Scheduler) -> bool:
     return learns(scheduler.estimate) or learns(scheduler.policy_estimate)
 
 
-def learning_rules(scheduler: Scheduler, asks: bool) -> list[int]:
-    """Return the rules of learning as the engine takes them, from LEARNS on."""
-    return [int(asks), int(learns(scheduler.policy_estimate))]
+def learning_rules(scheduler: Scheduler, asks: bool, logs: bool = False) -> list[int]:
+    """Return the rules of learning as the engine takes them, from LEARNS on.
+
+    ``logs`` says that ends are to be noted in any case.
+    """
+    return [int(asks), int(learns(scheduler.policy_estimate)), int(asks or logs)]
 
 
 def check_compiled(scheduler: Scheduler) -> None:
-    """Raise an HpcgymError for estimates that environments and batches do not know."""
+    """Raise an HpcgymError for rules that environments and batches do not know."""
+    if scheduler.correction == "kill":
+        raise HpcgymError("correction 'kill': only simulate() kills jobs at their predictions")
+    if scheduler.dispatcher is not None:
+        raise HpcgymError("dispatcher: only simulate() and evaluate() ask dispatchers")
     for rule in ("estimate", "policy_estimate"):
         estimate = getattr(scheduler, rule)
         if predictor_of(estimate) is not None:

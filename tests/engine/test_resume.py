@@ -13,8 +13,8 @@ from strategies import cases
 import hpcgym
 from hpcgym.engine import conservative, easy
 from hpcgym.engine.state import FOREVER, UNLIMITED, Prepared
+from hpcgym.preparation import prepare
 from hpcgym.scheduler import Scheduler
-from hpcgym.simulation import prepare
 from hpcgym.workload.model import Workload
 
 ENGINE = settings(

@@ -1,0 +1,247 @@
+"""What a dispatcher sees at a scheduling pass."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hpcgym.engine import node_lists
+from hpcgym.engine.nodes import FIRST_FIT, Nodes, make_nodes
+from hpcgym.engine.state import FOREVER
+from hpcgym.errors import HpcgymError
+
+Ints = NDArray[np.int64]
+
+
+class Plan(NamedTuple):
+    """A schedule of the queued jobs, on nodes.
+
+    Attributes
+    ----------
+    start : (q,) int64 [s], by place in the queue.
+    first : (q + 1,) int64: the job at place j is on nodes ``node[first[j]:first[j + 1]]``.
+    node, units : (c,) int64, and how many of its units on each.
+    """
+
+    start: Ints
+    first: Ints
+    node: Ints
+    units: Ints
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class PassView:
+    """The state at a scheduling pass, as far as a scheduler can know it; all arrays are read-only.
+
+    q queued jobs, r running ones, N nodes, R types of resources.
+
+    Attributes
+    ----------
+    time : present time [s].
+    resources : names of the types, "core" first.
+    capacity, free : (N, R) int64, what each node has and what of it is free now.
+    job : (q,) int64, rows of the queued jobs in the workload, in order of submission. What has the
+        shape (q,) is by place in this queue.
+    submit, wait, duration, requested : (q,) int64 [s]; ``duration`` is the predicted run time, by
+        the scheduler's estimate.
+    units, per_unit : (q,) and (q, R) int64, how many units a job has and what each takes.
+    user, queue : (q,) int64, the log's numbers.
+    expected_wait : (q,) float64 [s] of the job's queue on this machine; 1 if it names no queues.
+    max_expected_wait : [s] the largest of the machine's queues.
+    running_job : (r,) int64, rows of the running jobs in the workload, by expected end.
+    running_start, running_end : (r,) int64 [s]; ends are expected ones, and after now.
+    running_per_unit : (r, R) int64.
+    running_first, running_node, running_units : (r + 1,), (c,), (c,) int64; running job k is on
+        nodes ``running_node[running_first[k]:running_first[k + 1]]``, with so many units on each.
+    allocation : code of the order in which nodes are filled, see :mod:`hpcgym.engine.nodes`.
+    """
+
+    time: int
+    resources: tuple[str, ...]
+    capacity: Ints
+    free: Ints
+    job: Ints
+    submit: Ints
+    wait: Ints
+    duration: Ints
+    requested: Ints
+    units: Ints
+    per_unit: Ints
+    user: Ints
+    queue: Ints
+    expected_wait: NDArray[np.float64]
+    max_expected_wait: float
+    running_job: Ints
+    running_start: Ints
+    running_end: Ints
+    running_per_unit: Ints
+    running_first: Ints
+    running_node: Ints
+    running_units: Ints
+    allocation: int = FIRST_FIT
+
+    def __post_init__(self) -> None:
+        for value in vars(self).values():
+            if isinstance(value, np.ndarray):
+                value.flags.writeable = False
+
+    def __repr__(self) -> str:
+        queued, running = len(self.job), len(self.running_job)
+        return f"PassView({self.time} s, {queued} queued, {running} running jobs)"
+
+    @classmethod
+    def of(
+        cls,
+        time: int,
+        resources: Sequence[str],
+        capacity: Any,
+        *,
+        queue: Mapping[str, Any],
+        running: Mapping[str, Any] | None = None,
+        allocation: int = FIRST_FIT,
+    ) -> PassView:
+        """Return a view made by hand, to try a dispatcher on.
+
+        Parameters
+        ----------
+        time, resources, capacity, allocation : as the attributes.
+        queue : ``submit``, ``duration``, ``units`` and ``per_unit`` of the queued jobs, and what
+            else there is of ``job``, ``requested`` (the durations), ``user``, ``queue`` (-1) and
+            ``expected_wait`` (1).
+        running : ``start``, ``end``, ``per_unit``, ``first``, ``node`` and ``units`` of the running
+            jobs, and maybe ``job``.
+        """
+        n, types = len(queue["submit"]), len(resources)
+        submit, capacity = _ints(queue["submit"]), _ints(capacity)
+        given: Mapping[str, Any] = running or {}
+        first = _ints(given.get("first", [0]))
+        node, units = _ints(given.get("node", [])), _ints(given.get("units", []))
+        per_unit = _ints(given.get("per_unit", np.zeros((0, types)))).reshape(-1, types)
+        free = capacity.copy()
+        owner = np.repeat(np.arange(len(first) - 1), np.diff(first))
+        np.subtract.at(free, node, units[:, None] * per_unit[owner])
+        waits = np.array(queue.get("expected_wait", np.ones(n)), np.float64)
+        unknown = np.full(n, -1)
+        return cls(
+            int(time),
+            tuple(resources),
+            capacity,
+            free,
+            _ints(queue.get("job", np.arange(n))),
+            submit,
+            int(time) - submit,
+            _ints(queue["duration"]),
+            _ints(queue.get("requested", queue["duration"])),
+            _ints(queue["units"]),
+            _ints(queue["per_unit"]).reshape(n, types),
+            _ints(queue.get("user", unknown)),
+            _ints(queue.get("queue", unknown)),
+            waits,
+            float(waits.max(initial=1.0)),
+            _ints(given.get("job", n + np.arange(len(first) - 1))),
+            _ints(given.get("start", [])),
+            np.maximum(_ints(given.get("end", [])), int(time) + 1),
+            per_unit,
+            first,
+            node,
+            units,
+            allocation,
+        )
+
+    @property
+    def total(self) -> Ints:
+        """What the whole machine has of each resource, (R,) int64."""
+        total: Ints = self.capacity.sum(axis=0)
+        return total
+
+    def fits(self) -> NDArray[np.bool_]:
+        """Return which queued jobs would fit now, each alone, (q,) bool."""
+        alone = np.zeros(len(self.job), np.bool_)
+        node_lists.what_fits(self._nodes(), alone)
+        return alone
+
+    def in_order(self, order: Any) -> list[int]:
+        """Return the places that start if jobs are taken in that order, those that fit.
+
+        Jobs that do not fit are passed over: Algorithm 1 of document 000 at one time.
+
+        Parameters
+        ----------
+        order : places in the queue, each at most once.
+
+        Raises
+        ------
+        HpcgymError : an order that is not that.
+        """
+        places = self._places(order)
+        times = np.full(len(self.job), -1, np.int64)
+        node_lists.start_now(self._nodes(), places, times, self.time)
+        return [int(place) for place in places if times[place] >= 0]
+
+    def plan(self, order: Any) -> Plan:
+        """Return the schedule of the whole queue if jobs are taken in that order (Algorithm 1).
+
+        At each time all jobs that fit start, in that order; then time goes on to the next expected
+        end. ``order`` holds all places.
+
+        Raises
+        ------
+        HpcgymError : an order that is not that.
+        """
+        places = self._places(order)
+        if len(places) != len(self.job):
+            raise HpcgymError(f"a plan needs an order of all {len(self.job)} places")
+        times = np.full(len(self.job), -1, np.int64)
+        until = np.concatenate([np.full(len(self.job), FOREVER, np.int64), self.running_end])
+        nodes = self._nodes(with_running=True)
+        duration = np.maximum(self.duration, 1)
+        if not node_lists.start_all(nodes, places, duration, times, until, self.time):
+            raise HpcgymError("a queued job does not fit the empty machine")
+        first, node, units = cells_of(nodes, np.arange(len(self.job)))
+        return Plan(times, first, node, units)
+
+    def _places(self, order: Any) -> Ints:
+        """Return an order of places, checked."""
+        places = np.asarray(order)
+        if places.size == 0:
+            places = places.astype(np.int64)
+        if places.ndim != 1 or places.dtype.kind not in "iu":
+            raise HpcgymError("an order is a list of places in the queue")
+        known = (places >= 0) & (places < len(self.job))
+        if not known.all() or len(np.unique(places)) != len(places):
+            raise HpcgymError(f"an order has places from 0 to {len(self.job) - 1}, each once")
+        return places.astype(np.int64)
+
+    def _nodes(self, with_running: bool = False) -> Nodes:
+        """Return the nodes as they are, for the queued jobs and maybe those that run."""
+        needs = np.column_stack([self.units, self.per_unit])
+        if with_running:
+            held = np.diff(self.running_first)
+            needs = np.concatenate([needs, np.column_stack([held, self.running_per_unit])])
+        nodes = make_nodes(needs, self.capacity, self.allocation)
+        if with_running:
+            # as many cells as a running job has units there is room for
+            for field, values in (("node", self.running_node), ("units", self.running_units)):
+                begin = nodes.held["first"][len(self.job)] if len(held) else 0
+                nodes.cells[field][begin : begin + len(values)] = values
+            nodes.held["count"][len(self.job) :] = held
+        nodes.set_free(self.free)
+        return nodes
+
+
+def cells_of(nodes: Nodes, jobs: Ints) -> tuple[Ints, Ints, Ints]:
+    """Return where the cells of some jobs begin, and their nodes and units, one after the other."""
+    begin, count = nodes.held["first"][jobs], nodes.held["count"][jobs]
+    first = np.concatenate([[0], np.cumsum(count)])
+    place = np.repeat(begin - first[:-1], count) + np.arange(first[-1])
+    cells = nodes.cells[place]
+    return first, cells["node"].astype(np.int64), cells["units"].astype(np.int64)
+
+
+def _ints(values: Any) -> Ints:
+    """Return numbers as an array of one's own, int64."""
+    return np.array(values, np.int64)

@@ -1,0 +1,310 @@
+"""A slow, obvious simulator of machines with nodes: their rules as a program to read.
+
+The rules of `oracle.py` hold (events, passes per timestamp, orders of the queue, estimates and
+corrections are its own); here stands what differs where a machine has nodes with several resources.
+Nothing is shared with ``hpcgym.engine``, and all is worked out again at every pass.
+
+Rules
+-----
+ 1. A machine is a list of nodes, each with so much of each resource. A job needs a number of
+    units, and each unit its demand of each resource, all on one node. Units are alike, and a node
+    may have several, of one job or of many.
+ 2. A node with free resources f holds as many units of demand d as the least of f_r // d_r over
+    the resources asked for; a job fits if all nodes together hold its units.
+ 3. Allocation goes through the nodes in the allocator's order, and each takes as many units as it
+    holds until all are placed. first-fit: by number; best-fit: ascending L = the sum, in the order
+    of the resources, of free / total (of the machine), ties by number; worst-fit: descending L,
+    ties by number. L is that before the job.
+ 4. A running job holds its nodes' resources until it ends; as planned, until its predicted end.
+ 5. none: as in `oracle.py`, with "fits" as above.
+ 6. EASY: the head is the first that does not fit. T = the earliest predicted end at which it would
+    fit beside those that still run then as predicted; `later` = what each node has free then; the
+    slack is how many units of the head the nodes hold then, beyond those it needs. The others, in
+    backfill order, once through: one that fits now and ends by T as predicted starts. One that
+    fits but ends later goes through the nodes in the allocator's order; each takes the most units
+    it holds for which the units of the head that it holds at T become fewer by no more than the
+    slack that is left, which is then less by this loss. If all units are placed so, the job
+    starts, and has these nodes at T as well; else it waits, and nothing has changed.
+ 7. conservative: each queued job has a reserved start and reserved nodes: the earliest time at
+    which its units fit what each node has free throughout its predicted length, beside running
+    jobs and all other reservations, allocated on that. Made at submission. At a pass each is
+    lifted, in primary order, and made again if that is earlier, or if its time has passed; else it
+    is put back as it was. A job whose time is now starts on its reserved nodes. After an expired
+    prediction all are dropped and made again as in `oracle.py`.
+ 8. Where every unit of the workload is one core and nothing else, a core is as good as any other:
+    the schedule is that of `oracle.py` on as many processors, and a job gets its nodes when it
+    starts.
+ 9. The correction "kill": a job that reaches its predicted run time ends there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from oracle import Job, Simulation
+
+Amounts = list[int]  # of each resource
+Nodes = list[Amounts]
+Placed = list[tuple[int, int]]  # (node, units on it), in the order of allocation
+
+
+@dataclass
+class NodeJob(Job):
+    """A job with units; ``demand`` is of each unit, ``nodes`` what it has or has reserved."""
+
+    units: int = 1
+    demand: tuple[int, ...] = (1,)
+    nodes: tuple[tuple[int, int], ...] = ()
+    limit: int | None = None  # the run time at which it is killed, where that is the prediction
+
+    @property
+    def actual(self) -> int:
+        length = min(self.run, self.requested)
+        return length if self.limit is None else min(length, self.limit)
+
+    @property
+    def killed(self) -> bool:
+        return self.run > self.actual
+
+
+def node_jobs_of(workload: Any, resources: Sequence[str]) -> list[NodeJob]:
+    """The jobs of an ``hpcgym`` workload, in its order; ``resources`` of the machine."""
+    jobs = []
+    for row in range(len(workload)):
+        units, demand = int(workload.requested_processors[row]), [1, *[0] * (len(resources) - 1)]
+        if workload.units is not None:
+            units = int(workload.units[row])
+            demand = [
+                int(workload.per_unit[name][row]) if name in workload.per_unit else 0
+                for name in resources
+            ]
+        elif "mem" in resources and workload.requested_memory[row] > 0:
+            kilobytes = int(workload.requested_memory[row])
+            demand[resources.index("mem")] = -(-kilobytes // 1000)  # begun megabytes
+        job = NodeJob(
+            int(workload.submit_time[row]),
+            units * demand[0],
+            int(workload.run_time[row]),
+            int(workload.requested_time[row]),
+            int(workload.user_id[row]),
+            units=units,
+            demand=tuple(demand),
+        )
+        jobs.append(job)
+    return jobs
+
+
+# --- Units and nodes ---------------------------------------------------------------------------
+
+
+def hold(free: Amounts, demand: Sequence[int]) -> int:
+    """How many units a node has room for."""
+    return max(min(have // need for have, need in zip(free, demand, strict=True) if need > 0), 0)
+
+
+def room(nodes: Nodes, demand: Sequence[int]) -> int:
+    return sum(hold(free, demand) for free in nodes)
+
+
+def order_of_nodes(allocation: str, free: Nodes, total: Amounts) -> list[int]:
+    numbers = list(range(len(free)))
+    if allocation == "first-fit":
+        return numbers
+    left = []
+    for node in free:
+        share = 0.0
+        for have, all_there_is in zip(node, total, strict=True):
+            share += have / all_there_is
+        left.append(share)
+    if allocation == "best-fit":
+        return sorted(numbers, key=lambda node: left[node])
+    assert allocation == "worst-fit"
+    return sorted(numbers, key=lambda node: -left[node])
+
+
+def take(nodes: Nodes, placed: Iterable[tuple[int, int]], demand: Sequence[int]) -> None:
+    """Take what units placed on nodes need."""
+    for node, units in placed:
+        for resource, need in enumerate(demand):
+            nodes[node][resource] -= units * need
+            assert nodes[node][resource] >= 0, "a node is over-committed"
+
+
+class NodeSimulation(Simulation):
+    def __init__(self, jobs: Iterable[NodeJob], capacity: Sequence[Sequence[int]], **rules: Any):
+        self.capacity = [list(node) for node in capacity]
+        self.total = [sum(node[r] for node in self.capacity) for r in range(len(capacity[0]))]
+        self.allocation = rules["allocation"]
+        super().__init__((), self.total[0], **rules)
+        assert self.passes == "per-timestamp"
+        self.jobs = sorted((_fresh(job) for job in jobs), key=lambda job: job.submit)
+        for number, job in enumerate(self.jobs):
+            job.number = number
+        self.coming = list(reversed(self.jobs))
+        self.alike = all(job.demand[0] == 1 and sum(job.demand) == 1 for job in self.jobs)
+
+    # Rooms
+
+    def free_nodes(self, time: int) -> Nodes:
+        """What each node has free now, or at a later time if nothing more started."""
+        nodes = [list(node) for node in self.capacity]
+        for job in self.running:
+            if job.predicted_end > time:
+                take(nodes, job.nodes, job.demand)
+        return nodes
+
+    def fits(self, job: NodeJob, now: int) -> bool:
+        return room(self.free_nodes(now), job.demand) >= job.units
+
+    def allocated(self, job: NodeJob, free: Nodes) -> Placed | None:
+        """Rule 3; None if the units do not fit."""
+        placed, missing = [], job.units
+        for node in order_of_nodes(self.allocation, free, self.total):
+            units = min(missing, hold(free[node], job.demand))
+            if units > 0:
+                placed.append((node, units))
+                missing -= units
+        return placed if missing == 0 else None
+
+    def start(
+        self, job: NodeJob, now: int, *, backfilled: bool, nodes: Placed | None = None
+    ) -> None:
+        if nodes is None and self.backfill == "conservative" and not self.alike:
+            nodes = list(job.nodes)
+        if nodes is None:
+            nodes = self.allocated(job, self.free_nodes(now))
+        assert nodes is not None
+        take(self.free_nodes(now), nodes, job.demand)  # is it there?
+        assert sum(units for _, units in nodes) == job.units
+        job.nodes = tuple(nodes)
+        if self.correction == "kill":
+            job.limit = job.predicted
+        super().start(job, now, backfilled=backfilled)
+
+    # EASY
+
+    def backfill_around(self, head: NodeJob, now: int) -> None:
+        moment = self.time_for(head)
+        later = self.free_nodes(moment)
+        slack = room(later, head.demand) - head.units
+        if head.reserved_start == -1 and not self.order_changes():
+            head.reserved_start = moment
+        for job in self.candidates(now):
+            if job is head or not self.fits(job, now):
+                continue
+            if now + job.predicted <= moment:
+                self.start(job, now, backfilled=True)
+                continue
+            guarded = self.guarded(job, head, self.free_nodes(now), later, slack)
+            if guarded is not None:
+                nodes, slack = guarded
+                take(later, nodes, job.demand)
+                self.start(job, now, backfilled=True, nodes=nodes)
+
+    def time_for(self, head: NodeJob) -> int:
+        for time in sorted({job.predicted_end for job in self.running}):
+            if room(self.free_nodes(time), head.demand) >= head.units:
+                return time
+        raise AssertionError("the head is larger than the machine")
+
+    def guarded(
+        self, job: NodeJob, head: NodeJob, free: Nodes, later: Nodes, slack: int
+    ) -> tuple[Placed, int] | None:
+        """Nodes that leave the head its room, and the slack then left; None without such."""
+        placed, missing = [], job.units
+        for node in order_of_nodes(self.allocation, free, self.total):
+            for units in range(min(missing, hold(free[node], job.demand)), 0, -1):
+                rest = [
+                    have - units * need for have, need in zip(later[node], job.demand, strict=True)
+                ]
+                loss = hold(later[node], head.demand) - hold(rest, head.demand)
+                if loss <= slack:
+                    placed.append((node, units))
+                    missing -= units
+                    slack -= loss
+                    break
+        return (placed, slack) if missing == 0 else None
+
+    # Conservative
+
+    def reserve(self, job: NodeJob, now: int) -> None:
+        if self.alike:
+            super().reserve(job, now)
+            return
+        before, job.reservation = job.reservation, -1
+        steps = self.planned(now)
+        for first, (start, _) in enumerate(steps):
+            end = start + job.predicted
+            throughout = [free for time, free in steps[first:] if time < end]
+            nodes = self.allocated(job, least_of(throughout))
+            if nodes is not None:
+                if start != before:
+                    job.nodes = tuple(nodes)
+                job.reservation = start
+                return
+        raise AssertionError("the job is larger than the machine")
+
+    def planned(self, now: int) -> list[tuple[int, Nodes]]:
+        """Return (time, what each node has free from then on until the next), from now on."""
+        held = [(job.start, job.predicted_end, job) for job in self.running]
+        for job in self.queue:
+            if job.reservation != -1:
+                held.append((job.reservation, job.reservation + job.predicted, job))
+        times = {time for begin, end, _ in held for time in (begin, end)}
+        steps = []
+        for time in sorted({now} | {time for time in times if time > now}):
+            free = [list(node) for node in self.capacity]
+            for begin, end, job in held:
+                if begin <= time < end:
+                    take(free, job.nodes, job.demand)
+            steps.append((time, free))
+        return steps
+
+
+def least_of(states: Sequence[Nodes]) -> Nodes:
+    """The least that each node has of each resource."""
+    return [
+        [min(amounts) for amounts in zip(*node, strict=True)] for node in zip(*states, strict=True)
+    ]
+
+
+def _fresh(job: NodeJob) -> NodeJob:
+    given = (job.submit, job.processors, job.run, job.requested, job.user)
+    return NodeJob(*given, units=job.units, demand=tuple(job.demand))
+
+
+def simulate_nodes_slowly(
+    jobs: Iterable[NodeJob],
+    capacity: Sequence[Sequence[int]],
+    *,
+    allocation: str = "first-fit",
+    policy: Any = "fcfs",
+    backfill: str = "none",
+    backfill_order: Any = "fcfs",
+    estimate: Any = "requested",
+    correction: str = "requested",
+    threshold: int | None = None,
+    policy_estimate: Any = "requested",
+) -> list[NodeJob]:
+    """Schedule the jobs by the rules above; return them in submission order, the given untouched.
+
+    ``capacity``: of each node, how much it has of each resource, cores first; ``allocation``:
+    "first-fit", "best-fit" or "worst-fit"; ``correction``: also "kill"; all else as in
+    ``oracle.simulate_slowly``.
+    """
+    simulation = NodeSimulation(
+        jobs,
+        capacity,
+        allocation=allocation,
+        policy=policy,
+        backfill=backfill,
+        backfill_order=backfill_order,
+        estimate=estimate,
+        correction=correction,
+        threshold=threshold,
+        passes="per-timestamp",
+        policy_estimate=policy_estimate,
+    )
+    return simulation.run()

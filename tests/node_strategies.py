@@ -1,0 +1,107 @@
+"""Random small machines with nodes, workloads for them and schedulers that look for trouble."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import strategies as st
+from strategies import GAPS, POLICY, REQUESTS, predictions
+
+from hpcgym.cluster import Cluster, NodeGroup
+from hpcgym.workload.model import Workload
+
+OTHERS = ("mem", "gpu")  # resources beside the cores
+ALLOCATIONS = ("first-fit", "best-fit", "worst-fit")
+
+
+@st.composite
+def machines(draw: st.DrawFn) -> Cluster:
+    """1 to 5 nodes in 1 to 3 groups; groups differ in which resources they have, and how much."""
+    count = draw(st.integers(1, 3))
+    sizes = [draw(st.integers(1, 5 - (count - 1 - i) if i == 0 else 2)) for i in range(count)]
+    while sum(sizes) > 5:
+        sizes[sizes.index(max(sizes))] -= 1
+    some = draw(st.lists(st.sampled_from(OTHERS), unique=True, max_size=2))
+    groups = []
+    for i, nodes in enumerate(sizes):
+        resources = {"core": draw(st.sampled_from([1, 1, 2, 3, 4, 7]))}
+        for name in some:
+            amount = draw(st.sampled_from([0, 1, 2, 3, 5, 8]))
+            if amount:
+                resources[name] = amount
+        groups.append(NodeGroup(f"g{i}", nodes, resources))
+    return Cluster(groups=tuple(groups))
+
+
+def most_units(cluster: Cluster, demand: list[int]) -> int:
+    """Return how many units the empty machine holds."""
+    return sum(
+        min(have // need for have, need in zip(node, demand, strict=True) if need)
+        for node in cluster.capacity.tolist()
+    )
+
+
+@st.composite
+def workloads_for(draw: st.DrawFn, cluster: Cluster, max_jobs: int = 25) -> Workload:
+    """1 to 25 jobs that each fit the empty machine; times are multiples of one unit."""
+    resources, capacity = cluster.resources, cluster.capacity
+    unit = draw(st.sampled_from([1, 1, 20, 600]))
+    gaps = draw(st.sampled_from(GAPS))
+    plain = draw(st.sampled_from([False, False, False, True]))  # one core each, nothing else
+    lengths = st.one_of(st.integers(1, 12), st.sampled_from([1, 2, 4, 8, 30, 100]))
+    fewest = draw(st.sampled_from([1, 5, 12]))
+    count = draw(st.integers(min(fewest, max_jobs), max_jobs))
+    submit = draw(st.sampled_from([0, 1, 1000]))
+    names = ("submit_time", "run_time", "requested_time", "user_id")
+    columns: dict[str, list[int]] = {name: [] for name in names}
+    units: list[int] = []
+    per_unit: dict[str, list[int]] = {name: [] for name in resources}
+    for _ in range(count):
+        submit += draw(gaps) * unit
+        length = draw(lengths) * unit
+        request, user = draw(REQUESTS)(length), draw(st.sampled_from([0, 0, 1, -1]))
+        for name, value in zip(names, (submit, length, request, user), strict=True):
+            columns[name].append(value)
+        # the demand of a unit fits a node that is drawn, hence some units fit the machine
+        node = capacity[draw(st.integers(0, len(capacity) - 1))].tolist()
+        demand = [1] + [0] * (len(resources) - 1)
+        if not plain:
+            demand = [draw(st.integers(1, node[0]))]
+            demand += [draw(st.sampled_from([0, 0, 1, 1, have])) for have in node[1:]]
+            demand = [min(need, have) for need, have in zip(demand, node, strict=True)]
+        most = most_units(cluster, demand)
+        units.append(draw(st.one_of(st.integers(1, most), st.just(most), st.just(1))))
+        for name, need in zip(resources, demand, strict=True):
+            per_unit[name].append(need)
+    columns["requested_processors"] = [
+        number * cores for number, cores in zip(units, per_unit["core"], strict=True)
+    ]
+    return Workload.from_columns(
+        columns, processors=cluster.processors, name="random", units=units, per_unit=per_unit
+    )
+
+
+@st.composite
+def node_schedulers(draw: st.DrawFn, workload: Workload) -> dict[str, Any]:
+    """The words that describe a scheduler, as ``simulate_nodes_slowly`` takes them."""
+    named = st.sampled_from(["requested", "clairvoyant", "ave2"])
+    backfill = draw(st.sampled_from(["none", "easy", "easy", "conservative", "conservative"]))
+    corrections = ["requested", "incremental", "recursive-doubling", "kill"]
+    orders = POLICY.filter(lambda order: isinstance(order, str) or any(order))
+    return {
+        "allocation": draw(st.sampled_from(ALLOCATIONS)),
+        "policy": draw(st.one_of(st.just("fcfs"), orders)),
+        "backfill": backfill,
+        "backfill_order": draw(st.one_of(st.sampled_from(["fcfs", "sjbf"]), orders)),
+        "estimate": draw(st.one_of(named, predictions(workload))),
+        "correction": draw(st.sampled_from(corrections)),
+        "threshold": draw(st.sampled_from([None, None, 0, 5, 100, 2000])),
+    }
+
+
+@st.composite
+def node_cases(draw: st.DrawFn, max_jobs: int = 25) -> tuple[Cluster, Workload, dict[str, Any]]:
+    """A machine, a workload for it and a scheduler."""
+    cluster = draw(machines())
+    workload = draw(workloads_for(cluster, max_jobs))
+    return cluster, workload, draw(node_schedulers(workload))
