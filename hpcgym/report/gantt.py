@@ -1,4 +1,4 @@
-"""Gantt charts: processors over time, job by job or, for many jobs, pixel by pixel."""
+"""Gantt charts: processors or nodes over time, job by job or, for many jobs, pixel by pixel."""
 
 from __future__ import annotations
 
@@ -25,7 +25,8 @@ from hpcgym.report.canvas import (
     title,
 )
 from hpcgym.report.labels import Results, drawable, subtitle
-from hpcgym.report.placement import Rectangles, place_jobs
+from hpcgym.report.node_axis import label_nodes
+from hpcgym.report.placement import Rectangles, has_nodes, place_jobs
 from hpcgym.report.raster import coverage
 
 if TYPE_CHECKING:
@@ -37,6 +38,8 @@ if TYPE_CHECKING:
 MOST_RECTANGLES = 3_000
 #: Up to so many jobs have outlines and, where there is room, their numbers.
 MOST_OUTLINED = 150
+#: Lower ones have none even then: nothing would be left of them between their outlines.
+OUTLINED_PIXELS = 5
 
 #: Colours of the users with most processor time, and of all others.
 USER_COLOURS = (BLUE, ORANGE, GREEN, PURPLE, SKY_BLUE, VERMILLION, YELLOW)
@@ -49,9 +52,11 @@ JOB_COLOURS = (BLUE, ORANGE, GREEN, PURPLE, SKY_BLUE, VERMILLION)
 def draw_gantt(results: Results, axes: Axes | None = None) -> Axes:
     """Draw which processors are busy with whose jobs, over time.
 
-    The machine is a pool without processor numbers; jobs are drawn on the lowest numbers that are
-    free, in one piece where possible. The seven users with most processor time have a colour each,
-    all others are grey; where there is one user, or none is known, jobs take colours in turn.
+    A pool has no processor numbers: jobs are drawn on the lowest that are free, in one piece where
+    possible. On a machine with nodes each job is drawn on the nodes it has: a node is as high as it
+    has cores, and a job takes as much of it as it has of these. Groups of nodes are named at the
+    right. The seven users with most processor time have a colour each, all others are grey; where
+    there is one user, or none is known, jobs take colours in turn.
 
     A small schedule is drawn job by job. In a large one every pixel has the colour of the user who
     holds most of its area, the paler the more of it is idle.
@@ -84,13 +89,17 @@ def gantt_on(axes: Axes, result: Result, time: TimeAxis, heading: str, note: str
     palette = _palette(result)
     time.apply(axes)
     axes.set_ylim(0, result.cluster.processors)
-    axes.set_ylabel("processor")
-    axes.yaxis.set_major_formatter(lambda processor, _: f"{processor:,.0f}")
+    if not has_nodes(result):
+        axes.set_ylabel("processor")
+        axes.yaxis.set_major_formatter(lambda processor, _: f"{processor:,.0f}")
     plain(axes, grid=None)
     title(axes, heading, note, legend_rows=_draw_legend(axes, palette))
     rectangles = place_jobs(result)
     # The layout comes first: what fits depends on the chart's size in pixels.
     figure_of(axes).draw_without_rendering()
+    if has_nodes(result):
+        label_nodes(axes, result.cluster)
+        figure_of(axes).draw_without_rendering()  # the labels take room
     if rectangles.job.size <= MOST_RECTANGLES:
         _draw_jobs(axes, result, rectangles, time, palette)
     else:
@@ -154,11 +163,12 @@ def _draw_jobs(
     y = np.stack((low, high, high, low), axis=1)
     colours = palette.colours[palette.of_job[rectangles.job]]
     outlined = len(result.workload) <= MOST_OUTLINED
+    pixels = (high - low) * axes.get_window_extent().height / result.cluster.processors
     corners = PolyCollection(
         list(np.stack((x, y), axis=2)),
         facecolors=colours,
         edgecolors="white" if outlined else "none",
-        linewidths=0.6 if outlined else 0,
+        linewidths=np.where(pixels >= OUTLINED_PIXELS, 0.6, 0.0) if outlined else 0,
     )
     axes.add_collection(corners)
     if outlined:

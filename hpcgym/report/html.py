@@ -100,6 +100,7 @@ def html_page(results: Results) -> str:
         _schedulers(parts),
         "<h2>Workload</h2>",
         _workload(parts),
+        *_machines(parts),
         "<h2>Made with</h2>",
         _table(["software", "version"], _versions(), words=True),
     ]
@@ -153,11 +154,17 @@ def _pictures(parts: Mapping[str, Result]) -> list[str]:
         (draw_utilization(parts), "Processors in use over time."),
         (draw_queue_length(parts), "Queued jobs over time."),
         *(
-            (draw_gantt({name: result}), f"Gantt chart, {name}: who uses which processors when.")
+            (draw_gantt({name: result}), _about(name, result))
             for name, result in shown_parts.items()
         ),
     ]
     return [_figure(figure_of(axes), text) for axes, text in figures]
+
+
+def _about(name: str, result: Result) -> str:
+    """Return what a Gantt chart shows."""
+    where = "nodes" if result.cluster.groups else "processors"
+    return f"Gantt chart, {name}: who uses which {where} when."
 
 
 def _figure(figure: Figure, text: str) -> str:
@@ -197,6 +204,22 @@ def _workload(parts: Mapping[str, Result]) -> str:
             _table(["cleaning", "jobs"], counts or [("nothing dropped or repaired", "0")])
         )
     return "\n".join(pieces)
+
+
+def _machines(parts: Mapping[str, Result]) -> list[str]:
+    """Return what the nodes of each machine have, by group; nothing of pools."""
+    pieces = []
+    for cluster in {id(part.cluster): part.cluster for part in parts.values()}.values():
+        rows = [
+            [group.name, shown(group.nodes)]
+            + [shown(group.resources.get(name, 0)) for name in cluster.resources]
+            for group in cluster.groups
+        ]
+        if rows:
+            units = [f"{name} (MB)" if name == "mem" else name for name in cluster.resources]
+            heading = ["group of nodes", "nodes", *units]
+            pieces.append(_table(heading, rows, caption="of each node"))
+    return ["<h2>Machine</h2>", *pieces] if pieces else []
 
 
 _HEADER = ("Computer", "Installation", "StartTime", "EndTime", "MaxNodes", "MaxProcs")

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from hpcgym.errors import HpcgymError
 
 if TYPE_CHECKING:
+    from hpcgym.cluster.pool import Cluster
     from hpcgym.policy.index import PolicyLike
     from hpcgym.result import Result
     from hpcgym.scheduler import Scheduler
@@ -65,33 +66,54 @@ def drawable(results: Results) -> dict[str, Result]:
 
 
 def scheduler_name(scheduler: Scheduler) -> str:
-    """Return the name of the bundle that a scheduler is, whatever its passes, else its rules."""
+    """Return the name of the bundle or dispatcher that a scheduler is, else its rules.
+
+    Its passes do not matter; an allocation that is not first-fit is told behind the name.
+    """
     from hpcgym.baselines import SCHEDULERS
 
     rules = scheduler.describe()
+    if scheduler.dispatcher is not None:
+        beside = {"allocation": scheduler.allocation}
+        known = type(scheduler)(dispatcher=scheduler.dispatcher, **beside)
+        if known.describe() == rules:
+            return ", ".join([str(rules["dispatcher"]), *_allocation(scheduler)])
+        return describe(scheduler)
+    beside = {"passes": scheduler.passes, "allocation": scheduler.allocation}
     for name, known in SCHEDULERS.items():
-        if known.but(passes=scheduler.passes).describe() == rules:
-            return str(name)
+        if known.but(**beside).describe() == rules:
+            return ", ".join([str(name), *_allocation(scheduler)])
     return describe(scheduler)
 
 
 def describe(scheduler: Scheduler) -> str:
     """Return the rules of a scheduler, in a line."""
-    parts = [f"queue by {_policy(scheduler.policy)}"]
-    if scheduler.backfill == "none":
-        parts.append("no backfilling")
-    elif scheduler.backfill == "conservative":
-        parts.append("conservative backfilling")
-    else:
-        parts.append(f"EASY backfilling by {_policy(scheduler.backfill_order)}")
+    rules = scheduler.describe()
+    parts = [f"dispatcher {rules['dispatcher']}"] if rules["dispatcher"] else _order(scheduler)
     parts.append(_times(scheduler, "estimate"))
     if not (isinstance(scheduler.estimate, str) and scheduler.estimate in _NEVER_CORRECTED):
         parts.append(f"{scheduler.correction} correction")
     if scheduler.threshold is not None:
         parts.append(f"threshold {scheduler.threshold:,} s")
-    if scheduler.describe()["policy_estimate"] != "requested":
+    if rules["policy_estimate"] != "requested":
         parts.append(f"policies by {_times(scheduler, 'policy_estimate')}")
-    return ", ".join(parts)
+    return ", ".join(parts + _allocation(scheduler))
+
+
+def _allocation(scheduler: Scheduler) -> list[str]:
+    """Return the order in which nodes are filled, if it is not the usual one."""
+    usual = scheduler.allocation == "first-fit"
+    return [] if usual else [f"{scheduler.allocation} allocation"]
+
+
+def _order(scheduler: Scheduler) -> list[str]:
+    """Return the order of the queue, and who may start before it."""
+    order = f"queue by {_policy(scheduler.policy)}"
+    if scheduler.backfill == "none":
+        return [order, "no backfilling"]
+    if scheduler.backfill == "conservative":
+        return [order, "conservative backfilling"]
+    return [order, f"EASY backfilling by {_policy(scheduler.backfill_order)}"]
 
 
 def _times(scheduler: Scheduler, rule: str) -> str:
@@ -113,16 +135,25 @@ def subtitle(parts: Mapping[str, Result]) -> str:
     """Return workload, machine, scheduler if it is one, and rule of passes, for a picture."""
     results = list(parts.values())
     jobs = _each(f"{len(part.workload):,}" for part in results)
-    machines = _each(f"{part.cluster.processors:,}" for part in results)
+    machines = _each(_machine(part.cluster) for part in results)
     words = [
         _each(part.workload.name for part in results),
         "1 job" if jobs == "1" else f"{jobs} jobs",
-        "1 processor" if machines == "1" else f"{machines} processors",
+        machines,
         _each(f"{part.scheduler.passes} passes" for part in results),
     ]
     if len(results) == 1:
         words.insert(3, next(iter(parts)))
     return " · ".join(words)
+
+
+def _machine(cluster: Cluster) -> str:
+    """Return how large a machine is, in a few words."""
+    size = cluster.processors
+    if not cluster.groups:
+        return "1 processor" if size == 1 else f"{size:,} processors"
+    nodes = "1 node" if cluster.nodes == 1 else f"{cluster.nodes:,} nodes"
+    return f"{cluster.name}{': ' if cluster.name else ''}{nodes} with {size:,} cores"
 
 
 def _each(texts: Iterable[str]) -> str:

@@ -1,15 +1,18 @@
-"""Which processors each job is drawn on: the machine is a pool, a picture needs numbers."""
+"""Which processors each job is drawn on: a pool has no numbers, and a node none for its cores."""
 
 from __future__ import annotations
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable
 from heapq import heappop, heappush
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 if TYPE_CHECKING:
+    from hpcgym.cluster.pool import Cluster
     from hpcgym.result import Result
 
 
@@ -17,7 +20,7 @@ class Rectangles(NamedTuple):
     """What is drawn of the jobs; a job on processors that are not adjacent has several.
 
     Shapes (n_rectangles,), int64: ``job``, its number; ``begin`` and ``end``, seconds; ``low`` and
-    ``high``, its processors low, low + 1, ... high - 1.
+    ``high``, its processors low, low + 1, ... high - 1. Those of nodes are counted node after node.
     """
 
     job: NDArray[np.int64]
@@ -27,28 +30,54 @@ class Rectangles(NamedTuple):
     high: NDArray[np.int64]
 
 
+Piece = tuple[int, int]  # adjacent processors, from the lowest to the one after the highest
+
+
 def place_jobs(result: Result) -> Rectangles:
     """Give every job processors that no other holds at the same time.
 
     A job gets the lowest adjacent processors that are free over its whole width, as a rectangle is
-    easiest to read; where there are none, the lowest free ones. Each job costs time in proportion
-    to the number of gaps between the running jobs, some microseconds in all.
+    easiest to read; where there are none, the lowest free ones. On nodes it gets so those of each
+    node that it has. Each job costs time in proportion to its nodes and to the number of gaps
+    between the running jobs, some microseconds in all.
 
     Raises
     ------
     ValueError : more processors are in use than there are, which no valid schedule does.
     """
-    start, end = result.start.tolist(), result.end.tolist()
-    sizes = result.workload.requested_processors.tolist()
+    if has_nodes(result):
+        return _in_time(result, *_on_nodes(result))
     free = _FreeProcessors(result.cluster.processors)
+    sizes = result.workload.requested_processors.tolist()
+    return _in_time(
+        result, lambda job: free.allocate(sizes[job]), lambda piece: free.release(*piece)
+    )
+
+
+def has_nodes(result: Result) -> bool:
+    """Return whether the schedule tells which nodes each job has."""
+    return bool(result.cluster.groups) and result.allocation is not None
+
+
+def first_rows(cluster: Cluster) -> NDArray[np.int64]:
+    """Return the first processor of each node, and the number of all, (nodes + 1,)."""
+    return np.concatenate(([0], np.cumsum(cluster.capacity[:, 0])))
+
+
+def _in_time(
+    result: Result, allocate: Callable[[int], list[Piece]], release: Callable[[Piece], None]
+) -> Rectangles:
+    """Go through starts and ends in their order, and note what each job is given."""
+    start, end = result.start.tolist(), result.end.tolist()
     running: list[tuple[int, int]] = []  # (end, job), a heap
-    pieces: list[list[tuple[int, int]]] = [[] for _ in start]
+    pieces: list[list[Piece]] = [[] for _ in start]
     for job in np.argsort(result.start, kind="stable").tolist():
         while running and running[0][0] <= start[job]:
-            for low, high in pieces[heappop(running)[1]]:
-                free.release(low, high)
-        pieces[job] = free.allocate(sizes[job])
+            for piece in pieces[heappop(running)[1]]:
+                release(piece)
+        pieces[job] = allocate(job)
         heappush(running, (end[job], job))
+    pieces = [_joined(held) for held in pieces]
     counts = [len(held) for held in pieces]
     ranges: NDArray[Any] = np.array([piece for held in pieces for piece in held], dtype=np.int64)
     ranges = ranges.reshape(-1, 2)
@@ -56,13 +85,47 @@ def place_jobs(result: Result) -> Rectangles:
     return Rectangles(owner, result.start[owner], result.end[owner], ranges[:, 0], ranges[:, 1])
 
 
+def _on_nodes(
+    result: Result,
+) -> tuple[Callable[[int], list[Piece]], Callable[[Piece], None]]:
+    """Return how a job is given processors of its nodes, and how they are given back."""
+    allocation = result.allocation
+    assert allocation is not None
+    rows = first_rows(result.cluster).tolist()
+    free = [_FreeProcessors(high, low) for low, high in pairwise(rows)]
+    cells, nodes, units = (
+        array.tolist() for array in (allocation.first, allocation.node, allocation.units)
+    )
+    sizes = result.workload.requested_processors.tolist()
+
+    def allocate(job: int) -> list[Piece]:
+        mine = range(cells[job], cells[job + 1])
+        cores = sizes[job] // sum(units[cell] for cell in mine)
+        return [piece for cell in mine for piece in free[nodes[cell]].allocate(units[cell] * cores)]
+
+    def release(piece: Piece) -> None:
+        free[bisect_right(rows, piece[0]) - 1].release(*piece)
+
+    return allocate, release
+
+
+def _joined(pieces: list[Piece]) -> list[Piece]:
+    """Return pieces from the lowest up, adjacent ones as one."""
+    joined: list[Piece] = []
+    for low, high in sorted(pieces):
+        if joined and joined[-1][1] == low:
+            low = joined.pop()[0]
+        joined.append((low, high))
+    return joined
+
+
 class _FreeProcessors:
     """Free processors as ranges: sorted, apart from each other, their ends in a second list."""
 
-    def __init__(self, processors: int) -> None:
-        self.lows, self.highs = [0], [processors]
+    def __init__(self, high: int, low: int = 0) -> None:
+        self.lows, self.highs = [low], [high]
 
-    def allocate(self, size: int) -> list[tuple[int, int]]:
+    def allocate(self, size: int) -> list[Piece]:
         """Take ``size`` processors: one range if any is long enough, else the lowest ones."""
         for place, (low, high) in enumerate(zip(self.lows, self.highs, strict=True)):
             if high - low >= size:

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from hpcgym.cluster import Cluster
 from hpcgym.report.placement import place_jobs
 from hpcgym.workload import Workload
 
@@ -19,7 +20,7 @@ def placed(start, end, sizes, processors):
     return place_jobs(
         SimpleNamespace(
             workload=workload,
-            cluster=SimpleNamespace(processors=processors),
+            cluster=Cluster(processors),
             start=np.array(start, dtype=np.int64),
             end=np.array(end, dtype=np.int64),
         )

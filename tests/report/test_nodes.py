@@ -1,0 +1,230 @@
+"""Schedules on nodes: jobs are drawn on the nodes that they have, and pages tell of the machine."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from hpcgym import simulate
+from hpcgym.baselines import SCHEDULERS
+from hpcgym.cluster import Cluster, NodeGroup
+from hpcgym.report import draw_gantt, save_picture, write_html
+from hpcgym.report.html import html_page
+from hpcgym.report.labels import describe, scheduler_name, subtitle
+from hpcgym.report.node_axis import _spread
+from hpcgym.report.placement import first_rows, place_jobs
+from hpcgym.scheduler import Scheduler
+from hpcgym.workload import Workload
+
+GPUS = NodeGroup("gpu", 2, {"core": 4, "mem": 16, "gpu": 2})
+FAT = NodeGroup("fat", 1, {"core": 8, "mem": 64})
+MACHINE = Cluster(groups=(GPUS, FAT), name="little")  # rows 0-4, 4-8, 8-16
+
+
+def jobs(*rows, **columns):
+    """A workload of rows (submit, run, units, cores a unit, memory a unit)."""
+    submit, run, units, core, mem = (np.array(column) for column in zip(*rows, strict=True))
+    times = {"submit_time": submit, "run_time": run, "requested_time": run}
+    demands = {"core": core, "mem": mem}
+    return Workload.from_columns(
+        {**times, **columns}, processors=16, name="made", units=units, per_unit=demands
+    )
+
+
+def rectangles(result):
+    return list(zip(*(part.tolist() for part in place_jobs(result)), strict=True))
+
+
+def test_rows_are_counted_node_after_node():
+    assert first_rows(MACHINE).tolist() == [0, 4, 8, 16]
+    assert first_rows(Cluster(5)).tolist() == [0, 5]
+
+
+def test_a_job_is_drawn_on_its_nodes():
+    # job 0 has 3 cores of each of two nodes, job 1 one of each; job 2 needs the memory of the third
+    workload = jobs((0, 50, 2, 3, 1), (0, 20, 2, 1, 1), (0, 50, 1, 2, 60), (30, 10, 1, 1, 1))
+    result = simulate(workload, "easy", cluster=MACHINE)
+    assert rectangles(result) == [
+        (0, 0, 50, 0, 3),
+        (0, 0, 50, 4, 7),
+        (1, 0, 20, 3, 4),
+        (1, 0, 20, 7, 8),
+        (2, 0, 50, 8, 10),
+        (3, 30, 40, 3, 4),
+    ]
+
+
+def test_what_a_job_has_of_adjacent_nodes_is_one_piece():
+    result = simulate(jobs((0, 50, 2, 4, 1), (0, 50, 2, 4, 1)), "easy", cluster=MACHINE)
+    assert rectangles(result) == [(0, 0, 50, 0, 8), (1, 0, 50, 8, 16)]
+
+
+@st.composite
+def allocations(draw):
+    """Jobs one after another on each node, so that nothing is over-used, whoever shares it."""
+    nodes = draw(st.lists(st.integers(1, 6), min_size=1, max_size=4))
+    made = draw(st.lists(st.integers(1, 9), min_size=1, max_size=12))
+    free_at = [[0] * cores for cores in nodes]  # of each core of each node
+    starts, ends, cells, now = [], [], [], 0
+    for run in made:
+        cores = [
+            sorted(range(size), key=lambda core, n=n: free_at[n][core])[
+                : draw(st.integers(0, size))
+            ]
+            for n, size in enumerate(nodes)
+        ]
+        if not any(cores):
+            cores[0] = [0]
+        now = max([now, *(free_at[n][core] for n, held in enumerate(cores) for core in held)])
+        for n, held in enumerate(cores):
+            for core in held:
+                free_at[n][core] = now + run
+        starts.append(now)
+        ends.append(now + run)
+        cells.append([(n, len(held)) for n, held in enumerate(cores) if held])
+    return nodes, starts, ends, cells
+
+
+@settings(deadline=None)
+@given(allocations())
+def test_every_core_is_held_by_one_job_at_a_time_on_the_nodes_it_has(case):
+    nodes, starts, ends, cells = case
+    sizes = [sum(units for _, units in held) for held in cells]
+    groups = tuple(NodeGroup(f"g{n}", 1, {"core": cores}) for n, cores in enumerate(nodes))
+    result = SimpleNamespace(
+        workload=SimpleNamespace(requested_processors=np.array(sizes)),
+        cluster=Cluster(groups=groups),
+        start=np.array(starts),
+        end=np.array(ends),
+        allocation=SimpleNamespace(
+            first=np.cumsum([0, *map(len, cells)]),
+            node=np.array([node for held in cells for node, _ in held]),
+            units=np.array([units for held in cells for _, units in held]),
+        ),
+    )
+    rows = np.cumsum([0, *nodes])
+    held = np.zeros((sum(nodes), max(ends)), int)
+    on_node = np.zeros((len(starts), len(nodes)), int)
+    for job, begin, end, low, high in rectangles(result):
+        assert (begin, end) == (starts[job], ends[job])
+        held[low:high, begin:end] += 1
+        for row in range(low, high):
+            on_node[job, np.searchsorted(rows, row, "right") - 1] += 1
+    assert held.max() == 1
+    assert on_node.tolist() == [
+        [dict(mine).get(node, 0) for node in range(len(nodes))] for mine in cells
+    ]
+
+
+def test_more_than_a_node_has_is_refused():
+    result = SimpleNamespace(
+        workload=SimpleNamespace(requested_processors=np.array([3])),
+        cluster=Cluster(groups=(NodeGroup("a", 2, {"core": 2}),)),
+        start=np.array([0]),
+        end=np.array([5]),
+        allocation=SimpleNamespace(first=np.array([0, 1]), node=np.array([1]), units=np.array([3])),
+    )
+    with pytest.raises(ValueError, match="more processors than"):
+        place_jobs(result)
+
+
+def test_group_names_do_not_lie_upon_each_other():
+    assert _spread([0.2, 0.5, 0.9], 0.1) == [0.2, 0.5, 0.9]
+    assert _spread([0.90, 0.95, 0.99], 0.1) == pytest.approx([0.8, 0.9, 1.0])
+    assert _spread([0.01, 0.02], 0.1) == pytest.approx([0.01, 0.11])
+
+
+# --- Pictures and pages ----------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def result():
+    pytest.importorskip("matplotlib", reason="pictures need matplotlib: pip install matplotlib")
+    rows = [(5 * k, 30 + 7 * (k % 5), 1 + k % 3, 1 + k % 4, k % 9) for k in range(60)]
+    users = np.arange(60) % 4
+    return simulate(jobs(*rows, user_id=users), "easy", cluster=MACHINE)
+
+
+def test_the_axis_names_nodes_and_groups(result):
+    axes = draw_gantt(result)
+    assert axes.get_ylabel() == "node"
+    assert axes.get_ylim() == (0, 16)
+    assert [label.get_text() for label in axes.get_yticklabels()] == ["0", "1", "2"]
+    assert axes.get_yticks().tolist() == [2, 6, 12]
+    texts = {text.get_text(): text for text in axes.texts}
+    assert texts["gpu (2)"].xy == (1, 0.25)
+    assert texts["fat (1)"].xy == (1, 0.75)
+
+
+def test_one_group_needs_no_name():
+    axes = draw_gantt(simulate(jobs((0, 50, 1, 1, 1)), "easy", cluster=Cluster(groups=(GPUS,))))
+    assert not any("gpu" in text.get_text() for text in axes.texts)
+
+
+def test_many_nodes_have_round_numbers():
+    groups = (NodeGroup("thin", 1152, {"core": 20}), NodeGroup("fat", 21, {"core": 48}))
+    workload = Workload.from_columns(
+        {"submit_time": [0, 0], "run_time": [50, 20], "requested_time": [50, 20]},
+        processors=24_048,
+        units=[100, 1],
+        per_unit={"core": [20, 48]},
+    )
+    axes = draw_gantt(simulate(workload, "easy", cluster=Cluster(groups=groups)))
+    numbers = [label.get_text() for label in axes.get_yticklabels()]
+    assert numbers[0] == "0"
+    assert "1,050" in numbers
+    assert len(numbers) < 12
+
+
+def test_a_node_is_white_where_no_job_has_it(result):
+    axes = draw_gantt(simulate(jobs((0, 50, 2, 4, 1)), "easy", cluster=MACHINE))
+    figure = axes.get_figure(root=True)
+    figure.canvas.draw()
+    image = np.asarray(figure.canvas.buffer_rgba())[..., :3]
+    box = axes.get_window_extent()
+    top = slice(image.shape[0] - int(box.y1) + 3, image.shape[0] - int((box.y0 + box.y1) / 2) - 3)
+    bottom = slice(
+        image.shape[0] - int((box.y0 + box.y1) / 2) + 3, image.shape[0] - int(box.y0) - 3
+    )
+    columns = slice(int(box.x0) + 3, int(box.x1) - 3)
+    white = (image == 255).all(axis=2)
+    assert white[top, columns].mean() > 0.95
+    assert white[bottom, columns].mean() < 0.05
+
+
+def test_overview_and_page_work_with_nodes(result, tmp_path):
+    save_picture({"easy": result, "again": result}, tmp_path / "overview.png")
+    assert (tmp_path / "overview.png").read_bytes().startswith(b"\x89PNG")
+    write_html(result, tmp_path / "page.html")
+    text = html_page(result)
+    assert (tmp_path / "page.html").read_text() == text
+    assert "who uses which nodes when" in text
+    assert "<h2>Machine</h2>" in text
+    assert "<tr><td>gpu</td><td>2</td><td>4</td><td>16</td><td>2</td></tr>" in text
+    assert "mem (MB)" in text
+
+
+def test_a_page_of_a_pool_has_no_nodes(schedule):
+    text = html_page(schedule())
+    assert "<h2>Machine</h2>" not in text
+    assert "who uses which processors when" in text
+
+
+def test_the_subtitle_names_the_machine(result):
+    assert "made · 60 jobs · little: 3 nodes with 16 cores · easy" in subtitle({"easy": result})
+
+
+def test_the_allocation_is_named_where_it_is_not_the_usual_one():
+    assert describe(Scheduler(allocation="best-fit")).endswith(", best-fit allocation")
+    assert "allocation" not in describe(Scheduler())
+    assert scheduler_name(SCHEDULERS["easy"].but(allocation="random:3")) == (
+        "easy, random:3 allocation"
+    )
+
+
+def test_of_a_dispatcher_the_rules_that_it_has_none_of_are_not_told():
+    text = describe(Scheduler(dispatcher="prb", estimate="ave2", correction="incremental"))
+    assert text.startswith("dispatcher prb, mean of the user's last 2 run times, incremental")
+    assert "queue" not in text
