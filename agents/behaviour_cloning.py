@@ -41,7 +41,7 @@ from hpcgym.errors import HpcgymError
 NAME = "clone"
 
 #: Fields of a recording that are no part of observations.
-_OTHERS = ("actions", "rewards", "terminations", "about")
+_OTHERS = ("actions", "rewards", "terminations", "orders", "bounds", "about")
 
 
 class Recording(NamedTuple):
@@ -53,6 +53,9 @@ class Recording(NamedTuple):
     actions : (n,) or (n, size).
     rewards : (n,).
     terminations : (n,) whether the episode ended with the transition.
+    orders : (n, most) int32, places in the window in the order in which an expert served them, -1
+        behind them; (n, 0) of policies that do not tell.
+    bounds : (n,) what an expert has proved of its objective, nan where nothing.
     about : the policy, the environment with its arguments, and the names of the episodes.
     """
 
@@ -60,6 +63,8 @@ class Recording(NamedTuple):
     actions: NDArray[Any]
     rewards: NDArray[np.float64]
     terminations: NDArray[np.bool_]
+    orders: NDArray[np.int32]
+    bounds: NDArray[np.float64]
     about: dict[str, Any]
 
 
@@ -109,7 +114,7 @@ def record(
     except gymnasium.error.Error as error:
         raise HpcgymError(f"env_id {env_id!r}: {error}") from None
     options = settled_options(env.unwrapped, options)
-    rows: list[tuple[Any, Any, float, bool]] = []
+    rows: list[tuple[Any, ...]] = []
     names = []
     for number in range(record_episodes):
         observation, info = env.reset(seed=seed if number == 0 else None)
@@ -119,7 +124,8 @@ def record(
         while not over:
             action = actor.act(observation, info)
             following, reward, terminated, truncated, info = env.step(action)
-            rows.append((observation, action, float(reward), terminated))
+            order, bound = getattr(actor, "order", ()), getattr(actor, "bound", np.nan)
+            rows.append((observation, action, float(reward), terminated, order, bound))
             observation, over = following, terminated or truncated
         names.append(info["episode_name"])
     env.close()
@@ -136,13 +142,24 @@ def record(
     return recording
 
 
-def _stacked(rows: list[tuple[Any, Any, float, bool]], about: dict[str, Any]) -> Recording:
+def _stacked(rows: list[tuple[Any, ...]], about: dict[str, Any]) -> Recording:
     """Return transitions as arrays."""
-    observations, actions, rewards, ends = zip(*rows, strict=True)
+    observations, actions, rewards, ends, served, bounds = zip(*rows, strict=True)
     if not isinstance(observations[0], Mapping):
         observations = tuple({"observation": one} for one in observations)
     fields = {name: np.stack([one[name] for one in observations]) for name in observations[0]}
-    return Recording(fields, np.stack(actions), np.array(rewards), np.array(ends), about)
+    orders = np.full((len(rows), max(map(len, served))), -1, np.int32)
+    for row, order in zip(orders, served, strict=True):
+        row[: len(order)] = order
+    return Recording(
+        fields,
+        np.stack(actions),
+        np.array(rewards),
+        np.array(ends),
+        orders,
+        np.array(bounds, np.float64),
+        about,
+    )
 
 
 def save_recording(path: str | Path, recording: Recording) -> None:
@@ -154,6 +171,8 @@ def save_recording(path: str | Path, recording: Recording) -> None:
         "actions": recording.actions,
         "rewards": recording.rewards,
         "terminations": recording.terminations,
+        "orders": recording.orders,
+        "bounds": recording.bounds,
         "about": np.array(json.dumps(recording.about)),
     }
     with path.open("wb") as file:  # given a path, numpy would change its ending

@@ -21,12 +21,14 @@ from hpcgym.compilation import compiling
 from hpcgym.engine import lookahead, state
 from hpcgym.errors import HpcgymError, WorkloadError, unknown
 from hpcgym.metrics import TAU_S, check_tau
+from hpcgym.node_simulation import check_pool
 from hpcgym.policy.features import FEATURES, WEIGHTED_FEATURES, JobColumns
 from hpcgym.policy.index import POLICIES, PolicyLike, parse_policy
 from hpcgym.prediction.learning import asks_for_predictions
+from hpcgym.preparation import machine_of, prepare
 from hpcgym.result import Result
 from hpcgym.scheduler import Scheduler
-from hpcgym.simulation import machine_of, prepare, result_of
+from hpcgym.simulation import result_of
 from hpcgym.weighing import weighed
 from hpcgym.workload.model import Workload
 
@@ -143,6 +145,7 @@ class Lookahead:
             raise HpcgymError("look-ahead is for backfill='easy' or 'none'")
         _check_estimates(chosen)
         machine = machine_of(workload, cluster, processors)
+        check_pool(machine, workload, "look-ahead")
         prepared = prepare(workload, chosen, machine)
         prepared.sim[state.ASKS] = state.EACH_PASS
         prepared.sim[state.PRIMARY] = state.SCORED  # by the scores that each pass asks for

@@ -282,8 +282,9 @@ class Xnes:
         }
 
     def _rules(self) -> dict[str, Any]:
-        """Return all rules but the policy, which is searched for."""
-        names = (field.name for field in fields(Scheduler) if field.name != "policy")
+        """Return all rules but the policy, which is searched for; no dispatcher has weights."""
+        others = ("policy", "dispatcher")
+        names = (field.name for field in fields(Scheduler) if field.name not in others)
         return {name: _plain(getattr(self.rules, name)) for name in names}
 
     # -- acting ------------------------------------------------------------------------------------

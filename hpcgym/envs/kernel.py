@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from hpcgym.compilation import jit, jit_entry, jit_inline, jit_parallel, jit_part
 from hpcgym.engine.mixing import mix
+from hpcgym.engine.node_rows import empty_nodes, nodes_of, run_on_nodes
 from hpcgym.engine.online import FOR_ORDERING, KNOWN, rank
 from hpcgym.engine.ordered import BLOCK, block_at
 from hpcgym.engine.power import rest, settle, some_idle, switch_off
@@ -154,8 +155,11 @@ class Batch(NamedTuple):
 
 
 @jit
-def begin(e, table, batch):
-    """Begin the next episode of environment ``e``, and go to its first decision."""
+def begin(e, table, batch, rooms):
+    """Begin the next episode of environment ``e``, and go to its first decision.
+
+    Here and in all that follows ``rooms`` is None on a pool of processors.
+    """
     place = batch.place[e]
     start, n = place[NEXT_START], place[NEXT_JOBS]
     place[START], place[JOBS], place[ORIGIN] = start, n, start
@@ -167,6 +171,8 @@ def begin(e, table, batch):
         batch.sim[e], batch.progress[e], batch.history[e], batch.blocks[e],
     )  # fmt: skip
     begin_learning(table, batch, e)
+    if rooms is not None:
+        empty_nodes(rooms, e, start, start + n)
     begin_scores(e, table, batch, start, n)
     batch.counted_j[e] = 0.0
     if table.sim[MANAGED] == 1:
@@ -179,7 +185,7 @@ def begin(e, table, batch):
     for term in range(N_TERMS):
         batch.terms[e, term] = batch.totals[e, term] = 0.0
     if table.sim[ASKS] != NOBODY:
-        simulate(e, table, batch, np.int64(FOREVER))
+        simulate(e, table, batch, rooms, np.int64(FOREVER))
         account(e, table, batch)
 
 
@@ -196,10 +202,13 @@ def begin_scores(e, table, batch, start, n):
 
 
 @jit_inline
-def simulate(e, table, batch, stop_time):
+def simulate(e, table, batch, rooms, stop_time):
     """Run the simulator of environment ``e`` to its next question, its end or ``stop_time`` [s]."""
     start, n = batch.place[e, START], batch.place[e, JOBS]
-    run_rows(table, start, n, batch, e, stop_time, np.int64(FOREVER))
+    if rooms is None:
+        run_rows(table, start, n, batch, e, stop_time, np.int64(FOREVER))
+    else:
+        run_on_nodes(table, start, n, batch, rooms, e, stop_time)
 
 
 @jit_inline
@@ -263,7 +272,7 @@ def add_terms(e, table, batch):
 
 
 @jit_inline
-def act(e, table, batch, chosen, numbers):
+def act(e, table, batch, rooms, chosen, numbers):
     """Do what the action says, and go to the next decision."""
     kind = table.settings[KIND]
     if kind == SELECTION_KIND:
@@ -282,7 +291,7 @@ def act(e, table, batch, chosen, numbers):
         if kind == WEIGHTS_KIND:
             stop = next_stop(e, table, batch)
             weigh(e, table, batch, numbers[e], stop)
-        simulate(e, table, batch, stop)
+        simulate(e, table, batch, rooms, stop)
         goes_on = stop < FOREVER and not interval_is_over(e, table, batch, stop)
     account(e, table, batch)
 
@@ -380,15 +389,18 @@ class Outputs(NamedTuple):
 
 
 @jit_inline
-def show(e, table, batch, out):
+def show(e, table, batch, rooms, out):
     """Write what is to be seen of environment ``e``."""
     place = batch.place[e]
     start, n = place[START], place[JOBS]
     ordered_by = table.ordered_by[start : start + n]
     if table.kinds[FOR_ORDERING] != KNOWN:
         ordered_by = batch.ordered_by[e]
+    nodes = None
+    if rooms is not None:
+        nodes = nodes_of(rooms, e, start, start + n)
     observe(
-        batch.sim[e], batch.progress[e], batch.blocks[e], batch.entries[e], batch.idle[e],
+        nodes, batch.sim[e], batch.progress[e], batch.blocks[e], batch.entries[e], batch.idle[e],
         batch.window[e], place[VISIBLE], place[SHOWN], ordered_by,
         table.jobs[start : start + n], table.columns[start : start + n], table.codes,
         table.settings[CLOCK], table.settings[PROCESSORS], out.observations[e],
@@ -404,10 +416,10 @@ def show(e, table, batch, out):
 
 
 @jit
-def restart(e, table, batch, out):
+def restart(e, table, batch, rooms, out):
     """Begin the next episode of environment ``e``, and show its first decision."""
-    begin(e, table, batch)
-    show(e, table, batch, out)
+    begin(e, table, batch, rooms)
+    show(e, table, batch, rooms, out)
 
 
 @jit_part
@@ -418,11 +430,11 @@ def copy_row(target, source, e):
 
 
 @jit
-def step(e, table, batch, chosen, numbers, out):
+def step(e, table, batch, rooms, chosen, numbers, out):
     """Do one action in environment ``e``, and show what comes of it."""
     place = batch.place[e]
     if place[ENDED] == 1 and table.settings[AUTORESET] == NEXT_STEP:
-        restart(e, table, batch, out)
+        restart(e, table, batch, rooms, out)
         out.ended[e] = False
         for k in range(out.rewards.shape[1]):
             out.rewards[e, k] = 0.0
@@ -430,7 +442,7 @@ def step(e, table, batch, chosen, numbers, out):
     place[RESETS] = 0
     for term in range(N_TERMS):
         batch.terms[e, term] = 0.0
-    act(e, table, batch, chosen, numbers)
+    act(e, table, batch, rooms, chosen, numbers)
     for term in range(N_TERMS):
         batch.totals[e, term] += batch.terms[e, term]
     for k in range(len(table.taste)):
@@ -438,30 +450,37 @@ def step(e, table, batch, chosen, numbers, out):
         for term in range(N_TERMS):
             reward += table.taste[k, term] * batch.terms[e, term] * batch.norms[e, term]
         out.rewards[e, k] = reward
-    show(e, table, batch, out)
+    show(e, table, batch, rooms, out)
     out.ended[e] = place[ENDED] == 1
     if out.ended[e]:
         copy_row(out.totals, batch.totals, e)
         out.lengths[e] = place[JOBS]
         if table.settings[AUTORESET] == SAME_STEP:
             copy_row(out.final, out.observations, e)
-            restart(e, table, batch, out)
+            restart(e, table, batch, rooms, out)
 
 
 @jit_entry
-def reset_one(e, table, batch, out):
+def reset_one(e, table, batch, rooms, out):
     """Begin the next episode of environment ``e``."""
-    restart(e, table, batch, out)
+    restart(e, table, batch, rooms, out)
 
 
 @jit_entry
-def step_one(e, table, batch, chosen, numbers, out):
+def step_one(e, table, batch, rooms, chosen, numbers, out):
     """Do one action in environment ``e``."""
-    step(e, table, batch, chosen, numbers, out)
+    step(e, table, batch, rooms, chosen, numbers, out)
 
 
 @jit_parallel
 def step_all(table, batch, chosen, numbers, out):
     """Do one action in each environment, on all threads."""
     for e in prange(len(out.ended)):
-        step(np.int64(e), table, batch, chosen, numbers, out)
+        step(np.int64(e), table, batch, None, chosen, numbers, out)
+
+
+@jit_parallel
+def step_all_on_nodes(table, batch, rooms, chosen, numbers, out):
+    """Do one action in each environment, on all threads."""
+    for e in prange(len(out.ended)):
+        step(np.int64(e), table, batch, rooms, chosen, numbers, out)

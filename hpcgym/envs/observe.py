@@ -12,6 +12,7 @@ import numpy as np
 
 from hpcgym.compilation import jit_inline, jit_part
 from hpcgym.engine.events import free_processors
+from hpcgym.engine.node_rows import fits_now
 from hpcgym.engine.ordered import BLOCK, block_at
 from hpcgym.engine.state import GROUPS, NEXT, RUNNING, STARTED, TIME
 
@@ -31,12 +32,13 @@ DAY, WEEK = 86_400, 604_800  # [s]
 
 
 @jit_inline
-def observe(sim, progress, blocks, entries, idle, window, visible, shown, ordered_by, jobs,
+def observe(nodes, sim, progress, blocks, entries, idle, window, visible, shown, ordered_by, jobs,
             columns, codes, clock, processors, out):  # fmt: skip
     """Write a row.
 
     Parameters
     ----------
+    nodes : the nodes of the simulation, None on a pool of processors.
     sim, progress, blocks, entries, idle : the state of the simulation.
     window, visible : the visible jobs, and how many they are.
     shown : how many were shown in the row before: what they left is wiped out.
@@ -48,7 +50,7 @@ def observe(sim, progress, blocks, entries, idle, window, visible, shown, ordere
     out : the row.
     """
     free = observe_cluster(sim, blocks, entries, idle, processors, out)
-    observe_queue(sim, window, visible, jobs, processors, free, out)
+    observe_queue(nodes, sim, window, visible, jobs, processors, free, out)
     seconds = sim[TIME] + clock
     day, week = (seconds % DAY) / DAY, (seconds % WEEK) / WEEK
     out[TIME_AT] = math.sin(2 * math.pi * day)
@@ -56,7 +58,18 @@ def observe(sim, progress, blocks, entries, idle, window, visible, shown, ordere
     out[TIME_AT + 2] = math.sin(2 * math.pi * week)
     out[TIME_AT + 3] = math.cos(2 * math.pi * week)
     observe_jobs(
-        sim, progress, window, visible, ordered_by, jobs, columns, codes, processors, free, out
+        nodes,
+        sim,
+        progress,
+        window,
+        visible,
+        ordered_by,
+        jobs,
+        columns,
+        codes,
+        processors,
+        free,
+        out,
     )
     width = len(codes)
     mask_at = JOBS_AT + len(window) * width
@@ -102,7 +115,7 @@ def observe_cluster(sim, blocks, entries, idle, processors, out):
 
 
 @jit_part
-def observe_queue(sim, window, visible, jobs, processors, free, out):
+def observe_queue(nodes, sim, window, visible, jobs, processors, free, out):
     """Write what is known of the queue as a whole."""
     queued = sim[NEXT] - sim[STARTED]
     width, area, oldest, fitting = 0, 0.0, 0, 0
@@ -111,7 +124,7 @@ def observe_queue(sim, window, visible, jobs, processors, free, out):
         width += row.processors
         area += np.float64(row.processors) * np.float64(row.requested)
         oldest = max(oldest, sim[TIME] - row.submit)
-        fitting += row.processors <= free
+        fitting += fits_now(nodes, window[i], row.processors, free)
     out[QUEUE_AT] = queued / (queued + len(window))
     out[QUEUE_AT + 1] = (queued - visible) / max(queued, 1)
     out[QUEUE_AT + 2] = width / (width + processors)
@@ -122,7 +135,7 @@ def observe_queue(sim, window, visible, jobs, processors, free, out):
 
 @jit_part
 def observe_jobs(
-    sim, progress, window, visible, ordered_by, jobs, columns, codes, processors, free, out
+    nodes, sim, progress, window, visible, ordered_by, jobs, columns, codes, processors, free, out
 ):
     """Write the features of the visible jobs."""
     width = len(codes)
@@ -152,7 +165,7 @@ def observe_jobs(
             elif code == EXPANSION:
                 value = wait / (wait + requested)
             elif code == FITS:
-                value = np.float32(row.processors <= free)
+                value = np.float32(fits_now(nodes, job, row.processors, free))
             elif code == LEAVES:
                 value = np.float32(max(free - row.processors, 0) / processors)
             else:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import math
+import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -12,8 +13,8 @@ from hpcgym.cluster.pool import Cluster
 from hpcgym.errors import HpcgymError, unknown
 from hpcgym.policy.features import FEATURES
 from hpcgym.prediction.learning import check_compiled
+from hpcgym.preparation import machine_of
 from hpcgym.scheduler import Scheduler
-from hpcgym.simulation import machine_of
 from hpcgym.workload.load import load_workload
 from hpcgym.workload.model import Workload
 
@@ -64,13 +65,14 @@ def read_options(
     workload: Any = DEFAULT_WORKLOAD,
     *,
     processors: int | None = None,
-    cluster: Cluster | None = None,
+    cluster: Cluster | str | os.PathLike[str] | None = None,
     backfill: str = "easy",
     backfill_order: Any = "fcfs",
     estimate: Any = "requested",
     policy_estimate: Any = "requested",
     correction: str = "requested",
     passes: str = "per-timestamp",
+    allocation: str = "first-fit",
     reward: Reward = "bsld",
     window: int = 128,
     features: Sequence[str] | Mapping[str, Callable[[Any], Any] | None] = USUAL_FEATURES,
@@ -102,6 +104,7 @@ def read_options(
         policy_estimate=policy_estimate,
         correction=correction,
         passes=passes,
+        allocation=allocation,
     )
     check_compiled(scheduler)
     names, own = _features(features)

@@ -44,6 +44,8 @@ ARGUMENTS = {
     "`estimate`",
     "correction": '`"requested"`, `"incremental"`, `"recursive-doubling"` or `"predicted-again"`',
     "passes": '`"per-timestamp"` or `"per-event"`',
+    "allocation": "the order in which nodes are filled, on machines that have nodes: a name of "
+    "`hpcgym.scheduler.ALLOCATIONS`",
     "reward": "see Rewards",
     "window": "how many waiting jobs are visible",
     "features": "names of the columns of `jobs`; or a mapping of names to `None`, or for columns "

@@ -13,12 +13,20 @@ from numpy.typing import NDArray
 
 from hpcgym.compilation import compiling
 from hpcgym.engine import online, state
+from hpcgym.engine.node_rows import CHANGING, Rooms, row_of
 from hpcgym.envs import kernel
 from hpcgym.envs.episodes import Episode, Episodes
 from hpcgym.envs.layout import Layout
 from hpcgym.envs.observe import OWN
 from hpcgym.envs.options import WINDOW_FEATURES, Options
 from hpcgym.errors import HpcgymError
+from hpcgym.node_simulation import (
+    allocation_of,
+    assign_nodes,
+    needs_on,
+    node_needs,
+    rooms_for,
+)
 from hpcgym.policy.features import JobColumns
 from hpcgym.prediction.estimates import predicted_run_times
 from hpcgym.prediction.learning import (
@@ -29,17 +37,17 @@ from hpcgym.prediction.learning import (
     make_estimators,
     make_learner,
 )
-from hpcgym.result import Result
-from hpcgym.scheduler import Scheduler
-from hpcgym.simulation import (
+from hpcgym.preparation import (
     check_jobs,
     engine_rules,
-    idle_processor_seconds,
     job_records,
     numbered,
     orders,
     power_rules,
 )
+from hpcgym.result import Allocation, Result
+from hpcgym.scheduler import Scheduler
+from hpcgym.simulation import idle_processor_seconds
 from hpcgym.weighing import weighed
 from hpcgym.workload.model import Workload
 
@@ -105,7 +113,9 @@ class Simulations:
         asks = _asks(kind, interval[0])
         scheduler = options.scheduler
         rules = [asks, int(keeps), *power_rules(options.cluster, scheduler, shutdown_action)]
-        rules += learning_rules(scheduler, asks_for_predictions(scheduler))
+        needs = node_needs(options.cluster, workload, scheduler)
+        on_nodes = needs is not None
+        rules += learning_rules(scheduler, asks_for_predictions(scheduler), on_nodes)
         common = _common(options, workload)
         first = _empty_machine(options, episodes.longest, kind, rules, common)
         settings = np.zeros(kernel.N_SETTINGS, np.int64)
@@ -121,6 +131,9 @@ class Simulations:
         )
         scored = kind != kernel.SELECTION_KIND or len(self.table.second_scores) > 0
         learner = make_learner(scheduler, episodes.longest, common.n_users, self.table.classes)
+        self.rooms: Rooms | None = None
+        if needs is not None:
+            self.rooms = rooms_for(needs, options.cluster, scheduler, number, episodes.longest)
         self.batch = _batch(options, episodes.longest, number, first, scored, learner)
         same_step = autoreset == kernel.SAME_STEP
         size = self.layout.size
@@ -140,8 +153,15 @@ class Simulations:
     @property
     def nbytes(self) -> int:
         """Memory of the simulations [bytes], without the table that they share."""
-        arrays = (*self.batch, *self.out, self.chosen, self.numbers)
+        arrays = (*self.changing, *self.out, self.chosen, self.numbers)
         return sum(array.nbytes for array in arrays)
+
+    @property
+    def changing(self) -> tuple[NDArray[Any], ...]:
+        """All arrays with a row for each simulation."""
+        if self.rooms is None:
+            return tuple(self.batch)
+        return (*self.batch, *(getattr(self.rooms, name) for name in CHANGING))
 
     @cached_property
     def fingerprint(self) -> tuple[int, ...]:
@@ -152,7 +172,9 @@ class Simulations:
             *(table.kinds, table.last, table.loss, table.chosen, table.predicted, table.ordered_by),
             *(table.looks, table.users, table.classes, table.keys, table.second_scores),
         )
-        sizes = [size for array in self.batch for size in array.shape[1:]]
+        if self.rooms is not None:
+            rules += (self.rooms.needs, self.rooms.capacity, self.rooms.begin)
+        sizes = [size for array in self.changing for size in array.shape[1:]]
         return (crc32(table.jobs.tobytes()), *(crc32(array.tobytes()) for array in rules), *sizes)
 
     def set_next(self, e: int, episode: Episode) -> None:
@@ -164,7 +186,7 @@ class Simulations:
     def reset(self, e: int) -> None:
         """Begin the next episode of simulation ``e``."""
         with compiling(kernel.reset_one):
-            kernel.reset_one(e, self.table, self.batch, self.out)
+            kernel.reset_one(e, self.table, self.batch, self.rooms, self.out)
         self.began(e)
 
     def began(self, e: int) -> None:
@@ -173,14 +195,19 @@ class Simulations:
 
     def step(self, e: int) -> None:
         """Do the action of simulation ``e`` that stands in ``chosen`` or ``numbers``."""
-        kernel.step_one(e, self.table, self.batch, self.chosen, self.numbers, self.out)
+        actions = self.chosen, self.numbers
+        kernel.step_one(e, self.table, self.batch, self.rooms, *actions, self.out)
 
     def step_all(self, threads: int | None = None) -> None:
         """Do the actions of all simulations, on that many threads of numba's, or on all."""
         before = get_num_threads()
         if threads is not None and threads != before:
             set_num_threads(threads)
-        kernel.step_all(self.table, self.batch, self.chosen, self.numbers, self.out)
+        actions = self.chosen, self.numbers
+        if self.rooms is None:
+            kernel.step_all(self.table, self.batch, *actions, self.out)
+        else:
+            kernel.step_all_on_nodes(self.table, self.batch, self.rooms, *actions, self.out)
         if threads is not None and threads != before:
             set_num_threads(before)
 
@@ -232,10 +259,20 @@ class Simulations:
             idle_seconds = idle_processor_seconds(
                 self.batch.sim[e].copy(), self.batch.idle[e].copy()
             )
-        result = Result.of(
-            self.episode(e), self.options.cluster, scheduler, jobs, progress, idle_seconds, True
-        )
-        return replace(result, policy_run_time=self._policy_run_time(e, jobs))
+        cluster = self.options.cluster
+        result = Result.of(self.episode(e), cluster, scheduler, jobs, progress, idle_seconds, True)
+        allocation = self._allocation(e, jobs, progress) if cluster.groups else None
+        policy_run_time = self._policy_run_time(e, jobs)
+        return replace(result, policy_run_time=policy_run_time, allocation=allocation)
+
+    def _allocation(self, e: int, jobs: NDArray[np.void], progress: NDArray[np.void]) -> Allocation:
+        """Return the nodes of the jobs of simulation ``e`` that have started."""
+        if self.rooms is not None:
+            start, n = self.rows(e)
+            return allocation_of(row_of(self.rooms, e, start, start + n))
+        needs = needs_on(self.episode(e), self.options.cluster)
+        cluster, scheduler = self.options.cluster, self.options.scheduler
+        return allocation_of(assign_nodes(jobs, progress, needs, cluster, scheduler))
 
     def _policy_run_time(self, e: int, jobs: NDArray[np.void]) -> NDArray[np.int64] | None:
         """Return what policies looked at in simulation ``e`` if it was learned, (n_jobs,) [s]."""

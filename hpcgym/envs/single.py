@@ -10,9 +10,11 @@ import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 
+from hpcgym.dispatching import PassView
 from hpcgym.engine import state
 from hpcgym.envs import kernel
 from hpcgym.envs.episodes import Episodes
+from hpcgym.envs.expert_view import pass_view
 from hpcgym.envs.layout import Observation
 from hpcgym.envs.numbers import read_reward
 from hpcgym.envs.options import REWARDS, read_options
@@ -159,6 +161,7 @@ class SchedulingEnv(gymnasium.Env[Any, Any]):
         """The rules that :func:`hpcgym.simulate` must be given for the same schedule."""
         names = (
             "backfill", "backfill_order", "estimate", "policy_estimate", "correction", "passes",
+            "allocation",
         )  # fmt: skip
         return {name: getattr(self.options.scheduler, name) for name in names}
 
@@ -183,6 +186,15 @@ class SchedulingEnv(gymnasium.Env[Any, Any]):
         start = self.simulations.batch.progress[0, :n]["start"]
         end = start + self.simulations.table.jobs[first : first + n]["run"]
         return np.flatnonzero((start >= 0) & (end > self.time))
+
+    def pass_view(self, rows: NDArray[np.int64] | None = None) -> PassView:
+        """Return what a dispatcher may know of the present state.
+
+        Parameters
+        ----------
+        rows : the rows of the episode's jobs that it sees waiting; by default all that wait.
+        """
+        return pass_view(self.simulations, 0, self.queued() if rows is None else rows)
 
     def result(self) -> Result:
         """Return the schedule of the episode so far; jobs that have not started have start -1.

@@ -36,7 +36,7 @@ def save_row(
     simulations: Simulations, e: int, generator: np.random.Generator | None = None
 ) -> Snapshot:
     """Return a copy of simulation ``e``."""
-    rows = [array[e].copy() for array in simulations.batch]
+    rows = [array[e].copy() for array in simulations.changing]
     out, hides, table = simulations.out, simulations.hides(e), simulations.whole
     if hides:
         place = rows[_PLACE]
@@ -66,7 +66,7 @@ def check_owner(simulations: Simulations, snapshot: Snapshot) -> None:
 
 def restore_row(simulations: Simulations, e: int, snapshot: Snapshot) -> None:
     """Make simulation ``e`` what it was when the snapshot was taken; its table is to be set."""
-    for array, row in zip(simulations.batch, snapshot.rows, strict=True):
+    for array, row in zip(simulations.changing, snapshot.rows, strict=True):
         array[e] = row
     simulations.out.observations[e] = snapshot.observation
     simulations.out.masks[e] = snapshot.mask
@@ -122,6 +122,8 @@ def hidden(snapshot: Snapshot) -> Snapshot:
     Jobs that have not ended run for their predicted run times, and jobs that have not been
     submitted are no more: rewards are scaled as for an episode of the known jobs.
     """
+    if len(snapshot.rows) > len(kernel.Batch._fields):
+        raise HpcgymError("snapshot: the future can be hidden on pools of processors only")
     rows = kernel.Batch(*(row.copy() for row in snapshot.rows))
     first, n = int(rows.place[kernel.START]), int(rows.place[kernel.JOBS])
     known = int(rows.sim[state.NEXT])

@@ -76,6 +76,7 @@ class View:
             workload=part.workload.take(started),
             start=part.start[started],
             run_time=run_time[started],
+            allocation=None if part.allocation is None else part.allocation.take(started),
         )
 
 
@@ -100,6 +101,9 @@ def look(env: SchedulingEnv) -> View:
     start[queued] = now
     run_time[queued] = 0
     run_time[running] = now - start[running]
+    known = result.allocation
+    if known is not None:
+        known = known.take(np.arange(len(result.start)) < submitted)
     return View(
         heading=f"{type(env).__name__} · {workload.name}",
         first=first,
@@ -112,6 +116,7 @@ def look(env: SchedulingEnv) -> View:
             start=start,
             run_time=run_time,
             predicted_run_time=result.predicted_run_time[:submitted],
+            allocation=known,
         ),
         queued=queued,
         running=running,

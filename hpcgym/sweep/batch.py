@@ -15,6 +15,7 @@ from hpcgym.compilation import compiling
 from hpcgym.engine import online, search, state
 from hpcgym.errors import HpcgymError, unknown
 from hpcgym.metrics import TAU_S, check_tau
+from hpcgym.node_simulation import check_pool
 from hpcgym.policy.features import FEATURES, WEIGHTED_FEATURES, JobColumns
 from hpcgym.prediction.estimates import learns, predicted_run_times
 from hpcgym.prediction.learning import (
@@ -26,8 +27,7 @@ from hpcgym.prediction.learning import (
     make_estimators,
     make_learner,
 )
-from hpcgym.scheduler import Scheduler
-from hpcgym.simulation import (
+from hpcgym.preparation import (
     check_jobs,
     engine_rules,
     job_records,
@@ -36,6 +36,7 @@ from hpcgym.simulation import (
     orders,
     power_rules,
 )
+from hpcgym.scheduler import Scheduler
 from hpcgym.weighing import Weighed, weighed
 from hpcgym.workload.model import Workload
 
@@ -108,6 +109,8 @@ class BatchSimulator:
         rules = scheduler if isinstance(scheduler, Scheduler) else find_scheduler(scheduler)
         machine = machine_of(parts[0], cluster, processors)
         _check_rules(rules, machine)
+        for part in parts:
+            check_pool(machine, part, "a batch")
         self.scheduler, self.processors = rules, machine.processors
         self.names = [part.name for part in parts]
         self.sizes = np.array([len(part) for part in parts])

@@ -258,6 +258,7 @@ def test_the_state_in_plain_terms() -> None:
         "policy_estimate": "requested",
         "correction": "requested",
         "passes": "per-timestamp",
+        "allocation": "first-fit",
     }
     assert (
         hpcgym.simulate(jobs, **env.scheduler_rules).start.tolist() == env.result().start.tolist()
