@@ -13,6 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hpcgym.baselines.dispatchers import DISPATCHERS, find_dispatcher
+from hpcgym.baselines.experts import Expert
 from hpcgym.baselines.schedulers import SCHEDULERS
 from hpcgym.errors import HpcgymError, unknown
 from hpcgym.policy.features import JobColumns
@@ -200,18 +202,22 @@ def _visible(info: Mapping[str, Any]) -> NDArray[np.int64]:
     return rows[rows >= 0]
 
 
-def find_baseline(name: PolicyLike) -> Baseline:
+def find_baseline(name: PolicyLike) -> Baseline | Expert:
     """Return a baseline by name.
 
     A policy's name ("fcfs", "saf", "f1", ...) is that order of the queue, with the backfilling of
     the environment; so are six weights ("0.1,-0.2,0,0,0,0.7") or weights by feature. "easy",
     "easy-sjbf" and "easy++" are the order of submission, and demand of the environment the rules
-    that the name stands for.
+    that the name stands for. A dispatcher's name ("prb", "pcp20", ...) is that dispatcher as an
+    :class:`~hpcgym.baselines.experts.Expert`.
 
     Raises
     ------
-    HpcgymError : an unknown name; the message has the nearest known ones.
+    HpcgymError : an unknown name; the message has the nearest known ones. Or a dispatcher that
+        solves a model, and there is no OR-Tools.
     """
+    if isinstance(name, str) and name in DISPATCHERS:
+        return Expert(find_dispatcher(name), name)
     if isinstance(name, str) and name in _VARIANTS:
         scheduler, plain = _VARIANTS[name], Scheduler()
         needed = {"backfill": scheduler.backfill, "backfill_order": scheduler.backfill_order}

@@ -1,0 +1,39 @@
+"""PCP'19: jobs and their units in one model, with a variable for each place a unit can have.
+
+Document 001, section 2.2. The scheduling model (cumulatives over the whole machine), the allocation
+model (alternatives over the nodes), total slowdown, and a search on the jobs of highest priority:
+their slowdown if they started now. Conditional interval variables are CP-SAT's optional intervals,
+whose start is their job's own; the search strategy covers the starts, the allocation is left to the
+solver.
+"""
+
+from __future__ import annotations
+
+from hpcgym.baselines.cp import node_model
+from hpcgym.baselines.cp.dispatcher import CPDispatcher
+from hpcgym.baselines.cp.objective import slowdown
+from hpcgym.baselines.cp.pool_model import Model, branch_on_starts, schedule
+from hpcgym.baselines.cp.problem import Problem
+from hpcgym.baselines.cp.solve import Limits
+from hpcgym.baselines.dispatchers import sdprb
+
+
+def build(problem: Problem) -> Model:
+    """Return the model of a problem."""
+    model = schedule(problem)
+    node_model.allocate(model, problem)
+    branch_on_starts(model)
+    return model
+
+
+class PCP19(CPDispatcher):
+    """PCP'19 as a dispatcher."""
+
+    best_fit = True
+
+    def __init__(self, limits: Limits | None = None) -> None:
+        super().__init__("pcp19", sdprb, slowdown, limits)
+
+    def model(self, problem: Problem) -> Model:
+        """Return the model of a problem."""
+        return build(problem)

@@ -1,0 +1,232 @@
+"""PCP'20: jobs and their units in one model whose size does not depend on the machine's.
+
+Document 001, section 3. Each resource type r is a list of positions, node after node (Figure 2);
+the unit j of a job i is a box in it (Figure 3) from position y_i,r,j up by req_i,r / rn_i, and from
+s(tau_i) on by d(tau_i). Boxes do not overlap (diffn), and element constraints keep all of a unit in
+one node.
+
+What differs from the paper and why
+-----------------------------------
+**Element constraints** are linear here: node = map_r[y] is a straight line over nodes in a row of
+the same capacity, so y_i,r,j = first + capacity (node_i,j - start) + offset with
+0 <= offset <= capacity - req, where node_i,j is one variable more for each unit, and a Boolean
+picks the stretch of nodes where there are several. An array of all positions of all memory would
+have ten million entries.
+
+**All units of a job are alike**, so they are numbered by their position, y_i,r,j + req <= y_i,r,j+1
+in the list of cores; that implies the paper's all-different, and breaks the symmetry it lists as
+future work.
+
+**Left out is what cannot matter**: nodes that no job could use in a schedule as good as
+the heuristic's; of what runs, the detail that no unit can use (:func:`boxes.running_boxes`); the
+list of a resource of which no unit takes a larger share of its node than of the node's cores, since
+cores run short first; and the boxes of a unit in other lists where it takes all cores of its node.
+
+**Positions are contiguous**, and a unit keeps its own while it runs. That is stricter than counting
+what a node has free: docs/dispatchers.md. What runs already has positions that the log does not
+know; see :func:`boxes.running_boxes`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from ortools.sat.python import cp_model
+
+from hpcgym.baselines.cp import boxes as lists
+from hpcgym.baselines.cp.boxes import Boxes, Ints, Stretch
+from hpcgym.baselines.cp.dispatcher import CPDispatcher
+from hpcgym.baselines.cp.objective import slowdown
+from hpcgym.baselines.cp.pool_model import Model, schedule
+from hpcgym.baselines.cp.problem import Problem
+from hpcgym.baselines.cp.solve import Limits
+from hpcgym.baselines.dispatchers import sdprb
+
+
+@dataclass
+class _Unit:
+    """The variables of a unit.
+
+    Attributes
+    ----------
+    node : node_i,j.
+    in_part : Booleans, whether it is in each stretch; of two, in the first; of one, none.
+    position : y_i,r,j by resource.
+    variables : those positions that are variables of their own, by resource.
+    """
+
+    node: cp_model.IntVar
+    in_part: list[cp_model.IntVar]
+    position: dict[int, Any]
+    variables: dict[int, cp_model.IntVar]
+
+
+def build(problem: Problem) -> Model:
+    """Return the model of a problem."""
+    model = schedule(problem)
+    usable = lists.usable_nodes(problem)
+    scarce = lists.scarce(problem, usable)
+    boxes = lists.running_boxes(problem, usable, scarce)
+    hints = lists.positions_of_plan(problem, boxes, scarce)
+    units = []
+    for job in range(len(problem.places)):
+        nodes = np.flatnonzero(usable.of_job[job])
+        resources = _lists_of(problem, job, nodes, scarce)
+        parts = lists.stretches(problem.view.capacity, np.array(resources), nodes)
+        units.append(_units(model.cp, problem, job, nodes, parts, resources))
+        _hint(model.cp, units[-1], parts, problem.planned[job], hints[job])
+    for resource in scarce:
+        _no_overlap(model, problem, units, boxes[resource], resource)
+    _search(model, units)
+    model.nodes = lambda value: [
+        np.sort(np.array([value(unit.node) for unit in of_job], dtype=np.int64)) for of_job in units
+    ]
+    return model
+
+
+def _lists_of(problem: Problem, job: int, nodes: Ints, scarce: list[int]) -> list[int]:
+    """Return the resources in whose lists a job's units have boxes."""
+    demand = problem.per_unit[job]
+    if (problem.view.capacity[nodes, 0] == demand[0]).all():
+        return [0]  # a unit that has its node for itself meets nothing in other lists
+    return [r for r in scarce if demand[r] > 0]
+
+
+def _units(
+    cp: cp_model.CpModel,
+    problem: Problem,
+    job: int,
+    nodes: Ints,
+    parts: list[Stretch],
+    resources: list[int],
+) -> list[_Unit]:
+    """Return the variables of a job's units, in the order of their positions in the first list."""
+    demand = problem.per_unit[job].tolist()
+    domain = cp_model.Domain.from_values(nodes.tolist())
+    count = int(problem.units[job])
+    units = [_unit(cp, domain, parts, resources, demand) for _ in range(count)]
+    for one, other in pairwise(units):
+        cp.add(one.position[0] + demand[0] <= other.position[0])
+    return units
+
+
+def _unit(
+    cp: cp_model.CpModel,
+    nodes: cp_model.Domain,
+    parts: list[Stretch],
+    resources: list[int],
+    demand: list[int],
+) -> _Unit:
+    """Return the variables of a unit: all of it in one node, which is in one of the stretches."""
+    node = cp.new_int_var_from_domain(nodes, "")
+    if len(parts) == 1 and resources == [0] and parts[0].capacity[0] == demand[0]:
+        first = int(parts[0].first[0]) - demand[0] * parts[0].start
+        return _Unit(node, [], {0: node * demand[0] + first}, {})
+    unit = _Unit(node, [cp.new_bool_var("") for _ in parts] if len(parts) > 2 else [], {}, {})
+    literals: list[Any] = unit.in_part
+    if len(parts) == 2:
+        unit.in_part = [cp.new_bool_var("")]
+        literals = [unit.in_part[0], ~unit.in_part[0]]
+    elif len(parts) > 2:
+        cp.add_exactly_one(literals)
+    for r in resources:
+        unit.variables[r] = cp.new_int_var_from_domain(_positions(parts, r, demand[r]), "")
+    unit.position = dict(unit.variables)
+    for number, part in enumerate(parts):
+        tied = [cp.add_linear_constraint(node, part.start, part.end - 1)] if literals else []
+        for r, y in unit.variables.items():
+            capacity = int(part.capacity[r])
+            first = int(part.first[r]) - capacity * part.start
+            offset = y - capacity * node
+            tied.append(cp.add_linear_constraint(offset, first, first + capacity - demand[r]))
+        for constraint in tied if literals else []:
+            constraint.only_enforce_if(literals[number])
+    return unit
+
+
+def _positions(parts: list[Stretch], resource: int, size: int) -> cp_model.Domain:
+    """Return where a unit can start in the list of a resource, over all stretches."""
+    ranges = []
+    for part in parts:
+        first, capacity = int(part.first[resource]), int(part.capacity[resource])
+        ranges.append([first, first + capacity * (part.end - part.start) - size])
+    return cp_model.Domain.from_intervals(ranges)
+
+
+def _hint(
+    cp: cp_model.CpModel,
+    units: list[_Unit],
+    parts: list[Stretch],
+    nodes: Ints,
+    positions: list[dict[int, int]] | None,
+) -> None:
+    """Hint the heuristic's allocation of a job, units in the order of their positions."""
+    for number, (unit, node) in enumerate(zip(units, nodes.tolist(), strict=True)):
+        cp.add_hint(unit.node, node)
+        for literal, part in zip(unit.in_part, parts, strict=False):
+            cp.add_hint(literal, part.start <= node < part.end)
+        if positions is not None:
+            for resource, variable in unit.variables.items():
+                cp.add_hint(variable, positions[number][resource])
+
+
+def _no_overlap(
+    model: Model, problem: Problem, units: list[list[_Unit]], runs: Boxes, resource: int
+) -> None:
+    """Add diffn([s], [d], [y_r], [req_r / rn]) and the cumulative over positions (section 3)."""
+    cp = model.cp
+    wide, high, long = [], [], []
+    for job, of_job in enumerate(units):
+        size = int(problem.per_unit[job, resource])
+        for unit in of_job:
+            if resource in unit.position:
+                wide.append(model.intervals[job])
+                high.append(cp.new_fixed_size_interval_var(unit.position[resource], size, ""))
+                long.append(int(problem.duration[job]))
+    if not wide:
+        return
+    last = int((problem.latest + problem.duration).max())  # nothing that waits runs after it
+    for box, end in enumerate(np.minimum(runs.end, last).tolist()):
+        position: Any = int(runs.position[box])
+        if runs.low[box] < runs.high[box]:
+            movable = cp.new_int_var(int(runs.low[box]), int(runs.high[box]), "")
+            cp.add_hint(movable, position)
+            position = movable
+        wide.append(cp.new_fixed_size_interval_var(0, end, ""))
+        high.append(cp.new_fixed_size_interval_var(position, int(runs.size[box]), ""))
+        long.append(end)
+    cp.add_no_overlap_2d(wide, high)
+    cp.add_cumulative(high, long, last)
+
+
+def _search(model: Model, units: list[list[_Unit]]) -> None:
+    """Search job by job, in the order of priority: its earliest start, then its allocation.
+
+    Of the allocation, the variable with the fewest values left gets the largest of them. The paper
+    selects the job "whose priority is highest and that can start first" anew at each node of the
+    search; strategies of CP-SAT follow each other, so the order of jobs is that of priority.
+    """
+    for start, of_job in zip(model.starts, units, strict=True):
+        model.cp.add_decision_strategy([start], cp_model.CHOOSE_FIRST, cp_model.SELECT_MIN_VALUE)
+        allocation = [v for unit in of_job for v in unit.variables.values()]
+        model.cp.add_decision_strategy(
+            allocation or [unit.node for unit in of_job],
+            cp_model.CHOOSE_MIN_DOMAIN_SIZE,
+            cp_model.SELECT_MAX_VALUE,
+        )
+
+
+class PCP20(CPDispatcher):
+    """PCP'20 as a dispatcher."""
+
+    best_fit = True
+
+    def __init__(self, limits: Limits | None = None) -> None:
+        super().__init__("pcp20", sdprb, slowdown, limits, fixed=True)
+
+    def model(self, problem: Problem) -> Model:
+        """Return the model of a problem."""
+        return build(problem)

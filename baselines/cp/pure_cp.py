@@ -1,0 +1,34 @@
+"""Pure CP: constraint programming decides when jobs start and where.
+
+Document 000, section 4.3. The cumulatives of CPH, and for each unit an alternative over the nodes
+(equations 4.9, 4.10, 4.11 and 4.13); the units of a job may share a node. It minimises the waits
+over the queues' expected waits (4.14) or the slowdowns (4.12). Variants 0 and 2 use the solver's
+own search, 1 and 3 branch on the jobs of the highest slowdown (4.3).
+"""
+
+from __future__ import annotations
+
+from hpcgym.baselines.cp import node_model
+from hpcgym.baselines.cp.dispatcher import CPDispatcher
+from hpcgym.baselines.cp.objective import relative_wait
+from hpcgym.baselines.cp.pool_model import Model, branch_on_starts, schedule
+from hpcgym.baselines.cp.problem import Problem
+from hpcgym.baselines.cp.solve import Limits
+from hpcgym.baselines.cp.variants import variant
+
+
+class PureCP(CPDispatcher):
+    """Pure CP as a dispatcher, variant 0 to 3."""
+
+    def __init__(self, number: int, limits: Limits | None = None) -> None:
+        chosen = variant(number, relative_wait)
+        super().__init__(f"cp-{number}", chosen.order, chosen.objective, limits)
+        self._branches = chosen.by_slowdown
+
+    def model(self, problem: Problem) -> Model:
+        """Return the model of a problem."""
+        model = schedule(problem)
+        node_model.allocate(model, problem)
+        if self._branches:
+            branch_on_starts(model)
+        return model

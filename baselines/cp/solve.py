@@ -1,0 +1,96 @@
+"""Solving a model within limits that are work, not time, so that a run repeats exactly."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from time import perf_counter
+
+import numpy as np
+from ortools.sat.python import cp_model
+
+from hpcgym.baselines.cp.pool_model import Model
+from hpcgym.baselines.cp.problem import Problem, Schedule
+
+
+@dataclass(frozen=True)
+class Limits:
+    """How much of a queue is considered, and how long.
+
+    Attributes
+    ----------
+    jobs, units : the window, see :func:`problem.pose`.
+    work : deterministic seconds of CP-SAT for each dispatch (``max_deterministic_time``): a count
+        of its operations, the same on every machine; one takes 2 to 6 seconds of a slow core.
+    seed : of the solver.
+    presolve : whether CP-SAT simplifies the model first: not worth its time in small budgets.
+    """
+
+    jobs: int = 12
+    units: int = 400
+    work: float = 0.03
+    seed: int = 0
+    presolve: bool = False
+
+
+#: For models without units and nodes: units cost nothing there, and more jobs can be considered.
+POOLED = Limits(jobs=24, units=1_000_000, work=0.02)
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What came of a model.
+
+    Attributes
+    ----------
+    schedule : the solver's if it is better than the plan, else the plan.
+    solved : whether it is the solver's.
+    status : ``optimal``, ``feasible`` (a schedule, not proved best), ``infeasible`` (the model
+        admits nothing as good as the plan) or ``unknown`` (nothing within the limits).
+    bound : no schedule of the model costs less, in the solver's whole numbers.
+    seconds : of the solver.
+    """
+
+    schedule: Schedule
+    solved: bool
+    status: str
+    bound: int
+    seconds: float
+
+
+def solve(problem: Problem, model: Model, limits: Limits, *, fixed: bool) -> Answer:
+    """Return the best schedule found within the limits; never worse than the plan.
+
+    Parameters
+    ----------
+    problem : what the model is of.
+    model : with its hint and search.
+    limits : of the solver.
+    fixed : follow the model's search strategy only, which is better for PCP'20; otherwise CP-SAT's
+        own search for one worker, of which the strategy is a part, better for all others.
+    """
+    solver = cp_model.CpSolver()
+    solver.parameters.num_workers = 1
+    solver.parameters.random_seed = limits.seed
+    solver.parameters.max_deterministic_time = limits.work
+    solver.parameters.cp_model_presolve = limits.presolve
+    solver.parameters.cp_model_probing_level = 0
+    solver.parameters.symmetry_level = 0
+    solver.parameters.linearization_level = 0
+    if fixed:
+        solver.parameters.search_branching = cp_model.FIXED_SEARCH
+    begin = perf_counter()
+    code = solver.solve(model.cp)
+    seconds = perf_counter() - begin
+    best = problem.weights.solver_cost(problem.plan.start)
+    trivial = problem.weights.solver_cost(problem.earliest)
+    if code == cp_model.INFEASIBLE:
+        return Answer(problem.plan, False, "infeasible", best, seconds)
+    if code not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
+        return Answer(problem.plan, False, "unknown", trivial, seconds)
+    status = "optimal" if code == cp_model.OPTIMAL else "feasible"
+    bound = max(trivial, round(solver.best_objective_bound))
+    start = np.array([solver.value(one) for one in model.starts], dtype=np.int64)
+    if problem.weights.cost(start) >= problem.weights.cost(problem.plan.start):
+        return Answer(problem.plan, False, status, min(bound, best), seconds)
+    nodes = model.nodes(solver.value) if model.nodes is not None else None
+    return Answer(Schedule(start, nodes), True, status, bound, seconds)

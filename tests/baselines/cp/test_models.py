@@ -1,0 +1,148 @@
+"""The models against trying everything, and against each other."""
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from brute_force import least_slowdown
+from instances import busy, small, view_of
+
+pytest.importorskip("ortools")
+
+from hpcgym.baselines.cp import boxes
+from hpcgym.baselines.cp.exact import exact, known_best
+from hpcgym.baselines.cp.pcp19 import PCP19
+from hpcgym.baselines.cp.pcp20 import PCP20
+from hpcgym.baselines.cp.solve import Limits, solve
+
+ENOUGH = Limits(jobs=100, units=1000, work=20.0)
+PROVED = ("optimal", "infeasible")
+
+
+def answer_of(kind, instance):
+    """Return the total slowdown a dispatcher finds for a whole queue, and the solver's status."""
+    dispatcher = kind(ENOUGH)
+    problem = dispatcher.pose(view_of(*instance))
+    answer = solve(problem, dispatcher.model(problem), ENOUGH, fixed=dispatcher.fixed)
+    jobs = zip(
+        problem.weights.wait.tolist(),
+        answer.schedule.start.tolist(),
+        problem.duration.tolist(),
+        strict=True,
+    )
+    total = sum(Fraction(wait + start + duration, duration) for wait, start, duration in jobs)
+    lists = problem.weights.solver_cost(problem.plan.start)
+    better = problem.weights.solver_cost(answer.schedule.start) < lists
+    return total, answer.status, better
+
+
+@pytest.mark.parametrize("chunk", range(20))
+def test_pcp20_and_pcp19_find_the_optimum_of_small_instances(chunk):
+    solved = 0
+    for seed in range(10 * chunk, 10 * chunk + 10):
+        instance = small(seed)
+        least = least_slowdown(*instance)
+        for kind in (PCP20, PCP19):
+            total, status, better = answer_of(kind, instance)
+            assert status in PROVED
+            assert total == least, (kind.__name__, seed)
+            solved += better
+    # chunks in which the lists are all best would show nothing
+    assert chunk != 0 or solved > 0
+
+
+# One node of four cores. Counted, 2 + 2 + 1 + 1 + 1 units fit over time as they should; in
+# positions, the two ones that start between the twos leave no two cores side by side.
+SIDE_BY_SIDE = (
+    [(4,)],
+    [(0, (2,), 1), (0, (2,), 2)],
+    [(1, (2,), 7), (1, (2,), 6), (1, (1,), 5), (1, (1,), 6), (1, (1,), 3)],
+    [0, 0, 0, 0, 0],
+)
+
+# One node of five cores. The job of four cores can start at 3 beside the one of one core, if that
+# sits at the edge: there must what ends at 2 have been, and not what ends at 3.
+EDGE = ([(5,)], [(0, (2,), 2), (0, (1,), 3)], [(1, (1,), 3), (1, (2,), 3), (1, (4,), 3)], [0, 0, 0])
+
+
+def test_contiguous_positions_can_cost_something():
+    least = least_slowdown(*SIDE_BY_SIDE)
+    assert answer_of(PCP19, SIDE_BY_SIDE)[0] == least
+    total, status, _ = answer_of(PCP20, SIDE_BY_SIDE)
+    assert status in PROVED
+    assert least < total < least * Fraction(102, 100)
+
+
+def test_what_runs_is_moved_on_its_node_while_it_is_little(monkeypatch):
+    least = least_slowdown(*EDGE)
+    assert answer_of(PCP20, EDGE)[0] == least
+    monkeypatch.setattr(boxes, "MOVABLE", 0)
+    assert answer_of(PCP20, EDGE)[0] > least
+
+
+@pytest.mark.parametrize(("kind", "queued"), [("eurora", 30), ("kit", 10)])
+def test_pcp20_has_under_a_tenth_of_the_variables_of_pcp19(kind, queued):
+    for seed in range(3):
+        view = busy(kind, queued, seed)
+        limits = Limits(jobs=queued, units=10_000)
+        new, old = (
+            len(dispatcher.model(dispatcher.pose(view)).cp.proto.variables)
+            for dispatcher in (PCP20(limits), PCP19(limits))
+        )
+        assert new < old / 10
+
+
+def test_pcp20_boxes_of_what_runs_fill_what_is_not_free():
+    view = busy("eurora", 20, 1)
+    problem = PCP20(Limits(jobs=20)).pose(view)
+    usable = boxes.usable_nodes(problem)
+    first = boxes.first_positions(view.capacity)
+    lists = boxes.running_boxes(problem, usable, list(range(4)))
+    for resource, found in lists.items():
+        covered = np.zeros(first[-1, resource], dtype=int)
+        for position, size in zip(found.position, found.size, strict=True):
+            covered[position : position + size] += 1
+        assert covered.max() <= 1
+        for node in np.flatnonzero(usable.opened == 0):
+            taken = covered[first[node, resource] : first[node + 1, resource]].sum()
+            assert taken == (view.capacity - view.free)[node, resource]
+    shut = np.flatnonzero((usable.opened > 0) & (usable.opened <= problem.horizon))
+    assert len(shut)
+    for node in shut:  # before it opens all its cores are under boxes
+        inside = (lists[0].position < first[node + 1, 0]) & (
+            lists[0].position + lists[0].size > first[node, 0]
+        )
+        assert lists[0].end[inside].min() >= usable.opened[node]
+
+
+def test_exact_places_every_unit_within_what_nodes_have():
+    instance = small(3)
+    view = view_of(*instance)
+    best = exact(view)
+    assert best.optimal
+    assert best.objective == pytest.approx(float(least_slowdown(*instance)))
+    assert best.bound == pytest.approx(best.objective)
+    placed = [
+        (node, demand, start, start + duration)
+        for (_, demand, duration), nodes, start in zip(
+            instance[2], best.nodes, best.start.tolist(), strict=True
+        )
+        for node in nodes.tolist()
+    ]
+    assert len(placed) == sum(units for units, _, _ in instance[2])
+    placed += [(node, demand, 0, end) for node, demand, end in instance[1]]
+    for _, _, moment, _ in placed:
+        for node, amounts in enumerate(instance[0]):
+            for resource, most in enumerate(amounts):
+                held = [d[resource] for n, d, a, b in placed if n == node and a <= moment < b]
+                assert sum(held) <= most
+
+
+def test_known_best_says_what_is_proved():
+    table = known_best({"three": view_of(*small(3)), "side": view_of(*SIDE_BY_SIDE)})
+    assert table["instance"].tolist() == ["three", "side"]
+    assert table["optimal"].all()
+    assert (table["best"] <= table["heuristic"]).all()
+    assert table["best"][1] == pytest.approx(float(least_slowdown(*SIDE_BY_SIDE)))
+    assert table["pcp20"][1] > table["best"][1]
+    assert not known_best({"three": view_of(*small(0))}, work=0.0)["optimal"].any()

@@ -1,0 +1,149 @@
+"""The heuristic dispatchers on states whose decisions are worked out by hand."""
+
+from __future__ import annotations
+
+import builtins
+import pickle
+import sys
+from typing import Any
+
+import numpy as np
+import pytest
+
+from hpcgym.baselines.dispatchers import (
+    CP_DISPATCHERS,
+    DISPATCHERS,
+    demand,
+    find_dispatcher,
+    prb,
+    sdprb,
+    slowdown,
+    urgency,
+)
+from hpcgym.dispatching import PassView
+from hpcgym.errors import HpcgymError
+
+HOUR = 3600
+HEURISTICS = ("fcfs-list", "sjf-list", "ljf-list", "prb", "sdprb")
+
+
+def state(rows: list[tuple[int, int, int, int, float]], cores: int = 8) -> PassView:
+    """A state at second 10,000 of one node, nothing running.
+
+    Rows are (submit, expected duration, units, cores of a unit, expected wait of the queue).
+    """
+    submit, duration, units, size, wait = (np.array(column) for column in zip(*rows, strict=True))
+    queue: dict[str, Any] = {
+        "submit": submit,
+        "duration": duration,
+        "units": units,
+        "per_unit": np.stack([size, 1000 * size], axis=1),
+        "expected_wait": wait.astype(np.float64),
+    }
+    return PassView.of(10_000, ("core", "mem"), [[cores, 1000 * cores]], queue=queue)
+
+
+#: Four jobs of which any two fit beside each other.
+FOUR = [
+    (1_000, 600, 2, 2, 6 * HOUR),  # waits 9,000 s
+    (4_000, 300, 1, 4, HOUR),  # waits 6,000 s
+    (7_000, 9_000, 4, 1, 24 * HOUR),  # waits 3,000 s
+    (9_000, 100, 1, 3, 6 * HOUR),  # waits 1,000 s
+]
+
+
+@pytest.mark.parametrize(
+    ("name", "places"),
+    [
+        ("fcfs-list", [0, 1]),
+        ("sjf-list", [3, 1]),  # 100, 300, 600, 9000
+        ("ljf-list", [2, 0]),
+        # 86,400 x wait / expected wait: 36,000, 144,000, 3,000 and 4,000
+        ("prb", [1, 0]),
+        # (wait + duration) / duration: 16, 21, 1.33 and 11
+        ("sdprb", [1, 0]),
+    ],
+)
+def test_jobs_start_in_the_order_of_the_rule(name: str, places: list[int]) -> None:
+    assert list(find_dispatcher(name)(state(FOUR))) == places
+
+
+def test_urgency_and_slowdown_are_the_equations() -> None:
+    view = state(FOUR)
+    assert urgency(view).tolist() == [36_000, 144_000, 3_000, 4_000]
+    assert slowdown(view) == pytest.approx([16, 21, 4 / 3, 11])
+    # duration x units x (cores + MB)
+    assert demand(view).tolist() == [600 * 2 * 2002, 300 * 4004, 9_000 * 4 * 1001, 100 * 3003]
+
+
+def test_slowdown_orders_otherwise_than_urgency() -> None:
+    # the second waits less but is much shorter
+    view = state([(0, 5_000, 1, 1, HOUR), (5_000, 100, 1, 1, HOUR)])
+    assert prb(view).tolist() == [0, 1]  # by wait alone
+    assert sdprb(view).tolist() == [1, 0]  # 3 and 51
+
+
+def test_equal_priorities_go_by_less_demand() -> None:
+    rows = [(0, 200, 2, 1, HOUR), (0, 100, 2, 2, HOUR), (0, 100, 1, 2, HOUR)]
+    assert prb(state(rows)).tolist() == [2, 0, 1]  # 200 x 1001, else 400 x 1001
+    same = [(0, 100, units, 1, HOUR) for units in (3, 1, 2)]
+    assert sdprb(state(same)).tolist() == [1, 2, 0]
+
+
+def test_equal_in_all_go_by_submission() -> None:
+    rows = [(k, 100, 1, 1, HOUR) for k in range(3)]
+    equal = state([(5, 100, 1, 1, HOUR)] * 3)
+    for name in HEURISTICS:
+        assert list(find_dispatcher(name)(equal)) == [0, 1, 2]
+    assert list(find_dispatcher("sdprb")(state(rows))) == [0, 1, 2]
+
+
+def test_a_job_that_does_not_fit_is_passed_over() -> None:
+    view = state([(0, 100, 2, 5, HOUR), (1, 100, 1, 9, HOUR), (2, 100, 1, 8, HOUR)])
+    for name in HEURISTICS:
+        assert list(find_dispatcher(name)(view)) == [2]
+
+
+def test_of_an_expected_duration_of_nothing_the_slowdown_is_the_wait() -> None:
+    view = state([(9_000, 0, 1, 1, HOUR), (0, 100, 1, 1, HOUR)])
+    assert slowdown(view).tolist() == [1_000, 101]
+
+
+def test_every_name_has_a_meaning_and_a_new_dispatcher() -> None:
+    assert set(DISPATCHERS) == {*HEURISTICS, *CP_DISPATCHERS}
+    for name in HEURISTICS:
+        assert DISPATCHERS[name].meaning
+        dispatcher: Any = find_dispatcher(name)
+        assert dispatcher.name == name
+        assert pickle.loads(pickle.dumps(dispatcher)) == dispatcher
+
+
+def test_an_unknown_name_has_near_ones() -> None:
+    with pytest.raises(HpcgymError, match=r"unknown dispatcher 'pcp21'; did you mean 'pcp"):
+        find_dispatcher("pcp21")
+
+
+@pytest.mark.parametrize("name", CP_DISPATCHERS)
+def test_those_that_solve_a_model_are_there(name: str) -> None:
+    pytest.importorskip("ortools")
+    dispatcher: Any = find_dispatcher(name)
+    assert dispatcher.name == name
+    assert dispatcher is not find_dispatcher(name)
+    assert sorted(dispatcher(state(FOUR)))  # something starts
+
+
+def test_without_ortools_it_is_said_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in list(sys.modules):
+        if module.startswith(("ortools", "hpcgym.baselines.cp", "baselines.cp")):
+            monkeypatch.delitem(sys.modules, module)
+    real = builtins.__import__
+
+    def without(name: str, *rest: Any) -> Any:
+        if name.startswith("ortools"):
+            raise ModuleNotFoundError("No module named 'ortools'", name="ortools")
+        return real(name, *rest)
+
+    monkeypatch.setattr(builtins, "__import__", without)
+    with pytest.raises(HpcgymError, match=r"need OR-Tools: pip install .hpcgym\[cp\]"):
+        find_dispatcher("pcp20")
+    assert find_dispatcher("prb")
