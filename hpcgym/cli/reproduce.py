@@ -176,6 +176,91 @@ def prediction(
     note(f"wrote {path}, tables and pictures beside it")
 
 
+def _machines() -> list[tuple[str, str]]:
+    from hpcgym.benchmarks.cp.configurations import MACHINES
+
+    return [(name, f"with {machine.what}") for name, machine in MACHINES.items()]
+
+
+class _Cp(ExplainedCommand):
+    examples = (
+        "hpcgym reproduce cp",
+        "hpcgym reproduce cp --machine eurora --days 7",
+        "hpcgym reproduce cp --full --executor dask:tcp://node1:8786",
+        "mpiexec -n 9 hpcgym reproduce cp --executor mpi    # 8 workers",
+        "hpcgym reproduce cp --machine kit-forhlr-ii --format csv > slowdowns.csv",
+    )
+    lists: ClassVar[Lists] = {
+        "Machines (--machine)": _machines,
+        "Executors (--executor)": executors.names,
+    }
+
+
+@reproduce.command("cp", cls=_Cp)
+def cp(
+    machine: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--machine",
+            metavar="NAME",
+            help="A machine of the list below; several times for several.",
+            show_default="all whose workloads are on this machine",
+        ),
+    ] = None,
+    folder: Annotated[
+        Path,
+        typer.Option(
+            "--output",
+            metavar="FOLDER",
+            help="Where tables, pictures and report.md are written. What was computed before is"
+            " kept there, and not computed again.",
+        ),
+    ] = Path("cp"),
+    days: Annotated[
+        float | None,
+        typer.Option(
+            metavar="N",
+            help="How many days of each workload.",
+            show_default="a few",
+        ),
+    ] = None,
+    full: Annotated[
+        bool,
+        typer.Option("--full", help="A month of Eurora and KTH-SP2, a week of KIT: hours."),
+    ] = False,
+    executor: executors.ExecutorOption = "processes",
+    workers: executors.WorkersOption = None,
+    format: options.FormatOption = Format.table,
+) -> None:
+    """Study CP dispatchers as Remediani (2017) and Galleguillos, Kiziltan and Soto did (2020).
+
+    Heuristics and EASY against CPH-0 to 3, pure CP 0 to 3, HCP'19, PCP'19 and PCP'20, by requested,
+    predicted and real run times: slowdown, waits, queues, times of a dispatch, sizes of the models,
+    with the published values beside. After an interruption, the same command goes on.
+    """
+    from hpcgym.benchmarks.cp.run import reproduce as run
+
+    executors.become_mpi(executor, workers)
+    names = list(dict.fromkeys(machine or _with_workloads()))
+    rules = {"days": days, "full": full, "executor": executor, "workers": workers}
+    path, tables = _shown(run, names, folder, **rules)
+    _print(tables, "slowdown by class of jobs", format)
+    note(f"wrote {path}, tables and pictures beside it")
+
+
+def _with_workloads() -> list[str]:
+    """Return the machines of the study whose workloads are generated, or need not be fetched."""
+    from hpcgym.benchmarks.cp.configurations import MACHINES
+    from hpcgym.workload.archive import find
+
+    generated = [name for name, of in MACHINES.items() if ":" in of.workload]
+    traces = [name for name, of in MACHINES.items() if ":" not in of.workload]
+    missing = [name for name in traces if find(MACHINES[name].workload) is None]
+    for name in missing:
+        note(f"{name} is left out: hpcgym traces fetch {MACHINES[name].workload}")
+    return generated + [name for name in traces if name not in missing]
+
+
 def _at_hand(*larger: str) -> list[str]:
     """Return the studies' traces that need not be fetched."""
     from hpcgym.workload.archive import find

@@ -1,0 +1,169 @@
+"""The runs on some machines: their tasks, and the table of what came out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Executor
+from dataclasses import asdict, dataclass, field
+from importlib import import_module
+from pathlib import Path
+from pkgutil import iter_modules
+from typing import TYPE_CHECKING, Any
+
+from hpcgym.benchmarks.cp.configurations import MACHINES, Machine, Run
+from hpcgym.benchmarks.cp.simulations import hash_of, load_jobs, simulate_one
+from hpcgym.benchmarks.studies.progress import Progress
+from hpcgym.benchmarks.studies.spread import run_all
+from hpcgym.benchmarks.studies.store import code
+from hpcgym.cluster import Cluster
+from hpcgym.sweep import read_results
+from hpcgym.workload.model import Workload
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+#: Whose code an outcome follows from, beside that of simulations: modules, and whole packages.
+_MODULES = (
+    "hpcgym.baselines.dispatchers",
+    "hpcgym.benchmarks.cp.configurations",
+    "hpcgym.benchmarks.cp.shapes",
+    "hpcgym.benchmarks.cp.simulations",
+)
+_PACKAGES = ("hpcgym.baselines.cp", "hpcgym.dispatching")
+
+
+def code_of(*others: str) -> str:
+    """Return a hash of the code that an outcome follows from, and of some more modules."""
+    parts = [
+        f"{package}.{module.name}"
+        for package in _PACKAGES
+        for module in iter_modules(import_module(package).__path__)
+    ]
+    return code(*_MODULES, *sorted(parts), *others)
+
+
+@dataclass(frozen=True)
+class Load:
+    """What is submitted to a machine of the study."""
+
+    machine: Machine
+    cluster: Cluster
+    workload: Workload
+    days: float
+
+    @property
+    def jobs_sha256(self) -> str:
+        """The hash that tasks have."""
+        return hash_of(self.workload, self.cluster)
+
+    def task(self) -> dict[str, Any]:
+        """Return what all tasks on this machine begin with."""
+        return {
+            "machine": self.machine.name,
+            "days": self.days,
+            "jobs_sha256": self.jobs_sha256,
+            "code": code_of(),
+        }
+
+
+@dataclass
+class Findings:
+    """What came out on one machine.
+
+    Attributes
+    ----------
+    load : the machine and its jobs.
+    outcomes : run -> what :func:`simulations.simulate_one` returns.
+    instances : driver -> what :func:`instances.compare_one` returns.
+    pictures : heading -> file, relative to the folder of the report.
+    """
+
+    load: Load
+    outcomes: dict[Run, dict[str, Any]]
+    instances: dict[Run, dict[str, Any]] = field(default_factory=dict)
+    pictures: dict[str, Path] = field(default_factory=dict)
+
+    @property
+    def machine(self) -> str:
+        """The name of the machine."""
+        return self.load.machine.name
+
+
+def load_machines(names: Sequence[str], days: float | None, full: bool) -> list[Load]:
+    """Return what is submitted to some machines.
+
+    Raises
+    ------
+    HpcgymError : a workload that cannot be read.
+    """
+    found = []
+    for name in names:
+        machine = MACHINES[name]
+        of = days or (machine.full_days if full else machine.usual_days)
+        workload, cluster = load_jobs(name, of)
+        found.append(Load(machine, cluster, workload, of))
+    return found
+
+
+def run_campaign(
+    loads: Sequence[Load],
+    folder: Path,
+    executor: str | Executor,
+    workers: int | None,
+    progress: Progress,
+) -> list[Findings]:
+    """Simulate all runs on some machines that have not been yet.
+
+    Parameters
+    ----------
+    loads : the machines with their jobs.
+    folder : where outcomes are kept, one line each.
+    executor, workers : see :func:`hpcgym.sweep.run_tasks`.
+    """
+    tasks = {
+        load.machine.name: [{**load.task(), **asdict(run)} for run in load.machine.runs()]
+        for load in loads
+    }
+    run_all(
+        simulate_one,
+        [task for of in tasks.values() for task in of],
+        folder,
+        executor,
+        workers,
+        of="simulations",
+        what="simulations",
+        progress=progress,
+        chunk=1,
+    )
+    found = []
+    for load in loads:
+        records = read_results(folder, tasks[load.machine.name])
+        outcomes = {_run_of(record["task"]): record["result"] for record in records}
+        found.append(Findings(load, outcomes))
+    return found
+
+
+def _run_of(task: Mapping[str, Any]) -> Run:
+    return Run(task["dispatcher"], task["duration"], task["allocation"])
+
+
+def table_of(found: Findings) -> pd.DataFrame:
+    """Return a row for each run with all numbers of its outcome, for a file."""
+    import pandas as pd
+
+    rows = []
+    for run, outcome in found.outcomes.items():
+        rest = {key: value for key, value in outcome.items() if key != "by_queue"}
+        rows.append({**asdict(run), **_flat(rest)})
+    return pd.DataFrame(rows)
+
+
+def _flat(parts: Mapping[str, Any], before: str = "") -> dict[str, Any]:
+    """Return nested dictionaries as one, the keys joined by dots."""
+    flat: dict[str, Any] = {}
+    for key, value in parts.items():
+        if isinstance(value, Mapping):
+            flat |= _flat(value, f"{before}{key}.")
+        else:
+            flat[before + key] = value
+    return flat

@@ -1,0 +1,163 @@
+"""What is simulated: machines with their workloads, dispatchers, and expected durations."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import product
+from typing import Any
+
+from hpcgym.scheduler import Scheduler
+
+#: Letter of the documents -> what jobs are expected to take: wall time, the data-driven heuristic,
+#: the last two of the user, and the real run time.
+DURATIONS: dict[str, str] = {
+    "W": "requested",
+    "D": "data-driven",
+    "L2": "ave2",
+    "R": "clairvoyant",
+}
+
+#: Document 000, section 3.2 and chapter 4.
+HEURISTICS = ("fcfs-list", "sjf-list", "ljf-list", "prb", "sdprb", "easy")
+CPH = ("cph-0", "cph-1", "cph-2", "cph-3")
+PURE_CP = ("cp-0", "cp-1", "cp-2", "cp-3")
+
+#: Document 001.
+LATER = ("hcp19", "pcp19", "pcp20")
+
+#: Those that run with best fit as well, to tell the choice of nodes from that of starts.
+BEST_FIT = ("prb", "sdprb", "easy", "cph-3", "cp-3")
+
+#: Those that solve a model.
+SOLVERS = (*CPH, *PURE_CP, *LATER)
+
+#: Dispatchers that start jobs in an order that durations do not enter.
+WITHOUT_DURATIONS = ("fcfs-list",)
+
+
+@dataclass(frozen=True)
+class Machine:
+    """A machine of the study, and what is submitted to it.
+
+    Attributes
+    ----------
+    name : of :func:`hpcgym.cluster.find_cluster`.
+    workload : what :func:`hpcgym.load_workload` takes; ``{days}`` stands for their number, and
+        without it the first days of the workload are taken.
+    what : the workload in words.
+    durations : letters of the durations that its workload has what they need for.
+    dispatchers : those that run on it.
+    nodes_matter : whether it matters which nodes a job gets: those of :data:`BEST_FIT` run with
+        best fit too.
+    full_days : how many days ``--full`` takes.
+    usual_days : how many are taken else.
+    from_day : where they begin: the first days of a log are hardly used.
+    """
+
+    name: str
+    workload: str
+    what: str
+    durations: tuple[str, ...]
+    dispatchers: tuple[str, ...]
+    nodes_matter: bool
+    full_days: int
+    usual_days: float
+    from_day: int = 0
+
+    def source(self, days: float) -> str:
+        """Return what its workload of some days is loaded from."""
+        return self.workload.format(days=f"{days:g}")
+
+    def runs(self) -> list[Run]:
+        """Return the runs on it: every dispatcher with every duration that it has to do with."""
+        made = []
+        for dispatcher, duration in product(self.dispatchers, self.durations):
+            if dispatcher in WITHOUT_DURATIONS and duration != self.durations[0]:
+                continue
+            if dispatcher in LATER and duration == "W":  # document 001 has none
+                continue
+            made.append(Run(dispatcher, duration))
+        if self.nodes_matter:
+            those = [name for name in BEST_FIT if name in self.dispatchers]
+            made += [Run(*one, "best-fit") for one in product(those, self.durations)]
+        return made
+
+
+@dataclass(frozen=True)
+class Run:
+    """A dispatcher (or EASY), what it takes durations for, and which nodes it fills first."""
+
+    dispatcher: str
+    duration: str
+    allocation: str = "first-fit"
+
+    def __str__(self) -> str:
+        name = self.dispatcher
+        if self.dispatcher not in WITHOUT_DURATIONS:
+            name += f" {self.duration}"
+        return name if self.allocation == "first-fit" else f"{name}, best fit"
+
+
+#: Name -> machine. KIT's log has no job names, nor has KTH-SP2's: D, which goes by them, is left to
+#: Eurora, as document 001 does (section 4).
+MACHINES = {
+    "eurora": Machine(
+        "eurora",
+        "eurora:days={days},seed=1",
+        "a generated workload",
+        ("W", "D", "R"),
+        (*HEURISTICS, *SOLVERS),
+        nodes_matter=True,
+        full_days=30,
+        usual_days=1,
+    ),
+    "kit-forhlr-ii": Machine(
+        "kit-forhlr-ii",
+        "kit:days={days},seed=1",
+        "a generated workload",
+        ("L2", "R"),
+        ("prb", "sdprb", "easy", *LATER),
+        nodes_matter=True,
+        full_days=7,
+        usual_days=4,
+    ),
+    "kth-sp2": Machine(
+        "kth-sp2",
+        "KTH-SP2",
+        "the trace of the archive",
+        ("W", "L2", "R"),
+        (*HEURISTICS, "cph-0", "cph-3", *LATER),
+        nodes_matter=False,
+        full_days=30,
+        usual_days=5,
+        from_day=42,
+    ),
+}
+
+
+def duration_of(letter: str) -> Any:
+    """Return the estimate that a letter stands for, a new object each time."""
+    if letter == "D":
+        from hpcgym.prediction import DataDriven
+
+        return DataDriven()
+    return DURATIONS[letter]
+
+
+def rules_of(run: Run, dispatcher: Any) -> Scheduler:
+    """Return the rules of a run.
+
+    A job that outlives its duration is expected to end in the next second (document 001, section
+    2.2); EASY, which needs an end to reserve by, adds more each time (document 004).
+
+    Parameters
+    ----------
+    run : which.
+    dispatcher : what is called at each pass; not for EASY.
+    """
+    estimate = duration_of(run.duration)
+    if run.dispatcher == "easy":
+        rules = Scheduler(estimate=estimate, correction="incremental")
+    else:
+        rules = Scheduler(dispatcher=dispatcher, estimate=estimate, correction="next-second")
+    return rules.but(allocation=run.allocation)

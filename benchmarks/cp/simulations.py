@@ -1,0 +1,190 @@
+"""The simulations of the study, one dispatcher on one machine each: tasks of a sweep."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from hpcgym.baselines.dispatchers import find_dispatcher
+from hpcgym.benchmarks.cp.configurations import MACHINES, Run, rules_of
+from hpcgym.benchmarks.cp.shapes import box, queues_of, shapes_of
+from hpcgym.cluster import Cluster
+from hpcgym.cluster.files import cluster_toml, find_cluster
+from hpcgym.errors import HpcgymError
+from hpcgym.simulation import simulate
+from hpcgym.validation import validate_schedule
+from hpcgym.workload.fingerprint import fingerprint
+from hpcgym.workload.load import load_workload
+from hpcgym.workload.model import Workload
+from hpcgym.workload.needs import fitting
+from hpcgym.workload.slicing import DAY_S
+
+#: What predictors and dispatchers look at besides what every simulation depends on.
+_PROFILE = ("group_id", "executable", "queue")
+
+
+class Timed:
+    """Calls a dispatcher, and notes how long that takes.
+
+    Attributes
+    ----------
+    dispatcher, name : what is called, and how it is called in errors.
+    seconds : CPU seconds of each call.
+    queued : number of jobs in the queue at each call.
+    """
+
+    def __init__(self, dispatcher: Any) -> None:
+        self.dispatcher = dispatcher
+        self.name = str(getattr(dispatcher, "name", "dispatcher"))
+        self.seconds: list[float] = []
+        self.queued: list[int] = []
+
+    def __call__(self, view: Any) -> Iterable[Any]:
+        """Return what the dispatcher returns."""
+        began = time.process_time()
+        chosen = list(self.dispatcher(view))
+        self.seconds.append(time.process_time() - began)
+        self.queued.append(len(view.job))
+        return chosen
+
+
+def load_jobs(machine: str, days: float) -> tuple[Workload, Cluster]:
+    """Return what is submitted to a machine of the study within some days, and the machine.
+
+    Raises
+    ------
+    HpcgymError : a workload that cannot be read.
+    """
+    of = MACHINES[machine]
+    cluster = find_cluster(of.name)
+    workload = load_workload(of.source(days))
+    day = (workload.submit_time - workload.submit_time[0]) / DAY_S
+    within = (day >= of.from_day) & (day < of.from_day + days)
+    if not within.any():
+        raise HpcgymError(f"days: no job is submitted to {machine} within {days:g} days")
+    if not within.all():
+        workload = workload.take(within, name=f"{workload.name}, days from {of.from_day}")
+    return fitting(workload, cluster.resources, cluster.capacity), cluster
+
+
+def hash_of(workload: Workload, cluster: Cluster) -> str:
+    """Return a hash of all that a run depends on."""
+    digest = hashlib.sha256(f"{fingerprint([workload])} {cluster_toml(cluster)}".encode())
+    for name in _PROFILE:
+        digest.update(np.ascontiguousarray(workload.columns[name], np.int64).tobytes())
+    return digest.hexdigest()
+
+
+def simulate_one(task: dict[str, Any]) -> dict[str, Any]:
+    """Simulate one run.
+
+    Parameters
+    ----------
+    task : "machine", a name of :data:`configurations.MACHINES`; "days" of its workload;
+        "jobs_sha256", see :func:`hash_of`; "dispatcher", "duration" and
+        "allocation", see
+        :class:`configurations.Run`; and "code", a hash of the sources, which makes another task of
+        it after an edit.
+
+    Returns
+    -------
+    outcome : ``shapes`` and ``queues`` of the schedule, see :mod:`shapes`; ``total_s`` [s] of the
+        whole simulation; for dispatchers ``calls``, their number, ``dispatch_ms``, a box of the CPU
+        time of each [ms], ``by_queue``, see :func:`by_queue`, and ``solved``, see :func:`solved`.
+
+    Raises
+    ------
+    HpcgymError : the workload cannot be read here, or has other jobs; or a schedule that is wrong.
+    """
+    workload, cluster = loaded(task["machine"], task["days"], task["jobs_sha256"])
+    run = Run(task["dispatcher"], task["duration"], task["allocation"])
+    timed = None if run.dispatcher == "easy" else Timed(find_dispatcher(run.dispatcher))
+    began = time.perf_counter()
+    result = simulate(workload, rules_of(run, timed), cluster=cluster)
+    seconds = time.perf_counter() - began
+    validate_schedule(result)
+    outcome = {"shapes": shapes_of(result), "queues": queues_of(result), "total_s": seconds}
+    if timed is None:
+        return outcome
+    log = getattr(timed.dispatcher, "log", [])
+    return {
+        **outcome,
+        "calls": len(timed.seconds),
+        "dispatch_ms": box(1000 * np.array(timed.seconds)),
+        "by_queue": by_queue(timed),
+        "solved": solved(log) if log else {},
+    }
+
+
+@lru_cache(maxsize=4)
+def loaded(machine: str, days: float, jobs: str) -> tuple[Workload, Cluster]:
+    """Return what :func:`load_jobs` does; each worker reads it once for many tasks."""
+    workload, cluster = load_jobs(machine, days)
+    if hash_of(workload, cluster) != jobs:
+        raise HpcgymError(f"{machine}: it has other jobs here than where the study was begun")
+    return workload, cluster
+
+
+def by_queue(timed: Timed) -> list[dict[str, float | int]]:
+    """Return the time of a dispatch by the number of queued jobs, in powers of two.
+
+    Returns
+    -------
+    ``queued`` : the least number of its row; ``calls``, their number; ``mean_ms``, ``max_ms``.
+    """
+    queued, spent = np.array(timed.queued), 1000 * np.array(timed.seconds)
+    rows = []
+    least = 1
+    while queued.size and least <= queued.max():
+        of = spent[(queued >= least) & (queued < 2 * least)]
+        if of.size:
+            rows.append(
+                {
+                    "queued": least,
+                    "calls": of.size,
+                    "mean_ms": float(of.mean()),
+                    "max_ms": float(of.max()),
+                }
+            )
+        least *= 2
+    return rows
+
+
+def solved(log: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """Return what became of the models that a dispatcher was to solve.
+
+    Returns
+    -------
+    ``dispatches``, their number; of them ``plan optimal``, where the heuristic's schedule meets the
+    trivial bound and no model was made; ``optimal``, ``feasible``, ``infeasible`` and ``unknown``,
+    by what the solver found of the others; ``better than heuristic``, where
+    the decision is;
+    ``mean gap %`` [%] of those not proved optimal; ``considered`` and ``variables``, means of those
+    with a model, and ``postponed`` jobs, which the model started and no nodes were found for.
+    """
+    by_status = Counter("plan optimal" if not one["variables"] else one["status"] for one in log)
+    models = [one for one in log if one["variables"]]
+    open_gaps = [one["gap"] for one in models if one["status"] in ("feasible", "unknown")]
+    better = [one for one in models if one["objective"] < one["heuristic"] * (1 - 1e-9)]
+    return {
+        "dispatches": len(log),
+        **{name: by_status[name] for name in _STATUSES},
+        "better than heuristic": len(better),
+        "mean gap %": 100 * _mean(open_gaps),
+        "considered": _mean([one["considered"] for one in models]),
+        "variables": _mean([one["variables"] for one in models]),
+        "postponed": sum(one["postponed"] for one in log),
+    }
+
+
+_STATUSES = ("plan optimal", "optimal", "feasible", "infeasible", "unknown")
+
+
+def _mean(values: Sequence[float]) -> float:
+    return float(np.mean(values)) if values else float("nan")

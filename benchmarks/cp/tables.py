@@ -1,0 +1,251 @@
+"""The documents' tables, and their figures in numbers, ours beside the published values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from hpcgym.benchmarks.cp.campaign import Findings
+from hpcgym.benchmarks.cp.configurations import HEURISTICS, SOLVERS, Run
+from hpcgym.benchmarks.cp.published import SECONDS_BETWEEN, STATEMENTS, TIMES, VARIABLES_BELOW
+from hpcgym.benchmarks.cp.shapes import CLASSES
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Outcome = Mapping[str, Any]
+
+#: What published tables have where a run did not come to its end.
+NOT_FINISHED = "none finished"
+
+
+def number(value: float | None) -> float:
+    """Return a number of an outcome; what is none was kept as null."""
+    return float("nan") if value is None else float(value)
+
+
+# --- Slowdown, waits and queues (document 000, figures 5.1 to 5.11) -------------------------------
+
+
+def slowdowns(found: Findings) -> pd.DataFrame:
+    """Return mean slowdowns by class of jobs, and the quartiles of those that waited."""
+    return _by_class(found, "slowdown", "slowed")
+
+
+def waits(found: Findings) -> pd.DataFrame:
+    """Return mean waits [s] by class of jobs, and the quartiles of those that waited."""
+    return _by_class(found, "wait", "waited")
+
+
+def _by_class(found: Findings, measure: str, late: str) -> pd.DataFrame:
+    import pandas as pd
+
+    rows = []
+    for run, outcome in found.outcomes.items():
+        shapes = outcome["shapes"]
+        boxes = shapes["all"][late]
+        row: dict[str, Any] = {"run": str(run), "mean": number(shapes["all"][measure]["mean"])}
+        row["std"] = number(shapes["all"][measure]["std"])
+        for name in CLASSES:
+            if name != "all":
+                row[name] = number(shapes[name][measure]["mean"])
+        row["waited"] = boxes["number"]
+        row |= {f"{part}, waited": number(boxes[part]) for part in ("q1", "median", "q3")}
+        rows.append(row)
+    return pd.DataFrame(rows)
+
+
+def queues(found: Findings) -> pd.DataFrame:
+    """Return how many jobs wait after passes (equation 3.2), and on average over time."""
+    import pandas as pd
+
+    rows = []
+    for run, outcome in found.outcomes.items():
+        queue = outcome["queues"]["queue"]
+        row: dict[str, Any] = {"run": str(run), "passes": outcome["queues"]["passes"]}
+        row |= {part: number(queue[part]) for part in ("mean", "q1", "median", "q3", "high")}
+        row["mean over time"] = outcome["queues"]["queue_in_time"]
+        rows.append(row)
+    return pd.DataFrame(rows)
+
+
+# --- Times (document 001, tables 1 and 2) ---------------------------------------------------------
+
+
+def times(found: Findings) -> pd.DataFrame:
+    """Return the average time of a dispatch [ms] and that of the whole simulation [s].
+
+    A dispatcher is not called where no job fits. The published averages are over all invocations,
+    so the sum of ours is shown over the passes with jobs in the queue too.
+    """
+    import pandas as pd
+
+    rows = []
+    for run, outcome in found.outcomes.items():
+        if "dispatch_ms" not in outcome:
+            continue
+        spent, calls = outcome["dispatch_ms"], outcome["calls"]
+        total = number(spent["mean"]) * calls if calls else 0.0
+        row: dict[str, Any] = {
+            "run": str(run),
+            "dispatch (ms)": total / max(outcome["queues"]["passes"], 1),
+            "published (ms)": "",
+            "a call (ms)": number(spent["mean"]),
+            "longest (ms)": number(spent["high"]),
+            "passes": outcome["queues"]["passes"],
+            "calls": calls,
+            "simulation (s)": outcome["total_s"],
+            "published (s)": "",
+        }
+        published = TIMES.get(found.machine, {}).get((run.dispatcher, run.duration))
+        if published is not None:
+            ended = np.isfinite(published.dispatch_ms)
+            row["published (ms)"] = f"{published.dispatch_ms:,.0f}" if ended else NOT_FINISHED
+            row["published (s)"] = f"{published.total_s:,.0f}" if ended else NOT_FINISHED
+        rows.append(row)
+    return pd.DataFrame(rows)
+
+
+def solving(found: Findings) -> pd.DataFrame:
+    """Return what became of the models: how many were solved to what."""
+    import pandas as pd
+
+    rows = []
+    for run, outcome in found.outcomes.items():
+        if outcome.get("solved"):
+            rows.append({"run": str(run), **outcome["solved"]})
+    return pd.DataFrame(rows)
+
+
+def by_queue(found: Findings) -> pd.DataFrame:
+    """Return the mean time of a dispatch [ms] by the number of queued jobs, in powers of two."""
+    import pandas as pd
+
+    rows = []
+    for run, outcome in found.outcomes.items():
+        if run.dispatcher in SOLVERS:
+            cells = {str(of["queued"]): of["mean_ms"] for of in outcome["by_queue"]}
+            rows.append({"run": str(run), **cells})
+    columns = sorted({key for row in rows for key in row if key != "run"}, key=int)
+    table = pd.DataFrame(rows, columns=["run", *columns])
+    return table.rename(columns={least: f"from {least}" for least in columns})
+
+
+# --- Comparisons ----------------------------------------------------------------------------------
+
+
+def gains(found: Findings) -> pd.DataFrame:
+    """Return how far below EASY and PRB the mean slowdown of each dispatcher is [%]."""
+    import pandas as pd
+
+    means = {run: _value(outcome, "slowdown") for run, outcome in found.outcomes.items()}
+    rows = []
+    for run, mean in means.items():
+        if run.dispatcher in HEURISTICS[:3]:
+            continue
+        row: dict[str, Any] = {"run": str(run), "mean slowdown": mean}
+        for name in ("easy", "prb"):
+            other = means.get(Run(name, run.duration, run.allocation))
+            row[f"below {name.upper()} %"] = 100 * (1 - mean / other) if other else float("nan")
+        rows.append(row)
+    return pd.DataFrame(rows)
+
+
+def statements(found: Findings) -> pd.DataFrame:
+    """Return what the text of document 000 says of its figures, and what ours are."""
+    import pandas as pd
+
+    by_name = {
+        _full(run): outcome
+        for run, outcome in found.outcomes.items()
+        if run.allocation == "first-fit"
+    }
+    rows = []
+    for better, than, measure, section in STATEMENTS:
+        if better in by_name and than in by_name:
+            ours, theirs = (_value(by_name[name], measure) for name in (better, than))
+            if np.isfinite(ours) and np.isfinite(theirs):
+                rows.append(
+                    {
+                        "document 000 says": f"{measure}: {better} below {than}",
+                        "section": section,
+                        "the first": ours,
+                        "the second": theirs,
+                        "ours": _holds(ours, theirs),
+                    }
+                )
+    return pd.DataFrame(rows)
+
+
+def _holds(first: float, second: float) -> str:
+    if np.isclose(first, second, rtol=0.01):
+        return "equal within 1 %"
+    return "so" if first < second else "not so"
+
+
+def _full(run: Run) -> str:
+    return f"{run.dispatcher} {run.duration}"
+
+
+def _value(outcome: Outcome, measure: str) -> float:
+    """Return the mean of a measure: "slowdown", "wait", "queue", or one "slowdown, long"."""
+    if measure == "queue":
+        return number(outcome["queues"]["queue"]["mean"])
+    what, _, of = measure.partition(", ")
+    return number(outcome["shapes"][of or "all"][what]["mean"])
+
+
+# --- Sizes (document 001, figures 6 and 7) --------------------------------------------------------
+
+
+def sizes(findings: Sequence[Findings]) -> pd.DataFrame:
+    """Return the ratios of variables and of times, PCP'20 to PCP'19, on the same instances."""
+    import pandas as pd
+
+    rows = []
+    for found in findings:
+        for run, outcome in found.instances.items():
+            row: dict[str, Any] = {"machine": found.machine, "instances of": str(run)}
+            row["number"] = len(outcome["variables"])
+            for what, values in (
+                ("as published", outcome["as_published"]),
+                ("ours", outcome["variables"]),
+                ("seconds", outcome["seconds"]),
+            ):
+                ratio = ratios(values)
+                row[f"{what}: median ratio"] = float(np.median(ratio)) if ratio.size else np.nan
+                row[f"{what}: largest ratio"] = float(ratio.max()) if ratio.size else np.nan
+                if what == "seconds":
+                    low, high = SECONDS_BETWEEN
+                    row["seconds: share within 0.01 to 1"] = _share(
+                        (low <= ratio) & (ratio <= high)
+                    )
+                else:
+                    row[f"{what}: share below {VARIABLES_BELOW}"] = _share(ratio < VARIABLES_BELOW)
+            rows.append(row)
+    return pd.DataFrame(rows)
+
+
+def ratios(pairs: Sequence[Sequence[float]]) -> Any:
+    """Return the ratios of pairs, PCP'20's to PCP'19's, where both are."""
+    given = np.array([pair for pair in pairs if None not in pair], np.float64).reshape(-1, 2)
+    return given[:, 0] / given[:, 1]
+
+
+def _share(of: Any) -> float:
+    return float(of.mean()) if of.size else float("nan")
+
+
+# --- Growth ---------------------------------------------------------------------------------------
+
+
+def grown(rows: Sequence[Mapping[str, Any]], by: str) -> pd.DataFrame:
+    """Return the mean time of a dispatch [ms]: a row a dispatcher, a column a size."""
+    import pandas as pd
+
+    cells: dict[str, dict[str, float]] = {}
+    for row in sorted(rows, key=lambda row: int(row[by])):
+        cells.setdefault(str(row["dispatcher"]), {})[f"{row[by]:,} {by}"] = float(row["ms"])
+    return pd.DataFrame([{"dispatcher": name, **of} for name, of in cells.items()])

@@ -1,0 +1,111 @@
+"""Measure simulations on nodes: time a job beside that of a pool, and at the size of a large machine.
+
+    python benchmarks/node_speed.py --repeat 20
+
+Times are the best of some runs, in turn, of the compiled calls alone; compiling comes before.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Callable
+
+import numpy as np
+
+from hpcgym import Cluster, Scheduler, Workload, load_workload
+from hpcgym.cluster import NodeGroup, find_cluster
+from hpcgym.engine import easy, state
+from hpcgym.node_simulation import assign_nodes, needs_on, nodes_for, run_on_nodes, single_cores
+from hpcgym.preparation import prepare
+
+Run = Callable[[], float]  # seconds of one simulation
+
+
+def main() -> None:
+    """Print a table of nanoseconds a job."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument("--repeat", type=int, default=20, help="runs of each, default 20")
+    repeat = parser.parse_args().repeat
+    kth = load_workload("KTH-SP2", "glesser")
+    one_core = find_cluster("kth-sp2")
+    table = {
+        "KTH-SP2, pool of 100 processors": (len(kth), pool(kth)),
+        "KTH-SP2, 100 nodes x 1 core, first fit": (len(kth), on_nodes(kth, one_core, "first-fit")),
+        "the same, single cores treated as any units": (
+            len(kth),
+            on_nodes(kth, one_core, "first-fit", general=True),
+        ),
+    }
+    thin = Cluster(groups=(NodeGroup("thin", 1152, {"core": 20, "mem": 64_000}),))
+    for name, source in (
+        ("100,000 jobs of single cores", "lublin:jobs=100000,processors=23040,seed=1"),
+        ("100,000 jobs of whole nodes and parts", "kit:jobs=100000,seed=1"),
+    ):
+        jobs = load_workload(source)
+        jobs = fitting_on(jobs, thin)
+        for allocation in ("first-fit", "best-fit"):
+            label = f"1,152 x 20 cores, {name}, {allocation}"
+            table[label] = (len(jobs), on_nodes(jobs, thin, allocation))
+    best = dict.fromkeys(table, np.inf)
+    for _ in range(repeat):
+        for name, (_, run) in table.items():
+            best[name] = min(best[name], run())
+    reference = best["KTH-SP2, pool of 100 processors"] / len(kth)
+    for name, (n, _) in table.items():
+        each = best[name] / n
+        print(
+            f"{name:70} {1e9 * each:9,.0f} ns  {1 / each:12,.0f} jobs/s  x {each / reference:.2f}"
+        )
+
+
+def fitting_on(jobs: Workload, cluster: Cluster) -> Workload:
+    """Return the jobs that fit the machine."""
+    from hpcgym.workload import fitting
+
+    if jobs.units is None:
+        return jobs
+    kept = {name: v for name, v in jobs.per_unit.items() if name in cluster.resources}
+    plain = ~np.any([v > 0 for name, v in jobs.per_unit.items() if name not in kept], axis=0)
+    return fitting(
+        jobs.take(np.broadcast_to(plain, len(jobs))), cluster.resources, cluster.capacity
+    )
+
+
+def pool(jobs: Workload) -> Run:
+    """Return a simulation of plain EASY on a pool."""
+    cluster = Cluster(jobs.processors)
+
+    def run() -> float:
+        prepared = prepare(jobs, Scheduler(), cluster)
+        begin = time.perf_counter()
+        easy.run(*prepared, state.FOREVER, state.UNLIMITED)
+        return time.perf_counter() - begin
+
+    return run
+
+
+def on_nodes(jobs: Workload, cluster: Cluster, allocation: str, general: bool = False) -> Run:
+    """Return a simulation of EASY on nodes, by the way that ``simulate`` takes or the general one."""
+    scheduler, needs = Scheduler(allocation=allocation), needs_on(jobs, cluster)
+    alike = single_cores(needs) and not general
+
+    def run() -> float:
+        prepared = prepare(jobs, scheduler, cluster, on_nodes=not alike)
+        nodes = nodes_for(needs, cluster, scheduler)
+        begin = time.perf_counter()
+        if alike:
+            easy.run(*prepared, state.FOREVER, state.UNLIMITED)
+            assign_nodes(prepared.jobs, prepared.progress, needs, cluster, scheduler)
+        else:
+            run_on_nodes(jobs, scheduler, cluster, prepared, nodes, None)
+        return time.perf_counter() - begin
+
+    run()
+    return run
+
+
+if __name__ == "__main__":
+    main()

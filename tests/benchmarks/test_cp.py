@@ -1,0 +1,317 @@
+"""The study of constraint programming dispatchers: what is kept, its tables, and a small whole."""
+
+from __future__ import annotations
+
+import json
+import pickle
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from hpcgym.benchmarks.cp import (
+    configurations,
+    growth,
+    instances,
+    known,
+    shapes,
+    simulations,
+    tables,
+)
+from hpcgym.benchmarks.cp import run as whole
+from hpcgym.benchmarks.cp.configurations import MACHINES, Machine, Run
+from hpcgym.benchmarks.cp.published import STATEMENTS, TIMES
+from hpcgym.cli import app
+from hpcgym.errors import HpcgymError
+from hpcgym.simulation import simulate
+from hpcgym.workload import load_workload
+
+HOUR = 3600
+
+
+# --- What is simulated ----------------------------------------------------------------------------
+
+
+def test_eurora_has_what_document_000_compares() -> None:
+    runs = {str(run) for run in MACHINES["eurora"].runs()}
+    for name in ("prb", "sdprb", "easy", "cph-0", "cph-3", "cp-0", "cp-3"):
+        assert {f"{name} {duration}" for duration in "WDR"} <= runs
+    assert "fcfs-list" in runs
+    assert "pcp20 W" not in runs  # document 001 has D and R alone
+
+
+def test_every_published_time_has_a_run_beside_it() -> None:
+    for machine, times in TIMES.items():
+        runs = {(run.dispatcher, run.duration) for run in MACHINES[machine].runs()}
+        assert set(times) <= runs
+
+
+def test_every_statement_of_document_000_can_be_looked_at() -> None:
+    runs = {f"{run.dispatcher} {run.duration}" for run in MACHINES["eurora"].runs()}
+    for better, than, _, _ in STATEMENTS:
+        assert {better, than} <= runs
+
+
+def test_durations_are_those_of_the_documents() -> None:
+    assert configurations.rules_of(Run("prb", "L2"), "prb").estimate == "ave2"
+    rules = configurations.rules_of(Run("easy", "W"), None)
+    assert (rules.estimate, rules.correction) == ("requested", "incremental")
+    learned = [configurations.duration_of("D") for _ in range(2)]
+    assert learned[0] is not learned[1]  # nothing is handed on from run to run
+
+
+# --- What is kept of a schedule -------------------------------------------------------------------
+
+
+def test_shapes_are_those_of_the_jobs_of_a_class() -> None:
+    run = np.array([10, HOUR, HOUR + 1, 12 * HOUR, 12 * HOUR + 1])
+    wait = np.array([90, 0, 0, 12 * HOUR, 0])
+    result: Any = SimpleNamespace(run_time=run, wait=wait)
+    found = shapes.shapes_of(result)
+    assert [found[name]["jobs"] for name in ("all", "short", "medium", "long")] == [5, 2, 2, 1]
+    assert found["short"]["slowdown"]["mean"] == pytest.approx((10 + 1) / 2)
+    assert found["medium"]["slowed"] == {
+        "number": 1, "mean": 2.0, "std": 0.0,
+        "low": 2.0, "q1": 2.0, "median": 2.0, "q3": 2.0, "high": 2.0,
+    }  # fmt: skip
+    assert found["long"]["waited"]["number"] == 0
+    assert np.isnan(found["long"]["waited"]["mean"])
+
+
+def test_the_queue_is_what_waits_after_a_pass() -> None:
+    # one machine, jobs one after the other: 0-10, 10-20, 20-30, and one later by itself
+    result: Any = SimpleNamespace(
+        workload=SimpleNamespace(submit_time=np.array([0, 2, 4, 50])),
+        start=np.array([0, 10, 20, 50]),
+        end=np.array([10, 20, 30, 60]),
+        wait=np.array([0, 8, 16, 0]),
+    )
+    found = shapes.queues_of(result)
+    # asked at 0, 2, 4, 10, 20 and 50: then wait 0, 1, 2, 1, 0 and 0
+    assert found["passes"] == 6
+    assert found["queue"]["mean"] == pytest.approx(4 / 6)
+    assert found["queue"]["high"] == 2
+    assert found["queue_in_time"] == pytest.approx(24 / 60)
+
+
+def test_the_mean_queue_over_time_is_that_of_the_metrics() -> None:
+    result = simulate(load_workload("lublin:jobs=300,processors=32,seed=1,load=1.2"), "easy")
+    found = shapes.queues_of(result)
+    assert found["queue_in_time"] == pytest.approx(result.metrics["mean_queue_length"])
+    slowdown = shapes.shapes_of(result)["all"]["slowdown"]["mean"]
+    assert slowdown == pytest.approx(result.metrics["mean_slowdown"])
+
+
+def test_times_are_grouped_by_powers_of_two() -> None:
+    timed = simulations.Timed(lambda view: view.job)
+    timed.queued, timed.seconds = [1, 3, 2, 9], [0.001, 0.002, 0.004, 0.5]
+    assert simulations.by_queue(timed) == [
+        {"queued": 1, "calls": 1, "mean_ms": 1.0, "max_ms": 1.0},
+        {"queued": 2, "calls": 2, "mean_ms": 3.0, "max_ms": 4.0},
+        {"queued": 8, "calls": 1, "mean_ms": 500.0, "max_ms": 500.0},
+    ]
+    assert simulations.by_queue(simulations.Timed(list)) == []
+
+
+def test_models_are_counted_by_what_was_found() -> None:
+    entry = {"considered": 4, "postponed": 1, "objective": 5.0, "heuristic": 5.0, "gap": 0.0}
+    log: list[dict[str, Any]] = [
+        {**entry, "variables": 0, "status": "plan is optimal"},
+        {**entry, "variables": 10, "status": "optimal", "objective": 4.0},
+        {**entry, "variables": 30, "status": "feasible", "gap": 0.5},
+        {**entry, "variables": 20, "status": "unknown", "gap": 0.3},
+    ]
+    assert simulations.solved(log) == {
+        "dispatches": 4, "plan optimal": 1, "optimal": 1, "feasible": 1, "infeasible": 0,
+        "unknown": 1, "better than heuristic": 1, "mean gap %": pytest.approx(40),
+        "considered": 4, "variables": 20, "postponed": 4,
+    }  # fmt: skip
+
+
+def test_saved_states_are_spread_over_the_run() -> None:
+    saving = instances.Saving(lambda view: [], 4)
+    for number in range(21):
+        saving(number)
+    assert [pickle.loads(one) for one in saving.saved] == [0, 4, 8, 12, 16, 20]
+    assert saving.stride == 4
+
+
+def test_sizes_are_counted_as_the_paper_does() -> None:
+    # 2 nodes of 16 cores and 2 GPUs, 1 of 16 cores alone
+    capacity = np.array([[16, 2], [16, 2], [16, 0]])
+    per_unit = np.array([[4, 1], [8, 0]])
+    # positions: 2 jobs + (1 + 3) units x 2 types; alternatives: 2 + (1 + 1 + 0) + (2 + 2 + 2)
+    assert instances.published_sizes(np.array([1, 3]), per_unit, capacity) == (10, 10)
+
+
+# --- Tables ---------------------------------------------------------------------------------------
+
+
+def findings(**means: float) -> Any:
+    """What came out with these mean slowdowns; ``prb_D=3`` is PRB by D."""
+    outcomes = {}
+    for name, mean in means.items():
+        dispatcher, duration = name.rsplit("_", 1)
+        part = {
+            key: {**shapes.box([mean]), "mean": mean}
+            for key in ("slowdown", "wait", "slowed", "waited")
+        }
+        outcomes[Run(dispatcher.replace("_", "-"), duration)] = {
+            "shapes": {key: {"jobs": 1, **part} for key in shapes.CLASSES},
+            "queues": {"passes": 4, "queue": shapes.box([mean]), "queue_in_time": mean},
+            "total_s": 2.0,
+            "calls": 2,
+            "dispatch_ms": shapes.box([10.0, 30.0]),
+            "by_queue": [{"queued": 8, "calls": 2, "mean_ms": 20.0, "max_ms": 30.0}],
+            "solved": {},
+        }
+    return SimpleNamespace(machine="eurora", outcomes=outcomes, instances={})
+
+
+def test_times_are_over_all_passes_with_published_ones_beside() -> None:
+    row = tables.times(findings(pcp20_D=2)).iloc[0]
+    assert (row["dispatch (ms)"], row["a call (ms)"]) == (10, 20)  # 40 ms of 4 passes, 2 calls
+    assert (row["published (ms)"], row["published (s)"]) == ("252", "134,240")
+    kit = findings(pcp19_R=2)
+    kit.machine = "kit-forhlr-ii"
+    assert tables.times(kit).iloc[0]["published (ms)"] == "none finished"
+
+
+def test_gains_are_against_the_same_durations() -> None:
+    table = tables.gains(findings(easy_D=8, easy_R=1, prb_D=5, cph_3_D=4)).set_index("run")
+    assert table.loc["cph-3 D", "below EASY %"] == 50
+    assert table.loc["cph-3 D", "below PRB %"] == pytest.approx(20)
+    assert np.isnan(table.loc["easy R", "below PRB %"])
+
+
+def test_statements_are_judged_by_means() -> None:
+    table = tables.statements(findings(sdprb_R=3, sdprb_D=2, sdprb_W=2.01)).set_index(
+        "document 000 says"
+    )
+    assert table.loc["slowdown: sdprb R below sdprb D", "ours"] == "not so"
+    assert table.loc["slowdown: sdprb D below sdprb W", "ours"] == "equal within 1 %"
+    assert table.loc["wait: sdprb R below sdprb D", "ours"] == "not so"
+
+
+def test_ratios_are_those_of_the_same_state() -> None:
+    found = findings()
+    found.instances = {
+        Run("pcp19", "D"): {
+            "variables": [[1, 20], [9, 60], [None, 5]],
+            "as_published": [[1, 20], [3, 10], [1, 100]],
+            "seconds": [[0.1, 0.2], [0.3, 0.2], [0.1, 0.1]],
+        }
+    }
+    row = tables.sizes([found]).iloc[0]
+    assert row["ours: largest ratio"] == pytest.approx(0.15)
+    assert row["ours: share below 0.1"] == 0.5
+    assert row["as published: share below 0.1"] == pytest.approx(2 / 3)
+    assert row["seconds: median ratio"] == 1
+    assert row["seconds: share within 0.01 to 1"] == pytest.approx(2 / 3)
+
+
+def test_growth_is_a_row_a_dispatcher() -> None:
+    rows = [
+        {"dispatcher": "prb", "nodes": nodes, "queued": 20, "ms": nodes / 64}
+        for nodes in (1024, 64)
+    ]
+    table = tables.grown(growth.by_nodes(rows), "nodes")
+    assert table.to_dict("records") == [{"dispatcher": "prb", "64 nodes": 1, "1,024 nodes": 16}]
+
+
+def test_made_up_states_are_crowded_and_hold() -> None:
+    view = growth.state_of(64, 20, 0)
+    assert (view.free >= 0).all()
+    busy = (view.free[:, 0] == 0).mean()
+    assert busy == pytest.approx(56 / 64)
+    assert view.fits().any()
+
+
+# --- The whole ------------------------------------------------------------------------------------
+
+SMALL = Machine(
+    "eurora",
+    "eurora:days={days},seed=1",
+    "a generated workload",
+    ("W", "D"),
+    ("prb", "easy", "cph-3", "pcp20"),
+    nodes_matter=True,
+    full_days=1,
+    usual_days=0.1,
+)
+
+
+@pytest.fixture
+def small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A study of a few minutes of Eurora."""
+    pytest.importorskip("ortools")
+    monkeypatch.setitem(MACHINES, "eurora", SMALL)
+    monkeypatch.setitem(instances.DRIVERS, "eurora", (Run("pcp20", "D"),))
+    monkeypatch.setattr(whole, "NUMBER", 2)
+    monkeypatch.setattr(growth, "NODES", (8,))
+    monkeypatch.setattr(growth, "QUEUED", (3,))
+    monkeypatch.setattr(growth, "MEASURED", ("prb", "pcp20"))
+    monkeypatch.setattr(growth, "USUAL_NODES", 8)
+    monkeypatch.setattr(growth, "USUAL_QUEUED", 3)
+    monkeypatch.setattr(known, "STATES", ((2, 3, 0),))
+
+
+@pytest.mark.usefixtures("small")
+def test_a_small_study_is_written_and_goes_on(tmp_path: Path) -> None:
+    told: list[str] = []
+
+    def progress(what: str, done: int, total: int) -> None:
+        told.append(what)
+
+    path, shown = whole.reproduce(
+        ["eurora"], tmp_path, days=0.1, executor="serial", progress=progress
+    )
+    text = path.read_text()
+    for heading in ("Slowdown (document 000", "Time (document 001", "Models of the same instances"):
+        assert heading in text
+    assert list(shown) == ["eurora"]
+    assert set(shown["eurora"]["run"]) == {str(run) for run in SMALL.runs()}
+    for picture in ("slowdown", "classes", "queue", "wait", "means", "by-queue", "ratios"):
+        assert (tmp_path / "eurora" / f"{picture}.png").stat().st_size > 5_000
+        assert f"eurora/{picture}.png" in text
+    kept = (tmp_path / "runs" / "results.jsonl").read_text()
+    whole.reproduce(["eurora"], tmp_path, days=0.1, executor="serial")
+    assert (tmp_path / "runs" / "results.jsonl").read_text() == kept
+    assert path.read_text() == text
+
+
+@pytest.mark.usefixtures("small")
+def test_the_command_prints_slowdowns(tmp_path: Path) -> None:
+    which = ["--machine", "eurora", "--days", "0.1", "--executor", "serial", "--format", "json"]
+    found = CliRunner().invoke(app, ["reproduce", "cp", *which, "--output", str(tmp_path)])
+    assert found.exit_code == 0, found.output
+    rows = json.loads(found.stdout)["rows"]
+    assert {row["workload"] for row in rows} == {"eurora"}
+    assert len(rows) == len(SMALL.runs())
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"machines": ["euroa"]}, "unknown machine of the study 'euroa'; did you mean 'eurora'"),
+        ({"days": 0}, "days must be a number above 0, not 0"),
+        ({"days": 2, "full": True}, "full and days: a study is one or the other"),
+    ],
+)
+def test_wrong_arguments_are_said(given: dict[str, Any], message: str, tmp_path: Path) -> None:
+    with pytest.raises(HpcgymError, match=message):
+        whole.reproduce(**{"machines": ["eurora"], "folder": tmp_path, **given})
+
+
+def test_other_jobs_than_at_the_start_are_noticed() -> None:
+    simulations.loaded.cache_clear()
+    with pytest.raises(HpcgymError, match="eurora: it has other jobs here"):
+        simulations.loaded("eurora", 0.1, "0" * 64)
+
+
+def test_machines_can_be_made_smaller() -> None:
+    assert replace(SMALL, durations=("W",)).runs()[0] == Run("prb", "W")
