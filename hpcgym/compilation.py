@@ -18,7 +18,10 @@ from pathlib import Path
 from typing import Any
 
 import numba
+from llvmlite import ir
 from numba.core import config as numba_config
+from numba.core import types
+from numba.extending import intrinsic
 
 config: Any = numba_config
 njit: Any = numba.njit
@@ -148,3 +151,22 @@ def compiling(function: Any) -> Iterator[None]:
     finally:
         if pause:
             gc.enable()
+
+
+@intrinsic
+def _trailing_zeros(typing: Any, word: Any) -> Any:
+    """Compile to the processor's own instruction."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return builder.cttz(arguments[0], ir.Constant(ir.IntType(1), 0))
+
+    return types.int64(types.uint64), generate
+
+
+def _lowest_bit(word: Any) -> int:
+    """Return the same in plain Python."""
+    return (int(word) & -int(word)).bit_length() - 1
+
+
+#: The number of zeros below the lowest 1 of an unsigned word of 64 bits, which is not 0.
+trailing_zeros = _lowest_bit if config.DISABLE_JIT else _trailing_zeros

@@ -148,7 +148,7 @@ def earliest(sim, progress, nodes, job, latest):
         if found >= units and lasts(nodes, job, i, time + progress[job].predicted, found):
             if nodes.slots[ALLOCATION] != FIRST_FIT:
                 weigh_all(nodes, nodes.later)
-            place(nodes, nodes.later, job, 0, False)
+            place(nodes, nodes.later, job, False, False)
             return time
         # once all that is planned is over, the machine is empty, and any job fits
         time = nodes.plan[i].time

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from hpcgym.compilation import jit, jit_inline
 from hpcgym.engine import node_easy
-from hpcgym.engine.nodes import VERSION, Nodes, fits, make_nodes, weigh_all
+from hpcgym.engine.nodes import VERSION, Nodes, fits, make_nodes, note_open, weigh_all
 from hpcgym.engine.state import FOREVER
 
 
@@ -25,6 +25,7 @@ class Rooms(NamedTuple):
     total: NDArray[np.float64]
     begin: NDArray[np.int64]
     free: NDArray[np.int64]
+    open: NDArray[np.uint64]
     later: NDArray[np.int64]
     cells: NDArray[np.void]
     held: NDArray[np.void]
@@ -77,8 +78,9 @@ def nodes_of(rooms, e, start, stop):
     """Return the same in compiled code."""
     return Nodes(
         rooms.needs[start:stop], rooms.kind[start:stop], rooms.capacity, rooms.total,
-        rooms.free[e], rooms.later[e], rooms.cells[e], rooms.held[e], rooms.order[e],
-        rooms.left[e], rooms.stale[e], rooms.known[e], rooms.plan[e], rooms.ahead[e], rooms.slots[e],
+        rooms.free[e], rooms.open[e], rooms.later[e], rooms.cells[e], rooms.held[e], rooms.order[e],
+        rooms.left[e], rooms.stale[e], rooms.known[e], rooms.plan[e], rooms.ahead[e],
+        rooms.slots[e],
     )  # fmt: skip
 
 
@@ -100,6 +102,7 @@ def empty_nodes(rooms, e, start, stop):
         nodes.held[job].first = first
         nodes.held[job].count = 0
         first += min(nodes.needs[job, 0], len(nodes.free))
+    note_open(nodes)
     weigh_all(nodes, nodes.free)
 
 

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcgym.compilation import jit, jit_entry, jit_part
+from hpcgym.compilation import jit, jit_entry, jit_part, trailing_zeros
 from hpcgym.engine.ordered import records
 
 FIRST_FIT, BEST_FIT, WORST_FIT, RANDOM = range(4)  # ALLOCATION
@@ -22,7 +22,6 @@ FIRST_FIT, BEST_FIT, WORST_FIT, RANDOM = range(4)  # ALLOCATION
     ALLOCATION,  # the order in which nodes are looked at
     RANDOM_STATE,
     VERSION,  # goes up whenever something is taken or given back
-    FIRST_OPEN,  # no node before this one has a free core
     GUARDED,  # the head: the job for which `later` is kept, see hpcgym.engine.node_easy
     SLACK,  # units that `later` holds beyond those of the head
     SHADOWS,  # goes up whenever `later` is made anew
@@ -31,8 +30,8 @@ FIRST_FIT, BEST_FIT, WORST_FIT, RANDOM = range(4)  # ALLOCATION
     STIRRED,  # 1 if a job has started before the head since the queue was last looked through
     RELEASED,  # how many of the jobs that have ended have given their nodes back
     N_EVENTS,  # in the plan, see hpcgym.engine.node_plan
-) = range(12)
-N_SLOTS = 12
+) = range(11)
+N_SLOTS = 11
 
 CELLS = records(("node", np.int32), ("units", np.int32))  # units of a job on a node
 HELD = records(("first", np.int64), ("count", np.int64))  # where the cells of a job stand
@@ -58,6 +57,7 @@ class Nodes(NamedTuple):
     capacity: NDArray[np.int64]  # (N, R)
     total: NDArray[np.float64]  # (R,) of the machine
     free: NDArray[np.int64]  # (N, R)
+    open: NDArray[np.uint64]  # a bit for each node: 1 where a core is free
     later: NDArray[np.int64]  # (N, R) free at the shadow time, or throughout a window of the plan
     cells: NDArray[np.void]  # CELLS; each job has its place
     held: NDArray[np.void]  # (n_jobs,) HELD
@@ -73,7 +73,7 @@ class Nodes(NamedTuple):
     def set_free(self, free: NDArray[np.int64]) -> None:
         """Let so much be free, (N, R)."""
         self.free[:] = free
-        self.slots[FIRST_OPEN] = 0
+        note_open(self)
         self.slots[VERSION] += 1
         weigh_all(self, self.free)
 
@@ -112,6 +112,7 @@ def make_nodes(
         np.ascontiguousarray(capacity, np.int64),
         total,
         np.array(capacity, np.int64, order="C"),
+        np.zeros(n_nodes // 64 + 1, np.uint64),
         np.empty(capacity.shape, np.int64),
         np.empty(int(most.sum()), CELLS),
         held,
@@ -123,6 +124,7 @@ def make_nodes(
         np.empty((2 if plans else 0, *capacity.shape), np.int64),
         slots,
     )
+    note_open(nodes)
     weigh_all(nodes, nodes.free)
     return nodes
 
@@ -156,11 +158,10 @@ def fits(nodes, job):
     if nodes.known[kind].version == nodes.slots[VERSION]:
         return nodes.known[kind].units >= units
     found = 0
-    node = first_open(nodes)
+    node = next_open(nodes.open, 0)
     while node < len(nodes.free) and found < units:
-        if nodes.free[node, 0] > 0:
-            found += held_by(nodes.free, node, nodes.needs, job, units - found)
-        node += 1
+        found += held_by(nodes.free, node, nodes.needs, job, units - found)
+        node = next_open(nodes.open, node + 1)
     if found < units:  # all nodes have been counted
         nodes.known[kind].version = nodes.slots[VERSION]
         nodes.known[kind].units = found
@@ -168,13 +169,28 @@ def fits(nodes, job):
 
 
 @jit_part
-def first_open(nodes):
-    """Return the first node with a free core, or how many nodes there are."""
-    node = nodes.slots[FIRST_OPEN]
-    while node < len(nodes.free) and nodes.free[node, 0] <= 0:
-        node += 1
-    nodes.slots[FIRST_OPEN] = node
-    return node
+def next_open(bits, node):
+    """Return the first node from this one on that has a free core, or one that there is not."""
+    place = node >> 6
+    word = bits[place] >> np.uint64(node & 63)
+    if word == 0:
+        place += 1
+        while place < len(bits) and bits[place] == 0:
+            place += 1
+        if place == len(bits):
+            return place << 6
+        node, word = place << 6, bits[place]
+    return node + trailing_zeros(word)
+
+
+@jit_entry
+def note_open(nodes):
+    """Note which nodes have a free core."""
+    for place in range(len(nodes.open)):
+        nodes.open[place] = 0
+    for node in range(len(nodes.free)):
+        if nodes.free[node, 0] > 0:
+            nodes.open[node >> 6] |= np.uint64(1) << np.uint64(node & 63)
 
 
 @jit
@@ -196,11 +212,11 @@ def place_now(nodes, job, guarded):
     """
     known, version = nodes.known[nodes.kind[job]], nodes.slots[VERSION] + nodes.slots[SHADOWS]
     if not guarded:
-        return place(nodes, nodes.free, job, first_open(nodes), guarded)
+        return place(nodes, nodes.free, job, True, guarded)
     # the same nodes would be filled for all jobs of a kind, up to the last of their units
     if known.guarded_version == version and known.guarded_units < nodes.needs[job, 0]:
         return False
-    placed = place(nodes, nodes.free, job, first_open(nodes), guarded)
+    placed = place(nodes, nodes.free, job, True, guarded)
     if not placed:
         known.guarded_version = version
         known.guarded_units = nodes.slots[PLACED]
@@ -208,14 +224,16 @@ def place_now(nodes, job, guarded):
 
 
 @jit
-def place(nodes, room, job, first, guarded):
-    """Choose nodes with ``room`` (N, R) for a job; before node ``first`` there is none."""
+def place(nodes, room, job, now, guarded):
+    """Choose nodes with ``room`` (N, R) for a job: what is free ``now``, or at another time."""
     arrange(nodes)
     by_number = nodes.slots[ALLOCATION] == FIRST_FIT
     missing, slack = nodes.needs[job, 0], nodes.slots[SLACK]
     cell = nodes.held[job].first
-    for i in range(first if by_number else 0, len(room)):
+    i = next_open(nodes.open, 0) if now and by_number else 0
+    while i < len(room):
         node = i if by_number else nodes.order[i]
+        i = next_open(nodes.open, i + 1) if now and by_number else i + 1
         if room[node, 0] <= 0:
             continue
         units = held_by(room, node, nodes.needs, job, missing)
@@ -376,19 +394,13 @@ def take(nodes, job):
 def give_back(nodes, job):
     """Free the cells of a job; they remain on record."""
     move(nodes, job, 1)
-    # the first of its nodes, where nodes are filled by number
-    first = nodes.held[job].first
-    open_node = nodes.slots[FIRST_OPEN]
-    if nodes.slots[ALLOCATION] == FIRST_FIT:
-        open_node = min(open_node, np.int64(nodes.cells[first].node))
-    nodes.slots[FIRST_OPEN] = open_node if nodes.slots[ALLOCATION] == FIRST_FIT else 0
 
 
 @jit_part
 def move(nodes, job, sign):
     """Add the cells of a job to what is free, or take them from it where ``sign`` is -1."""
     nodes.slots[VERSION] += 1
-    needs, free, cells = nodes.needs, nodes.free, nodes.cells
+    needs, free, cells, bits = nodes.needs, nodes.free, nodes.cells, nodes.open
     orders = nodes.slots[ALLOCATION] == BEST_FIT or nodes.slots[ALLOCATION] == WORST_FIT
     first = np.uint64(nodes.held[job].first)
     end = first + np.uint64(nodes.held[job].count)
@@ -397,6 +409,8 @@ def move(nodes, job, sign):
         units = sign * np.int64(cells[i].units)
         for r in range(free.shape[1]):
             free[node, r] += units * needs[job, r + 1]
+        word, bit = node >> np.uint64(6), np.uint64(1) << (node & np.uint64(63))
+        bits[word] = bits[word] | bit if free[node, 0] > 0 else bits[word] & ~bit
         if orders:
             weigh(nodes, free, np.int64(node))
 
