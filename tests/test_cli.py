@@ -97,6 +97,8 @@ def test_json_has_all_metrics_in_full_and_where_they_come_from(trace_file):
         "threshold": None,
         "passes": "per-event",
         "policy_estimate": "requested",
+        "allocation": "first-fit",
+        "dispatcher": None,
     }
     assert value["hpcgym"] == __version__
 

@@ -129,7 +129,7 @@ def test_the_page_of_rules_has_all_names() -> None:
 def sources() -> dict[str, Path]:
     """Name of each module -> its file."""
     found = {}
-    studies = [f"benchmarks/{name}" for name in ("mixed_policies", "prediction", "studies")]
+    studies = [f"benchmarks/{name}" for name in ("cp", "mixed_policies", "prediction", "studies")]
     folders = ("hpcgym", "agents", "baselines", *studies)
     for folder in folders:
         package = "" if folder == "hpcgym" else "hpcgym."
@@ -204,7 +204,9 @@ def test_the_wheel_holds_all_modules_and_nothing_else(tmp_path: Path) -> None:
         name.replace(".", "/") + ("/__init__.py" if file.name == "__init__.py" else ".py")
         for name, file in sources().items()
     }
-    assert held - information == expected | {"hpcgym/py.typed"}
+    machines = (ROOT / "hpcgym" / "cluster" / "machines").glob("*.toml")
+    others = {"hpcgym/py.typed", *(str(file.relative_to(ROOT)) for file in machines)}
+    assert held - information == expected | others
     assert any(name.endswith("licenses/LICENSE") for name in information)
 
 

@@ -24,9 +24,12 @@ class Compare(ExplainedCommand):
         "hpcgym compare KTH-SP2 --scheduler easy --scheduler saf --picture kth.png",
         "hpcgym compare KTH-SP2 --week 12 --scheduler easy,easy-sjbf,easy++ --html week12.html",
         "hpcgym compare trace.swf.gz --passes per-event --format csv > trace.csv",
+        "hpcgym compare eurora:jobs=200 --cluster eurora --scheduler easy,prb,sdprb,pcp20",
     )
     lists: ClassVar[Lists] = {
         "Schedulers (--scheduler)": names.schedulers,
+        "Dispatchers (--scheduler), which say themselves what starts": names.dispatchers,
+        "Machines (--cluster)": names.machines,
         "Cleaning recipes and filters (--clean)": names.recipes,
     }
 
@@ -37,13 +40,16 @@ def compare(
         list[str] | None,
         typer.Option(
             metavar="NAME",
-            help="Scheduler of the list below; several times, or several joined by commas.",
+            help="Scheduler or dispatcher of the lists below; several times, or several joined"
+            " by commas.",
             show_default=",".join(DEFAULT),
         ),
     ] = None,
     clean: options.CleanOption = "default",
     passes: options.PassesOption = None,
     processors: options.ProcessorsOption = None,
+    cluster: options.ClusterOption = None,
+    allocation: options.AllocationOption = None,
     errors: options.ErrorsOption = "raise",
     week: options.WeekOption = None,
     month: options.MonthOption = None,
@@ -56,14 +62,14 @@ def compare(
         ),
     ] = None,
 ) -> None:
-    """Simulate several schedulers and mark the best of each metric."""
-    from hpcgym.baselines import find_scheduler
-
+    """Simulate several schedulers or dispatchers and mark the best of each metric."""
+    machine = options.machine(cluster, processors, allocation)
     output.check_picture(picture)
     options.check_file(html, (".html",), "page")
     output.check_picture(html)
-    chosen = {name: find_scheduler(name) for name in _names(scheduler)}
-    jobs = options.load(workload, clean, processors, errors, week, month)
+    overrides = options.given(passes=passes, allocation=allocation)
+    chosen = {name: options.rules(name, overrides) for name in _names(scheduler)}
+    jobs = options.load(workload, clean, processors, errors, week, month, machine)
 
     from hpcgym.simulation import simulate as run
 
@@ -71,14 +77,17 @@ def compare(
     with counting("simulating", len(chosen)) as step:
         for name, rules in chosen.items():
             step(f"simulating {name}")
-            results[name] = run(jobs, rules, **options.given(passes=passes))
+            results[name] = run(jobs, rules, cluster=machine)
     for path in (picture, html):
         output.picture(results, path)
     if format is Format.json:
         entries = [output.result_facts(name, result) for name, result in results.items()]
-        output.print_json({**output.workload_facts(jobs, clean), "results": entries})
+        facts = {**output.workload_facts(jobs, clean), **output.machine_facts(jobs, machine)}
+        output.print_json({**facts, "results": entries})
     elif format is Format.csv:
-        output.print_csv(output.csv_row(jobs, name, part) for name, part in results.items())
+        output.print_csv(
+            output.csv_row(jobs, machine, name, part) for name, part in results.items()
+        )
     else:
         from hpcgym.report.labels import subtitle
         from hpcgym.report.tables import rich_comparison
@@ -88,6 +97,7 @@ def compare(
         output.print_cleaning(out, jobs)
         out.print()
         out.print(rich_comparison(results))
+        output.print_dispatches(out, results)
 
 
 def _names(given: list[str] | None) -> list[str]:

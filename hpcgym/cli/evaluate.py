@@ -17,18 +17,23 @@ from hpcgym.report.tables import LESS, MORE, Metric, best
 if TYPE_CHECKING:
     from rich.table import Table
 
+    from hpcgym.cluster import Cluster
     from hpcgym.evaluation import Leaderboard
     from hpcgym.workload import Workload
 
-#: Columns of the table, but for the interval.
+#: Columns of the table, but for intervals; "regret" is there with dispatchers that solve a model.
 COLUMNS = (
     Metric("mean_bsld", "mean\nBSLD", "", LESS),
     Metric("median_bsld", "median\nBSLD", "", LESS),
     Metric("win_rate", "wins\n(%)", "", MORE, 100),
     Metric("mean_regret", "regret\n(%)", "", LESS, 100),
+    Metric("regret", "above\nexpert", "", LESS),
     Metric("mean_wait_s", "mean wait\n(s)", "", LESS),
     Metric("utilization", "utilization\n(%)", "", MORE, 100),
 )
+
+#: Those that have an interval.
+INTERVALS = ("mean_bsld", "regret")
 
 
 class Evaluate(ExplainedCommand):
@@ -37,11 +42,15 @@ class Evaluate(ExplainedCommand):
     examples = (
         "hpcgym evaluate sjf wfp3 --workload lublin:jobs=10000,load=0.9",
         "hpcgym evaluate lookahead --workload KTH-SP2 --episodes weeks",
+        "hpcgym evaluate agent.pt cph-3 pcp20 --workload KTH-SP2 --number 10",
         "hpcgym evaluate agent.pt sjf --workload trace.swf.gz --backfill none --format json",
+        "hpcgym evaluate prb easy++ --workload eurora:days=30 --cluster eurora --episodes whole",
         "hpcgym evaluate --workload KTH-SP2 --number 30 -- -0.1,0,0,0,0.9,0 saf",
     )
     lists: ClassVar[Lists] = {
         "Schedulers": names.schedulers,
+        "Dispatchers": names.dispatchers,
+        "Machines (--cluster)": names.machines,
         "Cleaning recipes and filters (--clean)": names.recipes,
     }
 
@@ -58,9 +67,9 @@ def evaluate(
     policies: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="AGENT|SCHEDULER|WEIGHTS",
-            help="Files of saved agents, lookahead, schedulers of the list below, or six weights"
-            " such as 0.1,-0.2,0,0,0,0.7, behind -- if the first is negative.",
+            metavar="AGENT|SCHEDULER|DISPATCHER|WEIGHTS",
+            help="Files of saved agents, lookahead, schedulers and dispatchers of the lists below,"
+            " or six weights such as 0.1,-0.2,0,0,0,0.7, behind -- if the first is negative.",
             show_default=False,
         ),
     ] = None,
@@ -127,6 +136,8 @@ def evaluate(
     ] = None,
     correction: options.CorrectionOption = None,
     passes: options.PassesOption = None,
+    allocation: options.AllocationOption = None,
+    cluster: options.ClusterOption = None,
     clean: options.CleanOption = "default",
     processors: options.ProcessorsOption = None,
     errors: options.ErrorsOption = "raise",
@@ -135,9 +146,12 @@ def evaluate(
     """Compare agents and schedulers on unseen slices of a workload.
 
     The references EASY, EASY-SJBF, SAF, F1 (without backfilling FCFS, SJF, SAF, F1) and the best
-    weights that do not change, found on the training part, are always in the table.
+    weights that do not change, found on the training part, are always in the table. With a
+    dispatcher that solves a model, such as pcp20, it has how far above the best of the dispatchers
+    and references each policy is.
     """
-    source = options.load(workload, clean, processors, errors, None, None)
+    machine = options.machine(cluster, processors, allocation)
+    source = options.load(workload, clean, processors, errors, None, None, machine)
 
     from hpcgym.evaluation import evaluate as run
 
@@ -157,19 +171,20 @@ def evaluate(
         policy_estimate=policy_estimate,
         correction=correction,
         passes=passes,
+        allocation=allocation,
     )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # failures are said below
-        board = run(policies or [], source, **settings, **rules, progress=counting)
+        board = run(policies or [], source, **settings, cluster=machine, **rules, progress=counting)
     settings["n"] = len(board.by_slice)
     _report_failures(board)
     if format is Format.json:
-        facts = output.workload_facts(source, clean)
+        facts = {**output.workload_facts(source, clean), **output.machine_facts(source, machine)}
         output.print_json({**facts, "evaluation": settings, **board.facts()})
     elif format is Format.csv:
-        output.print_csv(_csv_rows(source, board))
+        output.print_csv(_csv_rows(source, machine, board))
     else:
-        _print_table(source, board, settings)
+        _print_table(source, machine, board, settings)
 
 
 def _report_failures(board: Leaderboard) -> None:
@@ -180,21 +195,25 @@ def _report_failures(board: Leaderboard) -> None:
             note(f"{policy} failed on {row['failed']:.0f} of {row['slices']:.0f} slices: {first}")
 
 
-def _csv_rows(workload: Workload, board: Leaderboard) -> Iterator[dict[str, Any]]:
+def _csv_rows(
+    workload: Workload, machine: Cluster | None, board: Leaderboard
+) -> Iterator[dict[str, Any]]:
     """Return the table with the rules of each policy, empty for those that acted."""
     rules = {name: one.describe() for name, one in board.schedulers.items() if one is not None}
     blank = dict.fromkeys(next(iter(rules.values())))  # of a reference
     for policy, row in board.table.to_dict(orient="index").items():
         yield {
             "workload": workload.name,
-            "processors": workload.processors,
+            **output.machine_facts(workload, machine),
             "name": policy,
             **{str(column): value for column, value in row.items()},
             **rules.get(str(policy), blank),
         }
 
 
-def _print_table(workload: Workload, board: Leaderboard, settings: dict[str, Any]) -> None:
+def _print_table(
+    workload: Workload, machine: Cluster | None, board: Leaderboard, settings: dict[str, Any]
+) -> None:
     """Print a leaderboard for people."""
     slices = f"{settings['n']:,} {settings['episodes']}"
     if settings["episodes"] == "windows":
@@ -203,15 +222,28 @@ def _print_table(workload: Workload, board: Leaderboard, settings: dict[str, Any
         slices = "all at once"
     where = "whole workload" if settings["slices"] == "all" else f"{settings['slices']} part"
     out = output.console()
-    machine = f"{workload.processors:,} processors"
-    words = (workload.name, machine, where, slices)
+    words = (workload.name, _called(workload, machine), where, slices)
     out.print(" · ".join(words), style="bold", markup=False)
     output.print_cleaning(out, workload)
     out.print()
     out.print(_rich_table(board))
+    if board.expert is not None:
+        out.print(
+            f"above expert: mean BSLD less that of {board.expert}, the best of dispatchers and"
+            " references",
+            markup=False,
+            soft_wrap=True,
+        )
     if board.static_weights:
         weights = ", ".join(f"{w:.3g} {name}" for name, w in board.static_weights.items())
         out.print(f"best-static: {weights}; chosen on the train part", markup=False, soft_wrap=True)
+
+
+def _called(workload: Workload, machine: Cluster | None) -> str:
+    """Return the machine in words."""
+    if machine is None or not machine.groups:
+        return f"{(machine or workload).processors:,} processors"
+    return f"{machine.name or 'cluster'}: {machine.nodes:,} nodes, {machine.processors:,} cores"
 
 
 def _rich_table(board: Leaderboard) -> Table:
@@ -221,7 +253,8 @@ def _rich_table(board: Leaderboard) -> Table:
     from rich.text import Text
 
     values = board.table
-    marks = {metric.name: best(metric, values[metric.name].tolist()) for metric in COLUMNS}
+    columns = [metric for metric in COLUMNS if metric.name in values]
+    marks = {metric.name: best(metric, values[metric.name].tolist()) for metric in columns}
     table = Table(
         box=SIMPLE_HEAD,
         show_edge=False,
@@ -230,15 +263,20 @@ def _rich_table(board: Leaderboard) -> Table:
         caption_justify="left",
     )
     table.add_column("policy", overflow="fold")
-    headings = [metric.title for metric in COLUMNS]
-    for heading in (headings[0], "95 %\ninterval", *headings[1:]):
-        table.add_column(heading.replace("\n", " \n") + " ", justify="right", no_wrap=True)
+    for metric in columns:
+        for heading in (metric.title, *(["95 %\ninterval"] if metric.name in INTERVALS else [])):
+            table.add_column(heading.replace("\n", " \n") + " ", justify="right", no_wrap=True)
     for place, (policy, row) in enumerate(values.iterrows()):
         cells = []
-        for metric in COLUMNS:
+        for metric in columns:
             text, top = metric.text(row[metric.name]), marks[metric.name][place]
             cells.append(Text(f"{text}*", "bold green") if top else Text(f"{text} "))
-        ends = (row["mean_bsld_low"], row["mean_bsld_high"])
-        interval = "- " if ends[0] != ends[0] else f"{shown(ends[0])} to {shown(ends[1])} "
-        table.add_row(Text(str(policy)), cells[0], Text(interval), *cells[1:])
+            if metric.name in INTERVALS:
+                cells.append(Text(_interval(row[f"{metric.name}_low"], row[f"{metric.name}_high"])))
+        table.add_row(Text(str(policy)), *cells)
     return table
+
+
+def _interval(low: float, high: float) -> str:
+    """Return the ends of an interval for people."""
+    return "- " if low != low else f"{shown(low)} to {shown(high)} "

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 #: What the cleaning recipes are for.
 RECIPES = {
@@ -21,6 +21,35 @@ def schedulers() -> Iterable[tuple[str, str]]:
     from hpcgym.report.labels import describe
 
     return [(name, describe(scheduler)) for name, scheduler in SCHEDULERS.items()]
+
+
+def dispatchers() -> Iterable[tuple[str, str]]:
+    """Return the named dispatchers and what they do."""
+    from hpcgym.baselines.dispatchers import CP_DISPATCHERS, DISPATCHERS
+
+    for name, dispatcher in DISPATCHERS.items():
+        needs = "; needs hpcgym[cp]" if name in CP_DISPATCHERS else ""
+        yield name, dispatcher.meaning + needs
+
+
+def machines() -> Iterable[tuple[str, str]]:
+    """Return the ready-made machines and what their nodes have."""
+    from hpcgym.cluster import find_cluster, machine_names
+
+    for name in machine_names():
+        cluster = find_cluster(name)
+        kinds = (f"{group.nodes:,} nodes of {_node(group.resources)}" for group in cluster.groups)
+        yield name, "; ".join(kinds)
+
+
+def _node(resources: Mapping[str, int]) -> str:
+    """Return what a node has."""
+    from hpcgym.cluster.nodes import MEMORY
+
+    return ", ".join(
+        f"{amount / 1000:g} GB" if name == MEMORY else f"{amount} {name}"
+        for name, amount in resources.items()
+    )
 
 
 def recipes() -> Iterable[tuple[str, str]]:

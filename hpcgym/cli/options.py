@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
-from hpcgym.errors import HpcgymError
+from hpcgym.errors import HpcgymError, unknown
 
 if TYPE_CHECKING:
+    from hpcgym.cluster import Cluster
+    from hpcgym.scheduler import Scheduler
     from hpcgym.workload import Workload
     from hpcgym.workload.files import Errors
 
@@ -27,8 +30,8 @@ WorkloadArgument = Annotated[
     str,
     typer.Argument(
         metavar="WORKLOAD",
-        help="A file (.swf, .swf.gz, .csv, .parquet), a trace of the archive (see hpcgym traces"
-        " list) or a generator (lublin:jobs=10000,seed=1).",
+        help="A file (.swf, .swf.gz, .csv, .parquet, .json), a trace of the archive (see hpcgym"
+        " traces list) or a generator (lublin:jobs=10000,seed=1; eurora:days=30; kit:days=7).",
         show_default=False,
     ),
 ]
@@ -46,6 +49,25 @@ ProcessorsOption = Annotated[
         help="Processors of the machine, instead of what the workload tells; larger jobs are"
         " dropped.",
         show_default=False,
+    ),
+]
+ClusterOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME|FILE",
+        help="A machine with nodes: a ready-made one of the list below, or a TOML file (hpcgym"
+        " machines NAME prints one to begin with). Without it the machine is a pool of"
+        " processors. A job that the empty machine does not hold is an error.",
+        show_default=False,
+    ),
+]
+AllocationOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="first-fit|best-fit|worst-fit|random[:SEED]",
+        help="Which nodes of --cluster are filled first: by number, those with the least free,"
+        " those with the most free, or at random.",
+        show_default="first-fit",
     ),
 ]
 ErrorsOption = Annotated[
@@ -112,8 +134,10 @@ PolicyEstimateOption = Annotated[
 CorrectionOption = Annotated[
     str | None,
     typer.Option(
-        metavar="requested|incremental|recursive-doubling|predicted-again",
-        help="What a prediction that turned out too short becomes.",
+        metavar="requested|incremental|recursive-doubling|predicted-again|kill|next-second",
+        help="What a prediction that turned out too short becomes: the requested time; somewhat"
+        " more; twice the time so far; what the estimate says then; nothing, for the job is"
+        " killed (kill); or, for dispatchers, the next second, again and again (next-second).",
         show_default=False,
     ),
 ]
@@ -139,6 +163,7 @@ def load(
     errors: str,
     week: int | None,
     month: int | None,
+    cluster: Cluster | None = None,
 ) -> Workload:
     """Return the workload that a command is about."""
     from hpcgym.cli.running import note, working
@@ -150,7 +175,8 @@ def load(
         workload = load_workload(
             source, clean, processors=processors, errors=cast("Errors", errors)
         )
-        if processors is None and not {"MaxProcs", "MaxNodes"} & set(workload.header):
+        told = processors is not None or cluster is not None
+        if not told and not {"MaxProcs", "MaxNodes"} & set(workload.header):
             note(
                 f"{workload.name} does not say how large its machine was: taken to be its largest "
                 f"job, {workload.processors:,} processors; --processors says otherwise"
@@ -173,6 +199,46 @@ def _period(workload: Workload, label: str, number: int) -> Workload:
     part = by_number[number]
     # what the whole trace lost may have been submitted in this period
     return part.counted({f"{why} (whole trace)": n for why, n in workload.cleaning.items()})
+
+
+def rules(name: str, overrides: Mapping[str, Any]) -> Scheduler:
+    """Return the scheduler of a name, or the one that asks a dispatcher, with rules changed.
+
+    What is wrong is said before the work: an unknown name, a dispatcher that needs what is not
+    installed, or a rule of the queue beside a dispatcher.
+    """
+    from hpcgym.baselines import SCHEDULERS
+    from hpcgym.baselines.dispatchers import DISPATCHERS, find_dispatcher
+    from hpcgym.simulation import scheduler_of
+
+    if name in DISPATCHERS:
+        find_dispatcher(name)
+        for rule in ("policy", "backfill", "backfill_order", "threshold", "policy_estimate"):
+            if rule in overrides:
+                raise HpcgymError(
+                    f"--{rule.replace('_', '-')} is for schedulers: the dispatcher {name} says"
+                    " itself what starts"
+                )
+    elif name not in SCHEDULERS:
+        raise HpcgymError(unknown("scheduler or dispatcher", name, [*SCHEDULERS, *DISPATCHERS]))
+    return scheduler_of(name, overrides)
+
+
+def machine(cluster: str | None, processors: int | None, allocation: str | None) -> Cluster | None:
+    """Return the machine of ``--cluster``; None without it."""
+    if cluster is not None and processors is not None:
+        raise typer.BadParameter(
+            "a machine or its processors, not both", param_hint="'--cluster' / '--processors'"
+        )
+    from hpcgym.cluster import find_cluster
+
+    found = None if cluster is None else find_cluster(cluster)
+    if allocation is not None and (found is None or not found.groups):
+        raise HpcgymError(
+            "--allocation is for machines with nodes, of which a pool of processors has none;"
+            " --cluster says which"
+        )
+    return found
 
 
 def given(**overrides: Any) -> dict[str, Any]:

@@ -7,6 +7,7 @@ import json
 import math
 import sys
 from collections.abc import Iterable, Mapping
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +19,8 @@ from hpcgym.version import __version__
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from hpcgym.result import Result
+    from hpcgym.cluster import Cluster
+    from hpcgym.result import Allocation, Result
     from hpcgym.workload import Workload
 
 PICTURE_ENDINGS = (".png", ".svg", ".pdf", ".html")
@@ -51,9 +53,63 @@ def workload_facts(workload: Workload, clean: str) -> dict[str, Any]:
     }
 
 
+def machine_facts(workload: Workload, cluster: Cluster | None) -> dict[str, Any]:
+    """Return the size of the machine, and of a cluster that was named its nodes too."""
+    if cluster is None:
+        return {"processors": workload.processors}
+    return {
+        "processors": cluster.processors,
+        "cluster": cluster.name,
+        "nodes": cluster.nodes if cluster.groups else None,
+    }
+
+
 def result_facts(name: str, result: Result) -> dict[str, Any]:
-    """Return the scheduler with its settings, and all metrics."""
-    return {"scheduler": {"name": name, **result.scheduler.describe()}, **result.metrics}
+    """Return the scheduler with its settings, all metrics, and of solved models a summary."""
+    facts = {"scheduler": {"name": name, **result.scheduler.describe()}, **result.metrics}
+    solved = dispatches(result)
+    return facts if solved is None else {**facts, "dispatches": solved}
+
+
+def dispatches(result: Result) -> dict[str, float] | None:
+    """Return a summary of what a dispatcher that solves models has logged; None for others.
+
+    ``dispatches`` at which something fitted, of these ``models`` that a solver was needed for;
+    ``mean_s`` and ``max_s`` of all dispatches; the shares of them that were ``proved`` optimal, as
+    the model has it; ``mean_gap`` of schedule and bound; jobs ``postponed``, for which the model's
+    schedule had no nodes.
+    """
+    log = getattr(result.dispatcher, "log", None)
+    if log is None:
+        return None
+    n = max(len(log), 1)
+    seconds = [one["model_s"] + one["solve_s"] for one in log]
+    return {
+        "dispatches": len(log),
+        "models": sum(one["variables"] > 0 for one in log),
+        "mean_s": sum(seconds) / n,
+        "max_s": max(seconds, default=0.0),
+        "proved": sum(one["status"] in ("optimal", "plan is optimal") for one in log) / n,
+        "mean_gap": sum(one["gap"] for one in log) / n,
+        "postponed": sum(one["postponed"] for one in log),
+    }
+
+
+def print_dispatches(out: Console, results: Mapping[str, Result]) -> None:
+    """Print a line for each dispatcher that solves models."""
+    for name, result in results.items():
+        solved = dispatches(result)
+        if solved is None:
+            continue
+        text = (
+            f"{name}: {solved['dispatches']:,} dispatches, {solved['models']:,} of them with a"
+            f" model to solve; {solved['mean_s']:.3f} s each on average, {solved['max_s']:.2f} s at"
+            f" most; {100 * solved['proved']:.1f} % proved optimal, mean gap"
+            f" {100 * solved['mean_gap']:.2f} %"
+        )
+        if solved["postponed"]:
+            text += f"; {solved['postponed']:,} starts postponed, since no nodes were found"
+        out.print(text, markup=False, soft_wrap=True)
 
 
 def print_json(value: Any) -> None:
@@ -70,11 +126,13 @@ def print_csv(rows: Iterable[Mapping[str, Any]]) -> None:
     writer.writerows(lines)
 
 
-def csv_row(workload: Workload, name: str, result: Result) -> dict[str, Any]:
+def csv_row(
+    workload: Workload, cluster: Cluster | None, name: str, result: Result
+) -> dict[str, Any]:
     """Return a result as one line of a table."""
     return {
         "workload": workload.name,
-        "processors": workload.processors,
+        **machine_facts(workload, cluster),
         "scheduler": name,
         **result.scheduler.describe(),
         **result.metrics,
@@ -119,14 +177,25 @@ def _save_table(result: Result, path: Path) -> None:
     from hpcgym.errors import HpcgymError
     from hpcgym.workload.files import writing
 
+    table = result.jobs
+    if result.allocation is not None:
+        table = table.assign(nodes=nodes_of_jobs(result.allocation))
     with writing(path):
         if path.suffix.casefold() != ".parquet":
-            result.jobs.to_csv(path, index=False, lineterminator="\n")
+            table.to_csv(path, index=False, lineterminator="\n")
             return
         try:
-            result.jobs.to_parquet(path, index=False)
+            table.to_parquet(path, index=False)
         except ImportError:
             raise HpcgymError("Parquet files need pyarrow: pip install pyarrow") from None
+
+
+def nodes_of_jobs(allocation: Allocation) -> list[str]:
+    """Return the nodes of each job and its units there, such as ``3:2 4:2``."""
+    pairs = zip(allocation.node.tolist(), allocation.units.tolist(), strict=True)
+    cells = [f"{node}:{units}" for node, units in pairs]
+    first = allocation.first.tolist()
+    return [" ".join(cells[a:b]) for a, b in pairwise(first)]
 
 
 def print_cleaning(out: Console, workload: Workload) -> None:

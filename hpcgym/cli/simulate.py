@@ -25,10 +25,14 @@ class Simulate(ExplainedCommand):
         "hpcgym simulate trace.swf.gz --estimate ave2 --correction incremental",
         "hpcgym simulate KTH-SP2 --scheduler saf --policy-estimate user-ratio",
         "hpcgym simulate KTH-SP2 --week 12 --picture week12.html --output schedule.swf",
+        "hpcgym simulate eurora:days=7 --cluster eurora --allocation best-fit --output jobs.csv",
+        "hpcgym simulate eurora:jobs=200 --cluster eurora --scheduler pcp20 --estimate ave2",
     )
     lists: ClassVar[Lists] = {
         "Schedulers (--scheduler), the names of bundles of the other options": names.schedulers,
+        "Dispatchers (--scheduler), which say themselves what starts": names.dispatchers,
         "Policies (--policy, --backfill-order)": names.policies,
+        "Machines (--cluster)": names.machines,
         "Cleaning recipes and filters (--clean)": names.recipes,
     }
 
@@ -36,7 +40,11 @@ class Simulate(ExplainedCommand):
 def simulate(
     workload: options.WorkloadArgument,
     scheduler: Annotated[
-        str, typer.Option(metavar="NAME", help="Scheduler to begin with; see the list below.")
+        str,
+        typer.Option(
+            metavar="NAME",
+            help="Scheduler to begin with, or a dispatcher; see the lists below.",
+        ),
     ] = "easy",
     clean: options.CleanOption = "default",
     passes: options.PassesOption = None,
@@ -79,6 +87,8 @@ def simulate(
         ),
     ] = None,
     processors: options.ProcessorsOption = None,
+    cluster: options.ClusterOption = None,
+    allocation: options.AllocationOption = None,
     errors: options.ErrorsOption = "raise",
     week: options.WeekOption = None,
     month: options.MonthOption = None,
@@ -88,15 +98,15 @@ def simulate(
         typer.Option(
             "--output",
             metavar="FILE",
-            help="Write the schedule: .swf, .swf.gz, .csv or .parquet.",
+            help="Write the schedule: .swf, .swf.gz, .csv or .parquet. The last two have the"
+            " nodes of jobs on a machine with nodes: 3:2 4:1 are two units on node 3, one on 4.",
             show_default=False,
         ),
     ] = None,
     picture: options.PictureOption = None,
 ) -> None:
-    """Simulate one scheduler on a workload and print its metrics."""
-    from hpcgym.baselines import find_scheduler
-
+    """Simulate one scheduler or dispatcher on a workload and print its metrics."""
+    machine = options.machine(cluster, processors, allocation)
     options.check_file(output_file, output.SCHEDULE_ENDINGS, "schedule")
     output.check_picture(picture)
     overrides = options.given(
@@ -108,23 +118,24 @@ def simulate(
         policy_estimate=policy_estimate,
         correction=correction,
         threshold=threshold,
+        allocation=allocation,
     )
-    chosen = find_scheduler(scheduler).but(**overrides)  # a wrong name is said before the work
-    jobs = options.load(workload, clean, processors, errors, week, month)
+    chosen = options.rules(scheduler, overrides)  # a wrong name is said before the work
+    jobs = options.load(workload, clean, processors, errors, week, month, machine)
 
     from hpcgym.report.labels import scheduler_name
     from hpcgym.simulation import simulate as run
 
     with working(f"simulating {len(jobs):,} jobs"):
-        result = run(jobs, chosen)
+        result = run(jobs, chosen, cluster=machine)
     name = scheduler_name(result.scheduler)
     output.save_schedule(result, output_file)
     output.picture({name: result}, picture)
     if format is Format.json:
-        facts = {**output.workload_facts(jobs, clean), **output.result_facts(name, result)}
-        output.print_json(facts)
+        facts = {**output.workload_facts(jobs, clean), **output.machine_facts(jobs, machine)}
+        output.print_json({**facts, **output.result_facts(name, result)})
     elif format is Format.csv:
-        output.print_csv([output.csv_row(jobs, name, result)])
+        output.print_csv([output.csv_row(jobs, machine, name, result)])
     else:
         _print_table(name, result)
 
@@ -140,3 +151,4 @@ def _print_table(name: str, result: Result) -> None:
     output.print_cleaning(out, result.workload)
     out.print()
     out.print(rich_metrics(result))
+    output.print_dispatches(out, {name: result})

@@ -74,9 +74,8 @@ def scheduler_name(scheduler: Scheduler) -> str:
 
     rules = scheduler.describe()
     if scheduler.dispatcher is not None:
-        beside = {"allocation": scheduler.allocation}
-        known = type(scheduler)(dispatcher=scheduler.dispatcher, **beside)
-        if known.describe() == rules:
+        usual = type(scheduler)(dispatcher=scheduler.dispatcher, allocation=scheduler.allocation)
+        if usual.describe() == rules:
             return ", ".join([str(rules["dispatcher"]), *_allocation(scheduler)])
         return describe(scheduler)
     beside = {"passes": scheduler.passes, "allocation": scheduler.allocation}

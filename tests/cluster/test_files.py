@@ -152,7 +152,7 @@ def test_eurora_and_forhlr_are_as_published() -> None:
 def test_machines_of_traces_have_their_processors() -> None:
     processors = {name.casefold(): trace.processors for name, trace in TRACES.items()}
     shared = [name for name in machine_names() if name in processors]
-    assert len(shared) == 6
+    assert len(shared) == 4
     for name in shared:
         assert find_cluster(name).processors == processors[name]
     assert find_cluster("kit-forhlr-ii").processors == processors["kit-fh2"]

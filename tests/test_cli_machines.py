@@ -1,0 +1,321 @@
+"""The command line on machines with nodes, and with dispatchers."""
+
+import csv
+import io
+import json
+import re
+import sys
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from hpcgym.baselines.dispatchers import CP_DISPATCHERS, DISPATCHERS
+from hpcgym.cli import app
+from hpcgym.cli.output import dispatches
+from hpcgym.cluster import Cluster, NodeGroup, find_cluster, machine_names
+from hpcgym.prediction import CORRECTIONS
+from hpcgym.report.labels import scheduler_name
+from hpcgym.scheduler import ALLOCATIONS, Scheduler
+from hpcgym.simulation import simulate
+from hpcgym.workload import load_workload
+
+#: Waits, and tells the schedulers and allocations below apart.
+JOBS = "eurora:jobs=200,load=1.3,seed=1"
+
+SMALL = """
+name = "small"
+
+[[group]]
+name = "node"
+nodes = 4
+core = 4
+"""
+
+
+@pytest.fixture
+def small(tmp_path):
+    """A file of a machine with 4 nodes of 4 cores."""
+    path = tmp_path / "small.toml"
+    path.write_text(SMALL)
+    return path
+
+
+def run(*arguments):
+    return CliRunner().invoke(app, [str(argument) for argument in arguments])
+
+
+def succeed(*arguments):
+    result = run(*arguments)
+    assert result.exit_code == 0, result.output
+    return result
+
+
+def as_json(*arguments):
+    return json.loads(succeed(*arguments, "--format", "json").stdout)
+
+
+def as_csv(*arguments):
+    return list(csv.DictReader(io.StringIO(succeed(*arguments, "--format", "csv").stdout)))
+
+
+# --- machines ------------------------------------------------------------------------------------
+
+
+def test_a_machine_by_name_is_the_machine():
+    value = as_json("simulate", JOBS, "--cluster", "eurora", "--allocation", "worst-fit")
+    expected = simulate(load_workload(JOBS), "easy", cluster="eurora", allocation="worst-fit")
+    assert value["mean_bsld"] == expected.metrics["mean_bsld"]
+    assert (value["cluster"], value["nodes"], value["processors"]) == ("eurora", 64, 1024)
+    assert value["scheduler"]["allocation"] == "worst-fit"
+    assert value["mean_bsld"] != as_json("simulate", JOBS)["mean_bsld"]
+    text = succeed("simulate", JOBS, "--cluster", "eurora", "--allocation", "worst-fit").stdout
+    assert "eurora: 64 nodes with 1,024 cores · easy, worst-fit allocation" in text
+
+
+def test_a_machine_by_file_tells_its_own_size(small):
+    jobs = "lublin:jobs=80,processors=16,load=0.9"
+    value = as_json("compare", jobs, "--cluster", small, "--scheduler", "easy,fcfs")
+    machine = Cluster(groups=[NodeGroup("node", 4, {"core": 4})])
+    easy = simulate(load_workload(jobs), "easy", cluster=machine)
+    assert value["results"][0]["mean_bsld"] == easy.metrics["mean_bsld"]
+    assert (value["cluster"], value["nodes"], value["processors"]) == ("small", 4, 16)
+    rows = as_csv("compare", jobs, "--cluster", small, "--scheduler", "easy,fcfs")
+    assert [(row["cluster"], row["nodes"], row["scheduler"]) for row in rows] == [
+        ("small", "4", "easy"),
+        ("small", "4", "fcfs"),
+    ]
+
+
+def test_a_file_may_describe_a_pool(tmp_path):
+    path = tmp_path / "pool.toml"
+    path.write_text("processors = 24\n")
+    value = as_json("simulate", "lublin:jobs=80,processors=16", "--cluster", path)
+    assert (value["processors"], value["nodes"]) == (24, None)
+
+
+def test_a_table_needs_not_tell_the_size_of_a_machine_that_is_given(small, tmp_path):
+    table = tmp_path / "jobs.csv"
+    table.write_text("submit_time,run_time,requested_time,requested_processors\n0,5,9,3\n")
+    assert "--processors says otherwise" in succeed("simulate", table).stderr
+    assert succeed("simulate", table, "--cluster", small).stderr == ""
+
+
+def test_without_a_cluster_the_machine_is_a_pool():
+    for name in ("eurora", "kit"):
+        result = succeed("simulate", f"{name}:jobs=20", "--format", "json")
+        assert "cluster" not in json.loads(result.stdout)
+        assert result.stderr == ""
+
+
+@pytest.mark.parametrize("name", ["a.csv", "a.csv.gz", "a.parquet"])
+def test_the_table_of_a_schedule_has_the_nodes(tmp_path, name):
+    import pandas as pd
+
+    if name.endswith("parquet"):
+        pytest.importorskip("pyarrow", reason="Parquet needs pyarrow: pip install pyarrow")
+    succeed("simulate", JOBS, "--cluster", "eurora", "--output", tmp_path / name)
+    read = pd.read_parquet if name.endswith("parquet") else pd.read_csv
+    workload = load_workload(JOBS)
+    expected = simulate(workload, "easy", cluster="eurora")
+    first, node, units = expected.allocation
+    told = [
+        [tuple(map(int, cell.split(":"))) for cell in text.split()]
+        for text in read(tmp_path / name)["nodes"]
+    ]
+    assert [sum(units for _, units in cells) for cells in told] == workload.units.tolist()
+    for job, cells in enumerate(told):
+        own = slice(first[job], first[job + 1])
+        assert cells == list(zip(node[own], units[own], strict=True))
+
+
+def test_the_table_of_a_pool_has_no_nodes(tmp_path):
+    succeed("simulate", JOBS, "--output", tmp_path / "a.csv")
+    assert "nodes" not in (tmp_path / "a.csv").read_text().splitlines()[0]
+
+
+# --- dispatchers ---------------------------------------------------------------------------------
+
+
+def test_dispatchers_are_named_as_schedulers_are():
+    names = "easy,prb,sjf-list"
+    value = as_json("compare", JOBS, "--cluster", "eurora", "--scheduler", names)
+    workload = load_workload(JOBS)
+    for name, entry in zip(names.split(","), value["results"], strict=True):
+        result = simulate(workload, name, cluster="eurora")
+        assert entry["mean_bsld"] == result.metrics["mean_bsld"]
+        assert entry["scheduler"]["name"] == name
+        assert "dispatches" not in entry
+    assert len({entry["mean_bsld"] for entry in value["results"]}) > 1
+
+
+@pytest.mark.parametrize("correction", ["kill", "next-second"])
+def test_what_dispatchers_reckon_with(correction):
+    options = ["--estimate", "ave2", "--correction", correction, "--allocation", "best-fit"]
+    value = as_json("simulate", JOBS, "--cluster", "eurora", "--scheduler", "sdprb", *options)
+    rules = {"estimate": "ave2", "correction": correction, "allocation": "best-fit"}
+    expected = simulate(load_workload(JOBS), "sdprb", cluster="eurora", **rules)
+    assert value["mean_bsld"] == expected.metrics["mean_bsld"]
+    assert value["killed_jobs"] == expected.metrics["killed_jobs"]
+    assert (value["killed_jobs"] > 0) == (correction == "kill")
+
+
+def test_dispatchers_on_a_pool():
+    jobs = "lublin:jobs=200,processors=32,load=0.9"
+    value = as_json("simulate", jobs, "--scheduler", "sjf-list")
+    assert value["mean_bsld"] == simulate(load_workload(jobs), "sjf-list").metrics["mean_bsld"]
+
+
+def test_labels_name_dispatchers():
+    assert scheduler_name(Scheduler(dispatcher="prb")) == "prb"
+    assert scheduler_name(Scheduler(dispatcher="prb", allocation="best-fit")) == (
+        "prb, best-fit allocation"
+    )
+    told = scheduler_name(Scheduler(dispatcher="prb", estimate="ave2"))
+    assert told.startswith("dispatcher prb, mean of the user's last 2")
+
+
+def test_a_summary_of_solved_models(small):
+    pytest.importorskip("ortools", reason="the models need OR-Tools")
+    jobs = "lublin:jobs=25,processors=16,load=1.2,seed=3"
+    arguments = ("compare", jobs, "--cluster", small, "--scheduler", "easy,cph-3")
+    easy, cph = as_json(*arguments)["results"]
+    assert "dispatches" not in easy
+    found = cph["dispatches"]
+    result = simulate(load_workload(jobs), "cph-3", cluster=small)
+    log = result.dispatcher.log
+    assert found["dispatches"] == len(log) > found["models"] > 0
+    assert found["models"] == sum(one["status"] != "plan is optimal" for one in log)
+    assert found["mean_gap"] == pytest.approx(np.mean([one["gap"] for one in log]), abs=1e-12)
+    assert found["postponed"] == sum(one["postponed"] for one in log)
+    assert 0 < found["mean_s"] <= found["max_s"]
+    assert 0 < found["proved"] <= 1
+    (line,) = [s for s in succeed(*arguments).stdout.splitlines() if s.startswith("cph-3: ")]
+    assert f"{found['dispatches']} dispatches, {found['models']} of them with a model" in line
+    assert f"{100 * found['proved']:.1f} % proved optimal" in line
+
+
+def test_the_summary_counts():
+    class Asked:
+        log = (
+            {"variables": 0, "status": "plan is optimal", "gap": 0.0, "postponed": 0},
+            {"variables": 9, "status": "feasible", "gap": 0.5, "postponed": 2},
+            {"variables": 9, "status": "optimal", "gap": 0.0, "postponed": 1},
+            {"variables": 9, "status": "unknown", "gap": 0.3, "postponed": 0},
+        )
+
+    for number, one in enumerate(Asked.log):
+        one |= {"model_s": number, "solve_s": 1.0}
+
+    class Simulated:
+        dispatcher = Asked()
+
+    assert dispatches(Simulated) == {
+        "dispatches": 4,
+        "models": 3,
+        "mean_s": 2.5,
+        "max_s": 4.0,
+        "proved": 0.5,
+        "mean_gap": pytest.approx(0.2),
+        "postponed": 3,
+    }
+    Asked.log = ()
+    assert dispatches(Simulated)["mean_s"] == 0
+    Simulated.dispatcher = None
+    assert dispatches(Simulated) is None
+
+
+# --- help and errors -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("command", ["simulate", "compare"])
+def test_help_teaches(command):
+    text = succeed(command, "--help").stdout
+    for name in (*DISPATCHERS, *machine_names()):
+        assert re.search(rf"\n  {name}(  |\n)", text), name
+    told = re.sub(r"\s+", " ", text)
+    assert told.count("needs hpcgym[cp]") == len(CP_DISPATCHERS)
+    assert "32 nodes of 16 core, 16 GB, 2 gpu; 32 nodes of 16 core, 16 GB, 2 mic" in told
+    for name in ALLOCATIONS:
+        assert name in told
+
+
+def test_help_names_all_corrections():
+    text = re.sub(r"\s+", "", succeed("simulate", "--help").stdout)
+    assert f"--correction{'|'.join(CORRECTIONS)}" in text
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--cluster", "eurrora"], "unknown machine 'eurrora'; did you mean 'eurora'?"),
+        (["--cluster", "no.toml"], "no.toml cannot be read: No such file or directory"),
+        (["--cluster", "typo.toml"], "typo.toml, group 'node': unknown key 'node'; did you mean"),
+        (["--cluster", "text.toml"], "text.toml is not TOML"),
+        (["--cluster", "tiny.toml"], "the empty machine holds 1"),
+        (["--cluster", "kth-sp2"], "which the machine lacks; it has core"),
+        (["--cluster", "eurora", "--allocation", "best"], "did you mean 'best-fit'?"),
+        (["--cluster", "eurora", "--allocation", "random:x"], "needs a whole number, not 'x'"),
+        (["--allocation", "best-fit"], "--allocation is for machines with nodes"),
+        (["--cluster", "pool.toml", "--allocation", "best-fit"], "a pool of processors has none"),
+        (["--cluster", "eurora", "--scheduler", "saf", "--passes", "per-event"], "pools of proc"),
+        (["--scheduler", "prbb"], "unknown scheduler or dispatcher 'prbb'; did you mean 'prb'"),
+        (["--scheduler", "prb", "--policy", "saf"], "--policy is for schedulers: the dispatcher"),
+        (["--scheduler", "prb", "--policy", "fcfs"], "prb says itself what starts"),
+        (["--scheduler", "prb", "--backfill", "easy"], "--backfill is for schedulers"),
+        (["--scheduler", "prb", "--backfill-order", "saf"], "--backfill-order is for schedulers"),
+        (["--scheduler", "prb", "--threshold", "5"], "--threshold is for schedulers"),
+        (["--scheduler", "prb", "--policy-estimate", "ave2"], "--policy-estimate is for sched"),
+        (["--scheduler", "prb", "--passes", "per-event"], "passes: a dispatcher says"),
+        (["--correction", "next-second"], "'next-second' is for dispatchers only"),
+    ],
+)
+def test_errors_are_one_line_and_exit_code_1(arguments, message, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "typo.toml").write_text(SMALL.replace("nodes =", "node ="))
+    (tmp_path / "text.toml").write_text("four nodes\n")
+    (tmp_path / "tiny.toml").write_text(
+        "[[group]]\nname = 'a'\nnodes = 1\ncore = 16\nmem = 16000\ngpu = 2\nmic = 2\n"
+    )
+    (tmp_path / "pool.toml").write_text("processors = 4000\n")
+    result = run("simulate", JOBS, *arguments)
+    assert result.exit_code == 1, result.output
+    assert result.stdout == ""
+    assert message in result.stderr
+    assert result.stderr.startswith("hpcgym: ")
+    assert result.stderr.count("\n") == 1
+
+
+def test_names_are_checked_before_the_work(monkeypatch):
+    monkeypatch.setattr("hpcgym.workload.load_workload", None)
+    for arguments in (
+        ["simulate", JOBS, "--scheduler", "prbb"],
+        ["simulate", JOBS, "--cluster", "eurrora"],
+        ["compare", JOBS, "--scheduler", "easy,prbb"],
+        ["compare", JOBS, "--scheduler", "easy,prb", "--passes", "per-event"],
+        ["compare", JOBS, "--cluster", "eurora", "--allocation", "best"],
+    ):
+        assert run(*arguments).exit_code == 1
+
+
+def test_models_without_a_solver_are_known_before_the_work(monkeypatch):
+    monkeypatch.setitem(sys.modules, "ortools", None)
+    monkeypatch.setitem(sys.modules, "hpcgym.baselines.cp.pcp20", None)
+    monkeypatch.setattr("hpcgym.workload.load_workload", None)
+    for command in ("simulate", "compare"):
+        result = run(command, JOBS, "--scheduler", "pcp20")
+        assert result.exit_code == 1
+        assert 'pip install "hpcgym[cp]"' in result.stderr
+
+
+@pytest.mark.parametrize("command", ["simulate", "compare"])
+def test_a_machine_and_its_processors_are_wrong_usage(command):
+    result = run(command, JOBS, "--cluster", "eurora", "--processors", "64")
+    assert result.exit_code == 2
+    assert "a machine or its processors, not both" in result.stderr
+
+
+def test_the_workload_fits_what_the_tests_take():
+    """Or else they would say nothing of waiting."""
+    result = simulate(load_workload(JOBS), "easy", cluster=find_cluster("eurora"))
+    assert result.metrics["mean_wait_s"] > 0
