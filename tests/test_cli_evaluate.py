@@ -141,3 +141,18 @@ def test_the_help_has_examples_and_names() -> None:
     assert "hpcgym evaluate sjf wfp3 --workload lublin:jobs=10000,load=0.9" in text
     for name in SCHEDULERS:
         assert f"  {name} " in text
+
+
+def test_a_dispatcher_that_solves_a_model_is_measured_against() -> None:
+    pytest.importorskip("ortools")
+    few = ("cph-3", "sdprb", "--jobs", "20", "--number", "2", "--budget", "0")
+    text = succeed(*few).stdout
+    assert "expert" in text
+    assert "above expert: mean BSLD less that of " in text
+    value = json.loads(succeed(*few, "--format", "json").stdout)
+    rows = {row["name"]: row for row in value["policies"]}
+    assert rows[value["expert"]]["regret"] == 0
+    assert rows["sdprb"]["scheduler"]["dispatcher"] == "sdprb"
+    without = json.loads(succeed("sdprb", *few[2:], "--format", "json").stdout)
+    assert without["expert"] is None
+    assert all("regret" not in row for row in without["policies"])

@@ -486,3 +486,55 @@ def test_ties_go_to_the_first() -> None:
     best = best_static(one_job, ("area", "wait"), Scheduler(), 6, 0, steps.append)
     assert best == {"area": 1.0}
     assert len(steps) == 6
+
+
+# --- Dispatchers, and the regret against the best of them ---------------------------------------
+
+
+def test_dispatchers_are_simulated_by_name() -> None:
+    board = evaluate(["prb", "sdprb"], TRACE, seed=3, estimate="ave2", **{**SMALL, "budget": 0})
+    part = Episodes(TRACE, jobs=100, part="test")
+    for name in ("prb", "sdprb"):
+        rules = Scheduler(dispatcher=name, estimate="ave2")
+        expected = [
+            simulate(part.workload_of(episode), rules).metrics["mean_bsld"]
+            for episode in part.named(6, 3)
+        ]
+        assert board.by_slice[name].tolist() == expected
+    assert "regret" not in board.table  # none of them solves a model
+    assert board.facts()["expert"] is None
+
+
+def test_a_dispatcher_that_solves_a_model_makes_a_column_of_regret() -> None:
+    pytest.importorskip("ortools")
+    few = {**SMALL, "jobs": 30, "n": 3, "budget": 0}
+    board = evaluate(["cph-3", "prb", "spf"], TRACE, seed=1, **few)
+    assert board.experts == ("cph-3", "prb", *run.REFERENCES["easy"])
+    best = board.by_slice[list(board.experts)].mean().min()
+    table = board.table
+    assert table.loc[board.expert, "regret"] == 0
+    assert table["regret"].to_numpy() == pytest.approx(table["mean_bsld"].to_numpy() - best)
+    assert board.facts()["expert"] == board.expert
+
+
+def test_regret_is_the_paired_difference_to_the_best_expert() -> None:
+    values = {"agent": [1.0, 2.0, 6.0], "pcp20": [2.0, 2.0, 2.0], "easy": [1.0, 9.0, 9.0]}
+    board = board_of(values, experts=("pcp20", "easy"))
+    assert board.expert == "pcp20"
+    row = board.table.loc["agent"]
+    found = tuple(row[["regret", "regret_low", "regret_high"]])
+    assert found == board.difference("agent", "pcp20") == pytest.approx((1.0, found[1], found[2]))
+    assert found[1] < 0 < found[2]
+
+
+def test_an_expert_that_failed_is_none() -> None:
+    board = board_of({"agent": [1.0, 2.0], "pcp20": [np.nan, 1.0]}, experts=("pcp20",))
+    assert board.expert is None
+    assert "regret" not in board.table
+
+
+def test_dispatchers_names_are_taken_and_near_ones_are_said() -> None:
+    with pytest.raises(HpcgymError, match="the name 'pcp20' stands for a scheduler"):
+        evaluate({"pcp20": Scheduler()}, TRACE, **SMALL)
+    with pytest.raises(HpcgymError, match=r"unknown policy 'sdprp'; did you mean 'sdprb'"):
+        evaluate("sdprp", TRACE, **SMALL)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
@@ -10,15 +11,18 @@ from typing import Any
 
 from hpcgym.agents import import_agent
 from hpcgym.baselines import SCHEDULERS
+from hpcgym.baselines.dispatchers import CP_DISPATCHERS, DISPATCHERS, find_dispatcher
 from hpcgym.cluster import Cluster
 from hpcgym.envs.episodes import Episode, Episodes
 from hpcgym.errors import HpcgymError, unknown
 from hpcgym.evaluation.leaderboard import Leaderboard
 from hpcgym.evaluation.stage import Stage, acts, load_agent
 from hpcgym.evaluation.static_weights import best_static
+from hpcgym.node_simulation import needs_on
 from hpcgym.policy import POLICIES
 from hpcgym.policy.index import parse_policy
 from hpcgym.prediction.learning import Learned, check_compiled
+from hpcgym.preparation import check_jobs, machine_of
 from hpcgym.scheduler import Scheduler
 from hpcgym.simulation import learn_at, simulate
 from hpcgym.workload import Workload, load_workload
@@ -31,6 +35,12 @@ REFERENCES = {
     "easy": ("easy", "easy-sjbf", "saf", "f1"),
     "none": ("fcfs", "sjf", "saf", "f1"),
 }
+
+#: Names that are simulated.
+_SIMULATED = tuple(dict.fromkeys([*SCHEDULERS, *DISPATCHERS]))
+
+#: Rules that dispatchers heed, beside those that they stand for.
+_OF_DISPATCHERS = ("estimate", "correction", "passes", "allocation")
 
 #: Policies that act, by name -> module of hpcgym.agents and class; they need no file.
 ACTING = {"lookahead": ("lookahead", "Lookahead")}
@@ -52,6 +62,7 @@ def evaluate(
     n: int | None = None,
     train_share: float = 0.5,
     seed: int = 0,
+    cluster: Cluster | str | os.PathLike[str] | None = None,
     env: Any = None,
     env_options: Mapping[str, Any] | None = None,
     budget: int = 200,
@@ -70,8 +81,8 @@ def evaluate(
     Parameters
     ----------
     policies : one, several, or several with names of one's own in a mapping: a name of
-        :data:`hpcgym.baselines.SCHEDULERS`, six weights (``"0.1,-0.2,0,0,0,0.7"``) or a
-        ``Scheduler``, which are simulated; "lookahead", for
+        :data:`hpcgym.baselines.SCHEDULERS` or :data:`hpcgym.baselines.dispatchers.DISPATCHERS`, six
+        weights (``"0.1,-0.2,0,0,0,0.7"``) or a ``Scheduler``, which are simulated; "lookahead", for
         :class:`hpcgym.agents.lookahead.Lookahead`, the path of a saved agent, or an object with
         ``act(observation, info)`` and maybe ``begin(env)``, which act in an environment.
     workload : a workload, or what :func:`hpcgym.load_workload` takes.
@@ -79,6 +90,8 @@ def evaluate(
     episodes, jobs, train_share : what a slice is; see :class:`hpcgym.envs.episodes.Episodes`.
     n : number of slices, a random choice; by default 100 windows, but all weeks or months.
     seed : of the choice of slices, of the random weights, of the resamples and of resets.
+    cluster : the machine, as :func:`hpcgym.simulate` takes it, of simulations and environments; by
+        default as many processors as the workload's machine had.
     env : where policies act: the id of an environment such as "hpcgym/JobSelection-v0", or an
         environment of the same workload and kind of episodes. Saved agents know theirs.
     env_options : further arguments of the environment, where it is not made already.
@@ -86,19 +99,23 @@ def evaluate(
         "best-static".
     resamples : of the confidence intervals.
     progress : shows how far it is; :func:`hpcgym.cli.running.counting` does on a terminal.
-    rules : ``backfill``, ``backfill_order``, ``estimate``, ``policy_estimate``, ``correction`` and
-        ``passes`` of environments and of simulated policies, but for ``Scheduler`` objects and for
-        what the names of the EASY family stand for. By default those of the environment; without
-        one, the rules of ``SCHEDULERS``.
+    rules : ``backfill``, ``backfill_order``, ``estimate``, ``policy_estimate``, ``correction``,
+        ``passes`` and ``allocation`` of environments and of simulated policies, but for
+        ``Scheduler`` objects and for what the names of the EASY family stand for. By default those
+        of the environment; without one, the rules of ``SCHEDULERS``.
 
     Schedulers whose estimates learn begin each slice with what a simulation of the whole trace
     under them has learned before it, from the jobs that have ended by then. Policies that act in
-    environments begin it knowing nothing.
+    environments, dispatchers, and all on machines with nodes begin it knowing nothing.
+
+    With a dispatcher that solves a model among the policies the table has the column ``regret``:
+    against the best of the dispatchers and references, by its mean over the slices.
 
     Raises
     ------
     HpcgymError : an argument that is not one of these, or an environment that does not fit. What a
         policy does wrong while it acts is noted in ``Leaderboard.failures`` instead.
+    WorkloadError : a job that the empty machine does not hold.
 
     Examples
     --------
@@ -111,13 +128,16 @@ def evaluate(
     given = _given(policies)
     _check_number("budget", budget, least=0)
     _check_number("resamples", resamples, least=1)
+    machine = machine_of(whole, cluster, None)
+    check_jobs(whole, machine.processors)
+    needs_on(whole, machine)
     part = Episodes(whole, episodes, jobs, slices, train_share)
     chosen = part.named(part.usual if n is None else n, seed)
     training: list[Workload] = []
     if budget > 0:
         training = _training(Episodes(whole, episodes, jobs, "train", train_share), seed)
     acting = {name: policy for name, policy in given.items() if acts(policy)}
-    stage = Stage(whole, part, rules, env, env_options, acting, seed)
+    stage = Stage(whole, machine, part, rules, env, env_options, acting, seed)
     try:
         if training:
             _check_static(stage.rules)
@@ -127,9 +147,9 @@ def evaluate(
             weights: dict[str, float] = {}
             if training:
                 plain = _named("spf", stage.rules)
-                weights = best_static(training, stage.features, plain, budget, seed, step)
+                weights = best_static(training, stage.features, plain, budget, seed, step, machine)
                 lineup[STATIC] = plain.but(policy=weights)
-            found, failures = _run(lineup, whole, part, chosen, stage, step)
+            found, failures = _run(lineup, whole, machine, part, chosen, stage, step)
     finally:
         stage.close()
 
@@ -150,7 +170,19 @@ def evaluate(
     beside = {name: pd.DataFrame(values).mean(skipna=False) for name, values in found.items()}
     schedulers = {name: None if acts(one) else one for name, one in lineup.items()}
     costs = pd.DataFrame(beside).T[list(METRICS[1:])]
-    return Leaderboard(by_slice, schedulers, weights, failures, seed, resamples, costs)
+    experts = _experts(lineup, stage.rules)
+    return Leaderboard(by_slice, schedulers, weights, failures, seed, resamples, costs, experts)
+
+
+def _experts(lineup: Mapping[str, Any], rules: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the rows that regret can be against; none unless one of them solves a model."""
+    by = {
+        name: one.dispatcher if isinstance(one, Scheduler) else None for name, one in lineup.items()
+    }
+    if not any(isinstance(one, str) and one in CP_DISPATCHERS for one in by.values()):
+        return ()
+    references = {*REFERENCES[rules.get("backfill", "easy")], STATIC}
+    return tuple(name for name in by if by[name] is not None or name in references)
 
 
 def _check_static(rules: Mapping[str, Any]) -> None:
@@ -169,6 +201,7 @@ def _training(part: Episodes, seed: int) -> list[Workload]:
 def _run(
     lineup: Mapping[str, Any],
     whole: Workload,
+    machine: Cluster,
     part: Episodes,
     chosen: list[Episode],
     stage: Stage,
@@ -178,13 +211,13 @@ def _run(
     values: dict[str, list[dict[str, float]]] = {name: [] for name in lineup}
     failures: dict[tuple[str, str], str] = {}
     for name, policy in lineup.items():
-        known = _learned(policy, whole, part, chosen)
+        known = _learned(policy, whole, machine, part, chosen)
         for episode in chosen:
             step(f"{name}: {episode.name}")
             metrics: Mapping[str, float | int] = {}
             if isinstance(policy, Scheduler):
                 jobs, learned = part.workload_of(episode), known[episode.name]
-                metrics = simulate(jobs, policy, learned=learned).metrics
+                metrics = simulate(jobs, policy, cluster=machine, learned=learned).metrics
             else:
                 first = stage.enter(name, policy, episode)
                 try:
@@ -196,15 +229,14 @@ def _run(
 
 
 def _learned(
-    policy: Any, whole: Workload, part: Episodes, chosen: list[Episode]
+    policy: Any, whole: Workload, machine: Cluster, part: Episodes, chosen: list[Episode]
 ) -> dict[str, Learned | None]:
     """Return what a scheduler has learned of run times before each slice begins, by its name."""
-    if not isinstance(policy, Scheduler):
+    if not isinstance(policy, Scheduler) or policy.dispatcher is not None or machine.groups:
         return {episode.name: None for episode in chosen}
     begins = {e.name: int(part.workload_of(e).submit_time[0]) for e in chosen}
     names = sorted(begins, key=lambda name: begins[name])
     # one simulation of the whole trace, which is stopped where slices begin
-    machine = Cluster(whole.processors)
     learned = learn_at(whole, policy, [begins[name] for name in names], machine)
     return dict(zip(names, learned, strict=True))
 
@@ -214,7 +246,7 @@ def _given(policies: Any) -> dict[str, Any]:
     if isinstance(policies, Mapping):
         parts = {str(name): _found(policy) for name, policy in policies.items()}
         for name in parts:
-            if name == STATIC or (name in SCHEDULERS and parts[name] != name):
+            if name == STATIC or (name in _SIMULATED and parts[name] != name):
                 raise HpcgymError(f"the name {name!r} stands for a scheduler; choose another")
         return parts
     if isinstance(policies, str | Path | Scheduler) or acts(policies):
@@ -222,7 +254,7 @@ def _given(policies: Any) -> dict[str, Any]:
     elif not isinstance(policies, Iterable):
         raise HpcgymError(f"policies must be names, paths or policies with act, not {policies!r}")
     found = [(policy, _found(policy)) for policy in policies]
-    simulated = {*SCHEDULERS, STATIC, *(one for _, one in found if isinstance(one, str))}
+    simulated = {*_SIMULATED, STATIC, *(one for _, one in found if isinstance(one, str))}
     parts = {}
     for policy, one in found:
         if isinstance(one, str):
@@ -241,7 +273,9 @@ def _found(policy: Any) -> Any:
         return load_agent(policy)
     if not isinstance(policy, str):
         raise HpcgymError(f"a policy is a name, a path or an object with act, not {policy!r}")
-    if policy in SCHEDULERS:
+    if policy in DISPATCHERS:
+        find_dispatcher(policy)  # what it needs may be missing
+    if policy in _SIMULATED:
         return policy
     if policy in ACTING:
         module, kind = ACTING[policy]
@@ -251,7 +285,7 @@ def _found(policy: Any) -> Any:
     if "," in policy:
         parse_policy(policy)
         return policy
-    known = [*SCHEDULERS, *ACTING]
+    known = [*_SIMULATED, *ACTING]
     raise HpcgymError(unknown("policy", policy, known, "six weights or a saved agent's path"))
 
 
@@ -284,6 +318,9 @@ def _lineup(given: Mapping[str, Any], rules: Mapping[str, Any]) -> dict[str, Any
 
 def _named(name: str, rules: Mapping[str, Any]) -> Scheduler:
     """Return the scheduler of a name or of weights under these rules."""
+    if name in DISPATCHERS:
+        theirs = {rule: rules[rule] for rule in _OF_DISPATCHERS if rule in rules}
+        return Scheduler(dispatcher=name, **theirs)
     if name in SCHEDULERS and (name not in POLICIES or name == "fcfs"):
         scheduler: Scheduler = SCHEDULERS[name]
         own = {"backfill", "backfill_order"}

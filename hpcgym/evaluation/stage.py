@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from hpcgym.cluster import Cluster
 from hpcgym.envs.episodes import Episode, Episodes
 from hpcgym.errors import HpcgymError, unknown
 from hpcgym.policy import WEIGHTED_FEATURES
@@ -15,7 +16,15 @@ from hpcgym.scheduler import Scheduler
 from hpcgym.workload import Workload
 
 #: Rules that environments have, and an evaluation may set.
-RULES = ("backfill", "backfill_order", "estimate", "policy_estimate", "correction", "passes")
+RULES = (
+    "backfill",
+    "backfill_order",
+    "estimate",
+    "policy_estimate",
+    "correction",
+    "passes",
+    "allocation",
+)
 
 _COLUMNS = ("submit_time", "run_time", "requested_time", "requested_processors")
 
@@ -25,7 +34,7 @@ class Stage:
 
     Parameters
     ----------
-    workload, part : the whole workload and the slices to evaluate on.
+    workload, machine, part : the whole workload, what it runs on and the slices to evaluate on.
     rules : rules that the user has given.
     env : an environment, the id of one, or None: that of each policy, its ``env_id``.
     env_options : arguments of the environment, beside those that the evaluation gives.
@@ -46,6 +55,7 @@ class Stage:
     def __init__(
         self,
         workload: Workload,
+        machine: Cluster,
         part: Episodes,
         rules: Mapping[str, Any],
         env: Any,
@@ -55,9 +65,12 @@ class Stage:
     ) -> None:
         self.rules = _checked(rules)
         self.features: tuple[str, ...] = WEIGHTED_FEATURES
-        self._workload, self._part, self._seed = workload, part, seed
+        self._workload, self._machine, self._part, self._seed = workload, machine, part, seed
         self._made: list[Any] = []
         options = dict(env_options or {})
+        for name in ("cluster", "processors"):
+            if name in options:
+                raise HpcgymError(f"env_options: give {name} to the evaluation or the workload")
         if env is None:
             self._envs = {name: self._own(name, one, options) for name, one in policies.items()}
         else:
@@ -85,11 +98,10 @@ class Stage:
         observation, info = env.reset(seed=self._seed, options=options)
         there, wanted = env.unwrapped.episode_workload, self._part.workload_of(episode)
         same = all(np.array_equal(there.columns[c], wanted.columns[c]) for c in _COLUMNS)
-        processors = env.unwrapped.result().cluster.processors
-        if not same or processors != wanted.processors:
+        if not same or not _alike(env.unwrapped.result().cluster, self._machine):
             raise HpcgymError(
                 f"the environment of {name} has another workload in {episode.name} than"
-                f" {wanted.name} on {wanted.processors} processors"
+                f" {wanted.name} on {_called(self._machine)}"
             )
         begin = getattr(policy, "begin", None)
         if begin is not None:
@@ -130,7 +142,7 @@ class Stage:
         ours = {
             "workload": self._workload,
             "processors": None,
-            "cluster": None,
+            "cluster": self._machine,
             "episodes": part.kind,
             "jobs": part.jobs,
             "part": "all",
@@ -192,6 +204,21 @@ def _checked(rules: Mapping[str, Any]) -> dict[str, Any]:
     if given.get("backfill") == "conservative":
         raise HpcgymError("backfill must be 'easy' or 'none' here; evaluate 'conservative' by name")
     return given
+
+
+def _alike(one: Cluster, other: Cluster) -> bool:
+    """Tell whether machines have the same processors, on the same nodes."""
+    if not one.groups and not other.groups:
+        return one.processors == other.processors
+    same = one.resources == other.resources and bool(one.groups) == bool(other.groups)
+    return same and np.array_equal(one.capacity, other.capacity)
+
+
+def _called(machine: Cluster) -> str:
+    """Return a machine in words."""
+    if machine.groups:
+        return f"the {machine.nodes} nodes of {machine.name or 'the cluster'}"
+    return f"{machine.processors} processors"
 
 
 def acts(policy: Any) -> bool:
