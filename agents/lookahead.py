@@ -179,6 +179,7 @@ class Lookahead:
                 f"policy_features={self.features!r}"
             )
         _check_estimates(env.options.scheduler)
+        check_pool(env.options.cluster, env.episode_workload, "look-ahead")
         self._env = env
         table, batch, jobs = self._simulation()
         start, n = env.simulations.rows(0)

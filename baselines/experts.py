@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,7 +22,8 @@ class Expert:
     It is asked with the visible jobs as the queue. Its actions put the jobs that it starts first,
     then a job that does not fit beside them, which ends the pass, then the others by submission.
     So without backfilling an environment starts what the dispatcher does, on nodes of the
-    environment's own choice; only where all others fit too, one more starts.
+    environment's own choice; only where all others fit too, one more starts. In JobSelection that
+    is so with ``reservation="revised"``.
 
     Parameters
     ----------
@@ -50,13 +52,17 @@ class Expert:
 
         Raises
         ------
-        HpcgymError : it backfills, or its actions are weights.
+        HpcgymError : it backfills, its actions are weights, or it keeps selected jobs selected.
         """
         env = getattr(env, "unwrapped", env)
         if env.action_kind not in ("selection", "ordering"):
             raise HpcgymError(f"expert {self.name!r} says what starts, and this action is weights")
         if env.scheduler_rules["backfill"] != "none":
             raise HpcgymError(f"expert {self.name!r} needs an environment with backfill='none'")
+        if env.keeps_selected:
+            raise HpcgymError(
+                f"expert {self.name!r} needs an environment with reservation='revised'"
+            )
         self._env = env
 
     def act(self, observation: Any, info: Mapping[str, Any]) -> Any:
@@ -80,13 +86,14 @@ class Expert:
 
     def _ranked(self, view: PassView) -> NDArray[np.int64]:
         """Return all places of the view, those that start first."""
-        logged = len(getattr(self.dispatcher, "log", ()))
+        logged = len(getattr(self.dispatcher, "log", []))
         answer = [one[0] if isinstance(one, tuple) else one for one in self.dispatcher(view)]
-        log = getattr(self.dispatcher, "log", ())
+        log: list[Any] = getattr(self.dispatcher, "log", [])
         self.bound = float(log[-1].get("bound", np.nan)) if len(log) > logged else np.nan
         starts = np.array(answer, np.int64)
         others = np.setdiff1d(np.arange(len(view.job)), starts)
         # with all that starts tried before it, what does not follow does not fit beside it
-        blocked = [p for p in others if len(view.in_order([*starts, p])) == len(starts)]
-        first = np.array(blocked[:1], np.int64)
+        begun = len(view.in_order(starts))
+        blocked = (p for p in others if len(view.in_order([*starts, p])) == begun)
+        first = np.array(list(islice(blocked, 1)), np.int64)
         return np.concatenate([starts, first, np.setdiff1d(others, first)])

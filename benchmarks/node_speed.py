@@ -93,7 +93,7 @@ def on_nodes(jobs: Workload, cluster: Cluster, allocation: str, general: bool = 
     alike = single_cores(needs) and not general
 
     def run() -> float:
-        prepared = prepare(jobs, scheduler, cluster, on_nodes=not alike)
+        prepared = prepare(jobs, scheduler, cluster, logs_ends=not alike)
         nodes = nodes_for(needs, cluster, scheduler)
         begin = time.perf_counter()
         if alike:

@@ -85,6 +85,8 @@ def run_on_nodes(
     dispatcher = scheduler.dispatcher
     if isinstance(dispatcher, str):
         dispatcher = find_dispatcher(dispatcher)
+    if hasattr(dispatcher, "begin"):
+        dispatcher.begin()
     facts = None if dispatcher is None else _facts(workload, cluster)
     with compiling(run):
         while True:

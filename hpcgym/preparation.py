@@ -52,12 +52,12 @@ def prepare(
     scheduler: Scheduler,
     cluster: Cluster,
     asks: bool | None = None,
-    on_nodes: bool = False,
+    logs_ends: bool = False,
 ) -> state.Prepared:
     """Return the arrays of a simulation that is about to start.
 
-    ``asks`` says whether it is to stop for predictions; by default only if it needs to. Where it
-    is ``on_nodes`` ends are noted, so that nodes can be given back.
+    ``asks`` says whether it is to stop for predictions; by default only if it needs to.
+    ``logs_ends`` says that ends are noted in any case, so that nodes can be given back.
 
     Raises
     ------
@@ -73,7 +73,7 @@ def prepare(
     rules = engine_rules(scheduler, primary, secondary, predicted, jobs["run"], last)
     dispatched = state.NOBODY if scheduler.dispatcher is None else state.EACH_START
     rules += [dispatched, 0, *power_rules(cluster, scheduler)]
-    rules += learning_rules(scheduler, asks, on_nodes)
+    rules += learning_rules(scheduler, asks, logs_ends)
     start = state.make_state(rules, predicted, len(workload), cluster.processors, n_users, last)
     if len(workload) and start.sim[state.MANAGED]:
         all_idle(start, int(workload.submit_time[0]), cluster.processors)

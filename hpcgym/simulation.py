@@ -12,11 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.baselines.dispatchers import DISPATCHERS
-from hpcgym.baselines.schedulers import find_scheduler
+from hpcgym.baselines.schedulers import SCHEDULERS, find_scheduler
 from hpcgym.cluster.pool import Cluster
 from hpcgym.compilation import compiling
 from hpcgym.engine import conservative, easy, power, state
-from hpcgym.errors import HpcgymError, WorkloadError
+from hpcgym.errors import HpcgymError, WorkloadError, unknown
 from hpcgym.node_simulation import (
     allocation_of,
     assign_nodes,
@@ -99,10 +99,11 @@ def scheduler_of(
     ------
     HpcgymError : an unknown name or rule, or a value that it cannot have.
     """
-    if isinstance(scheduler, str) and scheduler in DISPATCHERS:
-        return Scheduler(dispatcher=scheduler).but(**rules)
-    if callable(scheduler):
-        return Scheduler(dispatcher=scheduler).but(**rules)
+    if callable(scheduler) or (isinstance(scheduler, str) and scheduler in DISPATCHERS):
+        # document 001, section 2.2, unless the rules say otherwise
+        return Scheduler(dispatcher=scheduler, correction="next-second").but(**rules)
+    if isinstance(scheduler, str) and scheduler not in SCHEDULERS:
+        raise HpcgymError(unknown("scheduler", scheduler, [*SCHEDULERS, *DISPATCHERS]))
     chosen = scheduler if isinstance(scheduler, Scheduler) else find_scheduler(scheduler)
     return chosen.but(**rules) if rules else chosen
 
@@ -119,7 +120,7 @@ def _simulate_on_nodes(
     nodes = nodes_for(needs, cluster, chosen)
     asks = asks_for_predictions(chosen) or (learned is not None and _learns(chosen))
     _check_learned(chosen, learned)
-    prepared = prepare(workload, chosen, cluster, asks, on_nodes=True)
+    prepared = prepare(workload, chosen, cluster, asks, logs_ends=True)
     learning = Learning(workload, chosen, prepared, learned) if asks else None
     dispatcher = run_on_nodes(workload, chosen, cluster, prepared, nodes, learning)
     result = result_of(workload, cluster, chosen, prepared, outside=chosen.dispatcher is not None)

@@ -156,3 +156,50 @@ def test_a_dispatcher_that_solves_a_model_is_measured_against() -> None:
     without = json.loads(succeed("sdprb", *few[2:], "--format", "json").stdout)
     assert without["expert"] is None
     assert all("regret" not in row for row in without["policies"])
+
+
+def on_nodes(*arguments: str) -> Any:
+    few = ("--workload", "eurora:jobs=400,load=2", "--jobs", "40", "--number", "2", "--budget", "2")
+    return CliRunner().invoke(app, ["evaluate", *few, *arguments])
+
+
+def test_a_machine_of_nodes() -> None:
+    options = ("prb", "--cluster", "eurora", "--allocation", "best-fit")
+    value = json.loads(on_nodes(*options, "--format", "json").stdout)
+    board = evaluate(
+        "prb", load_workload("eurora:jobs=400,load=2"), jobs=40, n=2, budget=2,
+        cluster="eurora", allocation="best-fit",
+    )  # fmt: skip
+    assert (value["cluster"], value["nodes"], value["processors"]) == ("eurora", 64, 1024)
+    rows = {row["name"]: row for row in value["policies"]}
+    assert {name: row["mean_bsld"] for name, row in rows.items()} == dict(board.table["mean_bsld"])
+    assert rows["prb"]["scheduler"]["allocation"] == "best-fit"
+    text = on_nodes(*options).stdout
+    assert "eurora: 64 nodes, 1,024 cores" in text
+    (row, *_) = csv.DictReader(io.StringIO(on_nodes(*options, "--format", "csv").stdout))
+    assert (row["cluster"], row["nodes"]) == ("eurora", "64")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--cluster", "eurrora"], "unknown machine 'eurrora'; did you mean 'eurora'"),
+        (["--cluster", "none.toml"], "none.toml"),
+        (["--cluster", "kth-sp2"], "requested_processors must be from 1 to 100"),
+        (["--allocation", "best-fit"], "--allocation is for machines with nodes"),
+        (["--cluster", "eurora", "--allocation", "best"], "did you mean 'best-fit'"),
+        (["--cluster", "eurora", "--passes", "per-event"], "is for pools of processors"),
+    ],
+)
+def test_errors_of_machines_are_one_line(arguments: list[str], message: str) -> None:
+    result = on_nodes(*arguments)
+    assert result.exit_code == 1
+    assert message in result.stderr
+    assert result.stderr.count("\n") == 1
+    assert result.stdout == ""
+
+
+def test_a_machine_or_its_processors() -> None:
+    result = on_nodes("--cluster", "eurora", "--processors", "1024")
+    assert result.exit_code == 2
+    assert "a machine or its processors, not both" in " ".join(result.stderr.split())

@@ -15,7 +15,9 @@ from predictors import Crooked
 
 from hpcgym.agents import search
 from hpcgym.baselines import SCHEDULERS, find_baseline
+from hpcgym.cluster import Cluster, NodeGroup, find_cluster
 from hpcgym.envs.episodes import Episodes
+from hpcgym.envs.job_selection import JobSelection
 from hpcgym.errors import HpcgymError
 from hpcgym.evaluation import Leaderboard, evaluate, run
 from hpcgym.evaluation.stage import RULES
@@ -538,3 +540,108 @@ def test_dispatchers_names_are_taken_and_near_ones_are_said() -> None:
         evaluate({"pcp20": Scheduler()}, TRACE, **SMALL)
     with pytest.raises(HpcgymError, match=r"unknown policy 'sdprp'; did you mean 'sdprb'"):
         evaluate("sdprp", TRACE, **SMALL)
+
+
+# --- Machines -----------------------------------------------------------------------------------
+
+
+EURORA = load_workload("eurora:jobs=600,seed=0,load=2")
+ON_NODES: dict[str, Any] = {"cluster": "eurora", "jobs": 60, "n": 3, "resamples": 50}
+
+
+def test_all_is_simulated_on_the_machine_that_is_given() -> None:
+    policies = ["prb", "easy++", "conservative", Scheduler("saf", backfill="none")]
+    board = evaluate(policies, EURORA, seed=2, budget=0, allocation="best-fit", **ON_NODES)
+    part = Episodes(EURORA, jobs=60, part="test")
+    for name, scheduler in board.schedulers.items():
+        assert scheduler is not None
+        assert scheduler.allocation == ("first-fit" if name == "scheduler" else "best-fit")
+        expected = [
+            simulate(part.workload_of(episode), scheduler, cluster="eurora").metrics["mean_bsld"]
+            for episode in part.named(3, 2)
+        ]
+        assert board.by_slice[name].tolist() == expected
+    pool = evaluate(policies, EURORA, seed=2, budget=0, **{**ON_NODES, "cluster": None})
+    assert (pool.by_slice["easy"] != board.by_slice["easy"]).any()
+
+
+@pytest.mark.parametrize("cluster", ["eurora", Cluster(1100)], ids=["nodes", "pool"])
+def test_static_weights_are_the_best_on_the_machine(cluster: Any) -> None:
+    steps: list[str] = []
+    training = [EURORA.take(slice(k, k + 60)) for k in (0, 60, 120)]
+    rules = Scheduler("spf", backfill_order="spf")
+    machine = find_cluster(cluster) if isinstance(cluster, str) else cluster
+    found = best_static(training, WEIGHTED_FEATURES, rules, 20, 5, steps.append, machine)
+    means = [
+        np.mean(
+            [
+                simulate(part, rules.but(policy=one), cluster=machine).metrics["mean_bsld"]
+                for part in training
+            ]
+        )
+        for one in candidates(training, WEIGHTED_FEATURES, 20, 5)
+    ]
+    assert found == candidates(training, WEIGHTED_FEATURES, 20, 5)[int(np.argmin(means))]
+    assert len(steps) == 20
+    board = evaluate((), EURORA, budget=3, **{**ON_NODES, "cluster": cluster})
+    assert board.by_slice["best-static"].notna().all()
+
+
+def test_one_way_of_choosing_static_weights_is_the_other() -> None:
+    """The batch's, for as many processors as the workload's; and slice by slice, for others."""
+    training = [TRACE.take(slice(k, k + 60)) for k in (0, 60, 120)]
+    rules = Scheduler("spf", backfill_order="spf")
+    nodes = Cluster(groups=(NodeGroup("all", 16, {"core": 4}),))  # of single cores: a pool
+    one, other = (
+        best_static(training, WEIGHTED_FEATURES, rules, 30, 7, lambda text: None, machine)
+        for machine in (None, nodes)
+    )
+    assert one == other
+
+
+@pytest.mark.parametrize("env_id", ["hpcgym/JobSelection-v0", "hpcgym/QueueOrdering-v0"])
+def test_policies_act_on_the_machine_that_is_given(env_id: str) -> None:
+    actors = [find_baseline("prb"), find_baseline("saf")]
+    board = evaluate(
+        [*actors, "prb", "saf"], EURORA, env=env_id, budget=0, backfill="none",
+        env_options={"window": 64}, **ON_NODES,
+    )  # fmt: skip
+    assert not board.failures
+    for name in ("prb", "saf"):
+        assert board.by_slice[f"{name} (acting)"].tolist() == board.by_slice[name].tolist()
+
+
+def test_an_environment_of_another_machine_is_told() -> None:
+    env = JobSelection(EURORA, jobs=60, cluster="eurora")
+    rules: dict[str, Any] = {"env": env, "jobs": 60, "n": 1, "budget": 0}
+    for cluster in (None, Cluster(groups=(NodeGroup("all", 64, {"core": 16, "mem": 16_000}),))):
+        jobs = EURORA if cluster is None else SERIAL_ON_1024
+        with pytest.raises(HpcgymError, match="another workload in"):
+            evaluate(find_baseline("saf"), jobs, cluster=cluster, **rules)
+    board = evaluate(find_baseline("saf"), EURORA, cluster="eurora", **rules)
+    assert not board.failures
+
+
+SERIAL_ON_1024 = load_workload("lublin:jobs=600,processors=1024,seed=0")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"cluster": "eurrora"}, "unknown machine 'eurrora'; did you mean 'eurora'"),
+        ({"cluster": 64}, "a number is processors"),
+        ({"cluster": Cluster(100)}, "requested_processors must be from 1 to 100"),
+        (
+            {"cluster": Cluster(groups=(NodeGroup("all", 999, {"core": 4, "mem": 16_000}),))},
+            "'?(gpu|mic)'? a unit, which the machine lacks",
+        ),
+        ({"passes": "per-event"}, "passes='per-event' is for pools"),
+        ({"allocation": "best"}, "did you mean 'best-fit'"),
+        ({"env_options": {"cluster": "eurora"}}, "env_options: give cluster to the evaluation"),
+        ({"env_options": {"processors": 64}}, "env_options: give processors to the evaluation"),
+    ],
+    ids=str,
+)
+def test_a_wrong_machine_is_told(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(HpcgymError, match=message):
+        evaluate("spf", EURORA, **{**ON_NODES, "budget": 0, **options})

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from hpcgym.dispatching.view import PassView, cells_of
 from hpcgym.engine import node_easy
-from hpcgym.engine.nodes import ALLOCATION, Nodes
+from hpcgym.engine.nodes import ALLOCATION, RANDOM, RANDOM_STATE, Nodes
 from hpcgym.engine.ordered import BLOCK
 from hpcgym.engine.state import NEXT, QUEUE, RUNNING, TIME, Prepared
 from hpcgym.errors import HpcgymError, WorkloadError
@@ -54,6 +54,9 @@ def view_of(arrays: Prepared, nodes: Nodes, facts: Facts, queued: Ints | None = 
     running, end = _listed(arrays, RUNNING)
     jobs, progress = arrays.jobs, arrays.progress
     first, node, units = cells_of(nodes, running)
+    allocation, drawn = int(nodes.slots[ALLOCATION]), None
+    if allocation == RANDOM:
+        drawn = np.concatenate([nodes.slots[RANDOM_STATE : RANDOM_STATE + 1], nodes.order])
     return PassView(
         time=time,
         resources=facts.resources,
@@ -77,7 +80,8 @@ def view_of(arrays: Prepared, nodes: Nodes, facts: Facts, queued: Ints | None = 
         running_first=first,
         running_node=node,
         running_units=units,
-        allocation=int(nodes.slots[ALLOCATION]),
+        allocation=allocation,
+        drawn=drawn,
     )
 
 
@@ -103,10 +107,9 @@ def dispatch(
     """
     view = view_of(arrays, nodes, facts)
     answer = dispatcher(view)
-    try:
-        starts = list(answer)
-    except TypeError:
+    if not isinstance(answer, Iterable):
         _refuse(dispatcher, view, f"must return the places that start, not {answer!r}")
+    starts = list(answer)
     for start in starts:
         place, chosen = start if isinstance(start, tuple) and len(start) == 2 else (start, None)
         job = _job_at(dispatcher, view, place)
@@ -146,7 +149,10 @@ def _write_cells(
     dispatcher: Any, view: PassView, nodes: Nodes, job: int, chosen: Any, number: str
 ) -> None:
     """Write the nodes that a dispatcher has chosen for the units of a job."""
-    node = np.asarray(chosen)
+    try:
+        node = np.asarray(chosen)
+    except ValueError:  # lists of different lengths
+        node = np.zeros(0)
     if node.shape != (int(nodes.needs[job, 0]),) or node.dtype.kind not in "iu":
         _refuse(
             dispatcher,

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from hpcgym.compilation import jit, jit_inline
 from hpcgym.engine import node_easy
-from hpcgym.engine.nodes import VERSION, Nodes, fits, make_nodes, note_open, weigh_all
+from hpcgym.engine.nodes import N_STALE, VERSION, Nodes, fits, make_nodes, note_open, weigh_all
 from hpcgym.engine.state import FOREVER
 
 
@@ -90,6 +90,7 @@ def empty_nodes(rooms, e, start, stop):
     nodes = nodes_of(rooms, e, start, stop)
     for k in range(len(nodes.slots)):
         nodes.slots[k] = rooms.begin[k]
+    nodes.slots[N_STALE] = 0
     for node in range(len(nodes.free)):
         nodes.order[node] = node
         nodes.stale[1, node] = 0

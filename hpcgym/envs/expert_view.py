@@ -33,7 +33,8 @@ def pass_view(simulations: Simulations, e: int, rows: NDArray[np.int64]) -> Pass
         users=batch.sim[e, :0],
         **changing,
     )
-    nodes = _pool(arrays) if rooms is None else row_of(rooms, e, start, start + n)
+    processors = simulations.options.cluster.processors
+    nodes = _pool(arrays, processors) if rooms is None else row_of(rooms, e, start, start + n)
     return view_of(arrays, nodes, _facts(simulations, e, rooms is None), rows)
 
 
@@ -50,15 +51,12 @@ def _facts(simulations: Simulations, e: int, pool: bool) -> Facts:
     )
 
 
-def _pool(arrays: state.Prepared) -> Nodes:
+def _pool(arrays: state.Prepared, processors: int) -> Nodes:
     """Return one node with all processors, and the running jobs on it."""
-    jobs, processors = arrays.jobs, arrays.jobs["processors"]
-    free, start = int(arrays.sim[state.FREE]), arrays.progress["start"][: len(processors)]
-    running = (start >= 0) & (start + jobs["run"] > arrays.sim[state.TIME])
-    size = free + int(processors[running].sum())
-    needs = np.column_stack([np.ones_like(processors), processors])
-    nodes = make_nodes(needs, np.array([[size]]), FIRST_FIT)
+    asked = arrays.jobs["processors"]
+    needs = np.column_stack([np.ones_like(asked), asked])
+    nodes = make_nodes(needs, np.array([[processors]]), FIRST_FIT)
     nodes.cells["node"], nodes.cells["units"] = 0, 1
     nodes.held["count"] = 1
-    nodes.set_free(np.array([[free]]))
+    nodes.set_free(np.array([[arrays.sim[state.FREE]]]))
     return nodes

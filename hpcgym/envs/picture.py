@@ -124,7 +124,7 @@ class Picture:
         for cells, words in zip(self._cells, texts, strict=True):
             for cell, word in zip(cells, words, strict=True):
                 cell.set_text(word)
-        fits = processors <= view.free
+        fits = view.fits[: len(rows)]
         shares = (processors / view.processors, _logarithmic(requested), _logarithmic(wait))
         return [
             self._add_bars(column, share, fits)

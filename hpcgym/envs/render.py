@@ -78,7 +78,7 @@ def _queue_table(view: View) -> list[str]:
         "requested": [duration(t) for t in schedule.workload.requested_time[rows]],
         "predicted": [duration(t) for t in schedule.predicted_run_time[rows]],
         "waits for": [duration(t) for t in schedule.wait[rows]],
-        "fits now": ["yes" if n <= view.free else "no" for n in processors],
+        "fits now": ["yes" if fits else "no" for fits in view.fits[:MOST_QUEUED]],
     }
     return _table("Queue, first submitted first", len(view.queued), columns)
 

@@ -109,11 +109,13 @@ class Simulations:
                 f"{given[0]}: predictions of one's own are for all jobs of the workload, and "
                 f"episodes={episodes.kind!r} leave some out; use 'windows' or 'whole'"
             )
+        needs = node_needs(options.cluster, workload, options.scheduler)
         check_jobs(workload, options.cluster.processors)
         asks = _asks(kind, interval[0])
         scheduler = options.scheduler
+        if shutdown_action and options.cluster.groups:
+            raise HpcgymError("shutdown_action is for pools of processors, not for nodes")
         rules = [asks, int(keeps), *power_rules(options.cluster, scheduler, shutdown_action)]
-        needs = node_needs(options.cluster, workload, scheduler)
         on_nodes = needs is not None
         rules += learning_rules(scheduler, asks_for_predictions(scheduler), on_nodes)
         common = _common(options, workload)

@@ -166,6 +166,11 @@ class SchedulingEnv(gymnasium.Env[Any, Any]):
         return {name: getattr(self.options.scheduler, name) for name in names}
 
     @property
+    def keeps_selected(self) -> bool:
+        """Whether a selected job that does not fit stays selected until it starts."""
+        return bool(self.simulations.whole.sim[state.KEEPS])
+
+    @property
     def time(self) -> int:
         """The time [s]."""
         return int(self.simulations.batch.sim[0, state.TIME])

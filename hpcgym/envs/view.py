@@ -34,6 +34,7 @@ class View:
     schedule : of the submitted jobs, as if queued ones started, and running ones ended, now.
     queued : (n_queued,) rows of the jobs that wait, in order of submission.
     running : (n_running,) rows of the jobs that run, first predicted end first.
+    fits : (n_queued,) which of those that wait would fit now.
     until : (n_running,) [s] their predicted ends, later than now.
     """
 
@@ -44,6 +45,7 @@ class View:
     free: int
     schedule: Result
     queued: NDArray[np.int64]
+    fits: NDArray[np.bool_]
     running: NDArray[np.int64]
     until: NDArray[np.int64]
 
@@ -119,6 +121,7 @@ def look(env: SchedulingEnv) -> View:
             allocation=known,
         ),
         queued=queued,
+        fits=env.pass_view(queued).fits(),
         running=running,
         until=np.maximum(until, now + 1),
     )

@@ -64,12 +64,12 @@ def asks_for_predictions(scheduler: Scheduler) -> bool:
     return learns(scheduler.estimate) or learns(scheduler.policy_estimate)
 
 
-def learning_rules(scheduler: Scheduler, asks: bool, logs: bool = False) -> list[int]:
+def learning_rules(scheduler: Scheduler, asks: bool, logs_ends: bool = False) -> list[int]:
     """Return the rules of learning as the engine takes them, from LEARNS on.
 
-    ``logs`` says that ends are to be noted in any case.
+    ``logs_ends`` says that ends are to be noted in any case.
     """
-    return [int(asks), int(learns(scheduler.policy_estimate)), int(asks or logs)]
+    return [int(asks), int(learns(scheduler.policy_estimate)), int(asks or logs_ends)]
 
 
 def check_compiled(scheduler: Scheduler) -> None:

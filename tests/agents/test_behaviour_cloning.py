@@ -155,3 +155,16 @@ def test_what_does_not_fit_is_said(tmp_path, clone):
     with pytest.raises(hpcgym.HpcgymError, match="unknown baseline"):
         cloning.record("sfj", WORKLOAD)
     assert gymnasium.make(clone[0].env_id) is not None
+
+
+def test_an_expert_leaves_its_orders():
+    """Of a dispatcher by name: who is served first, and who after them; and no bound."""
+    done = cloning.record("sjf-list", WORKLOAD, jobs=40, record_episodes=2)
+    assert done.about["env_options"]["backfill"] == "none"
+    visible = done.observations["mask"].sum(axis=1).astype(int)
+    assert done.orders.shape == (len(done.actions), visible.max())
+    assert np.array_equal(done.orders[:, 0], done.actions)
+    assert np.array_equal((done.orders >= 0).sum(axis=1), visible)
+    assert np.isnan(done.bounds).all()
+    agent = cloning.train(recording=done, steps=5)
+    assert agent.env_options["backfill"] == "none"

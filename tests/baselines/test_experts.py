@@ -1,0 +1,294 @@
+"""Dispatchers that act in environments make the schedules that ``simulate`` makes of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from node_strategies import machines, workloads_for
+from strategies import workloads
+
+import hpcgym
+from hpcgym import HpcgymError, simulate
+from hpcgym.baselines import find_baseline
+from hpcgym.baselines.dispatchers import find_dispatcher
+from hpcgym.baselines.experts import Expert
+from hpcgym.cluster import Cluster, NodeGroup, find_cluster
+from hpcgym.cluster.files import cluster_toml
+from hpcgym.envs.job_selection import JobSelection
+from hpcgym.envs.mixed_policy import MixedPolicy
+from hpcgym.envs.queue_ordering import QueueOrdering
+from hpcgym.workload import Workload, load_workload
+
+SLOW = settings(
+    deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
+)
+LISTS = ("fcfs-list", "sjf-list", "prb", "sdprb")
+RULES = st.fixed_dictionaries(
+    {
+        "estimate": st.sampled_from(["requested", "clairvoyant", "ave2", "ave2"]),
+        "correction": st.sampled_from(["requested", "incremental", "recursive-doubling"]),
+    }
+)
+
+
+class Watched:
+    """A dispatcher that keeps what it is shown."""
+
+    def __init__(self, name: str) -> None:
+        self.name, self.dispatcher = name, find_dispatcher(name)
+        self.seen: list[dict[str, Any]] = []
+
+    def __call__(self, view: Any) -> Any:
+        plain = {
+            name: value.tolist() if isinstance(value, np.ndarray) else value
+            for name, value in vars(view).items()
+        }
+        self.seen.append(plain)
+        return self.dispatcher(view)
+
+
+def act(env: Any, expert: Expert) -> Any:
+    """Return the schedule of an expert, whole."""
+    observation, info = env.reset()
+    expert.begin(env)
+    ended = False
+    while not ended:
+        observation, _, ended, _, info = env.step(expert.act(observation, info))
+    return env.result()
+
+
+def on(kind: Any, workload: Workload, **options: Any) -> Any:
+    options = {"episodes": "whole", "window": 64, "backfill": "none", **options}
+    return kind(workload, **options)
+
+
+def assert_same_schedule(found: Any, expected: Any) -> None:
+    assert found.start.tolist() == expected.start.tolist()
+    for one, other in zip(found.allocation or (), expected.allocation or (), strict=True):
+        assert one.tolist() == other.tolist()
+    hpcgym.validate_schedule(expected)
+
+
+def check(workload: Workload, name: str, cluster: Cluster | None, **rules: Any) -> None:
+    """Compare schedules and, where a pass asks once, all views."""
+    told, shown = Watched(name), Watched(name)
+    expected = simulate(workload, told, cluster=cluster, **rules)
+    assert_same_schedule(
+        act(on(QueueOrdering, workload, cluster=cluster, **rules), Expert(shown, name)), expected
+    )
+    if cluster is None or not alike(workload):
+        assert shown.seen == told.seen
+    env = on(JobSelection, workload, cluster=cluster, **rules)
+    assert_same_schedule(act(env, Expert(find_dispatcher(name), name)), expected)
+
+
+def alike(workload: Workload) -> bool:
+    """Tell whether units are single cores, whose machine is shown as one node."""
+    return workload.units is None or all(
+        (demand == (resource == "core")).all() for resource, demand in workload.per_unit.items()
+    )
+
+
+@settings(SLOW, max_examples=120)
+@given(
+    st.data(),
+    machines(),
+    st.sampled_from(LISTS),
+    RULES,
+    st.sampled_from(["first-fit", "best-fit", "worst-fit", "random:3"]),
+)
+def test_on_nodes(
+    data: st.DataObject, cluster: Cluster, name: str, rules: dict[str, Any], allocation: str
+) -> None:
+    workload = data.draw(workloads_for(cluster))
+    check(workload, name, cluster, allocation=allocation, **rules)
+
+
+@settings(SLOW, max_examples=120)
+@given(workloads(), st.sampled_from(LISTS), RULES)
+def test_on_a_pool(workload: Workload, name: str, rules: dict[str, Any]) -> None:
+    check(workload, name, None, **rules)
+
+
+@pytest.mark.parametrize("allocation", ["first-fit", "best-fit"])
+@pytest.mark.parametrize("name", LISTS)
+def test_on_eurora_with_its_queues(name: str, allocation: str) -> None:
+    workload = load_workload("eurora:jobs=150,seed=2,load=3")
+    cluster = find_cluster("eurora")
+    told = Watched(name)
+    simulate(workload, told, cluster=cluster, allocation=allocation)
+    waits = {wait for view in told.seen for wait in view["expected_wait"]}
+    assert len(waits) > 1
+    assert {view["max_expected_wait"] for view in told.seen} == {max(cluster.queues.values())}
+    assert max(len(view["job"]) for view in told.seen) <= 150
+    options = {"window": 150, "cluster": cluster, "allocation": allocation}
+    shown = Watched(name)
+    found = act(on(QueueOrdering, workload, **options), Expert(shown, name))
+    assert shown.seen == told.seen
+    assert_same_schedule(
+        found,
+        simulate(workload, name, cluster=cluster, allocation=allocation, estimate="requested"),
+    )
+
+
+@settings(SLOW, max_examples=60)
+@given(workloads(), st.sampled_from(LISTS), st.sampled_from([JobSelection, QueueOrdering]))
+def test_views_are_whole_at_single_events_too(workload: Workload, name: str, kind: Any) -> None:
+    """What is free and what runs add up to the machine, whatever passes there are."""
+    told = Watched(name)
+    act(on(kind, workload, passes="per-event"), Expert(told, name))
+    for view in told.seen:
+        held = sum(demand[0] for demand in view["running_per_unit"])
+        assert view["capacity"] == [[workload.processors]]
+        assert view["free"][0][0] + held == workload.processors
+
+
+def test_a_small_window_is_all_that_an_expert_sees() -> None:
+    workload = load_workload("eurora:jobs=150,seed=2,load=3")
+    told = Watched("prb")
+    result = act(on(QueueOrdering, workload, cluster="eurora", window=5), Expert(told, "prb"))
+    assert max(len(view["job"]) for view in told.seen) == 5
+    assert (result.start >= 0).all()
+    hpcgym.validate_schedule(result)
+
+
+class Idle:
+    """Starts one job at a time, the last."""
+
+    name = "idle"
+
+    def __call__(self, view: Any) -> list[tuple[int, Any]]:
+        fits = np.flatnonzero(view.fits())
+        return [] if len(view.running_job) else [(int(fits[-1]), np.zeros(1, np.int64))]
+
+
+def test_the_order_is_what_starts_then_what_does_not_fit() -> None:
+    columns = {
+        "submit_time": [0, 0, 0, 0],
+        "run_time": [10, 10, 10, 10],
+        "requested_time": [10, 10, 10, 10],
+        "requested_processors": [1, 3, 4, 2],
+    }
+    workload = Workload.from_columns(columns, processors=4)
+    expert = Expert(Idle(), "idle")
+    assert expert.rules == {"backfill": "none"}
+    env = on(QueueOrdering, workload, window=6)
+    observation, info = env.reset()
+    expert.begin(env)
+    action = expert.act(observation, info)
+    # the last starts; the second is the first that does not fit beside it
+    assert expert.order.tolist() == [3, 1, 0, 2]
+    assert np.isnan(expert.bound)
+    assert np.argsort(-action, kind="stable").tolist()[:4] == [3, 1, 0, 2]
+    assert env.action_space.contains(action)
+    env.step(action)
+    assert env.result().start.tolist() == [-1, -1, -1, 0]
+    assert env.time == 10
+
+
+def test_where_all_fit_one_more_starts() -> None:
+    """As its docstring says: an order cannot say that nothing more is to start."""
+    columns = {
+        "submit_time": [0, 0],
+        "run_time": [10, 10],
+        "requested_time": [10, 10],
+        "requested_processors": [1, 1],
+    }
+    workload = Workload.from_columns(columns, processors=4)
+    result = act(on(JobSelection, workload), Expert(Idle(), "idle"))
+    assert result.start.tolist() == [0, 0]
+    assert simulate(workload, Idle()).start.tolist() == [10, 0]
+
+
+@pytest.mark.parametrize("name", [*LISTS, "ljf-list"])
+def test_a_baseline_of_that_name_is_an_expert(name: str) -> None:
+    expert = find_baseline(name)
+    assert isinstance(expert, Expert)
+    assert (expert.name, repr(expert)) == (name, f"Expert({name!r})")
+
+
+def test_mistakes_are_told() -> None:
+    workload = load_workload("lublin:jobs=60,processors=16")
+    expert = Expert(find_dispatcher("prb"), "prb")
+    with pytest.raises(HpcgymError, match="call begin"):
+        expert.act(None, {})
+    with pytest.raises(HpcgymError, match="needs an environment with backfill='none'"):
+        expert.begin(JobSelection(workload, jobs=20))
+    with pytest.raises(HpcgymError, match="this action is weights"):
+        expert.begin(MixedPolicy(workload, jobs=20, backfill="none"))
+
+
+# --- Those that solve a model ---------------------------------------------------------------
+
+#: Two nodes, on which three of four jobs fit at once.
+TINY = Workload.from_columns(
+    {
+        "submit_time": [0, 0, 0, 1, 1, 30],
+        "run_time": [50, 20, 60, 5, 10, 10],
+        "requested_time": [60, 30, 60, 10, 10, 10],
+        "requested_processors": [4, 2, 2, 4, 3, 1],
+    },
+    processors=6,
+    units=[2, 1, 2, 2, 3, 1],
+    per_unit={"core": [2, 2, 1, 2, 1, 1]},
+)
+TWO = Cluster(groups=(NodeGroup("a", 1, {"core": 4}), NodeGroup("b", 1, {"core": 2})))
+
+
+@pytest.mark.parametrize("kind", [JobSelection, QueueOrdering])
+@pytest.mark.parametrize("name", ["cph-3", "hcp19", "pcp20"])
+def test_experts_that_solve_a_model_know_bounds(name: str, kind: Any) -> None:
+    pytest.importorskip("ortools")
+    expert = Expert(find_dispatcher(name), name)
+    env = on(kind, TINY, cluster=TWO, window=8)
+    observation, info = env.reset()
+    expert.begin(env)
+    bounds, ended = [], False
+    while not ended:
+        action = expert.act(observation, info)
+        places = expert.order.tolist()
+        assert sorted(places) == list(range(int((info["window"] >= 0).sum())))
+        bounds.append(expert.bound)
+        observation, _, ended, _, info = env.step(action)
+    assert np.isfinite(bounds).any()
+    result = env.result()
+    assert (result.start >= 0).all()
+    hpcgym.validate_schedule(result)
+
+
+def test_recordings_of_experts_have_orders_and_bounds(tmp_path: Any) -> None:
+    pytest.importorskip("ortools")
+    pytest.importorskip("torch")
+    from hpcgym.agents import behaviour_cloning
+
+    machine = tmp_path / "two.toml"
+    machine.write_text(cluster_toml(TWO))
+    env_options = {"cluster": str(machine), "window": 8}
+    given = {"episodes": "whole", "part": "all", "record_episodes": 1, "env_options": env_options}
+    for env_id in ("hpcgym/JobSelection-v0", "hpcgym/QueueOrdering-v0"):
+        path = tmp_path / "cph.npz"
+        done = behaviour_cloning.record("cph-3", TINY, path, env_id=env_id, **given)
+        assert done.about["policy"] == "cph-3"
+        assert done.about["env_options"]["backfill"] == "none"
+        assert np.isfinite(done.bounds).any()
+        n = int(done.terminations.sum())
+        assert (len(done.orders), n) == (len(done.bounds), 1)
+        assert done.orders.dtype == np.int32
+        for order, mask, action in zip(
+            done.orders.tolist(), done.observations["mask"], done.actions, strict=True
+        ):
+            visible = int(mask.sum())
+            assert sorted(order[:visible]) == list(range(visible))
+            assert set(order[visible:]) <= {-1}
+            first = action if env_id == "hpcgym/JobSelection-v0" else np.argmax(action[:visible])
+            assert first == order[0]
+        read = behaviour_cloning.load_recording(path)
+        np.testing.assert_array_equal(read.orders, done.orders)
+        np.testing.assert_array_equal(read.bounds, done.bounds)
+    plain = behaviour_cloning.record("sjf", TINY, **given)
+    assert plain.orders.shape == (len(plain.actions), 0)
+    assert np.isnan(plain.bounds).all()
