@@ -60,9 +60,8 @@ class Expert:
         if env.scheduler_rules["backfill"] != "none":
             raise HpcgymError(f"expert {self.name!r} needs an environment with backfill='none'")
         if env.keeps_selected:
-            raise HpcgymError(
-                f"expert {self.name!r} needs an environment with reservation='revised'"
-            )
+            needed = "an environment with reservation='revised'"
+            raise HpcgymError(f"expert {self.name!r} needs {needed}")
         self._env = env
 
     def act(self, observation: Any, info: Mapping[str, Any]) -> Any:

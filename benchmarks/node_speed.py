@@ -1,4 +1,4 @@
-"""Measure simulations on nodes: time a job beside that of a pool, and at the size of a large machine.
+"""Measure simulations on nodes: time a job beside that of a pool, and on a large machine.
 
     python benchmarks/node_speed.py --repeat 20
 
@@ -88,7 +88,7 @@ def pool(jobs: Workload) -> Run:
 
 
 def on_nodes(jobs: Workload, cluster: Cluster, allocation: str, general: bool = False) -> Run:
-    """Return a simulation of EASY on nodes, by the way that ``simulate`` takes or the general one."""
+    """Return a simulation of EASY on nodes, as ``simulate`` does it or by the general way."""
     scheduler, needs = Scheduler(allocation=allocation), needs_on(jobs, cluster)
     alike = single_cores(needs) and not general
 

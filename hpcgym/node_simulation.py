@@ -85,8 +85,9 @@ def run_on_nodes(
     dispatcher = scheduler.dispatcher
     if isinstance(dispatcher, str):
         dispatcher = find_dispatcher(dispatcher)
-    if hasattr(dispatcher, "begin"):
-        dispatcher.begin()
+    begin = getattr(dispatcher, "begin", None)
+    if begin is not None:
+        begin()
     facts = None if dispatcher is None else _facts(workload, cluster)
     with compiling(run):
         while True:
