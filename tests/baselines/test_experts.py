@@ -295,6 +295,6 @@ def test_recordings_of_experts_have_orders_and_bounds(tmp_path: Any) -> None:
 
 
 def test_an_expert_refuses_selections_that_are_kept() -> None:
-    env = JobSelection("lublin:jobs=50,processors=16", backfill="none", reservation="kept")
+    env = JobSelection("lublin:jobs=300,processors=16", backfill="none", reservation="kept")
     with pytest.raises(HpcgymError, match="reservation='revised'"):
         find_baseline("prb").begin(env)
