@@ -656,10 +656,11 @@ def test_every_name_runs(name: str, where: str) -> None:
     options: dict[str, Any] = {"cluster": TWO} if where == "nodes" else {"processors": 6}
     result = simulate(workload, name, **options)
     hpcgym.validate_schedule(result)
-    assert result.scheduler == Scheduler(dispatcher=name)
+    expected = Scheduler(dispatcher=name, correction="next-second")
+    assert result.scheduler == expected
     assert result.dispatcher is not simulate(workload, name, **options).dispatcher
     assert result.dispatcher.name == name
-    again = simulate(workload, Scheduler(dispatcher=name), **options)
+    again = simulate(workload, expected, **options)
     assert again.start.tolist() == result.start.tolist()
 
 

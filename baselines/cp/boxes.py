@@ -45,7 +45,7 @@ def usable_nodes(problem: Problem) -> Usable:
         np.minimum.at(when[number], node[fits], left[fits])
         when[number, hold(view.free, demand) > 0] = 0
     opens = when[kind.ravel()]
-    of_job = opens <= np.minimum(problem.latest, problem.horizon)[:, None]
+    of_job = opens <= problem.latest[:, None]
     return Usable(np.where(of_job, opens, never).min(axis=0), of_job)
 
 

@@ -10,9 +10,10 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from hpcgym.baselines.cp.beside import beside
 from hpcgym.baselines.cp.objective import Objective
 from hpcgym.baselines.cp.pool_model import Model
-from hpcgym.baselines.cp.problem import Problem, hold, pose
+from hpcgym.baselines.cp.problem import Problem, pose
 from hpcgym.baselines.cp.solve import Answer, Limits, solve
 from hpcgym.dispatching import BEST_FIT
 from hpcgym.dispatching.view import PassView
@@ -25,42 +26,47 @@ class CPDispatcher:
 
     A shortcut is taken where it cannot change what the model could decide: nothing that waits fits
     now, so nothing starts; or the heuristic's schedule has every job at the earliest it could start
-    if alone, so it is optimal. Jobs beyond the window start if they fit beside those, in the order
-    of priority. On a machine where nothing runs something always starts.
+    if alone, so it is optimal. Jobs beyond the window start where that leaves the planned starts
+    possible, see :func:`beside`. On a machine where nothing runs something always starts.
 
     Attributes
     ----------
     name : of the dispatcher.
+    model : returns the model of a problem.
     limits : of the window and the solver.
-    fixed : whether the solver follows the model's search strategy only.
+    fixed : whether the solver follows the model's search strategy; else it searches its own way.
     log : one entry for each pass at which something fitted; see :meth:`_entry`.
     """
 
     name: str
     #: Whether the lists fill the fullest nodes first (best fit), whatever the scheduler says.
     best_fit: ClassVar[bool] = False
+    #: Whether the model is relaxed to pools.
+    pooled: ClassVar[bool] = False
     #: The window and the work where none are given.
     usual = Limits()
 
     def __init__(
         self,
         name: str,
+        build: Callable[[Problem], Model],
         order: Callable[[PassView], Ints],
         objective: Callable[[PassView], Objective],
         limits: Limits | None = None,
         *,
-        fixed: bool = False,
+        fixed: bool = True,
     ) -> None:
         self.name = name
+        self.model = build
         self.limits = limits or self.usual
         self.fixed = fixed
         self.log: list[dict[str, Any]] = []
         self._order = order
         self._objective = objective
 
-    def model(self, problem: Problem) -> Model:
-        """Return the model of a problem."""
-        raise NotImplementedError
+    def begin(self) -> None:
+        """Begin a new simulation: with a log of its own."""
+        self.log = []
 
     def pose(self, view: PassView) -> Problem:
         """Return the problem of a pass: the window of the queue, as this dispatcher weighs it."""
@@ -72,6 +78,7 @@ class CPDispatcher:
             self._objective(view),
             jobs=self.limits.jobs,
             units=self.limits.units,
+            pooled=self.pooled,
         )
 
     def __call__(self, view: PassView) -> list[tuple[int, Ints]]:
@@ -98,20 +105,16 @@ class CPDispatcher:
 
     def _allocate(self, problem: Problem, answer: Answer) -> tuple[list[tuple[int, Ints]], int]:
         """Return what starts now with its nodes, and how many considered jobs found no nodes."""
-        view, free = problem.view, problem.view.free.copy()
+        view, planned = problem.view, answer.schedule.nodes
         now = np.flatnonzero(answer.schedule.start == 0)
-        planned = answer.schedule.nodes
         if planned is None:
-            starts = _place(view, free, problem.places[now].tolist())
+            starts = view.placed(problem.places[now])
         else:
             starts = [(int(problem.places[job]), planned[job]) for job in now]
-            for job in now.tolist():
-                np.subtract.at(free, planned[job], problem.per_unit[job])
         postponed = len(now) - len(starts)
-        fits = view.fits()
-        starts += _place(view, free, problem.rest[fits[problem.rest]].tolist())
+        starts += beside(problem, answer.schedule, starts)
         if not starts and not len(view.running_end):
-            starts = _place(view, free, problem.places.tolist())
+            starts = view.placed(problem.places)
         return starts, postponed
 
     def _entry(self, problem: Problem, model: Model | None, answer: Answer) -> dict[str, Any]:
@@ -120,8 +123,8 @@ class CPDispatcher:
         ``time`` [s]; ``queued`` and ``considered`` jobs; ``units`` considered; ``variables`` and
         ``constraints`` of the model (0: not needed); ``status``, see :class:`Answer`, or ``plan is
         optimal`` without a model; the document's ``objective`` of the considered jobs, of what was
-        decided, and of the ``heuristic`` (the list in the order of priority); ``bound`` below it
-        and ``gap`` = (objective - bound) / objective; ``started`` and ``postponed`` jobs (no nodes
+        decided, and of the plan (``heuristic``, the list in the order of priority); ``bound`` below
+        it; ``gap`` = (objective - bound) / objective; ``started`` and ``postponed`` jobs (no nodes
         found for the latter); seconds of everything but the solver, ``model_s``, and of it,
         ``solve_s``.
         """
@@ -136,43 +139,8 @@ class CPDispatcher:
             "constraints": len(model.cp.proto.constraints) if model else 0,
             "status": answer.status,
             "objective": objective,
-            "heuristic": problem.weights.cost(problem.heuristic),
+            "heuristic": problem.weights.cost(problem.plan.start),
             "bound": bound,
             "gap": (objective - bound) / objective if objective > 0 else 0.0,
             "solve_s": answer.seconds,
         }
-
-
-def _place(view: PassView, free: Ints, places: list[int]) -> list[tuple[int, Ints]]:
-    """Return those that find nodes, taking them in this order, and take what they ask for."""
-    found = []
-    for place in places:
-        demand, units = view.per_unit[place], int(view.units[place])
-        nodes = place_job(free, view.total, demand, units, view.allocation == BEST_FIT)
-        if nodes is not None:
-            np.subtract.at(free, nodes, demand)
-            found.append((place, nodes))
-    return found
-
-
-def place_job(free: Ints, total: Ints, demand: Ints, units: int, best_fit: bool) -> Ints | None:
-    """Return the node of each unit of a job, or None if it does not fit.
-
-    Parameters
-    ----------
-    free : (n, R).
-    total : (R,) of the machine.
-    demand : (R,) of a unit.
-    units : how many.
-    best_fit : nodes with the least free first, by the sum of its shares of the machine; else by
-        number (first fit). Each takes as many units as it holds.
-    """
-    holds = hold(free, demand)
-    if int(holds.sum()) < units:
-        return None
-    order = np.arange(len(free))
-    if best_fit:
-        order = np.argsort((free / np.maximum(total, 1)).sum(axis=1), kind="stable")
-    before = np.cumsum(holds[order]) - holds[order]
-    taken = np.clip(units - before, 0, holds[order])
-    return np.repeat(order, taken).astype(np.int64)

@@ -2,7 +2,11 @@
 
 Document 001, section 1. The scheduling model of PCP'19 (section 2.2) treats resources of one type
 as a pool over all nodes; the jobs that start now then go to nodes by best fit, in the order of
-their priority, and one for which no nodes are found is postponed.
+their priority, and one for which no nodes are found is postponed to the next pass: there is no
+iteration between the two stages.
+
+The model is that of CPH (document 000, section 4.2) with slowdown in the search and the objective;
+what differs is best fit. PCP'19 adds the allocation to it.
 """
 
 from __future__ import annotations
@@ -26,11 +30,8 @@ class HCP19(CPDispatcher):
     """HCP'19 as a dispatcher."""
 
     best_fit = True
+    pooled = True
     usual = POOLED
 
     def __init__(self, limits: Limits | None = None) -> None:
-        super().__init__("hcp19", sdprb, slowdown, limits)
-
-    def model(self, problem: Problem) -> Model:
-        """Return the model of a problem."""
-        return build(problem)
+        super().__init__("hcp19", build, sdprb, slowdown, limits)

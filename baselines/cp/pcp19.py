@@ -3,8 +3,12 @@
 Document 001, section 2.2. The scheduling model (cumulatives over the whole machine), the allocation
 model (alternatives over the nodes), total slowdown, and a search on the jobs of highest priority:
 their slowdown if they started now. Conditional interval variables are CP-SAT's optional intervals,
-whose start is their job's own; the search strategy covers the starts, the allocation is left to the
-solver.
+whose start is their job's own. The search strategy covers the starts; the allocation is left to the
+solver's default order.
+
+Pure CP (document 000, section 4.3) has the same variables and constraints, in variants 1 and 3 the
+same search, and in 2 and 3 the same objective. What differs is that nodes of the plan are chosen by
+best fit here.
 """
 
 from __future__ import annotations
@@ -32,8 +36,4 @@ class PCP19(CPDispatcher):
     best_fit = True
 
     def __init__(self, limits: Limits | None = None) -> None:
-        super().__init__("pcp19", sdprb, slowdown, limits)
-
-    def model(self, problem: Problem) -> Model:
-        """Return the model of a problem."""
-        return build(problem)
+        super().__init__("pcp19", build, sdprb, slowdown, limits)

@@ -47,10 +47,11 @@ class Problem:
     units : (k,) rn_i.
     per_unit : (k, R) req_i,r / rn_i.
     left : (r,) [s] until the expected end of each running job, at least 1: max(1, s + d - t).
-    earliest : (k,) [s] when each could start if it were the only one in the queue.
+    pooled : whether the model is relaxed to pools: each resource type is one, over all nodes.
+    earliest : (k,) [s] when each could start if it were the only one in the queue; on pools if
+        the model is.
     weights : what a second of waiting costs.
-    plan : the best of the heuristic's schedules, see :func:`pose`.
-    heuristic : (k,) [s] the starts of the first of them, in the order of priority.
+    plan : the heuristic's schedule, on nodes; see :func:`pose`.
     """
 
     view: PassView
@@ -60,10 +61,10 @@ class Problem:
     units: Ints
     per_unit: Ints
     left: Ints
+    pooled: bool
     earliest: Ints
     weights: Weights
     plan: Schedule
-    heuristic: Ints
 
     @cached_property
     def horizon(self) -> int:
@@ -81,12 +82,13 @@ class Problem:
         """Return the last start of each job in a schedule no worse than the plan, (k,) [s].
 
         Were the job to start later, the cost would be above the plan's even if all others
-        started at their earliest.
+        started at their earliest. One whose weight is rounded to 0 can start up to the horizon.
         """
         whole = self.weights.whole
         spare = self.weights.solver_cost(self.plan.start - self.earliest)
-        latest: Ints = self.earliest + spare // np.maximum(whole, 1)
-        return latest
+        last = self.earliest + spare // np.maximum(whole, 1)
+        latest = np.where(whole > 0, np.minimum(last, self.horizon), self.horizon)
+        return np.maximum(latest, self.plan.start)
 
     @cached_property
     def running(self) -> tuple[Ints, Ints, Ints]:
@@ -113,10 +115,13 @@ def hold(free: Ints, demand: Ints) -> Ints:
     return units
 
 
-def earliest_starts(view: PassView, left: Ints, units: Ints, per_unit: Ints) -> Ints:
+def earliest_starts(
+    view: PassView, left: Ints, units: Ints, per_unit: Ints, *, pooled: bool = False
+) -> Ints:
     """Return when each job could start at the earliest, if it were alone in the queue.
 
     That bounds its start from below in every schedule: fewer units are free beside other jobs.
+    ``pooled``: if the machine were one node that has all its resources.
 
     Returns
     -------
@@ -124,15 +129,18 @@ def earliest_starts(view: PassView, left: Ints, units: Ints, per_unit: Ints) -> 
     """
     owner = np.repeat(np.arange(len(left)), np.diff(view.running_first))
     release = view.running_units[:, None] * view.running_per_unit[owner]
-    by_node = np.lexsort((left[owner], view.running_node))
-    node, release = view.running_node[by_node], release[by_node]
-    before, after = as_released(view.free, node, release)
+    node, free = view.running_node, view.free
+    if pooled:
+        node, free = np.zeros_like(node), free.sum(axis=0, keepdims=True)
+    by_node = np.lexsort((left[owner], node))
+    node, release = node[by_node], release[by_node]
+    before, after = as_released(free, node, release)
     end = left[owner][by_node]
     by_end = np.argsort(end, kind="stable")
     earliest = np.zeros(len(units), dtype=np.int64)
     kinds, kind = np.unique(per_unit, axis=0, return_inverse=True)
     for number, demand in enumerate(kinds):
-        now = int(hold(view.free, demand).sum())
+        now = int(hold(free, demand).sum())
         gain = (hold(after, demand) - hold(before, demand))[by_end]
         total = now + np.cumsum(gain)
         for job in np.flatnonzero((kind.ravel() == number) & (units > now)):
@@ -156,47 +164,42 @@ def pose(
     *,
     jobs: int,
     units: int,
+    pooled: bool = False,
 ) -> Problem:
     """Return the problem of a pass.
 
-    The heuristic is Algorithm 1 of document 000: a list schedule in the order of priority. Two more
-    lists are cheap and often better by the objective: the shortest expected duration first, and the
-    least of duration x share of the machine x divisor of the objective first (Smith's rule for the
-    weighted sum of completion times). The best of the three is where the solver starts.
+    The heuristic is a list schedule (Algorithm 1 of document 000) in the order of priority at the
+    time of dispatching. The published algorithm orders the queue anew at each time.
 
     Parameters
     ----------
     view : the state.
     order : (q,) the places in the queue, highest priority first.
     objective : of all jobs in the queue.
-    jobs, units : the window. Jobs are considered in the order of priority while there are no more
-        than ``jobs`` and their units are no more than ``units``; one that asks for more than is
-        left is passed over, unless it is the first.
+    jobs, units : the window: the first jobs in the order of priority, as long as there are no more
+        than ``jobs`` and their units are no more than ``units``; the first in any case.
+    pooled : whether the model is relaxed to pools of resources.
     """
-    places, rest = _window(view.units[order], order, jobs, units)
+    inside = np.cumsum(view.units[order]) <= units
+    inside[:1] = True
+    inside[jobs:] = False
+    count = len(order) if inside.all() else int(np.argmin(inside))
+    places = order[:count]
     window = _queue_of(view, places)
     duration = np.maximum(window.duration, 1)
     left = np.maximum(view.running_end - view.time, 1)
-    weights = objective.weigh(places, int(duration.sum() + left.sum()))
-    share = window.units * (window.per_unit / np.maximum(view.total, 1)).max(axis=1)
-    orders = (
-        np.arange(len(places)),
-        np.argsort(duration, kind="stable"),
-        np.argsort(duration * share * weights.divisor, kind="stable"),
-    )
-    plans = [_schedule(window, window.plan(one)) for one in orders]
     return Problem(
         view=view,
         places=places,
-        rest=rest,
+        rest=order[count:],
         duration=duration,
         units=window.units,
         per_unit=window.per_unit,
         left=left,
-        earliest=earliest_starts(view, left, window.units, window.per_unit),
-        weights=weights,
-        plan=min(plans, key=lambda plan: weights.cost(plan.start)),
-        heuristic=plans[0].start,
+        pooled=pooled,
+        earliest=earliest_starts(view, left, window.units, window.per_unit, pooled=pooled),
+        weights=objective.weigh(places, int(duration.sum() + left.sum())),
+        plan=_schedule(window, window.plan(np.arange(count))),
     )
 
 
@@ -214,16 +217,3 @@ def _schedule(view: PassView, plan: Plan) -> Schedule:
     spans = pairwise(plan.first.tolist())
     nodes = [np.sort(np.repeat(plan.node[a:b], plan.units[a:b])) for a, b in spans]
     return Schedule(plan.start - view.time, nodes)
-
-
-def _window(size: Ints, order: Ints, jobs: int, units: int) -> tuple[Ints, Ints]:
-    """Return the considered places and the others; ``size`` are the units in the same order."""
-    taken = np.zeros(len(order), dtype=bool)
-    left = units
-    for number, asked in enumerate(size.tolist()):
-        if number == 0 or asked <= left:
-            taken[number] = True
-            left -= asked
-            if taken.sum() == jobs:
-                break
-    return order[taken], order[~taken]

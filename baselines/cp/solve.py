@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from time import perf_counter
+from typing import Any
 
 import numpy as np
 from ortools.sat.python import cp_model
@@ -57,6 +58,21 @@ class Answer:
     seconds: float
 
 
+def parameters(limits: Limits, *, fixed: bool) -> dict[str, Any]:
+    """Return the parameters of CP-SAT by name; ``fixed`` as for :func:`solve`."""
+    search = cp_model.FIXED_SEARCH if fixed else cp_model.AUTOMATIC_SEARCH
+    return {
+        "num_workers": 1,
+        "random_seed": limits.seed,
+        "max_deterministic_time": limits.work,
+        "cp_model_presolve": limits.presolve,
+        "cp_model_probing_level": 0,
+        "symmetry_level": 0,
+        "linearization_level": 0,
+        "search_branching": search,
+    }
+
+
 def solve(problem: Problem, model: Model, limits: Limits, *, fixed: bool) -> Answer:
     """Return the best schedule found within the limits; never worse than the plan.
 
@@ -65,19 +81,12 @@ def solve(problem: Problem, model: Model, limits: Limits, *, fixed: bool) -> Ans
     problem : what the model is of.
     model : with its hint and search.
     limits : of the solver.
-    fixed : follow the model's search strategy only, which is better for PCP'20; otherwise CP-SAT's
-        own search for one worker, of which the strategy is a part, better for all others.
+    fixed : follow the model's search strategy (``FIXED_SEARCH``), after the hint; otherwise the
+        solver's own search for one worker.
     """
     solver = cp_model.CpSolver()
-    solver.parameters.num_workers = 1
-    solver.parameters.random_seed = limits.seed
-    solver.parameters.max_deterministic_time = limits.work
-    solver.parameters.cp_model_presolve = limits.presolve
-    solver.parameters.cp_model_probing_level = 0
-    solver.parameters.symmetry_level = 0
-    solver.parameters.linearization_level = 0
-    if fixed:
-        solver.parameters.search_branching = cp_model.FIXED_SEARCH
+    for name, value in parameters(limits, fixed=fixed).items():
+        setattr(solver.parameters, name, value)
     begin = perf_counter()
     code = solver.solve(model.cp)
     seconds = perf_counter() - begin

@@ -25,19 +25,14 @@ class Variant(NamedTuple):
     ----------
     order : by equation 4.4 (as 4.1) or by 4.3; ties by 4.2.
     objective : equation 4.6 (CPH) or 4.14 (pure CP), or 4.12.
-    by_slowdown : whether the order is by slowdown.
     """
 
     order: Callable[[PassView], NDArray[np.int64]]
     objective: Callable[[PassView], Objective]
-    by_slowdown: bool
 
 
 def variant(number: int, waits: Callable[[PassView], Objective]) -> Variant:
     """Return a variant by number; ``waits`` is the objective of variants 0 and 1."""
     if number not in (0, 1, 2, 3):
         raise HpcgymError(f"variant must be 0, 1, 2 or 3, not {number!r}")
-    by_slowdown = number in (1, 3)
-    return Variant(
-        sdprb if by_slowdown else prb, slowdown if number in (2, 3) else waits, by_slowdown
-    )
+    return Variant(sdprb if number in (1, 3) else prb, slowdown if number in (2, 3) else waits)

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.engine import node_lists
-from hpcgym.engine.nodes import FIRST_FIT, Nodes, make_nodes
+from hpcgym.engine.nodes import FIRST_FIT, RANDOM_STATE, Nodes, make_nodes
 from hpcgym.engine.state import FOREVER
 from hpcgym.errors import HpcgymError
 
@@ -58,6 +58,8 @@ class PassView:
     running_first, running_node, running_units : (r + 1,), (c,), (c,) int64; running job k is on
         nodes ``running_node[running_first[k]:running_first[k + 1]]``, with so many units on each.
     allocation : code of the order in which nodes are filled, see :mod:`hpcgym.engine.nodes`.
+    drawn : (1 + N,) int64, where random allocation stands: the state of its generator, and the last
+        order of the nodes; None where the allocation is another.
     """
 
     time: int
@@ -83,6 +85,7 @@ class PassView:
     running_node: Ints
     running_units: Ints
     allocation: int = FIRST_FIT
+    drawn: Ints | None = None
 
     def __post_init__(self) -> None:
         for value in vars(self).values():
@@ -182,6 +185,32 @@ class PassView:
         node_lists.start_now(self._nodes(), places, times, self.time)
         return [int(place) for place in places if times[place] >= 0]
 
+    def placed(self, places: Any, free: Ints | None = None) -> list[tuple[int, Ints]]:
+        """Return which jobs find nodes if taken in this order, and the node of each unit.
+
+        Nodes are filled by ``allocation``. Those that find none left are passed over.
+
+        Parameters
+        ----------
+        places : places in the queue, each at most once.
+        free : (N, R) int64, what the nodes have for them, where that is not all that is free now.
+
+        Raises
+        ------
+        HpcgymError : places that are not that.
+        """
+        chosen = self._places(places)
+        nodes = self._nodes()
+        if free is not None:
+            nodes.set_free(free)
+        times = np.full(len(self.job), -1, np.int64)
+        node_lists.start_now(nodes, chosen, times, self.time)
+        found = chosen[times[chosen] >= 0]
+        _, node, units = cells_of(nodes, found)
+        edges = np.cumsum(self.units[found])
+        of_each = np.split(np.repeat(node, units), edges)  # the last is empty
+        return list(zip(found.tolist(), of_each[: len(found)], strict=True))
+
     def plan(self, order: Any) -> Plan:
         """Return the schedule of the whole queue if jobs are taken in that order (Algorithm 1).
 
@@ -223,6 +252,8 @@ class PassView:
             held = np.diff(self.running_first)
             needs = np.concatenate([needs, np.column_stack([held, self.running_per_unit])])
         nodes = make_nodes(needs, self.capacity, self.allocation)
+        if self.drawn is not None:  # jobs get the nodes that the simulation will give them
+            nodes.slots[RANDOM_STATE], nodes.order[:] = self.drawn[0], self.drawn[1:]
         if with_running:
             # as many cells as a running job has units there is room for
             for field, values in (("node", self.running_node), ("units", self.running_units)):

@@ -1,10 +1,14 @@
 """What the dispatchers start: it fits, it repeats, and it is never worse than the lists."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from instances import NOW, busy, small, view_of
 
 pytest.importorskip("ortools")
+
+from ortools.sat.python import cp_model
 
 from hpcgym.baselines.cp import objective
 from hpcgym.baselines.cp.cph import CPH
@@ -13,9 +17,11 @@ from hpcgym.baselines.cp.pcp19 import PCP19
 from hpcgym.baselines.cp.pcp20 import PCP20
 from hpcgym.baselines.cp.problem import earliest_starts, pose
 from hpcgym.baselines.cp.pure_cp import PureCP
-from hpcgym.baselines.cp.solve import Limits
+from hpcgym.baselines.cp.solve import Limits, parameters
 from hpcgym.baselines.dispatchers import prb, sdprb
+from hpcgym.dispatching import BEST_FIT
 from hpcgym.dispatching.view import PassView
+from hpcgym.engine.nodes import WORST_FIT
 from hpcgym.errors import HpcgymError
 
 KINDS = {
@@ -146,16 +152,111 @@ def test_an_idle_machine_never_stays_idle():
             assert kind(Limits(work=0.001))(view)
 
 
-def test_window_passes_over_what_is_too_large():
+def test_window_is_a_prefix_of_the_order():
     view = view_of(
         [(9,)], [], [(4, (1,), 1), (6, (1,), 1), (2, (1,), 1), (3, (1,), 1)], [4, 3, 2, 1]
     )
     order = np.arange(4)
-    problem = pose(view, order, objective.slowdown(view), jobs=4, units=7)
-    assert problem.places.tolist() == [0, 2]
-    assert problem.rest.tolist() == [1, 3]
+    for jobs, units, considered in ((4, 7, 1), (4, 12, 3), (2, 99, 2), (4, 99, 4)):
+        problem = pose(view, order, objective.slowdown(view), jobs=jobs, units=units)
+        assert problem.places.tolist() == list(range(considered))
+        assert problem.rest.tolist() == list(range(considered, 4))
     first = pose(view, order[::-1][2:], objective.slowdown(view), jobs=4, units=5)
     assert first.places.tolist() == [1]  # the first is taken whatever its size
+
+
+@pytest.mark.parametrize("name", ["cph-0", "cph-3", "hcp19", "pcp19", "cp-1", "cp-3"])
+def test_the_search_of_the_document_decides(name):
+    different = 0
+    for view in VIEWS:
+        dispatcher = KINDS[name]()
+        assert dispatcher.fixed
+        problem = dispatcher.pose(view)
+        branches = []
+        for reverse in (False, True):
+            model = dispatcher.model(problem)
+            if reverse:
+                model.cp.proto.search_strategy.clear()
+                model.cp.add_decision_strategy(
+                    model.starts[::-1], cp_model.CHOOSE_LOWEST_MIN, cp_model.SELECT_MIN_VALUE
+                )
+            solver = cp_model.CpSolver()
+            for key, value in parameters(dispatcher.limits, fixed=dispatcher.fixed).items():
+                setattr(solver.parameters, key, value)
+            solver.solve(model.cp)
+            branches.append(solver.num_branches)
+        different += branches[0] != branches[1]
+    assert different
+
+
+@pytest.mark.parametrize("number", [0, 2])
+def test_pure_cp_0_and_2_leave_the_search_to_the_solver(number):
+    dispatcher = PureCP(number)
+    assert not dispatcher.fixed
+    assert not dispatcher.model(dispatcher.pose(VIEWS[0])).cp.proto.search_strategy
+
+
+def test_pools_may_start_what_no_node_holds():
+    # two cores are free, one on each node, until 10 s
+    view = view_of(
+        [(2,), (2,)], [(0, (1,), 10), (1, (1,), 10)], [(1, (2,), 4), (1, (1,), 8)], [9, 9]
+    )
+    for kind in (HCP19, lambda: CPH(3)):
+        dispatcher = kind()
+        assert dispatcher.pose(view).earliest.tolist() == [0, 0]
+        assert dispatcher(view) == []
+        (entry,) = dispatcher.log
+        assert entry["status"] == "optimal"
+        assert entry["postponed"] == 1
+    assert PCP19().pose(view).earliest.tolist() == [10, 0]
+
+
+@pytest.mark.parametrize("kind", [PCP20, PCP19, HCP19])
+def test_jobs_beyond_the_window_leave_planned_starts_possible(kind):
+    jobs = [(1, (4,), 10), (1, (1,), 1000), (1, (1,), 5)]
+    view = view_of([(4,)], [(0, (2,), 10)], jobs, [1000, 0, 0])
+    starts = kind(Limits(jobs=1))(view)
+    assert [place for place, _ in starts] == [2]
+
+
+def test_jobs_beyond_the_window_run_on_what_stays_free():
+    # after 10 s the first job needs all of one node; the others run beside it, on the second
+    jobs = [(1, (4,), 10), (1, (1,), 1000), (1, (1,), 1000), (1, (2,), 1000)]
+    view = view_of([(4,), (2,)], [(0, (2,), 10)], jobs, [1000, 0, 0, 0])
+    starts = dict(PCP20(Limits(jobs=1))(view))
+    assert {place: nodes.tolist() for place, nodes in starts.items()} == {1: [1], 2: [1]}
+
+
+def test_a_job_of_no_weight_can_start_up_to_the_horizon():
+    view = view_of([(1,)], [(0, (1,), 5)], [(1, (1,), 3), (1, (1,), 7)], [4, 0])
+    problem = PCP20().pose(view)
+    assert problem.horizon == 15
+    assert (problem.latest <= 15).all()
+    weights = replace(problem.weights, whole=np.array([1, 0]))
+    light = replace(problem, weights=weights)
+    assert light.latest.tolist() == [5, 15]
+    assert (replace(problem, earliest=problem.plan.start).latest >= problem.plan.start).all()
+
+
+def test_begin_begins_a_log():
+    dispatcher = PCP20()
+    dispatcher(VIEWS[0])
+    before = dispatcher.log
+    dispatcher.begin()
+    assert dispatcher.log == []
+    assert len(before) == 1
+
+
+def test_the_view_places_jobs_by_its_allocation():
+    view = view_of([(4,), (3,)], [], [(1, (2,), 1), (2, (3,), 1), (1, (3,), 1)], [0, 0, 0])
+    found = [(place, nodes.tolist()) for place, nodes in view.placed([0, 1, 2])]
+    assert found == [(0, [0]), (2, [1])]
+    found = [(p, n.tolist()) for p, n in replace(view, allocation=BEST_FIT).placed([2, 0])]
+    assert found == [(2, [1]), (0, [0])]
+    found = [(p, n.tolist()) for p, n in replace(view, allocation=WORST_FIT).placed([0, 2])]
+    assert found == [(0, [0]), (2, [1])]
+    assert view.placed([1], np.array([[4], [2]])) == []
+    assert view.placed([]) == []
 
 
 def test_earliest_starts_are_those_of_a_job_alone():

@@ -1,5 +1,7 @@
 """The models against trying everything, and against each other."""
 
+import gc
+import weakref
 from fractions import Fraction
 
 import numpy as np
@@ -8,6 +10,8 @@ from brute_force import least_slowdown
 from instances import busy, small, view_of
 
 pytest.importorskip("ortools")
+
+from ortools.sat.python import cp_model
 
 from hpcgym.baselines.cp import boxes
 from hpcgym.baselines.cp.exact import exact, known_best
@@ -113,6 +117,22 @@ def test_pcp20_boxes_of_what_runs_fill_what_is_not_free():
             lists[0].position + lists[0].size > first[node, 0]
         )
         assert lists[0].end[inside].min() >= usable.opened[node]
+
+
+def test_a_dropped_model_is_freed_at_once():
+    dispatcher = PCP19()
+    gc.collect()
+    gc.disable()
+    try:
+        problem = dispatcher.pose(busy("eurora", 20, 1))
+        model = dispatcher.model(problem)
+        solve(problem, model, Limits(work=0.001), fixed=True)
+        alive = weakref.ref(model), weakref.ref(problem)
+        del model, problem
+        assert [one() for one in alive] == [None, None]
+        assert not [one for one in gc.get_objects() if isinstance(one, cp_model.CpModel)]
+    finally:
+        gc.enable()
 
 
 def test_exact_places_every_unit_within_what_nodes_have():
