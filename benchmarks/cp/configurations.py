@@ -103,7 +103,7 @@ class Run:
 MACHINES = {
     "eurora": Machine(
         "eurora",
-        "eurora:days={days},seed=1",
+        "eurora:days={days},load=1,seed=1",
         "a generated workload",
         ("W", "D", "R"),
         (*HEURISTICS, *SOLVERS),
@@ -113,7 +113,7 @@ MACHINES = {
     ),
     "kit-forhlr-ii": Machine(
         "kit-forhlr-ii",
-        "kit:days={days},seed=1",
+        "kit:days={days},load=0.9,seed=1",
         "a generated workload",
         ("L2", "R"),
         ("prb", "sdprb", "easy", *LATER),

@@ -183,9 +183,9 @@ def test_times_are_over_all_passes_with_published_ones_beside() -> None:
 
 def test_gains_are_against_the_same_durations() -> None:
     table = tables.gains(findings(easy_D=8, easy_R=1, prb_D=5, cph_3_D=4)).set_index("run")
-    assert table.loc["cph-3 D", "below EASY %"] == 50
-    assert table.loc["cph-3 D", "below PRB %"] == pytest.approx(20)
-    assert np.isnan(table.loc["easy R", "below PRB %"])
+    assert table.loc["cph-3 D", "below EASY, first-fit %"] == 50
+    assert table.loc["cph-3 D", "below PRB, first-fit %"] == pytest.approx(20)
+    assert np.isnan(table.loc["easy R", "below PRB, first-fit %"])
 
 
 def test_statements_are_judged_by_means() -> None:
