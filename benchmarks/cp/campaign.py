@@ -48,19 +48,36 @@ class Load:
 
     machine: Machine
     cluster: Cluster
-    workload: Workload
+    workloads: list[Workload]
     days: float
+    full: bool
+
+    @property
+    def seeds(self) -> tuple[int, ...]:
+        """The seed of each workload; a log has one that means nothing."""
+        return self.machine.seeds_of(self.full)
+
+    @property
+    def runs(self) -> list[Run]:
+        """What runs on it."""
+        return self.machine.runs(self.full)
+
+    @property
+    def left_out(self) -> list[Run]:
+        """What runs on it with ``--full`` alone."""
+        return [run for run in self.machine.runs() if run not in self.runs]
 
     @property
     def jobs_sha256(self) -> str:
         """The hash that tasks have."""
-        return hash_of(self.workload, self.cluster)
+        return hash_of(self.workloads, self.cluster)
 
     def task(self) -> dict[str, Any]:
         """Return what all tasks on this machine begin with."""
         return {
             "machine": self.machine.name,
             "days": self.days,
+            "seeds": list(self.seeds),
             "jobs_sha256": self.jobs_sha256,
             "code": code_of(),
         }
@@ -100,8 +117,8 @@ def load_machines(names: Sequence[str], days: float | None, full: bool) -> list[
     for name in names:
         machine = MACHINES[name]
         of = days or (machine.full_days if full else machine.usual_days)
-        workload, cluster = load_jobs(name, of)
-        found.append(Load(machine, cluster, workload, of))
+        jobs = [load_jobs(name, of, seed) for seed in machine.seeds_of(full)]
+        found.append(Load(machine, jobs[0][1], [workload for workload, _ in jobs], of, full))
     return found
 
 
@@ -121,8 +138,7 @@ def run_campaign(
     executor, workers : see :func:`hpcgym.sweep.run_tasks`.
     """
     tasks = {
-        load.machine.name: [{**load.task(), **asdict(run)} for run in load.machine.runs()]
-        for load in loads
+        load.machine.name: [{**load.task(), **asdict(run)} for run in load.runs] for load in loads
     }
     run_all(
         simulate_one,

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from itertools import product
 from typing import Any
 
+from hpcgym.baselines.dispatchers import find_dispatcher
 from hpcgym.scheduler import Scheduler
 
 #: Letter of the documents -> what jobs are expected to take: wall time, the data-driven heuristic,
@@ -25,6 +27,10 @@ PURE_CP = ("cp-0", "cp-1", "cp-2", "cp-3")
 #: Document 001.
 LATER = ("hcp19", "pcp19", "pcp20")
 
+#: The plans alone of two of these, to see what the solver adds: nothing is solved.
+LISTS_ONLY = " lists"
+PLANS = (f"cph-3{LISTS_ONLY}", f"pcp20{LISTS_ONLY}")
+
 #: Those that run with best fit as well, to tell the choice of nodes from that of starts.
 BEST_FIT = ("prb", "sdprb", "easy", "cph-3", "cp-3")
 
@@ -42,15 +48,18 @@ class Machine:
     Attributes
     ----------
     name : of :func:`hpcgym.cluster.find_cluster`.
-    workload : what :func:`hpcgym.load_workload` takes; ``{days}`` stands for their number, and
-        without it the first days of the workload are taken.
+    workload : what :func:`hpcgym.load_workload` takes; ``{days}`` stands for their number and
+        ``{seed}`` for a seed; without these some days of a log are taken, once.
     what : the workload in words.
     durations : letters of the durations that its workload has what they need for.
     dispatchers : those that run on it.
     nodes_matter : whether it matters which nodes a job gets: those of :data:`BEST_FIT` run with
         best fit too.
-    full_days : how many days ``--full`` takes.
-    usual_days : how many are taken else.
+    full_days : how many days ``--full`` takes, of the first seed.
+    usual_days : how many are taken else, of each seed.
+    seeds : of the generated workloads; schedules of a few days differ a good deal between them.
+    few : dispatcher -> letters of the only durations that it runs with but for ``--full``: what
+        costs most and is compared least.
     from_day : where they begin: the first days of a log are hardly used.
     """
 
@@ -63,18 +72,32 @@ class Machine:
     full_days: int
     usual_days: float
     from_day: int = 0
+    seeds: tuple[int, ...] = (1, 2, 3)
+    few: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
-    def source(self, days: float) -> str:
+    def source(self, days: float, seed: int) -> str:
         """Return what its workload of some days is loaded from."""
-        return self.workload.format(days=f"{days:g}")
+        return self.workload.format(days=f"{days:g}", seed=seed)
 
-    def runs(self) -> list[Run]:
+    def seeds_of(self, full: bool) -> tuple[int, ...]:
+        """Return the seeds of its workloads; a month is one."""
+        return self.seeds[:1] if full or "{seed}" not in self.workload else self.seeds
+
+    def runs(self, full: bool = True) -> list[Run]:
         """Return the runs on it: every dispatcher with every duration that it has to do with."""
+        made = self._all_runs()
+        return [run for run in made if full or run.duration in self._few(run)]
+
+    def _few(self, run: Run) -> tuple[str, ...]:
+        named = run.dispatcher if run.allocation == "first-fit" else f"{run.dispatcher}, best fit"
+        return self.few.get(named, self.durations)
+
+    def _all_runs(self) -> list[Run]:
         made = []
         for dispatcher, duration in product(self.dispatchers, self.durations):
             if dispatcher in WITHOUT_DURATIONS and duration != self.durations[0]:
                 continue
-            if dispatcher in LATER and duration == "W":  # document 001 has none
+            if dispatcher in (*LATER, *PLANS) and duration == "W":  # document 001 has none
                 continue
             made.append(Run(dispatcher, duration))
         if self.nodes_matter:
@@ -98,35 +121,49 @@ class Run:
         return name if self.allocation == "first-fit" else f"{name}, best fit"
 
 
-#: Name -> machine. KIT's log has no job names, nor has KTH-SP2's: D, which goes by them, is left to
-#: Eurora, as document 001 does (section 4).
+#: What Eurora's CPH and pure CP leave to ``--full``.
+_FEW = {
+    "cph-1": ("D",),
+    "cph-2": ("D",),
+    "cph-3": ("D", "R"),
+    "cp-1": ("D",),
+    "cp-2": ("D",),
+    "cp-3": ("D",),
+    "cph-3, best fit": ("D", "R"),
+    "cp-3, best fit": (),
+}
+
+#: Name -> machine. The loads of both published logs are not printed: those here are chosen so that
+#: jobs wait on most days. KIT's log has no job names, nor has KTH-SP2's: D, which goes by
+#: them, is left to Eurora, as document 001 does (section 4).
 MACHINES = {
     "eurora": Machine(
         "eurora",
-        "eurora:days={days},load=1,seed=1",
-        "a generated workload",
+        "eurora:days={days},load=1,seed={seed}",
+        "generated workloads",
         ("W", "D", "R"),
-        (*HEURISTICS, *SOLVERS),
+        (*HEURISTICS, *SOLVERS, *PLANS),
         nodes_matter=True,
         full_days=30,
-        usual_days=1,
+        usual_days=0.4,
+        few=_FEW,
     ),
     "kit-forhlr-ii": Machine(
         "kit-forhlr-ii",
-        "kit:days={days},load=0.9,seed=1",
-        "a generated workload",
+        "kit:days={days},load=0.9,seed={seed}",
+        "generated workloads",
         ("L2", "R"),
-        ("prb", "sdprb", "easy", *LATER),
+        ("prb", "sdprb", "easy", *LATER, "pcp20 lists"),
         nodes_matter=True,
         full_days=7,
-        usual_days=4,
+        usual_days=3.5,
     ),
     "kth-sp2": Machine(
         "kth-sp2",
         "KTH-SP2",
         "the trace of the archive",
         ("W", "L2", "R"),
-        (*HEURISTICS, "cph-0", "cph-3", *LATER),
+        (*HEURISTICS, "cph-0", "cph-3", *LATER, *PLANS),
         nodes_matter=False,
         full_days=30,
         usual_days=5,
@@ -142,6 +179,18 @@ def duration_of(letter: str) -> Any:
 
         return DataDriven()
     return DURATIONS[letter]
+
+
+def dispatcher_of(name: str) -> Any:
+    """Return a new dispatcher by its name in the study.
+
+    One of :data:`PLANS` is that dispatcher with no work for the solver, so that its plan is taken.
+    """
+    dispatcher: Any = find_dispatcher(name.removesuffix(LISTS_ONLY))
+    if name.endswith(LISTS_ONLY):
+        dispatcher.limits = replace(dispatcher.limits, work=0.0)
+        dispatcher.name = name
+    return dispatcher
 
 
 def rules_of(run: Run, dispatcher: Any) -> Scheduler:

@@ -43,16 +43,25 @@ def draw_slowdowns(found: Findings) -> Figure:
 
 def draw_classes(found: Findings) -> Figure:
     """Figures 5.2 and 5.6: the same for short, medium and long jobs."""
-    figure = new_figure(_wide(found), 9)
-    names = [name for name in CLASSES if name != "all"]
-    axes = figure.subplots(len(names), 1, sharex=True)
+    names = classes_of(found)
+    figure = new_figure(_wide(found), 1.5 + 2.5 * len(names))
+    axes = figure.subplots(len(names), 1, sharex=True, squeeze=False)[:, 0]
     for one, name in zip(axes, names, strict=True):
         _boxes(one, found, lambda of, name=name: of["shapes"][name]["slowed"])  # type: ignore[misc]
         one.set_yscale("log")
         one.set_ylabel(f"slowdown, {name}")
         plain(one)
-    title(axes[0], f"Slowdown by class of jobs, of those that waited: {found.machine}", _NOTE)
+    heading = f"Slowdown by class of jobs, of those that waited: {found.machine}"
+    title(axes[0], heading, _NOTE, legend_rows=_legend(axes[0], found))
     return figure
+
+
+def classes_of(found: Findings) -> list[str]:
+    """Return the classes of which some job waited in some run; one panel, empty, if none did."""
+    shapes = [outcome["shapes"] for outcome in found.outcomes.values()]
+    names = [name for name in CLASSES if name != "all"]
+    some = [name for name in names if any(of[name]["slowed"]["number"] for of in shapes)]
+    return some or names[:1]
 
 
 def draw_queues(found: Findings) -> Figure:
@@ -67,7 +76,8 @@ def draw_waits(found: Findings) -> Figure:
     _boxes(boxes, found, lambda of: of["shapes"]["all"]["waited"])
     boxes.set_yscale("log")
     boxes.set_ylabel("wait of those that waited (s)")
-    title(boxes, f"Waiting times: {found.machine}", _NOTE)
+    heading = f"Waiting times: {found.machine}"
+    title(boxes, heading, _NOTE, legend_rows=_legend(boxes, found))
     means = [number(of["shapes"]["all"]["wait"]["mean"]) for of in found.outcomes.values()]
     trend.plot(range(len(means)), means, "o-", color=DARK_GREY, markersize=4, linewidth=1)
     trend.set_ylim(bottom=0)
@@ -87,8 +97,22 @@ def _alone(
     axes.set_yscale(scale)
     axes.set_ylabel(label)
     plain(axes)
-    title(axes, f"{what}: {found.machine}", _NOTE)
+    title(axes, f"{what}: {found.machine}", _NOTE, legend_rows=_legend(axes, found))
     return figure
+
+
+def _legend(axes: Axes, found: Findings) -> int:
+    """Say which colour is which durations; return the legend's rows."""
+    from matplotlib.patches import Patch
+
+    letters = [name for name in DURATIONS if any(run.duration == name for run in found.outcomes)]
+    names = [f"{letter}: {_MEANS[letter]}" for letter in letters]
+    colours = [_COLOURS[letter] for letter in letters]
+    handles = [Patch(color=colour, alpha=0.7) for colour in colours]
+    return legend_above(axes, names, handles=handles, labels=names)
+
+
+_MEANS = {"W": "requested", "D": "data-driven", "L2": "last two of the user", "R": "real run time"}
 
 
 def _wide(found: Findings) -> float:

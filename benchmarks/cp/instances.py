@@ -56,7 +56,7 @@ class Saving:
 
 
 def compare_one(task: dict[str, Any]) -> dict[str, Any]:
-    """Ask PCP'20 and PCP'19 at the states of one run.
+    """Ask PCP'20 and PCP'19 at the states of one run, of the first seed.
 
     Parameters
     ----------
@@ -68,9 +68,11 @@ def compare_one(task: dict[str, Any]) -> dict[str, Any]:
     here, ``constraints``, ``as_published``, the variables as document 001 counts them, ``seconds``
     of CPU time, ``objective``.
     """
-    workload, cluster = loaded(task["machine"], task["days"], task["jobs_sha256"])
+    seeds = tuple(task["seeds"])
+    workloads, cluster = loaded(task["machine"], task["days"], seeds, task["jobs_sha256"])
     saving = Saving(find_dispatcher(task["dispatcher"]), task["number"])
-    simulate(workload, rules_of(Run(task["dispatcher"], task["duration"]), saving), cluster=cluster)
+    rules = rules_of(Run(task["dispatcher"], task["duration"]), saving)
+    simulate(workloads[0], rules, cluster=cluster)
     keys = ("variables", "constraints", "seconds", "objective", "as_published")
     found: dict[str, list[list[Any]]] = {key: [] for key in keys}
     for packed in saving.saved:

@@ -72,8 +72,8 @@ def reproduce(
     machines : names of :data:`configurations.MACHINES`.
     folder : where everything is written; outcomes into its folders ``runs``, ``instances``,
         ``growth`` and ``known``.
-    days : how much of each workload; None: a few, see :data:`configurations.MACHINES`.
-    full : a month of Eurora and of KTH-SP2, a week of KIT ForHLR II.
+    days : how much of each workload, of each seed; None: see :data:`configurations.MACHINES`.
+    full : a month of Eurora and of KTH-SP2, a week of KIT ForHLR II, of one seed.
     executor, workers : where tasks run; see :func:`hpcgym.sweep.run_tasks`.
     progress : told of each step.
 
@@ -142,7 +142,7 @@ def _grow(folder: Path, full: bool, **spread: Any) -> list[dict[str, Any]]:
 
 def _known(folder: Path, **spread: Any) -> list[dict[str, Any]]:
     """Solve small states to the end; return a row for each."""
-    tasks = known_tasks(code_of("hpcgym.benchmarks.cp.growth", "hpcgym.benchmarks.cp.known"))
+    tasks = known_tasks(code_of("hpcgym.benchmarks.cp.known"))
     run_all(known_one, tasks, folder, **spread, of="states", what="small states", chunk=1)
     return [record["result"] for record in read_results(folder, tasks)]
 

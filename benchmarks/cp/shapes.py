@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -52,30 +52,41 @@ def slowdown_of(result: Result) -> NDArray[np.float64]:
     return (result.wait + run) / run
 
 
-def shapes_of(result: Result) -> dict[str, dict[str, Any]]:
+def shapes_of(results: Sequence[Result]) -> dict[str, dict[str, Any]]:
     """Return of each class of jobs what the documents' figures and tables show.
+
+    Parameters
+    ----------
+    results : schedules of one run on several workloads, all jobs of which are taken together.
 
     Returns
     -------
     class -> ``jobs``, their number; ``slowdown`` and ``wait`` [s] of all of them; ``slowed`` and
     ``waited``, the same of those alone that waited, as figures 5.1 to 5.11 are.
     """
-    slowdown, found = slowdown_of(result), {}
+    slowdown = np.concatenate([slowdown_of(result) for result in results])
+    wait = np.concatenate([result.wait for result in results])
+    run_time = np.concatenate([result.run_time for result in results])
+    found = {}
     for name, (above, up_to) in CLASSES.items():
-        of = (result.run_time > above) & (result.run_time <= up_to)
-        late = of & (result.wait > 0)
+        of = (run_time > above) & (run_time <= up_to)
+        late = of & (wait > 0)
         found[name] = {
             "jobs": int(of.sum()),
             "slowdown": box(slowdown[of]),
-            "wait": box(result.wait[of]),
+            "wait": box(wait[of]),
             "slowed": box(slowdown[late]),
-            "waited": box(result.wait[late]),
+            "waited": box(wait[late]),
         }
     return found
 
 
-def queues_of(result: Result) -> dict[str, Any]:
+def queues_of(results: Sequence[Result]) -> dict[str, Any]:
     """Return how long the queue is (document 000, equation 3.2).
+
+    Parameters
+    ----------
+    results : schedules of one run on several workloads.
 
     Returns
     -------
@@ -84,6 +95,18 @@ def queues_of(result: Result) -> dict[str, Any]:
         as equation 3.2 has it. ``queue_in_time`` : their mean over time, as the figures' titles
         say ("at every second"), from the first submission to the last end.
     """
+    after, spans = zip(*(_waiting(result) for result in results), strict=True)
+    queue = np.concatenate(after)
+    waited = sum(int(result.wait.sum()) for result in results)
+    return {
+        "passes": queue.size,
+        "queue": box(queue),
+        "queue_in_time": waited / sum(spans),
+    }
+
+
+def _waiting(result: Result) -> tuple[NDArray[np.int64], int]:
+    """Return how many jobs wait after each pass with jobs in the queue, and the time of all [s]."""
     submit, start, end = (np.sort(t) for t in (_submit(result), result.start, result.end))
     times = np.unique(np.concatenate([submit, end]))
     came = np.searchsorted(submit, times, side="right")
@@ -91,11 +114,7 @@ def queues_of(result: Result) -> dict[str, Any]:
     after = came - np.searchsorted(start, times, side="right")
     asked = before > 0
     span = max(int(times[-1] - times[0]), 1)
-    return {
-        "passes": int(asked.sum()),
-        "queue": box(after[asked]),
-        "queue_in_time": float(result.wait.sum() / span),
-    }
+    return after[asked], span
 
 
 def _submit(result: Result) -> NDArray[np.int64]:

@@ -7,13 +7,13 @@ import time
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
+from itertools import product
 from typing import Any
 
 import numpy as np
 
-from hpcgym.baselines.dispatchers import find_dispatcher
-from hpcgym.benchmarks.cp.configurations import MACHINES, Run, rules_of
-from hpcgym.benchmarks.cp.shapes import box, queues_of, shapes_of
+from hpcgym.benchmarks.cp.configurations import MACHINES, Run, dispatcher_of, rules_of
+from hpcgym.benchmarks.cp.shapes import box, queues_of, shapes_of, slowdown_of
 from hpcgym.cluster import Cluster
 from hpcgym.cluster.files import cluster_toml, find_cluster
 from hpcgym.errors import HpcgymError
@@ -35,15 +35,25 @@ class Timed:
     Attributes
     ----------
     dispatcher, name : what is called, and how it is called in errors.
+    log : of the dispatchers that were called before it.
     seconds : CPU seconds of each call.
     queued : number of jobs in the queue at each call.
     """
 
     def __init__(self, dispatcher: Any) -> None:
+        self.log: list[dict[str, Any]] = []
         self.dispatcher = dispatcher
         self.name = str(getattr(dispatcher, "name", "dispatcher"))
         self.seconds: list[float] = []
         self.queued: list[int] = []
+
+    def go_on_with(self, dispatcher: Any) -> None:
+        """Call another one from now on; times and log go on."""
+        self.log, self.dispatcher = self.whole_log(), dispatcher
+
+    def whole_log(self) -> list[dict[str, Any]]:
+        """Return the log of all that were called; empty if they have none."""
+        return [*self.log, *getattr(self.dispatcher, "log", [])]
 
     def __call__(self, view: Any) -> Iterable[Any]:
         """Return what the dispatcher returns."""
@@ -54,8 +64,10 @@ class Timed:
         return chosen
 
 
-def load_jobs(machine: str, days: float) -> tuple[Workload, Cluster]:
+def load_jobs(machine: str, days: float, seed: int) -> tuple[Workload, Cluster]:
     """Return what is submitted to a machine of the study within some days, and the machine.
+
+    A log has no seed.
 
     Raises
     ------
@@ -63,7 +75,7 @@ def load_jobs(machine: str, days: float) -> tuple[Workload, Cluster]:
     """
     of = MACHINES[machine]
     cluster = find_cluster(of.name)
-    workload = load_workload(of.source(days))
+    workload = load_workload(of.source(days, seed))
     day = (workload.submit_time - workload.submit_time[0]) / DAY_S
     within = (day >= of.from_day) & (day < of.from_day + days)
     if not within.any():
@@ -73,46 +85,61 @@ def load_jobs(machine: str, days: float) -> tuple[Workload, Cluster]:
     return fitting(workload, cluster.resources, cluster.capacity), cluster
 
 
-def hash_of(workload: Workload, cluster: Cluster) -> str:
+def hash_of(workloads: Sequence[Workload], cluster: Cluster) -> str:
     """Return a hash of all that a run depends on."""
-    digest = hashlib.sha256(f"{fingerprint([workload])} {cluster_toml(cluster)}".encode())
-    for name in _PROFILE:
+    digest = hashlib.sha256(f"{fingerprint(workloads)} {cluster_toml(cluster)}".encode())
+    for workload, name in product(workloads, _PROFILE):
         digest.update(np.ascontiguousarray(workload.columns[name], np.int64).tobytes())
     return digest.hexdigest()
 
 
 def simulate_one(task: dict[str, Any]) -> dict[str, Any]:
-    """Simulate one run.
+    """Simulate one run, on the workload of each seed.
 
     Parameters
     ----------
     task : "machine", a name of :data:`configurations.MACHINES`; "days" of its workload;
-        "jobs_sha256", see :func:`hash_of`; "dispatcher", "duration" and
+        "seeds" of these; "jobs_sha256", see :func:`hash_of`; "dispatcher", "duration" and
         "allocation", see
         :class:`configurations.Run`; and "code", a hash of the sources, which makes another task of
         it after an edit.
 
     Returns
     -------
-    outcome : ``shapes`` and ``queues`` of the schedule, see :mod:`shapes`; ``total_s`` [s] of the
-        whole simulation; for dispatchers ``calls``, their number, ``dispatch_ms``, a box of the CPU
-        time of each [ms], ``by_queue``, see :func:`by_queue`, and ``solved``, see :func:`solved`.
+    outcome : ``shapes`` and ``queues`` of the schedules, see :mod:`shapes`; ``by_seed``, the mean
+        ``slowdown`` and ``wait`` [s] of each; ``total_s`` [s] of the simulations; for
+        dispatchers ``calls``, their number, ``dispatch_ms``, a box of the CPU time of each [ms],
+        ``by_queue``, see :func:`by_queue`, and ``solved``, see :func:`solved`.
 
     Raises
     ------
     HpcgymError : the workload cannot be read here, or has other jobs; or a schedule that is wrong.
     """
-    workload, cluster = loaded(task["machine"], task["days"], task["jobs_sha256"])
+    workloads, cluster = loaded(
+        task["machine"], task["days"], tuple(task["seeds"]), task["jobs_sha256"]
+    )
     run = Run(task["dispatcher"], task["duration"], task["allocation"])
-    timed = None if run.dispatcher == "easy" else Timed(find_dispatcher(run.dispatcher))
-    began = time.perf_counter()
-    result = simulate(workload, rules_of(run, timed), cluster=cluster)
-    seconds = time.perf_counter() - began
-    validate_schedule(result)
-    outcome = {"shapes": shapes_of(result), "queues": queues_of(result), "total_s": seconds}
+    timed = None if run.dispatcher == "easy" else Timed(dispatcher_of(run.dispatcher))
+    results, seconds = [], 0.0
+    for workload in workloads:
+        if timed is not None and results:
+            timed.go_on_with(dispatcher_of(run.dispatcher))
+        began = time.perf_counter()
+        results.append(simulate(workload, rules_of(run, timed), cluster=cluster))
+        seconds += time.perf_counter() - began
+        validate_schedule(results[-1])
+    outcome = {
+        "shapes": shapes_of(results),
+        "queues": queues_of(results),
+        "by_seed": {
+            "slowdown": [float(slowdown_of(result).mean()) for result in results],
+            "wait": [float(result.wait.mean()) for result in results],
+        },
+        "total_s": seconds,
+    }
     if timed is None:
         return outcome
-    log = getattr(timed.dispatcher, "log", [])
+    log = timed.whole_log()
     return {
         **outcome,
         "calls": len(timed.seconds),
@@ -123,12 +150,15 @@ def simulate_one(task: dict[str, Any]) -> dict[str, Any]:
 
 
 @lru_cache(maxsize=4)
-def loaded(machine: str, days: float, jobs: str) -> tuple[Workload, Cluster]:
-    """Return what :func:`load_jobs` does; each worker reads it once for many tasks."""
-    workload, cluster = load_jobs(machine, days)
-    if hash_of(workload, cluster) != jobs:
+def loaded(
+    machine: str, days: float, seeds: tuple[int, ...], jobs: str
+) -> tuple[list[Workload], Cluster]:
+    """Return what :func:`load_jobs` does of each seed; each worker reads it once for many tasks."""
+    found = [load_jobs(machine, days, seed) for seed in seeds]
+    workloads, cluster = [workload for workload, _ in found], found[0][1]
+    if hash_of(workloads, cluster) != jobs:
         raise HpcgymError(f"{machine}: it has other jobs here than where the study was begun")
-    return workload, cluster
+    return workloads, cluster
 
 
 def by_queue(timed: Timed) -> list[dict[str, float | int]]:
@@ -163,8 +193,8 @@ def solved(log: Sequence[dict[str, Any]]) -> dict[str, Any]:
     -------
     ``dispatches``, their number; of them ``plan optimal``, where the heuristic's schedule meets the
     trivial bound and no model was made; ``optimal``, ``feasible``, ``infeasible`` and ``unknown``,
-    by what the solver found of the others; ``better than heuristic``, where
-    the decision is;
+    by what the solver found of the others; ``unknown %``, the share of the models in which it found
+    nothing; ``better than heuristic``, where the decision is;
     ``mean gap %`` [%] of those not proved optimal; ``considered`` and ``variables``, means of those
     with a model, and ``postponed`` jobs, which the model started and no nodes were found for.
     """
@@ -175,6 +205,7 @@ def solved(log: Sequence[dict[str, Any]]) -> dict[str, Any]:
     return {
         "dispatches": len(log),
         **{name: by_status[name] for name in _STATUSES},
+        "unknown %": 100 * by_status["unknown"] / len(models) if models else float("nan"),
         "better than heuristic": len(better),
         "mean gap %": 100 * _mean(open_gaps),
         "considered": _mean([one["considered"] for one in models]),

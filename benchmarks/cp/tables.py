@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hpcgym.benchmarks.cp.campaign import Findings
-from hpcgym.benchmarks.cp.configurations import HEURISTICS, SOLVERS, Run
+from hpcgym.benchmarks.cp.configurations import HEURISTICS, PLANS, SOLVERS, Run
 from hpcgym.benchmarks.cp.published import SECONDS_BETWEEN, STATEMENTS, TIMES, VARIABLES_BELOW
 from hpcgym.benchmarks.cp.shapes import CLASSES
 
@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 
 Outcome = Mapping[str, Any]
 
+#: Number of seeds -> how many standard errors of their mean a 95 % interval reaches (Student's t).
+T_95 = {2: 12.706, 3: 4.303, 4: 3.182, 5: 2.776}
+
 #: What published tables have where a run did not come to its end.
 NOT_FINISHED = "none finished"
 
@@ -25,6 +28,16 @@ NOT_FINISHED = "none finished"
 def number(value: float | None) -> float:
     """Return a number of an outcome; what is none was kept as null."""
     return float("nan") if value is None else float(value)
+
+
+def half_interval(values: Sequence[float]) -> float:
+    """Return half of the 95 % interval of a mean over seeds; nan of one seed.
+
+    Three seeds give a wide one: with so few, only large differences are no chance.
+    """
+    if len(values) not in T_95:
+        return float("nan")
+    return T_95[len(values)] * float(np.std(values, ddof=1)) / float(np.sqrt(len(values)))
 
 
 # --- Slowdown, waits and queues (document 000, figures 5.1 to 5.11) -------------------------------
@@ -47,7 +60,10 @@ def _by_class(found: Findings, measure: str, late: str) -> pd.DataFrame:
     for run, outcome in found.outcomes.items():
         shapes = outcome["shapes"]
         boxes = shapes["all"][late]
-        row: dict[str, Any] = {"run": str(run), "mean": number(shapes["all"][measure]["mean"])}
+        seeds = outcome["by_seed"][measure]
+        row: dict[str, Any] = {"run": str(run), "mean": float(np.mean(seeds))}
+        if len(seeds) > 1:
+            row["95 % over seeds ±"] = half_interval(seeds)
         row["std"] = number(shapes["all"][measure]["std"])
         for name in CLASSES:
             if name != "all":
@@ -115,7 +131,7 @@ def solving(found: Findings) -> pd.DataFrame:
 
     rows = []
     for run, outcome in found.outcomes.items():
-        if outcome.get("solved"):
+        if outcome.get("solved") and run.dispatcher not in PLANS:
             rows.append({"run": str(run), **outcome["solved"]})
     return pd.DataFrame(rows)
 
@@ -155,7 +171,7 @@ def gains(found: Findings) -> pd.DataFrame:
             share = 100 * (1 - mean / other) if other else float("nan")
             row[f"below {name.upper()}, {allocation} %"] = share
         rows.append(row)
-    return pd.DataFrame(rows)
+    return pd.DataFrame(rows).dropna(axis="columns", how="all")
 
 
 def statements(found: Findings) -> pd.DataFrame:

@@ -220,13 +220,15 @@ def cp(
         float | None,
         typer.Option(
             metavar="N",
-            help="How many days of each workload.",
-            show_default="a few",
+            help="How many days a run has; generated workloads of three seeds.",
+            show_default="0.4 of Eurora, 3.5 of KIT, 5 of KTH-SP2",
         ),
     ] = None,
     full: Annotated[
         bool,
-        typer.Option("--full", help="A month of Eurora and KTH-SP2, a week of KIT: hours."),
+        typer.Option(
+            "--full", help="A month of Eurora and KTH-SP2, a week of KIT, one seed: hours."
+        ),
     ] = False,
     executor: executors.ExecutorOption = "processes",
     workers: executors.WorkersOption = None,

@@ -15,6 +15,7 @@ from typer.testing import CliRunner
 
 from hpcgym.benchmarks.cp import (
     configurations,
+    figures,
     growth,
     instances,
     known,
@@ -64,6 +65,32 @@ def test_durations_are_those_of_the_documents() -> None:
     assert learned[0] is not learned[1]  # nothing is handed on from run to run
 
 
+def test_the_loads_and_seeds_of_generated_workloads_are_named() -> None:
+    for name, load in (("eurora", "load=1"), ("kit-forhlr-ii", "load=0.9")):
+        machine = MACHINES[name]
+        assert machine.source(2, 3).split(":")[1] == f"days=2,{load},seed=3"
+        assert (machine.seeds_of(full=False), machine.seeds_of(full=True)) == ((1, 2, 3), (1,))
+    assert MACHINES["kth-sp2"].seeds_of(full=False) == (1,)
+
+
+def test_a_short_study_leaves_some_runs_out() -> None:
+    few = {str(run) for run in MACHINES["eurora"].runs(full=False)}
+    assert {"cp-1 D", "cph-0 W", "prb W, best fit", "pcp19 D", "pcp20 lists D"} <= few
+    assert not few & {"cp-1 W", "cph-2 R", "cp-3 D, best fit"}
+
+
+def test_lists_only_solve_nothing() -> None:
+    pytest.importorskip("ortools")
+    solving, lists = (configurations.dispatcher_of(name) for name in ("cph-3", "cph-3 lists"))
+    view = growth.state_of(64, 8, 1)
+    assert len(lists(view)) > 0
+    solving(view)
+    assert (lists.log[0]["status"], lists.limits.work) == ("unknown", 0)
+    assert lists.log[0]["objective"] == lists.log[0]["heuristic"]
+    assert solving.limits.work > 0
+    assert lists.name == "cph-3 lists"
+
+
 # --- What is kept of a schedule -------------------------------------------------------------------
 
 
@@ -71,7 +98,7 @@ def test_shapes_are_those_of_the_jobs_of_a_class() -> None:
     run = np.array([10, HOUR, HOUR + 1, 12 * HOUR, 12 * HOUR + 1])
     wait = np.array([90, 0, 0, 12 * HOUR, 0])
     result: Any = SimpleNamespace(run_time=run, wait=wait)
-    found = shapes.shapes_of(result)
+    found = shapes.shapes_of([result])
     assert [found[name]["jobs"] for name in ("all", "short", "medium", "long")] == [5, 2, 2, 1]
     assert found["short"]["slowdown"]["mean"] == pytest.approx((10 + 1) / 2)
     assert found["medium"]["slowed"] == {
@@ -90,7 +117,7 @@ def test_the_queue_is_what_waits_after_a_pass() -> None:
         end=np.array([10, 20, 30, 60]),
         wait=np.array([0, 8, 16, 0]),
     )
-    found = shapes.queues_of(result)
+    found = shapes.queues_of([result])
     # asked at 0, 2, 4, 10, 20 and 50: then wait 0, 1, 2, 1, 0 and 0
     assert found["passes"] == 6
     assert found["queue"]["mean"] == pytest.approx(4 / 6)
@@ -100,9 +127,9 @@ def test_the_queue_is_what_waits_after_a_pass() -> None:
 
 def test_the_mean_queue_over_time_is_that_of_the_metrics() -> None:
     result = simulate(load_workload("lublin:jobs=300,processors=32,seed=1,load=1.2"), "easy")
-    found = shapes.queues_of(result)
+    found = shapes.queues_of([result])
     assert found["queue_in_time"] == pytest.approx(result.metrics["mean_queue_length"])
-    slowdown = shapes.shapes_of(result)["all"]["slowdown"]["mean"]
+    slowdown = shapes.shapes_of([result])["all"]["slowdown"]["mean"]
     assert slowdown == pytest.approx(result.metrics["mean_slowdown"])
 
 
@@ -127,7 +154,8 @@ def test_models_are_counted_by_what_was_found() -> None:
     ]
     assert simulations.solved(log) == {
         "dispatches": 4, "plan optimal": 1, "optimal": 1, "feasible": 1, "infeasible": 0,
-        "unknown": 1, "better than heuristic": 1, "mean gap %": pytest.approx(40),
+        "unknown": 1, "unknown %": pytest.approx(100 / 3), "better than heuristic": 1,
+        "mean gap %": pytest.approx(40),
         "considered": 4, "variables": 20, "postponed": 4,
     }  # fmt: skip
 
@@ -163,6 +191,7 @@ def findings(**means: float) -> Any:
         outcomes[Run(dispatcher.replace("_", "-"), duration)] = {
             "shapes": {key: {"jobs": 1, **part} for key in shapes.CLASSES},
             "queues": {"passes": 4, "queue": shapes.box([mean]), "queue_in_time": mean},
+            "by_seed": {"slowdown": [mean - 1, mean + 1], "wait": [mean]},
             "total_s": 2.0,
             "calls": 2,
             "dispatch_ms": shapes.box([10.0, 30.0]),
@@ -181,11 +210,29 @@ def test_times_are_over_all_passes_with_published_ones_beside() -> None:
     assert tables.times(kit).iloc[0]["published (ms)"] == "none finished"
 
 
-def test_gains_are_against_the_same_durations() -> None:
-    table = tables.gains(findings(easy_D=8, easy_R=1, prb_D=5, cph_3_D=4)).set_index("run")
-    assert table.loc["cph-3 D", "below EASY, first-fit %"] == 50
-    assert table.loc["cph-3 D", "below PRB, first-fit %"] == pytest.approx(20)
+def test_gains_are_against_the_same_durations_with_each_allocation() -> None:
+    found = findings(easy_D=8, easy_R=1, prb_D=5, pcp20_D=4)
+    found.outcomes[Run("easy", "D", "best-fit")] = findings(easy_D=2).outcomes[Run("easy", "D")]
+    table = tables.gains(found).set_index("run")
+    assert table.loc["pcp20 D", "below EASY, first-fit %"] == 50
+    assert table.loc["pcp20 D", "below EASY, best-fit %"] == -100
+    assert table.loc["pcp20 D", "below PRB, first-fit %"] == pytest.approx(20)
     assert np.isnan(table.loc["easy R", "below PRB, first-fit %"])
+    assert "below PRB, best-fit %" not in table  # there is none
+
+
+def test_means_are_over_seeds_with_an_interval() -> None:
+    row = tables.slowdowns(findings(prb_D=3)).iloc[0]
+    # of 2 and 4: a standard error of 1
+    assert (row["mean"], row["95 % over seeds ±"]) == (3, pytest.approx(12.706))
+    assert "95 % over seeds ±" not in tables.waits(findings(prb_D=3))  # of one seed
+    assert tables.half_interval([1, 2, 3]) == pytest.approx(4.303 / np.sqrt(3))
+
+
+def test_classes_of_which_no_job_waits_have_no_panel() -> None:
+    found = findings(prb_D=3)
+    found.outcomes[Run("prb", "D")]["shapes"]["long"]["slowed"] = shapes.box([])
+    assert figures.classes_of(found) == ["short", "medium"]
 
 
 def test_statements_are_judged_by_means() -> None:
@@ -231,17 +278,31 @@ def test_made_up_states_are_crowded_and_hold() -> None:
     assert view.fits().any()
 
 
+def test_small_states_are_of_several_kinds_of_nodes_and_shared() -> None:
+    view = known.small_state(2, 6, 0)
+    assert len(np.unique(view.capacity, axis=0)) == 3
+    assert (view.free >= 0).all()
+    used = (view.free < view.capacity)[:, 0] & (view.free[:, 0] > 0)
+    assert used.any()  # a node that runs something and has room
+    assert np.bincount(view.running_node).max() > 1
+    assert 0 < view.per_unit[:, 2].sum() < 6
+    empty = view.capacity[:, None, :] // np.maximum(view.per_unit, 1)
+    held = np.where(view.per_unit > 0, empty, 99).min(axis=2).sum(axis=0)
+    assert (held >= view.units).all()
+
+
 # --- The whole ------------------------------------------------------------------------------------
 
 SMALL = Machine(
     "eurora",
-    "eurora:days={days},seed=1",
-    "a generated workload",
+    "eurora:days={days},seed={seed},load=2",
+    "generated workloads",
     ("W", "D"),
-    ("prb", "easy", "cph-3", "pcp20"),
+    ("prb", "easy", "cph-3", "pcp20", "pcp20 lists"),
     nodes_matter=True,
     full_days=1,
     usual_days=0.1,
+    seeds=(1, 2),
 )
 
 
@@ -257,7 +318,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(growth, "MEASURED", ("prb", "pcp20"))
     monkeypatch.setattr(growth, "USUAL_NODES", 8)
     monkeypatch.setattr(growth, "USUAL_QUEUED", 3)
-    monkeypatch.setattr(known, "STATES", ((2, 3, 0),))
+    monkeypatch.setattr(known, "STATES", ((1, 3, 0),))
 
 
 @pytest.mark.usefixtures("small")
@@ -310,7 +371,7 @@ def test_wrong_arguments_are_said(given: dict[str, Any], message: str, tmp_path:
 def test_other_jobs_than_at_the_start_are_noticed() -> None:
     simulations.loaded.cache_clear()
     with pytest.raises(HpcgymError, match="eurora: it has other jobs here"):
-        simulations.loaded("eurora", 0.1, "0" * 64)
+        simulations.loaded("eurora", 0.1, (1,), "0" * 64)
 
 
 def test_machines_can_be_made_smaller() -> None:
