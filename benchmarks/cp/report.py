@@ -78,11 +78,12 @@ _TEXTS = {
         "What became of the models",
         "*Plan optimal*: the heuristic's schedule meets the trivial bound, and no model was made."
         " *Infeasible*: the model has no schedule as good as the heuristic's, which was taken;"
-        " *unknown*: nor was any found within the limits, *unknown %* of the models. There the list"
-        " is taken, so that a dispatcher here can never stop dispatching, as PCP'19 did on KIT"
-        " (document 001, table 1: none finished). That failure can therefore not be seen"
-        " again in schedules; this share is what is left of it: how often PCP'19 would have had"
-        " no decision within the limits. *Better than heuristic*: by objective."
+        " *unknown*: nor was any found within the limits, *unknown %* of the models; there the list"
+        " is taken. So a dispatcher here can never stop dispatching, as PCP'19 did on KIT (document"
+        " 001, table 1: none finished). Nor can that failure be seen in the share, for the solver"
+        " is given the list's schedule as a hint, and mostly has that at least: what it could not"
+        " better is *dispatches* less *plan optimal* and *better than heuristic*."
+        " *Better than heuristic*: by objective."
         " Gaps are between schedule and bound, of those not proved optimal; *considered* jobs and"
         " *variables* are means over the models. *Postponed* are jobs that a model without nodes"
         " started, and that found none.",
