@@ -58,6 +58,11 @@ class Load:
         return self.machine.seeds_of(self.full)
 
     @property
+    def sources(self) -> list[str]:
+        """What each workload is loaded from: with its load and seed, if it is generated."""
+        return [self.machine.source(self.days, seed) for seed in self.seeds]
+
+    @property
     def runs(self) -> list[Run]:
         """What runs on it."""
         return self.machine.runs(self.full)

@@ -82,6 +82,7 @@ def draw_waits(found: Findings) -> Figure:
     trend.plot(range(len(means)), means, "o-", color=DARK_GREY, markersize=4, linewidth=1)
     trend.set_ylim(bottom=0)
     trend.set_ylabel("average wait (s)")
+    trend.tick_params(axis="x", rotation=90)  # the shared axis hands on names, not their rotation
     for axes in (boxes, trend):
         plain(axes)
     return figure

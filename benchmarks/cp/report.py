@@ -175,7 +175,7 @@ def _loads(findings: Sequence[Findings]) -> str:
         line = (
             f"- {found.machine}: {load.cluster.nodes:,} nodes, {load.cluster.processors:,} cores;"
             f" {sum(map(len, load.workloads)):,} jobs of {load.days:g} days"
-            f" ({'; '.join(workload.name for workload in load.workloads)})"
+            f" ({'; '.join(load.sources)})"
         )
         if found.machine in JOBS:
             line += f"; the published log has {JOBS[found.machine]:,}"

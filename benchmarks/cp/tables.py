@@ -63,7 +63,7 @@ def _by_class(found: Findings, measure: str, late: str) -> pd.DataFrame:
         seeds = outcome["by_seed"][measure]
         row: dict[str, Any] = {"run": str(run), "mean": float(np.mean(seeds))}
         if len(seeds) > 1:
-            row["95 % over seeds ±"] = half_interval(seeds)
+            row["± over seeds"] = half_interval(seeds)
         row["std"] = number(shapes["all"][measure]["std"])
         for name in CLASSES:
             if name != "all":

@@ -224,8 +224,8 @@ def test_gains_are_against_the_same_durations_with_each_allocation() -> None:
 def test_means_are_over_seeds_with_an_interval() -> None:
     row = tables.slowdowns(findings(prb_D=3)).iloc[0]
     # of 2 and 4: a standard error of 1
-    assert (row["mean"], row["95 % over seeds ±"]) == (3, pytest.approx(12.706))
-    assert "95 % over seeds ±" not in tables.waits(findings(prb_D=3))  # of one seed
+    assert (row["mean"], row["± over seeds"]) == (3, pytest.approx(12.706))
+    assert "± over seeds" not in tables.waits(findings(prb_D=3))  # of one seed
     assert tables.half_interval([1, 2, 3]) == pytest.approx(4.303 / np.sqrt(3))
 
 
@@ -334,6 +334,7 @@ def test_a_small_study_is_written_and_goes_on(tmp_path: Path) -> None:
     text = path.read_text()
     for heading in ("Slowdown (document 000", "Time (document 001", "Models of the same instances"):
         assert heading in text
+    assert "eurora:days=0.02,seed=1; eurora:days=0.02,seed=4" in text
     assert list(shown) == ["eurora"]
     assert set(shown["eurora"]["run"]) == {str(run) for run in SMALL.runs()}
     for picture in ("slowdown", "classes", "queue", "wait", "means", "by-queue", "ratios"):
