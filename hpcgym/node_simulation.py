@@ -88,7 +88,7 @@ def run_on_nodes(
     begin = getattr(dispatcher, "begin", None)
     if begin is not None:
         begin()
-    facts = None if dispatcher is None else _facts(workload, cluster)
+    facts = None if dispatcher is None else facts_of(workload, cluster)
     with compiling(run):
         while True:
             run(*arrays, nodes, state.FOREVER, state.UNLIMITED)
@@ -106,15 +106,14 @@ def run_on_nodes(
     return dispatcher
 
 
-def _facts(workload: Workload, cluster: Cluster) -> Facts:
-    """Return what views tell of the jobs beside the simulation."""
-    waits = expected_waits(workload, cluster.queues)
+def facts_of(workload: Workload, cluster: Cluster, pool: bool = False) -> Facts:
+    """Return what views tell of the jobs beside the simulation; of cores alone on a ``pool``."""
     return Facts(
-        cluster.resources,
+        cluster.resources[:1] if pool else cluster.resources,
         workload.job_number,
         workload.user_id,
         workload.queue,
-        waits,
+        expected_waits(workload, cluster.queues),
         max(cluster.queues.values(), default=1.0),
     )
 

@@ -19,6 +19,7 @@ from hpcgym.engine.nodes import (
     SLACK,
     STIRRED,
     change,
+    copy_room,
     count_held,
     fits,
     give_back,
@@ -123,7 +124,7 @@ def serve_queue(sim, jobs, keys, scores, progress, blocks, entries, idle, nodes)
         if not none_fits(sim, blocks, entries, nodes):
             sim[ASKED] = AN_ORDER
         return
-    if sim[PRIMARY] >= SELECTION and may_wait(sim, jobs, blocks, entries, nodes):
+    if sim[PRIMARY] >= SELECTION and may_wait(sim, blocks, entries, nodes):
         return
     head = -1
     while blocks[QUEUE].count > 0:
@@ -140,7 +141,7 @@ def serve_queue(sim, jobs, keys, scores, progress, blocks, entries, idle, nodes)
         sim[CHANGED] = 1
         sim[SELECTED] = -1
         head = -1
-        if sim[PRIMARY] == SELECTION and may_wait(sim, jobs, blocks, entries, nodes):
+        if sim[PRIMARY] == SELECTION and may_wait(sim, blocks, entries, nodes):
             return
     if sim[KEEPS] == 0:
         sim[SELECTED] = -1
@@ -160,7 +161,7 @@ def serve_queue(sim, jobs, keys, scores, progress, blocks, entries, idle, nodes)
 
 
 @jit_part
-def may_wait(sim, jobs, blocks, entries, nodes):
+def may_wait(sim, blocks, entries, nodes):
     """Return whether the pass is to end, or to be interrupted for new orders, before all else."""
     if sim[KEEPS] == 0 and none_fits(sim, blocks, entries, nodes):
         sim[CHANGED] = 1
@@ -188,9 +189,7 @@ def none_fits(sim, blocks, entries, nodes):
 def find_shadow(sim, progress, blocks, entries, nodes):
     """Find when the head fits, what is free then and how much of that it can spare."""
     head, later, needs = sim[HEAD], nodes.later, nodes.needs
-    for node in range(len(later)):
-        for r in range(later.shape[1]):
-            later[node, r] = nodes.free[node, r]
+    copy_room(later, nodes.free)
     units, most = needs[head, 0], needs[head, 0] + 2**40
     found = count_held(later, needs, head)
     time = -1

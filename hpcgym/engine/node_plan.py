@@ -18,6 +18,7 @@ from hpcgym.engine.nodes import (
     N_EVENTS,
     RELEASED,
     change,
+    copy_room,
     count_held,
     give_back,
     held_by,
@@ -137,7 +138,7 @@ def earliest(sim, progress, nodes, job, latest):
     If there is none, ``latest`` and its cells are what they were.
     """
     now, units = nodes.ahead[NOW], nodes.needs[job, 0]
-    copy(now, nodes.free)
+    copy_room(now, nodes.free)
     found = count_held(now, nodes.needs, job)
     time = sim[TIME]
     i = 0
@@ -164,8 +165,8 @@ def lasts(nodes, job, i, end, found):
     """
     within, later, needs = nodes.ahead[WITHIN], nodes.later, nodes.needs
     units, most = needs[job, 0], needs[job, 0] + 2**40
-    copy(within, nodes.ahead[NOW])
-    copy(later, within)
+    copy_room(within, nodes.ahead[NOW])
+    copy_room(later, within)
     while i < nodes.slots[N_EVENTS] and nodes.plan[i].time < end and found >= units:
         other, sign = nodes.plan[i].job, nodes.plan[i].sign
         change(nodes, within, other, sign)
@@ -196,14 +197,6 @@ def shift(nodes, room, i, job):
             room[node, r] += sign * np.int64(nodes.cells[c].units) * needs[other, r + 1]
         more += held_by(room, node, needs, job, most)
     return more
-
-
-@jit
-def copy(target, source):
-    """Copy what is free on each node."""
-    for node in range(len(source)):
-        for r in range(source.shape[1]):
-            target[node, r] = source[node, r]
 
 
 @jit

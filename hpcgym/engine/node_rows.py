@@ -9,7 +9,16 @@ from numpy.typing import NDArray
 
 from hpcgym.compilation import jit, jit_inline
 from hpcgym.engine import node_easy
-from hpcgym.engine.nodes import N_STALE, VERSION, Nodes, fits, make_nodes, note_open, weigh_all
+from hpcgym.engine.nodes import (
+    N_STALE,
+    VERSION,
+    Nodes,
+    copy_room,
+    fits,
+    make_nodes,
+    note_open,
+    weigh_all,
+)
 from hpcgym.engine.state import FOREVER
 
 
@@ -91,11 +100,10 @@ def empty_nodes(rooms, e, start, stop):
     for k in range(len(nodes.slots)):
         nodes.slots[k] = rooms.begin[k]
     nodes.slots[N_STALE] = 0
+    copy_room(nodes.free, nodes.capacity)
     for node in range(len(nodes.free)):
         nodes.order[node] = node
         nodes.stale[1, node] = 0
-        for r in range(nodes.free.shape[1]):
-            nodes.free[node, r] = nodes.capacity[node, r]
     for kind in range(len(nodes.known)):
         nodes.known[kind].version = nodes.known[kind].guarded_version = nodes.slots[VERSION] - 1
     first = 0

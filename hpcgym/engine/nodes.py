@@ -374,6 +374,14 @@ def weigh(nodes, room, node):
 
 
 @jit
+def copy_room(target, source):
+    """Copy what is free on each node."""
+    for node in range(len(source)):
+        for r in range(source.shape[1]):
+            target[node, r] = source[node, r]
+
+
+@jit
 def change(nodes, room, job, sign):
     """Give the cells of a job back to ``room``, or take them where ``sign`` is -1."""
     first = nodes.held[job].first

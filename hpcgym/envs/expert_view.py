@@ -8,11 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.dispatching import PassView
-from hpcgym.dispatching.asking import Facts, view_of
+from hpcgym.dispatching.asking import view_of
 from hpcgym.engine import state
 from hpcgym.engine.node_rows import row_of
 from hpcgym.engine.nodes import FIRST_FIT, Nodes, make_nodes
-from hpcgym.workload.needs import expected_waits
+from hpcgym.node_simulation import facts_of
 
 if TYPE_CHECKING:
     from hpcgym.envs.simulations import Simulations
@@ -35,20 +35,8 @@ def pass_view(simulations: Simulations, e: int, rows: NDArray[np.int64]) -> Pass
     )
     processors = simulations.options.cluster.processors
     nodes = _pool(arrays, processors) if rooms is None else row_of(rooms, e, start, start + n)
-    return view_of(arrays, nodes, _facts(simulations, e, rooms is None), rows)
-
-
-def _facts(simulations: Simulations, e: int, pool: bool) -> Facts:
-    """Return what does not change in the episode of simulation ``e``."""
-    workload, cluster = simulations.episode(e), simulations.options.cluster
-    return Facts(
-        cluster.resources[:1] if pool else cluster.resources,
-        workload.job_number,
-        workload.user_id,
-        workload.queue,
-        expected_waits(workload, cluster.queues),
-        max(cluster.queues.values(), default=1.0),
-    )
+    facts = facts_of(simulations.episode(e), simulations.options.cluster, rooms is None)
+    return view_of(arrays, nodes, facts, rows)
 
 
 def _pool(arrays: state.Prepared, processors: int) -> Nodes:
