@@ -33,6 +33,7 @@ SOURCES = (
     "envs/kernel.py",
     "envs/observe.py",
     "metrics.py",
+    "naming.py",
     "workload/swf_lines.py",
     "workload/model.py",
 )

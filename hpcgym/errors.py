@@ -15,6 +15,10 @@ class WorkloadError(HpcgymError):
     """A workload that cannot be read, or cannot be simulated."""
 
 
+class WorkloadWarning(UserWarning):
+    """A workload that can be simulated, but perhaps not as it was meant."""
+
+
 def unknown(kind: str, name: object, known: Iterable[str], also: str = "") -> str:
     """Return the message that a name is none of the known ones, with those nearest to it.
 

@@ -141,18 +141,20 @@ class Result:
     def jobs(self) -> pd.DataFrame:
         """One row a job: the schedule beside the workload's columns that shaped it.
 
-        Columns: job_number, user_id, processors, submit, start, end, wait, run_time,
-        requested_time, predicted_run_time, reserved_start (all int64, times in seconds), bsld,
-        backfilled, killed.
+        Columns: job_number, user_id, processors, units if the jobs have units, submit, start, end,
+        wait, run_time, requested_time, predicted_run_time, reserved_start (all int64, times in
+        seconds), bsld, backfilled, killed.
         """
         import pandas as pd
 
         columns = self.workload.columns
+        units = {} if self.workload.units is None else {"units": self.workload.units}
         return pd.DataFrame(
             {
                 "job_number": columns["job_number"],
                 "user_id": columns["user_id"],
                 "processors": columns["requested_processors"],
+                **units,
                 "submit": columns["submit_time"],
                 "start": self.start,
                 "end": self.end,

@@ -18,10 +18,14 @@ from hpcgym.prediction import CORRECTIONS
 from hpcgym.report.labels import scheduler_name
 from hpcgym.scheduler import ALLOCATIONS, Scheduler
 from hpcgym.simulation import simulate
-from hpcgym.workload import load_workload
+from hpcgym.workload import fitting, load_workload
+from hpcgym.workload.needs import FITS_NOWHERE
 
 #: Waits, and tells the schedulers and allocations below apart.
 JOBS = "eurora:jobs=200,load=1.3,seed=1"
+
+#: Of which some ask for MICs.
+MICS = "eurora:jobs=200,load=1.3,seed=0"
 
 SMALL = """
 name = "small"
@@ -101,6 +105,42 @@ def test_a_table_needs_not_tell_the_size_of_a_machine_that_is_given(small, tmp_p
     assert succeed("simulate", table, "--cluster", small).stderr == ""
 
 
+def test_json_that_tells_the_size_of_the_machine_is_believed(tmp_path):
+    path = tmp_path / "jobs.json"
+    job = '{"submit_time": 0, "run_time": 5, "requested_time": 9, "requested_processors": 3}'
+    path.write_text(f'{{"processors": 64, "jobs": [{job}]}}')
+    result = succeed("simulate", path, "--format", "json")
+    assert result.stderr == ""
+    assert json.loads(result.stdout)["processors"] == 64
+    path.write_text(f"[{job}]")
+    assert "taken to be its largest job, 3 processors" in succeed("simulate", path).stderr
+
+
+@pytest.mark.parametrize("told", [4, 64])
+def test_the_given_machine_says_which_jobs_are_too_large(small, tmp_path, told):
+    """Neither are jobs dropped that it holds, nor kept that are larger, whatever the log tells."""
+    log = tmp_path / "log.swf"
+    fields = "{0} 0 0 9 {1} -1 -1 {1} 9 -1 1 1 1 -1 1 1 -1 -1"
+    sizes = enumerate((3, 10, 20), 1)
+    log.write_text("\n".join([f"; MaxProcs: {told}", *(fields.format(*job) for job in sizes)]))
+    value = as_json("simulate", log, "--cluster", small)
+    assert (value["jobs"], value["processors"]) == (2, 16)
+    assert value["cleaning"] == {"dropped: more processors than the machine": 1}
+
+
+def test_queues_without_names_are_said_where_they_matter(tmp_path):
+    """JSON keeps the names of queues, and CSV does not: PRB finds no expected waits."""
+    for name in ("jobs.json", "jobs.csv"):
+        succeed("generate", JOBS, tmp_path / name)
+    arguments = ("--cluster", "eurora", "--scheduler")
+    named = succeed("compare", tmp_path / "jobs.json", *arguments, "prb")
+    assert named.stderr == ""
+    numbered = succeed("compare", tmp_path / "jobs.csv", *arguments, "prb,sdprb")
+    strange = r"hpcgym: .* queues that the machine does not have, 1, 2, 3: .* 86400 s; JSON .*\n"
+    assert re.fullmatch(strange, numbered.stderr)
+    assert succeed("compare", tmp_path / "jobs.csv", *arguments, "easy").stderr == ""
+
+
 def test_without_a_cluster_the_machine_is_a_pool():
     for name in ("eurora", "kit"):
         result = succeed("simulate", f"{name}:jobs=20", "--format", "json")
@@ -134,6 +174,45 @@ def test_the_table_of_a_pool_has_no_nodes(tmp_path):
     assert "nodes" not in (tmp_path / "a.csv").read_text().splitlines()[0]
 
 
+def test_jobs_that_never_fit_are_dropped_on_demand():
+    machine = find_cluster("kit-forhlr-ii")
+    kept = fitting(load_workload(MICS), machine.resources, machine.capacity)
+    arguments = ("simulate", MICS, "--cluster", "kit-forhlr-ii", "--unfit", "drop")
+    value = as_json(*arguments)
+    assert 0 < value["jobs"] == len(kept) < 200
+    assert value["cleaning"] == kept.cleaning == {FITS_NOWHERE: 200 - len(kept)}
+    assert f"  {200 - len(kept)} dropped: fits no empty machine\n" in succeed(*arguments).stdout
+    assert "it has core, mem, gpu; --unfit drop drops such jobs" in run(*arguments[:-2]).stderr
+    whole = as_json("simulate", MICS, "--cluster", "eurora", "--unfit", "drop")
+    assert (whole["jobs"], whole["cleaning"]) == (200, {})
+    (row, _) = as_csv("compare", *arguments[1:], "--scheduler", "easy,prb")
+    assert int(row["jobs"]) == len(kept)
+
+
+@pytest.mark.parametrize("machine", ["--processors", "--cluster"])
+def test_a_pool_drops_what_is_larger_whatever_the_recipe(tmp_path, machine):
+    path = tmp_path / "pool.toml"
+    path.write_text("processors = 24\n")
+    where = (machine, path if machine == "--cluster" else 24)
+    jobs = ("simulate", "lublin:jobs=200,processors=64", "--clean", "none", *where)
+    assert "requested_processors must be from 1 to 24" in run(*jobs).stderr
+    value = as_json(*jobs, "--unfit", "drop")
+    assert value["cleaning"] == {"dropped: more processors than the machine": 200 - value["jobs"]}
+    assert 0 < value["jobs"] < 200
+
+
+def test_the_usual_allocation_goes_with_a_pool():
+    jobs = "lublin:jobs=80,processors=16,load=0.9"
+    assert as_json("simulate", jobs, "--allocation", "first-fit") == as_json("simulate", jobs)
+
+
+def test_compare_tells_the_allocation():
+    arguments = ("compare", JOBS, "--cluster", "eurora", "--scheduler", "easy,prb")
+    heading, *_ = succeed(*arguments, "--allocation", "best-fit").stdout.splitlines()
+    assert heading.endswith(" · per-timestamp passes · best-fit allocation")
+    assert "allocation" not in succeed(*arguments).stdout
+
+
 # --- dispatchers ---------------------------------------------------------------------------------
 
 
@@ -160,6 +239,16 @@ def test_what_dispatchers_reckon_with(correction):
     assert (value["killed_jobs"] > 0) == (correction == "kill")
 
 
+def test_rules_that_dispatchers_do_without_are_left_blank():
+    value = as_json("simulate", JOBS, "--cluster", "eurora", "--scheduler", "prb")
+    assert value["scheduler"]["name"] == value["scheduler"]["dispatcher"] == "prb"
+    easy, prb = as_csv("compare", JOBS, "--cluster", "eurora", "--scheduler", "easy,prb")
+    for rule in ("policy", "backfill", "backfill_order", "threshold", "policy_estimate"):
+        assert value["scheduler"][rule] is None
+        assert prb[rule] == ""
+    assert (easy["policy"], easy["backfill"]) == ("fcfs", "easy")
+
+
 def test_dispatchers_on_a_pool():
     jobs = "lublin:jobs=200,processors=32,load=0.9"
     value = as_json("simulate", jobs, "--scheduler", "sjf-list")
@@ -171,6 +260,7 @@ def test_labels_name_dispatchers():
     assert scheduler_name(Scheduler(dispatcher="prb", allocation="best-fit")) == (
         "prb, best-fit allocation"
     )
+    assert scheduler_name(Scheduler(dispatcher="prb", correction="next-second")) == "prb"
     told = scheduler_name(Scheduler(dispatcher="prb", estimate="ave2"))
     assert told.startswith("dispatcher prb, mean of the user's last 2")
 
@@ -252,7 +342,7 @@ def test_help_names_all_corrections():
         (["--cluster", "no.toml"], "no.toml cannot be read: No such file or directory"),
         (["--cluster", "typo.toml"], "typo.toml, group 'node': unknown key 'node'; did you mean"),
         (["--cluster", "text.toml"], "text.toml is not TOML"),
-        (["--cluster", "tiny.toml"], "the empty machine holds 1"),
+        (["--cluster", "tiny.toml"], "the empty machine holds 0"),
         (["--cluster", "kth-sp2"], "which the machine lacks; it has core"),
         (["--cluster", "eurora", "--allocation", "best"], "did you mean 'best-fit'?"),
         (["--cluster", "eurora", "--allocation", "random:x"], "needs a whole number, not 'x'"),
@@ -260,13 +350,17 @@ def test_help_names_all_corrections():
         (["--cluster", "pool.toml", "--allocation", "best-fit"], "a pool of processors has none"),
         (["--cluster", "eurora", "--scheduler", "saf", "--passes", "per-event"], "pools of proc"),
         (["--scheduler", "prbb"], "unknown scheduler or dispatcher 'prbb'; did you mean 'prb'"),
-        (["--scheduler", "prb", "--policy", "saf"], "--policy is for schedulers: the dispatcher"),
-        (["--scheduler", "prb", "--policy", "fcfs"], "prb says itself what starts"),
-        (["--scheduler", "prb", "--backfill", "easy"], "--backfill is for schedulers"),
-        (["--scheduler", "prb", "--backfill-order", "saf"], "--backfill-order is for schedulers"),
-        (["--scheduler", "prb", "--threshold", "5"], "--threshold is for schedulers"),
-        (["--scheduler", "prb", "--policy-estimate", "ave2"], "--policy-estimate is for sched"),
-        (["--scheduler", "prb", "--passes", "per-event"], "passes: a dispatcher says"),
+        (["--scheduler", "prb", "--policy", "saf"], "--policy does not go with the dispatcher prb"),
+        (["--scheduler", "prb", "--policy", "fcfs"], "prb, which says itself what starts: leave"),
+        (["--scheduler", "prb", "--backfill", "easy"], "--backfill does not go with"),
+        (["--scheduler", "prb", "--backfill-order", "saf"], "--backfill-order does not go with"),
+        (["--scheduler", "prb", "--threshold", "5"], "--threshold does not go with"),
+        (["--scheduler", "prb", "--policy-estimate", "ave2"], "--policy-estimate does not go"),
+        (
+            ["--scheduler", "prb", "--passes", "per-event"],
+            "is asked once at each time: leave --pass",
+        ),
+        (["--cluster", "kit-forhlr-ii", "--unfit", "skip"], "--unfit must be 'raise' or 'drop'"),
         (["--correction", "next-second"], "'next-second' is for dispatchers only"),
     ],
 )
@@ -275,7 +369,7 @@ def test_errors_are_one_line_and_exit_code_1(arguments, message, tmp_path, monke
     (tmp_path / "typo.toml").write_text(SMALL.replace("nodes =", "node ="))
     (tmp_path / "text.toml").write_text("four nodes\n")
     (tmp_path / "tiny.toml").write_text(
-        "[[group]]\nname = 'a'\nnodes = 1\ncore = 16\nmem = 16000\ngpu = 2\nmic = 2\n"
+        "[[group]]\nname = 'a'\nnodes = 64\ncore = 16\nmem = 500\ngpu = 2\nmic = 2\n"
     )
     (tmp_path / "pool.toml").write_text("processors = 4000\n")
     result = run("simulate", JOBS, *arguments)

@@ -86,6 +86,14 @@ def test_jobs_are_a_table(result: Result) -> None:
         assert jobs[name].tolist() == getattr(result, name).tolist()
 
 
+def test_jobs_with_units_tell_them() -> None:
+    columns = {"submit_time": [0, 1], "run_time": [5, 5], "requested_time": [9, 9]}
+    workload = Workload.from_columns(columns, processors=8, units=[2, 1], per_unit={"core": [3, 4]})
+    jobs = hpcgym.simulate(workload).jobs
+    assert list(jobs.columns)[2:5] == ["processors", "units", "submit"]
+    assert jobs["units"].tolist() == [2, 1]
+
+
 def test_changing_the_table_does_not_change_the_result(result: Result) -> None:
     again = hpcgym.simulate(result.workload, "easy")
     again.jobs.loc[0, "start"] = 999

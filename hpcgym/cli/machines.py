@@ -46,9 +46,11 @@ def machines(
         _print_toml(name)
         return
     names = machine_names() if name is None else [name]
-    rows = [_facts(find_cluster(machine), machine) for machine in names]
+    clusters = [find_cluster(machine) for machine in names]
+    rows = [_facts(cluster, machine) for cluster, machine in zip(clusters, names, strict=True)]
     if format is Format.json:
-        output.print_json(rows if name is None else rows[0])
+        whole = [{**row, "groups": _groups(c)} for row, c in zip(rows, clusters, strict=True)]
+        output.print_json(whole if name is None else whole[0])
     elif format is Format.csv:
         output.print_csv([{key: _text(value) for key, value in row.items()} for row in rows])
     else:
@@ -67,7 +69,7 @@ def _print_toml(name: str) -> None:
 
 
 def _facts(cluster: Cluster, name: str) -> dict[str, Any]:
-    """Return a machine as a row of the list."""
+    """Return a machine as a row of the list, with all that it has of each resource."""
     total = cluster.capacity.sum(axis=0).tolist()
     return {
         "name": cluster.name or name,
@@ -75,6 +77,14 @@ def _facts(cluster: Cluster, name: str) -> dict[str, Any]:
         "resources": dict(zip(cluster.resources, total, strict=True)),
         "queues": dict(cluster.queues),
     }
+
+
+def _groups(cluster: Cluster) -> list[dict[str, Any]]:
+    """Return the groups of nodes, with what one node has of each resource; none of a pool."""
+    return [
+        {"name": group.name, "nodes": group.nodes, "per_node": dict(group.resources)}
+        for group in cluster.groups
+    ]
 
 
 def _text(value: Any) -> Any:

@@ -22,7 +22,6 @@ A pool has ``processors = 128`` instead of groups. The other attributes of a
 from __future__ import annotations
 
 import os
-import re
 import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import MISSING, fields
@@ -31,12 +30,11 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from hpcgym.cluster.nodes import CORE, MEMORY, NodeGroup
+from hpcgym.cluster.nodes import NodeGroup
 from hpcgym.cluster.pool import Cluster
 from hpcgym.errors import HpcgymError, unknown
+from hpcgym.naming import CORE, MEGABYTES, MEMORY, megabytes, near_name
 
-_MEGABYTES = {"MB": 1, "GB": 1_000, "TB": 1_000_000}
-_MEMORY = re.compile(r"(\d+)\s*(MB|GB|TB)", re.IGNORECASE)
 _TABLES = {"group": "groups", "queue": "queues"}  # what tables are as attributes
 _QUEUE = ("name", "expected_wait_s")
 
@@ -172,10 +170,10 @@ def _group(where: str, given: dict[str, Any]) -> NodeGroup:
 
 def _megabytes(where: str, text: str) -> int:
     """Return megabytes of a text such as ``16 GB``."""
-    found = _MEMORY.fullmatch(text.strip())
-    if not found:
+    found = megabytes(text)
+    if found is None:
         raise HpcgymError(f"{where}: {MEMORY} must be whole MB or such as '16 GB', not {text!r}")
-    return int(found[1]) * _MEGABYTES[found[2].upper()]
+    return found
 
 
 def _check_keys(where: str, given: Iterable[str], known: Iterable[str]) -> None:
@@ -190,11 +188,9 @@ def _check_keys(where: str, given: Iterable[str], known: Iterable[str]) -> None:
 
 def _check_key(where: str, key: str, known: tuple[str, ...]) -> None:
     """Say so if a key is almost a known one: it would be taken for a resource."""
-    near = (
-        [MEMORY] if key.casefold() == "memory" else get_close_matches(key.casefold(), known, 1, 0.8)
-    )
+    near = near_name(key, known)
     if key not in known and near:
-        raise HpcgymError(f"{where}: unknown key {key!r}; did you mean {near[0]!r}?")
+        raise HpcgymError(f"{where}: unknown key {key!r}; did you mean {near!r}?")
 
 
 def _need(where: str, given: Mapping[str, Any], needed: Iterable[str]) -> None:
@@ -216,5 +212,5 @@ def _amount(name: str, amount: int) -> str:
     """Return an amount of a resource as TOML, memory in the largest unit that divides it."""
     if name != MEMORY or amount == 0:
         return str(amount)
-    unit, size = next((u, s) for u, s in reversed(_MEGABYTES.items()) if amount % s == 0)
+    unit, size = next((u, s) for u, s in reversed(MEGABYTES.items()) if amount % s == 0)
     return f'"{amount // size} {unit}"'

@@ -3,24 +3,14 @@
 from __future__ import annotations
 
 import operator
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from hpcgym.errors import HpcgymError
-
-#: The resource that every node has and every unit of a job takes: what processors are counted by.
-CORE = "core"
-#: The one resource with a unit: whole megabytes (1 GB = 1,000 MB).
-MEMORY = "mem"
+from hpcgym.naming import CORE, MOST_AMOUNT, resource_problem
 
 MOST_NODES = 2**20  # of a machine: capacities are an array with a row for each
-MOST_AMOUNT = 2**31  # of a resource on a node, so that no sum overflows
-
-_NAME = re.compile(r"[A-Za-z][\w-]*")
-#: What stands beside resources in machine files and tables of jobs, and so can be none.
-_TAKEN = ("name", "nodes", "units")
 
 
 @dataclass(frozen=True)
@@ -37,7 +27,7 @@ class NodeGroup:
     Raises
     ------
     HpcgymError : no nodes, no cores, an amount that is no whole number from 0 to 2^31, or the name
-        of a resource that is none.
+        of a resource that is none; see :func:`hpcgym.naming.resource_problem`.
     """
 
     name: str
@@ -62,9 +52,9 @@ class NodeGroup:
 
 def _resource(where: str, name: Any) -> str:
     """Return the name of a resource, or say that it cannot be one."""
-    if not isinstance(name, str) or not _NAME.fullmatch(name) or name in _TAKEN:
-        raise HpcgymError(f"{where}: {name!r} cannot be the name of a resource")
-    return name
+    if problem := resource_problem(name):
+        raise HpcgymError(f"{where}: {problem}")
+    return str(name)
 
 
 def _whole(where: str, name: str, amount: Any, least: int, most: int) -> int:

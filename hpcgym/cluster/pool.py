@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcgym.cluster.nodes import CORE, MOST_NODES, NodeGroup
+from hpcgym.cluster.nodes import MOST_NODES, NodeGroup
 from hpcgym.errors import HpcgymError
+from hpcgym.naming import CORE
 
 MOST_PROCESSORS = 2**31  # so that no sum of processors overflows
 

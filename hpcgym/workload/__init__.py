@@ -1,8 +1,9 @@
 """Workloads: reading logs, cleaning them, slicing them, the archive of real traces, generators."""
 
+from hpcgym.naming import SWF_COLUMNS
 from hpcgym.workload.cleaning import clean
 from hpcgym.workload.load import load_workload
-from hpcgym.workload.model import SWF_COLUMNS, Workload
+from hpcgym.workload.model import Workload
 from hpcgym.workload.needs import check_fits, expected_waits, fitting, needs_of
 from hpcgym.workload.slicing import months, slices, weeks
 from hpcgym.workload.swf import read_swf, write_swf

@@ -23,13 +23,14 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.errors import WorkloadError
-from hpcgym.workload.model import CORE, MAX_TIME, MEMORY, Workload
+from hpcgym.naming import CORE, MEMORY
+from hpcgym.workload.arguments import positive, whole
+from hpcgym.workload.model import MAX_TIME, Workload
 
 IntArray = NDArray[np.int64]
 
@@ -133,14 +134,14 @@ def generate(
     ------
     WorkloadError : an argument out of range, or load beside both jobs and days.
     """
-    seed = _whole(model, "seed", seed, 2**64, 0)
-    days = _positive(model, "days", days)
-    load = _positive(model, "load", load)
+    seed = whole(model.name, "seed", seed, 0, 2**64)
+    days = positive(model.name, "days", days)
+    load = positive(model.name, "load", load)
     if load is not None and jobs is not None and days is not None:
         raise WorkloadError(f"{model.name}: give two of jobs, days and load, not all three")
     if jobs is None:
         jobs = max(1, round((30 if days is None else days) * model.jobs_per_day))
-    jobs = _whole(model, "jobs", jobs, 10**8)
+    jobs = whole(model.name, "jobs", jobs, 1, 10**8)
     job_seed, time_seed = np.random.SeedSequence(seed).spawn(2)
     columns, begins = _jobs(model, jobs, np.random.default_rng(job_seed))
     span = (jobs / model.jobs_per_day if days is None else days) * DAY_S
@@ -296,29 +297,3 @@ def _workload(model: Model, columns: dict[str, IntArray], name: str, given: str)
         units=units,
         per_unit=per_unit,
     )
-
-
-def _whole(model: Model, name: str, value: Any, most: int, least: int = 1) -> int:
-    """Return the argument as an int; a float from a command line may stand for one (1e6)."""
-    try:
-        number = int(value)
-    except (TypeError, ValueError, OverflowError):
-        number = least - 1
-    if not least <= number <= most or number != value:
-        raise WorkloadError(
-            f"{model.name}: {name} must be a whole number from {least} to {most}, not {value!r}"
-        )
-    return number
-
-
-def _positive(model: Model, name: str, value: Any) -> float | None:
-    """Return the argument as a float above 0, or None as it is."""
-    if value is None:
-        return None
-    try:
-        number = float(value)
-    except (TypeError, ValueError):
-        number = math.nan
-    if not 0 < number < math.inf:
-        raise WorkloadError(f"{model.name}: {name} must be a number above 0, not {value!r}")
-    return number

@@ -7,7 +7,8 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from hpcgym.workload.model import UNITS, Workload
+from hpcgym.naming import UNITS
+from hpcgym.workload.model import Workload
 
 #: The columns that a simulation depends on.
 SIMULATED = ("submit_time", "run_time", "requested_time", "requested_processors", "user_id")

@@ -19,8 +19,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hpcgym.errors import WorkloadError
+from hpcgym.naming import SWF_COLUMNS
 from hpcgym.workload.files import create_text, open_bytes
-from hpcgym.workload.model import SWF_COLUMNS, Workload
+from hpcgym.workload.model import Workload, check_processors
 from hpcgym.workload.needs import queue_names
 
 if TYPE_CHECKING:
@@ -57,11 +58,11 @@ def read_json(path: Path) -> tuple[pd.DataFrame, int | None, dict[str, int] | No
             near = get_close_matches(key, _KEYS, n=1)
             hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(_KEYS)}"
             raise WorkloadError(f"{path} has an unknown entry {key!r}; {hint}")
-    for number, job in enumerate(top["jobs"]):
+    for number, job in enumerate(top["jobs"], 1):
         _check_job(f"{path}, job {number}", job)
     frame = pd.DataFrame(top["jobs"], columns=_columns(top["jobs"]))
-    frame.index.name = "job"
-    return frame, top.get("processors"), _queues(path, top.get("queues"))
+    frame.index = pd.RangeIndex(1, len(frame) + 1, name="job")
+    return frame, _processors(path, top.get("processors")), _queues(path, top.get("queues"))
 
 
 def write_json(workload: Workload, path: Path) -> None:
@@ -93,12 +94,24 @@ def _columns(jobs: list[dict[str, Any]]) -> list[str]:
     return list(dict.fromkeys(field for job in jobs for field in job))
 
 
+def _processors(path: Path, processors: Any) -> int | None:
+    """Return the machine's size if it is told, or say that it cannot be one."""
+    if processors is None:
+        return None
+    try:
+        return check_processors(processors)
+    except WorkloadError as error:
+        raise WorkloadError(f"{path}: {error}") from None
+
+
 def _queues(path: Path, queues: Any) -> dict[str, int] | None:
     """Return the numbers of queues by name, or say that they are none."""
     if queues is None:
         return None
     if not isinstance(queues, dict) or not all(type(number) is int for number in queues.values()):
         raise WorkloadError(f"{path}: 'queues' must tell the number of each name")
+    if min(queues.values(), default=0) < 0:
+        raise WorkloadError(f"{path}: the number of one of the 'queues' is below 0")
     if len({*queues.values()}) < len(queues):
         raise WorkloadError(f"{path}: two of the 'queues' have the same number")
     return queues

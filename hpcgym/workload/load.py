@@ -11,6 +11,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from hpcgym.cluster.files import find_cluster
 from hpcgym.errors import WorkloadError
 from hpcgym.workload.archive import TRACES, fetch, find, find_trace, is_trace
 from hpcgym.workload.cleaning import clean as clean_workload
@@ -23,6 +24,8 @@ from hpcgym.workload.tables import from_pandas, is_table, read_table
 if TYPE_CHECKING:
     import pandas as pd
 
+    from hpcgym.cluster import Cluster
+
 #: Names of the generators; a generator's arguments follow its name: ``lublin:jobs=1000,seed=3``.
 GENERATORS = ("lublin", "eurora", "kit")
 
@@ -34,6 +37,7 @@ def load_workload(
     clean: str | Sequence[str] = "default",
     *,
     processors: int | None = None,
+    cluster: Cluster | str | os.PathLike[str] | None = None,
     errors: Errors = "raise",
 ) -> Workload:
     """Return the workload that ``source`` names, cleaned and ready to be simulated.
@@ -48,15 +52,24 @@ def load_workload(
     clean : cleaning recipe, several joined by ``+``, or a sequence of names;
         see :mod:`hpcgym.workload.cleaning`.
     processors : size of the machine, instead of what the source tells; larger jobs are dropped.
+    cluster : the machine on which the jobs are to be simulated, as :func:`hpcgym.simulate` takes
+        it, instead of ``processors``: its size. What does not fit on its nodes is left in; see
+        :func:`hpcgym.workload.fitting`.
     errors : "raise" stops at a line of a file that is no job; "skip" drops and counts such lines.
 
     Raises
     ------
     WorkloadError : an unknown name, a file that cannot be read, a trace that cannot be downloaded,
-        a wrong argument of a generator, or no job is left after cleaning.
+        a wrong argument of a generator, no job is left after cleaning, or both cluster and
+        processors.
+    HpcgymError : no machine of that name, or a file that describes none.
     """
     check_errors(errors)
     filter_names(clean)  # a wrong recipe is said before a large file is read
+    if cluster is not None:
+        if processors is not None:
+            raise WorkloadError("give either cluster or processors, not both")
+        processors = find_cluster(cluster).processors
     return clean_workload(_load(source, processors, errors), clean, processors)
 
 

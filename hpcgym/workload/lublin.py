@@ -7,12 +7,12 @@ from :mod:`hpcgym.workload.estimates` and :mod:`hpcgym.workload.users`, which ch
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
 
 from hpcgym.errors import WorkloadError
+from hpcgym.workload.arguments import positive, whole
 from hpcgym.workload.estimates import MAX_REQUEST_S, requested_times
 from hpcgym.workload.lublin_model import (
     CLASSES,
@@ -69,12 +69,12 @@ def lublin(
     WorkloadError
         An argument out of range; the message names it.
     """
-    jobs = _whole("jobs", jobs, 1, 10**9)
-    processors = _whole("processors", processors, 1, 2**31)
-    seed = _whole("seed", seed, 0, 2**64)
-    load = _positive("load", load)
-    classes = _whole("classes", classes, 1, 2)
-    users = default_users(jobs) if users is None else _whole("users", users, 1, 10**7)
+    jobs = whole("lublin", "jobs", jobs, 1, 10**9)
+    processors = whole("lublin", "processors", processors, 1, 2**31)
+    seed = whole("lublin", "seed", seed, 0, 2**64)
+    load = positive("lublin", "load", load)
+    classes = whole("lublin", "classes", classes, 1, 2)
+    users = default_users(jobs) if users is None else whole("lublin", "users", users, 1, 10**7)
     kinds = CLASSES[classes]
     request_seed, user_seed, *class_seeds = np.random.SeedSequence(seed).spawn(2 + len(kinds))
 
@@ -144,32 +144,6 @@ def _model_columns(
     if len(kinds) > 1:
         columns["queue"] = (order >= interactive_jobs).astype(np.int64)
     return columns
-
-
-def _whole(name: str, value: float, least: int, most: int) -> int:
-    """Return the argument as an int; a float from a command line may stand for one (1e6)."""
-    try:
-        number = int(value)
-    except (TypeError, ValueError, OverflowError):
-        number = least - 1
-    if not least <= number <= most or number != value:
-        raise WorkloadError(
-            f"lublin: {name} must be a whole number from {least} to {most}, not {value!r}"
-        )
-    return number
-
-
-def _positive(name: str, value: float | None) -> float | None:
-    """Return the argument as a float above 0, or None as it is."""
-    if value is None:
-        return None
-    try:
-        number = float(value)
-    except (TypeError, ValueError):
-        number = math.nan
-    if not 0 < number < math.inf:
-        raise WorkloadError(f"lublin: {name} must be a number above 0, not {value!r}")
-    return number
 
 
 def _header(

@@ -15,31 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.errors import WorkloadError
+from hpcgym.naming import CORE, MOST_AMOUNT, SWF_COLUMNS, UNITS, resource_problem
 
 if TYPE_CHECKING:
     import pandas as pd
-
-#: The 18 fields of a line of the Standard Workload Format 2.2, in file order.
-SWF_COLUMNS = (
-    "job_number",
-    "submit_time",
-    "wait_time",
-    "run_time",
-    "allocated_processors",
-    "average_cpu_time",
-    "used_memory",
-    "requested_processors",
-    "requested_time",
-    "requested_memory",
-    "status",
-    "user_id",
-    "group_id",
-    "executable",
-    "queue",
-    "partition",
-    "preceding_job",
-    "think_time",
-)
 
 #: The one field that is stored with decimals; all others are whole numbers.
 FLOAT_COLUMNS = frozenset({"average_cpu_time"})
@@ -49,11 +28,6 @@ TIME_COLUMNS = frozenset({"submit_time", "wait_time", "run_time", "requested_tim
 
 #: Fields in which a log may hold decimals, which are rounded: SWF allows floating-point times.
 ROUNDED_COLUMNS = TIME_COLUMNS | {"used_memory", "requested_memory"}
-
-#: What units of jobs are called in tables, and the two resources that have a meaning of their own.
-UNITS, CORE, MEMORY = "units", "core", "mem"
-
-MOST_AMOUNT = 2**31  # of units, and of a resource a unit: so that no product overflows
 
 MISSING = -1  # the format's own mark for an unknown value
 
@@ -132,7 +106,8 @@ class Workload:
         ------
         WorkloadError : an unknown column, columns of unequal length, a value that is no whole
             number or a time beyond 2^53 s, a machine without processors, a job without units or
-            cores, or one whose processors are not units * core.
+            cores, or one whose processors are not units * core, a name that no resource can have
+            (:func:`hpcgym.naming.resource_problem`).
         """
         unknown = [c for c in columns if c not in SWF_COLUMNS]
         if unknown:
@@ -216,6 +191,11 @@ class Workload:
             per_unit=self.per_unit,
         )
 
+    def called(self, job: int) -> str:
+        """Return what messages call the job of a row: by its number too, if it has one."""
+        number = self.job_number[job]
+        return f"the job of row {job}" if number == MISSING else f"job {number} (row {job})"
+
     def weeks(self) -> list[Workload]:
         """Return the weeks of the trace; see :func:`hpcgym.workload.slicing.weeks`."""
         from hpcgym.workload.slicing import weeks
@@ -267,8 +247,8 @@ def _resources(
         return None, {}
     n = len(filled["submit_time"])
     for resource in per_unit:
-        if resource in SWF_COLUMNS or resource == UNITS or not isinstance(resource, str):
-            raise WorkloadError(f"{resource!r} cannot be the name of a resource")
+        if problem := resource_problem(resource):
+            raise WorkloadError(f"{name}: {problem}")
     asked = _amounts(UNITS, np.broadcast_to(np.int64(1), n) if units is None else units, n, 1)
     requested = filled["requested_processors"]
     core = np.where(requested > 0, requested // asked, 1)

@@ -6,13 +6,15 @@ with a row for each node, as :class:`hpcgym.cluster.Cluster` has them.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcgym.errors import WorkloadError
-from hpcgym.workload.model import CORE, MEMORY, Workload
+from hpcgym.errors import WorkloadError, WorkloadWarning
+from hpcgym.naming import CORE, MEMORY, near_name
+from hpcgym.workload.model import MISSING, Workload
 
 #: The reason by which :func:`fitting` counts the jobs that it drops.
 FITS_NOWHERE = "dropped: fits no empty machine"
@@ -47,9 +49,11 @@ def needs_of(workload: Workload, resources: Sequence[str]) -> NDArray[np.int64]:
             needs[:, 1 + resources.index(resource)] = demand
         elif (demand > 0).any():
             job = int((demand > 0).argmax())
+            near = near_name(resource, resources)
             raise WorkloadError(
-                f"{workload.name}: {_called(workload, job)} asks for {demand[job]} {resource!r} a"
+                f"{workload.name}: {workload.called(job)} asks for {demand[job]} {resource!r} a"
                 f" unit, which the machine lacks; it has {', '.join(resources)}"
+                f"{f', of which {near!r} may be meant' if near else ''}"
             )
     return needs
 
@@ -82,7 +86,7 @@ def check_fits(
     each = ", ".join(f"{d} {r}" for d, r in zip(needs[job, 1:], names, strict=True) if d)
     units = "1 unit" if needs[job, 0] == 1 else f"{needs[job, 0]:,} units"
     raise WorkloadError(
-        f"{workload.name}: {_called(workload, job)} asks for {units} of {each}; the empty machine"
+        f"{workload.name}: {workload.called(job)} asks for {units} of {each}; the empty machine"
         f" holds {held[job]:,}. So it is with {np.count_nonzero(too_large):,} of"
         f" {len(workload):,} jobs: hpcgym.workload.fitting(workload, cluster.resources,"
         " cluster.capacity) drops them"
@@ -140,16 +144,40 @@ def expected_waits(workload: Workload, queues: Mapping[str, float]) -> NDArray[n
     -------
     (n_jobs,) float64 [s]: the largest of ``queues`` for a job whose queue is none of them; 1 for
     all jobs if ``queues`` is empty.
+
+    Warns
+    -----
+    WorkloadWarning : jobs are in queues that are none of ``queues``; it names both.
     """
     if not queues:
         return np.ones(len(workload))
     known = {name.casefold(): wait for name, wait in queues.items()}
     waits = np.full(len(workload), max(known.values()), dtype=np.float64)
-    for number, name in queue_names(workload).items():
+    strange = workload.queue != MISSING
+    names = queue_names(workload)
+    for number, name in names.items():
         wait = known.get(name.casefold(), known.get(name.casefold().split()[0]))
         if wait is not None:
-            waits[workload.queue == number] = wait
+            at = workload.queue == number
+            waits[at] = wait
+            strange &= ~at
+    if strange.any():
+        numbers = np.unique(workload.queue[strange]).tolist()
+        warnings.warn(_strange_queues(numbers, names, queues), WorkloadWarning, stacklevel=2)
     return waits
+
+
+def _strange_queues(
+    numbers: Sequence[int], names: Mapping[int, str], queues: Mapping[str, float]
+) -> str:
+    """Return the message that jobs are in queues which the machine does not have."""
+    told = ", ".join(repr(names[number]) if number in names else str(number) for number in numbers)
+    named = all(number in names for number in numbers)
+    hint = "" if named else "; JSON and SWF tell the names of queues, CSV and Parquet do not"
+    return (
+        f"jobs are in queues that the machine does not have, {told}: the longest wait of its own"
+        f" ({', '.join(queues)}) is expected of them, {max(queues.values()):g} s{hint}"
+    )
 
 
 def queue_names(workload: Workload) -> dict[int, str]:
@@ -167,7 +195,7 @@ def _needs_of_processors(workload: Workload, resources: Sequence[str]) -> NDArra
     units = workload.requested_processors
     if (units < 1).any():
         job = int((units < 1).argmax())
-        raise WorkloadError(f"{workload.name}: {_called(workload, job)} asks for no processors")
+        raise WorkloadError(f"{workload.name}: {workload.called(job)} asks for no processors")
     needs = np.zeros((len(workload), 1 + len(resources)), dtype=np.int64)
     needs[:, 0] = units
     needs[:, 1 + resources.index(CORE)] = 1
@@ -175,8 +203,3 @@ def _needs_of_processors(workload: Workload, resources: Sequence[str]) -> NDArra
         kilobytes = np.maximum(workload.requested_memory, 0)
         needs[:, 1 + resources.index(MEMORY)] = -(-kilobytes // 1000)
     return needs
-
-
-def _called(workload: Workload, job: int) -> str:
-    """Return what a job is called in messages."""
-    return f"job {workload.job_number[job]} (row {job})"

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.errors import WorkloadError
+from hpcgym.naming import SWF_COLUMNS
 from hpcgym.workload.files import (
     Errors,
     check_errors,
@@ -28,7 +29,6 @@ from hpcgym.workload.files import (
 from hpcgym.workload.model import (
     FLOAT_COLUMNS,
     MISSING,
-    SWF_COLUMNS,
     Workload,
     column_dtype,
     largest_job,

@@ -15,11 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.compilation import jit, jit_entry
+from hpcgym.naming import SWF_COLUMNS
 from hpcgym.workload.model import (
     FLOAT_COLUMNS,
     MAX_TIME,
     ROUNDED_COLUMNS,
-    SWF_COLUMNS,
     TIME_COLUMNS,
 )
 

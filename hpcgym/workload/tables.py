@@ -1,11 +1,13 @@
 """Workloads from and to tables: pandas, CSV, Parquet, JSON, with SWF's column names.
 
 A table has no header, so it does not tell the machine's size: give ``processors``, or it is that of
-the largest job. (JSON may tell it: :mod:`hpcgym.workload.json_jobs`.)
+the largest job. Nor does it tell the names of queues, by which they are found among those of a
+machine. (JSON may tell both: :mod:`hpcgym.workload.json_jobs`.)
 
 Jobs that ask for more than processors have columns that SWF lacks: ``units``, how many equal units
 (1 where it is blank), and one for each resource, what a unit asks for (0 where it is blank, but a
 share of the requested processors of ``core``). A table has them if it has ``units`` or ``core``.
+``mem`` is in whole MB, or a text such as ``16 GB``.
 """
 
 from __future__ import annotations
@@ -14,24 +16,29 @@ import os
 import warnings
 from collections.abc import Mapping
 from dataclasses import replace
-from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcgym.errors import WorkloadError
+from hpcgym.errors import WorkloadError, unknown
+from hpcgym.naming import (
+    CORE,
+    MEMORY,
+    MOST_AMOUNT,
+    SWF_COLUMNS,
+    UNITS,
+    megabytes,
+    near_name,
+    resource_problem,
+)
 from hpcgym.workload.files import Errors, check_errors, reading, stem, writing
 from hpcgym.workload.json_jobs import is_json, read_json, write_json
 from hpcgym.workload.model import (
-    CORE,
     FLOAT_COLUMNS,
     MISSING,
-    MOST_AMOUNT,
     ROUNDED_COLUMNS,
-    SWF_COLUMNS,
-    UNITS,
     Workload,
     largest_job,
 )
@@ -62,7 +69,8 @@ def from_pandas(
 ) -> Workload:
     """Return the workload of a DataFrame, one job a row, columns named as in SWF.
 
-    Missing columns become -1, and so do missing values, which are counted. Decimals of times and
+    Missing columns become -1, but without ``job_number`` the rows are numbered from 1. Missing
+    values become -1 too, and are counted. Decimals of times and
     memory are rounded to the nearest whole number (halves away from 0) and counted.
 
     Names of users, groups, executables and queues are to be numbered before, alike in all tables
@@ -86,9 +94,11 @@ def from_pandas(
     check_errors(errors)
     resources = _check_names(frame, name)
     counts: dict[str, int] = {}
+    if "job_number" not in frame:
+        frame = frame.assign(job_number=np.arange(1, len(frame) + 1))
     if queues and "queue" in frame:
         frame = frame.assign(queue=frame["queue"].map(lambda queue: queues.get(queue, queue)))
-    numeric = _numbers(frame, name, errors, counts)
+    numeric = _numbers(frame, name, errors, counts, queues)
     numeric = _with_amounts(numeric, resources, name, errors, counts)
     if not len(numeric):
         why = ", ".join(f"{number:,} {reason}" for reason, number in counts.items())
@@ -127,23 +137,27 @@ def read_table(
     path = Path(path)
     check_errors(errors)
     skipped: dict[str, int] = {}
+    told: dict[str, list[str]] = {}
     size, queues = None, None
     with reading(path):
         if is_json(path):
             frame, size, queues = read_json(path)
+            told = {} if size is None else {"MaxProcs": [str(size)]}
         elif path.suffix == ".parquet":
             frame = _read_parquet(path)
         else:
             frame = _read_csv(path, errors, skipped)
     size = size if processors is None else processors
     workload = from_pandas(frame, processors=size, name=str(path), errors=errors, queues=queues)
-    return workload.take(slice(None), name=stem(path), cleaning=skipped)
+    header = {**told, **workload.header}
+    return workload.take(slice(None), name=stem(path), cleaning=skipped, header=header)
 
 
 def write_table(workload: Workload, path: str | os.PathLike[str]) -> None:
     """Write a file of one of ``TABLE_ENDINGS``: all 18 columns, units and resources if there are.
 
-    JSON leaves out columns that no job has.
+    JSON leaves out columns that no job has. The others lose the header: the machine's size, the
+    names of queues.
 
     Raises
     ------
@@ -174,15 +188,35 @@ def _check_names(frame: pd.DataFrame, name: str) -> list[str]:
             raise WorkloadError(f"{name} has the column {column!r} twice")
         if column in SWF_COLUMNS:
             continue
-        known = (*SWF_COLUMNS, UNITS, CORE)
-        near = get_close_matches(column, known, n=1, cutoff=0.8 if has_units else 0.6)
-        if column not in (UNITS, CORE) and (near or not has_units):
-            hint = f"did you mean {near[0]!r}?" if near else f"SWF has {', '.join(SWF_COLUMNS)}"
-            raise WorkloadError(f"{name} has an unknown column {column!r}; {hint}")
+        if column not in (UNITS, CORE):
+            _check_resource(column, has_units, name)
         resources.append(column)
     if "submit_time" not in names:
         raise WorkloadError(f"{name} lacks the column 'submit_time', which a workload needs")
     return resources
+
+
+def _check_resource(column: str, has_units: bool, name: str) -> None:
+    """Say so if a column cannot be a resource: it is almost a known one, or there are no units."""
+    problem = resource_problem(column)
+    if has_units and not problem:
+        return
+    near = near_name(column, (*SWF_COLUMNS, UNITS, CORE, MEMORY), 0.8 if has_units else 0.6)
+    if column == MEMORY:
+        hint = (
+            "it is a resource, of which each unit of a job asks for some, and needs a column that"
+            f" the table lacks: {UNITS!r}, how many units a job has, or {CORE!r}, the cores of each"
+        )
+    elif near:
+        hint = f"did you mean {near!r}?"
+    elif has_units:
+        raise WorkloadError(f"{name} has an unknown column; {problem}")
+    else:
+        hint = (
+            f"SWF has {', '.join(SWF_COLUMNS)}; a resource, of which each unit of a job asks for"
+            f" some, needs the column {UNITS!r} or {CORE!r} beside it"
+        )
+    raise WorkloadError(f"{name} has an unknown column {column!r}; {hint}")
 
 
 def _with_amounts(
@@ -220,7 +254,11 @@ def _with_amounts(
 
 
 def _numbers(
-    frame: pd.DataFrame, name: str, errors: Errors, counts: dict[str, int]
+    frame: pd.DataFrame,
+    name: str,
+    errors: Errors,
+    counts: dict[str, int],
+    queues: Mapping[str, int] | None,
 ) -> pd.DataFrame:
     """Return the table with numbers alone: text is turned into them, or its row dropped."""
     import pandas as pd
@@ -234,12 +272,15 @@ def _numbers(
         if not (pd.api.types.is_string_dtype(dtype) or pd.api.types.is_object_dtype(dtype)):
             how = _how_to_number(str(column))
             raise WorkloadError(f"{name}: column {column} holds {dtype}, not numbers{how}")
-        values = pd.to_numeric(frame[column], errors="coerce")
+        given = frame[column].map(_in_megabytes) if column == MEMORY else frame[column]
+        values = pd.to_numeric(given, errors="coerce")
         wrong = (values.isna() & frame[column].notna()).to_numpy()
         if wrong.any() and errors == "raise":
             row = int(wrong.argmax())
             shown = str(frame[column].iloc[row])[:24]
             where = _where(frame.index, row, name)
+            if column == "queue" and queues:
+                raise WorkloadError(f"{where}: {unknown('queue', shown, queues)}")
             how = _how_to_number(str(column))
             raise WorkloadError(f"{where}: column {column} is {shown!r}, not a number{how}")
         bad |= wrong
@@ -251,11 +292,22 @@ def _numbers(
 
 
 def _how_to_number(column: str) -> str:
-    """Return how names become numbers, to be added to an error; nothing for other columns."""
+    """Return what a column holds in place of text, to be added to an error; nothing of most."""
+    if column == MEMORY:
+        return "; it must be whole MB or such as '16 GB'"
+    if column in ("requested_memory", "used_memory"):
+        return ", of kilobytes a processor"
     # not done here: two tables of one machine would have other numbers for the same names
     if column not in NUMBERED_COLUMNS:
         return ""
-    return f"; pandas.factorize(frame[{column!r}])[0] numbers names"
+    how = f"; pandas.factorize(frame[{column!r}])[0] numbers names"
+    return f"{how}, and in JSON 'queues' does" if column == "queue" else how
+
+
+def _in_megabytes(value: Any) -> Any:
+    """Return the megabytes of a text such as ``16 GB``, and anything else as it is."""
+    found = megabytes(value) if isinstance(value, str) else None
+    return value if found is None else found
 
 
 def _where(index: pd.Index[Any], row: int, name: str) -> str:

@@ -95,6 +95,8 @@ GROUP = '[[group]]\nname = "a"\nnodes = 2\ncore = 4\n'
         (GROUP + 'memory = "2 GB"', "group 'a': unknown key 'memory'; did you mean 'mem'"),
         (GROUP.replace("nodes = 2", "nodes = 0"), "group 'a': nodes must be .* not 0"),
         (GROUP.replace("core = 4", "core = 0"), "group 'a': a node needs at least 1 core"),
+        (GROUP + "run_time = 2", "group 'a': 'run_time' cannot be .*: it is a column of jobs"),
+        (GROUP + "queues = 2", "group 'a': 'queues' cannot be .*: it is nearly 'queue'"),
         (GROUP.replace("core = 4", "gpu = 4"), "group 'a': 'core' is missing"),
         (GROUP.replace("nodes = 2", ""), "group 'a': 'nodes' is missing"),
         (GROUP.replace('name = "a"', ""), "group 1: 'name' is missing"),
@@ -124,8 +126,8 @@ def test_files_that_describe_no_machine(tmp_path: Path, text: str, problem: str)
 
 
 def test_a_resource_may_have_any_other_name(tmp_path: Path) -> None:
-    path = write(tmp_path, GROUP + "nvme = 2\nmic = 1")
-    assert read_cluster(path).resources == ("core", "nvme", "mic")
+    path = write(tmp_path, GROUP + "nvme = 2\nvmem = 3\ngpus = 1")
+    assert read_cluster(path).resources == ("core", "nvme", "vmem", "gpus")
 
 
 def test_files_that_cannot_be_read(tmp_path: Path) -> None:
@@ -177,5 +179,12 @@ def test_the_command_lists_and_prints_them(tmp_path: Path) -> None:
     row = json.loads(run(str(write(tmp_path, FILE)), "--format", "json"))
     assert row["resources"] == {"core": 20, "mem": 193_500, "gpu": 2}
     assert row["queues"] == {"debug": 90.5}
+    assert row["groups"] == [
+        {"name": "thin", "nodes": 3, "per_node": {"core": 4, "mem": 64_000}},
+        {"name": "fat", "nodes": 1, "per_node": {"core": 8, "mem": 1_500, "gpu": 2}},
+    ]
+    assert listed[0]["groups"][0]["per_node"] == {"core": 1}
+    pool = write(tmp_path, "processors = 12")
+    assert json.loads(run(str(pool), "--format", "json"))["groups"] == []
     assert read_cluster(write(tmp_path, run(str(write(tmp_path, FILE))))).name == "two"
     assert "1024 core, 1024000 mem, 64 gpu, 64 mic" in run("--format", "csv")

@@ -5,9 +5,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from hpcgym.errors import WorkloadError
+from hpcgym.cluster import Cluster, NodeGroup, cluster_toml
+from hpcgym.errors import HpcgymError, WorkloadError
+from hpcgym.naming import SWF_COLUMNS
+from hpcgym.simulation import simulate
 from hpcgym.workload import Workload, archive, load_workload
-from hpcgym.workload.model import SWF_COLUMNS
 
 LOG = """; MaxProcs: 8
 1 0 0 9 1 -1 -1 1 9 -1 1 1 1 -1 1 1 -1 -1
@@ -54,6 +56,36 @@ def test_recipe_and_machine_size(log):
     assert larger.job_number.tolist() == [1, 2, 3]
     assert larger.processors == 9
     assert load_workload(log, ["drop-larger-than-machine"]).job_number.tolist() == [1, 3]
+
+
+def test_the_machine_on_which_the_jobs_are_to_run(log, tmp_path):
+    machine = Cluster(groups=[NodeGroup("node", 3, {"core": 3})])
+    path = tmp_path / "mine.toml"
+    path.write_text(cluster_toml(machine))
+    for cluster in (machine, path, str(path)):
+        workload = load_workload(log, cluster=cluster)
+        assert workload.job_number.tolist() == [1, 2, 3]
+        assert workload.processors == 9
+    assert load_workload(log, cluster=Cluster(1)).job_number.tolist() == [1]
+    with pytest.raises(WorkloadError, match="either cluster or processors"):
+        load_workload(log, cluster=machine, processors=9)
+    with pytest.raises(HpcgymError, match="unknown machine 'eurrora'"):
+        load_workload(log, cluster="eurrora")
+
+
+def test_what_takes_a_machine_loads_for_it(log):
+    from hpcgym.envs.options import read_options
+    from hpcgym.evaluation import evaluate
+
+    assert read_options(log).workload.job_number.tolist() == [1, 3]
+    assert read_options(log, cluster=Cluster(9)).workload.job_number.tolist() == [1, 2, 3]
+    assert read_options(log, processors=1).workload.job_number.tolist() == [1]
+    whole = {"episodes": "whole", "slices": "all", "budget": 0, "resamples": 1}
+    boards = [evaluate("fcfs", log, cluster=Cluster(size), **whole) for size in (8, 9)]
+    simulated = [simulate(load_workload(log, processors=size), "easy") for size in (8, 9)]
+    waits = [result.metrics["mean_wait_s"] for result in simulated]
+    assert [board.table.loc["easy", "mean_wait_s"] for board in boards] == waits
+    assert waits[0] != waits[1]
 
 
 def test_bad_lines(log):

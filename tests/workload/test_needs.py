@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from hpcgym.errors import WorkloadError
+from hpcgym.errors import WorkloadError, WorkloadWarning
 from hpcgym.workload import Workload, check_fits, expected_waits, fitting, needs_of
 from hpcgym.workload.needs import units_held
 
@@ -74,12 +74,38 @@ def test_expected_waits_by_the_names_of_queues():
     header = {"Queue": ["1 Debug", " 2  parallel jobs of 6 h ", "3 long", "none", "4"]}
     workload = make(queue=[1, 2, 3, 4, -1], header=header)
     queues = {"debug": 60, "parallel": 7200, "other": 600}
-    assert expected_waits(workload, queues).tolist() == [60, 7200, 7200, 7200, 7200]
-    assert expected_waits(workload, {"parallel jobs of 6 h": 5, "LONG": 1}).tolist() == [
-        5,
-        5,
-        1,
-        5,
-        5,
-    ]
-    assert expected_waits(workload, {}).tolist() == [1.0] * 5
+    strange = (
+        "queues that the machine does not have, 'long', 4: .* is expected of them, 7200 s; JSON"
+    )
+    with pytest.warns(WorkloadWarning, match=strange):
+        waits = expected_waits(workload, queues)
+    assert waits.tolist() == [60, 7200, 7200, 7200, 7200]
+    strange = (
+        r"does not have, 'Debug', 4: the longest wait of its own \(parallel jobs of 6 h, LONG\)"
+    )
+    with pytest.warns(WorkloadWarning, match=strange):
+        waits = expected_waits(workload, {"parallel jobs of 6 h": 5, "LONG": 1})
+    assert waits.tolist() == [5, 5, 1, 5, 5]
+
+
+@pytest.mark.filterwarnings("error")
+def test_nothing_is_strange_of_queues_that_are_known_or_not_told():
+    workload = make(queue=[1, -1], header={"Queue": ["1 debug"]})
+    assert expected_waits(workload, {"debug": 60, "long": 600}).tolist() == [60, 600]
+    assert expected_waits(workload, {}).tolist() == [1.0] * 2
+
+
+def test_a_resource_that_is_called_otherwise():
+    workload = make(units=[1], per_unit={"gpus": [2]})
+    with pytest.raises(WorkloadError, match=r"has core, mem, gpu, of which 'gpu' may be meant$"):
+        needs_of(workload, RESOURCES)
+    with pytest.raises(WorkloadError, match=r"has core, GPUs, of which 'GPUs' may be meant$"):
+        needs_of(workload, ("core", "GPUs"))
+    with pytest.raises(WorkloadError, match=r"it has core, mic$"):
+        needs_of(workload, ("core", "mic"))
+
+
+def test_a_job_without_a_number_is_named_by_its_row():
+    workload = make(requested_processors=[1, 0], job_number=[-1, -1])
+    with pytest.raises(WorkloadError, match="log: the job of row 1 asks for no processors"):
+        needs_of(workload, RESOURCES)

@@ -122,7 +122,12 @@ def test_written_and_read_again(tmp_path, name):
         pytest.importorskip("pyarrow")
     header = {"Queue": ["1 debug", "7 long"]}
     workload = Workload.from_columns(
-        {"submit_time": [0, 1, 2], "queue": [1, 7, 1], "average_cpu_time": [0.5, -1, -1]},
+        {
+            "job_number": [4, 5, 6],
+            "submit_time": [0, 1, 2],
+            "queue": [1, 7, 1],
+            "average_cpu_time": [0.5, -1, -1],
+        },
         processors=64,
         units=[3, 2, 1],
         per_unit=DEMANDS,
@@ -135,7 +140,8 @@ def test_written_and_read_again(tmp_path, name):
     for column, values in workload.columns.items():
         assert np.array_equal(values, again.columns[column]), column
     if "json" in name:
-        assert (again.name, again.processors, again.header) == ("a", 64, header)
+        assert (again.name, again.processors) == ("a", 64)
+        assert again.header == {"MaxProcs": ["64"], **header}
     else:
         assert again.processors == 8  # the largest job's
 
@@ -160,10 +166,68 @@ def test_a_table_without_units_has_no_resources():
     assert from_pandas(plain.assign(core=2)).per_unit["gpu"].tolist() == [1]
 
 
-@pytest.mark.parametrize("column", ["cores", "unit", "run_tim"])
-def test_a_typo_is_no_resource(column):
+@pytest.mark.parametrize(
+    ("column", "meant"),
+    [
+        ("cores", "core"),
+        ("Core", "core"),
+        ("cpus", "core"),
+        ("unit", "units"),
+        ("UNITS", "units"),
+        ("run_tim", "run_time"),
+        ("Run time", "run_time"),
+        ("user", "user_id"),
+        ("queues", "queue"),
+        ("Memory", "mem"),
+    ],
+)
+def test_a_typo_is_no_resource(column, meant):
     table = pd.DataFrame({"submit_time": [0], "units": [1], "core": [1], column: [1]})
-    with pytest.raises(WorkloadError, match=f"unknown column '{column}'; did you mean"):
+    with pytest.raises(WorkloadError, match=f"unknown column '{column}'; did you mean '{meant}'"):
+        from_pandas(table.drop(columns="core" if meant == "core" else []))
+
+
+def test_a_resource_may_have_any_other_name():
+    resources = ("gpu", "gpus", "GPU", "nvme", "vmem", "fpga_2-x")
+    table = pd.DataFrame({"submit_time": [0], "units": [1], **{r: [1] for r in resources}})
+    assert set(from_pandas(table).per_unit) == {"core", *resources}
+
+
+def test_the_numbers_of_rows_are_no_resource(tmp_path):
+    path = tmp_path / "jobs.csv"
+    pd.DataFrame({"submit_time": [0], "units": [1]}).to_csv(path)
+    problem = "jobs.csv has an unknown column; 'Unnamed: 0' cannot be the name of a resource"
+    with pytest.raises(WorkloadError, match=problem):
+        read_table(path)
+
+
+def test_memory_needs_to_know_whose_it_is():
+    table = pd.DataFrame({"submit_time": [0], "requested_processors": [4], "mem": [500]})
+    problem = "unknown column 'mem'; it is a resource, .* the table lacks: 'units', .* or 'core'"
+    with pytest.raises(WorkloadError, match=problem):
+        from_pandas(table)
+    assert from_pandas(table.assign(units=2)).per_unit["mem"].tolist() == [500]
+
+
+@pytest.mark.parametrize("name", ["jobs.csv", "jobs.json"])
+def test_memory_with_its_unit(tmp_path, name):
+    path = tmp_path / name
+    memory = ["16 GB", "2tb", "500", None, "7MB"]
+    table = pd.DataFrame({"submit_time": range(5), "core": 1, "mem": memory})
+    if name.endswith("csv"):
+        table.to_csv(path, index=False)
+    else:
+        path.write_text(table.to_json(orient="records"))
+    assert read_table(path).per_unit["mem"].tolist() == [16_000, 2_000_000, 500, 0, 7]
+    path.write_text(path.read_text().replace("7MB", "16G"))
+    with pytest.raises(WorkloadError, match="mem is '16G', not a number; it must be whole MB or"):
+        read_table(path)
+
+
+def test_memory_of_processors_is_in_kilobytes():
+    table = pd.DataFrame({"submit_time": [0], "requested_memory": ["16 GB"]})
+    problem = "requested_memory is '16 GB', not a number, of kilobytes a processor"
+    with pytest.raises(WorkloadError, match=problem):
         from_pandas(table)
 
 
@@ -187,8 +251,10 @@ def test_queues_by_name():
     workload = from_pandas(table, processors=4, queues={"debug": 1, "long": 5})
     assert workload.queue.tolist() == [5, 1, 5]
     assert workload.header == {"Queue": ["1 debug", "5 long"]}
-    with pytest.raises(WorkloadError, match="row 0: column queue is 'long', not a number"):
-        from_pandas(table, processors=4, queues={"debug": 1})
+    problem = "row 0: unknown queue 'long'; did you mean 'longer'. known are debug, longer"
+    with pytest.raises(WorkloadError, match=problem):
+        from_pandas(table, processors=4, queues={"debug": 1, "longer": 5})
+    assert len(from_pandas(table, processors=4, queues={"debug": 1}, errors="skip")) == 1
 
 
 # --- JSON ------------------------------------------------------------------------------------
@@ -214,6 +280,7 @@ def test_json_with_machine_and_queues(tmp_path):
         assert workload.units.tolist() == [2, 1]
         assert workload.per_unit["gpu"].tolist() == [1, 0]
         assert workload.per_unit["mem"].tolist() == [0, 500]
+        assert workload.header == {"MaxProcs": ["32"], "Queue": ["1 debug", "2 long"]}
     assert load_workload(str(tmp_path / "jobs.json"), processors=16).processors == 16
 
 
@@ -233,15 +300,23 @@ def test_json_that_is_a_list(tmp_path):
         ({"jobs": 3}, "holds neither a list of jobs"),
         ({"job": [], "jobs": []}, "unknown entry 'job'; did you mean 'jobs'"),
         ([], "lacks the column 'submit_time'"),
-        ([3], "job 0 is not an object but '3'"),
-        ([{"submit_time": 0}, {"submit_time": [1]}], r"job 1: submit_time is \[1\], not a number"),
-        ([{"submit_time": True}], "job 0: submit_time is true, not a number"),
-        ([{"submit_time": 0}, {"submit_time": "x"}], "job 1: column submit_time is 'x', not a num"),
-        ([{"submit_time": 0, "units": 0}], "job 0: column units is 0; it must be a whole number"),
-        ([{"submit_time": 0, "queue": "debug"}], "job 0: column queue is 'debug', not a number"),
+        ([3], "job 1 is not an object but '3'"),
+        ([{"submit_time": 0}, {"submit_time": [1]}], r"job 2: submit_time is \[1\], not a number"),
+        ([{"submit_time": True}], "job 1: submit_time is true, not a number"),
+        ([{"submit_time": 0}, {"submit_time": "x"}], "job 2: column submit_time is 'x', not a num"),
+        ([{"submit_time": 0, "units": 0}], "job 1: column units is 0; it must be a whole number"),
+        ([{"submit_time": 0, "queue": "debug"}], "job 1: column queue is 'debug', not a number"),
+        (
+            {"queues": {"debug": 1}, "jobs": [{"submit_time": 0}, {"queue": "debg"}]},
+            "job 2: unknown queue 'debg'; did you mean 'debug'",
+        ),
+        ({"queues": {"a": -1}, "jobs": []}, "the number of one of the 'queues' is below 0"),
         ({"queues": ["debug"], "jobs": []}, "'queues' must tell the number of each name"),
         ({"queues": {"a": 1, "b": 1}, "jobs": []}, "two of the 'queues' have the same number"),
-        ({"processors": 0, "jobs": [{"submit_time": 0}]}, "processors must be a whole number"),
+        (
+            {"processors": 0, "jobs": [{"submit_time": 0}]},
+            r"jobs\.json: processors must be a whole number",
+        ),
     ],
 )
 def test_json_that_holds_no_workload(tmp_path, content, problem):

@@ -28,6 +28,16 @@ def test_missing_columns_become_minus_one():
     assert (workload.name, workload.processors, workload.cleaning) == ("mine", 8, {})
 
 
+def test_jobs_without_numbers_get_those_of_their_rows():
+    workload = from_pandas(
+        frame(submit_time=[5, 0, 3], run_time=[1, "x", 2]), errors="skip", processors=8
+    )
+    assert workload.job_number.tolist() == [3, 1]
+    assert workload.cleaning[REORDERED] == 1
+    numbered = from_pandas(frame(job_number=[7, None, 9]), processors=8)
+    assert numbered.job_number.tolist() == [7, -1, 9]
+
+
 @pytest.mark.parametrize("dtype", ["float64", "Int64", "int64[pyarrow]", "object"])
 def test_missing_values_become_minus_one_and_are_counted(dtype):
     run_time = pd.Series([10, None, 30], dtype=dtype)

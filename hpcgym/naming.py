@@ -1,0 +1,123 @@
+"""What columns of jobs and resources of nodes are called, and which name is meant by one near it.
+
+Tables of jobs and files of machines share these names: what is a column of jobs in one cannot be a
+resource in the other.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from difflib import get_close_matches
+from typing import Any
+
+#: The 18 fields of a line of the Standard Workload Format 2.2, in file order.
+SWF_COLUMNS = (
+    "job_number",
+    "submit_time",
+    "wait_time",
+    "run_time",
+    "allocated_processors",
+    "average_cpu_time",
+    "used_memory",
+    "requested_processors",
+    "requested_time",
+    "requested_memory",
+    "status",
+    "user_id",
+    "group_id",
+    "executable",
+    "queue",
+    "partition",
+    "preceding_job",
+    "think_time",
+)
+
+#: What units of jobs are called in tables.
+UNITS = "units"
+#: The resource that every node has and every unit of a job takes: what processors are counted by.
+CORE = "core"
+#: The one resource with a unit of measurement: whole megabytes (1 GB = 1,000 MB).
+MEMORY = "mem"
+
+MOST_AMOUNT = 2**31  # of units, and of a resource on a node or in a unit: so that no sum overflows
+
+#: Names of units of memory -> megabytes.
+MEGABYTES = {"MB": 1, "GB": 1_000, "TB": 1_000_000}
+
+_MEMORY = re.compile(r"(\d+)\s*(MB|GB|TB)", re.IGNORECASE)
+_RESOURCE = re.compile(r"[A-Za-z][\w-]*")
+_OF_GROUPS = ("name", "nodes")  # what stands beside resources in files of machines
+
+#: Other words for columns and resources.
+_OTHER_WORDS = {
+    "cpu": CORE,
+    "job_id": "job_number",
+    "jobid": "job_number",
+    "memory": MEMORY,
+    "node": UNITS,
+    "ram": MEMORY,
+    "runtime": "run_time",
+    "task": UNITS,
+    "walltime": "requested_time",
+}
+
+
+def near_name(name: str, known: Iterable[str], cutoff: float = 0.8) -> str | None:
+    """Return which of the known names is meant by one that is none of them.
+
+    It is that name in another case, in the plural, by another word, a part of it (``user`` of
+    ``user_id``), or nearly its letters.
+
+    Parameters
+    ----------
+    name : what is written.
+    known : the names there are.
+    cutoff : least similarity of the letters, from 0 to 1; see :func:`difflib.get_close_matches`.
+
+    Returns
+    -------
+    One of ``known``, or None if none comes near.
+    """
+    names = {one.casefold(): one for one in known}
+    written = re.sub(r"[\s-]+", "_", name.strip().casefold())
+    for word in (written, written.removesuffix("s"), f"{written}s"):
+        meant = _OTHER_WORDS.get(word, word)
+        if meant in names:
+            return names[meant]
+        for folded, one in names.items():
+            if word in folded.split("_"):
+                return one
+    # another letter makes another word of a short one: vmem is not mem
+    longer = [folded for folded in names if len(folded) > len(MEMORY)]
+    near = get_close_matches(written, longer, 1, cutoff)
+    return names[near[0]] if near else None
+
+
+def resource_problem(name: Any) -> str:
+    """Return why nothing can be a resource of this name, in words; nothing if it can.
+
+    A resource begins with a letter, has letters, digits, ``_`` and ``-``, and is no column of jobs,
+    nor nearly one, nor nearly ``core`` or ``mem``.
+    """
+    if not isinstance(name, str) or not _RESOURCE.fullmatch(name):
+        why = "it must be letters, digits, '_' and '-', a letter first"
+    elif name in (*SWF_COLUMNS, UNITS):
+        why = "it is a column of jobs"
+    elif name in _OF_GROUPS:
+        why = "it stands for something else in files of machines"
+    elif name in (CORE, MEMORY):
+        return ""
+    elif near := near_name(name, (CORE, MEMORY)):
+        why = f"did you mean {near!r}?"
+    elif near := near_name(name, (*SWF_COLUMNS, UNITS)):
+        why = f"it is nearly {near!r}, a column of jobs"
+    else:
+        return ""
+    return f"{name!r} cannot be the name of a resource: {why}"
+
+
+def megabytes(text: str) -> int | None:
+    """Return the megabytes of a text such as ``16 GB``; None for any other text."""
+    found = _MEMORY.fullmatch(text.strip())
+    return int(found[1]) * MEGABYTES[found[2].upper()] if found else None
