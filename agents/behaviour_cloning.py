@@ -26,6 +26,7 @@ from torch.nn.functional import cross_entropy
 
 import hpcgym  # noqa: F401  its import registers the environments
 from hpcgym.agents.common import (
+    OF_WORKLOADS,
     Budget,
     one_thread,
     plain_options,
@@ -80,6 +81,7 @@ def record(
     jobs: int = 256,
     part: str = "train",
     train_share: float = 0.5,
+    cluster: Any = None,
     env_options: Mapping[str, Any] | None = None,
 ) -> Recording:
     """Drive a policy through an environment, and return (and write) its transitions.
@@ -90,6 +92,7 @@ def record(
         ``begin(env)``.
     workload, episodes, jobs, part, train_share : what to run; see
         :class:`hpcgym.envs.episodes.Episodes`.
+    cluster : the machine, as :func:`hpcgym.simulate` takes it.
     output : file, a compressed ``.npz`` with the fields of :class:`Recording`: observations under
         their own names, and ``about`` as JSON.
     env_id, env_options : the environment.
@@ -104,12 +107,15 @@ def record(
     """
     if record_episodes < 1:
         raise HpcgymError(f"record_episodes must be at least 1, not {record_episodes}")
+    for name in OF_WORKLOADS:
+        if name in (env_options or {}):
+            raise HpcgymError(f"env_options: {name} is for the recording or the workload")
     actor = find_baseline(policy) if isinstance(policy, str) else policy
     options = plain_options({**getattr(actor, "rules", {}), **(env_options or {})})
     try:
         env = gymnasium.make(
-            env_id, disable_env_checker=True, workload=workload, episodes=episodes, jobs=jobs,
-            part=part, train_share=train_share, **options,
+            env_id, disable_env_checker=True, workload=workload, cluster=cluster,
+            episodes=episodes, jobs=jobs, part=part, train_share=train_share, **options,
         )  # fmt: skip
     except gymnasium.error.Error as error:
         raise HpcgymError(f"env_id {env_id!r}: {error}") from None

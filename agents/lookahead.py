@@ -2,8 +2,8 @@
 
 At every scheduling pass at which some waiting job fits, the present queue is drained on estimated
 run times, once for each weight vector of a portfolio, and the best vector is followed until the
-next pass: :mod:`hpcgym.engine.lookahead`, compiled from end to end. ``docs/lookahead.md`` says what
-it gives.
+next pass: :mod:`hpcgym.engine.lookahead`, compiled from end to end. It knows pools of processors
+only, and units that are single cores. ``docs/lookahead.md`` says what it gives.
 """
 
 from __future__ import annotations
@@ -130,7 +130,8 @@ class Lookahead:
 
         Raises
         ------
-        HpcgymError : conservative backfilling, or rules that there are not.
+        HpcgymError : conservative backfilling, rules that there are not, or jobs that ask for more
+            of a machine's nodes than single cores.
         WorkloadError : a job that cannot be simulated.
         """
         if not isinstance(workload, Workload):

@@ -85,8 +85,10 @@ class Expert:
 
     def _ranked(self, view: PassView) -> NDArray[np.int64]:
         """Return all places of the view, those that start first."""
+        from hpcgym.dispatching.asking import ask  # with numba, which the names alone do without
+
         logged = len(getattr(self.dispatcher, "log", []))
-        answer = [one[0] if isinstance(one, tuple) else one for one in self.dispatcher(view)]
+        answer = [one[0] if isinstance(one, tuple) else one for one in ask(self.dispatcher, view)]
         log: list[Any] = getattr(self.dispatcher, "log", [])
         self.bound = float(log[-1].get("bound", np.nan)) if len(log) > logged else np.nan
         starts = np.array(answer, np.int64)

@@ -47,6 +47,15 @@ def machine_of(workload: Workload, cluster: Any, processors: int | None) -> Clus
     return cluster
 
 
+def check_allocation(allocation: str, cluster: Cluster) -> None:
+    """Raise an HpcgymError for an order of nodes, other than the usual one, on a pool."""
+    if allocation != "first-fit" and not cluster.groups:
+        raise HpcgymError(
+            f"allocation {allocation!r} is for machines with nodes, of which a pool of processors"
+            " has none; cluster says which"
+        )
+
+
 def prepare(
     workload: Workload,
     scheduler: Scheduler,
@@ -61,8 +70,10 @@ def prepare(
 
     Raises
     ------
+    HpcgymError : an order of nodes where there are none.
     WorkloadError : a job that cannot be simulated.
     """
+    check_allocation(scheduler.allocation, cluster)
     check_jobs(workload, cluster.processors)
     jobs = job_records(workload)
     predicted = predicted_run_times(scheduler.estimate, jobs["run"], workload)
@@ -222,8 +233,8 @@ def check_jobs(workload: Workload, processors: int) -> None:
         first = int(np.flatnonzero(bad)[0])
         raise WorkloadError(
             f"{workload.name}: {int(bad.sum()):,} of {len(workload):,} jobs cannot be simulated: "
-            f"{column} must be from {least} to {most}, and that of job "
-            f"{workload.job_number[first]} (row {first}) is {values[first]}; "
+            f"{column} must be from {least} to {most}, and that of "
+            f"{workload.called(first)} is {values[first]}; "
             f"load_workload(..., clean='default', processors={processors}) drops such jobs, counted"
         )
     # no schedule is longer than its jobs one after the other

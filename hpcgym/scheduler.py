@@ -104,7 +104,7 @@ class Scheduler:
         for rule, usual in _NOT_BESIDE_A_DISPATCHER.items():
             given = getattr(self, rule)
             if not (isinstance(given, type(usual[0])) and given in usual):
-                raise HpcgymError(f"{rule}: a dispatcher says what starts, so leave it out")
+                raise HpcgymError(not_beside_a_dispatcher(rule, _plain(self.dispatcher)))
         object.__setattr__(self, "backfill", "none")
 
     def but(self, **changes: Any) -> Scheduler:
@@ -121,8 +121,12 @@ class Scheduler:
         return replace(self, **changes)
 
     def describe(self) -> dict[str, str | float | None]:
-        """Return the rules as plain words and numbers, for tables and manifests."""
-        return {field.name: _plain(getattr(self, field.name)) for field in fields(self)}
+        """Return the rules as plain words and numbers, for tables and manifests.
+
+        Rules of the queue are None beside a dispatcher, which does without them.
+        """
+        rules = {field.name: _plain(getattr(self, field.name)) for field in fields(self)}
+        return rules if self.dispatcher is None else {**rules, **dict.fromkeys(OF_THE_QUEUE)}
 
 
 #: What these rules may be beside a dispatcher, which does without them.
@@ -134,6 +138,18 @@ _NOT_BESIDE_A_DISPATCHER: dict[str, tuple[Any, ...]] = {
     "passes": ("per-timestamp",),
     "policy_estimate": ("requested",),
 }
+
+#: Those that mean nothing beside a dispatcher; passes still do.
+OF_THE_QUEUE = tuple(rule for rule in _NOT_BESIDE_A_DISPATCHER if rule != "passes")
+
+
+def not_beside_a_dispatcher(rule: str, name: object) -> str:
+    """Return the message that a rule does not go with the dispatcher of this name."""
+    why = "is asked once at each time" if rule.endswith("passes") else "says itself what starts"
+    return (
+        f"{rule} does not go with the dispatcher {name}, which {why}: leave {rule} out, or name a"
+        " scheduler in place of the dispatcher"
+    )
 
 
 def random_seed(allocation: str) -> int:

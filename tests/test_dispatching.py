@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,6 @@ from hpcgym.cluster import Cluster, NodeGroup
 from hpcgym.dispatching import BEST_FIT, FIRST_FIT, PassView
 from hpcgym.dispatching.asking import DispatchError
 from hpcgym.engine.nodes import WORST_FIT
-from hpcgym.errors import WorkloadError
 from hpcgym.scheduler import Scheduler
 from hpcgym.workload import Workload, load_workload
 
@@ -151,9 +151,9 @@ def test_a_dispatcher_may_wait() -> None:
         ([0, -1], r"starts -1, which is no place"),
         ([10**30], r"which is no place"),
         (np.array([[0]]), r"which is no place"),
-        ([1, 1], r"starts job -1 \(place 1\) twice"),
-        ([2, 0], r"starts job -1 \(place 0\), which does not fit into what is free"),
-        ([(0, [0])], r"must name a node for each of the 2 units of job -1 \(place 0\)"),
+        ([1, 1], r"starts the job of row \d \(place 1\) twice"),
+        ([2, 0], r"starts the job of row \d \(place 0\), which does not fit into what is free"),
+        ([(0, [0])], r"must name a node for each of the 2 units of the job of row \d \(place 0\)"),
         ([(0, [0, 1, 1])], r"must name a node for each of the 2 units"),
         ([(0, [[0, 1]])], r"must name a node for each of the 2 units"),
         ([(0, [[0], [0, 1]])], r"must name a node for each of the 2 units"),
@@ -161,9 +161,12 @@ def test_a_dispatcher_may_wait() -> None:
         ([(0, "ab")], r"must name a node for each of the 2 units"),
         ([(0, [0.0, 1.0])], r"must name a node for each of the 2 units"),
         ([(0, [True, False])], r"must name a node for each of the 2 units"),
-        ([(0, [0, 2])], r"names a node for job -1 \(place 0\) beyond 0 to 1"),
-        ([(0, [-1, 0])], r"names a node for job -1 \(place 0\) beyond 0 to 1"),
-        ([(2, [0, 1, 1])], r"job -1 \(place 2\), which does not fit on the nodes it names"),
+        ([(0, [0, 2])], r"names a node for the job of row \d \(place 0\) beyond 0 to 1"),
+        ([(0, [-1, 0])], r"names a node for the job of row \d \(place 0\) beyond 0 to 1"),
+        (
+            [(2, [0, 1, 1])],
+            r"the job of row \d \(place 2\), which does not fit on the nodes it names",
+        ),
         ([(0, [1, 1]), (1, [1])], r"\(place 1\), which does not fit on the nodes it names"),
     ],
     ids=str,
@@ -188,11 +191,25 @@ def test_the_job_is_called_by_its_number() -> None:
 
 def test_what_starts_nothing_for_ever_is_told() -> None:
     with pytest.raises(
-        WorkloadError,
-        match=r"dispatcher <lambda> starts nothing at 3 s, when nothing runs and no job is still"
-        r" to come: 4 jobs would wait for ever",
+        DispatchError,
+        match=r"^dispatcher <lambda> at 3 s: it starts nothing, when nothing runs and no job is"
+        r" still to come: the job of row 0 \(place 0\) and 3 others would wait for ever$",
     ):
         simulate(FEW, lambda view: [], cluster=TWO)
+
+
+def test_what_is_asked_of_the_view_wrongly_is_told() -> None:
+    def lists(view: PassView) -> Any:
+        return view.in_order([0, 1, 1])
+
+    def yields(view: PassView) -> Any:
+        yield from view.in_order([len(view.job)])
+
+    twice = r"places from 0 to 2, each once, not 1 \(the job of row 1\) twice$"
+    for dispatcher, message in ((lists, twice), (yields, "places from 0 to 2, each once, not 3$")):
+        said = f"^dispatcher {dispatcher.__name__} at 0 s: an order has {message}"
+        with pytest.raises(DispatchError, match=said):
+            simulate(FEW, dispatcher, cluster=TWO)
 
 
 def test_errors_of_the_dispatcher_are_its_own() -> None:
@@ -229,9 +246,25 @@ def test_a_class_is_no_dispatcher() -> None:
 )
 def test_rules_of_the_queue_do_not_go_beside_a_dispatcher(rule: dict[str, Any]) -> None:
     (name,) = rule
-    for dispatcher in ("prb", smallest_first):
-        with pytest.raises(HpcgymError, match=f"{name}: a dispatcher says what starts"):
+    why = "is asked once at each time" if name == "passes" else "says itself what starts"
+    for called, dispatcher in (("prb", "prb"), ("smallest_first", smallest_first)):
+        message = f"^{name} does not go with the dispatcher {called}, which {why}: leave {name} out"
+        with pytest.raises(HpcgymError, match=message):
             simulate(FEW, dispatcher, cluster=TWO, **rule)
+
+
+def test_rules_of_the_queue_are_not_described_beside_a_dispatcher() -> None:
+    rules = Scheduler(dispatcher="prb", estimate="ave2", correction="kill").describe()
+    for rule in ("policy", "backfill", "backfill_order", "threshold", "policy_estimate"):
+        assert rules.pop(rule) is None
+    assert rules == {
+        "estimate": "ave2",
+        "correction": "kill",
+        "passes": "per-timestamp",
+        "allocation": "first-fit",
+        "dispatcher": "prb",
+    }
+    assert Scheduler(backfill="none").describe()["backfill"] == "none"
 
 
 # --- What is shown --------------------------------------------------------------------------
@@ -565,7 +598,8 @@ def test_a_plan_of_a_job_that_never_fits_is_told() -> None:
     queue = {"submit": [0], "duration": [1], "units": [1], "per_unit": [[5]]}
     view = PassView.of(0, ("core",), [[4]], queue=queue)
     assert view.fits().tolist() == [False]
-    with pytest.raises(HpcgymError, match="does not fit the empty machine"):
+    message = r"^the job of row 0 never fits: it asks for 1 x \(5 core\), which the empty machine"
+    with pytest.raises(HpcgymError, match=message):
         view.plan([0])
 
 
@@ -687,3 +721,24 @@ def test_the_same_seed_gives_the_same_nodes(name: str) -> None:
     assert units_on_nodes(one) != units_on_nodes(other)
     for result in (one, other):
         hpcgym.validate_schedule(result)
+
+
+@pytest.mark.parametrize("name", ["pcp20", "hcp19", "cph-3", "cp-3"])
+def test_models_and_random_nodes_go_together(name: str) -> None:
+    """PCP'20 and HCP'19 fill the fullest nodes first, whatever the allocation; the others draw."""
+    pytest.importorskip("ortools")
+    rng = np.random.default_rng(3)
+    submit, run = np.sort(rng.integers(0, 600, 16)), rng.integers(20, 400, 16)
+    units, core = rng.integers(1, 5, 16), rng.integers(1, 4, 16)
+    rows = zip(*(c.tolist() for c in (submit, run, 2 * run, units, core)), strict=True)
+    workload = replace(jobs_of(list(rows)), processors=16)
+    four = Cluster(groups=(NodeGroup("a", 4, {"core": 4}),))
+    allocations = ("random:1", "random:1", "random:2", "best-fit")
+    results = [simulate(workload, name, cluster=four, allocation=kind) for kind in allocations]
+    assert any(entry["variables"] for entry in results[0].dispatcher.log)
+    for result in results:
+        hpcgym.validate_schedule(result)
+    schedules = [(result.start.tolist(), units_on_nodes(result)) for result in results]
+    one, same, other, fullest = schedules
+    assert one == same
+    assert (one == other == fullest) == (name in ("pcp20", "hcp19"))

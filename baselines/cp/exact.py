@@ -59,6 +59,10 @@ def exact(
     view : the state; the whole queue is considered.
     objective : what is minimised: one of :mod:`hpcgym.baselines.cp.objective`.
     work : deterministic seconds of CP-SAT at most.
+
+    Raises
+    ------
+    HpcgymError : a job that never fits; it is named.
     """
     problem, answer = _best(view, objective, work)
     found = answer.schedule

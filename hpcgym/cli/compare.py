@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated, ClassVar
 
 import typer
@@ -50,26 +49,21 @@ def compare(
     processors: options.ProcessorsOption = None,
     cluster: options.ClusterOption = None,
     allocation: options.AllocationOption = None,
+    unfit: options.UnfitOption = "raise",
     errors: options.ErrorsOption = "raise",
     week: options.WeekOption = None,
     month: options.MonthOption = None,
     format: options.FormatOption = Format.table,
     picture: options.PictureOption = None,
-    html: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE", help="Write a page with all tables and pictures.", show_default=False
-        ),
-    ] = None,
+    html: options.HtmlOption = None,
 ) -> None:
     """Simulate several schedulers or dispatchers and mark the best of each metric."""
     machine = options.machine(cluster, processors, allocation)
     output.check_picture(picture)
-    options.check_file(html, (".html",), "page")
-    output.check_picture(html)
+    output.check_page(html)
     overrides = options.given(passes=passes, allocation=allocation)
     chosen = {name: options.rules(name, overrides) for name in _names(scheduler)}
-    jobs = options.load(workload, clean, processors, errors, week, month, machine)
+    jobs = options.load(workload, clean, processors, errors, week, month, machine, unfit)
 
     from hpcgym.simulation import simulate as run
 

@@ -138,6 +138,7 @@ def evaluate(
     passes: options.PassesOption = None,
     allocation: options.AllocationOption = None,
     cluster: options.ClusterOption = None,
+    unfit: options.UnfitOption = "raise",
     clean: options.CleanOption = "default",
     processors: options.ProcessorsOption = None,
     errors: options.ErrorsOption = "raise",
@@ -151,7 +152,7 @@ def evaluate(
     and references each policy is.
     """
     machine = options.machine(cluster, processors, allocation)
-    source = options.load(workload, clean, processors, errors, None, None, machine)
+    source = options.load(workload, clean, processors, errors, None, None, machine, unfit)
 
     from hpcgym.evaluation import evaluate as run
 
@@ -174,7 +175,7 @@ def evaluate(
         allocation=allocation,
     )
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # failures are said below
+        warnings.filterwarnings("ignore", ".* failed on ", UserWarning)  # they are said below
         board = run(policies or [], source, **settings, cluster=machine, **rules, progress=counting)
     settings["n"] = len(board.by_slice)
     _report_failures(board)
@@ -222,7 +223,10 @@ def _print_table(
         slices = "all at once"
     where = "whole workload" if settings["slices"] == "all" else f"{settings['slices']} part"
     out = output.console()
-    words = (workload.name, _called(workload, machine), where, slices)
+    # references have the rules of the environments, so the first tells the allocation of all
+    allocation = next(one.allocation for one in board.schedulers.values() if one is not None)
+    words = [workload.name, _called(workload, machine), where, slices]
+    words += [f"{allocation} allocation"] if allocation != "first-fit" else []
     out.print(" · ".join(words), style="bold", markup=False)
     output.print_cleaning(out, workload)
     out.print()

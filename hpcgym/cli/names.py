@@ -44,7 +44,7 @@ def machines() -> Iterable[tuple[str, str]]:
 
 def _node(resources: Mapping[str, int]) -> str:
     """Return what a node has."""
-    from hpcgym.cluster.nodes import MEMORY
+    from hpcgym.naming import MEMORY
 
     return ", ".join(
         f"{amount / 1000:g} GB" if name == MEMORY else f"{amount} {name}"

@@ -57,8 +57,17 @@ ClusterOption = Annotated[
         metavar="NAME|FILE",
         help="A machine with nodes: a ready-made one of the list below, or a TOML file (hpcgym"
         " machines NAME prints one to begin with). Without it the machine is a pool of"
-        " processors. A job that the empty machine does not hold is an error.",
+        " processors. Cleaning goes by its size; jobs that the empty machine does not hold for"
+        " another reason: see --unfit.",
         show_default=False,
+    ),
+]
+UnfitOption = Annotated[
+    str,
+    typer.Option(
+        metavar="raise|drop",
+        help="At a job that never fits, since the empty machine does not hold it: stop, or drop and"
+        " count it.",
     ),
 ]
 AllocationOption = Annotated[
@@ -154,6 +163,12 @@ PictureOption = Annotated[
         show_default=False,
     ),
 ]
+HtmlOption = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE", help="Write a page with all tables and pictures.", show_default=False
+    ),
+]
 
 
 def load(
@@ -164,16 +179,19 @@ def load(
     week: int | None,
     month: int | None,
     cluster: Cluster | None = None,
+    unfit: str = "raise",
 ) -> Workload:
     """Return the workload that a command is about."""
     from hpcgym.cli.running import note, working
     from hpcgym.workload import load_workload
 
+    if unfit not in ("raise", "drop"):
+        raise HpcgymError(f"--unfit must be 'raise' or 'drop', not {unfit!r}")
     if week is not None and month is not None:
         raise typer.BadParameter("a week or a month, not both", param_hint="'--week' / '--month'")
     with working(f"reading {source}"):
         workload = load_workload(
-            source, clean, processors=processors, errors=cast("Errors", errors)
+            source, clean, processors=processors, cluster=cluster, errors=cast("Errors", errors)
         )
         told = processors is not None or cluster is not None
         if not told and not {"MaxProcs", "MaxNodes"} & set(workload.header):
@@ -181,9 +199,30 @@ def load(
                 f"{workload.name} does not say how large its machine was: taken to be its largest "
                 f"job, {workload.processors:,} processors; --processors says otherwise"
             )
+        workload = _fitting(workload, cluster, unfit == "drop")
         for label, number in (("week", week), ("month", month)):
             if number is not None:
                 workload = _period(workload, label, number)
+    return workload
+
+
+def _fitting(workload: Workload, cluster: Cluster | None, drop: bool) -> Workload:
+    """Return the jobs that the empty machine holds: all, unless the others are to be dropped."""
+    from hpcgym.workload import check_fits, fitting, needs_of
+    from hpcgym.workload.cleaning import clean
+
+    if cluster is None or not cluster.groups:
+        processors = None if cluster is None else cluster.processors
+        return clean(workload, "drop-larger-than-machine", processors) if drop else workload
+    if drop:
+        return fitting(workload, cluster.resources, cluster.capacity)
+    try:
+        needs = needs_of(workload, cluster.resources)
+        check_fits(workload, needs, cluster.capacity, cluster.resources)
+    except HpcgymError as error:
+        if workload.units is None and (workload.requested_processors < 1).any():
+            raise  # those are for --clean
+        raise HpcgymError(f"{error}; --unfit drop drops such jobs, counted") from None
     return workload
 
 
@@ -209,16 +248,15 @@ def rules(name: str, overrides: Mapping[str, Any]) -> Scheduler:
     """
     from hpcgym.baselines import SCHEDULERS
     from hpcgym.baselines.dispatchers import DISPATCHERS, find_dispatcher
+    from hpcgym.scheduler import OF_THE_QUEUE, not_beside_a_dispatcher
     from hpcgym.simulation import scheduler_of
 
     if name in DISPATCHERS:
         find_dispatcher(name)
-        for rule in ("policy", "backfill", "backfill_order", "threshold", "policy_estimate"):
+        per_event = ["passes"] if overrides.get("passes") == "per-event" else []
+        for rule in (*OF_THE_QUEUE, *per_event):
             if rule in overrides:
-                raise HpcgymError(
-                    f"--{rule.replace('_', '-')} is for schedulers: the dispatcher {name} says"
-                    " itself what starts"
-                )
+                raise HpcgymError(not_beside_a_dispatcher(f"--{rule.replace('_', '-')}", name))
     elif name not in SCHEDULERS:
         raise HpcgymError(unknown("scheduler or dispatcher", name, [*SCHEDULERS, *DISPATCHERS]))
     return scheduler_of(name, overrides)
@@ -233,7 +271,7 @@ def machine(cluster: str | None, processors: int | None, allocation: str | None)
     from hpcgym.cluster import find_cluster
 
     found = None if cluster is None else find_cluster(cluster)
-    if allocation is not None and (found is None or not found.groups):
+    if allocation not in (None, "first-fit") and (found is None or not found.groups):
         raise HpcgymError(
             "--allocation is for machines with nodes, of which a pool of processors has none;"
             " --cluster says which"

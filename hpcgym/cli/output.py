@@ -34,6 +34,12 @@ def check_picture(path: Path | None) -> None:
         require_matplotlib()
 
 
+def check_page(path: Path | None) -> None:
+    """Say before the work that a page cannot be written."""
+    check_file(path, (".html",), "page")
+    check_picture(path)
+
+
 def console() -> Console:
     """Return where tables go; without a terminal, lines are as long as they need to be."""
     from rich.console import Console
@@ -155,10 +161,13 @@ def picture(results: Mapping[str, Result], path: Path | None) -> None:
     if path is None:
         return
     from hpcgym.report import save_picture, write_html
+    from hpcgym.report.overview import why_no_gantts
 
     with working(f"drawing {path}"):
         (write_html if path.suffix.casefold() == ".html" else save_picture)(results, path)
     note(f"wrote {path}")
+    if missing := why_no_gantts(results):
+        note(f"{path}: {missing}")
 
 
 def save_schedule(result: Result, path: Path | None) -> None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import sys
+import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
@@ -176,6 +179,15 @@ def prediction(
     note(f"wrote {path}, tables and pictures beside it")
 
 
+def _dispatchers() -> list[tuple[str, str]]:
+    from hpcgym.benchmarks.cp.configurations import DISPATCHERS, MACHINES
+
+    return [
+        (one, f"on {', '.join(name for name, of in MACHINES.items() if one in of.dispatchers)}")
+        for one in DISPATCHERS
+    ]
+
+
 def _machines() -> list[tuple[str, str]]:
     from hpcgym.benchmarks.cp.configurations import MACHINES
 
@@ -186,12 +198,14 @@ class _Cp(ExplainedCommand):
     examples = (
         "hpcgym reproduce cp",
         "hpcgym reproduce cp --machine eurora --days 7",
+        "hpcgym reproduce cp --machine eurora --dispatcher easy --dispatcher pcp20",
         "hpcgym reproduce cp --full --executor dask:tcp://node1:8786",
         "mpiexec -n 9 hpcgym reproduce cp --executor mpi    # 8 workers",
         "hpcgym reproduce cp --machine kit-forhlr-ii --format csv > slowdowns.csv",
     )
     lists: ClassVar[Lists] = {
         "Machines (--machine)": _machines,
+        "Dispatchers (--dispatcher)": _dispatchers,
         "Executors (--executor)": executors.names,
     }
 
@@ -205,6 +219,16 @@ def cp(
             metavar="NAME",
             help="A machine of the list below; several times for several.",
             show_default="all whose workloads are on this machine",
+        ),
+    ] = None,
+    dispatcher: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--dispatcher",
+            metavar="NAME",
+            help="A dispatcher of the list below; several times for several. Tables compare those"
+            " that are named.",
+            show_default="all",
         ),
     ] = None,
     folder: Annotated[
@@ -238,25 +262,38 @@ def cp(
 
     Heuristics and EASY against CPH-0 to 3, pure CP 0 to 3, HCP'19, PCP'19 and PCP'20, by requested,
     predicted and real run times: slowdown, waits, queues, times of a dispatch, sizes of the models,
-    with the published values beside. After an interruption, the same command goes on.
+    with the published values beside. It takes about an hour on two cores; after an interruption,
+    the same command goes on.
     """
     from hpcgym.benchmarks.cp.run import reproduce as run
 
     executors.become_mpi(executor, workers)
-    names = list(dict.fromkeys(machine or _with_workloads()))
-    rules = {"days": days, "full": full, "executor": executor, "workers": workers}
-    path, tables = _shown(run, names, folder, **rules)
+    chosen = tuple(dict.fromkeys(dispatcher or ()))
+    names = list(dict.fromkeys(machine or _with_workloads(chosen)))
+    rules = {"days": days, "full": full, "dispatchers": chosen}
+    path, tables = _shown(run, names, folder, **rules, executor=executor, workers=workers)
     _print(tables, "slowdown by class of jobs", format)
     note(f"wrote {path}, tables and pictures beside it")
 
 
-def _with_workloads() -> list[str]:
-    """Return the machines of the study whose workloads are generated, or need not be fetched."""
+def _with_workloads(dispatchers: tuple[str, ...]) -> list[str]:
+    """Return the machines of the study whose workloads are generated, or need not be fetched.
+
+    Where none of these dispatchers runs, if there are any, a machine is left out.
+    """
     from hpcgym.benchmarks.cp.configurations import MACHINES
     from hpcgym.workload.archive import find
 
-    generated = [name for name, of in MACHINES.items() if ":" in of.workload]
-    traces = [name for name, of in MACHINES.items() if ":" not in of.workload]
+    run = {
+        name: of
+        for name, of in MACHINES.items()
+        if not dispatchers or set(dispatchers) & set(of.dispatchers)
+    }
+    run = run or MACHINES  # of none it is said what is wrong with the names
+    for name in [name for name in MACHINES if name not in run]:
+        note(f"{name} is left out: none of these dispatchers runs there")
+    generated = [name for name, of in run.items() if ":" in of.workload]
+    traces = [name for name, of in run.items() if ":" not in of.workload]
     missing = [name for name in traces if find(MACHINES[name].workload) is None]
     for name in missing:
         note(f"{name} is left out: hpcgym traces fetch {MACHINES[name].workload}")
@@ -277,7 +314,7 @@ def _at_hand(*larger: str) -> list[str]:
 
 
 def _shown(run: Any, sources: list[str], folder: Path, **options: Any) -> Any:
-    """Run with a bar for each long step, and say that an interrupted study goes on."""
+    """Run with a bar for each long step, lines in a log; say that an interrupted study goes on."""
     from contextlib import ExitStack
 
     current, show = "", None
@@ -287,7 +324,9 @@ def _shown(run: Any, sources: list[str], folder: Path, **options: Any) -> Any:
             nonlocal current, show
             if what != current:
                 bars.close()
-                current, show = what, bars.enter_context(measuring(what))
+                watched = sys.stderr.isatty()
+                current = what
+                show = bars.enter_context(measuring(what)) if watched else _lines(what)
             assert show is not None
             show(done, total)
 
@@ -298,6 +337,20 @@ def _shown(run: Any, sources: list[str], folder: Path, **options: Any) -> Any:
             if folder.exists():
                 note(f"\n{folder} keeps what is done: the same command goes on")
             raise
+
+
+def _lines(what: str) -> Callable[[int, int], None]:
+    """Return what writes a line for each task that is done, of many for each hundredth of them."""
+    begin, told = time.monotonic(), -1
+
+    def show(done: int, total: int) -> None:
+        nonlocal told
+        part = done if total <= 100 else 100 * done // total
+        if part != told:
+            told = part
+            note(f"{what}: {done:,} of {total:,}, {(time.monotonic() - begin) / 60:.1f} min")
+
+    return show
 
 
 def _print(tables: dict[str, pd.DataFrame], what: str, format: Format) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+import warnings
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pickle import UnpicklingError
@@ -12,7 +13,7 @@ from typing import Any, ClassVar, NoReturn
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from hpcgym.errors import HpcgymError
+from hpcgym.errors import HpcgymError, WorkloadWarning
 
 #: Title of a list in the help of a command -> function that returns (name, what it is).
 Lists = dict[str, Callable[[], Iterable[tuple[str, str]]]]
@@ -24,7 +25,8 @@ class Commands(TyperGroup):
     def invoke(self, ctx: Any) -> Any:
         """Run a command; 1 after an error, 130 after Ctrl-C."""
         try:
-            value = super().invoke(ctx)
+            with _warnings_in_a_line():
+                value = super().invoke(ctx)
             sys.stdout.flush()  # an output that has been closed is noticed here, not at exit
         except BrokenPipeError:
             raise  # the reader, such as head, has gone: typer ends quietly, with 1
@@ -42,6 +44,22 @@ class Commands(TyperGroup):
             typer.echo("hpcgym: interrupted", err=True)
             raise typer.Exit(130) from None
         return value
+
+
+@contextmanager
+def _warnings_in_a_line() -> Iterator[None]:
+    """Show what is strange in a workload without the place in the code that noticed it."""
+    with warnings.catch_warnings():
+        usual = warnings.showwarning
+
+        def show(message: Any, category: type[Warning], *where: Any, **more: Any) -> None:
+            if issubclass(category, WorkloadWarning):
+                note(f"hpcgym: {message}")
+            else:
+                usual(message, category, *where, **more)
+
+        warnings.showwarning = show
+        yield
 
 
 def _fail(message: str) -> NoReturn:

@@ -24,7 +24,7 @@ class Simulate(ExplainedCommand):
         "hpcgym simulate trace.swf.gz --policy saf --backfill-order spf --threshold 72000",
         "hpcgym simulate trace.swf.gz --estimate ave2 --correction incremental",
         "hpcgym simulate KTH-SP2 --scheduler saf --policy-estimate user-ratio",
-        "hpcgym simulate KTH-SP2 --week 12 --picture week12.html --output schedule.swf",
+        "hpcgym simulate KTH-SP2 --week 12 --html week12.html --output schedule.swf",
         "hpcgym simulate eurora:days=7 --cluster eurora --allocation best-fit --output jobs.csv",
         "hpcgym simulate eurora:jobs=200 --cluster eurora --scheduler pcp20 --estimate ave2",
     )
@@ -89,6 +89,7 @@ def simulate(
     processors: options.ProcessorsOption = None,
     cluster: options.ClusterOption = None,
     allocation: options.AllocationOption = None,
+    unfit: options.UnfitOption = "raise",
     errors: options.ErrorsOption = "raise",
     week: options.WeekOption = None,
     month: options.MonthOption = None,
@@ -104,11 +105,13 @@ def simulate(
         ),
     ] = None,
     picture: options.PictureOption = None,
+    html: options.HtmlOption = None,
 ) -> None:
     """Simulate one scheduler or dispatcher on a workload and print its metrics."""
     machine = options.machine(cluster, processors, allocation)
     options.check_file(output_file, output.SCHEDULE_ENDINGS, "schedule")
     output.check_picture(picture)
+    output.check_page(html)
     overrides = options.given(
         passes=passes,
         policy=policy,
@@ -121,7 +124,7 @@ def simulate(
         allocation=allocation,
     )
     chosen = options.rules(scheduler, overrides)  # a wrong name is said before the work
-    jobs = options.load(workload, clean, processors, errors, week, month, machine)
+    jobs = options.load(workload, clean, processors, errors, week, month, machine, unfit)
 
     from hpcgym.report.labels import scheduler_name
     from hpcgym.simulation import simulate as run
@@ -130,7 +133,8 @@ def simulate(
         result = run(jobs, chosen, cluster=machine)
     name = scheduler_name(result.scheduler)
     output.save_schedule(result, output_file)
-    output.picture({name: result}, picture)
+    for path in (picture, html):
+        output.picture({name: result}, path)
     if format is Format.json:
         facts = {**output.workload_facts(jobs, clean), **output.machine_facts(jobs, machine)}
         output.print_json({**facts, **output.result_facts(name, result)})

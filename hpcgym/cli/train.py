@@ -79,9 +79,12 @@ class _Record(ExplainedCommand):
     examples = (
         "hpcgym train record saf --workload KTH-SP2 --output saf.npz",
         "hpcgym train record saf --workload KTH-SP2 --env hpcgym/QueueOrdering-v0",
+        "hpcgym train record pcp20 --workload eurora:days=30 --cluster eurora --number 5",
     )
     lists: ClassVar[Lists] = {
         "Orders to record": names.policies,
+        "Dispatchers to record, without backfilling": names.dispatchers,
+        "Machines (--cluster)": names.machines,
         "Cleaning recipes and filters (--clean)": names.recipes,
     }
 
@@ -279,7 +282,10 @@ def train_clone(
 @train.command("record", cls=_Record)
 def record(
     order: Annotated[
-        str, typer.Argument(metavar="ORDER", help="What to record.", show_default=False)
+        str,
+        typer.Argument(
+            metavar="ORDER|DISPATCHER", help="What to record; see the lists.", show_default=False
+        ),
     ],
     workload: WorkloadOption,
     output: Annotated[Path, typer.Option(metavar="FILE", help="File to write: .npz.")] = Path(
@@ -299,16 +305,20 @@ def record(
     backfill: BackfillOption = None,
     clean: options.CleanOption = "default",
     processors: options.ProcessorsOption = None,
+    cluster: options.ClusterOption = None,
+    allocation: options.AllocationOption = None,
+    unfit: options.UnfitOption = "raise",
     errors: options.ErrorsOption = "raise",
 ) -> None:
     """Drive an environment by a known order, and write observations and actions into a file."""
     options.check_file(output, (".npz",), "recording")
+    machine = options.machine(cluster, processors, allocation)
     module = _module("behaviour_cloning")
-    jobs_of = options.load(workload, clean, processors, errors, None, None)
+    jobs_of = options.load(workload, clean, processors, errors, None, None, machine, unfit)
     done = module.record(
         order, jobs_of, output, env_id=env, record_episodes=number, seed=seed, part=part,
-        train_share=train_share, episodes=episodes, jobs=jobs,
-        env_options=options.given(backfill=backfill),
+        train_share=train_share, episodes=episodes, jobs=jobs, cluster=machine,
+        env_options=options.given(backfill=backfill, allocation=allocation),
     )  # fmt: skip
     note(f"wrote {len(done.actions):,} transitions of {number:,} episodes to {output}")
 

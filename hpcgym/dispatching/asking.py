@@ -15,13 +15,13 @@ from hpcgym.engine import node_easy
 from hpcgym.engine.nodes import ALLOCATION, RANDOM, RANDOM_STATE, Nodes
 from hpcgym.engine.ordered import BLOCK
 from hpcgym.engine.state import NEXT, QUEUE, RUNNING, TIME, Prepared
-from hpcgym.errors import HpcgymError, WorkloadError
+from hpcgym.errors import HpcgymError
 
 Ints = NDArray[np.int64]
 
 
 class DispatchError(HpcgymError):
-    """A dispatcher has started what cannot start; names it, the time and the job."""
+    """A dispatcher has answered what cannot be; names it, the time and the job if there is one."""
 
 
 @dataclass(frozen=True)
@@ -102,18 +102,15 @@ def dispatch(
 
     Raises
     ------
-    DispatchError : an answer that is no list of places, or a start that does not fit.
-    WorkloadError : the dispatcher starts nothing though nothing runs, and nothing is to come.
+    DispatchError : an answer that is no list of places; a start that does not fit; or nothing that
+        starts, though nothing runs and nothing is to come.
     """
     view = view_of(arrays, nodes, facts)
-    answer = dispatcher(view)
-    if not isinstance(answer, Iterable):
-        _refuse(dispatcher, view, f"must return the places that start, not {answer!r}")
-    starts = list(answer)
+    starts = ask(dispatcher, view)
     for start in starts:
         place, chosen = start if isinstance(start, tuple) and len(start) == 2 else (start, None)
         job = _job_at(dispatcher, view, place)
-        number = f"job {facts.job_number[job]} (place {place})"
+        number = _called(facts, job, place)
         if arrays.progress["start"][job] >= 0:
             _refuse(dispatcher, view, f"starts {number} twice")
         placed = chosen is not None
@@ -126,10 +123,35 @@ def dispatch(
             where = "on the nodes it names" if placed else "into what is free"
             _refuse(dispatcher, view, f"starts {number}, which does not fit {where}")
     if not starts and not len(view.running_job) and arrays.sim[NEXT] == len(arrays.jobs):
-        raise WorkloadError(
-            f"dispatcher {_name(dispatcher)} starts nothing at {view.time} s, when nothing runs "
-            f"and no job is still to come: {len(view.job):,} jobs would wait for ever"
+        first = _called(facts, int(view.job[0]), 0)
+        _refuse(
+            dispatcher,
+            view,
+            f"starts nothing, when nothing runs and no job is still to come: {first} and"
+            f" {len(view.job) - 1:,} others would wait for ever",
         )
+
+
+def ask(dispatcher: Callable[[PassView], Iterable[Any]], view: PassView) -> list[Any]:
+    """Return what a dispatcher answers.
+
+    Raises
+    ------
+    DispatchError : an answer that is no list, or what the dispatcher asks the view wrongly.
+    """
+    try:
+        answer = dispatcher(view)
+        if isinstance(answer, Iterable):
+            return list(answer)
+    except HpcgymError as error:
+        raise DispatchError(f"dispatcher {_name(dispatcher)} at {view.time} s: {error}") from error
+    _refuse(dispatcher, view, f"must return the places that start, not {answer!r}")
+
+
+def _called(facts: Facts, job: int, place: Any) -> str:
+    """Return what messages call a job: by its number in the log, or if it has none by its row."""
+    number = facts.job_number[job]
+    return f"{f'job {number}' if number >= 0 else f'the job of row {job}'} (place {place})"
 
 
 def _job_at(dispatcher: Any, view: PassView, place: Any) -> int:

@@ -9,8 +9,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from hpcgym.dispatching import by_hand
 from hpcgym.engine import node_lists
-from hpcgym.engine.nodes import FIRST_FIT, RANDOM_STATE, Nodes, make_nodes
+from hpcgym.engine.nodes import FIRST_FIT, RANDOM, RANDOM_STATE, Nodes, make_nodes
 from hpcgym.engine.state import FOREVER
 from hpcgym.errors import HpcgymError
 
@@ -117,42 +118,26 @@ class PassView:
             ``expected_wait`` (1).
         running : ``start``, ``end``, ``per_unit``, ``first``, ``node`` and ``units`` of the running
             jobs, and maybe ``job``.
+
+        Raises
+        ------
+        HpcgymError : an argument of another shape, or with numbers that it cannot have: a job that
+            is submitted or starts after now, no unit, a node that there is not, more running than a
+            node has. The argument is named.
         """
-        n, types = len(queue["submit"]), len(resources)
-        submit, capacity = _ints(queue["submit"]), _ints(capacity)
-        given: Mapping[str, Any] = running or {}
-        first = _ints(given.get("first", [0]))
-        node, units = _ints(given.get("node", [])), _ints(given.get("units", []))
-        per_unit = _ints(given.get("per_unit", np.zeros((0, types)))).reshape(-1, types)
-        free = capacity.copy()
-        owner = np.repeat(np.arange(len(first) - 1), np.diff(first))
-        np.subtract.at(free, node, units[:, None] * per_unit[owner])
-        waits = np.array(queue.get("expected_wait", np.ones(n)), np.float64)
-        unknown = np.full(n, -1)
+        now = int(by_hand.whole("time", time, ()))
+        names, nodes = by_hand.machine(resources, capacity)
+        waiting = by_hand.queued(queue, now, len(names))
+        runs = by_hand.running(running, now, len(nodes), len(names), len(waiting["job"]))
+        held = [runs[f"running_{part}"] for part in ("first", "node", "units", "per_unit")]
         return cls(
-            int(time),
-            tuple(resources),
-            capacity,
-            free,
-            _ints(queue.get("job", np.arange(n))),
-            submit,
-            int(time) - submit,
-            _ints(queue["duration"]),
-            _ints(queue.get("requested", queue["duration"])),
-            _ints(queue["units"]),
-            _ints(queue["per_unit"]).reshape(n, types),
-            _ints(queue.get("user", unknown)),
-            _ints(queue.get("queue", unknown)),
-            waits,
-            float(waits.max(initial=1.0)),
-            _ints(given.get("job", n + np.arange(len(first) - 1))),
-            _ints(given.get("start", [])),
-            np.maximum(_ints(given.get("end", [])), int(time) + 1),
-            per_unit,
-            first,
-            node,
-            units,
-            allocation,
+            time=now,
+            resources=names,
+            capacity=nodes,
+            free=by_hand.free_beside(names, nodes, *held),
+            allocation=int(by_hand.whole("allocation", allocation, (), FIRST_FIT, RANDOM)),
+            **waiting,
+            **runs,
         )
 
     @property
@@ -223,26 +208,40 @@ class PassView:
         """
         places = self._places(order)
         if len(places) != len(self.job):
-            raise HpcgymError(f"a plan needs an order of all {len(self.job)} places")
+            raise HpcgymError(
+                f"a plan needs an order of all {len(self.job)} places, not of {len(places)}"
+            )
         times = np.full(len(self.job), -1, np.int64)
         until = np.concatenate([np.full(len(self.job), FOREVER, np.int64), self.running_end])
         nodes = self._nodes(with_running=True)
         duration = np.maximum(self.duration, 1)
         if not node_lists.start_all(nodes, places, duration, times, until, self.time):
-            raise HpcgymError("a queued job does not fit the empty machine")
+            place = int(np.flatnonzero(times < 0)[0])
+            each = zip(self.per_unit[place].tolist(), self.resources, strict=True)
+            raise HpcgymError(
+                f"the job of row {self.job[place]} never fits: it asks for {self.units[place]} x"
+                f" ({', '.join(f'{amount} {name}' for amount, name in each)}), which the empty"
+                " machine does not hold"
+            )
         first, node, units = cells_of(nodes, np.arange(len(self.job)))
         return Plan(times, first, node, units)
 
     def _places(self, order: Any) -> Ints:
         """Return an order of places, checked."""
-        places = np.asarray(order)
+        places = by_hand.array("an order", order)
         if places.size == 0:
             places = places.astype(np.int64)
         if places.ndim != 1 or places.dtype.kind not in "iu":
-            raise HpcgymError("an order is a list of places in the queue")
-        known = (places >= 0) & (places < len(self.job))
-        if not known.all() or len(np.unique(places)) != len(places):
-            raise HpcgymError(f"an order has places from 0 to {len(self.job) - 1}, each once")
+            raise HpcgymError(f"an order is a list of places in the queue, not {order!r}")
+        most = len(self.job) - 1
+        for place in places[(places < 0) | (places > most)][:1].tolist():
+            raise HpcgymError(f"an order has places from 0 to {most}, each once, not {place}")
+        distinct, times = np.unique(places, return_counts=True)
+        for place in distinct[times > 1][:1].tolist():
+            raise HpcgymError(
+                f"an order has places from 0 to {most}, each once, not {place} (the job of row"
+                f" {self.job[place]}) twice"
+            )
         return places.astype(np.int64)
 
     def _nodes(self, with_running: bool = False) -> Nodes:
@@ -271,8 +270,3 @@ def cells_of(nodes: Nodes, jobs: Ints) -> tuple[Ints, Ints, Ints]:
     place = np.repeat(begin - first[:-1], count) + np.arange(first[-1])
     cells = nodes.cells[place]
     return first, cells["node"].astype(np.int64), cells["units"].astype(np.int64)
-
-
-def _ints(values: Any) -> Ints:
-    """Return numbers as an array of one's own, int64."""
-    return np.array(values, np.int64)

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.dispatching import PassView
-from hpcgym.dispatching.asking import view_of
+from hpcgym.dispatching.asking import Facts, view_of
 from hpcgym.engine import state
 from hpcgym.engine.node_rows import row_of
 from hpcgym.engine.nodes import FIRST_FIT, Nodes, make_nodes
+from hpcgym.envs.episodes import Episode
 from hpcgym.node_simulation import facts_of
 
 if TYPE_CHECKING:
@@ -33,18 +34,41 @@ def pass_view(simulations: Simulations, e: int, rows: NDArray[np.int64]) -> Pass
         users=batch.sim[e, :0],
         **changing,
     )
-    processors = simulations.options.cluster.processors
-    nodes = _pool(arrays, processors) if rooms is None else row_of(rooms, e, start, start + n)
-    facts = facts_of(simulations.episode(e), simulations.options.cluster, rooms is None)
-    return view_of(arrays, nodes, facts, rows)
+    shown = _shown(simulations, e)
+    if shown.pool is None:
+        assert rooms is not None
+        nodes = row_of(rooms, e, start, start + n)
+    else:
+        nodes = shown.pool
+        nodes.set_free(np.array([[arrays.sim[state.FREE]]]))
+    return view_of(arrays, nodes, shown.facts, rows)
 
 
-def _pool(arrays: state.Prepared, processors: int) -> Nodes:
-    """Return one node with all processors, and the running jobs on it."""
-    asked = arrays.jobs["processors"]
+class _Shown(NamedTuple):
+    """What views of an episode have in common; see :func:`_shown`."""
+
+    episode: Episode
+    facts: Facts
+    pool: Nodes | None  # but for what is free
+
+
+def _shown(simulations: Simulations, e: int) -> _Shown:
+    """Return what views of the present episode have in common, made at the first of them."""
+    episode = simulations.present(e)
+    kept: _Shown | None = simulations.shown.get(e)
+    if kept is None or kept.episode != episode:
+        cluster, alike = simulations.options.cluster, simulations.rooms is None
+        workload = simulations.episodes.workload_of(episode)
+        facts = facts_of(workload, cluster, pool=alike)
+        pool = _pool(workload.requested_processors, cluster.processors) if alike else None
+        kept = simulations.shown[e] = _Shown(episode, facts, pool)
+    return kept
+
+
+def _pool(asked: NDArray[np.int64], processors: int) -> Nodes:
+    """Return one node with all processors, and jobs that ask for so many on it."""
     needs = np.column_stack([np.ones_like(asked), asked])
     nodes = make_nodes(needs, np.array([[processors]]), FIRST_FIT)
     nodes.cells["node"], nodes.cells["units"] = 0, 1
     nodes.held["count"] = 1
-    nodes.set_free(np.array([[arrays.sim[state.FREE]]]))
     return nodes

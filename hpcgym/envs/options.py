@@ -13,7 +13,7 @@ from hpcgym.cluster.pool import Cluster
 from hpcgym.errors import HpcgymError, unknown
 from hpcgym.policy.features import FEATURES
 from hpcgym.prediction.learning import check_compiled
-from hpcgym.preparation import machine_of
+from hpcgym.preparation import check_allocation, machine_of
 from hpcgym.scheduler import Scheduler
 from hpcgym.workload.load import load_workload
 from hpcgym.workload.model import Workload
@@ -89,7 +89,7 @@ def read_options(
         known = inspect.signature(read_options).parameters
         raise TypeError(unknown("argument", name, [*known, "episodes", "jobs", "part"]))
     if not isinstance(workload, Workload):
-        workload = load_workload(workload)
+        workload = load_workload(workload, processors=processors, cluster=cluster)
     cluster = machine_of(workload, cluster, processors)
     if backfill not in ("easy", "none"):
         raise HpcgymError(unknown("backfill", backfill, ("easy", "none")))
@@ -106,6 +106,7 @@ def read_options(
         passes=passes,
         allocation=allocation,
     )
+    check_allocation(allocation, cluster)
     check_compiled(scheduler)
     names, own = _features(features)
     weights, function = _reward(reward)

@@ -98,6 +98,7 @@ class Simulations:
         self.layout = Layout(options.window, len(options.names), options.flat)
         self.names = [""] * number
         self._next_names = [""] * number
+        self.shown: dict[int, Any] = {}  # what expert_view keeps of present episodes
         workload = episodes.workload
         given = [
             rule
@@ -225,16 +226,19 @@ class Simulations:
         After a snapshot that hides the future they run for the predicted times, and nothing is
         said of jobs that were killed.
         """
-        place = self.batch.place[e]
-        start, n = int(place[kernel.ORIGIN]), int(place[kernel.JOBS])
-        episode = Episode(self.names[e], start, start + n)
-        workload = self.episodes.workload_of(episode)
+        workload = self.episodes.workload_of(self.present(e))
         if not self.hides(e):
             return workload
-        first, _ = self.rows(e)
+        first, n = self.rows(e)
         run_time = self.table.jobs["run"][first : first + n].copy()
         nobody = np.zeros(n, np.bool_)
         return replace(workload, columns={**workload.columns, "run_time": run_time}, killed=nobody)
+
+    def present(self, e: int) -> Episode:
+        """Return which episode simulation ``e`` is in."""
+        place = self.batch.place[e]
+        start, n = int(place[kernel.ORIGIN]), int(place[kernel.JOBS])
+        return Episode(self.names[e], start, start + n)
 
     def hides(self, e: int) -> bool:
         """Return whether simulation ``e`` goes on from a snapshot that hides the future."""

@@ -22,7 +22,7 @@ from hpcgym.node_simulation import needs_on
 from hpcgym.policy import POLICIES
 from hpcgym.policy.index import parse_policy
 from hpcgym.prediction.learning import Learned, check_compiled
-from hpcgym.preparation import check_jobs, machine_of
+from hpcgym.preparation import check_allocation, check_jobs, machine_of
 from hpcgym.scheduler import Scheduler
 from hpcgym.simulation import learn_at, simulate
 from hpcgym.workload import Workload, load_workload
@@ -124,11 +124,12 @@ def evaluate(
     >>> sorted(board.table.index)
     ['best-static', 'easy', 'easy-sjbf', 'f1', 'saf', 'spf']
     """
-    whole = workload if isinstance(workload, Workload) else load_workload(workload)
+    whole = workload if isinstance(workload, Workload) else load_workload(workload, cluster=cluster)
     given = _given(policies)
     _check_number("budget", budget, least=0)
     _check_number("resamples", resamples, least=1)
     machine = machine_of(whole, cluster, None)
+    check_allocation(rules.get("allocation") or "first-fit", machine)
     check_jobs(whole, machine.processors)
     needs_on(whole, machine)
     part = Episodes(whole, episodes, jobs, slices, train_share)

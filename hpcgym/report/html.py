@@ -17,7 +17,7 @@ from hpcgym.report.distribution import draw_bsld
 from hpcgym.report.gantt import draw_gantt
 from hpcgym.report.labels import Results, describe, drawable, subtitle
 from hpcgym.report.numbers import shown
-from hpcgym.report.overview import MOST_GANTTS
+from hpcgym.report.overview import why_no_gantts
 from hpcgym.report.tables import comparison, in_order
 from hpcgym.report.timeline import draw_queue_length, draw_utilization
 from hpcgym.version import __version__
@@ -148,7 +148,8 @@ def _metrics(parts: Mapping[str, Result]) -> str:
 
 def _pictures(parts: Mapping[str, Result]) -> list[str]:
     """Return the pictures; Gantt charts only of as many schedulers as can be told apart."""
-    shown_parts = parts if len(parts) <= MOST_GANTTS else {}
+    missing = why_no_gantts(parts)
+    shown_parts = {} if missing else parts
     figures = [
         (draw_bsld(parts), "How many jobs have a bounded slowdown above x."),
         (draw_utilization(parts), "Processors in use over time."),
@@ -158,7 +159,8 @@ def _pictures(parts: Mapping[str, Result]) -> list[str]:
             for name, result in shown_parts.items()
         ),
     ]
-    return [_figure(figure_of(axes), text) for axes, text in figures]
+    pieces = [_figure(figure_of(axes), text) for axes, text in figures]
+    return [*pieces, f'<p class="soft">{escape(missing)}</p>'] if missing else pieces
 
 
 def _about(name: str, result: Result) -> str:
@@ -207,7 +209,7 @@ def _workload(parts: Mapping[str, Result]) -> str:
 
 
 def _machines(parts: Mapping[str, Result]) -> list[str]:
-    """Return what the nodes of each machine have, by group; nothing of pools."""
+    """Return what the nodes of each machine have, by group, and its queues."""
     pieces = []
     for cluster in {id(part.cluster): part.cluster for part in parts.values()}.values():
         rows = [
@@ -219,6 +221,12 @@ def _machines(parts: Mapping[str, Result]) -> list[str]:
             units = [f"{name} (MB)" if name == "mem" else name for name in cluster.resources]
             heading = ["group of nodes", "nodes", *units]
             pieces.append(_table(heading, rows, caption="of each node"))
+        if cluster.queues:
+            waits = [
+                (name, shown(int(wait) if wait == int(wait) else wait))
+                for name, wait in cluster.queues.items()
+            ]
+            pieces.append(_table(["queue", "expected wait (s)"], waits))
     return ["<h2>Machine</h2>", *pieces] if pieces else []
 
 

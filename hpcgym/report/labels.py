@@ -75,7 +75,8 @@ def scheduler_name(scheduler: Scheduler) -> str:
     rules = scheduler.describe()
     if scheduler.dispatcher is not None:
         usual = type(scheduler)(dispatcher=scheduler.dispatcher, allocation=scheduler.allocation)
-        if usual.describe() == rules:
+        # requested times are never too short, so their correction does not matter
+        if {**usual.describe(), "correction": rules["correction"]} == rules:
             return ", ".join([str(rules["dispatcher"]), *_allocation(scheduler)])
         return describe(scheduler)
     beside = {"passes": scheduler.passes, "allocation": scheduler.allocation}
@@ -94,7 +95,7 @@ def describe(scheduler: Scheduler) -> str:
         parts.append(f"{scheduler.correction} correction")
     if scheduler.threshold is not None:
         parts.append(f"threshold {scheduler.threshold:,} s")
-    if rules["policy_estimate"] != "requested":
+    if rules["policy_estimate"] not in ("requested", None):
         parts.append(f"policies by {_times(scheduler, 'policy_estimate')}")
     return ", ".join(parts + _allocation(scheduler))
 
@@ -131,7 +132,10 @@ def _times(scheduler: Scheduler, rule: str) -> str:
 
 
 def subtitle(parts: Mapping[str, Result]) -> str:
-    """Return workload, machine, scheduler if it is one, and rule of passes, for a picture."""
+    """Return workload, machine, scheduler if it is one, and rule of passes, for a picture.
+
+    With several schedulers an allocation that is not first-fit is told too.
+    """
     results = list(parts.values())
     jobs = _each(f"{len(part.workload):,}" for part in results)
     machines = _each(_machine(part.cluster) for part in results)
@@ -143,6 +147,8 @@ def subtitle(parts: Mapping[str, Result]) -> str:
     ]
     if len(results) == 1:
         words.insert(3, next(iter(parts)))
+    elif any(_allocation(part.scheduler) for part in results):
+        words.append(_each(f"{part.scheduler.allocation} allocation" for part in results))
     return " · ".join(words)
 
 

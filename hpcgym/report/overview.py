@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Sized
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -72,6 +72,14 @@ def save_picture(results: Results, path: str | os.PathLike[str]) -> None:
     save_figure(draw_overview(results), path, suffix)
 
 
+def why_no_gantts(parts: Sized) -> str:
+    """Return why there are no Gantt charts of so many schedulers, in a line; else nothing."""
+    number = len(parts)
+    if number <= MOST_GANTTS:
+        return ""
+    return f"No Gantt charts: they are for up to {MOST_GANTTS} schedulers, and these are {number}."
+
+
 def draw_overview(results: Results) -> Figure:
     """Return the figure that :func:`save_picture` saves."""
     parts = drawable(results)
@@ -94,7 +102,7 @@ def _draw_one(parts: Mapping[str, Result]) -> Figure:
 
 def _draw_several(parts: Mapping[str, Result]) -> Figure:
     """Draw the slowdowns beside the names of the schedulers, then time, then the metrics."""
-    gantts = len(parts) if len(parts) <= MOST_GANTTS else 0
+    gantts = 0 if why_no_gantts(parts) else len(parts)
     table_inches = _ROW_INCHES * (len(parts) + 2.5)
     heights = [_BSLD_INCHES, *[_GANTT_INCHES[len(parts)]] * gantts] if gantts else [_BSLD_INCHES]
     figure, grid = _new_overview(parts, [*heights, *_TIMELINES_INCHES, table_inches])
