@@ -234,10 +234,13 @@ def test_the_schedule_as_table(tmp_path, name):
     pd.testing.assert_frame_equal(frame, expected, check_dtype=False)
 
 
-@pytest.mark.parametrize("name", ["a.png", "a.svg", "a.html"])
-def test_a_picture(tmp_path, name):
+@pytest.mark.parametrize(
+    ("option", "name"),
+    [("--picture", "a.png"), ("--picture", "a.svg"), ("--picture", "a.html"), ("--html", "a.html")],
+)
+def test_a_picture(tmp_path, option, name):
     pytest.importorskip("matplotlib", reason="pictures need matplotlib: pip install matplotlib")
-    result = succeed("simulate", JOBS, "--picture", tmp_path / name)
+    result = succeed("simulate", JOBS, option, tmp_path / name)
     assert (tmp_path / name).stat().st_size > 10_000
     assert f"wrote {tmp_path / name}" in result.stderr
 
@@ -245,8 +248,8 @@ def test_a_picture(tmp_path, name):
 def test_a_picture_that_cannot_be_drawn_is_known_before_the_work(monkeypatch, tmp_path):
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     monkeypatch.setattr("hpcgym.workload.load_workload", None)
-    for name in ("a.png", "a.html"):
-        result = run("simulate", JOBS, "--picture", tmp_path / name)
+    for option, name in (("--picture", "a.png"), ("--picture", "a.html"), ("--html", "a.html")):
+        result = run("simulate", JOBS, option, tmp_path / name)
         assert result.exit_code == 1
         assert "pip install matplotlib" in result.stderr
 
@@ -287,9 +290,14 @@ def test_compare_marks_the_best():
 def test_compare_draws(tmp_path):
     pytest.importorskip("matplotlib", reason="pictures need matplotlib: pip install matplotlib")
     files = [tmp_path / "a.png", tmp_path / "a.html"]
-    result = succeed("compare", JOBS, "--picture", files[0], "--html", files[1])
+    arguments = ("compare", JOBS, "--picture", files[0], "--html", files[1], "--scheduler")
+    result = succeed(*arguments, "fcfs,easy,saf")
     assert result.stderr == "".join(f"wrote {file}\n" for file in files)
     assert all(file.stat().st_size > 10_000 for file in files)
+    missing = "No Gantt charts: they are for up to 3 schedulers, and these are 4."
+    result = succeed(*arguments, "fcfs,easy,saf,easy++")
+    assert result.stderr == "".join(f"wrote {file}\n{file}: {missing}\n" for file in files)
+    assert missing in files[1].read_text()
 
 
 # --- traces and generate -------------------------------------------------------------------------

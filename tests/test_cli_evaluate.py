@@ -175,7 +175,9 @@ def test_a_machine_of_nodes() -> None:
     assert {name: row["mean_bsld"] for name, row in rows.items()} == dict(board.table["mean_bsld"])
     assert rows["prb"]["scheduler"]["allocation"] == "best-fit"
     text = on_nodes(*options).stdout
-    assert "eurora: 64 nodes, 1,024 cores" in text
+    heading, *_ = text.splitlines()
+    assert " · eurora: 64 nodes, 1,024 cores · test part · 2 windows of 40 jobs" in heading
+    assert heading.endswith(" · best-fit allocation")
     (row, *_) = csv.DictReader(io.StringIO(on_nodes(*options, "--format", "csv").stdout))
     assert (row["cluster"], row["nodes"]) == ("eurora", "64")
 
@@ -185,7 +187,7 @@ def test_a_machine_of_nodes() -> None:
     [
         (["--cluster", "eurrora"], "unknown machine 'eurrora'; did you mean 'eurora'"),
         (["--cluster", "none.toml"], "none.toml"),
-        (["--cluster", "kth-sp2"], "requested_processors must be from 1 to 100"),
+        (["--cluster", "kth-sp2"], "which the machine lacks; it has core"),
         (["--allocation", "best-fit"], "--allocation is for machines with nodes"),
         (["--cluster", "eurora", "--allocation", "best"], "did you mean 'best-fit'"),
         (["--cluster", "eurora", "--passes", "per-event"], "is for pools of processors"),

@@ -12,12 +12,13 @@ import pytest
 from typer.testing import CliRunner
 
 from hpcgym.agents import load
-from hpcgym.agents.behaviour_cloning import load_recording
+from hpcgym.agents.behaviour_cloning import load_recording, record
 from hpcgym.agents.xnes import Xnes
 from hpcgym.cli import app
+from hpcgym.cluster import find_cluster
 from hpcgym.envs.episodes import Episodes
 from hpcgym.scheduler import Scheduler
-from hpcgym.workload import load_workload
+from hpcgym.workload import fitting, load_workload
 
 TRACE = "lublin:jobs=2000,processors=64,load=1.0,seed=2"
 SHORT = ("--workload", TRACE, "--jobs", "20", "--steps", "64", "--envs", "4")
@@ -81,6 +82,33 @@ def test_clones_are_trained_of_orders_and_of_recordings() -> None:
         assert load(path).name == "clone"
         assert load(path).env_options["backfill"] == "none"
     succeed("train", "maskable-ppo", *SHORT, "--resume", "a.pt")
+
+
+@pytest.mark.parametrize("machine", ["eurora", "kit-forhlr-ii"])
+def test_a_dispatcher_is_recorded_on_nodes(machine: str) -> None:
+    jobs = "eurora:jobs=200,load=1.3,seed=0"
+    where = ("--workload", jobs, "--cluster", machine, "--jobs", "40", "--number", "2")
+    rules = ("--allocation", "best-fit", "--unfit", "drop")
+    done = succeed("train", "record", "sdprb", *where, *rules)
+    assert "transitions of 2 episodes to recording.npz" in done.stderr
+    found = load_recording("recording.npz")
+    assert found.about["policy"] == "sdprb"
+    cluster = find_cluster(machine)
+    same = record(
+        "sdprb",
+        fitting(load_workload(jobs), cluster.resources, cluster.capacity),
+        jobs=40,
+        record_episodes=2,
+        cluster=cluster,
+        env_options={"allocation": "best-fit"},
+    )
+    assert found.about == same.about
+    for field, values in found.observations.items():
+        assert (values == same.observations[field]).all()
+    if machine != "eurora":
+        refused = train("record", "sdprb", *where)
+        assert refused.exit_code == 1
+        assert "--unfit drop drops such jobs" in refused.stderr
 
 
 WHOLE = ("--workload", TRACE, "--episodes", "whole")

@@ -17,6 +17,9 @@ from oracle import jobs_of, simulate_slowly
 from strategies import cases, schedulers, workloads
 
 import hpcgym
+from hpcgym.agents.lookahead import Lookahead
+from hpcgym.envs.job_selection import JobSelection
+from hpcgym.evaluation import evaluate
 from hpcgym.result import Result
 from hpcgym.workload.model import Workload
 
@@ -59,6 +62,23 @@ def test_the_machine_is_the_workloads_or_the_one_given() -> None:
     assert hpcgym.simulate(workload, cluster=cluster).cluster is cluster
     assert hpcgym.simulate(workload, processors=7).start.tolist() == [0, 0, 5]
     assert hpcgym.simulate(workload, processors=4).start.tolist() == [0, 0, 60]
+
+
+def test_a_pool_has_no_nodes_to_fill_in_another_order() -> None:
+    workload = hpcgym.load_workload("lublin:jobs=60,processors=16,seed=0")
+    rules = {"allocation": "best-fit"}
+    for run in (
+        lambda: hpcgym.simulate(workload, "easy", **rules),
+        lambda: hpcgym.simulate(workload, "prb", **rules),
+        lambda: hpcgym.simulate(workload, "easy-e-loss", **rules),
+        lambda: Lookahead().run(workload, **rules),
+        lambda: JobSelection(workload, jobs=20, **rules),
+        lambda: evaluate("sjf", workload, jobs=20, n=1, budget=1, **rules),
+    ):
+        with pytest.raises(hpcgym.HpcgymError, match="'best-fit' is for machines with nodes"):
+            run()
+    usual = hpcgym.simulate(workload, "easy", allocation="first-fit")
+    assert usual.start.tolist() == hpcgym.simulate(workload, "easy").start.tolist()
 
 
 @pytest.mark.parametrize("processors", [0, -4, 4.0, 2.5, "4", 2**40, float("nan")])

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcgym.baselines.cp.problem import Problem, Schedule, hold
+from hpcgym.baselines.cp.bounds import hold
+from hpcgym.baselines.cp.problem import Problem, Schedule
 
 Ints = NDArray[np.int64]
 

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcgym.baselines.cp.problem import Problem, as_released, hold
+from hpcgym.baselines.cp.bounds import as_released, hold
+from hpcgym.baselines.cp.problem import Problem
 
 Ints = NDArray[np.int64]
 
@@ -130,16 +131,20 @@ class Boxes:
     high: Ints
 
 
-#: Up to so many boxes of what runs have variable positions.
+#: Up to so many boxes of what runs have variable positions. Each is a variable more: were there no
+#: limit, they would grow with the machine, which the model is made not to. On a full ForHLR II two
+#: thousand units run beside a model of some 130 variables.
 MOVABLE = 40
 
 
 def running_boxes(problem: Problem, usable: Usable, resources: list[int]) -> dict[int, Boxes]:
     """Return what runs as boxes, for the lists of some resources.
 
-    A unit that runs has no position in a log, only a node. While there are few (:data:`MOVABLE`)
-    each box can be anywhere on its node. Otherwise the boxes of a node lie from its first position
-    up, the last to end lowest, so that what is free at any time is contiguous.
+    A unit that runs has no position in a log, only a node; a box is what a job has of a resource on
+    one node. While there are few boxes in all lists together (up to :data:`MOVABLE`) each can be
+    anywhere on its node, since a fixed place may exclude a schedule that others admit. Beyond that
+    they are stacked, and do not move: those of a node lie from its first position up, the last to
+    end lowest, so that what is free at any time is contiguous.
 
     What no job could use needs no detail. A node that no job can use has no boxes; and where boxes
     have fixed positions, those that end together are one, and before a node opens all its free

@@ -13,8 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 from ortools.sat.python import cp_model
 
+from hpcgym.baselines.cp.bounds import hold
 from hpcgym.baselines.cp.pool_model import Model
-from hpcgym.baselines.cp.problem import Problem, hold
+from hpcgym.baselines.cp.problem import Problem
 
 Ints = NDArray[np.int64]
 

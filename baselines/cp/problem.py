@@ -14,6 +14,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
+from hpcgym.baselines.cp import bounds
 from hpcgym.baselines.cp.objective import Objective, Weights
 from hpcgym.dispatching.view import PassView, Plan
 
@@ -36,7 +37,7 @@ class Schedule:
 
 @dataclass(frozen=True)
 class Problem:
-    """The considered jobs, highest priority first, with what runs already.
+    """The considered jobs, highest priority first, and their plan; the bounds follow from these.
 
     Attributes
     ----------
@@ -46,10 +47,8 @@ class Problem:
     duration : (k,) d_i [s], at least 1.
     units : (k,) rn_i.
     per_unit : (k, R) req_i,r / rn_i.
-    left : (r,) [s] until the expected end of each running job, at least 1: max(1, s + d - t).
     pooled : whether the model is relaxed to pools: each resource type is one, over all nodes.
-    earliest : (k,) [s] when each could start if it were the only one in the queue; on pools if
-        the model is.
+    horizon : eoh - t [s]: the sum of all durations, waiting and running (section 2.2).
     weights : what a second of waiting costs.
     plan : the heuristic's schedule, on nodes; see :func:`pose`.
     """
@@ -60,16 +59,10 @@ class Problem:
     duration: Ints
     units: Ints
     per_unit: Ints
-    left: Ints
     pooled: bool
-    earliest: Ints
+    horizon: int
     weights: Weights
     plan: Schedule
-
-    @cached_property
-    def horizon(self) -> int:
-        """Return eoh - t [s]: the sum of all durations, waiting and running (section 2.2)."""
-        return int(self.duration.sum() + self.left.sum())
 
     @cached_property
     def planned(self) -> list[Ints]:
@@ -78,83 +71,24 @@ class Problem:
         return self.plan.nodes
 
     @cached_property
-    def latest(self) -> Ints:
-        """Return the last start of each job in a schedule no worse than the plan, (k,) [s].
-
-        Were the job to start later, the cost would be above the plan's even if all others
-        started at their earliest. One whose weight is rounded to 0 can start up to the horizon.
-        """
-        whole = self.weights.whole
-        spare = self.weights.solver_cost(self.plan.start - self.earliest)
-        last = self.earliest + spare // np.maximum(whole, 1)
-        latest = np.where(whole > 0, np.minimum(last, self.horizon), self.horizon)
-        return np.maximum(latest, self.plan.start)
+    def running(self) -> bounds.Running:
+        """Return what runs, by node."""
+        return bounds.running_of(self.view)
 
     @cached_property
-    def running(self) -> tuple[Ints, Ints, Ints]:
-        """Return what runs, by node: (c,) the node, (c, R) what is taken there, (c,) [s] left."""
-        owner = np.repeat(np.arange(len(self.left)), np.diff(self.view.running_first))
-        taken = self.view.running_units[:, None] * self.view.running_per_unit[owner]
-        return self.view.running_node, taken, self.left[owner]
+    def earliest(self) -> Ints:
+        """Return when each job could start if it were alone, (k,) [s]; on pools if the model is."""
+        starts: Ints = bounds.earliest_starts(
+            self.view.free, self.running, self.units, self.per_unit, pooled=self.pooled
+        )
+        return starts
 
-
-def hold(free: Ints, demand: Ints) -> Ints:
-    """Return how many units each node holds.
-
-    Parameters
-    ----------
-    free : (n, R) what the nodes have free.
-    demand : (R,) of one unit.
-
-    Returns
-    -------
-    (n,) numbers of units, none negative.
-    """
-    asked = demand > 0
-    units: Ints = np.maximum((free[:, asked] // demand[asked]).min(axis=1), 0)
-    return units
-
-
-def earliest_starts(
-    view: PassView, left: Ints, units: Ints, per_unit: Ints, *, pooled: bool = False
-) -> Ints:
-    """Return when each job could start at the earliest, if it were alone in the queue.
-
-    That bounds its start from below in every schedule: fewer units are free beside other jobs.
-    ``pooled``: if the machine were one node that has all its resources.
-
-    Returns
-    -------
-    (k,) [s] from now.
-    """
-    owner = np.repeat(np.arange(len(left)), np.diff(view.running_first))
-    release = view.running_units[:, None] * view.running_per_unit[owner]
-    node, free = view.running_node, view.free
-    if pooled:
-        node, free = np.zeros_like(node), free.sum(axis=0, keepdims=True)
-    by_node = np.lexsort((left[owner], node))
-    node, release = node[by_node], release[by_node]
-    before, after = as_released(free, node, release)
-    end = left[owner][by_node]
-    by_end = np.argsort(end, kind="stable")
-    earliest = np.zeros(len(units), dtype=np.int64)
-    kinds, kind = np.unique(per_unit, axis=0, return_inverse=True)
-    for number, demand in enumerate(kinds):
-        now = int(hold(free, demand).sum())
-        gain = (hold(after, demand) - hold(before, demand))[by_end]
-        total = now + np.cumsum(gain)
-        for job in np.flatnonzero((kind.ravel() == number) & (units > now)):
-            earliest[job] = end[by_end][np.searchsorted(total, units[job])]
-    return earliest
-
-
-def as_released(free: Ints, node: Ints, release: Ints) -> tuple[Ints, Ints]:
-    """Return what a node has free before and after each release; releases in order by node."""
-    total = np.cumsum(release, axis=0)
-    first = np.searchsorted(node, node)  # of the releases of the same node
-    sooner = np.where((first > 0)[:, None], total[first - 1], 0)
-    after = free[node] + total - sooner
-    return after - release, after
+    @cached_property
+    def latest(self) -> Ints:
+        """Return the last start of each job in a schedule no worse than the plan, (k,) [s]."""
+        planned = self.plan.start
+        starts: Ints = bounds.latest_starts(self.weights, self.earliest, planned, self.horizon)
+        return starts
 
 
 def pose(
@@ -179,6 +113,10 @@ def pose(
     jobs, units : the window: the first jobs in the order of priority, as long as there are no more
         than ``jobs`` and their units are no more than ``units``; the first in any case.
     pooled : whether the model is relaxed to pools of resources.
+
+    Raises
+    ------
+    HpcgymError : a considered job that the empty machine does not hold.
     """
     inside = np.cumsum(view.units[order]) <= units
     inside[:1] = True
@@ -187,7 +125,7 @@ def pose(
     places = order[:count]
     window = _queue_of(view, places)
     duration = np.maximum(window.duration, 1)
-    left = np.maximum(view.running_end - view.time, 1)
+    horizon = int(duration.sum() + bounds.left_of(view).sum())
     return Problem(
         view=view,
         places=places,
@@ -195,10 +133,9 @@ def pose(
         duration=duration,
         units=window.units,
         per_unit=window.per_unit,
-        left=left,
         pooled=pooled,
-        earliest=earliest_starts(view, left, window.units, window.per_unit, pooled=pooled),
-        weights=objective.weigh(places, int(duration.sum() + left.sum())),
+        horizon=horizon,
+        weights=objective.weigh(places, horizon),
         plan=_schedule(window, window.plan(np.arange(count))),
     )
 

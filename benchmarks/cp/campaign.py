@@ -16,6 +16,7 @@ from hpcgym.benchmarks.studies.progress import Progress
 from hpcgym.benchmarks.studies.spread import run_all
 from hpcgym.benchmarks.studies.store import code
 from hpcgym.cluster import Cluster
+from hpcgym.errors import HpcgymError
 from hpcgym.sweep import read_results
 from hpcgym.workload.model import Workload
 
@@ -44,13 +45,23 @@ def code_of(*others: str) -> str:
 
 @dataclass(frozen=True)
 class Load:
-    """What is submitted to a machine of the study."""
+    """What is submitted to a machine of the study, and what runs there.
+
+    Attributes
+    ----------
+    machine, cluster : the machine.
+    workloads : one for each seed.
+    days : of each.
+    full : whether all durations are run with.
+    dispatchers : those that were asked for; empty: all of the machine's.
+    """
 
     machine: Machine
     cluster: Cluster
     workloads: list[Workload]
     days: float
     full: bool
+    dispatchers: tuple[str, ...] = ()
 
     @property
     def seeds(self) -> tuple[int, ...]:
@@ -65,12 +76,17 @@ class Load:
     @property
     def runs(self) -> list[Run]:
         """What runs on it."""
-        return self.machine.runs(self.full)
+        return [run for run in self.machine.runs(self.full) if self.wants(run.dispatcher)]
 
     @property
     def left_out(self) -> list[Run]:
         """What runs on it with ``--full`` alone."""
-        return [run for run in self.machine.runs() if run not in self.runs]
+        wanted = [run for run in self.machine.runs() if self.wants(run.dispatcher)]
+        return [run for run in wanted if run not in self.runs]
+
+    def wants(self, dispatcher: str) -> bool:
+        """Tell whether a dispatcher was asked for."""
+        return not self.dispatchers or dispatcher in self.dispatchers
 
     @property
     def jobs_sha256(self) -> str:
@@ -111,19 +127,25 @@ class Findings:
         return self.load.machine.name
 
 
-def load_machines(names: Sequence[str], days: float | None, full: bool) -> list[Load]:
+def load_machines(
+    names: Sequence[str], days: float | None, full: bool, dispatchers: Sequence[str] = ()
+) -> list[Load]:
     """Return what is submitted to some machines.
 
     Raises
     ------
-    HpcgymError : a workload that cannot be read.
+    HpcgymError : a workload that cannot be read, or a machine on which no dispatcher runs that was
+        asked for.
     """
     found = []
     for name in names:
         machine = MACHINES[name]
+        if dispatchers and not set(dispatchers) & set(machine.dispatchers):
+            raise HpcgymError(f"{', '.join(dispatchers)}: not in the study of {name}")
         of = days or (machine.full_days if full else machine.usual_days)
         jobs = [load_jobs(name, of, seed) for seed in machine.seeds_of(full)]
-        found.append(Load(machine, jobs[0][1], [workload for workload, _ in jobs], of, full))
+        workloads = [workload for workload, _ in jobs]
+        found.append(Load(machine, jobs[0][1], workloads, of, full, tuple(dispatchers)))
     return found
 
 

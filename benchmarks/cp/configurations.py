@@ -37,6 +37,9 @@ BEST_FIT = ("prb", "sdprb", "easy", "cph-3", "cp-3")
 #: Those that solve a model.
 SOLVERS = (*CPH, *PURE_CP, *LATER)
 
+#: All of the study.
+DISPATCHERS = (*HEURISTICS, *SOLVERS, *PLANS)
+
 #: Dispatchers that start jobs in an order that durations do not enter.
 WITHOUT_DURATIONS = ("fcfs-list",)
 
@@ -142,7 +145,7 @@ MACHINES = {
         "eurora:days={days},load=1,seed={seed}",
         "generated workloads",
         ("W", "D", "R"),
-        (*HEURISTICS, *SOLVERS, *PLANS),
+        DISPATCHERS,
         nodes_matter=True,
         full_days=30,
         usual_days=0.4,

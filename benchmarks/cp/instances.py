@@ -1,7 +1,9 @@
 """Models of the same instances: figures 6 and 7 of document 001.
 
 The states at which a dispatcher was called are saved during a simulation, and both PCP'19 and
-PCP'20 are asked at each of them.
+PCP'20 are asked at each of them. Where the list's schedule may not be optimal they are also asked
+without it as a hint: a dispatcher whose solver then finds nothing would start nothing, which is
+what document 001 says of PCP'19 on KIT ForHLR II.
 """
 
 from __future__ import annotations
@@ -26,6 +28,9 @@ DRIVERS = {
     "eurora": (Run("pcp19", "D"), Run("pcp19", "R")),
     "kit-forhlr-ii": (Run("pcp20", "R"),),
 }
+
+#: What is asked at each state.
+ASKED = ("pcp20", "pcp19")
 
 #: How many states are compared, spread evenly over the run.
 NUMBER = 60
@@ -66,7 +71,9 @@ def compare_one(task: dict[str, Any]) -> dict[str, Any]:
     -------
     For each state a pair, PCP'20's and PCP'19's: ``variables`` of the models as they are built
     here, ``constraints``, ``as_published``, the variables as document 001 counts them, ``seconds``
-    of CPU time, ``objective``.
+    of CPU time, ``objective``. And ``hints``, for the states at which the list's schedule is above
+    the trivial bound: a dictionary each for either dispatcher with and without ``hint``, see
+    :func:`_asked`.
     """
     seeds = tuple(task["seeds"])
     workloads, cluster = loaded(task["machine"], task["days"], seeds, task["jobs_sha256"])
@@ -74,22 +81,42 @@ def compare_one(task: dict[str, Any]) -> dict[str, Any]:
     rules = rules_of(Run(task["dispatcher"], task["duration"]), saving)
     simulate(workloads[0], rules, cluster=cluster)
     keys = ("variables", "constraints", "seconds", "objective", "as_published")
-    found: dict[str, list[list[Any]]] = {key: [] for key in keys}
+    found: dict[str, list[Any]] = {key: [] for key in (*keys, "hints")}
     for packed in saving.saved:
         view = pickle.loads(packed)
-        asked = [_asked(name, view) for name in ("pcp20", "pcp19")]
+        asked = [_asked(name, view) for name in ASKED]
         sizes = published_sizes(*considered(view))
         for one, published in zip(asked, sizes, strict=True):
             one["as_published"] = published
         for key in keys:
             found[key].append([one[key] for one in asked])
+        if asked[0]["open"]:
+            bare = [_asked(name, view, hint=False) for name in ASKED]
+            found["hints"] += [{key: one[key] for key in _OF_HINTS} for one in (*asked, *bare)]
     return found
 
 
-def _asked(name: str, view: Any) -> dict[str, Any]:
+_OF_HINTS = ("dispatcher", "hint", "considered", "found", "better", "gap")
+
+
+def _asked(name: str, view: Any, *, hint: bool = True) -> dict[str, Any]:
     """Return what one dispatcher's model of a state is like, made and solved in any case.
 
     A dispatcher takes a shortcut where the heuristic's schedule is optimal; the papers' do not.
+
+    Parameters
+    ----------
+    name : of the dispatcher.
+    view : the state.
+    hint : whether the solver is given the list's schedule.
+
+    Returns
+    -------
+    Sizes, time and objective, see :func:`compare_one`; ``dispatcher`` and ``hint`` as given;
+    ``considered`` jobs; ``open``, whether the list's schedule is above the trivial bound;
+    ``found``, whether the solver came to any schedule or proved that there is none as good as the
+    list's; ``better``, whether its schedule is better than the list's; ``gap``, the share of the
+    objective that is above the bound.
     """
     from hpcgym.baselines.cp.solve import solve
 
@@ -97,12 +124,26 @@ def _asked(name: str, view: Any) -> dict[str, Any]:
     began = time.process_time()
     problem = dispatcher.pose(view)
     model = dispatcher.model(problem)
+    if not hint:
+        model.cp.clear_hints()
     answer = solve(problem, model, dispatcher.limits, fixed=dispatcher.fixed)
+    seconds = time.process_time() - began
+    weights = problem.weights
+    objective = weights.cost(answer.schedule.start)
+    bound = min(weights.as_cost(answer.bound), objective)
+    lists, least = (weights.solver_cost(of) for of in (problem.plan.start, problem.earliest))
     return {
-        "seconds": time.process_time() - began,
+        "dispatcher": name,
+        "hint": hint,
+        "considered": len(problem.places),
+        "open": lists > least,
+        "found": answer.status != "unknown",
+        "better": answer.solved,
+        "gap": (objective - bound) / objective,
+        "seconds": seconds,
         "variables": len(model.cp.proto.variables),
         "constraints": len(model.cp.proto.constraints),
-        "objective": problem.weights.cost(answer.schedule.start),
+        "objective": objective,
     }
 
 

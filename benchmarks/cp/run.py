@@ -15,12 +15,17 @@ from hpcgym.benchmarks.cp.campaign import (
     run_campaign,
     table_of,
 )
-from hpcgym.benchmarks.cp.configurations import MACHINES
+from hpcgym.benchmarks.cp.configurations import DISPATCHERS, LATER, MACHINES, SOLVERS
 from hpcgym.benchmarks.cp.growth import by_nodes, by_queued, grow_one, grow_tasks
 from hpcgym.benchmarks.cp.instances import DRIVERS, NUMBER, compare_one
 from hpcgym.benchmarks.cp.known import known_one, known_tasks
 from hpcgym.benchmarks.cp.report import report_text
-from hpcgym.benchmarks.studies.markdown import folder_name, write_csv, write_text
+from hpcgym.benchmarks.studies.markdown import (
+    check_writable,
+    folder_name,
+    write_csv,
+    write_text,
+)
 from hpcgym.benchmarks.studies.pictures import save_picture
 from hpcgym.benchmarks.studies.progress import Progress, no_progress
 from hpcgym.benchmarks.studies.spread import run_all
@@ -54,6 +59,9 @@ PICTURES: dict[str, tuple[Callable[[Findings], Figure], str]] = {
     "Time of a dispatch by queued jobs": (figures.draw_by_queue, "by-queue"),
 }
 
+#: Pictures of some dispatchers alone: they are not drawn where none of these was asked for.
+_SHOW = {"means": LATER, "by-queue": SOLVERS}
+
 
 def reproduce(
     machines: Sequence[str],
@@ -61,6 +69,7 @@ def reproduce(
     *,
     days: float | None = None,
     full: bool = False,
+    dispatchers: Sequence[str] = (),
     executor: str = "processes",
     workers: int | None = None,
     progress: Progress = no_progress,
@@ -74,6 +83,8 @@ def reproduce(
         ``growth`` and ``known``.
     days : how much of each workload, of each seed; None: see :data:`configurations.MACHINES`.
     full : a month of Eurora and of KTH-SP2, a week of KIT ForHLR II, of one seed.
+    dispatchers : those that are run and measured, of :data:`configurations.DISPATCHERS`; by default
+        all. What they are compared with is to be among them.
     executor, workers : where tasks run; see :func:`hpcgym.sweep.run_tasks`.
     progress : told of each step.
 
@@ -83,13 +94,16 @@ def reproduce(
 
     Raises
     ------
-    HpcgymError : an unknown machine, days that are no positive number or given with ``full``, a
-        workload that cannot be read, a file that cannot be written, a task that fails, or no
-        OR-Tools or matplotlib.
+    HpcgymError : an unknown machine or dispatcher, a machine with none of the dispatchers, days
+        that are no positive number or given with ``full``, a workload that cannot be read, a file
+        that cannot be written, a task that fails, or no OR-Tools or matplotlib.
     """
     for name in machines:
         if name not in MACHINES:
             raise HpcgymError(unknown("machine of the study", name, MACHINES))
+    for name in dispatchers:
+        if name not in DISPATCHERS:
+            raise HpcgymError(unknown("dispatcher of the study", name, DISPATCHERS))
     if days is not None and not days > 0:
         raise HpcgymError(f"days must be a number above 0, not {days!r}")
     if full and days is not None:
@@ -97,13 +111,13 @@ def reproduce(
     require_matplotlib()
     find_dispatcher("pcp20")  # that OR-Tools is missing is said before the work
     path = folder / "report.md"
-    write_text("", path)  # that it cannot be written, too
-    loads = load_machines(machines, days, full)
+    check_writable(path)  # that it cannot be written, too
+    loads = load_machines(machines, days, full, dispatchers)
     spread: dict[str, Any] = {"executor": executor, "workers": workers, "progress": progress}
     findings = run_campaign(loads, folder / "runs", **spread)
     _compare(findings, folder / "instances", **spread)
-    grown = _grow(folder / "growth", full, **spread)
-    best = _known(folder / "known", **spread)
+    grown = _grow(folder / "growth", full, dispatchers, **spread)
+    best = _known(folder / "known", **spread) if "pcp20" in (dispatchers or DISPATCHERS) else []
     made = {found.machine: _filled(TABLES, found) for found in findings}
     common = _common(findings, grown, best)
     _write(findings, made, common, folder)
@@ -124,6 +138,7 @@ def _compare(findings: Sequence[Findings], folder: Path, **spread: Any) -> None:
         }
         for found in findings
         for run in DRIVERS.get(found.machine, ())
+        if found.load.wants(run.dispatcher)
     }
     what = {"of": "comparisons", "what": "the same instances", "chunk": 1}
     run_all(compare_one, tasks.values(), folder, **spread, **what)
@@ -133,9 +148,12 @@ def _compare(findings: Sequence[Findings], folder: Path, **spread: Any) -> None:
         by_machine[machine].instances[run] = record["result"]
 
 
-def _grow(folder: Path, full: bool, **spread: Any) -> list[dict[str, Any]]:
+def _grow(
+    folder: Path, full: bool, dispatchers: Sequence[str], **spread: Any
+) -> list[dict[str, Any]]:
     """Measure dispatchers on states of many sizes; return a row for each."""
     tasks = grow_tasks(code_of("hpcgym.benchmarks.cp.growth"), full)
+    tasks = [task for task in tasks if not dispatchers or task["dispatcher"] in dispatchers]
     run_all(grow_one, tasks, folder, **spread, of="measurements", what="growth", chunk=1)
     return [{**one["task"], **one["result"]} for one in read_results(folder, tasks)]
 
@@ -165,6 +183,7 @@ def _common(
 
     made = {
         "sizes": tables.sizes(findings),
+        "hints": tables.hints(findings),
         "by-nodes": tables.grown(by_nodes(grown), "nodes"),
         "by-queued": tables.grown(by_queued(grown), "queued"),
         "known-best": pd.DataFrame(best),
@@ -193,13 +212,20 @@ def _draw(
 ) -> dict[str, Path]:
     """Draw the pictures of each machine, and those of all; return these by heading."""
     for found in findings:
-        drawn = {heading: (draw(found), name) for heading, (draw, name) in PICTURES.items()}
+        ran = {run.dispatcher for run in found.outcomes}
+        drawn = {
+            heading: (draw(found), name)
+            for heading, (draw, name) in PICTURES.items()
+            if ran.intersection(_SHOW.get(name, ran))
+        }
         if found.instances:
             heading = "Models of the same instances (document 001, figures 6 and 7)"
             drawn[heading] = (figures.draw_ratios(found), "ratios")
         for heading, (figure, name) in drawn.items():
             found.pictures[heading] = Path(folder_name(found.machine)) / f"{name}.png"
             save_picture(figure, folder / found.pictures[heading])
+    if not grown:
+        return {}
     growth = Path("by-nodes.png")
     save_picture(figures.draw_by_nodes(by_nodes(grown)), folder / growth)
     return {"Time of a dispatch by size of the machine": growth}

@@ -171,7 +171,8 @@ def gains(found: Findings) -> pd.DataFrame:
             share = 100 * (1 - mean / other) if other else float("nan")
             row[f"below {name.upper()}, {allocation} %"] = share
         rows.append(row)
-    return pd.DataFrame(rows).dropna(axis="columns", how="all")
+    table = pd.DataFrame(rows).dropna(axis="columns", how="all")
+    return table if table.shape[1] > 2 else table.iloc[:0]  # with neither of them
 
 
 def statements(found: Findings) -> pd.DataFrame:
@@ -257,6 +258,29 @@ def ratios(pairs: Sequence[Sequence[float]]) -> Any:
 
 def _share(of: Any) -> float:
     return float(of.mean()) if of.size else float("nan")
+
+
+def hints(findings: Sequence[Findings]) -> pd.DataFrame:
+    """Return what solvers find with the list's schedule as a hint, and without."""
+    import pandas as pd
+
+    rows = []
+    for found in findings:
+        for run, outcome in found.instances.items():
+            asked: dict[tuple[str, bool], list[Mapping[str, Any]]] = {}
+            for one in outcome["hints"]:
+                asked.setdefault((one["dispatcher"], one["hint"]), []).append(one)
+            for (dispatcher, hint), of in asked.items():
+                row: dict[str, Any] = {"machine": found.machine, "instances of": str(run)}
+                row |= {"dispatcher": dispatcher, "hint": "the list" if hint else "none"}
+                row |= {"models": len(of)}
+                row["considered"] = float(np.mean([one["considered"] for one in of]))
+                row |= {key: 100 * float(np.mean([one[key] for one in of])) for key in _HINTED}
+                rows.append(row)
+    return pd.DataFrame(rows).rename(columns=_HINTED)
+
+
+_HINTED = {"found": "found %", "better": "better than the list %", "gap": "mean gap %"}
 
 
 # --- Growth ---------------------------------------------------------------------------------------

@@ -15,7 +15,12 @@ from hpcgym.benchmarks.mixed_policies.search import search_all
 from hpcgym.benchmarks.mixed_policies.spread import cover_on
 from hpcgym.benchmarks.mixed_policies.study import THRESHOLD_S, Study
 from hpcgym.benchmarks.mixed_policies.units import units
-from hpcgym.benchmarks.studies.markdown import folder_name, write_csv, write_text
+from hpcgym.benchmarks.studies.markdown import (
+    check_writable,
+    folder_name,
+    write_csv,
+    write_text,
+)
 from hpcgym.benchmarks.studies.pictures import save_picture
 from hpcgym.benchmarks.studies.progress import Progress, no_progress
 from hpcgym.report.canvas import require_matplotlib
@@ -91,7 +96,7 @@ def reproduce(
         for name in names
     ]
     path = folder / "report.md"
-    write_text("", path)  # that it cannot be written is said before the work, not after it
+    check_writable(path)  # that it cannot be written is said before the work, not after it
 
     def publish() -> None:
         write_text(report_text(findings), path)

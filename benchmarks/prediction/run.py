@@ -16,7 +16,12 @@ from hpcgym.benchmarks.prediction.campaign import (
     run_campaign,
 )
 from hpcgym.benchmarks.prediction.published import Published, read_published
-from hpcgym.benchmarks.studies.markdown import folder_name, write_csv, write_text
+from hpcgym.benchmarks.studies.markdown import (
+    check_writable,
+    folder_name,
+    write_csv,
+    write_text,
+)
 from hpcgym.benchmarks.studies.pictures import save_picture
 from hpcgym.benchmarks.studies.progress import Progress, no_progress
 from hpcgym.benchmarks.studies.store import Store
@@ -86,7 +91,7 @@ def reproduce(
         values = {}
     traces = load_traces(sources, quick)
     path = folder / "report.md"
-    write_text("", path)  # that it cannot be written is said before the work, not after it
+    check_writable(path)  # that it cannot be written is said before the work, not after it
     which = configurations.quick() if quick else configurations.usual()
     if full:
         which = configurations.published()

@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hpcgym.errors import HpcgymError
+from hpcgym.workload.files import whole, writing
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -59,14 +59,26 @@ def write_csv(table: pd.DataFrame, path: Path) -> None:
 
 
 def write_text(text: str, path: Path) -> None:
-    """Write a text, and the folder if need be.
+    """Write a text, and the folder if need be; whoever interrupts that leaves no half of it.
 
     Raises
     ------
     HpcgymError : the file cannot be written.
     """
-    try:
+    with whole(path) as part:
+        part.write_text(text)
+
+
+def check_writable(path: Path) -> None:
+    """Make the folder of a file that will be written; what is in the file now stays there.
+
+    Raises
+    ------
+    HpcgymError : the file cannot be written.
+    """
+    with writing(path):
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
-    except OSError as error:
-        raise HpcgymError(f"{path} cannot be written: {error.strerror or error}") from None
+        there = path.exists()
+        path.open("ab").close()
+        if not there:
+            path.unlink()

@@ -21,6 +21,7 @@ from hpcgym.cluster.files import cluster_toml
 from hpcgym.envs.job_selection import JobSelection
 from hpcgym.envs.mixed_policy import MixedPolicy
 from hpcgym.envs.queue_ordering import QueueOrdering
+from hpcgym.node_simulation import facts_of
 from hpcgym.workload import Workload, load_workload
 
 SLOW = settings(
@@ -267,8 +268,10 @@ def test_recordings_of_experts_have_orders_and_bounds(tmp_path: Any) -> None:
 
     machine = tmp_path / "two.toml"
     machine.write_text(cluster_toml(TWO))
-    env_options = {"cluster": str(machine), "window": 8}
-    given = {"episodes": "whole", "part": "all", "record_episodes": 1, "env_options": env_options}
+    given = {"episodes": "whole", "part": "all", "record_episodes": 1, "env_options": {"window": 8}}
+    with pytest.raises(HpcgymError, match="env_options: cluster is for the recording or"):
+        behaviour_cloning.record("cph-3", TINY, env_options={"cluster": "eurora"})
+    given["cluster"] = str(machine)
     for env_id in ("hpcgym/JobSelection-v0", "hpcgym/QueueOrdering-v0"):
         path = tmp_path / "cph.npz"
         done = behaviour_cloning.record("cph-3", TINY, path, env_id=env_id, **given)
@@ -292,6 +295,83 @@ def test_recordings_of_experts_have_orders_and_bounds(tmp_path: Any) -> None:
     plain = behaviour_cloning.record("sjf", TINY, **given)
     assert plain.orders.shape == (len(plain.actions), 0)
     assert np.isnan(plain.bounds).all()
+
+
+@pytest.mark.parametrize(("cluster", "waits"), [(TWO, True), (None, False)])
+def test_experts_are_recorded_on_the_machine_that_is_given(
+    cluster: Cluster | None, waits: bool
+) -> None:
+    """Two jobs of three cores fit six cores together, but not the nodes of four and two."""
+    pytest.importorskip("torch")
+    from hpcgym.agents import behaviour_cloning
+
+    columns = {
+        "submit_time": [0, 0],
+        "run_time": [10, 10],
+        "requested_time": [10, 10],
+        "requested_processors": [3, 3],
+    }
+    workload = Workload.from_columns(columns, processors=6, units=[1, 1], per_unit={"core": [3, 3]})
+    given = {"episodes": "whole", "part": "all", "record_episodes": 1}
+    options = {"env_options": {"reward": "wait"}, "cluster": cluster}
+    done = behaviour_cloning.record("prb", workload, **given, **options)
+    assert (done.rewards.sum() < 0) == waits
+
+
+def test_an_expert_that_answers_wrongly_is_told() -> None:
+    def twice(view: Any) -> Any:
+        return view.in_order([0, 0])
+
+    def nothing(view: Any) -> Any:
+        return None
+
+    env = on(JobSelection, TINY, cluster=TWO, window=8)
+    _, info = env.reset()
+    messages = ("an order has places from 0 to 2, each once, not 0", "it must return the places")
+    for dispatcher, message in zip((twice, nothing), messages, strict=True):
+        expert = Expert(dispatcher, "wrong")
+        expert.begin(env)
+        with pytest.raises(
+            HpcgymError, match=f"^dispatcher {dispatcher.__name__} at 0 s: {message}"
+        ):
+            expert.act(None, info)
+
+
+@pytest.mark.parametrize("cluster", ["eurora", None])
+def test_what_views_share_is_worked_out_once_an_episode(
+    monkeypatch: pytest.MonkeyPatch, cluster: str | None
+) -> None:
+    """And anew for another one: also one that a snapshot goes back to."""
+    workload = load_workload("eurora:jobs=150,seed=2,load=3")
+    env = JobSelection(workload, jobs=40, backfill="none", cluster=cluster)
+    made = []
+
+    def counted(*arguments: Any, **more: Any) -> Any:
+        made.append(facts_of(*arguments, **more))
+        return made[-1]
+
+    monkeypatch.setattr("hpcgym.envs.expert_view.facts_of", counted)
+
+    def shown() -> dict[str, list[Any]]:
+        view = env.pass_view()
+        names = ("user", "queue", "expected_wait", "units", "per_unit", "free")
+        return {name: getattr(view, name).tolist() for name in names}
+
+    env.reset(options={"start": 0, "jobs": 40})
+    first, snapshot = shown(), env.snapshot()
+    env.step(int(np.flatnonzero(env.pass_view().fits())[0]))
+    assert shown()["free"] != first["free"]
+    assert len(made) == 1
+    env.reset(options={"start": 60, "jobs": 40})
+    queued = env.queued()
+    assert env.pass_view().user.tolist() == workload.user_id[60 + queued].tolist()
+    assert len(made) == 2
+    env.restore(snapshot)
+    assert shown() == first
+    assert len(made) == 3
+    if cluster is None:  # elsewhere the future cannot be hidden
+        env.restore(env.snapshot(hide=True))
+        assert shown() == first
 
 
 def test_an_expert_refuses_selections_that_are_kept() -> None:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 import pickle
+import signal
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -27,6 +30,7 @@ from hpcgym.benchmarks.cp import run as whole
 from hpcgym.benchmarks.cp.configurations import MACHINES, Machine, Run
 from hpcgym.benchmarks.cp.published import STATEMENTS, TIMES
 from hpcgym.cli import app
+from hpcgym.cli.reproduce import _with_workloads
 from hpcgym.errors import HpcgymError
 from hpcgym.simulation import simulate
 from hpcgym.workload import load_workload
@@ -219,6 +223,7 @@ def test_gains_are_against_the_same_durations_with_each_allocation() -> None:
     assert table.loc["pcp20 D", "below PRB, first-fit %"] == pytest.approx(20)
     assert np.isnan(table.loc["easy R", "below PRB, first-fit %"])
     assert "below PRB, best-fit %" not in table  # there is none
+    assert len(tables.gains(findings(pcp20_D=4))) == 0  # nor anything else to compare with
 
 
 def test_means_are_over_seeds_with_an_interval() -> None:
@@ -259,6 +264,47 @@ def test_ratios_are_those_of_the_same_state() -> None:
     assert row["as published: share below 0.1"] == pytest.approx(2 / 3)
     assert row["seconds: median ratio"] == 1
     assert row["seconds: share within 0.01 to 1"] == pytest.approx(2 / 3)
+
+
+def test_what_solvers_find_is_told_with_the_hint_and_without() -> None:
+    found = findings()
+    asked = (
+        ("pcp20", True, 9, True, False, 0.2), ("pcp19", True, 9, True, True, 0.1),
+        ("pcp20", False, 9, False, False, 0.3), ("pcp19", False, 9, True, False, 0.2),
+        ("pcp20", True, 6, True, True, 0.0), ("pcp20", False, 6, True, False, 0.1),
+    )  # fmt: skip
+    keys = ("dispatcher", "hint", "considered", "found", "better", "gap")
+    hints = [dict(zip(keys, one, strict=True)) for one in asked]
+    found.instances = {Run("pcp19", "D"): {"hints": hints}, Run("pcp19", "R"): {"hints": []}}
+    table = tables.hints([found])
+    assert table["instances of"].unique().tolist() == ["pcp19 D"]
+    table = table.set_index(["dispatcher", "hint"])
+    row = table.loc[("pcp20", "the list")]
+    assert (row["models"], row["found %"], row["better than the list %"]) == (2, 100, 50)
+    row = table.loc[("pcp20", "none")]
+    assert (row["found %"], row["mean gap %"]) == (50, pytest.approx(20))
+    assert row["considered"] == 7.5
+    assert table.loc[("pcp19", "none"), "models"] == 1
+    assert len(tables.hints([findings()])) == 0
+
+
+@pytest.mark.parametrize("name", instances.ASKED)
+def test_a_model_without_the_hint_has_none(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    solving = pytest.importorskip("hpcgym.baselines.cp.solve")
+    hinted, solve = [], solving.solve
+
+    def noting(problem: Any, model: Any, *limits: Any, **how: Any) -> Any:
+        hinted.append(len(model.cp.proto.solution_hint.vars))
+        return solve(problem, model, *limits, **how)
+
+    monkeypatch.setattr(solving, "solve", noting)
+    view = growth.state_of(64, 8, 1)
+    asked = [instances._asked(name, view, hint=hint) for hint in (True, False)]
+    assert hinted[0] >= asked[0]["variables"] / 2 > hinted[1] == 0
+    assert all(one["open"] for one in asked)
+    assert asked[0]["found"]
+    for one in asked:
+        assert 0 <= one["gap"] < 1
 
 
 def test_growth_is_a_row_a_dispatcher() -> None:
@@ -353,7 +399,95 @@ def test_the_command_prints_slowdowns(tmp_path: Path) -> None:
     assert found.exit_code == 0, found.output
     rows = json.loads(found.stdout)["rows"]
     assert {row["workload"] for row in rows} == {"eurora"}
-    assert len(rows) == len(SMALL.runs())
+    runs = len(SMALL.runs())
+    assert len(rows) == runs
+    # nobody watches: a line for each task
+    steps = [line.split(",")[0] for line in found.stderr.splitlines()]
+    assert steps[: runs + 1] == [f"simulations: {done} of {runs}" for done in range(runs + 1)]
+    for what in ("the same instances: 1 of 1", "growth: 2 of 2", "small states: 1 of 1"):
+        assert what in steps
+
+
+@pytest.mark.usefixtures("small")
+def test_some_dispatchers_can_be_chosen(tmp_path: Path) -> None:
+    given: dict[str, Any] = {"days": 0.02, "executor": "serial"}
+    path, shown = whole.reproduce(["eurora"], tmp_path, dispatchers=["prb", "easy"], **given)
+    runs = {str(run) for run in SMALL.runs() if run.dispatcher in ("prb", "easy")}
+    assert set(shown["eurora"]["run"]) == runs
+    text = path.read_text()
+    assert "of these dispatchers alone: prb, easy" in text
+    assert "below PRB" in text
+    for missing in ("means", "by-queue", "ratios"):
+        assert f"{missing}.png" not in text
+        assert not (tmp_path / "eurora" / f"{missing}.png").exists()
+    assert not (tmp_path / "known").exists()
+    grown = (tmp_path / "growth" / "results.jsonl").read_text()
+    assert '"prb"' in grown
+    assert '"pcp20"' not in grown
+    # what is done counts for all
+    kept = (tmp_path / "runs" / "results.jsonl").read_text()
+    path, shown = whole.reproduce(["eurora"], tmp_path, dispatchers=["easy"], **given)
+    assert (tmp_path / "runs" / "results.jsonl").read_text() == kept
+    assert "below PRB" not in path.read_text()
+
+
+def test_machines_without_the_dispatchers_are_left_out(capsys: pytest.CaptureFixture[str]) -> None:
+    assert _with_workloads(("cp-0", "cp-1")) == ["eurora"]
+    told = capsys.readouterr().err.splitlines()
+    assert "kit-forhlr-ii is left out: none of these dispatchers runs there" in told
+    assert len(told) == 2
+    assert "eurora" in _with_workloads(("pcp21",))  # what is wrong is said of the name
+    assert "left out: none" not in capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("small")
+def test_an_interrupted_study_leaves_no_report_and_goes_on(tmp_path: Path) -> None:
+    def interrupted(what: str, done: int, total: int) -> None:
+        if (what, done) == ("simulations", 2):
+            raise KeyboardInterrupt
+
+    given: dict[str, Any] = {"days": 0.02, "executor": "serial", "dispatchers": ["prb"]}
+    with pytest.raises(KeyboardInterrupt):
+        whole.reproduce(["eurora"], tmp_path, **given, progress=interrupted)
+    assert [one.name for one in tmp_path.iterdir()] == ["runs"]
+    kept = (tmp_path / "runs" / "results.jsonl").read_text()
+    assert kept.count("\n") == 2
+    path, _ = whole.reproduce(["eurora"], tmp_path, **given)
+    assert (tmp_path / "runs" / "results.jsonl").read_text().startswith(kept)
+    text = path.read_text()
+    (tmp_path / "runs" / "results.jsonl").write_text(kept)
+    with pytest.raises(KeyboardInterrupt):
+        whole.reproduce(["eurora"], tmp_path, **given, progress=_interrupt)
+    assert path.read_text() == text
+
+
+def _interrupt(what: str, done: int, total: int) -> None:
+    raise KeyboardInterrupt
+
+
+def test_a_killed_command_goes_on(tmp_path: Path) -> None:
+    pytest.importorskip("ortools")
+    command = [sys.executable, "-m", "hpcgym", "reproduce", "cp", "--machine", "eurora"]
+    command += ["--days", "0.02", "--dispatcher", "prb", "--executor", "serial"]
+    command += ["--output", str(tmp_path)]
+    quiet: Any = {"stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE, "text": True}
+    with subprocess.Popen(command, **quiet) as process:
+        assert process.stderr is not None
+        seen = [line for line in iter(process.stderr.readline, "") if _ends(line, process)]
+    assert process.returncode == -signal.SIGTERM, seen
+    assert [one.name for one in tmp_path.iterdir()] == ["runs"]
+    kept = (tmp_path / "runs" / "results.jsonl").read_text()
+    again = subprocess.run(command, check=False, **quiet)
+    assert again.returncode == 0, again.stderr
+    assert (tmp_path / "runs" / "results.jsonl").read_text().startswith(kept)
+    assert (tmp_path / "report.md").read_text().startswith("# ")
+
+
+def _ends(line: str, process: subprocess.Popen[str]) -> bool:
+    """End a process that has done a task; tell whether a line is anything else."""
+    if line.startswith("simulations: 1 of"):
+        process.send_signal(signal.SIGTERM)
+    return not line.startswith("simulations:")
 
 
 @pytest.mark.parametrize(
@@ -362,6 +496,14 @@ def test_the_command_prints_slowdowns(tmp_path: Path) -> None:
         ({"machines": ["euroa"]}, "unknown machine of the study 'euroa'; did you mean 'eurora'"),
         ({"days": 0}, "days must be a number above 0, not 0"),
         ({"days": 2, "full": True}, "full and days: a study is one or the other"),
+        (
+            {"dispatchers": ["pcp21"]},
+            "unknown dispatcher of the study 'pcp21'; did you mean 'pcp20'",
+        ),
+        (
+            {"machines": ["kit-forhlr-ii"], "dispatchers": ["cp-0"]},
+            "cp-0: not in the study of kit-forhlr-ii",
+        ),
     ],
 )
 def test_wrong_arguments_are_said(given: dict[str, Any], message: str, tmp_path: Path) -> None:

@@ -9,7 +9,13 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from hpcgym.benchmarks.studies.markdown import folder_name, table_text, write_csv
+from hpcgym.benchmarks.studies.markdown import (
+    check_writable,
+    folder_name,
+    table_text,
+    write_csv,
+    write_text,
+)
 from hpcgym.benchmarks.studies.pictures import save_picture
 from hpcgym.benchmarks.studies.progress import no_progress
 from hpcgym.benchmarks.studies.spread import run_all
@@ -44,9 +50,30 @@ def test_what_cannot_be_written_is_said() -> None:
     for write in (
         lambda path: write_csv(pd.DataFrame({"x": [1]}), path),
         lambda path: save_picture(new_figure(1, 1), path),
+        check_writable,
     ):
         with pytest.raises(HpcgymError, match="/dev/null/x"):
             write(Path("/dev/null/x/y"))
+
+
+def test_a_report_stays_until_another_is_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "study" / "report.md"
+    check_writable(path)
+    assert list(tmp_path.rglob("*")) == [path.parent]
+    write_text("whole", path)
+    check_writable(path)
+
+    def torn(path: Path, text: str) -> None:
+        with path.open("w") as file:
+            file.write(text[:1])
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Path, "write_text", torn)
+    with pytest.raises(KeyboardInterrupt):
+        write_text("another", path)
+    assert [(one, one.read_text()) for one in path.parent.iterdir()] == [(path, "whole")]
 
 
 def half(task: dict[str, Any]) -> dict[str, Any]:

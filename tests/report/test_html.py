@@ -73,6 +73,14 @@ def test_it_has_metrics_pictures_settings_cleaning_and_versions(text, schedule):
     assert "★" in words
 
 
+def test_it_says_why_there_are_no_gantt_charts(text, schedule):
+    page = Page(html_page({str(number): schedule() for number in range(4)}))
+    said = "No Gantt charts: they are for up to 3 schedulers, and these are 4."
+    assert said in " ".join(page.text)
+    assert page.tags.count("img") == 3
+    assert "No Gantt charts" not in text
+
+
 def test_it_suits_light_and_dark(text):
     assert "prefers-color-scheme: dark" in text
     assert "color-scheme: light dark" in text

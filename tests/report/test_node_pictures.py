@@ -206,6 +206,22 @@ def test_overview_and_page_work_with_nodes(result, tmp_path):
     assert "mem (MB)" in text
 
 
+def test_a_page_tells_the_queues_of_the_machine():
+    queues = {"short": 600, "long": 43_200}
+    machine = Cluster(groups=(GPUS, FAT), queues=queues, name="little")
+    text = html_page(simulate(jobs((0, 50, 1, 2, 1)), "prb", cluster=machine))
+    assert "<th>queue</th><th>expected wait (s)</th>" in text
+    assert "<tr><td>short</td><td>600</td></tr>" in text
+    assert "<tr><td>long</td><td>43,200</td></tr>" in text
+    assert "expected wait" not in html_page(simulate(jobs((0, 50, 1, 2, 1)), cluster=MACHINE))
+
+
+def test_a_page_leaves_out_what_a_dispatcher_does_without():
+    text = html_page(simulate(jobs((0, 50, 1, 2, 1)), "prb", cluster=MACHINE))
+    assert list(Scheduler().describe())[:4] == ["policy", "backfill", "backfill_order", "estimate"]
+    assert "<tr><td>prb</td>" + "<td>-</td>" * 3 + "<td>requested</td>" in text
+
+
 def test_a_page_of_a_pool_has_no_nodes(schedule):
     text = html_page(schedule())
     assert "<h2>Machine</h2>" not in text
@@ -214,6 +230,15 @@ def test_a_page_of_a_pool_has_no_nodes(schedule):
 
 def test_the_subtitle_names_the_machine(result):
     assert "made · 60 jobs · little: 3 nodes with 16 cores · easy" in subtitle({"easy": result})
+
+
+def test_the_subtitle_of_several_names_other_allocations(result):
+    other = simulate(result.workload, "prb", cluster=MACHINE, allocation="best-fit")
+    assert "allocation" not in subtitle({"easy": result, "again": result})
+    assert subtitle({"prb": other, "again": other}).endswith(" passes · best-fit allocation")
+    both = subtitle({"easy": result, "prb": other})
+    assert both.endswith(" passes · first-fit allocation and best-fit allocation")
+    assert subtitle({"prb, best-fit allocation": other}).count("allocation") == 1
 
 
 def test_the_allocation_is_named_where_it_is_not_the_usual_one():

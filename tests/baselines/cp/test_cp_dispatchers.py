@@ -11,11 +11,12 @@ pytest.importorskip("ortools")
 from ortools.sat.python import cp_model
 
 from hpcgym.baselines.cp import objective
+from hpcgym.baselines.cp.bounds import earliest_starts, latest_starts, running_of
 from hpcgym.baselines.cp.cph import CPH
 from hpcgym.baselines.cp.hcp19 import HCP19
 from hpcgym.baselines.cp.pcp19 import PCP19
 from hpcgym.baselines.cp.pcp20 import PCP20
-from hpcgym.baselines.cp.problem import earliest_starts, pose
+from hpcgym.baselines.cp.problem import pose
 from hpcgym.baselines.cp.pure_cp import PureCP
 from hpcgym.baselines.cp.solve import Limits, parameters
 from hpcgym.baselines.dispatchers import prb, sdprb
@@ -235,7 +236,8 @@ def test_a_job_of_no_weight_can_start_up_to_the_horizon():
     weights = replace(problem.weights, whole=np.array([1, 0]))
     light = replace(problem, weights=weights)
     assert light.latest.tolist() == [5, 15]
-    assert (replace(problem, earliest=problem.plan.start).latest >= problem.plan.start).all()
+    start = problem.plan.start
+    assert (latest_starts(problem.weights, start, start, problem.horizon) >= start).all()
 
 
 def test_begin_begins_a_log():
@@ -261,8 +263,7 @@ def test_the_view_places_jobs_by_its_allocation():
 
 def test_earliest_starts_are_those_of_a_job_alone():
     for view in [busy("eurora", 20, seed) for seed in range(4)]:
-        left = view.running_end - view.time
-        found = earliest_starts(view, left, view.units, view.per_unit)
+        found = earliest_starts(view.free, running_of(view), view.units, view.per_unit)
         for place in range(len(view.units)):
             alone = PassView.of(
                 view.time,

@@ -15,9 +15,11 @@ from ortools.sat.python import cp_model
 
 from hpcgym.baselines.cp import boxes
 from hpcgym.baselines.cp.exact import exact, known_best
+from hpcgym.baselines.cp.hcp19 import HCP19
 from hpcgym.baselines.cp.pcp19 import PCP19
 from hpcgym.baselines.cp.pcp20 import PCP20
 from hpcgym.baselines.cp.solve import Limits, solve
+from hpcgym.errors import HpcgymError
 
 ENOUGH = Limits(jobs=100, units=1000, work=20.0)
 PROVED = ("optimal", "infeasible")
@@ -156,6 +158,14 @@ def test_exact_places_every_unit_within_what_nodes_have():
             for resource, most in enumerate(amounts):
                 held = [d[resource] for n, d, a, b in placed if n == node and a <= moment < b]
                 assert sum(held) <= most
+
+
+def test_exact_tells_of_a_job_that_never_fits():
+    view = view_of([(4,), (2,)], [(0, (2,), 10)], [(1, (1,), 5), (2, (3,), 5)], [0, 0])
+    message = r"^the job of row 1 never fits: it asks for 2 x \(3 core\), which the empty machine"
+    for best in (exact, lambda view: known_best({"large": view}), PCP20().pose, HCP19().pose):
+        with pytest.raises(HpcgymError, match=message):
+            best(view)
 
 
 def test_known_best_says_what_is_proved():
