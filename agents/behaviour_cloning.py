@@ -88,8 +88,8 @@ def record(
 
     Parameters
     ----------
-    policy : the name of a baseline, or an object with ``act(observation, info)`` and maybe
-        ``begin(env)``.
+    policy : what :func:`hpcgym.baselines.find_baseline` takes, or an object with
+        ``act(observation, info)`` and maybe ``begin(env)``.
     workload, episodes, jobs, part, train_share : what to run; see
         :class:`hpcgym.envs.episodes.Episodes`.
     cluster : the machine, as :func:`hpcgym.simulate` takes it.
@@ -110,7 +110,7 @@ def record(
     for name in OF_WORKLOADS:
         if name in (env_options or {}):
             raise HpcgymError(f"env_options: {name} is for the recording or the workload")
-    actor = find_baseline(policy) if isinstance(policy, str) else policy
+    actor = policy if hasattr(policy, "act") else find_baseline(policy)
     options = plain_options({**getattr(actor, "rules", {}), **(env_options or {})})
     try:
         env = gymnasium.make(
@@ -250,9 +250,9 @@ def train(
     show : is given a line on the progress every few seconds.
     """
     before = None if resume is None else read(resume)
+    if (workload is None) == (recording is None):
+        raise HpcgymError("give either a workload to record on or a recording")
     if recording is None:
-        if workload is None:
-            raise HpcgymError("give a workload to record on, or a recording")
         given = {**(before or {}).get("env_options", {}), **(env_options or {})}
         recording = record(
             baseline, workload, record_episodes=record_episodes, seed=seed, episodes=episodes,

@@ -145,6 +145,9 @@ _MODELS: dict[str, tuple[str, str, str, tuple[Any, ...]]] = {
 #: Names of the dispatchers that solve a model: these need OR-Tools.
 CP_DISPATCHERS = tuple(_MODELS)
 
+#: Names of those that choose the nodes of all that they start, whatever the rule ``allocation``.
+OWN_NODES = ("hcp19", "pcp19", "pcp20")
+
 
 def _model(module: str, kind: str, given: tuple[Any, ...]) -> Dispatcher:
     """Return a new dispatcher that solves a model."""
@@ -182,3 +185,13 @@ def find_dispatcher(name: str) -> Dispatcher:
     if not isinstance(name, str) or name not in DISPATCHERS:
         raise HpcgymError(unknown("dispatcher", name, DISPATCHERS))
     return DISPATCHERS[name].make()
+
+
+def chooses_nodes(dispatcher: str | Dispatcher | None) -> bool:
+    """Return whether a dispatcher chooses all nodes itself: one of ``OWN_NODES`` or its class.
+
+    So does a dispatcher of one's own that has the attribute ``own_nodes`` and says so.
+    """
+    if isinstance(dispatcher, str):
+        return dispatcher in OWN_NODES
+    return bool(getattr(dispatcher, "own_nodes", False))

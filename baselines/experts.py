@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.errors import HpcgymError
+from hpcgym.scheduler import Scheduler
 
 if TYPE_CHECKING:
     from hpcgym.baselines.dispatchers import Dispatcher
@@ -23,22 +24,39 @@ class Expert:
     then a job that does not fit beside them, which ends the pass, then the others by submission.
     So without backfilling an environment starts what the dispatcher does, on nodes of the
     environment's own choice; only where all others fit too, one more starts. In JobSelection that
-    is so with ``reservation="revised"``.
+    is so with ``reservation="revised"``. Expected ends are corrected as the environment says, which
+    is "requested" if nothing else is said, and never "next-second".
 
     Parameters
     ----------
-    dispatcher : see :func:`hpcgym.simulate`.
-    name : what it is called.
+    dispatcher : a callable, as :func:`hpcgym.simulate` takes it. The nodes that it names, if it
+        does, are looked at only to see whether they are free.
+    name : what it is called; by default what the callable is.
 
     Attributes
     ----------
     order : (k,) int64, the places in the window in the order of the last action.
     bound : what the dispatcher has proved of the objective that it last decided by, nan if nothing.
     rules : rules that the environment must have.
+
+    Raises
+    ------
+    HpcgymError : no callable, or a class.
+
+    Examples
+    --------
+    >>> from hpcgym.baselines.experts import Expert
+    >>> def widest(view):
+    ...     return view.in_order((-view.units).argsort(kind="stable"))
+    >>> Expert(widest)
+    Expert('widest')
     """
 
-    def __init__(self, dispatcher: Dispatcher, name: str) -> None:
-        self.dispatcher, self.name = dispatcher, name
+    def __init__(self, dispatcher: Dispatcher, name: str | None = None) -> None:
+        Scheduler(dispatcher=dispatcher)  # which says what is none
+        told = getattr(dispatcher, "name", None) or getattr(dispatcher, "__name__", None)
+        self.dispatcher = dispatcher
+        self.name = name or str(told or type(dispatcher).__name__)
         self.rules = {"backfill": "none"}
         self.order: NDArray[np.int64] = np.zeros(0, np.int64)
         self.bound = np.nan
@@ -49,6 +67,8 @@ class Expert:
 
     def begin(self, env: Any) -> None:
         """Look at an environment; to be called after each reset.
+
+        The dispatcher is told as by :func:`hpcgym.simulate`: its ``begin()`` is called, if any.
 
         Raises
         ------
@@ -62,6 +82,9 @@ class Expert:
         if env.keeps_selected:
             needed = "an environment with reservation='revised'"
             raise HpcgymError(f"expert {self.name!r} needs {needed}")
+        from hpcgym.dispatching.asking import begin  # with numba, which names alone do without
+
+        begin(self.dispatcher)
         self._env = env
 
     def act(self, observation: Any, info: Mapping[str, Any]) -> Any:
@@ -71,6 +94,11 @@ class Expert:
         ----------
         observation : not looked at.
         info : of the same reset or step; its ``window`` names the visible jobs.
+
+        Raises
+        ------
+        HpcgymError : a wrong answer of the dispatcher, as by :func:`hpcgym.simulate`; and that it
+            starts nothing while nothing runs, also where jobs are still to come.
         """
         if self._env is None:
             raise HpcgymError(f"expert {self.name!r}: call begin(env) after the reset, then act")
@@ -83,15 +111,23 @@ class Expert:
         action[self.order] = np.linspace(1.0, -1.0, size, dtype=np.float32)[: len(self.order)]
         return action
 
+    @property
+    def _log(self) -> list[Any]:
+        """What the dispatcher has logged; nothing of one whose ``log`` is something else."""
+        log = getattr(self.dispatcher, "log", None)
+        return log if isinstance(log, list) else []
+
     def _ranked(self, view: PassView) -> NDArray[np.int64]:
         """Return all places of the view, those that start first."""
-        from hpcgym.dispatching.asking import ask  # with numba, which the names alone do without
+        from hpcgym.dispatching.asking import ask, check_fits, check_starts
 
-        logged = len(getattr(self.dispatcher, "log", []))
-        answer = [one[0] if isinstance(one, tuple) else one for one in ask(self.dispatcher, view)]
-        log: list[Any] = getattr(self.dispatcher, "log", [])
-        self.bound = float(log[-1].get("bound", np.nan)) if len(log) > logged else np.nan
-        starts = np.array(answer, np.int64)
+        logged = len(self._log)
+        answer = ask(self.dispatcher, view)
+        check_fits(self.dispatcher, view, answer)
+        check_starts(self.dispatcher, view, answer)
+        last = self._log[-1] if len(self._log) > logged else None
+        self.bound = float(last.get("bound", np.nan)) if isinstance(last, Mapping) else np.nan
+        starts = np.array([start.place for start in answer], np.int64)
         others = np.setdiff1d(np.arange(len(view.job)), starts)
         # with all that starts tried before it, what does not follow does not fit beside it
         begun = len(view.in_order(starts))

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcgym.baselines.dispatchers import DISPATCHERS, find_dispatcher
+from hpcgym.baselines.dispatchers import DISPATCHERS, Dispatcher, find_dispatcher
 from hpcgym.baselines.experts import Expert
 from hpcgym.baselines.schedulers import SCHEDULERS
 from hpcgym.errors import HpcgymError, unknown
@@ -202,14 +202,14 @@ def _visible(info: Mapping[str, Any]) -> NDArray[np.int64]:
     return rows[rows >= 0]
 
 
-def find_baseline(name: PolicyLike) -> Baseline | Expert:
-    """Return a baseline by name.
+def find_baseline(name: PolicyLike | Dispatcher) -> Baseline | Expert:
+    """Return a baseline by name, or of a dispatcher.
 
     A policy's name ("fcfs", "saf", "f1", ...) is that order of the queue, with the backfilling of
     the environment; so are six weights ("0.1,-0.2,0,0,0,0.7") or weights by feature. "easy",
     "easy-sjbf" and "easy++" are the order of submission, and demand of the environment the rules
-    that the name stands for. A dispatcher's name ("prb", "pcp20", ...) is that dispatcher as an
-    :class:`~hpcgym.baselines.experts.Expert`.
+    that the name stands for. A dispatcher's name ("prb", "pcp20", ...), or a dispatcher of one's
+    own, is that dispatcher as an :class:`~hpcgym.baselines.experts.Expert`.
 
     Raises
     ------
@@ -218,6 +218,8 @@ def find_baseline(name: PolicyLike) -> Baseline | Expert:
     """
     if isinstance(name, str) and name in DISPATCHERS:
         return Expert(find_dispatcher(name), name)
+    if callable(name):
+        return Expert(name)
     if isinstance(name, str) and name in _VARIANTS:
         scheduler, plain = _VARIANTS[name], Scheduler()
         needed = {"backfill": scheduler.backfill, "backfill_order": scheduler.backfill_order}
@@ -232,7 +234,7 @@ def find_baseline(name: PolicyLike) -> Baseline | Expert:
         raise HpcgymError(f"{name!r} cannot drive an environment, {why}; simulate it")
     if isinstance(name, str) and "," not in name and name not in POLICIES:
         weights = "six weights such as 0.1,-0.2,0,0,0,0.7"
-        raise HpcgymError(unknown("baseline", name, BASELINES, weights))
+        raise HpcgymError(unknown("baseline", name, [*BASELINES, *DISPATCHERS], weights))
     return Baseline(name)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from hpcgym.baselines.dispatchers import chooses_nodes
 from hpcgym.errors import HpcgymError, unknown
 from hpcgym.policy.index import POLICIES
 from hpcgym.scheduler import Scheduler
@@ -44,3 +45,11 @@ def find_scheduler(name: str) -> Scheduler:
     if not isinstance(name, str) or name not in SCHEDULERS:
         raise HpcgymError(unknown("scheduler", name, SCHEDULERS))
     return SCHEDULERS[name]
+
+
+def described(scheduler: Scheduler) -> dict[str, str | float | None]:
+    """Return :meth:`Scheduler.describe`; the allocation is None too beside who chooses nodes."""
+    rules = scheduler.describe()
+    if chooses_nodes(scheduler.dispatcher):
+        rules["allocation"] = None
+    return rules

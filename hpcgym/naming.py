@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from difflib import get_close_matches
+from fractions import Fraction
 from typing import Any
 
 #: The 18 fields of a line of the Standard Workload Format 2.2, in file order.
@@ -45,7 +46,7 @@ MOST_AMOUNT = 2**31  # of units, and of a resource on a node or in a unit: so th
 #: Names of units of memory -> megabytes.
 MEGABYTES = {"MB": 1, "GB": 1_000, "TB": 1_000_000}
 
-_MEMORY = re.compile(r"(\d+)\s*(MB|GB|TB)", re.IGNORECASE)
+_MEMORY = re.compile(r"(\d+(?:\.\d+)?)\s*(MB|GB|TB)", re.IGNORECASE)
 _RESOURCE = re.compile(r"[A-Za-z][\w-]*")
 _OF_GROUPS = ("name", "nodes")  # what stands beside resources in files of machines
 
@@ -118,6 +119,20 @@ def resource_problem(name: Any) -> str:
 
 
 def megabytes(text: str) -> int | None:
-    """Return the megabytes of a text such as ``16 GB``; None for any other text."""
+    """Return the whole megabytes of a text such as ``16 GB`` or ``1.5 GB``; None if it has none."""
     found = _MEMORY.fullmatch(text.strip())
-    return int(found[1]) * MEGABYTES[found[2].upper()] if found else None
+    if found is None:
+        return None
+    amount = Fraction(found[1]) * MEGABYTES[found[2].upper()]
+    return int(amount) if amount.denominator == 1 else None
+
+
+def alike(names: Iterable[str]) -> tuple[str, str] | None:
+    """Return two names that differ in case, a plural, ``-`` and ``_`` alone, if there are any."""
+    seen: dict[str, str] = {}
+    for name in dict.fromkeys(names):
+        plain = name.casefold().replace("-", "_").removesuffix("s")
+        if plain in seen:
+            return seen[plain], name
+        seen[plain] = name
+    return None

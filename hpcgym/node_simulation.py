@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from hpcgym.baselines.dispatchers import find_dispatcher
 from hpcgym.compilation import compiling
-from hpcgym.dispatching.asking import Facts, dispatch
+from hpcgym.dispatching.asking import Facts, begin, dispatch
 from hpcgym.dispatching.view import cells_of
 from hpcgym.engine import node_easy, node_plan, state
 from hpcgym.engine import nodes as engine_nodes
@@ -85,9 +85,7 @@ def run_on_nodes(
     dispatcher = scheduler.dispatcher
     if isinstance(dispatcher, str):
         dispatcher = find_dispatcher(dispatcher)
-    begin = getattr(dispatcher, "begin", None)
-    if begin is not None:
-        begin()
+    begin(dispatcher)
     facts = None if dispatcher is None else facts_of(workload, cluster)
     with compiling(run):
         while True:

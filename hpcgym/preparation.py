@@ -235,7 +235,8 @@ def check_jobs(workload: Workload, processors: int) -> None:
             f"{workload.name}: {int(bad.sum()):,} of {len(workload):,} jobs cannot be simulated: "
             f"{column} must be from {least} to {most}, and that of "
             f"{workload.called(first)} is {values[first]}; "
-            f"load_workload(..., clean='default', processors={processors}) drops such jobs, counted"
+            f"load_workload(..., clean='default', processors={processors}), or with the machine as"
+            " cluster=..., drops such jobs, counted"
         )
     # no schedule is longer than its jobs one after the other
     total = float(workload.requested_time.sum(dtype=np.float64)) + float(workload.submit_time[-1])

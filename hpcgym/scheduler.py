@@ -45,8 +45,9 @@ class Scheduler:
         :data:`hpcgym.prediction.ESTIMATES`, a :class:`hpcgym.prediction.Regression`, predicted run
         times, (n_jobs,) seconds, or a regressor of river or anything else with ``predict_one`` and
         ``learn_one`` (see :class:`hpcgym.prediction.Predictor`). A copy is kept.
-    correction : "requested", "incremental", "recursive-doubling" or "predicted-again": the new
-        prediction for a job that outlives its prediction.
+    correction : a name of :data:`hpcgym.prediction.CORRECTIONS`: the new prediction for a job that
+        outlives its prediction. None, the default: "next-second" with a dispatcher (document 001,
+        section 2.2), else "requested"; :meth:`but` then settles it anew.
     threshold : seconds of waiting after which a job goes to the head of the queue; None: never.
     passes : "per-timestamp" or "per-event".
     policy_estimate : the run times that ``policy`` and ``backfill_order`` look at in place of
@@ -66,7 +67,7 @@ class Scheduler:
     backfill: str = "easy"
     backfill_order: PolicyLike = "fcfs"
     estimate: Estimate = "requested"
-    correction: str = "requested"
+    correction: str = None  # type: ignore[assignment]  # None: the usual one
     threshold: float | None = None
     passes: str = "per-timestamp"
     policy_estimate: Estimate = "requested"
@@ -80,6 +81,7 @@ class Scheduler:
             order = _policy("backfill_order", self.backfill_order, others=["sjbf"])
             settle(self, "backfill_order", order)
         _check("backfill", self.backfill, BACKFILL)
+        self._settle_correction()
         _check("correction", self.correction, CORRECTIONS)
         _check("passes", self.passes, PASSES)
         settle(self, "estimate", check_estimate(self.estimate))
@@ -89,6 +91,13 @@ class Scheduler:
         settle(self, "threshold", _threshold(self.threshold))
         random_seed(self.allocation)
         self._check_dispatcher()
+
+    def _settle_correction(self) -> None:
+        """Let a correction that is not given be the usual one, and note that it was not given."""
+        vars(self)["_usual_correction"] = self.correction is None
+        if self.correction is None:
+            usual = "requested" if self.dispatcher is None else "next-second"
+            object.__setattr__(self, "correction", usual)
 
     def _check_dispatcher(self) -> None:
         """Raise unless the other rules go together with the dispatcher, or with none."""
@@ -110,6 +119,8 @@ class Scheduler:
     def but(self, **changes: Any) -> Scheduler:
         """Return the scheduler with some rules changed.
 
+        A correction that was never given stays the usual one, with a dispatcher as without.
+
         Raises
         ------
         HpcgymError : an unknown rule, or a value that it cannot have.
@@ -118,6 +129,8 @@ class Scheduler:
         for name in changes:
             if name not in known:
                 raise HpcgymError(unknown("rule", name, known))
+        if vars(self)["_usual_correction"]:
+            changes = {"correction": None, **changes}
         return replace(self, **changes)
 
     def describe(self) -> dict[str, str | float | None]:

@@ -30,7 +30,7 @@ from hpcgym.prediction.estimates import learns
 from hpcgym.prediction.learning import Learned, asks_for_predictions
 from hpcgym.preparation import machine_of, prepare
 from hpcgym.result import Result
-from hpcgym.scheduler import Scheduler
+from hpcgym.scheduler import OF_THE_QUEUE, Scheduler, not_beside_a_dispatcher
 from hpcgym.workload.model import Workload
 
 
@@ -97,15 +97,24 @@ def scheduler_of(
 
     Raises
     ------
-    HpcgymError : an unknown name or rule, or a value that it cannot have.
+    HpcgymError : an unknown name or rule, a value that it cannot have, two dispatchers, or a rule
+        of the queue beside one.
     """
     if callable(scheduler) or (isinstance(scheduler, str) and scheduler in DISPATCHERS):
-        # document 001, section 2.2, unless the rules say otherwise
-        return Scheduler(dispatcher=scheduler, correction="next-second").but(**rules)
-    if isinstance(scheduler, str) and scheduler not in SCHEDULERS:
+        if "dispatcher" in rules:
+            raise HpcgymError("dispatcher: there is one already, in place of the scheduler")
+        chosen = Scheduler(dispatcher=scheduler)
+    elif isinstance(scheduler, str) and scheduler not in SCHEDULERS:
         raise HpcgymError(unknown("scheduler", scheduler, [*SCHEDULERS, *DISPATCHERS]))
-    chosen = scheduler if isinstance(scheduler, Scheduler) else find_scheduler(scheduler)
-    return chosen.but(**rules) if rules else chosen
+    else:
+        chosen = scheduler if isinstance(scheduler, Scheduler) else find_scheduler(scheduler)
+    chosen = chosen.but(**rules) if rules else chosen
+    if chosen.dispatcher is not None:
+        for rule in OF_THE_QUEUE:  # also one with the value that is the default
+            if rule in rules:
+                name = chosen.describe()["dispatcher"]
+                raise HpcgymError(not_beside_a_dispatcher(rule, name))
+    return chosen
 
 
 def _simulate_on_nodes(

@@ -147,15 +147,14 @@ def test_a_dispatcher_that_solves_a_model_is_measured_against() -> None:
     pytest.importorskip("ortools")
     few = ("cph-3", "sdprb", "--jobs", "20", "--number", "2", "--budget", "0")
     text = succeed(*few).stdout
-    assert "expert" in text
-    assert "above expert: mean BSLD less that of " in text
+    assert "above reference: mean BSLD less that of " in text
     value = json.loads(succeed(*few, "--format", "json").stdout)
     rows = {row["name"]: row for row in value["policies"]}
-    assert rows[value["expert"]]["regret"] == 0
+    assert rows[value["reference"]]["above_reference"] == 0
     assert rows["sdprb"]["scheduler"]["dispatcher"] == "sdprb"
     without = json.loads(succeed("sdprb", *few[2:], "--format", "json").stdout)
-    assert without["expert"] is None
-    assert all("regret" not in row for row in without["policies"])
+    assert without["reference"] is None
+    assert all("above_reference" not in row for row in without["policies"])
 
 
 def on_nodes(*arguments: str) -> Any:
@@ -180,6 +179,8 @@ def test_a_machine_of_nodes() -> None:
     assert heading.endswith(" · best-fit allocation")
     (row, *_) = csv.DictReader(io.StringIO(on_nodes(*options, "--format", "csv").stdout))
     assert (row["cluster"], row["nodes"]) == ("eurora", "64")
+    assert set(value["queues"]) == {"debug", "parallel", "longpar"}
+    assert "queues" not in row
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ import io
 import json
 import re
 import sys
+from importlib.metadata import version
 
 import numpy as np
 import pytest
@@ -12,10 +13,10 @@ from typer.testing import CliRunner
 
 from hpcgym.baselines.dispatchers import CP_DISPATCHERS, DISPATCHERS
 from hpcgym.cli import app
-from hpcgym.cli.output import dispatches
 from hpcgym.cluster import Cluster, NodeGroup, find_cluster, machine_names
 from hpcgym.prediction import CORRECTIONS
-from hpcgym.report.labels import scheduler_name
+from hpcgym.report.dispatches import dispatches
+from hpcgym.report.labels import describe, scheduler_name
 from hpcgym.scheduler import ALLOCATIONS, Scheduler
 from hpcgym.simulation import simulate
 from hpcgym.workload import fitting, load_workload
@@ -72,6 +73,8 @@ def test_a_machine_by_name_is_the_machine():
     assert value["mean_bsld"] == expected.metrics["mean_bsld"]
     assert (value["cluster"], value["nodes"], value["processors"]) == ("eurora", 64, 1024)
     assert value["scheduler"]["allocation"] == "worst-fit"
+    assert value["queues"] == dict(find_cluster("eurora").queues)
+    assert "queues" not in as_csv("simulate", JOBS, "--cluster", "eurora")[0]
     assert value["mean_bsld"] != as_json("simulate", JOBS)["mean_bsld"]
     text = succeed("simulate", JOBS, "--cluster", "eurora", "--allocation", "worst-fit").stdout
     assert "eurora: 64 nodes with 1,024 cores · easy, worst-fit allocation" in text
@@ -263,6 +266,32 @@ def test_labels_name_dispatchers():
     assert scheduler_name(Scheduler(dispatcher="prb", correction="next-second")) == "prb"
     told = scheduler_name(Scheduler(dispatcher="prb", estimate="ave2"))
     assert told.startswith("dispatcher prb, mean of the user's last 2")
+    own = Scheduler(dispatcher="pcp20", allocation="worst-fit")
+    assert scheduler_name(own) == "pcp20"
+    assert describe(own) == "dispatcher pcp20, requested times, nodes of its own choice"
+
+
+def test_who_chooses_nodes_has_no_allocation(small, tmp_path):
+    pytest.importorskip("ortools", reason="the models need OR-Tools")
+    jobs = "lublin:jobs=25,processors=16,load=1.2,seed=3"
+    arguments = ("compare", jobs, "--cluster", small, "--scheduler", "easy,cph-3,pcp20")
+    best = ("--allocation", "best-fit")
+    for more, told in (((), "first-fit"), (best, "best-fit")):
+        found = as_json(*arguments, *more)["results"]
+        assert [one["scheduler"]["allocation"] for one in found] == [told, told, None]
+        assert [one["allocation"] for one in as_csv(*arguments, *more)] == [told, told, ""]
+    page = tmp_path / "page.html"
+    done = succeed("simulate", *arguments[1:-1], "pcp20", *best, "--html", page)
+    assert "best-fit" not in done.stdout
+    text = page.read_text()
+    assert "pcp20(jobs=12, units=400, work=0.03, seed=0)" in text
+    assert re.search(r"<td>\d+ dispatches, \d+ of them with a model to solve; ", text)
+    assert f"<td>ortools</td><td>{version('ortools')}</td>" in text
+    succeed("simulate", *arguments[1:-1], "prb", "--html", page)
+    assert "ortools" not in page.read_text()
+    board = ("evaluate", "pcp20", "--workload", jobs, *arguments[2:4], "--episodes", "whole", *best)
+    (row,) = (row for row in as_csv(*board, "--budget", "0") if row["name"] == "pcp20")
+    assert (row["dispatcher"], row["allocation"]) == ("pcp20", "")
 
 
 def test_a_summary_of_solved_models(small):
@@ -311,6 +340,8 @@ def test_the_summary_counts():
     }
     Asked.log = ()
     assert dispatches(Simulated)["mean_s"] == 0
+    Asked.log = ["of one's own"]
+    assert dispatches(Simulated) is None
     Simulated.dispatcher = None
     assert dispatches(Simulated) is None
 

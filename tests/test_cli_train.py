@@ -84,6 +84,28 @@ def test_clones_are_trained_of_orders_and_of_recordings() -> None:
     succeed("train", "maskable-ppo", *SHORT, "--resume", "a.pt")
 
 
+@pytest.mark.parametrize(
+    "extra",
+    [
+        ("--workload", TRACE),
+        ("f1",),
+        ("f1", "--workload", TRACE),
+        ("--number", "20"),
+        ("--backfill", "none"),
+        ("--train-share", "0.5"),
+    ],
+    ids=" ".join,
+)
+def test_what_to_record_does_not_go_with_a_recording(extra: tuple[str, ...]) -> None:
+    refused = train("clone", "--recording", "there-is-none.npz", *extra)
+    assert refused.exit_code == 1
+    named = "an order" if extra[0] == "f1" else extra[0]
+    assert refused.stderr.endswith(
+        f"{named} does not go with --recording, which has been recorded\n"
+    )
+    assert not list(Path().iterdir())
+
+
 @pytest.mark.parametrize("machine", ["eurora", "kit-forhlr-ii"])
 def test_a_dispatcher_is_recorded_on_nodes(machine: str) -> None:
     jobs = "eurora:jobs=200,load=1.3,seed=0"

@@ -235,7 +235,9 @@ def test_a_class_is_no_dispatcher() -> None:
     [
         {"policy": "saf"},
         {"policy": (0.0, 0.0, 0.0, 0.0, 0.0, -1.0)},
+        {"policy": "fcfs"},
         {"backfill": "conservative"},
+        {"backfill": "easy"},
         {"backfill_order": "sjbf"},
         {"threshold": 3600},
         {"passes": "per-event"},
@@ -251,6 +253,13 @@ def test_rules_of_the_queue_do_not_go_beside_a_dispatcher(rule: dict[str, Any]) 
         message = f"^{name} does not go with the dispatcher {called}, which {why}: leave {name} out"
         with pytest.raises(HpcgymError, match=message):
             simulate(FEW, dispatcher, cluster=TWO, **rule)
+        with pytest.raises(HpcgymError, match=message):
+            simulate(FEW, dispatcher=dispatcher, cluster=TWO, **rule)
+
+
+def test_two_dispatchers_are_told() -> None:
+    with pytest.raises(HpcgymError, match=r"^dispatcher: there is one already"):
+        simulate(FEW, "prb", dispatcher="sdprb", cluster=TWO)
 
 
 def test_rules_of_the_queue_are_not_described_beside_a_dispatcher() -> None:
@@ -677,6 +686,44 @@ def test_next_second_is_seen_and_for_dispatchers_only() -> None:
             simulate(FEW, "easy", correction="next-second", **where)
 
 
+@pytest.mark.parametrize("where", [{"cluster": TWO}, {"processors": 6}], ids=["nodes", "pool"])
+def test_a_dispatcher_is_the_same_however_it_is_given(where: dict[str, Any]) -> None:
+    """Where predictions are too short, and so corrections are seen."""
+    rules = {"estimate": [1, 2, 5, 2], **where}
+    ways: list[tuple[tuple[Any, ...], dict[str, Any]]] = [
+        (("prb",), {}),
+        ((), {"dispatcher": "prb"}),
+        (("easy",), {"dispatcher": "prb"}),
+        ((Scheduler(dispatcher="prb"),), {}),
+        ((Scheduler().but(dispatcher="prb"),), {}),
+        ((Scheduler(),), {"dispatcher": "prb"}),
+        ((Keeps("prb"),), {}),
+        ((), {"dispatcher": Keeps("prb")}),
+    ]
+    results = [simulate(FEW, *one, **rules, **more) for one, more in ways]
+    assert {result.scheduler.correction for result in results} == {"next-second"}
+    told = [keeps.told for keeps in (results[-2].dispatcher, results[-1].dispatcher)]
+    assert told[0] == told[1]
+    assert told[0][1]["running_end"] == [4, 4]
+    given = simulate(FEW, "fcfs", dispatcher=Keeps("prb"), correction="requested", **rules)
+    assert given.scheduler.correction == "requested"
+    assert given.dispatcher.told[1]["running_end"] == [10, 20]
+
+
+def test_a_dispatcher_is_told_that_a_simulation_begins() -> None:
+    class Told(Keeps):
+        begun = 0
+
+        def begin(self) -> None:
+            self.begun += 1
+            self.told = []
+
+    dispatcher = Told("prb")
+    for times in (1, 2):
+        assert simulate(FEW, dispatcher, cluster=TWO).dispatcher.begun == times
+        assert dispatcher.told[0]["time"] == 0
+
+
 # --- Names ----------------------------------------------------------------------------------
 
 
@@ -721,6 +768,47 @@ def test_the_same_seed_gives_the_same_nodes(name: str) -> None:
     assert units_on_nodes(one) != units_on_nodes(other)
     for result in (one, other):
         hpcgym.validate_schedule(result)
+
+
+def naming(view: PassView) -> Any:
+    """Start what fits in the order of submission, on nodes that it names: those of the view."""
+    return view.placed(np.arange(len(view.job)))
+
+
+def test_naming_nodes_draws_as_leaving_them_to_the_allocation_does() -> None:
+    workload = load_workload("eurora:jobs=120,seed=1,load=3")
+    rules = {"cluster": "eurora", "allocation": "random:1"}
+    named, left = simulate(workload, naming, **rules), simulate(workload, "fcfs-list", **rules)
+    assert named.start.tolist() == left.start.tolist()
+    assert units_on_nodes(named) == units_on_nodes(left)
+
+
+def test_models_draw_random_nodes_for_each_job() -> None:
+    """Jobs one after the other on eight empty nodes; in one order all would have the same one."""
+    pytest.importorskip("ortools")
+    workload = jobs_of([(20 * k, 10, 10, 1, 2) for k in range(12)])
+    cluster = Cluster(groups=(NodeGroup("a", 8, {"core": 2}),))
+    for name in ("cph-0", "cp-3"):
+        found = simulate(workload, name, cluster=cluster, allocation="random:1")
+        expected = simulate(workload, "prb", cluster=cluster, allocation="random:1")
+        assert units_on_nodes(found) == units_on_nodes(expected)
+        assert len({node for cells in units_on_nodes(found) for node in cells}) > 3
+
+
+@pytest.mark.parametrize("name", ["cph-0", "cp-0"])
+def test_jobs_beyond_the_window_draw_orders_of_their_own(name: str) -> None:
+    pytest.importorskip("ortools")
+    from hpcgym.baselines.cp.solve import Limits
+
+    keeps = Keeps(find_dispatcher(name))
+    keeps.ask.limits = Limits(jobs=1)  # type: ignore[attr-defined]
+    cluster = Cluster(groups=(NodeGroup("a", 8, {"core": 8}),))
+    workload = jobs_of([(0, 10, 10, 1, 1)] * 6)
+    found = simulate(workload, keeps, cluster=cluster, allocation="random:1")
+    expected = simulate(workload, "prb", cluster=cluster, allocation="random:1")
+    assert keeps.ask.log[0]["considered"] == 1  # type: ignore[attr-defined]
+    assert found.start.tolist() == [0] * 6
+    assert units_on_nodes(found) == units_on_nodes(expected)
 
 
 @pytest.mark.parametrize("name", ["pcp20", "hcp19", "cph-3", "cp-3"])

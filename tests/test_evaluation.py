@@ -15,6 +15,7 @@ from predictors import Crooked
 
 from hpcgym.agents import search
 from hpcgym.baselines import SCHEDULERS, find_baseline
+from hpcgym.baselines.experts import Expert
 from hpcgym.cluster import Cluster, NodeGroup, find_cluster
 from hpcgym.envs.episodes import Episodes
 from hpcgym.envs.job_selection import JobSelection
@@ -257,6 +258,32 @@ def test_a_failing_policy_is_reported_and_not_dropped() -> None:
     assert table.drop("simplenamespace").notna().all(axis=None)
 
 
+def test_each_failing_policy_is_said_with_its_own_count() -> None:
+    def at(failing: Sequence[int]) -> Any:
+        calls: list[int] = []
+
+        def act(observation: Any, info: Any) -> str:
+            calls.append(1)
+            if len(calls) in failing:
+                raise ZeroDivisionError("no way")
+            return "spf"
+
+        return SimpleNamespace(act=act)
+
+    policies = {"once": at([3]), "twice": at([1, 2]), "never": at([])}
+    with pytest.warns(UserWarning, match="failed on") as caught:
+        board = evaluate(policies, TRACE, env=OneChoice(), jobs=100, n=3, budget=0)
+    said = [str(one.message) for one in caught if "failed" in str(one.message)]
+    where = list(board.by_slice.index)
+    assert [text.partition(":")[0] for text in said] == [
+        f"once failed on 1 of 3 slices, first on {where[2].partition(':')[0]}",
+        f"twice failed on 2 of 3 slices, first on {where[0].partition(':')[0]}",
+    ]
+    assert board.table["failed"].to_dict() == {
+        "never": 0, "easy": 0, "easy-sjbf": 0, "saf": 0, "f1": 0, "once": 1, "twice": 2,
+    }  # fmt: skip
+
+
 def test_an_episode_that_is_cut_short_is_a_failure() -> None:
     env = OneChoice()
     env.truncates = True
@@ -378,8 +405,11 @@ def test_an_agent_that_does_nonsense_fails_in_a_real_environment() -> None:
         ({"policies": "eazy"}, "unknown policy 'eazy'; did you mean 'easy'"),
         ({"policies": "no/such/agent.pt"}, "no/such/agent.pt: there is no such file"),
         ({"policies": ["1,2,3"]}, "a policy has 6 weights"),
-        ({"policies": [7]}, "a policy is a name, a path or an object with act, not 7"),
-        ({"policies": 7}, "policies must be names, paths or policies with act, not 7"),
+        (
+            {"policies": [7]},
+            "a policy is a name, a path, a dispatcher (a callable, see simulate) or an object with",
+        ),
+        ({"policies": 7}, "policies must be names, paths, dispatchers or policies with act, not 7"),
         ({"slices": "tset"}, "unknown part 'tset'; did you mean 'test'"),
         ({"jobs": 10**6}, "jobs=1000000"),
         ({"n": 0}, "n must be"),
@@ -490,7 +520,7 @@ def test_ties_go_to_the_first() -> None:
     assert len(steps) == 6
 
 
-# --- Dispatchers, and the regret against the best of them ---------------------------------------
+# --- Dispatchers, and how far all are above the best of them -------------------------------------
 
 
 def test_dispatchers_are_simulated_by_name() -> None:
@@ -503,36 +533,70 @@ def test_dispatchers_are_simulated_by_name() -> None:
             for episode in part.named(6, 3)
         ]
         assert board.by_slice[name].tolist() == expected
-    assert "regret" not in board.table  # none of them solves a model
-    assert board.facts()["expert"] is None
+    assert "above_reference" not in board.table  # none of them solves a model
+    assert board.facts()["reference"] is None
 
 
-def test_a_dispatcher_that_solves_a_model_makes_a_column_of_regret() -> None:
+def in_order(view: Any) -> list[int]:
+    return view.in_order(range(len(view.job)))  # type: ignore[no-any-return]
+
+
+def test_a_dispatcher_of_ones_own_is_simulated() -> None:
+    few = {**SMALL, "budget": 0}
+    board = evaluate([in_order, "fcfs-list"], TRACE, **few)
+    assert board.by_slice["in_order"].equals(board.by_slice["fcfs-list"])
+    assert board.schedulers["in_order"] == Scheduler(dispatcher=in_order)
+    assert "in_order" in evaluate(in_order, TRACE, **few).by_slice
+    assert "mine" in evaluate({"mine": in_order}, TRACE, **few).by_slice
+    with pytest.raises(HpcgymError, match=r"must not be the class Mine; give Mine\(\)"):
+        evaluate(type("Mine", (), {"__call__": in_order}), TRACE)
+    with pytest.raises(HpcgymError, match=r"a path, a dispatcher .* or an object with act, not 3"):
+        evaluate([3], TRACE)
+
+
+@pytest.mark.parametrize("as_policy", [lambda one: one, Expert])
+def test_a_dispatcher_that_answers_wrongly_fails(as_policy: Any) -> None:
+    def nothing(view: Any) -> list[int]:
+        return []
+
+    def all_of_them(view: Any) -> list[int]:
+        return list(range(len(view.job)))
+
+    policies = {one.__name__: as_policy(one) for one in (nothing, all_of_them, in_order)}
+    env = "hpcgym/JobSelection-v0"
+    with pytest.warns(UserWarning, match="failed on 2 of 2 slices"):
+        board = evaluate(policies, TRACE, env=env, backfill="none", jobs=60, n=2, budget=0)
+    failed = board.table["failed"]
+    assert (failed["nothing"], failed["all_of_them"], failed["in_order"]) == (2, 2, 0)
+    assert all(text.startswith("DispatchError: ") for text in board.failures.values())
+
+
+def test_a_dispatcher_that_solves_a_model_makes_a_column_above_reference() -> None:
     pytest.importorskip("ortools")
     few = {**SMALL, "jobs": 30, "n": 3, "budget": 0}
     board = evaluate(["cph-3", "prb", "spf"], TRACE, seed=1, **few)
-    assert board.experts == ("cph-3", "prb", *run.REFERENCES["easy"])
-    best = board.by_slice[list(board.experts)].mean().min()
-    table = board.table
-    assert table.loc[board.expert, "regret"] == 0
-    assert table["regret"].to_numpy() == pytest.approx(table["mean_bsld"].to_numpy() - best)
-    assert board.facts()["expert"] == board.expert
+    assert board.references == ("cph-3", "prb", *run.REFERENCES["easy"])
+    best = board.by_slice[list(board.references)].mean().min()
+    above = board.table["above_reference"]
+    assert above[board.reference] == 0
+    assert above.to_numpy() == pytest.approx(board.table["mean_bsld"].to_numpy() - best)
+    assert board.facts()["reference"] == board.reference
 
 
-def test_regret_is_the_paired_difference_to_the_best_expert() -> None:
+def test_above_reference_is_the_paired_difference_to_the_best() -> None:
     values = {"agent": [1.0, 2.0, 6.0], "pcp20": [2.0, 2.0, 2.0], "easy": [1.0, 9.0, 9.0]}
-    board = board_of(values, experts=("pcp20", "easy"))
-    assert board.expert == "pcp20"
+    board = board_of(values, references=("pcp20", "easy"))
+    assert board.reference == "pcp20"
     row = board.table.loc["agent"]
-    found = tuple(row[["regret", "regret_low", "regret_high"]])
+    found = tuple(row[["above_reference", "above_reference_low", "above_reference_high"]])
     assert found == board.difference("agent", "pcp20") == pytest.approx((1.0, found[1], found[2]))
     assert found[1] < 0 < found[2]
 
 
-def test_an_expert_that_failed_is_none() -> None:
-    board = board_of({"agent": [1.0, 2.0], "pcp20": [np.nan, 1.0]}, experts=("pcp20",))
-    assert board.expert is None
-    assert "regret" not in board.table
+def test_a_reference_that_failed_is_none() -> None:
+    board = board_of({"agent": [1.0, 2.0], "pcp20": [np.nan, 1.0]}, references=("pcp20",))
+    assert board.reference is None
+    assert "above_reference" not in board.table
 
 
 def test_dispatchers_names_are_taken_and_near_ones_are_said() -> None:
@@ -609,6 +673,25 @@ def test_policies_act_on_the_machine_that_is_given(env_id: str) -> None:
     assert not board.failures
     for name in ("prb", "saf"):
         assert board.by_slice[f"{name} (acting)"].tolist() == board.by_slice[name].tolist()
+
+
+@pytest.mark.parametrize(
+    ("there", "here", "expected"),
+    [
+        ({}, {}, "next-second"),
+        ({"correction": "incremental"}, {}, "incremental"),
+        ({}, {"correction": "requested"}, "requested"),
+    ],
+)
+def test_dispatchers_correct_as_in_simulate_whoever_acts(
+    there: dict[str, str], here: dict[str, str], expected: str
+) -> None:
+    """Unless somebody asks for another correction; the environment's usual one is no wish."""
+    few: dict[str, Any] = {"budget": 0, "jobs": 30, "n": 1, "estimate": "ave2"}
+    env = JobSelection(TRACE, jobs=30, estimate="ave2", backfill="none", **there)
+    board = evaluate([find_baseline("saf"), "prb", "sjf"], TRACE, env=env, **few, **here)
+    assert board.schedulers["prb"].correction == expected
+    assert board.schedulers["sjf"].correction == {**there, **here}.get("correction", "requested")
 
 
 def test_an_environment_of_another_machine_is_told() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from dataclasses import FrozenInstanceError
 from typing import Any
 
@@ -43,6 +44,26 @@ def test_but_changes_what_it_names_and_nothing_else() -> None:
     assert easy.describe() == EASY
     with pytest.raises(FrozenInstanceError):
         easy.policy = "saf"  # type: ignore[misc]
+
+
+def test_the_usual_correction_goes_by_whether_there_is_a_dispatcher() -> None:
+    assert Scheduler().but(dispatcher="prb").correction == "next-second"
+    assert Scheduler(dispatcher="prb") == Scheduler(dispatcher="prb", correction="next-second")
+    changed = Scheduler(dispatcher="prb").but(allocation="best-fit")
+    assert changed.correction == "next-second"
+    assert changed.but(dispatcher=None).correction == "requested"
+    assert Scheduler().but(correction=None) == Scheduler()
+    kept = pickle.loads(pickle.dumps(Scheduler()))
+    assert kept.but(dispatcher="prb").correction == "next-second"
+
+
+@pytest.mark.parametrize("given", ["requested", "incremental", "kill"])
+def test_a_correction_that_is_given_is_kept(given: str) -> None:
+    for begin in (Scheduler(correction=given), Scheduler().but(correction=given)):
+        assert begin.but(dispatcher="prb").correction == given
+        assert begin.but(dispatcher="prb").but(dispatcher=None).correction == given
+    assert Scheduler(dispatcher="prb", correction=given).correction == given
+    assert Scheduler(dispatcher="prb").but(correction=given).correction == given
 
 
 @pytest.mark.parametrize(

@@ -105,7 +105,7 @@ def test_a_workload_has_to_be_loaded(workload: Any) -> None:
             {"run_time": [10, 0, 1]},
             "tiny: 1 of 3 jobs cannot be simulated: run_time must be from 1 to 9007199254740992, "
             "and that of job 8 (row 1) is 0; "
-            "load_workload(..., clean='default', processors=4) drops such jobs, counted",
+            "load_workload(..., clean='default', processors=4), or with the machine as cluster=...",
         ),
         ({"run_time": [10, -1, -1]}, "2 of 3 jobs cannot be simulated: run_time"),
         ({"requested_time": [20, 60, 0]}, "requested_time must be from 1 to"),

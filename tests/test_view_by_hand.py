@@ -46,6 +46,7 @@ def test_a_view_by_hand() -> None:
     ("changes", "message"),
     [
         ({"time": 2.5}, "time must be a whole number, not float64: 2.5"),
+        ({"time": -1}, "time must be at least 0, not -1"),
         ({"resources": "core"}, "resources must be different names, not 'core'"),
         ({"resources": ("core", "core")}, "resources must be different names"),
         ({"capacity": [4, 4]}, r"capacity must have the shape \(2, 2\), not \(2,\)"),
@@ -80,6 +81,10 @@ def test_a_view_by_hand_tells_what_is_wrong(changes: dict[str, Any], message: st
             {"per_unit": [[1], [2]]},
             r"queue\['per_unit'\] must have the shape \(2, 2\), not \(2, 1\)",
         ),
+        (
+            {"per_unit": [[1, 0], [0, 1]]},
+            r"queue\['per_unit'\] must have a core for each unit, and \[1\] has none",
+        ),
         ({"requested": [1, 2, 3]}, r"queue\['requested'\] must have the shape"),
         ({"user": ["a", "b"]}, r"queue\['user'\] must be whole numbers"),
         ({"expected_wait": [1, 0]}, r"queue\['expected_wait'\] must be above 0 s"),
@@ -109,6 +114,11 @@ def test_a_queue_by_hand_tells_what_is_wrong(changes: dict[str, Any], message: s
         ({"units": [1, 0]}, r"running\['units'\] must be at least 1, not 0"),
         ({"units": [1]}, r"running\['units'\] must have the shape \(2,\), not \(1,\)"),
         ({"per_unit": [[2]]}, r"running\['per_unit'\] must have the shape \(1, 2\)"),
+        ({"per_unit": [[0, 1]]}, r"running\['per_unit'\] must have a core for each unit"),
+        (
+            {"node": [1, 1], "units": [1, 1]},
+            r"running\['node'\] must have each node of a job once, and job 0 has node 1 twice",
+        ),
         ({"units": [1, 3]}, "running: the jobs on node 1 take 6 core of its 4"),
         ({"ends": [7]}, "unknown key of running 'ends'"),
         ({"end": None}, "running lacks 'end'; it needs start, end, per_unit, first, node, units"),
@@ -119,3 +129,11 @@ def test_running_jobs_by_hand_tell_what_is_wrong(changes: dict[str, Any], messag
     runs = {name: value for name, value in {**RUNS, **changes}.items() if value is not None}
     with pytest.raises(HpcgymError, match=f"^{message}"):
         by_hand(running=runs)
+
+
+def test_running_jobs_may_share_a_node() -> None:
+    two = {"start": [1, 1], "end": [9, 9], "per_unit": [[1, 0], [1, 1]], "first": [0, 1, 3]}
+    view = by_hand(
+        running={**two, "node": [0, 0, 1], "units": [1, 1, 2]}, capacity=[[4, 1], [4, 2]]
+    )
+    assert view.free.tolist() == [[2, 0], [2, 0]]

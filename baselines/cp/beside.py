@@ -40,7 +40,8 @@ def beside(
         least = np.maximum(room[:until].min(axis=0), 0)
         if hold(least, demand).sum() < units:
             continue
-        for _, nodes in view.placed([place], free if problem.pooled else least):
+        before = len(started) + len(found)
+        for _, nodes in view.placed([place], free if problem.pooled else least, before):
             np.subtract.at(free, nodes, demand)
             spots = np.zeros_like(nodes) if problem.pooled else nodes
             room[:until] -= np.bincount(spots, minlength=room.shape[1])[:, None] * demand

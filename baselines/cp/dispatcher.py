@@ -17,6 +17,7 @@ from hpcgym.baselines.cp.problem import Problem, pose
 from hpcgym.baselines.cp.solve import Answer, Limits, solve
 from hpcgym.dispatching import BEST_FIT
 from hpcgym.dispatching.view import PassView
+from hpcgym.errors import HpcgymError
 
 Ints = NDArray[np.int64]
 
@@ -39,8 +40,8 @@ class CPDispatcher:
     """
 
     name: str
-    #: Whether the lists fill the fullest nodes first (best fit), whatever the scheduler says.
-    best_fit: ClassVar[bool] = False
+    #: Whether it chooses the nodes, and its lists the fullest first, whatever the scheduler says.
+    own_nodes: ClassVar[bool] = False
     #: Whether the model is relaxed to pools.
     pooled: ClassVar[bool] = False
     #: The window and the work where none are given.
@@ -56,6 +57,8 @@ class CPDispatcher:
         *,
         fixed: bool = True,
     ) -> None:
+        if not isinstance(limits, Limits | None):
+            raise HpcgymError(f"limits must be Limits(...), not {limits!r}")
         self.name = name
         self.model = build
         self.limits = limits or self.usual
@@ -64,13 +67,17 @@ class CPDispatcher:
         self._order = order
         self._objective = objective
 
+    def __repr__(self) -> str:
+        of = self.limits
+        return f"{self.name}(jobs={of.jobs}, units={of.units}, work={of.work:g}, seed={of.seed})"
+
     def begin(self) -> None:
         """Begin a new simulation: with a log of its own."""
         self.log = []
 
     def pose(self, view: PassView) -> Problem:
         """Return the problem of a pass: the window of the queue, as this dispatcher weighs it."""
-        if self.best_fit:
+        if self.own_nodes:
             view = replace(view, allocation=BEST_FIT)
         return pose(
             view,

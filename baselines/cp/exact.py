@@ -20,6 +20,7 @@ from hpcgym.baselines.cp.problem import Problem, Schedule, pose
 from hpcgym.baselines.cp.solve import Answer, Limits, solve
 from hpcgym.baselines.dispatchers import sdprb
 from hpcgym.dispatching.view import PassView
+from hpcgym.errors import HpcgymError
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -62,8 +63,10 @@ def exact(
 
     Raises
     ------
-    HpcgymError : a job that never fits; it is named.
+    HpcgymError : no view, work that is no number of at least 0, or a job that never fits.
     """
+    if not isinstance(view, PassView):
+        raise HpcgymError(f"exact takes a PassView, not {type(view).__name__}")
     problem, answer = _best(view, objective, work)
     found = answer.schedule
     nodes = found.nodes if found.nodes is not None else problem.planned
@@ -89,12 +92,18 @@ def _best(
     view: PassView, objective: Callable[[PassView], Objective], work: float
 ) -> tuple[Problem, Answer]:
     """Return the problem of the whole queue and what PCP'19 finds."""
-    limits = Limits(jobs=len(view.units), units=int(view.units.sum()), work=work, presolve=True)
+    limits = _whole_queue(view, work, presolve=True)
     problem = pose(view, sdprb(view), objective(view), jobs=limits.jobs, units=limits.units)
     at_least = problem.weights.solver_cost(problem.earliest)
     if problem.weights.solver_cost(problem.plan.start) == at_least:
         return problem, Answer(problem.plan, False, "plan is optimal", at_least, 0.0)
     return problem, solve(problem, pcp19.build(problem), limits, fixed=False)
+
+
+def _whole_queue(view: PassView, work: float, presolve: bool = False) -> Limits:
+    """Return limits by which all that waits is considered, if only nothing."""
+    jobs, units = max(len(view.units), 1), max(int(view.units.sum()), 1)
+    return Limits(jobs=jobs, units=units, work=work, presolve=presolve)
 
 
 def known_best(views: Mapping[str, PassView], work: float = 10.0) -> pd.DataFrame:
@@ -110,8 +119,17 @@ def known_best(views: Mapping[str, PassView], work: float = 10.0) -> pd.DataFram
     One row an instance: ``instance``; queued ``jobs`` and their ``units``; ``nodes`` of the
     machine; total slowdown of the list schedule by slowdown (``heuristic``), of ``pcp20`` with the
     same work and the ``best`` known; the ``bound``; whether the best is proved ``optimal``.
+
+    Raises
+    ------
+    HpcgymError : views that are not a mapping of names to views, or what :func:`exact` raises.
     """
     import pandas as pd
+
+    if not isinstance(views, Mapping):
+        raise HpcgymError(
+            f"views must be a mapping such as {{'one': view}}, not {type(views).__name__}"
+        )
 
     rows = []
     for name, view in views.items():
@@ -135,7 +153,7 @@ def known_best(views: Mapping[str, PassView], work: float = 10.0) -> pd.DataFram
 
 def _pcp20(view: PassView, work: float) -> float:
     """Return the total slowdown that PCP'20 finds for the whole queue."""
-    limits = Limits(jobs=len(view.units), units=int(view.units.sum()), work=work)
+    limits = _whole_queue(view, work)
     dispatcher = pcp20.PCP20(limits)
     problem = dispatcher.pose(view)
     answer = solve(problem, dispatcher.model(problem), limits, fixed=dispatcher.fixed)

@@ -29,7 +29,7 @@ def build(problem: Problem) -> Model:
 class HCP19(CPDispatcher):
     """HCP'19 as a dispatcher."""
 
-    best_fit = True
+    own_nodes = True
     pooled = True
     usual = POOLED
 

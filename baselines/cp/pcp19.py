@@ -33,7 +33,7 @@ def build(problem: Problem) -> Model:
 class PCP19(CPDispatcher):
     """PCP'19 as a dispatcher."""
 
-    best_fit = True
+    own_nodes = True
 
     def __init__(self, limits: Limits | None = None) -> None:
         super().__init__("pcp19", build, sdprb, slowdown, limits)

@@ -225,7 +225,7 @@ def _search(model: Model, units: list[list[_Unit]]) -> None:
 class PCP20(CPDispatcher):
     """PCP'20 as a dispatcher."""
 
-    best_fit = True
+    own_nodes = True
 
     def __init__(self, limits: Limits | None = None) -> None:
         super().__init__("pcp20", build, sdprb, slowdown, limits)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from dataclasses import dataclass
 from time import perf_counter
 from typing import Any
@@ -11,6 +12,10 @@ from ortools.sat.python import cp_model
 
 from hpcgym.baselines.cp.pool_model import Model
 from hpcgym.baselines.cp.problem import Problem, Schedule
+from hpcgym.errors import HpcgymError
+
+#: The largest seed that CP-SAT takes.
+_MOST_SEED = 2**31 - 1
 
 
 @dataclass(frozen=True)
@@ -22,8 +27,14 @@ class Limits:
     jobs, units : the window, see :func:`problem.pose`.
     work : deterministic seconds of CP-SAT for each dispatch (``max_deterministic_time``): a count
         of its operations, the same on every machine; one takes 2 to 6 seconds of a slow core.
+        With 0 the plan alone decides.
     seed : of the solver.
     presolve : whether CP-SAT simplifies the model first: not worth its time in small budgets.
+
+    Raises
+    ------
+    HpcgymError : jobs or units that are no whole number of at least 1, work that is no number of at
+        least 0, or a seed that is no whole number from 0 to 2^31 - 1.
     """
 
     jobs: int = 12
@@ -31,6 +42,30 @@ class Limits:
     work: float = 0.03
     seed: int = 0
     presolve: bool = False
+
+    def __post_init__(self) -> None:
+        settle = object.__setattr__
+        for name, least, most in (("jobs", 1, None), ("units", 1, None), ("seed", 0, _MOST_SEED)):
+            settle(self, name, _whole(name, getattr(self, name), least, most))
+        try:
+            work = float(self.work)
+        except (TypeError, ValueError):
+            work = -1.0
+        if not work >= 0:  # nor is nan
+            raise HpcgymError(f"work must be a number of at least 0, not {self.work!r}")
+        settle(self, "work", work)
+
+
+def _whole(name: str, value: Any, least: int, most: int | None) -> int:
+    """Return a whole number as an int, or say that it cannot be one."""
+    try:
+        number = operator.index(value)
+    except TypeError:
+        number = least - 1
+    if number < least or (most is not None and number > most):
+        upto = f"of at least {least}" if most is None else f"from {least} to {most}"
+        raise HpcgymError(f"{name} must be a whole number {upto}, not {value!r}")
+    return number
 
 
 #: For models without units and nodes: units cost nothing there, and more jobs can be considered.

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import asdict, dataclass, field
 from importlib import import_module
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from pkgutil import iter_modules
 from typing import TYPE_CHECKING, Any
@@ -23,24 +24,32 @@ from hpcgym.workload.model import Workload
 if TYPE_CHECKING:
     import pandas as pd
 
-#: Whose code an outcome follows from, beside that of simulations: modules, and whole packages.
+#: Whose code an outcome follows from, beside that of simulations: modules, and a whole package.
 _MODULES = (
     "hpcgym.baselines.dispatchers",
     "hpcgym.benchmarks.cp.configurations",
     "hpcgym.benchmarks.cp.shapes",
     "hpcgym.benchmarks.cp.simulations",
 )
-_PACKAGES = ("hpcgym.baselines.cp", "hpcgym.dispatching")
+_PACKAGE = "hpcgym.baselines.cp"
 
 
 def code_of(*others: str) -> str:
-    """Return a hash of the code that an outcome follows from, and of some more modules."""
-    parts = [
-        f"{package}.{module.name}"
-        for package in _PACKAGES
-        for module in iter_modules(import_module(package).__path__)
-    ]
-    return code(*_MODULES, *sorted(parts), *others)
+    """Return what names the code that an outcome follows from: a hash, and the solver's version.
+
+    ``others`` are more modules, beside those of every outcome.
+    """
+    names = sorted(module.name for module in iter_modules(import_module(_PACKAGE).__path__))
+    digest = code(*_MODULES, *(f"{_PACKAGE}.{name}" for name in names), *others)
+    return f"{digest}, OR-Tools {_solver()}"
+
+
+def _solver() -> str:
+    """Return the version of OR-Tools, whose next one may find other schedules."""
+    try:
+        return version("ortools")
+    except PackageNotFoundError:
+        return "none"
 
 
 @dataclass(frozen=True)

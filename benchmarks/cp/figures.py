@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hpcgym.benchmarks.cp.campaign import Findings
-from hpcgym.benchmarks.cp.configurations import DURATIONS, LATER, Run
+from hpcgym.benchmarks.cp.configurations import DURATIONS, Run
 from hpcgym.benchmarks.cp.published import VARIABLES_BELOW
-from hpcgym.benchmarks.cp.shapes import CLASSES
+from hpcgym.benchmarks.cp.shapes import CLASSES, box
 from hpcgym.benchmarks.cp.tables import number, ratios
 from hpcgym.benchmarks.studies.pictures import log_ticks
 from hpcgym.report.canvas import (
@@ -38,7 +38,8 @@ _NOTE = "low, quartiles, median and high; triangles: means"
 
 def draw_slowdowns(found: Findings) -> Figure:
     """Figures 5.1, 5.5 and 5.9: slowdowns of the jobs that waited."""
-    return _alone(found, "Slowdown", "slowdown", lambda of: of["shapes"]["all"]["slowed"], "log")
+    heading = "Slowdown of the jobs that waited"
+    return _alone(found, heading, "slowdown", lambda of: of["shapes"]["all"]["slowed"], "log")
 
 
 def draw_classes(found: Findings) -> Figure:
@@ -66,7 +67,15 @@ def classes_of(found: Findings) -> list[str]:
 
 def draw_queues(found: Findings) -> Figure:
     """Figures 5.3, 5.7 and 5.10: jobs that wait after each pass."""
-    return _alone(found, "Queue", "jobs that wait", lambda of: of["queues"]["queue"], "symlog")
+    figure = _alone(found, "Queue", "jobs that wait", _queue, "symlog")
+    figure.axes[0].set_ylim(bottom=0)
+    return figure
+
+
+def _queue(of: Mapping[str, Any]) -> Any:
+    """Return the box of a run's queue, that of no values where nobody waits after any pass."""
+    queue = of["queues"]["queue"]
+    return queue if queue["number"] and queue["high"] > 0 else box([])
 
 
 def draw_waits(found: Findings) -> Figure:
@@ -125,17 +134,17 @@ def _boxes(axes: Axes, found: Findings, of: Callable[[Mapping[str, Any]], Any]) 
     runs = list(found.outcomes)
     places, drawn = [], []
     for place, run in enumerate(runs):
-        box = of(found.outcomes[run])
-        if box["number"]:
+        part = of(found.outcomes[run])
+        if part["number"]:
             places.append(place)
             drawn.append(
                 {
-                    "whislo": box["low"],
-                    "q1": box["q1"],
-                    "med": box["median"],
-                    "q3": box["q3"],
-                    "whishi": box["high"],
-                    "mean": box["mean"],
+                    "whislo": part["low"],
+                    "q1": part["q1"],
+                    "med": part["median"],
+                    "q3": part["q3"],
+                    "whishi": part["high"],
+                    "mean": part["mean"],
                 }
             )
     if drawn:
@@ -149,6 +158,7 @@ def _boxes(axes: Axes, found: Findings, of: Callable[[Mapping[str, Any]], Any]) 
             patch.set_alpha(0.7)
     else:
         axes.text(0.5, 0.5, "no job waits", transform=axes.transAxes, ha="center", fontsize=9)
+        axes.tick_params(axis="y", which="both", left=False, labelleft=False)
     axes.set_xlim(-0.7, len(runs) - 0.3)
     axes.set_xticks(range(len(runs)), [str(run) for run in runs], rotation=90)
 
@@ -157,20 +167,22 @@ _MEAN = {"marker": "^", "markerfacecolor": "black", "markeredgecolor": "white", 
 
 
 def draw_means(found: Findings) -> Figure:
-    """Figures 4 and 5 of document 001: means and one standard deviation."""
-    runs = [run for run in found.outcomes if run.dispatcher in LATER]
-    figure = new_figure(8, 3.6)
-    for axes, measure, label in zip(
-        figure.subplots(1, 2), ("slowdown", "wait"), ("slowdown", "wait (s)"), strict=True
-    ):
-        boxes = [found.outcomes[run]["shapes"]["all"][measure] for run in runs]
-        means = [number(box["mean"]) for box in boxes]
-        errors = [number(box["std"]) for box in boxes]
-        axes.errorbar(range(len(runs)), means, errors, fmt="o", color=BLUE, capsize=3)
-        axes.set_xticks(range(len(runs)), [str(run) for run in runs], rotation=90)
-        axes.set_ylabel(label)
+    """Figures 4 and 5 of document 001, of all runs: means and one standard deviation."""
+    runs = list(found.outcomes)
+    figure = new_figure(_wide(found), 7)
+    panels = figure.subplots(2, 1, sharex=True)
+    for axes, measure, label in zip(panels, ("slowdown", "wait"), ("", " (s)"), strict=True):
+        of_all = [found.outcomes[run]["shapes"]["all"][measure] for run in runs]
+        parts = [[number(one[name]) for one in of_all] for name in ("mean", "std", "low")]
+        mean, std, low = np.array(parts)
+        # no job is below the least, and a deviation of a long tail may be
+        errors = np.array([np.fmin(std, mean - low), std])
+        axes.errorbar(range(len(runs)), mean, errors, fmt="o", color=BLUE, capsize=3)
+        axes.set_ylabel(f"average {measure}{label}")
         plain(axes)
-        title(axes, f"Average {label}", f"{found.machine}; bars: one standard deviation")
+    panels[1].set_xticks(range(len(runs)), [str(run) for run in runs], rotation=90)
+    note = "bars: one standard deviation, but not below the least value"
+    title(panels[0], f"Slowdown and wait of all jobs: {found.machine}", note)
     return figure
 
 

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hpcgym.baselines.cp.bounds import hold
 from hpcgym.baselines.dispatchers import find_dispatcher
 from hpcgym.benchmarks.cp.configurations import Run, rules_of
 from hpcgym.benchmarks.cp.simulations import loaded
@@ -169,7 +170,5 @@ def published_sizes(units: Ints, per_unit: Ints, capacity: Ints) -> tuple[int, i
     q, r = per_unit.shape
     alternatives = q
     for number, demand in zip(units.tolist(), per_unit, strict=True):
-        asked = demand > 0
-        holds = (capacity[:, asked] // demand[asked]).min(axis=1)
-        alternatives += int(np.minimum(holds, number).sum())
+        alternatives += int(np.minimum(hold(capacity, demand), number).sum())
     return q + int(units.sum()) * r, alternatives

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hpcgym.baselines.cp.bounds import hold
 from hpcgym.dispatching import PassView
 
 Ints = NDArray[np.int64]
@@ -84,14 +85,8 @@ def _demands(rng: np.random.Generator, capacity: Ints, number: int) -> tuple[Int
     cores = rng.integers(2, 13, number)
     gpu = (rng.random(number) < 1 / 3).astype(np.int64)
     per_unit = np.stack([cores, cores * 2_000, gpu], axis=1)
-    held = [_units_held(capacity, demand).sum() for demand in per_unit]
+    held = [hold(capacity, demand).sum() for demand in per_unit]
     return per_unit, np.minimum(rng.integers(1, 5, number), held)
-
-
-def _units_held(free: Ints, demand: Ints) -> Ints:
-    """Return (N,) how many units each node holds."""
-    asked = demand > 0
-    return np.asarray((free[:, asked] // demand[asked]).min(axis=1), np.int64)
 
 
 def _running(rng: np.random.Generator, capacity: Ints, now: int) -> dict[str, Any]:
@@ -100,7 +95,7 @@ def _running(rng: np.random.Generator, capacity: Ints, now: int) -> dict[str, An
     per_unit, _ = _demands(rng, capacity, 2 * len(capacity))
     node, taken = [], []
     for demand in per_unit:
-        room = np.flatnonzero(_units_held(free, demand) > 0)
+        room = np.flatnonzero(hold(free, demand) > 0)
         if room.size:
             node.append(int(rng.choice(room)))
             taken.append(demand)

@@ -1,4 +1,7 @@
-"""What is published. These numbers are only shown beside ours; nothing is computed from them.
+"""What is published: numbers to be shown beside ours, in tables and in the report's sentences.
+
+Nothing of ours is computed from them, but by ``VARIABLES_BELOW`` and ``SECONDS_BETWEEN`` how many
+of our ratios are within what is published.
 
 Document 001: C. Galleguillos, Z. Kiziltan and R. Soto, A constraint programming-based job
 dispatcher for modern HPC systems and applications (2020). Document 000: V. Remediani, Data-driven
@@ -49,6 +52,10 @@ TIMES: dict[str, dict[tuple[str, str], Times]] = {
 
 #: Document 001, section 4: how many jobs the logs behind these tables have.
 JOBS = {"kit-forhlr-ii": 114_355, "eurora": 400_000}
+
+#: How many months they are of: June 2016 to January 2018 (document 001, section 4), and March 2014
+#: to August 2015 (document 000, section 3.1.1).
+MONTHS = {"kit-forhlr-ii": 20, "eurora": 18}
 
 #: Document 001, figure 6: on every instance the ratio of variables, PCP'20 to PCP'19, is below.
 VARIABLES_BELOW = 0.1

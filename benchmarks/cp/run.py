@@ -15,11 +15,17 @@ from hpcgym.benchmarks.cp.campaign import (
     run_campaign,
     table_of,
 )
-from hpcgym.benchmarks.cp.configurations import DISPATCHERS, LATER, MACHINES, SOLVERS
+from hpcgym.benchmarks.cp.configurations import (
+    DISPATCHERS,
+    HEURISTICS,
+    LISTS_ONLY,
+    MACHINES,
+    SOLVERS,
+)
 from hpcgym.benchmarks.cp.growth import by_nodes, by_queued, grow_one, grow_tasks
 from hpcgym.benchmarks.cp.instances import DRIVERS, NUMBER, compare_one
 from hpcgym.benchmarks.cp.known import known_one, known_tasks
-from hpcgym.benchmarks.cp.report import report_text
+from hpcgym.benchmarks.cp.report import COMMON, report_text
 from hpcgym.benchmarks.studies.markdown import (
     check_writable,
     folder_name,
@@ -60,7 +66,10 @@ PICTURES: dict[str, tuple[Callable[[Findings], Figure], str]] = {
 }
 
 #: Pictures of some dispatchers alone: they are not drawn where none of these was asked for.
-_SHOW = {"means": LATER, "by-queue": SOLVERS}
+_SHOW = {"by-queue": SOLVERS}
+
+#: Name of the picture of one machine that not every study has, and of that of all machines.
+RATIOS, GROWTH = "ratios", "by-nodes"
 
 
 def reproduce(
@@ -84,7 +93,8 @@ def reproduce(
     days : how much of each workload, of each seed; None: see :data:`configurations.MACHINES`.
     full : a month of Eurora and of KTH-SP2, a week of KIT ForHLR II, of one seed.
     dispatchers : those that are run and measured, of :data:`configurations.DISPATCHERS`; by default
-        all. What they are compared with is to be among them.
+        all. What they are compared with is to be among them. Tables and pictures of before that are
+        not made of these are removed.
     executor, workers : where tasks run; see :func:`hpcgym.sweep.run_tasks`.
     progress : told of each step.
 
@@ -96,7 +106,8 @@ def reproduce(
     ------
     HpcgymError : an unknown machine or dispatcher, a machine with none of the dispatchers, days
         that are no positive number or given with ``full``, a workload that cannot be read, a file
-        that cannot be written, a task that fails, or no OR-Tools or matplotlib.
+        that cannot be written, a task that fails, or no matplotlib,
+        or no OR-Tools where a dispatcher solves models.
     """
     for name in machines:
         if name not in MACHINES:
@@ -109,7 +120,8 @@ def reproduce(
     if full and days is not None:
         raise HpcgymError("full and days: a study is one or the other")
     require_matplotlib()
-    find_dispatcher("pcp20")  # that OR-Tools is missing is said before the work
+    for name in [name for name in dispatchers or DISPATCHERS if name not in HEURISTICS][:1]:
+        find_dispatcher(name.removesuffix(LISTS_ONLY))  # no OR-Tools is said before the work
     path = folder / "report.md"
     check_writable(path)  # that it cannot be written, too
     loads = load_machines(machines, days, full, dispatchers)
@@ -120,8 +132,10 @@ def reproduce(
     best = _known(folder / "known", **spread) if "pcp20" in (dispatchers or DISPATCHERS) else []
     made = {found.machine: _filled(TABLES, found) for found in findings}
     common = _common(findings, grown, best)
-    _write(findings, made, common, folder)
+    written = _write(findings, made, common, folder)
     pictures = _draw(findings, grown, folder)
+    written |= {folder / file for one in findings for file in one.pictures.values()}
+    _remove_others(findings, folder, written | {folder / file for file in pictures.values()})
     write_text(report_text(findings, made, common, pictures), path)
     return path, {machine: of["slowdown"] for machine, of in made.items()}
 
@@ -196,15 +210,27 @@ def _write(
     made: Mapping[str, Mapping[str, pd.DataFrame]],
     common: Mapping[str, pd.DataFrame],
     folder: Path,
-) -> None:
-    """Write all tables as CSV."""
+) -> set[Path]:
+    """Write all tables as CSV; return their files."""
+    files = {folder / f"table-{name}.csv": table for name, table in common.items()}
     for found in findings:
         place = folder / folder_name(found.machine)
-        write_csv(table_of(found), place / "runs.csv")
+        files[place / "runs.csv"] = table_of(found)
         for name, table in made[found.machine].items():
-            write_csv(table, place / f"table-{name}.csv")
-    for name, table in common.items():
-        write_csv(table, folder / f"table-{name}.csv")
+            files[place / f"table-{name}.csv"] = table
+    for file, table in files.items():
+        write_csv(table, file)
+    return set(files)
+
+
+def _remove_others(findings: Sequence[Findings], folder: Path, written: set[Path]) -> None:
+    """Remove tables and pictures of before that this study does not have: of other dispatchers."""
+    names = [f"table-{name}.csv" for name in TABLES]
+    names += [f"{name}.png" for name in (RATIOS, *(name for _, name in PICTURES.values()))]
+    places = [folder / folder_name(found.machine) / name for found in findings for name in names]
+    places += [folder / f"table-{name}.csv" for name in COMMON]
+    for file in {*places, folder / f"{GROWTH}.png"} - written:
+        file.unlink(missing_ok=True)
 
 
 def _draw(
@@ -220,12 +246,12 @@ def _draw(
         }
         if found.instances:
             heading = "Models of the same instances (document 001, figures 6 and 7)"
-            drawn[heading] = (figures.draw_ratios(found), "ratios")
+            drawn[heading] = (figures.draw_ratios(found), RATIOS)
         for heading, (figure, name) in drawn.items():
             found.pictures[heading] = Path(folder_name(found.machine)) / f"{name}.png"
             save_picture(figure, folder / found.pictures[heading])
     if not grown:
         return {}
-    growth = Path("by-nodes.png")
+    growth = Path(f"{GROWTH}.png")
     save_picture(figures.draw_by_nodes(by_nodes(grown)), folder / growth)
     return {"Time of a dispatch by size of the machine": growth}

@@ -20,19 +20,23 @@ from hpcgym.workload.files import whole
 
 Arrays = dict[str, NDArray[Any]]
 
-#: Where simulations of weights come from, beside the compiled sources: as in
-#: ``hpcgym.compilation.SOURCES``.
+#: Where simulations come from, beside the compiled sources: as in ``hpcgym.compilation.SOURCES``.
 _PREPARING = (
     "cluster/*.py",
+    "dispatching/*.py",
+    "node_simulation.py",
     "online.py",
     "policy/*.py",
     "prediction/*.py",
+    "preparation.py",
+    "result.py",
     "scheduler.py",
     "simulation.py",
     "static_order.py",
     "sweep/batch.py",
     "sweep/coverage.py",
     "weighing.py",
+    "workload/needs.py",
 )
 
 
@@ -81,7 +85,7 @@ def code(*modules: str) -> str:
     for pattern in (*compilation.SOURCES, *_PREPARING):
         for source in sorted(package.glob(pattern)):
             digest.update(source.read_bytes())
-    for module in modules:
+    for module in ("hpcgym.baselines.schedulers", *modules):
         found = find_spec(module)
         assert found is not None
         assert found.origin is not None

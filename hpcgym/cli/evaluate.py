@@ -21,19 +21,20 @@ if TYPE_CHECKING:
     from hpcgym.evaluation import Leaderboard
     from hpcgym.workload import Workload
 
-#: Columns of the table, but for intervals; "regret" is there with dispatchers that solve a model.
+#: Columns of the table, but for intervals; "above_reference" is there with dispatchers that solve a
+#: model.
 COLUMNS = (
     Metric("mean_bsld", "mean\nBSLD", "", LESS),
     Metric("median_bsld", "median\nBSLD", "", LESS),
     Metric("win_rate", "wins\n(%)", "", MORE, 100),
     Metric("mean_regret", "regret\n(%)", "", LESS, 100),
-    Metric("regret", "above\nexpert", "", LESS),
+    Metric("above_reference", "above\nreference", "", LESS),
     Metric("mean_wait_s", "mean wait\n(s)", "", LESS),
     Metric("utilization", "utilization\n(%)", "", MORE, 100),
 )
 
 #: Those that have an interval.
-INTERVALS = ("mean_bsld", "regret")
+INTERVALS = ("mean_bsld", "above_reference")
 
 
 class Evaluate(ExplainedCommand):
@@ -200,12 +201,14 @@ def _csv_rows(
     workload: Workload, machine: Cluster | None, board: Leaderboard
 ) -> Iterator[dict[str, Any]]:
     """Return the table with the rules of each policy, empty for those that acted."""
-    rules = {name: one.describe() for name, one in board.schedulers.items() if one is not None}
+    from hpcgym.baselines.schedulers import described
+
+    rules = {name: described(one) for name, one in board.schedulers.items() if one is not None}
     blank = dict.fromkeys(next(iter(rules.values())))  # of a reference
     for policy, row in board.table.to_dict(orient="index").items():
         yield {
             "workload": workload.name,
-            **output.machine_facts(workload, machine),
+            **output.machine_columns(workload, machine),
             "name": policy,
             **{str(column): value for column, value in row.items()},
             **rules.get(str(policy), blank),
@@ -231,10 +234,10 @@ def _print_table(
     output.print_cleaning(out, workload)
     out.print()
     out.print(_rich_table(board))
-    if board.expert is not None:
+    if board.reference is not None:
         out.print(
-            f"above expert: mean BSLD less that of {board.expert}, the best of dispatchers and"
-            " references",
+            f"above reference: mean BSLD less that of {board.reference}, the best of dispatchers"
+            " and references",
             markup=False,
             soft_wrap=True,
         )

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from hpcgym.cli.options import check_file
 from hpcgym.cli.running import note, working
 from hpcgym.report.canvas import require_matplotlib
+from hpcgym.report.dispatches import dispatches, in_words
 from hpcgym.version import __version__
 
 if TYPE_CHECKING:
@@ -60,6 +61,12 @@ def workload_facts(workload: Workload, clean: str) -> dict[str, Any]:
 
 
 def machine_facts(workload: Workload, cluster: Cluster | None) -> dict[str, Any]:
+    """Return what tables have of the machine, and of a cluster that was named its queues too."""
+    queues = {} if cluster is None else {"queues": dict(cluster.queues)}
+    return {**machine_columns(workload, cluster), **queues}
+
+
+def machine_columns(workload: Workload, cluster: Cluster | None) -> dict[str, Any]:
     """Return the size of the machine, and of a cluster that was named its nodes too."""
     if cluster is None:
         return {"processors": workload.processors}
@@ -72,50 +79,19 @@ def machine_facts(workload: Workload, cluster: Cluster | None) -> dict[str, Any]
 
 def result_facts(name: str, result: Result) -> dict[str, Any]:
     """Return the scheduler with its settings, all metrics, and of solved models a summary."""
-    facts = {"scheduler": {"name": name, **result.scheduler.describe()}, **result.metrics}
+    from hpcgym.baselines.schedulers import described
+
+    facts = {"scheduler": {"name": name, **described(result.scheduler)}, **result.metrics}
     solved = dispatches(result)
     return facts if solved is None else {**facts, "dispatches": solved}
 
 
-def dispatches(result: Result) -> dict[str, float] | None:
-    """Return a summary of what a dispatcher that solves models has logged; None for others.
-
-    ``dispatches`` at which something fitted, of these ``models`` that a solver was needed for;
-    ``mean_s`` and ``max_s`` of all dispatches; the shares of them that were ``proved`` optimal, as
-    the model has it; ``mean_gap`` of schedule and bound; jobs ``postponed``, for which the model's
-    schedule had no nodes.
-    """
-    log = getattr(result.dispatcher, "log", None)
-    if log is None:
-        return None
-    n = max(len(log), 1)
-    seconds = [one["model_s"] + one["solve_s"] for one in log]
-    return {
-        "dispatches": len(log),
-        "models": sum(one["variables"] > 0 for one in log),
-        "mean_s": sum(seconds) / n,
-        "max_s": max(seconds, default=0.0),
-        "proved": sum(one["status"] in ("optimal", "plan is optimal") for one in log) / n,
-        "mean_gap": sum(one["gap"] for one in log) / n,
-        "postponed": sum(one["postponed"] for one in log),
-    }
-
-
 def print_dispatches(out: Console, results: Mapping[str, Result]) -> None:
-    """Print a line for each dispatcher that solves models."""
+    """Print what dispatchers that solve models have logged, a line each."""
     for name, result in results.items():
         solved = dispatches(result)
-        if solved is None:
-            continue
-        text = (
-            f"{name}: {solved['dispatches']:,} dispatches, {solved['models']:,} of them with a"
-            f" model to solve; {solved['mean_s']:.3f} s each on average, {solved['max_s']:.2f} s at"
-            f" most; {100 * solved['proved']:.1f} % proved optimal, mean gap"
-            f" {100 * solved['mean_gap']:.2f} %"
-        )
-        if solved["postponed"]:
-            text += f"; {solved['postponed']:,} starts postponed, since no nodes were found"
-        out.print(text, markup=False, soft_wrap=True)
+        if solved is not None:
+            out.print(f"{name}: {in_words(solved)}", markup=False, soft_wrap=True)
 
 
 def print_json(value: Any) -> None:
@@ -136,11 +112,13 @@ def csv_row(
     workload: Workload, cluster: Cluster | None, name: str, result: Result
 ) -> dict[str, Any]:
     """Return a result as one line of a table."""
+    from hpcgym.baselines.schedulers import described
+
     return {
         "workload": workload.name,
-        **machine_facts(workload, cluster),
+        **machine_columns(workload, cluster),
         "scheduler": name,
-        **result.scheduler.describe(),
+        **described(result.scheduler),
         **result.metrics,
     }
 

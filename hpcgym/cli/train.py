@@ -79,7 +79,8 @@ class _Record(ExplainedCommand):
     examples = (
         "hpcgym train record saf --workload KTH-SP2 --output saf.npz",
         "hpcgym train record saf --workload KTH-SP2 --env hpcgym/QueueOrdering-v0",
-        "hpcgym train record pcp20 --workload eurora:days=30 --cluster eurora --number 5",
+        "hpcgym train record pcp20 --workload eurora:days=30 --cluster eurora --allocation best-fit"
+        " --number 5",
     )
     lists: ClassVar[Lists] = {
         "Orders to record": names.policies,
@@ -217,8 +218,16 @@ def train_ppo(
     )  # fmt: skip
 
 
+#: Options of ``train clone`` that say what to record, and on what.
+_OF_RECORDING = (
+    *("order", "workload", "number", "part", "train_share", "episodes", "jobs", "backfill"),
+    *("clean", "processors", "errors"),
+)
+
+
 @train.command("clone", cls=_Clone)
 def train_clone(
+    context: typer.Context,
     order: Annotated[
         str | None,
         typer.Argument(metavar="ORDER", help="What to clone; see the list.", show_default=False),
@@ -266,8 +275,13 @@ def train_clone(
 
     A clone is a start for maskable-ppo, by its --resume.
     """
-    if (recording is None) == (order is None or workload is None):
+    if recording is None and (order is None or workload is None):
         raise HpcgymError("give either an order and --workload, or --recording")
+    for name in _OF_RECORDING if recording is not None else ():
+        source_of = context.get_parameter_source(name)
+        if source_of is not None and source_of.name != "DEFAULT":
+            option = "an order" if name == "order" else f"--{name.replace('_', '-')}"
+            raise HpcgymError(f"{option} does not go with --recording, which has been recorded")
     source = (workload, clean, processors, errors)
     if minutes is None and steps is None:
         steps = 2000
@@ -310,7 +324,11 @@ def record(
     unfit: options.UnfitOption = "raise",
     errors: options.ErrorsOption = "raise",
 ) -> None:
-    """Drive an environment by a known order, and write observations and actions into a file."""
+    """Drive an environment by a known order, and write observations and actions into a file.
+
+    Jobs get their nodes by --allocation, whatever nodes a dispatcher names: best-fit is nearest to
+    hcp19, pcp19 and pcp20.
+    """
     options.check_file(output, (".npz",), "recording")
     machine = options.machine(cluster, processors, allocation)
     module = _module("behaviour_cloning")

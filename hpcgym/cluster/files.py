@@ -204,8 +204,14 @@ def _toml(value: Any) -> str:
     """Return a value as TOML has it."""
     if isinstance(value, str):
         escaped = value.replace("\\", "\\\\").replace('"', '\\"')
-        return '"' + "".join(c if c.isprintable() else f"\\u{ord(c):04x}" for c in escaped) + '"'
+        return '"' + "".join(c if c.isprintable() else _escaped(c) for c in escaped) + '"'
     return str(int(value)) if isinstance(value, float) and value.is_integer() else repr(value)
+
+
+def _escaped(character: str) -> str:
+    """Return a character by its number: of four digits, or eight where it has more than four."""
+    number = ord(character)
+    return f"\\u{number:04x}" if number < 0x10000 else f"\\U{number:08x}"
 
 
 def _amount(name: str, amount: int) -> str:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from hpcgym.errors import HpcgymError
-from hpcgym.naming import CORE, MOST_AMOUNT, resource_problem
+from hpcgym.naming import CORE, MEMORY, MOST_AMOUNT, resource_problem
 
 MOST_NODES = 2**20  # of a machine: capacities are an array with a row for each
 
@@ -64,7 +64,6 @@ def _whole(where: str, name: str, amount: Any, least: int, most: int) -> int:
     except TypeError:
         number = least - 1
     if isinstance(amount, bool) or not least <= number <= most:
-        raise HpcgymError(
-            f"{where}: {name} must be a whole number from {least} to {most}, not {amount!r}"
-        )
+        what = "a whole number of MB" if name == MEMORY else "a whole number"
+        raise HpcgymError(f"{where}: {name} must be {what} from {least} to {most}, not {amount!r}")
     return number

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from hpcgym.cluster.nodes import MOST_NODES, NodeGroup
 from hpcgym.errors import HpcgymError
-from hpcgym.naming import CORE
+from hpcgym.naming import CORE, alike
 
 MOST_PROCESSORS = 2**31  # so that no sum of processors overflows
 
@@ -44,8 +44,8 @@ class Cluster:
     ------
     HpcgymError : a number of processors that is not from 1 to 2^31 or not that of the groups, a
         power that is negative or no number, a time that is negative or no whole number of seconds,
-        groups of the same name, more than 2^20 nodes, nodes that are to be switched off, or an
-        expected wait that is no number above 0.
+        groups of the same name, resources of almost the same name, more than 2^20 nodes, nodes that
+        are to be switched off, or an expected wait that is no number above 0.
     """
 
     processors: int = None  # type: ignore[assignment]  # None: what the groups have
@@ -129,6 +129,8 @@ def _groups(groups: Any) -> tuple[NodeGroup, ...]:
     for name in names:
         if names.count(name) > 1:
             raise HpcgymError(f"two groups of nodes have the name {name!r}")
+    if near := alike(name for group in listed for name in group.resources):
+        raise HpcgymError(f"{near[0]!r} and {near[1]!r} are two resources of almost the same name")
     if sum(group.nodes for group in listed) > MOST_NODES:
         raise HpcgymError(f"a machine has at most {MOST_NODES} nodes")
     return tuple(listed)
@@ -137,6 +139,8 @@ def _groups(groups: Any) -> tuple[NodeGroup, ...]:
 def _processors(processors: Any, groups: tuple[NodeGroup, ...]) -> int:
     """Return the number of processors, which groups of nodes tell too."""
     if not groups:
+        if processors is None:
+            raise HpcgymError("a machine needs processors, or groups of nodes")
         return _whole_number(processors)
     cores = _whole_number(sum(group.nodes * group.resources[CORE] for group in groups))
     if processors is not None and _whole_number(processors) != cores:

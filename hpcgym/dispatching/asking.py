@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -95,6 +95,26 @@ def _listed(arrays: Prepared, which: int) -> tuple[Ints, Ints]:
     return listed["job"].astype(np.int64), listed["key"].astype(np.int64)
 
 
+class Start(NamedTuple):
+    """A job that a dispatcher starts.
+
+    Attributes
+    ----------
+    place : in the queue of the view.
+    nodes : (units,) int64, the node of each unit; None where the allocation chooses.
+    """
+
+    place: int
+    nodes: Ints | None
+
+
+def begin(dispatcher: Any) -> None:
+    """Tell a dispatcher that a simulation begins, if it has a method for that."""
+    told = getattr(dispatcher, "begin", None)
+    if told is not None:
+        told()
+
+
 def dispatch(
     dispatcher: Callable[[PassView], Iterable[Any]], arrays: Prepared, nodes: Nodes, facts: Facts
 ) -> None:
@@ -102,28 +122,22 @@ def dispatch(
 
     Raises
     ------
-    DispatchError : an answer that is no list of places; a start that does not fit; or nothing that
-        starts, though nothing runs and nothing is to come.
+    DispatchError : what :func:`ask` raises; a start that does not fit; or nothing that starts,
+        though nothing runs and nothing is to come.
     """
     view = view_of(arrays, nodes, facts)
-    starts = ask(dispatcher, view)
+    starts = ask(dispatcher, view, facts.job_number)
     for start in starts:
-        place, chosen = start if isinstance(start, tuple) and len(start) == 2 else (start, None)
-        job = _job_at(dispatcher, view, place)
-        number = _called(facts, job, place)
-        if arrays.progress["start"][job] >= 0:
-            _refuse(dispatcher, view, f"starts {number} twice")
-        placed = chosen is not None
-        if placed:
-            _write_cells(dispatcher, view, nodes, job, chosen, number)
+        job, placed = int(view.job[start.place]), start.nodes is not None
+        if start.nodes is not None:
+            _write_cells(nodes, job, start.nodes)
         a = arrays
         if not node_easy.start_chosen(
             a.jobs, a.keys, a.sim, a.progress, a.blocks, a.entries, a.idle, nodes, job, placed
         ):
-            where = "on the nodes it names" if placed else "into what is free"
-            _refuse(dispatcher, view, f"starts {number}, which does not fit {where}")
+            _refuse_start(dispatcher, view, start, facts.job_number)
     if not starts and not len(view.running_job) and arrays.sim[NEXT] == len(arrays.jobs):
-        first = _called(facts, int(view.job[0]), 0)
+        first = _called(view, 0, facts.job_number)
         _refuse(
             dispatcher,
             view,
@@ -132,62 +146,127 @@ def dispatch(
         )
 
 
-def ask(dispatcher: Callable[[PassView], Iterable[Any]], view: PassView) -> list[Any]:
-    """Return what a dispatcher answers.
+def ask(
+    dispatcher: Callable[[PassView], Iterable[Any]], view: PassView, job_number: Ints | None = None
+) -> list[Start]:
+    """Return what a dispatcher answers; whether it fits is for :func:`check_fits` or the engine.
+
+    Parameters
+    ----------
+    dispatcher, view : who is asked, and what it is shown.
+    job_number : (n_jobs,) of the log, by which errors call jobs; without it by their rows.
 
     Raises
     ------
-    DispatchError : an answer that is no list, or what the dispatcher asks the view wrongly.
+    DispatchError : an answer that is no list of different places, nodes that there are not or that
+        are not one for each unit, or what the dispatcher asks the view wrongly.
     """
     try:
         answer = dispatcher(view)
-        if isinstance(answer, Iterable):
-            return list(answer)
+        listed = list(answer) if isinstance(answer, Iterable) else None
     except HpcgymError as error:
         raise DispatchError(f"dispatcher {_name(dispatcher)} at {view.time} s: {error}") from error
-    _refuse(dispatcher, view, f"must return the places that start, not {answer!r}")
+    if listed is None:
+        _refuse(dispatcher, view, f"must return the places that start, not {answer!r}")
+    starts: dict[int, Start] = {}
+    for one in listed:
+        given, chosen = one if isinstance(one, tuple) and len(one) == 2 else (one, None)
+        place = _place(dispatcher, view, given)
+        called = _called(view, place, job_number)
+        if place in starts:
+            _refuse(dispatcher, view, f"starts {called} twice")
+        nodes = None if chosen is None else _nodes(dispatcher, view, place, chosen, called)
+        starts[place] = Start(place, nodes)
+    return list(starts.values())
 
 
-def _called(facts: Facts, job: int, place: Any) -> str:
+def _called(view: PassView, place: int, job_number: Ints | None) -> str:
     """Return what messages call a job: by its number in the log, or if it has none by its row."""
-    number = facts.job_number[job]
-    return f"{f'job {number}' if number >= 0 else f'the job of row {job}'} (place {place})"
+    row = int(view.job[place])
+    number = -1 if job_number is None else job_number[row]
+    return f"{f'job {number}' if number >= 0 else f'the job of row {row}'} (place {place})"
 
 
-def _job_at(dispatcher: Any, view: PassView, place: Any) -> int:
-    """Return the row of the job at a place of the queue."""
+def _place(dispatcher: Any, view: PassView, given: Any) -> int:
+    """Return a place of the queue, checked."""
     try:
-        index = operator.index(place)
+        place = operator.index(given)
     except TypeError:
-        index = -1
-    if not 0 <= index < len(view.job):
+        place = -1
+    if not 0 <= place < len(view.job):
         _refuse(
-            dispatcher, view, f"starts {place!r}, which is no place from 0 to {len(view.job) - 1}"
+            dispatcher, view, f"starts {given!r}, which is no place from 0 to {len(view.job) - 1}"
         )
-    return int(view.job[index])
+    return place
 
 
-def _write_cells(
-    dispatcher: Any, view: PassView, nodes: Nodes, job: int, chosen: Any, number: str
-) -> None:
-    """Write the nodes that a dispatcher has chosen for the units of a job."""
+def _nodes(dispatcher: Any, view: PassView, place: int, chosen: Any, called: str) -> Ints:
+    """Return the nodes that a dispatcher has chosen for the units of a job, checked."""
     try:
         node = np.asarray(chosen)
     except ValueError:  # lists of different lengths
         node = np.zeros(0)
-    if node.shape != (int(nodes.needs[job, 0]),) or node.dtype.kind not in "iu":
-        _refuse(
-            dispatcher,
-            view,
-            f"must name a node for each of the {nodes.needs[job, 0]} units of {number}",
-        )
-    if node.min() < 0 or node.max() >= len(nodes.free):
-        _refuse(dispatcher, view, f"names a node for {number} beyond 0 to {len(nodes.free) - 1}")
-    distinct, units = np.unique(node, return_counts=True)
+    units = int(view.units[place])
+    if node.shape != (units,) or node.dtype.kind not in "iu":
+        _refuse(dispatcher, view, f"must name a node for each of the {units} units of {called}")
+    last = len(view.capacity) - 1
+    if node.min() < 0 or node.max() > last:
+        _refuse(dispatcher, view, f"names a node for {called} beyond 0 to {last}")
+    return node.astype(np.int64)
+
+
+def _write_cells(nodes: Nodes, job: int, chosen: Ints) -> None:
+    """Write the nodes of the units of a job."""
+    distinct, units = np.unique(chosen, return_counts=True)
     first = int(nodes.held["first"][job])
     nodes.cells["node"][first : first + len(distinct)] = distinct
     nodes.cells["units"][first : first + len(distinct)] = units
     nodes.held["count"][job] = len(distinct)
+
+
+def check_fits(dispatcher: Any, view: PassView, starts: list[Start]) -> None:
+    """Raise a DispatchError for a start that does not fit, where there is a view alone.
+
+    If the dispatcher names the nodes of some jobs only, the others are not looked at.
+    """
+    free, named = view.free.copy(), False
+    for start in starts:
+        if start.nodes is not None:
+            named = True
+            np.subtract.at(free, start.nodes, view.per_unit[start.place])
+            if (free < 0).any():
+                _refuse_start(dispatcher, view, start)
+    if named:
+        return
+    fitting = set(view.in_order([start.place for start in starts]))
+    for start in starts:
+        if start.place not in fitting:
+            _refuse_start(dispatcher, view, start)
+
+
+def check_starts(dispatcher: Any, view: PassView, starts: list[Start]) -> None:
+    """Raise a DispatchError where nothing starts though nothing runs, for an environment.
+
+    :func:`dispatch` lets a machine stay idle for jobs that are still to come. An environment is
+    told an order of the queue, which cannot say so: what happens there is not the dispatcher's.
+    """
+    if not starts and not len(view.running_job):
+        first = _called(view, 0, None)
+        _refuse(
+            dispatcher,
+            view,
+            f"starts nothing, when nothing runs, and {first} fits: no order of the queue says that"
+            " in an environment",
+        )
+
+
+def _refuse_start(
+    dispatcher: Any, view: PassView, start: Start, job_number: Ints | None = None
+) -> NoReturn:
+    """Raise a DispatchError that a job does not fit; arguments as those of :func:`ask`."""
+    where = "into what is free" if start.nodes is None else "on the nodes it names"
+    called = _called(view, start.place, job_number)
+    _refuse(dispatcher, view, f"starts {called}, which does not fit {where}")
 
 
 def _refuse(dispatcher: Any, view: PassView, what: str) -> NoReturn:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -47,7 +48,7 @@ def queued(queue: Any, time: int, types: int) -> dict[str, Any]:
         "duration": numbers("duration", 0),
         "requested": numbers("requested", 0, queue["duration"]),
         "units": numbers("units", 1),
-        "per_unit": whole("queue['per_unit']", queue["per_unit"], (n, types), 0),
+        "per_unit": _demands("queue['per_unit']", queue["per_unit"], (n, types)),
         "user": numbers("user", None, unknown_number),
         "queue": numbers("queue", None, unknown_number),
         "expected_wait": waits,
@@ -67,16 +68,37 @@ def running(given: Any, time: int, nodes: int, types: int, queue: int) -> dict[s
             f"running['first'] must rise from 0 to {cells}, the length of running['node'], not"
             f" {first.tolist()}"
         )
+    node = whole("running['node']", parts["node"], (cells,), 0, nodes - 1)
+    _check_once(first, node)
     end = whole("running['end']", parts["end"], (n,))
     return {
         "running_job": whole("running['job']", parts.get("job", queue + np.arange(n)), (n,), 0),
         "running_start": whole("running['start']", parts["start"], (n,), most=time),
         "running_end": np.maximum(end, time + 1),
-        "running_per_unit": whole("running['per_unit']", parts["per_unit"], (n, types), 0),
+        "running_per_unit": _demands("running['per_unit']", parts["per_unit"], (n, types)),
         "running_first": first,
-        "running_node": whole("running['node']", parts["node"], (cells,), 0, nodes - 1),
+        "running_node": node,
         "running_units": whole("running['units']", parts["units"], (cells,), 1),
     }
+
+
+def _demands(name: str, values: Any, shape: tuple[int, int]) -> Ints:
+    """Return what units take, (n, R), checked: each takes a core at least."""
+    demands = whole(name, values, shape, 0)
+    for job in np.flatnonzero(demands[:, 0] == 0)[:1].tolist():
+        raise HpcgymError(f"{name} must have a core for each unit, and [{job}] has none")
+    return demands
+
+
+def _check_once(first: Ints, node: Ints) -> None:
+    """Raise an HpcgymError for a running job that has a node twice."""
+    for job, (begin, end) in enumerate(pairwise(first.tolist())):
+        distinct, times = np.unique(node[begin:end], return_counts=True)
+        for twice in distinct[times > 1][:1].tolist():
+            raise HpcgymError(
+                f"running['node'] must have each node of a job once, and job {job} has node {twice}"
+                " twice; units says how many are there"
+            )
 
 
 def free_beside(

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from hpcgym.dispatching import by_hand
 from hpcgym.engine import node_lists
-from hpcgym.engine.nodes import FIRST_FIT, RANDOM, RANDOM_STATE, Nodes, make_nodes
+from hpcgym.engine.nodes import FIRST_FIT, RANDOM, RANDOM_STATE, Nodes, make_nodes, shuffle
 from hpcgym.engine.state import FOREVER
 from hpcgym.errors import HpcgymError
 
@@ -121,11 +121,12 @@ class PassView:
 
         Raises
         ------
-        HpcgymError : an argument of another shape, or with numbers that it cannot have: a job that
-            is submitted or starts after now, no unit, a node that there is not, more running than a
-            node has. The argument is named.
+        HpcgymError : an argument of another shape, or with numbers that it cannot have: a time
+            below 0, a job that is submitted or starts after now, no unit, a unit without a core, a
+            node that there is not or that a job has twice, more running than a node has. The
+            argument is named.
         """
-        now = int(by_hand.whole("time", time, ()))
+        now = int(by_hand.whole("time", time, (), 0))
         names, nodes = by_hand.machine(resources, capacity)
         waiting = by_hand.queued(queue, now, len(names))
         runs = by_hand.running(running, now, len(nodes), len(names), len(waiting["job"]))
@@ -170,7 +171,9 @@ class PassView:
         node_lists.start_now(self._nodes(), places, times, self.time)
         return [int(place) for place in places if times[place] >= 0]
 
-    def placed(self, places: Any, free: Ints | None = None) -> list[tuple[int, Ints]]:
+    def placed(
+        self, places: Any, free: Ints | None = None, after: int = 0
+    ) -> list[tuple[int, Ints]]:
         """Return which jobs find nodes if taken in this order, and the node of each unit.
 
         Nodes are filled by ``allocation``. Those that find none left are passed over.
@@ -179,6 +182,8 @@ class PassView:
         ----------
         places : places in the queue, each at most once.
         free : (N, R) int64, what the nodes have for them, where that is not all that is free now.
+        after : how many jobs start before these at this pass: where the allocation is random, each
+            of them draws an order of its own.
 
         Raises
         ------
@@ -186,6 +191,8 @@ class PassView:
         """
         chosen = self._places(places)
         nodes = self._nodes()
+        for _ in range(after if self.allocation == RANDOM else 0):
+            shuffle(nodes)
         if free is not None:
             nodes.set_free(free)
         times = np.full(len(self.job), -1, np.int64)

@@ -13,7 +13,9 @@ from hpcgym.compilation import jit, jit_entry, jit_part
 from hpcgym.engine.easy import count_backfilled, first_in_order, start_swept
 from hpcgym.engine.events import enqueue, leave_queue, next_pass, start
 from hpcgym.engine.nodes import (
+    ALLOCATION,
     GUARDED,
+    RANDOM,
     RELEASED,
     SHADOWS,
     SLACK,
@@ -25,6 +27,7 @@ from hpcgym.engine.nodes import (
     give_back,
     held_by,
     place_now,
+    shuffle,
     take,
 )
 from hpcgym.engine.ordered import BLOCK, NOTHING, block_at, tidy_swept
@@ -309,11 +312,14 @@ def next_scored(sim, jobs, scores, blocks, entries, last, limit):
 def start_chosen(jobs, keys, sim, progress, blocks, entries, idle, nodes, job, placed):
     """Start a queued job that has been chosen from outside; return whether it fits.
 
-    ``placed``: where its cells say, else where the allocation does.
+    ``placed``: where its cells say, else where the allocation does. An allocation at random draws
+    an order for a job that has its nodes too: else the views of later passes would have the same.
     """
     if placed:
         if not cells_fit(nodes, job):
             return False
+        if nodes.slots[ALLOCATION] == RANDOM:
+            shuffle(nodes)
     elif not fits(nodes, job) or not place_now(nodes, job, False):
         return False
     take(nodes, job)

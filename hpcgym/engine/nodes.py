@@ -213,7 +213,8 @@ def place_now(nodes, job, guarded):
     known, version = nodes.known[nodes.kind[job]], nodes.slots[VERSION] + nodes.slots[SHADOWS]
     if not guarded:
         return place(nodes, nodes.free, job, True, guarded)
-    # the same nodes would be filled for all jobs of a kind, up to the last of their units
+    # for all jobs of a kind the same nodes would be filled, up to the last of their units; in a
+    # random order others might be: there a job is refused as the one before it was, without a draw
     if known.guarded_version == version and known.guarded_units < nodes.needs[job, 0]:
         return False
     placed = place(nodes, nodes.free, job, True, guarded)
@@ -338,7 +339,7 @@ def merge_stale(nodes):
     nodes.slots[N_STALE] = 0
 
 
-@jit
+@jit_entry
 def shuffle(nodes):
     """Bring the nodes into a random order (xorshift; Fisher and Yates)."""
     order = nodes.order

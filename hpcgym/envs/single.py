@@ -158,7 +158,10 @@ class SchedulingEnv(gymnasium.Env[Any, Any]):
 
     @property
     def scheduler_rules(self) -> dict[str, Any]:
-        """The rules that :func:`hpcgym.simulate` must be given for the same schedule."""
+        """The rules that :func:`hpcgym.simulate` must be given for the same schedule.
+
+        Of a dispatcher only ``estimate``, ``correction`` and ``allocation``.
+        """
         names = (
             "backfill", "backfill_order", "estimate", "policy_estimate", "correction", "passes",
             "allocation",

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hpcgym.baselines.schedulers import described
 from hpcgym.errors import HpcgymError, unknown
 from hpcgym.scheduler import Scheduler
 
@@ -34,8 +35,8 @@ class Leaderboard:
     seed, resamples : of the confidence intervals.
     costs : what else to look at, since a policy may buy slowdown with it: a row a policy, with the
         means over the slices of ``mean_wait_s`` and ``utilization``.
-    experts : rows to the best of which the others are compared by ``regret``; empty if no
-        dispatcher that solves a model is among them.
+    references : rows, dispatchers and references, to the best of which all are compared by
+        ``above_reference``; empty if no dispatcher that solves a model is among them.
     """
 
     by_slice: pd.DataFrame
@@ -45,7 +46,7 @@ class Leaderboard:
     seed: int = 0
     resamples: int = 2000
     costs: pd.DataFrame | None = None
-    experts: tuple[str, ...] = ()
+    references: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
         slices, policies = self.by_slice.shape
@@ -65,8 +66,8 @@ class Leaderboard:
           equally good get 1/k each, so that the rates add up to 1.
         - ``mean_regret``: mean over the slices of BSLD / BSLD of the slice's best policy - 1.
         - ``mean_wait_s``, ``utilization``: means over the slices, see ``costs``.
-        - ``regret``, with experts: the mean BSLD less that of :attr:`expert`; ``regret_low`` and
-          ``regret_high``: the interval of :meth:`difference`.
+        - ``above_reference``, where there is a :attr:`reference`: the mean BSLD less that of it;
+          ``above_reference_low`` and ``above_reference_high``: the interval of :meth:`difference`.
         - ``slices``, ``failed``: number of slices, and of those on which the policy failed. If it
           did, its means are nan: those of the other slices could not be compared with anything.
         """
@@ -87,8 +88,8 @@ class Leaderboard:
             "slices": np.full(values.shape[1], len(values)),
             "failed": np.isnan(values).sum(axis=0),
         }
-        if self.expert is not None:
-            columns |= self._regret(self.expert)
+        if self.reference is not None:
+            columns |= self._above(self.reference)
         if self.costs is not None:
             for name in self.costs:
                 columns[str(name)] = self.costs[name].to_numpy()
@@ -96,16 +97,17 @@ class Leaderboard:
         return pd.DataFrame(columns, index=index).sort_values("mean_bsld", kind="stable")
 
     @property
-    def expert(self) -> str | None:
-        """The expert with the least mean BSLD; None if there is none, or if all have failed."""
-        means = self.by_slice[list(self.experts)].mean(skipna=False).dropna()
+    def reference(self) -> str | None:
+        """That of ``references`` with the least mean BSLD; None if none is without a failure."""
+        means = self.by_slice[list(self.references)].mean(skipna=False).dropna()
         return None if means.empty else str(means.idxmin())
 
-    def _regret(self, expert: str) -> dict[str, NDArray[np.float64]]:
-        """Return the columns of the regret against an expert."""
-        less = self.by_slice.sub(self.by_slice[expert], axis=0).to_numpy()
+    def _above(self, reference: str) -> dict[str, NDArray[np.float64]]:
+        """Return the columns of how far above a reference all are."""
+        less = self.by_slice.sub(self.by_slice[reference], axis=0).to_numpy()
         low, high = self._interval(less)
-        return {"regret": less.mean(axis=0), "regret_low": low, "regret_high": high}
+        name = "above_reference"
+        return {name: less.mean(axis=0), f"{name}_low": low, f"{name}_high": high}
 
     def difference(self, policy: str, reference: str) -> tuple[float, float, float]:
         """Return the mean BSLD of one policy less that of another, and its 95 % interval.
@@ -133,12 +135,12 @@ class Leaderboard:
         policies = []
         for name, row in self.table.to_dict(orient="index").items():
             scheduler = self.schedulers[str(name)]
-            rules = None if scheduler is None else scheduler.describe()
+            rules = None if scheduler is None else described(scheduler)
             policies.append({"name": name, **row, "scheduler": rules})
         return {
             "policies": policies,
             "static_weights": dict(self.static_weights),
-            "expert": self.expert,
+            "reference": self.reference,
             "by_slice": self.by_slice.to_dict(orient="index"),
             "failures": [
                 {"policy": policy, "slice": where, "error": error}

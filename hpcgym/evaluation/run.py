@@ -82,9 +82,10 @@ def evaluate(
     ----------
     policies : one, several, or several with names of one's own in a mapping: a name of
         :data:`hpcgym.baselines.SCHEDULERS` or :data:`hpcgym.baselines.dispatchers.DISPATCHERS`, six
-        weights (``"0.1,-0.2,0,0,0,0.7"``) or a ``Scheduler``, which are simulated; "lookahead", for
-        :class:`hpcgym.agents.lookahead.Lookahead`, the path of a saved agent, or an object with
-        ``act(observation, info)`` and maybe ``begin(env)``, which act in an environment.
+        weights (``"0.1,-0.2,0,0,0,0.7"``), a dispatcher of one's own or a ``Scheduler``, which are
+        simulated; "lookahead", for :class:`hpcgym.agents.lookahead.Lookahead`, the path of a saved
+        agent, or an object with ``act(observation, info)`` and maybe ``begin(env)``, such as
+        :class:`hpcgym.baselines.experts.Expert`, which act in an environment.
     workload : a workload, or what :func:`hpcgym.load_workload` takes.
     slices : "test", "train" or "all": the chronological part to evaluate on.
     episodes, jobs, train_share : what a slice is; see :class:`hpcgym.envs.episodes.Episodes`.
@@ -102,19 +103,21 @@ def evaluate(
     rules : ``backfill``, ``backfill_order``, ``estimate``, ``policy_estimate``, ``correction``,
         ``passes`` and ``allocation`` of environments and of simulated policies, but for
         ``Scheduler`` objects and for what the names of the EASY family stand for. By default those
-        of the environment; without one, the rules of ``SCHEDULERS``.
+        of the environment; without one, the rules of ``SCHEDULERS``. The correction of dispatchers
+        is "next-second" unless it is given here, or the environment has another than "requested".
 
     Schedulers whose estimates learn begin each slice with what a simulation of the whole trace
     under them has learned before it, from the jobs that have ended by then. Policies that act in
     environments, dispatchers, and all on machines with nodes begin it knowing nothing.
 
-    With a dispatcher that solves a model among the policies the table has the column ``regret``:
-    against the best of the dispatchers and references, by its mean over the slices.
+    With a dispatcher that solves a model among the policies the table has ``above_reference``: how
+    far the mean is above that of the best of the dispatchers and references.
 
     Raises
     ------
     HpcgymError : an argument that is not one of these, or an environment that does not fit. What a
-        policy does wrong while it acts is noted in ``Leaderboard.failures`` instead.
+        policy or a dispatcher of one's own does wrong is noted in ``Leaderboard.failures`` instead,
+        and said in a warning.
     WorkloadError : a job that the empty machine does not hold.
 
     Examples
@@ -154,10 +157,11 @@ def evaluate(
     finally:
         stage.close()
 
-    for name, where in list(failures)[:1]:
+    for name in dict.fromkeys(policy for policy, _ in failures):
+        at = [where for policy, where in failures if policy == name]
         warnings.warn(
-            f"{name} failed on {len(failures)} slices, first on {where}: {failures[name, where]};"
-            " see Leaderboard.failures",
+            f"{name} failed on {len(at)} of {len(chosen)} slices, first on {at[0]}:"
+            f" {failures[name, at[0]]}; see Leaderboard.failures",
             stacklevel=2,
         )
 
@@ -171,12 +175,12 @@ def evaluate(
     beside = {name: pd.DataFrame(values).mean(skipna=False) for name, values in found.items()}
     schedulers = {name: None if acts(one) else one for name, one in lineup.items()}
     costs = pd.DataFrame(beside).T[list(METRICS[1:])]
-    experts = _experts(lineup, stage.rules)
-    return Leaderboard(by_slice, schedulers, weights, failures, seed, resamples, costs, experts)
+    among = _references(lineup, stage.rules)
+    return Leaderboard(by_slice, schedulers, weights, failures, seed, resamples, costs, among)
 
 
-def _experts(lineup: Mapping[str, Any], rules: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the rows that regret can be against; none unless one of them solves a model."""
+def _references(lineup: Mapping[str, Any], rules: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the rows that all may be compared with; none unless one of them solves a model."""
     by = {
         name: one.dispatcher if isinstance(one, Scheduler) else None for name, one in lineup.items()
     }
@@ -216,15 +220,17 @@ def _run(
         for episode in chosen:
             step(f"{name}: {episode.name}")
             metrics: Mapping[str, float | int] = {}
-            if isinstance(policy, Scheduler):
-                jobs, learned = part.workload_of(episode), known[episode.name]
-                metrics = simulate(jobs, policy, cluster=machine, learned=learned).metrics
-            else:
-                first = stage.enter(name, policy, episode)
-                try:
+            first = () if isinstance(policy, Scheduler) else stage.enter(name, policy, episode)
+            try:
+                if isinstance(policy, Scheduler):
+                    jobs, learned = part.workload_of(episode), known[episode.name]
+                    metrics = simulate(jobs, policy, cluster=machine, learned=learned).metrics
+                else:
                     metrics = stage.play(name, policy, *first)
-                except Exception as error:  # whatever a user's policy does
-                    failures[name, episode.name] = f"{type(error).__name__}: {error}"
+            except Exception as error:  # whatever a user's policy does
+                if isinstance(policy, Scheduler) and not callable(policy.dispatcher):
+                    raise
+                failures[name, episode.name] = f"{type(error).__name__}: {error}"
             values[name].append({name: float(metrics.get(name, "nan")) for name in METRICS})
     return values, failures
 
@@ -250,10 +256,12 @@ def _given(policies: Any) -> dict[str, Any]:
             if name == STATIC or (name in _SIMULATED and parts[name] != name):
                 raise HpcgymError(f"the name {name!r} stands for a scheduler; choose another")
         return parts
-    if isinstance(policies, str | Path | Scheduler) or acts(policies):
+    if isinstance(policies, str | Path | Scheduler) or acts(policies) or callable(policies):
         policies = [policies]
     elif not isinstance(policies, Iterable):
-        raise HpcgymError(f"policies must be names, paths or policies with act, not {policies!r}")
+        raise HpcgymError(
+            f"policies must be names, paths, dispatchers or policies with act, not {policies!r}"
+        )
     found = [(policy, _found(policy)) for policy in policies]
     simulated = {*_SIMULATED, STATIC, *(one for _, one in found if isinstance(one, str))}
     parts = {}
@@ -267,13 +275,19 @@ def _given(policies: Any) -> dict[str, Any]:
 
 
 def _found(policy: Any) -> Any:
-    """Return the name of a scheduler, six weights, a scheduler, or a policy that acts."""
-    if isinstance(policy, Scheduler) or acts(policy):
+    """Return the name of a scheduler, six weights, a scheduler, a dispatcher, or what acts."""
+    if isinstance(policy, Scheduler) or (acts(policy) and not isinstance(policy, type)):
+        return policy
+    if callable(policy):
+        Scheduler(dispatcher=policy)  # which says why it is none
         return policy
     if isinstance(policy, Path):
         return load_agent(policy)
     if not isinstance(policy, str):
-        raise HpcgymError(f"a policy is a name, a path or an object with act, not {policy!r}")
+        raise HpcgymError(
+            "a policy is a name, a path, a dispatcher (a callable, see simulate) or an object with"
+            f" act, not {policy!r}"
+        )
     if policy in DISPATCHERS:
         find_dispatcher(policy)  # what it needs may be missing
     if policy in _SIMULATED:
@@ -291,8 +305,9 @@ def _found(policy: Any) -> Any:
 
 
 def _name(policy: Any) -> str:
-    """Return what an object is called."""
-    return str(getattr(policy, "name", None) or type(policy).__name__.lower())
+    """Return what an object or a function is called."""
+    told = getattr(policy, "name", None) or getattr(policy, "__name__", None)
+    return str(told or type(policy).__name__.lower())
 
 
 def _free(name: str, simulated: set[str], taken: Mapping[str, Any]) -> str:
@@ -312,14 +327,14 @@ def _lineup(given: Mapping[str, Any], rules: Mapping[str, Any]) -> dict[str, Any
     for name in references:
         lineup.setdefault(name, name)
     return {
-        name: _named(policy, rules) if isinstance(policy, str) else policy
+        name: policy if isinstance(policy, Scheduler) or acts(policy) else _named(policy, rules)
         for name, policy in lineup.items()
     }
 
 
-def _named(name: str, rules: Mapping[str, Any]) -> Scheduler:
-    """Return the scheduler of a name or of weights under these rules."""
-    if name in DISPATCHERS:
+def _named(name: Any, rules: Mapping[str, Any]) -> Scheduler:
+    """Return the scheduler of a name, of weights or of a dispatcher under these rules."""
+    if not isinstance(name, str) or name in DISPATCHERS:
         theirs = {rule: rules[rule] for rule in _OF_DISPATCHERS if rule in rules}
         return Scheduler(dispatcher=name, **theirs)
     if name in SCHEDULERS and (name not in POLICIES or name == "fcfs"):

@@ -44,7 +44,7 @@ class Stage:
     Attributes
     ----------
     rules : the rules that all environments have: those given, and where policies act, the others
-        too.
+        too, but for the usual correction.
     features : what static weights are for: those of MixedPolicy, or the six of document 002.
 
     Raises
@@ -78,6 +78,9 @@ class Stage:
             self._envs = dict.fromkeys(policies, one) or {"env": one}
         for name, one in self._envs.items():
             self._agree(name, one.unwrapped)
+        usual = Scheduler().correction
+        if rules.get("correction") is None and self.rules.get("correction") == usual:
+            del self.rules["correction"]  # nobody asked for it, and dispatchers have another
 
     def close(self) -> None:
         """Close the environments that were made here."""

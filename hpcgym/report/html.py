@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hpcgym.report.canvas import figure_of, save_figure, writing
+from hpcgym.report.dispatches import dispatches, in_words
 from hpcgym.report.distribution import draw_bsld
 from hpcgym.report.gantt import draw_gantt
 from hpcgym.report.labels import Results, describe, drawable, subtitle
@@ -98,11 +99,12 @@ def html_page(results: Results) -> str:
         *_pictures(parts),
         "<h2>Schedulers</h2>",
         _schedulers(parts),
+        *_dispatches(parts),
         "<h2>Workload</h2>",
         _workload(parts),
         *_machines(parts),
         "<h2>Made with</h2>",
-        _table(["software", "version"], _versions(), words=True),
+        _table(["software", "version"], _versions(parts), words=True),
     ]
     return (
         '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
@@ -184,14 +186,26 @@ def _figure(figure: Figure, text: str) -> str:
 
 def _schedulers(parts: Mapping[str, Result]) -> str:
     """Return what each scheduler does, and its settings."""
+    from hpcgym.baselines.schedulers import described  # only where there is a result
+
     words = [(name, describe(result.scheduler)) for name, result in parts.items()]
-    rules = {name: result.scheduler.describe() for name, result in parts.items()}
+    rules = {name: described(result.scheduler) for name, result in parts.items()}
     rows = [
         [name, *("-" if value is None else value for value in values.values())]
         for name, values in rules.items()
     ]
     heading = ["scheduler", *next(iter(rules.values()))]
     return _table(["scheduler", "rules"], words, words=True) + _table(heading, rows, words=True)
+
+
+def _dispatches(parts: Mapping[str, Result]) -> list[str]:
+    """Return with what limits dispatchers have solved models, and what came of it."""
+    rows = [
+        [name, repr(result.dispatcher), in_words(solved)]
+        for name, result in parts.items()
+        if (solved := dispatches(result)) is not None
+    ]
+    return [_table(["scheduler", "dispatcher", "dispatches"], rows, words=True)] if rows else []
 
 
 def _workload(parts: Mapping[str, Result]) -> str:
@@ -233,10 +247,11 @@ def _machines(parts: Mapping[str, Result]) -> list[str]:
 _HEADER = ("Computer", "Installation", "StartTime", "EndTime", "MaxNodes", "MaxProcs")
 
 
-def _versions() -> list[tuple[str, str]]:
+def _versions(parts: Mapping[str, Result]) -> list[tuple[str, str]]:
     """Return the versions that the results may depend on."""
     found = [("hpcgym", __version__), ("Python", platform.python_version())]
-    for library in _LIBRARIES:
+    solver = ["ortools"] if any(map(dispatches, parts.values())) else []
+    for library in (*_LIBRARIES, *solver):
         try:
             found.append((library, version(library)))
         except PackageNotFoundError:

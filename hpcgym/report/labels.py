@@ -97,13 +97,22 @@ def describe(scheduler: Scheduler) -> str:
         parts.append(f"threshold {scheduler.threshold:,} s")
     if rules["policy_estimate"] not in ("requested", None):
         parts.append(f"policies by {_times(scheduler, 'policy_estimate')}")
-    return ", ".join(parts + _allocation(scheduler))
+    own = ["nodes of its own choice"] if _chooses_nodes(scheduler) else []
+    return ", ".join(parts + own + _allocation(scheduler))
 
 
 def _allocation(scheduler: Scheduler) -> list[str]:
-    """Return the order in which nodes are filled, if it is not the usual one."""
-    usual = scheduler.allocation == "first-fit"
+    """Return the order in which nodes are filled, if it is not the usual one and means anything."""
+    usual = _chooses_nodes(scheduler) or scheduler.allocation == "first-fit"
     return [] if usual else [f"{scheduler.allocation} allocation"]
+
+
+def _chooses_nodes(scheduler: Scheduler) -> bool:
+    """Return whether the allocation means nothing, since a dispatcher names all nodes."""
+    from hpcgym.baselines.dispatchers import chooses_nodes  # only where there is a result
+
+    chooses: bool = chooses_nodes(scheduler.dispatcher)
+    return chooses
 
 
 def _order(scheduler: Scheduler) -> list[str]:
@@ -148,7 +157,8 @@ def subtitle(parts: Mapping[str, Result]) -> str:
     if len(results) == 1:
         words.insert(3, next(iter(parts)))
     elif any(_allocation(part.scheduler) for part in results):
-        words.append(_each(f"{part.scheduler.allocation} allocation" for part in results))
+        told = (one.scheduler for one in results if not _chooses_nodes(one.scheduler))
+        words.append(_each(f"{one.allocation} allocation" for one in told))
     return " · ".join(words)
 
 

@@ -28,6 +28,7 @@ from hpcgym.prediction.learning import (
     make_learner,
 )
 from hpcgym.preparation import (
+    check_allocation,
     check_jobs,
     engine_rules,
     job_records,
@@ -82,7 +83,7 @@ class BatchSimulator:
     Raises
     ------
     HpcgymError : no slice, slices of different machines, or rules that the batch does not know:
-        conservative backfilling, or processors that are switched off.
+        conservative backfilling, an order of nodes on a pool, or processors that are switched off.
 
     Examples
     --------
@@ -250,6 +251,7 @@ def _check_rules(rules: Scheduler, machine: Cluster) -> None:
     """Raise an error for rules that the batch does not simulate."""
     if rules.backfill == "conservative":
         raise HpcgymError("scheduler: the batch simulates backfill='easy' or 'none'")
+    check_allocation(rules.allocation, machine)
     check_compiled(rules)
     if not isinstance(rules.estimate, str) or not isinstance(rules.policy_estimate, str):
         raise HpcgymError("scheduler: the batch takes estimates by name, not arrays")

@@ -24,7 +24,7 @@ Filter = Callable[[Workload], Workload]
 #: What to try when a reason has left no job at all.
 _HINTS = {
     "dropped: no requested time": "clean='default' takes the run time for a missing requested time",
-    "dropped: more processors than the machine": "give a larger machine with processors=...",
+    "dropped: more processors than the machine": "give a larger one: processors=... or cluster=...",
 }
 
 

@@ -62,7 +62,10 @@ def read_json(path: Path) -> tuple[pd.DataFrame, int | None, dict[str, int] | No
         _check_job(f"{path}, job {number}", job)
     frame = pd.DataFrame(top["jobs"], columns=_columns(top["jobs"]))
     frame.index = pd.RangeIndex(1, len(frame) + 1, name="job")
-    return frame, _processors(path, top.get("processors")), _queues(path, top.get("queues"))
+    told = _processors(path, top.get("processors")), _queues(path, top.get("queues"))
+    if not top["jobs"]:
+        raise WorkloadError(f"{path} holds no job")
+    return frame, *told
 
 
 def write_json(workload: Workload, path: Path) -> None:

@@ -18,6 +18,7 @@ from hpcgym.workload.cleaning import clean as clean_workload
 from hpcgym.workload.cleaning import filter_names
 from hpcgym.workload.files import Errors, check_errors, stem
 from hpcgym.workload.model import Workload
+from hpcgym.workload.needs import queue_numbers
 from hpcgym.workload.swf import read_swf
 from hpcgym.workload.tables import from_pandas, is_table, read_table
 
@@ -53,7 +54,8 @@ def load_workload(
         see :mod:`hpcgym.workload.cleaning`.
     processors : size of the machine, instead of what the source tells; larger jobs are dropped.
     cluster : the machine on which the jobs are to be simulated, as :func:`hpcgym.simulate` takes
-        it, instead of ``processors``: its size. What does not fit on its nodes is left in; see
+        it, instead of ``processors``: its size, and the numbers of its queues, from 1 on, for a
+        table whose jobs have their names. What does not fit on its nodes is left in; see
         :func:`hpcgym.workload.fitting`.
     errors : "raise" stops at a line of a file that is no job; "skip" drops and counts such lines.
 
@@ -66,37 +68,43 @@ def load_workload(
     """
     check_errors(errors)
     filter_names(clean)  # a wrong recipe is said before a large file is read
+    queues: tuple[str, ...] = ()
     if cluster is not None:
         if processors is not None:
             raise WorkloadError("give either cluster or processors, not both")
-        processors = find_cluster(cluster).processors
-    return clean_workload(_load(source, processors, errors), clean, processors)
+        machine = find_cluster(cluster)
+        processors, queues = machine.processors, tuple(machine.queues)
+    return clean_workload(_load(source, processors, errors, queues), clean, processors)
 
 
-def _load(source: Any, processors: int | None, errors: Errors) -> Workload:
-    """Return the workload before cleaning."""
+def _load(source: Any, processors: int | None, errors: Errors, queues: tuple[str, ...]) -> Workload:
+    """Return the workload before cleaning; ``queues`` are the names of the machine's."""
     if isinstance(source, Workload):
         return source
     if not isinstance(source, str | os.PathLike):
         if type(source).__name__ == "DataFrame":
-            return from_pandas(source, processors=processors, errors=errors)
+            numbers = queue_numbers(source, queues)
+            return from_pandas(source, processors=processors, errors=errors, queues=numbers)
         raise WorkloadError(f"a workload cannot be made of a {type(source).__name__}")
     path = Path(source).expanduser()
     if path.is_file() or not isinstance(source, str):
-        return _read(path, processors, errors)
+        return _read(path, processors, errors, queues)
     if source.partition(":")[0] in GENERATORS:
         return _generate(source)
     if is_trace(source):
         return _read_trace(source, processors, errors)
     if path.exists() or len(path.parts) > 1 or path.name.endswith(_FILE_ENDINGS):
-        return _read(path, processors, errors)  # which says what is wrong with it
+        return _read(path, processors, errors, queues)  # which says what is wrong with it
     raise WorkloadError(_unknown(source))
 
 
-def _read(path: Path, processors: int | None, errors: Errors) -> Workload:
+def _read(
+    path: Path, processors: int | None, errors: Errors, queues: tuple[str, ...] = ()
+) -> Workload:
     """Read a file by the ending of its name; any other than a table's is taken for SWF."""
-    read = read_table if is_table(path) else read_swf
-    return read(path, processors=processors, errors=errors)
+    if is_table(path):
+        return read_table(path, processors=processors, errors=errors, machine_queues=queues)
+    return read_swf(path, processors=processors, errors=errors)
 
 
 def _read_trace(name: str, processors: int | None, errors: Errors) -> Workload:

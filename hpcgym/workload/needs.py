@@ -6,8 +6,10 @@ with a row for each node, as :class:`hpcgym.cluster.Cluster` has them.
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +17,9 @@ from numpy.typing import NDArray
 from hpcgym.errors import WorkloadError, WorkloadWarning
 from hpcgym.naming import CORE, MEMORY, near_name
 from hpcgym.workload.model import MISSING, Workload
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 #: The reason by which :func:`fitting` counts the jobs that it drops.
 FITS_NOWHERE = "dropped: fits no empty machine"
@@ -173,7 +178,8 @@ def _strange_queues(
     """Return the message that jobs are in queues which the machine does not have."""
     told = ", ".join(repr(names[number]) if number in names else str(number) for number in numbers)
     named = all(number in names for number in numbers)
-    hint = "" if named else "; JSON and SWF tell the names of queues, CSV and Parquet do not"
+    told_where = "JSON and SWF tell the names of numbers; in CSV and Parquet, write names"
+    hint = "" if named else f"; {told_where}"
     return (
         f"jobs are in queues that the machine does not have, {told}: the longest wait of its own"
         f" ({', '.join(queues)}) is expected of them, {max(queues.values()):g} s{hint}"
@@ -188,6 +194,38 @@ def queue_names(workload: Workload) -> dict[int, str]:
         if number.lstrip("-").isdigit() and name.strip():
             names[int(number)] = name.strip()
     return names
+
+
+def queue_numbers(table: pd.DataFrame, names: Sequence[str]) -> dict[str, int]:
+    """Return the numbers of a machine's queues by name, for a table whose jobs have the names.
+
+    They are numbered from 1 on, in the machine's order; upper and lower case are the same.
+
+    Parameters
+    ----------
+    table : jobs, maybe with a column ``queue``.
+    names : of the machine's queues.
+
+    Returns
+    -------
+    Name -> number; empty if the jobs have no names of queues, or some have numbers.
+    """
+    given = list(table["queue"]) if "queue" in table else []
+    texts = {text for text in given if isinstance(text, str)}
+    if not texts or any(map(_is_number, given)):
+        return {}
+    numbers = {name: number for number, name in enumerate(names, 1)}
+    folded = {name.casefold(): number for name, number in numbers.items()}
+    here = {text: folded[text.casefold()] for text in texts if text.casefold() in folded}
+    return numbers | here
+
+
+def _is_number(value: Any) -> bool:
+    """Return whether a value or a text is a number; one that is missing is none."""
+    try:
+        return not math.isnan(float(value))
+    except (TypeError, ValueError):
+        return False
 
 
 def _needs_of_processors(workload: Workload, resources: Sequence[str]) -> NDArray[np.int64]:

@@ -1,8 +1,8 @@
 """Workloads from and to tables: pandas, CSV, Parquet, JSON, with SWF's column names.
 
 A table has no header, so it does not tell the machine's size: give ``processors``, or it is that of
-the largest job. Nor does it tell the names of queues, by which they are found among those of a
-machine. (JSON may tell both: :mod:`hpcgym.workload.json_jobs`.)
+the largest job. Nor does it tell the numbers of queues: where jobs have their names, give the
+machine's. (JSON may tell both: :mod:`hpcgym.workload.json_jobs`.)
 
 Jobs that ask for more than processors have columns that SWF lacks: ``units``, how many equal units
 (1 where it is blank), and one for each resource, what a unit asks for (0 where it is blank, but a
@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -42,6 +42,7 @@ from hpcgym.workload.model import (
     Workload,
     largest_job,
 )
+from hpcgym.workload.needs import queue_numbers
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -97,7 +98,8 @@ def from_pandas(
     if "job_number" not in frame:
         frame = frame.assign(job_number=np.arange(1, len(frame) + 1))
     if queues and "queue" in frame:
-        frame = frame.assign(queue=frame["queue"].map(lambda queue: queues.get(queue, queue)))
+        given = frame["queue"].astype(object)
+        frame = frame.assign(queue=given.map(lambda queue: queues.get(queue, queue)))
     numeric = _numbers(frame, name, errors, counts, queues)
     numeric = _with_amounts(numeric, resources, name, errors, counts)
     if not len(numeric):
@@ -127,8 +129,11 @@ def read_table(
     *,
     processors: int | None = None,
     errors: Errors = "raise",
+    machine_queues: Sequence[str] = (),
 ) -> Workload:
     """Read a ``.csv``, ``.parquet`` or ``.json`` file, also ``.csv.gz``; see :func:`from_pandas`.
+
+    ``machine_queues`` are by what :func:`hpcgym.workload.needs.queue_numbers` numbers names.
 
     Raises
     ------
@@ -148,6 +153,7 @@ def read_table(
         else:
             frame = _read_csv(path, errors, skipped)
     size = size if processors is None else processors
+    queues = queues or queue_numbers(frame, machine_queues)
     workload = from_pandas(frame, processors=size, name=str(path), errors=errors, queues=queues)
     header = {**told, **workload.header}
     return workload.take(slice(None), name=stem(path), cleaning=skipped, header=header)
@@ -301,7 +307,9 @@ def _how_to_number(column: str) -> str:
     if column not in NUMBERED_COLUMNS:
         return ""
     how = f"; pandas.factorize(frame[{column!r}])[0] numbers names"
-    return f"{how}, and in JSON 'queues' does" if column == "queue" else how
+    if column != "queue":
+        return how
+    return f"{how}, 'queues' does in JSON, and so does a machine with such queues: give cluster"
 
 
 def _in_megabytes(value: Any) -> Any:

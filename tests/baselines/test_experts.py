@@ -18,6 +18,7 @@ from hpcgym.baselines.dispatchers import find_dispatcher
 from hpcgym.baselines.experts import Expert
 from hpcgym.cluster import Cluster, NodeGroup, find_cluster
 from hpcgym.cluster.files import cluster_toml
+from hpcgym.dispatching.asking import DispatchError
 from hpcgym.envs.job_selection import JobSelection
 from hpcgym.envs.mixed_policy import MixedPolicy
 from hpcgym.envs.queue_ordering import QueueOrdering
@@ -318,6 +319,47 @@ def test_experts_are_recorded_on_the_machine_that_is_given(
     assert (done.rewards.sum() < 0) == waits
 
 
+@pytest.mark.parametrize("kind", [JobSelection, QueueOrdering])
+@pytest.mark.parametrize(
+    ("answer", "message"),
+    [
+        (
+            lambda view: [],
+            r"starts nothing, when nothing runs, and the job of row 0 \(place 0\) fits",
+        ),
+        (lambda view: range(len(view.job)), "starts the job of row .*, which does not fit into"),
+        (
+            lambda view: [(p, np.zeros(view.units[p], int)) for p in range(len(view.job))],
+            "starts the job of row .*, which does not fit on the nodes it names",
+        ),
+    ],
+)
+def test_what_simulations_refuse_experts_refuse(kind: Any, answer: Any, message: str) -> None:
+    """A dispatcher that never answers has no score, nor one whose jobs do not fit."""
+    env = on(kind, TINY, cluster=TWO, window=8)
+    with pytest.raises(DispatchError, match=message):
+        act(env, Expert(answer))
+    with pytest.raises(DispatchError):
+        simulate(TINY, answer, cluster=TWO)
+
+
+def test_an_expert_may_have_a_log_of_its_own() -> None:
+    def widest(view: Any) -> Any:
+        widest.log.append("asked")  # type: ignore[attr-defined]
+        return view.in_order(np.argsort(-view.units, kind="stable"))
+
+    widest.log = []  # type: ignore[attr-defined]
+    expert = find_baseline(widest)
+    assert isinstance(expert, Expert)
+    assert repr(expert) == "Expert('widest')"
+    result = act(on(JobSelection, TINY, cluster=TWO, window=8), expert)
+    assert (result.start >= 0).all()
+    assert len(widest.log) > 1  # type: ignore[attr-defined]
+    assert np.isnan(expert.bound)
+    with pytest.raises(HpcgymError, match="must not be the class Idle; give Idle"):
+        Expert(Idle)  # type: ignore[arg-type]
+
+
 def test_an_expert_that_answers_wrongly_is_told() -> None:
     def twice(view: Any) -> Any:
         return view.in_order([0, 0])
@@ -335,6 +377,54 @@ def test_an_expert_that_answers_wrongly_is_told() -> None:
             HpcgymError, match=f"^dispatcher {dispatcher.__name__} at 0 s: {message}"
         ):
             expert.act(None, info)
+
+
+@pytest.mark.parametrize(
+    ("answer", "message"),
+    [
+        ([0.9], r"it starts 0\.9, which is no place from 0 to 2"),
+        (["x"], "it starts 'x', which is no place from 0 to 2"),
+        ([3], "it starts 3, which is no place from 0 to 2"),
+        ([0, 0], r"it starts the job of row 0 \(place 0\) twice"),
+        ([(1, [99])], r"it names a node for the job of row 1 \(place 1\) beyond 0 to 1"),
+        ([(1, [0, 1])], r"it must name a node for each of the 1 units of the job of row 1"),
+        ([(0, [1, 1])], r"it starts the job of row 0 .*, which does not fit on the nodes it names"),
+        ([0, 1, 2], r"it starts the job of row 2 .*, which does not fit into what is free"),
+    ],
+    ids=str,
+)
+def test_experts_answers_are_checked_as_those_of_dispatchers(answer: Any, message: str) -> None:
+    def wrong(view: Any) -> Any:
+        return answer
+
+    env = on(JobSelection, TINY, cluster=TWO, window=8)
+    observation, info = env.reset()
+    expert = Expert(wrong, "wrong")
+    expert.begin(env)
+    for refuses in (
+        lambda: expert.act(observation, info),
+        lambda: simulate(TINY, wrong, cluster=TWO),
+    ):
+        with pytest.raises(DispatchError, match=f"^dispatcher wrong at 0 s: {message}"):
+            refuses()
+
+
+def test_the_dispatcher_is_told_that_an_episode_begins() -> None:
+    class Once(Watched):
+        begun = 0
+
+        def begin(self) -> None:
+            self.begun += 1
+
+    told = Once("prb")
+    env = on(JobSelection, TINY, cluster=TWO, window=8)
+    for times in (1, 2):
+        act(env, Expert(told, "prb"))
+        assert told.begun == times
+    refused = JobSelection(TINY, cluster=TWO, window=8, episodes="whole")
+    with pytest.raises(HpcgymError, match="backfill='none'"):
+        Expert(told, "prb").begin(refused)
+    assert told.begun == 2
 
 
 @pytest.mark.parametrize("cluster", ["eurora", None])

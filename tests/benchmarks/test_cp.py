@@ -17,18 +17,26 @@ import pytest
 from typer.testing import CliRunner
 
 from hpcgym.benchmarks.cp import (
+    campaign,
     configurations,
     figures,
     growth,
     instances,
     known,
+    report,
     shapes,
     simulations,
     tables,
 )
 from hpcgym.benchmarks.cp import run as whole
 from hpcgym.benchmarks.cp.configurations import MACHINES, Machine, Run
-from hpcgym.benchmarks.cp.published import STATEMENTS, TIMES
+from hpcgym.benchmarks.cp.published import (
+    MONTHS,
+    SECONDS_BETWEEN,
+    STATEMENTS,
+    TIMES,
+    VARIABLES_BELOW,
+)
 from hpcgym.cli import app
 from hpcgym.cli.reproduce import _with_workloads
 from hpcgym.errors import HpcgymError
@@ -240,6 +248,34 @@ def test_classes_of_which_no_job_waits_have_no_panel() -> None:
     assert figures.classes_of(found) == ["short", "medium"]
 
 
+def test_deviations_end_at_the_least_value_of_all_runs() -> None:
+    found = findings(easy_W=2.0, prb_W=2.0, pcp20_D=2.0)
+    waits = shapes.box([0, 0, 0, 1000])
+    for outcome in found.outcomes.values():
+        outcome["shapes"]["all"] |= {"wait": waits, "slowdown": shapes.box([1, 1, 1, 11])}
+    for axes, mean, std, least in zip(
+        figures.draw_means(found).axes, (3.5, 250), (waits["std"] / 100, waits["std"]), (1, 0),
+        strict=True,
+    ):  # fmt: skip
+        (bars,) = (part.get_segments() for part in axes.collections)
+        assert len(bars) == 3
+        for bar in bars:
+            assert bar[:, 1] == pytest.approx([least, mean + std])
+
+
+def test_queues_are_drawn_from_zero_up() -> None:
+    pytest.importorskip("matplotlib")
+    axes = figures.draw_queues(findings(easy_W=2.0, prb_W=0.0)).axes[0]
+    assert axes.get_ylim()[0] == 0
+    assert not axes.texts or "no job waits" not in [text.get_text() for text in axes.texts]
+    idle = figures.draw_queues(findings(easy_W=0.0, prb_W=0.0)).axes[0]
+    assert "no job waits" in [text.get_text() for text in idle.texts]
+    assert len(idle.patches) == 0
+    slow = figures.draw_slowdowns(findings(easy_W=2.0))
+    said = [text.get_text() for text in slow.findobj() if hasattr(text, "get_text")]
+    assert any("of the jobs that waited" in text for text in said)
+
+
 def test_statements_are_judged_by_means() -> None:
     table = tables.statements(findings(sdprb_R=3, sdprb_D=2, sdprb_W=2.01)).set_index(
         "document 000 says"
@@ -247,6 +283,37 @@ def test_statements_are_judged_by_means() -> None:
     assert table.loc["slowdown: sdprb R below sdprb D", "ours"] == "not so"
     assert table.loc["slowdown: sdprb D below sdprb W", "ours"] == "equal within 1 %"
     assert table.loc["wait: sdprb R below sdprb D", "ours"] == "not so"
+
+
+def test_statements_of_slowdowns_are_of_the_jobs_that_document_000_draws() -> None:
+    """Those whose slowdown is not 1; of waits all jobs count, and so do they in the gains."""
+    found = findings(sdprb_R=3, sdprb_D=2, prb_R=5)
+    first = found.outcomes[Run("sdprb", "R")]["shapes"]["all"]
+    first["slowed"] = shapes.box([1.5])
+    first["waited"] = shapes.box([1.5])
+    table = tables.statements(found).set_index("document 000 says")
+    row = table.loc["slowdown: sdprb R below sdprb D"]
+    assert (row["the first"], row["the second"], row["ours"]) == (1.5, 2, "so")
+    row = table.loc["wait: sdprb R below sdprb D"]
+    assert (row["the first"], row["the second"], row["ours"]) == (3, 2, "not so")
+    assert tables.gains(found).set_index("run").loc["sdprb R", "mean slowdown"] == 3
+
+
+def test_the_text_has_what_is_published() -> None:
+    texts = {name: note for name, (_, note) in report._COMMON.items()}
+    low, high = SECONDS_BETWEEN
+    assert f"below {VARIABLES_BELOW:g} on all instances" in texts["sizes"]
+    assert f"between {low:g} and {high:g} on almost all" in texts["sizes"]
+    text = report.report_text([], {}, {}, {})
+    for months in MONTHS.values():
+        assert str(months) in text
+
+
+def test_the_code_of_outcomes_names_the_solver(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = campaign.code_of()
+    monkeypatch.setattr(campaign, "version", lambda name: {"ortools": "1.2.3"}[name])
+    assert campaign.code_of() == before.partition(", ")[0] + ", OR-Tools 1.2.3"
+    assert campaign.code_of() != before
 
 
 def test_ratios_are_those_of_the_same_state() -> None:
@@ -409,15 +476,23 @@ def test_the_command_prints_slowdowns(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("small")
-def test_some_dispatchers_can_be_chosen(tmp_path: Path) -> None:
+def test_some_dispatchers_can_be_chosen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing_solver(name: str) -> Any:
+        raise HpcgymError("no OR-Tools")
+
+    monkeypatch.setattr(whole, "find_dispatcher", missing_solver)
     given: dict[str, Any] = {"days": 0.02, "executor": "serial"}
+    for solving in ((), ("pcp20",), ("prb", "cph-3 lists")):
+        with pytest.raises(HpcgymError, match="no OR-Tools"):
+            whole.reproduce(["eurora"], tmp_path, dispatchers=solving, **given)
     path, shown = whole.reproduce(["eurora"], tmp_path, dispatchers=["prb", "easy"], **given)
     runs = {str(run) for run in SMALL.runs() if run.dispatcher in ("prb", "easy")}
     assert set(shown["eurora"]["run"]) == runs
     text = path.read_text()
     assert "of these dispatchers alone: prb, easy" in text
     assert "below PRB" in text
-    for missing in ("means", "by-queue", "ratios"):
+    assert "eurora/means.png" in text
+    for missing in ("by-queue", "ratios"):
         assert f"{missing}.png" not in text
         assert not (tmp_path / "eurora" / f"{missing}.png").exists()
     assert not (tmp_path / "known").exists()
@@ -426,7 +501,13 @@ def test_some_dispatchers_can_be_chosen(tmp_path: Path) -> None:
     assert '"pcp20"' not in grown
     # what is done counts for all
     kept = (tmp_path / "runs" / "results.jsonl").read_text()
+    before = {tmp_path / "eurora" / name for name in ("by-queue.png", "table-solving.csv")}
+    before |= {tmp_path / "eurora" / "ratios.png", tmp_path / "table-known-best.csv"}
+    for file in (*before, tmp_path / "eurora" / "mine.png"):
+        file.write_text("of before")
     path, shown = whole.reproduce(["eurora"], tmp_path, dispatchers=["easy"], **given)
+    assert not any(file.exists() for file in before | {tmp_path / "by-nodes.png"})
+    assert (tmp_path / "eurora" / "mine.png").exists()
     assert (tmp_path / "runs" / "results.jsonl").read_text() == kept
     assert "below PRB" not in path.read_text()
 

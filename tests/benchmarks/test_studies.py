@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from hpcgym.benchmarks.studies import store
 from hpcgym.benchmarks.studies.markdown import (
     check_writable,
     folder_name,
@@ -74,6 +77,62 @@ def test_a_report_stays_until_another_is_whole(
     with pytest.raises(KeyboardInterrupt):
         write_text("another", path)
     assert [(one, one.read_text()) for one in path.parent.iterdir()] == [(path, "whole")]
+
+
+def imported_by(module: str) -> set[str]:
+    """Return the modules of the library that a module needs when it runs, itself among them."""
+    found, to_do = set[str](), [module]
+    while to_do:
+        name = to_do.pop()
+        if name in found or (spec := find_spec(name)) is None or spec.origin is None:
+            continue
+        found.add(name)
+        for node in ast.walk(ast.parse(Path(spec.origin).read_text())):
+            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("hpcgym"):
+                of, names = str(node.module), [one.name for one in node.names]
+                to_do += [of, *(f"{of}.{name}" for name in names if is_module(of, name))]
+    return found
+
+
+def origin_of(module: str) -> Path:
+    """Return the file of a module."""
+    found = find_spec(module)
+    assert found is not None
+    return Path(str(found.origin)).resolve()
+
+
+def is_module(package: str, name: str) -> bool:
+    try:
+        return find_spec(f"{package}.{name}") is not None
+    except ModuleNotFoundError:
+        return False
+
+
+#: What ``simulate`` needs, but schedules do not follow from: messages, and how workloads are read,
+#: whose jobs are hashed themselves. Dispatchers are hashed where they are run.
+BESIDE = {
+    "hpcgym.baselines.dispatchers",
+    "hpcgym.errors",
+    *(f"hpcgym.workload.{name}" for name in ("files", "slicing", "swf", "swf_header")),
+}
+
+
+def test_the_hash_of_code_covers_what_simulations_follow_from(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    read: set[Path] = set()
+    usual = Path.read_bytes
+
+    def noting(path: Path) -> bytes:
+        read.add(path.resolve())
+        return usual(path)
+
+    monkeypatch.setattr(Path, "read_bytes", noting)
+    store.code.__wrapped__()
+    wanted = imported_by("hpcgym.simulation") - BESIDE
+    assert len(wanted) > 20
+    missing = [name for name in sorted(wanted) if origin_of(name) not in read]
+    assert missing == []
 
 
 def half(task: dict[str, Any]) -> dict[str, Any]:

@@ -71,6 +71,7 @@ def test_memory_with_its_unit(tmp_path: Path, text: str, megabytes: int) -> None
     [
         *map(find_cluster, machine_names()),
         Cluster(12, idle_power_w=1.25, shutdown_after_s=60, name='a "pool" \\ \n'),
+        Cluster(12, name="\ue000 \U000e0001 \U0001f5a5"),
         Cluster(
             groups=(NodeGroup("a", 1, {"core": 1, "mem": 0, "fpga_2-x": 3}),), queues={"q": 0.5}
         ),
@@ -103,6 +104,10 @@ GROUP = '[[group]]\nname = "a"\nnodes = 2\ncore = 4\n'
         (GROUP.replace("4", "-4"), "group 'a': core must be .* not -4"),
         (GROUP + 'mem = "2 G"', "group 'a': mem must be whole MB or such as '16 GB', not '2 G'"),
         (GROUP + 'gpu = "2"', "group 'a': gpu must be a whole number .* not '2'"),
+        (
+            GROUP + "GPU = 1\ngpu = 2\ngpus = 3",
+            "'GPU' and 'gpu' are two resources of almost the sam",
+        ),
         (GROUP + GROUP, "two groups of nodes have the name 'a'"),
         (f"processors = 9\n{GROUP}", "processors is 9, but the groups of nodes have 8 cores"),
         (f"[[groups]]\n{GROUP}", "unknown key 'groups'; did you mean 'group'"),

@@ -40,7 +40,7 @@ def test_processors_are_the_cores_of_the_groups() -> None:
         HpcgymError, match="processors is 41, but the groups of nodes have 40 cores"
     ):
         Cluster(41, groups=(GPU, MIC))
-    with pytest.raises(HpcgymError, match="processors must be a whole number"):
+    with pytest.raises(HpcgymError, match="a machine needs processors, or groups of nodes"):
         Cluster()
 
 
@@ -78,6 +78,10 @@ def test_what_is_given_can_be_changed_afterwards() -> None:
         (("a", 1, {"core": 1, "run_time": 1}), "'run_time' cannot be .*: it is a column of jobs"),
         (("a", 1, {"core": 1, "user": 1}), "'user' cannot be .*: it is nearly 'user_id', a column"),
         (("a", 1, {"core": 1, "RAM": 1}), "'RAM' cannot be .*: did you mean 'mem'?"),
+        (
+            ("a", 1, {"core": 1, "mem": "16 GB"}),
+            "mem must be a whole number of MB from 0 .* '16 GB'",
+        ),
         (("a", 1, 16), "group 'a': resources must be a mapping"),
     ],
 )
@@ -90,6 +94,11 @@ def test_groups_that_are_none(arguments: Any, problem: str) -> None:
     ("attributes", "problem"),
     [
         ({"groups": (GPU, GPU)}, "two groups of nodes have the name 'gpu'"),
+        ({"groups": []}, "^a machine needs processors, or groups of nodes$"),
+        (
+            {"groups": (GPU, NodeGroup("b", 1, {"core": 1, "GPUs": 4}))},
+            "'gpu' and 'GPUs' are two resources of almost the same name",
+        ),
         ({"groups": ("gpu",)}, "groups must be NodeGroup after NodeGroup"),
         (
             {"groups": [NodeGroup(n, 2**20, {"core": 1}) for n in "ab"]},

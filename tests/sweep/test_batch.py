@@ -210,6 +210,7 @@ def test_progress_goes_up_to_all(slices: list[Workload]) -> None:
         ({"scheduler": Scheduler(estimate="data-driven")}, "estimate: only simulate() asks"),
         ({"scheduler": Scheduler(policy_estimate=[1, 2])}, "estimates by name, not arrays"),
         ({"cluster": hpcgym.Cluster(64, shutdown_after_s=5)}, "does not switch processors off"),
+        ({"scheduler": Scheduler(allocation="best-fit")}, "allocation 'best-fit' is for machines"),
     ],
 )
 def test_bad_arguments(slices: list[Workload], arguments: dict[str, Any], message: str) -> None:

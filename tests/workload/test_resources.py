@@ -8,7 +8,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from hpcgym.errors import WorkloadError
+from hpcgym.cluster import Cluster
+from hpcgym.errors import WorkloadError, WorkloadWarning
 from hpcgym.workload import (
     Workload,
     clean,
@@ -18,6 +19,7 @@ from hpcgym.workload import (
     write_table,
 )
 from hpcgym.workload.fingerprint import fingerprint
+from hpcgym.workload.needs import expected_waits
 
 DEMANDS = {"gpu": [1, 0, 2], "core": [2, 4, 1], "mem": [10, 20, 30]}
 
@@ -212,16 +214,19 @@ def test_memory_needs_to_know_whose_it_is():
 @pytest.mark.parametrize("name", ["jobs.csv", "jobs.json"])
 def test_memory_with_its_unit(tmp_path, name):
     path = tmp_path / name
-    memory = ["16 GB", "2tb", "500", None, "7MB"]
-    table = pd.DataFrame({"submit_time": range(5), "core": 1, "mem": memory})
+    memory = ["16 GB", "2tb", "500", None, "1.5 GB", "7MB"]
+    table = pd.DataFrame({"submit_time": range(6), "core": 1, "mem": memory})
     if name.endswith("csv"):
         table.to_csv(path, index=False)
     else:
         path.write_text(table.to_json(orient="records"))
-    assert read_table(path).per_unit["mem"].tolist() == [16_000, 2_000_000, 500, 0, 7]
-    path.write_text(path.read_text().replace("7MB", "16G"))
-    with pytest.raises(WorkloadError, match="mem is '16G', not a number; it must be whole MB or"):
-        read_table(path)
+    assert read_table(path).per_unit["mem"].tolist() == [16_000, 2_000_000, 500, 0, 1_500, 7]
+    text = path.read_text()
+    for other in ("16G", "1.5 MB"):
+        path.write_text(text.replace("7MB", other))
+        problem = f"mem is '{other}', not a number; it must be whole MB or such as"
+        with pytest.raises(WorkloadError, match=problem):
+            read_table(path)
 
 
 def test_memory_of_processors_is_in_kilobytes():
@@ -255,6 +260,40 @@ def test_queues_by_name():
     with pytest.raises(WorkloadError, match=problem):
         from_pandas(table, processors=4, queues={"debug": 1, "longer": 5})
     assert len(from_pandas(table, processors=4, queues={"debug": 1}, errors="skip")) == 1
+
+
+def test_queues_by_the_names_of_the_machine(tmp_path):
+    machine = Cluster(8, queues={"Long": 9, "debug": 1, "idle": 2})
+    table = pd.DataFrame({
+        "submit_time": [0, 1, 2, 3], "run_time": 5, "requested_time": 5, "requested_processors": 1,
+        "queue": ["long", "debug", None, "Long"],
+    })  # fmt: skip
+    table.to_csv(tmp_path / "jobs.csv", index=False)
+    table.to_json(tmp_path / "jobs.json", orient="records")
+    category = table.astype({"queue": "category"})
+    for source in (table, category, tmp_path / "jobs.csv", tmp_path / "jobs.json"):
+        workload = load_workload(source, cluster=machine)
+        assert workload.queue.tolist() == [1, 2, -1, 1]
+        assert expected_waits(workload, machine.queues).tolist() == [9, 1, 9, 9]
+        problem = r"not (a number|numbers); .*'queues' does in JSON, and so does a machine"
+        with pytest.raises(WorkloadError, match=problem):
+            load_workload(source)
+    with pytest.raises(WorkloadError, match=r"row 1: unknown queue 'debug'; .* Long, short"):
+        load_workload(table, cluster=Cluster(8, queues={"Long": 9, "short": 1}))
+
+
+def test_numbers_of_queues_are_not_the_machines(tmp_path):
+    machine = Cluster(8, queues={"long": 9, "debug": 1})
+    jobs = {"submit_time": [0, 1], "run_time": 5, "requested_time": 5, "requested_processors": 1}
+    numbered = load_workload(pd.DataFrame({**jobs, "queue": [2, 1]}), cluster=machine)
+    assert (numbered.queue.tolist(), "Queue" in numbered.header) == ([2, 1], False)
+    with pytest.warns(WorkloadWarning, match="in CSV and Parquet, write names"):
+        assert expected_waits(numbered, machine.queues).tolist() == [9, 9]
+    with pytest.raises(WorkloadError, match="row 1: column queue is 'debug', not a number"):
+        load_workload(pd.DataFrame({**jobs, "queue": ["2", "debug"]}), cluster=machine)
+    own = {"queues": {"long": 7, "debug": 3}, "jobs": [{"submit_time": 0, "queue": "long"}]}
+    told = load_workload(as_json(tmp_path, own), "none", cluster=machine)
+    assert (told.queue.tolist(), told.header["Queue"]) == ([7], ["7 long", "3 debug"])
 
 
 # --- JSON ------------------------------------------------------------------------------------
@@ -299,7 +338,8 @@ def test_json_that_is_a_list(tmp_path):
         ({"submit_time": 0}, "holds neither a list of jobs nor an object with 'jobs'"),
         ({"jobs": 3}, "holds neither a list of jobs"),
         ({"job": [], "jobs": []}, "unknown entry 'job'; did you mean 'jobs'"),
-        ([], "lacks the column 'submit_time'"),
+        ([], r"jobs\.json holds no job"),
+        ({"jobs": []}, r"jobs\.json holds no job"),
         ([3], "job 1 is not an object but '3'"),
         ([{"submit_time": 0}, {"submit_time": [1]}], r"job 2: submit_time is \[1\], not a number"),
         ([{"submit_time": True}], "job 1: submit_time is true, not a number"),

@@ -10,7 +10,7 @@ pytest.importorskip("ortools")
 
 from ortools.sat.python import cp_model
 
-from hpcgym.baselines.cp import objective
+from hpcgym.baselines.cp import objective, pcp20
 from hpcgym.baselines.cp.bounds import earliest_starts, latest_starts, running_of
 from hpcgym.baselines.cp.cph import CPH
 from hpcgym.baselines.cp.hcp19 import HCP19
@@ -19,7 +19,7 @@ from hpcgym.baselines.cp.pcp20 import PCP20
 from hpcgym.baselines.cp.problem import pose
 from hpcgym.baselines.cp.pure_cp import PureCP
 from hpcgym.baselines.cp.solve import Limits, parameters
-from hpcgym.baselines.dispatchers import prb, sdprb
+from hpcgym.baselines.dispatchers import chooses_nodes, prb, sdprb
 from hpcgym.dispatching import BEST_FIT
 from hpcgym.dispatching.view import PassView
 from hpcgym.engine.nodes import WORST_FIT
@@ -166,28 +166,68 @@ def test_window_is_a_prefix_of_the_order():
     assert first.places.tolist() == [1]  # the first is taken whatever its size
 
 
-@pytest.mark.parametrize("name", ["cph-0", "cph-3", "hcp19", "pcp19", "cp-1", "cp-3"])
-def test_the_search_of_the_document_decides(name):
-    different = 0
+def strategies(model):
+    """Return of each strategy of a model what it decides, which of it first and to which value."""
+    return [
+        (
+            [variable for one in strategy.exprs for variable in one.vars],
+            strategy.variable_selection_strategy,
+            strategy.domain_reduction_strategy,
+        )
+        for strategy in model.cp.proto.search_strategy
+    ]
+
+
+def indices(variables):
+    return [variable.index for variable in variables]
+
+
+@pytest.mark.parametrize("name", [name for name in KINDS if name not in ("cp-0", "cp-2", "pcp20")])
+def test_the_search_takes_the_job_that_can_start_first_then_the_priority(name):
     for view in VIEWS:
         dispatcher = KINDS[name]()
-        assert dispatcher.fixed
         problem = dispatcher.pose(view)
-        branches = []
-        for reverse in (False, True):
-            model = dispatcher.model(problem)
-            if reverse:
-                model.cp.proto.search_strategy.clear()
-                model.cp.add_decision_strategy(
-                    model.starts[::-1], cp_model.CHOOSE_LOWEST_MIN, cp_model.SELECT_MIN_VALUE
-                )
-            solver = cp_model.CpSolver()
-            for key, value in parameters(dispatcher.limits, fixed=dispatcher.fixed).items():
-                setattr(solver.parameters, key, value)
-            solver.solve(model.cp)
-            branches.append(solver.num_branches)
-        different += branches[0] != branches[1]
-    assert different
+        model = dispatcher.model(problem)
+        assert parameters(dispatcher.limits, fixed=dispatcher.fixed)["search_branching"] == (
+            cp_model.FIXED_SEARCH
+        )
+        # in the order of the problem's jobs, which is that of their priority
+        assert len(model.starts) == len(problem.places) > 1
+        assert strategies(model) == [
+            (indices(model.starts), cp_model.CHOOSE_LOWEST_MIN, cp_model.SELECT_MIN_VALUE)
+        ]
+
+
+def test_the_search_of_pcp20_takes_each_start_and_then_its_positions(monkeypatch):
+    allocated = []
+
+    def noting(model, units):
+        allocated.append(
+            [
+                [v for unit in of_job for v in unit.variables.values()]
+                or [unit.node for unit in of_job]
+                for of_job in units
+            ]
+        )
+        search(model, units)
+
+    search = pcp20._search
+    monkeypatch.setattr(pcp20, "_search", noting)
+    dispatcher = PCP20()
+    assert dispatcher.fixed
+    for view in VIEWS:
+        problem = dispatcher.pose(view)
+        model = dispatcher.model(problem)
+        expected = []
+        for start, of_job in zip(model.starts, allocated.pop(), strict=True):
+            expected += [
+                ([start.index], cp_model.CHOOSE_FIRST, cp_model.SELECT_MIN_VALUE),
+                (indices(of_job), cp_model.CHOOSE_MIN_DOMAIN_SIZE, cp_model.SELECT_MAX_VALUE),
+            ]
+        assert len(expected) == 2 * len(problem.places)
+        assert strategies(model) == expected
+        decided = [one for variables, _, _ in expected for one in variables]
+        assert len(set(decided)) == len(decided)
 
 
 @pytest.mark.parametrize("number", [0, 2])
@@ -335,3 +375,38 @@ def test_whole_weights_keep_order_where_they_cannot_be_exact():
 def test_a_variant_is_0_to_3():
     with pytest.raises(HpcgymError, match="variant must be 0, 1, 2 or 3, not 4"):
         CPH(4)
+
+
+@pytest.mark.parametrize(
+    ("limits", "message"),
+    [
+        ({"jobs": 0}, "^jobs must be a whole number of at least 1, not 0$"),
+        ({"jobs": 2.5}, "^jobs must be a whole number of at least 1, not 2.5$"),
+        ({"units": 0}, "^units must be a whole number of at least 1, not 0$"),
+        ({"work": -1}, "^work must be a number of at least 0, not -1$"),
+        ({"work": float("nan")}, "^work must be a number of at least 0, not nan$"),
+        ({"work": "much"}, "^work must be a number of at least 0, not 'much'$"),
+        ({"seed": "x"}, "^seed must be a whole number from 0 to 2147483647, not 'x'$"),
+        ({"seed": 2**31}, "^seed must be a whole number from 0 to"),
+    ],
+)
+def test_limits_that_are_none(limits, message):
+    with pytest.raises(HpcgymError, match=message):
+        Limits(**limits)
+
+
+def test_limits_are_plain_numbers():
+    assert Limits(jobs=np.int64(3), work=np.float64(0)) == Limits(jobs=3, work=0.0)
+    with pytest.raises(HpcgymError, match=r"^limits must be Limits\(...\), not 3$"):
+        PCP20(3)
+    assert repr(PCP20(Limits(jobs=3))) == "pcp20(jobs=3, units=400, work=0.03, seed=0)"
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_names_tell_who_chooses_nodes(name):
+    assert chooses_nodes(name) == chooses_nodes(KINDS[name]())
+    view = replace(VIEWS[0], allocation=WORST_FIT)
+    fullest = replace(VIEWS[0], allocation=BEST_FIT)
+    problems = [KINDS[name]().pose(one) for one in (view, fullest)]
+    nodes = [[one.tolist() for one in problem.planned] for problem in problems]
+    assert (nodes[0] == nodes[1]) == chooses_nodes(name)
