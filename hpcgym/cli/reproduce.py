@@ -226,8 +226,8 @@ def cp(
         typer.Option(
             "--dispatcher",
             metavar="NAME",
-            help="A dispatcher of the list below; several times for several. Tables compare those"
-            " that are named.",
+            help="A dispatcher of the list below; several times for several. Tables and pictures"
+            " are of those that are named; those of others are removed, but no outcomes.",
             show_default="all",
         ),
     ] = None,

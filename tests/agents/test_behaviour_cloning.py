@@ -139,6 +139,13 @@ def test_a_policy_of_ones_own_is_recorded():
     assert done.about["policy"] == "First"
     assert set(done.actions.tolist()) == {0}
 
+    def first(view):
+        return view.in_order(range(len(view.job)))
+
+    done = cloning.record(first, WORKLOAD, record_episodes=1, **SMALL)
+    assert done.about["policy"] == "first"
+    assert (done.orders[:, 0] >= 0).all()
+
 
 def test_what_does_not_fit_is_said(tmp_path, clone):
     nonsense = tmp_path / "nonsense.npz"
@@ -146,7 +153,8 @@ def test_what_does_not_fit_is_said(tmp_path, clone):
     for arguments, message in (
         ({"recording": tmp_path / "missing.npz"}, "no such file"),
         ({"recording": nonsense}, "holds no recording"),
-        ({}, "give a workload"),
+        ({}, "give either a workload to record on or a recording"),
+        ({"workload": WORKLOAD, "recording": nonsense}, "give either a workload"),
     ):
         with pytest.raises(hpcgym.HpcgymError, match=message):
             cloning.train(steps=1, **arguments)

@@ -300,7 +300,7 @@ def test_statements_of_slowdowns_are_of_the_jobs_that_document_000_draws() -> No
 
 
 def test_the_text_has_what_is_published() -> None:
-    texts = {name: note for name, (_, note) in report._COMMON.items()}
+    texts = {name: note for name, (_, note) in report.COMMON.items()}
     low, high = SECONDS_BETWEEN
     assert f"below {VARIABLES_BELOW:g} on all instances" in texts["sizes"]
     assert f"between {low:g} and {high:g} on almost all" in texts["sizes"]
