@@ -23,7 +23,7 @@ from hpcgym.errors import HpcgymError, WorkloadError, unknown
 from hpcgym.metrics import TAU_S, check_tau
 from hpcgym.node_simulation import check_pool
 from hpcgym.policy.features import FEATURES, WEIGHTED_FEATURES, JobColumns
-from hpcgym.policy.index import POLICIES, PolicyLike, parse_policy
+from hpcgym.policy.index import POLICIES, PolicyLike, parse_policy, refuse_usage
 from hpcgym.prediction.learning import asks_for_predictions
 from hpcgym.preparation import machine_of, prepare
 from hpcgym.result import Result
@@ -282,6 +282,7 @@ def _check_estimates(scheduler: Scheduler) -> None:
 
 def _vector(policy: PolicyLike, features: tuple[str, ...]) -> NDArray[np.float64]:
     """Return a policy as weights that MixedPolicy takes as actions."""
+    refuse_usage(policy, "portfolio")
     index = parse_policy(policy, "portfolio")
     if index.cubed:
         raise HpcgymError(f"portfolio: {policy!r} is no weighted sum of features")

@@ -282,8 +282,11 @@ class Xnes:
         }
 
     def _rules(self) -> dict[str, Any]:
-        """Return all rules but the policy, which is searched for; no dispatcher has weights."""
-        others = ("policy", "dispatcher")
+        """Return all rules but the policy, which is searched for; no dispatcher has weights.
+
+        Nor do weights look at what users have used, or keep limits of power.
+        """
+        others = ("policy", "dispatcher", "fair_share", "power")
         names = (field.name for field in fields(Scheduler) if field.name not in others)
         return {name: _plain(getattr(self.rules, name)) for name in names}
 

@@ -18,7 +18,16 @@ from hpcgym.baselines.experts import Expert
 from hpcgym.baselines.schedulers import SCHEDULERS
 from hpcgym.errors import HpcgymError, unknown
 from hpcgym.policy.features import JobColumns
-from hpcgym.policy.index import POLICIES, PolicyLike, Ranking, parse_policy, rank, weight_text
+from hpcgym.policy.index import (
+    POLICIES,
+    PolicyLike,
+    Ranking,
+    looks_at_usage,
+    parse_policy,
+    rank,
+    refuse_usage,
+    weight_text,
+)
 from hpcgym.scheduler import Scheduler
 
 Action = int | NDArray[np.float32] | NDArray[np.float64]
@@ -32,8 +41,9 @@ _VARIANTS = {
     if name not in POLICIES and scheduler.backfill == "easy" and scheduler.policy == "fcfs"
 }
 
-#: Names of all baselines: the orders of :data:`hpcgym.policy.POLICIES`, and EASY's variants.
-BASELINES = (*POLICIES, *_VARIANTS)
+#: Names of all baselines: the orders of :data:`hpcgym.policy.POLICIES`, but for those by usage, and
+#: EASY's variants.
+BASELINES = (*(name for name in POLICIES if not looks_at_usage(name)), *_VARIANTS)
 
 
 class Baseline:
@@ -56,7 +66,7 @@ class Baseline:
 
     Raises
     ------
-    HpcgymError : no policy, or a rule that there is not.
+    HpcgymError : no policy, one that looks at usage, or a rule that there is not.
 
     Examples
     --------
@@ -72,6 +82,7 @@ class Baseline:
         rules: Mapping[str, str] | None = None,
     ) -> None:
         self.policy = Scheduler(policy=policy).policy  # checked, and a copy
+        refuse_usage(policy, "baseline")
         self.rules = dict(rules or {})
         Scheduler().but(**self.rules)
         self.name = _name(self.policy) if name is None else name

@@ -19,6 +19,12 @@ _FAMILY = {
     "easy++": Scheduler(backfill_order="sjbf", estimate="ave2", correction="incremental"),
     # the triple that document 004 recommends, section 7.5.3
     "easy-e-loss": Scheduler(backfill_order="sjbf", estimate="e-loss", correction="incremental"),
+    # document 004, section 6.3.1: jobs are back-filled in the order of the queue
+    **{
+        name: Scheduler(policy=name, backfill_order=name)
+        for name, policy in POLICIES.items()
+        if policy.looks_at_usage
+    },
     # SAF by typical ratios: docs/prediction.md
     "saf-typical": Scheduler("saf", backfill_order="spf", policy_estimate="typical-ratio"),
 }

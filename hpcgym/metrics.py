@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,18 +34,24 @@ def check_tau(tau: float) -> float:
 
 
 def bsld(
-    wait: NDArray[np.int64], run: NDArray[np.int64], tau: float = TAU_S
+    wait: NDArray[np.int64],
+    run: NDArray[np.int64],
+    tau: float = TAU_S,
+    full_speed: NDArray[np.int64] | None = None,
 ) -> NDArray[np.float64]:
-    """Return the bounded slowdown of each job: max((wait + run) / max(run, tau), 1).
+    """Return the bounded slowdown of each job: max((wait + run) / max(full_speed, tau), 1).
 
-    Document 002, equation 1; document 004, section 7.4.3.
+    Document 002, equation 1; document 004, section 7.4.3: there no job is slowed down, and
+    ``full_speed`` is ``run``.
 
     Parameters
     ----------
     wait, run : (n_jobs,) [s] waiting and run times.
     tau : [s] run times below this count as this.
+    full_speed : (n_jobs,) [s] run times at the highest frequency; None: as they are.
     """
-    return np.maximum((wait + run) / np.maximum(run, tau), 1.0)
+    length = run if full_speed is None else full_speed
+    return np.maximum((wait + run) / np.maximum(length, tau), 1.0)
 
 
 def slowdown(wait: NDArray[np.int64], run: NDArray[np.int64]) -> NDArray[np.float64]:
@@ -98,17 +104,20 @@ def compute_metrics(result: Result) -> dict[str, float | int]:
       ``max_queue_length``.
     - ``backfilled_share``: of jobs that started before a job that came earlier in the queue;
       ``starved_share``: of jobs that waited longer than the scheduler's threshold, 0 without one.
-    - ``killed_jobs``: cut at their requested time.
+    - ``killed_jobs``: cut at their requested time, or killed for a cap.
     - ``energy_busy_j``, ``energy_idle_j``, ``energy_off_j``, ``energy_switching_j``: of processors
-      that are busy, idle, off, and being switched off or on; ``energy_j``: their sum, the integral
-      of power over C.
+      that are busy, idle, off, and being switched off or on; of nodes, where these have a power of
+      their own, see :mod:`hpcgym.power.books`, and where something stands above nodes
+      ``energy_components_j`` of it. ``energy_j``: their sum, the integral of power over C.
+    - ``cap_exceeded_s``, under caps: how long the power was above one that held and was known;
+      ``budget_exceeded_j``, under budgets: what was used beyond them.
 
     Without jobs counts, makespan and energies are 0 and all else is nan.
     """
     n = len(result.start)
     wait, run = result.wait, result.run_time
     metrics: dict[str, float | int] = {"jobs": n}
-    values = bsld(wait, run) if n else np.full(1, np.nan)
+    values = result.bsld if n else np.full(1, np.nan)
     metrics["mean_bsld"] = float(values.mean())
     metrics["max_bsld"] = float(values.max())
     metrics["rms_bsld"] = float(np.sqrt(np.mean(values * values)))
@@ -121,7 +130,7 @@ def compute_metrics(result: Result) -> dict[str, float | int]:
     for name, times in (("wait", wait), ("response", wait + run)):
         metrics[f"mean_{name}_s"] = float(times.mean()) if n else np.nan
         metrics[f"max_{name}_s"] = int(times.max()) if n else np.nan
-    return metrics | _machine_metrics(result) | _counts(result)
+    return metrics | _machine_metrics(result) | _counts(result) | _of_limits(result)
 
 
 def _longest_queue(result: Result) -> int:
@@ -143,8 +152,11 @@ def _machine_metrics(result: Result) -> dict[str, float | int]:
     span = int(result.end.max() - result.workload.submit_time.min())
     busy = _sum_of_products(result.workload.requested_processors, result.run_time)
     capacity = cluster.processors * span
-    seconds = result.idle_seconds or {"idle": capacity - busy}
-    energies = energies_j(cluster, {"busy": busy, **seconds})
+    if result.keeps_books:
+        energies = books_energies_j(result)
+    else:
+        seconds = result.idle_seconds or {"idle": capacity - busy}
+        energies = energies_j(cluster, {"busy": busy, **seconds})
     return {
         "utilization": busy / capacity,
         "makespan_s": span,
@@ -165,6 +177,52 @@ def energies_j(cluster: Cluster, seconds: Mapping[str, float]) -> dict[str, floa
         "energy_switching_j": off * cluster.shutdown_w + on * cluster.boot_w,
     }
 
+
+def books_energies_j(result: Result) -> dict[str, float]:
+    """Return the energy by what nodes do, and of components where the machine has any [J]."""
+    states = result.books.by_state
+    busy = [joules for name, joules in states.items() if name.startswith("busy")]
+    energies = {
+        "energy_busy_j": sum(busy),
+        "energy_idle_j": states["idle"],
+        "energy_off_j": states["off"],
+        "energy_switching_j": states["switching_off"] + states["switching_on"],
+    }
+    if result.cluster.levels:
+        energies["energy_components_j"] = states["components"]
+    return energies
+
+
+def _of_limits(result: Result) -> dict[str, float | int]:
+    """Return by how much limits were exceeded: by the idle machine, or by what ran before."""
+    limits: tuple[Any, ...] = result.limits or ()
+    caps = [limit for limit in limits if hasattr(limit, "watts")]
+    budgets = [limit for limit in limits if hasattr(limit, "joules")]
+    metrics: dict[str, float | int] = {}
+    if not caps and not budgets:
+        return metrics
+    times = result.books.time
+    watts = np.sum(list(result.books.watts().values()), axis=0)
+    if caps:
+        above = np.zeros(len(watts), np.int64)
+        for cap in caps:
+            begin, end = max(cap.start, cap.announced or 0), cap.end
+            last = times[1:] if end is None else np.minimum(times[1:], end)
+            seconds = np.maximum(last - np.maximum(times[:-1], begin), 0)
+            above = np.maximum(above, seconds * (watts > cap.watts * (1 + _ROUNDING)))
+        metrics["cap_exceeded_s"] = int(above.sum())
+    if budgets:
+        excess = 0.0
+        for budget in budgets:
+            seconds = np.minimum(times[1:], budget.end) - np.maximum(times[:-1], budget.start)
+            used = float(np.dot(watts, np.maximum(seconds, 0)))
+            if used > budget.joules * (1 + _ROUNDING):
+                excess += used - budget.joules
+        metrics["budget_exceeded_j"] = excess
+    return metrics
+
+
+_ROUNDING = 1e-12  # of sums of powers
 
 _WITHOUT_JOBS: dict[str, float | int] = {
     "utilization": np.nan,

@@ -34,6 +34,12 @@ SWF_COLUMNS = (
     "think_time",
 )
 
+#: Columns that SWF lacks, of measured jobs: the mean power on each processor of a job [W].
+OWN_COLUMNS = ("power_w",)
+
+#: All columns that a job can have, but for units and resources.
+JOB_COLUMNS = SWF_COLUMNS + OWN_COLUMNS
+
 #: What units of jobs are called in tables.
 UNITS = "units"
 #: The resource that every node has and every unit of a job takes: what processors are counted by.
@@ -48,7 +54,7 @@ MEGABYTES = {"MB": 1, "GB": 1_000, "TB": 1_000_000}
 
 _MEMORY = re.compile(r"(\d+(?:\.\d+)?)\s*(MB|GB|TB)", re.IGNORECASE)
 _RESOURCE = re.compile(r"[A-Za-z][\w-]*")
-_OF_GROUPS = ("name", "nodes")  # what stands beside resources in files of machines
+_OF_GROUPS = ("name", "nodes", "power")  # what stands beside resources in files of machines
 
 #: Other words for columns and resources.
 _OTHER_WORDS = {
@@ -103,7 +109,7 @@ def resource_problem(name: Any) -> str:
     """
     if not isinstance(name, str) or not _RESOURCE.fullmatch(name):
         why = "it must be letters, digits, '_' and '-', a letter first"
-    elif name in (*SWF_COLUMNS, UNITS):
+    elif name in (*JOB_COLUMNS, UNITS):
         why = "it is a column of jobs"
     elif name in _OF_GROUPS:
         why = "it stands for something else in files of machines"
@@ -111,11 +117,16 @@ def resource_problem(name: Any) -> str:
         return ""
     elif near := near_name(name, (CORE, MEMORY)):
         why = f"did you mean {near!r}?"
-    elif near := near_name(name, (*SWF_COLUMNS, UNITS)):
+    elif near := near_name(name, (*JOB_COLUMNS, UNITS)):
         why = f"it is nearly {near!r}, a column of jobs"
     else:
         return ""
     return f"{name!r} cannot be the name of a resource: {why}"
+
+
+def known_columns() -> str:
+    """Return the columns that a job can have, in words."""
+    return f"SWF has {', '.join(SWF_COLUMNS)}; besides there is {', '.join(OWN_COLUMNS)}"
 
 
 def megabytes(text: str) -> int | None:

@@ -168,8 +168,15 @@ def rooms_for(
 
 
 def _allocation_of(scheduler: Scheduler) -> tuple[int, int]:
-    """Return the allocation as the engine takes it, and its seed."""
+    """Return the allocation as the engine takes it, and its seed.
+
+    Raises
+    ------
+    HpcgymError : jobs that are to have nodes of their own.
+    """
     allocation = scheduler.allocation
+    if allocation == "contiguous":
+        raise HpcgymError("allocation='contiguous': only simulate() gives jobs nodes of their own")
     return _ALLOCATIONS[allocation.partition(":")[0]], random_seed(allocation)
 
 

@@ -1,4 +1,7 @@
-"""What can be proved of processors that are switched off, for :mod:`hpcgym.validation`."""
+"""What can be proved of processors that are switched off, for :mod:`hpcgym.validation`.
+
+The energy of nodes with a power of their own is looked at in :mod:`hpcgym.book_checks`.
+"""
 
 from __future__ import annotations
 

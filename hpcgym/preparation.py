@@ -14,7 +14,7 @@ from hpcgym.cluster.pool import Cluster
 from hpcgym.engine import state
 from hpcgym.errors import HpcgymError, WorkloadError
 from hpcgym.policy.features import JobColumns
-from hpcgym.policy.index import PolicyLike, Ranking, rank
+from hpcgym.policy.index import PolicyLike, Ranking, looks_at_usage, rank, rank_without_usage
 from hpcgym.prediction.estimates import CORRECTION_CODES, learns, predicted_run_times
 from hpcgym.prediction.learning import (
     asks_for_predictions,
@@ -62,15 +62,18 @@ def prepare(
     cluster: Cluster,
     asks: bool | None = None,
     logs_ends: bool = False,
+    shares: bool = False,
 ) -> state.Prepared:
     """Return the arrays of a simulation that is about to start.
 
     ``asks`` says whether it is to stop for predictions; by default only if it needs to.
-    ``logs_ends`` says that ends are noted in any case, so that nodes can be given back.
+    ``logs_ends`` says that ends are noted in any case, so that nodes can be given back; ``shares``,
+    that somebody keeps books of what users have used, if an order looks at that.
 
     Raises
     ------
-    HpcgymError : an order of nodes where there are none.
+    HpcgymError : an order of nodes where there are none, or one of the queue that looks at usage,
+        without ``shares``.
     WorkloadError : a job that cannot be simulated.
     """
     check_allocation(scheduler.allocation, cluster)
@@ -80,11 +83,13 @@ def prepare(
     asks = asks_for_predictions(scheduler) if asks is None else asks
     last = 0 if asks else average_in_kernel(scheduler)
     users, n_users = numbered(workload.user_id) if asks or last else (_NO_USERS, 0)
-    primary, secondary, keys, scores = orders(workload, scheduler)
+    primary, secondary, keys, scores = orders(workload, scheduler, shares)
     rules = engine_rules(scheduler, primary, secondary, predicted, jobs["run"], last)
     dispatched = state.NOBODY if scheduler.dispatcher is None else state.EACH_START
     rules += [dispatched, 0, *power_rules(cluster, scheduler)]
-    rules += learning_rules(scheduler, asks, logs_ends)
+    # scores that hang on usage are asked for as predictions are: at submissions, and after ends
+    shares = shares and any(scheduler.usage_orders)
+    rules += [1, 1, 1] if shares else learning_rules(scheduler, asks, logs_ends)
     start = state.make_state(rules, predicted, len(workload), cluster.processors, n_users, last)
     if len(workload) and start.sim[state.MANAGED]:
         all_idle(start, int(workload.submit_time[0]), cluster.processors)
@@ -100,6 +105,8 @@ def power_rules(cluster: Cluster, scheduler: Scheduler, by_action: bool = False)
     """
     if cluster.shutdown_after_s is None and not by_action:
         return [0, 0, 0, 0]
+    if cluster.groups:
+        raise HpcgymError("shutdown_after_s: only simulate() switches nodes off")
     for rule, value in (("backfill", "conservative"), ("passes", "per-event")):
         if getattr(scheduler, rule) == value:
             raise HpcgymError(f"shutdown_after_s: processors stay on with {rule}={value!r}")
@@ -156,9 +163,12 @@ _NO_USERS = np.zeros(0, np.int64)
 
 
 def orders(
-    workload: Workload, scheduler: Scheduler
+    workload: Workload, scheduler: Scheduler, shares: bool = False
 ) -> tuple[int, int, NDArray[np.int64], NDArray[np.void]]:
-    """Return the codes of the primary and the secondary order, their keys and their scores."""
+    """Return the codes of the primary and the secondary order, their keys and their scores.
+
+    With ``shares``, scores may hang on usage; they are returned without what that adds.
+    """
     run_time = np.minimum(workload.run_time, workload.requested_time)
     # where they are learned, the requested times hold their places
     columns = JobColumns(
@@ -166,11 +176,11 @@ def orders(
         predicted_run_times(scheduler.policy_estimate, run_time, workload, "policy_estimate"),
     )
     learned = learns(scheduler.policy_estimate)
-    first = _ranking(scheduler.policy, columns, learned)
+    first = _ranking(scheduler.policy, columns, learned, shares)
     second: Ranking | None = Ranking(None, None)  # by submission, unless EASY has another
     if scheduler.backfill == "easy":
         order = scheduler.backfill_order
-        second = None if order == "sjbf" else _ranking(order, columns, learned)
+        second = None if order == "sjbf" else _ranking(order, columns, learned, shares)
     primary = _order_code(first)
     secondary = state.PREDICTION if second is None else _order_code(second)
     n = len(workload)
@@ -187,8 +197,10 @@ def orders(
     return primary, secondary, keys, scores
 
 
-def _ranking(policy: PolicyLike, columns: JobColumns, learned: bool) -> Ranking:
+def _ranking(policy: PolicyLike, columns: JobColumns, learned: bool, shares: bool) -> Ranking:
     """Return the scores of jobs; as those of an order that may change where times are learned."""
+    if shares and looks_at_usage(policy):
+        return rank_without_usage(policy, columns)
     ranking = rank(policy, columns)
     if learned and ranking.patience is None and looks_at_time(policy):
         return replace(ranking, patience=np.full_like(columns.submit, np.inf))

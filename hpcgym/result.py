@@ -12,14 +12,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.cluster.pool import Cluster
+from hpcgym.cluster.power import slowed, unslowed
 from hpcgym.engine.state import BACKFILLED
 from hpcgym.metrics import bsld, compute_metrics
+from hpcgym.power.books import Books
+from hpcgym.power.energy import Energy, power_table
+from hpcgym.power.slowdowns import job_slowdowns
+from hpcgym.power.uses import known_powers
 from hpcgym.scheduler import Scheduler
 from hpcgym.workload.model import Workload
 
 if TYPE_CHECKING:
     import pandas as pd
 
+    from hpcgym.power.limits import Limit
+    from hpcgym.power.states import NodeStates
     from hpcgym.prediction.learning import Learned
 
 
@@ -67,6 +74,11 @@ class Result:
     learned : what was learned of run times, for :func:`hpcgym.simulate` to go on with; else None.
     allocation : the nodes of each job, on machines that have nodes; else None.
     dispatcher : the dispatcher that was asked, with whatever it has kept; else None.
+    frequency : (n_jobs,) int64, the level at which each job runs, 0 being the lowest; None where
+        all run at the highest. ``run_time`` is then that of the highest times the slowdown of the
+        level (:func:`hpcgym.power.slowdowns.job_slowdowns`), whole seconds, rounded up.
+    node_states : when nodes are off or being switched; None where all are on.
+    limits : caps and budgets that were to be kept; None where jobs may share nodes.
     """
 
     workload: Workload
@@ -83,6 +95,9 @@ class Result:
     learned: Learned | None = None
     allocation: Allocation | None = None
     dispatcher: Any = None
+    frequency: NDArray[np.int64] | None = None
+    node_states: NodeStates | None = None
+    limits: tuple[Limit, ...] | None = None
 
     @classmethod
     def of(
@@ -123,19 +138,60 @@ class Result:
         return _read_only(self.start - self.workload.submit_time)
 
     @cached_property
+    def full_speed_run_time(self) -> NDArray[np.int64]:
+        """Run times at the highest frequency, (n_jobs,) int64 [s]; of killed jobs rounded down."""
+        if self.frequency is None:
+            return self.run_time
+        return _read_only(unslowed(self.run_time, job_slowdowns(self)))
+
+    @cached_property
     def bsld(self) -> NDArray[np.float64]:
         """Bounded slowdowns, (n_jobs,) float64; see :func:`hpcgym.metrics.bsld`."""
-        return _read_only(bsld(self.wait, self.run_time))
+        return _read_only(bsld(self.wait, self.run_time, full_speed=self.full_speed_run_time))
 
     @cached_property
     def killed(self) -> NDArray[np.bool_]:
         """Whether the job was cut, here or when cleaning the workload, (n_jobs,) bool."""
-        return _read_only(self.workload.killed | (self.workload.run_time > self.run_time))
+        run_time = self.workload.run_time
+        if self.frequency is not None:
+            run_time = slowed(run_time, job_slowdowns(self))
+        return _read_only(self.workload.killed | (run_time > self.run_time))
 
     @cached_property
     def metrics(self) -> dict[str, float | int]:
         """Metrics by name; see :func:`hpcgym.metrics.compute_metrics`."""
         return compute_metrics(self)
+
+    @property
+    def keeps_books(self) -> bool:
+        """Whether energies are those of the books: not all draw the flat powers of processors."""
+        cluster = self.cluster
+        return (
+            any(group.power is not None for group in cluster.groups)
+            or bool(cluster.levels)
+            or self.frequency is not None
+            or self.node_states is not None
+            or known_powers(self) is not None
+        )
+
+    @cached_property
+    def books(self) -> Books:
+        """What the machine draws, and who is charged; see :mod:`hpcgym.power.books`."""
+        return Books(self)
+
+    @cached_property
+    def power(self) -> pd.DataFrame:
+        """Power over time, one row a change: time [s], watts, then watts by state, as idle_w.
+
+        Each row holds up to the time of the next; the last one ends the schedule, with 0 W. Raises
+        an HpcgymError of a pool whose processors are switched off: when is not kept.
+        """
+        return power_table(self.books)
+
+    @cached_property
+    def energy(self) -> Energy:
+        """Energy by job, user, node, group and state; see :class:`hpcgym.power.energy.Energy`."""
+        return Energy(self)
 
     @cached_property
     def jobs(self) -> pd.DataFrame:

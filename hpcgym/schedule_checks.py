@@ -69,10 +69,13 @@ def cases(wrong: Mask, message: str, *values: NDArray[Any]) -> list[str]:
     return [text if where.size == 1 else f"{text} (and {where.size - 1:,} more)"]
 
 
-def check_lengths(result: Result, length: Times) -> list[str]:
-    """Compare run times, ends, waits and killed flags with the workload."""
+def check_lengths(result: Result, length: Times, full_speed: Times) -> list[str]:
+    """Compare run times, ends, waits and killed flags with the workload.
+
+    ``full_speed`` is how long jobs take at the highest frequency.
+    """
     workload = result.workload
-    cut = workload.killed | (workload.run_time > length)
+    cut = workload.killed | (workload.run_time > full_speed)
     limit = "predicted" if result.scheduler.correction == "kill" else "requested"
     return [
         *cases(

@@ -1,4 +1,4 @@
-"""A scheduler: the ten rules that turn a queue of jobs into a schedule."""
+"""A scheduler: the rules that turn a queue of jobs into a schedule."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 from hpcgym.errors import HpcgymError, unknown
-from hpcgym.policy.index import PolicyLike, parse_policy, weight_text
+from hpcgym.policy.fairshare import FairShare
+from hpcgym.policy.index import PolicyLike, looks_at_usage, parse_policy, weight_text
 from hpcgym.prediction.estimates import CORRECTIONS, Estimate, check_estimate, learns
 
 BACKFILL = {
@@ -23,6 +24,16 @@ ALLOCATIONS = {
     "best-fit": "nodes with the least free first, by the sum of its shares of the whole machine",
     "worst-fit": "nodes with the most free first",
     "random": "nodes in random order; random:SEED draws others",
+    "contiguous": "nodes of its own in a row, for each job",
+}
+POWER = {
+    "none": "nothing is switched off or slowed down",
+    "shut": "caps: nodes are switched off while they hold",
+    "dvfs": "caps: jobs run at lower frequencies",
+    "mix": "caps: both, with the higher frequencies only",
+    "powercap": "budgets: power stays below their mean",
+    "reduce-pc": "budgets: what is saved is for the first that waits, others have a lower mean",
+    "energy-bud": "budgets: what is saved is for all, but for what the first that waits needs",
 }
 PASSES = {
     "per-timestamp": "one scheduling pass after all events of a second",
@@ -53,7 +64,13 @@ class Scheduler:
     policy_estimate : the run times that ``policy`` and ``backfill_order`` look at in place of
         requested ones; as ``estimate``. Predictions that learn are cut at the requested time.
     allocation : the order in which nodes are filled, on machines that have nodes: "first-fit",
-        "best-fit", "worst-fit", "random" or "random:SEED".
+        "best-fit", "worst-fit", "random" or "random:SEED"; or "contiguous": nodes of its own, in a
+        row, for each job.
+    power : how limits of power and energy are kept, see :func:`hpcgym.simulate`: "none", "shut",
+        "dvfs" or "mix" under caps, "powercap", "reduce-pc" or "energy-bud" under budgets.
+    fair_share : shares of users, and how fast what they have used is forgotten, where ``policy`` or
+        ``backfill_order`` looks at usage: a :class:`hpcgym.policy.FairShare`, or what its ``parse``
+        takes: a text, a file, a mapping. None: equal shares, half in a week.
     dispatcher : who says at each pass what starts, in place of ``policy`` and ``backfill``: a name
         of :data:`hpcgym.baselines.dispatchers.DISPATCHERS`, or a callable; see
         :func:`hpcgym.simulate`. With it ``backfill`` is "none".
@@ -73,6 +90,8 @@ class Scheduler:
     policy_estimate: Estimate = "requested"
     allocation: str = "first-fit"
     dispatcher: str | Callable[..., Any] | None = None
+    fair_share: FairShare | str | Mapping[str, Any] | None = None
+    power: str = "none"
 
     def __post_init__(self) -> None:
         settle = object.__setattr__  # what was given, so that no caller can change it afterwards
@@ -84,12 +103,15 @@ class Scheduler:
         self._settle_correction()
         _check("correction", self.correction, CORRECTIONS)
         _check("passes", self.passes, PASSES)
+        _check("power", self.power, POWER)
         settle(self, "estimate", check_estimate(self.estimate))
         settle(self, "policy_estimate", check_estimate(self.policy_estimate, "policy_estimate"))
         if self.correction == "predicted-again" and not learns(self.estimate):
             raise HpcgymError("correction 'predicted-again' needs an estimate that learns")
         settle(self, "threshold", _threshold(self.threshold))
         random_seed(self.allocation)
+        if self.fair_share is not None:
+            settle(self, "fair_share", FairShare.parse(self.fair_share))
         self._check_dispatcher()
 
     def _settle_correction(self) -> None:
@@ -115,6 +137,13 @@ class Scheduler:
             if not (isinstance(given, type(usual[0])) and given in usual):
                 raise HpcgymError(not_beside_a_dispatcher(rule, _plain(self.dispatcher)))
         object.__setattr__(self, "backfill", "none")
+
+    @property
+    def usage_orders(self) -> tuple[bool, bool]:
+        """Whether ``policy``, and the order of backfilling, look at what users have used."""
+        second = self.backfill_order
+        sweeps = self.backfill == "easy" and not (isinstance(second, str) and second == "sjbf")
+        return looks_at_usage(self.policy), sweeps and looks_at_usage(second)
 
     def but(self, **changes: Any) -> Scheduler:
         """Return the scheduler with some rules changed.
@@ -209,6 +238,8 @@ def _plain(value: object) -> str | float | None:
     """Return a rule's value as a word or number."""
     if value is None or isinstance(value, (str, int, float)):
         return value
+    if isinstance(value, FairShare):
+        return str(value)
     if isinstance(value, Mapping):
         return ", ".join(f"{name}={weight_text(weight)}" for name, weight in value.items())
     if isinstance(value, tuple):

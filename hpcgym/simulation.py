@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -26,11 +26,14 @@ from hpcgym.node_simulation import (
     single_cores,
 )
 from hpcgym.online import Learning
+from hpcgym.power.limits import Limit
+from hpcgym.powered_simulation import simulate_powered, takes_whole_nodes
 from hpcgym.prediction.estimates import learns
 from hpcgym.prediction.learning import Learned, asks_for_predictions
 from hpcgym.preparation import machine_of, prepare
 from hpcgym.result import Result
 from hpcgym.scheduler import OF_THE_QUEUE, Scheduler, not_beside_a_dispatcher
+from hpcgym.sharing import run_with_shares
 from hpcgym.workload.model import Workload
 
 
@@ -41,6 +44,7 @@ def simulate(
     cluster: Cluster | str | os.PathLike[str] | None = None,
     processors: int | None = None,
     learned: Learned | None = None,
+    limits: Limit | Iterable[Limit] | None = None,
     **rules: Any,
 ) -> Result:
     """Simulate a scheduler on a workload.
@@ -59,9 +63,14 @@ def simulate(
     processors : size of the machine, instead of ``cluster``.
     learned : what an earlier simulation learned of run times, ``result.learned``, for estimates
         that learn: they go on with it.
+    limits : caps of power and budgets of energy, :class:`hpcgym.power.PowerCap` and
+        :class:`hpcgym.power.EnergyBudget`, on a machine whose nodes have a power; the rule
+        ``power`` says how they are kept. With limits, or an empty list of them, each job has nodes
+        of its own; without, None, jobs may share nodes.
     rules : rules that differ from the scheduler's, by the names of :class:`Scheduler`'s
         attributes: ``policy``, ``backfill``, ``backfill_order``, ``estimate``, ``correction``,
-        ``threshold``, ``passes``, ``policy_estimate``, ``allocation``, ``dispatcher``.
+        ``threshold``, ``passes``, ``policy_estimate``, ``allocation``, ``dispatcher``,
+        ``fair_share``, ``power``.
 
     Returns
     -------
@@ -85,6 +94,9 @@ def simulate(
         raise WorkloadError(f"simulate takes a workload of load_workload, not {workload!r}")
     chosen = scheduler_of(scheduler, rules)
     cluster = machine_of(workload, cluster, processors)
+    if takes_whole_nodes(cluster, chosen, limits):
+        _check_learned(chosen, learned)
+        return simulate_powered(workload, chosen, cluster, limits, learned)
     if cluster.groups or chosen.dispatcher is not None:
         return _simulate_on_nodes(workload, chosen, cluster, learned)
     return _simulate_on_pool(workload, chosen, cluster, learned)[0]
@@ -127,6 +139,11 @@ def _simulate_on_nodes(
         nodes = assign_nodes(ended.jobs, ended.progress, needs, cluster, chosen)
         return replace(result, allocation=allocation_of(nodes))
     nodes = nodes_for(needs, cluster, chosen)
+    if any(chosen.usage_orders):
+        _check_learned(chosen, learned)
+        prepared = run_with_shares(workload, chosen, cluster, nodes)
+        result = result_of(workload, cluster, chosen, prepared)
+        return replace(result, allocation=allocation_of(nodes))
     asks = asks_for_predictions(chosen) or (learned is not None and _learns(chosen))
     _check_learned(chosen, learned)
     prepared = prepare(workload, chosen, cluster, asks, logs_ends=True)
@@ -152,6 +169,10 @@ def _simulate_on_pool(
     workload: Workload, chosen: Scheduler, cluster: Cluster, learned: Learned | None
 ) -> tuple[Result, state.Prepared]:
     """Simulate on as many processors as the machine has; return the arrays as well."""
+    if any(chosen.usage_orders):
+        _check_learned(chosen, learned)
+        prepared = run_with_shares(workload, chosen, cluster)
+        return result_of(workload, cluster, chosen, prepared), prepared
     if asks_for_predictions(chosen) or (learned is not None and _learns(chosen)):
         learning = _learning(workload, chosen, cluster, learned)
         learning.run()

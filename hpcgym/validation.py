@@ -7,7 +7,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from hpcgym.book_checks import check_books, check_states, lengths_at_frequencies
 from hpcgym.errors import HpcgymError
+from hpcgym.limit_checks import (
+    check_budgets,
+    check_caps,
+    check_levels,
+    check_nodes_alone,
+    check_starts,
+    killed_by_caps,
+)
 from hpcgym.node_checks import check_nodes, check_units, fits_nodes
 from hpcgym.power_checks import check_energy, delays_s
 from hpcgym.schedule_checks import (
@@ -63,9 +72,10 @@ def validate_schedule(result: Result) -> tuple[str, ...]:
     Proved of every schedule:
 
     - *lengths*: each job is as long as its run time, cut at its requested time, and at its
-      predicted run time where that is the correction; it ends that long after its start; ``wait``
-      is start - submission; ``killed`` marks the jobs that were cut, here or by the cleaning of
-      the workload.
+      predicted run time where that is the correction; at a lower frequency that times the
+      slowdown, whole seconds, rounded up. It ends that long after its start; ``wait`` is
+      start - submission; ``killed`` marks the jobs that were cut, here or by the cleaning of the
+      workload.
     - *submission*: no job starts before it is submitted.
     - *capacity*: at no second do running jobs hold more processors than the cluster has.
     - *units*, on nodes: each job has exactly its units, on nodes that there are, each once.
@@ -78,11 +88,27 @@ def validate_schedule(result: Result) -> tuple[str, ...]:
     - *promises*: ``reserved_start`` is -1 or not before the submission; without backfilling it is
       -1 throughout and no job is marked as backfilled; under conservative backfilling every job
       has one.
+    - *states*, where nodes are switched: no job runs on a node that is off or being switched, and
+      switching takes as long as it should.
     - *energy*: ``energy_idle_j``, ``energy_busy_j`` and ``energy_j`` of the metrics are the
       integrals of idle, busy and total power from the first submission to the last end, to
       twelve digits, and ``makespan_s`` is that span. Where processors are switched off, the
       energies follow from ``idle_seconds``, whose sum is that of all processors without a job.
+      Where nodes have a power of their own, or that of jobs is measured, or nodes are off, the
+      books close: the energy by state, by node, by job with the overhead, and the integral of power
+      over time are the same to twelve digits. Each job is charged what its nodes draw at its
+      level; on a node that it shares, from the part of its cores to the highest level.
     - *progress*: no job waits while the whole machine is idle.
+
+    Under limits, ``result.limits``, jobs start also when a limit begins or ends, when a meter is
+    looked at and when nodes have been switched; they may be killed when a cap that kills begins.
+    In place of *progress* this is proved, by the power of the books:
+
+    - *alone*: no two jobs share a node.
+    - *levels*: jobs run at frequencies that the rule ``power`` uses.
+    - *caps*: whenever the power is above a cap that holds, no job runs that was given its nodes
+      since it was announced; and once it was below, it is never above again.
+    - *budgets*: no more is used in a period than its budget, if a job runs in it.
 
     Where switching processors off or on takes time, a job is given its processors at a pass, and
     starts once they are on: at once, or ``boot_time_s`` to ``boot_time_s + shutdown_time_s`` later.
@@ -128,12 +154,16 @@ def validate_schedule(result: Result) -> tuple[str, ...]:
     _check_shapes(result)
     actual = np.minimum(result.workload.run_time, result.workload.requested_time)
     killed = result.scheduler.correction == "kill"
-    length = np.minimum(actual, result.predicted_run_time) if killed else actual
+    full_speed = np.minimum(actual, result.predicted_run_time) if killed else actual
+    length = lengths_at_frequencies(result, full_speed)
+    by_caps = killed_by_caps(result, length)
+    length = np.where(by_caps, result.run_time, length)
+    full_speed = np.where(by_caps, 0, full_speed)
     line = timeline_of(result.workload, result.start, length)
     needs = None  # on a pool
     if result.cluster.groups:
         needs = needs_of(result.workload, result.cluster.resources)
-    found = dict(_of_every_schedule(result, actual, length, line, needs))
+    found = dict(_of_every_schedule(result, actual, full_speed, length, line, needs))
     # the order of an impossible schedule means nothing
     sound = not any(found.values())
     found |= _of_passes(result, actual, length, line, needs, sound)
@@ -147,11 +177,16 @@ Proofs = Iterator[tuple[str, list[str]]]  # what is looked at, and what is wrong
 
 
 def _of_every_schedule(
-    result: Result, actual: Times, length: Times, line: Timeline, needs: Times | None
+    result: Result,
+    actual: Times,
+    full_speed: Times,
+    length: Times,
+    line: Timeline,
+    needs: Times | None,
 ) -> Proofs:
     """Look at what holds whatever the rules of the scheduler are."""
     delays = delays_s(result)
-    yield "lengths", check_lengths(result, length)
+    yield "lengths", check_lengths(result, length, full_speed)
     yield "submission", check_submission(result)
     yield "capacity", check_capacity(result, line)
     if needs is not None:
@@ -159,13 +194,29 @@ def _of_every_schedule(
         yield "units", wrong
         if result.allocation is not None and not wrong:
             yield "nodes", check_nodes(result, needs, result.allocation)
-    yield "events", check_events(line, delays)
+    limited = result.limits is not None
+    yield "events", check_starts(result, line) if limited else check_events(line, delays)
     yield "predictions", _check_predictions(result, actual)
     if result.scheduler.dispatcher is None:
         yield "promises", _check_promises(result)
-    yield "energy", check_energy(result, line.time, line.used)
-    if result.scheduler.dispatcher is None:
+    if result.node_states is not None:
+        yield "states", check_states(result)
+    if result.keeps_books:
+        yield "energy", check_books(result)
+    else:
+        yield "energy", check_energy(result, line.time, line.used)
+    if limited:
+        yield from _of_limits(result)
+    elif result.scheduler.dispatcher is None:
         yield "progress", check_progress(line, delays)
+
+
+def _of_limits(result: Result) -> Proofs:
+    """Look at what limits are to keep."""
+    yield "alone", check_nodes_alone(result)
+    yield "levels", check_levels(result)
+    yield "caps", check_caps(result)
+    yield "budgets", check_budgets(result)
 
 
 def _of_passes(
@@ -179,6 +230,8 @@ def _of_passes(
     """Look at what some schedulers guarantee, where the schedule tells why a job waited."""
     rules, workload = result.scheduler, result.workload
     if delays_s(result) != (0, 0) or result.outside or rules.dispatcher is not None:
+        return
+    if result.limits is not None:  # a job may wait for power
         return
     if _reservations_are_guaranteed(result, length):
         yield "reservations", _check_reservations(result)

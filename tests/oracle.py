@@ -24,7 +24,8 @@ Order of the queue
     double precision, with
     a = w0 q + w1 p~ + w3 (p~ / q) + w4 + w5 (p~ q), summed from left to right, and
     d = p~ / (w2 p~ + w4), or 1 / w2 where w4 = 0 (so that FCFS has exact ties whatever its weight);
-    without the second term where w2 p~ + w4 = 0.
+    without the second term where w2 p~ + w4 = 0. Orders by what users have used, which changes
+    when jobs terminate, are in `slow_shares.py`.
  6. Threshold T: jobs with wait > T (strictly) come before all others, among themselves in
     submission order. It touches the primary order only, never the backfill order.
 Events and passes
@@ -216,6 +217,8 @@ def is_submission_order(order: Any) -> bool:
 
 def changes_with_time(policy: Any) -> bool:
     """Whether waiting alone can change a policy's order."""
+    if hasattr(policy, "begin"):
+        return True
     if isinstance(policy, str) or callable(policy):
         return policy in ("lexp", "sexp", "wfp3", "unicef")
     others = any(w for i, w in enumerate(policy) if i != 2)
@@ -252,6 +255,9 @@ class Simulation:
         self.running: list[Job] = []  # in the order they started
         self.terminated: dict[int, list[Job]] = {}  # user -> terminated jobs, in order
         self.expired_since_pass = False
+        for order in (rules["policy"], rules["backfill_order"]):
+            if hasattr(order, "begin"):  # it looks at what has terminated
+                order.begin(self)
 
     def run(self) -> list[Job]:
         while self.coming or self.running:
@@ -506,7 +512,8 @@ def simulate_slowly(
 ) -> list[Job]:
     """Schedule the jobs by the rules above; return them in submission order, the given untouched.
 
-    ``policy``: a name of POLICIES, six weights, or ``score(job, now) -> float``; ``backfill``:
+    ``policy``: a name of POLICIES, six weights, or ``score(job, now) -> float``, whose ``begin``,
+    if it has one, is called with the simulation before; ``backfill``:
     "none", "easy" or "conservative"; ``backfill_order``: "fcfs", "sjbf" or a policy;
     ``estimate``, ``policy_estimate``: "requested", "double-requested", "clairvoyant", "ave2",
     "ave3" and so on, "user-ratio", one prediction for each job, or anything with predict_one and

@@ -49,11 +49,15 @@ def test_the_easy_family() -> None:
 def test_every_other_policy_is_a_scheduler_that_backfills_by_requested_time() -> None:
     assert set(SCHEDULERS) == set(FAMILY) | set(LEARNED) | set(POLICIES)
     for name in set(POLICIES) - {"fcfs"}:
-        assert find_scheduler(name) == Scheduler(policy=name, backfill_order="spf")
+        order = name if POLICIES[name].looks_at_usage else "spf"
+        assert find_scheduler(name) == Scheduler(policy=name, backfill_order=order)
 
 
 def test_every_scheduler_makes_a_valid_schedule_of_its_own() -> None:
     workload = hpcgym.load_workload("lublin:jobs=600,processors=64,seed=3,load=1.5")
+    workload = workload.with_columns(
+        power_w=100.0 + workload.user_id
+    )  # or else by energy is by time
     names_of: dict[bytes, list[str]] = {}
     for name, scheduler in SCHEDULERS.items():
         result = hpcgym.simulate(workload, name)

@@ -99,6 +99,8 @@ def test_json_has_all_metrics_in_full_and_where_they_come_from(trace_file):
         "policy_estimate": "requested",
         "allocation": "first-fit",
         "dispatcher": None,
+        "fair_share": None,
+        "power": "none",
     }
     assert value["hpcgym"] == __version__
 
@@ -565,3 +567,22 @@ def test_damaged_compiled_code_is_named(tmp_path):
     assert again.returncode == 1
     assert "delete the folder" in again.stderr
     assert "Traceback" not in again.stderr
+
+
+def test_fair_shares_by_option_and_file(tmp_path):
+    shares = tmp_path / "shares.toml"
+    shares.write_text("half_life_s = 600\n[shares]\n1 = 30\n")
+    lublin = "lublin:jobs=800,processors=32,load=1.2,users=6"
+    by_file = as_json("simulate", lublin, "--scheduler", "fairshare", "--fair-share", str(shares))
+    assert by_file["scheduler"]["fair_share"] == "half_life_s=600, damping=1, shares 1=30"
+    expected = simulate(load_workload(lublin), "fairshare", fair_share=str(shares))
+    assert by_file["mean_bsld"] == expected.metrics["mean_bsld"]
+    usual = as_json("simulate", lublin, "--scheduler", "fairshare")
+    assert usual["mean_bsld"] != by_file["mean_bsld"]
+
+
+@pytest.mark.parametrize("command", ["simulate", "compare"])
+def test_fair_shares_that_nobody_looks_at(command):
+    result = run(command, "lublin:jobs=9", "--fair-share", "damping=2")
+    assert result.exit_code != 0
+    assert "--fair-share is for policies by usage" in f"{result.exception}{result.output}"

@@ -272,6 +272,8 @@ def test_rules_of_the_queue_are_not_described_beside_a_dispatcher() -> None:
         "passes": "per-timestamp",
         "allocation": "first-fit",
         "dispatcher": "prb",
+        "fair_share": None,
+        "power": "none",
     }
     assert Scheduler(backfill="none").describe()["backfill"] == "none"
 

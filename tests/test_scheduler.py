@@ -25,6 +25,8 @@ EASY = {
     "policy_estimate": "requested",
     "allocation": "first-fit",
     "dispatcher": None,
+    "fair_share": None,
+    "power": "none",
 }
 
 

@@ -53,6 +53,10 @@ def scheduled(workload, **words):
         outside=False,
         policy_run_time=None,
         allocation=None,
+        frequency=None,
+        node_states=None,
+        limits=None,
+        keeps_books=False,
         metrics={
             "makespan_s": span,
             "energy_idle_j": idle_j,
@@ -164,6 +168,10 @@ def test_empty_workload():
         outside=False,
         policy_run_time=None,
         allocation=None,
+        frequency=None,
+        node_states=None,
+        limits=None,
+        keeps_books=False,
         metrics=dict.fromkeys(("makespan_s", "energy_idle_j", "energy_busy_j", "energy_j"), 0),
     )
     assert "capacity" in validate_schedule(result)

@@ -75,6 +75,10 @@ def scheduled(cluster: Cluster, workload: Workload, **words: Any) -> Any:
             idle_seconds=None,
             outside=False,
             policy_run_time=None,
+            frequency=None,
+            node_states=None,
+            limits=None,
+            keeps_books=False,
             allocation=allocation_of([job.nodes for job in jobs]),
         )
     )

@@ -46,6 +46,7 @@ def compare(
     ] = None,
     clean: options.CleanOption = "default",
     passes: options.PassesOption = None,
+    fair_share: options.FairShareOption = None,
     processors: options.ProcessorsOption = None,
     cluster: options.ClusterOption = None,
     allocation: options.AllocationOption = None,
@@ -61,8 +62,9 @@ def compare(
     machine = options.machine(cluster, processors, allocation)
     output.check_picture(picture)
     output.check_page(html)
-    overrides = options.given(passes=passes, allocation=allocation)
+    overrides = options.given(passes=passes, allocation=allocation, fair_share=fair_share)
     chosen = {name: options.rules(name, overrides) for name in _names(scheduler)}
+    options.check_fair_share(fair_share, chosen.values())
     jobs = options.load(workload, clean, processors, errors, week, month, machine, unfit)
 
     from hpcgym.simulation import simulate as run

@@ -25,6 +25,10 @@ PARAMETERS = {
     " machine; without it, as the model has them",
     "classes": "2: interactive and batch jobs; 1: all jobs alike",
     "users": "number of users; without it, it grows with the jobs",
+    "repeat": "how many times all its jobs come",
+    "unequal": "1: user k has k times the jobs of user 1; 0: all have the same",
+    "spread": "by which share of usual power the first user needs less and the last more",
+    "node_cores": "cores of a node, which jobs do not share",
     "days": "time in which the jobs come [default: 30, or as long as the jobs take]",
 }
 
@@ -44,11 +48,13 @@ class Generate(ExplainedCommand):
         "hpcgym generate lublin:jobs=100000,processors=512,load=0.9,seed=1 jobs.swf.gz",
         "hpcgym generate lublin jobs.csv",
         "hpcgym generate eurora:days=30,load=0.8,seed=1 jobs.json",
+        "hpcgym generate light-esp:processors=180,repeat=4,users=3,spread=0.3 jobs.csv",
     )
     lists: ClassVar[Lists] = {
         "Parameters of lublin": partial(_parameters, "lublin"),
         "Parameters of eurora": partial(_parameters, "eurora"),
         "Parameters of kit": partial(_parameters, "kit"),
+        "Parameters of light-esp": partial(_parameters, "light-esp"),
     }
 
 
@@ -75,7 +81,8 @@ def generate(
     lublin is the model of Lublin and Feitelson (JPDC 2003): arrivals with a daily cycle, sizes, run
     times; with a model of users and of the times they request. eurora and kit are like the logs of
     Eurora and ForHLR II: jobs ask for units with cores, memory and accelerators, of which SWF keeps
-    cores and memory only. Other commands take the same text instead of a file.
+    cores and memory only. light-esp is a fixed mix of 230 jobs, parts of a machine of any size;
+    only tables keep its power. Other commands take the same text instead of a file.
     """
     from hpcgym.workload import load_workload, write_swf, write_table
     from hpcgym.workload.load import GENERATORS

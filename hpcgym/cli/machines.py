@@ -37,7 +37,7 @@ def machines(
 ) -> None:
     """List the ready-made machines, or print one as the TOML file that would describe it.
 
-    A machine is groups of nodes with resources, and the waits that are expected of its queues.
+    A machine is groups of nodes with resources and power, and the waits expected of its queues.
     To describe another one, print one into a file and change it.
     """
     from hpcgym.cluster import find_cluster, machine_names
@@ -76,6 +76,19 @@ def _facts(cluster: Cluster, name: str) -> dict[str, Any]:
         "nodes": cluster.nodes,
         "resources": dict(zip(cluster.resources, total, strict=True)),
         "queues": dict(cluster.queues),
+        "node_w": _watts(cluster),
+    }
+
+
+def _watts(cluster: Cluster) -> dict[str, float]:
+    """Return the least and greatest power of a node by state, where groups of nodes tell it [W]."""
+    powers = [group.power for group in cluster.groups if group.power is not None]
+    if not powers:
+        return {}
+    return {
+        "off": min(power.off_w for power in powers),
+        "idle": min(power.idle_w for power in powers),
+        "busy": max(power.busy_levels_w[-1] for power in powers),
     }
 
 
@@ -101,7 +114,7 @@ def _print_table(rows: list[dict[str, Any]]) -> None:
     from rich.text import Text
 
     table = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False)
-    for key in ("name", "nodes", "resources", "queues"):
+    for key in ("name", "nodes", "resources", "queues", "power of a node"):
         table.add_column(key, justify="right" if key == "nodes" else "left")
     for row in rows:
         resources = (
@@ -109,6 +122,7 @@ def _print_table(rows: list[dict[str, Any]]) -> None:
             for name, amount in row["resources"].items()
         )
         waits = (f"{name} ({wait / 3600:g} h)" for name, wait in row["queues"].items())
-        cells = (row["name"], f"{row['nodes']:,}", ", ".join(resources), ", ".join(waits) or "-")
-        table.add_row(*(Text(cell) for cell in cells))
+        watts = (f"{state} {value:g} W" for state, value in row["node_w"].items())
+        lists = (", ".join(cells) or "-" for cells in (resources, waits, watts))
+        table.add_row(Text(row["name"]), Text(f"{row['nodes']:,}"), *map(Text, lists))
     output.console().print(table)

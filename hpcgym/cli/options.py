@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
@@ -31,7 +31,8 @@ WorkloadArgument = Annotated[
     typer.Argument(
         metavar="WORKLOAD",
         help="A file (.swf, .swf.gz, .csv, .parquet, .json), a trace of the archive (see hpcgym"
-        " traces list) or a generator (lublin:jobs=10000,seed=1; eurora:days=30; kit:days=7).",
+        " traces list) or a generator (lublin:jobs=10000,seed=1; eurora:days=30; kit:days=7;"
+        " light-esp:processors=180).",
         show_default=False,
     ),
 ]
@@ -73,9 +74,10 @@ UnfitOption = Annotated[
 AllocationOption = Annotated[
     str | None,
     typer.Option(
-        metavar="first-fit|best-fit|worst-fit|random[:SEED]",
+        metavar="first-fit|best-fit|worst-fit|random[:SEED]|contiguous",
         help="Which nodes of --cluster are filled first: by number, those with the least free,"
-        " those with the most free, or at random.",
+        " those with the most free, or at random; contiguous: each job has nodes of its own, in a"
+        " row.",
         show_default="first-fit",
     ),
 ]
@@ -147,6 +149,15 @@ CorrectionOption = Annotated[
         help="What a prediction that turned out too short becomes: the requested time; somewhat"
         " more; twice the time so far; what the estimate says then; nothing, for the job is"
         " killed (kill); or, for dispatchers, the next second, again and again (next-second).",
+        show_default=False,
+    ),
+]
+FairShareOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="FILE|KEY=VALUE,...",
+        help="For policies by usage: half_life_s=604800, damping=1, accounts=group; or a TOML file"
+        " with these and the tables shares and accounts.",
         show_default=False,
     ),
 ]
@@ -260,6 +271,14 @@ def rules(name: str, overrides: Mapping[str, Any]) -> Scheduler:
     elif name not in SCHEDULERS:
         raise HpcgymError(unknown("scheduler or dispatcher", name, [*SCHEDULERS, *DISPATCHERS]))
     return scheduler_of(name, overrides)
+
+
+def check_fair_share(fair_share: str | None, schedulers: Iterable[Scheduler]) -> None:
+    """Say so if shares are given that no scheduler looks at."""
+    if fair_share is not None and not any(any(one.usage_orders) for one in schedulers):
+        raise HpcgymError(
+            "--fair-share is for policies by usage, such as fairshare, which no scheduler here has"
+        )
 
 
 def machine(cluster: str | None, processors: int | None, allocation: str | None) -> Cluster | None:

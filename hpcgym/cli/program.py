@@ -13,6 +13,7 @@ from hpcgym.cli.evaluate import Evaluate, evaluate
 from hpcgym.cli.generate import Generate, generate
 from hpcgym.cli.machines import Machines, machines
 from hpcgym.cli.reproduce import reproduce
+from hpcgym.cli.reproduce_energy import EnergyFairShare, energy_fairshare
 from hpcgym.cli.running import Commands
 from hpcgym.cli.simulate import Simulate, simulate
 from hpcgym.cli.sweep import sweep
@@ -32,6 +33,7 @@ app.command(cls=Simulate)(simulate)
 app.command(cls=Compare)(compare)
 app.command(cls=Evaluate)(evaluate)
 app.add_typer(train)
+reproduce.command("energy-fairshare", cls=EnergyFairShare)(energy_fairshare)
 app.add_typer(reproduce)
 app.add_typer(sweep)
 app.add_typer(traces)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
@@ -108,12 +108,12 @@ def mixed_policies(
         executors.become_mpi(executor, workers)
     elif workers is not None:
         raise HpcgymError("--workers needs an --executor, such as processes")
-    sources = list(dict.fromkeys(workload or _at_hand()))
+    sources = list(dict.fromkeys(workload or at_hand(TRACES)))
     rules = {"reading": reading, "quick": quick, "executor": executor, "workers": workers}
-    path, findings = _shown(run, sources, folder, **rules)
+    path, findings = shown(run, sources, folder, **rules)
     chosen = [found for found in findings if found.study.reading.name == reading]
     tables = {found.study.trace: found.tables["split"] for found in chosen}
-    _print(tables, "sums of weekly mean BSLD", format)
+    print_tables(tables, "sums of weekly mean BSLD", format)
     note(f"wrote {path}, tables and pictures beside it")
 
 
@@ -170,12 +170,12 @@ def prediction(
     from hpcgym.benchmarks.prediction.run import reproduce as run
 
     executors.become_mpi(executor, workers)
-    sources = list(dict.fromkeys(workload or _at_hand(*LARGER)))
+    sources = list(dict.fromkeys(workload or at_hand((*TRACES, *LARGER))))
     rules = {"published": published, "full": full, "quick": quick}
-    path, tables = _shown(run, sources, folder, **rules, executor=executor, workers=workers)
+    path, tables = shown(run, sources, folder, **rules, executor=executor, workers=workers)
     by_trace = tables["7.6"].groupby("trace", sort=False)
-    shown = {str(trace): part.drop(columns="trace") for trace, part in by_trace}
-    _print(shown, "mean BSLD (table 7.6)", format)
+    parts = {str(trace): part.drop(columns="trace") for trace, part in by_trace}
+    print_tables(parts, "mean BSLD (table 7.6)", format)
     note(f"wrote {path}, tables and pictures beside it")
 
 
@@ -271,8 +271,8 @@ def cp(
     chosen = tuple(dict.fromkeys(dispatcher or ()))
     names = list(dict.fromkeys(machine or _with_workloads(chosen)))
     rules = {"days": days, "full": full, "dispatchers": chosen}
-    path, tables = _shown(run, names, folder, **rules, executor=executor, workers=workers)
-    _print(tables, "slowdown by class of jobs", format)
+    path, tables = shown(run, names, folder, **rules, executor=executor, workers=workers)
+    print_tables(tables, "slowdown by class of jobs", format)
     note(f"wrote {path}, tables and pictures beside it")
 
 
@@ -300,20 +300,20 @@ def _with_workloads(dispatchers: tuple[str, ...]) -> list[str]:
     return generated + [name for name in traces if name not in missing]
 
 
-def _at_hand(*larger: str) -> list[str]:
-    """Return the studies' traces that need not be fetched."""
+def at_hand(traces: Sequence[str]) -> list[str]:
+    """Return those of the study's traces that need not be fetched."""
     from hpcgym.workload.archive import find
 
-    found = [name for name in (*TRACES, *larger) if find(name) is not None]
+    found = [name for name in traces if find(name) is not None]
     if not found:
         raise HpcgymError(
-            "none of the study's traces is on this machine: hpcgym traces fetch KTH-SP2 SDSC-SP2,"
-            " or name a workload with --workload"
+            "none of the study's traces is on this machine: hpcgym traces fetch"
+            f" {' '.join(traces[:2])}, or name a workload with --workload"
         )
     return found
 
 
-def _shown(run: Any, sources: list[str], folder: Path, **options: Any) -> Any:
+def shown(run: Any, sources: list[str], folder: Path, **options: Any) -> Any:
     """Run with a bar for each long step, lines in a log; say that an interrupted study goes on."""
     from contextlib import ExitStack
 
@@ -353,7 +353,7 @@ def _lines(what: str) -> Callable[[int, int], None]:
     return show
 
 
-def _print(tables: dict[str, pd.DataFrame], what: str, format: Format) -> None:
+def print_tables(tables: dict[str, pd.DataFrame], what: str, format: Format) -> None:
     """Print a table of each trace, which says what."""
     rows = [
         {"workload": trace, **{str(column): value for column, value in row.items()}}

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar
 
 import typer
 
-from hpcgym.cli import names, options, output
+from hpcgym.cli import limits, names, options, output, signals
 from hpcgym.cli.options import Format
 from hpcgym.cli.running import ExplainedCommand, Lists, working
 
@@ -24,9 +24,13 @@ class Simulate(ExplainedCommand):
         "hpcgym simulate trace.swf.gz --policy saf --backfill-order spf --threshold 72000",
         "hpcgym simulate trace.swf.gz --estimate ave2 --correction incremental",
         "hpcgym simulate KTH-SP2 --scheduler saf --policy-estimate user-ratio",
+        "hpcgym simulate KTH-SP2 --scheduler fairshare --fair-share half_life_s=86400",
         "hpcgym simulate KTH-SP2 --week 12 --html week12.html --output schedule.swf",
         "hpcgym simulate eurora:days=7 --cluster eurora --allocation best-fit --output jobs.csv",
         "hpcgym simulate eurora:jobs=200 --cluster eurora --scheduler pcp20 --estimate ave2",
+        "hpcgym simulate lublin:jobs=1000,processors=192 --cluster taurus --carbon grid.csv",
+        "hpcgym simulate lublin:jobs=1000,processors=80640 --cluster curie --power mix --cap"
+        " percent=60,start=90000,end=93600",
     )
     lists: ClassVar[Lists] = {
         "Schedulers (--scheduler), the names of bundles of the other options": names.schedulers,
@@ -86,6 +90,7 @@ def simulate(
             show_default=False,
         ),
     ] = None,
+    fair_share: options.FairShareOption = None,
     processors: options.ProcessorsOption = None,
     cluster: options.ClusterOption = None,
     allocation: options.AllocationOption = None,
@@ -106,6 +111,13 @@ def simulate(
     ] = None,
     picture: options.PictureOption = None,
     html: options.HtmlOption = None,
+    cap: limits.CapOption = None,
+    budget: limits.BudgetOption = None,
+    power: limits.PowerOption = None,
+    carbon: signals.CarbonOption = None,
+    price: signals.PriceOption = None,
+    time_zero: signals.TimeZeroOption = None,
+    repeat: signals.RepeatOption = None,
 ) -> None:
     """Simulate one scheduler or dispatcher on a workload and print its metrics."""
     machine = options.machine(cluster, processors, allocation)
@@ -122,15 +134,21 @@ def simulate(
         correction=correction,
         threshold=threshold,
         allocation=allocation,
+        fair_share=fair_share,
+        power=power,
     )
     chosen = options.rules(scheduler, overrides)  # a wrong name is said before the work
+    options.check_fair_share(fair_share, [chosen])
+    kept = limits.read(machine, cap, budget, power)
     jobs = options.load(workload, clean, processors, errors, week, month, machine, unfit)
+    grid = signals.read(jobs, carbon, price, time_zero, repeat)
 
     from hpcgym.report.labels import scheduler_name
     from hpcgym.simulation import simulate as run
 
     with working(f"simulating {len(jobs):,} jobs"):
-        result = run(jobs, chosen, cluster=machine)
+        result = run(jobs, chosen, cluster=machine, limits=kept)
+        signals.add_metrics(result, grid)
     name = scheduler_name(result.scheduler)
     output.save_schedule(result, output_file)
     for path in (picture, html):

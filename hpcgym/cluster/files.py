@@ -11,6 +11,17 @@
     mem = "16 GB"      # or whole MB; 1 GB is 1,000 MB
     gpu = 2            # any other resource, a whole number
 
+    [group.power]      # of each node; the attributes of a NodePower
+    idle_w = 117
+    busy_w = [193, 358]
+    frequency_ghz = [1.2, 2.7]
+    slowdown = 1.63
+
+    [[level]]          # above the nodes
+    name = "chassis"
+    of = 18            # nodes; of a second level, how many of the first
+    power_w = 248
+
     [[queue]]
     name = "debug"
     expected_wait_s = 3600
@@ -28,15 +39,19 @@ from dataclasses import MISSING, fields
 from difflib import get_close_matches
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from hpcgym.cluster.nodes import NodeGroup
 from hpcgym.cluster.pool import Cluster
+from hpcgym.cluster.power import Level, NodePower
 from hpcgym.errors import HpcgymError, unknown
 from hpcgym.naming import CORE, MEGABYTES, MEMORY, megabytes, near_name
 
-_TABLES = {"group": "groups", "queue": "queues"}  # what tables are as attributes
+# what tables are as attributes
+_TABLES = {"group": "groups", "level": "levels", "queue": "queues"}
 _QUEUE = ("name", "expected_wait_s")
+_POWER = "power"
+_Made = TypeVar("_Made", NodePower, Level)
 
 
 def read_cluster(path: str | os.PathLike[str]) -> Cluster:
@@ -75,11 +90,15 @@ def parse_cluster(text: str, where: str) -> Cluster:
         if not isinstance(queue["name"], str) or queue["name"] in queues:
             raise HpcgymError(f"{place}: each queue needs a name of its own, a text")
         queues[queue["name"]] = queue["expected_wait_s"]
+    levels = [
+        _made(Level, f"{where}, {_called('level', n, one)}", one)
+        for n, one in _rows(where, given, "level")
+    ]
     if not groups and "processors" not in given:
         raise HpcgymError(f"{where} has neither groups of nodes, [[group]], nor processors")
     attributes = {key: value for key, value in given.items() if key not in _TABLES}
     try:
-        return Cluster(**attributes, groups=tuple(groups), queues=queues)
+        return Cluster(**attributes, groups=tuple(groups), queues=queues, levels=tuple(levels))
     except HpcgymError as error:
         raise HpcgymError(f"{where}: {error}") from None
 
@@ -97,6 +116,11 @@ def cluster_toml(cluster: Cluster) -> str:
     for group in cluster.groups:
         lines += ["", "[[group]]", f"name = {_toml(group.name)}", f"nodes = {group.nodes}"]
         lines += [f"{name} = {_amount(name, amount)}" for name, amount in group.resources.items()]
+        if group.power is not None:
+            lines += ["", f"[group.{_POWER}]", *_power_lines(group.power)]
+    for level in cluster.levels:
+        lines += ["", "[[level]]", f"name = {_toml(level.name)}", f"of = {level.of}"]
+        lines += [f"power_w = {_toml(level.power_w)}"]
     for name, wait in cluster.queues.items():
         lines += ["", "[[queue]]", f"name = {_toml(name)}", f"expected_wait_s = {_toml(wait)}"]
     return "\n".join(lines).lstrip("\n") + "\n"
@@ -155,17 +179,49 @@ def _called(kind: str, number: int, row: Mapping[str, Any]) -> str:
 def _group(where: str, given: dict[str, Any]) -> NodeGroup:
     """Return a group of nodes; any key that is not near a known one is a resource."""
     for key in given:
-        _check_key(where, key, ("name", "nodes", CORE, MEMORY))
+        _check_key(where, key, ("name", "nodes", CORE, MEMORY, _POWER))
     _need(where, given, ("name", "nodes", CORE))
-    amounts = {key: value for key, value in given.items() if key not in ("name", "nodes")}
+    others = ("name", "nodes", _POWER)
+    amounts = {key: value for key, value in given.items() if key not in others}
+    power = given.get(_POWER)
+    if power is not None and not isinstance(power, dict):
+        raise HpcgymError(f"{where}: {_POWER!r} must be a table, [group.{_POWER}]")
+    if power is not None:
+        power = _made(NodePower, f"{where}, {_POWER}", power)
     if isinstance(amounts.get(MEMORY), str):
         amounts[MEMORY] = _megabytes(where, amounts[MEMORY])
     try:
-        return NodeGroup(given["name"], given["nodes"], amounts)
+        return NodeGroup(given["name"], given["nodes"], amounts, power)
     except HpcgymError as error:
         # the group's own message names it too
         problem = str(error).removeprefix(f"group {given['name']!r}: ")
         raise HpcgymError(f"{where}: {problem}") from None
+
+
+def _made(kind: type[_Made], where: str, given: Mapping[str, Any]) -> _Made:
+    """Return the power of nodes, or a level, of a table whose keys are its attributes."""
+    attributes = fields(kind)
+    _check_keys(where, given, [field.name for field in attributes])
+    _need(where, given, [field.name for field in attributes if field.default is MISSING])
+    try:
+        return kind(**given)
+    except HpcgymError as error:
+        raise HpcgymError(f"{where}: {error}") from None
+
+
+def _power_lines(power: NodePower) -> list[str]:
+    """Return the power of nodes as lines of TOML, but for what is so by itself."""
+    plain = NodePower(power.idle_w, power.busy_w, frequency_ghz=power.frequency_ghz)
+    lines = []
+    for field in fields(power):
+        value = getattr(power, field.name)
+        needed = field.default is MISSING or (field.name == "frequency_ghz" and value)
+        if needed or value != getattr(plain, field.name):
+            several = isinstance(value, tuple) and len(value) != 1
+            listed = value if isinstance(value, tuple) else (value,)
+            text = ", ".join(map(_toml, listed))
+            lines.append(f"{field.name} = {f'[{text}]' if several else text}")
+    return lines
 
 
 def _megabytes(where: str, text: str) -> int:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from hpcgym.cluster.numbers import whole
+from hpcgym.cluster.power import NodePower
 from hpcgym.errors import HpcgymError
 from hpcgym.naming import CORE, MEMORY, MOST_AMOUNT, resource_problem
 
@@ -23,16 +24,19 @@ class NodeGroup:
     nodes : number of nodes, at least 1.
     resources : resource -> whole amount on each node. ``core`` is at least 1 and comes first;
         ``mem`` is in MB; others, such as ``gpu``, are whatever the jobs call them.
+    power : of each node; None: the flat powers of the machine's processors.
 
     Raises
     ------
-    HpcgymError : no nodes, no cores, an amount that is no whole number from 0 to 2^31, or the name
-        of a resource that is none; see :func:`hpcgym.naming.resource_problem`.
+    HpcgymError : no nodes, no cores, an amount that is no whole number from 0 to 2^31, the name of
+        a resource that is none (see :func:`hpcgym.naming.resource_problem`), or a power that is no
+        :class:`~hpcgym.cluster.power.NodePower`.
     """
 
     name: str
     nodes: int
     resources: Mapping[str, int] = field(hash=False)  # a dict has no hash
+    power: NodePower | None = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not self.name:
@@ -40,14 +44,22 @@ class NodeGroup:
         where = f"group {self.name!r}"
         if not isinstance(self.resources, Mapping):
             raise HpcgymError(f"{where}: resources must be a mapping such as {{'core': 16}}")
+        if self.power is not None and not isinstance(self.power, NodePower):
+            raise HpcgymError(f"{where}: power must be a NodePower, not {self.power!r}")
         amounts = {
-            _resource(where, name): _whole(where, str(name), amount, 0, MOST_AMOUNT)
+            _resource(where, name): _amount(where, name, amount)
             for name, amount in self.resources.items()
         }
         if not amounts.get(CORE):
             raise HpcgymError(f"{where}: a node needs at least 1 core")
-        object.__setattr__(self, "nodes", _whole(where, "nodes", self.nodes, 1, MOST_NODES))
+        object.__setattr__(self, "nodes", whole(f"{where}: nodes", self.nodes, 1, MOST_NODES))
         object.__setattr__(self, "resources", {CORE: amounts.pop(CORE), **amounts})
+
+
+def _amount(where: str, name: Any, amount: Any) -> int:
+    """Return how much of a resource a node has, or say that it cannot be so much."""
+    what = "a whole number of MB" if name == MEMORY else "a whole number"
+    return whole(f"{where}: {name}", amount, 0, MOST_AMOUNT, what)
 
 
 def _resource(where: str, name: Any) -> str:
@@ -55,15 +67,3 @@ def _resource(where: str, name: Any) -> str:
     if problem := resource_problem(name):
         raise HpcgymError(f"{where}: {problem}")
     return str(name)
-
-
-def _whole(where: str, name: str, amount: Any, least: int, most: int) -> int:
-    """Return a whole number as an int, or say that it cannot be one."""
-    try:
-        number = operator.index(amount)
-    except TypeError:
-        number = least - 1
-    if isinstance(amount, bool) or not least <= number <= most:
-        what = "a whole number of MB" if name == MEMORY else "a whole number"
-        raise HpcgymError(f"{where}: {name} must be {what} from {least} to {most}, not {amount!r}")
-    return number

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import operator
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -12,6 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.cluster.nodes import MOST_NODES, NodeGroup
+from hpcgym.cluster.numbers import real, seconds, watts, whole
+from hpcgym.cluster.power import Level
 from hpcgym.errors import HpcgymError
 from hpcgym.naming import CORE, alike
 
@@ -31,21 +32,26 @@ class Cluster:
     busy_power_w : power of a processor that runs a job [W].
     shutdown_after_s : whole seconds of idleness after which a processor is switched off; None:
         never. A job that takes processors which are off, or on the way there, starts when they
-        have been switched on; the scheduler plans as if they were ready at once.
+        have been switched on; the scheduler plans as if they were ready at once. So with nodes
+        that have a power of their own, and jobs have whole nodes then.
     off_power_w : power of a processor that is off [W], by default as in the same table.
     shutdown_time_s, boot_time_s : whole seconds that it takes to switch off, and on.
     shutdown_power_w, boot_power_w : power meanwhile [W]; by default idle power, and busy power.
     groups : the nodes, :class:`~hpcgym.cluster.nodes.NodeGroup` after group; none: a pool. Nodes
-        are numbered from 0 in this order.
+        are numbered from 0 in this order. Where a group has a power of its own, that of processors
+        does not count.
     queues : name of a queue -> time that its jobs are expected to wait [s], above 0.
     name : what the machine is called.
+    levels : what stands above nodes, :class:`~hpcgym.cluster.power.Level` above level, such as
+        chassis and racks.
 
     Raises
     ------
     HpcgymError : a number of processors that is not from 1 to 2^31 or not that of the groups, a
         power that is negative or no number, a time that is negative or no whole number of seconds,
-        groups of the same name, resources of almost the same name, more than 2^20 nodes, nodes that
-        are to be switched off, or an expected wait that is no number above 0.
+        groups of the same name, resources of almost the same name, more than 2^20 nodes, nodes
+        without a power of their own that are to be switched off, an expected wait that is no number
+        above 0, or levels without nodes or of the same name.
     """
 
     processors: int = None  # type: ignore[assignment]  # None: what the groups have
@@ -60,22 +66,26 @@ class Cluster:
     groups: tuple[NodeGroup, ...] = ()
     queues: Mapping[str, float] = field(default_factory=dict, hash=False)  # a dict has no hash
     name: str = ""
+    levels: tuple[Level, ...] = ()
 
     def __post_init__(self) -> None:
         settle = object.__setattr__
         settle(self, "groups", _groups(self.groups))
         settle(self, "processors", _processors(self.processors, self.groups))
         settle(self, "queues", _queues(self.queues))
+        settle(self, "levels", _levels(self.levels, self.groups))
         if not isinstance(self.name, str):
             raise HpcgymError(f"the name of a machine must be a text, not {self.name!r}")
-        if self.groups and self.shutdown_after_s is not None:
-            raise HpcgymError("shutdown_after_s is for pools of processors, not for nodes")
+        if self.shutdown_after_s is not None and any(g.power is None for g in self.groups):
+            raise HpcgymError(
+                "shutdown_after_s: nodes are switched off that have a power, NodePower"
+            )
         for name in ("shutdown_after_s", "shutdown_time_s", "boot_time_s"):
             if name != "shutdown_after_s" or self.shutdown_after_s is not None:
-                settle(self, name, _seconds(name, getattr(self, name)))
+                settle(self, name, seconds(name, getattr(self, name)))
         for name in _POWERS:
             if name not in _DERIVED_POWERS or getattr(self, name) is not None:
-                settle(self, name, _watts(name, getattr(self, name)))
+                settle(self, name, watts(name, getattr(self, name)))
 
     @property
     def shutdown_w(self) -> float:
@@ -117,7 +127,6 @@ class Cluster:
 
 _DERIVED_POWERS = ("shutdown_power_w", "boot_power_w")  # None: as another one
 _POWERS = ("idle_power_w", "busy_power_w", "off_power_w", *_DERIVED_POWERS)
-MOST_SECONDS = 2**31
 
 
 def _groups(groups: Any) -> tuple[NodeGroup, ...]:
@@ -156,10 +165,7 @@ def _queues(queues: Any) -> dict[str, float]:
     for name, wait in queues.items():
         if not isinstance(name, str) or not name:
             raise HpcgymError(f"the name of a queue must be a text, not {name!r}")
-        try:
-            waits[name] = float(wait)
-        except (TypeError, ValueError):
-            waits[name] = math.nan
+        waits[name] = real(wait)
         if not 0 < waits[name] < math.inf:
             raise HpcgymError(f"queue {name!r}: the expected wait must be above 0 s, not {wait!r}")
     folded = [name.casefold() for name in waits]
@@ -168,36 +174,20 @@ def _queues(queues: Any) -> dict[str, float]:
     return waits
 
 
-def _watts(name: str, power: Any) -> float:
-    """Return a power as a float, or say that it is none."""
-    try:
-        watts = float(power)
-    except (TypeError, ValueError):
-        watts = math.nan
-    if not (math.isfinite(watts) and watts >= 0):
-        raise HpcgymError(f"{name} must be a power of at least 0 W, not {power!r}")
-    return watts
-
-
-def _seconds(name: str, seconds: Any) -> int:
-    """Return whole seconds as an int, or say that they cannot be."""
-    try:
-        number = operator.index(seconds)
-    except TypeError:
-        number = -1
-    if not 0 <= number <= MOST_SECONDS:
-        raise HpcgymError(f"{name} must be whole seconds from 0 to {MOST_SECONDS}, not {seconds!r}")
-    return number
+def _levels(levels: Any, groups: tuple[NodeGroup, ...]) -> tuple[Level, ...]:
+    """Return what stands above nodes as a tuple, or say what is wrong with it."""
+    listed = [levels] if isinstance(levels, Level) else levels
+    if not isinstance(listed, list | tuple) or not all(isinstance(one, Level) for one in listed):
+        raise HpcgymError(f"levels must be Level above Level, not {levels!r}")
+    if listed and not groups:
+        raise HpcgymError("levels stand above nodes, of which a pool of processors has none")
+    names = [level.name for level in listed]
+    for name in names:
+        if names.count(name) > 1:
+            raise HpcgymError(f"two levels have the name {name!r}")
+    return tuple(listed)
 
 
 def _whole_number(processors: Any) -> int:
     """Return a number of processors as an int, or say that it cannot be one."""
-    try:
-        size = operator.index(processors)
-    except TypeError:
-        size = 0
-    if not 1 <= size <= MOST_PROCESSORS:
-        raise HpcgymError(
-            f"processors must be a whole number from 1 to {MOST_PROCESSORS}, not {processors!r}"
-        )
-    return size
+    return whole("processors", processors, 1, MOST_PROCESSORS)

@@ -11,7 +11,7 @@ from typing import Any
 
 from hpcgym.cluster.pool import Cluster
 from hpcgym.errors import HpcgymError, unknown
-from hpcgym.policy.features import FEATURES
+from hpcgym.policy.features import check_features
 from hpcgym.prediction.learning import check_compiled
 from hpcgym.preparation import check_allocation, machine_of
 from hpcgym.scheduler import Scheduler
@@ -183,9 +183,7 @@ def read_policy_features(names: Any) -> tuple[str, ...]:
     """Return the features that MixedPolicy weighs, checked."""
     if isinstance(names, str) or not isinstance(names, Sequence) or not names:
         raise HpcgymError(f"policy_features must be names of features, not {names!r}")
-    for name in names:
-        if name not in FEATURES:
-            raise HpcgymError(unknown("policy_features", name, FEATURES))
+    check_features("policy_features", names)
     if len(set(names)) < len(names):
         raise HpcgymError("policy_features: a feature is named twice")
     return tuple(names)

@@ -337,7 +337,8 @@ def _named(name: Any, rules: Mapping[str, Any]) -> Scheduler:
     if not isinstance(name, str) or name in DISPATCHERS:
         theirs = {rule: rules[rule] for rule in _OF_DISPATCHERS if rule in rules}
         return Scheduler(dispatcher=name, **theirs)
-    if name in SCHEDULERS and (name not in POLICIES or name == "fcfs"):
+    own_rules = name not in POLICIES or name == "fcfs" or POLICIES[name].looks_at_usage
+    if name in SCHEDULERS and own_rules:
         scheduler: Scheduler = SCHEDULERS[name]
         own = {"backfill", "backfill_order"}
         if scheduler.estimate != Scheduler().estimate:

@@ -1,12 +1,15 @@
 """In what order jobs are served: index policies, and mixed ones as weights over job features."""
 
-from hpcgym.policy.features import FEATURES, WEIGHTED_FEATURES, Feature
+from hpcgym.policy.fairshare import FairShare
+from hpcgym.policy.features import FEATURES, USER_FEATURES, WEIGHTED_FEATURES, Feature
 from hpcgym.policy.index import POLICIES, IndexPolicy, Ranking, rank
 
 __all__ = [
     "FEATURES",
     "POLICIES",
+    "USER_FEATURES",
     "WEIGHTED_FEATURES",
+    "FairShare",
     "Feature",
     "IndexPolicy",
     "Ranking",

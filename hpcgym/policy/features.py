@@ -7,7 +7,7 @@ predicted run time in its place, never at the actual one.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.engine import formulas
+from hpcgym.errors import HpcgymError, unknown
 
 if TYPE_CHECKING:
     from hpcgym.workload.model import Workload
@@ -67,6 +68,17 @@ class Feature:
     patience: Callable[[JobColumns], Column] | None = None
 
 
+def check_features(argument: str, names: Iterable[str]) -> None:
+    """Raise an HpcgymError unless these are names of features of jobs."""
+    for name in names:
+        if name in USER_FEATURES:
+            raise HpcgymError(
+                f"{argument}: {name!r} hangs on what users have used, which only simulate() counts"
+            )
+        if name not in FEATURES:
+            raise HpcgymError(unknown(argument, name, FEATURES))
+
+
 _LEGRAND = "document 002, section 4.1"
 _TANG = "Tang et al., Cluster 2009"
 _CARASTAN = "Carastan-Santos and de Camargo, SC 2017"
@@ -89,6 +101,13 @@ FEATURES: dict[str, Feature] = {
     "f2": Feature("sqrt(p) q + 25,600 log10(submit time)", _CARASTAN, static=formulas.f2),
     "f3": Feature("p q + 6,860,000 log10(submit time)", _CARASTAN, static=formulas.f3),
     "f4": Feature("p sqrt(q) + 530,000 log10(submit time)", _CARASTAN, static=formulas.f4),
+}
+
+#: Features of a job's user rather than the job: priorities of fair share, from 0 to 1, which change
+#: when jobs end. Name -> meaning. Only simulations that keep books of usage know them.
+USER_FEATURES: dict[str, str] = {
+    "fairshare": "2^(-U / S) of the user's usage U of processors and share S",
+    "energy_fairshare": "the same of the energy that the user's jobs have used",
 }
 
 #: The features that a vector of six weights is for, in order (document 002, section 4.3).

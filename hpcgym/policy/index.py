@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.errors import HpcgymError, unknown
-from hpcgym.policy.features import FEATURES, WEIGHTED_FEATURES, JobColumns
+from hpcgym.policy.features import FEATURES, USER_FEATURES, WEIGHTED_FEATURES, JobColumns
 
 
 @dataclass(frozen=True)
@@ -27,11 +27,19 @@ class IndexPolicy:
     meaning : what is served first.
     weights : feature name -> weight; the score is the weighted sum, highest first.
     cubed : whether the score is weight x (wait / requested time)^3 x processors instead (WFP3).
+    summed : whether it is less the user's usage of processors and of energy instead, each divided
+        by the share and by the greatest of all users (document 004, section 6.3.1).
     """
 
     meaning: str
     weights: Mapping[str, float]
     cubed: bool = False
+    summed: bool = False
+
+    @property
+    def looks_at_usage(self) -> bool:
+        """Whether the order hangs on what users have used."""
+        return self.summed or not USER_FEATURES.keys().isdisjoint(self.weights)
 
 
 #: Name -> policy. The first twelve are the pure policies of document 002, section 4.2.
@@ -55,6 +63,13 @@ POLICIES: dict[str, IndexPolicy] = {
     "f2": IndexPolicy("least sqrt(p) q + 25,600 log10(submit)", {"f2": -1.0}),
     "f3": IndexPolicy("least p q + 6,860,000 log10(submit)", {"f3": -1.0}),
     "f4": IndexPolicy("least p sqrt(q) + 530,000 log10(submit)", {"f4": -1.0}),
+    "fairshare": IndexPolicy(
+        "the user who has used the fewest processor seconds for her share", {"fairshare": 1.0}
+    ),
+    "energy-fairshare": IndexPolicy(
+        "the user who has used the fewest joules for her share", {"energy_fairshare": 1.0}
+    ),
+    "fs+efs": IndexPolicy("the least sum of both, each over its present maximum", {}, summed=True),
 }
 
 #: A policy as users give it: a name, six weights, or weights by feature name.
@@ -138,8 +153,9 @@ def _mixed(weights: Mapping[str, Any], argument: str) -> IndexPolicy:
     """Return a policy of these weights, checked."""
     used = {}
     for name, weight in weights.items():
-        if name not in FEATURES:
-            raise HpcgymError(unknown(f"feature in {argument}", name, FEATURES))
+        if name not in FEATURES and name not in USER_FEATURES:
+            known = [*FEATURES, *USER_FEATURES]
+            raise HpcgymError(unknown(f"feature in {argument}", name, known))
         if not isinstance(weight, (int, float, np.number)) or not math.isfinite(weight):
             raise HpcgymError(
                 f"{argument}: the weight of {name!r} must be a finite number, not {weight!r}"
@@ -162,15 +178,44 @@ def rank(policy: PolicyLike, jobs: JobColumns) -> Ranking:
 
     Raises
     ------
-    HpcgymError : no policy (see :func:`parse_policy`), or scores beyond double precision.
+    HpcgymError : no policy (see :func:`parse_policy`), one that looks at usage, or scores beyond
+        double precision.
     """
     index = parse_policy(policy)
+    refuse_usage(policy)
     if index.cubed:
         return Ranking(jobs.processors, jobs.requested, cubed=True)
-    weights = {name: index.weights[name] for name in FEATURES if name in index.weights}
-    if set(weights) == {"wait"}:
+    if set(index.weights) == {"wait"}:
         # waiting longer is having been submitted earlier: an order that time does not change
-        return Ranking(None if weights["wait"] > 0 else jobs.submit, None)
+        return Ranking(None if index.weights["wait"] > 0 else jobs.submit, None)
+    return _weighed(index, jobs)
+
+
+def rank_without_usage(policy: PolicyLike, jobs: JobColumns) -> Ranking:
+    """Return the scores of jobs under a policy that looks at usage, but for what usage adds."""
+    ranking = _weighed(parse_policy(policy), jobs)
+    if ranking.patience is not None:
+        return ranking
+    return Ranking(ranking.score, np.full_like(jobs.submit, np.inf))
+
+
+def looks_at_usage(policy: PolicyLike) -> bool:
+    """Return whether a policy hangs on what users have used."""
+    return parse_policy(policy).looks_at_usage
+
+
+def refuse_usage(policy: PolicyLike, argument: str = "policy") -> None:
+    """Raise an HpcgymError for a policy that looks at usage, where nobody keeps books of it."""
+    if looks_at_usage(policy):
+        words = policy if isinstance(policy, str) else parse_policy(policy).meaning
+        raise HpcgymError(
+            f"{argument} {words!r} hangs on what users have used, which only simulate() counts"
+        )
+
+
+def _weighed(index: IndexPolicy, jobs: JobColumns) -> Ranking:
+    """Return the weighted sum of the features of jobs."""
+    weights = {name: index.weights[name] for name in FEATURES if name in index.weights}
     score = np.zeros_like(jobs.submit)
     with np.errstate(over="ignore", invalid="ignore"):
         for name, weight in weights.items():

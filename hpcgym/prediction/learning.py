@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from hpcgym.engine import histories, mixing, nag, online
 from hpcgym.errors import HpcgymError
 from hpcgym.policy.features import FEATURES
-from hpcgym.policy.index import PolicyLike, parse_policy
+from hpcgym.policy.index import PolicyLike, parse_policy, refuse_usage
 from hpcgym.prediction.estimates import Estimate, Predictor, average_of, learns, predictor_of
 from hpcgym.prediction.features import JOB_FEATURES
 from hpcgym.prediction.regression import Regression
@@ -76,6 +76,11 @@ def check_compiled(scheduler: Scheduler) -> None:
     """Raise an HpcgymError for rules that environments and batches do not know."""
     if scheduler.correction == "kill":
         raise HpcgymError("correction 'kill': only simulate() kills jobs at their predictions")
+    if scheduler.power != "none":
+        raise HpcgymError(f"power={scheduler.power!r}: only simulate() keeps limits")
+    for rule in ("policy", "backfill_order"):
+        if getattr(scheduler, rule) != "sjbf":
+            refuse_usage(getattr(scheduler, rule), rule)
     if scheduler.dispatcher is not None:
         raise HpcgymError("dispatcher: only simulate() and evaluate() ask dispatchers")
     for rule in ("estimate", "policy_estimate"):

@@ -8,12 +8,14 @@ from hpcgym.report.distribution import draw_bsld
 from hpcgym.report.gantt import draw_gantt
 from hpcgym.report.html import write_html
 from hpcgym.report.overview import save_picture
+from hpcgym.report.power import draw_power
 from hpcgym.report.tables import metrics_table
 from hpcgym.report.timeline import draw_queue_length, draw_utilization
 
 __all__ = [
     "draw_bsld",
     "draw_gantt",
+    "draw_power",
     "draw_queue_length",
     "draw_utilization",
     "metrics_table",

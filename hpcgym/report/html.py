@@ -19,6 +19,7 @@ from hpcgym.report.gantt import draw_gantt
 from hpcgym.report.labels import Results, describe, drawable, subtitle
 from hpcgym.report.numbers import shown
 from hpcgym.report.overview import why_no_gantts
+from hpcgym.report.power import draw_power
 from hpcgym.report.tables import comparison, in_order
 from hpcgym.report.timeline import draw_queue_length, draw_utilization
 from hpcgym.version import __version__
@@ -60,7 +61,7 @@ Bounded slowdown (BSLD) of a job: max((wait + run) / max(run, 10 s), 1). Short j
 10 minutes, medium ones less than 2 hours, long ones longer.
 Response: wait + run. Utilisation: processor time of the jobs over that of the machine from the
 first submission to the last end (makespan). Backfilled: jobs that started ahead of a job before
-them in the queue. Energy: by idle and busy processors.
+them in the queue. Energy: by what processors or nodes do; components are what stands above nodes.
 """
 
 
@@ -149,13 +150,21 @@ def _metrics(parts: Mapping[str, Result]) -> str:
 
 
 def _pictures(parts: Mapping[str, Result]) -> list[str]:
-    """Return the pictures; Gantt charts only of as many schedulers as can be told apart."""
+    """Return the pictures; Gantt charts and power only of as many schedulers as can be told apart.
+
+    Where processors draw flat powers, theirs is the utilisation over again.
+    """
     missing = why_no_gantts(parts)
     shown_parts = {} if missing else parts
     figures = [
         (draw_bsld(parts), "How many jobs have a bounded slowdown above x."),
         (draw_utilization(parts), "Processors in use over time."),
         (draw_queue_length(parts), "Queued jobs over time."),
+        *(
+            (draw_power({name: result}), f"Power over time, {name}: by what the nodes do.")
+            for name, result in shown_parts.items()
+            if result.keeps_books and result.idle_seconds is None
+        ),
         *(
             (draw_gantt({name: result}), _about(name, result))
             for name, result in shown_parts.items()

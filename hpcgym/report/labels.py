@@ -68,7 +68,8 @@ def drawable(results: Results) -> dict[str, Result]:
 def scheduler_name(scheduler: Scheduler) -> str:
     """Return the name of the bundle or dispatcher that a scheduler is, else its rules.
 
-    Its passes do not matter; an allocation that is not first-fit is told behind the name.
+    Its passes do not matter; an allocation that is not first-fit, and how limits are kept, are told
+    behind the name.
     """
     from hpcgym.baselines import SCHEDULERS
 
@@ -79,7 +80,7 @@ def scheduler_name(scheduler: Scheduler) -> str:
         if {**usual.describe(), "correction": rules["correction"]} == rules:
             return ", ".join([str(rules["dispatcher"]), *_allocation(scheduler)])
         return describe(scheduler)
-    beside = {"passes": scheduler.passes, "allocation": scheduler.allocation}
+    beside = {name: getattr(scheduler, name) for name in ("passes", "allocation", "power")}
     for name, known in SCHEDULERS.items():
         if known.but(**beside).describe() == rules:
             return ", ".join([str(name), *_allocation(scheduler)])
@@ -97,14 +98,17 @@ def describe(scheduler: Scheduler) -> str:
         parts.append(f"threshold {scheduler.threshold:,} s")
     if rules["policy_estimate"] not in ("requested", None):
         parts.append(f"policies by {_times(scheduler, 'policy_estimate')}")
+    if rules["fair_share"] is not None and any(scheduler.usage_orders):
+        parts.append(f"fair share {rules['fair_share']}")
     own = ["nodes of its own choice"] if _chooses_nodes(scheduler) else []
     return ", ".join(parts + own + _allocation(scheduler))
 
 
 def _allocation(scheduler: Scheduler) -> list[str]:
-    """Return the order in which nodes are filled, if it is not the usual one and means anything."""
+    """Return the order in which nodes are filled and how limits are kept, if it is not as usual."""
     usual = _chooses_nodes(scheduler) or scheduler.allocation == "first-fit"
-    return [] if usual else [f"{scheduler.allocation} allocation"]
+    parts = [] if usual else [f"{scheduler.allocation} allocation"]
+    return parts if scheduler.power == "none" else [*parts, f"{scheduler.power} power"]
 
 
 def _chooses_nodes(scheduler: Scheduler) -> bool:

@@ -49,7 +49,7 @@ class Metric:
 
 _JOULES_A_MWH = 3.6e9
 
-#: All metrics in the order in which they are shown; others follow under their own names.
+#: All metrics of any schedule in the order in which they are shown; others follow.
 METRICS = (
     Metric("jobs", "jobs"),
     Metric("mean_bsld", "mean BSLD", "", LESS),
@@ -78,6 +78,15 @@ METRICS = (
     Metric("energy_off_j", "energy off", "MWh", LESS, 1 / _JOULES_A_MWH),
     Metric("energy_switching_j", "energy switching", "MWh", LESS, 1 / _JOULES_A_MWH),
     Metric("energy_j", "energy", "MWh", LESS, 1 / _JOULES_A_MWH),
+)
+
+#: Metrics of some machines, of limits, and of energy whose carbon intensity or price is known.
+SOMETIMES = (
+    Metric("energy_components_j", "energy components", "MWh", LESS, 1 / _JOULES_A_MWH),
+    Metric("cap_exceeded_s", "above caps", "s", LESS),
+    Metric("budget_exceeded_j", "above budgets", "MWh", LESS, 1 / _JOULES_A_MWH),
+    Metric("carbon_g", "carbon", "kg", LESS, 1e-3),
+    Metric("cost", "cost of energy", "", LESS),
 )
 
 #: Columns of the table that compares schedulers on a terminal.
@@ -111,13 +120,13 @@ def metrics_table(results: Results) -> pd.DataFrame:
 
 def described(names: Sequence[str]) -> list[Metric]:
     """Return how metrics are shown; one that is not known here by its own name."""
-    known = {metric.name: metric for metric in METRICS}
+    known = {metric.name: metric for metric in (*METRICS, *SOMETIMES)}
     return [known.get(name) or Metric(name, name.replace("_", " ")) for name in names]
 
 
 def in_order(metrics: Mapping[str, Any]) -> list[Metric]:
     """Return all metrics of a result in the order in which they are shown."""
-    known = [metric.name for metric in METRICS if metric.name in metrics]
+    known = [metric.name for metric in (*METRICS, *SOMETIMES) if metric.name in metrics]
     return described([*known, *(name for name in metrics if name not in known)])
 
 

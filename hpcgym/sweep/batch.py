@@ -16,7 +16,7 @@ from hpcgym.engine import online, search, state
 from hpcgym.errors import HpcgymError, unknown
 from hpcgym.metrics import TAU_S, check_tau
 from hpcgym.node_simulation import check_pool
-from hpcgym.policy.features import FEATURES, WEIGHTED_FEATURES, JobColumns
+from hpcgym.policy.features import WEIGHTED_FEATURES, JobColumns, check_features
 from hpcgym.prediction.estimates import learns, predicted_run_times
 from hpcgym.prediction.learning import (
     asks_for_predictions,
@@ -239,9 +239,7 @@ def _checked(slices: Sequence[Workload]) -> list[Workload]:
 def feature_names(features: Sequence[str]) -> tuple[str, ...]:
     """Return names of features, checked: known, different, at least one."""
     names = (features,) if isinstance(features, str) else tuple(features)
-    for name in names:
-        if name not in FEATURES:
-            raise HpcgymError(unknown("feature", name, FEATURES))
+    check_features("feature", names)
     if not names or len(set(names)) < len(names):
         raise HpcgymError(f"features must be different names, at least one, not {features!r}")
     return names

@@ -106,7 +106,7 @@ def _experiment(table: Mapping[str, Any], path: Path, sha256: str) -> Experiment
         for place, entry in enumerate(_list(table, "workloads", [dict]))
     )
     schedulers = dict(
-        _scheduler(f"schedulers[{place}]", entry)
+        _scheduler(f"schedulers[{place}]", entry, path.parent)
         for place, entry in enumerate(_list(table, "schedulers", [str, dict]))
     )
     seeds = tuple(_list(table, "seeds", [int])) if "seeds" in table else ()
@@ -149,8 +149,8 @@ def _source(where: str, entry: dict[str, Any]) -> Source:
     return source
 
 
-def _scheduler(where: str, entry: str | dict[str, Any]) -> tuple[str, Scheduler]:
-    """Return the name and the rules of a scheduler of the file."""
+def _scheduler(where: str, entry: str | dict[str, Any], folder: Path) -> tuple[str, Scheduler]:
+    """Return the name and the rules of a scheduler of the file, which is in ``folder``."""
     if isinstance(entry, str):
         return entry, _at(where, find_scheduler, entry)
     _check_keys(where, entry, ("name", "scheduler", *_RULES))
@@ -164,6 +164,9 @@ def _scheduler(where: str, entry: str | dict[str, Any]) -> tuple[str, Scheduler]
     for rule in ("estimate", "policy_estimate"):
         if not isinstance(rules.get(rule, ""), str):
             raise HpcgymError(f"{where}.{rule} must be a name, not {rules[rule]!r}")
+    shares = rules.get("fair_share")
+    if isinstance(shares, str) and shares.endswith(".toml"):
+        rules["fair_share"] = str(folder / shares)
     return name, _at(where, begin.but, **rules)
 
 

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from hpcgym.errors import HpcgymError
+from hpcgym.policy.fairshare import FairShare
 from hpcgym.scheduler import Scheduler
 from hpcgym.sweep.experiment import SEED, Experiment, Source
 from hpcgym.sweep.records import canonical, identity
@@ -149,6 +150,8 @@ def _names_of_slices(source: Source, name: str, folder: Path, digest: str) -> li
 def _rules(scheduler: Scheduler) -> dict[str, Any]:
     """Return the rules of a scheduler, such that ``Scheduler(**rules)`` is the same again."""
     rules = {field.name: getattr(scheduler, field.name) for field in fields(scheduler)}
+    if isinstance(scheduler.fair_share, FairShare):
+        rules["fair_share"] = scheduler.fair_share.table()
     return {
         name: list(value) if isinstance(value, tuple) else value for name, value in rules.items()
     }

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from hpcgym.naming import UNITS
-from hpcgym.workload.model import Workload
+from hpcgym.workload.model import MISSING, Workload
 
 #: The columns that a simulation depends on.
 SIMULATED = ("submit_time", "run_time", "requested_time", "requested_processors", "user_id")
@@ -21,6 +21,8 @@ def fingerprint(parts: Iterable[Workload]) -> str:
         digest.update(f"{len(part)} {part.processors} ".encode())
         for name in SIMULATED:
             digest.update(np.ascontiguousarray(part.columns[name], np.int64).tobytes())
+        if (part.power_w != MISSING).any():
+            digest.update(b"power_w " + np.ascontiguousarray(part.power_w).tobytes())
         if part.units is not None:
             for name, amounts in {UNITS: part.units, **part.per_unit}.items():
                 digest.update(f"{name} ".encode() + np.ascontiguousarray(amounts).tobytes())

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hpcgym.errors import WorkloadError
-from hpcgym.naming import SWF_COLUMNS
+from hpcgym.naming import JOB_COLUMNS
 from hpcgym.workload.files import create_text, open_bytes
 from hpcgym.workload.model import Workload, check_processors
 from hpcgym.workload.needs import queue_names
@@ -71,7 +71,8 @@ def read_json(path: Path) -> tuple[pd.DataFrame, int | None, dict[str, int] | No
 def write_json(workload: Workload, path: Path) -> None:
     """Write the jobs, one a line, with the columns that any job has."""
     frame = workload.to_pandas()
-    unknown = [c for c in SWF_COLUMNS if c != "submit_time" and (frame[c] == -1).all()]
+    known = [c for c in JOB_COLUMNS if c in frame and c != "submit_time"]
+    unknown = [c for c in known if (frame[c] == -1).all()]
     rows = frame.drop(columns=unknown).to_dict("records")
     queues = {name: number for number, name in queue_names(workload).items()}
     with create_text(path) as file:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from hpcgym.cluster import Cluster
 
 #: Names of the generators; a generator's arguments follow its name: ``lublin:jobs=1000,seed=3``.
-GENERATORS = ("lublin", "eurora", "kit")
+GENERATORS = ("lublin", "eurora", "kit", "light-esp")
 
 _FILE_ENDINGS = (".swf", ".gz", ".csv", ".parquet", ".json", ".txt")
 
@@ -117,7 +117,8 @@ def _read_trace(name: str, processors: int | None, errors: Errors) -> Workload:
 
 def generator(name: str) -> Callable[..., Workload]:
     """Return the function of one of ``GENERATORS``."""
-    return vars(import_module(f"hpcgym.workload.{name}"))[name]  # type: ignore[no-any-return]
+    function = name.replace("-", "_")
+    return vars(import_module(f"hpcgym.workload.{function}"))[function]  # type: ignore[no-any-return]
 
 
 def _generate(source: str) -> Workload:

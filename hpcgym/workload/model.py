@@ -15,13 +15,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.errors import WorkloadError
-from hpcgym.naming import CORE, MOST_AMOUNT, SWF_COLUMNS, UNITS, resource_problem
+from hpcgym.naming import (
+    CORE,
+    JOB_COLUMNS,
+    MOST_AMOUNT,
+    OWN_COLUMNS,
+    UNITS,
+    known_columns,
+    resource_problem,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
 
-#: The one field that is stored with decimals; all others are whole numbers.
-FLOAT_COLUMNS = frozenset({"average_cpu_time"})
+#: The fields that are stored with decimals; all others are whole numbers.
+FLOAT_COLUMNS = frozenset({"average_cpu_time", *OWN_COLUMNS})
 
 #: Times in seconds: the only fields whose values are added up, so their size is limited.
 TIME_COLUMNS = frozenset({"submit_time", "wait_time", "run_time", "requested_time", "think_time"})
@@ -38,13 +46,13 @@ REORDERED = "repaired: moved into order of submission"
 
 
 def column_dtype(name: str) -> type[np.int64] | type[np.float64]:
-    """Return the dtype of a column: float64 for ``average_cpu_time``, int64 for others."""
+    """Return the dtype of a column: float64 for those of ``FLOAT_COLUMNS``, int64 for others."""
     return np.float64 if name in FLOAT_COLUMNS else np.int64
 
 
 @dataclass(frozen=True, eq=False)
 class Workload:
-    """Jobs in order of submission, read-only; one array of shape (n_jobs,) for each SWF field.
+    """Jobs in order of submission, read-only; one array of shape (n_jobs,) for each of JOB_COLUMNS.
 
     All times are in seconds, int64; memory is in kilobytes a processor; -1 marks an unknown
     value. A column that no job has is a zero-stride view that takes no memory.
@@ -53,7 +61,8 @@ class Workload:
     ----------
     name : what the workload is called in tables and pictures.
     processors : size of the machine, the number of identical processors.
-    columns : SWF field name -> array of shape (n_jobs,), int64 (``average_cpu_time`` float64).
+    columns : SWF field name -> array of shape (n_jobs,), int64 (``average_cpu_time`` float64); and
+        ``power_w``, mean power of the job on each of its processors [W], float64.
     killed : (n_jobs,) bool; True where cleaning cut the run time at the requested time.
     header : the SWF header, ``{"MaxProcs": ["128"], "Queue": ["0 interactive", ...], ...}``.
     cleaning : reason -> number of jobs dropped or repaired for it, in the order of treatment; each
@@ -87,15 +96,15 @@ class Workload:
         units: Any = None,
         per_unit: Mapping[str, Any] | None = None,
     ) -> Workload:
-        """Build a workload from any of the 18 columns; absent ones become -1.
+        """Build a workload from any of ``JOB_COLUMNS``; absent ones become -1.
 
         Jobs that are out of order are sorted by submit time, equal times in the order given, and
         counted in ``cleaning``.
 
         Parameters
         ----------
-        columns : SWF field name -> array-like of shape (n_jobs,); ``submit_time`` is needed.
-            Read-only arrays of the right dtype are kept as they are, others are copied.
+        columns : SWF field name or ``power_w`` -> array-like of shape (n_jobs,); ``submit_time``
+            is needed. Read-only arrays of the right dtype are kept as they are, others are copied.
         processors : size of the machine, at least 1.
         name, killed, header, cleaning : as the attributes of the class.
         units, per_unit : as the attributes of the class. With ``per_unit`` alone each job is one
@@ -105,17 +114,18 @@ class Workload:
         Raises
         ------
         WorkloadError : an unknown column, columns of unequal length, a value that is no whole
-            number or a time beyond 2^53 s, a machine without processors, a job without units or
-            cores, or one whose processors are not units * core, a name that no resource can have
-            (:func:`hpcgym.naming.resource_problem`).
+            number or a time beyond 2^53 s, a negative power but -1, a machine without processors, a
+            job without units or cores, or one whose processors are not units * core, a name that no
+            resource can have (:func:`hpcgym.naming.resource_problem`).
         """
-        unknown = [c for c in columns if c not in SWF_COLUMNS]
+        unknown = [c for c in columns if c not in JOB_COLUMNS]
         if unknown:
-            raise WorkloadError(f"unknown column {unknown[0]!r}; SWF has {', '.join(SWF_COLUMNS)}")
+            raise WorkloadError(f"unknown column {unknown[0]!r}; {known_columns()}")
         if "submit_time" not in columns:
             raise WorkloadError("a workload needs the column 'submit_time'")
         n = len(columns["submit_time"])
-        filled = {c: _as_column(c, columns.get(c), n) for c in SWF_COLUMNS}
+        filled = {c: _as_column(c, columns.get(c), n) for c in JOB_COLUMNS}
+        _check_power(filled["power_w"], name)
         if killed is None:
             killed = np.broadcast_to(np.False_, n)
         killed = _read_only(np.asarray(killed, dtype=np.bool_))
@@ -136,7 +146,7 @@ class Workload:
 
     def __getattr__(self, name: str) -> NDArray[Any]:
         """Return a column: ``workload.run_time`` is ``workload.columns["run_time"]``."""
-        if name in SWF_COLUMNS:
+        if name in JOB_COLUMNS:
             return self.columns[name]
         raise AttributeError(f"Workload has no attribute {name!r}")
 
@@ -209,11 +219,16 @@ class Workload:
         return months(self)
 
     def to_pandas(self) -> pd.DataFrame:
-        """Return a DataFrame of n_jobs rows: all 18 columns, then the units and their resources."""
+        """Return a DataFrame of n_jobs rows: the columns of SWF, what any job has of others, units.
+
+        Behind the units stand their resources.
+        """
         import pandas as pd
 
+        lacking = [c for c in OWN_COLUMNS if (self.columns[c] == MISSING).all()]
+        columns = {c: values for c, values in self.columns.items() if c not in lacking}
         units = {} if self.units is None else {UNITS: self.units}
-        return pd.DataFrame({**self.columns, **units, **self.per_unit})
+        return pd.DataFrame({**columns, **units, **self.per_unit})
 
 
 def check_processors(processors: Any) -> int:
@@ -264,6 +279,17 @@ def _resources(
         )
     filled["requested_processors"] = requested if (requested > 0).all() else _read_only(product)
     return asked, demands
+
+
+def _check_power(power_w: NDArray[Any], name: str) -> None:
+    """Say so if a job has no power, nor the mark of an unknown one."""
+    wrong = (power_w < 0) & (power_w != MISSING)
+    if wrong.any():
+        job = int(wrong.argmax())
+        raise WorkloadError(
+            f"{name}: power_w of row {job} is {power_w[job]:g}; it must be at least 0 W, or "
+            f"{MISSING} where it is unknown"
+        )
 
 
 def _amounts(name: str, values: Any, n: int, least: int) -> NDArray[np.int64]:

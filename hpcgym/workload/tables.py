@@ -8,6 +8,8 @@ Jobs that ask for more than processors have columns that SWF lacks: ``units``, h
 (1 where it is blank), and one for each resource, what a unit asks for (0 where it is blank, but a
 share of the requested processors of ``core``). A table has them if it has ``units`` or ``core``.
 ``mem`` is in whole MB, or a text such as ``16 GB``.
+
+Another column that SWF lacks is ``power_w``, the mean power of a job on each processor [W].
 """
 
 from __future__ import annotations
@@ -25,10 +27,11 @@ from numpy.typing import NDArray
 from hpcgym.errors import WorkloadError, unknown
 from hpcgym.naming import (
     CORE,
+    JOB_COLUMNS,
     MEMORY,
     MOST_AMOUNT,
-    SWF_COLUMNS,
     UNITS,
+    known_columns,
     megabytes,
     near_name,
     resource_problem,
@@ -68,7 +71,7 @@ def from_pandas(
     errors: Errors = "raise",
     queues: Mapping[str, int] | None = None,
 ) -> Workload:
-    """Return the workload of a DataFrame, one job a row, columns named as in SWF.
+    """Return the workload of a DataFrame, one job a row, columns named as in SWF, or ``power_w``.
 
     Missing columns become -1, but without ``job_number`` the rows are numbered from 1. Missing
     values become -1 too, and are counted. Decimals of times and
@@ -105,7 +108,7 @@ def from_pandas(
     if not len(numeric):
         why = ", ".join(f"{number:,} {reason}" for reason, number in counts.items())
         raise WorkloadError(f"{name} holds no job{': ' + why if why else ''}")
-    columns = {c: _column(numeric[c], c, name, counts) for c in SWF_COLUMNS if c in numeric}
+    columns = {c: _column(numeric[c], c, name, counts) for c in JOB_COLUMNS if c in numeric}
     demands = (
         list(dict.fromkeys([CORE, *(r for r in resources if r != UNITS)])) if resources else []
     )
@@ -160,7 +163,7 @@ def read_table(
 
 
 def write_table(workload: Workload, path: str | os.PathLike[str]) -> None:
-    """Write a file of one of ``TABLE_ENDINGS``: all 18 columns, units and resources if there are.
+    """Write a file of one of ``TABLE_ENDINGS``: the columns of ``Workload.to_pandas``.
 
     JSON leaves out columns that no job has. The others lose the header: the machine's size, the
     names of queues.
@@ -192,7 +195,7 @@ def _check_names(frame: pd.DataFrame, name: str) -> list[str]:
     for column in names:
         if names.count(column) > 1:
             raise WorkloadError(f"{name} has the column {column!r} twice")
-        if column in SWF_COLUMNS:
+        if column in JOB_COLUMNS:
             continue
         if column not in (UNITS, CORE):
             _check_resource(column, has_units, name)
@@ -207,7 +210,7 @@ def _check_resource(column: str, has_units: bool, name: str) -> None:
     problem = resource_problem(column)
     if has_units and not problem:
         return
-    near = near_name(column, (*SWF_COLUMNS, UNITS, CORE, MEMORY), 0.8 if has_units else 0.6)
+    near = near_name(column, (*JOB_COLUMNS, UNITS, CORE, MEMORY), 0.8 if has_units else 0.6)
     if column == MEMORY:
         hint = (
             "it is a resource, of which each unit of a job asks for some, and needs a column that"
@@ -219,7 +222,7 @@ def _check_resource(column: str, has_units: bool, name: str) -> None:
         raise WorkloadError(f"{name} has an unknown column; {problem}")
     else:
         hint = (
-            f"SWF has {', '.join(SWF_COLUMNS)}; a resource, of which each unit of a job asks for"
+            f"{known_columns()}; a resource, of which each unit of a job asks for"
             f" some, needs the column {UNITS!r} or {CORE!r} beside it"
         )
     raise WorkloadError(f"{name} has an unknown column {column!r}; {hint}")

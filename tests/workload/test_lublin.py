@@ -15,6 +15,7 @@ from hpcgym.workload import lublin_model as module
 from hpcgym.workload import users
 from hpcgym.workload.lublin import lublin
 from hpcgym.workload.lublin_model import BATCH, INTERACTIVE, WHOLE_SAMPLE, slot_weights
+from hpcgym.workload.model import FLOAT_COLUMNS
 
 KINDS = {"interactive": INTERACTIVE, "batch": BATCH, "whole": WHOLE_SAMPLE}
 KS = 1.95
@@ -414,7 +415,7 @@ def test_columns(mixed):
     assert mixed.used_memory.strides == (0,)
     assert (mixed.used_memory == -1).all()
     assert all(
-        values.dtype == np.int64 for c, values in mixed.columns.items() if c != "average_cpu_time"
+        values.dtype == np.int64 for c, values in mixed.columns.items() if c not in FLOAT_COLUMNS
     )
     assert not mixed.cleaning
     assert not mixed.killed.any()

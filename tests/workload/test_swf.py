@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from hpcgym.errors import WorkloadError
 from hpcgym.workload import SWF_COLUMNS, Workload, read_swf, write_swf
 from hpcgym.workload import swf as swf_module
-from hpcgym.workload.model import MAX_TIME, REORDERED
+from hpcgym.workload.model import FLOAT_COLUMNS, MAX_TIME, REORDERED
 
 JOB = "1 0 5 100 4 -1 -1 4 200 -1 1 7 3 -1 2 -1 -1 -1"
 HEADER = "; Version: 2.2\n; MaxProcs: 64\n"
@@ -43,7 +43,7 @@ def test_reads_all_fields_in_order(tmp_path):
 def test_dtypes_and_read_only(tmp_path):
     workload = read(tmp_path, HEADER + JOB + "\n")
     for column, values in workload.columns.items():
-        assert values.dtype == (np.float64 if column == "average_cpu_time" else np.int64)
+        assert values.dtype == (np.float64 if column in FLOAT_COLUMNS else np.int64)
         with pytest.raises(ValueError, match="read-only"):
             values[0] = 0
 

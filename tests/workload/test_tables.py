@@ -1,4 +1,5 @@
 import gzip
+import pickle
 import sys
 
 import numpy as np
@@ -7,6 +8,7 @@ import pytest
 
 from hpcgym.errors import WorkloadError
 from hpcgym.workload import SWF_COLUMNS, Workload, from_pandas, read_table, write_table
+from hpcgym.workload.fingerprint import fingerprint
 from hpcgym.workload.model import REORDERED
 
 
@@ -221,3 +223,31 @@ def test_parquet_without_its_library(tmp_path, monkeypatch):
         read(tmp_path, "", name="jobs.parquet")
     with pytest.raises(WorkloadError, match="pip install pyarrow"):
         write_table(from_pandas(frame(), processors=8), tmp_path / "log.parquet")
+
+
+def test_power_of_jobs_is_kept(tmp_path):
+    """Unlike SWF, tables have a column of mean watts on each processor."""
+    columns = {"submit_time": [0, 5, 9], "run_time": [1, 2, 3], "requested_processors": [1, 4, 1]}
+    columns["power_w"] = [100.5, -1.0, 0.0]
+    workload = Workload.from_columns(columns, processors=4)
+    assert workload.power_w.tolist() == [100.5, -1.0, 0.0]
+    assert workload.power_w.dtype == np.float64
+    assert workload.take(slice(0, 2)).power_w.tolist() == [100.5, -1.0]
+    assert workload.with_columns(run_time=[9, 9, 9]).power_w.tolist() == [100.5, -1.0, 0.0]
+    assert pickle.loads(pickle.dumps(workload)).power_w.tolist() == [100.5, -1.0, 0.0]
+    for name in ("jobs.csv", "jobs.json"):
+        write_table(workload, tmp_path / name)
+        assert read_table(tmp_path / name).power_w.tolist() == [100.5, -1.0, 0.0]
+    file = tmp_path / "blank.csv"
+    file.write_text("submit_time,power_w,requested_processors\n0,3.25,1\n1,,1\n")
+    blank = read_table(file)
+    assert blank.power_w.tolist() == [3.25, -1.0]
+    assert blank.cleaning["repaired: missing power_w set to -1"] == 1
+    assert "power_w" not in workload.with_columns(power_w=[-1, -1, -1]).to_pandas()
+    assert fingerprint([workload]) != fingerprint([workload.with_columns(power_w=[1, 1, 1])])
+
+
+@pytest.mark.parametrize("watts", [-2.0, np.nan, np.inf])
+def test_power_that_is_none(watts):
+    with pytest.raises(WorkloadError, match="power_w"):
+        Workload.from_columns({"submit_time": [0], "power_w": [watts]}, processors=1)

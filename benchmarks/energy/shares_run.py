@@ -1,0 +1,162 @@
+"""The whole study of energy fair share: simulations, tables, pictures, report."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from itertools import product
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from hpcgym.benchmarks.energy import esp, shares_figures, shares_tables
+from hpcgym.benchmarks.energy.shares import (
+    QUICK_JOBS,
+    QUICK_USERS,
+    READINGS,
+    TEXT,
+    USERS,
+    load_trace,
+    measure,
+)
+from hpcgym.benchmarks.energy.shares_report import report_text
+from hpcgym.benchmarks.studies.markdown import folder_name, write_csv, write_text
+from hpcgym.benchmarks.studies.pictures import save_picture
+from hpcgym.benchmarks.studies.progress import Progress, no_progress
+from hpcgym.benchmarks.studies.spread import run_all
+from hpcgym.benchmarks.studies.store import code
+from hpcgym.errors import HpcgymError
+from hpcgym.report.canvas import require_matplotlib
+from hpcgym.simulation import simulate
+from hpcgym.sweep import read_results
+from hpcgym.workload.fingerprint import fingerprint
+from hpcgym.workload.load import load_workload
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+#: Where results come from, beside what all studies depend on.
+MODULES = ("hpcgym.benchmarks.energy.shares", "hpcgym.preparation", "hpcgym.sharing")
+
+
+def reproduce(
+    sources: Sequence[str],
+    folder: Path,
+    *,
+    quick: bool = False,
+    executor: str = "processes",
+    workers: int | None = None,
+    progress: Progress = no_progress,
+) -> tuple[Path, dict[str, pd.DataFrame]]:
+    """Run the study and write tables, pictures and a report; what was simulated before is kept.
+
+    Parameters
+    ----------
+    sources : traces of the archive, files or generators.
+    folder : where everything is written; outcomes of simulations into its folder ``tasks``.
+    quick : a small cut, which is compared with nothing published.
+    executor, workers : where simulations run; see :func:`hpcgym.sweep.run_tasks`.
+    progress : told of each step.
+
+    Returns
+    -------
+    The file of the report, and the tables by name: see :data:`shares_report.TEXTS`.
+
+    Raises
+    ------
+    HpcgymError : a source that cannot be read, two of the same name, a file that cannot be written,
+        a simulation that fails, or no matplotlib.
+    """
+    require_matplotlib()
+    path = folder / "report.md"
+    write_text("", path)  # that it cannot be written is said before the work, not after it
+    outcomes = run_readings(sources, folder / "tasks", quick, executor, workers, progress)
+    seeds = esp.QUICK_SEEDS if quick else esp.SEEDS
+    experiments = []
+    kinds = list(product(esp.LOADS, (esp.EFFICIENCY, esp.WORKLOAD)))
+    for place, (load, experiment) in enumerate(kinds):
+        progress("light-esp", place, len(kinds))
+        experiments.append(esp.run(experiment, load, seeds))
+    made = make_tables(outcomes, experiments)
+    for name, table in made.items():
+        write_csv(table, folder / f"table-{name}.csv")
+    pictures = _draw(outcomes, experiments, folder)
+    write_text(report_text(made, pictures, quick), path)
+    return path, made
+
+
+def run_readings(
+    sources: Sequence[str],
+    folder: Path,
+    quick: bool,
+    executor: str,
+    workers: int | None,
+    progress: Progress,
+) -> dict[str, dict[str, Any]]:
+    """Return trace -> reading -> its outcome."""
+    readings = [TEXT, "per timestamp"] if quick else list(READINGS)
+    jobs = QUICK_JOBS if quick else None
+    hashed = code(*MODULES)
+    tasks: dict[tuple[str, str], dict[str, Any]] = {}
+    names: dict[str, str] = {}
+    for source in sources:
+        for reading in readings:
+            workload = load_trace(source, READINGS[reading], jobs)
+            if names.setdefault(workload.name, source) != source:
+                raise HpcgymError(f"two workloads are called {workload.name}: {source} is one")
+            tasks[workload.name, reading] = {
+                "trace": workload.name,
+                "reading": reading,
+                "jobs": jobs,
+                "users": QUICK_USERS if quick else USERS,
+                "jobs_sha256": fingerprint([workload]),
+                "code": hashed,
+            }
+    # compiled in this process, so that workers find it in the cache
+    simulate(load_workload("lublin:jobs=20,processors=8"), "fs+efs")
+    run_all(
+        partial(measure, sources=names),
+        tasks.values(),
+        folder,
+        executor,
+        workers,
+        of="readings",
+        what="readings",
+        progress=progress,
+        chunk=1,
+    )
+    outcomes: dict[str, dict[str, Any]] = {}
+    for (trace, reading), record in zip(tasks, read_results(folder, tasks.values()), strict=True):
+        outcomes.setdefault(trace, {})[reading] = record["result"]
+    return outcomes
+
+
+def make_tables(
+    outcomes: shares_tables.Outcomes, experiments: Sequence[esp.Outcome]
+) -> dict[str, pd.DataFrame]:
+    """Return the tables of the report by name, those without a row left out."""
+    made = {
+        "6.1": shares_tables.table_6_1(outcomes),
+        "6.1-by-jobs": shares_tables.by_jobs(outcomes),
+        "readings": shares_tables.of_readings(outcomes),
+        "late": shares_tables.of_late(outcomes),
+        "users": shares_tables.of_users(outcomes),
+        "light-esp": shares_tables.of_esp(experiments),
+        "statements": shares_tables.statements(experiments),
+    }
+    return {name: table for name, table in made.items() if len(table)}
+
+
+def _draw(
+    outcomes: Mapping[str, Mapping[str, Any]], experiments: Sequence[esp.Outcome], folder: Path
+) -> dict[str, Path]:
+    """Draw the pictures; return heading -> file."""
+    pictures = {}
+    for trace, readings in outcomes.items():
+        file = Path(f"users-{folder_name(trace)}.png")
+        save_picture(shares_figures.draw_users(readings[TEXT], trace), folder / file)
+        pictures[f"Users who save or waste energy: {trace}"] = file
+    file = Path("light-esp.png")
+    usual = [one for one in experiments if one.load == esp.LOADS[0]]
+    save_picture(shares_figures.draw_esp(usual), folder / file)
+    pictures["Three users of Light-ESP (figures 6.2 and 6.3)"] = file
+    return pictures

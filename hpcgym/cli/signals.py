@@ -1,0 +1,90 @@
+"""Options for carbon intensities and prices, and the metrics that come of them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from hpcgym.errors import HpcgymError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from hpcgym.power.signals import Signal
+    from hpcgym.result import Result
+    from hpcgym.workload import Workload
+
+CarbonOption = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE",
+        help="CSV file with the carbon intensity over time, such as the columns time_s and"
+        " g_per_kwh: adds the metric carbon_g.",
+        show_default=False,
+    ),
+]
+PriceOption = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE",
+        help="CSV file with the price of energy over time, such as the columns datetime and"
+        " eur_per_mwh: adds the metric cost.",
+        show_default=False,
+    ),
+]
+TimeZeroOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="DATE",
+        help="When the workload's second 0 was, such as 2024-01-01T00:00Z, for --carbon and --price"
+        " with date-times; by default as its header tells.",
+        show_default=False,
+    ),
+]
+RepeatOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="day|week",
+        help="Repeat the first day or week of --carbon and --price before and after it.",
+        show_default=False,
+    ),
+]
+
+
+def read(
+    jobs: Workload,
+    carbon: Path | None,
+    price: Path | None,
+    time_zero: str | None,
+    repeat: str | None,
+) -> dict[str, Signal]:
+    """Return the signals of the options by the metric that they make."""
+    if carbon is None and price is None:
+        if time_zero is not None or repeat is not None:
+            raise HpcgymError("--time-zero and --repeat are for --carbon and --price")
+        return {}
+    from hpcgym.power.signals import read_signal, zero_of
+
+    zero = zero_of(jobs.header) if time_zero is None else time_zero
+    found = {}
+    for metric, path in (("carbon_g", carbon), ("cost", price)):
+        if path is None:
+            continue
+        signal = read_signal(path, time_zero=zero, repeat=repeat)
+        if (signal.unit == "g") != (metric == "carbon_g"):
+            wanted = "grams" if metric == "carbon_g" else "money"
+            raise HpcgymError(f"{path} tells {signal.unit}, not {wanted}, for its energy")
+        found[metric] = signal
+    return found
+
+
+def add_metrics(result: Result, signals: Mapping[str, Signal]) -> None:
+    """Add to a result's metrics what its energy comes to."""
+    if not signals:
+        return
+    from hpcgym.power.signals import total_of
+
+    for metric, signal in signals.items():
+        result.metrics[metric] = total_of(result, signal)

@@ -1,0 +1,311 @@
+"""Machines and limits as the engine takes them: nodes, their power, caps and budgets."""
+
+from __future__ import annotations
+
+import math
+from decimal import Decimal
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hpcgym.cluster.power import MILLION, NodePower
+from hpcgym.engine import powered_state, state
+from hpcgym.engine.powered_state import Powered, make_powered
+from hpcgym.errors import HpcgymError, WorkloadError
+from hpcgym.power.limits import EnergyBudget, Limit, PowerCap
+from hpcgym.power.planning import greatest_w, rho, savings_w
+from hpcgym.power.uses import QUANTUM_W
+
+if TYPE_CHECKING:
+    from hpcgym.cluster.pool import Cluster
+    from hpcgym.scheduler import Scheduler
+    from hpcgym.workload.model import Workload
+
+#: What the rule ``power`` is under budgets.
+BUDGET_RULES = {
+    "powercap": powered_state.POWERCAP,
+    "reduce-pc": powered_state.REDUCE_PC,
+    "energy-bud": powered_state.ENERGY_BUD,
+}
+#: ``mix`` uses frequencies of at least this share of the highest (document 004, section 4.5.2: from
+#: 2.0 GHz on of 2.7).
+MIX_FROM = 0.74
+_NO_POWER = NodePower(idle_w=0.0, busy_w=0.0)
+_RELATIVE_ERROR = 1e-12  # of watts and joules that were multiplied
+
+
+def node_power(cluster: Cluster, needed: bool = True) -> NodePower:
+    """Return the power of each node of a machine whose nodes are all alike.
+
+    Raises
+    ------
+    HpcgymError : a pool, nodes that are not alike, or, where it is ``needed``, without a power.
+    """
+    if not cluster.groups:
+        raise HpcgymError(
+            "limits, and allocation='contiguous', are for machines with nodes: cluster= says which"
+        )
+    first = cluster.groups[0]
+    for group in cluster.groups:
+        if dict(group.resources) != dict(first.resources) or group.power != first.power:
+            raise HpcgymError(
+                f"limits need nodes that are all alike, but groups {first.name!r} and"
+                f" {group.name!r} differ"
+            )
+    if first.power is None:
+        if needed:
+            raise HpcgymError(
+                f"limits need the power of nodes, and group {first.name!r} has none: NodePower"
+            )
+        return _NO_POWER
+    if first.power.off_w > first.power.idle_w:
+        raise HpcgymError("off_w: under limits a node must not draw more off than idle")
+    return first.power
+
+
+def machine_for(
+    workload: Workload,
+    scheduler: Scheduler,
+    cluster: Cluster,
+    power: NodePower,
+    widths: NDArray[np.int64],
+    given: tuple[Limit, ...],
+) -> Powered:
+    """Return a machine under limits before the first event."""
+    nodes = cluster.nodes
+    caps = [limit for limit in given if isinstance(limit, PowerCap)]
+    budgets = [limit for limit in given if isinstance(limit, EnergyBudget)]
+    shuts = any(budget.shutdown for budget in budgets)
+    planned = bool(caps) and scheduler.power in ("shut", "mix")
+    switches = planned or shuts or cluster.shutdown_after_s is not None
+    lowest = lowest_level(power, scheduler.power)
+    idle, off, shut, boot = (
+        up_mw(watts) for watts in (power.idle_w, power.off_w, power.shutdown_w, power.boot_w)
+    )
+    rest = max(idle, shut) if switches else idle
+    drawn = np.array([up_mw(watts) for watts in power.busy_levels_w], np.int64)
+    busy = np.maximum(drawn, rest)
+    slowdown, kind = slowdowns(workload, power)
+    measured = measured_mw(workload, cluster, power, widths)
+    levels, below = [], 1
+    for level in cluster.levels:
+        below *= level.of
+        levels.append((below, up_mw(level.power_w)))
+    a_node = max(int(busy[-1]), boot, rest)
+    if len(measured):
+        a_node = max(a_node, int((-(-measured // widths[:, np.newaxis])).max()))
+    most = nodes * a_node + sum(-(-nodes // size) * mw for size, mw in levels)
+    _check_sizes(workload, slowdown, most, budgets)
+    constants = {
+        powered_state.IDLE_MW: idle,
+        powered_state.REST_MW: rest,
+        powered_state.OFF_MW: off,
+        powered_state.SHUTDOWN_MW: shut,
+        powered_state.BOOT_MW: boot,
+        powered_state.RISE_MW: max(boot, rest),
+        powered_state.OFF_TIME: power.shutdown_time_s,
+        powered_state.ON_TIME: power.boot_time_s,
+        powered_state.TIMEOUT: state.FOREVER
+        if cluster.shutdown_after_s is None
+        else cluster.shutdown_after_s,
+        powered_state.LOWEST: lowest,
+        powered_state.HIGHEST: power.levels - 1,
+        powered_state.RULE: BUDGET_RULES.get(scheduler.power, powered_state.NO_BUDGETS),
+        powered_state.CONTIGUOUS: int(scheduler.allocation == "contiguous"),
+        powered_state.SWITCHES: int(switches),
+    }
+    binding = [cap for cap in caps if cap.watts * 1000 < most * (1 - _RELATIVE_ERROR)]
+    off_nodes = [nodes_off(cluster, power, cap, scheduler.power) for cap in binding]
+    machine = make_powered(
+        constants,
+        busy,
+        drawn,
+        slowdown,
+        kind,
+        measured,
+        levels,
+        widths,
+        nodes,
+        cap_records(binding, off_nodes, constants, levels, nodes),
+        budget_records(budgets, most),
+        int(workload.submit_time[0]) if len(workload) else 0,
+    )
+    limited = bool(len(machine.caps) or len(machine.budgets))
+    machine.slots[powered_state.LIMITED] = int(limited)
+    _check_possible(workload, machine, binding)
+    return machine
+
+
+def up_mw(watts: float | None) -> int:
+    """Return a power in whole milliwatts, rounded up; 0 of none."""
+    return math.ceil(Decimal(repr(float(watts or 0.0))) * 1000)
+
+
+def lowest_level(power: NodePower, rule: str) -> int:
+    """Return the lowest level at which jobs may run."""
+    if rule == "dvfs":
+        return 0
+    if rule != "mix" or power.levels == 1:
+        return power.levels - 1
+    ghz = power.frequency_ghz
+    return next(level for level in range(power.levels) if ghz[level] >= MIX_FROM * ghz[-1])
+
+
+def slowdowns(workload: Workload, power: NodePower) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the slowdown of each kind of jobs at each level [millionths], and their kinds."""
+    own = workload.columns.get("slowdown", np.full(len(workload), -1.0))
+    values, kind = np.unique(own, return_inverse=True)
+    factors = power.slowdowns_of(values if len(values) else [-1.0])
+    return np.rint(factors * MILLION).astype(np.int64), kind.astype(np.int64).reshape(-1)
+
+
+def measured_mw(
+    workload: Workload, cluster: Cluster, power: NodePower, widths: NDArray[np.int64]
+) -> NDArray[np.int64]:
+    """Return what jobs draw at each level whose power was measured, (n_jobs, levels), -1 of others.
+
+    As the books have it: their own power on each core, that of idle nodes on cores that are left.
+    Empty where none was measured.
+    """
+    own = workload.columns.get("power_w", np.full(len(workload), -1.0))
+    busy = np.array(power.busy_levels_w)
+    if not (own >= 0).any():
+        return np.empty((0, len(busy)), np.int64)
+    cores = cluster.groups[0].resources["core"]
+    scale = busy / busy[-1] if busy[-1] > 0 else np.ones(len(busy))
+    watts = np.rint(np.maximum(own, 0)[:, np.newaxis] * scale / QUANTUM_W) * QUANTUM_W
+    used = workload.requested_processors
+    left = (widths * cores - used) / cores * power.idle_w
+    total = np.ceil(1000 * (watts * used[:, np.newaxis] + left[:, np.newaxis]))
+    measured: NDArray[np.int64] = total.astype(np.int64)
+    measured[own < 0] = -1
+    return measured
+
+
+def nodes_off(cluster: Cluster, power: NodePower, cap: PowerCap, rule: str) -> int:
+    """Return how many of the first nodes are off under a cap.
+
+    ``shut``: as few as let all others run at the highest frequency. ``mix``: by algorithm 2 of
+    document 004, :func:`hpcgym.power.planning.algorithm_2`, the others at the highest or the lowest
+    frequency. What stands above nodes is counted too.
+
+    Raises
+    ------
+    HpcgymError : a cap that is exceeded with all nodes off.
+    """
+    if rule not in ("shut", "mix"):
+        return 0
+    level = power.levels - 1
+    lowest = lowest_level(power, rule)
+    if rule == "mix" and lowest < level:
+        if cap.watts < greatest_w(cluster, lowest):
+            level = lowest
+        elif rho(power, lowest=lowest) > 0:
+            return 0
+    savings = savings_w(cluster, np.arange(cluster.nodes), level)
+    need = round(greatest_w(cluster, level) - cap.watts, 9)
+    number = int(np.searchsorted(savings, need))
+    if number > cluster.nodes:
+        left = greatest_w(cluster, level) - savings[-1]
+        raise HpcgymError(
+            f"a cap of {cap.watts:g} W: with all nodes off the machine draws {left:g} W"
+        )
+    return number
+
+
+def cap_records(
+    caps: list[PowerCap],
+    off: list[int],
+    constants: dict[int, int],
+    levels: list[tuple[int, int]],
+    n_nodes: int,
+) -> NDArray[np.void]:
+    """Return caps as the engine takes them, with how many nodes are off under each.
+
+    ``levels`` are nodes below a component and its power [mW], from the lowest level on.
+    """
+    records = np.zeros(len(caps), powered_state.CAP)
+    for record, cap, nodes in zip(records, caps, off, strict=True):
+        record["start"] = cap.start
+        record["end"] = state.FOREVER if cap.end is None else cap.end
+        record["announced"] = powered_state.BEFORE if cap.announced is None else cap.announced
+        record["mw"] = math.floor(min(cap.watts * 1000, powered_state.PLENTY))
+        record["kills"] = cap.kills
+        record["off"] = nodes
+        on = n_nodes - nodes
+        idle = nodes * constants[powered_state.OFF_MW] + on * constants[powered_state.REST_MW]
+        for number, (size, mw) in enumerate(levels):
+            dark = n_nodes if nodes == n_nodes else nodes // size * size
+            idle += (-(-n_nodes // size) - -(-dark // size)) * mw
+            if number == 0:  # not even what is off draws anything
+                idle -= dark * constants[powered_state.OFF_MW]
+        record["idle_mw"] = idle
+    return records
+
+
+def budget_records(budgets: list[EnergyBudget], most: int) -> NDArray[np.void]:
+    """Return budgets as the engine takes them; ``most`` is the greatest power there is [mW].
+
+    One that no load can exceed is left out, unless nodes are switched off for it.
+    """
+    kept = []
+    for budget in budgets:
+        seconds = budget.end - budget.start
+        binds = budget.joules * 1000 < most * seconds * (1 - _RELATIVE_ERROR)
+        if not (binds or budget.shutdown):
+            continue
+        mj = math.floor(min(budget.joules * 1000, most * seconds))
+        record = np.zeros((), powered_state.BUDGET)
+        record["start"], record["end"] = budget.start, budget.end
+        record["mj"], record["mean_mw"] = mj, mj // seconds
+        record["period"] = budget.period if binds else seconds
+        record["shuts"], record["binds"] = budget.shutdown, binds
+        kept.append(record)
+    return np.array(kept, powered_state.BUDGET)
+
+
+def _check_sizes(
+    workload: Workload, slowdown: NDArray[np.int64], most: int, budgets: list[EnergyBudget]
+) -> None:
+    """Raise an error where times or energies are more than the simulator counts."""
+    for budget in budgets:
+        if most * (budget.end - budget.start) >= 2**61:
+            raise HpcgymError(
+                f"budget: {most / 1000:g} W for {budget.end - budget.start} s are more than the"
+                " simulator counts"
+            )
+    total = float(workload.requested_time.sum(dtype=np.float64)) * slowdown.max(initial=0) / MILLION
+    if total >= state.FOREVER / 2:
+        raise WorkloadError(
+            f"{workload.name}: slowed down, the jobs request {total:.3g} s one after the other,"
+            " more than the simulator's clock holds"
+        )
+
+
+def _check_possible(workload: Workload, machine: Powered, caps: list[PowerCap]) -> None:
+    """Raise an HpcgymError if a job can never start under the caps that have no end."""
+    slots = machine.slots
+    lasting = [c for c, cap in enumerate(caps) if cap.end is None]
+    if not lasting or not len(workload):
+        return
+    widths = np.diff(machine.first)
+    level = slots[powered_state.LOWEST]
+    power = widths * machine.busy_mw[level]
+    if len(machine.measured_mw):
+        power = np.maximum(power, machine.measured_mw[:, level])
+    if slots[powered_state.SWITCHES]:  # its nodes may have to be switched on
+        power = np.maximum(power, widths * slots[powered_state.RISE_MW])
+    most_off = max(machine.caps[c]["off"] for c in lasting)
+    for c in lasting:
+        record = machine.caps[c]
+        idle = widths * slots[powered_state.REST_MW]
+        never = record["idle_mw"] + power - idle > record["mw"]
+        never |= widths > len(machine.nodes) - most_off
+        if never.any():
+            job = int(never.argmax())
+            raise HpcgymError(
+                f"{workload.name}: job {workload.job_number[job]}, of {widths[job]} nodes, can"
+                f" never start under the cap of {caps[c].watts:g} W from {caps[c].start} s on,"
+                " which has no end"
+            )

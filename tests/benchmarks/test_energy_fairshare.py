@@ -1,0 +1,129 @@
+"""The study of energy fair share, on a small workload, and on the thesis's trace if at hand."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from typer.testing import CliRunner
+
+from hpcgym.benchmarks.energy import esp, shares, shares_tables
+from hpcgym.benchmarks.energy.published_shares import TABLE_6_1
+from hpcgym.benchmarks.energy.shares import READINGS, TEXT, load_trace, measure, stretches
+from hpcgym.benchmarks.energy.shares_run import reproduce
+from hpcgym.cli import app
+from hpcgym.errors import HpcgymError
+from hpcgym.simulation import simulate
+from hpcgym.workload.fingerprint import fingerprint
+
+SOURCE = "lublin:jobs=1500,processors=32,seed=3,load=1.1,users=12"
+
+
+def task_of(reading: str, source: str = SOURCE, users: int = 3) -> dict[str, Any]:
+    jobs = load_trace(source, READINGS[reading], None)
+    known = {"trace": "t", "reading": reading, "jobs": None, "users": users}
+    return {**known, "jobs_sha256": fingerprint([jobs])}
+
+
+def test_one_user_at_a_time_saves_or_wastes() -> None:
+    outcome = measure(task_of(TEXT), {"t": SOURCE})
+    jobs = load_trace(SOURCE, READINGS[TEXT], None)
+    number = np.bincount(jobs.user_id)
+    assert number[outcome["users"]].tolist() == sorted(number.tolist(), reverse=True)[:3]
+    assert outcome["jobs"] == 1500
+    rules = {"backfill_order": "energy-fairshare", "passes": "per-event"}
+    user = outcome["users"][1]
+    mine = jobs.user_id == user
+    before = stretches(simulate(jobs, "energy-fairshare", **rules))[mine]
+    # the usual power does not matter, only what it is of the others'
+    green = jobs.with_columns(power_w=np.where(mine, 7.0, 10.0))
+    after = stretches(simulate(green, "energy-fairshare", **rules))[mine]
+    found = shares_tables.ratios(outcome)["efs", "green"][1]
+    assert found == pytest.approx(after.mean() / before.mean(), rel=1e-12)
+    by_jobs = shares_tables.ratios(outcome, "by_jobs")["efs", "green"][1]
+    assert by_jobs == pytest.approx((after / before).mean(), rel=1e-12)
+    assert found != by_jobs
+
+
+def test_late_copies_tell_what_chance_does() -> None:
+    outcome = measure(task_of("late 1"), {"t": SOURCE})
+    assert [row["policy"] for row in outcome["rows"]] == ["efs"] * 2 + ["fs+efs"] * 2 + ["fs"]
+    chance = shares_tables.ratios(outcome)[shares.CHANCE]
+    assert (chance > 0).all()
+    assert (chance != 1).any()
+    late, logged = (load_trace(SOURCE, READINGS[name], None) for name in ("late 1", TEXT))
+    moved = late.submit_time[np.argsort(late.job_number)] - logged.submit_time
+    assert (moved.min(), moved.max()) == (0, 60)
+
+
+def test_other_jobs_are_refused() -> None:
+    with pytest.raises(HpcgymError, match="other jobs here"):
+        measure({**task_of(TEXT), "jobs_sha256": "x"}, {"t": SOURCE})
+
+
+def test_statistics_are_those_of_a_sample() -> None:
+    row = shares_tables.row_of(np.array([0.5, 1.0, 3.0]))
+    assert row == (0.5, 1.5, 1.0, pytest.approx(np.sqrt(1.75)), 3.0)
+    low, high = json.loads(shares_tables.interval(np.array([0.5, 1.0, 3.0])))
+    assert 0.5 <= low < 1.5 < high <= 3.0
+
+
+def test_three_users_of_light_esp() -> None:
+    """What the thesis says of its figures, but for what hangs on when jobs come."""
+    outcomes = [esp.run(kind, 1.0, 3) for kind in (esp.EFFICIENCY, esp.WORKLOAD)]
+    table = shares_tables.statements(outcomes)
+    so = dict(zip(table["document 004, section 6.3.2"], table["so, load 1"], strict=True))
+    assert len(so) == 7
+    assert so["other jobs: but for FIFO all policies have the same results"] == "yes"
+    assert so["other jobs: the user with most is penalised"] == "yes"
+    assert so["EFS and FS+EFS: the more energy, the larger the stretch"] == "yes"
+    assert so["all policies have the same utilisation"] == "yes"
+    by_policy = shares_tables.of_esp(outcomes).groupby("policy")["utilisation"]
+    assert by_policy.mean().between(0.85, 0.93).all()
+
+
+def test_the_whole_study(tmp_path: Path) -> None:
+    folder = tmp_path / "study"
+    steps: list[str] = []
+    path, made = reproduce(
+        [SOURCE], folder, quick=True, executor="serial",
+        progress=lambda what, done, total: steps.append(what),
+    )  # fmt: skip
+    assert {"readings", "light-esp"} <= set(steps)
+    text = path.read_text()
+    assert "quick cut" in text
+    for name in made:
+        assert len(pd.read_csv(folder / f"table-{name}.csv")) == len(made[name])
+    assert len(made["6.1"]) == 4
+    assert not any("published" in column for column in made["6.1"])
+    assert {file.name for file in folder.glob("*.png")} == {
+        "light-esp.png",
+        "users-lublin-32_seed_3_load_1.1.png",
+    }
+    before = (folder / "tasks" / "results.jsonl").read_bytes()
+    reproduce([SOURCE], folder, quick=True, executor="serial")
+    assert (folder / "tasks" / "results.jsonl").read_bytes() == before
+
+
+def test_by_command(tmp_path: Path) -> None:
+    arguments = ["reproduce", "energy-fairshare", "--quick", "--workload", SOURCE]
+    arguments += ["--executor", "serial", "--output", str(tmp_path / "x"), "--format", "json"]
+    result = CliRunner().invoke(app, arguments)
+    assert result.exit_code == 0, result.output
+    rows = json.loads(result.stdout)["rows"]
+    assert [row["config"] for row in rows] == ["efs", "efs", "fs+efs", "fs+efs"]
+
+
+def test_the_published_means_of_sdsc_sp2(trace: Callable[[str], Path]) -> None:
+    """Signs, and means within 0.1."""
+    file = str(trace("SDSC-SP2-1998-4.2-cln.swf.gz"))
+    outcome = measure(task_of(TEXT, file, shares.USERS), {"t": file})
+    means = {cell: of.mean() for cell, of in shares_tables.ratios(outcome).items()}
+    for cell, theirs in TABLE_6_1["SDSC-SP2"].items():
+        assert means[cell] == pytest.approx(theirs.mean, abs=0.1)
+        assert (means[cell] < 1) == (theirs.mean < 1)

@@ -1,0 +1,64 @@
+"""Schedules under limits are those of the slow simulator, to the second and the node."""
+
+from __future__ import annotations
+
+import os
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, assume, given, settings
+from limit_strategies import Case, limited, simulate_slowly
+
+from hpcgym import simulate
+from hpcgym.errors import HpcgymError
+from hpcgym.power.states import STATE_NAMES
+
+#: Random cases of each kind; more with HPCGYM_EXAMPLES.
+EXAMPLES = int(os.environ.get("HPCGYM_EXAMPLES", "60"))
+CODES = {"off": "off", "shutting": "switching_off", "booting": "switching_on"}
+
+
+@pytest.mark.parametrize("kinds", ["none", "caps", "switching", "budgets", "both"])
+def test_schedules_are_the_slow_simulators(kinds: str) -> None:
+    @settings(
+        max_examples=EXAMPLES,
+        deadline=None,
+        suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+    )
+    @given(limited(kinds))
+    def check(case: Case) -> None:
+        agree(case)
+
+    check()
+
+
+def agree(case: Case) -> None:
+    try:
+        result = simulate(case.workload, cluster=case.cluster, limits=case.limits, **case.rules)
+    except HpcgymError as error:
+        assume("can never start" not in str(error) and "all nodes off" not in str(error))
+        raise
+    slow = simulate_slowly(case)
+    jobs = slow.jobs
+    assert result.start.tolist() == [job.start for job in jobs]
+    assert result.end.tolist() == [job.end for job in jobs]
+    assert result.predicted_run_time.tolist() == [job.predicted for job in jobs]
+    assert result.reserved_start.tolist() == [job.reserved_start for job in jobs]
+    assert result.backfilled.tolist() == [job.backfilled for job in jobs]
+    levels = [job.level for job in jobs]
+    highest = len(slow.m.busy) - 1
+    assert (result.frequency is None) == (min(levels) == highest)
+    if result.frequency is not None:
+        assert result.frequency.tolist() == levels
+    assert result.allocation is not None
+    first, node, _ = result.allocation
+    for job, (begin, end) in enumerate(pairwise(first)):
+        assert node[begin:end].tolist() == list(jobs[job].cells)
+    intervals = sorted((n, CODES[state], begin, end) for n, state, begin, end in slow.intervals)
+    states = result.node_states
+    if states is None:
+        assert intervals == []
+    else:
+        rows = zip(*(np.asarray(c).tolist() for c in vars(states).values()), strict=True)
+        assert sorted((n, STATE_NAMES[code], b, e) for n, code, b, e in rows) == intervals

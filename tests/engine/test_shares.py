@@ -1,0 +1,334 @@
+"""Schedules by what users have used equal those of the oracle; what follows from the rules."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from oracle import jobs_of, simulate_slowly, weighted
+from slow_shares import Accounts, SlowOrder
+from strategies import predictions, workloads
+
+import hpcgym
+from hpcgym import Cluster, Scheduler, simulate
+from hpcgym.cluster import NodeGroup
+from hpcgym.engine import shares as engine
+from hpcgym.engine import state
+from hpcgym.policy import FairShare
+from hpcgym.preparation import prepare
+from hpcgym.sharing import make_shares
+from hpcgym.workload.model import Workload
+
+ENGINE = settings(
+    deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
+)
+BUSY_W = 100.0
+FACTORS = (-1.0, 50.0, 100.0, 200.0)  # powers of two, so that ties are exact in both
+ABOVE: list[dict[Any, str]] = [
+    {},
+    {0: "a", 1: "a"},
+    {0: "a", 1: "b", 2: "b", "a": "top"},
+    {0: "a", -1: "b", "a": "top", "b": "top"},
+]
+SHARES: list[dict[Any, float]] = [{}, {0: 2.0}, {0: 0.5, 1: 4.0}]
+
+
+@st.composite
+def cases(draw: st.DrawFn) -> tuple[Workload, dict[str, Any], dict[str, Any]]:
+    """A workload with power, and a scheduler by usage as hpcgym and as the oracle take it."""
+    workload = draw(workloads(max_jobs=30))
+    power = draw(st.lists(st.sampled_from(FACTORS), min_size=len(workload), max_size=len(workload)))
+    workload = workload.with_columns(power_w=power)
+    # of what is long past too little is left to tell priorities from 1
+    span = int(workload.submit_time[-1] - workload.submit_time[0] + workload.run_time.sum())
+    accounts = {
+        "shares": draw(st.sampled_from(SHARES)),
+        "above": draw(st.sampled_from(ABOVE)),
+        "half_life": draw(st.sampled_from([span // 20 + 1, span // 5 + 1, 604_800, None])),
+        "damping": draw(st.sampled_from([1.0, 0.25, 8.0])),
+    }
+    fair = FairShare(
+        accounts["half_life"] or math.inf,
+        accounts["damping"],
+        accounts["shares"],
+        accounts["above"],
+    )
+    slow = Accounts({*workload.user_id.tolist()}, **accounts)
+    orders = [draw(order(slow, [BUSY_W if w < 0 else w for w in power])) for _ in range(2)]
+    same = draw(st.booleans())
+    other = draw(st.one_of(st.sampled_from(["fcfs", "sjbf"]), st.just("spf")))
+    second = orders[0] if same else draw(st.sampled_from([orders[1], (other, other)]))
+    first = draw(st.sampled_from([orders[0], orders[0], orders[0], ("fcfs", "fcfs")]))
+    rules = {
+        "backfill": draw(st.sampled_from(["none", "easy", "easy", "conservative"])),
+        "estimate": draw(
+            st.one_of(st.sampled_from(["requested", "clairvoyant", "ave2"]), predictions(workload))
+        ),
+        "correction": draw(st.sampled_from(["requested", "incremental", "recursive-doubling"])),
+        "threshold": draw(st.sampled_from([None, None, 0, 5, 2000])),
+        "passes": draw(st.sampled_from(["per-timestamp", "per-event"])),
+    }
+    ours = rules | {"policy": first[0], "backfill_order": second[0], "fair_share": fair}
+    return workload, ours, rules | {"policy": first[1], "backfill_order": second[1]}
+
+
+@st.composite
+def order(draw: st.DrawFn, slow: Accounts, watts: list[float]) -> tuple[Any, SlowOrder]:
+    """An order as hpcgym and as the oracle take it."""
+    names = {"fairshare": "cpu", "energy-fairshare": "energy", "fs+efs": "both"}
+    name = draw(st.sampled_from([*names, "mixed", "mixed"]))
+    if name != "mixed":
+        return name, SlowOrder(names[name], slow, watts, BUSY_W)
+    both = draw(st.sampled_from([(1.0, 1.0), (1.0, 0.0), (-0.5, 2.0), (0.0, 100.0)]))
+    wait, size = draw(st.sampled_from([(0.0, 0.0), (0.01, 0.0), (0.0, -0.25), (-0.01, 0.25)]))
+    if not wait and not size and 0.0 in both:
+        wait = 0.01
+    weights = {"fairshare": both[0], "energy_fairshare": both[1], "wait": wait, "processors": size}
+    rest = weighted((size, 0, wait, 0, 0, 0))
+    return weights, SlowOrder(both, slow, watts, BUSY_W, rest)
+
+
+@settings(ENGINE, max_examples=300)
+@given(cases())
+def test_random_cases(case: tuple[Workload, dict[str, Any], dict[str, Any]]) -> None:
+    workload, ours, theirs = case
+    cluster = Cluster(workload.processors, busy_power_w=BUSY_W)
+    result = simulate(workload, cluster=cluster, **ours)
+    expected = simulate_slowly(jobs_of(workload), workload.processors, **theirs)
+    assert result.start.tolist() == [job.start for job in expected]
+    assert result.end.tolist() == [job.end for job in expected]
+    assert result.backfilled.tolist() == [job.backfilled for job in expected]
+    assert result.reserved_start.tolist() == [job.reserved_start for job in expected]
+    hpcgym.validate_schedule(result)
+
+
+# --- Equations 6.1 to 6.4 -----------------------------------------------------------------------
+
+
+def priorities(
+    workload: Workload, fair: FairShare, cluster: Cluster, feature: str = "fairshare"
+) -> list[float]:
+    """The priority of each job's user when it was submitted, or when the last job ended after."""
+    # the second weight makes the score the priority itself, and not an order like it
+    policy = {feature: 1.0, "wait": 1e-9}
+    scheduler = Scheduler(policy=policy, backfill_order="fcfs", fair_share=fair)
+    arrays = prepare(workload, scheduler, cluster, logs_ends=True, shares=True)
+    shares = make_shares(workload, scheduler, cluster, arrays)
+    engine.run(*arrays, shares, state.FOREVER, state.UNLIMITED)
+    values: list[float] = arrays.scores["score"][: len(workload)].tolist()
+    return values
+
+
+HOUR = 3600
+
+
+def users_workload(rows: list[tuple[int, int, int, int]], processors: int) -> Workload:
+    """Jobs of (submit time, user, processors, run time), which request their run times."""
+    submit, user, width, run = (list(column) for column in zip(*rows, strict=True))
+    columns = {
+        "submit_time": submit,
+        "user_id": user,
+        "requested_processors": width,
+        "run_time": run,
+        "requested_time": run,
+    }
+    return Workload.from_columns(columns, processors=processors)
+
+
+def test_the_example_of_the_thesis() -> None:
+    """50 processors, 100 hours, five jobs of 30 hours on 10 processors: U is 0.3."""
+    five = [(0, 1, 10, 30 * HOUR)] * 5
+    after = [(100 * HOUR, 1, 50, HOUR)]
+    workload = users_workload(five + after, 50)
+    forever = FairShare(math.inf)  # of what has been used in these 100 hours nothing is forgotten
+    (*_, priority) = priorities(workload, forever, Cluster(50))
+    assert -math.log2(priority) == pytest.approx(0.3, rel=1e-12)
+    (*_, halved) = priorities(workload, FairShare(math.inf, damping=2), Cluster(50))
+    assert -math.log2(halved) == pytest.approx(0.15, rel=1e-12)
+
+
+def test_a_user_without_usage_one_with_her_share_and_one_far_beyond() -> None:
+    """1, 0.5 and close to 0."""
+    rows = [(0, 1, 2, 100), (0, 2, 1, 100), (0, 3, 37, 100)]
+    rows += [(100, user, 1, 10) for user in (0, 1, 2, 3)]
+    workload = users_workload(rows, 40)
+    fair = FairShare(math.inf, shares={0: 92, 1: 5, 2: 2.5, 3: 0.5})  # percent
+    unused, five, less, beyond = priorities(workload, fair, Cluster(40))[3:]
+    assert unused == 1.0
+    assert five == pytest.approx(0.5, rel=1e-12)
+    assert less == pytest.approx(0.5, rel=1e-12)
+    assert 0 < beyond < 1e-50
+
+
+def test_half_life_is_the_limit_of_many_periods() -> None:
+    """Equations 6.2 and 6.3, with periods of a second."""
+    rows = [(0, 1, 3, 400), (700, 1, 2, 300), (2000, 1, 8, 10)]
+    workload, half_life = users_workload(rows, 8), 500
+    (*_, priority) = priorities(workload, FairShare(half_life), Cluster(8))
+    decay = 0.5 ** (1 / half_life)
+    periods = range(2000)  # the first is the last second before now
+    used = {2000 - 400: 3 * 400, 2000 - 1000: 2 * 300}  # when a job ends
+    above = sum(decay**k * used.get(k, 0) for k in range(2001))
+    below = sum(decay**k * 8 for k in periods)
+    assert -math.log2(priority) == pytest.approx(above / below, rel=1e-3)
+
+
+def test_energy_is_over_what_the_machine_could_use() -> None:
+    rows = [(0, 1, 10, HOUR), (HOUR, 1, 1, HOUR)]
+    workload = users_workload(rows, 20).with_columns(power_w=[50.0, -1.0])
+    forever = FairShare(math.inf)
+    cluster = Cluster(20, busy_power_w=100.0)
+    (*_, priority) = priorities(workload, forever, cluster, "energy_fairshare")
+    assert -math.log2(priority) == pytest.approx(10 * 50 / (20 * 100), rel=1e-12)
+
+
+def test_shares_of_accounts_multiply_along_the_path() -> None:
+    fair = FairShare(
+        shares={"a": 3, 1: 1, 2: 3, "b": 1}, accounts={1: "a", 2: "a", 3: "b", "a": "top"}
+    )
+    tree = fair.tree(np.array([1, 2, 3, 4, 3]), np.full(5, -1))
+    assert tree.leaves == 4
+    assert tree.owner.tolist() == [0, 1, 2, 3, 2]
+    # top, b and user 4 have a third each; a has all of top
+    assert tree.share[:4] == pytest.approx([1 / 3 / 4, 1 / 3 * 3 / 4, 1 / 3, 1 / 3])
+    assert tree.share[:4].sum() == pytest.approx(1.0)
+
+
+def test_groups_of_the_workload_are_accounts() -> None:
+    fair = FairShare(accounts="group", shares={"group:7": 3})
+    tree = fair.tree(np.array([1, 1, 2, 3]), np.array([7, 8, 7, 8]))
+    assert tree.leaves == 4  # user 1 is charged in both of her groups apart
+    assert tree.share[tree.owner] == pytest.approx([3 / 8, 1 / 8, 3 / 8, 1 / 8])
+    usual = simulate(LUBLIN, "fairshare")
+    grouped = LUBLIN.with_columns(group_id=LUBLIN.user_id % 3)
+    other = simulate(grouped, "fairshare", fair_share=FairShare(accounts="group"))
+    mapped = FairShare(
+        accounts={user: f"group {user % 3}" for user in set(LUBLIN.user_id.tolist())}
+    )
+    assert not np.array_equal(other.start, usual.start)
+    assert np.array_equal(other.start, simulate(LUBLIN, "fairshare", fair_share=mapped).start)
+
+
+# --- What follows -------------------------------------------------------------------------------
+
+LUBLIN = hpcgym.load_workload("lublin:jobs=1500,processors=32,seed=3,load=1.1,users=12")
+
+
+@pytest.mark.parametrize("watts", [-1.0, 0.1, 190.738])
+@pytest.mark.parametrize("policy", ["energy-fairshare", "fs+efs"])
+def test_equal_power_shares_energy_as_processors(policy: str, watts: float) -> None:
+    """To the second: where all jobs have the same power, joules are processor seconds."""
+    by_energy = simulate(LUBLIN.with_columns(power_w=np.full(len(LUBLIN), watts)), policy)
+    assert np.array_equal(by_energy.start, simulate(LUBLIN, "fairshare").start)
+
+
+def test_a_user_who_saves_energy_waits_less_and_one_who_wastes_it_longer() -> None:
+    user = int(np.bincount(LUBLIN.user_id).argmax())
+    mine = LUBLIN.user_id == user
+    waits = []
+    for watts in (10.0, 100.0, 1000.0):
+        workload = LUBLIN.with_columns(power_w=np.where(mine, watts, 100.0))
+        waits.append(simulate(workload, "energy-fairshare").wait[mine].mean())
+    assert waits[0] < waits[1] < waits[2]
+
+
+@pytest.mark.parametrize("backfill", ["none", "easy", "conservative"])
+@pytest.mark.parametrize("policy", ["fs+efs", {"fairshare": 1, "energy_fairshare": 1}], ids=str)
+def test_nothing_is_known_of_run_times_before_the_end(policy: Any, backfill: str) -> None:
+    workload = LUBLIN.with_columns(power_w=50.0 + 10 * (LUBLIN.user_id % 4))
+    rules = {"policy": policy, "backfill": backfill, "backfill_order": policy}
+    before = simulate(workload, **rules)
+    now = int(np.quantile(workload.submit_time, 0.6))
+    unknown = before.end > now
+    # they run on to the end of their requests: longer than it was, if they request more
+    other = np.where(unknown, workload.requested_time, workload.run_time)
+    assert (other != workload.run_time).any()
+    after = simulate(workload.with_columns(run_time=other), **rules)
+    begun = before.start <= now
+    assert np.array_equal(after.start[begun], before.start[begun])
+
+
+@pytest.mark.parametrize(
+    "rules",
+    [
+        {"policy": "fairshare", "backfill_order": "fairshare"},
+        {"policy": "fs+efs"},
+        {"policy": "fairshare", "backfill": "none"},
+        {"policy": {"fairshare": 1, "wait": 1e-5}, "estimate": "ave2"},
+    ],
+    ids=str,
+)
+def test_nodes_of_whole_jobs_are_a_pool(rules: dict[str, Any]) -> None:
+    """A single node, on which each job asks for one unit of all its processors."""
+    cluster = Cluster(groups=(NodeGroup("fat", 1, {"core": 32}),))
+    units = Workload.from_columns(
+        LUBLIN.columns,
+        processors=32,
+        units=np.ones(len(LUBLIN), int),
+        per_unit={"core": LUBLIN.requested_processors},
+    )
+    on_nodes = simulate(units, cluster=cluster, **rules)
+    assert on_nodes.allocation is not None
+    assert np.array_equal(on_nodes.start, simulate(LUBLIN, **rules).start)
+
+
+def test_conservative_backfilling_on_nodes() -> None:
+    cluster = Cluster(groups=(NodeGroup("thin", 4, {"core": 8}),))
+    units = Workload.from_columns(
+        {c: v for c, v in LUBLIN.columns.items() if "processors" not in c},
+        processors=32,
+        units=np.minimum(LUBLIN.requested_processors, 4),
+        per_unit={"core": np.full(len(LUBLIN), 8)},
+    )
+    by_share = simulate(units, "fairshare", cluster=cluster, backfill="conservative")
+    hpcgym.validate_schedule(by_share)
+    by_arrival = simulate(units, "easy", cluster=cluster, backfill="conservative")
+    assert not np.array_equal(by_share.start, by_arrival.start)
+
+
+def test_usage_stays_in_proportion_over_millions_of_half_lives() -> None:
+    """The epoch moves on, and nothing but very old usage is lost."""
+    rows = []
+    for turn in range(200):
+        time = turn * 100_000
+        rows += [(time, 1, 4, 50), (time, 2, 2, 50), (time + 1, 1, 4, 10), (time + 2, 2, 4, 10)]
+    result = simulate(users_workload(rows, 6), "fairshare", fair_share="half_life_s=10")
+    slow = SlowOrder("cpu", Accounts({1, 2}, half_life=10), [], 1.0)
+    expected = simulate_slowly(
+        jobs_of(result.workload), 6, policy=slow, backfill="easy", backfill_order=slow
+    )
+    assert result.start.tolist() == [job.start for job in expected]
+    first, second = result.start[2::4], result.start[3::4]
+    assert (second < first).all()  # user 2, who came later, has always used less
+
+
+@pytest.mark.parametrize("passes", ["per-timestamp", "per-event"])
+@pytest.mark.parametrize("backfill", ["none", "conservative"])
+def test_priorities_recover_between_ends(backfill: str, passes: str) -> None:
+    """A job goes to the head at a pass before which no job has ended, only time has passed."""
+    rows = [(0, 1, 4, 10), (5, 3, 3, 2000), (11, 2, 2, 5), (11, 1, 1, 5), (500, 1, 1, 5)]
+    workload = users_workload(rows, 4)
+    policy = {"fairshare": 1.0, "processors": -0.25}
+    fair = FairShare(100)
+    rules: dict[str, Any] = {"backfill": backfill, "passes": passes, "backfill_order": "fcfs"}
+    result = simulate(workload, policy=policy, fair_share=fair, **rules)
+    order = SlowOrder(
+        (1.0, 0.0), Accounts({1, 2, 3}, half_life=100), [], 1.0, weighted((-0.25, 0, 0, 0, 0, 0))
+    )
+    rules |= {"estimate": "requested", "correction": "requested", "threshold": None}
+    expected = simulate_slowly(jobs_of(workload), 4, policy=order, **rules)
+    assert result.start.tolist() == [job.start for job in expected]
+    if backfill == "none":
+        # the job of user 1, who has used much, waits behind that of user 2, until she has recovered
+        assert result.start[3] == 500
+
+
+def test_the_order_of_backfilling_alone() -> None:
+    """The queue by arrival, back-filled by shares."""
+    by_both = simulate(LUBLIN, "easy", backfill_order="fairshare")
+    assert not np.array_equal(by_both.start, simulate(LUBLIN, "easy").start)
+    hpcgym.validate_schedule(by_both)

@@ -1,0 +1,232 @@
+"""Random small machines under limits, and what they run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from hypothesis import strategies as st
+from slow_limits import LimitedSimulation
+from slow_machines import Budget, Cap, LimitedJob, Machine, up
+from strategies import POLICY as ANY_POLICY
+from strategies import predictions, workloads
+
+from hpcgym.cluster import Cluster, Level, NodeGroup, NodePower
+from hpcgym.engine import powered_state
+from hpcgym.power import EnergyBudget, PowerCap
+from hpcgym.power.planning import greatest_w
+from hpcgym.powered_machine import machine_for, node_power
+from hpcgym.scheduler import Scheduler
+from hpcgym.workload.model import Workload
+
+#: Six weights of 0 are no order.
+POLICY = ANY_POLICY.filter(lambda policy: isinstance(policy, str) or any(policy))
+SHORT = st.sampled_from([0, 0, 1, 2, 3, 7, 20])
+
+
+@st.composite
+def powers(draw: st.DrawFn, unit: int, slow: bool) -> NodePower:
+    times = st.sampled_from([1, 2, 3, 7]) if slow else SHORT
+    levels = draw(st.sampled_from([1, 2, 3, 3]))
+    off = draw(st.sampled_from([0.0, 3.0, 10.5]))
+    idle = off + draw(st.sampled_from([0.0, 5.0, 20.25]))
+    busy = np.cumsum([idle + draw(st.sampled_from([0.0, 1.0, 30.0]))] + [
+        draw(st.sampled_from([1.0, 8.5, 40.0])) for _ in range(levels - 1)
+    ]).tolist()  # fmt: skip
+    busy[0] = max(busy[0], off + 0.5)
+    ghz = [1.0, 1.6, 2.0][-levels:] if draw(st.booleans()) else [1.5, 1.6, 2.0][-levels:]
+    extra = st.one_of(st.none(), st.sampled_from([0.0, 4.0, 25.0, 90.0]))
+    return NodePower(
+        idle,
+        busy,
+        off,
+        ghz if levels > 1 else (),
+        draw(st.sampled_from([1.0, 1.3, 1.63, 2.5])) if levels > 1 else 1.0,
+        draw(times) * unit,
+        draw(times) * unit,
+        draw(extra),
+        draw(extra),
+    )
+
+
+@dataclass
+class Case:
+    """What is simulated."""
+
+    workload: Workload
+    cluster: Cluster
+    limits: list[Any]
+    rules: dict[str, Any]
+
+    def __repr__(self) -> str:
+        columns = ("submit_time", "requested_processors", "run_time", "requested_time", "power_w")
+        jobs = {c: self.workload.columns[c].tolist() for c in columns}
+        return f"Case({jobs}, {self.cluster}, {self.limits}, {self.rules})"
+
+
+@st.composite
+def windows(draw: st.DrawFn, first: int, span: int) -> tuple[int, int]:
+    start = first + draw(st.integers(-span // 4, span))
+    length = draw(st.integers(1, max(span, 1)))
+    return max(start, 0), max(start, 0) + length
+
+
+@st.composite
+def caps(draw: st.DrawFn, cluster: Cluster, first: int, span: int) -> PowerCap:
+    start, end = draw(windows(first, span))
+    lasts = draw(st.sampled_from([False] * 9 + [True]))
+    announced = draw(st.one_of(st.none(), st.integers(first, first + span)))
+    if announced is not None and not lasts:
+        announced = min(announced, end - 1)
+    most, power = greatest_w(cluster), cluster.groups[0].power
+    assert power is not None
+    idle = most - cluster.nodes * (power.busy_levels_w[-1] - power.idle_w)
+    share = draw(st.sampled_from([0.0, 0.1, 0.3, 0.5, 0.6, 0.75, 0.9]))
+    watts = draw(st.sampled_from([share * most, *[idle + share * (most - idle)] * 3]))
+    return PowerCap(watts, start, None if lasts else end, announced, draw(st.booleans()))
+
+
+@st.composite
+def budgets(draw: st.DrawFn, cluster: Cluster, first: int, span: int) -> list[EnergyBudget]:
+    cuts = sorted(draw(st.sets(st.integers(first, first + 2 * span + 4), min_size=2, max_size=4)))
+    pairs = list(pairwise(cuts))
+    chosen = draw(st.lists(st.sampled_from(pairs), min_size=1, max_size=2, unique=True))
+    return [
+        EnergyBudget.of(
+            cluster,
+            draw(st.sampled_from([0.2, 0.3, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0])),
+            start,
+            end,
+            period=draw(st.integers(1, max((end - start) // 2, 2))),
+            shutdown=draw(st.booleans()),
+        )
+        for start, end in chosen
+    ]
+
+
+@st.composite
+def machines(draw: st.DrawFn, unit: int, slow: bool) -> Cluster:
+    nodes = draw(st.sampled_from([1, 2, 3, 4, 5, 6, 8, 8]))
+    count = draw(st.sampled_from([0, 0, 1, 2]))
+    watts = st.sampled_from([0.0, 2.0, 15.0, 60.0])
+    return Cluster(
+        groups=(
+            NodeGroup("node", nodes, {"core": draw(st.integers(1, 3))}, draw(powers(unit, slow))),
+        ),
+        levels=tuple(Level(f"l{i}", draw(st.integers(1, 4)), draw(watts)) for i in range(count)),
+    )
+
+
+@st.composite
+def limited(
+    draw: st.DrawFn, kinds: str = "caps switching budgets both none", max_jobs: int = 25
+) -> Case:
+    """A workload, a machine and limits for it; caps with nodes off where it is switching."""
+    kind = draw(st.sampled_from(kinds.split()))
+    unit = draw(st.sampled_from([1, 1, 20]))
+    cluster = draw(machines(unit, slow=kind == "switching"))
+    workload = draw(workloads(max_jobs, 12))
+    most = cluster.processors
+    given = {
+        "requested_processors": np.minimum(workload.requested_processors, most),
+    }
+    if draw(st.sampled_from([False] * 3 + [True])):
+        known = st.sampled_from([-1.0, -1.0, 0.0, 5.0, 1 / 7, 40.0])
+        given["power_w"] = draw(
+            st.lists(known, min_size=len(workload), max_size=len(workload)).map(np.array)
+        )
+    workload = workload.with_columns(**given)
+    rules: dict[str, Any] = {
+        "policy": draw(st.one_of(st.just("fcfs"), POLICY)),
+        "backfill": draw(st.sampled_from(["none", "easy", "easy", "easy"])),
+        "backfill_order": draw(st.one_of(st.sampled_from(["fcfs", "sjbf"]), POLICY)),
+        "estimate": draw(
+            st.one_of(
+                st.sampled_from(["requested", "requested", "clairvoyant", "ave2"]),
+                predictions(workload),
+            )
+        ),
+        "correction": draw(st.sampled_from(["requested", "incremental", "recursive-doubling"])),
+        "threshold": draw(st.sampled_from([None, None, 0, 5, 100])),
+        "allocation": draw(st.sampled_from(["first-fit", "first-fit", "contiguous"])),
+        "power": "none",
+    }
+    first = int(workload.submit_time[0])
+    span = int(workload.submit_time[-1] - first + workload.requested_time.max())
+    span = min(span, 3000)
+    found: list[Any] = []
+    if kind in ("caps", "both", "switching"):
+        number = (2, 5) if kind == "switching" else (1, 3)
+        each = caps(cluster, first, span)
+        found += draw(st.lists(each, min_size=number[0], max_size=number[1]))
+        ways = ["none", "shut", "dvfs", "dvfs", "mix", "mix"]
+        rules["power"] = draw(st.sampled_from(["shut", "mix"] if kind == "switching" else ways))
+    if kind in ("budgets", "both"):
+        found += draw(budgets(cluster, first, span))
+        rules["power"] = draw(st.sampled_from(["powercap", "reduce-pc", "energy-bud"]))
+    if draw(st.sampled_from([False, False, True])):
+        after = draw(st.sampled_from([0, 1, 5, 30])) * unit
+        cluster = Cluster(groups=cluster.groups, levels=cluster.levels, shutdown_after_s=after)
+    return Case(workload, cluster, found, rules)
+
+
+def simulate_slowly(case: Case) -> LimitedSimulation:
+    """Simulate a case with the slow simulator."""
+    workload, cluster = case.workload, case.cluster
+    scheduler = Scheduler(**case.rules)
+    power = node_power(cluster)
+    cores = cluster.groups[0].resources["core"]
+    widths = -(-workload.requested_processors // cores)
+    made = machine_for(workload, scheduler, cluster, power, widths, tuple(case.limits))
+    constants = made.slots
+    levels, below = [], 1
+    for level in cluster.levels:
+        below *= level.of
+        levels.append((below, up(level.power_w)))
+    busy = power.busy_levels_w
+    machine = Machine(
+        nodes=cluster.nodes,
+        idle=up(power.idle_w),
+        off=up(power.off_w),
+        shut=up(power.shutdown_w),
+        boot=up(power.boot_w),
+        busy=[up(watts) for watts in busy],
+        off_time=power.shutdown_time_s,
+        boot_time=power.boot_time_s,
+        levels=levels,
+        switches=bool(constants[powered_state.SWITCHES]),
+        timeout=cluster.shutdown_after_s,
+        lowest=int(constants[powered_state.LOWEST]),
+    )
+    factors = [round(factor * 10**6) for factor in power.slowdowns]
+    jobs = []
+    for j in range(len(workload)):
+        own = float(workload.power_w[j])
+        used, width = int(workload.requested_processors[j]), int(widths[j])
+        measured = None
+        if own >= 0:
+            left = (width * cores - used) / cores * power.idle_w
+            draws = [round(own * w / busy[-1] * 2**20) / 2**20 * used + left for w in busy]
+            measured = [int(np.ceil(1000 * watts)) for watts in draws]
+        columns = ("submit_time", "requested_processors", "run_time", "requested_time", "user_id")
+        row = [int(workload.columns[column][j]) for column in columns]
+        jobs.append(LimitedJob(*row, nodes=width, measured=measured, factors=factors))
+    found_caps = [
+        Cap(*(int(record[name]) for name in ("start", "end", "announced", "mw")),
+            bool(record["kills"]), int(record["off"]))
+        for record in made.caps
+    ]  # fmt: skip
+    found_budgets = [
+        Budget(*(int(record[name]) for name in ("start", "end", "mj", "period")),
+               bool(record["shuts"]), bool(record["binds"]))
+        for record in made.budgets
+    ]  # fmt: skip
+    rules = {key: value for key, value in case.rules.items() if key not in ("power", "allocation")}
+    contiguous = case.rules["allocation"] == "contiguous"
+    simulation = LimitedSimulation(
+        jobs, machine, found_caps, found_budgets, case.rules["power"], contiguous, **rules
+    )
+    simulation.run()
+    return simulation

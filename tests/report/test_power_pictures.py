@@ -1,0 +1,82 @@
+"""Power over time: what is drawn is what the books say."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from matplotlib.collections import PolyCollection
+
+import hpcgym
+from hpcgym.errors import HpcgymError
+from hpcgym.power import NodeStates
+from hpcgym.report import draw_power
+from hpcgym.report.canvas import time_axis
+from hpcgym.report.html import html_page
+from hpcgym.report.tables import in_order
+from hpcgym.result import Result
+
+
+def on_taurus(jobs: int = 40) -> Result:
+    workload = hpcgym.load_workload(f"lublin:jobs={jobs},processors=192,load=0.5,seed=3")
+    return hpcgym.simulate(workload, "easy", cluster="taurus")
+
+
+def test_areas_are_the_energies() -> None:
+    result = on_taurus()
+    axes = draw_power(result)
+    scale = {"W": 1, "kW": 1e3, "MW": 1e6}[axes.get_ylabel()[7:-1]]
+    found = {}
+    for part in axes.collections:
+        assert isinstance(part, PolyCollection)
+        x, y = part.get_paths()[0].vertices.T
+        # the area of a polygon, in units of the axes
+        area = abs(np.dot(x, np.roll(y, 1)) - np.dot(y, np.roll(x, 1))) / 2
+        found[str(part.get_label())] = area * scale
+    unit_s = time_axis({"taurus": result}).unit_s
+    energy = result.books.by_state
+    assert {"idle", "busy"} == {*found}
+    for name, area in found.items():
+        assert area * unit_s == pytest.approx(energy[name], rel=1e-9)
+
+
+def test_many_changes_are_summed_up() -> None:
+    axes = draw_power(on_taurus(2000))
+    names = axes.get_legend_handles_labels()[1]
+    assert names[0] == "greatest"
+    assert {"busy", "idle"} <= {*names}
+    highest = max(patch.get_data().values.max() for patch in axes.patches)  # type: ignore[attr-defined]
+    assert highest == pytest.approx(16 * 190.738 / 1e3)
+
+
+def test_states_and_frequencies_have_names() -> None:
+    workload = hpcgym.load_workload("lublin:jobs=5,processors=80640,seed=3")
+    result = hpcgym.simulate(workload, "easy", cluster="curie")
+    last = int(result.end.max())
+    states = NodeStates([5038, 5039], [0, 1], [last - 5, last - 5], [last, last])
+    result = replace(result, node_states=states, frequency=np.arange(5))
+    names = draw_power({"mine": result}).get_legend_handles_labels()[1]
+    assert names[0] == "components above nodes"
+    assert {"busy at 1.2 GHz", "switching off", "off", "idle"} <= {*names}
+
+
+def test_the_page_has_a_picture_where_nodes_have_power() -> None:
+    result = on_taurus()
+    assert "Power over time, easy" in html_page({"easy": result})
+    flat = hpcgym.simulate(result.workload, "easy")
+    assert "Power over time" not in html_page({"easy": flat})
+
+
+def test_metrics_of_what_stands_above_nodes_have_a_title() -> None:
+    workload = hpcgym.load_workload("lublin:jobs=5,processors=80640,seed=3")
+    result = hpcgym.simulate(workload, "easy", cluster="curie")
+    (last,) = in_order(result.metrics)[-1:]
+    assert (last.name, last.heading) == ("energy_components_j", "energy components (MWh)")
+
+
+def test_a_pool_that_switches_off_has_none() -> None:
+    workload = hpcgym.load_workload("lublin:jobs=20,processors=64,seed=2")
+    result = hpcgym.simulate(workload, "easy", cluster=hpcgym.Cluster(64, shutdown_after_s=60))
+    with pytest.raises(HpcgymError, match="power over time is not known"):
+        draw_power(result)

@@ -1,0 +1,548 @@
+"""A slow, obvious simulator of limits on power and energy, that shares no code with the engine.
+
+It builds on `oracle.py`: events, predictions and the order of the queue are the rules there.
+Added are whole nodes, their states, frequencies, caps and budgets. Everything is worked out again
+whenever it is needed, node by node and job by job.
+
+Rules
+-----
+Nodes and power (whole milliwatts: of machines rounded up, of limits down)
+ 1. A job has nodes of its own. Those of the lowest numbers that are on come first, then of
+    the lowest numbers the others. `contiguous`: the lowest row of nodes that are on, else of
+    free ones.
+ 2. True power: a node is idle, off, switching off, booting, or busy at the level of its job;
+    one that waits for the other nodes of its job is idle. A component is off, and the off
+    power of nodes below it is saved, while all nodes below are off.
+ 3. Charged power: a free node that is on, or switching off, counts as REST = max(idle,
+    shutdown), or idle where nothing is ever switched off; off as off; a free one that boots
+    as max(boot, REST). A job that runs counts as max(busy, REST) for each node, or its
+    measured power if that is more; while it waits for nodes max(boot, REST) for each node if
+    that is more. Components as in 2.
+ 4. A node takes OFF seconds to switch off and BOOT to boot, and is never stopped half-way. A
+    job that takes nodes which are not on begins when the last one is. At level f a job takes
+    ceil(time * slowdown): run, requested and predicted time, and corrections count with
+    these.
+Times of passes
+ 5. Besides ends and submissions: when a cap is announced, starts, ends, or OFF before it
+    starts if it has nodes off; when a budget starts, ends, and every period between; when
+    nodes have been switched, or have been idle so long that they are to be. Without limits
+    there are no passes at these times.
+ 6. At each time: nodes that are done, jobs whose nodes are on, expiries, ends, submissions;
+    caps are announced; nodes for caps; kills; meters; the pass; idle nodes begin to switch
+    off.
+Caps
+ 7. A cap has its first K nodes off. From OFF before its start up to its end, free ones among
+    them begin to switch off. A job may not have them if it is given nodes before the end of
+    the cap and its requested time ends later than OFF before the start.
+ 8. At the end of a cap its K nodes, free and off or on the way, boot, unless a cap lies
+    near: its start, less OFF, comes before they are on, and its end is to come. One that is
+    still switching off boots then, if no cap lies near by then.
+ 9. A job may start if the charged power with it is within all caps in force, and the forecast
+    with it within all announced caps that start before its requested end. The forecast for a
+    cap's start: the K nodes off, others at REST, and the jobs whose requested end is later
+    than the start, waiting if they still do; components below which all nodes are off and
+    without such a job are off.
+10. Levels are tried from the highest. The head, and each backfilled job, takes the first that
+    works.
+11. A cap that kills: at its start, or its announcement if that is later, the jobs that began
+    last, but before now, are killed until the charged power is within it.
+Budgets: joules B, [a, b), L = B / (b - a) rounded down
+12. The meter reads the true energy since a. saved = L * (t - a) - that, at the last look.
+13. What a job starts with must be left: read + what is charged until b if nothing else starts
+    and all jobs take their requested time <= B. Free nodes stay as they are; where the budget
+    switches idle nodes off they do that at once, also those that jobs leave. Components stay
+    as they are.
+14. P is the charged power with the job; before a, that forecast for a: free nodes as they
+    are, with those that switch off as off and those that boot as on, jobs of later requested
+    ends, and REST for nodes of the others.
+15. A job that is not backfilled starts if P <= L, or if (P - L) * (its requested time from
+    now on in the period) <= saved - reserved; not with `powercap`, nor before a. Any job that
+    starts in the period with P > L reserves (P - L) times what is left of its requested time
+    in the period at the last look, or since its start.
+16. Backfilled: before a, P <= L. Then, `powercap`: P <= L. `reduce-pc`: that, and (L - P) *
+    (s - now) >= reserved + the head's excess, s the shadow time, at most b. `energy-bud`:
+    what the job adds to 13 <= what is left at s (17), less the head's excess, less what
+    others added in this pass.
+The head's reservation
+17. The shadow time s is the first of now, predicted ends, ends of caps, starts and ends of
+    budgets and looks at meters, at which the head fits at some level, if nothing starts and
+    jobs end as predicted. Caps: as in 9, with predicted ends and no waiting; components below
+    the K nodes are off. Budgets: free nodes that are off or switching off are off, all others
+    that have no job are off if the budget switches nodes off, else at REST; components stay
+    as now. P <= L, or (P - L) * (time in the period) <= L * (s - a) - drawn by then - (P' -
+    L) * (rest of the requested time) of jobs that reserve and run at s; and all that is drawn
+    until b, with the head, <= B. The head takes nodes that are on first. Ready at once.
+18. Spare at s: nodes, watts below each cap, and below L where the head has P <= L. A
+    backfilled job that is predicted to end after s must not take more than is spare of any,
+    watts counted from REST, below L from what the budget makes of free nodes. `contiguous`:
+    it must not have the head's row.
+19. Nothing fits at any time: s is now, and nothing is backfilled that would end later.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from oracle import Job, Simulation
+from slow_machines import (
+    BOOTING,
+    NEVER,
+    OFF,
+    ON,
+    SHUTTING,
+    Budget,
+    Cap,
+    LimitedJob,
+    Machine,
+    Node,
+    ceil_slow,
+)
+from slow_plans import Plans
+
+
+class LimitedSimulation(Plans, Simulation):
+    def __init__(
+        self,
+        jobs: Iterable[LimitedJob],
+        machine: Machine,
+        caps: list[Cap],
+        budgets: list[Budget],
+        rule: str,
+        contiguous: bool = False,
+        **rules: Any,
+    ):
+        given = list(jobs)
+        super().__init__([], 1, passes="per-timestamp", **rules)
+        self.jobs = sorted(given, key=lambda job: job.submit)
+        for number, job in enumerate(self.jobs):
+            job.number = number
+        self.coming = list(reversed(self.jobs))
+        self.m, self.caps, self.budgets = machine, caps, budgets
+        self.rule, self.contiguous = rule, contiguous
+        begin = self.jobs[0].submit if self.jobs else 0
+        self.nodes = [Node(since=begin) for _ in range(machine.nodes)]
+        self.now = -2
+        self.intervals: list[tuple[int, str, int, int]] = []
+        self.started = 0
+        self.spare: tuple[Any, ...] = ()
+
+    # --- Power --------------------------------------------------------------------------------
+
+    def work(self, job: LimitedJob, level: int) -> int:
+        power = job.nodes * max(self.m.busy[level], self.m.rest)
+        return power if job.measured is None else max(power, job.measured[level])
+
+    def waiting(self, job: LimitedJob, level: int) -> int:
+        return max(self.work(job, level), job.nodes * self.m.rise)
+
+    def free_charge(self, node: Node) -> int:
+        if node.state == OFF:
+            return self.m.off
+        return self.m.rise if node.state == BOOTING else self.m.rest
+
+    def dark(self, but: Iterable[int] = ()) -> set[int]:
+        found = {n for n, node in enumerate(self.nodes) if node.state == OFF}
+        return found - set(but)
+
+    def charged(self, also: Any = None) -> int:
+        """Rule 3; with another job (job, level, nodes, ready)."""
+        taken = () if also is None else also[2]
+        total = self.m.above(self.dark(taken))
+        for n, node in enumerate(self.nodes):
+            if node.job is None and n not in taken:
+                total += self.free_charge(node)
+        for job in self.running:
+            total += self.work(job, job.level) if job.began else self.waiting(job, job.level)
+        if also is not None:
+            job, level, _, ready = also
+            total += self.waiting(job, level) if ready > self.now else self.work(job, level)
+        return total
+
+    def drawn(self) -> int:
+        """Rule 2."""
+        total = self.m.above(self.dark())
+        powers = {ON: self.m.idle, OFF: self.m.off, SHUTTING: self.m.shut, BOOTING: self.m.boot}
+        for node in self.nodes:
+            if node.job is None or not node.job.began:
+                total += powers[node.state]
+        for job in self.running:
+            if job.began:
+                busy = job.nodes * self.m.busy[job.level]
+                total += busy if job.measured is None else job.measured[job.level]
+        return total
+
+    # --- Time ---------------------------------------------------------------------------------
+
+    def run(self) -> list[Job]:
+        while self.coming or self.running or self.queue:
+            now = self.next_time()
+            assert now < NEVER, "nothing happens any more, and jobs wait"
+            self.read_meters(now)
+            control = now in self.controls()
+            self.now = now
+            self.finish_switching(now)
+            for job in self.running:
+                if job.start <= now and not job.began:
+                    job.began = True
+            self.expire(now)
+            ended = [job for job in self.running if job.end == now]
+            for job in sorted(ended, key=lambda job: job.order):
+                self.terminate(job)
+            submitted = self.take_submitted(now)
+            for job in submitted:
+                self.predict(job, now)
+            self.renew(now)
+            for job in submitted:
+                self.queue.append(job)
+            limited = bool(self.caps or self.budgets)
+            if ended or submitted or (control and limited):
+                self.do_pass(now)
+                self.switch_off_idle(now)
+            elif control:
+                self.switch_off_idle(now)
+        last = max((job.end for job in self.jobs), default=0)
+        for n, node in enumerate(self.nodes):
+            if node.state != ON and node.since < last:
+                self.intervals.append((n, node.state, node.since, last))
+        return self.jobs
+
+    def next_time(self) -> int:
+        times = [min(job.end, job.predicted_end) for job in self.running]
+        if self.coming:
+            times.append(self.coming[-1].submit)
+        return min(times + self.controls(), default=NEVER)
+
+    def controls(self) -> list[int]:
+        """Rule 5."""
+        m = self.m
+        times = [node.until for node in self.nodes if node.state in (SHUTTING, BOOTING)]
+        times += [job.start for job in self.running if not job.began]
+        if m.timeout is not None:
+            idle = [node for node in self.nodes if node.job is None and node.state == ON]
+            times += [node.since + m.timeout for node in idle]
+        for cap in self.caps:
+            if not cap.known:
+                times.append(cap.announced)
+                continue
+            times += [cap.start, cap.end]
+            if cap.off:
+                times.append(cap.start - m.off_time)
+        for budget in self.budgets:
+            times += [budget.start, budget.end, *range(budget.start, budget.end, budget.period)]
+        return [time for time in times if self.now < time < NEVER]
+
+    def read_meters(self, now: int) -> None:
+        for budget in self.budgets:
+            seconds = min(now, budget.end) - max(self.now, budget.start)
+            budget.read += self.drawn() * max(seconds, 0)
+
+    # --- Nodes --------------------------------------------------------------------------------
+
+    def set_state(self, n: int, state: str, until: int = NEVER) -> None:
+        node = self.nodes[n]
+        if node.state != ON and self.now > node.since:
+            self.intervals.append((n, node.state, node.since, self.now))
+        node.state, node.since, node.until = state, self.now, until
+
+    def shut(self, n: int) -> None:
+        time = self.m.off_time
+        self.set_state(n, SHUTTING, self.now + time) if time else self.set_state(n, OFF)
+
+    def boot(self, n: int) -> None:
+        node, time = self.nodes[n], self.m.boot_time
+        if node.state == SHUTTING:
+            node.boots = True
+        elif node.state == OFF:
+            self.set_state(n, BOOTING, self.now + time) if time else self.set_state(n, ON)
+
+    def finish_switching(self, now: int) -> None:
+        for n, node in enumerate(self.nodes):
+            if node.until > now:
+                continue
+            if node.state == BOOTING:
+                self.set_state(n, ON)
+            else:
+                self.set_state(n, OFF)
+                if node.boots and (node.job is not None or not self.cap_near(now)):
+                    self.boot(n)
+                node.boots = False
+
+    def shut_free(self, numbers: Iterable[int], since: int) -> None:
+        for n in numbers:
+            node = self.nodes[n]
+            if node.job is None and node.state == ON and node.since <= since:
+                self.shut(n)
+
+    def switch_off_idle(self, now: int) -> None:
+        everything = range(self.m.nodes)
+        if any(b.shutdown and b.start <= now < b.end for b in self.budgets):
+            self.shut_free(everything, NEVER)
+        elif self.m.timeout is not None:
+            self.shut_free(everything, now - self.m.timeout)
+
+    def terminate(self, job: LimitedJob) -> None:
+        for n in job.cells:
+            self.nodes[n].job = None
+            self.nodes[n].since = self.now
+        for budget in self.budgets:
+            budget.reserves.pop(job.number, None)
+        super().terminate(job)
+
+    # --- Caps ---------------------------------------------------------------------------------
+
+    def announced(self) -> list[Cap]:
+        return [cap for cap in self.caps if cap.known]
+
+    def barred(self, begin: int, end: int) -> int:
+        """Rule 7."""
+        bars = (
+            cap.off
+            for cap in self.announced()
+            if begin < cap.end and end > cap.start - self.m.off_time
+        )
+        return max(bars, default=0)
+
+    def nodes_for_caps(self, now: int) -> None:
+        for cap in self.announced():
+            if cap.off and cap.end == now and not self.cap_near(now):
+                for n in range(cap.off):
+                    if self.nodes[n].job is None:
+                        self.boot(n)
+        for cap in self.announced():
+            if cap.off and cap.start - self.m.off_time <= now < cap.end:
+                self.shut_free(range(cap.off), NEVER)
+
+    def cap_near(self, now: int) -> bool:
+        soon = now + max(self.m.boot_time, 1)
+        caps = [(cap.start - self.m.off_time, cap.end) for cap in self.announced()]
+        return any(start < soon and end > now for start, end in caps)
+
+    def forecast(self, cap: Cap, also: Any = None) -> int:
+        """Rule 9."""
+        lasting = [
+            (
+                job.cells,
+                self.waiting(job, job.level)
+                if job.start > cap.start
+                else self.work(job, job.level),
+            )
+            for job in self.running
+            if job.until > cap.start
+        ]
+        if also is not None:
+            job, level, cells, ready = also
+            power = self.waiting(job, level) if ready > cap.start else self.work(job, level)
+            lasting.append((cells, power))
+        return self.floor(cap, lasting)
+
+    def now_or_waiting(self, job: LimitedJob, time: int) -> int:
+        waits = job.start > time
+        return self.waiting(job, job.level) if waits else self.work(job, job.level)
+
+    def floor(self, cap: Cap, lasting: list[Any]) -> int:
+        held = {n for cells, _ in lasting for n in cells}
+        off = set(range(cap.off)) - held
+        total = self.m.above(off) + sum(power for _, power in lasting)
+        for n in range(self.m.nodes):
+            if n not in held:
+                total += self.m.off if n < cap.off else self.m.rest
+        return total
+
+    def kill(self, now: int) -> None:
+        """Rule 11."""
+        for cap in self.announced():
+            if not cap.kills or now != max(cap.start, cap.announced) or now >= cap.end:
+                continue
+            while self.charged() > cap.mw:
+                begun = [job for job in self.running if job.start < now]
+                if not begun:
+                    break
+                job = max(begun, key=lambda job: job.order)
+                job.real = now - job.start
+                job.end = now
+                self.terminate(job)
+                self.nodes_for_caps(now)
+
+    # --- May it start -------------------------------------------------------------------------
+
+    def choose(self, job: LimitedJob, asked: int, avoid: range = range(0)) -> Any:
+        """Rules 1 and 7: nodes and when they are ready, or None."""
+        bar = self.barred(self.now, self.now + asked)
+        while True:
+            cells = self.pick(job, bar, avoid)
+            if cells is None:
+                return None
+            ready = max([self.now, *(self.ready(self.nodes[n]) for n in cells)])
+            again = self.barred(self.now, ready + asked)
+            if again <= bar:
+                return cells, ready
+            bar = again
+
+    def pick(self, job: LimitedJob, bar: int, avoid: range) -> Any:
+        free = [n for n in range(bar, self.m.nodes) if self.nodes[n].job is None]
+        on = [n for n in free if self.nodes[n].state == ON]
+        if self.contiguous:
+            for allowed in (on, free):
+                there = set(allowed) - set(avoid)
+                for n in allowed:
+                    row = range(n, n + job.nodes)
+                    if set(row) <= there:
+                        return list(row)
+            return None
+        others = [n for n in free if n not in on]
+        chosen = (on + others)[: job.nodes]
+        return sorted(chosen) if len(chosen) == job.nodes else None
+
+    def ready(self, node: Node) -> int:
+        return {
+            ON: self.now,
+            OFF: self.now + self.m.boot_time,
+            SHUTTING: node.until + self.m.boot_time,
+            BOOTING: node.until,
+        }[node.state]
+
+    def try_level(self, job: LimitedJob, level: int, backfills: bool) -> Any:
+        asked = ceil_slow(job.requested, job.factors[level])
+        chosen = self.choose(job, asked)
+        if chosen is None:
+            return None
+        if backfills:
+            chosen = self.leaves_room(job, level, asked, chosen)
+            if chosen is None:
+                return None
+        also = (job, level, *chosen)
+        until = chosen[1] + asked
+        for cap in self.announced():
+            if cap.end <= self.now or cap.start >= until:
+                continue
+            in_force = cap.start <= self.now
+            if (self.charged(also) if in_force else self.forecast(cap, also)) > cap.mw:
+                return None
+        for budget in self.budgets:
+            if not budget.binds or budget.end <= self.now or budget.start >= until:
+                continue
+            if not self.budget_allows(budget, also, asked, until, backfills):
+                return None
+        return also
+
+    def budget_allows(
+        self, budget: Budget, also: Any, asked: int, until: int, backfills: bool
+    ) -> bool:
+        total = budget.read + self.ahead(budget, also, asked)
+        if total > budget.mj:
+            return False
+        power = self.power_with(budget, also)
+        inside = budget.start <= self.now
+        if not backfills:
+            if power <= budget.mean:
+                return True
+            if self.rule == "powercap" or not inside:
+                return False
+            excess = (power - budget.mean) * (min(until, budget.end) - self.now)
+            return excess <= budget.saved - self.reserved(budget)
+        more = self.ahead(budget, also, asked) - self.ahead(budget)
+        shadow, _, _, _, heads, lefts = self.spare
+        if self.rule == "energy-bud" and inside:
+            return more <= lefts[id(budget)]
+        if power > budget.mean:
+            return False
+        if self.rule == "reduce-pc" and inside:
+            seconds = max(min(shadow, budget.end) - self.now, 0)
+            reserved = self.reserved(budget) + heads[id(budget)]
+            return (budget.mean - power) * seconds >= reserved
+        return True
+
+    def leaves_room(self, job: LimitedJob, level: int, asked: int, chosen: Any) -> Any:
+        """Rule 18: the nodes, maybe others, or None."""
+        shadow, nodes, watts, row, _, _ = self.spare
+        if chosen[1] + ceil_slow(job.predicted, job.factors[level]) <= shadow:
+            return chosen
+        if self.contiguous:
+            chosen = self.choose(job, asked, row)
+            if chosen is None:
+                return None
+        elif job.nodes > nodes:
+            return None
+        work = self.work(job, level)
+        fits = all(work - job.nodes * rest <= spare for rest, spare in watts)
+        return chosen if fits else None
+
+    # --- The pass -----------------------------------------------------------------------------
+
+    def do_pass(self, now: int) -> None:
+        for cap in self.caps:
+            cap.known = cap.known or cap.announced <= now
+        self.nodes_for_caps(now)
+        self.kill(now)
+        self.look(now)
+        head = None
+        for job in self.primary_order(now):
+            also = self.best(job, backfills=False)
+            if also is None:
+                head = job
+                break
+            self.begin(also, backfills=False)
+        if head is None or self.backfill == "none":
+            return
+        self.plan(head, now)
+        if head.reserved_start == -1 and not self.order_changes():
+            head.reserved_start = self.spare[0]
+        for job in self.candidates(now):
+            if job is head:
+                continue
+            also = self.best(job, backfills=True)
+            if also is not None:
+                self.begin(also, backfills=True)
+
+    def best(self, job: LimitedJob, backfills: bool) -> Any:
+        for level in range(len(self.m.busy) - 1, self.m.lowest - 1, -1):
+            also = self.try_level(job, level, backfills)
+            if also is not None:
+                return also
+        return None
+
+    def begin(self, also: Any, backfills: bool) -> None:
+        job, level, cells, ready = also
+        asked = ceil_slow(job.requested, job.factors[level])
+        until = ready + asked
+        for budget in self.budgets:
+            if not budget.binds or budget.end <= self.now or budget.start >= until:
+                continue
+            power = self.power_with(budget, also)
+            if backfills:
+                more = self.ahead(budget, also, asked) - self.ahead(budget)
+                if id(budget) in self.spare[5]:
+                    self.spare[5][id(budget)] -= more
+            if budget.start <= self.now and power > budget.mean:
+                budget.reserves[job.number] = (job, power)
+        predicted = ceil_slow(job.predicted, job.factors[level])
+        if backfills and ready + predicted > self.spare[0]:
+            shadow, nodes, watts, row, heads, lefts = self.spare
+            work = self.work(job, level)
+            watts = [(rest, spare - (work - job.nodes * rest)) for rest, spare in watts]
+            self.spare = (shadow, nodes - job.nodes, watts, row, heads, lefts)
+        for n in cells:
+            self.nodes[n].job = job
+            self.boot(n)
+        self.queue.remove(job)
+        self.running.append(job)
+        job.level, job.cells, job.passed, job.until = level, cells, self.now, until
+        job.start, job.asked = ready, asked
+        job.real = ceil_slow(job.actual, job.factors[level])
+        job.end = ready + job.real
+        job.prediction = predicted
+        job.began = ready == self.now
+        job.backfilled = backfills
+        job.order = self.started
+        self.started += 1
+
+    def corrected(self, job: Any, now: int) -> int:
+        """The rule of the oracle, with the times that the job has at its level."""
+        given = job.predicted, job.requested
+        job.predicted = ceil_slow(job.predicted, job.factors[job.level])
+        job.requested = job.asked
+        try:
+            return super().corrected(job, now)
+        finally:
+            job.predicted, job.requested = given

@@ -1,0 +1,160 @@
+"""What users have used, and in what order that puts their jobs, as slowly and obviously as can be.
+
+No code is shared with hpcgym. Document 004, section 6.2.2: usage is counted when a job terminates,
+in processor seconds or joules, and halves in each half-life from then on (equation 6.2, of periods
+as short as can be). Users stand below accounts, accounts below others, the machine above all.
+
+- Share S: of those that have the same account above them, along the path up (equation 6.1).
+- Usage of an account: the sum of those below it. Its effective usage E is E of the account above,
+  times its part of that one's shares, and its own usage times the rest; at the top its own usage.
+- U: E over all that there was to use, which halves likewise (equation 6.3).
+- Priority F = 2^(-U / S / damping) (equation 6.4).
+
+Numbers have 50 digits, and are then rounded to 12: what should be a tie is one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from decimal import Decimal, getcontext
+from functools import cache
+from typing import Any
+
+getcontext().prec = 50
+LN2 = Decimal(2).ln()
+
+
+@cache
+def halves(seconds: int, half_life: int | None) -> Decimal:
+    """What is left of 1 after so many seconds."""
+    return Decimal(1) if half_life is None else Decimal(2) ** (Decimal(-seconds) / half_life)
+
+
+class Accounts:
+    """Who stands above whom, with which share, and what they have used."""
+
+    def __init__(
+        self,
+        users: set[int],
+        shares: Mapping[Any, float] | None = None,
+        above: Mapping[Any, str] | None = None,
+        half_life: int | None = 604_800,
+        damping: float = 1.0,
+    ):
+        self.shares, self.above = dict(shares or {}), dict(above or {})
+        self.all = set(users) | set(self.shares) | set(self.above) | set(self.above.values())
+        self.users = [account for account in self.all if not isinstance(account, str)]
+        self.half_life, self.damping = half_life, Decimal(damping)
+
+    def given(self, account: Any) -> Decimal:
+        return Decimal(self.shares.get(account, 1.0))
+
+    def part(self, account: Any) -> Decimal:
+        """Of the shares of those that have the same account above them."""
+        above = self.above.get(account)
+        siblings = [other for other in self.all if self.above.get(other) == above]
+        return self.given(account) / sum(self.given(other) for other in siblings)
+
+    def share(self, account: Any) -> Decimal:
+        above = self.above.get(account)
+        return self.part(account) * (1 if above is None else self.share(above))
+
+    def below(self, account: Any, user: int) -> bool:
+        """Whether a user is the account, or stands below it."""
+        while user != account and user is not None:
+            user = self.above.get(user)  # type: ignore[assignment]
+        return user == account
+
+    def usage(self, account: Any, charges: list[tuple[int, int, Decimal]], now: int) -> Decimal:
+        """Equation 6.2: charges are (time, user, amount)."""
+        mine = [charge for charge in charges if self.below(account, charge[1])]
+        left = [amount * halves(now - time, self.half_life) for time, _, amount in mine]
+        return sum(left, Decimal(0))
+
+    def effective(self, account: Any, charges: list[Any], now: int) -> Decimal:
+        own, above = self.usage(account, charges, now), self.above.get(account)
+        if above is None:
+            return own
+        part = self.part(account)
+        return own * (1 - part) + self.effective(above, charges, now) * part
+
+    def available(self, capacity: Decimal, seconds: int) -> Decimal:
+        """The denominator of equation 6.3, of a machine that has existed for so long."""
+        if self.half_life is None:
+            return capacity * seconds
+        return capacity * self.half_life / LN2 * (1 - halves(seconds, self.half_life))
+
+    def priority(self, ratio: Decimal, capacity: Decimal, seconds: int) -> Decimal:
+        """Equation 6.4; ``ratio`` is effective usage over share."""
+        if ratio == 0:
+            return Decimal(1)
+        return Decimal(2) ** -(ratio / self.available(capacity, seconds) / self.damping)
+
+
+class SlowOrder:
+    """An order of the queue by usage, as the oracle takes it.
+
+    ``kind`` is "cpu", "energy", "both" or two weights of the priorities, beside ``rest``, a score
+    of the oracle. ``watts`` are of each processor of each job, ``busy`` of the machine's.
+    """
+
+    def __init__(
+        self,
+        kind: Any,
+        accounts: Accounts,
+        watts: list[float],
+        busy: float,
+        rest: Any = lambda job, now: 0.0,
+    ):
+        self.kind, self.accounts, self.watts, self.busy, self.rest = (
+            kind, accounts, watts, busy, rest,
+        )  # fmt: skip
+
+    def begin(self, simulation: Any) -> None:
+        self.simulation = simulation
+        self.known: dict[Any, Decimal] = {}
+        self.first = simulation.jobs[0].submit if simulation.jobs else 0
+
+    def ended(self) -> list[Any]:
+        return [job for jobs in self.simulation.terminated.values() for job in jobs]
+
+    def charges(self, what: str) -> list[tuple[int, int, Decimal]]:
+        return [
+            (
+                job.end,
+                job.user,
+                Decimal(job.processors * job.actual)
+                * (1 if what == "cpu" else Decimal(self.watts[job.number])),
+            )
+            for job in self.ended()
+        ]
+
+    def ratio(self, what: str, user: int, now: int) -> Decimal:
+        key = (what, user, now, len(self.ended()))
+        if key not in self.known:
+            charges = self.charges(what)
+            used = self.accounts.effective(user, charges, now)
+            self.known[key] = used / self.accounts.share(user)
+        return self.known[key]
+
+    def __call__(self, job: Any, now: int) -> float:
+        """The score of a job: the highest is first."""
+        if self.kind == "both":
+            value = Decimal(0)
+            for what in ("cpu", "energy"):
+                most = max(self.ratio(what, user, now) for user in self.accounts.users)
+                value -= self.ratio(what, job.user, now) / most if most else 0
+        elif isinstance(self.kind, str):
+            value = -self.ratio(self.kind, job.user, now)
+        else:
+            value = Decimal(self.rest(job, now))
+            processors = Decimal(self.simulation.processors)
+            capacities = (processors, processors * Decimal(self.busy))
+            for what, weight, capacity in zip(
+                ("cpu", "energy"), self.kind, capacities, strict=True
+            ):
+                if weight:
+                    ratio = self.ratio(what, job.user, now)
+                    priority = self.accounts.priority(ratio, capacity, now - self.first)
+                    value += Decimal(weight) * priority
+        return float(f"{value:.11e}")

@@ -1,0 +1,132 @@
+"""Schedules under limits are proved valid; broken ones are told."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, assume, given, settings
+from limit_strategies import Case, limited
+
+import hpcgym
+from hpcgym import simulate, validate_schedule
+from hpcgym.cluster import Cluster, NodeGroup, NodePower
+from hpcgym.errors import HpcgymError
+from hpcgym.power import EnergyBudget, NodeStates, PowerCap
+from hpcgym.result import Result
+from hpcgym.validation import ScheduleError
+
+EXAMPLES = int(os.environ.get("HPCGYM_EXAMPLES", "150"))
+POWER = NodePower(100, [150, 200], 10, [1, 2], 1.5, shutdown_time_s=5, boot_time_s=20)
+MACHINE = Cluster(groups=(NodeGroup("node", 16, {"core": 4}, POWER),))
+JOBS = hpcgym.load_workload("lublin:jobs=300,processors=64,seed=2,load=1.2")
+BEGIN, END = 20_000, 60_000
+
+
+@settings(
+    max_examples=EXAMPLES,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+)
+@given(limited("caps switching budgets both"))
+def test_random_schedules_are_valid(case: Case) -> None:
+    """Kills, switching, frequencies, caps and budgets mixed."""
+    try:
+        result = simulate(case.workload, cluster=case.cluster, limits=case.limits, **case.rules)
+    except HpcgymError as error:
+        assume("can never start" not in str(error) and "all nodes off" not in str(error))
+        raise
+    proved = validate_schedule(result)
+    assert {"alone", "levels", "caps", "budgets"} <= set(proved)
+
+
+# --- Broken schedules are told ------------------------------------------------------------------
+
+
+def capped(**rules: Any) -> Result:
+    cap = PowerCap.of(MACHINE, 0.65, BEGIN, end=END)
+    result = simulate(JOBS, cluster=MACHINE, limits=[cap], **rules)
+    validate_schedule(result)
+    return result
+
+
+def told(result: Result, **changes: Any) -> str:
+    with pytest.raises(ScheduleError) as error:
+        validate_schedule(replace(result, **changes))
+    return str(error.value)
+
+
+def test_a_cap_that_is_exceeded() -> None:
+    result = capped()
+    assert "above the cap of 1 W" in told(result, limits=(PowerCap(1, BEGIN, END),))
+    least = result.power[result.power.time.between(BEGIN, END - 1)].watts
+    lower = PowerCap(least.max() - 1, BEGIN, END)
+    assert "above the cap of" in told(result, limits=(lower,))
+    fast = replace(capped(power="dvfs"), frequency=None)
+    assert "instead of" in told(fast)  # run times are those at lower levels
+
+
+def test_a_level_that_the_rule_does_not_use() -> None:
+    result = capped(power="dvfs")
+    rules = replace(result.scheduler, power="shut")
+    assert "runs at level 0, which 'shut' does not use" in told(result, scheduler=rules)
+
+
+def test_jobs_that_share_a_node() -> None:
+    result = capped()
+    assert result.allocation is not None
+    first, node, units = result.allocation
+    long = int(result.run_time.argmax())
+    beside = (result.start > result.start[long]) & (result.start < result.end[long])
+    moved = node.copy()
+    moved[first[int(beside.argmax())]] = moved[first[long]]
+    assert "runs on a node of job" in told(
+        result, allocation=type(result.allocation)(first, moved, units)
+    )
+
+
+def test_a_start_for_no_reason() -> None:
+    result = capped()
+    last = result.start.argmax()
+    start = result.start.copy()
+    start[last] += 7
+    assert "when nothing happens" in told(result, start=start)
+
+
+def test_a_budget_that_is_exceeded() -> None:
+    budget = EnergyBudget.of(MACHINE, 0.65, BEGIN, END)
+    result = simulate(JOBS, cluster=MACHINE, limits=budget, power="energy-bud")
+    validate_schedule(result)
+    least = EnergyBudget.of(MACHINE, 0.51, BEGIN, END)
+    assert "of a budget of" in told(result, limits=(least,))
+
+
+def test_a_killed_job_ends_when_a_cap_kills() -> None:
+    cap = PowerCap.of(MACHINE, 0.55, BEGIN, end=END, announced=BEGIN, kills=True)
+    result = simulate(JOBS, cluster=MACHINE, limits=[cap])
+    validate_schedule(result)
+    killed = np.flatnonzero(result.killed & ~JOBS.killed & (result.end == BEGIN))
+    assert killed.size
+    run = result.run_time.copy()
+    run[killed[0]] -= 1
+    assert "run time" in told(result, run_time=run)
+
+
+def test_a_job_on_a_node_that_is_off() -> None:
+    result = capped(power="shut")
+    assert result.node_states is not None
+    assert result.allocation is not None
+    job = int(np.flatnonzero(result.start > END)[0])
+    node = int(result.allocation.node[result.allocation.first[job]])
+    begin, end = int(result.start[job]), int(result.end[job])
+    states = result.node_states
+    other = NodeStates(
+        np.append(states.node, node),
+        np.append(states.state, 0),
+        np.append(states.begin, begin),
+        np.append(states.end, end),
+    )
+    assert "while it is not on" in told(result, node_states=other)
