@@ -105,7 +105,7 @@ def power_rules(cluster: Cluster, scheduler: Scheduler, by_action: bool = False)
     """
     if cluster.shutdown_after_s is None and not by_action:
         return [0, 0, 0, 0]
-    if cluster.groups:
+    if cluster.groups and cluster.shutdown_after_s is not None:
         raise HpcgymError("shutdown_after_s: only simulate() switches nodes off")
     for rule, value in (("backfill", "conservative"), ("passes", "per-event")):
         if getattr(scheduler, rule) == value:

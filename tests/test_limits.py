@@ -11,6 +11,7 @@ import hpcgym
 from hpcgym import Cluster, Scheduler, Workload, simulate, validate_schedule
 from hpcgym.cluster import Level, NodeGroup, NodePower, find_cluster
 from hpcgym.engine import powered, powered_state, state
+from hpcgym.envs.job_selection import JobSelection
 from hpcgym.errors import HpcgymError
 from hpcgym.node_simulation import needs_on
 from hpcgym.power import EnergyBudget, PowerCap
@@ -18,6 +19,7 @@ from hpcgym.power.planning import greatest_w
 from hpcgym.powered_machine import machine_for, node_power, nodes_off
 from hpcgym.preparation import prepare
 from hpcgym.result import Result
+from hpcgym.sweep import BatchSimulator
 
 #: Idle 100 W, busy 150 W and 1.5 times as long, or 200 W; off 10 W.
 POWER = NodePower(100, [150, 200], 10, [1, 2], 1.5)
@@ -331,6 +333,20 @@ def test_nodes_in_a_row() -> None:
     assert node[first[4] : first[5]].tolist() == [0]
 
 
+@pytest.mark.parametrize("estimate", ["ave2", "user-ratio", "typical-ratio", "e-loss"])
+def test_run_times_are_learned_of_jobs_that_are_slowed_down(estimate: str) -> None:
+    given = hpcgym.load_workload("lublin:jobs=300,processors=16,seed=4,load=1.1,users=5")
+    cap = PowerCap.of(machine(16), 0.8, 20_000, end=200_000)
+    rules = {"estimate": estimate, "correction": "incremental", "power": "dvfs"}
+    result = run(given, cap, cluster=machine(16), **rules)
+    assert result.frequency is not None
+    assert (result.predicted_run_time <= given.requested_time).all()
+    if estimate != "ave2":
+        assert result.learned is not None
+        more = simulate(given, cluster=machine(16), limits=[], learned=result.learned, **rules)
+        assert (more.predicted_run_time != result.predicted_run_time).any()
+
+
 # --- The kernel -------------------------------------------------------------------------------
 
 
@@ -431,3 +447,16 @@ def test_machines_that_do_not_go_with_limits() -> None:
 def test_limits_that_are_none(make: Any, message: str) -> None:
     with pytest.raises(HpcgymError, match=message):
         make()
+
+
+def test_where_limits_are_not_known() -> None:
+    given = jobs((0, 1, 1))
+    cluster = machine(cores=4)
+    with pytest.raises(HpcgymError, match=r"power='mix': only simulate\(\) keeps limits"):
+        BatchSimulator([given], scheduler=Scheduler(power="mix"))
+    with pytest.raises(HpcgymError, match="allocation='contiguous': only simulate"):
+        JobSelection(given, cluster=cluster, allocation="contiguous")
+    with pytest.raises(HpcgymError, match="shutdown_after_s: only simulate"):
+        JobSelection(given, cluster=machine(cores=4, shutdown_after_s=5), jobs=1)
+    with pytest.raises(HpcgymError, match="allocation='contiguous', are for machines with nodes"):
+        simulate(given, processors=4, allocation="contiguous")

@@ -78,6 +78,8 @@ def check_compiled(scheduler: Scheduler) -> None:
         raise HpcgymError("correction 'kill': only simulate() kills jobs at their predictions")
     if scheduler.power != "none":
         raise HpcgymError(f"power={scheduler.power!r}: only simulate() keeps limits")
+    if scheduler.allocation == "contiguous":
+        raise HpcgymError("allocation='contiguous': only simulate() gives jobs nodes of their own")
     for rule in ("policy", "backfill_order"):
         if getattr(scheduler, rule) != "sjbf":
             refuse_usage(getattr(scheduler, rule), rule)
