@@ -6,11 +6,12 @@ side by side in ``lockstep``.
 An agent stands on the library (``hpcgym``), which imports it only where a command trains one or a
 file of one is named. Networks need PyTorch and Stable-Baselines3, ``runtime_regression`` and
 ``refitted`` need river, ``pip install "hpcgym[agents]"``: they are imported with those modules, not
-with this one. ``xnes`` and ``lookahead`` need none of them.
+with this one. ``xnes``, ``controls`` and ``lookahead`` need none of them.
 """
 
 from __future__ import annotations
 
+import json
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,7 @@ AGENTS = {"maskable-ppo": "maskable_ppo", "clone": "maskable_ppo", "ppo": "ppo"}
 _MODULES = (
     "behaviour_cloning",
     "common",
+    "controls",
     "lockstep",
     "lookahead",
     "losses",
@@ -44,11 +46,23 @@ def load(path: str | Path) -> Any:
     HpcgymError : there is no such file, it holds no agent, or PyTorch is missing.
     """
     if _is_text(path):
+        contents = _read_text(path)
+        if contents.get("agent") == "controls":
+            return import_agent("controls").load(contents)
         return import_agent("xnes").load(path)
     contents = import_agent("common").read(path)
     if contents.get("agent") not in AGENTS:
         raise HpcgymError(f"{path} holds an agent that this version does not know")
     return import_agent(AGENTS[contents["agent"]]).load(contents)
+
+
+def _read_text(path: str | Path) -> dict[str, Any]:
+    """Return the contents of a file of JSON; empty if they are none, which its reader says."""
+    try:
+        contents: dict[str, Any] = json.loads(Path(path).read_text())
+    except ValueError:
+        return {}
+    return contents
 
 
 def _is_text(path: str | Path) -> bool:

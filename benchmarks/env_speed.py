@@ -11,7 +11,7 @@ import numpy as np
 from sections import Column, Section, best, machine, names_among, show
 
 import hpcgym
-from hpcgym.envs import IDS, kernel
+from hpcgym.envs import IDS, arrays
 
 EPILOG = """\
 sections:
@@ -155,7 +155,7 @@ def rates(
         def compiled(simulations: Any = simulations, visible: list[float] = visible) -> None:
             for _ in range(steps):
                 simulations.step_all()
-            visible.append(simulations.batch.place[:, kernel.VISIBLE].mean())
+            visible.append(simulations.batch.place[:, arrays.VISIBLE].mean())
 
     row["compiled"] = number * steps / best(compiled, given.repeat)
     row["visible"] = float(np.mean(visible))

@@ -18,6 +18,7 @@ from hpcgym.version import __version__
 
 if TYPE_CHECKING:
     from hpcgym.cluster.pool import Cluster
+    from hpcgym.continuation import continued
     from hpcgym.result import Result
     from hpcgym.scheduler import Scheduler
     from hpcgym.simulation import simulate
@@ -33,6 +34,7 @@ __all__ = [
     "Workload",
     "WorkloadError",
     "__version__",
+    "continued",
     "load_workload",
     "simulate",
     "validate_schedule",
@@ -44,6 +46,7 @@ _HOMES = {
     "Result": "hpcgym.result",
     "Scheduler": "hpcgym.scheduler",
     "Workload": "hpcgym.workload.model",
+    "continued": "hpcgym.continuation",
     "load_workload": "hpcgym.workload.load",
     "simulate": "hpcgym.simulation",
     "validate_schedule": "hpcgym.validation",

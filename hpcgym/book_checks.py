@@ -32,7 +32,7 @@ def lengths_at_frequencies(result: Result, length: Times) -> Times:
         return length
     first, node, _ = result.allocation
     job = np.repeat(np.arange(len(length)), np.diff(first))
-    own = result.workload.columns.get("slowdown", np.full(len(length), -1.0))
+    own = result.workload.slowdown
     millionths = np.full(len(length), _MILLION)
     group_of = result.cluster.group_of[node]
     for number, group in enumerate(result.cluster.groups):
@@ -165,8 +165,7 @@ def _bounds(result: Result) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
 
 def _measured(result: Result) -> NDArray[np.float64]:
     """Return the measured powers of jobs, (n_jobs,) [W], -1 where unknown."""
-    unknown = np.full(len(result.start), -1.0)
-    return np.asarray(result.workload.columns.get("power_w", unknown), np.float64)
+    return np.asarray(result.workload.power_w, np.float64)
 
 
 def _cells(result: Result) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:

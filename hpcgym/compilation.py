@@ -30,8 +30,12 @@ njit: Any = numba.njit
 SOURCES = (
     "compilation.py",
     "engine/*.py",
+    "envs/arrays.py",
+    "envs/intervals.py",
     "envs/kernel.py",
     "envs/observe.py",
+    "envs/power_kernel.py",
+    "envs/terms.py",
     "metrics.py",
     "naming.py",
     "workload/swf_lines.py",

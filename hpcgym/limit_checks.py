@@ -49,7 +49,12 @@ def check_nodes_alone(result: Result) -> list[str]:
 
 
 def check_starts(result: Result, line: Timeline) -> list[str]:
-    """Find jobs that start when nothing happens: no event, no limit and no node that is ready."""
+    """Find jobs that start when nothing happens: no event, no limit and no node that is ready.
+
+    Nothing is said where controls are set from outside, at times that are not kept.
+    """
+    if result.outside:
+        return []
     times = [line.time[line.submission | line.termination]]
     for cap in caps_of(result):
         times.append(np.array([cap.start, cap.end or cap.start, cap.announced or 0]))
@@ -66,13 +71,13 @@ def check_starts(result: Result, line: Timeline) -> list[str]:
 
 
 def check_levels(result: Result) -> list[str]:
-    """Find jobs at levels that the rule does not use."""
+    """Find jobs at levels that the rule does not use; who steers from outside may use all."""
     if result.frequency is None:
         return []
     rule, power = result.scheduler.power, result.cluster.groups[0].power
     assert power is not None
     lowest = power.levels - 1
-    if rule == "dvfs":
+    if rule == "dvfs" or result.outside:
         lowest = 0
     elif rule == "mix" and power.levels > 1:
         ghz = np.array(power.frequency_ghz)
@@ -94,14 +99,13 @@ def check_caps(result: Result) -> list[str]:
     if not caps or not len(result.start):
         return found
     times, power = _power(result)
-    delay = _longest_delay(result)
+    asked = _given_nodes(result)
     for cap in caps:
         known = -1 if cap.announced is None else cap.announced
         end = times[-1] if cap.end is None else cap.end
         above = power > cap.watts * (1 + _RELATIVE_ERROR)
         above &= (times[:-1] < end) & (times[1:] > max(cap.start, known))
-        # jobs that were given nodes before the announcement may have waited for them
-        under = result.start - delay >= known
+        under = asked >= known
         begin = np.searchsorted(times, result.start[under])
         last = np.searchsorted(times, result.end[under])
         change = np.zeros(len(times), np.int64)
@@ -126,7 +130,7 @@ def _raised(result: Result, cap: Any, times: Times, power: NDArray[np.float64]) 
     end = times[-1] if cap.end is None else cap.end
     begin = max(cap.start, cap.announced or 0)
     if cap.announced is not None:
-        before = result.start - _longest_delay(result) < cap.announced
+        before = _given_nodes(result) < cap.announced
         waited = before & (result.start > cap.announced)
         begin = max(begin, int(result.start[waited].max(initial=0)))
     inside = (times[:-1] < end) & (times[:-1] >= begin)
@@ -164,9 +168,21 @@ def _power(result: Result) -> tuple[Times, NDArray[np.float64]]:
     return books.time, np.sum(list(books.watts().values()), axis=0)
 
 
-def _longest_delay(result: Result) -> int:
-    """Return how long a job may wait for its nodes [s]."""
-    power = result.cluster.groups[0].power
-    if power is None or result.node_states is None:
-        return 0
-    return power.shutdown_time_s + power.boot_time_s
+def _given_nodes(result: Result) -> Times:
+    """Return when each job was given its nodes, at the earliest, (n_jobs,) [s].
+
+    A job waits for its nodes only if one of them has just been switched when it starts, and at most
+    as long as it takes to switch that off and on.
+    """
+    power, states = result.cluster.groups[0].power, result.node_states
+    if power is None or states is None or result.allocation is None:
+        return result.start
+    first, node, _ = result.allocation
+    job = np.repeat(np.arange(len(result.start)), np.diff(first))
+    moments, place = np.unique(np.concatenate((states.end, result.start)), return_inverse=True)
+    ends, starts = place[: len(states)], place[len(states) :]
+    just_on = np.isin(node * moments.size + starts[job], states.node * moments.size + ends)
+    waited = np.zeros(len(result.start), np.bool_)
+    waited[job[just_on]] = True
+    asked: Times = result.start - waited * (power.shutdown_time_s + power.boot_time_s)
+    return asked

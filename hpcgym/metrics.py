@@ -67,13 +67,15 @@ def queue_length(result: Result) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     times : (n_times,) int64 [s], strictly increasing; each value holds from its time to the next.
     lengths : (n_times,) int64; the last is 0.
     """
-    ones = np.ones(len(result.start), np.int64)
-    return _steps(result.workload.submit_time, result.start, ones)
+    seen = result.from_begin
+    ones = np.ones(len(seen.start), np.int64)
+    return _steps(seen.workload.submit_time, seen.start, ones)
 
 
 def processors_in_use(result: Result) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return the number of busy processors over time, as :func:`queue_length` does."""
-    return _steps(result.start, result.end, result.workload.requested_processors)
+    seen = result.from_begin
+    return _steps(seen.start, seen.end, seen.workload.requested_processors)
 
 
 def _steps(
@@ -112,12 +114,17 @@ def compute_metrics(result: Result) -> dict[str, float | int]:
     - ``cap_exceeded_s``, under caps: how long the power was above one that held and was known;
       ``budget_exceeded_j``, under budgets: what was used beyond them.
 
+    Of an extract n are the jobs that the schedule started, and their waiting counts from their
+    submission. Where jobs run or wait at its beginning, C begins there; machine and queue are what
+    they are from then on, with the jobs that run.
+
     Without jobs counts, makespan and energies are 0 and all else is nan.
     """
-    n = len(result.start)
-    wait, run = result.wait, result.run_time
+    jobs = result.decided
+    n = int(np.count_nonzero(jobs))
+    wait, run = result.wait[jobs], result.run_time[jobs]
     metrics: dict[str, float | int] = {"jobs": n}
-    values = result.bsld if n else np.full(1, np.nan)
+    values = result.bsld[jobs] if n else np.full(1, np.nan)
     metrics["mean_bsld"] = float(values.mean())
     metrics["max_bsld"] = float(values.max())
     metrics["rms_bsld"] = float(np.sqrt(np.mean(values * values)))
@@ -130,7 +137,7 @@ def compute_metrics(result: Result) -> dict[str, float | int]:
     for name, times in (("wait", wait), ("response", wait + run)):
         metrics[f"mean_{name}_s"] = float(times.mean()) if n else np.nan
         metrics[f"max_{name}_s"] = int(times.max()) if n else np.nan
-    return metrics | _machine_metrics(result) | _counts(result) | _of_limits(result)
+    return metrics | _machine_metrics(result.from_begin) | _counts(result, n) | _of_limits(result)
 
 
 def _longest_queue(result: Result) -> int:
@@ -150,6 +157,8 @@ def _machine_metrics(result: Result) -> dict[str, float | int]:
         return _WITHOUT_JOBS.copy()
     cluster = result.cluster
     span = int(result.end.max() - result.workload.submit_time.min())
+    if span == 0:  # all that there is of an extract ends as it begins
+        return _WITHOUT_JOBS.copy()
     busy = _sum_of_products(result.workload.requested_processors, result.run_time)
     capacity = cluster.processors * span
     if result.keeps_books:
@@ -204,13 +213,7 @@ def _of_limits(result: Result) -> dict[str, float | int]:
     times = result.books.time
     watts = np.sum(list(result.books.watts().values()), axis=0)
     if caps:
-        above = np.zeros(len(watts), np.int64)
-        for cap in caps:
-            begin, end = max(cap.start, cap.announced or 0), cap.end
-            last = times[1:] if end is None else np.minimum(times[1:], end)
-            seconds = np.maximum(last - np.maximum(times[:-1], begin), 0)
-            above = np.maximum(above, seconds * (watts > cap.watts * (1 + _ROUNDING)))
-        metrics["cap_exceeded_s"] = int(above.sum())
+        metrics["cap_exceeded_s"] = _exceeded_s(caps, times, watts)
     if budgets:
         excess = 0.0
         for budget in budgets:
@@ -220,6 +223,22 @@ def _of_limits(result: Result) -> dict[str, float | int]:
                 excess += used - budget.joules
         metrics["budget_exceeded_j"] = excess
     return metrics
+
+
+def _exceeded_s(caps: list[Any], times: NDArray[np.int64], watts: NDArray[np.float64]) -> int:
+    """Return how long the power is above any cap that is known [s]; each second counts once."""
+    windows = [
+        (max(cap.start, cap.announced or 0), times[-1] if cap.end is None else cap.end)
+        for cap in caps
+    ]
+    moments = np.concatenate([times, np.clip(np.ravel(windows), times[0], times[-1])])
+    cuts = np.unique(moments)
+    here = watts[np.searchsorted(times, cuts[:-1], "right") - 1]
+    above = np.zeros(len(here), np.bool_)
+    for cap, (begin, end) in zip(caps, windows, strict=True):
+        inside = (cuts[:-1] >= begin) & (cuts[:-1] < end)
+        above |= inside & (here > cap.watts * (1 + _ROUNDING))
+    return int(np.diff(cuts)[above].sum())
 
 
 _ROUNDING = 1e-12  # of sums of powers
@@ -245,13 +264,12 @@ def _sum_of_products(processors: NDArray[np.int64], run: NDArray[np.int64]) -> i
     return sum(map(operator.mul, processors.tolist(), run.tolist()))
 
 
-def _counts(result: Result) -> dict[str, float | int]:
-    """Return the shares and counts of jobs that something happened to."""
-    n = max(len(result.start), 1)
-    threshold = result.scheduler.threshold
-    starved = 0 if threshold is None else int((result.wait > threshold).sum())
+def _counts(result: Result, n: int) -> dict[str, float | int]:
+    """Return the shares and counts of the ``n`` jobs that something happened to."""
+    jobs, threshold = result.decided, result.scheduler.threshold
+    starved = 0 if threshold is None else int((result.wait[jobs] > threshold).sum())
     return {
-        "backfilled_share": int(result.backfilled.sum()) / n,
-        "starved_share": starved / n,
-        "killed_jobs": int(result.killed.sum()),
+        "backfilled_share": int(result.backfilled[jobs].sum()) / max(n, 1),
+        "starved_share": starved / max(n, 1),
+        "killed_jobs": int(result.killed[jobs].sum()),
     }

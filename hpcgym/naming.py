@@ -34,8 +34,9 @@ SWF_COLUMNS = (
     "think_time",
 )
 
-#: Columns that SWF lacks, of measured jobs: the mean power on each processor of a job [W].
-OWN_COLUMNS = ("power_w",)
+#: Columns that SWF lacks, of measured jobs: the mean power on each processor of a job [W]; its
+#: completion time at the lowest frequency over that at the highest.
+OWN_COLUMNS = ("power_w", "slowdown")
 
 #: All columns that a job can have, but for units and resources.
 JOB_COLUMNS = SWF_COLUMNS + OWN_COLUMNS

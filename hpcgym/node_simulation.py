@@ -16,6 +16,7 @@ from hpcgym.engine import nodes as engine_nodes
 from hpcgym.engine.node_rows import Rooms, make_rooms
 from hpcgym.engine.nodes import Nodes, make_nodes
 from hpcgym.errors import HpcgymError
+from hpcgym.initial_state import own_cells, write_cells
 from hpcgym.prediction.learning import asks_for_predictions
 from hpcgym.result import Allocation
 from hpcgym.scheduler import random_seed
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from hpcgym.cluster.pool import Cluster
     from hpcgym.online import Learning
     from hpcgym.scheduler import Scheduler
+    from hpcgym.workload.initial import Initial
     from hpcgym.workload.model import Workload
 
 _ALLOCATIONS = {
@@ -122,24 +124,33 @@ def assign_nodes(
     needs: NDArray[np.int64],
     cluster: Cluster,
     scheduler: Scheduler,
+    initial: Initial | None = None,
 ) -> Nodes:
     """Return the nodes of jobs that have run on a pool of as many cores, given at their starts.
 
-    ``jobs`` and ``progress`` are the engine's; jobs that have not started get none.
+    ``jobs`` and ``progress`` are the engine's; jobs that have not started get none. Those that run
+    at the beginning, by ``initial``, have their own where it tells them.
     """
     nodes = make_nodes(needs, cluster.capacity, *_allocation_of(scheduler))
     begun = np.flatnonzero(progress["start"][: len(jobs)] >= 0)
     by_start = np.empty_like(begun)
     by_start[progress["marks"][begun] // state.STARTED_AS] = begun
     by_end = begun[np.argsort(progress["start"][begun] + jobs["run"][begun])]
-    engine_nodes.assign(nodes, jobs, progress, by_start, by_end)
+    cells = None if initial is None else own_cells(initial, cluster)
+    placed = 0
+    if initial is not None and cells is not None:
+        write_cells(nodes, cells)
+        placed = int(initial.running.sum())
+    engine_nodes.assign(nodes, jobs, progress, by_start, by_end, placed)
     return nodes
 
 
 def node_needs(
-    cluster: Cluster, workload: Workload, scheduler: Scheduler
+    cluster: Cluster, workload: Workload, scheduler: Scheduler, keeps_books: bool = False
 ) -> NDArray[np.int64] | None:
     """Return what jobs ask of nodes in an environment, None where it is a pool of processors.
+
+    So it is where jobs ask for single cores, unless it ``keeps_books`` of who has which.
 
     Raises
     ------
@@ -149,7 +160,7 @@ def node_needs(
     if not cluster.groups:
         return None
     needs = needs_on(workload, cluster)
-    if single_cores(needs):
+    if single_cores(needs) and not keeps_books:
         return None
     if asks_for_predictions(scheduler):
         raise HpcgymError(

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from decimal import Decimal
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.cluster.power import MILLION, NodePower
 from hpcgym.engine import powered_state, state
+from hpcgym.engine.limits import idle_mw
 from hpcgym.engine.powered_state import Powered, make_powered
 from hpcgym.errors import HpcgymError, WorkloadError
 from hpcgym.power.limits import EnergyBudget, Limit, PowerCap
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from hpcgym.scheduler import Scheduler
     from hpcgym.workload.model import Workload
 
-#: What the rule ``power`` is under budgets.
+#: What the rule ``power`` is under budgets, where it says more than that they must suffice.
 BUDGET_RULES = {
     "powercap": powered_state.POWERCAP,
     "reduce-pc": powered_state.REDUCE_PC,
@@ -64,6 +65,23 @@ def node_power(cluster: Cluster, needed: bool = True) -> NodePower:
     return first.power
 
 
+class Model(NamedTuple):
+    """A machine and its jobs, without limits: what :class:`Powered` has of them.
+
+    ``constants`` are slots, ``levels`` nodes below a component and its power [mW], from the lowest
+    level on, and ``most_mw`` the greatest power there is.
+    """
+
+    constants: dict[int, int]
+    busy_mw: NDArray[np.int64]
+    drawn_mw: NDArray[np.int64]
+    slowdown: NDArray[np.int64]
+    kind: NDArray[np.int64]
+    measured_mw: NDArray[np.int64]
+    levels: list[tuple[int, int]]
+    most_mw: int
+
+
 def machine_for(
     workload: Workload,
     scheduler: Scheduler,
@@ -73,20 +91,40 @@ def machine_for(
     given: tuple[Limit, ...],
 ) -> Powered:
     """Return a machine under limits before the first event."""
-    nodes = cluster.nodes
-    caps = [limit for limit in given if isinstance(limit, PowerCap)]
-    budgets = [limit for limit in given if isinstance(limit, EnergyBudget)]
-    shuts = any(budget.shutdown for budget in budgets)
-    planned = bool(caps) and scheduler.power in ("shut", "mix")
+    shuts = any(isinstance(limit, EnergyBudget) and limit.shutdown for limit in given)
+    planned = scheduler.power in ("shut", "mix") and any(isinstance(c, PowerCap) for c in given)
     switches = planned or shuts or cluster.shutdown_after_s is not None
-    lowest = lowest_level(power, scheduler.power)
+    model = model_of(workload, scheduler, cluster, power, widths, switches)
+    check_clock(workload, model)
+    caps, budgets = limit_records(scheduler, cluster, power, model, given)
+    machine = make_powered(
+        *model[:-1],
+        widths,
+        cluster.nodes,
+        caps,
+        budgets,
+        int(workload.submit_time[0]) if len(workload) else 0,
+    )
+    machine.slots[powered_state.LIMITED] = int(len(caps) > 0 or len(budgets) > 0)
+    check_possible(workload, machine)
+    return machine
+
+
+def model_of(
+    workload: Workload,
+    scheduler: Scheduler,
+    cluster: Cluster,
+    power: NodePower,
+    widths: NDArray[np.int64],
+    switches: bool,
+) -> Model:
+    """Return a machine, whose nodes may be switched off or not, and its jobs."""
     idle, off, shut, boot = (
         up_mw(watts) for watts in (power.idle_w, power.off_w, power.shutdown_w, power.boot_w)
     )
     rest = max(idle, shut) if switches else idle
     drawn = np.array([up_mw(watts) for watts in power.busy_levels_w], np.int64)
     busy = np.maximum(drawn, rest)
-    slowdown, kind = slowdowns(workload, power)
     measured = measured_mw(workload, cluster, power, widths)
     levels, below = [], 1
     for level in cluster.levels:
@@ -95,8 +133,7 @@ def machine_for(
     a_node = max(int(busy[-1]), boot, rest)
     if len(measured):
         a_node = max(a_node, int((-(-measured // widths[:, np.newaxis])).max()))
-    most = nodes * a_node + sum(-(-nodes // size) * mw for size, mw in levels)
-    _check_sizes(workload, slowdown, most, budgets)
+    timeout = cluster.shutdown_after_s
     constants = {
         powered_state.IDLE_MW: idle,
         powered_state.REST_MW: rest,
@@ -106,35 +143,44 @@ def machine_for(
         powered_state.RISE_MW: max(boot, rest),
         powered_state.OFF_TIME: power.shutdown_time_s,
         powered_state.ON_TIME: power.boot_time_s,
-        powered_state.TIMEOUT: state.FOREVER
-        if cluster.shutdown_after_s is None
-        else cluster.shutdown_after_s,
-        powered_state.LOWEST: lowest,
+        powered_state.TIMEOUT: state.FOREVER if timeout is None else timeout,
+        powered_state.LOWEST: lowest_level(power, scheduler.power),
         powered_state.HIGHEST: power.levels - 1,
-        powered_state.RULE: BUDGET_RULES.get(scheduler.power, powered_state.NO_BUDGETS),
+        powered_state.RULE: BUDGET_RULES.get(scheduler.power, powered_state.SUFFICES),
         powered_state.CONTIGUOUS: int(scheduler.allocation == "contiguous"),
         powered_state.SWITCHES: int(switches),
     }
-    binding = [cap for cap in caps if cap.watts * 1000 < most * (1 - _RELATIVE_ERROR)]
-    off_nodes = [nodes_off(cluster, power, cap, scheduler.power) for cap in binding]
-    machine = make_powered(
+    above = sum(-(-cluster.nodes // size) * mw for size, mw in levels)
+    return Model(
         constants,
         busy,
         drawn,
-        slowdown,
-        kind,
+        *slowdowns(workload, power),
         measured,
         levels,
-        widths,
-        nodes,
-        cap_records(binding, off_nodes, constants, levels, nodes),
-        budget_records(budgets, most),
-        int(workload.submit_time[0]) if len(workload) else 0,
+        cluster.nodes * a_node + above,
     )
-    limited = bool(len(machine.caps) or len(machine.budgets))
-    machine.slots[powered_state.LIMITED] = int(limited)
-    _check_possible(workload, machine, binding)
-    return machine
+
+
+def limit_records(
+    scheduler: Scheduler,
+    cluster: Cluster,
+    power: NodePower,
+    model: Model,
+    given: tuple[Limit, ...],
+) -> tuple[NDArray[np.void], NDArray[np.void]]:
+    """Return caps and budgets as the engine takes them, without caps that no load can exceed.
+
+    Raises
+    ------
+    HpcgymError : a cap that is exceeded with all nodes off, or more energy than is counted.
+    """
+    most = model.most_mw * (1 - _RELATIVE_ERROR)
+    caps = [one for one in given if isinstance(one, PowerCap) and one.watts * 1000 < most]
+    off = [nodes_off(cluster, power, cap, scheduler.power) for cap in caps]
+    budgets = [one for one in given if isinstance(one, EnergyBudget)]
+    _check_energy(model.most_mw, budgets)
+    return cap_records(caps, off), budget_records(budgets, model.most_mw)
 
 
 def up_mw(watts: float | None) -> int:
@@ -214,17 +260,8 @@ def nodes_off(cluster: Cluster, power: NodePower, cap: PowerCap, rule: str) -> i
     return number
 
 
-def cap_records(
-    caps: list[PowerCap],
-    off: list[int],
-    constants: dict[int, int],
-    levels: list[tuple[int, int]],
-    n_nodes: int,
-) -> NDArray[np.void]:
-    """Return caps as the engine takes them, with how many nodes are off under each.
-
-    ``levels`` are nodes below a component and its power [mW], from the lowest level on.
-    """
+def cap_records(caps: list[PowerCap], off: list[int]) -> NDArray[np.void]:
+    """Return caps as the engine takes them, with how many nodes are off under each."""
     records = np.zeros(len(caps), powered_state.CAP)
     for record, cap, nodes in zip(records, caps, off, strict=True):
         record["start"] = cap.start
@@ -233,14 +270,6 @@ def cap_records(
         record["mw"] = math.floor(min(cap.watts * 1000, powered_state.PLENTY))
         record["kills"] = cap.kills
         record["off"] = nodes
-        on = n_nodes - nodes
-        idle = nodes * constants[powered_state.OFF_MW] + on * constants[powered_state.REST_MW]
-        for number, (size, mw) in enumerate(levels):
-            dark = n_nodes if nodes == n_nodes else nodes // size * size
-            idle += (-(-n_nodes // size) - -(-dark // size)) * mw
-            if number == 0:  # not even what is off draws anything
-                idle -= dark * constants[powered_state.OFF_MW]
-        record["idle_mw"] = idle
     return records
 
 
@@ -265,17 +294,20 @@ def budget_records(budgets: list[EnergyBudget], most: int) -> NDArray[np.void]:
     return np.array(kept, powered_state.BUDGET)
 
 
-def _check_sizes(
-    workload: Workload, slowdown: NDArray[np.int64], most: int, budgets: list[EnergyBudget]
-) -> None:
-    """Raise an error where times or energies are more than the simulator counts."""
+def _check_energy(most: int, budgets: list[EnergyBudget]) -> None:
+    """Raise an HpcgymError where the energy of a period is more than the simulator counts."""
     for budget in budgets:
         if most * (budget.end - budget.start) >= 2**61:
             raise HpcgymError(
                 f"budget: {most / 1000:g} W for {budget.end - budget.start} s are more than the"
                 " simulator counts"
             )
-    total = float(workload.requested_time.sum(dtype=np.float64)) * slowdown.max(initial=0) / MILLION
+
+
+def check_clock(workload: Workload, model: Model) -> None:
+    """Raise a WorkloadError where times are more than the simulator counts."""
+    longest = model.slowdown.max(initial=0) / MILLION
+    total = float(workload.requested_time.sum(dtype=np.float64)) * longest
     if total >= state.FOREVER / 2:
         raise WorkloadError(
             f"{workload.name}: slowed down, the jobs request {total:.3g} s one after the other,"
@@ -283,11 +315,11 @@ def _check_sizes(
         )
 
 
-def _check_possible(workload: Workload, machine: Powered, caps: list[PowerCap]) -> None:
+def check_possible(workload: Workload, machine: Powered) -> None:
     """Raise an HpcgymError if a job can never start under the caps that have no end."""
-    slots = machine.slots
-    lasting = [c for c, cap in enumerate(caps) if cap.end is None]
-    if not lasting or not len(workload):
+    slots, caps = machine.slots, machine.caps
+    lasting = caps[caps["end"] == state.FOREVER]
+    if not len(lasting) or not len(workload):
         return
     widths = np.diff(machine.first)
     level = slots[powered_state.LOWEST]
@@ -296,16 +328,15 @@ def _check_possible(workload: Workload, machine: Powered, caps: list[PowerCap]) 
         power = np.maximum(power, machine.measured_mw[:, level])
     if slots[powered_state.SWITCHES]:  # its nodes may have to be switched on
         power = np.maximum(power, widths * slots[powered_state.RISE_MW])
-    most_off = max(machine.caps[c]["off"] for c in lasting)
-    for c in lasting:
-        record = machine.caps[c]
+    for cap in lasting:
+        floor = idle_mw(machine, cap["off"])
         idle = widths * slots[powered_state.REST_MW]
-        never = record["idle_mw"] + power - idle > record["mw"]
-        never |= widths > len(machine.nodes) - most_off
+        never = floor + power - idle > cap["mw"]
+        never |= widths > len(machine.nodes) - lasting["off"].max()
         if never.any():
             job = int(never.argmax())
             raise HpcgymError(
-                f"{workload.name}: job {workload.job_number[job]}, of {widths[job]} nodes, can"
-                f" never start under the cap of {caps[c].watts:g} W from {caps[c].start} s on,"
-                " which has no end"
+                f"{workload.name}: {workload.called(job)}, of {widths[job]} nodes, can never start"
+                f" under the cap of {cap['mw'] / 1000:g} W from {cap['start']} s on, which has no"
+                " end"
             )

@@ -15,9 +15,9 @@ from hpcgym.engine.powered_state import Powered
 from hpcgym.errors import HpcgymError
 from hpcgym.node_simulation import check_passes, needs_on
 from hpcgym.online import Learning
-from hpcgym.power.limits import EnergyBudget, Limit, check_limits
+from hpcgym.power.limits import Limit, check_limits
 from hpcgym.power.states import NodeStates
-from hpcgym.powered_machine import BUDGET_RULES, machine_for, node_power
+from hpcgym.powered_machine import machine_for, node_power
 from hpcgym.prediction.learning import asks_for_predictions
 from hpcgym.preparation import prepare
 from hpcgym.result import Allocation, Result
@@ -56,12 +56,12 @@ def simulate_powered(
 
     Raises
     ------
-    HpcgymError : rules or limits that do not go together, a machine whose nodes are not alike, or a
+    HpcgymError : rules that do not go with limits, a machine whose nodes are not alike, or a
         cap under which a job can never start.
     WorkloadError : a job that cannot be simulated.
     """
     found = check_limits(() if given is None else given)
-    _check_rules(scheduler, found)
+    check_rules(scheduler)
     power = node_power(cluster, needed=bool(found) or cluster.shutdown_after_s is not None)
     asks = asks_for_predictions(scheduler) or learned is not None
     arrays = prepare(
@@ -78,8 +78,7 @@ def simulate_powered(
     if (arrays.progress["start"] < 0).any():
         raise HpcgymError("limits: the simulator found no start for a job: an error of its own")
     result = _result(workload, scheduler, cluster, arrays, machine, learning)
-    allocation = _allocation(machine, needs[:, 0], a_node)
-    return replace(result, allocation=allocation, limits=found)
+    return with_machine(result, machine, needs[:, 0], a_node, found)
 
 
 def _run(arrays: state.Prepared, machine: Powered, learning: Learning | None) -> Powered:
@@ -104,7 +103,7 @@ def _run(arrays: state.Prepared, machine: Powered, learning: Learning | None) ->
 # --- Checks ---------------------------------------------------------------------------------------
 
 
-def _check_rules(scheduler: Scheduler, given: tuple[Limit, ...]) -> None:
+def check_rules(scheduler: Scheduler) -> None:
     """Raise an HpcgymError for rules that do not go with limits, or with each other."""
     check_passes(scheduler)
     if scheduler.backfill == "conservative":
@@ -117,11 +116,6 @@ def _check_rules(scheduler: Scheduler, given: tuple[Limit, ...]) -> None:
         raise HpcgymError(
             "allocation: with nodes of their own jobs are placed first-fit or contiguous, not"
             f" {scheduler.allocation!r}"
-        )
-    budgets = any(isinstance(limit, EnergyBudget) for limit in given)
-    if budgets and scheduler.power not in BUDGET_RULES:
-        raise HpcgymError(
-            f"power={scheduler.power!r} keeps no budgets; {', '.join(BUDGET_RULES)} do"
         )
 
 
@@ -149,14 +143,29 @@ def _result(
     progress = arrays.progress.copy()
     progress["predicted"] = machine.tasks["predicted"]
     result = Result.of(workload, cluster, scheduler, arrays.jobs, progress)
+    return replace(
+        result,
+        learned=None if learning is None else learning.learned,
+        policy_run_time=None if learning is None else learning.policy_run_time,
+    )
+
+
+def with_machine(
+    result: Result,
+    machine: Powered,
+    units: NDArray[np.int64],
+    a_node: NDArray[np.int64],
+    limits: tuple[Limit, ...],
+) -> Result:
+    """Return a schedule with the nodes of jobs, their frequencies and the states of nodes."""
     level = machine.tasks["level"].copy()
     slowed_down = bool((level < machine.slots[powered_state.HIGHEST]).any())
     return replace(
         result,
         frequency=level if slowed_down else None,
         node_states=_node_states(machine, int(result.end.max(initial=0))),
-        learned=None if learning is None else learning.learned,
-        policy_run_time=None if learning is None else learning.policy_run_time,
+        allocation=_allocation(machine, units, a_node),
+        limits=limits,
     )
 
 

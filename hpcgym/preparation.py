@@ -13,6 +13,7 @@ from hpcgym.cluster.files import find_cluster
 from hpcgym.cluster.pool import Cluster
 from hpcgym.engine import state
 from hpcgym.errors import HpcgymError, WorkloadError
+from hpcgym.initial_state import begin_with, check_empty
 from hpcgym.policy.features import JobColumns
 from hpcgym.policy.index import PolicyLike, Ranking, looks_at_usage, rank, rank_without_usage
 from hpcgym.prediction.estimates import CORRECTION_CODES, learns, predicted_run_times
@@ -63,21 +64,23 @@ def prepare(
     asks: bool | None = None,
     logs_ends: bool = False,
     shares: bool = False,
+    extracts: bool = False,
 ) -> state.Prepared:
     """Return the arrays of a simulation that is about to start.
 
     ``asks`` says whether it is to stop for predictions; by default only if it needs to.
     ``logs_ends`` says that ends are noted in any case, so that nodes can be given back; ``shares``,
-    that somebody keeps books of what users have used, if an order looks at that.
+    that somebody keeps books of what users have used, if an order looks at that; ``extracts``, that
+    the workload may begin with jobs that run and wait, which on nodes are yet to be placed.
 
     Raises
     ------
     HpcgymError : an order of nodes where there are none, or one of the queue that looks at usage,
-        without ``shares``.
+        without ``shares``; an extract without ``extracts``.
     WorkloadError : a job that cannot be simulated.
     """
     check_allocation(scheduler.allocation, cluster)
-    check_jobs(workload, cluster.processors)
+    check_jobs(workload, cluster.processors, extracts)
     jobs = job_records(workload)
     predicted = predicted_run_times(scheduler.estimate, jobs["run"], workload)
     asks = asks_for_predictions(scheduler) if asks is None else asks
@@ -93,7 +96,9 @@ def prepare(
     start = state.make_state(rules, predicted, len(workload), cluster.processors, n_users, last)
     if len(workload) and start.sim[state.MANAGED]:
         all_idle(start, int(workload.submit_time[0]), cluster.processors)
-    return state.Prepared(jobs, keys, scores, users, *start)
+    prepared = state.Prepared(jobs, keys, scores, users, *start)
+    begin_with(workload, scheduler, cluster, prepared)
+    return prepared
 
 
 def power_rules(cluster: Cluster, scheduler: Scheduler, by_action: bool = False) -> list[int]:
@@ -227,8 +232,13 @@ def numbered(user_id: NDArray[np.int64]) -> tuple[NDArray[np.int64], int]:
     return numbered.astype(np.int64), distinct.size
 
 
-def check_jobs(workload: Workload, processors: int) -> None:
-    """Raise a WorkloadError that names the first job that cannot be simulated on the machine."""
+def check_jobs(workload: Workload, processors: int, extracts: bool = False) -> None:
+    """Raise a WorkloadError that names the first job that cannot be simulated on the machine.
+
+    Or an HpcgymError of an extract, without ``extracts``: simulations begin with an empty machine.
+    """
+    if not extracts:
+        check_empty(workload)
     if len(workload) == 0:
         return
     checks = (

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -20,6 +20,7 @@ from hpcgym.power.energy import Energy, power_table
 from hpcgym.power.slowdowns import job_slowdowns
 from hpcgym.power.uses import known_powers
 from hpcgym.scheduler import Scheduler
+from hpcgym.workload.initial import decided, first_time
 from hpcgym.workload.model import Workload
 
 if TYPE_CHECKING:
@@ -127,6 +128,34 @@ class Result:
     def __repr__(self) -> str:
         return f"Result({self.workload!r}, {self.scheduler!r})"
 
+    @property
+    def begin(self) -> int:
+        """When the schedule begins [s]; see :func:`hpcgym.workload.initial.first_time`."""
+        return first_time(self.workload)
+
+    @cached_property
+    def decided(self) -> NDArray[np.bool_]:
+        """Which jobs the schedule started, (n_jobs,) bool: not those that ran at the beginning."""
+        return _read_only(decided(self.workload))
+
+    @cached_property
+    def from_begin(self) -> Result:
+        """What lies after ``begin``: jobs that ran or waited before are submitted or start then.
+
+        The schedule itself if its machine was empty. Energy, and the metrics of the machine, are
+        counted from it.
+        """
+        if self.workload.initial is None:
+            return self
+        start = np.maximum(self.start, self.begin)
+        submit = np.maximum(self.workload.submit_time, self.begin)
+        return replace(
+            self,
+            workload=replace(self.workload, initial=None).with_columns(submit_time=submit),
+            start=_read_only(start),
+            run_time=_read_only(self.end - start),
+        )
+
     @cached_property
     def end(self) -> NDArray[np.int64]:
         """End times, (n_jobs,) int64 [s]."""
@@ -177,7 +206,7 @@ class Result:
     @cached_property
     def books(self) -> Books:
         """What the machine draws, and who is charged; see :mod:`hpcgym.power.books`."""
-        return Books(self)
+        return Books(self.from_begin)
 
     @cached_property
     def power(self) -> pd.DataFrame:
@@ -226,8 +255,11 @@ class Result:
         )
 
     def as_workload(self) -> Workload:
-        """Return the workload with the simulated waiting and run times in place of the logged."""
-        return self.workload.with_columns(
+        """Return the workload with the simulated waiting and run times in place of the logged.
+
+        It is a trace of its own, without the state that an extract begins with.
+        """
+        return replace(self.workload, initial=None).with_columns(
             wait_time=self.wait,
             run_time=self.run_time,
             allocated_processors=self.workload.requested_processors,

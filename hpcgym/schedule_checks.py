@@ -38,10 +38,16 @@ class Timeline:
 
 
 def timeline_of(workload: Workload, start: Times, length: Times) -> Timeline:
-    """Lay submissions, starts and ends on one axis of distinct times."""
+    """Lay submissions, starts and ends on one axis of distinct times.
+
+    Of an extract the axis begins where it does: jobs that ran or waited then are submitted then,
+    and the former start.
+    """
     n = len(workload)
-    end = start + length
-    time, place = np.unique(np.concatenate((workload.submit_time, start, end)), return_inverse=True)
+    end, submit = start + length, workload.submit_time
+    if workload.initial is not None:
+        start, submit = (np.maximum(times, workload.initial.begin) for times in (start, submit))
+    time, place = np.unique(np.concatenate((submit, start, end)), return_inverse=True)
     at_submit, at_start, at_end = place[:n], place[n : 2 * n], place[2 * n :]
 
     def running_total(places: Times, amounts: Times | None = None) -> Times:
@@ -112,6 +118,25 @@ def check_submission(result: Result) -> list[str]:
         result.start,
         submit,
     )
+
+
+def check_beginning(result: Result) -> list[str]:
+    """Find jobs that ran when the extract began and are moved, and others that start before."""
+    initial = result.workload.initial
+    assert initial is not None
+    return [
+        *cases(
+            initial.running & (result.start != initial.start),
+            "job {} starts at {} s, although it runs at the beginning since {} s",
+            result.start,
+            initial.start,
+        ),
+        *cases(
+            ~initial.running & (result.start < initial.begin),
+            f"job {{}} starts at {{}} s, before the extract begins at {initial.begin} s",
+            result.start,
+        ),
+    ]
 
 
 def check_capacity(result: Result, line: Timeline) -> list[str]:

@@ -27,7 +27,7 @@ ALLOCATIONS = {
     "contiguous": "nodes of its own in a row, for each job",
 }
 POWER = {
-    "none": "nothing is switched off or slowed down",
+    "none": "jobs wait until limits allow them; nothing is switched off or slowed down",
     "shut": "caps: nodes are switched off while they hold",
     "dvfs": "caps: jobs run at lower frequencies",
     "mix": "caps: both, with the higher frequencies only",

@@ -12,12 +12,14 @@ from hpcgym.compilation import compiling
 from hpcgym.engine import shares as engine
 from hpcgym.engine import state
 from hpcgym.errors import HpcgymError
+from hpcgym.initial_state import begin_on_nodes, past_jobs
 from hpcgym.naming import CORE
 from hpcgym.policy.fairshare import FairShare
 from hpcgym.policy.features import USER_FEATURES
 from hpcgym.policy.index import PolicyLike, parse_policy
 from hpcgym.prediction.learning import asks_for_predictions
 from hpcgym.preparation import prepare
+from hpcgym.workload.extracting import recorded_run_time
 from hpcgym.workload.model import MISSING
 
 if TYPE_CHECKING:
@@ -28,9 +30,13 @@ if TYPE_CHECKING:
 
 
 def run_with_shares(
-    workload: Workload, scheduler: Scheduler, cluster: Cluster, nodes: Nodes | None = None
+    workload: Workload,
+    scheduler: Scheduler,
+    cluster: Cluster,
+    nodes: Nodes | None = None,
+    until: int = state.FOREVER,
 ) -> state.Prepared:
-    """Simulate to the end on a pool, or on nodes; return the arrays of the simulation.
+    """Simulate up to ``until`` [s] on a pool, or on nodes; return the arrays of the simulation.
 
     Raises
     ------
@@ -44,7 +50,9 @@ def run_with_shares(
             "submission, or as estimate the mean of the user's last jobs (ave2), not "
             f"{scheduler.describe()[rule]!r}"
         )
-    arrays = prepare(workload, scheduler, cluster, logs_ends=True, shares=True)
+    arrays = prepare(workload, scheduler, cluster, logs_ends=True, shares=True, extracts=True)
+    if nodes is not None:
+        begin_on_nodes(workload, scheduler, cluster, arrays, nodes)
     plans = scheduler.backfill == "conservative"
     shares = make_shares(workload, scheduler, cluster, arrays)
     if nodes is None:
@@ -54,7 +62,7 @@ def run_with_shares(
         run = engine.run_plan_on_nodes if plans else engine.run_on_nodes
         given = (*arrays, nodes, shares)
     with compiling(run):
-        run(*given, state.FOREVER, state.UNLIMITED)
+        run(*given, until, state.UNLIMITED)
     return arrays
 
 
@@ -69,7 +77,12 @@ def make_shares(
     """
     rules = scheduler.fair_share or FairShare()
     assert isinstance(rules, FairShare)
-    tree = rules.tree(workload.user_id, workload.group_id)
+    past, by_end, ends = past_jobs(workload)
+    every = [workload] if past is None else [past, workload]
+    user, group, width, power = (
+        np.concatenate([part.columns[name] for part in every]) for name in _CHARGED
+    )
+    tree = rules.tree(user, group)
     orders = [
         _usage_order(order) if looks else (engine.UNAWARE, (0.0, 0.0))
         for order, looks in zip(
@@ -77,16 +90,19 @@ def make_shares(
         )
     ]
     weights = np.array([weights for _, weights in orders])
-    energy, energy_capacity = _energy(workload, cluster, bool(weights[:, engine.ENERGY].any()))
-    n, begin = len(tree.parent), int(workload.submit_time[0]) if len(workload) else 0
+    energy, energy_capacity = _energy(power, width, cluster, bool(weights[:, engine.ENERGY].any()))
+    rate = np.stack([width.astype(np.float64), energy])
+    n = len(tree.parent)
+    begin = min((int(part.submit_time[0]) for part in every if len(part)), default=0)
+    own = len(by_end)  # from there on are the jobs that are simulated
     book = np.zeros(engine.N_SLOTS, np.int64)
     book[engine.N_LEAVES] = tree.leaves
     book[engine.HALF_LIFE] = 0 if rules.half_life_s == math.inf else rules.half_life_s
     book[[engine.BEGIN, engine.EPOCH, engine.WRITTEN_AT]] = begin
     book[engine.OPEN_AT] = book[engine.WRITTEN] = -1
-    return engine.Shares(
-        owner=tree.owner,
-        rate=np.stack([workload.requested_processors.astype(np.float64), energy]),
+    shares = engine.Shares(
+        owner=tree.owner[own:],
+        rate=rate[:, own:].copy(),
         parent=tree.parent,
         share=tree.share,
         part=tree.part,
@@ -102,6 +118,16 @@ def make_shares(
         stamp=np.zeros(tree.leaves, np.int64),
         book=book,
     )
+    if past is not None:
+        engine.begin(
+            arrays.scores, arrays.sim, arrays.blocks, arrays.entries, shares,
+            tree.owner[by_end], np.ascontiguousarray(rate[:, by_end]),
+            recorded_run_time(past)[by_end], ends[by_end],
+        )  # fmt: skip
+    return shares
+
+
+_CHARGED = ("user_id", "group_id", "requested_processors", "power_w")
 
 
 def _usage_order(policy: PolicyLike) -> tuple[int, tuple[float, float]]:
@@ -117,7 +143,7 @@ def _usage_order(policy: PolicyLike) -> tuple[int, tuple[float, float]]:
 
 
 def _energy(
-    workload: Workload, cluster: Cluster, needed: bool
+    power_w: NDArray[np.float64], processors: NDArray[np.int64], cluster: Cluster, needed: bool
 ) -> tuple[NDArray[np.float64], float]:
     """Return the power of each job, (n_jobs,), and that of the whole machine, in one unit.
 
@@ -126,7 +152,7 @@ def _energy(
     machine's busy power.
     """
     busy = _busy_watts(cluster)
-    watts = np.where(workload.power_w == MISSING, busy, workload.power_w)
+    watts = np.where(power_w == MISSING, busy, power_w)
     unit = float(np.quantile(watts, 0.5, method="lower")) if len(watts) else busy
     if unit <= 0:
         unit = 1.0
@@ -135,7 +161,7 @@ def _energy(
             "policy: without power there is no energy to share; the busy power of the cluster "
             "must be above 0, and the power_w of some jobs"
         )
-    return watts / unit * workload.requested_processors, cluster.processors * busy / unit
+    return watts / unit * processors, cluster.processors * busy / unit
 
 
 def _busy_watts(cluster: Cluster) -> float:

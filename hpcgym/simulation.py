@@ -17,6 +17,7 @@ from hpcgym.cluster.pool import Cluster
 from hpcgym.compilation import compiling
 from hpcgym.engine import conservative, easy, power, state
 from hpcgym.errors import HpcgymError, WorkloadError, unknown
+from hpcgym.initial_state import begin_on_nodes
 from hpcgym.node_simulation import (
     allocation_of,
     assign_nodes,
@@ -136,7 +137,8 @@ def _simulate_on_nodes(
     needs = needs_on(workload, cluster)
     if chosen.dispatcher is None and single_cores(needs):
         result, ended = _simulate_on_pool(workload, chosen, cluster, learned)
-        nodes = assign_nodes(ended.jobs, ended.progress, needs, cluster, chosen)
+        facts = ended.jobs, ended.progress, needs
+        nodes = assign_nodes(*facts, cluster, chosen, workload.initial)
         return replace(result, allocation=allocation_of(nodes))
     nodes = nodes_for(needs, cluster, chosen)
     if any(chosen.usage_orders):
@@ -146,7 +148,8 @@ def _simulate_on_nodes(
         return replace(result, allocation=allocation_of(nodes))
     asks = asks_for_predictions(chosen) or (learned is not None and _learns(chosen))
     _check_learned(chosen, learned)
-    prepared = prepare(workload, chosen, cluster, asks, logs_ends=True)
+    prepared = prepare(workload, chosen, cluster, asks, logs_ends=True, extracts=not asks)
+    begin_on_nodes(workload, chosen, cluster, prepared, nodes)
     learning = Learning(workload, chosen, prepared, learned) if asks else None
     dispatcher = run_on_nodes(workload, chosen, cluster, prepared, nodes, learning)
     result = result_of(workload, cluster, chosen, prepared, outside=chosen.dispatcher is not None)
@@ -180,7 +183,7 @@ def _simulate_on_pool(
         result = replace(result, learned=learning.learned, policy_run_time=learning.policy_run_time)
         return result, learning.arrays
     _check_learned(chosen, learned)
-    prepared = prepare(workload, chosen, cluster)
+    prepared = prepare(workload, chosen, cluster, extracts=True)
     run = conservative.run if chosen.backfill == "conservative" else easy.run
     with compiling(run):
         run(*prepared, state.FOREVER, state.UNLIMITED)

@@ -20,9 +20,11 @@ from hpcgym.limit_checks import (
 from hpcgym.node_checks import check_nodes, check_units, fits_nodes
 from hpcgym.power_checks import check_energy, delays_s
 from hpcgym.schedule_checks import (
+    Mask,
     Timeline,
     Times,
     cases,
+    check_beginning,
     check_capacity,
     check_events,
     check_lengths,
@@ -77,10 +79,13 @@ def validate_schedule(result: Result) -> tuple[str, ...]:
       start - submission; ``killed`` marks the jobs that were cut, here or by the cleaning of the
       workload.
     - *submission*: no job starts before it is submitted.
+    - *beginning*, of an extract: jobs that run at its beginning started when they did, and no other
+      job starts before. What follows is proved from then on.
     - *capacity*: at no second do running jobs hold more processors than the cluster has.
     - *units*, on nodes: each job has exactly its units, on nodes that there are, each once.
     - *nodes*: at no second do running jobs hold more of any resource than a node has.
-    - *events*: every job starts at a second in which a job is submitted or ends.
+    - *events*: every job starts at a second in which a job is submitted or ends, or in which an
+      extract begins.
     - *predictions*: ``predicted_run_time`` is the requested time, twice that, the actual run time
       or the given array (at least 1 s), as the scheduler's estimate says; between 1 s and the
       requested time where it is learned (the prediction itself is not worked out again), and so is
@@ -188,6 +193,8 @@ def _of_every_schedule(
     delays = delays_s(result)
     yield "lengths", check_lengths(result, length, full_speed)
     yield "submission", check_submission(result)
+    if result.workload.initial is not None:
+        yield "beginning", check_beginning(result)
     yield "capacity", check_capacity(result, line)
     if needs is not None:
         wrong = check_units(result.allocation, needs, result.cluster.nodes)
@@ -202,7 +209,7 @@ def _of_every_schedule(
     if result.node_states is not None:
         yield "states", check_states(result)
     if result.keeps_books:
-        yield "energy", check_books(result)
+        yield "energy", check_books(result.from_begin)
     else:
         yield "energy", check_energy(result, line.time, line.used)
     if limited:
@@ -303,6 +310,12 @@ def _known_beforehand(estimate: Any, requested: Times, actual: Times) -> Times |
     return seconds
 
 
+def _decided(result: Result) -> Mask:
+    """Return which jobs the schedule started, (n_jobs,): not those that ran at the beginning."""
+    initial = result.workload.initial
+    return np.ones(len(result.workload), np.bool_) if initial is None else ~initial.running
+
+
 def _check_promises(result: Result) -> list[str]:
     """Check which jobs may and must be promised a start, and that none lies before submission."""
     reserved, submit = result.reserved_start, result.workload.submit_time
@@ -317,7 +330,8 @@ def _check_promises(result: Result) -> list[str]:
         found += cases(promised, "job {} is promised a start without backfilling")
         found += cases(result.backfilled, "job {} is marked as backfilled without backfilling")
     if result.scheduler.backfill == "conservative":
-        found += cases(~promised, "job {} has no reservation under conservative backfilling")
+        text = "job {} has no reservation under conservative backfilling"
+        found += cases(~promised & _decided(result), text)
     return found
 
 
@@ -336,8 +350,12 @@ def _reservations_are_guaranteed(result: Result, length: Times) -> bool:
 
 def _check_reservations(result: Result) -> list[str]:
     """Find jobs that start later than promised."""
+    bound, initial = result.reserved_start != -1, result.workload.initial
+    if initial is not None and initial.ongoing is not None:
+        # others were promised beside jobs that are no part of the extract
+        bound = bound & (result.workload.submit_time >= initial.begin)
     return cases(
-        (result.reserved_start != -1) & (result.start > result.reserved_start),
+        bound & (result.start > result.reserved_start),
         "job {} starts at {} s although it was promised {} s",
         result.start,
         result.reserved_start,
@@ -368,6 +386,7 @@ def _check_backfilled(result: Result, line: Timeline, rank: Times, first: Times)
     """Compare the backfilled marks with who was left waiting at each job's start."""
     wait = result.start - result.workload.submit_time
     overtook = first[line.start] < place_in_order(wait, result.scheduler.threshold, rank)
+    overtook &= _decided(result)
     return [
         *cases(overtook & ~result.backfilled, "job {} starts ahead of the queue but is not marked"),
         *cases(

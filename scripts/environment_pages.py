@@ -6,6 +6,7 @@ from pathlib import Path
 from hpcgym.envs.job_selection import JobSelection
 from hpcgym.envs.mixed_policy import MixedPolicy
 from hpcgym.envs.page import markdown
+from hpcgym.envs.power_limits import EnergyBudgetEnv, PowerCapEnv
 from hpcgym.envs.queue_ordering import QueueOrdering
 
 FOLDER = Path(__file__).parents[1] / "docs" / "environments"
@@ -14,6 +15,8 @@ PAGES = {
     "job-selection.md": JobSelection,
     "mixed-policy.md": MixedPolicy,
     "queue-ordering.md": QueueOrdering,
+    "power-cap.md": PowerCapEnv,
+    "energy-budget.md": EnergyBudgetEnv,
 }
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
@@ -78,6 +78,10 @@ def caps(draw: st.DrawFn, cluster: Cluster, first: int, span: int) -> PowerCap:
     start, end = draw(windows(first, span))
     lasts = draw(st.sampled_from([False] * 9 + [True]))
     announced = draw(st.one_of(st.none(), st.integers(first, first + span)))
+    sudden = draw(st.sampled_from([False, False, True]))
+    if sudden:  # when jobs run that nobody has kept back
+        start = announced = first + draw(st.integers(0, 1 + span // 4))
+        end = start + draw(st.integers(1, max(span, 1)))
     if announced is not None and not lasts:
         announced = min(announced, end - 1)
     most, power = greatest_w(cluster), cluster.groups[0].power
@@ -121,13 +125,19 @@ def machines(draw: st.DrawFn, unit: int, slow: bool) -> Cluster:
 
 @st.composite
 def limited(
-    draw: st.DrawFn, kinds: str = "caps switching budgets both none", max_jobs: int = 25
+    draw: st.DrawFn,
+    kinds: str = "caps switching budgets both none",
+    max_jobs: int = 25,
+    brief: bool = False,
 ) -> Case:
-    """A workload, a machine and limits for it; caps with nodes off where it is switching."""
+    """A workload, a machine and limits for it; caps with nodes off where it is switching.
+
+    Where it is ``brief`` a schedule lasts some hundreds of seconds.
+    """
     kind = draw(st.sampled_from(kinds.split()))
     unit = draw(st.sampled_from([1, 1, 20]))
     cluster = draw(machines(unit, slow=kind == "switching"))
-    workload = draw(workloads(max_jobs, 12))
+    workload = draw(workloads(max_jobs, 12, brief))
     most = cluster.processors
     given = {
         "requested_processors": np.minimum(workload.requested_processors, most),
@@ -135,6 +145,11 @@ def limited(
     if draw(st.sampled_from([False] * 3 + [True])):
         known = st.sampled_from([-1.0, -1.0, 0.0, 5.0, 1 / 7, 40.0])
         given["power_w"] = draw(
+            st.lists(known, min_size=len(workload), max_size=len(workload)).map(np.array)
+        )
+    if draw(st.sampled_from([False] * 3 + [True])):
+        known = st.sampled_from([-1.0, -1.0, 1.0, 1.1, 4 / 3, 3.0])
+        given["slowdown"] = draw(
             st.lists(known, min_size=len(workload), max_size=len(workload)).map(np.array)
         )
     workload = workload.with_columns(**given)
@@ -155,7 +170,7 @@ def limited(
     }
     first = int(workload.submit_time[0])
     span = int(workload.submit_time[-1] - first + workload.requested_time.max())
-    span = min(span, 3000)
+    span = min(span, int(workload.run_time.sum()) if brief else 3000)
     found: list[Any] = []
     if kind in ("caps", "both", "switching"):
         number = (2, 5) if kind == "switching" else (1, 3)
@@ -165,21 +180,28 @@ def limited(
         rules["power"] = draw(st.sampled_from(["shut", "mix"] if kind == "switching" else ways))
     if kind in ("budgets", "both"):
         found += draw(budgets(cluster, first, span))
-        rules["power"] = draw(st.sampled_from(["powercap", "reduce-pc", "energy-bud"]))
+        known = ["powercap", "reduce-pc", "energy-bud"]
+        rules["power"] = draw(st.sampled_from([*known, *known, "none", "dvfs", "mix"]))
     if draw(st.sampled_from([False, False, True])):
         after = draw(st.sampled_from([0, 1, 5, 30])) * unit
         cluster = Cluster(groups=cluster.groups, levels=cluster.levels, shutdown_after_s=after)
     return Case(workload, cluster, found, rules)
 
 
-def simulate_slowly(case: Case) -> LimitedSimulation:
-    """Simulate a case with the slow simulator."""
+def simulate_slowly(
+    case: Case, simulator: Any = LimitedSimulation, switches: bool = False
+) -> LimitedSimulation:
+    """Simulate a case with the slow simulator, or one that is made as it is.
+
+    ``switches`` says that nodes may be switched off, whatever limits say.
+    """
     workload, cluster = case.workload, case.cluster
     scheduler = Scheduler(**case.rules)
     power = node_power(cluster)
     cores = cluster.groups[0].resources["core"]
     widths = -(-workload.requested_processors // cores)
-    made = machine_for(workload, scheduler, cluster, power, widths, tuple(case.limits))
+    switching = replace(cluster, shutdown_after_s=0) if switches else cluster
+    made = machine_for(workload, scheduler, switching, power, widths, tuple(case.limits))
     constants = made.slots
     levels, below = [], 1
     for level in cluster.levels:
@@ -200,7 +222,6 @@ def simulate_slowly(case: Case) -> LimitedSimulation:
         timeout=cluster.shutdown_after_s,
         lowest=int(constants[powered_state.LOWEST]),
     )
-    factors = [round(factor * 10**6) for factor in power.slowdowns]
     jobs = []
     for j in range(len(workload)):
         own = float(workload.power_w[j])
@@ -212,6 +233,10 @@ def simulate_slowly(case: Case) -> LimitedSimulation:
             measured = [int(np.ceil(1000 * watts)) for watts in draws]
         columns = ("submit_time", "requested_processors", "run_time", "requested_time", "user_id")
         row = [int(workload.columns[column][j]) for column in columns]
+        factors = [round(factor * 10**6) for factor in power.slowdowns]
+        if workload.slowdown[j] >= 0 and power.levels > 1:
+            ghz, more = power.frequency_ghz, float(workload.slowdown[j]) - 1
+            factors = [round((1 + more * (ghz[-1] - f) / (ghz[-1] - ghz[0])) * 10**6) for f in ghz]
         jobs.append(LimitedJob(*row, nodes=width, measured=measured, factors=factors))
     found_caps = [
         Cap(*(int(record[name]) for name in ("start", "end", "announced", "mw")),
@@ -225,7 +250,7 @@ def simulate_slowly(case: Case) -> LimitedSimulation:
     ]  # fmt: skip
     rules = {key: value for key, value in case.rules.items() if key not in ("power", "allocation")}
     contiguous = case.rules["allocation"] == "contiguous"
-    simulation = LimitedSimulation(
+    simulation = simulator(
         jobs, machine, found_caps, found_budgets, case.rules["power"], contiguous, **rules
     )
     simulation.run()

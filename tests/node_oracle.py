@@ -39,6 +39,7 @@ Rules
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -89,6 +90,7 @@ def node_jobs_of(workload: Any, resources: Sequence[str]) -> list[NodeJob]:
             int(workload.run_time[row]),
             int(workload.requested_time[row]),
             int(workload.user_id[row]),
+            recorded_wait=int(workload.wait_time[row]),
             units=units,
             demand=tuple(demand),
         )
@@ -132,6 +134,10 @@ def take(nodes: Nodes, placed: Iterable[tuple[int, int]], demand: Sequence[int])
             assert nodes[node][resource] >= 0, "a node is over-committed"
 
 
+class NoRoomError(Exception):
+    """A job that a trace says is running finds no nodes."""
+
+
 class NodeSimulation(Simulation):
     def __init__(self, jobs: Iterable[NodeJob], capacity: Sequence[Sequence[int]], **rules: Any):
         self.capacity = [list(node) for node in capacity]
@@ -144,6 +150,19 @@ class NodeSimulation(Simulation):
             job.number = number
         self.coming = list(reversed(self.jobs))
         self.alike = all(job.demand[0] == 1 and sum(job.demand) == 1 for job in self.jobs)
+
+    def has_room(self, job: NodeJob) -> bool:
+        """Rule 18 of ``oracle.py``; then it gets nodes by the allocation, beside the others."""
+        if not super().has_room(job):
+            return False
+        free = [list(node) for node in self.capacity]
+        for other in self.running:
+            take(free, other.nodes, other.demand)
+        nodes = self.allocated(job, free)
+        if nodes is None:
+            raise NoRoomError
+        job.nodes = tuple(nodes)
+        return True
 
     # Rooms
 
@@ -272,7 +291,8 @@ def least_of(states: Sequence[Nodes]) -> Nodes:
 
 def _fresh(job: NodeJob) -> NodeJob:
     given = (job.submit, job.processors, job.run, job.requested, job.user)
-    return NodeJob(*given, units=job.units, demand=tuple(job.demand))
+    recorded = job.recorded_wait
+    return NodeJob(*given, recorded_wait=recorded, units=job.units, demand=tuple(job.demand))
 
 
 def simulate_nodes_slowly(
@@ -287,8 +307,11 @@ def simulate_nodes_slowly(
     correction: str = "requested",
     threshold: int | None = None,
     policy_estimate: Any = "requested",
+    begin: int | None = None,
 ) -> list[NodeJob]:
     """Schedule the jobs by the rules above; return them in submission order, the given untouched.
+
+    With ``begin`` it is the extract from there on; jobs that are not in it do not start.
 
     ``capacity``: of each node, how much it has of each resource, cores first; ``allocation``:
     "first-fit", "best-fit" or "worst-fit"; ``correction``: also "kill"; all else as in
@@ -307,4 +330,6 @@ def simulate_nodes_slowly(
         passes="per-timestamp",
         policy_estimate=policy_estimate,
     )
+    if begin is not None:
+        simulation.begin(begin, math.inf)
     return simulation.run()

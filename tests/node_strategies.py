@@ -42,11 +42,16 @@ def most_units(cluster: Cluster, demand: list[int]) -> int:
 
 
 @st.composite
-def workloads_for(draw: st.DrawFn, cluster: Cluster, max_jobs: int = 25) -> Workload:
-    """1 to 25 jobs that each fit the empty machine; times are multiples of one unit."""
+def workloads_for(
+    draw: st.DrawFn, cluster: Cluster, max_jobs: int = 25, brief: bool = False
+) -> Workload:
+    """1 to 25 jobs that each fit the empty machine; times are multiples of one unit.
+
+    Where it is ``brief`` that is a second, and gaps are short.
+    """
     resources, capacity = cluster.resources, cluster.capacity
-    unit = draw(st.sampled_from([1, 1, 20, 600]))
-    gaps = draw(st.sampled_from(GAPS))
+    unit = 1 if brief else draw(st.sampled_from([1, 1, 20, 600]))
+    gaps = draw(st.sampled_from(GAPS[:2] if brief else GAPS))
     plain = draw(st.sampled_from([False, False, False, True]))  # one core each, nothing else
     lengths = st.one_of(st.integers(1, 12), st.sampled_from([1, 2, 4, 8, 30, 100]))
     fewest = draw(st.sampled_from([1, 5, 12]))

@@ -64,6 +64,15 @@ Corrections
     INCREMENTS, at most p~; p~ after the last. recursive-doubling: twice the running time so far,
     which may exceed p~ (bounding it at p~ does not meet the published values). predicted-again:
     what the estimate says at that moment, p~ if that has passed.
+An extract of a trace
+18. What a trace recorded says what a job is at the time B at which the extract begins, if it was
+    submitted before: terminated if it had ended, at B at the latest; running if it had started
+    before B and ends after; else queued. It is left out if its wait was not recorded. Running jobs
+    get their processors in the order of their starts; one for which too few are left is queued.
+    Jobs submitted at B or later come as usual, up to the end of the extract, exclusive.
+19. Predictions for all of them are made at B, by what has terminated; those of running jobs then
+    expire, at B too, as if they had been made when the jobs started. Nothing is reserved yet.
+20. A pass is due at B: per-timestamp, after all that happens then; per-event, before.
 Records
 16. reserved_start: the first promise. EASY: the shadow time of the first pass that leaves the job
     as blocked head, even where nothing else is queued, but none under a policy whose order changes
@@ -103,6 +112,7 @@ class Job:
     reserved_start: int = -1  # the first promise
     reservation: int = -1  # the present promise (conservative)
     policy_time: int = -1  # what policies look at in place of the requested time
+    recorded_wait: int = -1  # of the trace
     knows: int = 0  # how many terminated jobs of its user that is made of
     seen: dict[str, float] = field(default_factory=dict)  # what predictors were told of it
 
@@ -125,8 +135,9 @@ Score = Callable[[Job, int], float]
 def jobs_of(workload: Any) -> list[Job]:
     """The jobs of an ``hpcgym`` workload, in its order."""
     columns = (workload.submit_time, workload.requested_processors, workload.run_time)
-    columns += (workload.requested_time, workload.user_id)
-    return [Job(*(int(value) for value in row)) for row in zip(*columns, strict=True)]
+    columns += (workload.requested_time, workload.user_id, workload.wait_time)
+    rows = [[int(value) for value in row] for row in zip(*columns, strict=True)]
+    return [Job(*row[:-1], recorded_wait=row[-1]) for row in rows]
 
 
 # --- Policies: the higher the score, the earlier the job ------------------------------------
@@ -237,7 +248,7 @@ def looks_at_times(policy: Any) -> bool:
 
 class Simulation:
     def __init__(self, jobs: Iterable[Job], processors: int, **rules: Any):
-        self.jobs = sorted((Job(*_given(job)) for job in jobs), key=lambda job: job.submit)
+        self.jobs = sorted((Job(**_given(job)) for job in jobs), key=lambda job: job.submit)
         for number, job in enumerate(self.jobs):
             job.number = number
         self.processors = processors
@@ -255,13 +266,46 @@ class Simulation:
         self.running: list[Job] = []  # in the order they started
         self.terminated: dict[int, list[Job]] = {}  # user -> terminated jobs, in order
         self.expired_since_pass = False
+        self.due: int | None = None  # when a pass is due, whatever happens
         for order in (rules["policy"], rules["backfill_order"]):
             if hasattr(order, "begin"):  # it looks at what has terminated
                 order.begin(self)
 
+    def begin(self, begin: int, end: float) -> None:
+        """Rules 18 to 20."""
+        before = [job for job in self.jobs if job.submit < begin and job.recorded_wait >= 0]
+        self.coming = [job for job in self.coming if begin <= job.submit < end]
+        for job in sorted(before, key=lambda job: job.submit + job.recorded_wait):
+            job.start = job.submit + job.recorded_wait
+            job.end = job.start + job.actual
+            if job.start >= begin or (job.end > begin and not self.has_room(job)):
+                job.start = job.end = -1
+                self.queue.append(job)
+            elif job.end > begin:
+                self.running.append(job)
+        self.queue.sort(key=lambda job: job.number)
+        ended = [job for job in before if -1 < job.end <= begin]
+        for job in sorted(ended, key=lambda job: (job.end, job.start)):
+            self.running.append(job)
+            self.terminate(job)
+        for job in self.running + self.queue:
+            self.predict(job, begin)
+        for now in range(min((job.start for job in self.running), default=begin), begin + 1):
+            self.expire(now)
+        self.expired_since_pass = True
+        if self.passes == "per-event":
+            self.schedule(begin)
+        else:
+            self.due = begin
+
+    def has_room(self, job: Job) -> bool:
+        """Whether a job that a trace says is running finds processors beside the others."""
+        return job.processors <= self.processors - sum(j.processors for j in self.running)
+
     def run(self) -> list[Job]:
-        while self.coming or self.running:
+        while self.coming or self.running or self.due is not None:
             now = self.next_time()
+            due, self.due = self.due is not None, None
             self.expire(now)
             submitted = self.take_submitted(now)
             ended = [job for job in self.running if job.end == now]
@@ -273,7 +317,7 @@ class Simulation:
                 self.renew(now)
                 for job in submitted:
                     self.submit(job, now)
-                if ended or submitted:
+                if ended or submitted or due:
                     self.schedule(now)
             else:
                 for job in submitted:
@@ -310,6 +354,8 @@ class Simulation:
     # Events
 
     def next_time(self) -> int:
+        if self.due is not None:
+            return self.due
         times = [min(job.end, job.predicted_end) for job in self.running]
         if self.coming:
             times.append(self.coming[-1].submit)
@@ -343,9 +389,8 @@ class Simulation:
             if self.expired_since_pass:
                 self.drop_reservations()
                 for waiting in self.primary_order(now):
-                    self.reserve(waiting, now)
-            self.reserve(job, now)
-            job.reserved_start = job.reservation
+                    self.promise(waiting, now)
+            self.promise(job, now)
         self.queue.append(job)
 
     def terminate(self, job: Job) -> None:
@@ -424,7 +469,7 @@ class Simulation:
             self.drop_reservations()
         blocked = False
         for job in self.primary_order(now):
-            self.reserve(job, now)
+            self.promise(job, now)
             if job.reservation == now:
                 self.start(job, now, backfilled=blocked)
             else:
@@ -434,6 +479,12 @@ class Simulation:
         self.expired_since_pass = False
         for job in self.queue:
             job.reservation = -1
+
+    def promise(self, job: Job, now: int) -> None:
+        """Rule 16."""
+        self.reserve(job, now)
+        if job.reserved_start == -1:
+            job.reserved_start = job.reservation
 
     def reserve(self, job: Job, now: int) -> None:
         """Reserve the earliest time where the job fits; its own reservation so far is lifted."""
@@ -493,8 +544,9 @@ class Simulation:
         return sorted(self.queue, key=lambda job: -score(job, now))
 
 
-def _given(job: Job) -> tuple[int, int, int, int, int]:
-    return job.submit, job.processors, job.run, job.requested, job.user
+def _given(job: Job) -> dict[str, int]:
+    names = ("submit", "processors", "run", "requested", "user", "recorded_wait")
+    return {name: getattr(job, name) for name in names}
 
 
 def simulate_slowly(
@@ -509,8 +561,12 @@ def simulate_slowly(
     threshold: int | None = None,
     passes: str = "per-timestamp",
     policy_estimate: Any = "requested",
+    begin: int | None = None,
+    end: float = math.inf,
 ) -> list[Job]:
     """Schedule the jobs by the rules above; return them in submission order, the given untouched.
+
+    With ``begin`` it is the extract from there to ``end``; jobs that are not in it do not start.
 
     ``policy``: a name of POLICIES, six weights, or ``score(job, now) -> float``, whose ``begin``,
     if it has one, is called with the simulation before; ``backfill``:
@@ -532,4 +588,6 @@ def simulate_slowly(
         passes=passes,
         policy_estimate=policy_estimate,
     )
+    if begin is not None:
+        simulation.begin(begin, end)
     return simulation.run()

@@ -39,9 +39,11 @@ Caps
     still switching off boots then, if no cap lies near by then.
  9. A job may start if the charged power with it is within all caps in force, and the forecast
     with it within all announced caps that start before its requested end. The forecast for a
-    cap's start: the K nodes off, others at REST, and the jobs whose requested end is later
-    than the start, waiting if they still do; components below which all nodes are off and
-    without such a job are off.
+    cap's start: the K nodes off that can be, others at REST or as booting if they still do,
+    and the jobs whose requested end is later than the start, waiting if they still do;
+    components below which all nodes are off and without such a job are off. A free node can be
+    off by then if it is, or if OFF is left once it is on, one with a job from its requested
+    end.
 10. Levels are tried from the highest. The head, and each backfilled job, takes the first that
     works.
 11. A cap that kills: at its start, or its announcement if that is later, the jobs that began
@@ -63,6 +65,8 @@ Budgets: joules B, [a, b), L = B / (b - a) rounded down
     (s - now) >= reserved + the head's excess, s the shadow time, at most b. `energy-bud`:
     what the job adds to 13 <= what is left at s (17), less the head's excess, less what
     others added in this pass.
+    With other rules only 13 holds for a budget; of a backfilled job with what the head adds to its
+    nodes' power times its requested time from s on in the period.
 The head's reservation
 17. The shadow time s is the first of now, predicted ends, ends of caps, starts and ends of
     budgets and looks at meters, at which the head fits at some level, if nothing starts and
@@ -98,7 +102,7 @@ from slow_machines import (
     Node,
     ceil_slow,
 )
-from slow_plans import Plans
+from slow_plans import BUDGET_RULES, Plans
 
 
 class LimitedSimulation(Plans, Simulation):
@@ -333,7 +337,8 @@ class LimitedSimulation(Plans, Simulation):
         if also is not None:
             job, level, cells, ready = also
             power = self.waiting(job, level) if ready > cap.start else self.work(job, level)
-            lasting.append((cells, power))
+            boots = [n for n in cells if self.then(n, cap) == self.m.rise > self.m.rest]
+            lasting.append((cells, power + len(boots) * (self.m.rise - self.m.rest)))
         return self.floor(cap, lasting)
 
     def now_or_waiting(self, job: LimitedJob, time: int) -> int:
@@ -342,12 +347,21 @@ class LimitedSimulation(Plans, Simulation):
 
     def floor(self, cap: Cap, lasting: list[Any]) -> int:
         held = {n for cells, _ in lasting for n in cells}
-        off = set(range(cap.off)) - held
+        free = {n: self.then(n, cap) for n in range(self.m.nodes) if n not in held}
+        off = {n for n, power in free.items() if power is None}
         total = self.m.above(off) + sum(power for _, power in lasting)
-        for n in range(self.m.nodes):
-            if n not in held:
-                total += self.m.off if n < cap.off else self.m.rest
-        return total
+        return total + sum(self.m.off if power is None else power for power in free.values())
+
+    def then(self, n: int, cap: Cap) -> int | None:
+        """What a node without a job at the start of a cap counts as then, None where it is off."""
+        node = self.nodes[n]
+        if node.job is None and node.state == BOOTING and node.until > cap.start:
+            return self.m.rise
+        free = {OFF: self.now, SHUTTING: node.until, BOOTING: node.until, ON: self.now}[node.state]
+        if node.job is not None:
+            free = node.job.until
+        off_time = self.m.off_time if node.job is not None or node.state in (ON, BOOTING) else 0
+        return None if n < cap.off and free + off_time <= cap.start else self.m.rest
 
     def kill(self, now: int) -> None:
         """Rule 11."""
@@ -432,6 +446,8 @@ class LimitedSimulation(Plans, Simulation):
         total = budget.read + self.ahead(budget, also, asked)
         if total > budget.mj:
             return False
+        if self.rule not in BUDGET_RULES:
+            return not backfills or total + self.spare[4].get(id(budget), 0) <= budget.mj
         power = self.power_with(budget, also)
         inside = budget.start <= self.now
         if not backfills:
@@ -495,8 +511,11 @@ class LimitedSimulation(Plans, Simulation):
             if also is not None:
                 self.begin(also, backfills=True)
 
+    def levels(self) -> range:
+        return range(len(self.m.busy) - 1, self.m.lowest - 1, -1)
+
     def best(self, job: LimitedJob, backfills: bool) -> Any:
-        for level in range(len(self.m.busy) - 1, self.m.lowest - 1, -1):
+        for level in self.levels():
             also = self.try_level(job, level, backfills)
             if also is not None:
                 return also
@@ -514,7 +533,8 @@ class LimitedSimulation(Plans, Simulation):
                 more = self.ahead(budget, also, asked) - self.ahead(budget)
                 if id(budget) in self.spare[5]:
                     self.spare[5][id(budget)] -= more
-            if budget.start <= self.now and power > budget.mean:
+            beyond = power > budget.mean and self.rule in BUDGET_RULES
+            if budget.start <= self.now and beyond:
                 budget.reserves[job.number] = (job, power)
         predicted = ceil_slow(job.predicted, job.factors[level])
         if backfills and ready + predicted > self.spare[0]:

@@ -6,6 +6,8 @@ from typing import Any
 
 from slow_machines import NEVER, OFF, ON, SHUTTING, Budget, Cap, LimitedJob, Node, ceil_slow, pieces
 
+BUDGET_RULES = ("powercap", "reduce-pc", "energy-bud")
+
 
 class Accounts:
     """Rules 12 to 14, for a simulation."""
@@ -102,10 +104,10 @@ class Plans(Accounts):
         times |= {cap.end for cap in self.announced()}
         for budget in self.budgets:
             times |= {budget.start, budget.end}
-            if self.rule != "powercap":
+            if self.rule in BUDGET_RULES[1:]:
                 times |= set(range(budget.start, budget.end, budget.period))
         for time in sorted(time for time in times if now <= time < NEVER):
-            for level in range(len(self.m.busy) - 1, self.m.lowest - 1, -1):
+            for level in self.levels():
                 spare = self.planned(head, level, time)
                 if spare is not None:
                     self.spare = (time, *spare)
@@ -210,6 +212,8 @@ class Plans(Accounts):
         total = budget.read + self.planned_energy(budget, budget.end) + more * seconds
         if total > budget.mj:
             return None
+        if self.rule not in BUDGET_RULES:
+            return more * seconds, []
         power = self.planned_power(budget, max(time, budget.start)) + more
         if power <= budget.mean:
             return 0, [(rest, budget.mean - power, "of a budget")]

@@ -28,15 +28,17 @@ REQUESTS = st.one_of(
 
 
 @st.composite
-def workloads(draw: st.DrawFn, max_jobs: int = 40, max_processors: int = 16) -> Workload:
+def workloads(
+    draw: st.DrawFn, max_jobs: int = 40, max_processors: int = 16, brief: bool = False
+) -> Workload:
     """A machine of 1 to 16 processors and 1 to 40 jobs in submission order.
 
     Times are multiples of one unit drawn for the workload, so that events coincide often and
-    prediction corrections (60 s, 300 s, ...) come into play.
+    prediction corrections (60 s, 300 s, ...) come into play; of one second where it is ``brief``.
     """
     processors = draw(st.integers(1, max_processors))
-    unit = draw(st.sampled_from([1, 1, 20, 600]))
-    gaps = draw(st.sampled_from(GAPS))
+    unit = 1 if brief else draw(st.sampled_from([1, 1, 20, 600]))
+    gaps = draw(st.sampled_from(GAPS[:2] if brief else GAPS))
     sizes = st.one_of(
         st.integers(1, processors), st.just(processors), st.just(1), st.just((processors + 1) // 2)
     )

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from hpcgym.benchmarks.energy import esp
 from hpcgym.benchmarks.energy.published_shares import SAVED, TABLE_6_1, UTILISATION, Row
+from hpcgym.benchmarks.energy.resampled import interval
 from hpcgym.benchmarks.energy.shares import CHANCE, EFFICIENCIES, POLICIES, READINGS, TEXT
 
 if TYPE_CHECKING:
@@ -37,14 +38,6 @@ def row_of(values: NDArray[np.float64]) -> Row:
         spread,
         float(values.max()),
     )
-
-
-def interval(values: NDArray[np.float64]) -> str:
-    """Return the 95 % interval of a mean over users, of 2,000 resamples of them."""
-    n = len(values)
-    drawn = np.random.default_rng(0).integers(0, n, (2_000, n))
-    low, high = np.percentile(values[drawn].mean(axis=1), [2.5, 97.5])
-    return f"[{low:.2f}, {high:.2f}]"
 
 
 def table_6_1(outcomes: Outcomes, by: str = "by_means") -> pd.DataFrame:

@@ -54,6 +54,8 @@ def compare(
     errors: options.ErrorsOption = "raise",
     week: options.WeekOption = None,
     month: options.MonthOption = None,
+    begin: options.FromOption = None,
+    end: options.ToOption = None,
     format: options.FormatOption = Format.table,
     picture: options.PictureOption = None,
     html: options.HtmlOption = None,
@@ -65,7 +67,9 @@ def compare(
     overrides = options.given(passes=passes, allocation=allocation, fair_share=fair_share)
     chosen = {name: options.rules(name, overrides) for name in _names(scheduler)}
     options.check_fair_share(fair_share, chosen.values())
-    jobs = options.load(workload, clean, processors, errors, week, month, machine, unfit)
+    jobs = options.load(
+        workload, clean, processors, errors, week, month, machine, unfit, begin, end
+    )
 
     from hpcgym.simulation import simulate as run
 

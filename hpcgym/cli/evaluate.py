@@ -11,7 +11,7 @@ import typer
 from hpcgym.cli import names, options, output
 from hpcgym.cli.options import Format
 from hpcgym.cli.running import ExplainedCommand, Lists, counting, note
-from hpcgym.report.numbers import shown
+from hpcgym.errors import HpcgymError, unknown
 from hpcgym.report.tables import LESS, MORE, Metric, best
 
 if TYPE_CHECKING:
@@ -33,8 +33,17 @@ COLUMNS = (
     Metric("utilization", "utilization\n(%)", "", MORE, 100),
 )
 
+#: The same under limits of power and energy.
+LIMITED_COLUMNS = (
+    Metric("mean_bsld", "mean\nBSLD", "", LESS),
+    Metric("above_reference", "above\nreference", "", LESS),
+    Metric("mean_wait_s", "mean wait\n(s)", "", LESS),
+    Metric("limited_energy_j", "energy under\nlimits (kWh)", "", LESS, 1 / 3.6e6),
+    Metric("energy_j", "energy of\nall (kWh)", "", LESS, 1 / 3.6e6),
+)
+
 #: Those that have an interval.
-INTERVALS = ("mean_bsld", "above_reference")
+INTERVALS = ("mean_bsld", "above_reference", "limited_energy_j", "energy_j")
 
 
 class Evaluate(ExplainedCommand):
@@ -47,10 +56,13 @@ class Evaluate(ExplainedCommand):
         "hpcgym evaluate agent.pt sjf --workload trace.swf.gz --backfill none --format json",
         "hpcgym evaluate prb easy++ --workload eurora:days=30 --cluster eurora --episodes whole",
         "hpcgym evaluate --workload KTH-SP2 --number 30 -- -0.1,0,0,0,0.9,0 saf",
+        "hpcgym evaluate reduce-pc energy-bud+saf --env EnergyBudget --share 0.6 --shutdown"
+        " --workload KTH-SP2 --episodes weeks",
     )
     lists: ClassVar[Lists] = {
         "Schedulers": names.schedulers,
         "Dispatchers": names.dispatchers,
+        "Rules under limits, alone or with a scheduler, as reduce-pc+saf": names.limit_rules,
         "Machines (--cluster)": names.machines,
         "Cleaning recipes and filters (--clean)": names.recipes,
     }
@@ -68,10 +80,37 @@ def evaluate(
     policies: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="AGENT|SCHEDULER|DISPATCHER|WEIGHTS",
-            help="Files of saved agents, lookahead, schedulers and dispatchers of the lists below,"
-            " or six weights such as 0.1,-0.2,0,0,0,0.7, behind -- if the first is negative.",
+            metavar="AGENT|SCHEDULER|DISPATCHER|RULE|WEIGHTS",
+            help="Files of saved agents, lookahead, schedulers, dispatchers and rules of the lists"
+            " below, or six weights such as 0.1,-0.2,0,0,0,0.7, behind -- if the first is"
+            " negative.",
             show_default=False,
+        ),
+    ] = None,
+    env: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="Environment whose limits of power or energy all keep: EnergyBudget or PowerCap;"
+            " or where policies act that know of none.",
+            show_default="as agents were trained",
+        ),
+    ] = None,
+    share: Annotated[
+        float | None,
+        typer.Option(
+            metavar="S",
+            help="Of the energy, or of the power, with all nodes busy: the budget of EnergyBudget,"
+            " the cap of PowerCap.",
+            show_default="as agents were trained, or 0.6",
+        ),
+    ] = None,
+    shutdown: Annotated[
+        bool | None,
+        typer.Option(
+            "--shutdown/--no-shutdown",
+            help="Whether EnergyBudget switches idle nodes off.",
+            show_default="as agents were trained, or no",
         ),
     ] = None,
     slices: Annotated[
@@ -150,7 +189,8 @@ def evaluate(
     The references EASY, EASY-SJBF, SAF, F1 (without backfilling FCFS, SJF, SAF, F1) and the best
     weights that do not change, found on the training part, are always in the table. With a
     dispatcher that solves a model, such as pcp20, it has how far above the best of the dispatchers
-    and references each policy is.
+    and references each policy is. Under a budget of energy it has that for powercap, and the energy
+    of each policy: of the whole schedule, and while the limits hold.
     """
     machine = options.machine(cluster, processors, allocation)
     source = options.load(workload, clean, processors, errors, None, None, machine, unfit)
@@ -177,7 +217,10 @@ def evaluate(
     )
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", ".* failed on ", UserWarning)  # they are said below
-        board = run(policies or [], source, **settings, cluster=machine, **rules, progress=counting)
+        board = run(
+            policies or [], source, **settings, cluster=machine, env=_env(env),
+            env_options=options.given(share=share, shutdown=shutdown), **rules, progress=counting,
+        )  # fmt: skip
     settings["n"] = len(board.by_slice)
     _report_failures(board)
     if format is Format.json:
@@ -187,6 +230,17 @@ def evaluate(
         output.print_csv(_csv_rows(source, machine, board))
     else:
         _print_table(source, machine, board, settings)
+
+
+def _env(name: str | None) -> str | None:
+    """Return the id of an environment."""
+    from hpcgym.envs import IDS
+
+    if name is None or name in IDS:
+        return name
+    if (whole := f"hpcgym/{name}-v0") in IDS:
+        return whole
+    raise HpcgymError(unknown("--env", name, [one[len("hpcgym/") : -len("-v0")] for one in IDS]))
 
 
 def _report_failures(board: Leaderboard) -> None:
@@ -236,8 +290,8 @@ def _print_table(
     out.print(_rich_table(board))
     if board.reference is not None:
         out.print(
-            f"above reference: mean BSLD less that of {board.reference}, the best of dispatchers"
-            " and references",
+            f"above reference: mean BSLD less that of {board.reference}"
+            + ("" if board.energy else ", the best of dispatchers and references"),
             markup=False,
             soft_wrap=True,
         )
@@ -260,7 +314,8 @@ def _rich_table(board: Leaderboard) -> Table:
     from rich.text import Text
 
     values = board.table
-    columns = [metric for metric in COLUMNS if metric.name in values]
+    shown_ones = LIMITED_COLUMNS if board.energy else COLUMNS
+    columns = [metric for metric in shown_ones if metric.name in values]
     marks = {metric.name: best(metric, values[metric.name].tolist()) for metric in columns}
     table = Table(
         box=SIMPLE_HEAD,
@@ -279,11 +334,12 @@ def _rich_table(board: Leaderboard) -> Table:
             text, top = metric.text(row[metric.name]), marks[metric.name][place]
             cells.append(Text(f"{text}*", "bold green") if top else Text(f"{text} "))
             if metric.name in INTERVALS:
-                cells.append(Text(_interval(row[f"{metric.name}_low"], row[f"{metric.name}_high"])))
+                cells.append(Text(_interval(metric, row)))
         table.add_row(Text(str(policy)), *cells)
     return table
 
 
-def _interval(low: float, high: float) -> str:
+def _interval(metric: Metric, row: Any) -> str:
     """Return the ends of an interval for people."""
-    return "- " if low != low else f"{shown(low)} to {shown(high)} "
+    low, high = row[f"{metric.name}_low"], row[f"{metric.name}_high"]
+    return "- " if low != low else f"{metric.text(low)} to {metric.text(high)} "

@@ -32,6 +32,13 @@ def dispatchers() -> Iterable[tuple[str, str]]:
         yield name, dispatcher.meaning + needs
 
 
+def limit_rules() -> Iterable[tuple[str, str]]:
+    """Return how limits of power and energy are kept."""
+    from hpcgym.scheduler import POWER
+
+    return list(POWER.items())
+
+
 def machines() -> Iterable[tuple[str, str]]:
     """Return the ready-made machines and what their nodes have."""
     from hpcgym.cluster import find_cluster, machine_names

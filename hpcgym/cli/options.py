@@ -101,6 +101,26 @@ MonthOption = Annotated[
     int | None,
     typer.Option(metavar="N", help="Only month N, of 30 days, likewise.", show_default=False),
 ]
+FromOption = Annotated[
+    int | None,
+    typer.Option(
+        "--from",
+        metavar="SECONDS",
+        help="Only what the trace has from this time of its clock on, with the machine as it was:"
+        " jobs that ran keep their starts, jobs that waited are queued, and fair share knows what"
+        " users had used. By the waiting times that the trace recorded.",
+        show_default=False,
+    ),
+]
+ToOption = Annotated[
+    int | None,
+    typer.Option(
+        "--to",
+        metavar="SECONDS",
+        help="With --from: only jobs submitted before this time; they are simulated to their ends.",
+        show_default="the last submission",
+    ),
+]
 JobsOption = Annotated[int, typer.Option(metavar="N", help="Jobs of a window.")]
 TrainShareOption = Annotated[
     float, typer.Option(metavar="SHARE", help="Share of the workload that is for training.")
@@ -191,8 +211,10 @@ def load(
     month: int | None,
     cluster: Cluster | None = None,
     unfit: str = "raise",
+    begin: int | None = None,
+    end: int | None = None,
 ) -> Workload:
-    """Return the workload that a command is about."""
+    """Return the workload that a command is about; with ``begin`` [s] an extract of it."""
     from hpcgym.cli.running import note, working
     from hpcgym.workload import load_workload
 
@@ -200,6 +222,12 @@ def load(
         raise HpcgymError(f"--unfit must be 'raise' or 'drop', not {unfit!r}")
     if week is not None and month is not None:
         raise typer.BadParameter("a week or a month, not both", param_hint="'--week' / '--month'")
+    if begin is None and end is not None:
+        raise typer.BadParameter("it needs --from", param_hint="'--to'")
+    if begin is not None and (week, month) != (None, None):
+        raise typer.BadParameter(
+            "an extract, a week or a month", param_hint="'--from' / '--week' / '--month'"
+        )
     with working(f"reading {source}"):
         workload = load_workload(
             source, clean, processors=processors, cluster=cluster, errors=cast("Errors", errors)
@@ -214,6 +242,8 @@ def load(
         for label, number in (("week", week), ("month", month)):
             if number is not None:
                 workload = _period(workload, label, number)
+        if begin is not None:
+            workload = _of_whole(workload.extract(begin, end), workload)
     return workload
 
 
@@ -246,7 +276,11 @@ def _period(workload: Workload, label: str, number: int) -> Workload:
         raise HpcgymError(
             f"{workload.name} has no jobs in {label} {number}, only from {label} {first} to {last}"
         )
-    part = by_number[number]
+    return _of_whole(by_number[number], workload)
+
+
+def _of_whole(part: Workload, workload: Workload) -> Workload:
+    """Return a part of a workload that tells what the cleaning of the whole did."""
     # what the whole trace lost may have been submitted in this period
     return part.counted({f"{why} (whole trace)": n for why, n in workload.cleaning.items()})
 

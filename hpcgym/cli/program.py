@@ -13,7 +13,14 @@ from hpcgym.cli.evaluate import Evaluate, evaluate
 from hpcgym.cli.generate import Generate, generate
 from hpcgym.cli.machines import Machines, machines
 from hpcgym.cli.reproduce import reproduce
-from hpcgym.cli.reproduce_energy import EnergyFairShare, energy_fairshare
+from hpcgym.cli.reproduce_energy import (
+    EnergyBudgetStudy,
+    EnergyFairShare,
+    PowerCapStudy,
+    energy_budget,
+    energy_fairshare,
+    powercap,
+)
 from hpcgym.cli.running import Commands
 from hpcgym.cli.simulate import Simulate, simulate
 from hpcgym.cli.sweep import sweep
@@ -33,6 +40,8 @@ app.command(cls=Simulate)(simulate)
 app.command(cls=Compare)(compare)
 app.command(cls=Evaluate)(evaluate)
 app.add_typer(train)
+reproduce.command("powercap", cls=PowerCapStudy)(powercap)
+reproduce.command("energy-budget", cls=EnergyBudgetStudy)(energy_budget)
 reproduce.command("energy-fairshare", cls=EnergyFairShare)(energy_fairshare)
 app.add_typer(reproduce)
 app.add_typer(sweep)

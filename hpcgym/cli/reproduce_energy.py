@@ -1,4 +1,4 @@
-"""``hpcgym reproduce energy-fairshare``: a study of fairness, computed anew."""
+"""``hpcgym reproduce`` powercap, energy-budget and energy-fairshare: studies of energy."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from hpcgym.cli import executors, options
 from hpcgym.cli.options import Format
 from hpcgym.cli.reproduce import WorkloadsOption, at_hand, print_tables, shown
 from hpcgym.cli.running import ExplainedCommand, Lists, note
+from hpcgym.errors import HpcgymError
 
 #: Traces of table 6.1.
 TRACES = ("SDSC-SP2", "PIK-IPLEX", "CEA-Curie")
@@ -71,3 +72,173 @@ def energy_fairshare(
     parts = {str(trace): part.drop(columns="trace") for trace, part in by_trace}
     print_tables(parts, "stretch over that under FS (table 6.1)", format)
     note(f"wrote {path}, tables and pictures beside it")
+
+
+def _requests() -> list[tuple[str, str]]:
+    from hpcgym.benchmarks.energy.powercap_workload import REQUESTS
+
+    return list(REQUESTS.items())
+
+
+class PowerCapStudy(ExplainedCommand):
+    """The command with lists of names in its help."""
+
+    examples = (
+        "hpcgym reproduce powercap --quick",
+        "hpcgym reproduce powercap",
+        "hpcgym reproduce powercap --workload curie.swf.gz --output curie",
+        "hpcgym reproduce powercap --workload lublin:jobs=20000,processors=192,load=1.2"
+        " --cluster machine.toml",
+    )
+    lists: ClassVar[Lists] = {
+        "Requested times of the substitute, both of which are simulated": _requests,
+        "Executors (--executor)": executors.names,
+    }
+
+
+def powercap(
+    workload: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--workload",
+            metavar="WORKLOAD",
+            help="A trace of the archive, a file or a generator in place of the substitute;"
+            " several times for several.",
+            show_default="a generated substitute for the trace of Curie",
+        ),
+    ] = None,
+    cluster: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME|FILE",
+            help="The machine: nodes that are all alike, with a power (hpcgym machines).",
+        ),
+    ] = "curie",
+    seeds: Annotated[
+        int, typer.Option(metavar="N", help="How many substitutes are generated.")
+    ] = 10,
+    folder: Annotated[
+        Path,
+        typer.Option(
+            "--output",
+            metavar="FOLDER",
+            help="Where tables, pictures and report.md are written. What was simulated before is"
+            " kept there, and not simulated again.",
+        ),
+    ] = Path("powercap"),
+    quick: Annotated[
+        bool,
+        typer.Option("--quick", help="A small cut that takes seconds: one workload, one cap."),
+    ] = False,
+    executor: executors.ExecutorOption = "processes",
+    workers: executors.WorkersOption = None,
+    format: options.FormatOption = Format.table,
+) -> None:
+    """Study power caps as Georgiou, Glesser and Trystram did (2015).
+
+    A cap of 80, 60 or 40 % for an hour in the middle of intervals of an overloaded machine, kept by
+    SHUT, DVFS, MIX or idle nodes: energy, launched jobs and work (figure 4.6), nodes and power over
+    time (4.4, 4.5), switching off or slowing down (table 4.3). It takes some minutes of two
+    cores; after an interruption, the same command goes on.
+    """
+    from hpcgym.benchmarks.energy.powercap_run import reproduce as run
+
+    executors.become_mpi(executor, workers)
+    sources = list(dict.fromkeys(workload or ()))
+    rules = {"cluster": cluster, "seeds": seeds, "quick": quick}
+    path, tables = shown(run, sources, folder, **rules, executor=executor, workers=workers)
+    parts = {
+        f"{trace}, requested times {requests}": part.drop(columns=["trace", "requests"])
+        for (trace, requests), part in tables["4.6"].groupby(["trace", "requests"], sort=False)
+    }
+    print_tables(parts, "energy, launched jobs and work (figure 4.6)", format)
+    note(f"wrote {path}, tables and pictures beside it")
+
+
+#: Traces of chapter 5, then those that stand for them, and a generated one where none is at hand.
+BUDGET_TRACES = ("CEA-Curie", "MetaCentrum", "SDSC-BLUE")
+BUDGET_SUBSTITUTES = ("KTH-SP2", "SDSC-SP2", "CTC-SP2")
+BUDGET_GENERATED = "lublin:jobs=80000,processors=256,seed=0,load=0.9"
+
+
+def _budget_readings() -> list[tuple[str, str]]:
+    from hpcgym.benchmarks.energy.budget import READINGS
+
+    return [(name, reading.meaning) for name, reading in READINGS.items()]
+
+
+class EnergyBudgetStudy(ExplainedCommand):
+    """The command with lists of names in its help."""
+
+    examples = (
+        "hpcgym reproduce energy-budget --quick",
+        "hpcgym reproduce energy-budget --weeks 5 --seed 1    # five weeks of each trace, drawn",
+        "hpcgym reproduce energy-budget --workload trace.swf.gz --format csv > figures.csv",
+    )
+    lists: ClassVar[Lists] = {
+        "Readings of the text, all of which are simulated": _budget_readings,
+        "Executors (--executor)": executors.names,
+    }
+
+
+def energy_budget(
+    workload: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--workload",
+            metavar="WORKLOAD",
+            help="A trace of the archive, a file or a generator; several times for several.",
+            show_default="traces of the thesis and others on this machine, and a generated one",
+        ),
+    ] = None,
+    weeks: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            help="So many busy weeks of each trace, drawn at random; the thesis has five.",
+            show_default="all of the upper quarter by the log",
+        ),
+    ] = None,
+    seed: Annotated[int, typer.Option(metavar="N", help="Of the draw of weeks.")] = 0,
+    folder: Annotated[
+        Path,
+        typer.Option(
+            "--output",
+            metavar="FOLDER",
+            help="Where tables, pictures and report.md are written. What was simulated before is"
+            " kept there, and not simulated again.",
+        ),
+    ] = Path("energy-budget"),
+    quick: Annotated[
+        bool,
+        typer.Option("--quick", help="A small cut that takes seconds: a week, three budgets."),
+    ] = False,
+    executor: executors.ExecutorOption = "processes",
+    workers: executors.WorkersOption = None,
+    format: options.FormatOption = Format.table,
+) -> None:
+    """Study energy budgets as Dutot, Georgiou, Glesser and others did (2017).
+
+    Budgets of 100 to 30 % for three days of busy weeks, kept by powercap, reducePC and energyBud,
+    with idle processors on or switched off: utilisation, AVEbsld and energy beside EASY's (figures
+    5.1 to 5.3), and what switching off changes (table 5.1). It takes some minutes of two cores;
+    after an interruption, the same command goes on.
+    """
+    from hpcgym.benchmarks.energy.budget_run import reproduce as run
+
+    executors.become_mpi(executor, workers)
+    sources = list(dict.fromkeys(workload or _for_budgets()))
+    rules = {"weeks": weeks, "seed": seed, "quick": quick}
+    path, tables = shown(run, sources, folder, **rules, executor=executor, workers=workers)
+    by_trace = tables["figures"].groupby("trace", sort=False)
+    parts = {str(trace): part.drop(columns="trace") for trace, part in by_trace}
+    print_tables(parts, "beside EASY's (figures 5.1 to 5.3)", format)
+    note(f"wrote {path}, tables and pictures beside it")
+
+
+def _for_budgets() -> list[str]:
+    """Return the traces that are on this machine, and the generated one."""
+    try:
+        return [*at_hand((*BUDGET_TRACES, *BUDGET_SUBSTITUTES)), BUDGET_GENERATED]
+    except HpcgymError:  # none is
+        return [BUDGET_GENERATED]

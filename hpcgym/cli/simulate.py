@@ -26,6 +26,7 @@ class Simulate(ExplainedCommand):
         "hpcgym simulate KTH-SP2 --scheduler saf --policy-estimate user-ratio",
         "hpcgym simulate KTH-SP2 --scheduler fairshare --fair-share half_life_s=86400",
         "hpcgym simulate KTH-SP2 --week 12 --html week12.html --output schedule.swf",
+        "hpcgym simulate KTH-SP2 --from 7257600 --to 7862400 --scheduler fairshare",
         "hpcgym simulate eurora:days=7 --cluster eurora --allocation best-fit --output jobs.csv",
         "hpcgym simulate eurora:jobs=200 --cluster eurora --scheduler pcp20 --estimate ave2",
         "hpcgym simulate lublin:jobs=1000,processors=192 --cluster taurus --carbon grid.csv",
@@ -98,6 +99,8 @@ def simulate(
     errors: options.ErrorsOption = "raise",
     week: options.WeekOption = None,
     month: options.MonthOption = None,
+    begin: options.FromOption = None,
+    end: options.ToOption = None,
     format: options.FormatOption = Format.table,
     output_file: Annotated[
         Path | None,
@@ -140,7 +143,9 @@ def simulate(
     chosen = options.rules(scheduler, overrides)  # a wrong name is said before the work
     options.check_fair_share(fair_share, [chosen])
     kept = limits.read(machine, cap, budget, power)
-    jobs = options.load(workload, clean, processors, errors, week, month, machine, unfit)
+    jobs = options.load(
+        workload, clean, processors, errors, week, month, machine, unfit, begin, end
+    )
     grid = signals.read(jobs, carbon, price, time_zero, repeat)
 
     from hpcgym.report.labels import scheduler_name

@@ -10,6 +10,7 @@ import typer
 
 from hpcgym.cli import names, options
 from hpcgym.cli.running import ExplainedCommand, Lists, note
+from hpcgym.cli.train_controls import TrainControls, train_controls
 from hpcgym.cli.train_options import (
     BackfillOption,
     BackfillOrderOption,
@@ -94,13 +95,14 @@ class _Record(ExplainedCommand):
 def _group() -> None:
     """Train agents that learn to schedule.
 
-    An agent is one file, which hpcgym evaluate takes. That of xnes are weights, found in seconds.
+    An agent is one file, which hpcgym evaluate takes. Those of xnes and controls are a few weights.
     The others are networks, which need PyTorch and Stable-Baselines3: pip install "hpcgym[agents]";
     their files are written every two minutes and at the end, also after Ctrl-C.
     """
 
 
 train.command("xnes", cls=TrainXnes)(train_xnes)
+train.command("controls", cls=TrainControls)(train_controls)
 
 
 @train.command("maskable-ppo", cls=_MaskablePpo)

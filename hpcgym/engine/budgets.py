@@ -6,6 +6,7 @@ from hpcgym.compilation import jit
 from hpcgym.engine.ordered import BLOCK, block_at
 from hpcgym.engine.powered_nodes import switch_off_free, width_of
 from hpcgym.engine.powered_state import (
+    BEGIN,
     COMPONENTS_MW,
     COUNTED_TO,
     DRAWN,
@@ -22,6 +23,7 @@ from hpcgym.engine.powered_state import (
     SAVED_MW,
     SWITCHING_OFF,
     TIMEOUT,
+    USED,
 )
 from hpcgym.engine.state import FOREVER, RUNNING
 
@@ -35,6 +37,7 @@ def count_to(machine, time):
         seconds = min(time, budget.end) - max(slots[COUNTED_TO], budget.start)
         if seconds > 0:
             budget.spent += slots[DRAWN] * seconds
+    slots[USED] += slots[DRAWN] * max(time - max(slots[COUNTED_TO], slots[BEGIN]), 0)
     slots[COUNTED_TO] = time
 
 

@@ -74,7 +74,6 @@ def conservative_pass(
     sim[ARRIVED] = 0
     for job in range(sim[NEXT] - arrived, sim[NEXT]):
         reserve(sim, jobs, progress, profile, line, job)
-        progress[job].promised = line[job].reserved
         enqueue(sim, jobs, progress, keys, scores, blocks, entries, narrow, job)
     if sim[PASSES] == PER_EVENT and arrived == 1:
         width = jobs[sim[NEXT] - 1].processors
@@ -98,11 +97,13 @@ def release_freed(sim, profile, freed):
 
 @jit_part
 def reserve(sim, jobs, progress, profile, line, job):
-    """Give a job a reservation at the earliest time."""
+    """Give a job a reservation at the earliest time; the first is what it is promised."""
     width, length = jobs[job].processors, progress[job].predicted
     time = earliest(sim, profile, width, length, FOREVER)
     occupy(sim, profile, time, time + length, width)
     line[job].reserved = time
+    if progress[job].promised < 0:
+        progress[job].promised = time
     sim[DUE] = min(sim[DUE], time)
 
 

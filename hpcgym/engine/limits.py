@@ -7,7 +7,7 @@ still run then, by their requested times. From its start on, the charged power t
 
 from __future__ import annotations
 
-from hpcgym.compilation import jit, jit_part
+from hpcgym.compilation import jit, jit_entry, jit_part
 from hpcgym.engine.ordered import BLOCK, block_at
 from hpcgym.engine.powered_nodes import (
     cap_near,
@@ -18,14 +18,20 @@ from hpcgym.engine.powered_nodes import (
     width_of,
 )
 from hpcgym.engine.powered_state import (
+    COMPONENTS_MW,
     COUNTED_TO,
     MORE,
+    N_SWITCHING,
     NEVER,
     NEXT_READY,
     NEXT_SWITCHED,
     OFF_MW,
     OFF_TIME,
+    ON,
     REST_MW,
+    RISE_MW,
+    SWITCHING_OFF,
+    SWITCHING_ON,
     TIMEOUT,
     ZERO,
 )
@@ -81,32 +87,82 @@ def announce(machine, blocks, entries, time):
         if cap.known == 1 or cap.announced > time:
             continue
         cap.known = 1
+        cap.idle_mw = idle_mw(machine, cap.off)
         for k in range(blocks[RUNNING].in_use):
             block = block_at(blocks, RUNNING, k)
             for i in range(block * BLOCK, block * BLOCK + blocks[block].count):
                 add_to_forecast(machine, cap, entries[i].job, MORE)
-        set_floor(machine, cap)
+        set_floor(machine, cap, time)
+
+
+@jit_entry
+def idle_mw(machine, off):
+    """Return what is charged without jobs while the first ``off`` nodes are off [mW]."""
+    slots, n_nodes = machine.slots, len(machine.nodes)
+    power = off * slots[OFF_MW] + (n_nodes - off) * slots[REST_MW] + slots[COMPONENTS_MW]
+    for level in range(len(machine.size)):
+        size = machine.size[level]
+        dark = n_nodes if off == n_nodes else off // size * size
+        power -= -(-dark // size) * machine.component_mw[level]
+        if level == 0:  # not even what is off draws anything
+            power -= dark * slots[OFF_MW]
+    return power
 
 
 @jit
-def set_floor(machine, cap):
-    """Set the floor of a forecast, beside jobs that run on nodes which are to be off.
+def set_floor(machine, cap, time):
+    """Set the floor of a forecast: what the nodes without a job that runs on then are charged.
 
-    Components below which there is such a job are not switched off.
+    Nodes that are to be off, but not in time, are charged as they will be at the start; and so are
+    those that still boot. Components below which a node is late, or has such a job, are not off.
     """
+    slots = machine.slots
     cap.floor_mw = cap.idle_mw
-    if cap.inside == 0:
+    for i in range(slots[N_SWITCHING]):
+        record = machine.nodes[machine.switching[i]]
+        if record.job < 0 and record.state == SWITCHING_ON and record.until > cap.start:
+            cap.floor_mw += slots[RISE_MW] - slots[REST_MW]
+    if cap.inside == 0 and not some_late(machine, ZERO, cap.off, cap.start, time):
         return
+    for node in range(cap.off):
+        if is_late(machine, node, cap.start, time):
+            cap.floor_mw += slots[REST_MW] - slots[OFF_MW]
     for level in range(len(machine.size)):
         size = machine.size[level]
         begin = ZERO
         while begin < cap.off:
             end = min(begin + size, len(machine.nodes))
-            if end <= cap.off and some_run_on(machine, begin, end, cap.start):
+            if end <= cap.off and (
+                some_run_on(machine, begin, end, cap.start)
+                or some_late(machine, begin, end, cap.start, time)
+            ):
                 cap.floor_mw += machine.component_mw[level]
                 if level == 0:
-                    cap.floor_mw += (end - begin) * machine.slots[OFF_MW]
+                    cap.floor_mw += (end - begin) * slots[OFF_MW]
             begin = end
+
+
+@jit
+def is_late(machine, node, start, time):
+    """Return whether a node without a job from ``start`` [s] on cannot be off by then."""
+    record, off_time = machine.nodes[node], machine.slots[OFF_TIME]
+    if record.job >= 0:
+        until = machine.tasks[record.job].until
+        return until <= start < until + off_time
+    if record.state == ON:
+        return time + off_time > start
+    if record.state == SWITCHING_ON:
+        return record.until + off_time > start
+    return record.state == SWITCHING_OFF and record.until > start
+
+
+@jit
+def some_late(machine, begin, end, start, time):
+    """Return whether some of these nodes cannot be off by ``start`` [s]."""
+    node = begin
+    while node < end and not is_late(machine, node, start, time):
+        node += 1
+    return node < end
 
 
 @jit
@@ -137,10 +193,9 @@ def forecast_start(machine, time, job, sign):
     for c in range(len(machine.caps)):
         cap = machine.caps[c]
         if cap.known == 1 and cap.start > time:
-            inside = cap.inside
             add_to_forecast(machine, cap, job, sign)
-            if cap.inside != inside:
-                set_floor(machine, cap)
+            if machine.slots[N_SWITCHING] > 0 or count_below(machine, job, cap.off) > 0:
+                set_floor(machine, cap, time)
 
 
 @jit

@@ -62,7 +62,6 @@ def run(
         sim[ARRIVED] = 0
         for job in range(sim[NEXT] - arrived, sim[NEXT]):
             reserve(sim, progress, line, nodes, job)
-            progress[job].promised = line[job].reserved
             enqueue(sim, jobs, progress, keys, scores, blocks, entries, narrow, job)
         compress(sim, jobs, keys, scores, progress, blocks, entries, line, idle, nodes)
         passes += 1
@@ -118,8 +117,10 @@ def withdraw(nodes, job):
 
 @jit
 def reserve(sim, progress, line, nodes, job):
-    """Give a job a reservation at the earliest time."""
+    """Give a job a reservation at the earliest time; the first is what it is promised."""
     commit(sim, progress, line, nodes, job, earliest(sim, progress, nodes, job, FOREVER))
+    if progress[job].promised < 0:
+        progress[job].promised = line[job].reserved
 
 
 @jit_part

@@ -425,11 +425,12 @@ def move(nodes, job, sign):
 
 
 @jit_entry
-def assign(nodes, jobs, progress, by_start, by_end):
+def assign(nodes, jobs, progress, by_start, by_end, placed):
     """Give nodes to jobs whose times are known: ends first, starts in their order.
 
     For jobs whose units all fit wherever enough cores are free. ``by_start`` and ``by_end``
-    (n_jobs,) are the jobs in the order of their starts and of their ends.
+    (n_jobs,) are the jobs in the order of their starts and of their ends. The cells of the first
+    that start, so many as ``placed``, are written already.
     """
     ended = 0
     for i in range(len(by_start)):
@@ -440,5 +441,6 @@ def assign(nodes, jobs, progress, by_start, by_end):
                 break
             give_back(nodes, gone)
             ended += 1
-        place_now(nodes, job, False)
+        if i >= placed:
+            place_now(nodes, job, False)
         take(nodes, job)

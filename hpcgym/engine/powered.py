@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from hpcgym.compilation import jit, jit_entry, jit_part
 from hpcgym.engine.budgets import count_to, give_back, look, switch_off_idle, weigh
+from hpcgym.engine.controls import switch_for_control
 from hpcgym.engine.easy import first_in_order
 from hpcgym.engine.events import (
     end_first,
@@ -29,6 +30,7 @@ from hpcgym.engine.powered_state import (
     BACKFILLS,
     CHARGED,
     CONTIGUOUS,
+    CONTROLLED,
     FULL,
     KILLS,
     LESS,
@@ -37,6 +39,8 @@ from hpcgym.engine.powered_state import (
     RELEASED,
     SPARE_NODES,
     SWITCHES,
+    WRAPS,
+    ZERO,
 )
 from hpcgym.engine.state import (
     ARRIVED,
@@ -74,8 +78,10 @@ def run(
     slots = machine.slots
     while passes < max_passes:
         if slots[SWITCHES] == 1 and len(machine.log) - slots[LOGGED] < 8 * len(machine.nodes):
-            slots[FULL] = 1
-            break
+            if slots[WRAPS] == 0:
+                slots[FULL] = 1
+                break
+            slots[LOGGED] = 0
         control = next_control(machine)
         by_event = next_pass(
             sim, jobs, progress, users, history, blocks, entries, freed, idle, ended,
@@ -120,6 +126,7 @@ def do_pass(
     """Let limits do what they do at this time, then start what may start."""
     time = sim[TIME]
     announce(machine, blocks, entries, time)
+    switch_for_control(machine, time)
     switch_for_caps(machine, time)
     kill_for_caps(machine, sim, jobs, progress, users, history, blocks, entries, freed, idle, ended)
     look(machine, time)
@@ -184,6 +191,8 @@ def serve_queue(machine, sim, jobs, keys, scores, progress, blocks, entries, nar
     while blocks[QUEUE].count > 0:
         head = first_in_order(sim, jobs, scores, progress, blocks, entries)
         level = best_level(machine, sim, jobs, progress, head)
+        if level < 0 and machine.slots[CONTROLLED] == 1 and blocks[RUNNING].count == 0:
+            level = level_without_control(machine, sim, jobs, progress, head)
         if level < 0:
             break
         leave_queue(sim, jobs, progress, keys, blocks, entries, head)
@@ -201,6 +210,16 @@ def serve_queue(machine, sim, jobs, keys, scores, progress, blocks, entries, nar
         sweep_scored(machine, sim, jobs, keys, scores, progress, blocks, entries)
     else:
         sweep(machine, sim, jobs, keys, progress, blocks, entries, narrow)
+
+
+@jit
+def level_without_control(machine, sim, jobs, progress, head):
+    """Return at which level the head may start where no job runs, whatever a control says."""
+    control = machine.caps[len(machine.caps) - 1]
+    known, control.known = control.known, ZERO
+    level = best_level(machine, sim, jobs, progress, head)
+    control.known = known
+    return level
 
 
 @jit_part

@@ -10,6 +10,7 @@ from hpcgym.engine.powered_state import (
     ALL_ON,
     BOOT_MW,
     CHARGED,
+    CONTROLLED,
     DRAWN,
     FREE_OFF,
     FREE_ON,
@@ -172,6 +173,8 @@ def cap_near(machine, time):
     soon = time + max(machine.slots[ON_TIME], 1)
     for c in range(len(machine.caps)):
         cap = machine.caps[c]
+        if cap.off == 0 and c == len(machine.caps) - machine.slots[CONTROLLED]:
+            continue  # a control without nodes of its own
         if cap.known == 1 and cap.start - machine.slots[OFF_TIME] < soon and cap.end > time:
             return True
     return False  # beside budgets no nodes are switched off for caps

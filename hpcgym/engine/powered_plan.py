@@ -14,17 +14,16 @@ from hpcgym.compilation import jit, jit_part
 from hpcgym.engine.limits import after, next_look
 from hpcgym.engine.ordered import BLOCK, block_at
 from hpcgym.engine.powered_nodes import count_below, find_row, set_bit, width_of
-from hpcgym.engine.powered_start import slowed, work_mw
+from hpcgym.engine.powered_start import lowest_level, slowed, work_mw
 from hpcgym.engine.powered_state import (
     BLOCK_FROM,
     BLOCK_TO,
+    CEILING,
     COMPONENTS_MW,
     CONTIGUOUS,
     FREE_OFF,
-    HIGHEST,
     LEFT_MW,
     LESS,
-    LOWEST,
     MORE,
     N_SWITCHING,
     OFF_MW,
@@ -37,6 +36,7 @@ from hpcgym.engine.powered_state import (
     SPARE_LIMIT_MW,
     SPARE_MW,
     SPARE_NODES,
+    SUFFICES,
     SWITCHING_OFF,
     ZERO,
 )
@@ -174,7 +174,7 @@ def next_planned(machine, blocks, entries, k, i, time):
     for b in range(len(machine.budgets)):
         budget = machine.budgets[b]
         later = min(later, after(budget.start, time), after(budget.end, time))
-        if budget.start <= time < budget.end and machine.slots[RULE] != POWERCAP:
+        if budget.start <= time < budget.end and machine.slots[RULE] > POWERCAP:
             later = min(later, next_look(budget, time))
     return later
 
@@ -204,7 +204,7 @@ def leave(machine, job):
 @jit_part
 def planned_level(machine, jobs, head, time, total, held, off):
     """Return the highest level at which the head can start at ``time`` [s], -1 if none."""
-    for level in range(machine.slots[HIGHEST], machine.slots[LOWEST] - 1, -1):
+    for level in range(machine.slots[CEILING], lowest_level(machine) - 1, -1):
         until = time + slowed(machine, head, level, jobs[head].requested)
         spare, _ = spare_nodes(machine, jobs, head, time, until, held)
         if spare < 0:
@@ -263,6 +263,8 @@ def plan_allows(machine, head, level, time, until, total, held, off):
         more = planned_more(machine, budget, head, level, held, off)
         if budget.plan_mj + more * seconds > budget.mj:
             return False
+        if machine.slots[RULE] == SUFFICES:
+            continue
         power = planned_mw(budget, time, total, held) + more
         if power <= budget.mean_mw:
             continue
@@ -321,9 +323,12 @@ def note_spare(machine, sim, jobs, head, level, time, total, held, off):
             continue
         if budget.start < until and budget.end > time:
             more = planned_more(machine, budget, head, level, held, off)
+            seconds = min(until, budget.end) - max(time, budget.start)
             excess = planned_mw(budget, time, total, held) + more - budget.mean_mw
-            if excess > 0:
-                budget.head_mj = excess * (min(until, budget.end) - max(time, budget.start))
+            if slots[RULE] == SUFFICES:
+                budget.head_mj = more * seconds
+            elif excess > 0:
+                budget.head_mj = excess * seconds
             elif -excess < slots[SPARE_LIMIT_MW]:
                 slots[SPARE_LIMIT_MW], slots[LEFT_MW] = -excess, budget.rest_mw
         if budget.start <= sim[TIME]:

@@ -19,11 +19,11 @@ from hpcgym.engine.powered_state import (
     BACKFILLS,
     BLOCK_FROM,
     BLOCK_TO,
+    CEILING,
     CHARGED,
     CONTIGUOUS,
     ENERGY_BUD,
     FREE_RISING,
-    HIGHEST,
     LEFT_MW,
     LOWEST,
     MORE,
@@ -40,6 +40,7 @@ from hpcgym.engine.powered_state import (
     SPARE_LIMIT_MW,
     SPARE_MW,
     SPARE_NODES,
+    SUFFICES,
     SWITCHING_OFF,
     WOKEN_MW,
     ZERO,
@@ -87,11 +88,17 @@ def drawn_mw(machine, job, level):
 
 
 @jit
+def lowest_level(machine):
+    """Return the lowest level at which a job may start: where that is above the ceiling, this."""
+    return min(machine.slots[LOWEST], machine.slots[CEILING])
+
+
+@jit
 def best_level(machine, sim, jobs, progress, job):
     """Return the highest level at which a job may start now, its nodes chosen; -1 if none."""
     if jobs[job].processors > sim[FREE]:
         return -1
-    for level in range(machine.slots[HIGHEST], machine.slots[LOWEST] - 1, -1):
+    for level in range(machine.slots[CEILING], lowest_level(machine) - 1, -1):
         if may_start(machine, sim, jobs, progress, job, level):
             return level
     return -1
@@ -184,7 +191,7 @@ def widest(machine, sim):
     slots, most = machine.slots, sim[FREE]
     if slots[FREE_RISING] > 0:
         return most
-    each = machine.busy_mw[slots[LOWEST]] - slots[REST_MW]
+    each = machine.busy_mw[lowest_level(machine)] - slots[REST_MW]
     if each <= 0:
         return most
     for c in range(len(machine.caps)):
@@ -282,8 +289,13 @@ def budgets_allow(machine, sim, job, level, until):
         if budget.binds == 0 or budget.end <= time or budget.start >= until:
             continue
         more = more_mj(machine, budget, time, job, level, until)
-        if budget.spent + budget.ahead + more > budget.mj:
+        sure = budget.spent + budget.ahead + more
+        if sure > budget.mj:
             return False
+        if machine.slots[RULE] == SUFFICES:
+            if backfills and sure + budget.head_mj > budget.mj:
+                return False
+            continue
         power = with_mw(machine, budget, time, job, level)
         if power <= budget.mean_mw and not backfills:
             continue
@@ -405,7 +417,7 @@ def settle_budgets(machine, sim, job, level):
         if budget.binds == 0 or budget.end <= time or budget.start >= until:
             continue
         power = with_mw(machine, budget, time, job, level)
-        if budget.start <= time and power > budget.mean_mw:
+        if budget.start <= time and power > budget.mean_mw and machine.slots[RULE] != SUFFICES:
             reserve(machine, b, job, power)
         if machine.slots[BACKFILLS] == 1:
             budget.left_mj -= more_mj(machine, budget, time, job, level, until)

@@ -42,10 +42,14 @@ OFF, SWITCHING_OFF, SWITCHING_ON, ON = np.arange(4)
     # the rules
     LOWEST,  # the lowest and the highest level at which jobs run
     HIGHEST,
+    CEILING,  # the highest for the present: below HIGHEST only if somebody says so from outside
     RULE,  # what back-filled jobs must leave of a budget, see below
     CONTIGUOUS,  # 1 if the nodes of a job stand in a row
     LIMITED,  # 1 if there is any limit: then a pass follows whatever changes power
     SWITCHES,  # 1 if nodes may be switched off at all
+    CONTROLLED,  # 1 if the last cap is set anew from outside, see hpcgym.engine.controls
+    WRAPS,  # 1 if the log is begun anew when it is full
+    BEGIN,  # [s] from when on USED counts
     # the present state
     CHARGED,  # [mW]
     DRAWN,  # [mW] the true power
@@ -62,6 +66,8 @@ OFF, SWITCHING_OFF, SWITCHING_ON, ON = np.arange(4)
     LOGGED,  # intervals in `log`
     FULL,  # 1 if the log must be made longer before the kernel goes on
     KILLS,  # jobs that were killed for a cap
+    USED,  # [mJ] true energy from BEGIN on, as far as counted, until somebody takes it away
+    WAS_OFF,  # nodes that the last cap had off before it was set anew
     # of the job that was tried last, see hpcgym.engine.powered_start
     BACKFILLS,  # 1 if it would start before the head, which has a reservation
     READY,  # [s] when the last of its nodes is on
@@ -76,11 +82,12 @@ OFF, SWITCHING_OFF, SWITCHING_ON, ON = np.arange(4)
     LEFT_MW,  # charged there for a node that a job has left
     BLOCK_FROM,  # its nodes, if they stand in a row
     BLOCK_TO,
-) = range(43)
-N_SLOTS = 43
+) = range(49)
+N_SLOTS = 49
 
 # -- values of the rules ---------------------------------------------------------------------------
-NO_BUDGETS, POWERCAP, REDUCE_PC, ENERGY_BUD = range(4)  # RULE
+# RULE; SUFFICES: only what the budget is sure to suffice for
+SUFFICES, POWERCAP, REDUCE_PC, ENERGY_BUD = range(4)
 
 BEFORE = -1  # [s] before all events: when caps are announced that are known from the beginning
 PLENTY = 2**61  # [mW] more than there can be
@@ -202,7 +209,7 @@ def make_powered(
 
     Parameters
     ----------
-    constants : slots up to SWITCHES, but for COMPONENTS_MW.
+    constants : slots up to SWITCHES, but for COMPONENTS_MW and CEILING.
     busy_mw, drawn_mw, slowdown, kind, measured_mw, caps, budgets : as in :class:`Powered`.
     levels : (nodes below a component, its power [mW]) of each level above nodes.
     widths : (n_jobs,) nodes of each job.
@@ -227,7 +234,9 @@ def make_powered(
     )
     slots[CHARGED] = n_nodes * slots[REST_MW] + slots[COMPONENTS_MW]
     slots[DRAWN] = n_nodes * slots[IDLE_MW] + slots[COMPONENTS_MW]
+    slots[CEILING] = slots[HIGHEST]
     slots[FREE_ON] = n_nodes
+    slots[BEGIN] = begin
     slots[COUNTED_TO] = BEFORE - 1
     slots[[NEXT_SWITCHED, NEXT_READY]] = FOREVER
     words = n_nodes // 64 + 1

@@ -193,6 +193,40 @@ def charge(jobs, sim, progress, ended, shares):
     book[VERSION] += 1
 
 
+@jit_entry
+def begin(scores, sim, blocks, entries, shares, owner, rate, run, end):
+    """Charge jobs that ended before the simulation began, and give waiting jobs their scores.
+
+    Parameters
+    ----------
+    owner, run, end : (n_past,) leaves, run times [s] and ends [s], rising.
+    rate : (2, n_past) what a second counts.
+    """
+    book = shares.book
+    for k in range(len(owner)):
+        if end[k] != book[OPEN_AT]:
+            settle_all(shares)
+            move_epoch(shares, end[k])
+            book[OPEN_AT] = end[k]
+        account = owner[k]
+        while account >= 0:
+            for what in range(2):
+                shares.recent[what, account] += rate[what, k] * run[k]
+            account = shares.parent[account]
+    settle_all(shares)
+    write_all(scores, sim, blocks, entries, shares)
+
+
+@jit_part
+def settle_all(shares):
+    """Add what was charged at OPEN_AT to all before."""
+    factor = growth(shares.book, shares.book[OPEN_AT])
+    for what in range(2):
+        for account in range(len(shares.share)):
+            shares.used[what, account] += shares.recent[what, account] * factor
+            shares.recent[what, account] = 0.0
+
+
 @jit_part
 def settle(ended, shares, end):
     """Add what was charged at OPEN_AT, of the jobs before the place ``end``, to all before."""

@@ -10,15 +10,25 @@ import gymnasium
 if TYPE_CHECKING:
     from hpcgym.envs.job_selection import JobSelection, JobSelectionVector
     from hpcgym.envs.mixed_policy import MixedPolicy, MixedPolicyVector
+    from hpcgym.envs.power_limits import (
+        EnergyBudgetEnv,
+        EnergyBudgetVector,
+        PowerCapEnv,
+        PowerCapVector,
+    )
     from hpcgym.envs.queue_ordering import QueueOrdering, QueueOrderingVector
     from hpcgym.envs.single import SchedulingEnv, StepView
     from hpcgym.envs.vector import SchedulingVectorEnv
 
 __all__ = [
+    "EnergyBudgetEnv",
+    "EnergyBudgetVector",
     "JobSelection",
     "JobSelectionVector",
     "MixedPolicy",
     "MixedPolicyVector",
+    "PowerCapEnv",
+    "PowerCapVector",
     "QueueOrdering",
     "QueueOrderingVector",
     "SchedulingEnv",
@@ -28,10 +38,14 @@ __all__ = [
 
 # imported when first used: they need numba
 _HOMES = {
+    "EnergyBudgetEnv": "power_limits",
+    "EnergyBudgetVector": "power_limits",
     "JobSelection": "job_selection",
     "JobSelectionVector": "job_selection",
     "MixedPolicy": "mixed_policy",
     "MixedPolicyVector": "mixed_policy",
+    "PowerCapEnv": "power_limits",
+    "PowerCapVector": "power_limits",
     "QueueOrdering": "queue_ordering",
     "QueueOrderingVector": "queue_ordering",
     "SchedulingEnv": "single",
@@ -39,10 +53,10 @@ _HOMES = {
     "StepView": "single",
 }
 
-#: Name with Gymnasium -> where the class is; that of the vector environment has "Vector" behind it.
+#: Name with Gymnasium -> where the class is. The vector environment of X or XEnv is XVector.
 IDS = {
-    f"hpcgym/{name}-v0": f"hpcgym.envs.{_HOMES[name]}:{name}"
-    for name in ("JobSelection", "QueueOrdering", "MixedPolicy")
+    f"hpcgym/{name.removesuffix('Env')}-v0": f"hpcgym.envs.{_HOMES[name]}:{name}"
+    for name in ("JobSelection", "QueueOrdering", "MixedPolicy", "PowerCapEnv", "EnergyBudgetEnv")
 }
 
 
@@ -53,7 +67,7 @@ def register() -> None:
             gymnasium.register(
                 name,
                 entry_point=entry_point,
-                vector_entry_point=f"{entry_point}Vector",
+                vector_entry_point=f"{entry_point.removesuffix('Env')}Vector",
                 # the tests check them; at each step that would cost more than the step
                 disable_env_checker=True,
             )

@@ -13,6 +13,7 @@ from hpcgym.engine import state
 from hpcgym.engine.node_rows import row_of
 from hpcgym.engine.nodes import FIRST_FIT, Nodes, make_nodes
 from hpcgym.envs.episodes import Episode
+from hpcgym.errors import HpcgymError
 from hpcgym.node_simulation import facts_of
 
 if TYPE_CHECKING:
@@ -23,7 +24,13 @@ def pass_view(simulations: Simulations, e: int, rows: NDArray[np.int64]) -> Pass
     """Return a view of simulation ``e`` in which these rows of the episode are queued.
 
     A machine whose jobs ask for single cores is one node with all of them, as a pool is.
+
+    Raises
+    ------
+    HpcgymError : a machine under limits, which no dispatcher knows.
     """
+    if simulations.machines is not None:
+        raise HpcgymError("pass_view: dispatchers know nothing of limits of power and energy")
     batch, rooms = simulations.batch, simulations.rooms
     start, n = simulations.rows(e)
     changing: dict[str, Any] = {name: getattr(batch, name)[e] for name in state.State._fields}

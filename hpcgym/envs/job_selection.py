@@ -9,7 +9,7 @@ import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 
-from hpcgym.envs import kernel
+from hpcgym.envs import arrays
 from hpcgym.envs.options import DEFAULT_WORKLOAD
 from hpcgym.envs.page import page
 from hpcgym.envs.single import SchedulingEnv
@@ -140,7 +140,7 @@ class JobSelection(SchedulingEnv):
         }
         self.reservation = reservation
         super().__init__(
-            kernel.SELECTION_KIND,
+            arrays.SELECTION_KIND,
             workload, episodes, jobs, part, train_share, render_mode, rules, arguments,
         )  # fmt: skip
         self.action_space = spaces.Discrete(self.simulations.out.masks.shape[1])
@@ -195,7 +195,7 @@ class JobSelectionVector(SchedulingVectorEnv):
             "keeps": read_reservation(reservation),
             "shutdown_action": read_flag(shutdown_action),
         }
-        super().__init__(kernel.SELECTION_KIND, num_envs, workload, rules, **arguments)
+        super().__init__(arrays.SELECTION_KIND, num_envs, workload, rules, **arguments)
         self._set_spaces(spaces.Discrete(self.simulations.out.masks.shape[1]))
 
     def action_masks(self) -> NDArray[np.bool_]:

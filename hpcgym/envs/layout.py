@@ -20,12 +20,14 @@ class Layout:
     ----------
     window, width : shape of the field "jobs".
     flat : whether observations are the rows themselves, or dicts of fields.
+    power : how many numbers say what is known of power, behind all others; 0: none do.
     """
 
-    def __init__(self, window: int, width: int, flat: bool) -> None:
-        self.window, self.width, self.flat = window, width, flat
+    def __init__(self, window: int, width: int, flat: bool, power: int = 0) -> None:
+        self.window, self.width, self.flat, self.power = window, width, flat, power
         self.mask_at = JOBS_AT + window * width
-        self.size = self.mask_at + window
+        self.power_at = self.mask_at + window
+        self.size = self.power_at + power
 
     @property
     def space(self) -> spaces.Box | spaces.Dict:
@@ -34,8 +36,10 @@ class Layout:
             return spaces.Box(-1.0, 1.0, (self.size,), np.float32)
         unit = {"cluster": (CLUSTER_SIZE,), "queue": (QUEUE_SIZE,)}
         jobs = spaces.Box(-1.0, 1.0, (self.window, self.width), np.float32)
+        power = {"power": spaces.Box(-1.0, 1.0, (self.power,), np.float32)} if self.power else {}
         return spaces.Dict(
             {name: spaces.Box(0.0, 1.0, shape, np.float32) for name, shape in unit.items()}
+            | power
             | {
                 "time": spaces.Box(-1.0, 1.0, (TIME_SIZE,), np.float32),
                 "jobs": jobs,
@@ -51,10 +55,12 @@ class Layout:
         if self.flat:
             return rows
         jobs = rows[..., JOBS_AT : self.mask_at]
+        power = {"power": rows[..., self.power_at :]} if self.power else {}
         return {
             "cluster": rows[..., :QUEUE_AT],
             "queue": rows[..., QUEUE_AT:TIME_AT],
             "time": rows[..., TIME_AT:JOBS_AT],
             "jobs": jobs.reshape(*rows.shape[:-1], self.window, self.width),
             "mask": masks[..., : self.window],
+            **power,
         }

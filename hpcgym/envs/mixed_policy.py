@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 from gymnasium import spaces
 
-from hpcgym.envs import kernel
+from hpcgym.envs import arrays
 from hpcgym.envs.numbers import read_numbers
 from hpcgym.envs.options import (
     DEFAULT_WORKLOAD,
@@ -139,7 +139,7 @@ class MixedPolicy(SchedulingEnv):
         rules = {"features": self.policy_features, "interval": read_interval(interval)}
         arguments["backfill_order"] = backfill_order
         super().__init__(
-            kernel.WEIGHTS_KIND,
+            arrays.WEIGHTS_KIND,
             workload, episodes, jobs, part, train_share, render_mode, rules, arguments,
         )  # fmt: skip
         self.action_space = weights_space(self.policy_features)
@@ -166,7 +166,7 @@ class MixedPolicyVector(SchedulingVectorEnv):
         self.policy_features = read_policy_features(policy_features)
         rules = {"features": self.policy_features, "interval": read_interval(interval)}
         arguments["backfill_order"] = backfill_order
-        super().__init__(kernel.WEIGHTS_KIND, num_envs, workload, rules, **arguments)
+        super().__init__(arrays.WEIGHTS_KIND, num_envs, workload, rules, **arguments)
         self._set_spaces(weights_space(self.policy_features))
 
     def _set_actions(self, actions: Any) -> None:

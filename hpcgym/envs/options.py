@@ -73,6 +73,7 @@ def read_options(
     correction: str = "requested",
     passes: str = "per-timestamp",
     allocation: str = "first-fit",
+    power: str = "none",
     reward: Reward = "bsld",
     window: int = 128,
     features: Sequence[str] | Mapping[str, Callable[[Any], Any] | None] = USUAL_FEATURES,
@@ -105,9 +106,10 @@ def read_options(
         correction=correction,
         passes=passes,
         allocation=allocation,
+        power=power,
     )
     check_allocation(allocation, cluster)
-    check_compiled(scheduler)
+    check_compiled(scheduler, limits=True)  # others are refused where it keeps none
     names, own = _features(features)
     weights, function = _reward(reward)
     return Options(

@@ -9,12 +9,13 @@ and defaults come from the code. ``scripts/environment_pages.py`` writes the pag
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
-from hpcgym.envs import observe
+from hpcgym.envs import observe, power_page
 from hpcgym.envs.layout import Layout
 from hpcgym.envs.options import USUAL_FEATURES, WINDOW_FEATURES, read_options
+from hpcgym.envs.power_kernel import POWER_SIZE
 from hpcgym.metrics import TAU_S
 from hpcgym.policy.features import FEATURES
 
@@ -62,7 +63,7 @@ the first `window` of them in order of submission."""
 _OBSERVATION = """\
 By default a `Dict`. With `observation="flat"` it is one `Box(-1, 1, ({size},), float32)`, the
 fields one behind the other, row by row; places in it are given for {window} visible jobs and
-{width} features. m stands for the processors of the machine. A time t appears as t / (t + 1 h).
+{width} features. {machine}
 
 {fields}
 
@@ -78,7 +79,7 @@ when the environment is made.
 Nothing here is hidden from an online scheduler: no actual run time, no actual end, no job that has
 not been submitted. Ends and run times are predictions, by `estimate` and `correction`
 (`estimate="clairvoyant"` is what it says). With `passes="per-event"`, processors whose jobs are
-predicted to end in this very second are not counted as free, though jobs may start on them.
+predicted to end in this very second are not counted as free, though jobs may start on them.{known}
 
 ## Info
 
@@ -98,24 +99,23 @@ nan are left out |
 `scheduler_rules` (the rules that make `hpcgym.simulate` do the same), and `snapshot()` and
 `restore()`."""
 
+_MACHINE = """\
+m stands for the processors of the machine. A time t appears as t / (t + 1 h)."""
+
 _REWARDS = """\
-A job's waiting and run time, and its energy, count in the step in which it starts. For an episode
-of n jobs:
+{when}
+For an episode of n jobs:
 
 | `reward` | what a step adds | return |
 |---|---|---|
-| `"bsld"` | -max((wait + run) / max(run, {tau} s), 1) / n for each job that starts | \
+| `"bsld"` | -max((wait + {length}) / max(run, {tau} s), 1) / n for each job that starts | \
 -`metrics["mean_bsld"]`: minus the mean bounded slowdown |
 | `"wait"` | -wait / n for each job that starts [h] | -`metrics["mean_wait_s"]` / 3600: minus the \
 mean wait [h] |
-| `"energy"` | -(energy of the jobs that start + energy of processors without a job since the last \
-decision) / E | -`metrics["energy_j"]` / E, with E = m x `busy_power_w` x (last - first submission \
-+ 1 s) |
+| `"energy"` | -{joules} / E | -`metrics["energy_j"]` / E, with E = {greatest} x (last - first \
+submission + 1 s) |
 
-run is the time that the job will run, at most the requested one. The return is the metric but for
-the rounding of a sum (a relative error below 1e-12). While processors are never switched off,
-schedules of the same jobs differ in energy only by when they end: see `shutdown_after_s` of
-`hpcgym.Cluster`.
+{run}
 
 - A mapping of these names to weights, `{"bsld": 0.7, "energy": 0.3}`, is their weighted sum.
 - A list of names, `["bsld", "energy"]`, makes the reward an array, float64, and adds
@@ -180,14 +180,39 @@ After `reset(seed=s)`, simulation i goes through the states of a single environm
 copy all simulations. `HpcVecEnv` in `hpcgym/envs/sb3.py` hands them to Stable-Baselines3."""
 
 
+# what the rewards say of machines without limits, and under them
+_REWARDS_PARTS = {
+    "when": "A job's waiting and run time, and its energy, count in the step in which it starts.",
+    "length": "run",
+    "joules": "(energy of the jobs that start + energy of processors without a job since the last "
+    "decision)",
+    "greatest": "m x `busy_power_w`",
+    "run": """\
+run is the time that the job will run, at most the requested one. The return is the metric but for
+the rounding of a sum (a relative error below 1e-12). While processors are never switched off,
+schedules of the same jobs differ in energy only by when they end: see `shutdown_after_s` of
+`hpcgym.Cluster`.""",
+}
+
+
+def _is_limited(cls: type) -> bool:
+    """Return whether the machines of an environment are under limits."""
+    return getattr(cls, "action_kind", "") == "controls"
+
+
 def _description(cls: type) -> str:
     return _DESCRIPTION
 
 
 def _observation(cls: type) -> str:
     window = _default(cls, "window")
-    layout = Layout(window, len(USUAL_FEATURES), flat=True)
-    names = {"size": layout.size, "window": window, "width": layout.width}
+    limited = _is_limited(cls)
+    layout = Layout(window, len(USUAL_FEATURES), True, POWER_SIZE if limited else 0)
+    names: dict[str, object] = {"size": layout.size, "window": window, "width": layout.width}
+    names |= {
+        "machine": power_page.MACHINE if limited else _MACHINE,
+        "known": power_page.KNOWN if limited else "",
+    }
     tables = {"fields": _fields(layout), "columns": _columns()}
     return _filled(_OBSERVATION, **names, **tables)
 
@@ -197,7 +222,7 @@ def _fields(layout: Layout) -> str:
     queue, time, jobs, mask = observe.QUEUE_AT, observe.TIME_AT, observe.JOBS_AT, layout.mask_at
     horizons = [_duration(seconds) for seconds in observe.HORIZONS.tolist()]
     ahead = f"{', '.join(horizons[:-1])} and {horizons[-1]}"
-    size, window, width = layout.size, layout.window, layout.width
+    window, width = layout.window, layout.width
     share = ("share of m", "0 to 1")
     rows: list[tuple[object, ...]] = [
         ("`cluster[0]`", 0, f"({queue},)", *share, "free processors now"),
@@ -221,10 +246,28 @@ def _fields(layout: Layout) -> str:
          "0 is a Monday, 0 h"),
         ("`jobs[i, k]`", f"{jobs} + {width} i + k, to {mask - 1}", f"({window}, {width})",
          "see below", "0 to 1; -1 to 1 in columns of your own", "feature k of visible job i"),
-        ("`mask[i]`", f"{mask} + i, to {size - 1}", f"({window},)", "-", "0 or 1; int8 in the dict",
-         "1 where there is a job"),
+        ("`mask[i]`", f"{mask} + i, to {layout.power_at - 1}", f"({window},)", "-", "0 or 1; int8 "
+         "in the dict", "1 where there is a job"),
+        *_power_fields(layout),
     ]  # fmt: skip
     return _table(("field", "flat", "shape", "unit", "range", "what"), rows)
+
+
+def _power_fields(layout: Layout) -> list[tuple[object, ...]]:
+    """Return the rows of the field "power", if there is one."""
+    if not layout.power:
+        return []
+    return [
+        (
+            f"`power[{k}]`",
+            layout.power_at + k,
+            f"({layout.power},)" if k == 0 else "",
+            unit,
+            "-1 to 1" if what.startswith("saved") else "0 to 1",
+            f"{what}; {none}" if none else what,
+        )
+        for k, (what, unit, none) in enumerate(power_page.POWER_FIELDS)
+    ]
 
 
 def _columns() -> str:
@@ -240,8 +283,25 @@ def _policy_features(cls: type) -> str:
 
 def _arguments(cls: type) -> str:
     """Return the rows of the arguments that all environments have."""
-    rows = [(f"`{name}`", _shown(_default(cls, name)), what) for name, what in ARGUMENTS.items()]
+    return _argument_rows(
+        cls, ARGUMENTS | (power_page.LIMITED_ARGUMENTS if _is_limited(cls) else {})
+    )
+
+
+def _argument_rows(cls: type, told: Mapping[str, str]) -> str:
+    """Return rows of arguments, with their defaults."""
+    rows = [(f"`{name}`", _shown(_default(cls, name)), what) for name, what in told.items()]
     return "\n".join(map(_row, rows))
+
+
+def _rewards(cls: type) -> str:
+    parts = power_page.REWARDS_PARTS if _is_limited(cls) else _REWARDS_PARTS
+    return _filled(_REWARDS, tau=TAU_S, **parts)
+
+
+def _id(cls: type) -> str:
+    """Return the name with Gymnasium."""
+    return f"hpcgym/{cls.__name__.removesuffix('Env')}-v0"
 
 
 def _default(cls: type, name: str) -> Any:
@@ -285,27 +345,32 @@ PARTS: dict[str, Callable[[type], str]] = {
     "description": _description,
     "observation": _observation,
     "policy_features": _policy_features,
-    "rewards": lambda cls: _filled(_REWARDS, tau=TAU_S),
+    "rewards": _rewards,
     "episodes": lambda cls: _EPISODES,
     "end": lambda cls: _END,
     "determinism": lambda cls: _DETERMINISM,
     "arguments": _arguments,
-    "vector": lambda cls: _filled(_VECTOR, id=f"hpcgym/{cls.__name__}-v0"),
+    "vector": lambda cls: _filled(_VECTOR, id=_id(cls)),
+    "controls": lambda cls: power_page.CONTROLS,
+    "power_rewards": lambda cls: power_page.POWER_REWARDS,
+    "power_arguments": lambda cls: _argument_rows(cls, power_page.POWER_ARGUMENTS),
+    "power_reference": lambda cls: _filled(power_page.POWER_REFERENCE, cls=cls.__name__),
 }
 
 
 def page(cls: Class) -> Class:
     """Complete the docstring of an environment's class; a decorator."""
     if cls.__doc__:  # python -OO leaves none
-        parts = {name: write(cls) for name, write in PARTS.items()}
-        cls.__doc__ = _filled(inspect.cleandoc(cls.__doc__), **parts)
+        text = inspect.cleandoc(cls.__doc__)
+        parts = {name: write(cls) for name, write in PARTS.items() if f"{{{name}}}" in text}
+        cls.__doc__ = _filled(text, **parts)
     return cls
 
 
 def markdown(cls: type) -> str:
     """Return the page of an environment as it stands in ``docs/environments``."""
     return (
-        f"# {cls.__name__}\n\n"
+        f"# {cls.__name__.removesuffix('Env')}\n\n"
         f"<!-- The docstring of {cls.__module__}.{cls.__name__}, written by"
         " scripts/environment_pages.py: change it there. -->\n\n"
         f"{cls.__doc__}\n"

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 from gymnasium import spaces
 
-from hpcgym.envs import kernel
+from hpcgym.envs import arrays
 from hpcgym.envs.numbers import read_numbers
 from hpcgym.envs.options import DEFAULT_WORKLOAD
 from hpcgym.envs.page import page
@@ -106,7 +106,7 @@ class QueueOrdering(SchedulingEnv):
         **arguments: Any,
     ) -> None:
         super().__init__(
-            kernel.ORDERING_KIND,
+            arrays.ORDERING_KIND,
             workload, episodes, jobs, part, train_share, render_mode, {}, arguments,
         )  # fmt: skip
         self.action_space = scores_space(self.options.window)
@@ -123,7 +123,7 @@ class QueueOrderingVector(SchedulingVectorEnv):
     def __init__(
         self, num_envs: int = 1, workload: Any = DEFAULT_WORKLOAD, **arguments: Any
     ) -> None:
-        super().__init__(kernel.ORDERING_KIND, num_envs, workload, {}, **arguments)
+        super().__init__(arrays.ORDERING_KIND, num_envs, workload, {}, **arguments)
         self._set_spaces(scores_space(self.options.window))
 
     def _set_actions(self, actions: Any) -> None:

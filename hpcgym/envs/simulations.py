@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 from zlib import crc32
 
 import numpy as np
@@ -12,13 +12,24 @@ from numba import get_num_threads, set_num_threads
 from numpy.typing import NDArray
 
 from hpcgym.compilation import compiling
-from hpcgym.engine import online, state
+from hpcgym.engine import powered_rows, state
 from hpcgym.engine.node_rows import CHANGING, Rooms, row_of
-from hpcgym.envs import kernel
+from hpcgym.engine.powered_rows import PoweredRows
+from hpcgym.envs import arrays, kernel
 from hpcgym.envs.episodes import Episode, Episodes
 from hpcgym.envs.layout import Layout
-from hpcgym.envs.observe import OWN
-from hpcgym.envs.options import WINDOW_FEATURES, Options
+from hpcgym.envs.limited_machines import Limited, Machines, set_places
+from hpcgym.envs.node_books import keeps_books
+from hpcgym.envs.options import Options
+from hpcgym.envs.power_kernel import POWER_SIZE
+from hpcgym.envs.tables import (
+    asks_when,
+    batch_of,
+    clock_of,
+    common_of,
+    empty_machine,
+    table_of,
+)
 from hpcgym.errors import HpcgymError
 from hpcgym.node_simulation import (
     allocation_of,
@@ -27,35 +38,24 @@ from hpcgym.node_simulation import (
     node_needs,
     rooms_for,
 )
-from hpcgym.policy.features import JobColumns
-from hpcgym.prediction.estimates import predicted_run_times
+from hpcgym.power.planning import greatest_w
 from hpcgym.prediction.learning import (
     asks_for_predictions,
-    average_in_kernel,
-    learner_rows,
+    check_compiled,
     learning_rules,
-    make_estimators,
     make_learner,
 )
-from hpcgym.preparation import (
-    check_jobs,
-    engine_rules,
-    job_records,
-    numbered,
-    orders,
-    power_rules,
-)
+from hpcgym.preparation import check_jobs, power_rules
 from hpcgym.result import Allocation, Result
 from hpcgym.scheduler import Scheduler
 from hpcgym.simulation import idle_processor_seconds
-from hpcgym.weighing import weighed
 from hpcgym.workload.model import Workload
 
 _INTERVALS = {
-    "pass": kernel.PASSES_INTERVAL,
-    "seconds": kernel.SECONDS_INTERVAL,
-    "submissions": kernel.SUBMISSIONS_INTERVAL,
-    "episode": kernel.EPISODE_INTERVAL,
+    "pass": arrays.PASSES_INTERVAL,
+    "seconds": arrays.SECONDS_INTERVAL,
+    "submissions": arrays.SUBMISSIONS_INTERVAL,
+    "episode": arrays.EPISODE_INTERVAL,
 }
 
 
@@ -67,15 +67,16 @@ class Simulations:
     options : the arguments of the environment.
     episodes : where episodes come from.
     number : of simulations.
-    kind : SELECTION_KIND, ORDERING_KIND or WEIGHTS_KIND of :mod:`hpcgym.envs.kernel`.
+    kind : SELECTION_KIND, ORDERING_KIND or WEIGHTS_KIND of :mod:`hpcgym.envs.arrays`.
     keeps : whether a selected job that does not fit stays selected.
     shutdown_action : whether an action may be to switch idle processors off.
-    features, interval : of MixedPolicy: its features, and what weights hold for.
+    features, interval : that weights are for, and what weights and controls hold for.
+    limited : of environments under limits; None of others.
     autoreset : NO_RESET, NEXT_STEP or SAME_STEP.
 
     Attributes
     ----------
-    batch, out : the arrays; see :mod:`hpcgym.envs.kernel`.
+    batch, out : the arrays; see :mod:`hpcgym.envs.arrays`.
     table, whole : the jobs, and what else simulations share: with what a restored snapshot has
         made of it, and as it was at first.
     layout : of the observations in ``out.observations``.
@@ -92,10 +93,12 @@ class Simulations:
         shutdown_action: bool = False,
         features: tuple[str, ...] = (),
         interval: tuple[str, int] = ("pass", 0),
-        autoreset: int = kernel.NO_RESET,
+        limited: Limited | None = None,
+        autoreset: int = arrays.NO_RESET,
     ) -> None:
         self.options, self.episodes, self.kind = options, episodes, kind
-        self.layout = Layout(options.window, len(options.names), options.flat)
+        extra = 0 if limited is None else POWER_SIZE
+        self.layout = Layout(options.window, len(options.names), options.flat, extra)
         self.names = [""] * number
         self._next_names = [""] * number
         self.shown: dict[int, Any] = {}  # what expert_view keeps of present episodes
@@ -110,48 +113,74 @@ class Simulations:
                 f"{given[0]}: predictions of one's own are for all jobs of the workload, and "
                 f"episodes={episodes.kind!r} leave some out; use 'windows' or 'whole'"
             )
-        needs = node_needs(options.cluster, workload, options.scheduler)
+        cluster = options.cluster
+        needs, books = None, False
+        if limited is None:
+            check_compiled(options.scheduler)
+            books = keeps_books(options)
+            needs = node_needs(cluster, workload, options.scheduler, books)
+        else:  # switching is the limits' own
+            cluster = replace(cluster, shutdown_after_s=None)
         check_jobs(workload, options.cluster.processors)
-        asks = _asks(kind, interval[0])
+        asks = asks_when(kind, interval[0])
         scheduler = options.scheduler
         if shutdown_action and options.cluster.groups:
             raise HpcgymError("shutdown_action is for pools of processors, not for nodes")
-        rules = [asks, int(keeps), *power_rules(options.cluster, scheduler, shutdown_action)]
-        on_nodes = needs is not None
+        rules = [asks, int(keeps), *power_rules(cluster, scheduler, shutdown_action)]
+        on_nodes = needs is not None or limited is not None
         rules += learning_rules(scheduler, asks_for_predictions(scheduler), on_nodes)
-        common = _common(options, workload)
-        first = _empty_machine(options, episodes.longest, kind, rules, common)
-        settings = np.zeros(kernel.N_SETTINGS, np.int64)
-        settings[kernel.BY_ACTION] = shutdown_action
-        settings[kernel.KIND] = kind
-        settings[kernel.INTERVAL] = _INTERVALS[interval[0]]
-        settings[kernel.INTERVAL_LENGTH] = interval[1]
-        settings[kernel.PROCESSORS] = options.cluster.processors
-        settings[kernel.AUTORESET] = autoreset
-        settings[kernel.CLOCK] = _clock(workload)
-        self.whole = self.table = _table(
-            options, workload, episodes.longest, features, settings, first, common
+        common = common_of(options, workload)
+        units = options.cluster.processors
+        self.machines: Machines | None = None
+        if limited is not None:
+            self.machines = Machines(limited, options, workload, number, episodes.longest)
+            units = options.cluster.nodes
+            common.jobs["processors"] = self.machines.widths
+        first = empty_machine(options, episodes.longest, kind, rules, common, units)
+        settings = np.zeros(arrays.N_SETTINGS, np.int64)
+        settings[arrays.BY_ACTION] = shutdown_action
+        settings[arrays.KIND] = kind
+        settings[arrays.INTERVAL] = _INTERVALS[interval[0]]
+        settings[arrays.INTERVAL_LENGTH] = interval[1]
+        settings[arrays.PROCESSORS] = units
+        settings[arrays.AUTORESET] = autoreset
+        settings[arrays.CLOCK] = clock_of(workload)
+        set_places(settings, limited, len(features), self.layout)
+        self.whole = self.table = table_of(
+            options, workload, episodes.longest, features, settings, first, common, books
         )
-        scored = kind != kernel.SELECTION_KIND or len(self.table.second_scores) > 0
+        if self.machines is not None:
+            self.table.watts[arrays.BUSY] = self.machines.greatest_w / units
+        elif books:
+            self.table.watts[arrays.BUSY] = greatest_w(cluster) / units
+        scored = kind != arrays.SELECTION_KIND or len(self.table.second_scores) > 0
         learner = make_learner(scheduler, episodes.longest, common.n_users, self.table.classes)
         self.rooms: Rooms | None = None
         if needs is not None:
             self.rooms = rooms_for(needs, options.cluster, scheduler, number, episodes.longest)
-        self.batch = _batch(options, episodes.longest, number, first, scored, learner)
-        same_step = autoreset == kernel.SAME_STEP
+        self.batch = batch_of(
+            options, episodes.longest, number, first, scored, learner, cluster.nodes if books else 0
+        )
+        same_step = autoreset == arrays.SAME_STEP
         size = self.layout.size
-        self.out = kernel.Outputs(
+        self.out = arrays.Outputs(
             observations=np.zeros((number, size), np.float32),
             masks=np.zeros((number, options.window + shutdown_action), np.int8),
             rewards=np.zeros((number, len(options.weights))),
             ended=np.zeros(number, np.bool_),
             final=np.zeros((number, size) if same_step else (0, 0), np.float32),
-            totals=np.zeros((number, kernel.N_TERMS)),
+            totals=np.zeros((number, arrays.N_TERMS)),
             lengths=np.zeros(number, np.int64),
         )
-        width = max(options.window if kind == kernel.ORDERING_KIND else len(features), 1)
+        numbers = len(features) + (0 if limited is None else len(limited.controls))
+        width = max(options.window if kind == arrays.ORDERING_KIND else numbers, 1)
         self.chosen = np.zeros(number, np.int64)
         self.numbers = np.zeros((number, width))
+
+    @property
+    def _power(self) -> PoweredRows | None:
+        """The rows of machines under limits, None where there are none."""
+        return None if self.machines is None else self.machines.rows
 
     @property
     def nbytes(self) -> int:
@@ -162,6 +191,9 @@ class Simulations:
     @property
     def changing(self) -> tuple[NDArray[Any], ...]:
         """All arrays with a row for each simulation."""
+        if self.machines is not None:
+            rows = self.machines.rows
+            return (*self.batch, *(getattr(rows, name) for name in powered_rows.CHANGING))
         if self.rooms is None:
             return tuple(self.batch)
         return (*self.batch, *(getattr(self.rooms, name) for name in CHANGING))
@@ -174,32 +206,43 @@ class Simulations:
             *(table.settings, table.sim, table.watts, table.places, table.waiting, table.codes),
             *(table.kinds, table.last, table.loss, table.chosen, table.predicted, table.ordered_by),
             *(table.looks, table.users, table.classes, table.keys, table.second_scores),
+            *(table.node_watts, table.still_w),
         )
         if self.rooms is not None:
             rules += (self.rooms.needs, self.rooms.capacity, self.rooms.begin)
-        sizes = [size for array in self.changing for size in array.shape[1:]]
+        if self.machines is not None:
+            rules += self.machines.rows[: powered_rows.SHARED]
+        # limits and logs may grow
+        sizes = [size for array in self.batch for size in array.shape[1:]]
         return (crc32(table.jobs.tobytes()), *(crc32(array.tobytes()) for array in rules), *sizes)
 
     def set_next(self, e: int, episode: Episode) -> None:
         """Say which episode simulation ``e`` is to begin next."""
         self._next_names[e] = episode.name
-        self.batch.place[e, kernel.NEXT_START] = episode.start
-        self.batch.place[e, kernel.NEXT_JOBS] = episode.stop - episode.start
+        self.batch.place[e, arrays.NEXT_START] = episode.start
+        self.batch.place[e, arrays.NEXT_JOBS] = episode.stop - episode.start
+        if self.machines is not None:
+            workload = self.episodes.workload_of(episode)
+            self.machines.set_next(e, workload, episode.start)
 
     def reset(self, e: int) -> None:
         """Begin the next episode of simulation ``e``."""
         with compiling(kernel.reset_one):
-            kernel.reset_one(e, self.table, self.batch, self.rooms, self.out)
+            kernel.reset_one(e, self.table, self.batch, self.rooms, self._power, self.out)
         self.began(e)
 
     def began(self, e: int) -> None:
         """Note that simulation ``e`` has begun the episode that was to come next."""
         self.names[e] = self._next_names[e]
+        if self.machines is not None:
+            self.machines.began(e)
 
     def step(self, e: int) -> None:
         """Do the action of simulation ``e`` that stands in ``chosen`` or ``numbers``."""
         actions = self.chosen, self.numbers
-        kernel.step_one(e, self.table, self.batch, self.rooms, *actions, self.out)
+        kernel.step_one(e, self.table, self.batch, self.rooms, self._power, *actions, self.out)
+        while self.machines is not None and self.machines.lengthen_logs():
+            kernel.step_one(e, self.table, self.batch, self.rooms, self._power, *actions, self.out)
 
     def step_all(self, threads: int | None = None) -> None:
         """Do the actions of all simulations, on that many threads of numba's, or on all."""
@@ -207,7 +250,10 @@ class Simulations:
         if threads is not None and threads != before:
             set_num_threads(threads)
         actions = self.chosen, self.numbers
-        if self.rooms is None:
+        if self.machines is not None:
+            rows = self.machines.rows
+            kernel.step_all_under_limits(self.table, self.batch, rows, *actions, self.out)
+        elif self.rooms is None:
             kernel.step_all(self.table, self.batch, *actions, self.out)
         else:
             kernel.step_all_on_nodes(self.table, self.batch, self.rooms, *actions, self.out)
@@ -217,7 +263,7 @@ class Simulations:
     def visible(self, e: int) -> NDArray[np.int64]:
         """Return the rows of the episode that are in the window, -1 behind them; a new array."""
         rows: NDArray[np.int64] = self.batch.window[e].copy()
-        rows[self.batch.place[e, kernel.VISIBLE] :] = -1
+        rows[self.batch.place[e, arrays.VISIBLE] :] = -1
         return rows
 
     def episode(self, e: int) -> Workload:
@@ -237,7 +283,7 @@ class Simulations:
     def present(self, e: int) -> Episode:
         """Return which episode simulation ``e`` is in."""
         place = self.batch.place[e]
-        start, n = int(place[kernel.ORIGIN]), int(place[kernel.JOBS])
+        start, n = int(place[arrays.ORIGIN]), int(place[arrays.JOBS])
         return Episode(self.names[e], start, start + n)
 
     def hides(self, e: int) -> bool:
@@ -250,7 +296,17 @@ class Simulations:
     def rows(self, e: int) -> tuple[int, int]:
         """Return the first row of the episode of simulation ``e``, and how many it has."""
         place = self.batch.place[e]
-        return int(place[kernel.START]), int(place[kernel.JOBS])
+        return int(place[arrays.START]), int(place[arrays.JOBS])
+
+    def jobs(self, e: int) -> NDArray[np.void]:
+        """Return the records of the jobs of the present episode of simulation ``e``, (n_jobs,).
+
+        Under limits jobs that have started are as long as they are at their level.
+        """
+        start, n = self.rows(e)
+        if self.machines is not None:
+            return self.machines.rows.jobs[e, :n]
+        return self.table.jobs[start : start + n]
 
     def result(self, e: int, scheduler: Scheduler) -> Result:
         """Return the schedule of simulation ``e`` so far; jobs not started have start -1.
@@ -259,7 +315,7 @@ class Simulations:
         """
         start, n = self.rows(e)
         progress = self.batch.progress[e, :n].copy()
-        jobs = self.table.jobs[start : start + n].copy()
+        jobs = self.jobs(e).copy()
         idle_seconds = None
         if self.table.sim[state.MANAGED]:
             idle_seconds = idle_processor_seconds(
@@ -267,6 +323,8 @@ class Simulations:
             )
         cluster = self.options.cluster
         result = Result.of(self.episode(e), cluster, scheduler, jobs, progress, idle_seconds, True)
+        if self.machines is not None:
+            return self.machines.result(e, result, start)
         allocation = self._allocation(e, jobs, progress) if cluster.groups else None
         policy_run_time = self._policy_run_time(e, jobs)
         return replace(result, policy_run_time=policy_run_time, allocation=allocation)
@@ -289,149 +347,3 @@ class Simulations:
         learned[coming:] = jobs["requested"][coming:]  # else those of an earlier episode
         learned.flags.writeable = False
         return learned
-
-
-def _asks(kind: int, interval: str) -> int:
-    """Return when the kernel asks."""
-    if kind == kernel.SELECTION_KIND:
-        return state.EACH_JOB
-    if kind == kernel.ORDERING_KIND or interval == "pass":
-        return state.EACH_PASS
-    return state.NOBODY
-
-
-class _Common(NamedTuple):
-    """What both the empty machine and the table are made of."""
-
-    jobs: NDArray[np.void]
-    predicted: NDArray[np.int64] | None  # None where it becomes known at submission
-    ordered_by: NDArray[np.int64] | None  # the same of what policies look at
-    users: NDArray[np.int64]
-    n_users: int
-    secondary: int
-    keys: NDArray[np.int64]
-    scores: NDArray[np.void]
-
-
-def _common(options: Options, workload: Workload) -> _Common:
-    """Return the jobs, their predictions and users, and the order of backfilling."""
-    jobs = job_records(workload)
-    scheduler = options.scheduler
-    predicted = predicted_run_times(scheduler.estimate, jobs["run"], workload)
-    ordered_by = predicted_run_times(
-        scheduler.policy_estimate, jobs["run"], workload, "policy_estimate"
-    )
-    users, n_users = np.zeros(0, np.int64), 0
-    if average_in_kernel(scheduler) or asks_for_predictions(scheduler):
-        users, n_users = numbered(workload.user_id)
-    _, secondary, keys, scores = orders(workload, scheduler)
-    return _Common(jobs, predicted, ordered_by, users, n_users, secondary, keys, scores)
-
-
-def _empty_machine(
-    options: Options, longest: int, kind: int, more_rules: list[int], common: _Common
-) -> state.State:
-    """Return the state before the first submission, with room for the longest episode."""
-    primary = state.SELECTION if kind == kernel.SELECTION_KIND else state.SCORED
-    processors, last = options.cluster.processors, average_in_kernel(options.scheduler)
-    rules = engine_rules(
-        options.scheduler, primary, common.secondary, common.predicted, common.jobs["run"], last
-    )
-    return state.make_state(rules + more_rules, None, longest, processors, common.n_users, last)
-
-
-def _table(
-    options: Options,
-    workload: Workload,
-    longest: int,
-    features: tuple[str, ...],
-    settings: NDArray[np.int64],
-    first: state.State,
-    common: _Common,
-) -> kernel.Table:
-    """Return what the simulations share."""
-    n, jobs, keys = len(workload), common.jobs, common.keys[:0]
-    if common.secondary == state.KEYED:
-        keys = np.concatenate([np.zeros(longest, np.int64), common.keys[n:]])
-    columns = JobColumns(workload)
-    ordered_by = jobs["requested"] if common.ordered_by is None else common.ordered_by
-    estimators = make_estimators(options.scheduler, common.users, jobs["processors"])
-    if settings[kernel.KIND] == kernel.WEIGHTS_KIND:
-        estimators.looks[0] = 1
-    own = dict(options.own)
-    codes = [OWN + list(own).index(name) if name in own else _CODES[name] for name in options.names]
-    cluster = options.cluster
-    parts = weighed(JobColumns(workload, ordered_by), features, n)
-    return kernel.Table(
-        jobs=jobs,
-        users=np.array(common.users),
-        keys=keys,
-        second_scores=np.array(common.scores[n:]),
-        weighed=parts.static,
-        waiting=parts.waiting,
-        places=parts.places,
-        formulas=parts.formulas,
-        serial=parts.serial,
-        columns=_own_columns(own, columns, n),
-        codes=np.array(codes, np.int64),
-        predicted=np.array(jobs["requested"] if common.predicted is None else common.predicted),
-        ordered_by=np.array(ordered_by),
-        watts=np.array([getattr(cluster, name) for name in _WATTS]),
-        taste=np.array(options.weights),
-        settings=settings,
-        sim=first.sim,
-        blocks=first.blocks,
-        **estimators._asdict(),
-    )
-
-
-# in the order of what the kernel says that processors do
-_WATTS = ("busy_power_w", "idle_power_w", "off_power_w", "shutdown_w", "boot_w")
-_CODES = {name: code for code, name in enumerate(WINDOW_FEATURES)}
-
-
-def _own_columns(own: dict[str, Any], columns: JobColumns, n: int) -> NDArray[np.float32]:
-    """Return users' own columns of the window, checked."""
-    values = np.zeros((n, len(own)), np.float32)
-    for k, (name, function) in enumerate(own.items()):
-        column = np.asarray(function(columns))
-        if column.shape != (n,) or column.dtype.kind not in "fiub":
-            raise HpcgymError(
-                f"features: {name!r} must return {n} numbers, one a job, "
-                f"not an array of shape {column.shape}"
-            )
-        if not (np.abs(column) <= 1).all():
-            raise HpcgymError(f"features: {name!r} must return numbers from -1 to 1")
-        values[:, k] = column
-    return values
-
-
-def _batch(
-    options: Options,
-    longest: int,
-    number: int,
-    first: state.State,
-    scored: bool,
-    learner: online.Learner,
-) -> kernel.Batch:
-    """Return the arrays of that many simulations, each with a row like ``first``."""
-    return kernel.Batch(
-        **state.rows_of(first, number),
-        **learner_rows(learner, number),
-        scores=np.zeros((number, 2 * longest if scored else 0), state.SCORES),
-        place=np.zeros((number, kernel.N_PLACES), np.int64),
-        window=np.zeros((number, options.window), np.int64),
-        new=np.zeros((number, longest), np.int64),
-        terms=np.zeros((number, kernel.N_TERMS)),
-        totals=np.zeros((number, kernel.N_TERMS)),
-        counted_j=np.zeros(number),
-        norms=np.zeros((number, kernel.N_TERMS)),
-    )
-
-
-def _clock(workload: Workload) -> int:
-    """Return the time of the week at the trace's time 0 [s], by its header, else Monday 0 h."""
-    for text in workload.header.get("UnixStartTime", []):
-        if text.strip().isdecimal():
-            return (int(text) - 4 * 86_400) % 604_800  # the epoch was a Thursday
-    return 0

@@ -1,4 +1,4 @@
-"""What the three single environments share."""
+"""What the single environments share."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from hpcgym.dispatching import PassView
 from hpcgym.engine import state
-from hpcgym.envs import kernel
+from hpcgym.envs import arrays
 from hpcgym.envs.episodes import Episodes
 from hpcgym.envs.expert_view import pass_view
 from hpcgym.envs.layout import Observation
@@ -31,10 +31,11 @@ class StepView(NamedTuple):
     ----------
     time_s, elapsed_s : [s] the time now, and since the last decision.
     started : (n,) int64, rows of the episode's jobs that started in the step.
-    wait_s, run_time_s, requested_time_s, processors : (n,) int64, of these jobs.
+    wait_s, run_time_s, requested_time_s, processors : (n,) int64, of these jobs; on machines under
+        limits both times are those at the frequencies at which they run, and processors are nodes.
     bsld : sum of their bounded slowdowns.
     energy_j : energy accounted to the step; see the reward "energy".
-    queued, free : jobs that wait now, processors that are free now.
+    queued, free : jobs that wait now, processors that are free now; nodes under limits.
     jobs : jobs of the episode.
     """
 
@@ -56,7 +57,8 @@ class SchedulingEnv(gymnasium.Env[Any, Any]):
     """What the environments share: arguments, episodes, observations, rewards, snapshots.
 
     The pages of the environments are :class:`hpcgym.envs.JobSelection`,
-    :class:`hpcgym.envs.QueueOrdering` and :class:`hpcgym.envs.MixedPolicy`.
+    :class:`hpcgym.envs.QueueOrdering`, :class:`hpcgym.envs.MixedPolicy`,
+    :class:`hpcgym.envs.PowerCapEnv` and :class:`hpcgym.envs.EnergyBudgetEnv`.
     """
 
     metadata: dict[str, Any] = {  # noqa: RUF012  # as Gymnasium's own are
@@ -125,9 +127,9 @@ class SchedulingEnv(gymnasium.Env[Any, Any]):
         ResetNeeded : the episode has ended, or none has begun.
         """
         simulations = self.simulations
-        if not self._begun or simulations.batch.place[0, kernel.ENDED] == 1:
+        if not self._begun or simulations.batch.place[0, arrays.ENDED] == 1:
             raise gymnasium.error.ResetNeeded("the episode has ended: call reset()")
-        before = simulations.batch.place[0, kernel.LAST_TIME]
+        before = simulations.batch.place[0, arrays.LAST_TIME]
         self._set_action(action)
         simulations.step(0)
         ended = bool(simulations.out.ended[0])
@@ -160,12 +162,15 @@ class SchedulingEnv(gymnasium.Env[Any, Any]):
     def scheduler_rules(self) -> dict[str, Any]:
         """The rules that :func:`hpcgym.simulate` must be given for the same schedule.
 
-        Of a dispatcher only ``estimate``, ``correction`` and ``allocation``.
+        Of a dispatcher only ``estimate``, ``correction`` and ``allocation``. Where the environment
+        has limits, those of the episode are ``result().limits``.
         """
-        names = (
+        names = [
             "backfill", "backfill_order", "estimate", "policy_estimate", "correction", "passes",
             "allocation",
-        )  # fmt: skip
+        ]  # fmt: skip
+        if self.simulations.machines is not None:
+            names.append("power")
         return {name: getattr(self.options.scheduler, name) for name in names}
 
     @property
@@ -180,7 +185,7 @@ class SchedulingEnv(gymnasium.Env[Any, Any]):
 
     @property
     def free(self) -> int:
-        """Number of free processors."""
+        """Number of free processors; under limits of free nodes, on or off."""
         return int(self.simulations.batch.sim[0, state.FREE])
 
     def queued(self) -> NDArray[np.int64]:
@@ -189,10 +194,13 @@ class SchedulingEnv(gymnasium.Env[Any, Any]):
         return np.flatnonzero(self.simulations.batch.progress[0, :submitted]["start"] < 0)
 
     def running(self) -> NDArray[np.int64]:
-        """Return the rows of the episode's jobs that run, in order of submission."""
-        first, n = self.simulations.rows(0)
-        start = self.simulations.batch.progress[0, :n]["start"]
-        end = start + self.simulations.table.jobs[first : first + n]["run"]
+        """Return the rows of the episode's jobs that run, in order of submission.
+
+        Under limits also those that have their nodes, and wait until these are on.
+        """
+        jobs = self.simulations.jobs(0)
+        start = self.simulations.batch.progress[0, : len(jobs)]["start"]
+        end = start + jobs["run"]
         return np.flatnonzero((start >= 0) & (end > self.time))
 
     def pass_view(self, rows: NDArray[np.int64] | None = None) -> PassView:
@@ -265,9 +273,9 @@ class SchedulingEnv(gymnasium.Env[Any, Any]):
     def _view(self, before: int) -> StepView:
         """Return what a reward function sees."""
         simulations, batch = self.simulations, self.simulations.batch
-        first, n = simulations.rows(0)
-        started = batch.new[0, : batch.place[0, kernel.NEW]].copy()
-        jobs = simulations.table.jobs[first + started]
+        n = simulations.rows(0)[1]
+        started = batch.new[0, : batch.place[0, arrays.NEW]].copy()
+        jobs = simulations.jobs(0)[started]
         submitted, begun = batch.sim[0, state.NEXT], batch.sim[0, state.STARTED]
         return StepView(
             time_s=self.time,
@@ -277,8 +285,8 @@ class SchedulingEnv(gymnasium.Env[Any, Any]):
             run_time_s=jobs["run"],
             requested_time_s=jobs["requested"],
             processors=jobs["processors"],
-            bsld=float(batch.terms[0, kernel.BSLD]),
-            energy_j=float(batch.terms[0, kernel.ENERGY]),
+            bsld=float(batch.terms[0, arrays.BSLD]),
+            energy_j=float(batch.terms[0, arrays.ENERGY]),
             queued=int(submitted - begun),
             free=self.free,
             jobs=n,

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from hpcgym.compilation import config as numba_config
 from hpcgym.engine import state
-from hpcgym.envs import kernel
+from hpcgym.envs import arrays
 from hpcgym.envs.episodes import Episode, Episodes
 from hpcgym.envs.layout import Observation
 from hpcgym.envs.options import read_options
@@ -31,9 +31,9 @@ from hpcgym.errors import HpcgymError, unknown
 MANY = 32  # environments are worth more than one thread
 
 _RESETS = {
-    AutoresetMode.NEXT_STEP: kernel.NEXT_STEP,
-    AutoresetMode.SAME_STEP: kernel.SAME_STEP,
-    AutoresetMode.DISABLED: kernel.NO_RESET,
+    AutoresetMode.NEXT_STEP: arrays.NEXT_STEP,
+    AutoresetMode.SAME_STEP: arrays.SAME_STEP,
+    AutoresetMode.DISABLED: arrays.NO_RESET,
 }
 
 
@@ -156,7 +156,7 @@ class SchedulingVectorEnv(VectorEnv[Any, Any, Any]):
             self._begin(e, self.episodes.find(given) if given else None)
         self._steps[mask] = 0
         self._done[mask] = False
-        self._begun = bool((self.simulations.batch.place[:, kernel.JOBS] > 0).all())
+        self._begun = bool((self.simulations.batch.place[:, arrays.JOBS] > 0).all())
         return self._observations(), self._info()
 
     def step(
@@ -193,7 +193,7 @@ class SchedulingVectorEnv(VectorEnv[Any, Any, Any]):
     def _note_resets(self) -> None:
         """Draw the next episodes of the environments that have just begun one."""
         simulations = self.simulations
-        for e in np.flatnonzero(simulations.batch.place[:, kernel.RESETS]).tolist():
+        for e in np.flatnonzero(simulations.batch.place[:, arrays.RESETS]).tolist():
             simulations.began(e)
             self._ahead[e] = None
             simulations.set_next(e, self._next(e))
@@ -276,13 +276,13 @@ class SchedulingVectorEnv(VectorEnv[Any, Any, Any]):
         simulations, out = self.simulations, self.simulations.out
         mode = self.metadata["autoreset_mode"]
         # the step that begins an episode is none of it
-        self._steps = np.where(simulations.batch.place[:, kernel.RESETS] == 1, 0, self._steps + 1)
+        self._steps = np.where(simulations.batch.place[:, arrays.RESETS] == 1, 0, self._steps + 1)
         truncated = (self._steps >= self.max_episode_steps) & ~terminated
         for e in np.flatnonzero(truncated).tolist():
             out.totals[e] = simulations.batch.totals[e]
-            out.lengths[e] = simulations.batch.place[e, kernel.COUNTED]
+            out.lengths[e] = simulations.batch.place[e, arrays.COUNTED]
             if mode == AutoresetMode.NEXT_STEP:
-                simulations.batch.place[e, kernel.ENDED] = 1
+                simulations.batch.place[e, arrays.ENDED] = 1
             elif mode == AutoresetMode.SAME_STEP:
                 out.final[e] = out.observations[e]
                 simulations.reset(e)
@@ -293,9 +293,9 @@ class SchedulingVectorEnv(VectorEnv[Any, Any, Any]):
         out = self.simulations.out
         jobs = np.maximum(out.lengths, 1)
         metrics: dict[str, Any] = {
-            "mean_bsld": np.where(done, out.totals[:, kernel.BSLD] / jobs, 0.0),
-            "mean_wait_s": np.where(done, out.totals[:, kernel.WAIT] / jobs, 0.0),
-            "energy_j": np.where(done, out.totals[:, kernel.ENERGY], 0.0),
+            "mean_bsld": np.where(done, out.totals[:, arrays.BSLD] / jobs, 0.0),
+            "mean_wait_s": np.where(done, out.totals[:, arrays.WAIT] / jobs, 0.0),
+            "energy_j": np.where(done, out.totals[:, arrays.ENERGY], 0.0),
         }
         for name in list(metrics):
             metrics[f"_{name}"] = done.copy()
@@ -304,8 +304,9 @@ class SchedulingVectorEnv(VectorEnv[Any, Any, Any]):
             final = np.empty(self.num_envs, object)
             for e in np.flatnonzero(done).tolist():
                 row = out.final[e].copy()
-                mask = row[self.simulations.layout.mask_at :].astype(np.int8)
-                final[e] = self.simulations.layout.of(row, mask)
+                layout = self.simulations.layout
+                mask = row[layout.mask_at : layout.power_at].astype(np.int8)
+                final[e] = layout.of(row, mask)
             info["final_obs"], info["_final_obs"] = final, done.copy()
             info["final_info"] = {"metrics": metrics, "_metrics": done.copy()}
             info["_final_info"] = done.copy()

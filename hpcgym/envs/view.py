@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 
 from hpcgym.engine import state
 from hpcgym.engine.ordered import BLOCK
-from hpcgym.envs import kernel
-from hpcgym.metrics import bsld
+from hpcgym.envs import arrays
 from hpcgym.report.numbers import shown
 from hpcgym.result import Result
 
@@ -90,7 +89,7 @@ def look(env: SchedulingEnv) -> View:
     ResetNeeded : no episode has begun.
     """
     batch = env.simulations.batch
-    if batch.place[0, kernel.JOBS] == 0:
+    if batch.place[0, arrays.JOBS] == 0:
         raise gymnasium.error.ResetNeeded("there is nothing to render: call reset() first")
     result = env.result()
     submitted = int(batch.sim[0, state.NEXT])
@@ -101,6 +100,7 @@ def look(env: SchedulingEnv) -> View:
     start, run_time = result.start[:submitted].copy(), result.run_time[:submitted].copy()
     queued = np.flatnonzero(start < 0)
     start[queued] = now
+    start[running] = np.minimum(start[running], now)  # some may wait for their nodes
     run_time[queued] = 0
     run_time[running] = now - start[running]
     known = result.allocation
@@ -111,23 +111,40 @@ def look(env: SchedulingEnv) -> View:
         first=first,
         now=now,
         processors=env.options.cluster.processors,
-        free=env.free,
+        free=_free(env),
         schedule=replace(
             result,
             workload=workload,
             start=start,
             run_time=run_time,
             predicted_run_time=result.predicted_run_time[:submitted],
+            frequency=None if result.frequency is None else result.frequency[:submitted],
             allocation=known,
         ),
         queued=queued,
-        fits=env.pass_view(queued).fits(),
+        fits=_fits(env, queued),
         running=running,
         until=np.maximum(until, now + 1),
     )
 
 
-def _running(batch: kernel.Batch) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _free(env: SchedulingEnv) -> int:
+    """Return the number of free processors, which under limits are those of free nodes."""
+    cluster = env.options.cluster
+    if env.simulations.machines is None:
+        return env.free
+    return env.free * (cluster.processors // cluster.nodes)
+
+
+def _fits(env: SchedulingEnv, rows: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Return which of these waiting jobs would fit now, whatever limits say, (n,)."""
+    if env.simulations.machines is None:
+        return env.pass_view(rows).fits()
+    fits: NDArray[np.bool_] = env.simulations.jobs(0)["processors"][rows] <= env.free
+    return fits
+
+
+def _running(batch: arrays.Batch) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return the running jobs and their predicted ends, the first first."""
     blocks, entries = batch.blocks[0], batch.entries[0]
     listed = blocks[state.RUNNING]
@@ -140,7 +157,7 @@ def _running(batch: kernel.Batch) -> tuple[NDArray[np.int64], NDArray[np.int64]]
 def metrics_so_far(view: View) -> dict[str, str]:
     """Return the metrics of what has happened, as text for people by what they are."""
     schedule, started, ended = view.schedule, view.started, view.ended
-    slowdowns = bsld(schedule.wait[ended], schedule.run_time[ended])
+    slowdowns = schedule.bsld[ended]
     wait = schedule.wait
     workload = schedule.workload
     busy = float(schedule.run_time @ workload.requested_processors)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -36,7 +36,10 @@ class Leaderboard:
     costs : what else to look at, since a policy may buy slowdown with it: a row a policy, with the
         means over the slices of ``mean_wait_s`` and ``utilization``.
     references : rows, dispatchers and references, to the best of which all are compared by
-        ``above_reference``; empty if no dispatcher that solves a model is among them.
+        ``above_reference``; empty if no dispatcher that solves a model is among them. Under budgets
+        of energy it is "powercap".
+    energy : under limits of power and energy: ``energy_j``, that of the whole schedule, and
+        ``limited_energy_j``, that while limits hold -> values as in ``by_slice`` [J].
     """
 
     by_slice: pd.DataFrame
@@ -47,6 +50,7 @@ class Leaderboard:
     resamples: int = 2000
     costs: pd.DataFrame | None = None
     references: tuple[str, ...] = ()
+    energy: Mapping[str, pd.DataFrame] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         slices, policies = self.by_slice.shape
@@ -68,6 +72,8 @@ class Leaderboard:
         - ``mean_wait_s``, ``utilization``: means over the slices, see ``costs``.
         - ``above_reference``, where there is a :attr:`reference`: the mean BSLD less that of it;
           ``above_reference_low`` and ``above_reference_high``: the interval of :meth:`difference`.
+        - ``energy_j``, ``limited_energy_j``, under limits: the means of :attr:`energy`, each with
+          its ``_low`` and ``_high``.
         - ``slices``, ``failed``: number of slices, and of those on which the policy failed. If it
           did, its means are nan: those of the other slices could not be compared with anything.
         """
@@ -93,6 +99,10 @@ class Leaderboard:
         if self.costs is not None:
             for name in self.costs:
                 columns[str(name)] = self.costs[name].to_numpy()
+        for name, values_of in self.energy.items():
+            joules = values_of.to_numpy()
+            low, high = self._interval(joules)
+            columns |= {name: joules.mean(axis=0), f"{name}_low": low, f"{name}_high": high}
         index = pd.Index(list(self.by_slice.columns), name="policy")
         return pd.DataFrame(columns, index=index).sort_values("mean_bsld", kind="stable")
 
@@ -109,8 +119,12 @@ class Leaderboard:
         name = "above_reference"
         return {name: less.mean(axis=0), f"{name}_low": low, f"{name}_high": high}
 
-    def difference(self, policy: str, reference: str) -> tuple[float, float, float]:
+    def difference(
+        self, policy: str, reference: str, metric: str = "mean_bsld"
+    ) -> tuple[float, float, float]:
         """Return the mean BSLD of one policy less that of another, and its 95 % interval.
+
+        Under limits ``metric`` may be one of :attr:`energy` as well.
 
         The interval is that of paired resamples: if it lies below 0, ``policy`` is better than
         ``reference`` by more than the choice of slices explains.
@@ -121,12 +135,16 @@ class Leaderboard:
 
         Raises
         ------
-        HpcgymError : no such policy.
+        HpcgymError : no such policy, or no such metric.
         """
+        known = {"mean_bsld": self.by_slice, **self.energy}
+        if metric not in known:
+            raise HpcgymError(unknown("metric", metric, known))
+        by_slice = known[metric]
         for name in (policy, reference):
             if name not in self.by_slice:
                 raise HpcgymError(unknown("policy", name, self.by_slice.columns))
-        values = (self.by_slice[policy] - self.by_slice[reference]).to_numpy()[:, None]
+        values = (by_slice[policy] - by_slice[reference]).to_numpy()[:, None]
         low, high = self._interval(values)
         return float(values.mean()), float(low[0]), float(high[0])
 
@@ -142,6 +160,7 @@ class Leaderboard:
             "static_weights": dict(self.static_weights),
             "reference": self.reference,
             "by_slice": self.by_slice.to_dict(orient="index"),
+            **{f"{name}_by_slice": of.to_dict(orient="index") for name, of in self.energy.items()},
             "failures": [
                 {"policy": policy, "slice": where, "error": error}
                 for (policy, where), error in self.failures.items()

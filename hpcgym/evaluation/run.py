@@ -15,6 +15,7 @@ from hpcgym.baselines.dispatchers import CP_DISPATCHERS, DISPATCHERS, find_dispa
 from hpcgym.cluster import Cluster
 from hpcgym.envs.episodes import Episode, Episodes
 from hpcgym.errors import HpcgymError, unknown
+from hpcgym.evaluation import limited
 from hpcgym.evaluation.leaderboard import Leaderboard
 from hpcgym.evaluation.stage import Stage, acts, load_agent
 from hpcgym.evaluation.static_weights import best_static
@@ -85,7 +86,9 @@ def evaluate(
         weights (``"0.1,-0.2,0,0,0,0.7"``), a dispatcher of one's own or a ``Scheduler``, which are
         simulated; "lookahead", for :class:`hpcgym.agents.lookahead.Lookahead`, the path of a saved
         agent, or an object with ``act(observation, info)`` and maybe ``begin(env)``, such as
-        :class:`hpcgym.baselines.experts.Expert`, which act in an environment.
+        :class:`hpcgym.baselines.experts.Expert`, which act in an environment. Under limits also a
+        rule of :data:`hpcgym.scheduler.POWER`, which is EASY that keeps them so, or one with a
+        scheduler, as "reduce-pc+saf".
     workload : a workload, or what :func:`hpcgym.load_workload` takes.
     slices : "test", "train" or "all": the chronological part to evaluate on.
     episodes, jobs, train_share : what a slice is; see :class:`hpcgym.envs.episodes.Episodes`.
@@ -94,7 +97,8 @@ def evaluate(
     cluster : the machine, as :func:`hpcgym.simulate` takes it, of simulations and environments; by
         default as many processors as the workload's machine had.
     env : where policies act: the id of an environment such as "hpcgym/JobSelection-v0", or an
-        environment of the same workload and kind of episodes. Saved agents know theirs.
+        environment of the same workload and kind of episodes. Saved agents know theirs. If it sets
+        limits of power or energy, all that is simulated keeps them too, on its machine.
     env_options : further arguments of the environment, where it is not made already.
     budget : number of weight vectors that are tried, each on all training slices; 0: none, and no
         "best-static".
@@ -112,6 +116,10 @@ def evaluate(
 
     With a dispatcher that solves a model among the policies the table has ``above_reference``: how
     far the mean is above that of the best of the dispatchers and references.
+
+    Under limits the table has the energy of all, as a whole and while limits hold; schedulers keep
+    them by the environment's own rule; and with budgets "powercap" is a row, too, to which
+    ``above_reference`` compares all.
 
     Raises
     ------
@@ -131,27 +139,32 @@ def evaluate(
     given = _given(policies)
     _check_number("budget", budget, least=0)
     _check_number("resamples", resamples, least=1)
-    machine = machine_of(whole, cluster, None)
-    check_allocation(rules.get("allocation") or "first-fit", machine)
-    check_jobs(whole, machine.processors)
-    needs_on(whole, machine)
     part = Episodes(whole, episodes, jobs, slices, train_share)
     chosen = part.named(part.usual if n is None else n, seed)
     training: list[Workload] = []
     if budget > 0:
         training = _training(Episodes(whole, episodes, jobs, "train", train_share), seed)
     acting = {name: policy for name, policy in given.items() if acts(policy)}
-    stage = Stage(whole, machine, part, rules, env, env_options, acting, seed)
+    theirs = None if cluster is None else machine_of(whole, cluster, None)
+    stage = Stage(whole, theirs, part, rules, env, env_options, acting, seed)
+    machine, limits = stage.machine, stage.limits
     try:
+        check_allocation(rules.get("allocation") or "first-fit", machine)
+        check_jobs(whole, machine.processors)
+        needs_on(whole, machine)
         if training:
             _check_static(stage.rules)
-        lineup = _lineup(given, stage.rules)
+        always = limited.references(limits, [part.workload_of(episode) for episode in chosen])
+        lineup = _lineup(given, stage.rules, limits, always)
+        limited.check_rows(lineup, limits, [part.workload_of(episode) for episode in chosen])
         total = budget + (len(lineup) + (budget > 0)) * len(chosen)
         with (progress or _silent)("evaluating", total) as step:
             weights: dict[str, float] = {}
             if training:
-                plain = _named("spf", stage.rules)
-                weights = best_static(training, stage.features, plain, budget, seed, step, machine)
+                plain = _kept(_named("spf", stage.rules), limits)
+                weights = best_static(
+                    training, stage.features, plain, budget, seed, step, machine, limits
+                )
                 lineup[STATIC] = plain.but(policy=weights)
             found, failures = _run(lineup, whole, machine, part, chosen, stage, step)
     finally:
@@ -175,8 +188,17 @@ def evaluate(
     beside = {name: pd.DataFrame(values).mean(skipna=False) for name, values in found.items()}
     schedulers = {name: None if acts(one) else one for name, one in lineup.items()}
     costs = pd.DataFrame(beside).T[list(METRICS[1:])]
-    among = _references(lineup, stage.rules)
-    return Leaderboard(by_slice, schedulers, weights, failures, seed, resamples, costs, among)
+    among = always if limits is not None else _references(lineup, stage.rules)
+    energy = {
+        metric: pd.DataFrame(
+            {name: [each[metric] for each in values] for name, values in found.items()},
+            index=slices_index,
+        )
+        for metric in (limited.ENERGIES if limits is not None else ())
+    }
+    return Leaderboard(
+        by_slice, schedulers, weights, failures, seed, resamples, costs, among, energy
+    )
 
 
 def _references(lineup: Mapping[str, Any], rules: Mapping[str, Any]) -> tuple[str, ...]:
@@ -224,14 +246,19 @@ def _run(
             try:
                 if isinstance(policy, Scheduler):
                     jobs, learned = part.workload_of(episode), known[episode.name]
-                    metrics = simulate(jobs, policy, cluster=machine, learned=learned).metrics
+                    held = None if stage.limits is None else stage.limits.of(jobs)
+                    result = simulate(jobs, policy, cluster=machine, learned=learned, limits=held)
+                    metrics = result.metrics
+                    if held is not None:
+                        metrics = {**metrics, **limited.measured(result)}
                 else:
                     metrics = stage.play(name, policy, *first)
             except Exception as error:  # whatever a user's policy does
                 if isinstance(policy, Scheduler) and not callable(policy.dispatcher):
                     raise
                 failures[name, episode.name] = f"{type(error).__name__}: {error}"
-            values[name].append({name: float(metrics.get(name, "nan")) for name in METRICS})
+            wanted = METRICS if stage.limits is None else (*METRICS, *limited.ENERGIES)
+            values[name].append({name: float(metrics.get(name, "nan")) for name in wanted})
     return values, failures
 
 
@@ -253,7 +280,7 @@ def _given(policies: Any) -> dict[str, Any]:
     if isinstance(policies, Mapping):
         parts = {str(name): _found(policy) for name, policy in policies.items()}
         for name in parts:
-            if name == STATIC or (name in _SIMULATED and parts[name] != name):
+            if name == STATIC or (_is_simulated(name) and parts[name] != name):
                 raise HpcgymError(f"the name {name!r} stands for a scheduler; choose another")
         return parts
     if isinstance(policies, str | Path | Scheduler) or acts(policies) or callable(policies):
@@ -290,7 +317,7 @@ def _found(policy: Any) -> Any:
         )
     if policy in DISPATCHERS:
         find_dispatcher(policy)  # what it needs may be missing
-    if policy in _SIMULATED:
+    if _is_simulated(policy):
         return policy
     if policy in ACTING:
         module, kind = ACTING[policy]
@@ -302,6 +329,11 @@ def _found(policy: Any) -> Any:
         return policy
     known = [*_SIMULATED, *ACTING]
     raise HpcgymError(unknown("policy", policy, known, "six weights or a saved agent's path"))
+
+
+def _is_simulated(name: str) -> bool:
+    """Tell whether a name is that of a scheduler, a dispatcher or a rule for limits."""
+    return name in _SIMULATED or limited.ruled(name) is not None
 
 
 def _name(policy: Any) -> str:
@@ -320,16 +352,32 @@ def _free(name: str, simulated: set[str], taken: Mapping[str, Any]) -> str:
     return free
 
 
-def _lineup(given: Mapping[str, Any], rules: Mapping[str, Any]) -> dict[str, Any]:
+def _lineup(
+    given: Mapping[str, Any],
+    rules: Mapping[str, Any],
+    limits: limited.Limits | None,
+    always: tuple[str, ...],
+) -> dict[str, Any]:
     """Return all that is to be run: the user's policies, then the references."""
-    references = REFERENCES[rules.get("backfill", "easy")]
+    references = (*REFERENCES[rules.get("backfill", "easy")], *always)
     lineup: dict[str, Any] = dict(given)
     for name in references:
         lineup.setdefault(name, name)
-    return {
-        name: policy if isinstance(policy, Scheduler) or acts(policy) else _named(policy, rules)
-        for name, policy in lineup.items()
-    }
+    found: dict[str, Any] = {}
+    for name, policy in lineup.items():
+        row = limited.ruled(policy) if isinstance(policy, str) else None
+        if isinstance(policy, Scheduler) or acts(policy):
+            found[name] = policy
+        elif row is not None:
+            found[name] = _named(row[1], rules).but(power=row[0])
+        else:
+            found[name] = _kept(_named(policy, rules), limits)
+    return found
+
+
+def _kept(scheduler: Scheduler, limits: limited.Limits | None) -> Scheduler:
+    """Return a scheduler that keeps limits by the environment's rule."""
+    return scheduler if limits is None else scheduler.but(power=limits.power)
 
 
 def _named(name: Any, rules: Mapping[str, Any]) -> Scheduler:

@@ -11,7 +11,9 @@ import numpy as np
 from hpcgym.cluster import Cluster
 from hpcgym.envs.episodes import Episode, Episodes
 from hpcgym.errors import HpcgymError, unknown
+from hpcgym.evaluation.limited import Limits, limits_of, measured, same_limits
 from hpcgym.policy import WEIGHTED_FEATURES
+from hpcgym.preparation import machine_of
 from hpcgym.scheduler import Scheduler
 from hpcgym.workload import Workload
 
@@ -34,7 +36,8 @@ class Stage:
 
     Parameters
     ----------
-    workload, machine, part : the whole workload, what it runs on and the slices to evaluate on.
+    workload, machine, part : the whole workload, what it runs on and the slices to evaluate on;
+        machine None: the usual one of the workload, or that of environments under limits.
     rules : rules that the user has given.
     env : an environment, the id of one, or None: that of each policy, its ``env_id``.
     env_options : arguments of the environment, beside those that the evaluation gives.
@@ -46,6 +49,8 @@ class Stage:
     rules : the rules that all environments have: those given, and where policies act, the others
         too, but for the usual correction.
     features : what static weights are for: those of MixedPolicy, or the six of document 002.
+    limits : of power and energy, that all environments set; None: none does.
+    machine : what all run on.
 
     Raises
     ------
@@ -55,7 +60,7 @@ class Stage:
     def __init__(
         self,
         workload: Workload,
-        machine: Cluster,
+        machine: Cluster | None,
         part: Episodes,
         rules: Mapping[str, Any],
         env: Any,
@@ -65,7 +70,9 @@ class Stage:
     ) -> None:
         self.rules = _checked(rules)
         self.features: tuple[str, ...] = WEIGHTED_FEATURES
-        self._workload, self._machine, self._part, self._seed = workload, machine, part, seed
+        self._workload, self._given, self._part, self._seed = workload, machine, part, seed
+        self.machine = machine_of(workload, machine, None)
+        self.limits: Limits | None = None
         self._made: list[Any] = []
         options = dict(env_options or {})
         for name in ("cluster", "processors"):
@@ -76,8 +83,12 @@ class Stage:
         else:
             one = self._make(env, options) if isinstance(env, str) else _as_made(env, options)
             self._envs = dict.fromkeys(policies, one) or {"env": one}
+            for name, policy in policies.items():  # what an agent was made for, it brings along
+                if isinstance(env, str) and getattr(policy, "env_id", None) == env:
+                    self._envs[name] = self._own(name, policy, options)
         for name, one in self._envs.items():
             self._agree(name, one.unwrapped)
+        self._settle_limits()
         usual = Scheduler().correction
         if rules.get("correction") is None and self.rules.get("correction") == usual:
             del self.rules["correction"]  # nobody asked for it, and dispatchers have another
@@ -101,10 +112,10 @@ class Stage:
         observation, info = env.reset(seed=self._seed, options=options)
         there, wanted = env.unwrapped.episode_workload, self._part.workload_of(episode)
         same = all(np.array_equal(there.columns[c], wanted.columns[c]) for c in _COLUMNS)
-        if not same or not _alike(env.unwrapped.result().cluster, self._machine):
+        if not same or not _alike(env.unwrapped.result().cluster, self.machine):
             raise HpcgymError(
                 f"the environment of {name} has another workload in {episode.name} than"
-                f" {wanted.name} on {_called(self._machine)}"
+                f" {wanted.name} on {_called(self.machine)}"
             )
         begin = getattr(policy, "begin", None)
         if begin is not None:
@@ -123,6 +134,8 @@ class Stage:
         if not terminated:
             raise RuntimeError("truncated before all jobs of the slice had started")
         metrics: Mapping[str, float | int] = info["metrics"]
+        if self.limits is not None:
+            return {**metrics, **measured(env.unwrapped.result())}
         return metrics
 
     def _own(self, name: str, policy: Any, given: Mapping[str, Any]) -> Any:
@@ -145,7 +158,7 @@ class Stage:
         ours = {
             "workload": self._workload,
             "processors": None,
-            "cluster": self._machine,
+            "cluster": self._given,
             "episodes": part.kind,
             "jobs": part.jobs,
             "part": "all",
@@ -158,6 +171,21 @@ class Stage:
             raise HpcgymError(f"env {env_id!r}: {error}") from None
         self._made.append(env)
         return env
+
+    def _settle_limits(self) -> None:
+        """Take over the limits of the environments, or say which differ."""
+        found = {name: (one, limits_of(one.unwrapped)) for name, one in self._envs.items()}
+        slices = [self._part.workload_of(episode) for episode in self._part.named()]
+        first = next(iter(found), "")
+        for number, (name, (env, limits)) in enumerate(found.items()):
+            if number == 0:
+                self.limits = limits
+            elif not same_limits(self.limits, limits, slices):
+                raise HpcgymError(
+                    f"the environments of {first} and {name} set other limits; evaluate apart"
+                )
+            if limits is not None:
+                self.machine = env.unwrapped.options.cluster
 
     def _agree(self, name: str, env: Any) -> None:
         """Take over the rules of an environment, or say how they differ."""

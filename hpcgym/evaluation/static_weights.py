@@ -9,6 +9,7 @@ import numpy as np
 from hpcgym.agents import search
 from hpcgym.agents.xnes import Xnes
 from hpcgym.cluster import Cluster
+from hpcgym.evaluation.limited import Limits
 from hpcgym.scheduler import Scheduler
 from hpcgym.simulation import simulate
 from hpcgym.workload import Workload
@@ -24,6 +25,7 @@ def best_static(
     seed: int,
     step: Callable[[str], None],
     cluster: Cluster | None = None,
+    limits: Limits | None = None,
 ) -> Weights:
     """Return the weights with the least mean BSLD over slices, the first tried of equals.
 
@@ -38,8 +40,10 @@ def best_static(
     step : called for each vector.
     cluster : the machine; by default as many processors as the workload's had. Any other is
         simulated slice by slice, which takes some thirty times as long.
+    limits : of power and energy; with them slices are simulated one by one, too.
     """
-    if cluster is None or cluster == Cluster(training[0].processors):
+    pool = cluster is None or cluster == Cluster(training[0].processors)
+    if limits is None and pool:
         return _of_batches(training, features, scheduler, budget, seed, step)
     vectors = search.candidates(np.random.default_rng(seed), len(features), budget)
     rows = search.normalised(vectors / search.spread(training, features)).tolist()
@@ -48,7 +52,11 @@ def best_static(
         step(f"choosing static weights, {number} of {budget}")
         weights = {name: weight for name, weight in zip(features, row, strict=True) if weight}
         policy = scheduler.but(policy=weights)
-        values = [simulate(jobs, policy, cluster=cluster).metrics["mean_bsld"] for jobs in training]
+        values = []
+        for jobs in training:
+            held = None if limits is None else limits.of(jobs)
+            result = simulate(jobs, policy, cluster=cluster, limits=held)
+            values.append(result.metrics["mean_bsld"])
         value = float(search.rounded(np.mean(values, keepdims=True))[0])
         if value < least:
             best, least = weights, value

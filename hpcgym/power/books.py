@@ -29,7 +29,7 @@ import numpy as np
 
 from hpcgym.errors import HpcgymError
 from hpcgym.power.above import Above, levels_above
-from hpcgym.power.sharing import Sharing, share
+from hpcgym.power.sharing import Sharing, nothing_shared, share
 from hpcgym.power.states import OFF, STATE_NAMES, SWITCHING_OFF, NodeStates
 from hpcgym.power.uses import (
     QUANTUM_W,
@@ -98,7 +98,18 @@ class Books:
         states = self._result.node_states
         if states is not None:
             moments += [np.clip(states.begin, first, last), np.clip(states.end, first, last)]
-        return np.unique(np.concatenate(moments))
+        ordered: Ints = np.concatenate(moments)
+        ordered.sort()  # np.unique would hash them, which takes many times as long
+        distinct: Ints = ordered[np.append(True, ordered[1:] != ordered[:-1])]
+        return distinct
+
+    @cached_property
+    def _span(self) -> float:
+        """From the first submission to the last end [s]."""
+        started = self._result.start >= 0
+        if not started.any():
+            return 0.0
+        return float(self._result.end[started].max() - self._result.workload.submit_time.min())
 
     def watts(self, group: int | None = None) -> dict[str, Floats]:
         """Return the power over time by state [W], of one group or of the whole machine.
@@ -115,7 +126,7 @@ class Books:
         if self._result.idle_seconds is not None:
             raise HpcgymError(
                 "the schedule does not tell when processors of a pool were off, only for how long:"
-                " its power over time is not known"
+                " its power over time is not known; that of nodes with a power, NodePower, is"
             )
         total = {state: np.zeros(len(self.time) - 1) for state in self.states}
         for chosen in range(len(self._powers.cores)) if group is None else (group,):
@@ -137,7 +148,7 @@ class Books:
         powers, group = self._powers, self._cluster.group_of
         places = {name: place for place, name in enumerate(self.states)}
         energy = np.zeros((len(self.states), self._cluster.nodes))
-        span = float(self.time[-1] - self.time[0])
+        span = self._span
         energy[len(OVERHEAD) :], core_seconds = self._busy_by_node
         idle = powers.cores[group] * span - core_seconds
         for code, time in self._switched_by_node:
@@ -201,6 +212,8 @@ class Books:
 
     @cached_property
     def _sharing(self) -> Sharing:
+        if self._alone.all():
+            return nothing_shared()
         cells = self._cells.take(~self._alone)
         begin, end = (places[cells.job] for places in self._of_jobs)
         return share(cells, begin, end, self._powers, len(self.time))
@@ -247,7 +260,10 @@ class Books:
 
     @property
     def _shared_times(self) -> tuple[Ints, Ints]:
-        return self.time[self._sharing.begin], self.time[self._sharing.end]
+        shared = self._sharing
+        if not len(shared.node):
+            return shared.begin, shared.end
+        return self.time[shared.begin], self.time[shared.end]
 
     @cached_property
     def _of_jobs(self) -> tuple[Ints, Ints]:

@@ -49,6 +49,12 @@ class Sharing(NamedTuple):
         return weighed(self.job, self.weight * sums, n_jobs)
 
 
+def nothing_shared() -> Sharing:
+    """Return that no node is shared."""
+    none, empty = np.zeros(0, np.int64), np.zeros(0)
+    return Sharing(none, none, none, none, none, empty, none, empty, none, none)
+
+
 def share(cells: Cells, begin: Ints, end: Ints, powers: Powers, n_times: int) -> Sharing:
     """Return what happens on shared nodes.
 
@@ -59,8 +65,7 @@ def share(cells: Cells, begin: Ints, end: Ints, powers: Powers, n_times: int) ->
     """
     m = len(cells.job)
     if not m:
-        none, empty = np.zeros(0, np.int64), np.zeros(0)
-        return Sharing(none, none, none, none, none, empty, none, empty, none, none)
+        return nothing_shared()
     keys = np.concatenate([cells.node * n_times + begin, cells.node * n_times + end])
     order = np.argsort(keys, kind="stable")
     sorted_keys = keys[order]

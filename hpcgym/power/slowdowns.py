@@ -26,8 +26,7 @@ def job_slowdowns(result: Result) -> Floats:
     factors = np.ones(len(result.start))
     if result.frequency is None:
         return factors
-    own = result.workload.columns.get("slowdown")
-    own = np.full(len(factors), -1.0) if own is None else np.asarray(own, np.float64)
+    own = result.workload.slowdown
     if result.cluster.groups and result.allocation is None:
         raise HpcgymError("frequency: the schedule does not tell who has which nodes")
     for number, group in enumerate(result.cluster.groups):

@@ -72,14 +72,22 @@ def learning_rules(scheduler: Scheduler, asks: bool, logs_ends: bool = False) ->
     return [int(asks), int(learns(scheduler.policy_estimate)), int(asks or logs_ends)]
 
 
-def check_compiled(scheduler: Scheduler) -> None:
-    """Raise an HpcgymError for rules that environments and batches do not know."""
+def check_compiled(scheduler: Scheduler, limits: bool = False) -> None:
+    """Raise an HpcgymError for rules that environments and batches do not know.
+
+    ``limits`` says that it keeps limits of power and energy.
+    """
     if scheduler.correction == "kill":
         raise HpcgymError("correction 'kill': only simulate() kills jobs at their predictions")
-    if scheduler.power != "none":
-        raise HpcgymError(f"power={scheduler.power!r}: only simulate() keeps limits")
-    if scheduler.allocation == "contiguous":
-        raise HpcgymError("allocation='contiguous': only simulate() gives jobs nodes of their own")
+    if scheduler.power != "none" and not limits:
+        raise HpcgymError(
+            f"power={scheduler.power!r}: only simulate(), PowerCap and EnergyBudget keep limits"
+        )
+    if scheduler.allocation == "contiguous" and not limits:
+        raise HpcgymError(
+            "allocation='contiguous': only simulate(), PowerCap and EnergyBudget give jobs nodes of"
+            " their own"
+        )
     for rule in ("policy", "backfill_order"):
         if getattr(scheduler, rule) != "sjbf":
             refuse_usage(getattr(scheduler, rule), rule)

@@ -216,7 +216,7 @@ class TimeAxis:
 def time_axis(results: Mapping[str, Result]) -> TimeAxis:
     """Return the axis on which all of the results have room."""
     parts = list(results.values())
-    first = min(int(part.workload.submit_time[0]) for part in parts)
+    first = min(part.begin for part in parts)
     last = max(int(part.end.max()) for part in parts)
     header = parts[0].workload.header
     began = _number(header, "UnixStartTime")

@@ -48,7 +48,7 @@ def bsld_on(axes: Axes, parts: Mapping[str, Result], note: str = "") -> Axes:
     """Draw the curves without a legend; see :func:`draw_bsld`."""
     _scale(axes, parts)
     for place, (name, result) in enumerate(parts.items()):
-        slowdown = np.sort(result.bsld)
+        slowdown = np.sort(result.bsld[result.decided])
         x, share = _shares_above(slowdown)
         mean = float(slowdown.mean())
         style: dict[str, Any] = line_style(place)

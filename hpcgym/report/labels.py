@@ -60,7 +60,7 @@ def drawable(results: Results) -> dict[str, Result]:
     """
     parts = named(results)
     for name, result in parts.items():
-        if not len(result.workload):
+        if not result.decided.any():
             raise HpcgymError(f"there is nothing to draw: {name} has no jobs")
     return parts
 

@@ -1,7 +1,9 @@
-"""Workloads: reading logs, cleaning them, slicing them, the archive of real traces, generators."""
+"""Workloads: logs, cleaning them, slices and extracts, the archive of real traces, generators."""
 
 from hpcgym.naming import SWF_COLUMNS
 from hpcgym.workload.cleaning import clean
+from hpcgym.workload.extracting import extract
+from hpcgym.workload.initial import Initial
 from hpcgym.workload.load import load_workload
 from hpcgym.workload.model import Workload
 from hpcgym.workload.needs import check_fits, expected_waits, fitting, needs_of
@@ -11,10 +13,12 @@ from hpcgym.workload.tables import from_pandas, read_table, write_table
 
 __all__ = [
     "SWF_COLUMNS",
+    "Initial",
     "Workload",
     "check_fits",
     "clean",
     "expected_waits",
+    "extract",
     "fitting",
     "from_pandas",
     "load_workload",

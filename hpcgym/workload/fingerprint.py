@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from hpcgym.naming import UNITS
+from hpcgym.naming import OWN_COLUMNS, UNITS
 from hpcgym.workload.model import MISSING, Workload
 
 #: The columns that a simulation depends on.
@@ -21,9 +21,15 @@ def fingerprint(parts: Iterable[Workload]) -> str:
         digest.update(f"{len(part)} {part.processors} ".encode())
         for name in SIMULATED:
             digest.update(np.ascontiguousarray(part.columns[name], np.int64).tobytes())
-        if (part.power_w != MISSING).any():
-            digest.update(b"power_w " + np.ascontiguousarray(part.power_w).tobytes())
+        for name in OWN_COLUMNS:
+            values = part.columns[name]
+            if (values != MISSING).any():
+                digest.update(f"{name} ".encode() + np.ascontiguousarray(values).tobytes())
         if part.units is not None:
             for name, amounts in {UNITS: part.units, **part.per_unit}.items():
                 digest.update(f"{name} ".encode() + np.ascontiguousarray(amounts).tobytes())
+        if part.initial is not None:
+            start, past = part.initial.start, part.initial.past
+            digest.update(f"begin {part.initial.begin} ".encode() + start.tobytes())
+            digest.update((fingerprint([past])).encode() + past.wait_time.tobytes())
     return digest.hexdigest()

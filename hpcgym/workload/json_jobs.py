@@ -8,7 +8,8 @@
                "units": 2, "core": 8, "mem": 4000, "gpu": 1}, ...]}
 
 Fields of jobs are the columns of tables (:mod:`hpcgym.workload.tables`); what a job leaves out is
-unknown. ``processors`` and ``queues`` may be left out.
+unknown. ``processors`` and ``queues`` may be left out. With ``begin``, a time [s], it is an extract
+from then on, as a table with such a column is.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from hpcgym.workload.needs import queue_names
 if TYPE_CHECKING:
     import pandas as pd
 
-_KEYS = ("processors", "queues", "jobs")
+_KEYS = ("processors", "queues", "begin", "jobs")
 
 
 def is_json(path: Path) -> bool:
@@ -61,6 +62,8 @@ def read_json(path: Path) -> tuple[pd.DataFrame, int | None, dict[str, int] | No
     for number, job in enumerate(top["jobs"], 1):
         _check_job(f"{path}, job {number}", job)
     frame = pd.DataFrame(top["jobs"], columns=_columns(top["jobs"]))
+    if "begin" in top:
+        frame["begin"] = top["begin"]
     frame.index = pd.RangeIndex(1, len(frame) + 1, name="job")
     told = _processors(path, top.get("processors")), _queues(path, top.get("queues"))
     if not top["jobs"]:
@@ -68,8 +71,8 @@ def read_json(path: Path) -> tuple[pd.DataFrame, int | None, dict[str, int] | No
     return frame, *told
 
 
-def write_json(workload: Workload, path: Path) -> None:
-    """Write the jobs, one a line, with the columns that any job has."""
+def write_json(workload: Workload, path: Path, begin: int | None = None) -> None:
+    """Write the jobs, one a line, with the columns that any job has; of an extract its begin."""
     frame = workload.to_pandas()
     known = [c for c in JOB_COLUMNS if c in frame and c != "submit_time"]
     unknown = [c for c in known if (frame[c] == -1).all()]
@@ -79,6 +82,8 @@ def write_json(workload: Workload, path: Path) -> None:
         file.write(f'{{"processors": {workload.processors},\n')
         if queues:
             file.write(f' "queues": {json.dumps(queues)},\n')
+        if begin is not None:
+            file.write(f' "begin": {begin},\n')
         file.write(' "jobs": [\n  ')
         file.write(",\n  ".join(json.dumps(row) for row in rows))
         file.write("]}\n")

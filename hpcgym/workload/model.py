@@ -7,6 +7,7 @@ Nothing here reads files or knows of simulation: :mod:`~hpcgym.workload.swf` and
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hpcgym.cluster.power import MOST_SLOWDOWN
 from hpcgym.errors import WorkloadError
 from hpcgym.naming import (
     CORE,
@@ -27,6 +29,8 @@ from hpcgym.naming import (
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from hpcgym.workload.initial import Initial
 
 #: The fields that are stored with decimals; all others are whole numbers.
 FLOAT_COLUMNS = frozenset({"average_cpu_time", *OWN_COLUMNS})
@@ -62,7 +66,8 @@ class Workload:
     name : what the workload is called in tables and pictures.
     processors : size of the machine, the number of identical processors.
     columns : SWF field name -> array of shape (n_jobs,), int64 (``average_cpu_time`` float64); and
-        ``power_w``, mean power of the job on each of its processors [W], float64.
+        ``power_w``, mean power of the job on each of its processors [W], and ``slowdown``, its
+        completion time at the lowest frequency over that at the highest, float64.
     killed : (n_jobs,) bool; True where cleaning cut the run time at the requested time.
     header : the SWF header, ``{"MaxProcs": ["128"], "Queue": ["0 interactive", ...], ...}``.
     cleaning : reason -> number of jobs dropped or repaired for it, in the order of treatment; each
@@ -72,6 +77,8 @@ class Workload:
     per_unit : resource -> (n_jobs,) int64, what a unit of each job asks for: ``core``, which comes
         first and is at least 1, ``mem`` in MB, and any others. ``requested_processors`` is
         units * core. Empty without ``units``.
+    initial : the state that the machine is in when the simulation begins, of an extract; None where
+        it is empty. See :meth:`extract`.
     """
 
     name: str
@@ -82,6 +89,7 @@ class Workload:
     cleaning: Mapping[str, int] = field(default_factory=dict)
     units: NDArray[np.int64] | None = None
     per_unit: Mapping[str, NDArray[np.int64]] = field(default_factory=dict)
+    initial: Initial | None = None
 
     @classmethod
     def from_columns(
@@ -95,6 +103,7 @@ class Workload:
         cleaning: Mapping[str, int] | None = None,
         units: Any = None,
         per_unit: Mapping[str, Any] | None = None,
+        initial: Initial | None = None,
     ) -> Workload:
         """Build a workload from any of ``JOB_COLUMNS``; absent ones become -1.
 
@@ -103,10 +112,11 @@ class Workload:
 
         Parameters
         ----------
-        columns : SWF field name or ``power_w`` -> array-like of shape (n_jobs,); ``submit_time``
-            is needed. Read-only arrays of the right dtype are kept as they are, others are copied.
+        columns : SWF field name, ``power_w`` or ``slowdown`` -> array-like of shape (n_jobs,);
+            ``submit_time`` is needed. Read-only arrays of the right dtype are kept as they are,
+            others are copied.
         processors : size of the machine, at least 1.
-        name, killed, header, cleaning : as the attributes of the class.
+        name, killed, header, cleaning, initial : as the attributes of the class.
         units, per_unit : as the attributes of the class. With ``per_unit`` alone each job is one
             unit. Without ``core`` a unit has an equal share of ``requested_processors`` where
             these are known, else 1. Unknown ``requested_processors`` are filled.
@@ -125,7 +135,8 @@ class Workload:
             raise WorkloadError("a workload needs the column 'submit_time'")
         n = len(columns["submit_time"])
         filled = {c: _as_column(c, columns.get(c), n) for c in JOB_COLUMNS}
-        _check_power(filled["power_w"], name)
+        _check_known("power_w", filled, 0, math.inf, name)
+        _check_known("slowdown", filled, 1, MOST_SLOWDOWN, name)
         if killed is None:
             killed = np.broadcast_to(np.False_, n)
         killed = _read_only(np.asarray(killed, dtype=np.bool_))
@@ -133,9 +144,8 @@ class Workload:
             raise WorkloadError(f"'killed' has shape {killed.shape}, 'submit_time' has {(n,)}")
         size = check_processors(processors)
         asked, demands = _resources(units, per_unit or {}, filled, name)
-        workload = cls(
-            name, size, filled, killed, dict(header or {}), dict(cleaning or {}), asked, demands
-        )
+        told, counts = dict(header or {}), dict(cleaning or {})
+        workload = cls(name, size, filled, killed, told, counts, asked, demands, initial)
         return _in_submission_order(workload)
 
     def __len__(self) -> int:
@@ -153,9 +163,17 @@ class Workload:
     def __reduce__(self) -> tuple[Any, ...]:
         # Columns that no job has would be blown up to full size by pickling.
         kept = {c: v for c, v in self.columns.items() if not _is_missing(v) or c == "submit_time"}
-        killed = self.killed if self.killed.any() else None
-        fields = (kept, self.processors, self.name, killed, dict(self.header), dict(self.cleaning))
-        return _rebuild, (*fields, self.units, dict(self.per_unit))
+        others = {
+            "processors": self.processors,
+            "name": self.name,
+            "killed": self.killed if self.killed.any() else None,
+            "header": dict(self.header),
+            "cleaning": dict(self.cleaning),
+            "units": self.units,
+            "per_unit": dict(self.per_unit),
+            "initial": self.initial,
+        }
+        return _rebuild, (kept, others)
 
     def take(
         self,
@@ -176,6 +194,7 @@ class Workload:
             killed=_rows(self.killed, rows),
             units=None if self.units is None else _rows(self.units, rows),
             per_unit={r: _rows(demand, rows) for r, demand in self.per_unit.items()},
+            initial=None if self.initial is None else self.initial.take(rows),
             **changes,
         )
         return part.counted(cleaning or {})
@@ -199,6 +218,7 @@ class Workload:
             cleaning=self.cleaning,
             units=self.units,
             per_unit=self.per_unit,
+            initial=self.initial,
         )
 
     def called(self, job: int) -> str:
@@ -217,6 +237,15 @@ class Workload:
         from hpcgym.workload.slicing import months
 
         return months(self)
+
+    def extract(self, start: float, end: float | None = None) -> Workload:
+        """Return an interval of the trace, with the state of the machine at its beginning.
+
+        See :func:`hpcgym.workload.extracting.extract`.
+        """
+        from hpcgym.workload.extracting import extract
+
+        return extract(self, start, end)
 
     def to_pandas(self) -> pd.DataFrame:
         """Return a DataFrame of n_jobs rows: the columns of SWF, what any job has of others, units.
@@ -281,14 +310,18 @@ def _resources(
     return asked, demands
 
 
-def _check_power(power_w: NDArray[Any], name: str) -> None:
-    """Say so if a job has no power, nor the mark of an unknown one."""
-    wrong = (power_w < 0) & (power_w != MISSING)
+def _check_known(
+    column: str, filled: Mapping[str, NDArray[Any]], least: float, most: float, name: str
+) -> None:
+    """Say so if what is known of a job in a column is not from ``least`` to ``most``."""
+    values = filled[column]
+    wrong = ((values < least) | (values > most)) & (values != MISSING)
     if wrong.any():
         job = int(wrong.argmax())
+        limits = f"at least {least:g}" if math.isinf(most) else f"from {least:g} to {most:g}"
         raise WorkloadError(
-            f"{name}: power_w of row {job} is {power_w[job]:g}; it must be at least 0 W, or "
-            f"{MISSING} where it is unknown"
+            f"{name}: {column} of row {job} is {values[job]:g}; it must be {limits}, or {MISSING}"
+            " where it is unknown"
         )
 
 
@@ -355,30 +388,12 @@ def _is_missing(values: NDArray[Any]) -> bool:
     return values.size > 0 and values.strides == (0,) and values[0] == MISSING
 
 
-def _rebuild(
-    columns: Mapping[str, Any],
-    processors: int,
-    name: str,
-    killed: NDArray[np.bool_] | None,
-    header: Mapping[str, list[str]],
-    cleaning: Mapping[str, int],
-    units: NDArray[np.int64] | None = None,
-    per_unit: Mapping[str, NDArray[np.int64]] | None = None,
-) -> Workload:
+def _rebuild(columns: Mapping[str, NDArray[Any]], others: Mapping[str, Any]) -> Workload:
     """Return a pickled workload."""
-    demands = per_unit or {}
+    units, demands = others["units"], others["per_unit"]
     for values in (*columns.values(), *demands.values(), *([] if units is None else [units])):
         values.flags.writeable = False  # arrays come out of a pickle writable
-    return Workload.from_columns(
-        columns,
-        processors=processors,
-        name=name,
-        killed=killed,
-        header=header,
-        cleaning=cleaning,
-        units=units,
-        per_unit=demands,
-    )
+    return Workload.from_columns(columns, **others)
 
 
 def _rows(values: NDArray[Any], rows: NDArray[Any] | slice) -> NDArray[Any]:

@@ -41,8 +41,14 @@ def slices(
 
     Raises
     ------
-    WorkloadError : a period of less than a second, or no job in any period from ``first`` on.
+    WorkloadError : a period of less than a second, no job in any period from ``first`` on, or an
+        extract (:func:`hpcgym.workload.extracting.extract`).
     """
+    if workload.initial is not None:
+        raise WorkloadError(
+            f"{workload.name} begins with jobs that run: a {label} begins with an empty machine,"
+            " and is to be taken of the whole trace"
+        )
     if period_s != int(period_s) or period_s < 1:
         raise WorkloadError(f"period_s must be a whole number of at least 1, not {period_s!r}")
     start = workload.submit_time + np.maximum(workload.wait_time, 0)

@@ -79,9 +79,15 @@ def write_swf(workload: Workload, path: str | os.PathLike[str]) -> None:
 
     Raises
     ------
-    WorkloadError : a file that cannot be written.
+    WorkloadError : a file that cannot be written; an extract, of which the format would lose with
+        which jobs it begins.
     """
     path = Path(path)
+    if workload.initial is not None:
+        raise WorkloadError(
+            f"{path}: SWF would lose the state with which {workload.name} begins; CSV, Parquet and "
+            "JSON keep it"
+        )
     with writing(path), create_text(path) as file:
         for line in header_lines(workload.header, workload.processors):
             file.write(line + "\n")

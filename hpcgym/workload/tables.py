@@ -9,7 +9,10 @@ Jobs that ask for more than processors have columns that SWF lacks: ``units``, h
 share of the requested processors of ``core``). A table has them if it has ``units`` or ``core``.
 ``mem`` is in whole MB, or a text such as ``16 GB``.
 
-Another column that SWF lacks is ``power_w``, the mean power of a job on each processor [W].
+A table with the column ``begin`` is an extract: :mod:`hpcgym.workload.table_extracts`.
+
+Other columns that SWF lacks are ``power_w``, the mean power of a job on each processor [W], and
+``slowdown``, its completion time at the lowest frequency over that at the highest.
 """
 
 from __future__ import annotations
@@ -46,6 +49,7 @@ from hpcgym.workload.model import (
     largest_job,
 )
 from hpcgym.workload.needs import queue_numbers
+from hpcgym.workload.table_extracts import BEGIN, begin_of, extract_of, trace_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -71,7 +75,7 @@ def from_pandas(
     errors: Errors = "raise",
     queues: Mapping[str, int] | None = None,
 ) -> Workload:
-    """Return the workload of a DataFrame, one job a row, columns named as in SWF, or ``power_w``.
+    """Return the workload of a DataFrame, one job a row, columns named as in ``JOB_COLUMNS``.
 
     Missing columns become -1, but without ``job_number`` the rows are numbered from 1. Missing
     values become -1 too, and are counted. Decimals of times and
@@ -93,9 +97,15 @@ def from_pandas(
     Raises
     ------
     WorkloadError : an unknown column, a table without jobs, or a value that is no number; it names
-        the column and the row: its label in the DataFrame, the line of a CSV file.
+        the column and the row: its label in the DataFrame, the line of a CSV file. An extract
+        without ``processors``.
     """
     check_errors(errors)
+    begin = begin_of(frame, processors, name)
+    if begin is not None:
+        bare = frame.drop(columns=BEGIN)
+        trace = from_pandas(bare, processors=processors, name=name, errors=errors, queues=queues)
+        return extract_of(trace, begin)
     resources = _check_names(frame, name)
     counts: dict[str, int] = {}
     if "job_number" not in frame:
@@ -166,19 +176,23 @@ def write_table(workload: Workload, path: str | os.PathLike[str]) -> None:
     """Write a file of one of ``TABLE_ENDINGS``: the columns of ``Workload.to_pandas``.
 
     JSON leaves out columns that no job has. The others lose the header: the machine's size, the
-    names of queues.
+    names of queues. Of an extract the jobs from before its beginning are written too.
 
     Raises
     ------
-    WorkloadError : another ending, a file that cannot be written, Parquet without its library.
+    WorkloadError : another ending, a file that cannot be written, Parquet without its library, or
+        an extract of a simulation, which knows more than a table has.
     """
     path = Path(path)
     if not is_table(path):
         raise WorkloadError(f"{path}: a table's name ends in {', '.join(TABLE_ENDINGS)}")
+    workload, begin = trace_of(workload, str(path))
     frame = workload.to_pandas()
+    if begin is not None:
+        frame[BEGIN] = begin
     with writing(path):
         if is_json(path):
-            write_json(workload, path)
+            write_json(workload, path, begin)
         elif path.suffix == ".parquet":
             _need_parquet()
             frame.to_parquet(path, index=False)

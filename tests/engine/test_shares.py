@@ -106,6 +106,48 @@ def test_random_cases(case: tuple[Workload, dict[str, Any], dict[str, Any]]) -> 
     hpcgym.validate_schedule(result)
 
 
+@settings(ENGINE, max_examples=300)
+@given(st.data(), cases())
+def test_a_simulation_goes_on_with_what_was_used(
+    data: st.DataObject, case: tuple[Workload, dict[str, Any], dict[str, Any]]
+) -> None:
+    workload, ours, _ = case
+    cluster = Cluster(workload.processors, busy_power_w=BUSY_W)
+    long = simulate(workload, cluster=cluster, **ours)
+    begin = data.draw(st.sampled_from(sorted({*long.start.tolist(), *long.end.tolist()})))
+    goes_on = long.end >= begin
+    if not isinstance(ours["estimate"], str):
+        ours["estimate"] = [s for s, on in zip(ours["estimate"], goes_on, strict=True) if on]
+    result = simulate(hpcgym.continued(long, begin), cluster=cluster, **ours)
+    assert result.start.tolist() == long.start[goes_on].tolist()
+    assert result.end.tolist() == long.end[goes_on].tolist()
+
+
+@settings(ENGINE, max_examples=300)
+@given(st.data(), cases())
+def test_an_extract_of_a_trace_begins_with_what_was_used(
+    data: st.DataObject, case: tuple[Workload, dict[str, Any], dict[str, Any]]
+) -> None:
+    workload, ours, theirs = case
+    waits = st.sampled_from([0, 0, 1, 5, 30, 600])
+    workload = workload.with_columns(
+        wait_time=data.draw(st.lists(waits, min_size=len(workload), max_size=len(workload)))
+    )
+    run_time = np.minimum(workload.run_time, workload.requested_time)
+    ends = (workload.submit_time + workload.wait_time + run_time).tolist()
+    times = {0, *workload.submit_time.tolist(), *ends}
+    begin = data.draw(st.sampled_from(sorted(time for time in times if time < max(ends))))
+    for rules in (ours, theirs):
+        if not isinstance(rules["estimate"], str):
+            rules["estimate"] = "clairvoyant"
+    cluster = Cluster(workload.processors, busy_power_w=BUSY_W)
+    result = simulate(workload.extract(begin), cluster=cluster, **ours)
+    expected = simulate_slowly(jobs_of(workload), workload.processors, **theirs, begin=begin)
+    left = [job for job in expected if job.end > begin]
+    assert result.start.tolist() == [job.start for job in left]
+    assert result.backfilled.tolist() == [job.backfilled for job in left]
+
+
 # --- Equations 6.1 to 6.4 -----------------------------------------------------------------------
 
 

@@ -10,9 +10,17 @@ import numpy as np
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
+from hpcgym.cluster import Cluster, Level, NodeGroup, find_cluster
 from hpcgym.envs.job_selection import JobSelection, JobSelectionVector
 from hpcgym.envs.mixed_policy import MixedPolicy, MixedPolicyVector
+from hpcgym.envs.power_limits import (
+    EnergyBudgetEnv,
+    EnergyBudgetVector,
+    PowerCapEnv,
+    PowerCapVector,
+)
 from hpcgym.envs.queue_ordering import QueueOrdering, QueueOrderingVector
+from hpcgym.power import EnergyBudget, PowerCap
 from hpcgym.workload import Workload, load_workload
 
 
@@ -22,8 +30,17 @@ def label(value: Any) -> str:
 
 
 NAMES = ("JobSelection", "QueueOrdering", "MixedPolicy")
-SINGLE = {"JobSelection": JobSelection, "QueueOrdering": QueueOrdering, "MixedPolicy": MixedPolicy}
-VECTOR = {
+LIMITED = ("PowerCap", "EnergyBudget")
+SINGLE: dict[str, Any] = {
+    "JobSelection": JobSelection,
+    "QueueOrdering": QueueOrdering,
+    "MixedPolicy": MixedPolicy,
+    "PowerCap": PowerCapEnv,
+    "EnergyBudget": EnergyBudgetEnv,
+}
+VECTOR: dict[str, Any] = {
+    "PowerCap": PowerCapVector,
+    "EnergyBudget": EnergyBudgetVector,
     "JobSelection": JobSelectionVector,
     "QueueOrdering": QueueOrderingVector,
     "MixedPolicy": MixedPolicyVector,
@@ -31,6 +48,38 @@ VECTOR = {
 
 #: Jobs wait in it, and over-run their predictions where these are averages of two.
 BUSY = load_workload("lublin:jobs=300,processors=64,seed=1,load=2")
+
+
+def long_jobs() -> Workload:
+    """Jobs of some hours, one in ten minutes: so many on 64 processors that others wait."""
+    rng = np.random.default_rng(0)
+    run = rng.integers(60, 14_400, 300)
+    columns = {
+        "submit_time": 40_000 + np.cumsum(rng.integers(0, 1200, 300)),
+        "run_time": run,
+        "requested_time": run + rng.integers(0, 7200, 300),
+        "requested_processors": np.minimum(2 ** rng.integers(0, 6, 300), rng.integers(1, 60, 300)),
+    }
+    return Workload.from_columns(columns, processors=64, name="long jobs")
+
+
+LOADED = long_jobs()
+#: A machine of Curie's nodes in chassis and racks.
+CHASSIS = Cluster(
+    groups=(NodeGroup("thin", 64, {"core": 1}, find_cluster("curie").groups[0].power),),
+    levels=(Level("chassis", 9, 124.0), Level("rack", 3, 180.0)),
+)
+
+
+def limits_that_grow(workload: Workload) -> list[Any]:
+    """One to four caps, by when an episode begins, that kill; in some a budget as well."""
+    first = int(workload.submit_time[0])
+    number = 1 + first // 2000 % 4
+    starts = [first + 3000 + 9000 * k for k in range(number)]
+    caps = [PowerCap.of(CHASSIS, 0.45, s, end=s + 4000, announced=s, kills=True) for s in starts]
+    budget = EnergyBudget.of(CHASSIS, 0.6, first, first + 30_000)
+    return [*caps, budget] if number % 2 else list(caps)
+
 
 # the first example compiles the kernels
 SLOW = settings(

@@ -7,11 +7,11 @@ from typing import Any
 import gymnasium
 import numpy as np
 import pytest
-from driving import BUSY, NAMES, SINGLE, VECTOR, assert_same, label, play, random_acts
+from driving import BUSY, LIMITED, NAMES, SINGLE, VECTOR, assert_same, label, play, random_acts
 
 from hpcgym import Cluster, HpcgymError, Workload
 
-ids = pytest.mark.parametrize("name", NAMES)
+ids = pytest.mark.parametrize("name", [*NAMES, *LIMITED])
 
 BAD: list[tuple[str, dict[str, Any]]] = [
     ("episodes", {"episodes": "days"}),
@@ -207,7 +207,7 @@ def test_an_index_without_a_job_is_the_first_visible_one() -> None:
         lambda action: np.full_like(action, np.inf),
     ],
 )
-@pytest.mark.parametrize("name", ["QueueOrdering", "MixedPolicy"])
+@pytest.mark.parametrize("name", ["QueueOrdering", "MixedPolicy", *LIMITED])
 def test_no_numbers(name: str, spoil: Any) -> None:
     single, vector = SINGLE[name](BUSY, jobs=20, window=9), VECTOR[name](2, BUSY, jobs=20, window=9)
     for env, word in ((single, "action"), (vector, "actions")):
@@ -269,14 +269,14 @@ def test_steps_of_a_vector_before_a_reset(name: str, mode: str) -> None:
 def test_a_window_larger_than_the_queue_and_the_episode(name: str) -> None:
     results = []
     for window in (20, 1000):
-        options = {"interval": 2} if name == "MixedPolicy" else {}
+        options = {} if name in ("JobSelection", "QueueOrdering") else {"interval": 2}
         env = SINGLE[name](BUSY, jobs=20, window=window, **options)
 
         def act(_: int, __: Any, info: Any, env: Any = env) -> Any:
             if env.action_kind == "selection":
                 return int(info["action_mask"].sum()) - 1
             env.action_space.seed(0)
-            if env.action_kind == "weights":
+            if env.action_kind in ("weights", "controls"):
                 return env.action_space.sample()
             return np.linspace(-1, -1 + env.action_space.shape[0] / 1000, env.action_space.shape[0])
 

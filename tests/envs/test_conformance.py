@@ -11,7 +11,20 @@ from typing import Any
 import gymnasium
 import numpy as np
 import pytest
-from driving import BUSY, NAMES, SINGLE, Step, assert_same, go_on, label, play, random_acts
+from driving import (
+    BUSY,
+    CHASSIS,
+    LIMITED,
+    LOADED,
+    NAMES,
+    SINGLE,
+    Step,
+    assert_same,
+    go_on,
+    label,
+    play,
+    random_acts,
+)
 from gymnasium.utils.env_checker import check_env
 from gymnasium.wrappers import FlattenObservation, RecordEpisodeStatistics, TimeLimit
 
@@ -22,6 +35,7 @@ from hpcgym.policy import FEATURES
 from hpcgym.workload import load_workload
 
 ids = pytest.mark.parametrize("name", NAMES)
+all_ids = pytest.mark.parametrize("name", [*NAMES, *LIMITED])
 
 
 def waits_halved(view: Any) -> float:
@@ -72,12 +86,25 @@ OPTIONS: list[tuple[str, dict[str, Any]]] = [
     ],
     ("MixedPolicy", {"policy_features": tuple(FEATURES)}),
     ("MixedPolicy", {"policy_features": ("area", "wait", "unicef")}),
+    *[
+        (name, options)
+        for name in LIMITED
+        for options in (
+            {},
+            {"observation": "flat"},
+            {"observation": "flat", "window": 1, "workload": LOADED},
+            {"workload": LOADED, "cluster": CHASSIS, "interval": 3, "reward": {"energy": 1}},
+            {"workload": LOADED, "policy_features": tuple(FEATURES), "controls": ["nodes"]},
+            {"controls": (), "policy_features": ["area"], "power": "energy-bud"},
+            {"workload": LOADED, "estimate": "ave2", "allocation": "contiguous", "reward": "wait"},
+        )
+    ],
 ]
 
 
 def make(name: str, **options: Any) -> Any:
     arguments = {"workload": BUSY, "jobs": 25, "window": 9, **options}
-    if name == "MixedPolicy":
+    if name not in ("JobSelection", "QueueOrdering"):
         arguments.setdefault("interval", 4)
     return gymnasium.make(f"hpcgym/{name}-v0", **arguments)
 
@@ -104,7 +131,7 @@ def test_gymnasiums_check_of_long_episodes(name: str, episodes: str) -> None:
     check_env(env.unwrapped, skip_render_check=True)
 
 
-@ids
+@all_ids
 def test_a_vector_reward_is_in_its_space(name: str) -> None:
     env = SINGLE[name](BUSY, jobs=25, window=9, reward=["bsld", "energy"])
     assert env.reward_space.shape == (2,)
@@ -116,7 +143,7 @@ def test_a_vector_reward_is_in_its_space(name: str) -> None:
 
 
 @pytest.mark.parametrize("observation", ["dict", "flat"])
-@ids
+@all_ids
 def test_the_check_of_stable_baselines(name: str, observation: str) -> None:
     checker = pytest.importorskip("stable_baselines3.common.env_checker")
     env = make(name, observation=observation)
@@ -127,17 +154,19 @@ def test_the_check_of_stable_baselines(name: str, observation: str) -> None:
         checker.check_env(env.unwrapped, skip_render_check=True)
 
 
-@ids
+@all_ids
 def test_the_flat_form_has_the_same_numbers(name: str) -> None:
     fields, flat = make(name), make(name, observation="flat")
     acts = random_acts(fields.action_space, 1)
     for one, other in zip(play(fields, acts, seed=5), play(flat, acts, seed=5), strict=True):
-        keys = ("cluster", "queue", "time", "jobs", "mask")
+        keys = ["cluster", "queue", "time", "jobs", "mask"]
+        keys += ["power"] if name in LIMITED else []
+        assert set(keys) == set(one.observation)
         parts = [one.observation[key].ravel() for key in keys]
         assert np.concatenate(parts).astype(np.float32).tolist() == other.observation.tolist()
 
 
-@ids
+@all_ids
 def test_arrays_are_new_at_each_step(name: str) -> None:
     for observation in ("dict", "flat"):
         env = make(name, observation=observation)
@@ -146,7 +175,7 @@ def test_arrays_are_new_at_each_step(name: str) -> None:
         assert_same(steps, again)  # and so nothing has been overwritten
 
 
-@ids
+@all_ids
 def test_seeds(name: str) -> None:
     env = make(name)
     first = [env.reset(seed=3)[1]["time"], *(env.reset()[1]["time"] for _ in range(5))]
@@ -155,7 +184,7 @@ def test_seeds(name: str) -> None:
     assert len(set(first)) > 1
 
 
-@ids
+@all_ids
 def test_wrappers(name: str) -> None:
     env = RecordEpisodeStatistics(FlattenObservation(make(name)))
     steps = play(env, random_acts(env.action_space, 0), seed=0)
@@ -169,7 +198,7 @@ def test_wrappers(name: str) -> None:
     assert [cut.step(cut.action_space.sample())[3] for _ in range(2)] == [False, True]
 
 
-@ids
+@all_ids
 def test_a_copy_by_pickle_goes_on_alike(name: str) -> None:
     env = make(name, jobs=60, estimate="ave2", reward=waits_halved).unwrapped
     acts = random_acts(env.action_space, 0)
@@ -189,13 +218,13 @@ def test_registration_is_idempotent() -> None:
     before = {name: gymnasium.spec(name) for name in IDS}
     register()
     assert {name: gymnasium.spec(name) for name in IDS} == before
-    assert set(before) == {f"hpcgym/{name}-v0" for name in NAMES}
+    assert set(before) == {f"hpcgym/{name}-v0" for name in (*NAMES, *LIMITED)}
 
 
 FRESH = """
 import gymnasium, warnings
 warnings.simplefilter("error")
-for name in ("JobSelection", "QueueOrdering", "MixedPolicy"):
+for name in ("JobSelection", "QueueOrdering", "MixedPolicy", "PowerCap", "EnergyBudget"):
     env = gymnasium.make(f"hpcgym:hpcgym/{name}-v0", workload="lublin:jobs=300,seed=0")
     print(env.spec.id)
 env = gymnasium.make_vec("hpcgym/JobSelection-v0", 2, jobs=20, workload="lublin:jobs=30,seed=0")
@@ -208,7 +237,7 @@ def test_a_fresh_process_finds_the_environments() -> None:
         [sys.executable, "-c", FRESH], capture_output=True, text=True, check=False
     )
     assert found.returncode == 0, found.stderr
-    names = [f"hpcgym/{name}-v0" for name in NAMES]
+    names = [f"hpcgym/{name}-v0" for name in (*NAMES, *LIMITED)]
     assert found.stdout.split() == [*names, "JobSelectionVector"]
     assert found.stderr == ""
 

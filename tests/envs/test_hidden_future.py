@@ -55,7 +55,8 @@ def altered(env: Any, now: int, seed: int, most_jobs: int, keeps_next: bool) -> 
         if start[row] < 0:
             columns["run_time"][row] = int(rng.integers(1, 2 * requested + 1))
         elif start[row] + run > now and start[row] + requested > now + 1:
-            columns["run_time"][row] = int(rng.integers(now + 1 - start[row], 2 * requested + 1))
+            least = max(now + 1 - start[row], 1)  # it may wait for its nodes
+            columns["run_time"][row] = int(rng.integers(least, 2 * requested + 1))
     later = columns["submit_time"][n:]
     # that submissions come next is what ended an interval of submissions: their time is known
     following = [time for time in later if time == later[0]] if keeps_next else []

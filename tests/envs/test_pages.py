@@ -14,13 +14,15 @@ from typing import Any
 
 import numpy as np
 import pytest
-from driving import BUSY, NAMES, SINGLE, VECTOR
+from driving import BUSY, LIMITED, NAMES, SINGLE, VECTOR
 
 from hpcgym.envs.episodes import Episodes
 from hpcgym.envs.observe import JOBS_AT, QUEUE_AT, TIME_AT
 from hpcgym.envs.options import read_options
 from hpcgym.envs.page import ARGUMENTS, PARTS
+from hpcgym.envs.power_kernel import POWER_SIZE
 
+ALL = (*NAMES, *LIMITED)
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "docs" / "environments"
 
@@ -41,7 +43,7 @@ def script() -> Any:
 
 def test_files_are_the_docstrings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     module = script()
-    assert {cls.__name__ for cls in module.PAGES.values()} == set(NAMES)
+    assert set(module.PAGES.values()) == {SINGLE[name] for name in ALL}
     monkeypatch.setattr(module, "FOLDER", tmp_path)
     module.main()
     for name in module.PAGES:
@@ -51,7 +53,7 @@ def test_files_are_the_docstrings(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert others == {"README.md"}
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", ALL)
 def test_a_page_is_complete(name: str) -> None:
     text = SINGLE[name].__doc__ or ""
     assert re.findall(r"^## (.*)$", text, re.MULTILINE) == " ".join(HEADINGS.split()).split(", ")
@@ -67,7 +69,7 @@ def table(text: str, heading: str) -> dict[str, list[str]]:
     return {cells[0].strip("`"): cells[1:] for cells in rows}
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", ALL)
 def test_arguments_are_those_of_the_class(name: str) -> None:
     """Each is named, with its default."""
     expected: dict[str, Any] = {}
@@ -75,6 +77,8 @@ def test_arguments_are_those_of_the_class(name: str) -> None:
         for parameter in inspect.signature(function).parameters.values():
             if parameter.kind is not parameter.VAR_KEYWORD:
                 expected[parameter.name] = parameter.default
+    if name not in LIMITED:
+        del expected["power"]  # there are no limits to be kept
     rows = table(SINGLE[name].__doc__ or "", "Arguments")
     assert set(rows) == set(expected)
     assert set(ARGUMENTS) <= set(rows)
@@ -85,7 +89,7 @@ def test_arguments_are_those_of_the_class(name: str) -> None:
             assert default == f"`{shown}`", argument
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", ALL)
 def test_further_arguments_of_vector_environments(name: str) -> None:
     rows = table(SINGLE[name].__doc__ or "", "Vectorized environment")
     env = VECTOR[name](2, BUSY, jobs=20)
@@ -97,13 +101,16 @@ def test_further_arguments_of_vector_environments(name: str) -> None:
     assert set(rows) == {"num_envs", "copy", "max_episode_steps", "autoreset_mode", "threads"}
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", ALL)
 def test_places_of_fields(name: str) -> None:
     """The table's places in the flat form are where the dict's fields are."""
     rows = table(SINGLE[name].__doc__ or "", "Observation Space")
     dictionary, flat = SINGLE[name](BUSY, jobs=50), SINGLE[name](BUSY, jobs=50, observation="flat")
     fields, row = dictionary.reset(seed=0)[0], flat.reset(seed=0)[0]
     sizes = {"cluster": QUEUE_AT, "queue": TIME_AT - QUEUE_AT, "time": JOBS_AT - TIME_AT}
+    assert ("power" in fields) == (name in LIMITED) == ("power[0]" in rows)
+    if name in LIMITED:
+        sizes["power"] = POWER_SIZE
     for field, size in sizes.items():
         assert fields[field].shape == (size,)
         places = [cells[0] for key, cells in rows.items() if key.startswith(field)]
@@ -119,7 +126,7 @@ def test_places_of_fields(name: str) -> None:
     assert f"({row.size},)" in (SINGLE[name].__doc__ or "")
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", ALL)
 def test_keys_of_info(name: str) -> None:
     rows = table(SINGLE[name].__doc__ or "", "Info")
     env = SINGLE[name](BUSY, jobs=10)

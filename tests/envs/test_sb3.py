@@ -167,3 +167,21 @@ def test_without_sb3_it_says_what_to_install():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert 'pip install "hpcgym[agents]"' in done.stdout
+
+
+@pytest.mark.parametrize("name", ["PowerCap", "EnergyBudget"])
+def test_machines_under_limits(name):
+    envs = HpcVecEnv(f"hpcgym/{name}-v0", num_envs=2, interval=5, **SMALL)
+    envs.seed(0)
+    seen, ends = envs.reset(), 0
+    for k in range(12):
+        envs.action_space.seed(k)
+        actions = np.stack([envs.action_space.sample() for _ in range(2)])
+        assert set(seen) == {"cluster", "queue", "time", "jobs", "mask", "power"}
+        seen, rewards, dones, infos = envs.step(actions)
+        assert (rewards <= 0).all()
+        ends += int(dones.sum())
+        for e in np.flatnonzero(dones):
+            assert infos[e]["terminal_observation"]["power"].shape == (15,)
+            assert infos[e]["metrics"]["energy_j"] > 0
+    assert ends > 2

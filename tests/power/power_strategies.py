@@ -38,15 +38,15 @@ def powers(draw: st.DrawFn) -> NodePower:
 
 
 @st.composite
-def machines(draw: st.DrawFn) -> Cluster:
-    """A pool, or 1 to 7 nodes in up to 3 groups, with up to 2 levels above."""
+def machines(draw: st.DrawFn, pools: bool = True) -> Cluster:
+    """A pool, or 1 to 12 nodes in up to 3 groups, with up to 2 levels above."""
     flat = {
         "idle_power_w": draw(WATTS),
         "busy_power_w": draw(WATTS),
         "off_power_w": draw(WATTS),
     }
     sizes = draw(st.lists(st.integers(1, 4), min_size=1, max_size=3))
-    if draw(st.sampled_from([True] + [False] * 5)):
+    if pools and draw(st.sampled_from([True] + [False] * 5)):
         return Cluster(draw(st.integers(1, 8)), **flat)
     groups = [
         NodeGroup(
@@ -86,6 +86,9 @@ def schedules(draw: st.DrawFn) -> Result:
     if draw(st.booleans()):
         known = st.sampled_from([-1.0, -1.0, 0.0, 5.0, 1 / 7, 22.5])
         columns["power_w"] = draw(st.lists(known, min_size=n, max_size=n))
+    if draw(st.booleans()):
+        known = st.sampled_from([-1.0, -1.0, 1.0, 1.1, 3.0])
+        columns["slowdown"] = draw(st.lists(known, min_size=n, max_size=n))
     nodes = {"units": units, "per_unit": {"core": each}} if cluster.groups else {}
     workload = Workload.from_columns(columns, processors=cluster.processors, **nodes)
     frequency = None

@@ -162,6 +162,14 @@ def test_a_job_killed_at_its_requested_time_on_several_nodes() -> None:
     assert validate_schedule(result)
 
 
+def test_a_job_of_several_nodes_is_charged_all_of_them() -> None:
+    """A case of batsim#72, where a parallel job used one core of each."""
+    result = hpcgym.simulate(jobs([(0, 30, 30, 3, 4)]), "easy", cluster=machine(4))
+    assert result.books.by_job().tolist() == [3 * 30 * 300]
+    assert result.metrics["energy_j"] == 30 * (3 * 300 + 100)
+    assert result.metrics["utilization"] == 12 / 16
+
+
 def test_jobs_that_share_a_node_divide_what_it_draws() -> None:
     """A case of batsim#65, where each was charged the whole node."""
     workload = jobs([(0, 10, 10, 1, 3), (5, 10, 10, 1, 1)])

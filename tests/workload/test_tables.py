@@ -225,29 +225,47 @@ def test_parquet_without_its_library(tmp_path, monkeypatch):
         write_table(from_pandas(frame(), processors=8), tmp_path / "log.parquet")
 
 
-def test_power_of_jobs_is_kept(tmp_path):
-    """Unlike SWF, tables have a column of mean watts on each processor."""
+@pytest.mark.parametrize(
+    ("column", "known"), [("power_w", [100.5, -1.0, 0.0]), ("slowdown", [1.63, -1.0, 1.0])]
+)
+def test_what_is_measured_of_jobs_is_kept(tmp_path, column, known):
+    """Unlike SWF, tables have columns of mean watts on each processor and of slowdowns."""
     columns = {"submit_time": [0, 5, 9], "run_time": [1, 2, 3], "requested_processors": [1, 4, 1]}
-    columns["power_w"] = [100.5, -1.0, 0.0]
-    workload = Workload.from_columns(columns, processors=4)
-    assert workload.power_w.tolist() == [100.5, -1.0, 0.0]
-    assert workload.power_w.dtype == np.float64
-    assert workload.take(slice(0, 2)).power_w.tolist() == [100.5, -1.0]
-    assert workload.with_columns(run_time=[9, 9, 9]).power_w.tolist() == [100.5, -1.0, 0.0]
-    assert pickle.loads(pickle.dumps(workload)).power_w.tolist() == [100.5, -1.0, 0.0]
+    workload = Workload.from_columns({**columns, column: known}, processors=4)
+    assert getattr(workload, column).tolist() == known
+    assert getattr(workload, column).dtype == np.float64
+    again = [
+        workload.with_columns(run_time=[9, 9, 9]),
+        pickle.loads(pickle.dumps(workload)),
+        from_pandas(workload.to_pandas(), processors=4),
+    ]
     for name in ("jobs.csv", "jobs.json"):
         write_table(workload, tmp_path / name)
-        assert read_table(tmp_path / name).power_w.tolist() == [100.5, -1.0, 0.0]
+        again.append(read_table(tmp_path / name))
+    assert [getattr(one, column).tolist() for one in again] == [known] * len(again)
+    assert getattr(workload.take(slice(0, 2)), column).tolist() == known[:2]
     file = tmp_path / "blank.csv"
-    file.write_text("submit_time,power_w,requested_processors\n0,3.25,1\n1,,1\n")
+    file.write_text(f"submit_time,{column},requested_processors\n0,3.25,1\n1,,1\n")
     blank = read_table(file)
-    assert blank.power_w.tolist() == [3.25, -1.0]
-    assert blank.cleaning["repaired: missing power_w set to -1"] == 1
-    assert "power_w" not in workload.with_columns(power_w=[-1, -1, -1]).to_pandas()
-    assert fingerprint([workload]) != fingerprint([workload.with_columns(power_w=[1, 1, 1])])
+    assert getattr(blank, column).tolist() == [3.25, -1.0]
+    assert blank.cleaning[f"repaired: missing {column} set to -1"] == 1
+    assert column not in workload.with_columns(**{column: [-1, -1, -1]}).to_pandas()
+    other = workload.with_columns(**{column: [1, 1, 1]})
+    assert fingerprint([workload]) != fingerprint([other])
 
 
-@pytest.mark.parametrize("watts", [-2.0, np.nan, np.inf])
-def test_power_that_is_none(watts):
-    with pytest.raises(WorkloadError, match="power_w"):
-        Workload.from_columns({"submit_time": [0], "power_w": [watts]}, processors=1)
+@pytest.mark.parametrize(
+    ("column", "value"),
+    [("power_w", -2.0), ("power_w", np.nan), ("power_w", np.inf), ("slowdown", 0.99),
+     ("slowdown", 0.0), ("slowdown", 1000.5), ("slowdown", np.nan)],
+)  # fmt: skip
+def test_what_cannot_be_measured(column, value):
+    with pytest.raises(WorkloadError, match=column):
+        Workload.from_columns({"submit_time": [0], column: [value]}, processors=1)
+
+
+def test_errors_say_what_a_slowdown_may_be(tmp_path):
+    file = tmp_path / "jobs.csv"
+    file.write_text("submit_time,requested_processors,run_time,slowdown\n0,1,5,1.2\n1,1,5,0.8\n")
+    with pytest.raises(WorkloadError, match=r"slowdown of row 1 is 0.8; it must be from 1 to 1000"):
+        read_table(file)

@@ -1,0 +1,203 @@
+"""Section 5.4 of document 004: an energy budget for three days in the middle of a busy week."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from hpcgym.benchmarks.energy.within import energy_within
+from hpcgym.cluster.files import find_cluster
+from hpcgym.cluster.nodes import NodeGroup
+from hpcgym.cluster.pool import Cluster
+from hpcgym.errors import HpcgymError
+from hpcgym.power.limits import EnergyBudget, Limit
+from hpcgym.power.planning import greatest_w
+from hpcgym.result import Result
+from hpcgym.simulation import simulate
+from hpcgym.workload.fingerprint import fingerprint
+from hpcgym.workload.load import load_workload
+from hpcgym.workload.model import Workload
+
+#: What the thesis calls the mechanisms -> the rule ``power`` here.
+MECHANISMS = {"powercap": "powercap", "reducePC": "reduce-pc", "energyBud": "energy-bud"}
+BASELINE = "EASY"
+#: Powers of a processor [W]: what the scheduler reckons with, which budgets are shares of, and
+#: what is drawn; of the authors' own runs with Batsim. Idle ones are not told apart here.
+RECKONED_W, DRAWN_W, RECKONED_IDLE_W = 203.12, 190.738, 100.0
+#: Section 5.4.3; 49 % is a machine on which all is idle.
+BUDGETS = (1.0, 0.9, 0.8, 0.7, 0.6, 0.5, RECKONED_IDLE_W / RECKONED_W, 0.3)
+DAY_S = 86_400
+WEEK_S = 7 * DAY_S
+BEGIN_S, END_S = 2 * DAY_S, 5 * DAY_S  # of a week
+
+
+@dataclass(frozen=True)
+class Reading:
+    """One way to read how the thesis simulates.
+
+    Attributes
+    ----------
+    meaning : in words.
+    drawn_w : of a processor that runs a job.
+    allocation : which processors jobs are given.
+    sees_off : whether scheduler and meter know that processors which are off draw less than idle
+        ones; if not, only what is counted afterwards does.
+    """
+
+    meaning: str
+    drawn_w: float = DRAWN_W
+    allocation: str = "contiguous"
+    sees_off: bool = True
+
+
+TEXT = "as written"
+READINGS: dict[str, Reading] = {
+    TEXT: Reading(f"the scheduler reckons with {RECKONED_W} W, the meter sees {DRAWN_W} W"),
+    "as reckoned": Reading(f"processors draw {RECKONED_W} W, as the scheduler reckons", RECKONED_W),
+    "anywhere": Reading("jobs need no processors in a row", allocation="first-fit"),
+    "off as idle": Reading(
+        "the scheduler and its meter take processors that are off for idle ones", sees_off=False
+    ),
+}
+
+
+def machine_for(processors: int, sees_off: bool = True) -> Cluster:
+    """Return a machine of that many nodes of Taurus, each a processor, as the scheduler sees it."""
+    power = find_cluster("taurus").groups[0].power
+    assert power is not None
+    power = replace(power, busy_w=RECKONED_W)
+    if not sees_off:
+        power = replace(power, off_w=power.idle_w)
+    return Cluster(groups=(NodeGroup("node", processors, {"core": 1}, power),), name="budget")
+
+
+def logged_utilisation(workload: Workload) -> dict[int, float]:
+    """Return week -> share of processor seconds in use by the log, of whole weeks with jobs.
+
+    An unknown wait counts as none. Week 0 begins at second 0 of the log.
+    """
+    start = workload.submit_time + np.maximum(workload.wait_time, 0)
+    end, size = start + workload.run_time, workload.requested_processors
+    found = {}
+    for week in np.unique(workload.submit_time // WEEK_S).tolist():
+        if (week + 1) * WEEK_S > int(workload.submit_time[-1]):
+            continue  # it is not whole
+        overlap = np.minimum(end, (week + 1) * WEEK_S) - np.maximum(start, week * WEEK_S)
+        used = float((np.maximum(overlap, 0) * size).sum())
+        found[week] = used / (WEEK_S * workload.processors)
+    return found
+
+
+def weeks_of(workload: Workload, number: int | None, seed: int) -> list[int]:
+    """Return weeks of high utilisation: the upper quarter by the log, at least one.
+
+    Parameters
+    ----------
+    number : draw that many of them at random; None: all.
+    seed : of the draw.
+
+    Raises
+    ------
+    HpcgymError : a trace without a whole week.
+    """
+    utilisation = logged_utilisation(workload)
+    if not utilisation:
+        raise HpcgymError(f"{workload.name}: it has no whole week")
+    ranked = sorted(utilisation, key=lambda week: -utilisation[week])
+    high = ranked[: max(len(ranked) // 4, 1)]
+    if number is not None and number < len(high):
+        drawn = np.random.default_rng(seed).choice(len(high), number, replace=False)
+        high = [high[place] for place in drawn]
+    return sorted(high)
+
+
+def week_of(workload: Workload, week: int) -> Workload:
+    """Return the jobs submitted in a week, which begins at second 0."""
+    jobs = workload.take(workload.submit_time // WEEK_S == week)
+    return jobs.with_columns(submit_time=jobs.submit_time - week * WEEK_S)
+
+
+def run(jobs: Workload, reading: Reading, budget: float, mechanism: str, shutdown: bool) -> Result:
+    """Simulate a week under a budget, a share; :data:`BASELINE` has none."""
+    cluster = machine_for(jobs.processors, reading.sees_off)
+    jobs = jobs.with_columns(power_w=np.full(len(jobs), reading.drawn_w))
+    limits: list[Limit] = []
+    power = "none"
+    if mechanism != BASELINE:
+        limits = [EnergyBudget.of(cluster, budget, BEGIN_S, END_S, shutdown=shutdown)]
+        power = MECHANISMS[mechanism]
+    result = simulate(
+        jobs, cluster=cluster, limits=limits, power=power, allocation=reading.allocation
+    )
+    return replace(result, cluster=machine_for(jobs.processors))  # the books see what is off
+
+
+def amounts(result: Result) -> dict[str, float]:
+    """Return the measures of section 5.4.4.
+
+    Returns
+    -------
+    amounts : "AVEbsld", over all jobs; within the week "utilisation", "jobs started" and "energy",
+        over that of processors that are all busy, as reckoned; "exceeded_j" of the budget.
+    """
+    runs = np.maximum(np.minimum(result.end, WEEK_S) - result.start, 0)
+    used = float((runs * result.workload.requested_processors).sum())
+    cluster = result.cluster
+    return {
+        "AVEbsld": float(result.metrics["mean_bsld"]),
+        "utilisation": used / (cluster.processors * WEEK_S),
+        "jobs started": int((result.start < WEEK_S).sum()),
+        "energy": energy_within(result, 0, WEEK_S) / (greatest_w(cluster) * WEEK_S),
+        "exceeded_j": float(result.metrics.get("budget_exceeded_j", 0.0)),
+    }
+
+
+def measure(task: Mapping[str, Any], sources: Mapping[str, str]) -> dict[str, Any]:
+    """Simulate a week under all budgets and mechanisms.
+
+    Parameters
+    ----------
+    task : "trace", "reading", a name of READINGS, "week", "budgets", and "jobs_sha256" of the week;
+        and "code", a hash of the sources.
+    sources : name of a trace -> what it is loaded from.
+
+    Returns
+    -------
+    outcome : "jobs", "logged", the week's utilisation by the log, and "rows", of :func:`amounts`
+        with "mechanism", "shutdown", "budget" and "same", whether the schedule is that of the
+        first row, EASY.
+
+    Raises
+    ------
+    HpcgymError : the trace cannot be read here, or has other jobs.
+    """
+    trace, week = task["trace"], task["week"]
+    workload = _loaded(sources[trace])
+    jobs = week_of(workload, week)
+    if fingerprint([jobs]) != task["jobs_sha256"]:
+        raise HpcgymError(f"{trace}: it has other jobs here than where the study was begun")
+    reading = READINGS[task["reading"]]
+    cells = [(BASELINE, False, 1.0)] + [
+        (mechanism, shutdown, budget)
+        for mechanism in MECHANISMS
+        for shutdown in (False, True)
+        for budget in task["budgets"]
+    ]
+    rows: list[dict[str, Any]] = []
+    first = None
+    for mechanism, shutdown, budget in cells:
+        result = run(jobs, reading, budget, mechanism, shutdown)
+        first = result.start if first is None else first
+        same = bool(np.array_equal(result.start, first))
+        row = {"mechanism": mechanism, "shutdown": shutdown, "budget": budget, "same": same}
+        rows.append(row | amounts(result))
+    return {"jobs": len(jobs), "logged": logged_utilisation(workload)[week], "rows": rows}
+
+
+@lru_cache(maxsize=2)
+def _loaded(source: str) -> Workload:
+    return load_workload(source)

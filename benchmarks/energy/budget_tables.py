@@ -1,0 +1,338 @@
+"""The tables of the study of energy budgets, ours beside the published values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hpcgym.benchmarks.energy.budget import BASELINE, MECHANISMS, READINGS, TEXT
+from hpcgym.benchmarks.energy.published_budget import TABLE_5_1
+from hpcgym.benchmarks.energy.resampled import interval_of_groups
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+#: reading -> trace -> week -> what :func:`budget.measure` returns.
+Outcomes = Mapping[str, Mapping[str, Mapping[int, Mapping[str, Any]]]]
+
+MEASURES = ("utilisation", "AVEbsld", "energy", "jobs started")
+RELATIVE = ("utilisation", "AVEbsld", "jobs started")  # to EASY; energy is to the possible
+Setting = tuple[str, bool]  # mechanism, shutdown
+SETTINGS: list[Setting] = [(name, shutdown) for name in MECHANISMS for shutdown in (False, True)]
+
+#: (mechanism, shutdown, budget) -> measure -> trace -> a number for each week.
+Cells = Mapping[tuple[str, bool, float], Mapping[str, Mapping[str, NDArray[np.float64]]]]
+
+
+def cells_of(traces: Mapping[str, Mapping[int, Mapping[str, Any]]]) -> Cells:
+    """Return what figures 5.1 to 5.3 show: over EASY's of the same week, but for the energy."""
+    cells: dict[tuple[str, bool, float], dict[str, dict[str, list[float]]]] = {}
+    for trace, weeks in traces.items():
+        for outcome in weeks.values():
+            easy = outcome["rows"][0]
+            for row in outcome["rows"]:
+                cell = cells.setdefault((row["mechanism"], row["shutdown"], row["budget"]), {})
+                for name in MEASURES:
+                    value = row[name] / easy[name] if name in RELATIVE else row[name]
+                    cell.setdefault(name, {}).setdefault(trace, []).append(value)
+    return {
+        key: {name: {t: np.array(v) for t, v in of.items()} for name, of in cell.items()}
+        for key, cell in cells.items()
+    }
+
+
+def budgets_of(cells: Cells) -> list[float]:
+    """Return the budgets, the highest first."""
+    return sorted({budget for name, _, budget in cells if name != BASELINE}, reverse=True)
+
+
+def mean(cells: Cells, setting: Setting, budget: float, measure: str) -> float:
+    """Return the mean over traces of their means over weeks."""
+    return float(np.mean([v.mean() for v in cells[(*setting, budget)][measure].values()]))
+
+
+def percent(budget: float) -> str:
+    """Return a budget in words."""
+    return f"{budget:.0%}"
+
+
+def figures(outcomes: Outcomes) -> pd.DataFrame:
+    """Return the values of figures 5.1 to 5.3: of each trace, and of all."""
+    import pandas as pd
+
+    rows = []
+    cells = cells_of(outcomes[TEXT])
+    traces = list(outcomes[TEXT])
+    for trace in [*(["all"] if len(traces) > 1 else []), *traces]:
+        for mechanism, shutdown, budget in cells:
+            cell = cells[mechanism, shutdown, budget]
+            row: dict[str, Any] = {"trace": trace, "mechanism": mechanism}
+            row |= {"shutdown": "yes" if shutdown else "no", "budget": percent(budget)}
+            for name in MEASURES:
+                groups = [v for t, v in cell[name].items() if trace in ("all", t)]
+                beside = "EASY" if name in RELATIVE else "possible"
+                row[f"{name} / {beside}"] = float(np.mean([v.mean() for v in groups]))
+                if name in ("utilisation", "AVEbsld"):
+                    row[f"interval of {name}"] = interval_of_groups(groups)
+            rows.append(row)
+    return pd.DataFrame(rows)
+
+
+def table_5_1(outcomes: Outcomes) -> pd.DataFrame:
+    """Return table 5.1 under each reading: changes when idle nodes are switched off."""
+    import pandas as pd
+
+    rows = []
+    for reading, traces in outcomes.items():
+        for measure, published in TABLE_5_1.items():
+            for mechanism, theirs in published.items():
+                groups = [_changes(weeks.values(), mechanism, measure) for weeks in traces.values()]
+                ours = float(np.mean([group.mean() for group in groups]))
+                middle = float(np.median(np.concatenate(groups)))
+                row: dict[str, Any] = {"reading": reading, "measure": measure}
+                row |= {"mechanism": mechanism, "published %": theirs, "ours %": ours}
+                row["interval"] = interval_of_groups(groups, 1)
+                row["median %"] = middle
+                row["the same sign"] = "yes" if ours * theirs > 0 else "no"
+                rows.append(row)
+    return pd.DataFrame(rows)
+
+
+def _changes(
+    weeks: Iterable[Mapping[str, Any]], mechanism: str, measure: str
+) -> NDArray[np.float64]:
+    """Return how a measure changes with shutdown, the mean over budgets, of each week [%]."""
+    changes = []
+    for outcome in weeks:
+        found: dict[tuple[bool, float], float] = {
+            (row["shutdown"], row["budget"]): row[measure]
+            for row in outcome["rows"]
+            if row["mechanism"] == mechanism
+        }
+        budgets = {budget for _, budget in found}
+        changes.append(np.mean([found[True, b] / found[False, b] - 1 for b in budgets]))
+    return 100 * np.array(changes)
+
+
+def of_weeks(outcomes: Outcomes) -> pd.DataFrame:
+    """Return the weeks, and what EASY makes of them."""
+    import pandas as pd
+
+    rows = []
+    for trace, weeks in outcomes[TEXT].items():
+        for week, outcome in weeks.items():
+            easy = outcome["rows"][0]
+            row = {"trace": trace, "week": str(week), "jobs": outcome["jobs"]}
+            row |= {"share in use, by the log": outcome["logged"]}
+            row |= {"share in use, EASY": easy["utilisation"], "AVEbsld, EASY": easy["AVEbsld"]}
+            rows.append(row)
+    return pd.DataFrame(rows)
+
+
+def readings() -> pd.DataFrame:
+    """Return the readings in words."""
+    import pandas as pd
+
+    rows = [(name, reading.meaning) for name, reading in READINGS.items()]
+    return pd.DataFrame(rows, columns=["reading", "meaning"])
+
+
+def statements(outcomes: Outcomes) -> pd.DataFrame:
+    """Return what the text of chapter 5 says, and whether it is so here, for each reading."""
+    return _statements(outcomes)
+
+
+def statements_by_trace(outcomes: Outcomes) -> pd.DataFrame:
+    """Return the same for each trace, as written."""
+    return _statements({trace: {trace: weeks} for trace, weeks in outcomes[TEXT].items()})
+
+
+def _statements(outcomes: Outcomes) -> pd.DataFrame:
+    """Return two columns for each of what there are outcomes of."""
+    import pandas as pd
+
+    table = pd.DataFrame(
+        [(words, said) for words, said, _ in _STATEMENTS],
+        columns=["document 004, chapter 5", "published"],
+    )
+    for name, traces in outcomes.items():
+        cells, rows = cells_of(traces), _rows(traces)
+        found = [check(cells, rows) for _, _, check in _STATEMENTS]
+        table[f"ours, {name}"] = [ours for ours, _ in found]
+        table[f"so, {name}"] = ["" if so is None else "yes" if so else "no" for _, so in found]
+    return table
+
+
+def line(budget: Any) -> Any:
+    """Return the black line of figure 5.1 at budgets: 3/7 of the utilisation falls with them."""
+    return 3 / 7 * budget + 4 / 7
+
+
+Row = Mapping[str, Any]
+Finding = tuple[str, bool | None]
+_NOT_SIMULATED: Finding = ("not simulated", None)
+
+
+def _rows(traces: Mapping[str, Mapping[int, Mapping[str, Any]]]) -> list[Row]:
+    return [row for weeks in traces.values() for of in weeks.values() for row in of["rows"]]
+
+
+def _named(setting: Setting) -> str:
+    return f"{setting[0]}{' with shutdown' if setting[1] else ''}"
+
+
+def _first(cells: Cells, name: str, budgets: Sequence[float], measure: str) -> Finding:
+    """Return whether a mechanism has the most, with and without shutdown, at all of budgets."""
+    if not budgets:
+        return _NOT_SIMULATED
+    words, so = [], True
+    for budget in budgets:
+        for shutdown in (False, True):
+            ours = {one: mean(cells, (one, shutdown), budget, measure) for one in MECHANISMS}
+            best = max(ours, key=lambda one: ours[one])
+            so &= ours[name] >= ours[best]
+            which = "all alike" if min(ours.values()) == ours[best] else best
+            words.append(f"{percent(budget)}{' with shutdown' if shutdown else ''}: {which}")
+    return "; ".join(words), so
+
+
+def _within(cells: Cells, low: float, high: float) -> list[float]:
+    return [budget for budget in budgets_of(cells) if low <= budget <= high]
+
+
+def _high_budgets(cells: Cells, _: Sequence[Row]) -> Finding:
+    return _first(cells, "energyBud", _within(cells, 0.75, 0.95), "utilisation")
+
+
+def _low_budgets(cells: Cells, _: Sequence[Row]) -> Finding:
+    return _first(cells, "reducePC", _within(cells, 0.0, 0.5), "utilisation")
+
+
+def _above(cells: Cells, settings: Sequence[Setting], budgets: Sequence[float]) -> Finding:
+    points = {
+        (setting, budget): mean(cells, setting, budget, "utilisation") - line(budget)
+        for setting in settings
+        for budget in budgets
+    }
+    if not points:
+        return _NOT_SIMULATED
+    below = [f"{_named(s)} at {percent(b)}" for (s, b), gap in points.items() if gap <= 0]
+    words = f"{len(points) - len(below)} of {len(points)} points above"
+    return words + (f"; below: {', '.join(below)}" if below else ""), not below
+
+
+def _all_at_90(cells: Cells, _: Sequence[Row]) -> Finding:
+    return _above(cells, SETTINGS, _within(cells, 0.85, 0.95))
+
+
+def _bud_at_80(cells: Cells, _: Sequence[Row]) -> Finding:
+    settings = [("energyBud", False), ("energyBud", True)]
+    return _above(cells, settings, _within(cells, 0.75, 0.85))
+
+
+def _reduced_when_low(cells: Cells, _: Sequence[Row]) -> Finding:
+    return _above(cells, [("reducePC", True)], _within(cells, 0.0, 0.5))
+
+
+def _best_bsld(cells: Cells, _: Sequence[Row]) -> Finding:
+    budgets = _within(cells, 0.0, 0.95)
+    best = [
+        min(SETTINGS, key=lambda setting, b=budget: mean(cells, setting, b, "AVEbsld"))  # type: ignore[misc]
+        for budget in budgets
+    ]
+    wins = best.count(("energyBud", True))
+    others = {_named(one) for one in best} - {_named(("energyBud", True))}
+    words = f"at {wins} of {len(budgets)} budgets below 100 %"
+    return words + (f"; else {', '.join(sorted(others))}" if others else ""), wins == len(budgets)
+
+
+def _comparable(cells: Cells, _: Sequence[Row]) -> Finding:
+    ratios = [
+        mean(cells, ("powercap", False), b, "AVEbsld")
+        / mean(cells, ("energyBud", False), b, "AVEbsld")
+        for b in _within(cells, 0.0, 0.95)
+    ]
+    return f"{min(ratios):.2f} to {max(ratios):.2f} times", 0.5 < min(ratios) <= max(ratios) < 2
+
+
+def _saves(cells: Cells, _: Sequence[Row]) -> Finding:
+    changes = [
+        mean(cells, (name, True), b, "energy") - mean(cells, (name, False), b, "energy")
+        for name in MECHANISMS
+        for b in budgets_of(cells)
+    ]
+    less = sum(change < 0 for change in changes)
+    return f"in {less} of {len(changes)}", less == len(changes)
+
+
+def _consumes(cells: Cells, _: Sequence[Row]) -> Finding:
+    ordered = []
+    for shutdown in (False, True):
+        for b in _within(cells, 0.0, 0.95):
+            ours = [
+                mean(cells, (name, shutdown), b, "energy")
+                for name in ("energyBud", "reducePC", "powercap")
+            ]
+            ordered.append(ours[0] >= ours[1] >= ours[2])
+    return f"in {sum(ordered)} of {len(ordered)}", sum(ordered) > len(ordered) / 2
+
+
+def _most_of_it(cells: Cells, rows: Sequence[Row]) -> Finding:
+    gains = {}
+    for measure in ("utilisation", "AVEbsld"):
+        for name in MECHANISMS:
+            with_it, without = (
+                np.mean([mean(cells, (name, on), b, measure) for b in budgets_of(cells)])
+                for on in (True, False)
+            )
+            gains[measure, name] = 100 * (with_it / without - 1)
+    words = "; ".join(
+        f"{measure}: " + ", ".join(f"{name} {gains[measure, name]:+.1f} %" for name in MECHANISMS)
+        for measure in ("utilisation", "AVEbsld")
+    )
+    more = max(MECHANISMS, key=lambda name: gains["utilisation", name]) == "energyBud"
+    return words, more and min(MECHANISMS, key=lambda n: gains["AVEbsld", n]) == "energyBud"
+
+
+def _like_easy(_: Cells, rows: Sequence[Row]) -> Finding:
+    full = [
+        row
+        for row in rows
+        if row["budget"] >= 1 and not row["shutdown"] and row["mechanism"] != BASELINE
+    ]
+    if not full:
+        return _NOT_SIMULATED
+    same = sum(row["same"] for row in full)
+    return f"{same} of {len(full)} schedules", same == len(full)
+
+
+def _respected(cells: Cells, rows: Sequence[Row]) -> Finding:
+    over = [row for row in rows if row["exceeded_j"] > 0]
+    if not over:
+        return "in all runs", True
+    greatest = max(row["budget"] for row in over)
+    idle = all(not row["shutdown"] for row in over)
+    words = (
+        f"exceeded in {len(over)} of {len(rows)} runs, with budgets of up to {percent(greatest)}"
+    )
+    return words + (", all without shutdown, by idle processors" if idle else ""), False
+
+
+#: What is said, how it is published, what finds ours.
+_STATEMENTS: tuple[tuple[str, str, Callable[[Cells, Sequence[Row]], Finding]], ...] = (
+    ("5.3.2: an unbounded budget gives EASY's schedule", "so", _like_easy),
+    ("5.3.1: the budget is strictly respected", "so", _respected),
+    ("figure 5.1: energyBud has most utilisation, budgets of 90 and 80 %", "so", _high_budgets),
+    ("figure 5.1: reducePC has, budgets of 50 % and less", "so", _low_budgets),
+    ("figure 5.1: at 90 % all points are above the line", "so", _all_at_90),
+    ("figure 5.1: at 80 % those of energyBud are", "so", _bud_at_80),
+    ("figure 5.1: reducePC with shutdown is, for low budgets", "so", _reduced_when_low),
+    ("figure 5.2: energyBud with shutdown has the best AVEbsld", "of all", _best_bsld),
+    ("figure 5.2: powercap and energyBud without shutdown", "comparable", _comparable),
+    ("figure 5.3: with shutdown less energy is consumed", "so", _saves),
+    ("figure 5.3: energyBud consumes more than reducePC, that more than powercap", "so", _consumes),
+    ("table 5.1: energyBud gains most by shutdown", "utilisation, AVEbsld", _most_of_it),
+)

@@ -1,0 +1,103 @@
+"""Section 4.6 of document 004: a cap for an hour within an interval, kept in four ways."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from hpcgym.benchmarks.energy.powercap_workload import HOUR_S, Interval, choose, load
+from hpcgym.benchmarks.energy.within import energy_within
+from hpcgym.cluster.files import find_cluster
+from hpcgym.cluster.pool import Cluster
+from hpcgym.errors import HpcgymError
+from hpcgym.power.limits import PowerCap
+from hpcgym.power.planning import greatest_w
+from hpcgym.result import Result
+from hpcgym.simulation import simulate
+from hpcgym.workload.fingerprint import fingerprint
+from hpcgym.workload.model import Workload
+
+#: What the thesis calls the policies -> the rule ``power`` here; without any, nodes are left idle.
+POLICIES = {"SHUT": "shut", "DVFS": "dvfs", "MIX": "mix", "none": "none"}
+CAPS = (0.8, 0.6, 0.4)
+QUICK_CAPS = (0.6,)
+LENGTH_S = HOUR_S
+
+
+def capped(
+    workload: Workload, cluster: Cluster, interval: Interval, cap: float, policy: str
+) -> Result:
+    """Return the schedule under a cap, a share, for the hour in the middle of an interval.
+
+    It is told at the beginning of the interval, so that what was before is the same under all.
+    A cap of 1 is none. Jobs that come after the interval are left out.
+    """
+    jobs = workload.take(workload.submit_time < interval.end)
+    if cap >= 1:
+        return simulate(jobs, cluster=cluster, limits=[])
+    start = (interval.begin + interval.end - LENGTH_S) // 2
+    limit = PowerCap.of(cluster, cap, start, end=start + LENGTH_S, announced=interval.begin)
+    return simulate(jobs, cluster=cluster, limits=[limit], power=POLICIES[policy])
+
+
+def amounts(result: Result, interval: Interval) -> dict[str, float]:
+    """Return what happens within an interval.
+
+    Returns
+    -------
+    amounts : "energy_j"; "launched", jobs that start; "work", core seconds in which jobs run, the
+        thesis's accumulated cpu time; "computed", these at the highest frequency that would have
+        done the same; "exceeded_s", how long the power is above the cap.
+    """
+    begin, end = interval.begin, interval.end
+    runs = np.minimum(result.end, end) - np.maximum(result.start, begin)
+    work = result.workload.requested_processors * np.maximum(runs, 0)
+    launched = (result.start >= begin) & (result.start < end)
+    return {
+        "energy_j": energy_within(result, begin, end),
+        "launched": int(launched.sum()),
+        "work": float(work.sum()),
+        "computed": float((work * (result.full_speed_run_time / result.run_time)).sum()),
+        "exceeded_s": int(result.metrics.get("cap_exceeded_s", 0)),
+    }
+
+
+def measure(task: Mapping[str, Any], sources: Mapping[str, str]) -> dict[str, Any]:
+    """Simulate an interval of a workload under all caps and policies.
+
+    Parameters
+    ----------
+    task : "workload", its name, "requests", "interval", "caps", "cluster", "jobs" of a substitute,
+        and "jobs_sha256" of them; and "code", a hash of the sources.
+    sources : name of a workload -> what it is loaded from.
+
+    Returns
+    -------
+    outcome : "interval", as :class:`Interval`; "possible_j" and "possible_work", of a machine that
+        is busy throughout; "rows", of :func:`amounts` with "cap" and "policy", no cap first.
+
+    Raises
+    ------
+    HpcgymError : the workload cannot be read here, has other jobs, or is too short.
+    """
+    cluster = find_cluster(task["cluster"])
+    name = task["workload"]
+    workload = load(sources[name], task["requests"], cluster, task["jobs"])
+    if fingerprint([workload]) != task["jobs_sha256"]:
+        raise HpcgymError(f"{name}: it has other jobs here than where the study was begun")
+    interval = choose(workload, cluster, task["interval"])
+    cells = [(1.0, "none"), *((cap, policy) for cap in task["caps"] for policy in POLICIES)]
+    rows = [
+        {"cap": cap, "policy": policy}
+        | amounts(capped(workload, cluster, interval, cap, policy), interval)
+        for cap, policy in cells
+    ]
+    seconds = interval.end - interval.begin
+    return {
+        "interval": vars(interval),
+        "possible_j": greatest_w(cluster) * seconds,
+        "possible_work": cluster.processors * seconds,
+        "rows": rows,
+    }

@@ -1,0 +1,134 @@
+"""``hpcgym train controls``: a linear policy under limits of power or energy, found by search."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Annotated, ClassVar
+
+import typer
+
+from hpcgym.cli import names, options
+from hpcgym.cli.running import ExplainedCommand, Lists, note
+from hpcgym.cli.train_options import (
+    BackfillOption,
+    BackfillOrderOption,
+    PartOption,
+    WorkloadOption,
+    policy_features,
+)
+
+
+def _inputs() -> Iterable[tuple[str, str]]:
+    from hpcgym.agents.controls import INPUTS
+
+    return [(name, f"{field}[{place}]") for name, (field, place) in INPUTS.items()]
+
+
+class TrainControls(ExplainedCommand):
+    """The command with lists of names in its help."""
+
+    examples = (
+        "hpcgym train controls --workload KTH-SP2 --share 0.6 --shutdown",
+        "hpcgym train controls --workload KTH-SP2 --env PowerCap --controls frequency,power",
+        "hpcgym evaluate controls.json reduce-pc+saf --workload KTH-SP2 --episodes weeks",
+    )
+    lists: ClassVar[Lists] = {
+        "Inputs, and where they stand in the observation": _inputs,
+        "Features to weigh (--policy-features)": policy_features,
+        "Cleaning recipes and filters (--clean)": names.recipes,
+    }
+
+
+def train_controls(
+    workload: WorkloadOption,
+    output: Annotated[Path, typer.Option(metavar="FILE", help="File of the agent.")] = Path(
+        "controls.json"
+    ),
+    env: Annotated[
+        str, typer.Option(metavar="EnergyBudget|PowerCap", help="The environment.")
+    ] = "EnergyBudget",
+    share: Annotated[
+        float,
+        typer.Option(
+            metavar="S",
+            help="Of the energy, or of the power, with all nodes busy: the budget or the cap.",
+        ),
+    ] = 0.6,
+    shutdown: Annotated[
+        bool, typer.Option("--shutdown", help="Let EnergyBudget switch idle nodes off.")
+    ] = False,
+    controls: Annotated[
+        str,
+        typer.Option(metavar="frequency,nodes,power", help="What is set, beside the queue."),
+    ] = "power",
+    features: Annotated[
+        str | None,
+        typer.Option(
+            "--policy-features",
+            metavar="NAME,NAME",
+            help="What is weighed in the order of the queue; see the list. Empty: it is FCFS.",
+            show_default="area,requested,processors,wait,expansion",
+        ),
+    ] = None,
+    interval: Annotated[
+        str, typer.Option(metavar="hour|day|...", help="How long controls hold.")
+    ] = "hour",
+    joules: Annotated[
+        float,
+        typer.Option(metavar="W", help="Weight of the energy in the reward; bounded slowdown: 1."),
+    ] = 0.0,
+    budget: Annotated[
+        int, typer.Option(metavar="N", help="Vectors to try, each on every other episode.")
+    ] = 480,
+    seed: Annotated[
+        int, typer.Option(metavar="N", help="Of the search, and of the choice of episodes.")
+    ] = 0,
+    method: Annotated[str, typer.Option(metavar="cma-es|xnes", help="How to search.")] = "cma-es",
+    part: PartOption = "train",
+    train_share: options.TrainShareOption = 0.5,
+    episodes: Annotated[
+        str, typer.Option(metavar="windows|weeks|months", help="What an episode is.")
+    ] = "weeks",
+    jobs: options.JobsOption = 256,
+    number: options.NumberOption = None,
+    backfill: BackfillOption = None,
+    backfill_order: BackfillOrderOption = None,
+    clean: options.CleanOption = "default",
+    processors: options.ProcessorsOption = None,
+    errors: options.ErrorsOption = "raise",
+) -> None:
+    """Search for controls of a machine under limits of power or energy, and an order of its queue.
+
+    A control is a weighted sum of what is left of the budget, what waits and the like. Each vector
+    of weights plays every other training episode; the best are chosen by the episodes held back.
+    Needs no extra.
+    """
+    options.check_file(output, (".json",), "agent")
+
+    from hpcgym.agents import controls as module
+    from hpcgym.agents.progress import say
+
+    given = options.given(backfill=backfill, backfill_order=backfill_order)
+    given |= {"share": share, "controls": _names(controls), "interval": interval}
+    given |= {"shutdown": True} if shutdown else {}
+    given |= {"reward": {"bsld": 1.0, "energy": joules}} if joules else {}
+    given |= {} if features is None else {"policy_features": _names(features)}
+    source = options.load(workload, clean, processors, errors, None, None)
+    agent = module.train(
+        source, env=f"hpcgym/{env.removeprefix('hpcgym/').removesuffix('-v0')}-v0", budget=budget,
+        seed=seed, method=method, episodes=episodes, jobs=jobs, number=number, part=part,
+        train_share=train_share, env_options=given, output=output,
+        show=lambda tried, best: say(f"{tried:,} of {budget:,} vectors  least value {best:.4g}"),
+    )  # fmt: skip
+    found = agent.found
+    note(
+        f"\nvalue {found['value']:.4g} on the {len(found['chosen_on'])} {episodes} held back,"
+        f" {found['value_of_the_beginning']:.4g} at the beginning of the search"
+    )
+    note(f"wrote {output}; hpcgym evaluate {output} --workload ... compares it")
+
+
+def _names(text: str) -> list[str]:
+    """Return names that are joined by commas."""
+    return [name.strip() for name in text.split(",") if name.strip()]

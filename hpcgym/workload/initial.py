@@ -1,0 +1,141 @@
+"""The state from which the jobs of an extract are simulated, where the machine is not empty.
+
+Document 004, section 3.2.1, names what has to be set up before an extract of a trace is replayed:
+running and queued jobs, where the running ones lie, and counters such as those of fair share.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from hpcgym.cluster.pool import Cluster
+    from hpcgym.workload.model import Workload
+
+Ints = NDArray[np.int64]
+
+
+class Cells(NamedTuple):
+    """Which nodes jobs have: cells, each so many units of a job on a node.
+
+    Attributes
+    ----------
+    first : (n_jobs + 1,) int64; job j has the cells ``first[j]`` up to ``first[j + 1]``, exclusive.
+    node, units : (n_cells,) int64.
+    """
+
+    first: Ints
+    node: Ints
+    units: Ints
+
+    def take(self, rows: Any) -> Cells:
+        """Return the cells of the jobs at ``rows``."""
+        places = np.arange(len(self.first) - 1)[rows]
+        counts = np.diff(self.first)[places]
+        first = np.concatenate([[0], np.cumsum(counts)])
+        cells = np.arange(first[-1]) + np.repeat(self.first[places] - first[:-1], counts)
+        return Cells(first, self.node[cells], self.units[cells])
+
+
+@dataclass(frozen=True, eq=False)
+class Ongoing:
+    """What a simulation knows of its jobs just before ``begin``, and a trace does not.
+
+    Attributes
+    ----------
+    rules : of its scheduler, as :meth:`hpcgym.Scheduler.describe` returns them.
+    cluster : its machine.
+    order : (n_jobs,) int64; running jobs started in the order of these numbers.
+    predicted : (n_jobs,) int64 [s] run times predicted at submission; -1 of jobs to come.
+    promised : (n_jobs,) int64 [s] first start times promised by a reservation, -1 if none.
+    reserved : (n_jobs,) int64 [s] start times that conservative backfilling has reserved for jobs
+        that wait; None where there are none, or where they are to be made anew at the next pass.
+    cells : nodes of running jobs, and those reserved; None on a pool.
+    """
+
+    rules: Mapping[str, Any]
+    cluster: Cluster
+    order: Ints
+    predicted: Ints
+    promised: Ints
+    reserved: Ints | None = None
+    cells: Cells | None = None
+
+    def take(self, rows: Any) -> Ongoing:
+        """Return what is known of the jobs at ``rows``."""
+        return replace(
+            self,
+            order=self.order[rows],
+            predicted=self.predicted[rows],
+            promised=self.promised[rows],
+            reserved=None if self.reserved is None else self.reserved[rows],
+            cells=None if self.cells is None else self.cells.take(rows),
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Initial:
+    """The state of a machine just before ``begin``, which a workload may begin with.
+
+    Jobs submitted before ``begin`` run or are queued then; all others are submitted later.
+
+    Attributes
+    ----------
+    begin : [s] when the simulation begins.
+    start : (n_jobs,) int64 [s], when a job that runs at ``begin`` started; -1 of all others.
+    past : the jobs that had ended, with the waiting and run times that they had: what counters of
+        fair share and users' histories are rebuilt from.
+    ongoing : more, where the state is that of a simulation; None where it is that of a trace.
+    """
+
+    begin: int
+    start: Ints
+    past: Workload
+    ongoing: Ongoing | None = None
+
+    @property
+    def running(self) -> NDArray[np.bool_]:
+        """Whether a job runs at ``begin``, (n_jobs,) bool."""
+        return self.start >= 0
+
+    def take(self, rows: Any) -> Initial:
+        """Return the state of the jobs at ``rows``."""
+        ongoing = None if self.ongoing is None else self.ongoing.take(rows)
+        return replace(self, start=self.start[rows], ongoing=ongoing)
+
+
+def decided(workload: Workload) -> NDArray[np.bool_]:
+    """Return which jobs a schedule of the workload starts, (n_jobs,): those not running yet."""
+    if workload.initial is None:
+        return np.ones(len(workload), np.bool_)
+    return ~workload.initial.running
+
+
+def first_time(workload: Workload) -> int:
+    """Return when a schedule of the workload begins [s].
+
+    That is at the first submission; of an extract at its beginning, if jobs run or wait then.
+    """
+    first = int(workload.submit_time[0]) if len(workload) else 0
+    return first if workload.initial is None else max(first, workload.initial.begin)
+
+
+def joined(first: Workload, second: Workload) -> Workload:
+    """Return the jobs of two parts of one workload, as the second is called, without a state."""
+    parts = (first, second)
+    columns = {c: np.concatenate([part.columns[c] for part in parts]) for c in second.columns}
+    both = type(second).from_columns(
+        columns,
+        processors=second.processors,
+        name=second.name,
+        killed=np.concatenate([part.killed for part in parts]),
+        header=second.header,
+        units=None if second.units is None else np.concatenate([p.units for p in parts]),
+        per_unit={r: np.concatenate([p.per_unit[r] for p in parts]) for r in second.per_unit},
+    )
+    return replace(both, cleaning=second.cleaning)

@@ -1,0 +1,230 @@
+"""The study of energy budgets, on small workloads."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from typer.testing import CliRunner
+
+from hpcgym.benchmarks.energy import budget, budget_tables
+from hpcgym.benchmarks.energy.budget import BASELINE, DAY_S, READINGS, TEXT, WEEK_S
+from hpcgym.benchmarks.energy.budget_run import reproduce
+from hpcgym.benchmarks.energy.published_budget import TABLE_5_1
+from hpcgym.cli import app, reproduce_energy
+from hpcgym.errors import HpcgymError
+from hpcgym.workload.load import load_workload
+from hpcgym.workload.model import Workload
+
+SOURCE = "lublin:jobs=4000,processors=32,seed=3,load=0.9"
+
+
+def busiest() -> Workload:
+    workload = load_workload(SOURCE)
+    return budget.week_of(workload, budget.weeks_of(workload, 1, 0)[0])
+
+
+def log(*jobs: tuple[int, int, int, int]) -> Workload:
+    """Return a log of four processors: submission, wait, run time, processors."""
+    names = ("submit_time", "wait_time", "run_time", "requested_processors")
+    columns = dict(zip(names, np.transpose(jobs), strict=True))
+    return Workload.from_columns(
+        {**columns, "requested_time": columns["run_time"]}, processors=4, name="log"
+    )
+
+
+def test_utilisation_by_the_log() -> None:
+    workload = log(
+        (0, DAY_S, DAY_S, 4),
+        (6 * DAY_S, -1, 2 * DAY_S, 2),  # its wait is unknown; a day in each week
+        (3 * WEEK_S, 0, 10, 1),  # in a week that is not whole
+    )
+    found = budget.logged_utilisation(workload)
+    assert found == {0: pytest.approx(6 / 28)}
+    later = log(*[(week * WEEK_S, 0, (week + 1) * DAY_S // 8, 4) for week in range(9)])
+    assert budget.weeks_of(later, None, 0) == [6, 7]  # of eight whole weeks
+    assert budget.weeks_of(later, 1, 0) in ([6], [7])
+    assert {tuple(budget.weeks_of(later, 1, seed)) for seed in range(9)} == {(6,), (7,)}
+    with pytest.raises(HpcgymError, match="no whole week"):
+        budget.weeks_of(log((0, 0, 10, 1)), None, 0)
+
+
+def test_a_week_begins_at_0_with_all_its_jobs() -> None:
+    jobs = log((5, 0, 10, 1), (WEEK_S, 0, 2 * WEEK_S, 2), (2 * WEEK_S - 1, 0, 10, 1))
+    week = budget.week_of(jobs, 1)
+    assert week.submit_time.tolist() == [0, WEEK_S - 1]
+
+
+def test_amounts_are_those_piece_by_piece() -> None:
+    jobs = busiest()
+    for name in (TEXT, "off as idle"):
+        result = budget.run(jobs, READINGS[name], 0.6, "powercap", True)
+        found = budget.amounts(result)
+        used = joules = 0.0
+        states = result.node_states
+        assert states is not None
+        edges = [result.start, result.end, states.begin, states.end, [0, WEEK_S]]
+        moments = np.unique(np.clip(np.concatenate(edges), 0, WEEK_S))
+        watts = {0: 9.75, 1: 620 / 7, 2: 19_030 / 152}
+        for begin, end in pairwise(moments.tolist()):
+            runs = (result.start <= begin) & (begin < result.end)
+            busy = jobs.requested_processors[runs].sum()
+            there = (states.begin <= begin) & (begin < states.end)
+            codes = states.state[there].tolist()
+            used += busy * (end - begin)
+            power = 190.738 * busy + 95 * (32 - busy - len(codes))
+            joules += (power + sum(watts[code] for code in codes)) * (end - begin)
+        assert found["utilisation"] == pytest.approx(used / (32 * WEEK_S), rel=1e-12)
+        assert found["energy"] == pytest.approx(joules / (203.12 * 32 * WEEK_S), rel=1e-9)
+        assert found["jobs started"] == (result.start < WEEK_S).sum()
+        assert found["AVEbsld"] == result.bsld.mean()
+
+
+def test_a_full_budget_is_no_budget() -> None:
+    jobs = busiest()
+    easy = budget.run(jobs, READINGS[TEXT], 1.0, BASELINE, False)
+    for mechanism in budget.MECHANISMS:
+        full = budget.run(jobs, READINGS[TEXT], 1.0, mechanism, False)
+        assert np.array_equal(full.start, easy.start)
+        low = budget.run(jobs, READINGS[TEXT], 0.6, mechanism, False)
+        assert not np.array_equal(low.start, easy.start)
+        used = list(low.books.watts().values())
+        time = low.books.time
+        seconds = np.minimum(time[1:], 5 * DAY_S) - np.maximum(time[:-1], 2 * DAY_S)
+        joules = np.dot(np.sum(used, axis=0), np.maximum(seconds, 0))
+        assert joules <= 0.6 * 203.12 * 32 * 3 * DAY_S
+
+
+def outcomes_of(value: Callable[[str, bool, float, str], float]) -> Any:
+    """Return outcomes of two weeks of a trace: (mechanism, shutdown, budget, measure) -> value."""
+    cells = [(BASELINE, False, 1.0)] + [
+        (mechanism, shutdown, share)
+        for mechanism in budget.MECHANISMS
+        for shutdown in (False, True)
+        for share in budget.BUDGETS
+    ]
+    rows = [
+        {"mechanism": m, "shutdown": s, "budget": b, "same": b == 1 and not s, "exceeded_j": 0.0}
+        | {name: 1.0 if m == BASELINE else value(m, s, b, name) for name in budget_tables.MEASURES}
+        for m, s, b in cells
+    ]
+    outcome = {"jobs": 3, "logged": 0.9, "rows": rows}
+    return {TEXT: {"t": {1: outcome, 2: outcome}}}
+
+
+def as_published(mechanism: str, shutdown: bool, share: float, measure: str) -> float:
+    """Return values by which all is as the text of section 5.4.4 has it."""
+    place = ["powercap", "reducePC", "energyBud"].index(mechanism)
+    on = 1.0 if shutdown else 0.0
+    if measure == "utilisation":
+        low = share <= 0.5
+        best = 0.02 * (mechanism == "reducePC") if low else 0.01 * place
+        return budget_tables.line(share) + best + (0.001 + 0.001 * place) * on + 0.001
+    if measure == "AVEbsld":
+        return 2 - share + 0.1 * (mechanism == "reducePC") - 0.1 * on * (place == 2)
+    if measure == "energy":
+        return share + 0.01 * place - 0.05 * on
+    return 1 + 0.01 * on
+
+
+def reversed_of(mechanism: str, shutdown: bool, share: float, measure: str) -> float:
+    """Return values by which it is not."""
+    place = ["powercap", "reducePC", "energyBud"].index(mechanism)
+    on = 1.0 if shutdown else 0.0
+    if measure == "utilisation":
+        return 0.3 - 0.01 * place + 0.01 * on * (place == 0)
+    if measure == "AVEbsld":
+        return (5.0, 1.0, 1.2)[place] + on
+    if measure == "energy":
+        return share - 0.01 * place + 0.05 * on
+    return 1.0
+
+
+def so_of(outcomes: Any) -> dict[str, str]:
+    table = budget_tables.statements(outcomes)
+    return dict(zip(table["document 004, chapter 5"], table[f"so, {TEXT}"], strict=True))
+
+
+def test_statements_can_hold_and_fail() -> None:
+    assert set(so_of(outcomes_of(as_published)).values()) == {"yes"}
+    outcomes = outcomes_of(reversed_of)
+    for row in outcomes[TEXT]["t"][1]["rows"]:
+        row |= {"same": False, "exceeded_j": 1.0}
+    assert set(so_of(outcomes).values()) == {"no"}
+    quick = outcomes_of(as_published)
+    for outcome in quick[TEXT]["t"].values():
+        outcome["rows"] = [
+            r for r in outcome["rows"] if r["mechanism"] == BASELINE or r["budget"] == 0.6
+        ]
+    assert so_of(quick)["figure 5.1: at 90 % all points are above the line"] == ""
+
+
+def test_table_5_1_is_the_mean_change() -> None:
+    def value(mechanism: str, shutdown: bool, share: float, measure: str) -> float:
+        return share * (1.1 if shutdown and mechanism == "energyBud" else 1.0)
+
+    table = budget_tables.table_5_1(outcomes_of(value))
+    of = table.set_index(["measure", "mechanism"])
+    assert of["ours %"]["AVEbsld", "energyBud"] == pytest.approx(10)
+    assert of["ours %"]["AVEbsld", "powercap"] == 0
+    for measure, theirs in TABLE_5_1.items():
+        for mechanism, change in theirs.items():
+            assert of["published %"][measure, mechanism] == change
+    assert of["the same sign"]["utilisation", "energyBud"] == "yes"
+    assert of["the same sign"]["AVEbsld", "energyBud"] == "no"
+
+
+def test_the_whole_study(tmp_path: Path) -> None:
+    folder = tmp_path / "study"
+    other = "lublin:jobs=3000,processors=16,seed=4,load=0.9"
+    path, made = reproduce([SOURCE, other], folder, quick=True, executor="serial")
+    assert "quick cut" in path.read_text()
+    for name in made:
+        assert len(pd.read_csv(folder / f"table-{name}.csv")) == len(made[name])
+    assert set(made["figures"]["trace"]) == {
+        "all",
+        "lublin-32 seed 3 load 0.9",
+        "lublin-16 seed 4 load 0.9",
+    }
+    assert len(made["weeks"]) == 2
+    assert {file.name for file in folder.glob("*.png")} == {f"figure-5.{n}.png" for n in (1, 2, 3)}
+    before = (folder / "tasks" / "results.jsonl").read_bytes()
+    reproduce([SOURCE, other], folder, quick=True, executor="serial")
+    assert (folder / "tasks" / "results.jsonl").read_bytes() == before
+
+
+def test_by_command(tmp_path: Path) -> None:
+    arguments = ["reproduce", "energy-budget", "--quick", "--workload", SOURCE]
+    arguments += ["--executor", "serial", "--output", str(tmp_path / "x"), "--format", "json"]
+    result = CliRunner().invoke(app, arguments)
+    assert result.exit_code == 0, result.output
+    rows = json.loads(result.stdout)["rows"]
+    assert len(rows) == 1 + 3 * 2 * 3
+    assert rows[0]["utilisation / EASY"] == 1
+
+
+def test_wrong_numbers(tmp_path: Path) -> None:
+    with pytest.raises(HpcgymError, match="weeks must be"):
+        reproduce([SOURCE], tmp_path, weeks=0)
+    with pytest.raises(HpcgymError, match="seed must be"):
+        reproduce([SOURCE], tmp_path, seed=-1)
+
+
+def test_a_generated_workload_stands_beside_the_traces(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reproduce_energy, "at_hand", lambda names: [names[-1]])
+    generated = reproduce_energy.BUDGET_GENERATED
+    assert reproduce_energy._for_budgets() == ["CTC-SP2", generated]
+
+    def none(names: tuple[str, ...]) -> list[str]:
+        raise HpcgymError("none is at hand")
+
+    monkeypatch.setattr(reproduce_energy, "at_hand", none)
+    assert reproduce_energy._for_budgets() == [generated]
+    workload = load_workload(generated)
+    assert len(budget.weeks_of(workload, None, 0)) >= 5  # as many as the thesis has of a trace

@@ -1,0 +1,346 @@
+"""PowerCap and EnergyBudget by themselves: what controls do, limits of episodes, mistakes."""
+
+from __future__ import annotations
+
+import pickle
+from typing import Any
+
+import gymnasium
+import numpy as np
+import pytest
+from driving import (
+    BUSY,
+    CHASSIS,
+    LIMITED,
+    LOADED,
+    SINGLE,
+    VECTOR,
+    assert_same,
+    go_on,
+    limits_that_grow,
+    play,
+    random_acts,
+    whole,
+)
+
+from hpcgym import Cluster, HpcgymError, Workload, simulate
+from hpcgym.cluster import NodeGroup, NodePower
+from hpcgym.envs.power_limits import EnergyBudgetEnv, PowerCapEnv
+from hpcgym.power import EnergyBudget, PowerCap
+from hpcgym.power.planning import greatest_w
+
+ids = pytest.mark.parametrize("name", LIMITED)
+
+#: Two levels, a node of two cores; switching takes time, or none.
+POWER = NodePower(100.0, (150.0, 200.0), 10.0, (1.0, 2.0), 1.5)
+SLOW_POWER = NodePower(100.0, (150.0, 200.0), 10.0, (1.0, 2.0), 1.5, 7, 60)
+
+
+def machine(nodes: int, power: NodePower = POWER, cores: int = 1) -> Cluster:
+    return Cluster(groups=(NodeGroup("node", nodes, {"core": cores}, power),))
+
+
+def jobs(rows: list[tuple[int, int, int]], processors: int) -> Workload:
+    """Jobs of (submission, processors, run time), which request what they run for."""
+    submit, width, run = zip(*rows, strict=True)
+    columns = {"submit_time": submit, "requested_processors": width}
+    columns |= {"run_time": run, "requested_time": run}
+    return Workload.from_columns(columns, processors=processors, name="few")
+
+
+def starts(env: Any) -> list[int]:
+    return env.unwrapped.result().start.tolist()
+
+
+def shrunk(most: int) -> Workload:
+    """The loaded workload with no job wider than ``most``."""
+    width = np.minimum(LOADED.requested_processors, most)
+    return LOADED.take(slice(0, 80)).with_columns(requested_processors=width[:80])
+
+
+# --- What controls do ---------------------------------------------------------------------------
+
+
+def test_by_hand() -> None:
+    """Four nodes, jobs of an hour: a cap for two, a level, nodes off, and all at once."""
+    few = jobs([(0, 1, 3600)] * 4, 4)
+    arguments = whole(few, cluster=machine(4), limits=[], interval="episode")
+
+    def play_one(frequency: float, nodes: float, power: float) -> Any:
+        env = PowerCapEnv(**arguments)
+        play(env, lambda *_: np.array([frequency, nodes, power]))
+        return env.result()
+
+    assert play_one(1, 1, 1).start.tolist() == [0, 0, 0, 0]
+    # 400 W idle, 800 W at most: half of what lies between are two nodes more busy than idle
+    assert play_one(1, 1, 0).start.tolist() == [0, 0, 3600, 3600]
+    slow = play_one(-1, 1, 1)
+    assert slow.frequency.tolist() == [0, 0, 0, 0]
+    assert slow.end.tolist() == [5400] * 4
+    # half of a level is rounded to the even one
+    assert play_one(0, 1, 1).frequency.tolist() == [0, 0, 0, 0]
+    assert play_one(0.1, 1, 1).frequency is None
+    dark = play_one(1, 0, 1)
+    assert dark.start.tolist() == [0, 0, 3600, 3600]
+    assert dark.allocation.node.tolist() == [2, 3, 2, 3]
+    assert dark.node_states.node.tolist() == [0, 1]
+    # at the lowest level, of 50 W more, twice as many fit below the cap
+    assert play_one(-1, 1, 0).start.tolist() == [0, 0, 0, 0]
+    everything = play_one(-1, -1, -1)  # one after the other, each on the first node
+    assert everything.start.tolist() == [0, 5400, 10_800, 16_200]
+
+
+def test_nothing_but_one_after_the_other() -> None:
+    """With all controls at their least, the first job is served where nothing runs."""
+    for cluster in (CHASSIS, machine(64, SLOW_POWER)):
+        env = PowerCapEnv(LOADED, cluster=cluster, jobs=30, limits=[])
+        steps = play(env, lambda *_: -np.ones(3), seed=1)
+        assert steps[-1].terminated
+        result = env.result()
+        assert (result.frequency == 0).all()
+        boots = cluster.groups[0].power.boot_time_s + cluster.groups[0].power.shutdown_time_s
+        gaps = result.start[1:] - np.maximum(result.end[:-1], result.workload.submit_time[1:])
+        assert (gaps >= 0).all()
+        assert (gaps <= boots).all()
+
+
+@pytest.mark.parametrize("backfill", ["none", "easy"])
+def test_a_cap_of_the_agent_is_one_that_is_announced_as_it_begins(backfill: str) -> None:
+    workload = shrunk(8)
+    rng = np.random.default_rng(0)
+    env = PowerCapEnv(
+        **whole(workload, cluster=CHASSIS, limits=[], backfill=backfill, controls=["power"]),
+        power="dvfs",
+    )
+    steps = play(env, lambda *_: rng.uniform(-0.4, 1.0, 1).astype(np.float32), seed=0)
+    rng = np.random.default_rng(0)
+    most, idle = greatest_w(CHASSIS), 64 * 117.0 + 8 * 124.0 + 3 * 180.0
+    times = [int(workload.submit_time[0]), *(step.info["time"] + 1 for step in steps[1:-1])]
+    caps = []
+    for start, end in zip(times, [*times[1:], None], strict=True):
+        share = (float(rng.uniform(-0.4, 1.0, 1).astype(np.float32)[0]) + 1) / 2
+        caps.append(PowerCap(idle + share * (most - idle), start, end, announced=start))
+    assert len(caps) > 10
+    same = simulate(workload, cluster=CHASSIS, limits=caps, backfill=backfill, power="dvfs")
+    assert starts(env) == same.start.tolist()
+    assert np.array_equal(env.result().frequency, same.frequency)
+
+
+@pytest.mark.parametrize("backfill", ["none", "easy"])
+def test_a_ceiling_makes_jobs_longer(backfill: str) -> None:
+    """As if they had been slowed down by hand, 1.63 times at the lowest level."""
+    arguments = whole(shrunk(64), cluster=CHASSIS, limits=[], power="none", backfill=backfill)
+    env = PowerCapEnv(**arguments, controls=["frequency"])
+    play(env, lambda *_: [-1.0])
+    times = {
+        name: -(-LOADED.columns[name][:80] * 163 // 100) for name in ("run_time", "requested_time")
+    }
+    by_hand = simulate(
+        shrunk(64).with_columns(**times), cluster=CHASSIS, limits=[], backfill=backfill
+    )
+    assert starts(env) == by_hand.start.tolist()
+    assert env.result().end.tolist() == by_hand.end.tolist()
+
+
+@pytest.mark.parametrize(
+    ("backfill", "interval"), [("none", "hour"), ("none", 5), ("easy", "episode")]
+)
+def test_nodes_that_are_off_make_the_machine_smaller(backfill: str, interval: Any) -> None:
+    workload = shrunk(40)
+    env = PowerCapEnv(
+        **whole(workload, cluster=CHASSIS, limits=[], backfill=backfill, interval=interval),
+        controls=["nodes"],
+    )
+    play(env, lambda *_: [0.25])  # 40 of 64
+    group = CHASSIS.groups[0]
+    smaller = Cluster(groups=(NodeGroup("thin", 40, group.resources, group.power),))
+    same = simulate(workload, cluster=smaller, limits=[], backfill=backfill)
+    assert starts(env) == same.start.tolist()
+    result = env.result()
+    assert (result.allocation.node - 24).tolist() == same.allocation.node.tolist()
+    assert set(result.node_states.node.tolist()) == set(range(24))
+
+
+# --- The limits of an episode -------------------------------------------------------------------
+
+
+def test_usual_limits() -> None:
+    """Caps from 8 to 20 h of each day that has submissions; a budget up to the last of them."""
+    day = 86_400
+    few = jobs([(day + 30_000, 1, 10), (2 * day, 1, 10), (3 * day + 28_799, 1, 10)], 4)
+    env = PowerCapEnv(**whole(few))
+    env.reset()
+    watts = 0.6 * 4 * 358
+    assert env.result().limits == (
+        PowerCap(watts, day + 28_800, day + 72_000),
+        PowerCap(watts, 2 * day + 28_800, 2 * day + 72_000),
+    )
+    budget = EnergyBudgetEnv(**whole(few), share=0.5, period=60, shutdown=True)
+    budget.reset()
+    span = 2 * day + 28_799 - 30_000 + 1
+    given = EnergyBudget(0.5 * 4 * 190.738 * span, day + 30_000, day + 30_000 + span, 60, True)
+    assert budget.result().limits == (given,)
+
+
+def test_limits_count_from_the_first_submission_or_are_a_function() -> None:
+    cap = PowerCap(9000.0, 100, 5000, announced=50, kills=True)
+    budget = EnergyBudget(1e8, 0, 90_000)
+    env = PowerCapEnv(LOADED, cluster=CHASSIS, jobs=30, limits=[cap, budget])
+    env.reset(seed=3)
+    first = int(env.episode_workload.submit_time[0])
+    assert first > 0
+    moved = (
+        PowerCap(9000.0, first + 100, first + 5000, announced=first + 50, kills=True),
+        EnergyBudget(1e8, first, first + 90_000),
+    )
+    assert env.result().limits == moved
+    asked = []
+
+    def limits_of(workload: Workload) -> list[Any]:
+        asked.append(workload)
+        return [PowerCap(12e3, int(workload.submit_time[5]))] if len(asked) > 1 else []
+
+    env = PowerCapEnv(shrunk(4), cluster=CHASSIS, jobs=30, limits=limits_of)
+    env.reset(seed=3)
+    assert env.result().limits == ()
+    env.reset(seed=3)
+    assert env.result().limits == (PowerCap(12e3, int(asked[1].submit_time[5])),)
+    assert [len(workload) for workload in asked] == [30, 30]
+
+
+def test_a_cap_without_end_may_be_impossible() -> None:
+    env = PowerCapEnv(LOADED, cluster=CHASSIS, jobs=30, limits=[PowerCap.of(CHASSIS, 0.45)])
+    with pytest.raises(HpcgymError, match=r"of \d+ nodes, can never start under the cap"):
+        env.reset(options={"start": 0, "jobs": 30})
+
+
+@ids
+def test_the_metrics_are_those_of_simulate_at_the_usual_machine(name: str) -> None:
+    """Energies to 1e-6, as Taurus draws no whole milliwatts while nodes are switched."""
+    env = SINGLE[name](BUSY, jobs=40, reward=["bsld", "energy"])
+    steps = play(env, random_acts(env.action_space, 0), seed=0)
+    metrics = steps[-1].info["metrics"]
+    joules = sum(step.info["reward_terms"]["energy_j"] for step in steps[1:])
+    assert joules == pytest.approx(metrics["energy_j"], rel=1e-6)
+    assert -sum(step.reward[0] for step in steps[1:]) == pytest.approx(
+        metrics["mean_bsld"], rel=1e-12
+    )
+
+
+# --- Snapshots ----------------------------------------------------------------------------------
+
+
+def test_what_follows_a_snapshot_follows_again() -> None:
+    """In another environment too, and after limits and logs have grown."""
+    arguments = {"cluster": CHASSIS, "jobs": 50, "window": 6, "limits": limits_that_grow}
+    env, other = (PowerCapEnv(LOADED, **arguments) for _ in range(2))
+    acts = random_acts(env.action_space, 5)
+    begun = play(env, acts, most=4, seed=2)
+    saved, limits = env.snapshot(), env.result().limits
+    first = go_on(env, acts, begun[-1].observation, begun[-1].info, first=4)
+    result = env.result()
+    grown = env.simulations.machines.rows.log.shape[1]
+    for seed in range(6):  # longer logs and more limits
+        play(env, random_acts(env.action_space, seed), seed=seed)
+    assert env.simulations.machines.rows.log.shape[1] >= grown
+    assert env.simulations.machines.rows.caps.shape[1] > len(limits) + 1
+    copied = pickle.loads(pickle.dumps(env))
+    for each in (env, other, copied):
+        observation, info = each.restore(saved)
+        assert_same(observation, begun[-1].observation)
+        assert each.result().limits == limits
+        assert_same(go_on(each, acts, observation, info, first=4), first)
+        assert each.result().start.tolist() == result.start.tolist()
+        assert each.result().metrics == pytest.approx(result.metrics, nan_ok=True)
+    with pytest.raises(HpcgymError, match="hidden on pools of processors only"):
+        env.snapshot(hide=True)
+
+
+def test_snapshots_of_vectors() -> None:
+    env = VECTOR["PowerCap"](3, LOADED, cluster=CHASSIS, jobs=12, limits=limits_that_grow)
+    env.reset(seed=4)
+
+    def steps(number: int) -> list[Any]:
+        seen = []
+        for k in range(number):
+            env.action_space.seed(k)
+            seen.append(env.step(env.action_space.sample()))
+        return seen
+
+    steps(7)
+    saved = env.snapshot()
+    first = steps(60)
+    assert sum(int(step[2].sum()) for step in first) > 3
+    env.restore(saved)
+    assert_same(steps(60), first)
+
+
+# --- What else environments have ----------------------------------------------------------------
+
+
+def test_views_of_dispatchers() -> None:
+    env = PowerCapEnv(BUSY, jobs=20)
+    env.reset(seed=0)
+    with pytest.raises(HpcgymError, match="pass_view"):
+        env.pass_view()
+
+
+def test_a_reward_of_ones_own_sees_what_runs() -> None:
+    """Times are those at the frequencies of jobs; processors are nodes."""
+    seen: list[Any] = []
+
+    def reward(view: Any) -> float:
+        seen.append(view)
+        return 0.0
+
+    few = jobs([(0, 3, 100), (0, 2, 1000)], 8)
+    env = PowerCapEnv(**whole(few, cluster=machine(4, cores=2), reward=reward, limits=[]))
+    play(env, lambda *_: [-1.0, 1.0, 1.0])
+    (view,) = seen
+    assert view.run_time_s.tolist() == view.requested_time_s.tolist() == [150, 1500]
+    assert view.processors.tolist() == [2, 1]
+    assert view.bsld == 1.5 + 1.5
+    assert view.free == 4
+
+
+def test_running_jobs_are_as_long_as_they_are_slowed() -> None:
+    env = PowerCapEnv(LOADED, cluster=CHASSIS, jobs=60, window=9)
+    acts = random_acts(env.action_space, 3)
+    observation, info = env.reset(seed=5)
+    number, terminated = 0, False
+    while not terminated:
+        observation, _, terminated, _, info = env.step(acts(number, observation, info))
+        number += 1
+        result, now = env.result(), env.time
+        going = (result.start >= 0) & (result.end > now)
+        assert env.running().tolist() == np.flatnonzero(going).tolist()
+        held = env.episode_workload.requested_processors[going].sum()
+        assert env.free == 64 - held
+        assert observation["power"][13] == pytest.approx(held / 64, abs=1e-6)
+    assert number > 10
+
+
+@pytest.mark.parametrize("mode", ["ansi", "rgb_array"])
+@ids
+def test_it_shows_itself(name: str, mode: str) -> None:
+    if mode == "rgb_array":
+        pytest.importorskip("matplotlib")
+    cluster = machine(32, SLOW_POWER, cores=2)
+    env = gymnasium.make(f"hpcgym/{name}-v0", workload=LOADED, cluster=cluster, jobs=40,
+                         render_mode=mode)  # fmt: skip
+    env.reset(seed=1)
+    env.action_space.seed(1)
+    shown, ended = [env.render()], False
+    while not ended:
+        _, _, ended, _, _ = env.step(env.action_space.sample())
+        shown.append(env.render())
+        if mode == "ansi":
+            free = 2 * env.unwrapped.free
+            assert f"{64 - free} of 64 busy, {free} free" in shown[-1]
+            queued, running = len(env.unwrapped.queued()), len(env.unwrapped.running())
+            assert f"{queued} queued, {running} running, " in shown[-1]
+    if mode == "ansi":
+        assert "0 queued, 0 running, 40 ended" in shown[-1]
+    else:
+        assert {frame.shape for frame in shown} == {(800, 1280, 3)}
+        assert (shown[0] != shown[-1]).any()

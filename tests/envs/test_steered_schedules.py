@@ -1,0 +1,208 @@
+"""Machines under limits that an agent steers, against the slow simulator, `simulate` and books."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pytest
+from driving import SLOW, Step, play, random_acts, whole
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+from limit_strategies import Case, limited, simulate_slowly
+from slow_controls import SteeredSimulation
+from strategies import WEIGHTS
+
+from hpcgym import simulate, validate_schedule
+from hpcgym.envs.power_limits import PowerCapEnv
+from hpcgym.errors import HpcgymError
+from hpcgym.power import PowerCap
+from hpcgym.power.states import STATE_NAMES
+
+SEEDS = st.integers(0, 2**16)
+KINDS = "caps switching budgets both none"
+INTERVALS = st.sampled_from(["hour", "hour", "2h", "episode", 1, 2, 3, 7])
+SETS = st.sampled_from(
+    [
+        ("frequency", "nodes", "power"),
+        ("power", "nodes"),
+        ("nodes",),
+        ("power", "frequency"),
+        ("frequency",),
+    ]
+)
+# often all, so that something can start at all; numbers between two levels and nodes
+NUMBERS = np.array([-1.0, -0.6, -0.2, 0.0, 0.1, 0.5, 0.75, 1.0, 1.0, 1.0], np.float32)
+CODES = {"off": "off", "shutting": "switching_off", "booting": "switching_on"}
+
+
+def environment(case: Case, **more: Any) -> PowerCapEnv:
+    """The environment of a case, whose one episode is all jobs."""
+    names = ("backfill", "backfill_order", "estimate", "correction", "allocation", "power")
+    rules = {name: case.rules[name] for name in names}
+    return PowerCapEnv(
+        **whole(case.workload, cluster=case.cluster, limits=case.limits, window=4, **rules, **more)
+    )
+
+
+@st.composite
+def steered(draw: st.DrawFn) -> Case:
+    """A case for environments: in the order of submission, its clock from 0 on."""
+    case = draw(limited(KINDS))
+    case.rules |= {"policy": "fcfs", "threshold": None}
+    first = int(case.workload.submit_time[0])
+    moved = case.workload.with_columns(submit_time=case.workload.submit_time - first)
+    limits = []
+    for limit in case.limits:
+        end = None if limit.end is None else limit.end - first
+        assume(end is None or end > 0)
+        start = max(limit.start - first, 0)
+        known = getattr(limit, "announced", None)
+        known = {} if known is None else {"announced": max(known - first, 0)}
+        limits.append(replace(limit, start=start, end=end, **known))
+    return Case(moved, case.cluster, limits, case.rules)
+
+
+def begin(case: Case, **more: Any) -> PowerCapEnv:
+    """An environment whose limits are possible."""
+    env = environment(case, **more)
+    try:
+        env.reset()
+    except HpcgymError as error:
+        assume("can never start" not in str(error) and "all nodes off" not in str(error))
+        raise
+    return env
+
+
+def action_of(controls: tuple[str, ...], seed: int, number: int) -> Any:
+    return np.random.default_rng((seed, number)).choice(NUMBERS, len(controls))
+
+
+def total(steps: list[Step]) -> Any:
+    return sum(step.reward for step in steps[1:])
+
+
+# --- Against the slow simulator -----------------------------------------------------------------
+
+
+@settings(SLOW, max_examples=250)
+@given(steered(), SETS, INTERVALS, SEEDS)
+def test_any_controls(case: Case, controls: tuple[str, ...], interval: Any, seed: int) -> None:
+    env = begin(case, controls=controls, interval=interval)
+    steps = play(env, lambda number, _, __: action_of(controls, seed, number))
+    every = ("submissions", interval) if isinstance(interval, int) else (
+        {"hour": ("seconds", 3600), "2h": ("seconds", 7200), "episode": ("episode", 0)}[interval]
+    )  # fmt: skip
+
+    def decide(number: int) -> dict[str, float]:
+        return dict(zip(controls, action_of(controls, seed, number).tolist(), strict=True))
+
+    def steers(*given: Any, **rules: Any) -> SteeredSimulation:
+        return SteeredSimulation(decide, every, *given, **rules)
+
+    assert env.simulations.machines is not None
+    slow = simulate_slowly(case, steers, env.simulations.machines.limited.switches)
+    assert_same_schedule(env.result(), slow.jobs, slow.intervals)
+    assert [step.info["time"] for step in steps[:-1]] == [time for time, _ in slow.seen]
+    seen = np.array([step.observation["power"] for step in steps[:-1]])
+    np.testing.assert_allclose(seen, np.array([known for _, known in slow.seen]), atol=1e-6)
+
+
+def assert_same_schedule(result: Any, jobs: list[Any], intervals: list[Any]) -> None:
+    assert result.start.tolist() == [job.start for job in jobs]
+    assert result.end.tolist() == [job.end for job in jobs]
+    assert result.predicted_run_time.tolist() == [job.predicted for job in jobs]
+    assert result.backfilled.tolist() == [job.backfilled for job in jobs]
+    if result.frequency is not None:
+        assert result.frequency.tolist() == [job.level for job in jobs]
+    first, node, _ = result.allocation
+    for job, (start, end) in enumerate(pairwise(first)):
+        assert node[start:end].tolist() == list(jobs[job].cells)
+    states = result.node_states
+    columns = [] if states is None else [np.asarray(c).tolist() for c in vars(states).values()]
+    found = [(n, STATE_NAMES[code], b, e) for n, code, b, e in zip(*columns, strict=True)]
+    assert sorted(found) == sorted((n, CODES[state], b, e) for n, state, b, e in intervals)
+
+
+# --- Against `simulate` -------------------------------------------------------------------------
+
+
+@settings(SLOW, max_examples=200)
+@given(steered(), INTERVALS, st.one_of(st.none(), st.tuples(*[WEIGHTS] * 6).filter(any)))
+def test_controls_that_limit_nothing(case: Case, interval: Any, weights: Any) -> None:
+    """The schedule is that of the same limits alone, also where weights order the queue."""
+    power = case.cluster.groups[0].power
+    assert power is not None
+    assert power.shutdown_w is not None
+    controls = ("frequency", "power")
+    if power.shutdown_w <= power.idle_w:
+        controls = ("nodes", *controls)  # else free nodes count as more where they may be switched
+    elif case.rules["power"] in ("shut", "mix"):
+        assume(any(isinstance(limit, PowerCap) for limit in case.limits))
+    features: Any = ()
+    if weights is not None:
+        features = ("processors", "requested", "wait", "ratio", "expansion", "area")
+    env = begin(case, controls=controls, interval=interval, policy_features=features)
+    neutral = np.array([1.0] * len(controls) + list(weights or ()))
+    play(env, lambda *_: neutral)
+    policy: Any = "fcfs"
+    if weights is not None:
+        policy = tuple((np.array(weights) / np.abs(weights).sum()).tolist())
+    same = simulate(
+        case.workload, cluster=case.cluster, limits=case.limits, **{**case.rules, "policy": policy}
+    )
+    result = env.result()
+    assert result.limits == same.limits
+    for name in ("start", "end", "predicted_run_time", "backfilled"):
+        assert getattr(result, name).tolist() == getattr(same, name).tolist(), name
+    assert np.array_equal(result.frequency, same.frequency)
+    assert np.array_equal(result.allocation.node, same.allocation.node)
+    assert result.metrics == pytest.approx(same.metrics, rel=1e-12, nan_ok=True)
+
+
+# --- Returns, and what is proved of any schedule ------------------------------------------------
+
+
+@settings(SLOW, max_examples=150)
+@given(steered(), SETS, INTERVALS, SEEDS)
+def test_returns_are_metrics_and_schedules_are_valid(
+    case: Case, controls: tuple[str, ...], interval: Any, seed: int
+) -> None:
+    reward = ["bsld", "wait", "energy"]
+    env = begin(case, controls=controls, interval=interval, reward=reward)
+    steps = play(env, lambda number, _, __: action_of(controls, seed, number))
+    result, jobs = env.result(), case.workload
+    validate_schedule(result)
+    metrics = result.metrics
+    bsld, wait, energy = total(steps)
+    assert -bsld == pytest.approx(metrics["mean_bsld"], rel=1e-12)
+    assert -wait == pytest.approx(metrics["mean_wait_s"] / 3600, rel=1e-12)
+    joules = sum(step.info["reward_terms"]["energy_j"] for step in steps[1:])
+    # measured jobs of less than a watt count up to a milliwatt more
+    assert joules == pytest.approx(metrics["energy_j"], rel=1e-2)
+    busy = case.cluster.groups[0].power.busy_levels_w[-1]  # type: ignore[union-attr]
+    above, below = 0.0, 1
+    for level in case.cluster.levels:
+        below *= level.of
+        above += -(-case.cluster.nodes // below) * level.power_w
+    span = int(jobs.submit_time[-1] - jobs.submit_time[0]) + 1
+    full = max((case.cluster.nodes * busy + above) * span, 1)
+    assert -energy * full == pytest.approx(joules, rel=1e-9)
+    if (jobs.power_w < 0).all():  # all powers of the machine are whole milliwatts
+        assert joules == pytest.approx(metrics["energy_j"], rel=1e-12)
+
+
+def test_any_jobs_of_a_large_machine() -> None:
+    """Chassis and racks of Curie, windows of a workload, random actions and kills."""
+    from driving import CHASSIS, LOADED
+
+    caps = [PowerCap.of(CHASSIS, 0.5, 15_000, end=30_000, announced=15_000, kills=True)]
+    killed = 0
+    for power, seed in (("dvfs", 0), ("mix", 1), ("shut", 2), ("none", 3)):
+        env = PowerCapEnv(LOADED, cluster=CHASSIS, jobs=80, limits=caps, power=power)
+        play(env, random_acts(env.action_space, seed), seed=seed)
+        validate_schedule(env.result())
+        killed += int(env.result().metrics["killed_jobs"])
+    assert killed > 0
