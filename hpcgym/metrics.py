@@ -210,15 +210,13 @@ def _of_limits(result: Result) -> dict[str, float | int]:
     metrics: dict[str, float | int] = {}
     if not caps and not budgets:
         return metrics
-    times = result.books.time
-    watts = np.sum(list(result.books.watts().values()), axis=0)
+    books = result.books
     if caps:
-        metrics["cap_exceeded_s"] = _exceeded_s(caps, times, watts)
+        metrics["cap_exceeded_s"] = _exceeded_s(caps, books.time, books.total_w)
     if budgets:
         excess = 0.0
         for budget in budgets:
-            seconds = np.minimum(times[1:], budget.end) - np.maximum(times[:-1], budget.start)
-            used = float(np.dot(watts, np.maximum(seconds, 0)))
+            used = books.joules(budget.start, budget.end)
             if used > budget.joules * (1 + _ROUNDING):
                 excess += used - budget.joules
         metrics["budget_exceeded_j"] = excess

@@ -77,7 +77,7 @@ def test_power_alone_gives_jobs_nodes_of_their_own() -> None:
         ((*TAURUS, "--cap", "start=1"), "--cap start=1: it needs either watts or percent"),
         ((*TAURUS, "--cap", "watts=1,percent=1"), "it needs either watts or percent"),
         ((*TAURUS, "--cap", "watts=many"), "--cap: watts must be a number, not 'many'"),
-        ((*TAURUS, "--cap", "watts=1,start=1.5"), "--cap: start must be a number, not '1.5'"),
+        ((*TAURUS, "--cap", "watts=1,start=1.5"), "--cap: start must be a whole number, not '1.5'"),
         ((*TAURUS, "--cap", "watts=1,kills=maybe"), "kills is yes or no, not 'maybe'"),
         ((*TAURUS, "--cap", "watts=1,start=5,end=5"), "cap: it ends at 5 s, not after its start"),
         ((*TAURUS, "--budget", "joules=1,start=0"), "it needs start and end"),
@@ -94,3 +94,12 @@ def test_limits_that_cannot_be(arguments: tuple[str, ...], message: str) -> None
 def test_names(power: str) -> None:
     expected = "easy" if power == "none" else f"easy, {power} power"
     assert scheduler_name(Scheduler(power=power)) == expected
+
+
+@pytest.mark.parametrize("command", [["evaluate", "easy"], ["train", "controls"]])
+def test_an_option_of_the_other_environment_is_refused(command: list[str]) -> None:
+    words = [*command, "--workload", JOBS, "--env", "PowerCap", "--shutdown"]
+    result = CliRunner().invoke(app, words)
+    assert result.exit_code == 1
+    said = " ".join(result.output.split())
+    assert "--shutdown is for hpcgym/EnergyBudget-v0, not hpcgym/PowerCap-v0" in said

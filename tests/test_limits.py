@@ -567,8 +567,8 @@ def test_where_limits_are_not_known() -> None:
     cluster = machine(cores=4)
     with pytest.raises(HpcgymError, match=r"power='mix': only simulate\(\).* keep limits"):
         BatchSimulator([given], scheduler=Scheduler(power="mix"))
-    with pytest.raises(HpcgymError, match="allocation='contiguous': only simulate"):
-        JobSelection(given, cluster=cluster, allocation="contiguous")
+    with pytest.raises(HpcgymError, match=r"allocation='contiguous': only simulate\(\), Power"):
+        JobSelection(given, cluster=cluster, allocation="contiguous", jobs=1)
     with pytest.raises(HpcgymError, match="shutdown_after_s: only simulate"):
         JobSelection(given, cluster=machine(cores=4, shutdown_after_s=5), jobs=1)
     with pytest.raises(HpcgymError, match="allocation='contiguous', are for machines with nodes"):

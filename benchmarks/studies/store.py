@@ -24,6 +24,7 @@ Arrays = dict[str, NDArray[Any]]
 _PREPARING = (
     "cluster/*.py",
     "dispatching/*.py",
+    "initial_state.py",
     "node_simulation.py",
     "online.py",
     "policy/*.py",
@@ -40,6 +41,8 @@ _PREPARING = (
     "sweep/batch.py",
     "sweep/coverage.py",
     "weighing.py",
+    "workload/extracting.py",
+    "workload/initial.py",
     "workload/needs.py",
 )
 

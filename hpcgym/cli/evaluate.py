@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import typer
 
-from hpcgym.cli import names, options, output
+from hpcgym.cli import limits, names, options, output
 from hpcgym.cli.options import Format
 from hpcgym.cli.running import ExplainedCommand, Lists, counting, note
 from hpcgym.errors import HpcgymError, unknown
@@ -215,11 +215,13 @@ def evaluate(
         passes=passes,
         allocation=allocation,
     )
+    name = _env(env)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", ".* failed on ", UserWarning)  # they are said below
         board = run(
-            policies or [], source, **settings, cluster=machine, env=_env(env),
-            env_options=options.given(share=share, shutdown=shutdown), **rules, progress=counting,
+            policies or [], source, **settings, cluster=machine, env=name,
+            env_options=limits.of_environment(name, share, shutdown),
+            **rules, progress=counting,
         )  # fmt: skip
     settings["n"] = len(board.by_slice)
     _report_failures(board)

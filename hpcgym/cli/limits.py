@@ -105,4 +105,27 @@ def _number(option: str, key: str, value: str) -> float | int | bool:
     try:
         return float(value) if key in ("watts", "joules", "percent") else int(value)
     except ValueError:
-        raise HpcgymError(f"{option}: {key} must be a number, not {value!r}") from None
+        kind = "a number" if key in ("watts", "joules", "percent") else "a whole number"
+        raise HpcgymError(f"{option}: {key} must be {kind}, not {value!r}") from None
+
+
+#: Options of commands that are arguments of one environment or the other.
+_OF_ENVIRONMENTS = {
+    "share": ("hpcgym/EnergyBudget-v0", "hpcgym/PowerCap-v0"),
+    "shutdown": ("hpcgym/EnergyBudget-v0",),
+}
+
+
+def of_environment(env: str | None, share: float | None, shutdown: bool | None) -> dict[str, Any]:
+    """Return what was given of an environment's limits.
+
+    Raises
+    ------
+    HpcgymError : an option of another environment.
+    """
+    given: dict[str, Any] = {} if share is None else {"share": share}
+    given |= {} if shutdown is None else {"shutdown": shutdown}
+    for name in given:
+        if env is not None and env not in _OF_ENVIRONMENTS[name]:
+            raise HpcgymError(f"--{name} is for {' and '.join(_OF_ENVIRONMENTS[name])}, not {env}")
+    return given

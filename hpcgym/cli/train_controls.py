@@ -8,7 +8,7 @@ from typing import Annotated, ClassVar
 
 import typer
 
-from hpcgym.cli import names, options
+from hpcgym.cli import limits, names, options
 from hpcgym.cli.running import ExplainedCommand, Lists, note
 from hpcgym.cli.train_options import (
     BackfillOption,
@@ -110,20 +110,21 @@ def train_controls(
     from hpcgym.agents.progress import say
 
     given = options.given(backfill=backfill, backfill_order=backfill_order)
-    given |= {"share": share, "controls": _names(controls), "interval": interval}
-    given |= {"shutdown": True} if shutdown else {}
+    env = f"hpcgym/{env.removeprefix('hpcgym/').removesuffix('-v0')}-v0"
+    given |= {"controls": _names(controls), "interval": interval}
+    given |= limits.of_environment(env, share, shutdown or None)
     given |= {"reward": {"bsld": 1.0, "energy": joules}} if joules else {}
     given |= {} if features is None else {"policy_features": _names(features)}
     source = options.load(workload, clean, processors, errors, None, None)
     agent = module.train(
-        source, env=f"hpcgym/{env.removeprefix('hpcgym/').removesuffix('-v0')}-v0", budget=budget,
-        seed=seed, method=method, episodes=episodes, jobs=jobs, number=number, part=part,
-        train_share=train_share, env_options=given, output=output,
+        source, env=env, budget=budget, seed=seed, method=method, episodes=episodes, jobs=jobs,
+        number=number, part=part, train_share=train_share, env_options=given, output=output,
         show=lambda tried, best: say(f"{tried:,} of {budget:,} vectors  least value {best:.4g}"),
     )  # fmt: skip
     found = agent.found
     note(
         f"\nvalue {found['value']:.4g} on the {len(found['chosen_on'])} {episodes} held back,"
+        " which chose it: unseen ones will have more;"
         f" {found['value_of_the_beginning']:.4g} at the beginning of the search"
     )
     note(f"wrote {output}; hpcgym evaluate {output} --workload ... compares it")

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from hpcgym.cluster import Cluster
 from hpcgym.envs.options import REWARDS, Options
 from hpcgym.errors import HpcgymError
-from hpcgym.power.planning import greatest_w
+from hpcgym.power.planning import idle_w
 from hpcgym.power.uses import powers_of
 from hpcgym.prediction.learning import asks_for_predictions
 
@@ -43,5 +43,4 @@ def node_watts(cluster: Cluster, books: bool) -> tuple[NDArray[np.float64], NDAr
     powers = powers_of(cluster)
     more = powers.busy[np.arange(len(powers.top)), powers.top] - powers.idle
     each = np.where(powers.whole, more, more / powers.cores)
-    still = greatest_w(cluster) - more[cluster.group_of].sum()
-    return np.column_stack([each, powers.whole])[cluster.group_of], np.array([still])
+    return np.column_stack([each, powers.whole])[cluster.group_of], np.array([idle_w(cluster)])

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from hpcgym.baselines import SCHEDULERS
 from hpcgym.errors import HpcgymError
 from hpcgym.power.limits import EnergyBudget, Limit
@@ -40,7 +38,9 @@ class Limits(NamedTuple):
 
 def limits_of(env: Any) -> Limits | None:
     """Return the limits of an environment; None if it has none."""
-    machines = getattr(getattr(env, "simulations", None), "machines", None)
+    from hpcgym.envs import SchedulingEnv  # needs numba
+
+    machines = env.simulations.machines if isinstance(env, SchedulingEnv) else None
     if machines is None:
         return None
     return Limits(machines.limited.limits_of, env.options.scheduler.power)
@@ -106,23 +106,19 @@ def measured(result: Result) -> dict[str, float]:
     A second in which several limits hold counts once.
     """
     books = result.books
-    times, watts = books.time, np.sum(list(books.watts().values()), axis=0)
-    used, done = 0.0, 0
-    windows = [
-        (one.start, times[-1] if one.end is None else one.end) for one in result.limits or ()
-    ]
+    used, done, last = 0.0, 0, int(books.time[-1])
+    windows = [(one.start, last if one.end is None else one.end) for one in result.limits or ()]
     for start, end in sorted(windows):
         begin = max(start, done)
         if end <= begin:
             continue
-        seconds = np.minimum(times[1:], end) - np.maximum(times[:-1], begin)
-        used += float(np.dot(watts, np.maximum(seconds, 0)))
+        used += books.joules(begin, end)
         done = end
     return {"energy_j": float(result.metrics["energy_j"]), "limited_energy_j": used}
 
 
 def same_limits(one: Limits | None, other: Limits | None, slices: Sequence[Workload]) -> bool:
-    """Tell whether two environments set the same limits to the same slices."""
+    """Tell whether two environments set the same limits to the same slices, and keep them alike."""
     if one is None or other is None:
         return one is other
-    return all(one.of(jobs) == other.of(jobs) for jobs in slices)
+    return one.power == other.power and all(one.of(jobs) == other.of(jobs) for jobs in slices)

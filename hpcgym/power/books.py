@@ -140,6 +140,17 @@ class Books:
         return total
 
     @cached_property
+    def total_w(self) -> Floats:
+        """The power of the whole machine from each time to the next [W], (n_times - 1,) float64."""
+        total: Floats = np.sum(list(self.watts().values()), axis=0)
+        return total
+
+    def joules(self, begin: int, end: int) -> float:
+        """Return the energy from ``begin`` up to ``end`` [s], within the schedule [J]."""
+        seconds = np.minimum(self.time[1:], end) - np.maximum(self.time[:-1], begin)
+        return float(np.dot(self.total_w, np.maximum(seconds, 0)))
+
+    @cached_property
     def by_node(self) -> Floats:
         """Energy of each node in each of ``states``, (nodes, states) float64 [J].
 

@@ -161,6 +161,13 @@ def greatest_w(cluster: Cluster, level: int | None = None) -> float:
     return math.fsum([*busy.tolist(), *above])
 
 
+def idle_w(cluster: Cluster) -> float:
+    """Return what a machine draws if all its nodes are on and idle [W]."""
+    powers = powers_of(cluster)
+    busy_more = powers.busy[:, -1] - powers.idle
+    return greatest_w(cluster) - float(busy_more[cluster.group_of].sum())
+
+
 def nodes_to_switch_off(cluster: Cluster, watts: float, level: int | None = None) -> Ints:
     """Return the nodes that are switched off so that the machine keeps under a cap.
 

@@ -13,7 +13,7 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Executor, Future, ProcessPoolExecutor
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from typing import Any, cast
@@ -202,14 +202,17 @@ def _dask(address: str, workers: int) -> Iterator[Executor]:
             # whoever sends the tasks decides how often one may kill its worker
             settings["distributed.scheduler.allowed-failures"] = 0
             stack.enter_context(_library("dask.config", "Dask").set(settings))
-            cluster = distributed.LocalCluster(
-                n_workers=workers,
-                threads_per_worker=1,
-                processes=True,
-                host="127.0.0.1",
-                dashboard_address=None,
-                silence_logs=logging.CRITICAL,
-            )
+            # what starts workers, now or anew, leaves in this process what it sets for them
+            stack.enter_context(_restored(_THREADS))
+            with _environment(dict.fromkeys(_THREADS, "1")):
+                cluster = distributed.LocalCluster(
+                    n_workers=workers,
+                    threads_per_worker=1,
+                    processes=True,
+                    host="127.0.0.1",
+                    dashboard_address=None,
+                    silence_logs=logging.CRITICAL,
+                )
             stack.enter_context(cluster)
         try:
             client = distributed.Client(address or cluster, set_as_default=False)
@@ -275,14 +278,21 @@ def _call(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str,
 @contextmanager
 def _environment(variables: dict[str, str]) -> Iterator[None]:
     """Set variables of the environment for a while."""
-    before = {name: os.environ.get(name) for name in variables}
-    os.environ.update(variables)
+    with _restored(variables):
+        os.environ.update(variables)
+        yield
+
+
+@contextmanager
+def _restored(names: Iterable[str]) -> Iterator[None]:
+    """Let variables of the environment be in the end what they are now."""
+    before = {name: os.environ.get(name) for name in names}
     try:
         yield
     finally:
         for name, value in before.items():
             if value is None:
-                del os.environ[name]
+                os.environ.pop(name, None)
             else:
                 os.environ[name] = value
 

@@ -29,6 +29,9 @@ def needs(name: str) -> pytest.MarkDecorator:
     return pytest.mark.skipif(missing, reason=f"needs {library}: pip install hpcgym[distributed]")
 
 
+_THREADS = ("NUMBA_NUM_THREADS", "OMP_NUM_THREADS")
+
+
 @pytest.mark.parametrize(
     "name",
     [
@@ -39,15 +42,17 @@ def needs(name: str) -> pytest.MarkDecorator:
 )
 def test_an_executor(name: str, experiment: Path, reference: Path, tmp_path: Path) -> None:
     """All in one, since it takes seconds to start."""
+    before = {name: os.environ.get(name) for name in _THREADS}
     with open_executor(name, 2) as executor:
         run_experiment(experiment, tmp_path / "sweep", executor, chunk=2)
         same(tmp_path / "sweep", reference)
         nothing_listens_to_other_machines()
         assert slots(executor) == 2
-        for variable in ("NUMBA_NUM_THREADS", "OMP_NUM_THREADS"):
+        for variable in _THREADS:
             assert executor.submit(os.getenv, variable).result() == "1"
         if name != "processes":  # which have tests of their own, for they break
             only_the_task_that_kills_its_worker_fails(executor, tmp_path / "killing")
+    assert {name: os.environ.get(name) for name in _THREADS} == before
 
 
 def same(one: Path, other: Path) -> None:
