@@ -13,12 +13,11 @@ from hpcgym.benchmarks.energy.budget_report import report_text
 from hpcgym.benchmarks.studies.markdown import write_csv, write_text
 from hpcgym.benchmarks.studies.pictures import save_picture
 from hpcgym.benchmarks.studies.progress import Progress, no_progress
-from hpcgym.benchmarks.studies.spread import run_all
+from hpcgym.benchmarks.studies.spread import note_name, outcomes_of
 from hpcgym.benchmarks.studies.store import code
 from hpcgym.errors import HpcgymError
 from hpcgym.report.canvas import require_matplotlib
 from hpcgym.simulation import simulate
-from hpcgym.sweep import read_results
 from hpcgym.workload.fingerprint import fingerprint
 from hpcgym.workload.load import load_workload
 
@@ -110,8 +109,7 @@ def _tasks(
     weeks: dict[tuple[str, int], str] = {}
     for source in sources:
         workload = load_workload(source)
-        if names.setdefault(workload.name, source) != source:
-            raise HpcgymError(f"two workloads are called {workload.name}: {source} is one")
+        note_name(names, workload.name, source)
         for week in weeks_of(workload, number, seed):
             weeks[workload.name, week] = fingerprint([week_of(workload, week)])
     return names, [
@@ -139,7 +137,7 @@ def _simulated(
     """Return reading -> trace -> week -> its outcome."""
     # compiled in this process, so that workers find it in the cache
     simulate(load_workload("lublin:jobs=20,processors=192"), cluster="taurus", limits=[])
-    run_all(
+    found = outcomes_of(
         partial(measure, sources=names),
         tasks,
         folder,
@@ -150,7 +148,7 @@ def _simulated(
         progress=progress,
     )
     outcomes: dict[str, dict[str, dict[int, dict[str, Any]]]] = {}
-    for task, record in zip(tasks, read_results(folder, tasks), strict=True):
+    for task, outcome in zip(tasks, found, strict=True):
         by_trace = outcomes.setdefault(task["reading"], {})
-        by_trace.setdefault(task["trace"], {})[task["week"]] = record["result"]
+        by_trace.setdefault(task["trace"], {})[task["week"]] = outcome
     return outcomes

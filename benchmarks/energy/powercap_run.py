@@ -23,13 +23,12 @@ from hpcgym.benchmarks.energy.powercap_workload import (
 from hpcgym.benchmarks.studies.markdown import folder_name, write_csv, write_text
 from hpcgym.benchmarks.studies.pictures import save_picture
 from hpcgym.benchmarks.studies.progress import Progress, no_progress
-from hpcgym.benchmarks.studies.spread import run_all
+from hpcgym.benchmarks.studies.spread import note_name, outcomes_of
 from hpcgym.benchmarks.studies.store import code
 from hpcgym.cluster.files import find_cluster
 from hpcgym.errors import HpcgymError
 from hpcgym.report.canvas import require_matplotlib
 from hpcgym.simulation import simulate
-from hpcgym.sweep import read_results
 from hpcgym.workload.fingerprint import fingerprint
 from hpcgym.workload.load import load_workload
 
@@ -128,8 +127,7 @@ def _tasks(
         generated = source.startswith(f"{SUBSTITUTE}:")
         for requests in (AS_WRITTEN, AS_GENERATED) if generated else (AS_GENERATED,):
             workload = load(source, requests, machine, jobs)
-            if names.setdefault(workload.name, source) != source:
-                raise HpcgymError(f"two workloads are called {workload.name}: {source} is one")
+            note_name(names, workload.name, source)
             tasks += [
                 {
                     "workload": workload.name,
@@ -157,7 +155,7 @@ def _simulated(
     """Return (trace, requests, interval) -> the outcome of each workload."""
     # compiled in this process, so that workers find it in the cache
     simulate(load_workload("lublin:jobs=20,processors=192"), cluster="taurus", limits=[])
-    run_all(
+    found = outcomes_of(
         partial(measure, sources=names),
         tasks,
         folder,
@@ -169,8 +167,8 @@ def _simulated(
         chunk=1,
     )
     outcomes: dict[tuple[str, str, str], list[dict[str, Any]]] = {}
-    for task, record in zip(tasks, read_results(folder, tasks), strict=True):
-        outcomes.setdefault(_key(task), []).append(record["result"])
+    for task, outcome in zip(tasks, found, strict=True):
+        outcomes.setdefault(_key(task), []).append(outcome)
     return outcomes
 
 

@@ -22,12 +22,10 @@ from hpcgym.benchmarks.energy.shares_report import report_text
 from hpcgym.benchmarks.studies.markdown import folder_name, write_csv, write_text
 from hpcgym.benchmarks.studies.pictures import save_picture
 from hpcgym.benchmarks.studies.progress import Progress, no_progress
-from hpcgym.benchmarks.studies.spread import run_all
+from hpcgym.benchmarks.studies.spread import note_name, outcomes_of
 from hpcgym.benchmarks.studies.store import code
-from hpcgym.errors import HpcgymError
 from hpcgym.report.canvas import require_matplotlib
 from hpcgym.simulation import simulate
-from hpcgym.sweep import read_results
 from hpcgym.workload.fingerprint import fingerprint
 from hpcgym.workload.load import load_workload
 
@@ -101,8 +99,7 @@ def run_readings(
     for source in sources:
         for reading in readings:
             workload = load_trace(source, READINGS[reading], jobs)
-            if names.setdefault(workload.name, source) != source:
-                raise HpcgymError(f"two workloads are called {workload.name}: {source} is one")
+            note_name(names, workload.name, source)
             tasks[workload.name, reading] = {
                 "trace": workload.name,
                 "reading": reading,
@@ -113,9 +110,9 @@ def run_readings(
             }
     # compiled in this process, so that workers find it in the cache
     simulate(load_workload("lublin:jobs=20,processors=8"), "fs+efs")
-    run_all(
+    found = outcomes_of(
         partial(measure, sources=names),
-        tasks.values(),
+        list(tasks.values()),
         folder,
         executor,
         workers,
@@ -125,8 +122,8 @@ def run_readings(
         chunk=1,
     )
     outcomes: dict[str, dict[str, Any]] = {}
-    for (trace, reading), record in zip(tasks, read_results(folder, tasks.values()), strict=True):
-        outcomes.setdefault(trace, {})[reading] = record["result"]
+    for (trace, reading), outcome in zip(tasks, found, strict=True):
+        outcomes.setdefault(trace, {})[reading] = outcome
     return outcomes
 
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from concurrent.futures import Executor
 from pathlib import Path
 from typing import Any
 
 from hpcgym.benchmarks.studies.progress import Progress
 from hpcgym.errors import HpcgymError
-from hpcgym.sweep import Summary, run_tasks
+from hpcgym.sweep import Summary, read_results, run_tasks
 from hpcgym.sweep.tasks import Function
 
 
@@ -50,3 +50,27 @@ def run_all(
     if summary.failed:
         raise HpcgymError(f"{summary.failed} of {summary.total} {of} failed; {folder} says why")
     return summary
+
+
+def outcomes_of(
+    function: Function,
+    tasks: Sequence[dict[str, Any]],
+    folder: Path,
+    executor: str | Executor,
+    workers: int | None,
+    **said: Any,
+) -> list[Any]:
+    """Do all tasks as :func:`run_all` does; return what each has returned, in their order."""
+    run_all(function, tasks, folder, executor, workers, **said)
+    return [record["result"] for record in read_results(folder, tasks)]
+
+
+def note_name(names: dict[str, str], name: str, source: str) -> None:
+    """Note where the workload of a name comes from.
+
+    Raises
+    ------
+    HpcgymError : another one of that name has been noted.
+    """
+    if names.setdefault(name, source) != source:
+        raise HpcgymError(f"two workloads are called {name}: {source} is one")

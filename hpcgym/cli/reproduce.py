@@ -34,6 +34,17 @@ WorkloadsOption = Annotated[
     ),
 ]
 
+#: Where studies that are simulations alone write; the default is the study's own.
+FolderOption = Annotated[
+    Path,
+    typer.Option(
+        "--output",
+        metavar="FOLDER",
+        help="Where tables, pictures and report.md are written. What was simulated before is kept"
+        " there, and not simulated again.",
+    ),
+]
+
 
 @reproduce.callback()
 def _reproduce() -> None:
@@ -131,15 +142,7 @@ class _Prediction(ExplainedCommand):
 @reproduce.command("prediction", cls=_Prediction)
 def prediction(
     workload: WorkloadsOption = None,
-    folder: Annotated[
-        Path,
-        typer.Option(
-            "--output",
-            metavar="FOLDER",
-            help="Where tables, pictures and report.md are written. What was simulated before is"
-            " kept there, and not simulated again.",
-        ),
-    ] = Path("prediction"),
+    folder: FolderOption = Path("prediction"),
     published: Annotated[
         Path | None,
         typer.Option(

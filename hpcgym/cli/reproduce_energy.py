@@ -9,7 +9,13 @@ import typer
 
 from hpcgym.cli import executors, options
 from hpcgym.cli.options import Format
-from hpcgym.cli.reproduce import WorkloadsOption, at_hand, print_tables, shown
+from hpcgym.cli.reproduce import (
+    FolderOption,
+    WorkloadsOption,
+    at_hand,
+    print_tables,
+    shown,
+)
 from hpcgym.cli.running import ExplainedCommand, Lists, note
 from hpcgym.errors import HpcgymError
 
@@ -39,15 +45,7 @@ class EnergyFairShare(ExplainedCommand):
 
 def energy_fairshare(
     workload: WorkloadsOption = None,
-    folder: Annotated[
-        Path,
-        typer.Option(
-            "--output",
-            metavar="FOLDER",
-            help="Where tables, pictures and report.md are written. What was simulated before is"
-            " kept there, and not simulated again.",
-        ),
-    ] = Path("energy-fairshare"),
+    folder: FolderOption = Path("energy-fairshare"),
     quick: Annotated[
         bool,
         typer.Option("--quick", help="A small cut that takes seconds: few jobs and users."),
@@ -117,15 +115,7 @@ def powercap(
     seeds: Annotated[
         int, typer.Option(metavar="N", help="How many substitutes are generated.")
     ] = 10,
-    folder: Annotated[
-        Path,
-        typer.Option(
-            "--output",
-            metavar="FOLDER",
-            help="Where tables, pictures and report.md are written. What was simulated before is"
-            " kept there, and not simulated again.",
-        ),
-    ] = Path("powercap"),
+    folder: FolderOption = Path("powercap"),
     quick: Annotated[
         bool,
         typer.Option("--quick", help="A small cut that takes seconds: one workload, one cap."),
@@ -200,15 +190,7 @@ def energy_budget(
         ),
     ] = None,
     seed: Annotated[int, typer.Option(metavar="N", help="Of the draw of weeks.")] = 0,
-    folder: Annotated[
-        Path,
-        typer.Option(
-            "--output",
-            metavar="FOLDER",
-            help="Where tables, pictures and report.md are written. What was simulated before is"
-            " kept there, and not simulated again.",
-        ),
-    ] = Path("energy-budget"),
+    folder: FolderOption = Path("energy-budget"),
     quick: Annotated[
         bool,
         typer.Option("--quick", help="A small cut that takes seconds: a week, three budgets."),
