@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 from hpcgym.baselines import SCHEDULERS
 from hpcgym.errors import HpcgymError
 from hpcgym.power.limits import EnergyBudget, Limit
-from hpcgym.powered_machine import BUDGET_RULES
 from hpcgym.powered_simulation import check_rules
 from hpcgym.result import Result
 from hpcgym.scheduler import POWER, Scheduler
@@ -20,6 +19,7 @@ ENERGIES = ("energy_j", "limited_energy_j")
 #: The rule that all are compared with where there are budgets: the plainest of those made for them.
 REFERENCE = "powercap"
 
+_FOR_BUDGETS = ("powercap", "reduce-pc", "energy-bud")
 _FOR_CAPS = ("shut", "dvfs", "mix")
 
 
@@ -84,7 +84,7 @@ def check_rows(
             check_rules(scheduler)
         except HpcgymError as error:
             raise HpcgymError(f"{name} keeps no limits of power and energy: {error}") from None
-        if rule in BUDGET_RULES and True not in found:
+        if rule in _FOR_BUDGETS and True not in found:
             raise HpcgymError(f"{name} is for budgets, and the environment has none")
         if rule in _FOR_CAPS and rule != limits.power and False not in found:
             raise HpcgymError(f"{name} is for caps, and the environment has none")
