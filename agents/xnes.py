@@ -33,7 +33,7 @@ from hpcgym.baselines import find_scheduler
 from hpcgym.baselines.policies import Baseline
 from hpcgym.errors import HpcgymError, unknown
 from hpcgym.metrics import TAU_S, check_tau
-from hpcgym.scheduler import Scheduler
+from hpcgym.scheduler import OF_SHARED_NODES, Scheduler
 from hpcgym.sweep.batch import METRICS, BatchSimulator
 from hpcgym.workload.files import whole
 from hpcgym.workload.load import load_workload
@@ -286,7 +286,7 @@ class Xnes:
 
         Nor do weights look at what users have used, or keep limits of power.
         """
-        others = ("policy", "dispatcher", "fair_share", "power")
+        others = ("policy", "dispatcher", "fair_share", "power", *OF_SHARED_NODES)
         names = (field.name for field in fields(Scheduler) if field.name not in others)
         return {name: _plain(getattr(self.rules, name)) for name in names}
 

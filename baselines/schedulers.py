@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from hpcgym.baselines.coschedulers import COSCHEDULERS
 from hpcgym.baselines.dispatchers import chooses_nodes
 from hpcgym.errors import HpcgymError, unknown
 from hpcgym.policy.index import POLICIES
@@ -48,9 +49,10 @@ def find_scheduler(name: str) -> Scheduler:
     ------
     HpcgymError : an unknown name; the message has the nearest known ones.
     """
-    if not isinstance(name, str) or name not in SCHEDULERS:
-        raise HpcgymError(unknown("scheduler", name, SCHEDULERS))
-    return SCHEDULERS[name]
+    known = {**SCHEDULERS, **COSCHEDULERS}
+    if not isinstance(name, str) or name not in known:
+        raise HpcgymError(unknown("scheduler", name, known))
+    return known[name]
 
 
 def described(scheduler: Scheduler) -> dict[str, str | float | None]:

@@ -19,6 +19,7 @@ from hpcgym.version import __version__
 if TYPE_CHECKING:
     from hpcgym.cluster.pool import Cluster
     from hpcgym.continuation import continued
+    from hpcgym.coscheduling import Heatmap, generate_speedups, read_speedups
     from hpcgym.result import Result
     from hpcgym.scheduler import Scheduler
     from hpcgym.simulation import simulate
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Cluster",
+    "Heatmap",
     "HpcgymError",
     "Result",
     "Scheduler",
@@ -35,7 +37,9 @@ __all__ = [
     "WorkloadError",
     "__version__",
     "continued",
+    "generate_speedups",
     "load_workload",
+    "read_speedups",
     "simulate",
     "validate_schedule",
 ]
@@ -43,11 +47,14 @@ __all__ = [
 # imported when first used, so that `import hpcgym` itself costs next to nothing
 _HOMES = {
     "Cluster": "hpcgym.cluster.pool",
+    "Heatmap": "hpcgym.coscheduling",
     "Result": "hpcgym.result",
     "Scheduler": "hpcgym.scheduler",
     "Workload": "hpcgym.workload.model",
     "continued": "hpcgym.continuation",
+    "generate_speedups": "hpcgym.coscheduling",
     "load_workload": "hpcgym.workload.load",
+    "read_speedups": "hpcgym.coscheduling",
     "simulate": "hpcgym.simulation",
     "validate_schedule": "hpcgym.validation",
 }

@@ -106,6 +106,9 @@ def compute_metrics(result: Result) -> dict[str, float | int]:
       ``max_queue_length``.
     - ``backfilled_share``: of jobs that started before a job that came earlier in the queue;
       ``starved_share``: of jobs that waited longer than the scheduler's threshold, 0 without one.
+    - where jobs share nodes, ``mean_job_speedup``, run time of compact jobs over that which it took
+      (document 003); ``slowed_share``, of jobs for which it is below 1; ``throughput_per_h``, jobs
+      over C in hours. The bounded slowdown divides by compact run times there.
     - ``killed_jobs``: cut at their requested time, or killed for a cap.
     - ``energy_busy_j``, ``energy_idle_j``, ``energy_off_j``, ``energy_switching_j``: of processors
       that are busy, idle, off, and being switched off or on; of nodes, where these have a power of
@@ -136,7 +139,9 @@ def compute_metrics(result: Result) -> dict[str, float | int]:
     metrics["mean_slowdown"] = float(slowdown(wait, run).mean()) if n else np.nan
     for name, times in (("wait", wait), ("response", wait + run)):
         metrics[f"mean_{name}_s"] = float(times.mean()) if n else np.nan
-        metrics[f"max_{name}_s"] = int(times.max()) if n else np.nan
+        metrics[f"max_{name}_s"] = times.max().item() if n else np.nan
+    if n and result.coschedule is not None:
+        metrics |= _of_shared_nodes(result)
     return metrics | _machine_metrics(result.from_begin) | _counts(result, n) | _of_limits(result)
 
 
@@ -156,7 +161,7 @@ def _machine_metrics(result: Result) -> dict[str, float | int]:
     if not len(result.start):
         return _WITHOUT_JOBS.copy()
     cluster = result.cluster
-    span = int(result.end.max() - result.workload.submit_time.min())
+    span = (result.end.max() - result.workload.submit_time.min()).item()
     if span == 0:  # all that there is of an extract ends as it begins
         return _WITHOUT_JOBS.copy()
     busy = _sum_of_products(result.workload.requested_processors, result.run_time)
@@ -254,12 +259,29 @@ _WITHOUT_JOBS: dict[str, float | int] = {
 }
 
 
-def _sum_of_products(processors: NDArray[np.int64], run: NDArray[np.int64]) -> int:
-    """Return the processor seconds of all jobs, exactly."""
+def _of_shared_nodes(result: Result) -> dict[str, float | int]:
+    """Return how jobs did that may have shared nodes."""
+    speedup = result.job_speedup
+    span = result.end.max() - result.workload.submit_time.min()
+    return {
+        "mean_job_speedup": float(speedup.mean()),
+        "slowed_share": float((speedup < 1 - _ROUNDING_OF_TICKS).mean()),
+        "throughput_per_h": len(speedup) / float(span) * 3600,
+    }
+
+
+_ROUNDING_OF_TICKS = 1e-9
+
+
+def _sum_of_products(processors: NDArray[np.int64], run: NDArray[Any]) -> float:
+    """Return the processor seconds of all jobs, of whole run times exactly."""
+    if run.dtype != np.int64:
+        return float(np.dot(processors, run))
     if np.dot(processors.astype(np.float64), run.astype(np.float64)) < 2.0**62:
         return int(np.dot(processors, run))
     # no int64 holds them, but Python's integers do
-    return sum(map(operator.mul, processors.tolist(), run.tolist()))
+    total: int = sum(map(operator.mul, processors.tolist(), run.tolist()))
+    return total
 
 
 def _counts(result: Result, n: int) -> dict[str, float | int]:

@@ -43,6 +43,8 @@ JOB_COLUMNS = SWF_COLUMNS + OWN_COLUMNS
 
 #: What units of jobs are called in tables.
 UNITS = "units"
+#: The name of what a job runs, in tables: a text for each number of ``executable``.
+CODE = "code"
 #: The resource that every node has and every unit of a job takes: what processors are counted by.
 CORE = "core"
 #: The one resource with a unit of measurement: whole megabytes (1 GB = 1,000 MB).
@@ -55,7 +57,8 @@ MEGABYTES = {"MB": 1, "GB": 1_000, "TB": 1_000_000}
 
 _MEMORY = re.compile(r"(\d+(?:\.\d+)?)\s*(MB|GB|TB)", re.IGNORECASE)
 _RESOURCE = re.compile(r"[A-Za-z][\w-]*")
-_OF_GROUPS = ("name", "nodes", "power")  # what stands beside resources in files of machines
+# what stands beside resources in files of machines
+_OF_GROUPS = ("name", "nodes", "sockets", "power")
 
 #: Other words for columns and resources.
 _OTHER_WORDS = {
@@ -110,7 +113,7 @@ def resource_problem(name: Any) -> str:
     """
     if not isinstance(name, str) or not _RESOURCE.fullmatch(name):
         why = "it must be letters, digits, '_' and '-', a letter first"
-    elif name in (*JOB_COLUMNS, UNITS):
+    elif name in (*JOB_COLUMNS, UNITS, CODE):
         why = "it is a column of jobs"
     elif name in _OF_GROUPS:
         why = "it stands for something else in files of machines"
@@ -118,7 +121,7 @@ def resource_problem(name: Any) -> str:
         return ""
     elif near := near_name(name, (CORE, MEMORY)):
         why = f"did you mean {near!r}?"
-    elif near := near_name(name, (*JOB_COLUMNS, UNITS)):
+    elif near := near_name(name, (*JOB_COLUMNS, UNITS, CODE)):
         why = f"it is nearly {near!r}, a column of jobs"
     else:
         return ""

@@ -27,6 +27,7 @@ from hpcgym.scheduler import Scheduler
 from hpcgym.workload.model import Workload
 
 _DEPTHS = {"none": 0, "easy": 1, "conservative": state.UNLIMITED}
+COSCHEDULED = ("compact", "spread", "half-socket", "part")  # allocations
 
 
 def machine_of(workload: Workload, cluster: Any, processors: int | None) -> Cluster:
@@ -50,6 +51,11 @@ def machine_of(workload: Workload, cluster: Any, processors: int | None) -> Clus
 
 def check_allocation(allocation: str, cluster: Cluster) -> None:
     """Raise an HpcgymError for an order of nodes, other than the usual one, on a pool."""
+    if allocation.partition(":")[0] in COSCHEDULED:
+        raise HpcgymError(
+            f"allocation {allocation!r} is for co-scheduling: give simulate() speedups of jobs that"
+            " share nodes"
+        )
     if allocation != "first-fit" and not cluster.groups:
         raise HpcgymError(
             f"allocation {allocation!r} is for machines with nodes, of which a pool of processors"
@@ -80,6 +86,11 @@ def prepare(
     WorkloadError : a job that cannot be simulated.
     """
     check_allocation(scheduler.allocation, cluster)
+    if scheduler.coschedules:
+        raise HpcgymError(
+            "backfill='fill', partners, pairs_above and pair_estimate are for co-scheduling: give"
+            " simulate() speedups of jobs that share nodes"
+        )
     check_jobs(workload, cluster.processors, extracts)
     jobs = job_records(workload)
     predicted = predicted_run_times(scheduler.estimate, jobs["run"], workload)

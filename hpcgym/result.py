@@ -26,6 +26,7 @@ from hpcgym.workload.model import Workload
 if TYPE_CHECKING:
     import pandas as pd
 
+    from hpcgym.coscheduling.heatmap import Heatmap
     from hpcgym.power.limits import Limit
     from hpcgym.power.states import NodeStates
     from hpcgym.prediction.learning import Learned
@@ -50,6 +51,47 @@ class Allocation(NamedTuple):
         cells = np.repeat(chosen, counts)
         first = np.concatenate([[0], np.cumsum(counts[chosen])])
         return Allocation(first, self.node[cells], self.units[cells])
+
+
+#: How jobs are placed: alone on filled nodes, alone on half of them, on one part of each node.
+SHAPES = ("compact", "spread", "part")
+
+
+class Coschedule(NamedTuple):
+    """What is to be said of a schedule in which jobs share nodes; n jobs.
+
+    Attributes
+    ----------
+    ticks : in a second: the clock is finer, because ends are at no whole second.
+    start_ticks, end_ticks : (n,) int64; ``start`` and ``end`` of the schedule are these in seconds.
+    compact_s : (n,) int64 [s] run times on filled nodes of their own, cut at the requested times.
+    shape : (n,) int8, place in :data:`SHAPES`; 2: others may share the job's nodes.
+    code : (n,) int64 place of the job's code in ``speedups.codes``.
+    parts : how many parts a node has, of which a job that shares it takes one.
+    speedups : the true ones.
+    pairs : what the scheduler took for them, with all it has learned; None: the true ones.
+    """
+
+    ticks: int
+    start_ticks: NDArray[np.int64]
+    end_ticks: NDArray[np.int64]
+    compact_s: NDArray[np.int64]
+    shape: NDArray[np.int8]
+    code: NDArray[np.int64]
+    parts: int
+    speedups: Heatmap
+    pairs: Any = None
+
+    @property
+    def shares(self) -> NDArray[np.bool_]:
+        """Which jobs take one part of their nodes, (n,); others may have the other parts."""
+        return self.shape == len(SHAPES) - 1
+
+    @property
+    def names(self) -> tuple[NDArray[np.object_], NDArray[np.object_]]:
+        """The shape of each job, of :data:`SHAPES`, and the name of its code; both (n,)."""
+        shapes = np.array(SHAPES, dtype=object)[self.shape]
+        return shapes, np.array(self.speedups.codes, dtype=object)[self.code]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -80,6 +122,8 @@ class Result:
         level (:func:`hpcgym.power.slowdowns.job_slowdowns`), whole seconds, rounded up.
     node_states : when nodes are off or being switched; None where all are on.
     limits : caps and budgets that were to be kept; None where jobs may share nodes.
+    coschedule : where jobs share nodes and speed each other up; None elsewhere. ``start``,
+        ``run_time``, ``reserved_start`` and what follows from them are float64 then.
     """
 
     workload: Workload
@@ -99,6 +143,7 @@ class Result:
     frequency: NDArray[np.int64] | None = None
     node_states: NodeStates | None = None
     limits: tuple[Limit, ...] | None = None
+    coschedule: Coschedule | None = None
 
     @classmethod
     def of(
@@ -158,7 +203,9 @@ class Result:
 
     @cached_property
     def end(self) -> NDArray[np.int64]:
-        """End times, (n_jobs,) int64 [s]."""
+        """End times, (n_jobs,) int64 [s]; float64 where jobs share nodes."""
+        if self.coschedule is not None:
+            return _read_only(self.coschedule.end_ticks / self.coschedule.ticks)
         return _read_only(self.start + self.run_time)
 
     @cached_property
@@ -168,7 +215,12 @@ class Result:
 
     @cached_property
     def full_speed_run_time(self) -> NDArray[np.int64]:
-        """Run times at the highest frequency, (n_jobs,) int64 [s]; of killed jobs rounded down."""
+        """Run times at the highest frequency, (n_jobs,) int64 [s]; of killed jobs rounded down.
+
+        Where jobs share nodes, run times on filled nodes of their own.
+        """
+        if self.coschedule is not None:
+            return _read_only(self.coschedule.compact_s)
         if self.frequency is None:
             return self.run_time
         return _read_only(unslowed(self.run_time, job_slowdowns(self)))
@@ -182,9 +234,19 @@ class Result:
     def killed(self) -> NDArray[np.bool_]:
         """Whether the job was cut, here or when cleaning the workload, (n_jobs,) bool."""
         run_time = self.workload.run_time
+        if self.coschedule is not None:
+            return _read_only(self.workload.killed | (run_time > self.coschedule.compact_s))
         if self.frequency is not None:
             run_time = slowed(run_time, job_slowdowns(self))
         return _read_only(self.workload.killed | (run_time > self.run_time))
+
+    @cached_property
+    def job_speedup(self) -> NDArray[np.float64]:
+        """Run time at full speed, compact, over that which the job took, (n_jobs,) float64.
+
+        Document 003, "Computation method": AppSpeedup.
+        """
+        return _read_only(self.full_speed_run_time / self.run_time)
 
     @cached_property
     def metrics(self) -> dict[str, float | int]:
@@ -228,12 +290,18 @@ class Result:
 
         Columns: job_number, user_id, processors, units if the jobs have units, submit, start, end,
         wait, run_time, requested_time, predicted_run_time, reserved_start (all int64, times in
-        seconds), bsld, backfilled, killed.
+        seconds), bsld, backfilled, killed. Where jobs share nodes, start, end, wait, run_time and
+        reserved_start are float64, and there are more: shape, a name of :data:`SHAPES`, code, its
+        name, and job_speedup.
         """
         import pandas as pd
 
         columns = self.workload.columns
         units = {} if self.workload.units is None else {"units": self.workload.units}
+        shared = {}
+        if self.coschedule is not None:
+            shape, code = self.coschedule.names
+            shared = {"shape": shape, "code": code, "job_speedup": self.job_speedup}
         return pd.DataFrame(
             {
                 "job_number": columns["job_number"],
@@ -251,17 +319,24 @@ class Result:
                 "bsld": self.bsld,
                 "backfilled": self.backfilled,
                 "killed": self.killed,
+                **shared,
             }
         )
 
     def as_workload(self) -> Workload:
         """Return the workload with the simulated waiting and run times in place of the logged.
 
-        It is a trace of its own, without the state that an extract begins with.
+        It is a trace of its own, without the state that an extract begins with. Where jobs share
+        nodes, starts and ends are rounded to whole seconds, so that who follows another still does,
+        and run times, those beside others, are at least 1 s; they may be longer than requested.
         """
+        wait, run_time = self.wait, self.run_time
+        if self.coschedule is not None:
+            start, end = _rounded(self.start), _rounded(self.end)
+            wait, run_time = start - self.workload.submit_time, np.maximum(end - start, 1)
         return replace(self.workload, initial=None).with_columns(
-            wait_time=self.wait,
-            run_time=self.run_time,
+            wait_time=wait,
+            run_time=run_time,
             allocated_processors=self.workload.requested_processors,
         )
 
@@ -275,6 +350,11 @@ class Result:
         from hpcgym.workload.swf import write_swf
 
         write_swf(self.as_workload(), path)
+
+
+def _rounded(times: NDArray[Any]) -> NDArray[np.int64]:
+    """Return times in whole seconds."""
+    return np.rint(times).astype(np.int64)
 
 
 def _read_only(array: NDArray[Any]) -> NDArray[Any]:

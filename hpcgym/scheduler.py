@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields, replace
@@ -18,6 +19,7 @@ BACKFILL = {
     "none": "no job starts before one that comes earlier in the queue",
     "easy": "jobs may start earlier if they do not delay the first that waits",
     "conservative": "jobs may start earlier if they delay none that waits",
+    "fill": "whatever finds room starts, whoever waits; where jobs share nodes only",
 }
 ALLOCATIONS = {
     "first-fit": "nodes by number",
@@ -25,6 +27,10 @@ ALLOCATIONS = {
     "worst-fit": "nodes with the most free first",
     "random": "nodes in random order; random:SEED draws others",
     "contiguous": "nodes of its own in a row, for each job",
+    "compact": "co-scheduling: nodes of its own, filled, for each job",
+    "spread": "co-scheduling: half of each socket of nodes of its own",
+    "half-socket": "co-scheduling: half of each socket; another job may have the other half",
+    "part": "co-scheduling: one of K parts of each socket; part:K",
 }
 POWER = {
     "none": "jobs wait until limits allow them; nothing is switched off or slowed down",
@@ -34,6 +40,11 @@ POWER = {
     "powercap": "budgets: power stays below their mean",
     "reduce-pc": "budgets: what is saved is for the first that waits, others have a lower mean",
     "energy-bud": "budgets: what is saved is for all, but for what the first that waits needs",
+}
+PARTNERS = {
+    "best": "beside whom the job is fastest first; an idle node counts as nobody beside it",
+    "fill": "nodes in use first, beside whom it is fastest",
+    "first": "nodes by number",
 }
 PASSES = {
     "per-timestamp": "one scheduling pass after all events of a second",
@@ -71,6 +82,12 @@ class Scheduler:
     fair_share : shares of users, and how fast what they have used is forgotten, where ``policy`` or
         ``backfill_order`` looks at usage: a :class:`hpcgym.policy.FairShare`, or what its ``parse``
         takes: a text, a file, a mapping. None: equal shares, half in a week.
+    partners : which nodes a job that shares nodes takes: "best", "fill" or "first".
+    pairs_above : what the mean of both speedups of two jobs must be above for one to start beside
+        the other; it takes idle nodes else, or waits. None: any may.
+    pair_estimate : what the scheduler takes for the speedups of pairs before they run: "known", the
+        true ones, a :class:`hpcgym.coscheduling.Heatmap`, or what learns them,
+        :class:`hpcgym.coscheduling.LearnedSpeedups`, of which a copy is kept; "learned": a new one.
     dispatcher : who says at each pass what starts, in place of ``policy`` and ``backfill``: a name
         of :data:`hpcgym.baselines.dispatchers.DISPATCHERS`, or a callable; see
         :func:`hpcgym.simulate`. With it ``backfill`` is "none".
@@ -92,6 +109,9 @@ class Scheduler:
     dispatcher: str | Callable[..., Any] | None = None
     fair_share: FairShare | str | Mapping[str, Any] | None = None
     power: str = "none"
+    partners: str = "best"
+    pairs_above: float | None = None
+    pair_estimate: Any = "known"
 
     def __post_init__(self) -> None:
         settle = object.__setattr__  # what was given, so that no caller can change it afterwards
@@ -104,12 +124,15 @@ class Scheduler:
         _check("correction", self.correction, CORRECTIONS)
         _check("passes", self.passes, PASSES)
         _check("power", self.power, POWER)
+        _check("partners", self.partners, PARTNERS)
+        settle(self, "pairs_above", _number_or_none("pairs_above", self.pairs_above))
+        settle(self, "pair_estimate", _pair_estimate(self.pair_estimate))
         settle(self, "estimate", check_estimate(self.estimate))
         settle(self, "policy_estimate", check_estimate(self.policy_estimate, "policy_estimate"))
         if self.correction == "predicted-again" and not learns(self.estimate):
             raise HpcgymError("correction 'predicted-again' needs an estimate that learns")
         settle(self, "threshold", _threshold(self.threshold))
-        random_seed(self.allocation)
+        check_allocation_name(self.allocation)
         if self.fair_share is not None:
             settle(self, "fair_share", FairShare.parse(self.fair_share))
         self._check_dispatcher()
@@ -137,6 +160,29 @@ class Scheduler:
             if not (isinstance(given, type(usual[0])) and given in usual):
                 raise HpcgymError(not_beside_a_dispatcher(rule, _plain(self.dispatcher)))
         object.__setattr__(self, "backfill", "none")
+
+    @property
+    def coschedules(self) -> bool:
+        """Whether a rule is for jobs that share nodes."""
+        return (
+            self.backfill == "fill"
+            or self.parts != 0
+            or self.allocation == "compact"
+            or self.partners != "best"
+            or self.pairs_above is not None
+            or not (isinstance(self.pair_estimate, str) and self.pair_estimate == "known")
+            or parse_policy(self.policy).looks_at_pass
+        )
+
+    @property
+    def parts(self) -> int:
+        """Of how many parts of a socket a job has one: 1 if it has nodes of its own, 0 elsewhere.
+
+        Nodes of its own are spread there; jobs that fill theirs are compact.
+        """
+        name, _, number = self.allocation.partition(":")
+        known = {"spread": 1, "half-socket": 2, "part": int(number or 2)}
+        return known.get(name, 0)
 
     @property
     def usage_orders(self) -> tuple[bool, bool]:
@@ -181,6 +227,9 @@ _NOT_BESIDE_A_DISPATCHER: dict[str, tuple[Any, ...]] = {
     "policy_estimate": ("requested",),
 }
 
+#: Those of jobs that share nodes.
+OF_SHARED_NODES = ("partners", "pairs_above", "pair_estimate")
+
 #: Those that mean nothing beside a dispatcher; passes still do.
 OF_THE_QUEUE = tuple(rule for rule in _NOT_BESIDE_A_DISPATCHER if rule != "passes")
 
@@ -199,13 +248,28 @@ def random_seed(allocation: str) -> int:
 
     Raises
     ------
-    HpcgymError : no allocation, or a seed that is no whole number of at least 0.
+    HpcgymError : see :func:`check_allocation_name`.
     """
-    name, colon, seed = str(allocation).partition(":")
-    _check("allocation", allocation if name != "random" else name, ALLOCATIONS)
-    if colon and not (seed.isascii() and seed.isdigit()):
-        raise HpcgymError(f"allocation random:SEED needs a whole number, not {seed!r}")
-    return int(seed or 0)
+    check_allocation_name(allocation)
+    name, _, seed = allocation.partition(":")
+    return int(seed or 0) if name == "random" else 0
+
+
+MOST_PARTS = 16
+
+
+def check_allocation_name(allocation: str) -> None:
+    """Raise an HpcgymError unless this is an allocation.
+
+    With a seed that is a whole number of at least 0, or a number of parts from 2 to 16.
+    """
+    name, colon, number = str(allocation).partition(":")
+    _check("allocation", name if name in ("random", "part") else allocation, ALLOCATIONS)
+    whole = number.isascii() and number.isdigit()
+    if name == "part" and not (whole and 2 <= int(number) <= MOST_PARTS):
+        raise HpcgymError(f"allocation part:K needs a whole number from 2 to {MOST_PARTS}")
+    if colon and not whole:
+        raise HpcgymError(f"allocation {name}:SEED needs a whole number, not {number!r}")
 
 
 def _check(rule: str, value: object, known: Iterable[str]) -> None:
@@ -222,6 +286,30 @@ def _policy(rule: str, policy: PolicyLike, others: Iterable[str] = ()) -> Policy
     if isinstance(policy, Mapping):
         return {name: float(weight) for name, weight in policy.items()}
     return tuple(float(weight) for weight in policy)
+
+
+def _number_or_none(rule: str, value: Any) -> float | None:
+    """Return a finite number, or None, checked."""
+    if value is None:
+        return None
+    if not isinstance(value, int | float | np.number) or not math.isfinite(value):
+        raise HpcgymError(f"{rule} must be a finite number or None, not {value!r}")
+    return float(value)
+
+
+def _pair_estimate(value: Any) -> Any:
+    """Return what the scheduler knows of pairs, a copy of what learns, checked."""
+    if isinstance(value, str):
+        _check("pair_estimate", value, ("known", "learned"))
+        return value
+    if hasattr(value, "learn") and hasattr(value, "matrix"):
+        return copy.deepcopy(value)
+    if hasattr(value, "speedup") and hasattr(value, "codes"):
+        return value
+    raise HpcgymError(
+        "pair_estimate must be 'known', 'learned', a Heatmap or LearnedSpeedups, not "
+        f"{type(value).__name__}"
+    )
 
 
 def _threshold(threshold: Any) -> float | None:
@@ -247,4 +335,5 @@ def _plain(value: object) -> str | float | None:
     if isinstance(value, np.ndarray):
         return "given"
     named = getattr(value, "name", None) or getattr(value, "__name__", None)
+    named = named or getattr(value, "source", None)  # of a heatmap
     return str(named or f"{type(value).__name__} in Python")

@@ -11,10 +11,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hpcgym.baselines.coschedulers import COSCHEDULERS
 from hpcgym.baselines.dispatchers import DISPATCHERS
 from hpcgym.baselines.schedulers import SCHEDULERS, find_scheduler
 from hpcgym.cluster.pool import Cluster
 from hpcgym.compilation import compiling
+from hpcgym.coscheduled_simulation import simulate_coscheduled
+from hpcgym.coscheduling.generated import find_speedups
+from hpcgym.coscheduling.heatmap import Heatmap
 from hpcgym.engine import conservative, easy, power, state
 from hpcgym.errors import HpcgymError, WorkloadError, unknown
 from hpcgym.initial_state import begin_on_nodes
@@ -46,6 +50,7 @@ def simulate(
     processors: int | None = None,
     learned: Learned | None = None,
     limits: Limit | Iterable[Limit] | None = None,
+    speedups: Heatmap | str | os.PathLike[str] | None = None,
     **rules: Any,
 ) -> Result:
     """Simulate a scheduler on a workload.
@@ -68,10 +73,16 @@ def simulate(
         :class:`hpcgym.power.EnergyBudget`, on a machine whose nodes have a power; the rule
         ``power`` says how they are kept. With limits, or an empty list of them, each job has nodes
         of its own; without, None, jobs may share nodes.
+    speedups : how fast codes run beside each other (document 003), where jobs may share nodes: a
+        :class:`hpcgym.coscheduling.Heatmap`, a file of one, or
+        ``generated:codes=16,mean=1.1,spread=0.1,seed=0``. The codes of jobs are those of
+        ``workload`` (:mod:`hpcgym.workload.codes`), the nodes must be alike, and the rule
+        ``allocation`` says how jobs lie on them: "compact", which "first-fit" means then, "spread",
+        "half-socket" or "part:K".
     rules : rules that differ from the scheduler's, by the names of :class:`Scheduler`'s
         attributes: ``policy``, ``backfill``, ``backfill_order``, ``estimate``, ``correction``,
         ``threshold``, ``passes``, ``policy_estimate``, ``allocation``, ``dispatcher``,
-        ``fair_share``, ``power``.
+        ``fair_share``, ``power``, ``partners``, ``pairs_above``, ``pair_estimate``.
 
     Returns
     -------
@@ -95,6 +106,11 @@ def simulate(
         raise WorkloadError(f"simulate takes a workload of load_workload, not {workload!r}")
     chosen = scheduler_of(scheduler, rules)
     cluster = machine_of(workload, cluster, processors)
+    if speedups is not None:
+        _check_learned(chosen, learned)
+        if limits is not None:
+            raise HpcgymError("limits: there are none yet where jobs share nodes")
+        return simulate_coscheduled(workload, chosen, cluster, find_speedups(speedups))
     if takes_whole_nodes(cluster, chosen, limits):
         _check_learned(chosen, learned)
         return simulate_powered(workload, chosen, cluster, limits, learned)
@@ -117,8 +133,9 @@ def scheduler_of(
         if "dispatcher" in rules:
             raise HpcgymError("dispatcher: there is one already, in place of the scheduler")
         chosen = Scheduler(dispatcher=scheduler)
-    elif isinstance(scheduler, str) and scheduler not in SCHEDULERS:
-        raise HpcgymError(unknown("scheduler", scheduler, [*SCHEDULERS, *DISPATCHERS]))
+    elif isinstance(scheduler, str) and scheduler not in {*SCHEDULERS, *COSCHEDULERS}:
+        known = [*SCHEDULERS, *DISPATCHERS, *COSCHEDULERS]
+        raise HpcgymError(unknown("scheduler", scheduler, known))
     else:
         chosen = scheduler if isinstance(scheduler, Scheduler) else find_scheduler(scheduler)
     chosen = chosen.but(**rules) if rules else chosen

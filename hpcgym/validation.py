@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hpcgym.book_checks import check_books, check_states, lengths_at_frequencies
+from hpcgym.coschedule_proofs import prove_coschedule
 from hpcgym.errors import HpcgymError
 from hpcgym.limit_checks import (
     check_budgets,
@@ -115,6 +116,15 @@ def validate_schedule(result: Result) -> tuple[str, ...]:
       since it was announced; and once it was below, it is never above again.
     - *budgets*: no more is used in a period than its budget, if a job runs in it.
 
+    Where jobs share nodes, ``result.coschedule``, times are proved to the tick, and beside
+    *lengths*, *units*, *events*, *predictions*, *promises*, *energy* and *progress* these:
+
+    - *places*: each job lies as the rule ``allocation`` says, on as many nodes as it needs.
+    - *parts*: no node has more parts taken than it has; who is to be alone is alone.
+    - *work*: the integral of each job's rate, worked out again from who was beside whom when, is
+      its compact run time, but for the last tick.
+    - *reservations*: as below, under EASY by submission where the true speedups are known.
+
     Where switching processors off or on takes time, a job is given its processors at a pass, and
     starts once they are on: at once, or ``boot_time_s`` to ``boot_time_s + shutdown_time_s`` later.
     Then *events* and *progress* allow for these delays, and nothing is promised, nor checked, that
@@ -157,6 +167,8 @@ def validate_schedule(result: Result) -> tuple[str, ...]:
     ScheduleError : with one line for each property that does not hold.
     """
     _check_shapes(result)
+    if result.coschedule is not None:
+        return _proved(dict(_of_shared_nodes(result)))
     actual = np.minimum(result.workload.run_time, result.workload.requested_time)
     killed = result.scheduler.correction == "kill"
     full_speed = np.minimum(actual, result.predicted_run_time) if killed else actual
@@ -172,13 +184,26 @@ def validate_schedule(result: Result) -> tuple[str, ...]:
     # the order of an impossible schedule means nothing
     sound = not any(found.values())
     found |= _of_passes(result, actual, length, line, needs, sound)
+    return _proved(found)
+
+
+Proofs = Iterator[tuple[str, list[str]]]  # what is looked at, and what is wrong with it
+
+
+def _proved(found: dict[str, list[str]]) -> tuple[str, ...]:
+    """Return what was looked at, or raise a ScheduleError of all that is wrong with it."""
     violations = [text for texts in found.values() for text in texts]
     if violations:
         raise ScheduleError(violations)
     return tuple(found)
 
 
-Proofs = Iterator[tuple[str, list[str]]]  # what is looked at, and what is wrong with it
+def _of_shared_nodes(result: Result) -> Proofs:
+    """Look at a schedule in which jobs share nodes."""
+    yield from prove_coschedule(result)
+    actual = np.minimum(result.workload.run_time, result.workload.requested_time)
+    yield "predictions", _check_predictions(result, actual)
+    yield "promises", _check_promises(result)
 
 
 def _of_every_schedule(

@@ -1,4 +1,4 @@
-"""A scheduler is seven rules, each checked when it is given and none changed afterwards."""
+"""A scheduler is some rules, each checked when it is given and none changed afterwards."""
 
 from __future__ import annotations
 
@@ -27,6 +27,9 @@ EASY = {
     "dispatcher": None,
     "fair_share": None,
     "power": "none",
+    "partners": "best",
+    "pairs_above": None,
+    "pair_estimate": "known",
 }
 
 

@@ -56,6 +56,7 @@ def scheduled(workload, **words):
         frequency=None,
         node_states=None,
         limits=None,
+        coschedule=None,
         keeps_books=False,
         metrics={
             "makespan_s": span,
@@ -171,6 +172,7 @@ def test_empty_workload():
         frequency=None,
         node_states=None,
         limits=None,
+        coschedule=None,
         keeps_books=False,
         metrics=dict.fromkeys(("makespan_s", "energy_idle_j", "energy_busy_j", "energy_j"), 0),
     )

@@ -78,6 +78,7 @@ def scheduled(cluster: Cluster, workload: Workload, **words: Any) -> Any:
             frequency=None,
             node_states=None,
             limits=None,
+            coschedule=None,
             keeps_books=False,
             allocation=allocation_of([job.nodes for job in jobs]),
         )

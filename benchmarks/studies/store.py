@@ -23,6 +23,9 @@ Arrays = dict[str, NDArray[Any]]
 #: Where simulations come from, beside the compiled sources: as in ``hpcgym.compilation.SOURCES``.
 _PREPARING = (
     "cluster/*.py",
+    "coscheduled_learning.py",
+    "coscheduled_simulation.py",
+    "coscheduling/*.py",
     "dispatching/*.py",
     "initial_state.py",
     "node_simulation.py",
@@ -41,9 +44,11 @@ _PREPARING = (
     "sweep/batch.py",
     "sweep/coverage.py",
     "weighing.py",
+    "workload/codes.py",
     "workload/extracting.py",
     "workload/initial.py",
     "workload/needs.py",
+    "workload/swf_header.py",
 )
 
 

@@ -29,6 +29,12 @@ PARAMETERS = {
     "unequal": "1: user k has k times the jobs of user 1; 0: all have the same",
     "spread": "by which share of usual power the first user needs less and the last more",
     "node_cores": "cores of a node, which jobs do not share",
+    "speedups": "file whose codes the jobs run, or generated:codes=16",
+    "mix": "random: codes are drawn; list: one code after the other; shuffle: the list shuffled",
+    "arrivals": "at-once, constant, poisson or random",
+    "interval": "mean distance of arrivals [s]",
+    "requested": "requested over run time",
+    "processes": "of each code, where the speedups do not tell it",
     "days": "time in which the jobs come [default: 30, or as long as the jobs take]",
 }
 
@@ -37,8 +43,13 @@ def _parameters(generator: str) -> Iterable[tuple[str, str]]:
     from hpcgym.workload.load import generator as find
 
     for name, parameter in inspect.signature(find(generator)).parameters.items():
-        default = "" if parameter.default is None else f" [default: {parameter.default:,}]"
-        yield name, PARAMETERS[name] + default
+        yield name, PARAMETERS[name] + _default(parameter.default)
+
+
+def _default(value: int | float | str | None) -> str:
+    """Return what the help says of a default."""
+    shown = f"{value:,}" if isinstance(value, int | float) else value
+    return "" if shown is None else f" [default: {shown}]"
 
 
 class Generate(ExplainedCommand):
@@ -49,12 +60,14 @@ class Generate(ExplainedCommand):
         "hpcgym generate lublin jobs.csv",
         "hpcgym generate eurora:days=30,load=0.8,seed=1 jobs.json",
         "hpcgym generate light-esp:processors=180,repeat=4,users=3,spread=0.3 jobs.csv",
+        "hpcgym generate codes:speedups=aris.json,jobs=500,arrivals=poisson,interval=60 jobs.swf",
     )
     lists: ClassVar[Lists] = {
         "Parameters of lublin": partial(_parameters, "lublin"),
         "Parameters of eurora": partial(_parameters, "eurora"),
         "Parameters of kit": partial(_parameters, "kit"),
         "Parameters of light-esp": partial(_parameters, "light-esp"),
+        "Parameters of codes": partial(_parameters, "codes"),
     }
 
 
@@ -82,7 +95,9 @@ def generate(
     times; with a model of users and of the times they request. eurora and kit are like the logs of
     Eurora and ForHLR II: jobs ask for units with cores, memory and accelerators, of which SWF keeps
     cores and memory only. light-esp is a fixed mix of 230 jobs, parts of a machine of any size;
-    only tables keep its power. Other commands take the same text instead of a file.
+    only tables keep its power. codes are jobs that run known codes, for co-scheduling: a file of
+    speedups tells their processes and run times. Other commands take the same text instead of a
+    file.
     """
     from hpcgym.workload import load_workload, write_swf, write_table
     from hpcgym.workload.load import GENERATORS

@@ -29,7 +29,7 @@ def machines(
         str | None,
         typer.Argument(
             metavar="NAME",
-            help="A ready-made machine or a TOML file: its description is printed.",
+            help="A ready-made machine, a TOML file, or such as 100x2x24: it is described.",
             show_default=False,
         ),
     ] = None,
@@ -95,7 +95,12 @@ def _watts(cluster: Cluster) -> dict[str, float]:
 def _groups(cluster: Cluster) -> list[dict[str, Any]]:
     """Return the groups of nodes, with what one node has of each resource; none of a pool."""
     return [
-        {"name": group.name, "nodes": group.nodes, "per_node": dict(group.resources)}
+        {
+            "name": group.name,
+            "nodes": group.nodes,
+            "sockets": group.sockets,
+            "per_node": dict(group.resources),
+        }
         for group in cluster.groups
     ]
 

@@ -8,6 +8,7 @@
     name = "gpu"
     nodes = 32
     core = 16
+    sockets = 2        # that share the cores; 1 unless told
     mem = "16 GB"      # or whole MB; 1 GB is 1,000 MB
     gpu = 2            # any other resource, a whole number
 
@@ -28,11 +29,14 @@
 
 A pool has ``processors = 128`` instead of groups. The other attributes of a
 :class:`~hpcgym.cluster.pool.Cluster`, such as ``idle_power_w``, stand above the first group.
+
+Of equal nodes with nothing but cores, ``NODESxSOCKETSxCORES`` says it all: ``100x2x24``.
 """
 
 from __future__ import annotations
 
 import os
+import re
 import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import MISSING, fields
@@ -51,6 +55,9 @@ from hpcgym.naming import CORE, MEGABYTES, MEMORY, megabytes, near_name
 _TABLES = {"group": "groups", "level": "levels", "queue": "queues"}
 _QUEUE = ("name", "expected_wait_s")
 _POWER = "power"
+_SOCKETS = "sockets"
+# nodes, sockets of each, cores of each: a number may be missing, to be told so
+_EQUAL_NODES = re.compile(r"-?\d*(x-?\d*)+", re.IGNORECASE)
 _Made = TypeVar("_Made", NodePower, Level)
 
 
@@ -115,6 +122,7 @@ def cluster_toml(cluster: Cluster) -> str:
     lines.sort(key=lambda line: not line.startswith("name"))  # the name first
     for group in cluster.groups:
         lines += ["", "[[group]]", f"name = {_toml(group.name)}", f"nodes = {group.nodes}"]
+        lines += [f"{_SOCKETS} = {group.sockets}"] if group.sockets != 1 else []
         lines += [f"{name} = {_amount(name, amount)}" for name, amount in group.resources.items()]
         if group.power is not None:
             lines += ["", f"[group.{_POWER}]", *_power_lines(group.power)]
@@ -138,11 +146,12 @@ def find_cluster(source: str | os.PathLike[str] | Cluster) -> Cluster:
     Parameters
     ----------
     source : the name of a ready-made machine in any case (:func:`machine_names`), the path of a
-        TOML file, or a machine.
+        TOML file, equal nodes as ``NODESxSOCKETSxCORES``, of which the last are the cores of a
+        socket (``100x2x24``: 100 nodes of 48 cores), or a machine.
 
     Raises
     ------
-    HpcgymError : an unknown name, or what :func:`read_cluster` raises.
+    HpcgymError : an unknown name, other than three numbers, or what :func:`read_cluster` raises.
     """
     if isinstance(source, Cluster):
         return source
@@ -155,7 +164,25 @@ def find_cluster(source: str | os.PathLike[str] | Cluster) -> Cluster:
         return parse_cluster(machine_text(name), f"the ready-made machine {name}")
     if path.suffix == ".toml" or len(path.parts) > 1 or path.is_file():
         return read_cluster(path)
-    raise HpcgymError(unknown("machine", str(source), known, "a TOML file"))
+    if _EQUAL_NODES.fullmatch(name):
+        return _equal_nodes(name)
+    raise HpcgymError(unknown("machine", str(source), known, "a TOML file, or such as 100x2x24"))
+
+
+def _equal_nodes(text: str) -> Cluster:
+    """Return the machine of ``NODESxSOCKETSxCORES``, or say that it is none."""
+    numbers = [int(part) for part in text.split("x") if part.isdigit()]
+    if len(numbers) != text.count("x") + 1 or len(numbers) != 3 or not all(numbers):
+        raise HpcgymError(
+            f"a machine of equal nodes is NODESxSOCKETSxCORES, three numbers of at least 1 such as"
+            f" 100x2x24, not {text!r}"
+        )
+    nodes, sockets, cores = numbers
+    try:
+        group = NodeGroup("node", nodes, {CORE: sockets * cores}, sockets=sockets)
+        return Cluster(groups=(group,), name=text)
+    except HpcgymError as error:
+        raise HpcgymError(f"machine {text}: {error}") from None
 
 
 def machine_text(name: str) -> str:
@@ -179,9 +206,9 @@ def _called(kind: str, number: int, row: Mapping[str, Any]) -> str:
 def _group(where: str, given: dict[str, Any]) -> NodeGroup:
     """Return a group of nodes; any key that is not near a known one is a resource."""
     for key in given:
-        _check_key(where, key, ("name", "nodes", CORE, MEMORY, _POWER))
+        _check_key(where, key, ("name", "nodes", _SOCKETS, CORE, MEMORY, _POWER))
     _need(where, given, ("name", "nodes", CORE))
-    others = ("name", "nodes", _POWER)
+    others = ("name", "nodes", _SOCKETS, _POWER)
     amounts = {key: value for key, value in given.items() if key not in others}
     power = given.get(_POWER)
     if power is not None and not isinstance(power, dict):
@@ -191,7 +218,8 @@ def _group(where: str, given: dict[str, Any]) -> NodeGroup:
     if isinstance(amounts.get(MEMORY), str):
         amounts[MEMORY] = _megabytes(where, amounts[MEMORY])
     try:
-        return NodeGroup(given["name"], given["nodes"], amounts, power)
+        sockets = given.get(_SOCKETS, 1)
+        return NodeGroup(given["name"], given["nodes"], amounts, power, sockets)
     except HpcgymError as error:
         # the group's own message names it too
         problem = str(error).removeprefix(f"group {given['name']!r}: ")

@@ -25,18 +25,21 @@ class NodeGroup:
     resources : resource -> whole amount on each node. ``core`` is at least 1 and comes first;
         ``mem`` is in MB; others, such as ``gpu``, are whatever the jobs call them.
     power : of each node; None: the flat powers of the machine's processors.
+    sockets : processors in the sense of chips on each node, at least 1, that share its cores
+        equally. Only jobs that share nodes go by them (document 003).
 
     Raises
     ------
     HpcgymError : no nodes, no cores, an amount that is no whole number from 0 to 2^31, the name of
-        a resource that is none (see :func:`hpcgym.naming.resource_problem`), or a power that is no
-        :class:`~hpcgym.cluster.power.NodePower`.
+        a resource that is none (see :func:`hpcgym.naming.resource_problem`), a power that is no
+        :class:`~hpcgym.cluster.power.NodePower`, or sockets that do not divide the cores.
     """
 
     name: str
     nodes: int
     resources: Mapping[str, int] = field(hash=False)  # a dict has no hash
     power: NodePower | None = None
+    sockets: int = 1
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not self.name:
@@ -53,6 +56,7 @@ class NodeGroup:
         if not amounts.get(CORE):
             raise HpcgymError(f"{where}: a node needs at least 1 core")
         object.__setattr__(self, "nodes", whole(f"{where}: nodes", self.nodes, 1, MOST_NODES))
+        object.__setattr__(self, "sockets", _sockets(where, self.sockets, amounts[CORE]))
         object.__setattr__(self, "resources", {CORE: amounts.pop(CORE), **amounts})
 
 
@@ -60,6 +64,16 @@ def _amount(where: str, name: Any, amount: Any) -> int:
     """Return how much of a resource a node has, or say that it cannot be so much."""
     what = "a whole number of MB" if name == MEMORY else "a whole number"
     return whole(f"{where}: {name}", amount, 0, MOST_AMOUNT, what)
+
+
+def _sockets(where: str, sockets: Any, cores: int) -> int:
+    """Return the sockets of a node, or say that its cores cannot be shared by so many."""
+    number = whole(f"{where}: sockets", sockets, 1, MOST_AMOUNT)
+    if cores % number:
+        raise HpcgymError(
+            f"{where}: sockets must divide the {cores} cores of a node, which {number} does not"
+        )
+    return number
 
 
 def _resource(where: str, name: Any) -> str:

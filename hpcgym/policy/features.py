@@ -110,5 +110,13 @@ USER_FEATURES: dict[str, str] = {
     "energy_fairshare": "the same of the energy that the user's jobs have used",
 }
 
+#: Features of what the machine and the queue are like at a pass, from co-scheduling. Name ->
+#: meaning. Only simulations in which jobs share nodes know them.
+PASS_FEATURES: dict[str, str] = {
+    "fit": "nodes that the job needs over those that have room for it; -1 if these are too few",
+    "popularity": "other waiting jobs with which it would gain, over all others",
+    "shortness": "the shortest requested time of all waiting jobs over its own",
+}
+
 #: The features that a vector of six weights is for, in order (document 002, section 4.3).
 WEIGHTED_FEATURES = tuple(FEATURES)[:6]

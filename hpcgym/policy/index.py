@@ -15,7 +15,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.errors import HpcgymError, unknown
-from hpcgym.policy.features import FEATURES, USER_FEATURES, WEIGHTED_FEATURES, JobColumns
+from hpcgym.policy.features import (
+    FEATURES,
+    PASS_FEATURES,
+    USER_FEATURES,
+    WEIGHTED_FEATURES,
+    JobColumns,
+)
 
 
 @dataclass(frozen=True)
@@ -40,6 +46,11 @@ class IndexPolicy:
     def looks_at_usage(self) -> bool:
         """Whether the order hangs on what users have used."""
         return self.summed or not USER_FEATURES.keys().isdisjoint(self.weights)
+
+    @property
+    def looks_at_pass(self) -> bool:
+        """Whether the order hangs on what the machine and the queue are like at a pass."""
+        return not PASS_FEATURES.keys().isdisjoint(self.weights)
 
 
 #: Name -> policy. The first twelve are the pure policies of document 002, section 4.2.
@@ -70,6 +81,15 @@ POLICIES: dict[str, IndexPolicy] = {
         "the user who has used the fewest joules for her share", {"energy_fairshare": 1.0}
     ),
     "fs+efs": IndexPolicy("the least sum of both, each over its present maximum", {}, summed=True),
+}
+
+#: Name -> policy of co-scheduling (document 003, "Examples of implemented (co-)Schedulers"): only
+#: simulations in which jobs share nodes know them.
+PASS_POLICIES: dict[str, IndexPolicy] = {
+    "filler": IndexPolicy("the job that fits best into what is free", {"fit": 1.0}),
+    "popularity": IndexPolicy("the job that gains with the most others", {"popularity": 1.0}),
+    "sjf-filler": IndexPolicy("fit and shortness", {"fit": 1.0, "shortness": 1.0}),
+    "popularity-filler": IndexPolicy("fit and popularity", {"fit": 1.0, "popularity": 1.0}),
 }
 
 #: A policy as users give it: a name, six weights, or weights by feature name.
@@ -116,6 +136,8 @@ def parse_policy(
     if isinstance(policy, str) and "," not in policy:
         if policy in POLICIES:
             return POLICIES[policy]
+        if policy in PASS_POLICIES:
+            return PASS_POLICIES[policy]
         weights = f"six weights over {', '.join(WEIGHTED_FEATURES)}"
         raise HpcgymError(unknown(argument, policy, [*others, *POLICIES], weights))
     if isinstance(policy, Mapping):
@@ -153,8 +175,8 @@ def _mixed(weights: Mapping[str, Any], argument: str) -> IndexPolicy:
     """Return a policy of these weights, checked."""
     used = {}
     for name, weight in weights.items():
-        if name not in FEATURES and name not in USER_FEATURES:
-            known = [*FEATURES, *USER_FEATURES]
+        known = [*FEATURES, *USER_FEATURES, *PASS_FEATURES]
+        if name not in known:
             raise HpcgymError(unknown(f"feature in {argument}", name, known))
         if not isinstance(weight, (int, float, np.number)) or not math.isfinite(weight):
             raise HpcgymError(
@@ -164,6 +186,11 @@ def _mixed(weights: Mapping[str, Any], argument: str) -> IndexPolicy:
             used[name] = float(weight)
     if not used:
         raise HpcgymError(f"{argument}: a policy needs a weight other than 0")
+    if 0 < len(PASS_FEATURES.keys() & used.keys()) < len(used):
+        raise HpcgymError(
+            f"{argument}: {', '.join(PASS_FEATURES)} are weighed with each other only, not with "
+            f"{next(name for name in used if name not in PASS_FEATURES)!r}"
+        )
     return IndexPolicy(" + ".join(f"{weight_text(w)} {name}" for name, w in used.items()), used)
 
 
@@ -205,7 +232,16 @@ def looks_at_usage(policy: PolicyLike) -> bool:
 
 
 def refuse_usage(policy: PolicyLike, argument: str = "policy") -> None:
-    """Raise an HpcgymError for a policy that looks at usage, where nobody keeps books of it."""
+    """Raise an HpcgymError for a policy that looks at usage, where nobody keeps books of it.
+
+    Or at what the machine is like at a pass, where jobs share no nodes.
+    """
+    if parse_policy(policy, argument).looks_at_pass:
+        words = policy if isinstance(policy, str) else parse_policy(policy).meaning
+        raise HpcgymError(
+            f"{argument} {words!r} is for co-scheduling: give simulate() speedups of jobs that"
+            " share nodes"
+        )
     if looks_at_usage(policy):
         words = policy if isinstance(policy, str) else parse_policy(policy).meaning
         raise HpcgymError(

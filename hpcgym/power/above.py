@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hpcgym.power.uses import Floats, Ints, weighed
 
@@ -31,7 +32,7 @@ class Above(NamedTuple):
     begin: Ints
     end: Ints
 
-    def off(self, times: Ints) -> Floats:
+    def off(self, times: NDArray[Any]) -> Floats:
         """Return how long each component has been off, (components,) [s]."""
         length = (times[self.end] - times[self.begin]).astype(np.float64)
         return weighed(self.component, length, len(self.size))

@@ -23,9 +23,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hpcgym.errors import HpcgymError
 from hpcgym.power.above import Above, levels_above
@@ -51,11 +52,14 @@ if TYPE_CHECKING:
 #: What is not charged to jobs; states of busy nodes follow, by frequency.
 OVERHEAD = ("components", "off", *STATE_NAMES[SWITCHING_OFF:], "idle")
 
+#: Seconds: int64; float64 where jobs share nodes and speed each other up.
+Times = NDArray[Any]
+
 #: (begin, end) [s] of intervals -> how much each of them counts.
-Measure = Callable[[Ints, Ints], Floats]
+Measure = Callable[[Times, Times], Floats]
 
 
-def seconds(begin: Ints, end: Ints) -> Floats:
+def seconds(begin: Times, end: Times) -> Floats:
     """Return the lengths of intervals [s]: watts over them are joules."""
     return (end - begin).astype(np.float64)
 
@@ -87,20 +91,20 @@ class Books:
         return (*OVERHEAD, *self._powers.labels)
 
     @cached_property
-    def time(self) -> Ints:
-        """When the power may change, (n_times,) int64 [s], from the first to the last."""
+    def time(self) -> Times:
+        """When the power may change, (n_times,) [s], from the first to the last; as ``start``."""
         started = self._result.start >= 0
         if not started.any():
             return np.zeros(1, np.int64)
         end = self._result.end[started]
-        first, last = int(self._result.workload.submit_time.min()), int(end.max())
+        first, last = self._result.workload.submit_time.min(), end.max()
         moments = [np.array([first, last]), self._result.start[started], end]
         states = self._result.node_states
         if states is not None:
             moments += [np.clip(states.begin, first, last), np.clip(states.end, first, last)]
-        ordered: Ints = np.concatenate(moments)
+        ordered: Times = np.concatenate(moments)
         ordered.sort()  # np.unique would hash them, which takes many times as long
-        distinct: Ints = ordered[np.append(True, ordered[1:] != ordered[:-1])]
+        distinct: Times = ordered[np.append(True, ordered[1:] != ordered[:-1])]
         return distinct
 
     @cached_property
@@ -145,7 +149,7 @@ class Books:
         total: Floats = np.sum(list(self.watts().values()), axis=0)
         return total
 
-    def joules(self, begin: int, end: int) -> float:
+    def joules(self, begin: float, end: float) -> float:
         """Return the energy from ``begin`` up to ``end`` [s], within the schedule [J]."""
         seconds = np.minimum(self.time[1:], end) - np.maximum(self.time[:-1], begin)
         return float(np.dot(self.total_w, np.maximum(seconds, 0)))
@@ -270,7 +274,7 @@ class Books:
         return weighed(node, weight, labels * n).reshape(labels, n)
 
     @property
-    def _shared_times(self) -> tuple[Ints, Ints]:
+    def _shared_times(self) -> tuple[Times, Times]:
         shared = self._sharing
         if not len(shared.node):
             return shared.begin, shared.end
@@ -281,7 +285,7 @@ class Books:
         """From and up to which place in ``time`` jobs run."""
         return self._place(self._result.start), self._place(self._result.end)
 
-    def _place(self, times: Ints) -> Ints:
+    def _place(self, times: Times) -> Ints:
         """Return the places of times in ``time``."""
         return np.searchsorted(self.time, times)
 

@@ -9,6 +9,7 @@ from hpcgym.report.gantt import draw_gantt
 from hpcgym.report.html import write_html
 from hpcgym.report.overview import save_picture
 from hpcgym.report.power import draw_power
+from hpcgym.report.speedups import draw_speedups
 from hpcgym.report.tables import metrics_table
 from hpcgym.report.timeline import draw_queue_length, draw_utilization
 
@@ -17,6 +18,7 @@ __all__ = [
     "draw_gantt",
     "draw_power",
     "draw_queue_length",
+    "draw_speedups",
     "draw_utilization",
     "metrics_table",
     "save_picture",

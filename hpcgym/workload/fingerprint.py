@@ -8,6 +8,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from hpcgym.naming import OWN_COLUMNS, UNITS
+from hpcgym.workload.codes import code_names
 from hpcgym.workload.model import MISSING, Workload
 
 #: The columns that a simulation depends on.
@@ -25,6 +26,9 @@ def fingerprint(parts: Iterable[Workload]) -> str:
             values = part.columns[name]
             if (values != MISSING).any():
                 digest.update(f"{name} ".encode() + np.ascontiguousarray(values).tobytes())
+        if names := code_names(part):
+            digest.update(f"codes {sorted(names.items())} ".encode())
+            digest.update(np.ascontiguousarray(part.executable, np.int64).tobytes())
         if part.units is not None:
             for name, amounts in {UNITS: part.units, **part.per_unit}.items():
                 digest.update(f"{name} ".encode() + np.ascontiguousarray(amounts).tobytes())

@@ -5,7 +5,7 @@
     {"processors": 1024,
      "queues": {"debug": 1, "parallel": 2},
      "jobs": [{"submit_time": 0, "run_time": 60, "requested_time": 3600, "queue": "debug",
-               "units": 2, "core": 8, "mem": 4000, "gpu": 1}, ...]}
+               "units": 2, "core": 8, "mem": 4000, "gpu": 1, "code": "lu.D.64"}, ...]}
 
 Fields of jobs are the columns of tables (:mod:`hpcgym.workload.tables`); what a job leaves out is
 unknown. ``processors`` and ``queues`` may be left out. With ``begin``, a time [s], it is an extract
@@ -24,6 +24,7 @@ from hpcgym.naming import JOB_COLUMNS
 from hpcgym.workload.files import create_text, open_bytes
 from hpcgym.workload.model import Workload, check_processors
 from hpcgym.workload.needs import queue_names
+from hpcgym.workload.table_codes import with_code_column
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -73,7 +74,7 @@ def read_json(path: Path) -> tuple[pd.DataFrame, int | None, dict[str, int] | No
 
 def write_json(workload: Workload, path: Path, begin: int | None = None) -> None:
     """Write the jobs, one a line, with the columns that any job has; of an extract its begin."""
-    frame = workload.to_pandas()
+    frame = with_code_column(workload.to_pandas(), workload)
     known = [c for c in JOB_COLUMNS if c in frame and c != "submit_time"]
     unknown = [c for c in known if (frame[c] == -1).all()]
     rows = frame.drop(columns=unknown).to_dict("records")

@@ -28,7 +28,9 @@ if TYPE_CHECKING:
     from hpcgym.cluster import Cluster
 
 #: Names of the generators; a generator's arguments follow its name: ``lublin:jobs=1000,seed=3``.
-GENERATORS = ("lublin", "eurora", "kit", "light-esp")
+GENERATORS = ("lublin", "eurora", "kit", "light-esp", "codes")
+
+_MODULES = {"codes": "code_jobs"}  # of generators whose modules have other names
 
 _FILE_ENDINGS = (".swf", ".gz", ".csv", ".parquet", ".json", ".txt")
 
@@ -118,7 +120,8 @@ def _read_trace(name: str, processors: int | None, errors: Errors) -> Workload:
 def generator(name: str) -> Callable[..., Workload]:
     """Return the function of one of ``GENERATORS``."""
     function = name.replace("-", "_")
-    return vars(import_module(f"hpcgym.workload.{function}"))[function]  # type: ignore[no-any-return]
+    module = import_module(f"hpcgym.workload.{_MODULES.get(name, function)}")
+    return vars(module)[function]  # type: ignore[no-any-return]
 
 
 def _generate(source: str) -> Workload:
@@ -126,7 +129,7 @@ def _generate(source: str) -> Workload:
     name, _, given = source.partition(":")
     generate = generator(name)
     allowed = inspect.signature(generate).parameters
-    arguments: dict[str, int | float] = {}
+    arguments: dict[str, int | float | str] = {}
     for pair in filter(None, given.split(",")):
         key, _, value = (part.strip() for part in pair.partition("="))
         if key not in allowed:
@@ -135,7 +138,8 @@ def _generate(source: str) -> Workload:
             )
         if key in arguments:
             raise WorkloadError(f"generator {name!r} is given {key!r} twice")
-        arguments[key] = _number(name, key, value)
+        is_text = allowed[key].annotation == "str"
+        arguments[key] = value if is_text else _number(name, key, value)
     return generate(**arguments)  # it checks its own arguments
 
 

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from hpcgym.errors import WorkloadError, WorkloadWarning
 from hpcgym.naming import CORE, MEMORY, near_name
 from hpcgym.workload.model import MISSING, Workload
+from hpcgym.workload.swf_header import numbered_names
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -188,12 +189,7 @@ def _strange_queues(
 
 def queue_names(workload: Workload) -> dict[int, str]:
     """Return the names of the queues by number, from the lines ``Queue`` of the header."""
-    names = {}
-    for line in workload.header.get("Queue", ()):
-        number, _, name = line.strip().partition(" ")
-        if number.lstrip("-").isdigit() and name.strip():
-            names[int(number)] = name.strip()
-    return names
+    return numbered_names(workload.header, "Queue")
 
 
 def queue_numbers(table: pd.DataFrame, names: Sequence[str]) -> dict[str, int]:

@@ -65,6 +65,16 @@ def header_number(header: Mapping[str, list[str]], key: str) -> int | None:
     return None
 
 
+def numbered_names(header: Mapping[str, list[str]], key: str) -> dict[int, str]:
+    """Return the names of numbers that the lines of a key tell, such as ``Queue: 1 short``."""
+    names = {}
+    for line in header.get(key, ()):
+        number, _, name = line.strip().partition(" ")
+        if number.lstrip("-").isdigit() and name.strip():
+            names[int(number)] = name.strip()
+    return names
+
+
 def machine_size(header: Mapping[str, list[str]]) -> int | None:
     """Return the processors the header tells: MaxProcs, else MaxNodes, else None."""
     return header_number(header, "MaxProcs") or header_number(header, "MaxNodes")

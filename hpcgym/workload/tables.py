@@ -2,7 +2,8 @@
 
 A table has no header, so it does not tell the machine's size: give ``processors``, or it is that of
 the largest job. Nor does it tell the numbers of queues: where jobs have their names, give the
-machine's. (JSON may tell both: :mod:`hpcgym.workload.json_jobs`.)
+machine's. (JSON may tell both: :mod:`hpcgym.workload.json_jobs`.) What jobs run may have names, in
+a column ``code``: :mod:`hpcgym.workload.table_codes`.
 
 Jobs that ask for more than processors have columns that SWF lacks: ``units``, how many equal units
 (1 where it is blank), and one for each resource, what a unit asks for (0 where it is blank, but a
@@ -18,7 +19,6 @@ Other columns that SWF lacks are ``power_w``, the mean power of a job on each pr
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -29,6 +29,7 @@ from numpy.typing import NDArray
 
 from hpcgym.errors import WorkloadError, unknown
 from hpcgym.naming import (
+    CODE,
     CORE,
     JOB_COLUMNS,
     MEMORY,
@@ -39,6 +40,7 @@ from hpcgym.naming import (
     near_name,
     resource_problem,
 )
+from hpcgym.workload.codes import HEADER_KEY
 from hpcgym.workload.files import Errors, check_errors, reading, stem, writing
 from hpcgym.workload.json_jobs import is_json, read_json, write_json
 from hpcgym.workload.model import (
@@ -49,7 +51,9 @@ from hpcgym.workload.model import (
     largest_job,
 )
 from hpcgym.workload.needs import queue_numbers
+from hpcgym.workload.table_codes import with_code_column, without_code_column
 from hpcgym.workload.table_extracts import BEGIN, begin_of, extract_of, trace_of
+from hpcgym.workload.table_files import need_parquet, read_csv, read_parquet, where_row
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -81,9 +85,10 @@ def from_pandas(
     values become -1 too, and are counted. Decimals of times and
     memory are rounded to the nearest whole number (halves away from 0) and counted.
 
-    Names of users, groups, executables and queues are to be numbered before, alike in all tables
-    that belong together: ``frame["user_id"] = pandas.factorize(frame["user_id"])[0]`` for one. Or
-    give ``queues``, and the queue of a job may be a name.
+    Names of users, groups and queues are to be numbered before, alike in all tables that belong
+    together: ``frame["user_id"] = pandas.factorize(frame["user_id"])[0]`` for one. Or give
+    ``queues``, and the queue of a job may be a name. Names of executables may stand in a column
+    ``code``; they become lines of the header.
 
     Parameters
     ----------
@@ -106,6 +111,7 @@ def from_pandas(
         bare = frame.drop(columns=BEGIN)
         trace = from_pandas(bare, processors=processors, name=name, errors=errors, queues=queues)
         return extract_of(trace, begin)
+    frame, codes = without_code_column(frame, name)
     resources = _check_names(frame, name)
     counts: dict[str, int] = {}
     if "job_number" not in frame:
@@ -122,12 +128,13 @@ def from_pandas(
     demands = (
         list(dict.fromkeys([CORE, *(r for r in resources if r != UNITS)])) if resources else []
     )
-    lines = [f"{number} {queue}" for queue, number in (queues or {}).items()]
+    named = [f"{number} {queue}" for queue, number in (queues or {}).items()]
+    header = {"Queue": named, HEADER_KEY: codes}
     workload = Workload.from_columns(
         columns,
         processors=1 if processors is None else processors,
         name=name,
-        header={"Queue": lines} if lines else None,
+        header={key: lines for key, lines in header.items() if lines},
         cleaning=counts,
         units=numeric[UNITS].to_numpy() if resources else None,
         per_unit={r: numeric[r].to_numpy() for r in demands},
@@ -162,9 +169,9 @@ def read_table(
             frame, size, queues = read_json(path)
             told = {} if size is None else {"MaxProcs": [str(size)]}
         elif path.suffix == ".parquet":
-            frame = _read_parquet(path)
+            frame = read_parquet(path)
         else:
-            frame = _read_csv(path, errors, skipped)
+            frame = read_csv(path, errors, skipped)
     size = size if processors is None else processors
     queues = queues or queue_numbers(frame, machine_queues)
     workload = from_pandas(frame, processors=size, name=str(path), errors=errors, queues=queues)
@@ -175,8 +182,9 @@ def read_table(
 def write_table(workload: Workload, path: str | os.PathLike[str]) -> None:
     """Write a file of one of ``TABLE_ENDINGS``: the columns of ``Workload.to_pandas``.
 
-    JSON leaves out columns that no job has. The others lose the header: the machine's size, the
-    names of queues. Of an extract the jobs from before its beginning are written too.
+    Where codes have names, these are a column more. JSON leaves out columns that no job has. The
+    others lose the header: the machine's size, the names of queues. Of an extract the jobs from
+    before its beginning are written too.
 
     Raises
     ------
@@ -187,14 +195,14 @@ def write_table(workload: Workload, path: str | os.PathLike[str]) -> None:
     if not is_table(path):
         raise WorkloadError(f"{path}: a table's name ends in {', '.join(TABLE_ENDINGS)}")
     workload, begin = trace_of(workload, str(path))
-    frame = workload.to_pandas()
+    frame = with_code_column(workload.to_pandas(), workload)
     if begin is not None:
         frame[BEGIN] = begin
     with writing(path):
         if is_json(path):
             write_json(workload, path, begin)
         elif path.suffix == ".parquet":
-            _need_parquet()
+            need_parquet()
             frame.to_parquet(path, index=False)
         else:
             packed = {"method": "gzip", "mtime": 0} if path.suffix == ".gz" else None
@@ -224,7 +232,8 @@ def _check_resource(column: str, has_units: bool, name: str) -> None:
     problem = resource_problem(column)
     if has_units and not problem:
         return
-    near = near_name(column, (*JOB_COLUMNS, UNITS, CORE, MEMORY), 0.8 if has_units else 0.6)
+    known = (*JOB_COLUMNS, UNITS, CORE, MEMORY, CODE)
+    near = near_name(column, known, 0.8 if has_units else 0.6)
     if column == MEMORY:
         hint = (
             "it is a resource, of which each unit of a job asks for some, and needs a column that"
@@ -236,7 +245,7 @@ def _check_resource(column: str, has_units: bool, name: str) -> None:
         raise WorkloadError(f"{name} has an unknown column; {problem}")
     else:
         hint = (
-            f"{known_columns()}; a resource, of which each unit of a job asks for"
+            f"{known_columns()}, {CODE}; a resource, of which each unit of a job asks for"
             f" some, needs the column {UNITS!r} or {CORE!r} beside it"
         )
     raise WorkloadError(f"{name} has an unknown column {column!r}; {hint}")
@@ -266,8 +275,8 @@ def _with_amounts(
         if bad.any() and errors == "raise":
             row = int(bad.argmax())
             raise WorkloadError(
-                f"{_where(frame.index, row, name)}: column {column} is {values[row]:g}; it must be"
-                f" a whole number from {least} to {MOST_AMOUNT}"
+                f"{where_row(frame.index, row, name)}: column {column} is {values[row]:g}; it must"
+                f" be a whole number from {least} to {MOST_AMOUNT}"
             )
         if bad.any():
             reason = f"dropped: no whole number of {column}"
@@ -301,7 +310,7 @@ def _numbers(
         if wrong.any() and errors == "raise":
             row = int(wrong.argmax())
             shown = str(frame[column].iloc[row])[:24]
-            where = _where(frame.index, row, name)
+            where = where_row(frame.index, row, name)
             if column == "queue" and queues:
                 raise WorkloadError(f"{where}: {unknown('queue', shown, queues)}")
             how = _how_to_number(str(column))
@@ -324,6 +333,8 @@ def _how_to_number(column: str) -> str:
     if column not in NUMBERED_COLUMNS:
         return ""
     how = f"; pandas.factorize(frame[{column!r}])[0] numbers names"
+    if column == "executable":
+        return f"{how}, and so does a column {CODE!r} of names"
     if column != "queue":
         return how
     return f"{how}, 'queues' does in JSON, and so does a machine with such queues: give cluster"
@@ -333,11 +344,6 @@ def _in_megabytes(value: Any) -> Any:
     """Return the megabytes of a text such as ``16 GB``, and anything else as it is."""
     found = megabytes(value) if isinstance(value, str) else None
     return value if found is None else found
-
-
-def _where(index: pd.Index[Any], row: int, name: str) -> str:
-    """Return the place of a row: the line of a file, the label in a DataFrame."""
-    return f"{name}, {index.name or 'row'} {index[row]}"
 
 
 def _column(series: pd.Series[Any], column: str, name: str, counts: dict[str, int]) -> NDArray[Any]:
@@ -352,61 +358,9 @@ def _column(series: pd.Series[Any], column: str, name: str, counts: dict[str, in
     nearest: NDArray[Any] = np.copysign(np.floor(np.abs(values) + 0.5), values)
     changed = np.flatnonzero(nearest != values)
     if changed.size and column not in ROUNDED_COLUMNS:
-        where = _where(series.index, int(changed[0]), name)
+        where = where_row(series.index, int(changed[0]), name)
         shown = f"{values[changed[0]]:.6g}"
         raise WorkloadError(f"{where}: column {column} is {shown}, not a whole number")
     if changed.size:
         counts[f"repaired: {column} rounded to a whole number"] = changed.size
     return nearest
-
-
-def _read_csv(path: Path, errors: Errors, skipped: dict[str, int]) -> pd.DataFrame:
-    """Read a CSV file; lines with too many fields are counted in ``skipped`` if errors is skip."""
-    import pandas as pd
-
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always", pd.errors.ParserWarning)
-        try:
-            frame = pd.read_csv(
-                path,
-                encoding="utf-8-sig",
-                skipinitialspace=True,
-                skip_blank_lines=False,
-                index_col=False,
-                on_bad_lines="error" if errors == "raise" else "warn",
-            )
-        except pd.errors.EmptyDataError:
-            raise WorkloadError(f"{path} is empty") from None
-        except pd.errors.ParserError as error:
-            reason = str(error).removeprefix("Error tokenizing data. C error: ").strip()
-            raise WorkloadError(f"{path} is not a CSV table: {reason.splitlines()[0]}") from None
-        except UnicodeDecodeError:
-            raise WorkloadError(f"{path} is binary, not a CSV table") from None
-    said = " ".join(str(warning.message) for warning in caught)
-    if "Length of header" in said:
-        raise WorkloadError(f"{path}, line 2 has more fields than line 1, the names of columns")
-    number = said.count("Skipping line")
-    if number:
-        skipped["dropped: line with too many fields"] = number
-    frame.index = pd.RangeIndex(2, len(frame) + 2, name="line")
-    return frame.dropna(how="all")  # blank lines
-
-
-def _read_parquet(path: Path) -> pd.DataFrame:
-    import pandas as pd
-
-    _need_parquet()
-    from pyarrow.lib import ArrowException
-
-    try:
-        return pd.read_parquet(path)
-    except ArrowException as error:
-        reason = str(error).splitlines()[0]
-        raise WorkloadError(f"{path} is not a Parquet file: {reason}") from None
-
-
-def _need_parquet() -> None:
-    try:
-        import pyarrow  # noqa: F401
-    except ImportError:
-        raise WorkloadError("Parquet needs pyarrow: pip install pyarrow") from None

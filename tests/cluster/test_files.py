@@ -18,6 +18,8 @@ from hpcgym.cluster import (
     read_cluster,
 )
 from hpcgym.errors import HpcgymError
+from hpcgym.simulation import simulate
+from hpcgym.workload import Workload
 from hpcgym.workload.archive import TRACES
 
 FILE = """
@@ -34,6 +36,7 @@ mem = "64 GB"
 name = "fat"
 nodes = 1
 core = 8
+sockets = 4
 mem = 1500
 gpu = 2
 
@@ -52,7 +55,7 @@ def write(tmp_path: Path, text: str) -> Path:
 def test_a_file_is_read(tmp_path: Path) -> None:
     groups = (
         NodeGroup("thin", 3, {"core": 4, "mem": 64_000}),
-        NodeGroup("fat", 1, {"core": 8, "mem": 1_500, "gpu": 2}),
+        NodeGroup("fat", 1, {"core": 8, "mem": 1_500, "gpu": 2}, sockets=4),
     )
     expected = Cluster(groups=groups, queues={"debug": 90.5}, name="two", idle_power_w=100.0)
     path = write(tmp_path, FILE)
@@ -72,6 +75,7 @@ def test_memory_with_its_unit(tmp_path: Path, text: str, megabytes: int) -> None
         *map(find_cluster, machine_names()),
         Cluster(12, idle_power_w=1.25, shutdown_after_s=60, name='a "pool" \\ \n'),
         Cluster(12, name="\ue000 \U000e0001 \U0001f5a5"),
+        Cluster(groups=(NodeGroup("a", 2, {"core": 12}, sockets=3),)),
         Cluster(
             groups=(NodeGroup("a", 1, {"core": 1, "mem": 0, "fpga_2-x": 3}),), queues={"q": 0.5}
         ),
@@ -96,6 +100,11 @@ GROUP = '[[group]]\nname = "a"\nnodes = 2\ncore = 4\n'
         (GROUP + 'memory = "2 GB"', "group 'a': unknown key 'memory'; did you mean 'mem'"),
         (GROUP.replace("nodes = 2", "nodes = 0"), "group 'a': nodes must be .* not 0"),
         (GROUP.replace("core = 4", "core = 0"), "group 'a': a node needs at least 1 core"),
+        (GROUP + "socket = 2", "group 'a': unknown key 'socket'; did you mean 'sockets'"),
+        (GROUP + "Sockets = 2", "group 'a': unknown key 'Sockets'; did you mean 'sockets'"),
+        (GROUP + "sockets = 3", "group 'a': sockets must divide the 4 cores of a node, which 3 d"),
+        (GROUP + "sockets = 0", "group 'a': sockets must be a whole number from 1 .* not 0"),
+        (GROUP + 'sockets = "2"', "group 'a': sockets must be a whole number .* not '2'"),
         (GROUP + "run_time = 2", "group 'a': 'run_time' cannot be .*: it is a column of jobs"),
         (GROUP + "queues = 2", "group 'a': 'queues' cannot be .*: it is nearly 'queue'"),
         (GROUP.replace("core = 4", "gpu = 4"), "group 'a': 'core' is missing"),
@@ -156,6 +165,47 @@ def test_eurora_and_forhlr_are_as_published() -> None:
     assert kit.capacity.tolist() == [[20, 64_000, 0]] * 1152 + [[48, 10**6, 4]] * 21
 
 
+def test_machines_of_document_003() -> None:
+    sizes = {"aris": (200, 20, 64), "grvingt": (64, 32, 192), "marconi": (100, 48, 196)}
+    for name, (nodes, cores, gigabytes) in sizes.items():
+        machine = find_cluster(name)
+        assert machine.resources == ("core", "mem")
+        assert machine.capacity.tolist() == [[cores, 1000 * gigabytes]] * nodes
+        assert [group.sockets for group in machine.groups] == [2]
+
+
+def test_equal_nodes_by_their_numbers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    machine = find_cluster("100x2x24")
+    assert machine == find_cluster("100X2X24")
+    assert machine.groups == (NodeGroup("node", 100, {"core": 48}, sockets=2),)
+    assert (machine.name, machine.processors) == ("100x2x24", 4800)
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "2x1x1").write_text("processors = 7")  # a file of such a name goes first
+    assert find_cluster("2x1x1").processors == 7
+    columns = {"submit_time": [0], "run_time": [5], "requested_time": [5]}
+    workload = Workload.from_columns({**columns, "requested_processors": [8]}, processors=9)
+    assert simulate(workload, "easy", cluster="2x2x2").cluster.processors == 8
+    assert json.loads(run("2x2x2", "--format", "json"))["resources"] == {"core": 8}
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("100x2", "is NODESxSOCKETSxCORES, three numbers of at least 1 .*, not '100x2'"),
+        ("1x2x3x4", "three numbers of at least 1"),
+        ("0x2x3", "three numbers of at least 1"),
+        ("2x-2x3", "three numbers of at least 1"),
+        ("x2x3", "three numbers of at least 1"),
+        ("9999999x2x3", "machine 9999999x2x3: .* nodes must be a whole number from 1 to 1048576"),
+        ("1x1x9999999999", "machine 1x1x9999999999: .* core must be a whole number"),
+        ("2x3by4", "unknown machine '2x3by4'; .* or a TOML file, or such as 100x2x24"),
+    ],
+)
+def test_equal_nodes_that_are_none(text: str, problem: str) -> None:
+    with pytest.raises(HpcgymError, match=problem):
+        find_cluster(text)
+
+
 def test_machines_of_traces_have_their_processors() -> None:
     processors = {name.casefold(): trace.processors for name, trace in TRACES.items()}
     shared = [name for name in machine_names() if name in processors]
@@ -185,10 +235,16 @@ def test_the_command_lists_and_prints_them(tmp_path: Path) -> None:
     assert row["resources"] == {"core": 20, "mem": 193_500, "gpu": 2}
     assert row["queues"] == {"debug": 90.5}
     assert row["groups"] == [
-        {"name": "thin", "nodes": 3, "per_node": {"core": 4, "mem": 64_000}},
-        {"name": "fat", "nodes": 1, "per_node": {"core": 8, "mem": 1_500, "gpu": 2}},
+        {"name": "thin", "nodes": 3, "sockets": 1, "per_node": {"core": 4, "mem": 64_000}},
+        {
+            "name": "fat",
+            "nodes": 1,
+            "sockets": 4,
+            "per_node": {"core": 8, "mem": 1_500, "gpu": 2},
+        },
     ]
-    assert listed[0]["groups"][0]["per_node"] == {"core": 1}
+    by_name = {row["name"]: row for row in listed}
+    assert by_name["ctc-sp2"]["groups"][0]["per_node"] == {"core": 1}
     pool = write(tmp_path, "processors = 12")
     assert json.loads(run(str(pool), "--format", "json"))["groups"] == []
     assert read_cluster(write(tmp_path, run(str(write(tmp_path, FILE))))).name == "two"

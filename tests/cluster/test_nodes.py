@@ -27,6 +27,14 @@ def test_nodes_lie_group_after_group() -> None:
         cluster.capacity[0, 0] = 1
 
 
+def test_sockets_share_the_cores_of_a_node() -> None:
+    assert GPU.sockets == 1
+    assert [NodeGroup("a", 1, {"core": 6}, sockets=n).sockets for n in (1, 2, 3, 6)] == [1, 2, 3, 6]
+    two = NodeGroup("gpu", 2, GPU.resources, sockets=2)
+    assert two != GPU
+    assert Cluster(groups=(two,)).resources == ("core", "gpu", "mem")
+
+
 def test_a_pool_is_one_node() -> None:
     pool = Cluster(7)
     assert (pool.groups, pool.nodes, pool.resources) == ((), 1, ("core",))
@@ -83,6 +91,11 @@ def test_what_is_given_can_be_changed_afterwards() -> None:
             "mem must be a whole number of MB from 0 .* '16 GB'",
         ),
         (("a", 1, 16), "group 'a': resources must be a mapping"),
+        (("a", 1, {"core": 1, "sockets": 2}), "'sockets' cannot be .*: it stands for something"),
+        (("a", 1, {"core": 1, "code": 2}), "'code' cannot be .*: it is a column of jobs"),
+        (("a", 1, {"core": 6}, None, 4), "group 'a': sockets must divide the 6 cores of a node, w"),
+        (("a", 1, {"core": 6}, None, 0), "group 'a': sockets must be a whole number from 1 to"),
+        (("a", 1, {"core": 6}, None, 2.0), "group 'a': sockets must be a whole number from 1 to"),
     ],
 )
 def test_groups_that_are_none(arguments: Any, problem: str) -> None:

@@ -1,0 +1,64 @@
+"""What files of speedups hold, checked."""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from typing import Any
+
+from hpcgym.errors import HpcgymError
+
+
+def positive(what: str, value: Any) -> float:
+    """Return a number above 0 as a float.
+
+    Raises
+    ------
+    HpcgymError : it is none; the message begins with ``what``.
+    """
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    if not number or not 0 < value <= sys.float_info.max:
+        raise HpcgymError(f"{what} must be a number above 0, not {value!r}")
+    return float(value)
+
+
+def positive_text(what: str, text: str) -> float:
+    """Return the number above 0 that a text is, NaN of an empty one.
+
+    Raises
+    ------
+    HpcgymError : it is none; the message begins with ``what``.
+    """
+    if not text:
+        return math.nan
+    try:
+        number = float(text)
+    except ValueError:
+        number = math.nan
+    if not 0 < number < math.inf:
+        raise HpcgymError(f"{what} must be a number above 0, not {text!r}")
+    return number
+
+
+def parse_json(where: str, text: str) -> Any:
+    """Return what a text in JSON holds.
+
+    Raises
+    ------
+    HpcgymError : it is no JSON, or a key stands twice in an object, of which Python would drop the
+        first; the message begins with ``where``.
+    """
+
+    def once(entries: list[tuple[str, Any]]) -> dict[str, Any]:
+        found: dict[str, Any] = {}
+        for key, value in entries:
+            if key in found:
+                raise HpcgymError(f"{where}: the key {key!r} stands there twice")
+            found[key] = value
+        return found
+
+    try:
+        return json.loads(text, object_pairs_hook=once)
+    except json.JSONDecodeError as error:
+        raise HpcgymError(f"{where} is not JSON: {error}") from None

@@ -1,0 +1,240 @@
+"""A heatmap: how fast each code runs beside each other one."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hpcgym.errors import HpcgymError, unknown
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+UNKNOWN_PROCESSES = -1
+
+
+@dataclass(frozen=True, eq=False)
+class Heatmap:
+    """Speedups of codes that share nodes, for each ordered pair of codes.
+
+    The speedup of a code beside another is its run time alone on whole nodes ("compact") over its
+    run time on half sockets with the other on the other halves (document 003, "AppSpeedup"): below
+    1 the code is slowed down. It is of the first code; what the second one gains is another entry.
+
+    Attributes
+    ----------
+    codes : their names, C of them, each once.
+    speedup : (C, C) float64, above 0; ``speedup[a, b]`` is of code a beside code b, NaN where it
+        was not measured.
+    alone : (C,) float64, above 0: of a code on half sockets with nobody on the other halves. What
+        is NaN or not given becomes the greatest speedup known of the code, as the public program of
+        document 003 reckons; 1 if none is.
+    compact_s : (C,) float64 [s]: run time alone on whole nodes; NaN where unknown.
+    processes : (C,) int64: processes of the code; -1 where unknown.
+    source : where it comes from, for messages and manifests.
+    dropped : measurements that a file had and that could not be kept, since of the neighbour it
+        had nothing else.
+
+    All arrays are read-only copies.
+
+    Raises
+    ------
+    HpcgymError : no codes, a name that is none or stands twice, an array of another shape, or a
+        value that cannot be; the message names the code, or the pair.
+    """
+
+    codes: tuple[str, ...]
+    speedup: Floats
+    alone: Floats = None  # type: ignore[assignment]  # None: the greatest of each row
+    compact_s: Floats = None  # type: ignore[assignment]  # None: unknown
+    processes: Ints = None  # type: ignore[assignment]  # None: unknown
+    source: str = "the heatmap"
+    dropped: int = 0
+
+    def __post_init__(self) -> None:
+        codes = _names(self.source, self.codes)
+        size = len(codes)
+        speedup = self._floats("speedup", self.speedup, (size, size))
+        for name in ("alone", "compact_s"):
+            given = np.full(size, np.nan) if getattr(self, name) is None else getattr(self, name)
+            object.__setattr__(self, name, self._floats(name, given, (size,)))
+        object.__setattr__(self, "codes", codes)
+        object.__setattr__(self, "speedup", speedup)
+        object.__setattr__(self, "processes", self._processes())
+        self._check_values()
+        alone = np.where(np.isnan(self.alone), _greatest(speedup), self.alone)
+        object.__setattr__(self, "alone", alone)
+        for array in (speedup, self.alone, self.compact_s, self.processes):
+            array.flags.writeable = False
+
+    def __len__(self) -> int:
+        return len(self.codes)
+
+    def __repr__(self) -> str:
+        return f"Heatmap({self.source!r}, {len(self)} codes, {self.unknown} unknown pairs)"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # arrays come out of a pickle writable, and cached ones need not go into it
+        others = (self.alone, self.compact_s, self.processes, self.source, self.dropped)
+        return Heatmap, (self.codes, self.speedup, *others)
+
+    @property
+    def unknown(self) -> int:
+        """Number of ordered pairs that were not measured."""
+        return int(np.isnan(self.speedup).sum())
+
+    @property
+    def mean_speedup(self) -> float:
+        """Mean over the known pairs; NaN if none is known."""
+        known = ~np.isnan(self.speedup)
+        return float(self.speedup[known].mean()) if known.any() else float("nan")
+
+    @cached_property
+    def filled(self) -> Floats:
+        """Speedups without gaps, (C, C), read-only.
+
+        An unknown pair is the mean of the known ones of the same code, as in the public program of
+        document 003; 1 for a code of which none is known.
+        """
+        known = ~np.isnan(self.speedup)
+        counts = known.sum(axis=1)
+        sums = np.where(known, self.speedup, 0.0).sum(axis=1)
+        means = np.where(counts > 0, sums / np.maximum(counts, 1), 1.0)
+        filled = np.where(known, self.speedup, means[:, np.newaxis])
+        filled.flags.writeable = False
+        return filled
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 of the codes and all arrays, in hexadecimal digits; not of the source."""
+        found = hashlib.sha256(json.dumps(self.codes).encode())
+        for array in (self.speedup, self.alone, self.compact_s):
+            # all NaN have the same bits
+            found.update(np.where(np.isnan(array), np.nan, array).astype("<f8").tobytes())
+        found.update(self.processes.astype("<i8").tobytes())
+        return found.hexdigest()
+
+    def place(self, name: str) -> int:
+        """Return the row of a code.
+
+        Raises
+        ------
+        HpcgymError : there is no code of this name; the message has those nearest to it.
+        """
+        if name not in self._places:
+            raise HpcgymError(f"{self.source}: {unknown('code', name, self.codes)}")
+        return self._places[name]
+
+    def take(self, codes: Sequence[str]) -> Heatmap:
+        """Return the heatmap of some codes, in the order in which they are named.
+
+        What a code does alone stays as it is, also where its best neighbour is left out.
+
+        Raises
+        ------
+        HpcgymError : a code that there is not, or one that is named twice.
+        """
+        rows = np.array([self.place(name) for name in codes], np.int64)
+        return replace(
+            self,
+            codes=tuple(codes),
+            speedup=self.speedup[np.ix_(rows, rows)],
+            alone=self.alone[rows],
+            compact_s=self.compact_s[rows],
+            processes=self.processes[rows],
+        )
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return the speedups as a table, a row for each code and a column for each neighbour."""
+        import pandas as pd
+
+        rows, columns = pd.Index(self.codes, name="code"), pd.Index(self.codes, name="beside")
+        return pd.DataFrame(self.speedup.copy(), index=rows, columns=columns)
+
+    def describe(self) -> dict[str, Any]:
+        """Return what a manifest says of it: plain texts and numbers."""
+        return {
+            "source": self.source,
+            "codes": list(self.codes),
+            "unknown_pairs": self.unknown,
+            "dropped": self.dropped,
+            "digest": self.digest,
+        }
+
+    @cached_property
+    def _places(self) -> dict[str, int]:
+        return {name: row for row, name in enumerate(self.codes)}
+
+    def _floats(self, name: str, values: Any, shape: tuple[int, ...]) -> Floats:
+        """Return an array of numbers as a copy, or say that it is none of this shape."""
+        try:
+            array = np.array(values, np.float64)
+        except (TypeError, ValueError):
+            raise HpcgymError(f"{self.source}: {name} must hold numbers") from None
+        if array.shape != shape:
+            raise HpcgymError(f"{self.source}: {name} must be {shape}, not {array.shape}")
+        return array
+
+    def _processes(self) -> Ints:
+        """Return the processes of each code as a copy."""
+        if self.processes is None:
+            return np.full(len(self.codes), UNKNOWN_PROCESSES)
+        given = self._floats("processes", self.processes, (len(self.codes),))
+        for code, number in zip(self.codes, given.tolist(), strict=True):
+            whole = number == UNKNOWN_PROCESSES or (1 <= number <= 2**31 and number % 1 == 0)
+            if not whole:
+                raise HpcgymError(
+                    f"{self.source}: processes of {code!r} must be a whole number from 1 to 2^31,"
+                    f" or -1 where unknown, not {number:g}"
+                )
+        return given.astype(np.int64)
+
+    def _check_values(self) -> None:
+        """Say so if a speedup or a time is no number above 0."""
+        for a, b in np.argwhere(_wrong(self.speedup)).tolist():
+            pair = f"speedup of {self.codes[a]!r} beside {self.codes[b]!r}"
+            raise HpcgymError(_no_number(self.source, pair, self.speedup[a, b]))
+        for name, what in (("alone", "speedup alone"), ("compact_s", "compact run time")):
+            values = getattr(self, name)
+            for (a,) in np.argwhere(_wrong(values)).tolist():
+                text = _no_number(self.source, f"{what} of {self.codes[a]!r}", values[a])
+                raise HpcgymError(text)
+
+
+def _wrong(values: Floats) -> NDArray[np.bool_]:
+    """Return which values are neither above 0 nor unknown."""
+    return ~np.isnan(values) & ~((values > 0) & (values < np.inf))
+
+
+def _no_number(source: str, what: str, value: float) -> str:
+    return f"{source}: {what} must be a number above 0, not {value:g}"
+
+
+def _greatest(speedup: Floats) -> Floats:
+    """Return the greatest known speedup of each code, 1 where none is known."""
+    greatest: Floats = np.where(np.isnan(speedup), 0.0, speedup).max(axis=1)
+    return np.where(greatest > 0, greatest, 1.0)
+
+
+def _names(source: str, codes: Any) -> tuple[str, ...]:
+    """Return names of codes, or say what is wrong with them."""
+    if isinstance(codes, str) or not isinstance(codes, Sequence) or not codes:
+        raise HpcgymError(f"{source}: codes must be names, at least one, not {codes!r}")
+    for name in codes:
+        # names stand in lines of headers of the Standard Workload Format
+        if not isinstance(name, str) or not name.isprintable() or name != name.strip() or not name:
+            raise HpcgymError(f"{source}: {name!r} is no name of a code: a text, on one line")
+    twice = next((name for place, name in enumerate(codes) if name in codes[:place]), None)
+    if twice is not None:
+        raise HpcgymError(f"{source}: the code {twice!r} stands there twice")
+    return tuple(codes)

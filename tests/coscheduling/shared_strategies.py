@@ -1,0 +1,136 @@
+"""Random small machines with shared nodes, and what they run: ties, extremes, wrong beliefs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from hypothesis import strategies as st
+from slow_shared import COMPACT, PART, SPREAD, Job, Machine, Rules, Speedups, share_slowly
+
+STATIC_ORDERS = ("fcfs", "lcfs", "sjf", "lpf", "sqf", "lqf", "saf")
+ESTIMATES = ("requested", "double-requested", "clairvoyant")
+
+#: Many are alike, so that nodes tie; some divide evenly, some leave ends between two ticks.
+SPEEDUPS = st.one_of(
+    st.sampled_from([0.5, 0.6, 0.75, 0.9, 1.0, 1.0, 1.0, 1.1, 1.25, 1.5, 2.0]),
+    st.floats(0.5, 2.0),
+)
+
+#: What a run time becomes as requested time; a smaller request gets the job killed.
+REQUESTS = st.one_of(
+    st.just(lambda run: run),
+    st.just(lambda run: 2 * run),
+    st.just(lambda run: max(run // 2, 1)),
+    st.integers(-3, 30).map(lambda more: lambda run: max(run + more, 1)),
+    st.sampled_from([10, 60]).map(lambda request: lambda run: request),
+)
+
+#: Seconds between submissions.
+GAPS = (st.just(0), st.sampled_from([0, 0, 0, 1, 2, 3, 7]), st.sampled_from([0, 0, 1, 5, 50]))
+
+
+@dataclass(frozen=True)
+class Case:
+    """What is simulated; ``believed`` is None where the scheduler knows the true speedups."""
+
+    jobs: tuple[tuple[int, int, int, int, int], ...]  # as the fields of Job: submit, run, ...
+    machine: Machine
+    rules: Rules
+    true: Speedups
+    believed: Speedups | None
+    ticks: int
+
+    def simulate(self) -> list[Job]:
+        jobs = [Job(*job) for job in self.jobs]
+        return share_slowly(
+            jobs, self.machine, self.rules, self.true, self.believed, ticks=self.ticks
+        )
+
+
+@st.composite
+def speedups(draw: st.DrawFn, codes: int) -> Speedups:
+    """Of all pairs; alone is the best of the row, or below or above all pairs, or anything."""
+    every = draw(st.sampled_from([None, None, None, 1.0]))  # or all are exactly 1
+    value = SPEEDUPS if every is None else st.just(every)
+    row = st.tuples(*[value] * codes)
+    pairs = draw(st.tuples(*[row] * codes))
+    alone = draw(st.sampled_from(["best", "below", "above", "any"]))
+    if alone == "any":
+        return Speedups(pairs, draw(row))
+    of_row = {"best": max, "below": lambda row: min(row) / 2, "above": lambda row: 1.5 * max(row)}
+    return Speedups(pairs, tuple(of_row[alone](row) for row in pairs))
+
+
+@st.composite
+def machines(draw: st.DrawFn, parts: int) -> Machine:
+    """1 to 6 nodes whose sockets have cores enough for so many parts, and often some to spare."""
+    nodes = draw(st.sampled_from([1, 2, 2, 3, 3, 4, 5, 6]))
+    cores = parts * draw(st.sampled_from([1, 1, 2])) + draw(st.integers(0, parts - 1))
+    return Machine(nodes, draw(st.sampled_from([1, 1, 2])), cores)
+
+
+@st.composite
+def rules(draw: st.DrawFn, **fixed: Any) -> Rules:
+    """Any scheduler; ``fixed`` are those of its rules that are not drawn."""
+    allocation = fixed.get("allocation", draw(st.sampled_from([PART, PART, PART, SPREAD, COMPACT])))
+    weight = st.sampled_from([0.0, 0.0, 0.1, 1.0, 2.0])
+    order = st.one_of(st.sampled_from(STATIC_ORDERS), st.tuples(weight, weight, weight))
+    drawn: dict[str, Any] = {
+        "allocation": allocation,
+        "parts": draw(st.sampled_from([2, 2, 3, 4])) if allocation == PART else 2,
+        "partners": draw(st.sampled_from(["best", "fill", "first"])),
+        "pairs_above": draw(st.sampled_from([None, None, 0.75, 1.0, 1.1])),
+        "backfill": draw(st.sampled_from(["none", "easy", "easy", "fill"])),
+        "order": draw(order),
+        "backfill_order": draw(st.sampled_from(["fcfs", "sjbf", "policy"])),
+        "estimate": draw(st.sampled_from(ESTIMATES)),
+    }
+    return Rules(**{**drawn, **fixed})
+
+
+@st.composite
+def jobs(
+    draw: st.DrawFn, machine: Machine, codes: int, max_jobs: int
+) -> tuple[tuple[int, ...], ...]:
+    """Jobs in order of submission, of one core up to the whole machine."""
+    node = machine.sockets * machine.cores
+    sizes = st.one_of(
+        st.integers(1, node * machine.nodes),
+        st.integers(1, node),
+        st.sampled_from([1, max(node // 2, 1), node, node * machine.nodes]),
+    )
+    lengths = st.one_of(st.integers(1, 12), st.sampled_from([1, 2, 4, 8, 30]))
+    gaps = draw(st.sampled_from(GAPS))
+    job = st.tuples(gaps, lengths, REQUESTS, sizes, st.integers(0, codes - 1))
+    fewest = draw(st.sampled_from([1, 4, 8, 12]))  # lists alone would stay short
+    found = []
+    submit = draw(st.sampled_from([0, 1, 1000]))
+    for gap, run, request, size, code in draw(
+        st.lists(job, min_size=min(fewest, max_jobs), max_size=max_jobs)
+    ):
+        submit += gap
+        found.append((submit, run, request(run), size, code))
+    return tuple(found)
+
+
+@st.composite
+def cases(draw: st.DrawFn, max_jobs: int = 14, knows: bool | None = None, **fixed: Any) -> Case:
+    """A machine, jobs, speedups and a scheduler.
+
+    ``knows``: whether the scheduler knows the true speedups, None for either; ``fixed`` are rules
+    that are not drawn.
+    """
+    chosen = draw(rules(**fixed))
+    machine = draw(machines(chosen.parts))
+    codes = draw(st.integers(1, 4))
+    true = draw(speedups(codes))
+    knowing = draw(st.sampled_from([True, True, False])) if knows is None else knows
+    return Case(
+        draw(jobs(machine, codes, max_jobs)),
+        machine,
+        chosen,
+        true,
+        None if knowing else draw(speedups(codes)),
+        draw(st.sampled_from([1, 10, 1000, 10**9])),
+    )

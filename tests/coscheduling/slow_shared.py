@@ -1,0 +1,461 @@
+"""A slow, obvious simulator of nodes that jobs share: their rules as a program to read.
+
+It shares no code with ``hpcgym.engine``: lists and loops, and all is worked out again at each pass.
+The formulas of rates and remaining times are those of document 003, "The simulation workflow".
+
+Rules
+-----
+Jobs and time
+ 1. Jobs are numbered in order of submission, ties as given. There are T ticks in a second. A job's
+    work is min(run, requested) seconds in ticks: what it takes compact, killed at its request.
+ 2. left, rate and speedups are float64, all times in ticks are ints. A job that starts has its
+    work left. When its rate changes at tick t: left -= rate * (t - since), since = t, and its end
+    = t + max(1, ceil(left / rate)). A rate that stays the same touches nothing.
+ 3. Predicted: the requested time, twice that, or the work.
+Nodes
+ 4. N nodes of so many sockets of c cores, C together. A node has K parts, of floor(c / K) cores of
+    each socket, P together. Exclusive jobs have all parts of their nodes: compact ones need
+    ceil(p / C) nodes; spread ones ceil(p / P) with P for K = 2. A part job needs ceil(p / P) nodes
+    and has one part of each. Spread and part jobs that need more than N nodes are placed compact;
+    one that is too large then, or P = 0, is an error.
+ 5. s(a, b) is the speedup of code a beside code b. Rates: compact 1; spread alone(a); part: the
+    least s(own, other) of all jobs on any of its nodes, alone(own) if there are none.
+Events
+ 6. At a tick: all jobs that end then go; then the rates of their former neighbours are renewed;
+    all submissions; one pass. A job that starts renews its neighbours' rates at once, in ascending
+    number, and then has its own.
+Order of the queue, ties by number
+ 7. fcfs: submission; lcfs: the last submission; sjf, lpf: least, largest requested time; sqf, lqf:
+    least, largest processors; saf: least requested time * processors.
+ 8. Weights (w_fit, w_popularity, w_shortness): the greatest sum of these times, anew whenever a job
+    is chosen, where all jobs that wait count:
+    fit = nodes needed / nodes with room by counts: idle ones, for part jobs those with a part free.
+    -1 if there are too few;
+    popularity = other jobs whose pair mean with it is above 1, of all others; 0 without others;
+    shortness = the least requested time of all / its own.
+Starts
+ 9. What the scheduler knows of speedups is believed; rates are true. The mean of a pair is
+    (s(a, b) + s(b, a)) / 2. Two jobs are good partners if pairs_above is None, or their mean
+    is above it, strictly.
+10. An exclusive job can start on idle nodes, the first by number. A part job can have nodes with
+    a free part and good partners only, no exclusive one. partners: "best" takes them by its least
+    speedup there, highest first, idle ones count as alone(own); "fill" nodes in use first, by
+    that speedup; "first" by number. Ties by number.
+11. A pass: while the first job of the order can start it does. The first that cannot is the head.
+    none: the pass is over. fill: all others that can start do, in the order; where scores change
+    it begins from the first again after each start. easy: 12 to 16, once for each.
+EASY
+12. The predicted end of a running job is t + max(1, ceil((left + (predicted - work)) / floor)), of
+    the tick t at which its rate last changed; floor = min(rate, alone(own)), for compact jobs 1:
+    none that goes makes it slower than that. Of a candidate: now + max(1, ceil(predicted / floor)),
+    where its rate is the least believed speedup beside the jobs on its nodes.
+13. The shadow time is the first predicted end at which enough nodes count for the head: those with
+    room for it once all that are predicted to have ended by then, inclusive, are gone. Room is
+    as in 10. Slack is how many more count than it needs. All this is of the time when the head
+    is found; of those that start after it the ones of 15 are taken to be gone then too. If the
+    order does not change, the first shadow time of a job is its promise.
+14. Candidates come in the backfill order: fcfs by number, sjbf least prediction, policy: as the
+    queue (where scores change anew before each, the best that has not been tried). Nodes are those
+    of 10, but without any node that has a job which ends by the shadow time, as predicted, and
+    beside the candidate would not. Beside it: as in 12, but as of now, and its floor is min(its
+    rate, s(own, candidate), alone(own)); the rate does not count if it has no neighbour yet.
+15. If the candidate is predicted to end by the shadow time on the first nodes of these, it starts.
+16. Else it takes nodes in the same order, but of those that count for the head, and would not while
+    it stays, only so many as there is slack, which is then so much less. They still count if a
+    part is left and it and the head are good partners. If they are too few it waits, and the slack
+    is as it was.
+Records
+17. backfilled: a job was chosen before it in this pass and could not start.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+COMPACT, SPREAD, PART = "compact", "spread", "part"
+
+
+@dataclass(eq=False)
+class Job:
+    """What is asked for, in seconds, and below what became of it, in ticks."""
+
+    submit: int
+    run: int
+    requested: int
+    processors: int
+    code: int
+
+    number: int = -1
+    shape: str = ""
+    needed: int = 0
+    start: int = -1
+    end: int = -1
+    nodes: tuple[tuple[int, int], ...] = ()  # (node, parts), by number
+    promised: int = -1
+    backfilled: bool = False
+    left: float = 0.0
+    rate: float = 0.0
+    since: int = 0
+    expected: int = -1  # its predicted end
+
+
+@dataclass(frozen=True)
+class Machine:
+    """So many nodes of so many sockets of so many cores."""
+
+    nodes: int
+    sockets: int
+    cores: int
+
+    def part(self, parts: int) -> int:
+        return self.sockets * (self.cores // parts)
+
+
+@dataclass(frozen=True)
+class Speedups:
+    """``pairs[a][b]`` of code a beside code b, ``alone[a]`` on half sockets with nobody beside."""
+
+    pairs: Sequence[Sequence[float]]
+    alone: Sequence[float]
+
+
+@dataclass(frozen=True)
+class Rules:
+    """The scheduler; ``order`` is a name, or the weights of fit, popularity and shortness."""
+
+    allocation: str = PART
+    parts: int = 2
+    partners: str = "best"
+    pairs_above: float | None = None
+    backfill: str = "easy"
+    order: str | tuple[float, float, float] = "fcfs"
+    backfill_order: str = "fcfs"
+    estimate: str = "requested"
+
+
+class SharedSimulation:
+    def __init__(
+        self,
+        jobs: Iterable[Job],
+        machine: Machine,
+        rules: Rules,
+        true: Speedups,
+        believed: Speedups | None = None,
+        ticks: int = 10**9,
+    ):
+        self.m, self.rules, self.ticks = machine, rules, ticks
+        self.true, self.believed = true, believed or true
+        asked = ((j.submit, j.run, j.requested, j.processors, j.code) for j in jobs)
+        self.jobs = sorted((Job(*job) for job in asked), key=lambda job: job.submit)
+        for number, job in enumerate(self.jobs):
+            job.number = number
+            job.shape, job.needed = self.place(job)
+        self.coming = list(self.jobs)
+        self.queue: list[Job] = []
+        self.running: list[Job] = []  # in the order of their starts
+        self.now = -1
+        self.shadow = self.slack = -1
+        self.head: Job | None = None
+        self.leaving: list[Job] = []
+
+    def place(self, job: Job) -> tuple[str, int]:
+        """Rule 4."""
+        if self.rules.allocation != COMPACT:
+            part = self.m.part(2 if self.rules.allocation == SPREAD else self.rules.parts)
+            if part == 0:
+                raise ValueError("a part has no cores")
+            needed = math.ceil(job.processors / part)
+            if needed <= self.m.nodes:
+                return self.rules.allocation, needed
+        needed = math.ceil(job.processors / (self.m.sockets * self.m.cores))
+        if needed > self.m.nodes:
+            raise ValueError("a job is larger than the machine")
+        return COMPACT, needed
+
+    # --- Times ------------------------------------------------------------------------------
+
+    def work(self, job: Job) -> int:
+        return min(job.run, job.requested) * self.ticks
+
+    def predicted(self, job: Job) -> int:
+        if self.rules.estimate == "clairvoyant":
+            return self.work(job)
+        twice = 2 if self.rules.estimate == "double-requested" else 1
+        return twice * job.requested * self.ticks
+
+    def spare(self, job: Job) -> float:
+        """How much more it may take than it does."""
+        return float(self.predicted(job) - self.work(job))
+
+    def left_now(self, job: Job) -> float:
+        return job.left - job.rate * (self.now - job.since)
+
+    def after(self, work: float, rate: float) -> int:
+        return self.now + max(1, math.ceil(work / rate))
+
+    # --- Who is where -----------------------------------------------------------------------
+
+    def on(self, node: int) -> list[Job]:
+        return [job for job in self.running if any(node == own for own, _ in job.nodes)]
+
+    def neighbours(self, job: Job) -> list[Job]:
+        beside = [other for node, _ in job.nodes for other in self.on(node)]
+        return [other for other in self.running if other in beside and other is not job]
+
+    def true_rate(self, job: Job) -> float:
+        """Rule 5."""
+        if job.shape == COMPACT:
+            return 1.0
+        beside = [self.true.pairs[job.code][other.code] for other in self.neighbours(job)]
+        return min(beside) if beside else self.true.alone[job.code]
+
+    def renew(self, job: Job) -> None:
+        """Rule 2."""
+        rate = self.true_rate(job)
+        if rate != job.rate:
+            job.left = self.left_now(job)
+            job.since, job.rate = self.now, rate
+            job.end = self.after(job.left, rate)
+            floor = 1.0
+            if job.shape != COMPACT:
+                floor = min(rate, self.believed.alone[job.code])
+            job.expected = self.after(job.left + self.spare(job), floor)
+
+    # --- Events -----------------------------------------------------------------------------
+
+    def run(self) -> list[Job]:
+        while self.coming or self.running:
+            times = [job.end for job in self.running]
+            times += [job.submit * self.ticks for job in self.coming]
+            self.now = min(times)
+            self.end_jobs()
+            arrived = [job for job in self.coming if job.submit * self.ticks == self.now]
+            self.coming = self.coming[len(arrived) :]
+            self.queue += arrived
+            self.do_pass()
+        return self.jobs
+
+    def end_jobs(self) -> None:
+        ended = [job for job in self.running if job.end == self.now]
+        left_behind = [other for job in ended for other in self.neighbours(job)]
+        self.running = [job for job in self.running if job not in ended]
+        for job in [job for job in self.running if job in left_behind]:
+            self.renew(job)
+
+    def start(self, job: Job, nodes: list[int], *, backfilled: bool) -> None:
+        parts = 1 if job.shape == PART else self.rules.parts
+        job.nodes = tuple((node, parts) for node in sorted(nodes))
+        assert len(job.nodes) == job.needed
+        job.start, job.since, job.backfilled = self.now, self.now, backfilled
+        job.left = float(self.work(job))
+        self.queue.remove(job)
+        self.running.append(job)
+        assert all(self.held(node) <= self.rules.parts for node in nodes)
+        for other in sorted(self.neighbours(job), key=lambda other: other.number):
+            self.renew(other)
+        self.renew(job)
+
+    def held(self, node: int) -> int:
+        """How many of its parts are taken."""
+        return sum(parts for job in self.on(node) for own, parts in job.nodes if own == node)
+
+    # --- Order of the queue -----------------------------------------------------------------
+
+    def dynamic(self) -> bool:
+        return not isinstance(self.rules.order, str)
+
+    def in_order(self) -> list[Job]:
+        keys = {
+            "fcfs": lambda job: 0,
+            "lcfs": lambda job: -job.submit,
+            "sjf": lambda job: job.requested,
+            "lpf": lambda job: -job.requested,
+            "sqf": lambda job: job.processors,
+            "lqf": lambda job: -job.processors,
+            "saf": lambda job: job.requested * job.processors,
+        }
+        key = (lambda job: -self.score(job)) if self.dynamic() else keys[self.rules.order]
+        return sorted(self.queue, key=lambda job: (key(job), job.number))
+
+    def score(self, job: Job) -> float:
+        """Rule 8."""
+        fit, popularity, shortness = self.rules.order
+        others = [other for other in self.queue if other is not job]
+        popular = sum(self.pair(job, other) > 1 for other in others)
+        least = min(other.requested for other in self.queue)
+        total = fit * self.fit(job)
+        total += popularity * (popular / len(others) if others else 0.0)
+        return total + shortness * (least / job.requested)
+
+    def fit(self, job: Job) -> float:
+        idle = [node for node in range(self.m.nodes) if not self.on(node)]
+        if job.shape == PART:
+            room = [node for node in range(self.m.nodes) if self.held(node) < self.rules.parts]
+        else:
+            room = idle
+        return job.needed / len(room) if job.needed <= len(room) else -1.0
+
+    # --- Where a job can start --------------------------------------------------------------
+
+    def speedup(self, job: Job, other: Job) -> float:
+        return self.believed.pairs[job.code][other.code]
+
+    def pair(self, job: Job, other: Job) -> float:
+        return (self.speedup(job, other) + self.speedup(other, job)) / 2
+
+    def good(self, job: Job, other: Job) -> bool:
+        above = self.rules.pairs_above
+        return above is None or self.pair(job, other) > above
+
+    def room_beside(self, job: Job, others: list[Job]) -> bool:
+        """Whether a job finds room on a node that these jobs have parts of."""
+        if job.shape != PART:
+            return not others
+        if any(other.shape != PART for other in others):
+            return False
+        return len(others) < self.rules.parts and all(self.good(job, other) for other in others)
+
+    def least_speedup(self, job: Job, others: list[Job]) -> float:
+        beside = [self.speedup(job, other) for other in others]
+        return min(beside) if beside else self.believed.alone[job.code]
+
+    def places(self, job: Job) -> list[int]:
+        """Rule 10: all nodes it may take, in the order in which it takes them."""
+        found = [node for node in range(self.m.nodes) if self.room_beside(job, self.on(node))]
+        if job.shape != PART or self.rules.partners == "first":
+            return found
+        if self.rules.partners == "best":
+            return sorted(found, key=lambda node: -self.least_speedup(job, self.on(node)))
+        used = [node for node in found if self.on(node)]
+        used.sort(key=lambda node: -self.least_speedup(job, self.on(node)))
+        return used + [node for node in found if not self.on(node)]
+
+    # --- A pass -----------------------------------------------------------------------------
+
+    def do_pass(self) -> None:
+        refused = self.start_in_order(only_first=self.rules.backfill != "fill")
+        if refused is not None and self.rules.backfill == "easy":
+            self.reserve(refused)
+            self.backfill()
+
+    def start_in_order(self, *, only_first: bool) -> Job | None:
+        """Start what can start, and return the first job that cannot, if there is one."""
+        before: Job | None = None
+        while True:
+            for job in self.in_order():
+                places = self.places(job)
+                if len(places) >= job.needed:
+                    self.start(job, places[: job.needed], backfilled=before is not None)
+                    break
+                before = before or job
+                if only_first:
+                    return before
+            else:
+                return before
+
+    # --- EASY -------------------------------------------------------------------------------
+
+    def expected_beside(self, job: Job, candidate: Job) -> int:
+        """Rule 14."""
+        floor = min(self.speedup(job, candidate), self.believed.alone[job.code])
+        if self.neighbours(job):
+            floor = min(floor, job.rate)
+        return self.after(self.left_now(job) + self.spare(job), floor)
+
+    def candidates_end(self, job: Job, nodes: list[int]) -> int:
+        if job.shape == COMPACT:
+            return self.after(self.predicted(job), 1.0)
+        alone = self.believed.alone[job.code]
+        beside = [other for node in nodes for other in self.on(node)]
+        return self.after(self.predicted(job), min(self.least_speedup(job, beside), alone))
+
+    def staying(self, node: int) -> list[Job]:
+        """The jobs of a node that are predicted to run beyond the shadow time (rule 13)."""
+        return [job for job in self.on(node) if job not in self.leaving]
+
+    def counting(self, head: Job) -> list[int]:
+        return [n for n in range(self.m.nodes) if self.room_beside(head, self.staying(n))]
+
+    def reserve(self, head: Job) -> None:
+        """Rule 13."""
+        self.head = head
+        for time in sorted({job.expected for job in self.running}):
+            self.shadow = time
+            self.leaving = [job for job in self.running if job.expected <= time]
+            self.slack = len(self.counting(head)) - head.needed
+            if self.slack >= 0:
+                break
+        assert self.slack >= 0, "the head is larger than the machine"
+        if head.promised == -1 and not self.dynamic():
+            head.promised = self.shadow
+
+    def backfill(self) -> None:
+        tried = [self.head]
+        while True:
+            candidates = [job for job in self.in_order_of_backfill() if job not in tried]
+            if not candidates:
+                return
+            tried.append(candidates[0])
+            nodes = self.nodes_behind(candidates[0])
+            if nodes is not None:
+                self.start(candidates[0], nodes, backfilled=True)
+
+    def in_order_of_backfill(self) -> list[Job]:
+        by = self.rules.backfill_order
+        if by == "policy":
+            return self.in_order()
+        key = self.predicted if by == "sjbf" else (lambda job: 0)
+        return sorted(self.queue, key=lambda job: (key(job), job.number))
+
+    def nodes_behind(self, job: Job) -> list[int] | None:
+        """Rules 14 to 16: nodes on which it may start, None if it has to wait."""
+        places = [node for node in self.places(job) if not self.delays_one_on(node, job)]
+        if len(places) < job.needed:
+            return None
+        if self.candidates_end(job, places[: job.needed]) <= self.shadow:
+            self.leaving.append(job)
+            return places[: job.needed]
+        chosen, slack = [], self.slack
+        for node in places:
+            if self.takes_from_head(node, job):
+                if slack == 0:
+                    continue
+                slack -= 1
+            chosen.append(node)
+            if len(chosen) == job.needed:
+                self.slack = slack
+                return chosen
+        return None
+
+    def delays_one_on(self, node: int, job: Job) -> bool:
+        """Whether a job that ends by the shadow time would not beside this one."""
+        return any(
+            other.expected <= self.shadow < self.expected_beside(other, job)
+            for other in self.on(node)
+        )
+
+    def takes_from_head(self, node: int, job: Job) -> bool:
+        """Whether the node counts for the head, and would not with this job staying."""
+        staying = self.staying(node)
+        assert self.head is not None
+        if not self.room_beside(self.head, staying):
+            return False
+        return not self.room_beside(self.head, [*staying, job])
+
+
+def share_slowly(
+    jobs: Iterable[Job],
+    machine: Machine,
+    rules: Rules,
+    true: Speedups,
+    believed: Speedups | None = None,
+    ticks: int = 10**9,
+) -> list[Job]:
+    """Schedule the jobs by the rules above; return them by number, the given untouched.
+
+    ``believed``: what the scheduler takes the speedups to be, by default what they are;
+    ``ticks``: in a second. Raises ValueError as rule 4 says.
+    """
+    return SharedSimulation(jobs, machine, rules, true, believed, ticks).run()

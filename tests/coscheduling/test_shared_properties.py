@@ -1,0 +1,124 @@
+"""What holds of every schedule of the slow simulator of shared nodes, in exact arithmetic."""
+
+from __future__ import annotations
+
+import math
+import os
+from fractions import Fraction
+from itertools import pairwise
+
+from hypothesis import HealthCheck, given, settings
+from oracle import Job as PoolJob
+from oracle import simulate_slowly
+from shared_strategies import STATIC_ORDERS, Case, cases
+from slow_shared import COMPACT, PART, Job, Speedups
+
+#: Random cases of each kind; more with HPCGYM_EXAMPLES.
+EXAMPLES = int(os.environ.get("HPCGYM_EXAMPLES", "60"))
+RANDOM = settings(
+    max_examples=EXAMPLES,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+)
+
+
+def beside(job: Job, others: list[Job]) -> list[Job]:
+    own = {node for node, _ in job.nodes}
+    return [o for o in others if o is not job and own & {node for node, _ in o.nodes}]
+
+
+def rate_at(job: Job, jobs: list[Job], time: int, speedups: Speedups) -> Fraction:
+    """The rate of a job from a tick on, by who has a part of its nodes then."""
+    if job.shape == COMPACT:
+        return Fraction(1)
+    there = [other for other in beside(job, jobs) if other.start <= time < other.end]
+    rates = [Fraction(speedups.pairs[job.code][other.code]) for other in there]
+    return min(rates, default=Fraction(speedups.alone[job.code]))
+
+
+@RANDOM
+@given(cases())
+def test_work_is_conserved(case: Case) -> None:
+    jobs = case.simulate()
+    for job in jobs:
+        times = {time for other in jobs for time in (other.start, other.end)}
+        cuts = sorted(time for time in times if job.start <= time <= job.end)
+        rates = [rate_at(job, jobs, time, case.true) for time in cuts[:-1]]
+        done = sum(
+            rate * (after - time) for rate, (time, after) in zip(rates, pairwise(cuts), strict=True)
+        )
+        work = min(job.run, job.requested) * case.ticks
+        error = Fraction(len(cuts)) * work / 10**15  # of double precision
+        assert -error <= done - work <= rates[-1] + error
+
+
+@RANDOM
+@given(cases())
+def test_nodes_are_not_over_used(case: Case) -> None:
+    jobs = case.simulate()
+    for job in jobs:
+        there = [job, *(other for other in jobs if other.start <= job.start < other.end)]
+        for node, parts in job.nodes:
+            others = {other.number for other in there if node in dict(other.nodes)} - {job.number}
+            assert parts == (1 if job.shape == PART else case.rules.parts)
+            assert len(others) + parts <= case.rules.parts
+        cores = case.machine.sockets * case.machine.cores
+        if job.shape != COMPACT:
+            cores = case.machine.part(case.rules.parts if job.shape == PART else 2)
+        assert len(job.nodes) == math.ceil(job.processors / cores)
+
+
+@RANDOM
+@given(cases(backfill="easy", order="fcfs", knows=True))
+def test_promises_are_kept(case: Case) -> None:
+    """But for a tick of rounding each time that something happens."""
+    jobs = case.simulate()
+    happens = {time for job in jobs for time in (job.submit * case.ticks, job.end)}
+    for job in jobs:
+        if job.promised != -1:
+            slack = sum(job.submit * case.ticks <= time <= job.start for time in happens)
+            assert job.start <= job.promised + slack
+
+
+@RANDOM
+@given(cases())
+def test_jobs_wait_for_events_only(case: Case) -> None:
+    jobs = case.simulate()
+    happens = {time for job in jobs for time in (job.submit * case.ticks, job.end)}
+    for job in jobs:
+        assert job.submit * case.ticks <= job.start < job.end
+        assert job.start in happens
+
+
+@RANDOM
+@given(cases(allocation=COMPACT, order="fcfs"))
+def test_compact_is_easy_with_nodes_for_processors(case: Case) -> None:
+    """Schedules of jobs alone on their nodes are those of ``oracle.py``, which knows no nodes."""
+    agree_with_a_pool(case)
+
+
+@RANDOM
+@given(cases(allocation=COMPACT))
+def test_compact_orders_are_those_of_a_pool(case: Case) -> None:
+    if case.rules.order not in {"sqf", "lqf", "saf"}:  # they look at processors, not nodes
+        agree_with_a_pool(case)
+
+
+def agree_with_a_pool(case: Case) -> None:
+    if case.rules.backfill == "fill" or case.rules.order not in STATIC_ORDERS:
+        return
+    shared = case.simulate()
+    rules = case.rules
+    jobs = [PoolJob(job.submit, job.needed, job.run, job.requested) for job in shared]
+    pool = simulate_slowly(
+        jobs,
+        case.machine.nodes,
+        policy=rules.order,
+        backfill=rules.backfill,
+        backfill_order=rules.order if rules.backfill_order == "policy" else rules.backfill_order,
+        estimate=rules.estimate,
+    )
+    assert [job.start for job in shared] == [job.start * case.ticks for job in pool]
+    assert [job.backfilled for job in shared] == [job.backfilled for job in pool]
+    promised = [-1 if job.promised == -1 else job.promised // case.ticks for job in shared]
+    assert promised == [job.reserved_start for job in pool]
