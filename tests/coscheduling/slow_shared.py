@@ -47,7 +47,8 @@ Starts
 EASY
 12. The predicted end of a running job is t + max(1, ceil((left + (predicted - work)) / floor)), of
     the tick t at which its rate last changed; floor = min(rate, alone(own)), for compact jobs 1:
-    none that goes makes it slower than that. Of a candidate: now + max(1, ceil(predicted / floor)),
+    none that goes makes it slower than that. Where floor has not fallen it is at most what it was,
+    whatever the rounding, and no job ends after it. Of a candidate: now + max(1, ceil(predicted / floor)),
     where its rate is the least believed speedup beside the jobs on its nodes.
 13. The shadow time is the first predicted end at which enough nodes count for the head: those with
     room for it once all that are predicted to have ended by then, inclusive, are gone. Room is
@@ -215,13 +216,19 @@ class SharedSimulation:
         """Rule 2."""
         rate = self.true_rate(job)
         if rate != job.rate:
+            before, floor_before = job.expected, self.floor(job)
             job.left = self.left_now(job)
             job.since, job.rate = self.now, rate
-            job.end = self.after(job.left, rate)
-            floor = 1.0
-            if job.shape != COMPACT:
-                floor = min(rate, self.believed.alone[job.code])
-            job.expected = self.after(job.left + self.spare(job), floor)
+            job.expected = self.after(job.left + self.spare(job), self.floor(job))
+            if before >= 0 and self.floor(job) >= floor_before:
+                job.expected = min(job.expected, before)
+            job.end = min(self.after(job.left, rate), job.expected)
+
+    def floor(self, job: Job) -> float:
+        """Rule 12."""
+        if job.shape == COMPACT:
+            return 1.0
+        return min(job.rate, self.believed.alone[job.code])
 
     # --- Events -----------------------------------------------------------------------------
 

@@ -310,12 +310,11 @@ def test_starts() -> None:
 
 
 def test_promises() -> None:
-    """Things happen at 0, 80 and 140 until job 2 starts: three ticks are allowed."""
     case, jobs = two_beside_each_other()
     right = shared(case, jobs)
-    assert check_promises(right._replace(promised=np.array([-1, -1, 137]))) == []
-    (text,) = check_promises(right._replace(promised=np.array([-1, -1, 136])))
-    assert text == "job 2 starts at 14.000000000 s, after its promised start at 13.600000000 s"
+    assert check_promises(right._replace(promised=np.array([-1, -1, 140]))) == []
+    (text,) = check_promises(right._replace(promised=np.array([-1, -1, 139])))
+    assert text == "job 2 starts at 14.000000000 s, after its promised start at 13.900000000 s"
     jobs[2].promised = 100
     assert set(wrong(case, jobs, guaranteed=True)) == {"reservations"}
     assert wrong(case, jobs) == {}

@@ -390,17 +390,18 @@ def test_filling_by_scores() -> None:
     assert [job.backfilled for job in jobs] == [False, False, True]
 
 
-def test_a_promise_may_move_by_a_tick_of_rounding() -> None:
+def test_rounding_moves_no_promise() -> None:
     """Job 0 has 70 ticks at 0.7, and alone no more: expected at 100, which the head is promised.
 
-    Job 1 goes at 40. 28 are done, but 70 - 0.7 * 40 is a little more than 42 in double precision:
-    expected at 101. Job 4, on the other node at 1.15, ends by then; 70 / 1.15 is 60.9.
+    Job 1 goes at 40. 28 are done, but 70 - 0.7 * 40 is a little more than 42 in double precision,
+    which would be expected at 101. Job 4, on the other node at 1.15, would end at 101 and so waits;
+    70 / 1.15 is 60.9.
     """
     pairs = [[1.0, 0.7, 0.8, 1.0], [1.0] * 4, [1.0] * 4, [0.1] * 4]
     speedups = Speedups(pairs, [0.7, 1.0, 1.0, 1.15])
     given = [Job(0, 7, 7, 1, 0), Job(0, 4, 4, 1, 1), Job(0, 8, 8, 1, 2)]
     given += [Job(0, 5, 5, 4, 0), Job(4, 7, 7, 1, 3)]
     jobs = share_slowly(given, Machine(2, 1, 3), Rules(parts=3), speedups, ticks=10)
-    assert nodes(jobs) == [[0], [0], [0], [0, 1], [1]]
-    assert times(jobs)[1:] == [(0, 40), (0, 80), (101, 151), (40, 101)]
+    assert nodes(jobs) == [[0], [0], [0], [0, 1], [0]]
+    assert times(jobs)[1:] == [(0, 40), (0, 80), (100, 150), (150, 211)]
     assert jobs[3].promised == 100
