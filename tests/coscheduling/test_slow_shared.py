@@ -395,7 +395,7 @@ def test_rounding_moves_no_promise() -> None:
 
     Job 1 goes at 40. 28 are done, but 70 - 0.7 * 40 is a little more than 42 in double precision,
     which would be expected at 101. Job 4, on the other node at 1.15, would end at 101 and so waits;
-    70 / 1.15 is 60.9.
+    70 / 1.15 is 60.9. Beside job 2 alone job 0 has rate 0.8, from 80 on 0.7: it ends at 95.
     """
     pairs = [[1.0, 0.7, 0.8, 1.0], [1.0] * 4, [1.0] * 4, [0.1] * 4]
     speedups = Speedups(pairs, [0.7, 1.0, 1.0, 1.15])
@@ -403,5 +403,5 @@ def test_rounding_moves_no_promise() -> None:
     given += [Job(0, 5, 5, 4, 0), Job(4, 7, 7, 1, 3)]
     jobs = share_slowly(given, Machine(2, 1, 3), Rules(parts=3), speedups, ticks=10)
     assert nodes(jobs) == [[0], [0], [0], [0, 1], [0]]
-    assert times(jobs)[1:] == [(0, 40), (0, 80), (100, 150), (150, 211)]
+    assert times(jobs)[1:] == [(0, 40), (0, 80), (95, 145), (145, 206)]
     assert jobs[3].promised == 100
