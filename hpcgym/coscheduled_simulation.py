@@ -78,6 +78,14 @@ def _run(
 # --- Checks ---------------------------------------------------------------------------------------
 
 
+def check_together(scheduler: Scheduler, cluster: Cluster) -> None:
+    """Raise an HpcgymError for rules or a machine that cannot be simulated with speedups."""
+    check_rules(scheduler)
+    cores, sockets = check_machine(cluster)
+    if scheduler.parts:
+        cores_of_part(scheduler, cores, sockets)
+
+
 def check_rules(scheduler: Scheduler) -> None:
     """Raise an HpcgymError for rules that do not go with shared nodes, or with each other."""
     if scheduler.allocation.partition(":")[0] not in _ALLOCATIONS:
@@ -86,10 +94,10 @@ def check_rules(scheduler: Scheduler) -> None:
             f"{scheduler.allocation!r}"
         )
     refused = {
-        "dispatcher": scheduler.dispatcher is not None,
+        "a dispatcher": scheduler.dispatcher is not None,
         "passes='per-event'": scheduler.passes == "per-event",
         f"power={scheduler.power!r}": scheduler.power != "none",
-        "policies that look at usage": any(scheduler.usage_orders),
+        "a policy that looks at usage": any(scheduler.usage_orders),
         "policy_estimate": not _is(scheduler.policy_estimate, "requested"),
     }
     for rule, given in refused.items():
@@ -165,20 +173,30 @@ def tasks_of(
     nodes, shape = -(-processors // cores), np.full(len(workload), engine.COMPACT)
     parts = max(scheduler.parts, 1)
     if scheduler.parts:
-        of = max(parts, 2)
-        part = cores // sockets // of * sockets
-        if part == 0:
-            raise HpcgymError(
-                f"allocation {scheduler.allocation!r}: sockets of {cores // sockets} cores have no"
-                f" {of} parts"
-            )
-        wide = -(-processors // part)
+        wide = -(-processors // cores_of_part(scheduler, cores, sockets))
         spread = wide <= n_nodes
         nodes = np.where(spread, wide, nodes)
         shape[spread] = engine.SPREAD if parts == 1 else engine.PART
     tasks = np.zeros(len(workload), engine.TASK)
-    tasks["nodes"], tasks["shape"], tasks["code"] = nodes, shape, code
+    tasks["nodes"], tasks["form"], tasks["code"] = nodes, shape, code
     return tasks, parts
+
+
+def cores_of_part(scheduler: Scheduler, cores: int, sockets: int) -> int:
+    """Return how many cores of a node a job has that is spread over nodes, or shares them.
+
+    Raises
+    ------
+    HpcgymError : sockets with fewer cores than parts.
+    """
+    of = max(scheduler.parts, 2)
+    part = cores // sockets // of * sockets
+    if part == 0:
+        raise HpcgymError(
+            f"allocation {scheduler.allocation!r}: sockets of {cores // sockets} cores have no {of}"
+            " parts"
+        )
+    return part
 
 
 def ticks_a_second(workload: Workload, speedups: Heatmap) -> int:
@@ -221,7 +239,7 @@ def arrays_of(
         arrays.sim[state.THRESHOLD] = min(int(arrays.sim[state.THRESHOLD]) * ticks, state.FOREVER)
     if scheduler.backfill == "fill":
         arrays.sim[state.DEPTH] = 0
-    each = np.where(tasks["shape"] == engine.PART, 1, parts)
+    each = np.where(tasks["form"] == engine.PART, 1, parts)
     arrays.jobs["processors"] = tasks["nodes"] * each
     arrays.sim[state.FREE] = cluster.nodes * parts
     if len(arrays.profile):
@@ -284,7 +302,7 @@ def result_of(
         start_ticks=progress["start"].copy(),
         end_ticks=tasks["end"].copy(),
         compact_s=arrays.jobs["run"] // ticks,
-        shape=tasks["shape"].astype(np.int8),
+        shape=tasks["form"].astype(np.int8),
         code=tasks["code"].copy(),
         parts=machine.who.shape[1],
         speedups=speedups,

@@ -1,6 +1,6 @@
 """What the kernel that lets jobs share nodes works on, beside the arrays of every simulation.
 
-All nodes are alike and have so many parts. A job of shape PART has one part of each of its nodes,
+All nodes are alike and have so many parts. A job of form PART has one part of each of its nodes,
 others are alone on theirs. ``processors`` and ``sim[FREE]`` count parts; times are in ticks, much
 shorter than a second, for jobs that speed each other up end at no whole second.
 """
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from hpcgym.engine.ordered import records
 
-COMPACT, SPREAD, PART = range(3)  # SHAPE of a job
+COMPACT, SPREAD, PART = range(3)  # FORM of a job
 BEST, FILL, FIRST = range(3)  # PARTNERS: the order in which nodes are taken
 # what a start must leave alone: nothing; neighbours that are to end by the shadow time; and then
 # the head's nodes too
@@ -57,7 +57,7 @@ TASK = records(
     ("stamp", np.int64),
     # of each job
     ("nodes", np.int64),  # how many it needs
-    ("shape", np.int64),
+    ("form", np.int64),  # numpy has a shape of its own for records
     ("code", np.int64),
     ("first", np.int64),  # of its cells
     ("limit", np.int64),  # the code beside it that limits its rate, -1 if none does
@@ -118,7 +118,7 @@ def make_coscheduled(
     Parameters
     ----------
     speedup, alone, weights : as in :class:`Coscheduled`.
-    tasks : (n_jobs,) TASK with nodes, shape and code.
+    tasks : (n_jobs,) TASK with nodes, form and code.
     n_nodes, parts : N and K.
     partners : BEST, FILL or FIRST.
     pairs_above : what the mean speedup of good partners is above; None: all are good.
