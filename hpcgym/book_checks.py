@@ -158,7 +158,8 @@ def _bounds(result: Result) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         steps = np.rint(own * scale * 2.0**20) / 2.0**20
         low[here] = np.where(own < 0, low[here], cores[here] * steps)
         high[here] = np.where(own < 0, high[here], cores[here] * steps)
-    run = np.where(result.start < 0, 0, result.run_time)
+    # between the times themselves, which are rounded where jobs share nodes
+    run = np.where(result.start < 0, 0, result.end - result.start)
     least, most = (np.bincount(job, watts * run[job], n) for watts in (low, high))
     return np.asarray(least, np.float64), np.asarray(most, np.float64)
 

@@ -55,9 +55,9 @@ def continued(result: Result, start: float, end: float | None = None) -> Workloa
 
     Raises
     ------
-    HpcgymError : a schedule that cannot be made again up to ``start``: under limits, with
-        processors that are switched off, of a dispatcher or an environment, or with run times that
-        are learned.
+    HpcgymError : a schedule that cannot be made again up to ``start``: with speedups, under limits,
+        with processors that are switched off, of a dispatcher or an environment, or with run times
+        that are learned.
     WorkloadError : times that are no whole seconds, in the wrong order or before the beginning of
         the simulation, where that is one of an extract; no job in the extract.
     """
@@ -100,6 +100,7 @@ def continued(result: Result, start: float, end: float | None = None) -> Workloa
 def _check(result: Result) -> None:
     """Raise an HpcgymError if the schedule cannot be made again up to some time."""
     why = {
+        "speedups of jobs that share nodes": result.coschedule is not None,
         "limits": result.limits is not None,
         "processors that are switched off": result.cluster.shutdown_after_s is not None,
         "a dispatcher": result.scheduler.dispatcher is not None,

@@ -14,7 +14,7 @@ from hpcgym.coscheduling.heatmap import Heatmap
 from hpcgym.engine import conservative, coscheduled, state
 from hpcgym.engine import coscheduled_state as engine
 from hpcgym.engine.coscheduled_state import Coscheduled
-from hpcgym.errors import HpcgymError
+from hpcgym.errors import HpcgymError, WorkloadError
 from hpcgym.naming import CORE
 from hpcgym.policy.features import PASS_FEATURES
 from hpcgym.policy.index import parse_policy
@@ -43,6 +43,7 @@ def simulate_coscheduled(
     """
     check_rules(scheduler)
     cores, sockets = check_machine(cluster)
+    _check_resources(workload)
     code = codes_of(workload, speedups.codes)
     tasks, parts = tasks_of(workload, scheduler, cluster.nodes, cores, sockets, code)
     ticks = ticks_a_second(workload, speedups)
@@ -113,6 +114,12 @@ def check_rules(scheduler: Scheduler) -> None:
             "backfill='conservative' is for compact jobs: ends that move with neighbours would"
             " move all reservations"
         )
+    order = scheduler.backfill_order
+    if not _is(order, "sjbf") and parse_policy(order).looks_at_pass:
+        raise HpcgymError(
+            f"backfill_order: {', '.join(PASS_FEATURES)} order the queue, as policy, not what is"
+            " back-filled"
+        )
     if looks_at_pass(scheduler) and scheduler.threshold is not None:
         raise HpcgymError("threshold: not with a policy that looks at the pass")
 
@@ -128,6 +135,17 @@ def _is(estimate: Any, *names: str) -> bool:
 def looks_at_pass(scheduler: Scheduler) -> bool:
     """Return whether the order of the queue hangs on what the machine is like at a pass."""
     return parse_policy(scheduler.policy).looks_at_pass
+
+
+def _check_resources(workload: Workload) -> None:
+    """Raise a WorkloadError if jobs need more than cores."""
+    for name, demand in workload.per_unit.items():
+        if name != CORE and demand.any():
+            job = int(np.flatnonzero(demand)[0])
+            raise WorkloadError(
+                f"{workload.name}: {workload.called(job)} needs {name}: where jobs share nodes they"
+                " have cores and nothing else"
+            )
 
 
 def check_machine(cluster: Cluster) -> tuple[int, int]:

@@ -28,8 +28,9 @@ def check_empty(workload: Workload) -> None:
     if workload.initial is not None:
         raise HpcgymError(
             f"{workload.name} begins with the jobs that run at {workload.initial.begin} s: only "
-            "simulate() can, on pools and nodes, without limits, shutdown_after_s, and run times "
-            "that are learned; dataclasses.replace(workload, initial=None) lets them begin to wait"
+            "simulate() can, on pools and nodes, without limits, speedups, shutdown_after_s, "
+            "and run times that are learned; dataclasses.replace(workload, initial=None) lets them "
+            "begin to wait"
         )
 
 

@@ -85,7 +85,8 @@ class Coschedule(NamedTuple):
     @property
     def shares(self) -> NDArray[np.bool_]:
         """Which jobs take one part of their nodes, (n,); others may have the other parts."""
-        return self.shape == len(SHAPES) - 1
+        shares: NDArray[np.bool_] = self.shape == len(SHAPES) - 1
+        return shares
 
     @property
     def names(self) -> tuple[NDArray[np.object_], NDArray[np.object_]]:
@@ -354,7 +355,8 @@ class Result:
 
 def _rounded(times: NDArray[Any]) -> NDArray[np.int64]:
     """Return times in whole seconds."""
-    return np.rint(times).astype(np.int64)
+    whole: NDArray[np.int64] = np.rint(times).astype(np.int64)
+    return whole
 
 
 def _read_only(array: NDArray[Any]) -> NDArray[Any]:

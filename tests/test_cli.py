@@ -101,6 +101,9 @@ def test_json_has_all_metrics_in_full_and_where_they_come_from(trace_file):
         "dispatcher": None,
         "fair_share": None,
         "power": "none",
+        "partners": "best",
+        "pairs_above": None,
+        "pair_estimate": "known",
     }
     assert value["hpcgym"] == __version__
 

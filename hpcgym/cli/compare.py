@@ -6,13 +6,15 @@ from typing import Annotated, ClassVar
 
 import typer
 
-from hpcgym.cli import names, options, output
+from hpcgym.cli import coscheduling, names, options, output
 from hpcgym.cli.options import Format
 from hpcgym.cli.running import ExplainedCommand, Lists, counting
 from hpcgym.errors import HpcgymError
 
 #: Schedulers that are compared if none is named.
 DEFAULT = ("fcfs", "easy", "easy-sjbf", "easy++", "saf", "conservative")
+#: The same beside all co-schedulers; the others are compared with the first.
+SHARED_DEFAULT = ("easy", "fcfs", "conservative", *names.COSCHEDULERS)
 
 
 class Compare(ExplainedCommand):
@@ -24,10 +26,14 @@ class Compare(ExplainedCommand):
         "hpcgym compare KTH-SP2 --week 12 --scheduler easy,easy-sjbf,easy++ --html week12.html",
         "hpcgym compare trace.swf.gz --passes per-event --format csv > trace.csv",
         "hpcgym compare eurora:jobs=200 --cluster eurora --scheduler easy,prb,sdprb,pcp20",
+        "hpcgym compare codes:jobs=500,processes=256 --cluster 100x2x24 --speedups generated",
+        "hpcgym compare SDSC-SP2 --cluster 8x2x8 --speedups aris.json --codes 1 --scheduler"
+        " easy,easy-co,filler-co --pairs-above 1",
     )
     lists: ClassVar[Lists] = {
         "Schedulers (--scheduler)": names.schedulers,
         "Dispatchers (--scheduler), which say themselves what starts": names.dispatchers,
+        "Co-schedulers (--scheduler), with --speedups": names.coschedulers,
         "Machines (--cluster)": names.machines,
         "Cleaning recipes and filters (--clean)": names.recipes,
     }
@@ -41,7 +47,8 @@ def compare(
             metavar="NAME",
             help="Scheduler or dispatcher of the lists below; several times, or several joined"
             " by commas.",
-            show_default=",".join(DEFAULT),
+            show_default=f"{','.join(DEFAULT)}; with --speedups easy, fcfs, conservative and all"
+            " co-schedulers",
         ),
     ] = None,
     clean: options.CleanOption = "default",
@@ -49,7 +56,7 @@ def compare(
     fair_share: options.FairShareOption = None,
     processors: options.ProcessorsOption = None,
     cluster: options.ClusterOption = None,
-    allocation: options.AllocationOption = None,
+    allocation: coscheduling.AllocationOption = None,
     unfit: options.UnfitOption = "raise",
     errors: options.ErrorsOption = "raise",
     week: options.WeekOption = None,
@@ -59,17 +66,37 @@ def compare(
     format: options.FormatOption = Format.table,
     picture: options.PictureOption = None,
     html: options.HtmlOption = None,
+    speedups: coscheduling.SpeedupsOption = None,
+    codes: coscheduling.CodesOption = None,
+    partners: coscheduling.PartnersOption = None,
+    pairs_above: coscheduling.PairsAboveOption = None,
+    pair_estimate: coscheduling.PairEstimateOption = None,
 ) -> None:
-    """Simulate several schedulers or dispatchers and mark the best of each metric."""
+    """Simulate several schedulers or dispatchers and mark the best of each metric.
+
+    With --speedups, --allocation, --partners, --pairs-above and --pair-estimate are for schedulers
+    whose jobs share nodes: others, such as easy, stay as they are to be compared with. The first
+    scheduler is that over which makespans improve.
+    """
     machine = options.machine(cluster, processors, allocation)
     output.check_picture(picture)
     output.check_page(html)
+    shared_rules = coscheduling.rules(partners, pairs_above, pair_estimate)
+    sharing = coscheduling.read(speedups, codes, machine)
     overrides = options.given(passes=passes, allocation=allocation, fair_share=fair_share)
-    chosen = {name: options.rules(name, overrides) for name in _names(scheduler)}
+    if sharing is not None:
+        shared_rules |= options.given(allocation=overrides.pop("allocation", None))
+    chosen = {name: options.rules(name, overrides) for name in _names(scheduler, sharing)}
+    chosen = {
+        name: rules.but(**shared_rules) if rules.parts > 1 else rules
+        for name, rules in chosen.items()
+    }
+    coscheduling.check(sharing, chosen, shared_rules)
     options.check_fair_share(fair_share, chosen.values())
     jobs = options.load(
-        workload, clean, processors, errors, week, month, machine, unfit, begin, end
-    )
+        workload, clean, processors, errors, week, month, machine, unfit, begin, end,
+        change=None if sharing is None else sharing.with_codes,
+    )  # fmt: skip
 
     from hpcgym.simulation import simulate as run
 
@@ -77,12 +104,16 @@ def compare(
     with counting("simulating", len(chosen)) as step:
         for name, rules in chosen.items():
             step(f"simulating {name}")
-            results[name] = run(jobs, rules, cluster=machine)
+            pairs = None if sharing is None else sharing.speedups
+            results[name] = run(jobs, rules, cluster=machine, speedups=pairs)
+    if sharing is not None:
+        coscheduling.add_improvement(results)
     for path in (picture, html):
         output.picture(results, path)
     if format is Format.json:
         entries = [output.result_facts(name, result) for name, result in results.items()]
         facts = {**output.workload_facts(jobs, clean), **output.machine_facts(jobs, machine)}
+        facts |= {} if sharing is None else sharing.facts()
         output.print_json({**facts, "results": entries})
     elif format is Format.csv:
         output.print_csv(
@@ -100,10 +131,10 @@ def compare(
         output.print_dispatches(out, results)
 
 
-def _names(given: list[str] | None) -> list[str]:
+def _names(given: list[str] | None, sharing: coscheduling.Sharing | None) -> list[str]:
     """Return the names of schedulers, each once."""
     if not given:
-        return list(DEFAULT)
+        return list(DEFAULT if sharing is None else SHARED_DEFAULT)
     chosen = [name.strip() for text in given for name in text.split(",") if name.strip()]
     if not chosen:
         raise HpcgymError("--scheduler names no scheduler")

@@ -15,12 +15,31 @@ RECIPES = {
 }
 
 
+#: What the co-schedulers do; rules are in :data:`hpcgym.baselines.coschedulers.COSCHEDULERS`.
+COSCHEDULERS = {
+    "easy-co": "in order of arrival, with EASY's reservation for the first that waits",
+    "sjf-co": "the job that requests the shortest time first, EASY",
+    "ljf-co": "the job that requests the longest time first, EASY",
+    "largest-co": "the job with most processes first, EASY",
+    "popularity-co": "the job that gains beside most of the others that wait first, EASY",
+    "filler-co": "what fits best into what is free, whoever waits",
+    "sjf-filler-co": "the same, weighed with how short a job is",
+    "popularity-filler-co": "the same, weighed with how many others a job gains beside",
+    "easy-spread": "EASY, each job on half of each socket of nodes of its own",
+}
+
+
 def schedulers() -> Iterable[tuple[str, str]]:
     """Return the named schedulers and their rules."""
     from hpcgym.baselines import SCHEDULERS
     from hpcgym.report.labels import describe
 
     return [(name, describe(scheduler)) for name, scheduler in SCHEDULERS.items()]
+
+
+def coschedulers() -> Iterable[tuple[str, str]]:
+    """Return the named co-schedulers and what they do."""
+    return list(COSCHEDULERS.items())
 
 
 def dispatchers() -> Iterable[tuple[str, str]]:
@@ -72,6 +91,13 @@ def policies() -> Iterable[tuple[str, str]]:
     from hpcgym.policy import POLICIES
 
     return [(name, policy.meaning) for name, policy in POLICIES.items()]
+
+
+def shared_policies() -> Iterable[tuple[str, str]]:
+    """Return the policies of jobs that share nodes and what they serve first."""
+    from hpcgym.policy.index import PASS_POLICIES
+
+    return [(name, policy.meaning) for name, policy in PASS_POLICIES.items()]
 
 
 def _first_line(text: str | None) -> str:

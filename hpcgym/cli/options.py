@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
@@ -32,7 +32,7 @@ WorkloadArgument = Annotated[
         metavar="WORKLOAD",
         help="A file (.swf, .swf.gz, .csv, .parquet, .json), a trace of the archive (see hpcgym"
         " traces list) or a generator (lublin:jobs=10000,seed=1; eurora:days=30; kit:days=7;"
-        " light-esp:processors=180).",
+        " light-esp:processors=180; codes:jobs=500,processes=256).",
         show_default=False,
     ),
 ]
@@ -213,8 +213,12 @@ def load(
     unfit: str = "raise",
     begin: int | None = None,
     end: int | None = None,
+    change: Callable[[Workload], Workload] | None = None,
 ) -> Workload:
-    """Return the workload that a command is about; with ``begin`` [s] an extract of it."""
+    """Return the workload that a command is about; with ``begin`` [s] an extract of it.
+
+    ``change`` is applied to the whole of it, before a period is taken.
+    """
     from hpcgym.cli.running import note, working
     from hpcgym.workload import load_workload
 
@@ -239,6 +243,8 @@ def load(
                 f"job, {workload.processors:,} processors; --processors says otherwise"
             )
         workload = _fitting(workload, cluster, unfit == "drop")
+        if change is not None:
+            workload = change(workload)
         for label, number in (("week", week), ("month", month)):
             if number is not None:
                 workload = _period(workload, label, number)
@@ -292,6 +298,7 @@ def rules(name: str, overrides: Mapping[str, Any]) -> Scheduler:
     installed, or a rule of the queue beside a dispatcher.
     """
     from hpcgym.baselines import SCHEDULERS
+    from hpcgym.baselines.coschedulers import COSCHEDULERS
     from hpcgym.baselines.dispatchers import DISPATCHERS, find_dispatcher
     from hpcgym.scheduler import OF_THE_QUEUE, not_beside_a_dispatcher
     from hpcgym.simulation import scheduler_of
@@ -302,8 +309,9 @@ def rules(name: str, overrides: Mapping[str, Any]) -> Scheduler:
         for rule in (*OF_THE_QUEUE, *per_event):
             if rule in overrides:
                 raise HpcgymError(not_beside_a_dispatcher(f"--{rule.replace('_', '-')}", name))
-    elif name not in SCHEDULERS:
-        raise HpcgymError(unknown("scheduler or dispatcher", name, [*SCHEDULERS, *DISPATCHERS]))
+    elif name not in SCHEDULERS and name not in COSCHEDULERS:
+        known = [*SCHEDULERS, *DISPATCHERS, *COSCHEDULERS]
+        raise HpcgymError(unknown("scheduler or dispatcher", name, known))
     return scheduler_of(name, overrides)
 
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from hpcgym.workload import Workload
 
 PICTURE_ENDINGS = (".png", ".svg", ".pdf", ".html")
-SCHEDULE_ENDINGS = (".swf", ".swf.gz", ".csv", ".csv.gz", ".parquet")
+SCHEDULE_ENDINGS = (".swf", ".swf.gz", ".csv", ".csv.gz", ".json", ".parquet")
 
 
 def check_picture(path: Path | None) -> None:
@@ -117,10 +117,18 @@ def csv_row(
     return {
         "workload": workload.name,
         **machine_columns(workload, cluster),
+        **_shared_columns(result),
         "scheduler": name,
         **described(result.scheduler),
         **result.metrics,
     }
+
+
+def _shared_columns(result: Result) -> dict[str, Any]:
+    """Return where the speedups come from, where jobs share nodes."""
+    if result.coschedule is None:
+        return {}
+    return {"speedups": result.coschedule.speedups.source}
 
 
 def _plain(value: Any) -> Any:
@@ -168,6 +176,10 @@ def _save_table(result: Result, path: Path) -> None:
     if result.allocation is not None:
         table = table.assign(nodes=nodes_of_jobs(result.allocation))
     with writing(path):
+        if path.suffix.casefold() == ".json":
+            rows = _plain(table.to_dict("records"))
+            path.write_text(json.dumps(rows, indent=1, allow_nan=False) + "\n", "utf-8")
+            return
         if path.suffix.casefold() != ".parquet":
             table.to_csv(path, index=False, lineterminator="\n")
             return

@@ -13,6 +13,7 @@ from hpcgym.cli.evaluate import Evaluate, evaluate
 from hpcgym.cli.generate import Generate, generate
 from hpcgym.cli.machines import Machines, machines
 from hpcgym.cli.reproduce import reproduce
+from hpcgym.cli.reproduce_coscheduling import CoschedulingStudy, coscheduling
 from hpcgym.cli.reproduce_energy import (
     EnergyBudgetStudy,
     EnergyFairShare,
@@ -23,6 +24,7 @@ from hpcgym.cli.reproduce_energy import (
 )
 from hpcgym.cli.running import Commands
 from hpcgym.cli.simulate import Simulate, simulate
+from hpcgym.cli.speedups import Speedups, speedups
 from hpcgym.cli.sweep import sweep
 from hpcgym.cli.traces import traces
 from hpcgym.cli.train import train
@@ -43,10 +45,12 @@ app.add_typer(train)
 reproduce.command("powercap", cls=PowerCapStudy)(powercap)
 reproduce.command("energy-budget", cls=EnergyBudgetStudy)(energy_budget)
 reproduce.command("energy-fairshare", cls=EnergyFairShare)(energy_fairshare)
+reproduce.command("coscheduling", cls=CoschedulingStudy)(coscheduling)
 app.add_typer(reproduce)
 app.add_typer(sweep)
 app.add_typer(traces)
 app.command(cls=Machines)(machines)
+app.command(cls=Speedups)(speedups)
 app.command(cls=Generate)(generate)
 
 

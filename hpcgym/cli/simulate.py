@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar
 
 import typer
 
-from hpcgym.cli import limits, names, options, output, signals
+from hpcgym.cli import coscheduling, limits, names, options, output, signals
 from hpcgym.cli.options import Format
 from hpcgym.cli.running import ExplainedCommand, Lists, working
 
@@ -32,11 +32,17 @@ class Simulate(ExplainedCommand):
         "hpcgym simulate lublin:jobs=1000,processors=192 --cluster taurus --carbon grid.csv",
         "hpcgym simulate lublin:jobs=1000,processors=80640 --cluster curie --power mix --cap"
         " percent=60,start=90000,end=93600",
+        "hpcgym simulate codes:jobs=500,processes=256 --cluster 100x2x24 --speedups generated"
+        " --scheduler easy-co",
+        "hpcgym simulate KTH-SP2 --cluster 25x2x2 --speedups pairs.csv --codes 1 --scheduler"
+        " filler-co --pairs-above 1 --pair-estimate learned",
     )
     lists: ClassVar[Lists] = {
         "Schedulers (--scheduler), the names of bundles of the other options": names.schedulers,
         "Dispatchers (--scheduler), which say themselves what starts": names.dispatchers,
+        "Co-schedulers (--scheduler), with --speedups: half-socket allocation": names.coschedulers,
         "Policies (--policy, --backfill-order)": names.policies,
+        "Policies (--policy) with --speedups": names.shared_policies,
         "Machines (--cluster)": names.machines,
         "Cleaning recipes and filters (--clean)": names.recipes,
     }
@@ -65,9 +71,10 @@ def simulate(
     backfill: Annotated[
         str | None,
         typer.Option(
-            metavar="none|easy|conservative",
+            metavar="none|easy|conservative|fill",
             help="Which queued jobs have a reservation that others must not delay: none (nobody"
-            " overtakes), the first, or all.",
+            " overtakes), the first, or all; with --speedups also fill: whatever finds room"
+            " starts.",
             show_default=False,
         ),
     ] = None,
@@ -94,7 +101,7 @@ def simulate(
     fair_share: options.FairShareOption = None,
     processors: options.ProcessorsOption = None,
     cluster: options.ClusterOption = None,
-    allocation: options.AllocationOption = None,
+    allocation: coscheduling.AllocationOption = None,
     unfit: options.UnfitOption = "raise",
     errors: options.ErrorsOption = "raise",
     week: options.WeekOption = None,
@@ -107,8 +114,9 @@ def simulate(
         typer.Option(
             "--output",
             metavar="FILE",
-            help="Write the schedule: .swf, .swf.gz, .csv or .parquet. The last two have the"
-            " nodes of jobs on a machine with nodes: 3:2 4:1 are two units on node 3, one on 4.",
+            help="Write the schedule: .swf, .swf.gz, .csv, .json or .parquet. The last three have"
+            " the nodes of jobs on a machine with nodes: 3:2 4:1 are two units on node 3, one on"
+            " 4.",
             show_default=False,
         ),
     ] = None,
@@ -121,13 +129,19 @@ def simulate(
     price: signals.PriceOption = None,
     time_zero: signals.TimeZeroOption = None,
     repeat: signals.RepeatOption = None,
+    speedups: coscheduling.SpeedupsOption = None,
+    codes: coscheduling.CodesOption = None,
+    partners: coscheduling.PartnersOption = None,
+    pairs_above: coscheduling.PairsAboveOption = None,
+    pair_estimate: coscheduling.PairEstimateOption = None,
 ) -> None:
     """Simulate one scheduler or dispatcher on a workload and print its metrics."""
     machine = options.machine(cluster, processors, allocation)
     options.check_file(output_file, output.SCHEDULE_ENDINGS, "schedule")
     output.check_picture(picture)
     output.check_page(html)
-    overrides = options.given(
+    shared_rules = coscheduling.rules(partners, pairs_above, pair_estimate)
+    overrides = shared_rules | options.given(
         passes=passes,
         policy=policy,
         backfill=backfill,
@@ -143,16 +157,20 @@ def simulate(
     chosen = options.rules(scheduler, overrides)  # a wrong name is said before the work
     options.check_fair_share(fair_share, [chosen])
     kept = limits.read(machine, cap, budget, power)
+    sharing = coscheduling.read(speedups, codes, machine, limited=kept is not None)
+    coscheduling.check(sharing, {scheduler: chosen}, shared_rules)
     jobs = options.load(
-        workload, clean, processors, errors, week, month, machine, unfit, begin, end
-    )
+        workload, clean, processors, errors, week, month, machine, unfit, begin, end,
+        change=None if sharing is None else sharing.with_codes,
+    )  # fmt: skip
     grid = signals.read(jobs, carbon, price, time_zero, repeat)
 
     from hpcgym.report.labels import scheduler_name
     from hpcgym.simulation import simulate as run
 
     with working(f"simulating {len(jobs):,} jobs"):
-        result = run(jobs, chosen, cluster=machine, limits=kept)
+        pairs = None if sharing is None else sharing.speedups
+        result = run(jobs, chosen, cluster=machine, limits=kept, speedups=pairs)
         signals.add_metrics(result, grid)
     name = scheduler_name(result.scheduler)
     output.save_schedule(result, output_file)
@@ -160,6 +178,7 @@ def simulate(
         output.picture({name: result}, path)
     if format is Format.json:
         facts = {**output.workload_facts(jobs, clean), **output.machine_facts(jobs, machine)}
+        facts |= {} if sharing is None else sharing.facts()
         output.print_json({**facts, **output.result_facts(name, result)})
     elif format is Format.csv:
         output.print_csv([output.csv_row(jobs, machine, name, result)])

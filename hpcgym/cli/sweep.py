@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
@@ -15,6 +15,9 @@ from hpcgym.errors import HpcgymError
 
 if TYPE_CHECKING:
     import pandas as pd
+    from rich.text import Text
+
+    from hpcgym.report.tables import Metric
 
 sweep = typer.Typer(name="sweep", no_args_is_help=True, rich_markup_mode=None)
 
@@ -37,6 +40,22 @@ workload = "lublin:jobs=20000,processors=128,load=0.9,seed={seed}"
 name = "generated"                       # what it is called in tables
 """
 
+#: The same of jobs that share nodes.
+SHARING = """\
+schedulers = ["easy", "easy-co", { name = "strict", scheduler = "filler-co", pairs_above = 1.0 }]
+speedups = "aris.json"                   # or generated:codes=16,mean=1.1; or a list of both
+shuffles = 20                            # orders of the jobs; or a list of their seeds
+
+[[workloads]]
+workload = "codes:speedups=aris.json,jobs=500,seed=1"
+cluster = "200x2x10"                     # a machine by name, a TOML file, or its numbers
+
+[[workloads]]
+workload = "SDSC-SP2"
+cluster = "8x2x8"
+codes = 7                                # seed: its jobs are given codes at random
+"""
+
 
 class _Run(ExplainedCommand):
     examples = (
@@ -49,14 +68,20 @@ class _Run(ExplainedCommand):
     lists: ClassVar[Lists] = {
         "Executors (--executor)": executors.names,
         "Schedulers, or what a table in schedulers begins with": names.schedulers,
+        "Co-schedulers, with speedups": names.coschedulers,
         "Cleaning recipes and filters (clean)": names.recipes,
     }
 
     def format_epilog(self, ctx: Any, formatter: Any) -> None:
-        """Write an experiment above examples and lists."""
-        with formatter.section("An experiment, weeks.toml"):
-            for line in EXPERIMENT.splitlines():
-                formatter.write(f"{'':{formatter.current_indent}}{line}".rstrip() + "\n")
+        """Write experiments above examples and lists."""
+        files = {
+            "An experiment, weeks.toml": EXPERIMENT,
+            "Another, of jobs that share nodes, sharing.toml": SHARING,
+        }
+        for title, text in files.items():
+            with formatter.section(title):
+                for line in text.splitlines():
+                    formatter.write(f"{'':{formatter.current_indent}}{line}".rstrip() + "\n")
         super().format_epilog(ctx, formatter)
 
 
@@ -116,7 +141,7 @@ def run(
     workers: executors.WorkersOption = None,
     chunk: ChunkOption = None,
 ) -> None:
-    """Simulate every workload, slice and seed of an experiment under every scheduler.
+    """Simulate every workload, slice, seed and shuffle of an experiment under every scheduler.
 
     What is done is kept at once: after a kill or Ctrl-C, hpcgym sweep resume goes on. Names of
     files in an experiment are relative to its folder.
@@ -190,10 +215,12 @@ def status(folder: FolderArgument, format: options.FormatOption = Format.table) 
 def table(folder: FolderArgument, format: options.FormatOption = Format.table) -> None:
     """Print what a sweep has found so far.
 
-    csv and json have a row for each simulation; the table has means over slices and seeds.
+    csv and json have a row for each simulation; the table has means over slices, seeds and
+    shuffles.
     """
     from hpcgym.sweep import read_table
     from hpcgym.sweep import status as find
+    from hpcgym.sweep.run import read_manifest
 
     found, rows = find(folder), read_table(folder)
     if found.done < found.tasks:
@@ -203,7 +230,7 @@ def table(folder: FolderArgument, format: options.FormatOption = Format.table) -
     elif format is Format.csv:
         output.print_csv(_plain_rows(rows))
     else:
-        _print_means(rows)
+        _print_means(rows, next(iter(read_manifest(folder)["schedulers"])))
 
 
 _SHOWN = 5  # failures
@@ -238,7 +265,7 @@ def _run(folder: Path, run: Callable[[Any], Any]) -> None:
 def _in_words(record: dict[str, Any]) -> str:
     """Return one line about a task that failed."""
     task = record["task"]
-    keys = ("workload", "slice", "seed", "scheduler")
+    keys = ("workload", "speedups", "slice", "seed", "shuffle", "scheduler")
     what = " · ".join(str(task[key]) for key in keys if task.get(key) is not None)
     return f"failed: {what}: {record['error']}"
 
@@ -250,34 +277,73 @@ def _plain_rows(rows: pd.DataFrame) -> list[dict[str, Any]]:
     return [{str(key): value for key, value in row.items()} for row in plain]
 
 
-def _print_means(rows: pd.DataFrame) -> None:
-    """Print the means over slices and seeds for people; ``*`` marks the best of a workload."""
+def _print_means(rows: pd.DataFrame, first: str) -> None:
+    """Print the means over slices, seeds and shuffles for people; ``*`` marks the best.
+
+    Makespans improve over those of the scheduler ``first``.
+    """
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
     from rich.text import Text
 
-    from hpcgym.report.tables import COMPARED, best, described
+    from hpcgym.report.tables import COMPARED, SHARED, described
 
-    keys = ["workload", "scheduler"]
-    found = [str(name) for name in rows.columns if name not in (*keys, "slice", "seed")]
-    metrics = described([name for name in COMPARED if name in found] or found)
+    shared = "speedups" in rows
+    keys = ["workload", *(["speedups"] if shared else []), "scheduler"]
+    found = [str(name) for name in rows.columns if name not in (*keys, "slice", "seed", "shuffle")]
+    usual = SHARED if shared else COMPARED
+    metrics = described([name for name in usual if name in found] or found)
     groups = rows.groupby(keys, sort=False)
-    counts = groups.size().tolist()
-    means = groups[[metric.name for metric in metrics]].mean().reset_index().to_dict("records")
+    means = groups[[metric.name for metric in metrics]].mean()
+    means["simulations"] = groups.size()
 
     table = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False, caption_justify="left")
     table.caption = "means over simulations; * best of its workload"
     for name in keys:
         table.add_column(name, overflow="fold")
-    for heading in ("simulations", *(metric.heading for metric in metrics)):
-        table.add_column(f"{heading} ", justify="right")
-    for line, count in zip(means, counts, strict=True):
-        rivals = [other for other in means if other["workload"] == line["workload"]]
-        cells = []
-        for metric in metrics:
-            tops = best(metric, [other[metric.name] for other in rivals])
-            text = metric.text(line[metric.name])
-            top = tops[rivals.index(line)]
-            cells.append(Text(f"{text}*", "bold green") if top else Text(f"{text} "))
-        table.add_row(*(Text(str(line[key])) for key in keys), f"{count:,} ", *cells)
+    table.add_column("simulations ", justify="right")
+    for metric in metrics:
+        table.add_column(f"{metric.heading} ", justify="right")
+        if metric.name == _IMPROVEMENT:
+            means["interval"] = groups[_IMPROVEMENT].apply(_interval)
+            table.add_column("95 % interval ", justify="right")
+            table.caption += f"\nmakespans improve over those of {first}; bootstrap intervals"
+    lines = means.reset_index().to_dict("records")
+    for line in lines:
+        rivals = [other for other in lines if all(other[key] == line[key] for key in keys[:-1])]
+        named = (Text(str(line[key])) for key in keys)
+        table.add_row(*named, f"{line['simulations']:,} ", *_cells(line, rivals, metrics))
     output.console().print(table)
+
+
+_IMPROVEMENT = "makespan_improvement"
+
+
+def _cells(
+    line: dict[Hashable, Any], rivals: list[dict[Hashable, Any]], metrics: list[Metric]
+) -> list[Text]:
+    """Return the means of a line, the best of its rivals marked."""
+    from rich.text import Text
+
+    from hpcgym.report.tables import best
+
+    cells = []
+    for metric in metrics:
+        top = best(metric, [other[metric.name] for other in rivals])[rivals.index(line)]
+        text = metric.text(line[metric.name])
+        cells.append(Text(f"{text}*", "bold green") if top else Text(f"{text} "))
+        if metric.name == _IMPROVEMENT:
+            cells.append(Text(f"{line['interval']} "))
+    return cells
+
+
+def _interval(values: pd.Series[float]) -> str:
+    """Return the interval of a mean improvement [%], in words."""
+    import numpy as np
+
+    from hpcgym.evaluation.intervals import bootstrap
+    from hpcgym.report.numbers import shown
+
+    known = np.asarray(values.dropna(), np.float64)
+    low, high = bootstrap(100 * known[:, None])
+    return "-" if len(known) < 2 else f"{shown(low[0])} to {shown(high[0])}"

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from hpcgym.envs.view import View
 from hpcgym.metrics import processors_in_use, queue_length
 from hpcgym.report.canvas import BLACK, BLUE, LIGHT_GREY, SKY_BLUE
-from hpcgym.report.gantt import JOB_COLOURS
+from hpcgym.report.palettes import JOB_COLOURS
 from hpcgym.report.placement import Rectangles, place_jobs
 from hpcgym.report.steps import envelope
 from hpcgym.report.timeline import BINS, MOST_STEPS

@@ -2,5 +2,6 @@
 
 from hpcgym.evaluation.leaderboard import Leaderboard
 from hpcgym.evaluation.run import evaluate
+from hpcgym.evaluation.shuffles import compare_shuffles
 
-__all__ = ["Leaderboard", "evaluate"]
+__all__ = ["Leaderboard", "compare_shuffles", "evaluate"]

@@ -12,12 +12,11 @@ from numpy.typing import NDArray
 
 from hpcgym.baselines.schedulers import described
 from hpcgym.errors import HpcgymError, unknown
+from hpcgym.evaluation.intervals import Ends, bootstrap, win_rates
 from hpcgym.scheduler import Scheduler
 
 if TYPE_CHECKING:
     import pandas as pd
-
-Ends = tuple[NDArray[np.float64], NDArray[np.float64]]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -82,14 +81,12 @@ class Leaderboard:
         values = self.by_slice.to_numpy()
         low, high = self._interval(values)
         best = np.fmin.reduce(values, axis=1)[:, None]  # fmin passes over nan
-        wins = values == best
-        shares = wins / np.maximum(wins.sum(axis=1, keepdims=True), 1)
         columns = {
             "mean_bsld": values.mean(axis=0),
             "mean_bsld_low": low,
             "mean_bsld_high": high,
             "median_bsld": np.median(values, axis=0),
-            "win_rate": shares.mean(axis=0),
+            "win_rate": win_rates(values),
             "mean_regret": (values / best - 1.0).mean(axis=0),
             "slices": np.full(values.shape[1], len(values)),
             "failed": np.isnan(values).sum(axis=0),
@@ -169,12 +166,4 @@ class Leaderboard:
 
     def _interval(self, values: NDArray[np.float64]) -> Ends:
         """Return the ends of the confidence intervals of the columns' means."""
-        n, columns = values.shape
-        if n < 2:
-            return np.full(columns, np.nan), np.full(columns, np.nan)
-        # how often each resample has each slice
-        times = np.random.default_rng(self.seed).multinomial(
-            n, np.full(n, 1.0 / n), size=self.resamples
-        )
-        low, high = np.percentile(times @ values / n, [2.5, 97.5], axis=0)
-        return low, high
+        return bootstrap(values, self.resamples, self.seed)

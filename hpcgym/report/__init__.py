@@ -7,18 +7,28 @@ drawn, without its global state, so that pictures can be drawn without a display
 from hpcgym.report.distribution import draw_bsld
 from hpcgym.report.gantt import draw_gantt
 from hpcgym.report.html import write_html
+from hpcgym.report.job_speedups import draw_job_speedups, draw_slowed
 from hpcgym.report.overview import save_picture
 from hpcgym.report.power import draw_power
 from hpcgym.report.speedups import draw_speedups
 from hpcgym.report.tables import metrics_table
-from hpcgym.report.timeline import draw_queue_length, draw_utilization
+from hpcgym.report.timeline import (
+    draw_nodes_in_use,
+    draw_queue_length,
+    draw_throughput,
+    draw_utilization,
+)
 
 __all__ = [
     "draw_bsld",
     "draw_gantt",
+    "draw_job_speedups",
+    "draw_nodes_in_use",
     "draw_power",
     "draw_queue_length",
+    "draw_slowed",
     "draw_speedups",
+    "draw_throughput",
     "draw_utilization",
     "metrics_table",
     "save_picture",

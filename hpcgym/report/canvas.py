@@ -137,9 +137,14 @@ def title(axes: Axes, text: str, note: str = "", legend_rows: int = 0) -> None:
         )
 
 
-def legend_above(axes: Axes, names: Sequence[str], **options: Any) -> int:
-    """Put a legend between title and axes and return its rows, which ``title`` leaves room for."""
-    letters = (figure_of(axes).get_figwidth() - 1) * LETTERS_PER_INCH
+def legend_above(
+    axes: Axes, names: Sequence[str], inches: float | None = None, **options: Any
+) -> int:
+    """Put a legend between title and axes and return its rows, which ``title`` leaves room for.
+
+    It may be so many inches wide; None: as wide as the figure.
+    """
+    letters = (inches or figure_of(axes).get_figwidth() - 1) * LETTERS_PER_INCH
     columns = len(names)
     if sum(len(name) + 5 for name in names) > letters:
         columns = max(int(letters / (max(map(len, names)) + 5)), 1)
@@ -180,15 +185,15 @@ class TimeAxis:
 
     Attributes
     ----------
-    first, last : of the picture, seconds.
+    first, last : of the picture, seconds; whole ones unless jobs share nodes.
     zone : time zone of the dates, None without dates.
     origin : seconds at which the axis has its 0; for dates those of 1970, hence negative.
     unit_s : seconds of one unit of the axis.
     label : of the axis.
     """
 
-    first: int
-    last: int
+    first: float
+    last: float
     zone: tzinfo | None
     origin: int
     unit_s: int
@@ -217,7 +222,7 @@ def time_axis(results: Mapping[str, Result]) -> TimeAxis:
     """Return the axis on which all of the results have room."""
     parts = list(results.values())
     first = min(part.begin for part in parts)
-    last = max(int(part.end.max()) for part in parts)
+    last = max(part.end.max().item() for part in parts)
     header = parts[0].workload.header
     began = _number(header, "UnixStartTime")
     if 0 < began < _LAST_DATE - last:

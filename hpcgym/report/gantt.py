@@ -2,20 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.errors import HpcgymError
 from hpcgym.report.canvas import (
-    BLUE,
-    GREEN,
-    ORANGE,
-    PURPLE,
-    SKY_BLUE,
-    VERMILLION,
-    YELLOW,
     TimeAxis,
     axes_or_new,
     figure_of,
@@ -26,7 +19,8 @@ from hpcgym.report.canvas import (
 )
 from hpcgym.report.labels import Results, drawable, subtitle
 from hpcgym.report.node_axis import label_nodes
-from hpcgym.report.placement import Rectangles, has_nodes, place_jobs
+from hpcgym.report.palettes import Palette, palette_of
+from hpcgym.report.placement import Rectangles, has_nodes, place_jobs, rows_of
 from hpcgym.report.raster import coverage
 
 if TYPE_CHECKING:
@@ -41,15 +35,14 @@ MOST_OUTLINED = 150
 #: Lower ones have none even then: nothing would be left of them between their outlines.
 OUTLINED_PIXELS = 5
 
-#: Colours of the users with most processor time, and of all others.
-USER_COLOURS = (BLUE, ORANGE, GREEN, PURPLE, SKY_BLUE, VERMILLION, YELLOW)
-#: Several greys, or all others' jobs would look like one.
-OTHERS_COLOURS = ("#8C8C8C", "#A6A6A6", "#BFBFBF")
-#: Colours of jobs in turn, where users are unknown.
-JOB_COLOURS = (BLUE, ORANGE, GREEN, PURPLE, SKY_BLUE, VERMILLION)
+#: Where jobs share nodes so many are, a line at start and end of each.
+MOST_LANES = 60_000
+_LANE_INCHES, _OUTLINED_INCHES = 0.04, 0.16  # of a lane; where jobs have numbers
+_LEAST_INCHES, _MOST_INCHES = 4.0, 9.0
+_LEAST_PIXELS = 3  # of jobs that have lines
 
 
-def draw_gantt(results: Results, axes: Axes | None = None) -> Axes:
+def draw_gantt(results: Results, axes: Axes | None = None, colours: str | None = None) -> Axes:
     """Draw which processors are busy with whose jobs, over time.
 
     A pool has no processor numbers: jobs are drawn on the lowest that are free, in one piece where
@@ -61,10 +54,16 @@ def draw_gantt(results: Results, axes: Axes | None = None) -> Axes:
     A small schedule is drawn job by job. In a large one every pixel has the colour of the user who
     holds most of its area, the paler the more of it is idle.
 
+    Where jobs share nodes a node has as many lanes as parts. A job that shares its nodes has one
+    lane of each from its start to its end, any other all lanes. Colours tell the speedups of jobs,
+    grey being 1, or their codes.
+
     Parameters
     ----------
     results : what :func:`hpcgym.simulate` returns, or its name -> it.
     axes : where to draw; without it a new figure, with a note of what it shows.
+    colours : "user"; "code" or "speedup", of schedules with speedups; None: "speedup" there, "code"
+        if all jobs are compact, else "user".
 
     Returns
     -------
@@ -72,7 +71,7 @@ def draw_gantt(results: Results, axes: Axes | None = None) -> Axes:
 
     Raises
     ------
-    HpcgymError : several results, or matplotlib is not installed.
+    HpcgymError : several results, colours that there are not, or matplotlib is not installed.
     """
     parts = drawable(results)
     if len(parts) > 1:
@@ -80,15 +79,33 @@ def draw_gantt(results: Results, axes: Axes | None = None) -> Axes:
     ((name, result),) = parts.items()
     time = time_axis(parts)
     if axes is None:
-        return gantt_on(axes_or_new(None), result, time, "Gantt chart", subtitle(parts))
-    return gantt_on(axes, result, time, f"Gantt chart, {name}")
+        axes = axes_or_new(None, height=gantt_inches(result))
+        return gantt_on(axes, result, time, "Gantt chart", subtitle(parts), colours)
+    return gantt_on(axes, result, time, f"Gantt chart, {name}", colours=colours)
 
 
-def gantt_on(axes: Axes, result: Result, time: TimeAxis, heading: str, note: str = "") -> Axes:
+def gantt_inches(result: Result, least: float = _LEAST_INCHES) -> float:
+    """Return the height of a picture in which lanes of shared nodes can be told apart."""
+    if result.coschedule is None:
+        return least
+    outlined = len(result.workload) <= MOST_OUTLINED
+    lane = _OUTLINED_INCHES if outlined else _LANE_INCHES
+    return min(max(lane * int(rows_of(result)[-1]) + 1, least), _MOST_INCHES)
+
+
+def gantt_on(
+    axes: Axes,
+    result: Result,
+    time: TimeAxis,
+    heading: str,
+    note: str = "",
+    colours: str | None = None,
+) -> Axes:
     """Draw a Gantt chart whose time axis others may share; see :func:`draw_gantt`."""
-    palette = _palette(result)
+    palette = palette_of(result, colours)
+    rows = rows_of(result)
     time.apply(axes)
-    axes.set_ylim(0, result.cluster.processors)
+    axes.set_ylim(0, rows[-1])
     if not has_nodes(result):
         axes.set_ylabel("processor")
         axes.yaxis.set_major_formatter(lambda processor, _: f"{processor:,.0f}")
@@ -98,50 +115,17 @@ def gantt_on(axes: Axes, result: Result, time: TimeAxis, heading: str, note: str
     # The layout comes first: what fits depends on the chart's size in pixels.
     figure_of(axes).draw_without_rendering()
     if has_nodes(result):
-        label_nodes(axes, result.cluster)
+        label_nodes(axes, result.cluster, rows)
         figure_of(axes).draw_without_rendering()  # the labels take room
-    if rectangles.job.size <= MOST_RECTANGLES:
+    most = MOST_RECTANGLES if result.coschedule is None else MOST_LANES
+    if rectangles.job.size <= most:
         _draw_jobs(axes, result, rectangles, time, palette)
     else:
         _draw_pixels(axes, result, rectangles, time, palette)
     return axes
 
 
-class _Palette(NamedTuple):
-    """``colours`` (n_colours, 3), which of them each job has, and the meaning of some."""
-
-    colours: NDArray[np.float64]
-    of_job: NDArray[np.int64]
-    meaning: dict[str, str]
-
-
-def _palette(result: Result) -> _Palette:
-    """Give the jobs colours by user."""
-    from matplotlib.colors import to_rgb
-
-    users, user = np.unique(result.workload.user_id, return_inverse=True)
-    if users.size == 1:
-        colours = np.array([to_rgb(colour) for colour in JOB_COLOURS])
-        return _Palette(colours, np.arange(user.size) % len(JOB_COLOURS), {})
-    area = np.bincount(user, result.run_time * result.workload.requested_processors)
-    busiest = np.argsort(-area, kind="stable")[: len(USER_COLOURS)]
-    place = len(USER_COLOURS) + np.arange(users.size) % len(OTHERS_COLOURS)
-    place[busiest] = np.arange(busiest.size)
-    meaning = {
-        f"user {users[row]} ({_percent(area[row] / area.sum())})": colour
-        for row, colour in zip(busiest, USER_COLOURS, strict=False)
-    }
-    if users.size > busiest.size:
-        meaning[f"{users.size - busiest.size:,} others"] = OTHERS_COLOURS[1]
-    colours = np.array([to_rgb(colour) for colour in (*USER_COLOURS, *OTHERS_COLOURS)])
-    return _Palette(colours, place[user], meaning)
-
-
-def _percent(share: float) -> str:
-    return f"{share:.0%}" if share >= 0.005 else "<1%"
-
-
-def _draw_legend(axes: Axes, palette: _Palette) -> int:
+def _draw_legend(axes: Axes, palette: Palette) -> int:
     """Say which colour is whose, and return in how many rows."""
     from matplotlib.patches import Patch
 
@@ -152,7 +136,7 @@ def _draw_legend(axes: Axes, palette: _Palette) -> int:
 
 
 def _draw_jobs(
-    axes: Axes, result: Result, rectangles: Rectangles, time: TimeAxis, palette: _Palette
+    axes: Axes, result: Result, rectangles: Rectangles, time: TimeAxis, palette: Palette
 ) -> None:
     """Draw every job by itself."""
     from matplotlib.collections import PolyCollection
@@ -163,16 +147,38 @@ def _draw_jobs(
     y = np.stack((low, high, high, low), axis=1)
     colours = palette.colours[palette.of_job[rectangles.job]]
     outlined = len(result.workload) <= MOST_OUTLINED
-    pixels = (high - low) * axes.get_window_extent().height / result.cluster.processors
+    pixels = (high - low) * _row_pixels(axes)
     corners = PolyCollection(
         list(np.stack((x, y), axis=2)),
         facecolors=colours,
         edgecolors="white" if outlined else "none",
         linewidths=np.where(pixels >= OUTLINED_PIXELS, 0.6, 0.0) if outlined else 0,
+        # low lanes would be mixed with those above and below them
+        antialiaseds=outlined or result.coschedule is None,
     )
     axes.add_collection(corners)
     if outlined:
         _number_jobs(axes, result, rectangles, time, colours)
+    elif result.coschedule is not None:
+        _draw_ends(axes, rectangles, time)
+
+
+def _row_pixels(axes: Axes) -> float:
+    """Return how high a row is."""
+    return axes.get_window_extent().height / axes.get_ylim()[1]
+
+
+def _draw_ends(axes: Axes, rectangles: Rectangles, time: TimeAxis) -> None:
+    """Draw white lines where jobs end, or those of one colour would look like one."""
+    width = rectangles.end - rectangles.begin
+    wide = width * axes.get_window_extent().width >= _LEAST_PIXELS * max(time.last - time.first, 1)
+    axes.vlines(
+        time.place(rectangles.end[wide]),
+        rectangles.low[wide],
+        rectangles.high[wide],
+        "white",
+        linewidth=0.4,
+    )
 
 
 def _number_jobs(
@@ -186,7 +192,7 @@ def _number_jobs(
     extent = axes.get_window_extent()
     letter = 7 * figure_of(axes).dpi / 72  # of 7 points, in pixels
     width = (rectangles.end - rectangles.begin) * extent.width / max(time.last - time.first, 1)
-    height = (rectangles.high - rectangles.low) * extent.height / result.cluster.processors
+    height = (rectangles.high - rectangles.low) * _row_pixels(axes)
     numbers = result.workload.job_number
     for row, job in enumerate(rectangles.job.tolist()):
         text = str(numbers[job] if numbers[job] >= 0 else job)
@@ -209,13 +215,13 @@ def _draw_pixels(
     result: Result,
     rectangles: Rectangles,
     time: TimeAxis,
-    palette: _Palette,
+    palette: Palette,
 ) -> None:
     """Draw an image with the resolution of the picture."""
     extent = axes.get_window_extent()
     width, height = max(round(extent.width), 1), max(round(extent.height), 1)
     scale_x = width / max(time.last - time.first, 1)
-    scale_y = height / result.cluster.processors
+    scale_y = height / axes.get_ylim()[1]
     left = (rectangles.begin - time.first) * scale_x
     right = (rectangles.end - time.first) * scale_x
     low, high = rectangles.low * scale_y, rectangles.high * scale_y

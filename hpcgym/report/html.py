@@ -16,15 +16,24 @@ from hpcgym.report.canvas import figure_of, save_figure, writing
 from hpcgym.report.dispatches import dispatches, in_words
 from hpcgym.report.distribution import draw_bsld
 from hpcgym.report.gantt import draw_gantt
+from hpcgym.report.job_speedups import draw_job_speedups, draw_slowed, has_speedups
 from hpcgym.report.labels import Results, describe, drawable, subtitle
 from hpcgym.report.numbers import shown
 from hpcgym.report.overview import why_no_gantts
+from hpcgym.report.placement import has_nodes
 from hpcgym.report.power import draw_power
+from hpcgym.report.speedups import draw_speedups
 from hpcgym.report.tables import comparison, in_order
-from hpcgym.report.timeline import draw_queue_length, draw_utilization
+from hpcgym.report.timeline import (
+    draw_nodes_in_use,
+    draw_queue_length,
+    draw_throughput,
+    draw_utilization,
+)
 from hpcgym.version import __version__
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
     from hpcgym.result import Result
@@ -64,6 +73,12 @@ first submission to the last end (makespan). Backfilled: jobs that started ahead
 them in the queue. Energy: by what processors or nodes do; components are what stands above nodes.
 """
 
+_OF_SPEEDUPS = """
+Job speedup: run time compact, alone on filled nodes, over that beside others; slowed jobs are those
+below 1. Where jobs share nodes, their bounded slowdown divides by the compact run time. Throughput:
+jobs over the makespan.
+"""
+
 
 def write_html(results: Results, path: str | os.PathLike[str]) -> None:
     """Write a page with tables and pictures of one or several schedules of a workload.
@@ -96,6 +111,7 @@ def html_page(results: Results) -> str:
         "<h2>Metrics</h2>",
         _metrics(parts),
         f'<p class="soft">{_DEFINITIONS.strip()}</p>',
+        *([f'<p class="soft">{_OF_SPEEDUPS.strip()}</p>'] if has_speedups(parts) else []),
         "<h2>Pictures</h2>",
         *_pictures(parts),
         "<h2>Schedulers</h2>",
@@ -160,6 +176,7 @@ def _pictures(parts: Mapping[str, Result]) -> list[str]:
         (draw_bsld(parts), "How many jobs have a bounded slowdown above x."),
         (draw_utilization(parts), "Processors in use over time."),
         (draw_queue_length(parts), "Queued jobs over time."),
+        *_of_speedups(parts),
         *(
             (draw_power({name: result}), f"Power over time, {name}: by what the nodes do.")
             for name, result in shown_parts.items()
@@ -174,8 +191,28 @@ def _pictures(parts: Mapping[str, Result]) -> list[str]:
     return [*pieces, f'<p class="soft">{escape(missing)}</p>'] if missing else pieces
 
 
+def _of_speedups(parts: Mapping[str, Result]) -> list[tuple[Axes, str]]:
+    """Return pictures of jobs that share nodes, of each heatmap once; none of others."""
+    if not has_speedups(parts):
+        return []
+    by = "code" if len(parts) == 1 else "scheduler"
+    figures = [
+        (draw_throughput(parts), "Ended jobs over time."),
+        (draw_job_speedups(parts), f"Speedups of jobs by {by}: quartiles, 5 % and 95 %, means."),
+        (draw_slowed(parts), "How many jobs are slowed down, and sped up."),
+    ]
+    if all(map(has_nodes, parts.values())):
+        figures.insert(0, (draw_nodes_in_use(parts), "Nodes with a job over time."))
+    maps = [part.coschedule.speedups for part in parts.values() if part.coschedule is not None]
+    for heatmap in {speedups.digest: speedups for speedups in maps}.values():
+        figures.append((draw_speedups(heatmap), "How fast each code runs beside each other one."))
+    return figures
+
+
 def _about(name: str, result: Result) -> str:
     """Return what a Gantt chart shows."""
+    if result.coschedule is not None:
+        return f"Gantt chart, {name}: who has which parts of which nodes when."
     where = "nodes" if result.cluster.groups else "processors"
     return f"Gantt chart, {name}: who uses which {where} when."
 

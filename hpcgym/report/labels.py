@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
 from hpcgym.errors import HpcgymError
@@ -27,6 +28,7 @@ _ESTIMATES = {
     "e-loss": "run times learned with the E-Loss",
     "regression": "run times learned by regression",
 }
+_OF_SHARED_NODES = ("partners", "pairs_above", "pair_estimate")
 #: Estimates that are never too short.
 _NEVER_CORRECTED = ("requested", "double-requested", "clairvoyant")
 
@@ -68,10 +70,11 @@ def drawable(results: Results) -> dict[str, Result]:
 def scheduler_name(scheduler: Scheduler) -> str:
     """Return the name of the bundle or dispatcher that a scheduler is, else its rules.
 
-    Its passes do not matter; an allocation that is not first-fit, and how limits are kept, are told
-    behind the name.
+    Its passes do not matter; an allocation that is not its usual one, how limits are kept and how
+    partners are chosen are told behind the name.
     """
     from hpcgym.baselines import SCHEDULERS
+    from hpcgym.baselines.coschedulers import COSCHEDULERS
 
     rules = scheduler.describe()
     if scheduler.dispatcher is not None:
@@ -80,7 +83,14 @@ def scheduler_name(scheduler: Scheduler) -> str:
         if {**usual.describe(), "correction": rules["correction"]} == rules:
             return ", ".join([str(rules["dispatcher"]), *_allocation(scheduler)])
         return describe(scheduler)
-    beside = {name: getattr(scheduler, name) for name in ("passes", "allocation", "power")}
+    names = ("passes", "allocation", "power", *_OF_SHARED_NODES)
+    beside = {name: getattr(scheduler, name) for name in names}
+    for name, known in COSCHEDULERS.items():
+        usual = known.allocation == scheduler.allocation
+        both_share = min(known.parts, scheduler.parts) > 1
+        if (usual or both_share) and known.but(**beside).describe() == rules:
+            told = _partners(scheduler) if usual else _allocation(scheduler)
+            return ", ".join([str(name), *told])
     for name, known in SCHEDULERS.items():
         if known.but(**beside).describe() == rules:
             return ", ".join([str(name), *_allocation(scheduler)])
@@ -108,7 +118,18 @@ def _allocation(scheduler: Scheduler) -> list[str]:
     """Return the order in which nodes are filled and how limits are kept, if it is not as usual."""
     usual = _chooses_nodes(scheduler) or scheduler.allocation == "first-fit"
     parts = [] if usual else [f"{scheduler.allocation} allocation"]
-    return parts if scheduler.power == "none" else [*parts, f"{scheduler.power} power"]
+    parts += [] if scheduler.power == "none" else [f"{scheduler.power} power"]
+    return parts + _partners(scheduler)
+
+
+def _partners(scheduler: Scheduler) -> list[str]:
+    """Return how partners are chosen where jobs share nodes, if it is not as usual."""
+    rules = scheduler.describe()
+    parts = [] if scheduler.partners == "best" else [f"partners {scheduler.partners}"]
+    if scheduler.pairs_above is not None:
+        parts.append(f"pairs above {scheduler.pairs_above:g}")
+    known = rules["pair_estimate"] == "known"
+    return parts if known else [*parts, f"pair speedups {rules['pair_estimate']}"]
 
 
 def _chooses_nodes(scheduler: Scheduler) -> bool:
@@ -124,6 +145,8 @@ def _order(scheduler: Scheduler) -> list[str]:
     order = f"queue by {_policy(scheduler.policy)}"
     if scheduler.backfill == "none":
         return [order, "no backfilling"]
+    if scheduler.backfill == "fill":
+        return [order, "whatever finds room starts"]
     if scheduler.backfill == "conservative":
         return [order, "conservative backfilling"]
     return [order, f"EASY backfilling by {_policy(scheduler.backfill_order)}"]
@@ -147,7 +170,8 @@ def _times(scheduler: Scheduler, rule: str) -> str:
 def subtitle(parts: Mapping[str, Result]) -> str:
     """Return workload, machine, scheduler if it is one, and rule of passes, for a picture.
 
-    With several schedulers an allocation that is not first-fit is told too.
+    With several schedulers an allocation that is not first-fit is told too; where jobs share nodes,
+    names tell it, and here is where the speedups come from.
     """
     results = list(parts.values())
     jobs = _each(f"{len(part.workload):,}" for part in results)
@@ -158,9 +182,12 @@ def subtitle(parts: Mapping[str, Result]) -> str:
         machines,
         _each(f"{part.scheduler.passes} passes" for part in results),
     ]
+    shared = [part.coschedule for part in results if part.coschedule is not None]
     if len(results) == 1:
         words.insert(3, next(iter(parts)))
-    elif any(_allocation(part.scheduler) for part in results):
+    if shared:
+        words.append(_each(f"speedups {Path(one.speedups.source).name}" for one in shared))
+    elif len(results) > 1 and any(_allocation(part.scheduler) for part in results):
         told = (one.scheduler for one in results if not _chooses_nodes(one.scheduler))
         words.append(_each(f"{one.allocation} allocation" for one in told))
     return " · ".join(words)

@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.report.canvas import DARK_GREY, LIGHT_GREY, figure_of
-from hpcgym.report.placement import first_rows
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -21,21 +20,24 @@ APART_POINTS = 9
 _LINE_POINTS = 9.0  # of the text of a group
 
 
-def label_nodes(axes: Axes, cluster: Cluster) -> None:
+def label_nodes(axes: Axes, cluster: Cluster, rows: NDArray[np.int64]) -> None:
     """Write the numbers of nodes at the left, and the names of their groups at the right.
 
-    The axis counts cores, node after node, so that larger nodes are higher.
+    Parameters
+    ----------
+    rows : (nodes + 1,) the first row of each node, and the number of all: the axis counts cores,
+        node after node, so that larger nodes are higher, or parts of nodes that jobs share.
     """
-    rows = first_rows(cluster)
     figure = figure_of(axes)
     height_pt = axes.get_window_extent().height * 72 / figure.dpi
     axes.set_ylabel("node")
     nodes = cluster.nodes
     if height_pt / nodes >= APART_POINTS:
         named = np.arange(nodes)
-        axes.hlines(
-            rows[1:-1], 0, 1, LIGHT_GREY, linewidth=0.6, transform=axes.get_yaxis_transform()
-        )
+        lanes = nodes < rows[-1] < cluster.processors  # have lines of their own
+        colour = DARK_GREY if lanes else LIGHT_GREY
+        across = axes.get_yaxis_transform()
+        axes.hlines(rows[1:-1], 0, 1, colour, linewidth=0.6, transform=across, zorder=1.5)
     else:
         named = _round_numbers(nodes)
     axes.set_yticks((rows[named] + rows[named + 1]) / 2, [f"{node:,}" for node in named])

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import os
-from collections.abc import Mapping, Sequence, Sized
+import textwrap
+from collections.abc import Callable, Mapping, Sequence, Sized
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,10 +18,17 @@ from hpcgym.report.canvas import (
     time_axis,
 )
 from hpcgym.report.distribution import bsld_legend, bsld_on
-from hpcgym.report.gantt import gantt_on
+from hpcgym.report.gantt import gantt_inches, gantt_on
+from hpcgym.report.job_speedups import (
+    boxes_inches,
+    draw_job_speedups,
+    draw_slowed,
+    has_speedups,
+)
 from hpcgym.report.labels import Results, describe, drawable, subtitle
+from hpcgym.report.placement import has_nodes
 from hpcgym.report.tables import comparison, described
-from hpcgym.report.timeline import queue_length_on, utilization_on
+from hpcgym.report.timeline import nodes_on, queue_length_on, throughput_on, utilization_on
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -33,7 +42,9 @@ MOST_GANTTS = 3
 #: Up to so many schedulers are named at each of the timelines; more only beside the slowdowns.
 MOST_NAMED = 4
 _GANTT_INCHES = {1: 4.0, 2: 3.2, 3: 2.6}
-_TIMELINES_INCHES = (2.1, 2.1)
+_MOST_GANTT_INCHES = 6.0  # of several
+_TIMELINE_INCHES = 2.1
+_LETTERS_PER_INCH = 12  # of 10 points
 _BSLD_INCHES, _ROW_INCHES, _WIDTH_INCHES = 3.8, 0.2, 12.0
 
 #: Metrics of a schedule that is alone.
@@ -50,13 +61,15 @@ _LISTED = (
     "backfilled_share",
     "killed_jobs",
 )
+_OF_SPEEDUPS = ("mean_job_speedup", "slowed_share", "throughput_per_h")
 
 
 def save_picture(results: Results, path: str | os.PathLike[str]) -> None:
     """Draw an overview of one or several schedules of a workload into a file.
 
     It has a Gantt chart for each of up to three schedulers, utilisation and queue length over the
-    same time axis, the distribution of the bounded slowdown, and the main metrics.
+    same time axis, the distribution of the bounded slowdown, and the main metrics. Where jobs share
+    nodes, also job speedups, and nodes in use and ended jobs over time.
 
     Parameters
     ----------
@@ -88,47 +101,84 @@ def draw_overview(results: Results) -> Figure:
 
 def _draw_one(parts: Mapping[str, Result]) -> Figure:
     """Draw the schedule over time, then the slowdowns beside the metrics."""
-    figure, grid = _new_overview(parts, [_GANTT_INCHES[1], *_TIMELINES_INCHES, _BSLD_INCHES])
+    timelines = _timelines(parts)
+    heights = [*_gantt_heights(parts), *[_TIMELINE_INCHES] * len(timelines), *_boxes_heights(parts)]
+    figure, grid = _new_overview(parts, [*heights, _BSLD_INCHES])
     bsld_on(figure.add_subplot(grid[-1, 0]), parts)
     ((_, result),) = parts.items()
+    names = (*_LISTED, *_OF_SPEEDUPS) if has_speedups(parts) else _LISTED
     rows = [
         [(metric.heading, False), (metric.text(result.metrics[metric.name]), False)]
-        for metric in described(_LISTED)
+        for metric in described(names)
     ]
     _draw_table(figure.add_subplot(grid[-1, 1]), rows)
-    _draw_timelines([figure.add_subplot(grid[row, :]) for row in range(3)], parts)
+    if has_speedups(parts):
+        draw_job_speedups(parts, figure.add_subplot(grid[-2, :]))
+    _draw_over_time(figure, grid, parts, 0)
     return figure
 
 
 def _draw_several(parts: Mapping[str, Result]) -> Figure:
     """Draw the slowdowns beside the names of the schedulers, then time, then the metrics."""
-    gantts = 0 if why_no_gantts(parts) else len(parts)
-    table_inches = _ROW_INCHES * (len(parts) + 2.5)
-    heights = [_BSLD_INCHES, *[_GANTT_INCHES[len(parts)]] * gantts] if gantts else [_BSLD_INCHES]
-    figure, grid = _new_overview(parts, [*heights, *_TIMELINES_INCHES, table_inches])
+    gantts, boxes = _gantt_heights(parts), _boxes_heights(parts)
+    heights = [_BSLD_INCHES, *boxes, *gantts, *[_TIMELINE_INCHES] * len(_timelines(parts))]
+    figure, grid = _new_overview(parts, [*heights, _ROW_INCHES * (len(parts) + 2.5)])
     curves = bsld_on(figure.add_subplot(grid[0, 0]), parts)
     names = figure.add_subplot(grid[0, 1])
     names.axis("off")
     bsld_legend(names, curves)
+    if boxes:
+        draw_job_speedups(parts, figure.add_subplot(grid[1, 0]))
+        draw_slowed(parts, figure.add_subplot(grid[1, 1]))
     _draw_table(figure.add_subplot(grid[-1, :]), comparison(parts))
-    _draw_timelines([figure.add_subplot(grid[row + 1, :]) for row in range(gantts + 2)], parts)
+    _draw_over_time(figure, grid, parts, 1 + len(boxes))
     return figure
+
+
+def _gantt_heights(parts: Mapping[str, Result]) -> list[float]:
+    """Return the heights of Gantt charts in inches, of none if there are too many."""
+    if why_no_gantts(parts):
+        return []
+    least = _GANTT_INCHES[len(parts)]
+    most = _MOST_GANTT_INCHES if len(parts) > 1 else math.inf
+    return [min(gantt_inches(result, least), most) for result in parts.values()]
+
+
+def _boxes_heights(parts: Mapping[str, Result]) -> list[float]:
+    """Return the height of the boxes of job speedups in inches, if there are any."""
+    return [boxes_inches(parts)] if has_speedups(parts) else []
+
+
+def _timelines(parts: Mapping[str, Result]) -> list[Callable[..., Axes]]:
+    """Return what draws over time; how many jobs end only where their lengths differ."""
+    found = [utilization_on, queue_length_on]
+    if not has_speedups(parts):
+        return found
+    nodes = [nodes_on] if all(map(has_nodes, parts.values())) else []
+    return [found[0], *nodes, found[1], throughput_on]
 
 
 def _new_overview(parts: Mapping[str, Result], heights: list[float]) -> tuple[Figure, GridSpec]:
     """Return a figure with a heading, and its grid: two columns, rows of the given heights."""
     figure = new_figure(_WIDTH_INCHES, sum(heights) + 0.5)
-    figure.suptitle(_heading(parts), x=0.01, horizontalalignment="left", fontsize=10)
+    width = int(_WIDTH_INCHES * _LETTERS_PER_INCH)
+    lines = [part for line in _heading(parts).split("\n") for part in textwrap.wrap(line, width)]
+    figure.suptitle("\n".join(lines), x=0.01, horizontalalignment="left", fontsize=10)
     return figure, figure.add_gridspec(len(heights), 2, height_ratios=heights, width_ratios=(5, 4))
 
 
-def _draw_timelines(rows: list[Axes], parts: Mapping[str, Result]) -> None:
-    """Draw what changes over time into axes one below the other, the lowest with all labels."""
+def _draw_over_time(
+    figure: Figure, grid: GridSpec, parts: Mapping[str, Result], first: int
+) -> None:
+    """Draw what changes over time, one below the other, the lowest with all labels."""
     time = time_axis(parts)
     legend = len(parts) <= MOST_NAMED
-    utilization_on(rows[-2], parts, time, legend=legend)
-    queue_length_on(rows[-1], parts, time, legend=legend)
-    for axes, (name, result) in zip(rows[:-2], parts.items(), strict=False):
+    gantts, timelines = len(_gantt_heights(parts)), _timelines(parts)
+    number = gantts + len(timelines)
+    rows = [figure.add_subplot(grid[first + row, :]) for row in range(number)]
+    for axes, draw in zip(rows[gantts:], timelines, strict=True):
+        draw(axes, parts, time, legend=legend)
+    for axes, (name, result) in zip(rows[:gantts], parts.items(), strict=False):
         gantt_on(axes, result, time, name if len(parts) > 1 else "Gantt chart")
     for axes in rows[:-1]:
         axes.set_xlabel("")

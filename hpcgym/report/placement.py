@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from hpcgym.report.lanes import place_on_lanes
+
 if TYPE_CHECKING:
     from hpcgym.cluster.pool import Cluster
     from hpcgym.result import Result
@@ -19,13 +21,14 @@ if TYPE_CHECKING:
 class Rectangles(NamedTuple):
     """What is drawn of the jobs; a job on processors that are not adjacent has several.
 
-    Shapes (n_rectangles,), int64: ``job``, its number; ``begin`` and ``end``, seconds; ``low`` and
-    ``high``, its processors low, low + 1, ... high - 1. Those of nodes are counted node after node.
+    Shapes (n_rectangles,), int64: ``job``, its number; ``begin`` and ``end``, seconds, as in the
+    schedule; ``low`` and ``high``, its rows low, low + 1, ... high - 1. Rows are processors, those
+    of nodes counted node after node; where jobs share nodes, parts of nodes.
     """
 
     job: NDArray[np.int64]
-    begin: NDArray[np.int64]
-    end: NDArray[np.int64]
+    begin: NDArray[Any]
+    end: NDArray[Any]
     low: NDArray[np.int64]
     high: NDArray[np.int64]
 
@@ -39,12 +42,16 @@ def place_jobs(result: Result) -> Rectangles:
     A job gets the lowest adjacent processors that are free over its whole width, as a rectangle is
     easiest to read; where there are none, the lowest free ones. On nodes it gets so those of each
     node that it has. Each job costs time in proportion to its nodes and to the number of gaps
-    between the running jobs, some microseconds in all.
+    between the running jobs, some microseconds in all. Where jobs share nodes, they get rows of
+    parts of nodes: see :func:`hpcgym.report.lanes.place_on_lanes`.
 
     Raises
     ------
     ValueError : more processors are in use than there are, which no valid schedule does.
     """
+    if result.coschedule is not None:
+        job, low, high = place_on_lanes(result)
+        return Rectangles(job, result.start[job], result.end[job], low, high)
     if has_nodes(result):
         return _in_time(result, *_on_nodes(result))
     free = _FreeProcessors(result.cluster.processors)
@@ -62,6 +69,13 @@ def has_nodes(result: Result) -> bool:
 def first_rows(cluster: Cluster) -> NDArray[np.int64]:
     """Return the first processor of each node, and the number of all, (nodes + 1,)."""
     return np.concatenate(([0], np.cumsum(cluster.capacity[:, 0])))
+
+
+def rows_of(result: Result) -> NDArray[np.int64]:
+    """Return the first row of each node in a picture, and the number of all, (nodes + 1,)."""
+    if result.coschedule is not None:
+        return np.arange(result.cluster.nodes + 1) * result.coschedule.parts
+    return first_rows(result.cluster)
 
 
 def _in_time(

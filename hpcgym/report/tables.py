@@ -80,13 +80,18 @@ METRICS = (
     Metric("energy_j", "energy", "MWh", LESS, 1 / _JOULES_A_MWH),
 )
 
-#: Metrics of some machines, of limits, and of energy whose carbon intensity or price is known.
+#: Metrics of some machines, of limits, of energy whose carbon intensity or price is known, and of
+#: jobs that share nodes.
 SOMETIMES = (
     Metric("energy_components_j", "energy components", "MWh", LESS, 1 / _JOULES_A_MWH),
     Metric("cap_exceeded_s", "above caps", "s", LESS),
     Metric("budget_exceeded_j", "above budgets", "MWh", LESS, 1 / _JOULES_A_MWH),
     Metric("carbon_g", "carbon", "kg", LESS, 1e-3),
     Metric("cost", "cost of energy", "", LESS),
+    Metric("makespan_improvement", "makespan improvement", "%", MORE, 100),
+    Metric("mean_job_speedup", "mean job speedup", "", MORE),
+    Metric("slowed_share", "slowed down", "%", LESS, 100),
+    Metric("throughput_per_h", "throughput", "jobs/h", MORE),
 )
 
 #: Columns of the table that compares schedulers on a terminal.
@@ -97,6 +102,18 @@ COMPARED = (
     "mean_wait_s",
     "max_wait_s",
     "utilization",
+)
+
+#: The same where jobs share nodes; the improvement is over the first scheduler.
+SHARED = (
+    "makespan_s",
+    "makespan_improvement",
+    "mean_job_speedup",
+    "slowed_share",
+    "throughput_per_h",
+    "utilization",
+    "mean_bsld",
+    "mean_wait_s",
 )
 
 
@@ -143,15 +160,21 @@ def best(metric: Metric, values: Sequence[float]) -> list[bool]:
     return [text == top for text in texts]
 
 
-def comparison(results: Results, names: Sequence[str] = COMPARED) -> list[list[tuple[str, bool]]]:
+def comparison(
+    results: Results, names: Sequence[str] | None = None
+) -> list[list[tuple[str, bool]]]:
     """Return a table for people: rows of (text, is it the best), the heading being the first.
 
     Parameters
     ----------
     results : a result, a sequence of them, or name -> result.
-    names : metrics, one column each.
+    names : metrics, one column each; None: ``COMPARED``, or where all results have speedups of
+        jobs, those of ``SHARED`` that they have.
     """
     parts = named(results)
+    if names is None:
+        sharing = bool(_known_to_all(["mean_job_speedup"], parts))
+        names = _known_to_all(SHARED, parts) if sharing else COMPARED
     metrics = described(names)
     marks = {
         metric.name: best(metric, [part.metrics[metric.name] for part in parts.values()])
@@ -171,7 +194,12 @@ def comparison(results: Results, names: Sequence[str] = COMPARED) -> list[list[t
     return [heading, *rows]
 
 
-def rich_comparison(results: Results, names: Sequence[str] = COMPARED) -> Table:
+def _known_to_all(names: Sequence[str], parts: Mapping[str, Result]) -> list[str]:
+    """Return the metrics that all results have."""
+    return [name for name in names if all(name in part.metrics for part in parts.values())]
+
+
+def rich_comparison(results: Results, names: Sequence[str] | None = None) -> Table:
     """Return the table that compares schedulers, for rich; ``*`` marks the best of a column."""
     from rich.box import SIMPLE_HEAD
     from rich.table import Table

@@ -1,4 +1,4 @@
-"""Pictures of how busy the machine is and how long the queue, over time."""
+"""Pictures of how busy the machine is, how long the queue, and how many jobs end, over time."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hpcgym.errors import HpcgymError
 from hpcgym.report.canvas import (
     SKY_BLUE,
     TimeAxis,
@@ -19,7 +20,9 @@ from hpcgym.report.canvas import (
     title,
 )
 from hpcgym.report.labels import Results, drawable, subtitle
+from hpcgym.report.node_use import nodes_in_use, time_mean
 from hpcgym.report.numbers import shown
+from hpcgym.report.placement import has_nodes
 from hpcgym.report.steps import envelope
 
 if TYPE_CHECKING:
@@ -61,6 +64,30 @@ def draw_queue_length(results: Results, axes: Axes | None = None) -> Axes:
     parts = drawable(results)
     note = "" if axes else subtitle(parts)
     return queue_length_on(axes_or_new(axes, height=_height(parts)), parts, time_axis(parts), note)
+
+
+def draw_nodes_in_use(results: Results, axes: Axes | None = None) -> Axes:
+    """Draw the share of nodes that have a job over time; as ``draw_utilization``.
+
+    The legend tells the mean, and which share of the nodes two or more jobs have on average.
+
+    Raises
+    ------
+    HpcgymError : a schedule that does not tell who has which nodes.
+    """
+    parts = drawable(results)
+    for name, result in parts.items():
+        if not has_nodes(result):
+            raise HpcgymError(f"{name} does not tell who has which nodes")
+    note = "" if axes else subtitle(parts)
+    return nodes_on(axes_or_new(axes, height=_height(parts)), parts, time_axis(parts), note)
+
+
+def draw_throughput(results: Results, axes: Axes | None = None) -> Axes:
+    """Draw how many jobs have ended by each time, one line a scheduler; as ``draw_utilization``."""
+    parts = drawable(results)
+    note = "" if axes else subtitle(parts)
+    return throughput_on(axes_or_new(axes, height=_height(parts)), parts, time_axis(parts), note)
 
 
 def utilization_on(
@@ -109,6 +136,51 @@ def queue_length_on(
         axes.yaxis.set_major_locator(MaxNLocator("auto", integer=True))
     axes.yaxis.set_major_formatter(lambda jobs, _: f"{jobs:,.0f}")
     _draw(axes, "Queue", lines, time, note, legend)
+    axes.set_ylim(0, max(axes.get_ylim()[1], 1))
+    return axes
+
+
+def nodes_on(
+    axes: Axes,
+    parts: Mapping[str, Result],
+    time: TimeAxis,
+    note: str = "",
+    *,
+    legend: bool = True,
+) -> Axes:
+    """Draw nodes in use over a time axis that others may share; see :func:`draw_nodes_in_use`."""
+    lines = {}
+    for name, result in parts.items():
+        times, used, shared = nodes_in_use(result)
+        percent, span = 100 / result.cluster.nodes, float(result.metrics["makespan_s"])
+        mean, both = (shown(percent * time_mean(times, part, span)) for part in (used, shared))
+        lines[_label(name, f"mean {mean} %, shared {both} %", parts)] = (times, used * percent)
+    axes.set_ylim(0, 105)
+    axes.set_ylabel("nodes in use (%)")
+    return _draw(axes, "Nodes with jobs", lines, time, note, legend)
+
+
+def throughput_on(
+    axes: Axes,
+    parts: Mapping[str, Result],
+    time: TimeAxis,
+    note: str = "",
+    *,
+    legend: bool = True,
+) -> Axes:
+    """Draw ended jobs over a time axis that others may share; see :func:`draw_throughput`."""
+    lines = {}
+    for name, result in parts.items():
+        end = np.sort(result.end[result.decided])
+        hours = float(result.metrics["makespan_s"]) / 3600
+        mean = f"{shown(end.size / hours)} jobs/h" if hours else "all at once"
+        counts = np.arange(1, end.size + 1)
+        # what has ended stays so up to the end of the picture
+        moments = np.append(end, max(time.last, end[-1]))
+        lines[_label(name, mean, parts)] = (moments, np.append(counts, end.size))
+    axes.set_ylabel("ended jobs")
+    axes.yaxis.set_major_formatter(lambda jobs, _: f"{jobs:,.0f}")
+    _draw(axes, "Throughput", lines, time, note, legend)
     axes.set_ylim(0, max(axes.get_ylim()[1], 1))
     return axes
 

@@ -9,16 +9,18 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
+from hpcgym.baselines.coschedulers import COSCHEDULERS
 from hpcgym.baselines.schedulers import SCHEDULERS, find_scheduler
 from hpcgym.errors import HpcgymError, unknown
 from hpcgym.scheduler import Scheduler
+from hpcgym.sweep.sharing import at, believed, check_sharing, simulate_two
 from hpcgym.workload.cleaning import filter_names
 from hpcgym.workload.files import check_errors
 
 SLICES = ("whole", "weeks", "months")
 SEED = "{seed}"
 
-_KEYS = ("workloads", "schedulers", "seeds", "metrics")
+_KEYS = ("workloads", "schedulers", "speedups", "shuffles", "seeds", "metrics")
 _RULES = tuple(field.name for field in fields(Scheduler))
 
 
@@ -33,6 +35,10 @@ class Source:
     clean, processors, errors : as for :func:`hpcgym.load_workload`.
     slices : "whole", "weeks" or "months".
     first, last : numbers of the first and the last week or month, both included.
+    cluster : the machine, in place of ``processors``: the name of a ready-made one, a TOML file or
+        such as "100x2x24"; None: a pool of processors.
+    codes : seed of the codes of the speedups that jobs are given at random; None: they have codes
+        of their own, or need none.
     """
 
     workload: str
@@ -43,11 +49,15 @@ class Source:
     slices: str = "whole"
     first: int = 1
     last: int | None = None
+    cluster: str | None = None
+    codes: int | None = None
 
 
 @dataclass(frozen=True)
 class Experiment:
     """What is to be simulated: every workload, slice and seed under every scheduler.
+
+    With speedups or shuffles, with each of them.
 
     Attributes
     ----------
@@ -57,6 +67,8 @@ class Experiment:
     schedulers : name -> scheduler, at least one.
     seeds : what ``{seed}`` in a workload stands for.
     metrics : names of the metrics that are kept; none: all.
+    speedups : files of speedups, or generated ones, of jobs that share nodes; none: none do.
+    shuffles : seeds of the orders into which jobs are shuffled; none: they come as they are.
     """
 
     path: Path
@@ -65,6 +77,8 @@ class Experiment:
     schedulers: Mapping[str, Scheduler]
     seeds: tuple[int, ...] = ()
     metrics: tuple[str, ...] = ()
+    speedups: tuple[str, ...] = ()
+    shuffles: tuple[int, ...] = ()
 
     @property
     def folder(self) -> Path:
@@ -77,7 +91,8 @@ def load_experiment(path: str | Path) -> Experiment:
 
     The file has ``schedulers``, a list of names and of tables (a ``name`` of one's own, a
     ``scheduler`` to begin with, and rules that differ); ``[[workloads]]``, tables with the keys of
-    :class:`Source`; and, if wanted, ``seeds`` and ``metrics``.
+    :class:`Source`; and, if wanted, ``seeds``, ``metrics``, ``speedups``, one or a list, and
+    ``shuffles``, a list of seeds or how many, from 0 on.
 
     Raises
     ------
@@ -111,21 +126,26 @@ def _experiment(table: Mapping[str, Any], path: Path, sha256: str) -> Experiment
     )
     seeds = tuple(_list(table, "seeds", [int])) if "seeds" in table else ()
     metrics = tuple(_list(table, "metrics", [str])) if "metrics" in table else ()
+    speedups = _speedups(table)
+    shuffles = _shuffles(table)
     _check_each_once("workloads", [source.name for source in workloads])
     given = [_name_of(entry) for entry in table["schedulers"]]
     _check_each_once("schedulers", given)
     _check_each_once("seeds", seeds)
     _check_each_once("metrics", metrics)
     _check_seeds(workloads, seeds)
-    _check_metrics(metrics)
-    return Experiment(path, sha256, workloads, schedulers, seeds, metrics)
+    _check_each_once("speedups", speedups)
+    _check_each_once("shuffles", shuffles)
+    check_sharing(workloads, schedulers, speedups, path.parent)
+    _check_metrics(metrics, bool(speedups))
+    return Experiment(path, sha256, workloads, schedulers, seeds, metrics, speedups, shuffles)
 
 
 def _source(where: str, entry: dict[str, Any]) -> Source:
     """Return a workload of the file, checked as far as can be without reading it."""
     kinds = {
         "workload": str, "name": str, "clean": str, "processors": int, "errors": str,
-        "slices": str, "first": int, "last": int,
+        "slices": str, "first": int, "last": int, "cluster": str, "codes": int,
     }  # fmt: skip
     _check_keys(where, entry, kinds)
     if "workload" not in entry:
@@ -135,10 +155,14 @@ def _source(where: str, entry: dict[str, Any]) -> Source:
             word = "a text" if kinds[key] is str else "a whole number"
             raise HpcgymError(f"{where}.{key} must be {word}, not {value!r}")
     source = Source(**{"name": entry["workload"], **entry})
-    _at(f"{where}.clean", filter_names, source.clean)
-    _at(f"{where}.errors", check_errors, source.errors)
+    at(f"{where}.clean", filter_names, source.clean)
+    at(f"{where}.errors", check_errors, source.errors)
     if source.processors is not None and source.processors < 1:
         raise HpcgymError(f"{where}.processors must be at least 1, not {source.processors}")
+    if source.processors is not None and source.cluster is not None:
+        raise HpcgymError(f"{where}: either cluster or processors, not both")
+    if source.codes is not None and source.codes < 0:
+        raise HpcgymError(f"{where}.codes is a seed of at least 0, not {source.codes}")
     if source.slices not in SLICES:
         raise HpcgymError(unknown(f"{where}.slices", source.slices, SLICES))
     for key in ("first", "last"):
@@ -152,14 +176,14 @@ def _source(where: str, entry: dict[str, Any]) -> Source:
 def _scheduler(where: str, entry: str | dict[str, Any], folder: Path) -> tuple[str, Scheduler]:
     """Return the name and the rules of a scheduler of the file, which is in ``folder``."""
     if isinstance(entry, str):
-        return entry, _at(where, find_scheduler, entry)
+        return entry, at(where, find_scheduler, entry)
     _check_keys(where, entry, ("name", "scheduler", *_RULES))
     name = entry.get("name")
     if not isinstance(name, str) or not name:
         raise HpcgymError(f"{where}.name must say what the scheduler is called in tables")
-    if name in SCHEDULERS:
+    if name in SCHEDULERS or name in COSCHEDULERS:
         raise HpcgymError(f"{where}.name: {name!r} stands for a scheduler; choose another")
-    begin = _at(f"{where}.scheduler", find_scheduler, entry.get("scheduler", "easy"))
+    begin = at(f"{where}.scheduler", find_scheduler, entry.get("scheduler", "easy"))
     rules = {key: value for key, value in entry.items() if key in _RULES}
     for rule in ("estimate", "policy_estimate"):
         if not isinstance(rules.get(rule, ""), str):
@@ -167,7 +191,10 @@ def _scheduler(where: str, entry: str | dict[str, Any], folder: Path) -> tuple[s
     shares = rules.get("fair_share")
     if isinstance(shares, str) and shares.endswith(".toml"):
         rules["fair_share"] = str(folder / shares)
-    return name, _at(where, begin.but, **rules)
+    if isinstance(rules.get("pair_estimate"), str):
+        known = at(f"{where}.pair_estimate", believed, rules["pair_estimate"], folder)
+        rules["pair_estimate"] = known
+    return name, at(where, begin.but, **rules)
 
 
 def _name_of(entry: str | dict[str, Any]) -> str:
@@ -183,14 +210,34 @@ def _check_seeds(workloads: Iterable[Source], seeds: tuple[int, ...]) -> None:
         raise HpcgymError(f"seeds are given, but no workload has {SEED} in it")
 
 
-def _check_metrics(metrics: tuple[str, ...]) -> None:
+def _speedups(table: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the speedups of the file: one, or a list."""
+    if isinstance(table.get("speedups"), str):
+        return (table["speedups"],)
+    return tuple(_list(table, "speedups", [str])) if "speedups" in table else ()
+
+
+def _shuffles(table: Mapping[str, Any]) -> tuple[int, ...]:
+    """Return the seeds of the shuffles of the file, which has a list, or how many."""
+    given = table.get("shuffles", 0)
+    if type(given) is int and ("shuffles" not in table or given > 0):
+        return tuple(range(given))
+    if isinstance(given, list) and given and all(type(seed) is int and seed >= 0 for seed in given):
+        return tuple(given)
+    raise HpcgymError(
+        f"shuffles must be how many, at least 1, or a list of seeds of at least 0, not {given!r}"
+    )
+
+
+def _check_metrics(metrics: tuple[str, ...], shared: bool) -> None:
     """Raise unless simulations have these metrics."""
     if not metrics:
         return
     from hpcgym.simulation import simulate
     from hpcgym.workload import load_workload
 
-    known = simulate(load_workload("lublin:jobs=2,processors=2")).metrics
+    plain = load_workload("lublin:jobs=2,processors=2")
+    known = (simulate_two() if shared else simulate(plain)).metrics
     for place, name in enumerate(metrics):
         if name not in known:
             raise HpcgymError(unknown(f"metrics[{place}]", name, known))
@@ -225,11 +272,3 @@ def _check_each_once(key: str, values: Iterable[Any]) -> None:
         if value in seen:
             raise HpcgymError(f"{key}: {value!r} is there twice")
         seen.add(value)
-
-
-def _at(where: str, check: Any, *args: Any, **kwargs: Any) -> Any:
-    """Call a check, and name the key if it objects."""
-    try:
-        return check(*args, **kwargs)
-    except HpcgymError as error:
-        raise HpcgymError(f"{where}: {error}") from None

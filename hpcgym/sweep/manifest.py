@@ -13,16 +13,25 @@ import platform
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import fields
 from importlib.metadata import version
+from itertools import product
 from pathlib import Path
 from typing import Any
 
-from hpcgym.errors import HpcgymError
+from hpcgym.coscheduling import Heatmap
+from hpcgym.errors import HpcgymError, WorkloadError
 from hpcgym.policy.fairshare import FairShare
 from hpcgym.scheduler import Scheduler
 from hpcgym.sweep.experiment import SEED, Experiment, Source
 from hpcgym.sweep.records import canonical, identity
-from hpcgym.sweep.simulations import input_file, load_slices
+from hpcgym.sweep.simulations import (
+    input_file,
+    load_slices,
+    machine_file,
+    read_speedups_of,
+    speedups_file,
+)
 from hpcgym.version import __version__
+from hpcgym.workload import Workload, codes_of
 from hpcgym.workload.files import sha256_of
 
 Manifest = dict[str, Any]
@@ -35,12 +44,14 @@ def make_manifest(experiment: Experiment) -> Manifest:
     ------
     HpcgymError : a workload that cannot be read, or has none of the slices asked for.
     """
-    inputs: dict[str, str] = {}
+    inputs = _files_of_rules(experiment)
+    folder = experiment.folder
+    heatmaps = [read_speedups_of(text, folder, inputs) for text in experiment.speedups]
     workloads = []
     for place, source in enumerate(experiment.workloads):
         seeds = experiment.seeds if SEED in source.workload else (None,)
         try:
-            workloads += _spelt_out(source, seeds, experiment.folder, inputs)
+            workloads += _spelt_out(source, seeds, folder, inputs, heatmaps)
         except HpcgymError as error:
             raise HpcgymError(f"{experiment.path}: workloads[{place}]: {error}") from None
     manifest: Manifest = {
@@ -48,6 +59,7 @@ def make_manifest(experiment: Experiment) -> Manifest:
         "experiment_sha256": experiment.sha256,
         "inputs_sha256": inputs,
         "seeds": list(experiment.seeds),
+        **_of_sharing(heatmaps, experiment.shuffles),
         "workloads": workloads,
         "schedulers": {name: _rules(one) for name, one in experiment.schedulers.items()},
         "metrics": list(experiment.metrics),
@@ -56,6 +68,22 @@ def make_manifest(experiment: Experiment) -> Manifest:
     for task in Tasks(manifest):
         digest.update(identity(canonical(task)).encode())
     return {**manifest, "tasks": len(Tasks(manifest)), "tasks_sha256": digest.hexdigest()}
+
+
+def _files_of_rules(experiment: Experiment) -> dict[str, str]:
+    """Return the SHA-256 of the files of speedups that schedulers take for the true ones."""
+    found: dict[str, str] = {}
+    for scheduler in experiment.schedulers.values():
+        if isinstance(scheduler.pair_estimate, Heatmap):
+            path = speedups_file(scheduler.pair_estimate.source, experiment.folder)
+            found |= {} if path is None else {scheduler.pair_estimate.source: sha256_of(path)}
+    return found
+
+
+def _of_sharing(heatmaps: Iterable[Heatmap], shuffles: Iterable[int]) -> Manifest:
+    """Return what a manifest has of speedups and shuffles: nothing where there are none."""
+    told = {"speedups": [heatmap.describe() for heatmap in heatmaps], "shuffles": list(shuffles)}
+    return {key: value for key, value in told.items() if value}
 
 
 def versions() -> dict[str, str]:
@@ -73,7 +101,8 @@ class Tasks(Collection[dict[str, Any]]):
     """All tasks of a manifest, made when they are asked for: the rows of the table, in its order.
 
     A task has the keys of an entry of ``workloads`` in the manifest, with one ``slice``, and
-    ``scheduler``, ``rules`` and ``metrics``.
+    ``scheduler``, ``rules`` and ``metrics``; where there are speedups or shuffles, the name of one
+    in ``speedups``, the seed of one in ``shuffle``.
     """
 
     def __init__(self, manifest: Mapping[str, Any]) -> None:
@@ -81,34 +110,50 @@ class Tasks(Collection[dict[str, Any]]):
 
     def __len__(self) -> int:
         slices = sum(len(one["slice_names"]) for one in self._manifest["workloads"])
-        return slices * len(self._manifest["schedulers"])
+        each = len(self._manifest["schedulers"])
+        for key in ("speedups", "shuffles"):
+            each *= len(self._manifest.get(key, [None]))
+        return slices * each
 
     def __contains__(self, task: object) -> bool:
         return any(task == one for one in self)
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
         """Go through workloads, slices, schedulers: tasks of one workload follow each other."""
-        schedulers = self._manifest["schedulers"].items()
-        for workload in self._manifest["workloads"]:
+        manifest = self._manifest
+        schedulers = manifest["schedulers"].items()
+        # without speedups, or shuffles, there is one way: nothing is said of them
+        speedups = [{"speedups": one["source"]} for one in manifest.get("speedups", [])] or [{}]
+        shuffles = [{"shuffle": seed} for seed in manifest.get("shuffles", [])] or [{}]
+        for workload in manifest["workloads"]:
             common = {key: value for key, value in workload.items() if key != "slice_names"}
-            for part in workload["slice_names"]:
-                for name, rules in schedulers:
-                    yield {
-                        **common,
-                        "slice": part,
-                        "scheduler": name,
-                        "rules": rules,
-                        "metrics": self._manifest["metrics"],
-                    }
+            ways = product(speedups, workload["slice_names"], shuffles, schedulers)
+            for pairs, part, shuffle, (name, rules) in ways:
+                yield {
+                    **common,
+                    **pairs,
+                    "slice": part,
+                    **shuffle,
+                    "scheduler": name,
+                    "rules": rules,
+                    "metrics": manifest["metrics"],
+                }
 
 
 def _spelt_out(
-    source: Source, seeds: Iterable[int | None], folder: Path, inputs: dict[str, str]
+    source: Source,
+    seeds: Iterable[int | None],
+    folder: Path,
+    inputs: dict[str, str],
+    heatmaps: Iterable[Heatmap],
 ) -> list[dict[str, Any]]:
     """Return a workload with each seed and the names of its slices; note the files it comes from.
 
     If slices are whole, only the first is read: a generator may have many seeds.
     """
+    of_machine = None if source.cluster is None else machine_file(source.cluster, folder)
+    if of_machine is not None:
+        inputs[str(source.cluster)] = sha256_of(of_machine)
     found = []
     parts: list[str] = []
     for seed in seeds:
@@ -117,7 +162,7 @@ def _spelt_out(
         if path is not None and name not in inputs:
             inputs[name] = sha256_of(path)
         if not parts or source.slices != "whole":
-            parts = _names_of_slices(source, name, folder, inputs.get(name, ""))
+            parts = _names_of_slices(source, name, folder, inputs, heatmaps)
         entry = {
             "workload": source.name,
             "source": name,
@@ -128,15 +173,27 @@ def _spelt_out(
             "seed": seed,
             "slice_names": parts,
         }
-        found.append(entry)
+        given = {"cluster": source.cluster, "codes": source.codes}
+        found.append(entry | {key: value for key, value in given.items() if value is not None})
     return found
 
 
-def _names_of_slices(source: Source, name: str, folder: Path, digest: str) -> list[str]:
-    """Return the names of the slices of a workload, which is read for that."""
+def _names_of_slices(
+    source: Source,
+    name: str,
+    folder: Path,
+    inputs: Mapping[str, str],
+    heatmaps: Iterable[Heatmap],
+) -> list[str]:
+    """Return the names of the slices of a workload, which is read for that; check its codes."""
     found = load_slices(
-        name, source.clean, source.processors, source.errors, source.slices, str(folder), digest
-    )
+        name, source.clean, source.processors, source.errors, source.slices, str(folder),
+        inputs.get(name, ""), source.cluster, inputs.get(source.cluster or "", ""),
+    )  # fmt: skip
+    if source.codes is None:
+        for heatmap in heatmaps:
+            for part in found.values():
+                _check_codes(part, heatmap)
     if source.slices == "whole":
         return list(found)
     last = source.last if source.last is not None else float("inf")
@@ -147,11 +204,23 @@ def _names_of_slices(source: Source, name: str, folder: Path, digest: str) -> li
     return which
 
 
+def _check_codes(workload: Workload, heatmap: Heatmap) -> None:
+    """Raise unless all jobs run codes that have speedups."""
+    try:
+        codes_of(workload, heatmap.codes)
+    except WorkloadError as error:
+        raise HpcgymError(
+            f"{error}; codes = SEED gives all jobs codes of {heatmap.source} at random"
+        ) from None
+
+
 def _rules(scheduler: Scheduler) -> dict[str, Any]:
     """Return the rules of a scheduler, such that ``Scheduler(**rules)`` is the same again."""
     rules = {field.name: getattr(scheduler, field.name) for field in fields(scheduler)}
     if isinstance(scheduler.fair_share, FairShare):
         rules["fair_share"] = scheduler.fair_share.table()
+    if isinstance(scheduler.pair_estimate, Heatmap):
+        rules["pair_estimate"] = scheduler.pair_estimate.source
     return {
         name: list(value) if isinstance(value, tuple) else value for name, value in rules.items()
     }
@@ -174,13 +243,23 @@ def differences(manifest: Manifest, folder: Path, experiment: bytes) -> list[str
         found.append("the experiment has changed")
     for name, digest in manifest["inputs_sha256"].items():
         try:
-            path = input_file(name, folder)
+            path = _file(name, manifest, folder)
         except HpcgymError as error:
             found.append(str(error))
             continue
         if path is None or sha256_of(path) != digest:
             found.append(f"the file of {name} has changed: its SHA-256 differs")
     return found
+
+
+def _file(name: str, manifest: Manifest, folder: Path) -> Path | None:
+    """Return the file that is called so in a manifest, which may be a workload's, or another."""
+    workloads = manifest["workloads"]
+    if any(one["source"] == name for one in workloads):
+        return input_file(name, folder)
+    if any(one.get("cluster") == name for one in workloads):
+        return machine_file(name, folder)
+    return speedups_file(name, folder)
 
 
 def other_versions(manifest: Manifest) -> list[str]:

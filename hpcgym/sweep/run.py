@@ -38,6 +38,7 @@ from hpcgym.sweep.records import (
     read_records,
     read_results,
 )
+from hpcgym.sweep.sharing import simulate_two
 from hpcgym.sweep.simulations import simulate_task
 from hpcgym.sweep.tasks import Progress, Summary, check_arguments, run_locked
 from hpcgym.workload.files import whole
@@ -222,12 +223,17 @@ def read_table(folder: str | Path) -> pd.DataFrame:
     Returns
     -------
     table : columns workload, slice ("whole", "week 1", ...), seed (missing without one), scheduler,
-        then the metrics; in the order of the experiment, on whatever executor it ran.
+        then the metrics; in the order of the experiment, on whatever executor it ran. With speedups
+        there is a column ``speedups`` behind workload, and with shuffles ``shuffle``, their seeds,
+        before scheduler. With speedups and makespans the last column is ``makespan_improvement``:
+        the makespan of the first scheduler on the same jobs over that of the row, less 1; missing
+        as long as the first is not done.
     """
     import pandas as pd
 
-    tasks = Tasks(read_manifest(folder))
-    keys = ["workload", "slice", "seed", "scheduler"]
+    manifest = read_manifest(folder)
+    tasks = Tasks(manifest)
+    keys = keys_of(manifest)
     rows = [
         {**{key: record["task"][key] for key in keys}, **record["result"]}
         for record in read_results(folder, tasks)
@@ -235,7 +241,27 @@ def read_table(folder: str | Path) -> pd.DataFrame:
     table = pd.DataFrame(rows, columns=None if rows else keys)
     # where no slice has a value of a metric, it is still a number that is missing
     metrics = [name for name in table.columns[len(keys) :] if table[name].dtype == object]
-    return table.astype({"seed": "Int64", **dict.fromkeys(metrics, "float64")})
+    table = table.astype({"seed": "Int64", **dict.fromkeys(metrics, "float64")})
+    if "speedups" in keys and "makespan_s" in table:
+        _add_improvement(table, keys, next(iter(manifest["schedulers"])))
+    return table
+
+
+def keys_of(manifest: Mapping[str, Any]) -> list[str]:
+    """Return which columns of the table tell simulations apart, the scheduler being the last."""
+    speedups = ["speedups"] if "speedups" in manifest else []
+    shuffle = ["shuffle"] if "shuffles" in manifest else []
+    return ["workload", *speedups, "slice", "seed", *shuffle, "scheduler"]
+
+
+def _add_improvement(table: pd.DataFrame, keys: list[str], first: str) -> None:
+    """Add by how much makespans are better than those of the first scheduler on the same jobs."""
+    jobs = table[keys[:-1]].astype(object).where(table[keys[:-1]].notna(), None)
+    same = [tuple(row) for row in jobs.itertuples(index=False)]
+    rows = zip(same, table["scheduler"], table["makespan_s"], strict=True)
+    reference = {of: makespan for of, scheduler, makespan in rows if scheduler == first}
+    makespans = [reference.get(of, float("nan")) for of in same]
+    table["makespan_improvement"] = makespans / table["makespan_s"] - 1
 
 
 def _run(
@@ -250,6 +276,8 @@ def _run(
     """Run the tasks of a manifest, in a folder that is locked."""
     if any(rules["backfill"] == "conservative" for rules in manifest["schedulers"].values()):
         warm("conservative")
+    if "speedups" in manifest:
+        simulate_two()
     function = partial(
         simulate_task, folder=str(origin_of(folder)), digests=manifest["inputs_sha256"]
     )

@@ -48,8 +48,8 @@ EASY
 12. The predicted end of a running job is t + max(1, ceil((left + (predicted - work)) / floor)), of
     the tick t at which its rate last changed; floor = min(rate, alone(own)), for compact jobs 1:
     none that goes makes it slower than that. Where floor has not fallen it is at most what it was,
-    whatever the rounding, and no job ends after it. Of a candidate: now + max(1, ceil(predicted / floor)),
-    where its rate is the least believed speedup beside the jobs on its nodes.
+    whatever the rounding, and no job ends after it. Of a candidate: now + max(1, ceil(predicted /
+    floor)), where its rate is the least believed speedup beside the jobs on its nodes.
 13. The shadow time is the first predicted end at which enough nodes count for the head: those with
     room for it once all that are predicted to have ended by then, inclusive, are gone. Room is
     as in 10. Slack is how many more count than it needs. All this is of the time when the head

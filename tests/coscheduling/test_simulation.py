@@ -261,6 +261,10 @@ ONE = workload((0, 10, 10, 1, "a"))
         ({"policy": "fairshare"}, "a policy that looks at usage does not go with"),
         ({"policy": {"fit": 1, "wait": 1}}, "are weighed with each other only, not with 'wait'"),
         ({"policy": "filler", "threshold": 60}, "threshold: not with a policy"),
+        (
+            {"backfill_order": "filler"},
+            "backfill_order: fit, popularity, shortness order the queue",
+        ),
         ({"limits": []}, "limits: there are none yet"),
         ({"speedups": "nothing.csv"}, "nothing.csv"),
         ({"partners": "bst"}, "unknown partners 'bst'; did you mean 'best'"),
@@ -295,6 +299,17 @@ def test_jobs_without_codes_are_named() -> None:
     plain = hpcgym.load_workload("lublin:jobs=10,processors=8,seed=0")
     with pytest.raises(WorkloadError, match="code"):
         simulate(plain)
+
+
+def test_jobs_that_need_more_than_cores_are_named() -> None:
+    plain = Workload.from_columns(
+        {"submit_time": [0, 0], "run_time": [9, 9], "requested_time": [9, 9]},
+        processors=8,
+        units=[1, 1],
+        per_unit={"core": [1, 1], "gpu": [0, 2]},
+    )
+    with pytest.raises(WorkloadError, match="needs gpu"):
+        simulate(with_codes(plain, ["a", "b"]))
 
 
 def test_nodes_must_be_alike() -> None:

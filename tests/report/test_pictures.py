@@ -17,8 +17,9 @@ from hpcgym.report import (
     save_picture,
 )
 from hpcgym.report.canvas import time_axis
-from hpcgym.report.gantt import MOST_RECTANGLES, USER_COLOURS
+from hpcgym.report.gantt import MOST_RECTANGLES
 from hpcgym.report.labels import named
+from hpcgym.report.palettes import USER_COLOURS
 from hpcgym.report.placement import place_jobs
 
 pytest.importorskip("matplotlib", reason="pictures need matplotlib: pip install matplotlib")

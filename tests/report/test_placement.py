@@ -23,6 +23,7 @@ def placed(start, end, sizes, processors):
             cluster=Cluster(processors),
             start=np.array(start, dtype=np.int64),
             end=np.array(end, dtype=np.int64),
+            coschedule=None,
         )
     )
 

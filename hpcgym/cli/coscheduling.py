@@ -1,0 +1,199 @@
+"""Options of simulations in which jobs share nodes, and what their values become."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from hpcgym.errors import HpcgymError, WorkloadError
+
+if TYPE_CHECKING:
+    from hpcgym.cluster import Cluster
+    from hpcgym.coscheduling import Heatmap
+    from hpcgym.result import Result
+    from hpcgym.scheduler import Scheduler
+    from hpcgym.workload import Workload
+
+SpeedupsOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="FILE|generated:...",
+        help="Let jobs share the nodes of --cluster: how fast codes run beside each other. A file"
+        " (CSV, JSON, loads of ELiSE; hpcgym speedups FILE shows it), or"
+        " generated:codes=16,mean=1.1,spread=0.1,seed=0.",
+        show_default=False,
+    ),
+]
+CodesOption = Annotated[
+    int | None,
+    typer.Option(
+        metavar="SEED",
+        help="Give all jobs codes of --speedups, drawn at random: for workloads that do not tell"
+        " what their jobs run.",
+        show_default=False,
+    ),
+]
+AllocationOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME",
+        help="Which nodes of --cluster are filled first: by number (first-fit), those with the"
+        " least free (best-fit), the most free (worst-fit), or at random (random[:SEED]);"
+        " contiguous: each job has nodes of its own, in a row. With --speedups how jobs lie on"
+        " nodes: compact, spread (half of each socket, alone), half-socket or part:K (one of K"
+        " parts of each socket; others may have the rest).",
+        show_default="first-fit; with --speedups compact, co-schedulers half-socket",
+    ),
+]
+PartnersOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="best|fill|first",
+        help="Which nodes a job takes that shares: where it is fastest, an idle node counting as"
+        " nobody beside it (best); nodes in use first (fill); by number (first).",
+        show_default="best",
+    ),
+]
+PairsAboveOption = Annotated[
+    float | None,
+    typer.Option(
+        metavar="X",
+        help="Two jobs only start beside each other if the mean of both speedups is above X, such"
+        " as 1; else a job takes idle nodes, or waits.",
+        show_default="any may",
+    ),
+]
+PairEstimateOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="known|learned|FILE",
+        help="What the scheduler takes for the speedups: the true ones, what it learns of them"
+        " while jobs run, or those of another file (or generated:...).",
+        show_default="known",
+    ),
+]
+
+
+@dataclass(frozen=True)
+class Sharing:
+    """What jobs that share nodes run, and how fast.
+
+    Attributes
+    ----------
+    speedups : true ones of codes beside each other.
+    seed : of the codes that jobs are given at random; None: they have their own.
+    machine : whose nodes they share.
+    """
+
+    speedups: Heatmap
+    seed: int | None
+    machine: Cluster
+
+    def with_codes(self, workload: Workload) -> Workload:
+        """Return the jobs with codes, all of which have speedups."""
+        from hpcgym.workload import assign_codes, codes_of
+
+        if self.seed is not None:
+            return assign_codes(workload, self.speedups.codes, seed=self.seed)
+        try:
+            codes_of(workload, self.speedups.codes)
+        except WorkloadError as error:
+            raise HpcgymError(
+                f"{error}; --codes SEED gives all jobs codes of --speedups at random"
+            ) from None
+        return workload
+
+    def facts(self) -> dict[str, Any]:
+        """Return what a result was computed from, beside workload and machine."""
+        return {"speedups": self.speedups.describe(), "codes_seed": self.seed}
+
+
+def read(
+    speedups: str | None, seed: int | None, machine: Cluster | None, *, limited: bool = False
+) -> Sharing | None:
+    """Return what the options say of jobs that share nodes; None without ``--speedups``.
+
+    Raises
+    ------
+    HpcgymError : no such speedups, options that do not go together, or a machine whose nodes
+        cannot be shared.
+    """
+    if speedups is None:
+        if seed is not None:
+            raise HpcgymError("--codes needs --speedups, which has the codes")
+        return None
+    from hpcgym.coscheduled_simulation import check_machine
+    from hpcgym.coscheduling import find_speedups
+
+    if machine is None or not machine.groups:
+        raise HpcgymError(
+            "--speedups is for machines with nodes, of which a pool of processors has none;"
+            " --cluster says which, such as 100x2x24 (nodes x sockets x cores)"
+        )
+    if limited:
+        raise HpcgymError("--cap, --budget and --power do not go with --speedups")
+    if seed is not None and seed < 0:
+        raise HpcgymError(f"--codes must be a whole number of at least 0, not {seed}")
+    check_machine(machine)
+    return Sharing(find_speedups(speedups), seed, machine)
+
+
+def rules(
+    partners: str | None, pairs_above: float | None, pair_estimate: str | None
+) -> dict[str, Any]:
+    """Return the rules of jobs that share nodes that were given."""
+    from hpcgym.cli.options import given
+    from hpcgym.coscheduling import find_speedups
+
+    known: Any = pair_estimate
+    if pair_estimate not in (None, "known", "learned"):
+        try:
+            known = find_speedups(str(pair_estimate))
+        except HpcgymError as error:
+            raise HpcgymError(f"--pair-estimate is known, learned or a file: {error}") from None
+    return given(partners=partners, pairs_above=pairs_above, pair_estimate=known)
+
+
+def check(
+    sharing: Sharing | None, schedulers: Mapping[str, Scheduler], given: Mapping[str, Any]
+) -> None:
+    """Say before the work what does not go together.
+
+    Parameters
+    ----------
+    sharing : of :func:`read`.
+    schedulers : name -> rules that are to be simulated.
+    given : the options of :func:`rules`.
+    """
+    from hpcgym.coscheduled_simulation import check_together
+
+    for name, scheduler in schedulers.items():
+        if sharing is None and scheduler.coschedules:
+            raise HpcgymError(
+                f"{name}: jobs share nodes under this scheduler or these rules; --speedups says how"
+                " fast they run then, such as --speedups generated"
+            )
+        if sharing is not None:
+            try:
+                check_together(scheduler, sharing.machine)
+            except HpcgymError as error:
+                raise HpcgymError(f"{name}: {error}") from None
+    if given and not any(scheduler.parts > 1 for scheduler in schedulers.values()):
+        raise HpcgymError(
+            f"--{next(iter(given)).replace('_', '-')} is for jobs that share nodes: name a"
+            " co-scheduler, such as easy-co"
+        )
+
+
+def add_improvement(results: Mapping[str, Result]) -> None:
+    """Add to the metrics by how much the makespan is better than the first one's.
+
+    The makespan of the first over that of each, less 1: what document 003 calls makespan speedup,
+    and tables as an improvement in percent.
+    """
+    reference = next(iter(results.values())).metrics["makespan_s"]
+    for result in results.values():
+        result.metrics["makespan_improvement"] = reference / result.metrics["makespan_s"] - 1

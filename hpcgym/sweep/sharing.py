@@ -1,0 +1,103 @@
+"""Experiments in which jobs share nodes: what is checked before anything runs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from hpcgym.cluster import Cluster, find_cluster
+from hpcgym.coscheduled_learning import PairLearning
+from hpcgym.coscheduled_simulation import check_machine, check_rules, check_together
+from hpcgym.errors import HpcgymError
+from hpcgym.simulation import simulate
+from hpcgym.sweep.simulations import PAIR_ESTIMATES, machine_file, read_speedups_of
+from hpcgym.workload import load_workload
+
+if TYPE_CHECKING:
+    from hpcgym.coscheduling import Heatmap
+    from hpcgym.result import Result
+    from hpcgym.scheduler import Scheduler
+    from hpcgym.sweep.experiment import Source
+
+
+def check_sharing(
+    workloads: Sequence[Source],
+    schedulers: Mapping[str, Scheduler],
+    speedups: Sequence[str],
+    folder: Path,
+) -> None:
+    """Raise an HpcgymError unless machines, schedulers and speedups go together.
+
+    Parameters
+    ----------
+    workloads, schedulers, speedups : of the experiment.
+    folder : what names of files are relative to.
+    """
+    heatmaps = [
+        at(f"speedups[{place}]", read_speedups_of, text, folder, {})
+        for place, text in enumerate(speedups)
+    ]
+    machines = [
+        _machine_of(f"workloads[{place}]", source, bool(speedups), folder)
+        for place, source in enumerate(workloads)
+    ]
+    for place, (name, scheduler) in enumerate(schedulers.items()):
+        where = f"schedulers[{place}]"
+        if speedups:
+            at(where, check_rules, scheduler)
+            for heatmap in heatmaps:
+                at(where, PairLearning.of, scheduler, heatmap)  # knows all codes
+            for number, machine in enumerate(machines):
+                at(f"{where} on workloads[{number}].cluster", check_together, scheduler, machine)
+        elif scheduler.coschedules:
+            raise HpcgymError(
+                f"{where}: jobs share nodes under {name!r}; speedups = FILE or 'generated:...' says"
+                " how fast they run then"
+            )
+
+
+def _machine_of(where: str, source: Source, shared: bool, folder: Path) -> Cluster | None:
+    """Return the machine of a workload, None of a pool; its nodes can be shared, if they are."""
+    machine = None
+    if source.cluster is not None:
+        machine = at(f"{where}.cluster", _machine, source.cluster, folder)
+    if shared and machine is None:
+        raise HpcgymError(
+            f"{where}.cluster is missing: speedups are of jobs on nodes; such as '100x2x24', nodes"
+            " x sockets x cores"
+        )
+    if shared:
+        at(f"{where}.cluster", check_machine, machine)
+    elif source.codes is not None:
+        raise HpcgymError(f"{where}.codes needs speedups, which have the codes")
+    return machine
+
+
+def believed(text: str, folder: Path) -> Heatmap | str:
+    """Return what the rule ``pair_estimate`` of an experiment stands for."""
+    return text if text in PAIR_ESTIMATES else read_speedups_of(text, folder, {})
+
+
+def simulate_two() -> Result:
+    """Simulate two jobs that share nodes: compiles the simulator, and shows which metrics it has.
+
+    Workers then find the compiled code in the cache.
+    """
+    pairs = "generated:codes=2"
+    workload = load_workload(f"codes:speedups={pairs},jobs=2,processes=2")
+    return simulate(workload, "easy-co", cluster="2x1x2", speedups=pairs)
+
+
+def _machine(text: str, folder: Path) -> Cluster:
+    """Return the machine that an experiment names."""
+    path = machine_file(text, folder)
+    return find_cluster(text if path is None else path)
+
+
+def at(where: str, check: Any, *args: Any, **kwargs: Any) -> Any:
+    """Call a check, and name the key if it objects."""
+    try:
+        return check(*args, **kwargs)
+    except HpcgymError as error:
+        raise HpcgymError(f"{where}: {error}") from None

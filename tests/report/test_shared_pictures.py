@@ -1,0 +1,234 @@
+"""Pictures of schedules in which jobs share nodes: lanes, colours, boxes, and what is over time."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import hpcgym
+from hpcgym.coscheduling import Heatmap
+from hpcgym.errors import HpcgymError
+from hpcgym.report import (
+    draw_gantt,
+    draw_job_speedups,
+    draw_nodes_in_use,
+    draw_slowed,
+    draw_throughput,
+    save_picture,
+)
+from hpcgym.report.canvas import time_axis
+from hpcgym.report.html import html_page
+from hpcgym.report.node_use import nodes_in_use, time_mean
+from hpcgym.report.palettes import SPEEDUP_COLOURS, USER_COLOURS, palette_of, speedup_classes
+from hpcgym.report.placement import place_jobs, rows_of
+from hpcgym.report.tables import comparison
+from hpcgym.result import Result
+from hpcgym.workload import Workload, assign_codes, load_workload, with_codes
+
+pytest.importorskip("matplotlib", reason="pictures need matplotlib: pip install matplotlib")
+
+PAIR = Heatmap(("a", "b"), [[1.0, 1.25], [0.8, 1.0]], alone=[1.0, 1.0])
+
+
+def together(*rows: tuple[int, int, int, str], scheduler: str = "easy-co") -> Result:
+    """Rows of (submit, run, processors, code) on two nodes of two sockets of two cores."""
+    submit, run, processors, codes = zip(*rows, strict=True)
+    times = {"submit_time": submit, "run_time": run, "requested_time": run}
+    columns = {name: np.array(values) for name, values in times.items()}
+    columns["requested_processors"] = np.array(processors)
+    work = with_codes(Workload.from_columns(columns, processors=8, name="made"), codes)
+    return hpcgym.simulate(work, scheduler, cluster="2x2x2", speedups=PAIR)
+
+
+@pytest.fixture(scope="module")
+def three() -> Result:
+    """Jobs a and b on both nodes, and another a on the first when the first job ends, at 80 s.
+
+    b is slower throughout, 125 s. By then the third has done 56.25 s of its work; the rest takes
+    43.75 s alone.
+    """
+    return together((0, 100, 4, "a"), (0, 100, 4, "b"), (0, 100, 2, "a"))
+
+
+@pytest.fixture(scope="module", params=["half-socket", "part:3", "spread", "compact"])
+def many(request: pytest.FixtureRequest) -> Result:
+    heatmap = hpcgym.generate_speedups(12, 1.05, 0.2, seed=4)
+    log = load_workload("lublin:jobs=250,processors=192,seed=5,load=0.9")
+    scheduler = hpcgym.Scheduler(allocation=request.param)
+    work = assign_codes(log, heatmap.codes, seed=6)
+    return hpcgym.simulate(work, scheduler, cluster="16x2x6", speedups=heatmap)
+
+
+def test_lanes_by_hand(three: Result) -> None:
+    assert rows_of(three).tolist() == [0, 2, 4]
+    pieces = list(zip(*(column.tolist() for column in place_jobs(three)), strict=True))
+    # the third job takes the lane that the first has left
+    assert pieces == [
+        (0, 0, 80, 0, 1),
+        (0, 0, 80, 2, 3),
+        (1, 0, 125, 1, 2),
+        (1, 0, 125, 3, 4),
+        (2, 80, 168.75, 0, 1),
+    ]
+
+
+def test_a_job_that_shares_no_node_has_all_lanes() -> None:
+    # too large to be spread: compact on both nodes
+    result = together((0, 100, 8, "a"), (0, 50, 4, "a"))
+    pieces = list(zip(*(column.tolist() for column in place_jobs(result)), strict=True))
+    assert pieces == [(0, 0, 100, 0, 4), (1, 100, 150, 0, 1), (1, 100, 150, 2, 3)]
+
+
+def test_lanes_overlap_nowhere_and_are_those_of_the_nodes(many: Result) -> None:
+    run, allocation = many.coschedule, many.allocation
+    assert run is not None
+    assert allocation is not None
+    job, begin, end, low, high = place_jobs(many)
+    assert begin.tolist() == many.start[job].tolist()
+    assert end.tolist() == many.end[job].tolist()
+    rows = np.concatenate([np.arange(a, b) for a, b in zip(low, high, strict=True)])
+    owner = np.repeat(job, high - low)
+    order = np.lexsort((run.start_ticks[owner], rows))
+    rows, owner = rows[order], owner[order]
+    same = rows[1:] == rows[:-1]
+    assert (run.end_ticks[owner[:-1]] <= run.start_ticks[owner[1:]])[same].all()
+    held = sorted(zip(owner.tolist(), (rows // run.parts).tolist(), strict=True))
+    wanted = []
+    for number in range(len(many.start)):
+        nodes = allocation.node[allocation.first[number] : allocation.first[number + 1]].tolist()
+        wanted += [(number, node) for node in nodes] * (1 if run.shares[number] else run.parts)
+    assert held == sorted(wanted)
+
+
+def test_nodes_in_use_by_hand(three: Result) -> None:
+    times, used, shared = nodes_in_use(three)
+    assert times.tolist() == [0, 80, 125, 168.75]
+    assert used.tolist() == [2, 2, 1, 0]
+    assert shared.tolist() == [2, 1, 0, 0]
+    assert time_mean(times, shared, 168.75) == pytest.approx((2 * 80 + 45) / 168.75)
+
+
+def test_nodes_in_use_as_at_each_moment(many: Result) -> None:
+    times, used, shared = nodes_in_use(many)
+    assert many.allocation is not None
+    job = np.repeat(np.arange(len(many.start)), np.diff(many.allocation.first))
+    for place in range(0, len(times), 37):
+        here = (many.start[job] <= times[place]) & (many.end[job] > times[place])
+        jobs = np.bincount(many.allocation.node[here], minlength=many.cluster.nodes)
+        assert (jobs > 0).sum() == used[place]
+        assert (jobs > 1).sum() == shared[place]
+
+
+def test_classes_of_speedups(three: Result) -> None:
+    assert three.job_speedup.tolist() == [1.25, 0.8, 100 / 88.75]
+    assert speedup_classes(three).tolist() == [6, 1, 5]
+    compact = together((0, 100, 4, "a"), scheduler="easy")
+    assert speedup_classes(compact).tolist() == [3]
+
+
+def pixel(axes: Any, time: float, row: float) -> str:
+    """The colour at a time and a row."""
+    axes.figure.canvas.draw()
+    image = np.asarray(axes.figure.canvas.buffer_rgba())
+    x, y = axes.transData.transform((time, row))
+    red, green, blue = image[image.shape[0] - int(y) - 1, int(x), :3].tolist()
+    return f"#{red:02X}{green:02X}{blue:02X}"
+
+
+@pytest.mark.parametrize("by", ["code", "speedup"])
+def test_the_gantt_chart_has_lanes_in_these_colours(three: Result, by: str) -> None:
+    axes = draw_gantt(three, colours=by)
+    place = time_axis({"": three}).place
+    palette = palette_of(three, by)
+    colours = USER_COLOURS if by == "code" else SPEEDUP_COLOURS
+    expected = [colours[k] for k in palette.of_job]
+    for row, job in ((0.3, 0), (1.3, 1), (2.3, 0), (3.3, 1)):
+        assert pixel(axes, place(30), row) == expected[job]
+    assert pixel(axes, place(110), 0.3) == expected[2]
+    assert pixel(axes, place(110), 2.3) == "#FFFFFF"  # nobody
+    assert axes.get_ylim() == (0, 4)
+
+
+def test_usual_colours(three: Result) -> None:
+    assert "job speedup 0.8 to 0.9 (33% of jobs)" in palette_of(three).meaning
+    compact = together((0, 100, 4, "a"), scheduler="easy")
+    assert list(palette_of(compact).meaning) == ["a (100%)"]
+    plain = hpcgym.simulate(compact.workload, "easy")
+    assert palette_of(plain).meaning == {}
+    with pytest.raises(HpcgymError, match="speedups"):
+        palette_of(plain, "code")
+    with pytest.raises(HpcgymError, match="colours"):
+        palette_of(plain, "coed")
+
+
+def texts(axes: Any) -> list[str]:
+    return [text.get_text() for text in axes.texts]
+
+
+def test_boxes_by_code_and_by_scheduler(three: Result) -> None:
+    axes = draw_job_speedups(three)
+    assert [label.get_text() for label in axes.get_yticklabels()] == ["a", "b"]
+    assert texts(axes)[:2] == [
+        "mean 1.188 · 0 % slowed · 2 jobs",
+        "mean 0.800 · 100 % slowed · 1 job",
+    ]
+    assert axes.get_title("left") == "Job speedups by code"
+    both = {"one": three, "other": together((0, 100, 4, "a"), scheduler="easy")}
+    axes = draw_job_speedups(both)
+    assert [label.get_text() for label in axes.get_yticklabels()] == ["one", "other"]
+    assert "mean 1.000 · 0 % slowed · 1 job" in texts(axes)
+    assert texts(draw_slowed(both))[:2] == ["33 % slowed", "0 % slowed"]
+    widths = sum(bar.get_width() for bar in draw_slowed(both).patches)
+    assert widths == pytest.approx(200)
+
+
+def test_many_codes_are_told_to_be_left_out() -> None:
+    names = tuple(f"code {number}" for number in range(45))
+    heatmap = Heatmap(names, np.ones((45, 45)))
+    columns = dict.fromkeys(("run_time", "requested_time"), np.full(45, 10))
+    columns |= {"submit_time": np.zeros(45, int), "requested_processors": np.ones(45, int)}
+    work = with_codes(Workload.from_columns(columns, processors=8), names)
+    result = hpcgym.simulate(work, "easy-co", cluster="2x2x2", speedups=heatmap)
+    axes = draw_job_speedups(result)
+    assert len(axes.get_yticklabels()) == 40
+    assert axes.get_title("left") == "Job speedups by code, 5 codes left out"
+
+
+def test_without_speedups_there_are_no_such_pictures(three: Result) -> None:
+    plain = hpcgym.simulate(three.workload, "easy")
+    for draw in (draw_job_speedups, draw_slowed):
+        with pytest.raises(HpcgymError, match="speedups"):
+            draw(plain)
+    with pytest.raises(HpcgymError, match="does not tell who has which nodes"):
+        draw_nodes_in_use(plain)
+
+
+def test_what_changes_over_time(three: Result) -> None:
+    axes = draw_throughput(three)
+    (line,) = axes.lines
+    assert line.get_ydata()[:3].tolist() == [0, 1, 2]
+    assert line.get_ydata()[-1] == 3
+    hours = float(three.end.max()) / 3600
+    assert axes.get_legend().texts[0].get_text() == f"{3 / hours:.2f} jobs/h"
+    (line,) = draw_nodes_in_use({"x": three}).lines
+    assert line.get_ydata()[0] == 100
+
+
+def test_overview_and_page(three: Result, tmp_path: Path) -> None:
+    compact = together((0, 100, 4, "a"), scheduler="easy")
+    save_picture(three, tmp_path / "one.png")
+    save_picture({"shared": three, "compact": compact}, tmp_path / "two.png")
+    for name in ("one.png", "two.png"):
+        assert (tmp_path / name).read_bytes()[:4] == b"\x89PNG"
+    page = html_page(three)
+    for text in ("Speedups of jobs by code", "Ended jobs", "Nodes with a job", "beside each other"):
+        assert text in page
+    assert "mean job speedup" in page
+    assert page == html_page(three)
+    heading = [text for text, _ in comparison({"x": three, "y": three})[0]]
+    assert "mean job speedup" in heading
+    plain = html_page(hpcgym.simulate(three.workload, "easy"))
+    assert "speedup" not in plain
