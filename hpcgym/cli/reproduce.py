@@ -316,7 +316,7 @@ def at_hand(traces: Sequence[str]) -> list[str]:
     return found
 
 
-def shown(run: Any, sources: list[str], folder: Path, **options: Any) -> Any:
+def shown(run: Any, sources: Any, folder: Path, **options: Any) -> Any:
     """Run with a bar for each long step, lines in a log; say that an interrupted study goes on."""
     from contextlib import ExitStack
 

@@ -1,0 +1,294 @@
+"""The tables of the study, ours beside the published values."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hpcgym.benchmarks.coscheduling.published import IMPROVEMENTS
+from hpcgym.benchmarks.coscheduling.readings import MAIN, READINGS
+from hpcgym.benchmarks.coscheduling.runs import REFERENCE, SCHEDULERS
+from hpcgym.benchmarks.energy.resampled import interval
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Floats = NDArray[np.float64]
+#: Tasks, each with what :func:`runs.measure` returns of it.
+Outcomes = Sequence[tuple[Mapping[str, Any], Mapping[str, Any]]]
+
+#: The document's simple co-scheduling, which the table of improvements is read to be of.
+SIMPLE = "easy-co"
+COSCHEDULERS = [name for name in SCHEDULERS if name != REFERENCE]
+#: Those under which jobs share nodes.
+SHARING = [name for name in COSCHEDULERS if name != "easy-spread"]
+CLOSE = 3.0  # percentage points
+OF_RUNS = "mean over jobs"
+#: Readings that differ in how nodes are chosen -> the rule.
+PARTNERS = {MAIN: "best", "filled nodes": "fill", "first partners": "first"}
+
+
+def values(outcome: Mapping[str, Any], scheduler: str, what: str) -> Floats:
+    """Return an amount of each shuffle; None becomes NaN.
+
+    ``what`` is one of :func:`runs.amounts`; "improvement", the makespan of EASY over that of the
+    scheduler - 1 [%]; or "saved", 1 - the makespan of the scheduler over that of EASY [%].
+    """
+    by_name = {name: _rows(outcome, name) for name in (scheduler, REFERENCE)}
+    if what in ("improvement", "saved"):
+        ours = _column(by_name[scheduler], "makespan_s")
+        reference = _column(by_name[REFERENCE], "makespan_s")
+        share = reference / ours - 1 if what == "improvement" else 1 - ours / reference
+        return 100 * share
+    return _column(by_name[scheduler], what)
+
+
+def text_of(mean: float) -> str:
+    """Return a mean speedup as the document prints it."""
+    return f"{mean:.3f}".removesuffix("0")
+
+
+def _rows(outcome: Mapping[str, Any], scheduler: str) -> list[Mapping[str, Any]]:
+    return [row for row in outcome["rows"] if row["scheduler"] == scheduler]
+
+
+def _column(rows: Iterable[Mapping[str, Any]], what: str) -> Floats:
+    return np.array([np.nan if row[what] is None else row[what] for row in rows], np.float64)
+
+
+# --- Mean speedups of pairs -----------------------------------------------------------------------
+
+
+def over_heatmaps(outcomes: Outcomes, reading: str, scheduler: str, what: str) -> dict[float, Any]:
+    """Return mean speedup -> an amount of each heatmap, the mean over its shuffles."""
+    found: dict[float, list[float]] = {}
+    for task, outcome in outcomes:
+        if task["reading"] == reading:
+            mean = float(values(outcome, scheduler, what).mean())
+            found.setdefault(task["mean"], []).append(mean)
+    return {mean: np.array(of) for mean, of in sorted(found.items())}
+
+
+def improvements(outcomes: Outcomes) -> pd.DataFrame:
+    """Return the document's table under the main reading, of its simple co-scheduling."""
+    import pandas as pd
+
+    found = {
+        what: over_heatmaps(outcomes, MAIN, SIMPLE, what)
+        for what in ("improvement", "saved", "job_speedup")
+    }
+    rows = []
+    for mean, published in IMPROVEMENTS.items():
+        ours = found["improvement"][mean]
+        apart = float(ours.mean()) - published
+        low, high = np.percentile(ours, [2.5, 97.5])
+        rows.append(
+            {
+                "mean pair speedup": text_of(mean),
+                "published %": published,
+                "ours %": float(ours.mean()),
+                "95 % interval of the mean": interval(ours, 1),
+                "apart (points)": f"{apart:+.1f}",
+                "within 3 points": "yes" if abs(apart) <= CLOSE else "no",
+                "95 % of heatmaps": f"{low:.1f} to {high:.1f}",
+                "makespan saved %": float(found["saved"][mean].mean()),
+                "job speedup (ratio)": float(found["job_speedup"][mean].mean()),
+            }
+        )
+    return pd.DataFrame(rows)
+
+
+def all_coschedulers(outcomes: Outcomes) -> pd.DataFrame:
+    """Return improvements of all co-schedulers, by how nodes beside others are chosen [%]."""
+    import pandas as pd
+
+    rows = []
+    for reading, partners in PARTNERS.items():
+        gains = {
+            name: over_heatmaps(outcomes, reading, name, "improvement") for name in COSCHEDULERS
+        }
+        for mean, published in IMPROVEMENTS.items() if gains[SIMPLE] else ():
+            row = {
+                "partners": partners,
+                "mean pair speedup": text_of(mean),
+                "published %": published,
+            }
+            rows.append(row | {f"{name} %": float(of[mean].mean()) for name, of in gains.items()})
+    return pd.DataFrame(rows)
+
+
+def by_reading(outcomes: Outcomes) -> pd.DataFrame:
+    """Return improvements of the simple co-scheduling under each reading, less those published."""
+    import pandas as pd
+
+    rows = []
+    for name, reading in READINGS.items():
+        found = over_heatmaps(outcomes, name, SIMPLE, "improvement")
+        if found:
+            ours = {mean: float(found[mean].mean()) for mean in IMPROVEMENTS}
+            rows.append(_reading_row(name, reading.meaning, ours))
+    rows.append(
+        _reading_row(
+            OF_RUNS,
+            "the speedup is the mean over the jobs of a run, not over pairs",
+            at_runs(outcomes),
+        )
+    )
+    return pd.DataFrame(rows)
+
+
+def _reading_row(name: str, meaning: str, ours: Mapping[float, float]) -> dict[str, Any]:
+    row: dict[str, Any] = {"reading": name, "what is read so": meaning}
+    row |= {f"{text_of(mean)} %": ours[mean] for mean in IMPROVEMENTS}
+    apart = np.array([ours[mean] - published for mean, published in IMPROVEMENTS.items()])
+    row["apart (points)"] = ", ".join(f"{one:+.1f}" for one in apart)
+    row["within 3 points"] = f"{int((np.abs(apart) <= CLOSE).sum())} of {len(apart)}"
+    return row
+
+
+def at_runs(outcomes: Outcomes) -> dict[float, float]:
+    """Return the improvement where the mean speedup of a run's jobs is as published.
+
+    Of each series of heatmaps that differ in their mean alone, between the nearest two, linearly;
+    the mean over the series that reach so far.
+    """
+    speedups = over_heatmaps(outcomes, MAIN, SIMPLE, "job_speedup")
+    gains = over_heatmaps(outcomes, MAIN, SIMPLE, "improvement")
+    x, y = np.array(list(speedups.values())), np.array(list(gains.values()))
+    found = {}
+    for published in IMPROVEMENTS:
+        at = [_between(x[:, k], y[:, k], published) for k in range(x.shape[1])]
+        found[published] = float(np.mean([one for one in at if np.isfinite(one)] or [np.nan]))
+    return found
+
+
+def _between(x: Floats, y: Floats, at: float) -> float:
+    """Return y at a place, linearly; NaN beyond the ends."""
+    order = np.argsort(x)
+    return float(np.interp(at, x[order], y[order], left=np.nan, right=np.nan))
+
+
+# --- Mixes and shuffles ---------------------------------------------------------------------------
+
+
+def mixes(outcomes: Outcomes) -> pd.DataFrame:
+    """Return improvements and utilisations by mix of process counts."""
+    import pandas as pd
+
+    rows = []
+    for (mix, kind), of in _by_mix(outcomes).items():
+        row: dict[str, Any] = {
+            "processes": mix,
+            "speedups": kind,
+            "mean pair speedup (ratio)": of[0]["mean_pair"],
+        }
+        for name in COSCHEDULERS:
+            row[f"{name} %"] = float(pooled(of, name, "improvement").mean())
+        row[f"95 % interval of {SIMPLE}"] = interval(pooled(of, SIMPLE, "improvement"), 1)
+        rows.append(row)
+    return pd.DataFrame(rows)
+
+
+def mix_utilisation(outcomes: Outcomes) -> pd.DataFrame:
+    """Return the utilisation until the queue is empty by mix of process counts."""
+    import pandas as pd
+
+    rows = []
+    for (mix, kind), of in _by_mix(outcomes).items():
+        row: dict[str, Any] = {"processes": mix, "speedups": kind}
+        for name in SCHEDULERS:
+            row[f"{name} (share)"] = float(np.nanmean(pooled(of, name, "utilisation")))
+        rows.append(row)
+    return pd.DataFrame(rows)
+
+
+def _by_mix(outcomes: Outcomes) -> dict[tuple[str, str], list[Mapping[str, Any]]]:
+    """Return mix and kind -> outcomes."""
+    found: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
+    for task, outcome in outcomes:
+        found.setdefault((task["mix"], task["kind"]), []).append(outcome)
+    return found
+
+
+def pooled(outcomes: Sequence[Mapping[str, Any]], scheduler: str, what: str) -> Floats:
+    """Return an amount of all shuffles of some outcomes."""
+    return np.concatenate([values(outcome, scheduler, what) for outcome in outcomes])
+
+
+def by_set(outcomes: Outcomes) -> dict[str, list[Mapping[str, Any]]]:
+    """Return set of measured codes -> the outcomes of its shuffles."""
+    found: dict[str, list[Mapping[str, Any]]] = {}
+    for task, outcome in outcomes:
+        found.setdefault(task["set"], []).append(outcome)
+    return found
+
+
+def against_easy(outcomes: Outcomes) -> pd.DataFrame:
+    """Return what each co-scheduler gains over EASY, over shuffles of measured codes."""
+    import pandas as pd
+
+    rows = [
+        {"codes": codes, "scheduler": name, **_beside_easy(of, name)}
+        for codes, of in by_set(outcomes).items()
+        for name in SCHEDULERS
+    ]
+    return pd.DataFrame(rows)
+
+
+def _beside_easy(of: Sequence[Mapping[str, Any]], name: str) -> dict[str, Any]:
+    """Return means over shuffles, and what there is of EASY itself."""
+    gain = pooled(of, name, "improvement")
+    reference = name == REFERENCE
+    return {
+        "improvement %": float(gain.mean()),
+        "95 % interval": "" if reference else interval(gain, 1),
+        "better than EASY": "" if reference else f"{int((gain > 0).sum())} of {len(gain)}",
+        "job speedup (ratio)": float(pooled(of, name, "job_speedup").mean()),
+        "share of jobs slowed": float(pooled(of, name, "slowed").mean()),
+        "utilisation (share)": float(np.nanmean(pooled(of, name, "utilisation"))),
+        "mean wait (h)": float(pooled(of, name, "wait_s").mean()) / 3600,
+    }
+
+
+def correlations(outcomes: Outcomes) -> pd.DataFrame:
+    """Return how improvements over shuffles go together with job speedups and utilisations.
+
+    Also of the means of the co-schedulers under which jobs share nodes.
+    """
+    import pandas as pd
+
+    rows = []
+    for codes, of in by_set(outcomes).items():
+        amounts = {
+            what: [pooled(of, name, what) for name in SHARING]
+            for what in ("improvement", "job_speedup", "utilisation")
+        }
+        means = {what: np.array([np.nanmean(one) for one in a]) for what, a in amounts.items()}
+        series = {
+            name: {what: a[k] for what, a in amounts.items()} for k, name in enumerate(SHARING)
+        }
+        for name, one in (series | {"means of these": means}).items():
+            row: dict[str, Any] = {"codes": codes, "scheduler": name}
+            for what in ("job_speedup", "utilisation"):
+                row[what.replace("_", " ")] = _correlation(one[what], one["improvement"])
+            rows.append(row)
+    return pd.DataFrame(rows)
+
+
+def _correlation(x: Floats, y: Floats) -> str:
+    """Return Pearson's correlation with the 95 % interval of resamples."""
+    drawn = np.random.default_rng(0).integers(0, len(x), (2_000, len(x)))
+    resampled = np.array([pearson(x[rows], y[rows]) for rows in drawn])
+    known = resampled[np.isfinite(resampled)]
+    low, high = np.percentile(known, [2.5, 97.5]) if len(known) else (np.nan, np.nan)
+    return f"{pearson(x, y):+.2f} [{low:+.2f}, {high:+.2f}]"
+
+
+def pearson(x: Floats, y: Floats) -> float:
+    """Return the correlation of two series; NaN where one of them does not vary."""
+    a, b = x - x.mean(), y - y.mean()
+    both = float(np.sqrt((a * a).sum() * (b * b).sum()))
+    return float((a * b).sum()) / both if both > 0 else float("nan")

@@ -1,0 +1,84 @@
+"""``hpcgym reproduce coscheduling``: the results of ELiSE."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, ClassVar
+
+import typer
+
+from hpcgym.cli import executors, options
+from hpcgym.cli.options import Format
+from hpcgym.cli.reproduce import FolderOption, print_tables, shown
+from hpcgym.cli.running import ExplainedCommand, Lists, note
+from hpcgym.errors import HpcgymError
+
+
+def _readings() -> list[tuple[str, str]]:
+    from hpcgym.benchmarks.coscheduling.readings import READINGS
+
+    return [(name, reading.meaning) for name, reading in READINGS.items()]
+
+
+class CoschedulingStudy(ExplainedCommand):
+    """The command with lists of names in its help."""
+
+    examples = (
+        "hpcgym reproduce coscheduling --quick",
+        "hpcgym reproduce coscheduling --speedups-file lm-aris.compute-NAS.json",
+        "hpcgym reproduce coscheduling --executor dask:tcp://node1:8786 --format csv > table.csv",
+    )
+    lists: ClassVar[Lists] = {
+        "Readings of the document, all of which are simulated": _readings,
+        "Executors (--executor)": executors.names,
+    }
+
+
+def coscheduling(
+    speedups_file: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Measured speedups of codes with their processes and run times, as ELiSE's.",
+            show_default="lm-aris.compute-NAS.json of HPCGYM_DATA; without it parts are left out",
+        ),
+    ] = None,
+    heatmaps: Annotated[
+        int, typer.Option(metavar="N", help="Generated heatmaps of each mean and reading.")
+    ] = 20,
+    shuffles: Annotated[
+        int, typer.Option(metavar="N", help="Shuffles of each set of measured codes.")
+    ] = 100,
+    folder: FolderOption = Path("coscheduling"),
+    quick: Annotated[
+        bool,
+        typer.Option("--quick", help="A small cut that takes seconds: few jobs and heatmaps."),
+    ] = False,
+    executor: executors.ExecutorOption = "processes",
+    workers: executors.WorkersOption = None,
+    format: options.FormatOption = Format.table,
+) -> None:
+    """Study co-scheduling as Karapanagiotis, Triantafyllis and others did (ELiSE).
+
+    Makespans of co-schedulers beside EASY's: by mean speedup of pairs, under several readings of
+    the document; by mix of process counts; over shuffles of measured codes, and what they go
+    together with; simulated days an hour. It takes some minutes of two cores; after an
+    interruption, the same command goes on.
+    """
+    from hpcgym.benchmarks.coscheduling.run import MEASURED_FILE, find_measured
+    from hpcgym.benchmarks.coscheduling.run import reproduce as run
+
+    executors.become_mpi(executor, workers)
+    if speedups_file is not None and not speedups_file.is_file():
+        raise HpcgymError(f"--speedups-file: there is no file {speedups_file}")
+    measured = find_measured() if speedups_file is None else speedups_file
+    if measured is None:
+        note(
+            f"mixes and shuffles of measured codes are left out: there is no {MEASURED_FILE} in"
+            " HPCGYM_DATA; name one with --speedups-file"
+        )
+    rules = {"heatmaps": heatmaps, "shuffles": shuffles, "quick": quick}
+    path, tables = shown(run, measured, folder, **rules, executor=executor, workers=workers)
+    parts = {"500 jobs on 100 nodes": tables["improvements"]}
+    print_tables(parts, "makespan improvement over EASY", format)
+    note(f"wrote {path}, tables and pictures beside it")

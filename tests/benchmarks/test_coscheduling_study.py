@@ -1,0 +1,347 @@
+"""The study of co-scheduling, on small sets of jobs."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from typer.testing import CliRunner
+
+from hpcgym.benchmarks.coscheduling import plans, published, readings, run, runs, speed, tables
+from hpcgym.cli import app
+from hpcgym.coscheduling import Heatmap, generate_speedups, write_speedups
+from hpcgym.errors import HpcgymError
+from hpcgym.simulation import simulate
+from hpcgym.workload import Code, generate_code_jobs
+
+SMALL = plans.Sizes(heatmaps=1, shuffles=1, measured_shuffles=2, jobs=20)
+
+
+def measured_like() -> Heatmap:
+    """Return speedups of codes of all process counts, and of one that fills most of the machine."""
+    sizes = [*plans.COUNTS, *plans.COUNTS, 2048]
+    made = generate_speedups(len(sizes), 1.1, 0.1, seed=1)
+    names = tuple(f"{name}.{size}" for name, size in zip(made.codes, sizes, strict=True))
+    times = np.linspace(10, 30, len(sizes))
+    return Heatmap(names, made.speedup, compact_s=times, processes=np.array(sizes))
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "measured.json"
+    write_speedups(measured_like(), path)
+    return path
+
+
+def first_of(part: str, reading: str = readings.MAIN) -> dict[str, Any]:
+    tasks = plans.of_pairs(SMALL, quick=False)
+    return next(task for task in tasks if (task["part"], task["reading"]) == (part, reading))
+
+
+# --- Tasks ----------------------------------------------------------------------------------------
+
+
+def test_tasks_name_heatmaps_and_seeds() -> None:
+    tasks = plans.of_pairs(SMALL, quick=False)
+    assert {task["reading"] for task in tasks} == set(readings.READINGS)
+    for task in tasks:
+        assert task["jobs"] == 20
+        assert task["shuffles"] == [0, 1, 2, 3, 4]
+        speedups = runs.speedups_of(task, None)
+        if task["chosen"] is None:
+            assert speedups.filled.mean() == pytest.approx(task["mean"], rel=1e-12)
+        else:
+            assert len(speedups) == task["chosen"]
+            assert speedups.filled.mean() == pytest.approx(task["mean"], abs=0.01)
+            assert (speedups.alone == speedups.filled.max(axis=1)).all()
+        assert f"seed={task['seed']}" in task["speedups"]
+    means = {task["mean"] for task in tasks if task["reading"] == "16 codes"}
+    assert means == set(published.IMPROVEMENTS)
+
+
+def test_other_readings_differ_in_one_point() -> None:
+    main = vars(readings.READINGS[readings.MAIN])
+    for name, reading in readings.READINGS.items():
+        changed = {key for key, value in vars(reading).items() if value != main[key]} - {"meaning"}
+        at_most = 2 if name == "chosen codes" else 1  # of a heatmap of its own spread
+        assert len(changed) == (0 if name == readings.MAIN else at_most)
+
+
+def test_jobs_are_of_each_code_equally_often() -> None:
+    task = first_of("pairs") | {"jobs": 16}
+    speedups = runs.speedups_of(task, None)
+    jobs = runs.jobs_of(task, speedups, 4800, 3)
+    assert np.bincount(jobs.executable)[1:].tolist() == [2] * 8
+    assert set(jobs.requested_processors.tolist()) == {256}
+    assert (jobs.submit_time == 0).all()
+    low, high = readings.RUN_S
+    assert ((jobs.run_time >= low) & (jobs.run_time <= high)).all()
+    other = runs.jobs_of(task, speedups, 4800, 4)
+    assert sorted(other.run_time.tolist()) == sorted(jobs.run_time.tolist())
+    assert other.run_time.tolist() != jobs.run_time.tolist()
+    arriving = runs.jobs_of(task | {"arrivals": "poisson"}, speedups, 4800, 3)
+    assert arriving.run_time.tolist() == jobs.run_time.tolist()
+    assert arriving.submit_time.max() > 0
+
+
+def test_measured_codes_have_their_processes_and_ten_times_their_run_times() -> None:
+    speedups = measured_like()
+    tasks = plans.of_mixes(speedups, SMALL)
+    assert [task["mix"] for task in tasks[::3]] == [
+        "64", "64+128", "64+128+512", "64+128+512+1024"
+    ]  # fmt: skip
+    for task in tasks:
+        codes = runs.codes_of(task, speedups.take(task["codes"]))
+        assert "+".join(map(str, sorted({code.processes for code in codes}))) == task["mix"]
+        for code in codes:
+            assert code.compact_s == 10 * speedups.compact_s[speedups.place(code.name)]
+    sets = {task["set"]: len(task["codes"]) for task in plans.of_shuffles(speedups, SMALL)}
+    assert list(sets.values()) == [9, 8, 8]
+    in_use = plans.of_shuffles(speedups, SMALL)[-1]
+    assert (in_use["set"], in_use["rules"]) == ("these, nodes in use first", {"partners": "fill"})
+    with pytest.raises(HpcgymError, match="no code of 64 processes"):
+        plans.of_mixes(speedups.take([speedups.codes[1]]), SMALL)
+
+
+def test_all_pairs_alike_and_a_rate_alone() -> None:
+    task = first_of("pairs")
+    alike = runs.speedups_of(task | {"alike": True}, None)
+    assert alike.filled == pytest.approx(np.full((8, 8), task["mean"]))
+    assert alike.alone == pytest.approx(np.full(8, task["mean"]))
+    alone = runs.speedups_of(task | {"alone": 1.0}, None)
+    assert alone.alone.tolist() == [1.0] * 8
+    assert (alone.filled == runs.speedups_of(task, None).filled).all()
+
+
+def test_other_speedups_than_at_the_beginning_are_refused(file: Path) -> None:
+    task = plans.of_shuffles(measured_like(), SMALL)[0]
+    runs.speedups_of(task, str(file))
+    with pytest.raises(HpcgymError, match="has other speedups"):
+        runs.speedups_of(task | {"digest": "0"}, str(file))
+    with pytest.raises(HpcgymError, match="no file"):
+        runs.speedups_of(task, None)
+
+
+# --- Amounts --------------------------------------------------------------------------------------
+
+
+def test_utilisation_until_the_queue_is_empty() -> None:
+    codes = [Code("a", 4, 100), Code("b", 2, 50)]
+    jobs = generate_code_jobs(codes, 3, processors=4, mix="list", arrivals="at-once")
+    heatmap = Heatmap(("a", "b"), [[1.0, 1.0], [1.0, 1.0]])
+    result = simulate(jobs, "easy", cluster="1x2x2", speedups=heatmap)
+    # two jobs of four cores for 100 s, then one of two for 50 s, which starts last
+    assert result.start.tolist() == [0.0, 100.0, 200.0]
+    assert runs.utilisation(result) == 1.0
+    result = simulate(jobs, "easy", cluster="2x2x2", speedups=heatmap)
+    assert result.start.tolist() == [0.0, 0.0, 100.0]
+    assert runs.utilisation(result) == 1.0
+    result = simulate(jobs, "easy", cluster="3x2x2", speedups=heatmap)
+    assert runs.utilisation(result) is None
+
+
+def test_of_two_jobs_by_hand() -> None:
+    """A node for each alone: beside each other one is 1.25 as fast, the other 0.8."""
+    speedup = [[1.0, 1.25], [0.8, 1.0]]
+    heatmap = Heatmap(("a", "b"), speedup, alone=[1.0, 1.0])
+    codes = [Code("a", 2, 100), Code("b", 2, 100)]
+    jobs = generate_code_jobs(codes, 2, processors=2, mix="list")
+    result = simulate(jobs, "easy-co", cluster="2x1x4", speedups=heatmap, partners="fill")
+    found = runs.amounts(result)
+    # a ends at 80; b has done 64 then, and the rest alone
+    assert found["makespan_s"] == pytest.approx(116)
+    assert found["job_speedup"] == pytest.approx((100 / 80 + 100 / 116) / 2)
+    assert found["slowed"] == 0.5
+    assert found["wait_s"] == 0
+
+
+def test_a_run_has_all_schedulers(file: Path) -> None:
+    task = plans.of_shuffles(measured_like(), SMALL)[0]
+    outcome = runs.measure(task, str(file))
+    assert [row["scheduler"] for row in outcome["rows"]] == list(runs.SCHEDULERS)
+    assert runs.measure(task, str(file)) == outcome
+    easy = outcome["rows"][0]
+    assert (easy["job_speedup"], easy["slowed"]) == (1.0, 0.0)
+
+
+def test_capacity_alone_where_all_speedups_are_1() -> None:
+    """18 jobs at a time in place of 16; all run as long."""
+    task = first_of("pairs", "equal run times") | {
+        "jobs": 16 * 18, "speedups": "generated:codes=2,mean=1,spread=0",
+        "digest": generate_speedups(2, 1.0, 0.0).digest, "shuffles": [0],
+    }  # fmt: skip
+    outcome = runs.measure(task, None)
+    assert tables.values(outcome, "easy-co", "improvement").tolist() == pytest.approx([12.5])
+    assert tables.values(outcome, "easy-co", "saved").tolist() == pytest.approx([100 / 9])
+
+
+# --- Tables ---------------------------------------------------------------------------------------
+
+
+def outcome_of(easy_s: float, others_s: float, job_speedup: float = 1.1) -> dict[str, Any]:
+    """Return an outcome of one shuffle."""
+    rows = [
+        {
+            "shuffle": 0,
+            "scheduler": name,
+            "makespan_s": easy_s if name == runs.REFERENCE else others_s,
+            "job_speedup": job_speedup,
+            "slowed": 0.5,
+            "wait_s": 7200.0,
+            "utilisation": 0.75,
+        }
+        for name in runs.SCHEDULERS
+    ]
+    return {"mean_pair": 1.1, "rows": rows}
+
+
+def test_published_values_are_a_column_to_be_compared_with() -> None:
+    means = [*published.IMPROVEMENTS, 1.25]
+    outcomes = [
+        ({"reading": readings.MAIN, "mean": mean}, outcome_of(125 + 4 * k, 100, mean - 0.02))
+        for k, mean in enumerate(means)
+    ]
+    table = tables.improvements(outcomes)
+    assert table["mean pair speedup"].tolist() == ["1.07", "1.10", "1.12", "1.155"]
+    assert table["published %"].tolist() == [24.42, 25.29, 25.87, 30.63]
+    assert table["ours %"].tolist() == pytest.approx([25, 29, 33, 37])
+    assert table["apart (points)"].tolist() == ["+0.6", "+3.7", "+7.1", "+6.4"]
+    assert table["within 3 points"].tolist() == ["yes", "no", "no", "no"]
+    assert table["makespan saved %"][0] == pytest.approx(20)
+    by_reading = tables.by_reading(outcomes).set_index("reading")
+    assert by_reading.loc[readings.MAIN, "within 3 points"] == "1 of 4"
+    # jobs have a speedup of 1.07 where pairs have 1.09, two thirds of the way from 1.07 to 1.10
+    over_jobs = by_reading.loc[tables.OF_RUNS]
+    assert over_jobs["1.07 %"] == pytest.approx(25 + 4 * 2 / 3)
+    assert over_jobs["1.155 %"] == pytest.approx(37 + 4 * 0.02 / 0.095)
+
+
+def test_beyond_what_was_simulated_there_is_no_value() -> None:
+    outcomes = [
+        ({"reading": readings.MAIN, "mean": mean}, outcome_of(125, 100, 1.08))
+        for mean in published.IMPROVEMENTS
+    ]
+    found = tables.at_runs(outcomes)
+    assert math.isnan(found[1.155])
+
+
+def test_correlations_by_hand() -> None:
+    up, down = np.array([1.0, 2.0, 4.0]), np.array([-1.0, -2.0, -4.0])
+    assert tables.pearson(up, down) == pytest.approx(-1)
+    assert tables.pearson(up, np.array([1.0, 3.0, 2.0])) == pytest.approx(0.3273268)
+    assert math.isnan(tables.pearson(up, np.ones(3)))
+
+
+def test_wins_against_easy() -> None:
+    outcomes = [
+        ({"set": "all 2"}, outcome_of(120, 100)),
+        ({"set": "all 2"}, outcome_of(90, 100)),
+    ]
+    table = tables.against_easy(outcomes).set_index("scheduler")
+    assert table.loc["easy", "better than EASY"] == ""
+    assert table.loc["filler-co", "better than EASY"] == "1 of 2"
+    assert table.loc["filler-co", "improvement %"] == pytest.approx(5)
+    assert table.loc["filler-co", "mean wait (h)"] == 2
+
+
+# --- Speed ----------------------------------------------------------------------------------------
+
+
+def test_days_an_hour() -> None:
+    task = {"jobs": 100, "cores": 256, "scheduler": "easy", "repeats": 2, "machine": "m"}
+    outcome = speed.measure(task)
+    assert outcome["jobs"] == 100
+    speedups = generate_speedups(speed.CODES)
+    cluster = speed.machine_of(256, speed.NODE)
+    assert (cluster.nodes, cluster.processors) == (8, 256)
+    makespans = [
+        simulate(speed.set_of(100, speedups, k), cluster=cluster, speedups=speedups).metrics[
+            "makespan_s"
+        ]
+        for k in range(2)
+    ]
+    assert outcome["days"] == pytest.approx(sum(makespans) / 86_400)
+    row = speed.synthetic([(task, {"jobs": 100, "days": 6.0, "cpu_s": 36.0})]).iloc[0]
+    assert row["ours days/h"] == pytest.approx(600)
+    assert row["published days/h"] == 2038.66
+    assert row["times as fast"] == pytest.approx(600 / 2038.66)
+    assert row["jobs a second"] == 5
+    assert row["simulated days"] == 3
+
+
+def test_logs_are_put_on_nodes_in_two_ways(monkeypatch: pytest.MonkeyPatch) -> None:
+    speedups = generate_speedups(4)
+    log = "lublin:jobs=50,processors=128,seed=1"
+    narrow = speed.trace_jobs(log, "p processes", speedups)
+    wide = speed.trace_jobs(log, "64 p processes", speedups)
+    assert (wide.requested_processors == 64 * narrow.requested_processors).all()
+    assert (wide.executable == narrow.executable).all()
+    cluster = speed.machine_of(128 * 64, 64)
+    result = simulate(wide, "easy", cluster=cluster, speedups=speedups)
+    assert result.allocation is not None
+    assert (np.diff(result.allocation.first) == narrow.requested_processors).all()
+    monkeypatch.setattr(speed, "find", lambda trace: None)
+    assert not any("trace" in task for task in speed.tasks_of(quick=False, machine="m"))
+
+
+# --- The whole study ------------------------------------------------------------------------------
+
+
+def test_the_whole_study(tmp_path: Path, file: Path) -> None:
+    folder = tmp_path / "study"
+    steps: list[str] = []
+    path, made = run.reproduce(
+        file, folder, quick=True, executor="serial",
+        progress=lambda what, done, total: steps.append(what),
+    )  # fmt: skip
+    assert {"sets of jobs", "timings"} <= set(steps)
+    assert "quick cut" in path.read_text()
+    assert "left out" not in path.read_text()
+    for name in made:
+        assert len(pd.read_csv(folder / f"table-{name}.csv")) == len(made[name])
+    assert len(made["mixes"]) == 12
+    assert sorted(one.name for one in folder.glob("*.png")) == [
+        "mixes.png", "pairs.png", "shuffles.png"
+    ]  # fmt: skip
+    kept = [folder / name / "results.jsonl" for name in ("tasks", "timings")]
+    before = [one.read_bytes() for one in kept]
+    run.reproduce(file, folder, quick=True, executor="serial")
+    assert [one.read_bytes() for one in kept] == before
+
+
+def test_by_command_without_measured_speedups(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(run, "find_measured", lambda: None)
+    folder = tmp_path / "x"
+    arguments = ["reproduce", "coscheduling", "--quick", "--format", "json"]
+    arguments += ["--executor", "serial", "--output", str(folder)]
+    result = CliRunner().invoke(app, arguments)
+    assert result.exit_code == 0, result.output
+    rows = json.loads(result.stdout)["rows"]
+    assert [row["published %"] for row in rows] == list(published.IMPROVEMENTS.values())
+    assert "left out" in result.stderr
+    assert "left out" in (folder / "report.md").read_text()
+    assert not (folder / "mixes.png").exists()
+
+
+def test_wrong_numbers_and_files(tmp_path: Path) -> None:
+    with pytest.raises(HpcgymError, match="heatmaps must be"):
+        run.reproduce(None, tmp_path, heatmaps=0)
+    arguments = ["reproduce", "coscheduling", "--speedups-file", str(tmp_path / "none.json")]
+    result = CliRunner().invoke(app, arguments)
+    assert isinstance(result.exception, HpcgymError) or "there is no file" in result.output
+
+
+def test_measured_speedups_are_looked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HPCGYM_DATA", str(tmp_path))
+    there = tmp_path / "coscheduling" / run.MEASURED_FILE
+    assert run.find_measured() != there
+    there.parent.mkdir()
+    there.write_text("{}")
+    assert run.find_measured() == there
