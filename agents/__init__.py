@@ -6,7 +6,7 @@ side by side in ``lockstep``.
 An agent stands on the library (``hpcgym``), which imports it only where a command trains one or a
 file of one is named. Networks need PyTorch and Stable-Baselines3, ``runtime_regression`` and
 ``refitted`` need river, ``pip install "hpcgym[agents]"``: they are imported with those modules, not
-with this one. ``xnes``, ``controls`` and ``lookahead`` need none of them.
+with this one. ``xnes``, ``controls``, ``coschedule`` and ``lookahead`` need none of them.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ _MODULES = (
     "behaviour_cloning",
     "common",
     "controls",
+    "coschedule",
     "lockstep",
     "lookahead",
     "losses",
@@ -49,6 +50,8 @@ def load(path: str | Path) -> Any:
         contents = _read_text(path)
         if contents.get("agent") == "controls":
             return import_agent("controls").load(contents)
+        if contents.get("agent") == "pairs":
+            return import_agent("coschedule").load(contents)
         return import_agent("xnes").load(path)
     contents = import_agent("common").read(path)
     if contents.get("agent") not in AGENTS:

@@ -34,6 +34,7 @@ SOURCES = (
     "envs/intervals.py",
     "envs/kernel.py",
     "envs/observe.py",
+    "envs/pair_kernel.py",
     "envs/power_kernel.py",
     "envs/terms.py",
     "metrics.py",

@@ -53,7 +53,8 @@ def simulate_coscheduled(
     _run(arrays, machine, scheduler, learning)
     if scheduler.backfill == "conservative":
         _place(arrays, machine)
-    return result_of(workload, scheduler, cluster, speedups, arrays, machine, ticks, learning)
+    ended = arrays.jobs, arrays.progress, machine
+    return result_of(workload, scheduler, cluster, speedups, *ended, ticks, learning)
 
 
 def _run(
@@ -308,25 +309,26 @@ def result_of(
     scheduler: Scheduler,
     cluster: Cluster,
     speedups: Heatmap,
-    arrays: state.Prepared,
+    jobs: NDArray[np.void],
+    progress: NDArray[np.void],
     machine: Coscheduled,
     ticks: int,
     learning: PairLearning | None = None,
 ) -> Result:
-    """Return the schedule, with times in seconds, float64."""
-    progress, tasks = arrays.progress, machine.tasks
+    """Return the schedule, with times in seconds, float64; ``jobs`` and ``progress`` in ticks."""
+    tasks = machine.tasks
     run = Coschedule(
         ticks=ticks,
         start_ticks=progress["start"].copy(),
         end_ticks=tasks["end"].copy(),
-        compact_s=arrays.jobs["run"] // ticks,
+        compact_s=jobs["run"] // ticks,
         shape=tasks["form"].astype(np.int8),
         code=tasks["code"].copy(),
         parts=machine.who.shape[1],
         speedups=speedups,
         pairs=None if learning is None else learning.pairs,
     )
-    found = Result.of(workload, cluster, scheduler, arrays.jobs, progress)
+    found = Result.of(workload, cluster, scheduler, jobs, progress)
     reserved = progress["promised"]
     return replace(
         found,

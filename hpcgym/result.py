@@ -82,6 +82,11 @@ class Coschedule(NamedTuple):
     speedups: Heatmap
     pairs: Any = None
 
+    def take(self, chosen: NDArray[np.bool_]) -> Coschedule:
+        """Return what is to be said of the jobs that are chosen, (n_jobs,) bool."""
+        names = ("start_ticks", "end_ticks", "compact_s", "shape", "code")
+        return self._replace(**{name: getattr(self, name)[chosen] for name in names})
+
     @property
     def shares(self) -> NDArray[np.bool_]:
         """Which jobs take one part of their nodes, (n,); others may have the other parts."""

@@ -3,6 +3,7 @@
 
 from pathlib import Path
 
+from hpcgym.envs.co_schedule import CoSchedule
 from hpcgym.envs.job_selection import JobSelection
 from hpcgym.envs.mixed_policy import MixedPolicy
 from hpcgym.envs.page import markdown
@@ -17,6 +18,7 @@ PAGES = {
     "queue-ordering.md": QueueOrdering,
     "power-cap.md": PowerCapEnv,
     "energy-budget.md": EnergyBudgetEnv,
+    "co-schedule.md": CoSchedule,
 }
 
 

@@ -42,8 +42,24 @@ LIMITED_COLUMNS = (
     Metric("energy_j", "energy of\nall (kWh)", "", LESS, 1 / 3.6e6),
 )
 
+#: The same where jobs share nodes.
+SHARED_COLUMNS = (
+    Metric("mean_bsld", "mean\nBSLD", "", LESS),
+    Metric("above_reference", "above\nreference", "", LESS),
+    Metric("makespan_s", "makespan\n(h)", "", LESS, 1 / 3600),
+    Metric("improvement", "improvement\n(%)", "", MORE, 100),
+    Metric("mean_wait_s", "mean wait\n(s)", "", LESS),
+)
+
 #: Those that have an interval.
-INTERVALS = ("mean_bsld", "above_reference", "limited_energy_j", "energy_j")
+INTERVALS = (
+    "mean_bsld",
+    "above_reference",
+    "limited_energy_j",
+    "energy_j",
+    "makespan_s",
+    "improvement",
+)
 
 
 class Evaluate(ExplainedCommand):
@@ -58,11 +74,14 @@ class Evaluate(ExplainedCommand):
         "hpcgym evaluate --workload KTH-SP2 --number 30 -- -0.1,0,0,0,0.9,0 saf",
         "hpcgym evaluate reduce-pc energy-bud+saf --env EnergyBudget --share 0.6 --shutdown"
         " --workload KTH-SP2 --episodes weeks",
+        "hpcgym evaluate greedy-pairs popularity-co --env CoSchedule --workload"
+        " codes:jobs=5000,processes=96,processors=768 --cluster 16x2x24 --number 20",
     )
     lists: ClassVar[Lists] = {
         "Schedulers": names.schedulers,
         "Dispatchers": names.dispatchers,
         "Rules under limits, alone or with a scheduler, as reduce-pc+saf": names.limit_rules,
+        "Where jobs share nodes (--env CoSchedule)": names.coscheduling,
         "Machines (--cluster)": names.machines,
         "Cleaning recipes and filters (--clean)": names.recipes,
     }
@@ -92,7 +111,7 @@ def evaluate(
         typer.Option(
             metavar="NAME",
             help="Environment whose limits of power or energy all keep: EnergyBudget or PowerCap;"
-            " or where policies act that know of none.",
+            " CoSchedule, where jobs share nodes; or where policies act that know of none.",
             show_default="as agents were trained",
         ),
     ] = None,
@@ -111,6 +130,14 @@ def evaluate(
             "--shutdown/--no-shutdown",
             help="Whether EnergyBudget switches idle nodes off.",
             show_default="as agents were trained, or no",
+        ),
+    ] = None,
+    speedups: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE|generated:...",
+            help="Of CoSchedule: how fast codes run beside each other.",
+            show_default="as agents were trained, or generated",
         ),
     ] = None,
     slices: Annotated[
@@ -220,7 +247,8 @@ def evaluate(
         warnings.filterwarnings("ignore", ".* failed on ", UserWarning)  # they are said below
         board = run(
             policies or [], source, **settings, cluster=machine, env=name,
-            env_options=limits.of_environment(name, share, shutdown),
+            env_options=limits.of_environment(name, share, shutdown)
+            | options.given(speedups=speedups),
             **rules, progress=counting,
         )  # fmt: skip
     settings["n"] = len(board.by_slice)
@@ -290,10 +318,11 @@ def _print_table(
     output.print_cleaning(out, workload)
     out.print()
     out.print(_rich_table(board))
+    alone = bool(board.energy) or board.makespans is not None
     if board.reference is not None:
         out.print(
             f"above reference: mean BSLD less that of {board.reference}"
-            + ("" if board.energy else ", the best of dispatchers and references"),
+            + ("" if alone else ", the best of dispatchers and references"),
             markup=False,
             soft_wrap=True,
         )
@@ -317,6 +346,8 @@ def _rich_table(board: Leaderboard) -> Table:
 
     values = board.table
     shown_ones = LIMITED_COLUMNS if board.energy else COLUMNS
+    if board.makespans is not None:
+        shown_ones = SHARED_COLUMNS
     columns = [metric for metric in shown_ones if metric.name in values]
     marks = {metric.name: best(metric, values[metric.name].tolist()) for metric in columns}
     table = Table(

@@ -51,6 +51,16 @@ def dispatchers() -> Iterable[tuple[str, str]]:
         yield name, dispatcher.meaning + needs
 
 
+def coscheduling() -> Iterable[tuple[str, str]]:
+    """Return the co-schedulers, and the rules that act in CoSchedule."""
+    from hpcgym.baselines.coschedulers import COSCHEDULERS
+    from hpcgym.baselines.pair_policies import PAIR_POLICIES
+    from hpcgym.report.labels import describe
+
+    simulated = [(name, describe(scheduler)) for name, scheduler in COSCHEDULERS.items()]
+    return [*simulated, *((name, rule.meaning) for name, rule in PAIR_POLICIES.items())]
+
+
 def limit_rules() -> Iterable[tuple[str, str]]:
     """Return how limits of power and energy are kept."""
     from hpcgym.scheduler import POWER

@@ -26,6 +26,7 @@ from hpcgym.cli.train_options import (
     WorkloadOption,
     policy_features,
 )
+from hpcgym.cli.train_pairs import TrainPairs, train_pairs
 from hpcgym.cli.train_xnes import TrainXnes, train_xnes
 from hpcgym.errors import HpcgymError
 
@@ -95,14 +96,15 @@ class _Record(ExplainedCommand):
 def _group() -> None:
     """Train agents that learn to schedule.
 
-    An agent is one file, which hpcgym evaluate takes. Those of xnes and controls are a few weights.
-    The others are networks, which need PyTorch and Stable-Baselines3: pip install "hpcgym[agents]";
-    their files are written every two minutes and at the end, also after Ctrl-C.
+    An agent is one file, which hpcgym evaluate takes. Those of xnes, controls and pairs are a few
+    weights. The others are networks, which need PyTorch and Stable-Baselines3: pip install
+    "hpcgym[agents]"; their files are written every two minutes and at the end, also after Ctrl-C.
     """
 
 
 train.command("xnes", cls=TrainXnes)(train_xnes)
 train.command("controls", cls=TrainControls)(train_controls)
+train.command("pairs", cls=TrainPairs)(train_pairs)
 
 
 @train.command("maskable-ppo", cls=_MaskablePpo)

@@ -136,9 +136,8 @@ def make_coscheduled(
         pairs_above is not None,
     )
     slots[[LOGS_SPELLS, N_IDLE, VERSION, BESIDE]] = (logs_spells, n_nodes, 1, NOBODY_THERE)
-    idle = np.zeros(n_nodes // 64 + 1, np.uint64)
-    for node in range(n_nodes):
-        idle[node >> 6] |= np.uint64(1) << np.uint64(node & 63)
+    is_node = np.arange(64 * (n_nodes // 64 + 1)) < n_nodes
+    idle = np.packbits(is_node, bitorder="little").view("<u8").astype(np.uint64)
     # a rate changes when a job comes or goes, at most once for each part of a node that is shared
     n_spells = 2 * n_cells * (parts - 1) + len(tasks) if logs_spells else 0
     machine = Coscheduled(

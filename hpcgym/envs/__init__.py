@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import gymnasium
 
 if TYPE_CHECKING:
+    from hpcgym.envs.co_schedule import CoSchedule, CoScheduleVector
     from hpcgym.envs.job_selection import JobSelection, JobSelectionVector
     from hpcgym.envs.mixed_policy import MixedPolicy, MixedPolicyVector
     from hpcgym.envs.power_limits import (
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
     from hpcgym.envs.vector import SchedulingVectorEnv
 
 __all__ = [
+    "CoSchedule",
+    "CoScheduleVector",
     "EnergyBudgetEnv",
     "EnergyBudgetVector",
     "JobSelection",
@@ -38,6 +41,8 @@ __all__ = [
 
 # imported when first used: they need numba
 _HOMES = {
+    "CoSchedule": "co_schedule",
+    "CoScheduleVector": "co_schedule",
     "EnergyBudgetEnv": "power_limits",
     "EnergyBudgetVector": "power_limits",
     "JobSelection": "job_selection",
@@ -56,7 +61,14 @@ _HOMES = {
 #: Name with Gymnasium -> where the class is. The vector environment of X or XEnv is XVector.
 IDS = {
     f"hpcgym/{name.removesuffix('Env')}-v0": f"hpcgym.envs.{_HOMES[name]}:{name}"
-    for name in ("JobSelection", "QueueOrdering", "MixedPolicy", "PowerCapEnv", "EnergyBudgetEnv")
+    for name in (
+        "JobSelection",
+        "QueueOrdering",
+        "MixedPolicy",
+        "PowerCapEnv",
+        "EnergyBudgetEnv",
+        "CoSchedule",
+    )
 }
 
 

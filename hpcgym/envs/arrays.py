@@ -40,15 +40,17 @@ N_PLACES = 15
     ACT_NODES,
     ACT_POWER,
     SEEN_POWER,  # where power stands in the observation
-) = range(11)
-N_SETTINGS = 11
-SELECTION_KIND, ORDERING_KIND, WEIGHTS_KIND = range(3)  # KIND
+    TICKS,  # in a second
+) = range(12)
+N_SETTINGS = 12
+# KIND; the last two where jobs share nodes
+SELECTION_KIND, ORDERING_KIND, WEIGHTS_KIND, PAIRS_KIND, PAIR_SCORES_KIND = range(5)
 PASSES_INTERVAL, SECONDS_INTERVAL, SUBMISSIONS_INTERVAL, EPISODE_INTERVAL = range(4)  # INTERVAL
 NO_RESET, NEXT_STEP, SAME_STEP = range(3)  # AUTORESET
 
 # -- reward terms, summed over the jobs that started in a step -------------------------------------
-BSLD, WAIT, ENERGY = range(3)
-N_TERMS = 3
+BSLD, WAIT, ENERGY, ELAPSED = range(4)  # the last where jobs share nodes
+N_TERMS = 4
 
 BUSY, IDLING, OFF, SWITCHING_OFF, SWITCHING_ON = range(5)  # what processors do, in `Table.watts`
 
@@ -124,7 +126,8 @@ class Outputs(NamedTuple):
     """What steps write, a row for each environment."""
 
     observations: NDArray[np.float32]  # (n, size of an observation)
-    masks: NDArray[np.int8]  # (n, window) 1 where there is a job; one more if BY_ACTION
+    # (n, window) 1 where there is a job; one more if BY_ACTION; where jobs share nodes (n, actions)
+    masks: NDArray[np.int8]
     rewards: NDArray[np.float64]  # (n, n_rewards)
     ended: NDArray[np.bool_]  # (n,) whether the episode has ended
     final: NDArray[np.float32]  # (n, size) or (0, 0): last observations of the episodes that ended

@@ -210,14 +210,20 @@ class JobSelectionVector(SchedulingVectorEnv):
         return info
 
     def _set_actions(self, actions: Any) -> None:
-        given = np.asarray(actions)
         number = self.simulations.out.masks.shape[1]
-        if given.shape != (self.num_envs,) or given.dtype.kind not in "iu":
-            raise HpcgymError(
-                f"actions must be {self.num_envs} whole numbers, one for each environment, "
-                f"not an array of {given.dtype} of shape {given.shape}"
-            )
-        # of whole numbers without a sign: negative ones are very large
-        if given.astype(np.int64, copy=False).view(np.uint64).max() >= number:
-            raise HpcgymError(f"actions must be indices from 0 to {number - 1}")
-        self.simulations.chosen[:] = given
+        self.simulations.chosen[:] = read_indices(actions, self.num_envs, number)
+
+
+def read_indices(actions: Any, num_envs: int, number: int) -> NDArray[np.int64]:
+    """Return actions, one for each environment, of that many indices, or say that they are none."""
+    given = np.asarray(actions)
+    if given.shape != (num_envs,) or given.dtype.kind not in "iu":
+        raise HpcgymError(
+            f"actions must be {num_envs} whole numbers, one for each environment, "
+            f"not an array of {given.dtype} of shape {given.shape}"
+        )
+    indices = given.astype(np.int64, copy=False)
+    # of whole numbers without a sign: negative ones are very large
+    if indices.view(np.uint64).max() >= number:
+        raise HpcgymError(f"actions must be indices from 0 to {number - 1}")
+    return indices

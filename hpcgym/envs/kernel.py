@@ -14,6 +14,7 @@ from numba import prange
 
 from hpcgym.compilation import jit, jit_entry, jit_inline, jit_parallel, jit_part
 from hpcgym.engine.controls import extend_control
+from hpcgym.engine.coscheduled_rows import begin_shared
 from hpcgym.engine.node_rows import empty_nodes, nodes_of, run_on_nodes
 from hpcgym.engine.online import FOR_ORDERING, KNOWN
 from hpcgym.engine.power import rest, some_idle, switch_off
@@ -76,6 +77,13 @@ from hpcgym.envs.arrays import (
 )
 from hpcgym.envs.intervals import interval_is_over, next_stop, weigh
 from hpcgym.envs.observe import observe
+from hpcgym.envs.pair_kernel import (
+    act_on_pairs,
+    add_terms_of_shared,
+    begin_norms,
+    serve,
+    show_pairs,
+)
 from hpcgym.envs.power_kernel import control, observe_power
 from hpcgym.envs.terms import (
     add_terms_under_limits,
@@ -86,11 +94,11 @@ from hpcgym.envs.terms import (
 
 
 @jit
-def begin(e, table, batch, rooms, power):
+def begin(e, table, batch, rooms, power, shared):
     """Begin the next episode of environment ``e``, and go to its first decision.
 
-    Here and in all that follows ``rooms`` is None on a pool of processors, and ``power`` but on
-    a machine under limits.
+    Here and in all that follows ``rooms`` is None on a pool of processors, ``power`` but on a
+    machine under limits, and ``shared`` but where jobs share nodes.
     """
     place = batch.place[e]
     start, n = place[NEXT_START], place[NEXT_JOBS]
@@ -120,9 +128,12 @@ def begin(e, table, batch, rooms, power):
     batch.norms[e, ENERGY] = -1.0 / max(full * span, 1.0)
     for term in range(N_TERMS):
         batch.terms[e, term] = batch.totals[e, term] = 0.0
+    if shared is not None:
+        begin_shared(shared, e, start, n)
+        begin_norms(e, table, batch, shared)
     if table.sim[ASKS] != NOBODY:
-        simulate(e, table, batch, rooms, power, np.int64(FOREVER))
-        account(e, table, batch, rooms, power)
+        simulate(e, table, batch, rooms, power, shared, np.int64(FOREVER))
+        account(e, table, batch, rooms, power, shared)
 
 
 @jit_part
@@ -138,10 +149,12 @@ def begin_scores(e, table, batch, start, n):
 
 
 @jit_inline
-def simulate(e, table, batch, rooms, power, stop_time):
+def simulate(e, table, batch, rooms, power, shared, stop_time):
     """Run the simulator of environment ``e`` to its next question, its end or ``stop_time`` [s]."""
     start, n = batch.place[e, START], batch.place[e, JOBS]
-    if power is not None:
+    if shared is not None:
+        serve(e, table, batch, shared, np.int64(-1), np.int64(-1))
+    elif power is not None:
         run_under_limits(table, start, n, batch, power, e, stop_time)
     elif rooms is None:
         run_rows(table, start, n, batch, e, stop_time, np.int64(FOREVER))
@@ -150,7 +163,7 @@ def simulate(e, table, batch, rooms, power, stop_time):
 
 
 @jit_inline
-def account(e, table, batch, rooms, power):
+def account(e, table, batch, rooms, power, shared):
     """Note the jobs that have started since the last decision, sum their terms, fill the window."""
     place, window, sim, new = batch.place[e], batch.window[e], batch.sim[e], batch.new[e]
     progress = batch.progress[e]
@@ -178,7 +191,9 @@ def account(e, table, batch, rooms, power):
     place[NEW] = found
     place[COUNTED] = sim[STARTED]
     place[ENDED] = 1 if sim[STARTED] == place[JOBS] else 0
-    if power is not None:
+    if shared is not None:
+        add_terms_of_shared(e, table, batch, shared)
+    elif power is not None:
         add_terms_under_limits(e, table, batch, power)
     elif rooms is not None and len(batch.busy_until[e]) > 0:
         add_waits(e, table, batch)
@@ -188,8 +203,12 @@ def account(e, table, batch, rooms, power):
 
 
 @jit_inline
-def act(e, table, batch, rooms, power, chosen, numbers):
+def act(e, table, batch, rooms, power, shared, chosen, numbers):
     """Do what the action says, and go to the next decision."""
+    if shared is not None:
+        act_on_pairs(e, table, batch, shared, chosen[e], numbers[e])
+        account(e, table, batch, rooms, power, shared)
+        return
     kind = table.settings[KIND]
     if kind == SELECTION_KIND:
         i = chosen[e]
@@ -209,11 +228,11 @@ def act(e, table, batch, rooms, power, chosen, numbers):
             weigh(e, table, batch, numbers[e], stop)
         if power is not None:
             control_machine(e, table, batch, power, numbers[e], stop)
-        simulate(e, table, batch, rooms, power, stop)
+        simulate(e, table, batch, rooms, power, shared, stop)
         if power is not None and power.slots[e, FULL] == 1:
             return  # to be called again, with the same action, once there is room
         goes_on = stop < FOREVER and not interval_is_over(e, table, batch, stop)
-    account(e, table, batch, rooms, power)
+    account(e, table, batch, rooms, power, shared)
     batch.place[e, SET] = 0
 
 
@@ -236,8 +255,11 @@ def control_machine(e, table, batch, power, numbers, stop):
 
 
 @jit_inline
-def show(e, table, batch, rooms, power, out):
+def show(e, table, batch, rooms, power, shared, out):
     """Write what is to be seen of environment ``e``."""
+    if shared is not None:
+        show_pairs(e, table, batch, shared, out)
+        return
     place = batch.place[e]
     start, n = place[START], place[JOBS]
     ordered_by = table.ordered_by[start : start + n]
@@ -266,10 +288,10 @@ def show(e, table, batch, rooms, power, out):
 
 
 @jit
-def restart(e, table, batch, rooms, power, out):
+def restart(e, table, batch, rooms, power, shared, out):
     """Begin the next episode of environment ``e``, and show its first decision."""
-    begin(e, table, batch, rooms, power)
-    show(e, table, batch, rooms, power, out)
+    begin(e, table, batch, rooms, power, shared)
+    show(e, table, batch, rooms, power, shared, out)
 
 
 @jit_part
@@ -280,11 +302,11 @@ def copy_row(target, source, e):
 
 
 @jit
-def step(e, table, batch, rooms, power, chosen, numbers, out):
+def step(e, table, batch, rooms, power, shared, chosen, numbers, out):
     """Do one action in environment ``e``, and show what comes of it."""
     place = batch.place[e]
     if place[ENDED] == 1 and table.settings[AUTORESET] == NEXT_STEP:
-        restart(e, table, batch, rooms, power, out)
+        restart(e, table, batch, rooms, power, shared, out)
         out.ended[e] = False
         for k in range(out.rewards.shape[1]):
             out.rewards[e, k] = 0.0
@@ -292,7 +314,7 @@ def step(e, table, batch, rooms, power, chosen, numbers, out):
     place[RESETS] = 0
     for term in range(N_TERMS):
         batch.terms[e, term] = 0.0
-    act(e, table, batch, rooms, power, chosen, numbers)
+    act(e, table, batch, rooms, power, shared, chosen, numbers)
     if power is not None and power.slots[e, FULL] == 1:
         return
     for term in range(N_TERMS):
@@ -302,44 +324,51 @@ def step(e, table, batch, rooms, power, chosen, numbers, out):
         for term in range(N_TERMS):
             reward += table.taste[k, term] * batch.terms[e, term] * batch.norms[e, term]
         out.rewards[e, k] = reward
-    show(e, table, batch, rooms, power, out)
+    show(e, table, batch, rooms, power, shared, out)
     out.ended[e] = place[ENDED] == 1
     if out.ended[e]:
         copy_row(out.totals, batch.totals, e)
         out.lengths[e] = place[JOBS]
         if table.settings[AUTORESET] == SAME_STEP:
             copy_row(out.final, out.observations, e)
-            restart(e, table, batch, rooms, power, out)
+            restart(e, table, batch, rooms, power, shared, out)
 
 
 @jit_entry
-def reset_one(e, table, batch, rooms, power, out):
+def reset_one(e, table, batch, rooms, power, shared, out):
     """Begin the next episode of environment ``e``."""
-    restart(e, table, batch, rooms, power, out)
+    restart(e, table, batch, rooms, power, shared, out)
 
 
 @jit_entry
-def step_one(e, table, batch, rooms, power, chosen, numbers, out):
+def step_one(e, table, batch, rooms, power, shared, chosen, numbers, out):
     """Do one action in environment ``e``."""
-    step(e, table, batch, rooms, power, chosen, numbers, out)
+    step(e, table, batch, rooms, power, shared, chosen, numbers, out)
 
 
 @jit_parallel
 def step_all(table, batch, chosen, numbers, out):
     """Do one action in each environment, on all threads."""
     for e in prange(len(out.ended)):
-        step(np.int64(e), table, batch, None, None, chosen, numbers, out)
+        step(np.int64(e), table, batch, None, None, None, chosen, numbers, out)
 
 
 @jit_parallel
 def step_all_on_nodes(table, batch, rooms, chosen, numbers, out):
     """Do one action in each environment, on all threads."""
     for e in prange(len(out.ended)):
-        step(np.int64(e), table, batch, rooms, None, chosen, numbers, out)
+        step(np.int64(e), table, batch, rooms, None, None, chosen, numbers, out)
+
+
+@jit_parallel
+def step_all_on_shared(table, batch, shared, chosen, numbers, out):
+    """Do one action in each environment, on all threads."""
+    for e in prange(len(out.ended)):
+        step(np.int64(e), table, batch, None, None, shared, chosen, numbers, out)
 
 
 @jit_parallel
 def step_all_under_limits(table, batch, power, chosen, numbers, out):
     """Do one action in each environment, on all threads."""
     for e in prange(len(out.ended)):
-        step(np.int64(e), table, batch, None, power, chosen, numbers, out)
+        step(np.int64(e), table, batch, None, power, None, chosen, numbers, out)

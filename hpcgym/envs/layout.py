@@ -21,10 +21,15 @@ class Layout:
     window, width : shape of the field "jobs".
     flat : whether observations are the rows themselves, or dicts of fields.
     power : how many numbers say what is known of power, behind all others; 0: none do.
+
+    Attributes
+    ----------
+    actions, scores : how many indices and how many numbers stand for visible jobs in actions.
     """
 
     def __init__(self, window: int, width: int, flat: bool, power: int = 0) -> None:
         self.window, self.width, self.flat, self.power = window, width, flat, power
+        self.actions = self.scores = window
         self.mask_at = JOBS_AT + window * width
         self.power_at = self.mask_at + window
         self.size = self.power_at + power

@@ -36,6 +36,8 @@ WINDOW_FEATURES = {
 USUAL_FEATURES = tuple(name for name in WINDOW_FEATURES if name != "policy_time")
 
 REWARDS = ("bsld", "wait", "energy")
+#: Rewards where jobs share nodes, in the order of the terms of :mod:`hpcgym.envs.arrays`.
+TERMS = (*REWARDS, "throughput")
 INTERVALS = {"hour": 3600, "day": 86_400, "week": 604_800}  # [s]
 Reward = str | Mapping[str, float] | Sequence[str] | Callable[[Any], float]
 
@@ -46,7 +48,7 @@ class Options:
 
     Attributes
     ----------
-    weights : a row for each reward, its weights of REWARDS; all 0 for a function.
+    weights : a row for each reward, its weights of TERMS; all 0 for a function.
     names : feature names of the window, users' own behind the known ones.
     """
 
@@ -96,8 +98,7 @@ def read_options(
         raise HpcgymError(unknown("backfill", backfill, ("easy", "none")))
     if observation not in ("dict", "flat"):
         raise HpcgymError(unknown("observation", observation, ("dict", "flat")))
-    if not isinstance(window, int) or isinstance(window, bool) or not 1 <= window <= 2**20:
-        raise HpcgymError(f"window must be a whole number of at least 1 job, not {window!r}")
+    read_window("window", window)
     scheduler = Scheduler(
         backfill=backfill,
         backfill_order=backfill_order,
@@ -111,7 +112,7 @@ def read_options(
     check_allocation(allocation, cluster)
     check_compiled(scheduler, limits=True)  # others are refused where it keeps none
     names, own = _features(features)
-    weights, function = _reward(reward)
+    weights, function = read_reward_of(reward, REWARDS)
     return Options(
         workload, cluster, scheduler, weights, function, window, names, own, observation == "flat"
     )
@@ -136,31 +137,45 @@ def _features(features: Any) -> tuple[tuple[str, ...], dict[str, Callable[[Any],
     return tuple(given), own
 
 
-def _reward(reward: Any) -> tuple[tuple[tuple[float, ...], ...], Callable[[Any], float] | None]:
-    """Return the weights of the terms in each reward, or the user's function."""
+def read_window(name: str, window: Any) -> int:
+    """Return how many jobs are visible, checked."""
+    if not isinstance(window, int) or isinstance(window, bool) or not 1 <= window <= 2**20:
+        raise HpcgymError(f"{name} must be a whole number of at least 1 job, not {window!r}")
+    return window
+
+
+def read_reward_of(
+    reward: Any, known: Sequence[str]
+) -> tuple[tuple[tuple[float, ...], ...], Callable[[Any], float] | None]:
+    """Return the weights of the terms in each reward, or the user's function.
+
+    Raises
+    ------
+    HpcgymError : none of the ``known`` names, or a weight that is no number.
+    """
     if isinstance(reward, str):
-        return (_mix({reward: 1.0}),), None
+        return (_mix({reward: 1.0}, known),), None
     if isinstance(reward, Mapping):
-        return (_mix(reward),), None
+        return (_mix(reward, known),), None
     if callable(reward):
-        return ((0.0,) * len(REWARDS),), reward
+        return ((0.0,) * len(TERMS),), reward
     if isinstance(reward, Sequence) and reward:
-        return tuple(_mix({name: 1.0}) for name in reward), None
+        return tuple(_mix({name: 1.0}, known) for name in reward), None
     raise HpcgymError(
         f"reward must be a name, weights by name, names or a function, not {reward!r}"
     )
 
 
-def _mix(weights: Mapping[str, float]) -> tuple[float, ...]:
+def _mix(weights: Mapping[str, float], known: Sequence[str]) -> tuple[float, ...]:
     """Return the weights of the terms, 0 where none is given."""
     for name, weight in weights.items():
-        if name not in REWARDS:
-            raise HpcgymError(unknown("reward", name, REWARDS))
+        if name not in known:
+            raise HpcgymError(unknown("reward", name, known))
         if not isinstance(weight, (int, float)) or not math.isfinite(weight):
             raise HpcgymError(f"reward: the weight of {name!r} must be a number, not {weight!r}")
     if not weights:
         raise HpcgymError("reward: no weights are given")
-    return tuple(float(weights.get(name, 0.0)) for name in REWARDS)
+    return tuple(float(weights.get(name, 0.0)) for name in TERMS)
 
 
 def read_interval(interval: Any) -> tuple[str, int]:

@@ -12,9 +12,11 @@ import inspect
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
-from hpcgym.envs import observe, power_page
+from hpcgym.envs import observe, pair_page, power_page
 from hpcgym.envs.layout import Layout
 from hpcgym.envs.options import USUAL_FEATURES, WINDOW_FEATURES, read_options
+from hpcgym.envs.pair_layout import PairLayout
+from hpcgym.envs.pair_options import read_pair_options
 from hpcgym.envs.power_kernel import POWER_SIZE
 from hpcgym.metrics import TAU_S
 from hpcgym.policy.features import FEATURES
@@ -173,9 +175,9 @@ all. On a machine that is busy with other things, and while PyTorch learns, 1 is
 - `"Disabled"`: call `reset(options={"reset_mask": mask})`, mask (num_envs,) bool.
 
 After `reset(seed=s)`, simulation i goes through the states of a single environment after
-`reset(seed=s + i)`. `info` has `time`, for JobSelection `action_mask`, and at ends `metrics`:
-`mean_bsld`, `mean_wait_s` and `energy_j` of the jobs that have started, with Gymnasium's masks
-(`_metrics`). Rewards are names or weighted sums; functions need
+`reset(seed=s + i)`. `info` has `time`, where single ones have it `action_mask`, and at ends
+`metrics`: `mean_bsld`, `mean_wait_s` and `energy_j` of the jobs that have started, with Gymnasium's
+masks (`_metrics`). Rewards are names or weighted sums; functions need
 `vectorization_mode="sync"`, and vector rewards single environments. `snapshot()` and `restore()`
 copy all simulations. `HpcVecEnv` in `hpcgym/envs/sb3.py` hands them to Stable-Baselines3."""
 
@@ -299,6 +301,18 @@ def _rewards(cls: type) -> str:
     return _filled(_REWARDS, tau=TAU_S, **parts)
 
 
+def _pair_observation(cls: type) -> str:
+    layout = PairLayout(_default(cls, "window"), _default(cls, "neighbours"), True)
+    table = _table(("field", "flat", "shape", "unit", "what"), pair_page.fields(layout))
+    names = {"size": layout.size, "window": layout.window, "neighbours": layout.neighbours}
+    return _filled(pair_page.OBSERVATION, table=table, **names)
+
+
+def _pair_arguments(cls: type) -> str:
+    common = ("episodes", "jobs", "part", "train_share", "render_mode")
+    return _argument_rows(cls, pair_page.ARGUMENTS | {name: ARGUMENTS[name] for name in common})
+
+
 def _id(cls: type) -> str:
     """Return the name with Gymnasium."""
     return f"hpcgym/{cls.__name__.removesuffix('Env')}-v0"
@@ -306,7 +320,8 @@ def _id(cls: type) -> str:
 
 def _default(cls: type, name: str) -> Any:
     """Return the default of an argument: that of the class, or of what reads all arguments."""
-    for function in (cls, read_options):
+    shares = getattr(cls, "action_kind", "") == "pairs"
+    for function in (cls, read_pair_options if shares else read_options):
         parameter = inspect.signature(function).parameters.get(name)
         if parameter is not None:
             return parameter.default
@@ -354,6 +369,9 @@ PARTS: dict[str, Callable[[type], str]] = {
     "controls": lambda cls: power_page.CONTROLS,
     "power_rewards": lambda cls: power_page.POWER_REWARDS,
     "power_arguments": lambda cls: _argument_rows(cls, power_page.POWER_ARGUMENTS),
+    "pair_observation": _pair_observation,
+    "pair_rewards": lambda cls: _filled(pair_page.REWARDS, tau=TAU_S),
+    "pair_arguments": _pair_arguments,
     "power_reference": lambda cls: _filled(power_page.POWER_REFERENCE, cls=cls.__name__),
 }
 

@@ -12,7 +12,8 @@ from numba import get_num_threads, set_num_threads
 from numpy.typing import NDArray
 
 from hpcgym.compilation import compiling
-from hpcgym.engine import powered_rows, state
+from hpcgym.engine import coscheduled_rows, powered_rows, state
+from hpcgym.engine.coscheduled_rows import SharedRows
 from hpcgym.engine.node_rows import CHANGING, Rooms, row_of
 from hpcgym.engine.powered_rows import PoweredRows
 from hpcgym.envs import arrays, kernel
@@ -21,7 +22,10 @@ from hpcgym.envs.layout import Layout
 from hpcgym.envs.limited_machines import Limited, Machines, set_places
 from hpcgym.envs.node_books import keeps_books
 from hpcgym.envs.options import Options
+from hpcgym.envs.pair_layout import PairLayout
+from hpcgym.envs.pair_options import Sharing
 from hpcgym.envs.power_kernel import POWER_SIZE
+from hpcgym.envs.shared_machines import SharedMachines
 from hpcgym.envs.tables import (
     asks_when,
     batch_of,
@@ -67,11 +71,12 @@ class Simulations:
     options : the arguments of the environment.
     episodes : where episodes come from.
     number : of simulations.
-    kind : SELECTION_KIND, ORDERING_KIND or WEIGHTS_KIND of :mod:`hpcgym.envs.arrays`.
+    kind : one of the kinds of :mod:`hpcgym.envs.arrays`.
     keeps : whether a selected job that does not fit stays selected.
     shutdown_action : whether an action may be to switch idle processors off.
     features, interval : that weights are for, and what weights and controls hold for.
     limited : of environments under limits; None of others.
+    sharing : of environments in which jobs share nodes; None of others.
     autoreset : NO_RESET, NEXT_STEP or SAME_STEP.
 
     Attributes
@@ -94,11 +99,16 @@ class Simulations:
         features: tuple[str, ...] = (),
         interval: tuple[str, int] = ("pass", 0),
         limited: Limited | None = None,
+        sharing: Sharing | None = None,
         autoreset: int = arrays.NO_RESET,
     ) -> None:
         self.options, self.episodes, self.kind = options, episodes, kind
-        extra = 0 if limited is None else POWER_SIZE
-        self.layout = Layout(options.window, len(options.names), options.flat, extra)
+        self.layout: Layout | PairLayout
+        if sharing is None:
+            extra = 0 if limited is None else POWER_SIZE
+            self.layout = Layout(options.window, len(options.names), options.flat, extra)
+        else:
+            self.layout = PairLayout(options.window, sharing.neighbours, options.flat)
         self.names = [""] * number
         self._next_names = [""] * number
         self.shown: dict[int, Any] = {}  # what expert_view keeps of present episodes
@@ -115,7 +125,9 @@ class Simulations:
             )
         cluster = options.cluster
         needs, books = None, False
-        if limited is None:
+        if sharing is not None:
+            books = keeps_books(options)
+        elif limited is None:
             check_compiled(options.scheduler)
             books = keeps_books(options)
             needs = node_needs(cluster, workload, options.scheduler, books)
@@ -127,7 +139,7 @@ class Simulations:
         if shutdown_action and options.cluster.groups:
             raise HpcgymError("shutdown_action is for pools of processors, not for nodes")
         rules = [asks, int(keeps), *power_rules(cluster, scheduler, shutdown_action)]
-        on_nodes = needs is not None or limited is not None
+        on_nodes = needs is not None or limited is not None or sharing is not None
         rules += learning_rules(scheduler, asks_for_predictions(scheduler), on_nodes)
         common = common_of(options, workload)
         units = options.cluster.processors
@@ -136,36 +148,45 @@ class Simulations:
             self.machines = Machines(limited, options, workload, number, episodes.longest)
             units = options.cluster.nodes
             common.jobs["processors"] = self.machines.widths
+        self.shared: SharedMachines | None = None
+        if sharing is not None:
+            self.shared = SharedMachines(sharing, options, workload, number, episodes.longest)
+            common, units = self.shared.common(common), self.shared.parts
         first = empty_machine(options, episodes.longest, kind, rules, common, units)
         settings = np.zeros(arrays.N_SETTINGS, np.int64)
         settings[arrays.BY_ACTION] = shutdown_action
         settings[arrays.KIND] = kind
         settings[arrays.INTERVAL] = _INTERVALS[interval[0]]
         settings[arrays.INTERVAL_LENGTH] = interval[1]
-        settings[arrays.PROCESSORS] = units
+        settings[arrays.PROCESSORS] = units if self.shared is None else cluster.processors
+        settings[arrays.TICKS] = self.ticks
         settings[arrays.AUTORESET] = autoreset
         settings[arrays.CLOCK] = clock_of(workload)
-        set_places(settings, limited, len(features), self.layout)
+        if isinstance(self.layout, Layout):
+            set_places(settings, limited, len(features), self.layout)
         self.whole = self.table = table_of(
             options, workload, episodes.longest, features, settings, first, common, books
         )
         if self.machines is not None:
             self.table.watts[arrays.BUSY] = self.machines.greatest_w / units
         elif books:
-            self.table.watts[arrays.BUSY] = greatest_w(cluster) / units
-        scored = kind != arrays.SELECTION_KIND or len(self.table.second_scores) > 0
+            self.table.watts[arrays.BUSY] = greatest_w(cluster) / settings[arrays.PROCESSORS]
+        scored = (
+            kind in (arrays.ORDERING_KIND, arrays.WEIGHTS_KIND) or len(self.table.second_scores) > 0
+        )
         learner = make_learner(scheduler, episodes.longest, common.n_users, self.table.classes)
         self.rooms: Rooms | None = None
         if needs is not None:
             self.rooms = rooms_for(needs, options.cluster, scheduler, number, episodes.longest)
         self.batch = batch_of(
-            options, episodes.longest, number, first, scored, learner, cluster.nodes if books else 0
-        )
+            options, episodes.longest, number, first, scored, learner,
+            cluster.nodes if books and sharing is None else 0,
+        )  # fmt: skip
         same_step = autoreset == arrays.SAME_STEP
         size = self.layout.size
         self.out = arrays.Outputs(
             observations=np.zeros((number, size), np.float32),
-            masks=np.zeros((number, options.window + shutdown_action), np.int8),
+            masks=np.zeros((number, self.layout.actions + shutdown_action), np.int8),
             rewards=np.zeros((number, len(options.weights))),
             ended=np.zeros(number, np.bool_),
             final=np.zeros((number, size) if same_step else (0, 0), np.float32),
@@ -173,7 +194,9 @@ class Simulations:
             lengths=np.zeros(number, np.int64),
         )
         numbers = len(features) + (0 if limited is None else len(limited.controls))
-        width = max(options.window if kind == arrays.ORDERING_KIND else numbers, 1)
+        if kind in (arrays.ORDERING_KIND, arrays.PAIR_SCORES_KIND):
+            numbers = self.layout.scores
+        width = max(numbers, 1)
         self.chosen = np.zeros(number, np.int64)
         self.numbers = np.zeros((number, width))
 
@@ -181,6 +204,21 @@ class Simulations:
     def _power(self) -> PoweredRows | None:
         """The rows of machines under limits, None where there are none."""
         return None if self.machines is None else self.machines.rows
+
+    @property
+    def _machine(self) -> tuple[Rooms | None, PoweredRows | None, SharedRows | None]:
+        """What the kernel takes for nodes, machines under limits and nodes that jobs share."""
+        shared = None if self.shared is None else self.shared.rows
+        return self.rooms, self._power, shared
+
+    @property
+    def ticks(self) -> int:
+        """How many units of the simulations' clock a second has."""
+        return 1 if self.shared is None else self.shared.ticks
+
+    def seconds(self, times: Any) -> Any:
+        """Return times of the simulations' clock in seconds: float64 where it is finer."""
+        return times if self.shared is None else times / self.shared.ticks
 
     @property
     def nbytes(self) -> int:
@@ -194,6 +232,9 @@ class Simulations:
         if self.machines is not None:
             rows = self.machines.rows
             return (*self.batch, *(getattr(rows, name) for name in powered_rows.CHANGING))
+        if self.shared is not None:
+            shared = self.shared.rows
+            return (*self.batch, *(getattr(shared, name) for name in coscheduled_rows.CHANGING))
         if self.rooms is None:
             return tuple(self.batch)
         return (*self.batch, *(getattr(self.rooms, name) for name in CHANGING))
@@ -212,6 +253,8 @@ class Simulations:
             rules += (self.rooms.needs, self.rooms.capacity, self.rooms.begin)
         if self.machines is not None:
             rules += self.machines.rows[: powered_rows.SHARED]
+        if self.shared is not None:
+            rules += self.shared.rows[: coscheduled_rows.SHARED]
         # limits and logs may grow
         sizes = [size for array in self.batch for size in array.shape[1:]]
         return (crc32(table.jobs.tobytes()), *(crc32(array.tobytes()) for array in rules), *sizes)
@@ -228,7 +271,7 @@ class Simulations:
     def reset(self, e: int) -> None:
         """Begin the next episode of simulation ``e``."""
         with compiling(kernel.reset_one):
-            kernel.reset_one(e, self.table, self.batch, self.rooms, self._power, self.out)
+            kernel.reset_one(e, self.table, self.batch, *self._machine, self.out)
         self.began(e)
 
     def began(self, e: int) -> None:
@@ -240,9 +283,9 @@ class Simulations:
     def step(self, e: int) -> None:
         """Do the action of simulation ``e`` that stands in ``chosen`` or ``numbers``."""
         actions = self.chosen, self.numbers
-        kernel.step_one(e, self.table, self.batch, self.rooms, self._power, *actions, self.out)
+        kernel.step_one(e, self.table, self.batch, *self._machine, *actions, self.out)
         while self.machines is not None and self.machines.lengthen_logs():
-            kernel.step_one(e, self.table, self.batch, self.rooms, self._power, *actions, self.out)
+            kernel.step_one(e, self.table, self.batch, *self._machine, *actions, self.out)
 
     def step_all(self, threads: int | None = None) -> None:
         """Do the actions of all simulations, on that many threads of numba's, or on all."""
@@ -253,6 +296,9 @@ class Simulations:
         if self.machines is not None:
             rows = self.machines.rows
             kernel.step_all_under_limits(self.table, self.batch, rows, *actions, self.out)
+        elif self.shared is not None:
+            shared = self.shared.rows
+            kernel.step_all_on_shared(self.table, self.batch, shared, *actions, self.out)
         elif self.rooms is None:
             kernel.step_all(self.table, self.batch, *actions, self.out)
         else:
@@ -316,6 +362,8 @@ class Simulations:
         start, n = self.rows(e)
         progress = self.batch.progress[e, :n].copy()
         jobs = self.jobs(e).copy()
+        if self.shared is not None:
+            return self.shared.result(e, self.episode(e), jobs, progress)
         idle_seconds = None
         if self.table.sim[state.MANAGED]:
             idle_seconds = idle_processor_seconds(

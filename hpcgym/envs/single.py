@@ -17,7 +17,7 @@ from hpcgym.envs.episodes import Episodes
 from hpcgym.envs.expert_view import pass_view
 from hpcgym.envs.layout import Observation
 from hpcgym.envs.numbers import read_reward
-from hpcgym.envs.options import REWARDS, read_options
+from hpcgym.envs.options import Options, read_options
 from hpcgym.envs.simulations import Simulations
 from hpcgym.envs.snapshot import Snapshot, check_owner, hidden, restore_row, save_row
 from hpcgym.result import Result
@@ -29,7 +29,8 @@ class StepView(NamedTuple):
 
     Attributes
     ----------
-    time_s, elapsed_s : [s] the time now, and since the last decision.
+    time_s, elapsed_s : [s] the time now, and since the last decision; where jobs share nodes these
+        and ``wait_s`` are float64.
     started : (n,) int64, rows of the episode's jobs that started in the step.
     wait_s, run_time_s, requested_time_s, processors : (n,) int64, of these jobs; on machines under
         limits both times are those at the frequencies at which they run, and processors are nodes.
@@ -58,15 +59,17 @@ class SchedulingEnv(gymnasium.Env[Any, Any]):
 
     The pages of the environments are :class:`hpcgym.envs.JobSelection`,
     :class:`hpcgym.envs.QueueOrdering`, :class:`hpcgym.envs.MixedPolicy`,
-    :class:`hpcgym.envs.PowerCapEnv` and :class:`hpcgym.envs.EnergyBudgetEnv`.
+    :class:`hpcgym.envs.PowerCapEnv`, :class:`hpcgym.envs.EnergyBudgetEnv` and
+    :class:`hpcgym.envs.CoSchedule`.
     """
 
     metadata: dict[str, Any] = {  # noqa: RUF012  # as Gymnasium's own are
         "render_modes": ["ansi", "rgb_array"],
         "render_fps": 5,
     }
-    #: "selection", "ordering" or "weights".
+    #: "selection", "ordering", "weights", "controls" or "pairs".
     action_kind: ClassVar[str] = ""
+    _terms: ClassVar[tuple[str, ...]] = ("bsld", "wait_s", "energy_j")
 
     def __init__(
         self,
@@ -78,13 +81,16 @@ class SchedulingEnv(gymnasium.Env[Any, Any]):
         train_share: float,
         render_mode: str | None,
         rules: Mapping[str, Any],
-        arguments: Mapping[str, Any],
+        arguments: Mapping[str, Any] | Options,
     ) -> None:
         if render_mode is not None and render_mode not in self.metadata["render_modes"]:
             known = ", ".join(self.metadata["render_modes"])
             raise gymnasium.error.Error(f"render_mode must be None or of {known}: {render_mode!r}")
         self.render_mode = render_mode
-        self.options = read_options(workload, **arguments)
+        if isinstance(arguments, Options):
+            self.options = arguments
+        else:
+            self.options = read_options(workload, **arguments)
         self.episodes = Episodes(self.options.workload, episodes, jobs, part, train_share)
         self.simulations = Simulations(self.options, self.episodes, 1, kind, **rules)
         self.observation_space = self.simulations.layout.space
@@ -129,18 +135,20 @@ class SchedulingEnv(gymnasium.Env[Any, Any]):
         simulations = self.simulations
         if not self._begun or simulations.batch.place[0, arrays.ENDED] == 1:
             raise gymnasium.error.ResetNeeded("the episode has ended: call reset()")
-        before = simulations.batch.place[0, arrays.LAST_TIME]
+        before = simulations.seconds(simulations.batch.place[0, arrays.LAST_TIME])
         self._set_action(action)
         simulations.step(0)
         ended = bool(simulations.out.ended[0])
         info = self._info()
-        info["reward_terms"] = dict(zip(_TERMS, simulations.batch.terms[0].tolist(), strict=True))
+        info["reward_terms"] = dict(
+            zip(self._terms, simulations.batch.terms[0].tolist(), strict=False)
+        )
         if ended:
             # those without a value are left out: nan is not equal to itself, and infos are compared
             metrics = self.result().metrics
             info["metrics"] = {name: value for name, value in metrics.items() if value == value}
             info["episode_name"] = simulations.names[0]
-        return self._observation(), self._reward(int(before)), ended, False, info
+        return self._observation(), self._reward(before), ended, False, info
 
     def render(self) -> Any:
         """Return the present state as text or as an image, by ``render_mode``."""
@@ -179,13 +187,13 @@ class SchedulingEnv(gymnasium.Env[Any, Any]):
         return bool(self.simulations.whole.sim[state.KEEPS])
 
     @property
-    def time(self) -> int:
-        """The time [s]."""
-        return int(self.simulations.batch.sim[0, state.TIME])
+    def time(self) -> Any:
+        """The time [s], an int; where jobs share nodes a float."""
+        return self.simulations.seconds(self.simulations.batch.sim[0, state.TIME]).item()
 
     @property
     def free(self) -> int:
-        """Number of free processors; under limits of free nodes, on or off."""
+        """Number of free processors; under limits of free nodes, where jobs share them of parts."""
         return int(self.simulations.batch.sim[0, state.FREE])
 
     def queued(self) -> NDArray[np.int64]:
@@ -261,16 +269,16 @@ class SchedulingEnv(gymnasium.Env[Any, Any]):
         simulations = self.simulations
         return {
             "window": simulations.visible(0),
-            "time": int(simulations.batch.sim[0, state.TIME]),
+            "time": self.time,
         }
 
-    def _reward(self, before: int) -> Any:
+    def _reward(self, before: float) -> Any:
         if self.options.function is not None:
             return read_reward(self.options.function(self._view(before)))
         rewards = self.simulations.out.rewards[0]
         return float(rewards[0]) if len(self.options.weights) == 1 else rewards.copy()
 
-    def _view(self, before: int) -> StepView:
+    def _view(self, before: float) -> StepView:
         """Return what a reward function sees."""
         simulations, batch = self.simulations, self.simulations.batch
         n = simulations.rows(0)[1]
@@ -291,7 +299,3 @@ class SchedulingEnv(gymnasium.Env[Any, Any]):
             free=self.free,
             jobs=n,
         )
-
-
-_TERMS = ("bsld", "wait_s", "energy_j")
-assert len(_TERMS) == len(REWARDS)

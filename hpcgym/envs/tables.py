@@ -25,10 +25,13 @@ from hpcgym.preparation import engine_rules, job_records, numbered, orders
 from hpcgym.weighing import weighed
 from hpcgym.workload.model import Workload
 
+# kinds in which single jobs are started from outside
+_SELECTING = (arrays.SELECTION_KIND, arrays.PAIRS_KIND, arrays.PAIR_SCORES_KIND)
+
 
 def asks_when(kind: int, interval: str) -> int:
     """Return when the kernel asks."""
-    if kind == arrays.SELECTION_KIND:
+    if kind in _SELECTING:
         return state.EACH_JOB
     if kind == arrays.ORDERING_KIND or interval == "pass":
         return state.EACH_PASS
@@ -72,7 +75,7 @@ def empty_machine(
     processors: int,
 ) -> state.State:
     """Return the state before the first submission, with room for the longest episode."""
-    primary = state.SELECTION if kind == arrays.SELECTION_KIND else state.SCORED
+    primary = state.SELECTION if kind in _SELECTING else state.SCORED
     last = average_in_kernel(options.scheduler)
     rules = engine_rules(
         options.scheduler, primary, common.secondary, common.predicted, common.jobs["run"], last

@@ -1,4 +1,4 @@
-"""What the three vector environments share: many simulations advanced by one compiled call."""
+"""What the vector environments share: many simulations advanced by one compiled call."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from hpcgym.engine import state
 from hpcgym.envs import arrays
 from hpcgym.envs.episodes import Episode, Episodes
 from hpcgym.envs.layout import Observation
-from hpcgym.envs.options import read_options
+from hpcgym.envs.options import Options, read_options
 from hpcgym.envs.simulations import Simulations
 from hpcgym.envs.snapshot import (
     Snapshot,
@@ -86,6 +86,7 @@ class SchedulingVectorEnv(VectorEnv[Any, Any, Any]):
         max_episode_steps: int | None = None,
         threads: int | None = None,
         render_mode: str | None = None,
+        options: Options | None = None,
         **arguments: Any,
     ) -> None:
         if not isinstance(num_envs, int) or num_envs < 1:
@@ -104,7 +105,7 @@ class SchedulingVectorEnv(VectorEnv[Any, Any, Any]):
         mode = _autoreset(autoreset_mode)
         self.metadata = {**self.metadata, "autoreset_mode": mode}
         self.num_envs, self.copy, self.max_episode_steps = num_envs, copy, max_episode_steps
-        self.options = read_options(workload, **arguments)
+        self.options = read_options(workload, **arguments) if options is None else options
         if self.options.function is not None or len(self.options.weights) > 1:
             raise HpcgymError(
                 "reward: vector environments take names and weights; functions need "
@@ -267,7 +268,8 @@ class SchedulingVectorEnv(VectorEnv[Any, Any, Any]):
         return self.simulations.layout.of(rows, masks)
 
     def _info(self) -> dict[str, Any]:
-        return {"time": self.simulations.batch.sim[:, state.TIME].copy()}
+        times = self.simulations.batch.sim[:, state.TIME].copy()
+        return {"time": self.simulations.seconds(times)}
 
     def _truncate(self, terminated: NDArray[np.bool_]) -> NDArray[np.bool_]:
         """Return which episodes have run out of steps, and end them."""
@@ -297,6 +299,8 @@ class SchedulingVectorEnv(VectorEnv[Any, Any, Any]):
             "mean_wait_s": np.where(done, out.totals[:, arrays.WAIT] / jobs, 0.0),
             "energy_j": np.where(done, out.totals[:, arrays.ENERGY], 0.0),
         }
+        if self.simulations.shared is not None:
+            metrics["makespan_s"] = np.where(done, out.totals[:, arrays.ELAPSED], 0.0)
         for name in list(metrics):
             metrics[f"_{name}"] = done.copy()
         info["metrics"], info["_metrics"] = metrics, done.copy()

@@ -78,6 +78,7 @@ class View:
             start=part.start[started],
             run_time=run_time[started],
             allocation=None if part.allocation is None else part.allocation.take(started),
+            coschedule=None if part.coschedule is None else part.coschedule.take(started),
         )
 
 
@@ -94,8 +95,8 @@ def look(env: SchedulingEnv) -> View:
     result = env.result()
     submitted = int(batch.sim[0, state.NEXT])
     first = int(result.workload.submit_time[0])
-    now = max(env.time, first)  # the clock stands at 0 before the first event
-    running, until = _running(batch)
+    now = max(int(env.time), first)  # the clock stands at 0 before the first event
+    running, until = _running(env)
     workload = result.workload.take(slice(0, submitted))
     start, run_time = result.start[:submitted].copy(), result.run_time[:submitted].copy()
     queued = np.flatnonzero(start < 0)
@@ -103,9 +104,8 @@ def look(env: SchedulingEnv) -> View:
     start[running] = np.minimum(start[running], now)  # some may wait for their nodes
     run_time[queued] = 0
     run_time[running] = now - start[running]
-    known = result.allocation
-    if known is not None:
-        known = known.take(np.arange(len(result.start)) < submitted)
+    seen = np.arange(len(result.start)) < submitted
+    known, sharing = result.allocation, result.coschedule
     return View(
         heading=f"{type(env).__name__} · {workload.name}",
         first=first,
@@ -119,7 +119,8 @@ def look(env: SchedulingEnv) -> View:
             run_time=run_time,
             predicted_run_time=result.predicted_run_time[:submitted],
             frequency=None if result.frequency is None else result.frequency[:submitted],
-            allocation=known,
+            allocation=None if known is None else known.take(seen),
+            coschedule=None if sharing is None else sharing.take(seen),
         ),
         queued=queued,
         fits=_fits(env, queued),
@@ -131,6 +132,10 @@ def look(env: SchedulingEnv) -> View:
 def _free(env: SchedulingEnv) -> int:
     """Return the number of free processors, which under limits are those of free nodes."""
     cluster = env.options.cluster
+    if env.simulations.shared is not None:
+        return cluster.processors - int(
+            env.episode_workload.requested_processors[env.running()].sum()
+        )
     if env.simulations.machines is None:
         return env.free
     return env.free * (cluster.processors // cluster.nodes)
@@ -138,20 +143,28 @@ def _free(env: SchedulingEnv) -> int:
 
 def _fits(env: SchedulingEnv, rows: NDArray[np.int64]) -> NDArray[np.bool_]:
     """Return which of these waiting jobs would fit now, whatever limits say, (n,)."""
+    if env.simulations.shared is not None:
+        return env.simulations.shared.find_room(0, rows)
     if env.simulations.machines is None:
         return env.pass_view(rows).fits()
     fits: NDArray[np.bool_] = env.simulations.jobs(0)["processors"][rows] <= env.free
     return fits
 
 
-def _running(batch: arrays.Batch) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the running jobs and their predicted ends, the first first."""
+def running_entries(batch: arrays.Batch) -> NDArray[np.void]:
+    """Return the entries of the running jobs, the first predicted end first."""
     blocks, entries = batch.blocks[0], batch.entries[0]
     listed = blocks[state.RUNNING]
     used = blocks["order"][listed["first"] : listed["first"] + listed["in_use"]]
     parts = [entries[block * BLOCK : block * BLOCK + blocks["count"][block]] for block in used]
-    jobs = np.concatenate(parts)
-    return jobs["job"].astype(np.int64), jobs["key"].astype(np.int64)
+    return np.concatenate(parts)
+
+
+def _running(env: SchedulingEnv) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the running jobs and their predicted ends [s], the first first."""
+    entries = running_entries(env.simulations.batch)
+    ends = env.simulations.seconds(entries["key"].astype(np.int64))
+    return entries["job"].astype(np.int64), np.ceil(ends).astype(np.int64)
 
 
 def metrics_so_far(view: View) -> dict[str, str]:

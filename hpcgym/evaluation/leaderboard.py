@@ -36,9 +36,10 @@ class Leaderboard:
         means over the slices of ``mean_wait_s`` and ``utilization``.
     references : rows, dispatchers and references, to the best of which all are compared by
         ``above_reference``; empty if no dispatcher that solves a model is among them. Under budgets
-        of energy it is "powercap".
+        of energy it is "powercap", where jobs share nodes "filler-co".
     energy : under limits of power and energy: ``energy_j``, that of the whole schedule, and
         ``limited_energy_j``, that while limits hold -> values as in ``by_slice`` [J].
+    makespans : where jobs share nodes, values as in ``by_slice`` [s]; else None.
     """
 
     by_slice: pd.DataFrame
@@ -50,6 +51,7 @@ class Leaderboard:
     costs: pd.DataFrame | None = None
     references: tuple[str, ...] = ()
     energy: Mapping[str, pd.DataFrame] = field(default_factory=dict)
+    makespans: pd.DataFrame | None = None
 
     def __repr__(self) -> str:
         slices, policies = self.by_slice.shape
@@ -72,7 +74,9 @@ class Leaderboard:
         - ``above_reference``, where there is a :attr:`reference`: the mean BSLD less that of it;
           ``above_reference_low`` and ``above_reference_high``: the interval of :meth:`difference`.
         - ``energy_j``, ``limited_energy_j``, under limits: the means of :attr:`energy`, each with
-          its ``_low`` and ``_high``.
+          its ``_low`` and ``_high``; where jobs share nodes ``makespan_s`` likewise, and
+          ``improvement``: mean over the slices of the makespan of the reference over the policy's,
+          less 1, with its interval (as :func:`hpcgym.evaluation.compare_shuffles` has it).
         - ``slices``, ``failed``: number of slices, and of those on which the policy failed. If it
           did, its means are nan: those of the other slices could not be compared with anything.
         """
@@ -96,12 +100,19 @@ class Leaderboard:
         if self.costs is not None:
             for name in self.costs:
                 columns[str(name)] = self.costs[name].to_numpy()
-        for name, values_of in self.energy.items():
-            joules = values_of.to_numpy()
-            low, high = self._interval(joules)
-            columns |= {name: joules.mean(axis=0), f"{name}_low": low, f"{name}_high": high}
+        for name, values_of in self._others.items():
+            columns |= self._with_interval(name, values_of.to_numpy())
+        if self.makespans is not None and self.reference is not None:
+            each = self.makespans.rdiv(self.makespans[self.reference], axis=0).to_numpy() - 1
+            columns |= self._with_interval("improvement", each)
         index = pd.Index(list(self.by_slice.columns), name="policy")
         return pd.DataFrame(columns, index=index).sort_values("mean_bsld", kind="stable")
+
+    @property
+    def _others(self) -> dict[str, pd.DataFrame]:
+        """What has intervals beside the bounded slowdown: metric -> values as in ``by_slice``."""
+        more = {} if self.makespans is None else {"makespan_s": self.makespans}
+        return {**self.energy, **more}
 
     @property
     def reference(self) -> str | None:
@@ -112,16 +123,22 @@ class Leaderboard:
     def _above(self, reference: str) -> dict[str, NDArray[np.float64]]:
         """Return the columns of how far above a reference all are."""
         less = self.by_slice.sub(self.by_slice[reference], axis=0).to_numpy()
-        low, high = self._interval(less)
-        name = "above_reference"
-        return {name: less.mean(axis=0), f"{name}_low": low, f"{name}_high": high}
+        return self._with_interval("above_reference", less)
+
+    def _with_interval(
+        self, name: str, values: NDArray[np.float64]
+    ) -> dict[str, NDArray[np.float64]]:
+        """Return the columns of the means of values, a row a slice, and of their intervals."""
+        low, high = self._interval(values)
+        return {name: values.mean(axis=0), f"{name}_low": low, f"{name}_high": high}
 
     def difference(
         self, policy: str, reference: str, metric: str = "mean_bsld"
     ) -> tuple[float, float, float]:
         """Return the mean BSLD of one policy less that of another, and its 95 % interval.
 
-        Under limits ``metric`` may be one of :attr:`energy` as well.
+        Under limits ``metric`` may be one of :attr:`energy` as well, and where jobs share nodes
+        "makespan_s".
 
         The interval is that of paired resamples: if it lies below 0, ``policy`` is better than
         ``reference`` by more than the choice of slices explains.
@@ -134,7 +151,7 @@ class Leaderboard:
         ------
         HpcgymError : no such policy, or no such metric.
         """
-        known = {"mean_bsld": self.by_slice, **self.energy}
+        known = {"mean_bsld": self.by_slice, **self._others}
         if metric not in known:
             raise HpcgymError(unknown("metric", metric, known))
         by_slice = known[metric]
@@ -157,7 +174,7 @@ class Leaderboard:
             "static_weights": dict(self.static_weights),
             "reference": self.reference,
             "by_slice": self.by_slice.to_dict(orient="index"),
-            **{f"{name}_by_slice": of.to_dict(orient="index") for name, of in self.energy.items()},
+            **{f"{name}_by_slice": of.to_dict(orient="index") for name, of in self._others.items()},
             "failures": [
                 {"policy": policy, "slice": where, "error": error}
                 for (policy, where), error in self.failures.items()

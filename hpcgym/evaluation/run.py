@@ -15,7 +15,7 @@ from hpcgym.baselines.dispatchers import CP_DISPATCHERS, DISPATCHERS, find_dispa
 from hpcgym.cluster import Cluster
 from hpcgym.envs.episodes import Episode, Episodes
 from hpcgym.errors import HpcgymError, unknown
-from hpcgym.evaluation import limited
+from hpcgym.evaluation import limited, shared
 from hpcgym.evaluation.leaderboard import Leaderboard
 from hpcgym.evaluation.stage import Stage, acts, load_agent
 from hpcgym.evaluation.static_weights import best_static
@@ -121,6 +121,10 @@ def evaluate(
     them by the environment's own rule; and with budgets "powercap" is a row, too, to which
     ``above_reference`` compares all.
 
+    With env="hpcgym/CoSchedule-v0", or a saved agent of it, jobs share nodes: see
+    :func:`hpcgym.evaluation.shared.evaluate_shared`. Rows are co-schedulers and policies that act
+    there, ``env_options`` has the ``speedups``, and the table the makespans.
+
     Raises
     ------
     HpcgymError : an argument that is not one of these, or an environment that does not fit. What a
@@ -136,6 +140,14 @@ def evaluate(
     ['best-static', 'easy', 'easy-sjbf', 'f1', 'saf', 'spf']
     """
     whole = workload if isinstance(workload, Workload) else load_workload(workload, cluster=cluster)
+    if shared.is_meant(env, policies):
+        for rule in rules:
+            raise HpcgymError(unknown("argument", rule, ("env_options", "cluster", "episodes")))
+        part = Episodes(whole, episodes, jobs, slices, train_share)
+        chosen = part.named(part.usual if n is None else n, seed)
+        return shared.evaluate_shared(
+            policies, whole, part, chosen, cluster, env_options, seed, resamples, progress
+        )
     given = _given(policies)
     _check_number("budget", budget, least=0)
     _check_number("resamples", resamples, least=1)

@@ -218,7 +218,7 @@ def test_registration_is_idempotent() -> None:
     before = {name: gymnasium.spec(name) for name in IDS}
     register()
     assert {name: gymnasium.spec(name) for name in IDS} == before
-    assert set(before) == {f"hpcgym/{name}-v0" for name in (*NAMES, *LIMITED)}
+    assert set(before) == {f"hpcgym/{name}-v0" for name in (*NAMES, *LIMITED, "CoSchedule")}
 
 
 FRESH = """

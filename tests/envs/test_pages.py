@@ -16,13 +16,16 @@ import numpy as np
 import pytest
 from driving import BUSY, LIMITED, NAMES, SINGLE, VECTOR
 
+from hpcgym.envs.co_schedule import CoSchedule, CoScheduleVector
 from hpcgym.envs.episodes import Episodes
 from hpcgym.envs.observe import JOBS_AT, QUEUE_AT, TIME_AT
 from hpcgym.envs.options import read_options
 from hpcgym.envs.page import ARGUMENTS, PARTS
+from hpcgym.envs.pair_options import read_pair_options
 from hpcgym.envs.power_kernel import POWER_SIZE
 
 ALL = (*NAMES, *LIMITED)
+PAGES: dict[str, Any] = {**{name: SINGLE[name] for name in ALL}, "CoSchedule": CoSchedule}
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "docs" / "environments"
 
@@ -43,7 +46,7 @@ def script() -> Any:
 
 def test_files_are_the_docstrings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     module = script()
-    assert set(module.PAGES.values()) == {SINGLE[name] for name in ALL}
+    assert set(module.PAGES.values()) == set(PAGES.values())
     monkeypatch.setattr(module, "FOLDER", tmp_path)
     module.main()
     for name in module.PAGES:
@@ -53,9 +56,9 @@ def test_files_are_the_docstrings(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert others == {"README.md"}
 
 
-@pytest.mark.parametrize("name", ALL)
+@pytest.mark.parametrize("name", PAGES)
 def test_a_page_is_complete(name: str) -> None:
-    text = SINGLE[name].__doc__ or ""
+    text = PAGES[name].__doc__ or ""
     assert re.findall(r"^## (.*)$", text, re.MULTILINE) == " ".join(HEADINGS.split()).split(", ")
     assert f"hpcgym/{name}-v0" in text
     for part in PARTS:
@@ -69,19 +72,20 @@ def table(text: str, heading: str) -> dict[str, list[str]]:
     return {cells[0].strip("`"): cells[1:] for cells in rows}
 
 
-@pytest.mark.parametrize("name", ALL)
+@pytest.mark.parametrize("name", PAGES)
 def test_arguments_are_those_of_the_class(name: str) -> None:
     """Each is named, with its default."""
     expected: dict[str, Any] = {}
-    for function in (read_options, SINGLE[name]):
+    shares = name == "CoSchedule"
+    for function in (read_pair_options if shares else read_options, PAGES[name]):
         for parameter in inspect.signature(function).parameters.values():
             if parameter.kind is not parameter.VAR_KEYWORD:
                 expected[parameter.name] = parameter.default
-    if name not in LIMITED:
+    if name in NAMES:
         del expected["power"]  # there are no limits to be kept
-    rows = table(SINGLE[name].__doc__ or "", "Arguments")
+    rows = table(PAGES[name].__doc__ or "", "Arguments")
     assert set(rows) == set(expected)
-    assert set(ARGUMENTS) <= set(rows)
+    assert shares or set(ARGUMENTS) <= set(rows)
     for argument, (default, *_) in rows.items():
         if argument not in ("features", "policy_features"):  # told in words
             value = expected[argument]
@@ -124,6 +128,34 @@ def test_places_of_fields(name: str) -> None:
         np.testing.assert_array_equal(part.reshape(fields[field].shape), fields[field])
         assert rows[key][1] == str(fields[field].shape)
     assert f"({row.size},)" in (SINGLE[name].__doc__ or "")
+
+
+def test_places_of_fields_where_jobs_share_nodes() -> None:
+    rows = table(CoSchedule.__doc__ or "", "Observation Space")
+    dictionary, flat = CoSchedule(jobs=50), CoSchedule(jobs=50, observation="flat")
+    fields, row = dictionary.reset(seed=0)[0], flat.reset(seed=0)[0]
+    for field, values in fields.items():
+        named = {key: cells for key, cells in rows.items() if key.startswith(f"{field}[")}
+        first, shape = next((int(c[0].split()[0]), c[1]) for c in named.values() if c[1])
+        assert shape == str(values.shape)
+        assert field == "mask" or len(named) == values.shape[-1]
+        np.testing.assert_array_equal(row[first : first + values.size], values.ravel())
+    assert f"({row.size},)" in " ".join((CoSchedule.__doc__ or "").split()).replace(", ", ",")
+
+
+def test_keys_of_info_where_jobs_share_nodes() -> None:
+    rows = table(CoSchedule.__doc__ or "", "Info")
+    env = CoSchedule(jobs=10)
+    always = {key for key, (when, *_) in rows.items() if "always" in when}
+    _, info = env.reset(seed=0)
+    assert set(info) == always
+    terminated, seen = False, set(info)
+    while not terminated:
+        *_, terminated, _, info = env.step(0)
+        seen |= set(info)
+    assert seen == set(rows)
+    many = CoScheduleVector(2, jobs=10)
+    assert set(many.reset()[1]) == {"time", "action_mask"}
 
 
 @pytest.mark.parametrize("name", ALL)

@@ -1,0 +1,111 @@
+"""``hpcgym train pairs``: a linear policy that says which job starts beside which."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Annotated, ClassVar
+
+import typer
+
+from hpcgym.cli import names, options
+from hpcgym.cli.running import ExplainedCommand, Lists, note
+from hpcgym.cli.train_options import PartOption, WorkloadOption
+
+
+def _inputs() -> Iterable[tuple[str, str]]:
+    from hpcgym.agents.coschedule import INPUTS
+
+    return [(name, "") for name in INPUTS]
+
+
+class TrainPairs(ExplainedCommand):
+    """The command with lists of names in its help."""
+
+    examples = (
+        "hpcgym train pairs --workload codes:jobs=20000,processes=96,processors=768"
+        " --cluster 16x2x24 --reward throughput",
+        "hpcgym evaluate pairs.json --workload codes:jobs=20000,processes=96,processors=768,seed=1",
+    )
+    lists: ClassVar[Lists] = {
+        "What is weighed": _inputs,
+        "Cleaning recipes and filters (--clean)": names.recipes,
+    }
+
+
+def train_pairs(
+    workload: WorkloadOption,
+    output: Annotated[Path, typer.Option(metavar="FILE", help="File of the agent.")] = Path(
+        "pairs.json"
+    ),
+    speedups: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE|generated:...",
+            help="How fast codes run beside each other.",
+            show_default="generated",
+        ),
+    ] = None,
+    cluster: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME|FILE|NxSxC", help="A machine of equal nodes.", show_default="16x2x24"
+        ),
+    ] = None,
+    allocation: Annotated[
+        str, typer.Option(metavar="half-socket|part:K", help="What a job takes of its nodes.")
+    ] = "half-socket",
+    reward: Annotated[
+        str, typer.Option(metavar="bsld|wait|throughput|energy", help="What is maximised.")
+    ] = "bsld",
+    window: Annotated[
+        int, typer.Option(metavar="N", help="How many waiting jobs the agent sees.")
+    ] = 64,
+    neighbours: Annotated[
+        int, typer.Option(metavar="N", help="How many running ones it can name.")
+    ] = 16,
+    budget: Annotated[
+        int, typer.Option(metavar="N", help="Vectors to try, each on every other episode.")
+    ] = 1200,
+    seed: Annotated[
+        int, typer.Option(metavar="N", help="Of the search, and of the choice of episodes.")
+    ] = 0,
+    part: PartOption = "train",
+    train_share: options.TrainShareOption = 0.5,
+    episodes: Annotated[
+        str, typer.Option(metavar="windows|weeks|months", help="What an episode is.")
+    ] = "windows",
+    jobs: options.JobsOption = 256,
+    number: Annotated[
+        int, typer.Option(metavar="N", help="Episodes to search and to choose by, half each.")
+    ] = 16,
+    clean: options.CleanOption = "default",
+    errors: options.ErrorsOption = "raise",
+) -> None:
+    """Search for a policy that says which job starts beside which, where jobs share nodes.
+
+    The score of a pair is a weighted sum of its speedups, of times and of sizes. Each vector of
+    weights plays half of the training episodes; the best are chosen by the others. Needs no extra.
+    """
+    options.check_file(output, (".json",), "agent")
+
+    from hpcgym.agents import coschedule as module
+    from hpcgym.agents.progress import say
+
+    given = options.given(
+        speedups=speedups, cluster=cluster, allocation=allocation, reward=reward, window=window,
+        neighbours=neighbours,
+    )  # fmt: skip
+    source = options.load(workload, clean, None, errors, None, None)
+    agent = module.train(
+        source, budget=budget, seed=seed, episodes=episodes, jobs=jobs, number=number, part=part,
+        train_share=train_share, env_options=given, output=output,
+        show=lambda tried, best: say(f"{tried:,} of {budget:,} vectors  least value {best:.4g}"),
+    )  # fmt: skip
+    found = agent.found
+    note(
+        f"\nvalue {found['value']:.4g} on the {len(found['chosen_on'])} {episodes} held back,"
+        " which chose it: unseen ones will have more;"
+        f" {found['value_of_the_beginning']:.4g} at the beginning of the search"
+    )
+    note(f"wrote {output}; hpcgym evaluate {output} --workload ... compares it")

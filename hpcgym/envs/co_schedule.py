@@ -1,0 +1,263 @@
+"""The environment in which an agent says which job starts beside which."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any, ClassVar
+
+import numpy as np
+from gymnasium import spaces
+from numpy.typing import NDArray
+
+from hpcgym.dispatching import PassView
+from hpcgym.envs import arrays
+from hpcgym.envs.job_selection import read_index, read_indices
+from hpcgym.envs.numbers import read_numbers
+from hpcgym.envs.page import page
+from hpcgym.envs.pair_layout import PairLayout
+from hpcgym.envs.pair_options import DEFAULT_CODES, read_action, read_pair_options
+from hpcgym.envs.single import SchedulingEnv, StepView
+from hpcgym.envs.vector import SchedulingVectorEnv
+from hpcgym.envs.view import running_entries
+from hpcgym.errors import HpcgymError
+
+_OF_VECTORS = inspect.signature(SchedulingVectorEnv).parameters
+_KINDS = {"pair": arrays.PAIRS_KIND, "scores": arrays.PAIR_SCORES_KIND}
+
+
+@page
+class CoSchedule(SchedulingEnv):
+    """Say which waiting job starts, and beside which running one.
+
+    | | |
+    |---|---|
+    | id | `"hpcgym/CoSchedule-v0"` |
+    | action | `Discrete(window * (neighbours + 1) + 1)`: a pair of jobs, or waiting; or a score \
+for each pair |
+    | observation | `Dict` of five fields, or one flat `Box` |
+    | reward | minus the bounded slowdown by default; time, joules too, mixed or apart |
+
+    ## Description
+
+    Jobs share nodes: each takes half of the cores of each socket (`allocation="half-socket"`), and
+    another may have the other half. Codes that need different things of a node, such as memory
+    bandwidth and arithmetic, then run faster than on filled nodes of their own, others slower
+    (document 003). The agent sees how fast each waiting job would run beside each running one, and
+    says who starts beside whom.
+
+    How fast a job runs follows from its neighbours at each time: its rate is its least speedup
+    beside the codes that have a part of any of its nodes, and changes when they come and go. So a
+    start may slow others down, or speed them up, and nobody knows an end before it comes. The rules
+    are those of `hpcgym.simulate(..., speedups=...)`; `docs/semantics.md` has them.
+
+    {description} The list of *neighbours* shows the first `neighbours` running jobs, in order of
+    start, that have a part free on one of their nodes.
+
+    ## Decision points
+
+    Whenever something has ended or been submitted, and some waiting job, visible or not, finds
+    room, the agent is asked. With `action="pair"` it is asked again after each start, at the same
+    time, as long as some job finds room. With `action="scores"` it is asked once.
+
+    There is no backfilling: any visible job may start as long as there is room, and it is up to the
+    agent to keep nodes for a large one.
+
+    ## Action Space
+
+    `action="pair"`: `Discrete(window * (neighbours + 1) + 1)`. Action i * (neighbours + 1) + j
+    starts visible job i. With j = 0 the rule `partners` says on which nodes; else the job takes the
+    nodes of neighbour j - 1 that have a part free, and what it needs beyond them by the rule. The
+    last action is to wait until something ends or is submitted.
+
+    `info["action_mask"]`, (n_actions,) int8, is 1 for what can be done: job i finds enough nodes,
+    and where j > 0, shares nodes and there is such a neighbour. Waiting can be done while a job
+    runs. While none does, each job finds room, and one has to start: so every episode ends. Where
+    no visible job finds room, waiting is all that can be done. A masked action stands for the first
+    that can be done. `env.unwrapped.action_masks()` is the same as bool, under the name that
+    sb3-contrib looks for. A number beyond the space raises `HpcgymError`.
+
+    `action="scores"`: `Box(-1, 1, (window * (neighbours + 1),), float32)`, a score for each pair.
+    Of those that can be started the one with the highest score starts, the first of equals, again
+    and again while that is above 0; then the agent waits. Jobs and neighbours are those that were
+    shown: a job that has just started is nobody's neighbour yet. While no job runs one is started
+    whatever its score. Numbers outside [-1, 1] are taken as they are; another shape, NaN or
+    infinity raises `HpcgymError`.
+
+    ## Observation Space
+
+    {pair_observation}
+
+    ## Rewards
+
+    {pair_rewards}
+
+    ## Starting State
+
+    {episodes} The clock goes on to the first question, which comes with the first submission.
+
+    ## Episode End
+
+    {end}
+
+    ## Determinism
+
+    {determinism}
+
+    ## Arguments
+
+    | argument | default | what |
+    |---|---|---|
+    | `action` | `"pair"` | or `"scores"`; see Action Space |
+    {pair_arguments}
+
+    ## Vectorized environment
+
+    {vector} Its `action_masks()` are (num_envs, n_actions) bool, and `metrics` has `makespan_s`
+    too. Where an episode is truncated, `mean_bsld` lacks the jobs that have not ended.
+
+    ## Reference
+
+    What the co-schedulers of document 003 make of the same episode:
+
+    ```python
+    import hpcgym
+    from hpcgym.envs import CoSchedule
+
+    env = CoSchedule(jobs=100)
+    env.reset(seed=0)
+    machine = {"cluster": env.options.cluster, "speedups": env.speedups}
+    for name in ("easy-co", "sjf-co", "filler-co"):
+        result = hpcgym.simulate(env.episode_workload, name, **machine)
+        print(name, result.metrics["mean_bsld"], result.metrics["makespan_s"])
+    ```
+
+    ## Version History
+
+    - v0: the first.
+    """
+
+    action_kind: ClassVar[str] = "pairs"
+    _terms: ClassVar[tuple[str, ...]] = ("bsld", "wait_s", "energy_j", "elapsed_s")
+
+    def __init__(
+        self,
+        workload: Any = DEFAULT_CODES,
+        *,
+        action: str = "pair",
+        episodes: str = "windows",
+        jobs: int = 256,
+        part: str = "all",
+        train_share: float = 0.5,
+        render_mode: str | None = None,
+        **arguments: Any,
+    ) -> None:
+        self.action = read_action(action)
+        options, sharing = read_pair_options(workload, **arguments)
+        self.speedups, self.neighbours = sharing.speedups, sharing.neighbours
+        super().__init__(
+            _KINDS[self.action], options.workload,
+            episodes, jobs, part, train_share, render_mode, {"sharing": sharing}, options,
+        )  # fmt: skip
+        self.action_space = action_space(self.action, self.simulations.layout)
+
+    def action_masks(self) -> NDArray[np.bool_]:
+        """Return which actions can be done, (n_actions,); the name is sb3-contrib's.
+
+        With ``action="scores"``, which pairs can be started, and whether nothing need be.
+        """
+        mask: NDArray[np.bool_] = self.simulations.out.masks[0].astype(np.bool_)
+        return mask
+
+    @property
+    def scheduler_rules(self) -> dict[str, Any]:
+        """The rules that :func:`hpcgym.simulate` must be given, beside speedups and cluster."""
+        names = ("allocation", "partners", "estimate", "backfill")
+        return {name: getattr(self.options.scheduler, name) for name in names}
+
+    def running(self) -> NDArray[np.int64]:
+        """Return the rows of the episode's jobs that run, in order of submission."""
+        return np.sort(running_entries(self.simulations.batch)["job"].astype(np.int64))
+
+    def beside(self) -> NDArray[np.int64]:
+        """Return the rows of the episode's jobs that are listed as neighbours, then -1; (M,)."""
+        shared = self.simulations.shared
+        assert shared is not None
+        return shared.listed(0)
+
+    def pass_view(self, rows: NDArray[np.int64] | None = None) -> PassView:
+        """Raise an HpcgymError: no dispatcher knows nodes that jobs share."""
+        raise HpcgymError("pass_view: dispatchers know nothing of jobs that share nodes")
+
+    def _info(self) -> dict[str, Any]:
+        info = super()._info()
+        info["neighbours"] = self.beside()
+        info["action_mask"] = self.simulations.out.masks[0].copy()
+        return info
+
+    def _set_action(self, action: Any) -> None:
+        layout: Any = self.simulations.layout
+        if self.action == "pair":
+            self.simulations.chosen[0] = read_index(action, layout.actions)
+        else:
+            self.simulations.numbers[0] = read_numbers("action", action, (layout.scores,))
+
+    def _view(self, before: float) -> StepView:
+        """Return what a reward function sees, in seconds and processors."""
+        view, workload = super()._view(before), self.episode_workload
+        started, in_seconds = view.started, self.simulations.seconds
+        return view._replace(
+            wait_s=in_seconds(view.wait_s),
+            run_time_s=in_seconds(view.run_time_s).astype(np.int64),
+            requested_time_s=workload.requested_time[started],
+            processors=workload.requested_processors[started],
+        )
+
+
+class CoScheduleVector(SchedulingVectorEnv):
+    """Many environments :class:`CoSchedule` in one."""
+
+    action_kind: ClassVar[str] = "pairs"
+
+    def __init__(
+        self,
+        num_envs: int = 1,
+        workload: Any = DEFAULT_CODES,
+        *,
+        action: str = "pair",
+        **arguments: Any,
+    ) -> None:
+        self.action = read_action(action)
+        own = {name: arguments.pop(name) for name in list(arguments) if name not in _OF_VECTORS}
+        options, sharing = read_pair_options(workload, **own)
+        self.speedups, self.neighbours = sharing.speedups, sharing.neighbours
+        rules = {"sharing": sharing}
+        kind = _KINDS[self.action]
+        super().__init__(kind, num_envs, options.workload, rules, options=options, **arguments)
+        self._set_spaces(action_space(self.action, self.simulations.layout))
+
+    def action_masks(self) -> NDArray[np.bool_]:
+        """Return which actions can be done, (num_envs, n_actions)."""
+        masks: NDArray[np.bool_] = self.simulations.out.masks.astype(np.bool_)
+        return masks
+
+    def _info(self) -> dict[str, Any]:
+        info = super()._info()
+        masks = self.simulations.out.masks
+        info["action_mask"] = masks.copy() if self.copy else masks
+        return info
+
+    def _set_actions(self, actions: Any) -> None:
+        layout: Any = self.simulations.layout
+        if self.action == "pair":
+            self.simulations.chosen[:] = read_indices(actions, self.num_envs, layout.actions)
+        else:
+            shape = (self.num_envs, layout.scores)
+            self.simulations.numbers[:] = read_numbers("actions", actions, shape)
+
+
+def action_space(action: str, layout: Any) -> spaces.Space[Any]:
+    """Return the space of the number of a pair, or of waiting; or of a score for each pair."""
+    assert isinstance(layout, PairLayout)
+    if action == "pair":
+        return spaces.Discrete(layout.actions)
+    return spaces.Box(-1.0, 1.0, (layout.scores,), np.float32)

@@ -1,0 +1,235 @@
+"""Evaluations where jobs share nodes: co-schedulers beside policies that act in CoSchedule."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
+from typing import Any
+
+from hpcgym.baselines.coschedulers import COSCHEDULERS
+from hpcgym.baselines.pair_policies import PAIR_POLICIES, PairPolicy
+from hpcgym.envs.episodes import Episode, Episodes
+from hpcgym.errors import HpcgymError, unknown
+from hpcgym.evaluation.leaderboard import Leaderboard
+from hpcgym.evaluation.stage import acts, load_agent
+from hpcgym.scheduler import Scheduler
+from hpcgym.simulation import simulate
+from hpcgym.workload import Workload
+
+#: The environment in which policies act.
+ENVIRONMENT = "hpcgym/CoSchedule-v0"
+
+#: Rows that are always there.
+REFERENCES = ("easy-co", "sjf-co", "filler-co")
+
+#: The row that all are compared with.
+REFERENCE = "filler-co"
+
+#: Metrics that are kept; policies are ranked by the first, and the second has intervals too.
+METRICS = ("mean_bsld", "makespan_s", "mean_wait_s", "utilization")
+
+Progress = Callable[[str, int], AbstractContextManager[Callable[[str], None]]]
+
+
+def is_meant(env: Any, policies: Any) -> bool:
+    """Tell whether an evaluation is one where jobs share nodes.
+
+    By its environment, or where none is given by a policy, or a file of one, that was made for it.
+    """
+    if env is not None:
+        return bool(env == ENVIRONMENT)
+    listed = list(policies.values()) if isinstance(policies, Mapping) else _listed(policies)
+    return any(getattr(one, "env_id", _told(one)) == ENVIRONMENT for one in listed)
+
+
+def _told(policy: Any) -> Any:
+    """Return what a file of JSON says of the environment that its agent was made for."""
+    if not isinstance(policy, str | Path) or Path(policy).suffix != ".json":
+        return None
+    try:
+        return json.loads(Path(policy).read_text()).get("env_id")
+    except (OSError, ValueError, AttributeError):
+        return None  # said by who loads it
+
+
+def evaluate_shared(
+    policies: Any,
+    whole: Workload,
+    part: Episodes,
+    chosen: Sequence[Episode],
+    cluster: Any,
+    env_options: Mapping[str, Any] | None,
+    seed: int,
+    resamples: int,
+    progress: Progress | None,
+) -> Leaderboard:
+    """Compare policies where jobs share nodes; see :func:`hpcgym.evaluation.evaluate`.
+
+    Parameters
+    ----------
+    policies : names of :data:`~hpcgym.baselines.coschedulers.COSCHEDULERS` or ``Scheduler``
+        objects, which are simulated; names of
+        :data:`~hpcgym.baselines.pair_policies.PAIR_POLICIES`, paths of saved agents and objects
+        with ``act``, which act in CoSchedule.
+    part, chosen : the slices.
+    cluster : the machine; None: that of saved agents, or the usual one of CoSchedule.
+    env_options : of the environment, such as ``speedups`` and ``partners``; they go before those of
+        saved agents, but for what a policy looks at. Co-schedulers have ``speedups`` in common with
+        it, not its rules.
+
+    Raises
+    ------
+    HpcgymError : a policy that is none of these, or agents of different machines or speedups.
+    """
+    lineup = _lineup(policies)
+    for name in REFERENCES:
+        lineup.setdefault(name, COSCHEDULERS[name])
+    acting = {name: one for name, one in lineup.items() if not isinstance(one, Scheduler)}
+    options = dict(env_options or {})
+    if cluster is not None:
+        options["cluster"] = cluster
+    # those that bring no environment follow the first that does
+    usual = _brought(acting.values())
+    envs = {name: _make(policy, whole, part, usual, options) for name, policy in acting.items()}
+    base = _agreed(envs) if envs else _make(None, whole, part, usual, options)
+    machine = {"cluster": base.options.cluster, "speedups": base.speedups}
+    values: dict[str, list[dict[str, float]]] = {name: [] for name in lineup}
+    failures: dict[tuple[str, str], str] = {}
+    with (progress or _silent)("evaluating", len(lineup) * len(chosen)) as step:
+        for name, policy in lineup.items():
+            for episode in chosen:
+                step(f"{name}: {episode.name}")
+                metrics: Mapping[str, float | int] = {}
+                try:
+                    if isinstance(policy, Scheduler):
+                        jobs = part.workload_of(episode)
+                        metrics = simulate(jobs, policy, **machine).metrics
+                    else:
+                        metrics = _play(envs[name], policy, episode, seed)
+                except Exception as error:  # whatever a user's policy does
+                    if isinstance(policy, Scheduler):
+                        raise
+                    failures[name, episode.name] = f"{type(error).__name__}: {error}"
+                found = {metric: float(metrics.get(metric, "nan")) for metric in METRICS}
+                values[name].append(found)
+    return _board(lineup, chosen, values, failures, seed, resamples)
+
+
+def _lineup(policies: Any) -> dict[str, Any]:
+    """Return what the user gave, by name: schedulers, and policies that act."""
+    if isinstance(policies, Mapping):
+        return {str(name): _found(policy) for name, policy in policies.items()}
+    lineup: dict[str, Any] = {}
+    for policy in _listed(policies):
+        name = policy if isinstance(policy, str | Path) else getattr(policy, "name", policy)
+        lineup[str(name)] = _found(policy)
+    return lineup
+
+
+def _listed(policies: Any) -> list[Any]:
+    """Return one policy, or several, as a list."""
+    one = isinstance(policies, str | Path | Scheduler) or acts(policies)
+    return [policies] if one or not isinstance(policies, Iterable) else list(policies)
+
+
+def _found(policy: Any) -> Any:
+    """Return a scheduler, or a policy that acts, or say that it is none."""
+    if isinstance(policy, Scheduler) or acts(policy):
+        return policy
+    if policy in COSCHEDULERS:
+        return COSCHEDULERS[policy]
+    if policy in PAIR_POLICIES:
+        return PairPolicy(policy)
+    if isinstance(policy, Path) or (isinstance(policy, str) and Path(policy).exists()):
+        return load_agent(policy)
+    known = [*COSCHEDULERS, *PAIR_POLICIES]
+    raise HpcgymError(unknown("policy", str(policy), known, "a saved agent's path"))
+
+
+def _brought(policies: Iterable[Any]) -> dict[str, Any]:
+    """Return the machine and the speedups of the first policy that brings an environment."""
+    given = [one.env_options for one in policies if hasattr(one, "env_options")]
+    theirs: dict[str, Any] = given[0] if given else {}
+    return {name: theirs[name] for name in ("cluster", "speedups") if name in theirs}
+
+
+def _make(
+    policy: Any,
+    whole: Workload,
+    part: Episodes,
+    usual: Mapping[str, Any],
+    given: Mapping[str, Any],
+) -> Any:
+    """Return an environment that has the slices of this evaluation, as a policy needs it."""
+    from hpcgym.envs import CoSchedule  # needs numba
+
+    slices = {"episodes": part.kind, "jobs": part.jobs, "train_share": part.train_share}
+    theirs = dict(getattr(policy, "env_options", {"window": 64, **usual}))
+    kept = {name: theirs[name] for name in ("action", "observation") if name in theirs}
+    return CoSchedule(whole, part="all", **{**theirs, **given, **kept, **slices})
+
+
+def _agreed(envs: Mapping[str, Any]) -> Any:
+    """Return the first of some environments; all have its machine and its speedups.
+
+    Raises
+    ------
+    HpcgymError : machines or speedups that differ.
+    """
+    first, base = next(iter(envs.items()))
+    for name, env in envs.items():
+        same = env.speedups.digest == base.speedups.digest
+        if not same or env.options.cluster != base.options.cluster:
+            raise HpcgymError(
+                f"{name} and {first} act with other speedups, or on another machine: give both"
+                " (--speedups, --cluster), or evaluate apart"
+            )
+    return base
+
+
+def _play(env: Any, policy: Any, episode: Episode, seed: int) -> Mapping[str, float | int]:
+    """Let a policy act to the end of an episode; return the metrics of its schedule."""
+    rows = {"start": episode.start, "jobs": episode.stop - episode.start}
+    observation, info = env.reset(seed=seed, options=rows)
+    begin = getattr(policy, "begin", None)
+    if begin is not None:
+        begin(env)
+    terminated = False
+    while not terminated:
+        action = policy.act(observation, info)
+        observation, _, terminated, _, info = env.step(action)
+    metrics: Mapping[str, float | int] = info["metrics"]
+    return metrics
+
+
+def _board(
+    lineup: Mapping[str, Any],
+    chosen: Sequence[Episode],
+    values: Mapping[str, list[dict[str, float]]],
+    failures: Mapping[tuple[str, str], str],
+    seed: int,
+    resamples: int,
+) -> Leaderboard:
+    """Return what was found as a leaderboard."""
+    import pandas as pd
+
+    index = pd.Index([episode.name for episode in chosen], name="slice")
+    frames = {
+        metric: pd.DataFrame(
+            {name: [each[metric] for each in found] for name, found in values.items()}, index=index
+        )
+        for metric in METRICS
+    }
+    costs = pd.DataFrame({name: frames[name].mean(skipna=False) for name in METRICS[2:]})
+    schedulers = {name: one if isinstance(one, Scheduler) else None for name, one in lineup.items()}
+    return Leaderboard(
+        frames["mean_bsld"], schedulers, {}, failures, seed, resamples, costs, (REFERENCE,),
+        makespans=frames["makespan_s"],
+    )  # fmt: skip
+
+
+def _silent(title: str, total: int) -> AbstractContextManager[Callable[[str], None]]:
+    """Show no progress."""
+    return nullcontext(lambda text: None)

@@ -1,0 +1,609 @@
+"""CoSchedule: what its actions start, what it shows, what its returns are."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from fractions import Fraction
+from itertools import pairwise
+from typing import Any
+
+import gymnasium
+import numpy as np
+import pytest
+from driving import SLOW, Step, assert_same, go_on, play, random_acts, whole
+from gymnasium.utils.env_checker import check_env
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import hpcgym
+from hpcgym.cluster import Cluster, NodeGroup, NodePower
+from hpcgym.coscheduling import Heatmap, generate_speedups
+from hpcgym.envs import CoSchedule, CoScheduleVector
+from hpcgym.errors import HpcgymError
+from hpcgym.workload import Workload, assign_codes, load_workload
+
+SIXTEEN = "codes:jobs=120,processes=24,processors=192,arrivals=poisson,interval=400,seed=3"
+NODES = "8x2x12"
+#: a is fast beside b, b is slow beside a, and both lose beside their own kind.
+TWO = Heatmap(("a", "b"), np.array([[0.5, 2.0], [0.8, 0.4]]), alone=np.array([1.25, 1.0]))
+
+
+def jobs_of(
+    codes: list[str], run: list[int], processors: list[int], submit: list[int], size: int = 16
+) -> Workload:
+    columns = {
+        "submit_time": submit,
+        "run_time": run,
+        "requested_time": run,
+        "requested_processors": processors,
+    }
+    workload = Workload.from_columns(columns, processors=size, name="by hand")
+    return hpcgym.workload.with_codes(workload, codes)
+
+
+def pair(env: Any, i: int, j: int = 0) -> int:
+    """The action that starts visible job i, beside neighbour j - 1 unless j is 0."""
+    return int(i * (env.unwrapped.neighbours + 1) + j)
+
+
+def waiting(env: Any) -> int:
+    return int(env.action_space.n) - 1
+
+
+@st.composite
+def workloads(draw: st.DrawFn, codes: int = 3, most: int = 12) -> Workload:
+    n = draw(st.integers(1, most))
+    times = st.lists(st.integers(1, 400), min_size=n, max_size=n)
+    columns = {
+        "submit_time": np.cumsum(draw(st.lists(st.sampled_from([0, 1, 50, 300]), min_size=n,
+                                               max_size=n))),
+        "run_time": draw(times),
+        "requested_time": draw(times),
+        "requested_processors": draw(st.lists(st.integers(1, 32), min_size=n, max_size=n)),
+    }  # fmt: skip
+    names = [f"code-{k + 1}" for k in range(codes)]
+    workload = Workload.from_columns(columns, processors=32, name="drawn")
+    return assign_codes(workload, names, seed=draw(st.integers(0, 99)))
+
+
+SPEEDUPS = "generated:codes=3,mean=1.1,spread=0.3,seed=1"
+OPTIONS = st.fixed_dictionaries(
+    {
+        "allocation": st.sampled_from(["half-socket", "part:3", "compact", "spread"]),
+        "partners": st.sampled_from(["best", "fill", "first"]),
+        "estimate": st.sampled_from(["requested", "double-requested", "clairvoyant"]),
+        "window": st.sampled_from([1, 3, 12]),
+        "neighbours": st.sampled_from([1, 2, 8]),
+        "cluster": st.sampled_from(["4x2x4", "3x1x11"]),
+    }
+)
+GIVEN = {"speedups": SPEEDUPS}
+
+
+# --- Schedules ------------------------------------------------------------------------------------
+
+
+def in_order(number: int, observation: Any, info: dict[str, Any]) -> int:
+    """The first that waits, by the rule, or nobody."""
+    mask = info["action_mask"]
+    return 0 if mask[0] else len(mask) - 1
+
+
+def whoever_fits(number: int, observation: Any, info: dict[str, Any]) -> int:
+    return int(np.flatnonzero(info["action_mask"])[0])
+
+
+def assert_same_schedule(one: Any, other: Any) -> None:
+    for name in ("start_ticks", "end_ticks", "shape", "code", "compact_s"):
+        np.testing.assert_array_equal(
+            getattr(one.coschedule, name), getattr(other.coschedule, name)
+        )
+    for a, b in zip(one.allocation, other.allocation, strict=True):
+        np.testing.assert_array_equal(a, b)
+    assert one.metrics == pytest.approx(other.metrics, rel=1e-12, nan_ok=True)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"allocation": "spread"}, {"allocation": "compact"}, {"allocation": "part:3"},
+     {"partners": "fill"}, {"partners": "first"}],
+    ids=str,
+)  # fmt: skip
+@pytest.mark.parametrize(
+    ("act", "backfill"), [(in_order, "none"), (whoever_fits, "fill")], ids=["none", "fill"]
+)
+def test_a_schedulers_order_makes_its_schedule(act: Any, backfill: str, options: Any) -> None:
+    arguments = whole(load_workload(SIXTEEN), cluster=NODES, window=120, **options)
+    env = CoSchedule(**arguments)
+    steps = play(env, act)
+    rules = {**env.scheduler_rules, "backfill": backfill}
+    machine = {"cluster": env.options.cluster, "speedups": env.speedups}
+    found = hpcgym.simulate(env.episode_workload, "fcfs", **machine, **rules)
+    assert_same_schedule(env.result(), found)
+    known = {name: value for name, value in found.metrics.items() if value == value}
+    assert steps[-1].info["metrics"] == pytest.approx(known)
+
+
+def test_a_pair_by_hand() -> None:
+    """Two nodes of 2 sockets of 4 cores: jobs of 8 processors take half of both.
+
+    Job 0 (a) runs alone at 1.25. At 0 job 1 (b) starts beside it: a at 2, b at 0.8. a ends at
+    100 / 2 = 50; b has done 40 of 100, and the other 60 take 60 s at 1.
+    """
+    workload = jobs_of(["a", "b", "b"], [100, 100, 30], [8, 8, 8], [0, 0, 0])
+    env = CoSchedule(
+        workload, speedups=TWO, cluster="2x2x4", episodes="whole", window=3, neighbours=2
+    )
+    _, info = env.reset()
+    assert info["time"] == 0.0
+    np.testing.assert_array_equal(info["window"], [0, 1, 2])
+    # no neighbours, and nothing runs: waiting is not possible
+    np.testing.assert_array_equal(info["action_mask"], [1, 0, 0] * 3 + [0])
+    _, _, _, _, info = env.step(pair(env, 0))
+    np.testing.assert_array_equal(info["neighbours"], [0, -1])
+    np.testing.assert_array_equal(info["action_mask"], [1, 1, 0] * 2 + [0] * 3 + [1])
+    _, reward, _, _, info = env.step(pair(env, 0, 1))
+    # both nodes are full: the next question comes when a has ended, after 50 s
+    assert info["time"] == 50.0
+    assert info["reward_terms"] == {"bsld": 1.0, "wait_s": 0.0, "energy_j": 358 * 16 * 50.0,
+                                    "elapsed_s": 50.0}  # fmt: skip
+    assert reward == pytest.approx(-1 / 3)
+    np.testing.assert_array_equal(info["neighbours"], [1, -1])
+    _, _, ended, _, info = env.step(waiting(env))
+    assert not ended
+    assert info["time"] == 110.0
+    _, _, ended, _, info = env.step(pair(env, 0))
+    assert ended
+    np.testing.assert_array_equal(env.result().end, [50.0, 110.0, 140.0])
+    assert env.result().outside
+
+
+def test_what_is_seen_of_a_pair_by_hand() -> None:
+    workload = jobs_of(["a", "b", "b"], [100, 100, 3600], [8, 32, 5], [0, 0, 0], 32)
+    env = CoSchedule(
+        workload, speedups=TWO, cluster="4x2x4", episodes="whole", window=3, neighbours=2
+    )
+    env.reset()
+    observation, *_ = env.step(pair(env, 0))
+    seen = {name: np.asarray(values, np.float64) for name, values in observation.items()}
+    # 2 of 4 nodes have a job; 6 of 8 parts are free, 2 jobs wait, 1 runs, nobody is hidden
+    np.testing.assert_allclose(seen["machine"], [0.5, 0.5, 0.75, 2 / 5, 0, 1 / 3, 0, 0])
+    half = [s / (s + 1) for s in (0.6, 1.0)]  # b on average, and alone
+    hundred = 100 / 3700
+    # job 1 needs 8 parts, more than there are nodes: it is placed compact, on 4 nodes
+    np.testing.assert_allclose(seen["jobs"][0], [1, hundred, 0, *half, 0, 0, 0], rtol=1e-6)
+    np.testing.assert_allclose(seen["jobs"][1], [0.5, 0.5, 0, *half, 0, 1, 1], rtol=1e-6)
+    np.testing.assert_array_equal(seen["jobs"][2], np.zeros(8))
+    rate = 1.25 / 2.25
+    np.testing.assert_allclose(
+        seen["neighbours"], [[0.5, 0.5, hundred, rate, rate], [0] * 5], rtol=1e-6
+    )
+    np.testing.assert_array_equal(seen["pairs"][0], np.zeros((2, 2)))
+    np.testing.assert_allclose(seen["pairs"][1], [[0.8 / 1.8, 2 / 3], [0, 0]], rtol=1e-6)
+    np.testing.assert_array_equal(seen["mask"], [0, 0, 0, 1, 1, 0, 0, 0, 0, 1])
+
+
+def test_the_neighbours_nodes_come_first() -> None:
+    """Jobs of b avoid each other. By the rule a third job goes beside the first of them."""
+    workload = jobs_of(["b", "b", "a"], [500] * 3, [4] * 3, [0] * 3)
+    options = {"speedups": TWO, "cluster": "2x2x4", "episodes": "whole", "window": 4}
+    by_rule, told = CoSchedule(workload, **options), CoSchedule(workload, **options)
+    for env, j in ((by_rule, 0), (told, 2)):
+        env.reset()
+        for action in (pair(env, 0), pair(env, 0, 0), pair(env, 0, j)):
+            env.step(action)
+    for env, nodes in ((by_rule, [0, 1, 0]), (told, [0, 1, 1])):
+        allocation = env.result().allocation
+        assert allocation is not None
+        assert allocation.node.tolist() == nodes
+
+
+@settings(SLOW, max_examples=60)
+@given(workload=workloads(), options=OPTIONS, seed=st.integers(0, 1000))
+def test_work_is_conserved_and_nodes_are_not_over_used(
+    workload: Workload, options: Any, seed: int
+) -> None:
+    env = CoSchedule(**whole(workload, **GIVEN, **options))
+    play(env, random_acts(env.action_space, seed))
+    result = env.result()
+    assert "progress" in hpcgym.validate_schedule(result)
+    run, first, node = result.coschedule, *result.allocation[:2]  # type: ignore[misc]
+    speedups, parts = env.speedups, run.parts
+    nodes = [set(node[first[j] : first[j + 1]].tolist()) for j in range(len(workload))]
+    assert (run.start_ticks >= workload.submit_time * run.ticks).all()
+    moments = np.unique(np.concatenate([run.start_ticks, run.end_ticks])).tolist()
+    done = [Fraction(0)] * len(workload)
+    for time, then in pairwise(moments):
+        running = [j for j in range(len(workload))
+                   if run.start_ticks[j] <= time < run.end_ticks[j]]  # fmt: skip
+        held = {n: [j for j in running if n in nodes[j]] for n in range(env.options.cluster.nodes)}
+        for there in held.values():
+            assert len(there) <= parts
+            assert len(there) < 2 or all(run.shape[j] == 2 for j in there)
+        for j in running:
+            others = {k for n in nodes[j] for k in held[n]} - {j}
+            rate = float(speedups.alone[run.code[j]])
+            if run.shape[j] == 0:
+                rate = 1.0
+            elif others:
+                rate = min(float(speedups.filled[run.code[j], run.code[k]]) for k in others)
+            done[j] += Fraction(rate) * (then - time)
+    for j, work in enumerate(np.minimum(workload.run_time, workload.requested_time).tolist()):
+        # ends are rounded up to a tick, progress to a float at each change
+        assert abs(float(done[j] - work * run.ticks)) < 100
+
+
+def test_whoever_is_named_is_beside() -> None:
+    env = CoSchedule(**whole(load_workload(SIXTEEN), cluster=NODES))
+    _, info = env.reset()
+    rng, ended, named = np.random.default_rng(0), False, 0
+    while not ended:
+        action = int(rng.choice(np.flatnonzero(info["action_mask"])))
+        job, beside = -1, -1
+        if action < waiting(env):
+            i, j = divmod(action, env.neighbours + 1)
+            job, beside = info["window"][i], info["neighbours"][j - 1] if j else -1
+        now = info["time"]
+        _, _, ended, _, info = env.step(action)
+        result = env.result()
+        if job >= 0:
+            assert result.start[job] == now
+        if beside >= 0:
+            first, node, _ = result.allocation  # type: ignore[misc]
+            one, other = (set(node[first[j] : first[j + 1]]) for j in (job, beside))
+            assert one & other
+            named += 1
+    assert named > 50
+
+
+@settings(SLOW, max_examples=60)
+@given(workload=workloads(), options=OPTIONS, seed=st.integers(0, 1000))
+def test_scores_are_pairs_one_after_the_other(workload: Workload, options: Any, seed: int) -> None:
+    """By the rule of the page, worked out with actions of single pairs."""
+    by_scores = CoSchedule(action="scores", **whole(workload, **GIVEN, **options))
+    by_pairs = CoSchedule(**whole(workload, **GIVEN, **options))
+    rng, width = np.random.default_rng(seed), by_pairs.neighbours + 1
+    observation, info = by_scores.reset()
+    assert_same((observation, info), by_pairs.reset())
+    ended = False
+    while not ended:
+        action = rng.uniform(-1, 0.5, by_scores.action_space.shape).astype(np.float32)
+        window, beside = info["window"], info["neighbours"]
+        scores = {
+            (window[i], beside[j - 1] if j else -1): action[i * width + j]
+            for i in range(len(window))
+            for j in range(width)
+            if j == 0 or beside[j - 1] >= 0
+        }
+        observation, _, ended, _, info = by_scores.step(action)
+        while by_pairs.queued().size and (ended or by_pairs.time < by_scores.time):
+            by_pairs.step(best_pair(by_pairs, scores))
+        # the next question may be at the same time
+        while by_pairs.queued().size > by_scores.queued().size:
+            by_pairs.step(best_pair(by_pairs, scores))
+    assert_same_schedule(by_scores.result(), by_pairs.result())
+
+
+def best_pair(env: CoSchedule, scores: dict[Any, float]) -> int:
+    """The pair of the highest of these scores that can be started, or waiting."""
+    info = env._info()
+    possible = {}
+    for action in np.flatnonzero(info["action_mask"][:-1]).tolist():
+        i, j = divmod(action, env.neighbours + 1)
+        named = info["window"][i], info["neighbours"][j - 1] if j else -1
+        if named in scores:
+            possible[action] = scores[named]
+    best = max(possible, key=lambda action: (possible[action], -action), default=-1)
+    waits = info["action_mask"][-1] == 1 and (best < 0 or possible[best] <= 0)
+    return len(info["action_mask"]) - 1 if waits else best
+
+
+def test_masked_actions_stand_for_the_first_that_is_not() -> None:
+    options = whole(load_workload(SIXTEEN), cluster=NODES)
+    one, other = CoSchedule(**options), CoSchedule(**options)
+    _, info = one.reset()
+    other.reset()
+    rng, ended = np.random.default_rng(0), False
+    while not ended:
+        mask = info["action_mask"]
+        masked = int(rng.choice(np.flatnonzero(mask == 0)))
+        *step, info = one.step(masked)
+        assert_same([*step, info], list(other.step(int(np.flatnonzero(mask)[0]))))
+        ended = step[2]
+        assert ended or info["action_mask"].any()
+
+
+# --- Returns --------------------------------------------------------------------------------------
+
+POWERED = Cluster(
+    groups=(
+        NodeGroup("old", 3, {"core": 24}, NodePower(90.0, (350.0,), off_w=10.0), sockets=2),
+        NodeGroup("new", 5, {"core": 24}, sockets=2),
+    )
+)
+
+
+@pytest.mark.parametrize("cluster", [NODES, POWERED], ids=["flat", "nodes"])
+@pytest.mark.parametrize("action", ["pair", "scores"])
+@pytest.mark.parametrize("allocation", ["half-socket", "part:3", "compact"])
+def test_returns_are_metrics(allocation: str, action: str, cluster: Any) -> None:
+    rewards = ["bsld", "wait", "energy", "throughput"]
+    options = {"cluster": cluster, "allocation": allocation, "action": action, "reward": rewards}
+    env = CoSchedule(SIXTEEN, jobs=50, window=5, **options)
+    steps = play(env, random_acts(env.action_space, 1), seed=5)
+    returns = np.sum([step.reward for step in steps[1:]], axis=0)
+    metrics, jobs = env.result().metrics, env.episode_workload
+    assert steps[-1].info["metrics"] == {k: v for k, v in metrics.items() if v == v}
+    work = float((jobs.requested_processors * jobs.run_time).sum()) / 192
+    bound = max(work, float(jobs.submit_time[-1] - jobs.submit_time[0]))
+    greatest = 3 * 350.0 + 5 * 24 * 358.0 if cluster is POWERED else 192 * 358.0
+    expected = [
+        metrics["mean_bsld"],
+        metrics["mean_wait_s"] / 3600,
+        metrics["energy_j"] / (bound * greatest),
+        metrics["makespan_s"] / bound,
+    ]
+    np.testing.assert_allclose(-returns, expected, rtol=1e-9)
+    terms = [step.info["reward_terms"] for step in steps[1:]]
+    sums = {name: sum(term[name] for term in terms) for name in terms[0]}
+    assert sums["elapsed_s"] == pytest.approx(metrics["makespan_s"])
+    assert sums["energy_j"] == pytest.approx(metrics["energy_j"])
+
+
+def test_a_reward_of_ones_own() -> None:
+    def reward(view: Any) -> float:
+        assert view.jobs == 30
+        assert (view.run_time_s <= view.requested_time_s).all()
+        assert (view.processors == 24).all()
+        return -float(view.elapsed_s + view.wait_s.sum())
+
+    env = CoSchedule(SIXTEEN, cluster=NODES, jobs=30, reward=reward)
+    steps = play(env, random_acts(env.action_space, 1), seed=5)
+    metrics = steps[-1].info["metrics"]
+    total = metrics["makespan_s"] + 30 * metrics["mean_wait_s"]
+    assert -sum(step.reward for step in steps) == pytest.approx(total)
+
+
+# --- What cannot be known -------------------------------------------------------------------------
+
+
+@settings(SLOW, max_examples=60)
+@given(data=st.data(), workload=workloads(), options=OPTIONS, seed=st.integers(0, 1000))
+def test_nothing_is_seen_before_it_has_been(
+    data: Any, workload: Workload, options: Any, seed: int
+) -> None:
+    options = {**options, "estimate": data.draw(st.sampled_from(["requested", "double-requested"]))}
+    env = CoSchedule(**whole(workload, **GIVEN, **options))
+    acts = random_acts(env.action_space, seed)
+    steps = play(env, acts)
+    known = data.draw(st.integers(0, max(len(steps) - 2, 0)))
+    now = steps[known].info["time"]
+    other = altered(env, now, data.draw(st.integers(0, 1000)))
+    again = CoSchedule(**whole(other, **GIVEN, **options))
+    assert_same(seen(play(again, acts, known)), seen(steps[: known + 1]))
+
+
+def seen(steps: list[Step]) -> list[Any]:
+    """What an agent may look at; jobs in the future change names, not rows."""
+    return [(s.observation, s.info["window"], s.info["neighbours"], s.info["time"]) for s in steps]
+
+
+def altered(env: CoSchedule, now: float, seed: int) -> Workload:
+    """Jobs that do the same up to ``now`` [s]: later ends and submissions are others."""
+    rng, jobs, result = np.random.default_rng(seed), env.episode_workload, env.result()
+    n = int((jobs.submit_time <= now).sum())
+    run, columns = result.coschedule, {}
+    assert run is not None
+    for name in ("submit_time", "run_time", "requested_time", "requested_processors", "executable"):
+        columns[name] = jobs.columns[name].tolist()[:n]
+    for j in range(n):
+        if run.end_ticks[j] > now * run.ticks:
+            # no less than it has run, at its greatest rate
+            least = int(max(now - result.start[j], 0) * env.speedups.filled.max()) + 2
+            if result.start[j] >= now:
+                least = 1
+            if least < columns["requested_time"][j]:
+                most = columns["requested_time"][j] + 50
+                columns["run_time"][j] = int(rng.integers(least, most))
+    for _ in range(int(rng.integers(0, 4))):
+        columns["submit_time"].append(int(max(now, columns["submit_time"][-1])) + 1)
+        columns["run_time"].append(int(rng.integers(1, 400)))
+        columns["requested_time"].append(int(rng.integers(1, 400)))
+        columns["requested_processors"].append(int(rng.integers(1, 33)))
+        columns["executable"].append(int(rng.integers(1, 4)))
+    return Workload.from_columns(columns, processors=32, name="drawn", header=dict(jobs.header))
+
+
+# --- One and many ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("action", ["pair", "scores"])
+@pytest.mark.parametrize("observation", ["dict", "flat"])
+def test_many_are_as_single_ones(observation: str, action: str) -> None:
+    options = {"workload": SIXTEEN, "cluster": NODES, "jobs": 15, "window": 6, "neighbours": 3}
+    options |= {"observation": observation, "action": action}
+    many = CoScheduleVector(3, autoreset_mode="SameStep", **options)
+    singles = [CoSchedule(**options) for _ in range(3)]
+    rows, infos = many.reset(seed=7)
+    one = [env.reset(seed=7 + e) for e, env in enumerate(singles)]
+    ends = 0
+    for number in range(80):
+        for e, (row, info) in enumerate(one):
+            assert_same(at(rows, e), row)
+            assert infos["time"][e] == info["time"]
+            np.testing.assert_array_equal(infos["action_mask"][e], info["action_mask"])
+        many.single_action_space.seed(number)
+        actions = np.array([many.single_action_space.sample() for _ in singles])
+        rows, rewards, ended, _, infos = many.step(actions)
+        for e, env in enumerate(singles):
+            observed, reward, terminated, _, info = env.step(actions[e])
+            assert reward == rewards[e]
+            assert terminated == ended[e]
+            one[e] = observed, info
+            if terminated:
+                ends += 1
+                for name in ("mean_bsld", "mean_wait_s", "energy_j", "makespan_s"):
+                    metric = infos["metrics"][name][e]
+                    assert metric == pytest.approx(info["metrics"][name], rel=1e-9)
+                assert_same(infos["final_obs"][e], observed)
+                one[e] = env.reset()
+    assert ends > 3
+
+
+def at(rows: Any, e: int) -> Any:
+    if isinstance(rows, dict):
+        return {name: values[e] for name, values in rows.items()}
+    return rows[e]
+
+
+def test_next_step_and_disabled_modes() -> None:
+    options = {"workload": SIXTEEN, "cluster": NODES, "jobs": 5}
+    after, never = (
+        CoScheduleVector(2, autoreset_mode=m, **options) for m in ("NextStep", "Disabled")
+    )
+    after.reset(seed=0)
+    never.reset(seed=0)
+    zeros, ended = np.zeros(2, np.int64), np.zeros(2, np.bool_)
+    while not ended.any():
+        rows, _, ended, _, _ = after.step(zeros)
+        assert_same(rows, never.step(zeros)[0])
+    with pytest.raises(gymnasium.error.ResetNeeded):
+        never.step(zeros)
+    rows, rewards, again, _, _ = after.step(zeros)
+    other, _ = never.reset(options={"reset_mask": ended})
+    assert not again[ended].any()
+    assert (rewards[ended] == 0).all()
+    for e in np.flatnonzero(ended):
+        assert_same(at(rows, e), at(other, e))
+
+
+def test_snapshots() -> None:
+    env = CoSchedule(SIXTEEN, cluster=NODES, jobs=30)
+    acts = random_acts(env.action_space, 4)
+    steps = play(env, acts, 12, seed=1)
+    saved = env.snapshot()
+    rest = go_on(env, acts, None, {}, first=12)
+    observation, info = env.restore(saved)
+    assert_same(observation, steps[-1].observation)
+    assert_same(go_on(env, acts, observation, info, first=12), rest)
+    with pytest.raises(HpcgymError, match="pools of processors only"):
+        env.snapshot(hide=True)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"action": "scores"}, {"observation": "flat"}, {"allocation": "compact"},
+     {"reward": {"bsld": 0.5, "throughput": 2}}, {"window": 1, "neighbours": 1},
+     {"episodes": "whole", "part": "test"}],
+    ids=str,
+)  # fmt: skip
+def test_what_gymnasium_and_stable_baselines_expect(options: dict[str, Any]) -> None:
+    arguments = {"jobs": 20, "window": 5, "neighbours": 4, **options}
+    env = gymnasium.make(
+        "hpcgym/CoSchedule-v0", workload=SIXTEEN, cluster=NODES, disable_env_checker=False,
+        **arguments,
+    )  # fmt: skip
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        check_env(env.unwrapped, skip_render_check=True)
+        steps = play(env, random_acts(env.action_space, 0))
+        # it would have images or vectors, and suggests the flat form
+        for text in ("Your observation", "It seems that your", "The minimal resolution"):
+            warnings.filterwarnings("ignore", text)
+        checker = pytest.importorskip("stable_baselines3.common.env_checker")
+        checker.check_env(env.unwrapped, skip_render_check=True)
+    assert all(env.observation_space.contains(step.observation) for step in steps)
+
+
+def test_the_bridge_to_stable_baselines() -> None:
+    pytest.importorskip("stable_baselines3")
+    from hpcgym.envs.sb3 import HpcVecEnv
+
+    envs = HpcVecEnv("hpcgym/CoSchedule-v0", 3, workload=SIXTEEN, cluster=NODES, jobs=5, window=4)
+    assert envs.reset()["pairs"].shape == (3, 4, 16, 2)
+    assert np.shape(envs.env_method("action_masks")) == (3, 69)
+    done: Any = np.zeros(3)
+    while not done.any():
+        *_, done, infos = envs.step(np.zeros(3, np.int64))
+    ended = infos[int(done.argmax())]
+    assert ended["metrics"]["makespan_s"] > 0
+    assert ended["terminal_observation"]["jobs"].shape == (4, 8)
+
+
+def test_text_and_picture() -> None:
+    env = CoSchedule(SIXTEEN, cluster=NODES, jobs=30, render_mode="ansi")
+    env.reset(seed=0)
+    for _ in range(12):
+        env.step(env.action_space.n - 1)
+    text = env.render()
+    running, queued = len(env.running()), len(env.queued())
+    assert f"{queued} queued, {running} running" in text
+    assert f"{24 * running} of 192 busy" in text
+    pytest.importorskip("matplotlib")
+    drawn = CoSchedule(SIXTEEN, cluster=NODES, jobs=30, render_mode="rgb_array")
+    drawn.reset(seed=0)
+    assert drawn.render().std() > 0
+
+
+def test_the_default_environment() -> None:
+    env = gymnasium.make("hpcgym/CoSchedule-v0")
+    steps = play(env, random_acts(env.action_space, 0), seed=0)
+    assert steps[-1].info["metrics"]["jobs"] == 256
+    assert steps[-1].info["metrics"]["mean_bsld"] > 1.2  # jobs wait
+
+
+# --- What it refuses ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"allocation": "part:13"}, "have no 13 parts"),
+        ({"allocation": "contiguous"}, "allocation: with speedups it is compact"),
+        ({"partners": "worst"}, "partners"),
+        ({"cluster": Cluster(256)}, "give a cluster"),
+        ({"speedups": "nowhere.csv"}, "there are no speedups"),
+        ({"speedups": generate_speedups(3)}, "which is none of the 3 codes"),
+        ({"estimate": "ave2"}, "estimate: with speedups"),
+        ({"action": "pairs"}, "did you mean 'pair'"),
+        ({"neighbours": 0}, "neighbours must be a whole number"),
+        ({"window": True}, "window must be a whole number"),
+        ({"reward": "makespan"}, "unknown reward 'makespan'"),
+        ({"observation": "image"}, "observation"),
+        ({"workload": "lublin:jobs=50,processors=192"}, "has no code"),
+    ],
+    ids=str,
+)
+def test_bad_arguments(options: dict[str, Any], message: str) -> None:
+    given_options: dict[str, Any] = {"workload": SIXTEEN, "cluster": NODES, "jobs": 10, **options}
+    for make in (CoSchedule, CoScheduleVector):
+        with pytest.raises(HpcgymError, match=re.escape(message)):
+            make(**given_options)
+
+
+def test_arguments_of_other_environments() -> None:
+    for make in (CoSchedule, CoScheduleVector):
+        with pytest.raises(TypeError, match="backfill"):
+            make(workload=SIXTEEN, backfill="easy")
+    with pytest.raises(HpcgymError, match="unknown reward 'throughput'"):
+        gymnasium.make("hpcgym/JobSelection-v0", reward="throughput")
+
+
+@pytest.mark.parametrize("action", [-1, 273, 1.5, "wait", None])
+def test_bad_actions(action: Any) -> None:
+    env = CoSchedule(SIXTEEN, cluster=NODES, jobs=10)
+    env.reset(seed=0)
+    with pytest.raises(HpcgymError, match="action must be an index from 0 to 272"):
+        env.step(action)
+    many = CoScheduleVector(2, SIXTEEN, cluster=NODES, jobs=10)
+    many.reset(seed=0)
+    with pytest.raises(HpcgymError, match="actions must be"):
+        many.step([action, action])
+
+
+def test_dispatchers_know_nothing_of_it() -> None:
+    env = CoSchedule(SIXTEEN, cluster=NODES, jobs=10)
+    env.reset(seed=0)
+    with pytest.raises(HpcgymError, match="dispatchers know nothing"):
+        env.pass_view()

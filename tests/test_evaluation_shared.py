@@ -1,0 +1,143 @@
+"""Evaluations where jobs share nodes: rows, intervals, what is refused, the commands."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import hpcgym
+from hpcgym.agents import coschedule
+from hpcgym.cli import app
+from hpcgym.coscheduling import find_speedups
+from hpcgym.envs import CoSchedule
+from hpcgym.errors import HpcgymError
+from hpcgym.evaluation import Leaderboard, compare_shuffles, evaluate
+from hpcgym.evaluation.shared import ENVIRONMENT, REFERENCES
+from hpcgym.workload import load_workload
+
+JOBS = "codes:jobs=300,processes=24,processors=192,seed=2"
+MACHINE = "8x2x12"
+
+
+def board(policies: Any = (), **arguments: Any) -> Leaderboard:
+    usual: dict[str, Any] = {"env": ENVIRONMENT, "cluster": MACHINE, "jobs": 30, "n": 4}
+    return evaluate(policies, JOBS, **{**usual, **arguments})
+
+
+@pytest.fixture(scope="module")
+def agent(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path: Path = tmp_path_factory.mktemp("agents") / "pairs.json"
+    options = {"cluster": MACHINE, "window": 20, "action": "pair", "observation": "flat"}
+    coschedule.Pairs(coschedule.BEGINNING, options, {}).save(path)
+    return path
+
+
+def test_rows_are_simulations_of_the_slices() -> None:
+    found = board(["popularity-co", "greedy-pairs"])
+    assert set(found.table.index) == {*REFERENCES, "popularity-co", "greedy-pairs"}
+    assert found.schedulers["greedy-pairs"] is None
+    whole = CoSchedule(JOBS, cluster=MACHINE, jobs=30, part="test")
+    speedups, outcomes = find_speedups("generated"), {}
+    for name in found.schedulers:
+        if name == "greedy-pairs":
+            continue
+        results = []
+        for episode in whole.episodes.named(4, 0):
+            jobs = whole.episodes.workload_of(episode)
+            results.append(hpcgym.simulate(jobs, name, cluster=MACHINE, speedups=speedups))
+        outcomes[name] = results
+        assert found.by_slice[name].tolist() == [r.metrics["mean_bsld"] for r in results]
+    shuffles = compare_shuffles(outcomes, "filler-co")
+    for name in outcomes:
+        row = found.table.loc[name]
+        assert row["makespan_s"] == pytest.approx(shuffles.loc[name, "makespan_s"])
+        for end in ("", "_low", "_high"):
+            wanted = shuffles.loc[name, f"improvement{end or '_percent'}"]
+            assert 100 * row[f"improvement{end}"] == pytest.approx(wanted, abs=1e-9)
+    assert found.reference == "filler-co"
+    assert found.difference("filler-co", "filler-co", "makespan_s") == (0, 0, 0)
+
+
+def test_agents_bring_their_environment(agent: Path) -> None:
+    by_path = evaluate([agent, "first-pairs"], JOBS, jobs=30, n=4)
+    with_it = board([agent], cluster=None)
+    assert by_path.by_slice[str(agent)].tolist() == with_it.by_slice[str(agent)].tolist()
+    # its weights are those of the order of submission
+    assert by_path.by_slice[str(agent)].tolist() == by_path.by_slice["first-pairs"].tolist()
+
+
+class Waits:
+    name = "waits"
+
+    def act(self, observation: Any, info: Any) -> int:
+        return len(info["action_mask"])
+
+
+def test_a_policy_that_fails_is_noted() -> None:
+    found = board(Waits())
+    assert np.isnan(found.table.loc["waits", "mean_bsld"])
+    assert "action must be an index" in found.failures["waits", found.by_slice.index[0]]
+
+
+@pytest.mark.parametrize(
+    ("policies", "arguments", "message"),
+    [
+        (["easy-cos"], {}, "did you mean 'easy-co'"),
+        ([], {"backfill": "easy"}, "unknown argument 'backfill'"),
+        ([], {"env_options": {"speedups": "nowhere.csv"}}, "there are no speedups"),
+    ],
+)
+def test_bad_arguments(policies: Any, arguments: Any, message: str) -> None:
+    with pytest.raises(HpcgymError, match=message):
+        board(policies, **arguments)
+
+
+def test_agents_of_another_machine(agent: Path, tmp_path: Path) -> None:
+    contents = json.loads(agent.read_text())
+    contents["env_options"]["cluster"] = "16x2x12"
+    other = tmp_path / "other.json"
+    other.write_text(json.dumps(contents))
+    with pytest.raises(HpcgymError, match="on another machine"):
+        board([agent, other], cluster=None)
+
+
+def test_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    run = CliRunner()
+    machine = ["--workload", JOBS, "--cluster", MACHINE]
+    options = ["--jobs", "30", "--number", "4"]
+    speedups = ["--speedups", "generated:codes=16,spread=0.2"]
+    trained = run.invoke(
+        app,
+        [
+            "train",
+            "pairs",
+            *machine,
+            *options,
+            *speedups,
+            "--budget",
+            "24",
+            "--window",
+            "20",
+            "--neighbours",
+            "3",
+        ],
+    )
+    assert trained.exit_code == 0, trained.output
+    assert load_workload(JOBS).name
+    command = ["evaluate", "pairs.json", "sjf-filler-co", "--workload", JOBS, *options]
+    shown = run.invoke(app, command)
+    assert shown.exit_code == 0, shown.output
+    assert "makespan" in shown.output
+    assert "sjf-filler-co" in shown.output
+    printed = run.invoke(app, [*command, *speedups, "--format", "json"])
+    facts = json.loads(printed.stdout)
+    names = {policy["name"] for policy in facts["policies"]}
+    assert names == {"pairs.json", "sjf-filler-co", *REFERENCES}
+    assert facts["reference"] == "filler-co"
+    assert run.invoke(app, [*command, "--format", "csv"]).exit_code == 0
