@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from hpcgym.result import Coschedule, Result
 
 _WANTED = {"spread": SPREAD, "half-socket": PART, "part": PART}  # by allocation; else COMPACT
-_ROUNDING = 1e-9  # of times in seconds, and of sums of energies
 
 
 def prove_coschedule(result: Result) -> Iterator[tuple[str, list[str]]]:
@@ -58,14 +57,13 @@ def shared_schedule(result: Result, found: Coschedule) -> SharedSchedule:
     units = allocation.units.astype(np.int64)
     part = max(cores // max(found.parts, 2) * sockets, 1)
     shares = np.repeat(found.shape == PART, np.diff(allocation.first))
-    reserved = np.rint(result.reserved_start * found.ticks).astype(np.int64)
     return SharedSchedule(
         ticks=found.ticks,
         submit=result.workload.submit_time * found.ticks,
         start=found.start_ticks,
         end=found.end_ticks,
         work=np.minimum(result.workload.run_time, result.workload.requested_time) * found.ticks,
-        promised=np.where(result.reserved_start < 0, -1, reserved),
+        promised=found.promised_ticks,
         processors=result.workload.requested_processors,
         code=found.code,
         shape=found.shape,
@@ -102,10 +100,11 @@ def _check_lengths(result: Result, found: Coschedule) -> list[str]:
         ("ends at", result.end, found.end_ticks),
         ("runs for", result.run_time, found.end_ticks - found.start_ticks),
         ("waits for", result.wait, found.start_ticks - workload.submit_time * found.ticks),
+        ("is promised", np.maximum(result.reserved_start, 0), np.maximum(found.promised_ticks, 0)),
     )
     for what, seconds, ticks in pairs:
         expected = ticks / found.ticks
-        differs = ~np.isclose(seconds, expected, rtol=1e-15, atol=_ROUNDING)
+        differs = ~np.isclose(seconds, expected, rtol=1e-15, atol=0)
         wrong += cases(differs, f"job {{}} {what} {{}} s instead of {{}} s", seconds, expected)
     compact = np.minimum(workload.run_time, workload.requested_time)
     text = "job {} takes {} s compact instead of {} s"

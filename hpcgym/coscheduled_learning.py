@@ -55,7 +55,7 @@ class PairLearning:
         """Whether ends are learned from."""
         return hasattr(self.pairs, "learn")
 
-    def tell(self, machine: Coscheduled) -> None:
+    def tell(self, arrays: state.Prepared, machine: Coscheduled) -> None:
         """Let the simulator's scheduler take what is believed now for the speedups."""
         codes = list(self._codes)
         if self.learns:
@@ -65,7 +65,10 @@ class PairLearning:
         else:
             known = self.pairs.take(codes)
             matrix, alone = known.filled, known.alone
-        engine.believe(machine, matrix, alone, self._above)
+        waiting = np.flatnonzero(arrays.progress["start"][: arrays.sim[state.NEXT]] < 0)
+        of_codes = np.bincount(machine.tasks["code"][waiting], minlength=len(codes))
+        engine.believe(machine, matrix, alone, self._above, of_codes)
+        arrays.sim[state.CHANGED] = 1  # who was refused may not be now
 
     def learn(self, arrays: state.Prepared, machine: Coscheduled) -> None:
         """Learn from the jobs that have ended since the last time."""
@@ -83,10 +86,7 @@ class PairLearning:
             learned |= self._learn_from(job, arrays, machine)
         self._ended = released
         if learned:
-            self.tell(machine)
-            waiting = np.flatnonzero(arrays.progress["start"][: arrays.sim[state.NEXT]] < 0)
-            count = np.bincount(machine.tasks["code"][waiting], minlength=len(self._codes))
-            machine.friends[:] = machine.good @ count
+            self.tell(arrays, machine)
 
     def _learn_from(self, job: int, arrays: state.Prepared, machine: Coscheduled) -> bool:
         """Learn from the end of a job; return whether it told anything."""

@@ -46,7 +46,7 @@ def simulate_coscheduled(
     _check_resources(workload)
     code = codes_of(workload, speedups.codes)
     tasks, parts = tasks_of(workload, scheduler, cluster.nodes, cores, sockets, code)
-    ticks = ticks_a_second(workload, speedups)
+    ticks = ticks_a_second(workload, speedups, scheduler.pair_estimate)
     arrays = arrays_of(workload, scheduler, cluster, tasks, parts, ticks)
     machine = machine_of(scheduler, speedups, tasks, cluster.nodes, parts)
     learning = PairLearning.of(scheduler, speedups)
@@ -72,7 +72,7 @@ def _run(
         if learning is None:
             coscheduled.run(*arrays, machine, state.FOREVER, state.UNLIMITED)
             return
-        learning.tell(machine)
+        learning.tell(arrays, machine)
         while coscheduled.run(*arrays, machine, state.FOREVER, 1):
             learning.learn(arrays, machine)
 
@@ -218,18 +218,37 @@ def cores_of_part(scheduler: Scheduler, cores: int, sockets: int) -> int:
     return part
 
 
-def ticks_a_second(workload: Workload, speedups: Heatmap) -> int:
+def ticks_a_second(workload: Workload, speedups: Heatmap, believed: Any = "known") -> int:
     """Return how many ticks a second has: a thousand million, or fewer in powers of ten.
 
-    So few that the simulator's clock holds all jobs one after the other, each as slow as can be.
+    So few that the simulator's clock holds all jobs one after the other, each as slow as can be, in
+    truth or as the scheduler's ``pair_estimate`` has it.
+
+    Raises
+    ------
+    WorkloadError : the clock does not hold them in seconds.
     """
-    slowest = min(1.0, float(speedups.filled.min(initial=1.0)), float(speedups.alone.min()))
+    slowest = min(1.0, *_slowest(speedups))
+    if isinstance(believed, Heatmap):
+        slowest = min(slowest, *_slowest(believed))
+    elif not isinstance(believed, str):  # what it learns is never below what it has seen
+        slowest = min(slowest, float(believed.matrix().min()))
     total = 2.0 * float(workload.requested_time.sum(dtype=np.float64)) / slowest
     total += float(workload.submit_time.max(initial=0)) + 1
     ticks = _FINEST
     while ticks > 1 and total * ticks >= state.FOREVER / 2:
         ticks //= 10
+    if total * ticks >= state.FOREVER / 2:
+        raise WorkloadError(
+            f"{workload.name}: at a speedup of {slowest:g} the jobs take {total:.3g} s one after"
+            " the other, more than the simulator's clock holds"
+        )
     return ticks
+
+
+def _slowest(speedups: Heatmap) -> tuple[float, float]:
+    """Return the least speedup of a pair, and of a code alone."""
+    return float(speedups.filled.min()), float(speedups.alone.min())
 
 
 def arrays_of(
@@ -321,6 +340,7 @@ def result_of(
         ticks=ticks,
         start_ticks=progress["start"].copy(),
         end_ticks=tasks["end"].copy(),
+        promised_ticks=progress["promised"].copy(),
         compact_s=jobs["run"] // ticks,
         shape=tasks["form"].astype(np.int8),
         code=tasks["code"].copy(),
@@ -336,7 +356,7 @@ def result_of(
         run_time=_seconds(run.end_ticks - run.start_ticks, ticks),
         predicted_run_time=progress["predicted"] // ticks,
         reserved_start=np.where(reserved < 0, -1.0, _seconds(reserved, ticks)),
-        allocation=_allocation(workload, cluster, machine, run),
+        allocation=_allocation(workload, scheduler, cluster, machine, run),
         coschedule=run,
     )
 
@@ -349,14 +369,18 @@ def _seconds(times: NDArray[np.int64], ticks: int) -> Any:
 
 
 def _allocation(
-    workload: Workload, cluster: Cluster, machine: Coscheduled, run: Coschedule
+    workload: Workload,
+    scheduler: Scheduler,
+    cluster: Cluster,
+    machine: Coscheduled,
+    run: Coschedule,
 ) -> Allocation:
     """Return the nodes of jobs: on each as many processes as it takes, the rest on the last."""
     tasks = machine.tasks
     nodes = tasks["nodes"]
     first = np.concatenate([[0], np.cumsum(nodes)]).astype(np.int64)
     cores, sockets = check_machine(cluster)
-    part = cores // sockets // max(run.parts, 2) * sockets
+    part = cores_of_part(scheduler, cores, sockets) if scheduler.parts else cores
     each = np.where(run.shape == engine.COMPACT, cores, part)
     units = np.repeat(each, nodes)
     if len(nodes):

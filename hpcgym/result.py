@@ -64,6 +64,7 @@ class Coschedule(NamedTuple):
     ----------
     ticks : in a second: the clock is finer, because ends are at no whole second.
     start_ticks, end_ticks : (n,) int64; ``start`` and ``end`` of the schedule are these in seconds.
+    promised_ticks : (n,) int64; ``reserved_start`` is this in seconds, -1 if none.
     compact_s : (n,) int64 [s] run times on filled nodes of their own, cut at the requested times.
     shape : (n,) int8, place in :data:`SHAPES`; 2: others may share the job's nodes.
     code : (n,) int64 place of the job's code in ``speedups.codes``.
@@ -75,6 +76,7 @@ class Coschedule(NamedTuple):
     ticks: int
     start_ticks: NDArray[np.int64]
     end_ticks: NDArray[np.int64]
+    promised_ticks: NDArray[np.int64]
     compact_s: NDArray[np.int64]
     shape: NDArray[np.int8]
     code: NDArray[np.int64]
@@ -84,7 +86,7 @@ class Coschedule(NamedTuple):
 
     def take(self, chosen: NDArray[np.bool_]) -> Coschedule:
         """Return what is to be said of the jobs that are chosen, (n_jobs,) bool."""
-        names = ("start_ticks", "end_ticks", "compact_s", "shape", "code")
+        names = ("start_ticks", "end_ticks", "promised_ticks", "compact_s", "shape", "code")
         return self._replace(**{name: getattr(self, name)[chosen] for name in names})
 
     @property
@@ -216,7 +218,10 @@ class Result:
 
     @cached_property
     def wait(self) -> NDArray[np.int64]:
-        """Waiting times, (n_jobs,) int64 [s]."""
+        """Waiting times, (n_jobs,) int64 [s]; float64 where jobs share nodes."""
+        if self.coschedule is not None:
+            submit = self.workload.submit_time * self.coschedule.ticks
+            return _read_only((self.coschedule.start_ticks - submit) / self.coschedule.ticks)
         return _read_only(self.start - self.workload.submit_time)
 
     @cached_property

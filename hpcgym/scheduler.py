@@ -176,9 +176,9 @@ class Scheduler:
 
     @property
     def parts(self) -> int:
-        """Of how many parts of a socket a job has one: 1 if it has nodes of its own, 0 elsewhere.
+        """How many jobs may have parts of the same node; 0 where jobs fill their nodes.
 
-        Nodes of its own are spread there; jobs that fill theirs are compact.
+        1 stands for spread jobs, which have half of each socket, and nobody has the other half.
         """
         name, _, number = self.allocation.partition(":")
         known = {"spread": 1, "half-socket": 2, "part": int(number or 2)}

@@ -139,8 +139,8 @@ def begin(machine, sim, jobs, progress, blocks, entries, job):
     task.left = np.float64(jobs[job].run)
     task.since = task.begun = time
     task.end = time + ticks_for(task.left, task.rate)
-    rate = lasting_rate(machine, job, task.rate)
-    task.predicted_end = time + ticks_for(np.float64(progress[job].predicted), rate)
+    task.least = lasting_rate(machine, job, task.rate)
+    task.predicted_end = time + ticks_for(np.float64(progress[job].predicted), task.least)
     insert(blocks, entries, RUNNING, task.predicted_end, job, task.end, jobs[job].processors)
     renew_neighbours(machine, sim, jobs, progress, blocks, entries, job)
     sim[CHANGED] = 1

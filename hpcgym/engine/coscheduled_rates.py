@@ -73,16 +73,17 @@ def left_at(machine, job, time):
 def set_rate(machine, jobs, progress, time, job, rate, limit):
     """Let a running job go on at another rate; its entry among the running jobs is not touched."""
     task = machine.tasks[job]
-    before, least_before = task.predicted_end, lasting_rate(machine, job, task.rate)
+    before, least_before = task.predicted_end, task.least
     task.left = left_at(machine, job, time)
     task.since = time
     if machine.slots[LOGS_SPELLS] == 1:
         note_spell(machine, time, job)
     task.rate = rate
     task.limit = limit
-    more, least = progress[job].predicted - jobs[job].run, lasting_rate(machine, job, rate)
-    task.predicted_end = time + ticks_for(task.left + more, least)
-    if least >= least_before:
+    task.least = lasting_rate(machine, job, rate)
+    more = progress[job].predicted - jobs[job].run
+    task.predicted_end = time + ticks_for(task.left + more, task.least)
+    if task.least >= least_before:
         # no later than before: what is left of the work is rounded, and promises hang on it
         task.predicted_end = min(task.predicted_end, before)
     task.end = min(time + ticks_for(task.left, rate), task.predicted_end)

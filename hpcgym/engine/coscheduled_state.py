@@ -53,6 +53,7 @@ TASK = records(
     ("since", np.int64),
     ("end", np.int64),
     ("predicted_end", np.int64),  # no departure of others makes it later
+    ("least", np.float64),  # the rate that it was predicted with
     ("neighbours", np.int64),  # of each of its nodes, added up
     ("stamp", np.int64),
     # of each job
@@ -166,7 +167,7 @@ def make_coscheduled(
         np.ones(1),
         slots,
     )
-    believe(machine, speedup, alone, pairs_above)
+    believe(machine, speedup, alone, pairs_above, np.zeros(n_codes, np.int64))
     return machine
 
 
@@ -175,10 +176,11 @@ def believe(
     believed: NDArray[np.float64],
     alone: NDArray[np.float64],
     pairs_above: float | None,
+    waiting: NDArray[np.int64],
 ) -> None:
     """Let the scheduler take these for the speedups, (C, C) and (C,), of jobs that are to start.
 
-    Not while jobs wait by popularity, of which ``friends`` keeps account.
+    ``waiting`` (C,) are the jobs of each code that wait now.
     """
     machine.believed[:] = believed
     machine.believed_alone[:] = alone
@@ -189,5 +191,6 @@ def believe(
         machine.rank[code] = len(row) - np.searchsorted(np.sort(row), row, "right")
     mean = (machine.believed + machine.believed.T) / 2
     machine.good[:] = mean > 1
+    machine.friends[:] = machine.good @ waiting
     machine.partner[:] = 1 if pairs_above is None else mean > pairs_above
     machine.slots[VERSION] += 1

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import random
 from typing import Any
 
 import numpy as np
+import pytest
 from hypothesis import HealthCheck, given, settings
 from shared_strategies import Case, cases
-from slow_shared import COMPACT, Job, Speedups, share_slowly
+from slow_shared import COMPACT, Job, Machine, Rules, Speedups, share_slowly
 
 import hpcgym
 from hpcgym.cluster.nodes import NodeGroup
@@ -87,7 +89,12 @@ def simulated(case: Case) -> tuple[hpcgym.Result, list[Job]]:
 @settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=list(HealthCheck))
 @given(cases())
 def test_both_make_the_same_schedule(case: Case) -> None:
-    result, slow = simulated(one_that_both_take(case))
+    agree(one_that_both_take(case))
+
+
+def agree(case: Case) -> None:
+    """Compare all that both say of each job."""
+    result, slow = simulated(case)
     hpcgym.validate_schedule(result)
     found, allocation = result.coschedule, result.allocation
     assert found is not None
@@ -102,3 +109,26 @@ def test_both_make_the_same_schedule(case: Case) -> None:
     for number, job in enumerate(slow):
         cells = slice(allocation.first[number], allocation.first[number + 1])
         assert sorted(allocation.node[cells].tolist()) == [node for node, _ in job.nodes]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_many_nodes_and_jobs(seed: int) -> None:
+    # more nodes than a word of bits has, more running and waiting jobs than a block of a list
+    draw = random.Random(seed)
+    nodes, codes = draw.choice([64, 65, 70, 130]), 6
+    row = [[draw.choice([0.8, 1.0, 1.1, draw.uniform(0.6, 1.5)]) for _ in range(codes)]] * codes
+    pairs = [draw.sample(one, codes) for one in row]
+    jobs = []
+    for number in range(80):
+        run = draw.choice([5, 20, 100, draw.randint(1, 200)])
+        size = draw.choice([1, 2, 8, 30, draw.randint(1, nodes)])
+        jobs.append((number // draw.choice([1, 3]), run, 2 * run, size, draw.randrange(codes)))
+    rules = Rules(
+        parts=2 + seed % 2,
+        pairs_above=draw.choice([None, 0.95]),
+        backfill=draw.choice(["easy", "easy", "fill"]),
+        order=draw.choice(["fcfs", "sjf", "lqf"]),
+    )
+    true = Speedups(pairs, [max(one) for one in pairs])
+    ordered = tuple(sorted(jobs))
+    agree(Case(ordered, Machine(nodes, 1, 3), rules, true, None, 10**9))

@@ -107,8 +107,9 @@ def test_who_finds_no_good_partner_waits() -> None:
     jobs = workload((0, 100, 100, 4, "b"), (0, 10, 10, 4, "b"), (0, 10, 10, 4, "a"))
     # the mean of b and b is 1, of a and b 1.025
     result = simulate(jobs, "easy-co", pairs_above=1.0, backfill="fill")
-    assert result.start.tolist() == [0, pytest.approx(100 / 1.25, rel=0.3), 0]
-    assert result.end[2] == 8
+    # a leaves after 10 / 1.25 s; the first b has done 6.4 s by then, and goes on alone
+    assert result.end.tolist() == [101.6, 111.6, 8]
+    assert result.start.tolist() == [0, 101.6, 0]
 
 
 def test_a_job_that_cannot_be_spread_is_compact() -> None:
@@ -180,6 +181,19 @@ def test_every_co_scheduler_starts_everything(name: str) -> None:
     assert simulate(jobs, name, cluster="64x2x5").end.tolist() == result.end.tolist()
 
 
+@pytest.mark.parametrize("later", [10**6, 3 * 10**7, 1_500_000_000])
+def test_schedules_far_from_the_beginning_of_the_clock(later: int) -> None:
+    jobs = lublin(4, 200)
+    far = jobs.with_columns(submit_time=jobs.submit_time + later)
+    here, there = (simulate(one, cluster="64x2x5") for one in (jobs, far))
+    assert here.coschedule is not None
+    assert there.coschedule is not None
+    ticks = there.coschedule.ticks
+    assert ticks == here.coschedule.ticks
+    moved = there.coschedule.end_ticks - later * ticks
+    np.testing.assert_array_equal(moved, here.coschedule.end_ticks)
+
+
 # --- Broken schedules -----------------------------------------------------------------------------
 
 
@@ -226,6 +240,29 @@ def test_what_is_learned_comes_from_ends_alone() -> None:
     assert abs(learned - TWO.speedup).max() < abs(before - TWO.speedup).max()
     again = simulate(jobs, cluster="64x2x5", pair_estimate=learner)
     assert again.end.tolist() == result.end.tolist()
+
+
+@pytest.mark.parametrize("above", [None, 0.98])
+@pytest.mark.parametrize("seed", range(4))
+def test_schedules_are_proved_while_beliefs_change(above: float | None, seed: int) -> None:
+    speedups = hpcgym.generate_speedups(codes=5, mean=1.0, spread=0.3, seed=seed)
+    plain = hpcgym.load_workload(f"lublin:jobs=300,processors=640,load=1.1,seed={seed}")
+    jobs = plain.with_columns(requested_time=plain.run_time)  # predicted as long as they take
+    draw = np.random.default_rng(seed)
+    jobs = with_codes(jobs, draw.choice(list(speedups.codes), len(jobs)).tolist())
+    for name in ("easy-co", "popularity-co", "filler-co"):
+        rules = {"pair_estimate": "learned", "pairs_above": above}
+        result = simulate(jobs, name, cluster="64x2x5", speedups=speedups, **rules)
+        assert result.coschedule is not None
+        assert result.coschedule.pairs.learned > 0
+
+
+def test_beliefs_do_not_break_the_clock() -> None:
+    slow = Heatmap(TWO.codes, np.full((2, 2), 1e-6))
+    jobs = workload(*[(0, 10_000, 10_000, 4, code) for code in "abab"])
+    result = simulate(jobs, pair_estimate=slow)
+    assert (result.start >= 0).all()
+    assert (result.run_time >= 8000).all()
 
 
 def test_true_speedups_are_not_seen_before_anything_has_ended() -> None:
@@ -297,7 +334,7 @@ def test_rules_of_shared_nodes_need_speedups(rules: dict[str, Any]) -> None:
 
 def test_jobs_without_codes_are_named() -> None:
     plain = hpcgym.load_workload("lublin:jobs=10,processors=8,seed=0")
-    with pytest.raises(WorkloadError, match="code"):
+    with pytest.raises(WorkloadError, match="executable"):
         simulate(plain)
 
 
