@@ -106,9 +106,10 @@ def compute_metrics(result: Result) -> dict[str, float | int]:
       ``max_queue_length``.
     - ``backfilled_share``: of jobs that started before a job that came earlier in the queue;
       ``starved_share``: of jobs that waited longer than the scheduler's threshold, 0 without one.
-    - where jobs share nodes, ``mean_job_speedup``, run time of compact jobs over that which it took
-      (document 003); ``slowed_share``, of jobs for which it is below 1; ``throughput_per_h``, jobs
-      over C in hours. The bounded slowdown divides by compact run times there.
+    - where jobs share nodes, ``mean_job_speedup``, run time of compact jobs over that which it
+      took (document 003); ``slowed_share``, of jobs for which it is below 1; ``compact_share``, of
+      jobs that are compact, as the rules say or because they are too wide; ``throughput_per_h``,
+      jobs over C in hours. The bounded slowdown divides by compact run times there.
     - ``killed_jobs``: cut at their requested time, or killed for a cap.
     - ``energy_busy_j``, ``energy_idle_j``, ``energy_off_j``, ``energy_switching_j``: of processors
       that are busy, idle, off, and being switched off or on; of nodes, where these have a power of
@@ -261,11 +262,13 @@ _WITHOUT_JOBS: dict[str, float | int] = {
 
 def _of_shared_nodes(result: Result) -> dict[str, float | int]:
     """Return how jobs did that may have shared nodes."""
-    speedup = result.job_speedup
+    speedup, found = result.job_speedup, result.coschedule
+    assert found is not None
     span = result.end.max() - result.workload.submit_time.min()
     return {
         "mean_job_speedup": float(speedup.mean()),
         "slowed_share": float((speedup < 1 - _ROUNDING_OF_TICKS).mean()),
+        "compact_share": float((found.shape == 0).mean()),
         "throughput_per_h": len(speedup) / float(span) * 3600,
     }
 

@@ -91,6 +91,7 @@ SOMETIMES = (
     Metric("makespan_improvement", "makespan improvement", "%", MORE, 100),
     Metric("mean_job_speedup", "mean job speedup", "", MORE),
     Metric("slowed_share", "slowed down", "%", LESS, 100),
+    Metric("compact_share", "compact jobs", "%", NEITHER, 100),
     Metric("throughput_per_h", "throughput", "jobs/h", MORE),
 )
 

@@ -109,7 +109,7 @@ def codes_of(workload: Workload, codes: Sequence[str]) -> Ints:
         job = int((found < 0).argmax())
         why = _no_code(int(workload.executable[job]), names, codes)
         raise WorkloadError(
-            f"{workload.name}: {workload.called(job)} {why}. So it is with"
+            f"{workload.name}: {workload.called(job)} {why}; so it is with"
             f" {np.count_nonzero(found < 0):,} of {len(workload):,} jobs"
         )
     return found

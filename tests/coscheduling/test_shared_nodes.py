@@ -257,6 +257,17 @@ def test_schedules_are_proved_while_beliefs_change(above: float | None, seed: in
         assert result.coschedule.pairs.learned > 0
 
 
+@pytest.mark.parametrize("speedup", [1e-8, 1e-16, 1e-100, 1e-300])
+def test_tiny_speedups_are_simulated_or_refused(speedup: float) -> None:
+    slow = Heatmap(TWO.codes, np.full((2, 2), speedup))
+    jobs = workload((0, 100, 100, 4, "a"), (0, 100, 100, 4, "b"))
+    if speedup > 1e-10:
+        assert simulate(jobs, speedups=slow).end.tolist() == [100 / speedup] * 2
+    else:
+        with pytest.raises(WorkloadError, match="more than the simulator's clock holds"):
+            simulate(jobs, speedups=slow)
+
+
 def test_beliefs_do_not_break_the_clock() -> None:
     slow = Heatmap(TWO.codes, np.full((2, 2), 1e-6))
     jobs = workload(*[(0, 10_000, 10_000, 4, code) for code in "abab"])
@@ -293,6 +304,11 @@ ONE = workload((0, 10, 10, 1, "a"))
         ({"allocation": "part:5"}, "sockets of 4 cores have no 5 parts"),
         ({"allocation": "part:1"}, "part:K needs a whole number from 2 to 16"),
         ({"backfill": "conservative"}, "is for compact jobs"),
+        (
+            {"allocation": "spread", "partners": "fill"},
+            "partners and pairs_above are for jobs that",
+        ),
+        ({"allocation": "compact", "pairs_above": 1}, "partners and pairs_above are for jobs that"),
         ({"estimate": "ave2"}, "estimate: with speedups it is"),
         ({"passes": "per-event"}, "passes='per-event' does not go with speedups"),
         ({"policy": "fairshare"}, "a policy that looks at usage does not go with"),
