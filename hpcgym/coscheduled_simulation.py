@@ -105,12 +105,6 @@ def check_rules(scheduler: Scheduler) -> None:
     for rule, given in refused.items():
         if given:
             raise HpcgymError(f"{rule} does not go with speedups of jobs that share nodes")
-    chooses = scheduler.partners != "best" or scheduler.pairs_above is not None
-    if scheduler.parts < 2 and chooses:
-        raise HpcgymError(
-            "partners and pairs_above are for jobs that share nodes: allocation half-socket or"
-            " part:K"
-        )
     if not _is(scheduler.estimate, "requested", "double-requested", "clairvoyant"):
         raise HpcgymError(
             "estimate: with speedups it is 'requested', 'double-requested' or 'clairvoyant': run"

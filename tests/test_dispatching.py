@@ -274,6 +274,9 @@ def test_rules_of_the_queue_are_not_described_beside_a_dispatcher() -> None:
         "dispatcher": "prb",
         "fair_share": None,
         "power": "none",
+        "partners": "best",
+        "pairs_above": None,
+        "pair_estimate": "known",
     }
     assert Scheduler(backfill="none").describe()["backfill"] == "none"
 

@@ -44,6 +44,7 @@ _PREPARING = (
     "sweep/batch.py",
     "sweep/coverage.py",
     "weighing.py",
+    "workload/arguments.py",
     "workload/codes.py",
     "workload/extracting.py",
     "workload/initial.py",
@@ -97,7 +98,8 @@ def code(*modules: str) -> str:
     for pattern in (*compilation.SOURCES, *_PREPARING):
         for source in sorted(package.glob(pattern)):
             digest.update(source.read_bytes())
-    for module in ("hpcgym.baselines.schedulers", *modules):
+    named = ("hpcgym.baselines.coschedulers", "hpcgym.baselines.schedulers")
+    for module in (*named, *modules):
         found = find_spec(module)
         assert found is not None
         assert found.origin is not None

@@ -12,7 +12,7 @@ from hpcgym.envs.view import View
 from hpcgym.metrics import processors_in_use, queue_length
 from hpcgym.report.canvas import BLACK, BLUE, LIGHT_GREY, SKY_BLUE
 from hpcgym.report.palettes import JOB_COLOURS
-from hpcgym.report.placement import Rectangles, place_jobs
+from hpcgym.report.placement import Rectangles, place_jobs, rows_of
 from hpcgym.report.steps import envelope
 from hpcgym.report.timeline import BINS, MOST_STEPS
 
@@ -42,14 +42,15 @@ def draw_machine(axes: Axes, view: View, left: int, right: int) -> list[Artist]:
     Numbers are those of running jobs. A job keeps its processors from frame to frame.
     """
     _set_time_axis(axes, view.first, left, right)
-    axes.set_ylim(0, view.processors)
+    rows = int(rows_of(view.schedule)[-1])  # processors or, where jobs share nodes, parts of nodes
+    axes.set_ylim(0, rows)
     rectangles = _within(place_jobs(view.with_predicted_ends()), left, right)
     jobs = np.flatnonzero(view.started)[rectangles.job]
     colours = _colours()[jobs % len(JOB_COLOURS)]
     first, now = view.first, view.now
     past = _boxes(rectangles, left, now, first)
     future = _boxes(rectangles, now, right, first)
-    scale = axes.bbox.width / (right - left), axes.bbox.height / view.processors
+    scale = axes.bbox.width / (right - left), axes.bbox.height / rows
     edges = np.where(_large(past, scale)[:, None], 1.0, colours)
     return [
         # the outline in its own colour lets the shortest job be seen

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import gymnasium
 import numpy as np
@@ -13,7 +13,7 @@ from hpcgym.engine import state
 from hpcgym.engine.ordered import BLOCK
 from hpcgym.envs import arrays
 from hpcgym.report.numbers import shown
-from hpcgym.result import Result
+from hpcgym.result import Coschedule, Result
 
 if TYPE_CHECKING:
     from hpcgym.envs.single import SchedulingEnv
@@ -72,13 +72,14 @@ class View:
         run_time = self.schedule.run_time.copy()
         run_time[self.running] = self.until - self.schedule.start[self.running]
         part, started = self.schedule, self.started
+        sharing = _in_ticks(part.coschedule, part.start, run_time)
         return replace(
             part,
             workload=part.workload.take(started),
             start=part.start[started],
             run_time=run_time[started],
             allocation=None if part.allocation is None else part.allocation.take(started),
-            coschedule=None if part.coschedule is None else part.coschedule.take(started),
+            coschedule=None if sharing is None else sharing.take(started),
         )
 
 
@@ -105,7 +106,8 @@ def look(env: SchedulingEnv) -> View:
     run_time[queued] = 0
     run_time[running] = now - start[running]
     seen = np.arange(len(result.start)) < submitted
-    known, sharing = result.allocation, result.coschedule
+    known = result.allocation
+    sharing = None if result.coschedule is None else result.coschedule.take(seen)
     return View(
         heading=f"{type(env).__name__} · {workload.name}",
         first=first,
@@ -120,13 +122,24 @@ def look(env: SchedulingEnv) -> View:
             predicted_run_time=result.predicted_run_time[:submitted],
             frequency=None if result.frequency is None else result.frequency[:submitted],
             allocation=None if known is None else known.take(seen),
-            coschedule=None if sharing is None else sharing.take(seen),
+            coschedule=_in_ticks(sharing, start, run_time),
         ),
         queued=queued,
         fits=_fits(env, queued),
         running=running,
         until=np.maximum(until, now + 1),
     )
+
+
+def _in_ticks(
+    sharing: Coschedule | None, start: NDArray[Any], run_time: NDArray[Any]
+) -> Coschedule | None:
+    """Return what is to be said of jobs that share nodes, with these times [s] for theirs."""
+    if sharing is None:
+        return None
+    start_ticks = np.rint(start * sharing.ticks).astype(np.int64)
+    length = np.rint(run_time * sharing.ticks).astype(np.int64)
+    return sharing._replace(start_ticks=start_ticks, end_ticks=start_ticks + length)
 
 
 def _free(env: SchedulingEnv) -> int:

@@ -63,8 +63,6 @@ def scheduler_of(case: Case) -> hpcgym.Scheduler:
 def one_that_both_take(case: Case) -> Case:
     """Without what the simulator refuses, or takes otherwise."""
     rules = case.rules
-    if rules.allocation != "part":  # nobody is beside them
-        rules = dataclasses.replace(rules, partners="best", pairs_above=None)
     if not isinstance(rules.order, str):
         order = rules.order if any(rules.order) else (1.0, 0.0, 0.0)
         by = "fcfs" if rules.backfill_order == "policy" else rules.backfill_order

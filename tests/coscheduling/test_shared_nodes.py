@@ -304,11 +304,6 @@ ONE = workload((0, 10, 10, 1, "a"))
         ({"allocation": "part:5"}, "sockets of 4 cores have no 5 parts"),
         ({"allocation": "part:1"}, "part:K needs a whole number from 2 to 16"),
         ({"backfill": "conservative"}, "is for compact jobs"),
-        (
-            {"allocation": "spread", "partners": "fill"},
-            "partners and pairs_above are for jobs that",
-        ),
-        ({"allocation": "compact", "pairs_above": 1}, "partners and pairs_above are for jobs that"),
         ({"estimate": "ave2"}, "estimate: with speedups it is"),
         ({"passes": "per-event"}, "passes='per-event' does not go with speedups"),
         ({"policy": "fairshare"}, "a policy that looks at usage does not go with"),

@@ -20,6 +20,7 @@ import hpcgym
 from hpcgym.cluster import Cluster, NodeGroup, NodePower
 from hpcgym.coscheduling import Heatmap, generate_speedups
 from hpcgym.envs import CoSchedule, CoScheduleVector
+from hpcgym.envs.view import look
 from hpcgym.errors import HpcgymError
 from hpcgym.workload import Workload, assign_codes, load_workload
 
@@ -607,3 +608,15 @@ def test_dispatchers_know_nothing_of_it() -> None:
     env.reset(seed=0)
     with pytest.raises(HpcgymError, match="dispatchers know nothing"):
         env.pass_view()
+
+
+def test_what_is_drawn_is_in_seconds() -> None:
+    env = CoSchedule(render_mode="ansi")
+    env.reset(seed=0)
+    for _ in range(60):
+        env.step(int(np.flatnonzero(env.action_masks())[0]))
+    view = look(env)
+    assert (view.schedule.wait >= 0).all()
+    assert (view.schedule.end[view.running] == view.now).all()
+    assert view.with_predicted_ends().end.max() > view.now
+    assert view.schedule.wait.max() < view.elapsed
