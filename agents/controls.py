@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import hpcgym  # noqa: F401  its import registers the environments
+from hpcgym.agents.held_back import search
 from hpcgym.agents.search import check_whole, spread
 from hpcgym.envs import EnergyBudgetVector, PowerCapVector, power_kernel
 from hpcgym.envs.episodes import Episode
@@ -54,7 +55,6 @@ METHODS = ("cma-es", "xnes")
 #: Features whose weights order the queue; the search begins at the order of submission.
 FEATURES = ("area", "requested", "processors", "wait", "expansion")
 
-_FINALISTS = 10  # vectors that the episodes held back choose from, beside the first and the last
 
 Numbers = NDArray[np.float64]
 
@@ -254,32 +254,17 @@ def train(
     if len(chosen) < 2:
         raise HpcgymError("controls need two episodes or more: one to search by, one to choose by")
     shape, first = _begin(stage, [offered.workload_of(one) for one in chosen])
-    fitted, held = chosen[0::2], chosen[1::2]
-    optimiser = _optimiser(method, first, sigma, seed, population)
-    best: list[tuple[float, int, Numbers]] = []
-    tried = 0
-    while tried < budget:
-        vectors = np.array([optimiser.ask() for _ in range(population)])
-        values = stage.play(shape, vectors, fitted)
-        optimiser.tell(list(zip(vectors, values.tolist(), strict=True)))
-        ranked = zip(values.tolist(), range(tried, tried + population), vectors, strict=True)
-        best = sorted([*best, *ranked], key=lambda one: one[:2])[:_FINALISTS]
-        tried += population
-        if show is not None:
-            show(tried, best[0][0])
-    finalists = np.array([first, vectors.mean(axis=0), *(vector for _, _, vector in best)])
-    values = stage.play(shape, finalists, held)
-    place = int(values.argmin())
-    rows, weights = shape.cut(finalists[place : place + 1])
-    found = {
-        "value": float(values[place]),
-        "value_of_the_beginning": float(values[0]),
-        "tried": tried,
-        "seed": seed,
-        "method": method,
-        "fitted_on": [one.name for one in fitted],
-        "chosen_on": [one.name for one in held],
-    }
+    vector, found = search(
+        lambda vectors, played: stage.play(shape, vectors, played),
+        first,
+        _optimiser(method, first, sigma, seed, population),
+        chosen,
+        budget,
+        population,
+        show,
+        {"seed": seed, "method": method},
+    )
+    rows, weights = shape.cut(vector[np.newaxis])
     agent = Controls(rows[0], weights[0], inputs, env, options, found)
     if output is not None:
         agent.save(output)

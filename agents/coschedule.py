@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import hpcgym  # noqa: F401  its import registers the environments
+from hpcgym.agents.held_back import search
 from hpcgym.agents.search import check_whole
 from hpcgym.envs import CoScheduleVector
 from hpcgym.envs.episodes import Episode
@@ -63,7 +64,6 @@ _OF_JOBS, _OF_NEIGHBOURS, _OF_PAIRS, _BY_RULE, _WAITING = (
 #: Where the search begins: who came first starts where the rule says, and nobody waits.
 BEGINNING = np.array([0.0] * 16 + [-1.0, 0.0, 0.0])
 
-_FINALISTS = 10  # vectors that the episodes held back choose from, beside the first and the last
 
 Numbers = NDArray[np.float64]
 
@@ -239,31 +239,10 @@ def train(
     chosen = stage.env.episodes.named(number, seed)
     if len(chosen) < 2:
         raise HpcgymError("pairs need two episodes or more: one to search by, one to choose by")
-    fitted, held = chosen[0::2], chosen[1::2]
     optimiser = cmaes.CMA(BEGINNING.copy(), sigma, seed=seed, population_size=population)
-    best: list[tuple[float, int, Numbers]] = []
-    tried = 0
-    while tried < budget:
-        vectors = np.array([optimiser.ask() for _ in range(population)])
-        values = stage.play(vectors, fitted)
-        optimiser.tell(list(zip(vectors, values.tolist(), strict=True)))
-        ranked = zip(values.tolist(), range(tried, tried + population), vectors, strict=True)
-        best = sorted([*best, *ranked], key=lambda one: one[:2])[:_FINALISTS]
-        tried += population
-        if show is not None:
-            show(tried, best[0][0])
-    finalists = np.array([BEGINNING, vectors.mean(axis=0), *(vector for _, _, vector in best)])
-    values = stage.play(finalists, held)
-    place = int(values.argmin())
-    found = {
-        "value": float(values[place]),
-        "value_of_the_beginning": float(values[0]),
-        "tried": tried,
-        "seed": seed,
-        "fitted_on": [one.name for one in fitted],
-        "chosen_on": [one.name for one in held],
-    }
-    agent = Pairs(finalists[place], options, found)
+    told = {"seed": seed}
+    vector, found = search(stage.play, BEGINNING, optimiser, chosen, budget, population, show, told)
+    agent = Pairs(vector, options, found)
     if output is not None:
         agent.save(output)
     return agent

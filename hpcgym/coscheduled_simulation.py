@@ -18,7 +18,7 @@ from hpcgym.errors import HpcgymError, WorkloadError
 from hpcgym.naming import CORE
 from hpcgym.policy.features import PASS_FEATURES
 from hpcgym.policy.index import parse_policy
-from hpcgym.preparation import prepare
+from hpcgym.preparation import COSCHEDULED, prepare
 from hpcgym.result import Allocation, Coschedule, Result
 from hpcgym.workload.codes import codes_of
 
@@ -125,7 +125,7 @@ def check_rules(scheduler: Scheduler) -> None:
         raise HpcgymError("threshold: not with a policy that looks at the pass")
 
 
-_ALLOCATIONS = ("first-fit", "compact", "spread", "half-socket", "part")
+_ALLOCATIONS = ("first-fit", *COSCHEDULED)
 
 
 def _is(estimate: Any, *names: str) -> bool:

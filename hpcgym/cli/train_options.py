@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+
+from hpcgym.cli.running import note
 
 WorkloadOption = Annotated[
     str,
@@ -76,3 +78,13 @@ def policy_features() -> Iterable[tuple[str, str]]:
     from hpcgym.policy.features import FEATURES
 
     return [(name, feature.meaning) for name, feature in FEATURES.items()]
+
+
+def tell_found(found: Mapping[str, Any], episodes: str, output: Path) -> None:
+    """Say how good the agent is that a search by episodes has found, and where it is."""
+    note(
+        f"\nvalue {found['value']:.4g} on the {len(found['chosen_on'])} {episodes} held back,"
+        " which chose it: unseen ones will have more;"
+        f" {found['value_of_the_beginning']:.4g} at the beginning of the search"
+    )
+    note(f"wrote {output}; hpcgym evaluate {output} --workload ... compares it")

@@ -9,8 +9,8 @@ from typing import Annotated, ClassVar
 import typer
 
 from hpcgym.cli import names, options
-from hpcgym.cli.running import ExplainedCommand, Lists, note
-from hpcgym.cli.train_options import PartOption, WorkloadOption
+from hpcgym.cli.running import ExplainedCommand, Lists
+from hpcgym.cli.train_options import PartOption, WorkloadOption, tell_found
 
 
 def _inputs() -> Iterable[tuple[str, str]]:
@@ -102,10 +102,4 @@ def train_pairs(
         train_share=train_share, env_options=given, output=output,
         show=lambda tried, best: say(f"{tried:,} of {budget:,} vectors  least value {best:.4g}"),
     )  # fmt: skip
-    found = agent.found
-    note(
-        f"\nvalue {found['value']:.4g} on the {len(found['chosen_on'])} {episodes} held back,"
-        " which chose it: unseen ones will have more;"
-        f" {found['value_of_the_beginning']:.4g} at the beginning of the search"
-    )
-    note(f"wrote {output}; hpcgym evaluate {output} --workload ... compares it")
+    tell_found(agent.found, episodes, output)
