@@ -1,12 +1,59 @@
-"""What all tests share: the real traces, which are never part of the repository."""
+"""What all tests share: how random cases are drawn, and the real traces.
+
+Under the profile ``fixed``, the default, a property test draws the same cases in each run: no run
+fails by chance. Under ``random`` it draws others each time, or those of ``--hypothesis-seed``. With
+``HPCGYM_EXAMPLES`` it draws that many.
+"""
 
 import os
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, is_hypothesis_test, settings
+from hypothesis.internal.conjecture import providers
 
 from hpcgym.workload.archive import TRACES, cache_folder, data_folders
+
+# The first case compiles the engine: no limit of time means anything. This module is imported
+# before all tests; their own settings start from the profile that is loaded at their import.
+_COMMON: dict[str, Any] = {
+    "deadline": None,
+    "print_blob": True,
+    "suppress_health_check": [HealthCheck.too_slow, HealthCheck.data_too_large],
+}
+settings.register_profile("fixed", derandomize=True, database=None, **_COMMON)
+settings.register_profile("random", **_COMMON)
+settings.load_profile("fixed")
+
+
+@pytest.hookimpl(trylast=True)  # hypothesis loads --hypothesis-profile before
+def pytest_configure(config: pytest.Config) -> None:
+    """Take ``--hypothesis-seed`` for a wish for random cases; let fixed ones be fixed."""
+    if config.getoption("--hypothesis-profile") is None:
+        given = config.getoption("--hypothesis-seed") is not None
+        settings.load_profile("random" if given else "fixed")
+    if settings.default.derandomize and hasattr(providers, "_get_local_constants"):
+        # hypothesis mixes in constants of whatever modules are imported by now: other tests that
+        # were run before, and in which order, would change the cases
+        none = providers._local_constants
+        providers._get_local_constants = lambda: none
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Let property tests draw as many cases as ``HPCGYM_EXAMPLES`` says."""
+    given = os.environ.get("HPCGYM_EXAMPLES")
+    if given is None:
+        return
+    if not (given.isdecimal() and int(given) > 0):
+        raise pytest.UsageError(f"HPCGYM_EXAMPLES must be a whole number above 0, not {given!r}")
+    for item in items:
+        test = getattr(item, "obj", None)
+        if is_hypothesis_test(test):
+            own = test._hypothesis_internal_use_settings
+            test._hypothesis_internal_use_settings = settings(own, max_examples=int(given))
+
 
 BESIDE_THE_REPOSITORY = Path(__file__).parents[2] / "shared" / "traces"
 

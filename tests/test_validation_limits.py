@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import assume, given, settings
 from limit_strategies import Case, limited
 
 import hpcgym
@@ -19,18 +18,13 @@ from hpcgym.power import EnergyBudget, NodeStates, PowerCap
 from hpcgym.result import Result
 from hpcgym.validation import ScheduleError
 
-EXAMPLES = int(os.environ.get("HPCGYM_EXAMPLES", "150"))
 POWER = NodePower(100, [150, 200], 10, [1, 2], 1.5, shutdown_time_s=5, boot_time_s=20)
 MACHINE = Cluster(groups=(NodeGroup("node", 16, {"core": 4}, POWER),))
 JOBS = hpcgym.load_workload("lublin:jobs=300,processors=64,seed=2,load=1.2")
 BEGIN, END = 20_000, 60_000
 
 
-@settings(
-    max_examples=EXAMPLES,
-    deadline=None,
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
-)
+@settings(max_examples=150)
 @given(limited("caps switching budgets both"))
 def test_random_schedules_are_valid(case: Case) -> None:
     """Kills, switching, frequencies, caps and budgets mixed."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import os
 import random
 from typing import Any
 
@@ -18,8 +17,6 @@ from hpcgym.cluster.nodes import NodeGroup
 from hpcgym.coscheduling import Heatmap
 from hpcgym.policy.features import PASS_FEATURES
 from hpcgym.workload import Workload
-
-EXAMPLES = int(os.environ.get("HPCGYM_EXAMPLES", "200"))
 
 SHAPES = {0: COMPACT, 1: "spread", 2: "part"}
 
@@ -86,7 +83,7 @@ def simulated(case: Case) -> tuple[hpcgym.Result, list[Job]]:
     return result, slow
 
 
-@settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=200, suppress_health_check=list(HealthCheck))
 @given(cases())
 def test_both_make_the_same_schedule(case: Case) -> None:
     agree(one_that_both_take(case))

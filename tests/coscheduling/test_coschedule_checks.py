@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
@@ -10,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from shared_strategies import Case, cases
 from slow_shared import Job, Machine, Rules, Speedups
@@ -28,13 +27,7 @@ from hpcgym.coschedule_checks import (
     prove_shared,
 )
 
-#: Random cases of each kind; more with HPCGYM_EXAMPLES.
-EXAMPLES = int(os.environ.get("HPCGYM_EXAMPLES", "100"))
-RANDOM = settings(
-    max_examples=EXAMPLES,
-    deadline=None,
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
-)
+RANDOM = settings(max_examples=100)
 SHAPES = {"compact": COMPACT, "spread": SPREAD, "part": PART}
 
 

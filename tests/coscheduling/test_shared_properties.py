@@ -3,23 +3,16 @@
 from __future__ import annotations
 
 import math
-import os
 from fractions import Fraction
 from itertools import pairwise
 
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from oracle import Job as PoolJob
 from oracle import simulate_slowly
 from shared_strategies import STATIC_ORDERS, Case, cases
 from slow_shared import COMPACT, PART, Job, Speedups
 
-#: Random cases of each kind; more with HPCGYM_EXAMPLES.
-EXAMPLES = int(os.environ.get("HPCGYM_EXAMPLES", "60"))
-RANDOM = settings(
-    max_examples=EXAMPLES,
-    deadline=None,
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
-)
+RANDOM = settings(max_examples=60)
 
 
 def beside(job: Job, others: list[Job]) -> list[Job]:

@@ -6,21 +6,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracle import POLICIES, jobs_of, simulate_slowly
 from strategies import cases, schedulers, workloads
 
 import hpcgym
 from hpcgym.workload.model import Workload
-
-# the first example compiles the engine
-settings.register_profile(
-    "engine",
-    deadline=None,
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
-)
-ENGINE = settings.get_profile("engine")
 
 
 def assert_same(workload: Workload, rules: dict[str, Any]) -> None:
@@ -35,7 +27,7 @@ def assert_same(workload: Workload, rules: dict[str, Any]) -> None:
     assert result.reserved_start.tolist() == [job.reserved_start for job in expected]
 
 
-@settings(ENGINE, max_examples=600)
+@settings(max_examples=600)
 @given(cases())
 def test_random_cases(case: tuple[Workload, dict[str, Any]]) -> None:
     workload, rules = case
@@ -77,7 +69,7 @@ def crowd(seed: int, jobs: int, processors: int) -> Workload:
     return Workload.from_columns(columns, processors=processors, name=f"crowd {seed}")
 
 
-@settings(ENGINE, max_examples=10)
+@settings(max_examples=10)
 @given(st.data(), st.integers(0, 10**6))
 def test_queues_of_many_blocks(data: st.DataObject, seed: int) -> None:
     """Hundreds of queued and of running jobs: the ordered lists split and join their blocks."""
@@ -108,7 +100,7 @@ def test_more_jobs_than_processors_run_while_some_end() -> None:
         assert_same(workload, {"policy": "fcfs", "backfill": backfill, "passes": "per-event"})
 
 
-@settings(ENGINE, max_examples=100)
+@settings(max_examples=100)
 @given(st.data())
 def test_given_predictions_rule_over_the_words(data: st.DataObject) -> None:
     """An array of predictions that repeats a named estimate gives the same schedule."""

@@ -2,35 +2,26 @@
 
 from __future__ import annotations
 
-import os
 from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
 from limit_strategies import Case, limited, simulate_slowly
 
 from hpcgym import simulate
 from hpcgym.errors import HpcgymError
 from hpcgym.power.states import STATE_NAMES
 
-#: Random cases of each kind; more with HPCGYM_EXAMPLES.
-EXAMPLES = int(os.environ.get("HPCGYM_EXAMPLES", "60"))
 CODES = {"off": "off", "shutting": "switching_off", "booting": "switching_on"}
 
 
 @pytest.mark.parametrize("kinds", ["none", "caps", "switching", "budgets", "both"])
-def test_schedules_are_the_slow_simulators(kinds: str) -> None:
-    @settings(
-        max_examples=EXAMPLES,
-        deadline=None,
-        suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
-    )
-    @given(limited(kinds))
-    def check(case: Case) -> None:
-        agree(case)
-
-    check()
+@settings(max_examples=60)
+@given(st.data())
+def test_schedules_are_the_slow_simulators(kinds: str, data: st.DataObject) -> None:
+    agree(data.draw(limited(kinds)))
 
 
 def agree(case: Case) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from node_oracle import node_jobs_of, simulate_nodes_slowly
 from node_strategies import ALLOCATIONS, node_cases, node_schedulers
@@ -15,11 +15,6 @@ from strategies import cases, workloads
 import hpcgym
 from hpcgym.cluster import Cluster, NodeGroup
 from hpcgym.workload.model import Workload
-
-# the first example compiles the engine
-ENGINE = settings(
-    deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
-)
 
 
 def units_by_node(result: Any) -> list[dict[int, int]]:
@@ -46,14 +41,14 @@ def assert_same(cluster: Cluster, workload: Workload, rules: dict[str, Any]) -> 
     hpcgym.validate_schedule(result)
 
 
-@settings(ENGINE, max_examples=500)
+@settings(max_examples=500)
 @given(node_cases())
 def test_random_cases(case: tuple[Cluster, Workload, dict[str, Any]]) -> None:
     assert_same(*case)
 
 
 @pytest.mark.parametrize("backfill", ["none", "easy", "conservative"])
-@settings(ENGINE, max_examples=80)
+@settings(max_examples=80)
 @given(case=cases())
 def test_one_core_a_node_is_the_pool(backfill: str, case: tuple[Workload, dict[str, Any]]) -> None:
     """A workload without units, on as many nodes of one core: the pool's schedule exactly."""
@@ -104,7 +99,7 @@ def crowd(seed: int, jobs: int) -> tuple[Cluster, Workload]:
     return cluster, workload
 
 
-@settings(ENGINE, max_examples=6)
+@settings(max_examples=6)
 @given(st.data(), st.integers(0, 10**6))
 def test_long_queues(data: st.DataObject, seed: int) -> None:
     """Many queued and running jobs: the ordered lists split and join their blocks."""
@@ -112,7 +107,7 @@ def test_long_queues(data: st.DataObject, seed: int) -> None:
     assert_same(cluster, workload, data.draw(node_schedulers(workload)))
 
 
-@settings(ENGINE, max_examples=100)
+@settings(max_examples=100)
 @given(node_cases())
 def test_random_nodes_are_valid_and_the_same_again(
     case: tuple[Cluster, Workload, dict[str, Any]],
@@ -155,7 +150,7 @@ def test_a_job_that_failed_may_fit_after_another_has_started() -> None:
         assert_same(Cluster(groups=groups), workload, rules)
 
 
-@settings(ENGINE, max_examples=40)
+@settings(max_examples=40)
 @given(st.data(), workloads(max_jobs=20))
 def test_memory_of_a_log_in_kilobytes(data: st.DataObject, workload: Workload) -> None:
     """A workload without units: a core for each processor, with the memory of the log."""

@@ -9,15 +9,11 @@ from typing import Any, NamedTuple
 import numba
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hpcgym.engine import ordered
 from hpcgym.engine.ordered import BLOCK, make_lists
-
-ENGINE = settings(
-    deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
-)
 
 
 # only compiled code can call the functions of the engine
@@ -160,7 +156,7 @@ def entry_of(random: np.random.Generator, job: int, keys: int, grows: bool) -> E
     return Entry(key, number(random, 50), 1 + number(random, 9), job)
 
 
-@settings(ENGINE, max_examples=40)
+@settings(max_examples=40)
 @given(st.integers(0, 2**32 - 1), st.sampled_from([1, 3, 1000]), st.booleans(), st.booleans())
 def test_lists_are_sorted_lists(seed: int, keys: int, grows: bool, one_list: bool) -> None:
     """Fill the lists to hundreds of entries, then empty them, with all that can happen between."""
@@ -185,7 +181,7 @@ def test_lists_are_sorted_lists(seed: int, keys: int, grows: bool, one_list: boo
     lists.check()
 
 
-@settings(ENGINE, max_examples=60)
+@settings(max_examples=60)
 @given(
     st.integers(0, 2**32 - 1),
     st.integers(1, CAPACITY),

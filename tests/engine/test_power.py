@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracle import jobs_of, simulate_slowly
 from slow_power import STATES, integral_of_power, schedule_slowly, watts_of
@@ -19,11 +19,6 @@ from hpcgym.cluster import Cluster
 from hpcgym.errors import HpcgymError, WorkloadError
 from hpcgym.validation import ScheduleError, validate_schedule
 from hpcgym.workload.model import Workload
-
-# the first example compiles the engine
-SLOW = settings(
-    deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
-)
 
 # --- Random cases ------------------------------------------------------------------------------
 
@@ -51,7 +46,7 @@ def assert_accounts(result: hpcgym.Result) -> None:
 _NAMES = ("busy", *STATES)
 
 
-@settings(SLOW, max_examples=400)
+@settings(max_examples=400)
 @given(st.data(), workloads(), st.sampled_from(["fcfs", "easy", "easy-sjbf"]))
 def test_random_cases(data: st.DataObject, workload: Workload, scheduler: str) -> None:
     cluster = data.draw(clusters(workload.processors))
@@ -65,7 +60,7 @@ def test_random_cases(data: st.DataObject, workload: Workload, scheduler: str) -
     validate_schedule(result)
 
 
-@settings(SLOW, max_examples=100)
+@settings(max_examples=100)
 @given(st.data(), workloads(), st.sampled_from(["none", "easy"]))
 def test_switching_in_no_time_leaves_the_schedule(
     data: st.DataObject, workload: Workload, backfill: str
@@ -83,7 +78,7 @@ def test_switching_in_no_time_leaves_the_schedule(
     assert {"events", "progress", "energy"} <= set(validate_schedule(result))
 
 
-@settings(SLOW, max_examples=100)
+@settings(max_examples=100)
 @given(st.data(), workloads(), st.sampled_from(["fcfs", "easy", "easy++", "wfp3"]))
 def test_patience_beyond_the_makespan_changes_nothing(
     data: st.DataObject, workload: Workload, scheduler: str
@@ -102,7 +97,7 @@ def test_patience_beyond_the_makespan_changes_nothing(
     assert sum(result.idle_seconds.values()) == result.idle_seconds["idle"]
 
 
-@settings(SLOW, max_examples=100)
+@settings(max_examples=100)
 @given(st.data(), workloads(), st.sampled_from(["fcfs", "easy", "easy++", "lexp", "saf"]))
 def test_what_validation_says_of_delayed_jobs(
     data: st.DataObject, workload: Workload, scheduler: str

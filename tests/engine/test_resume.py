@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from strategies import cases
 
@@ -17,9 +17,6 @@ from hpcgym.preparation import prepare
 from hpcgym.scheduler import Scheduler
 from hpcgym.workload.model import Workload
 
-ENGINE = settings(
-    deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
-)
 ORDERS = ("policy", "backfill_order")
 Case = tuple[Workload, dict[str, Any]]
 #: Six weights of 0 are no order.
@@ -54,7 +51,7 @@ def in_one_go(case: Case) -> tuple[Prepared, int]:
     return arrays, passes
 
 
-@settings(ENGINE, max_examples=100)
+@settings(max_examples=100)
 @given(CASES, st.integers(1, 3))
 def test_pass_by_pass(case: Case, at_once: int) -> None:
     expected, all_passes = in_one_go(case)
@@ -68,7 +65,7 @@ def test_pass_by_pass(case: Case, at_once: int) -> None:
     assert run(*arrays, FOREVER, UNLIMITED) == 0  # there is nothing left to do
 
 
-@settings(ENGINE, max_examples=100)
+@settings(max_examples=100)
 @given(CASES, st.data())
 def test_from_time_to_time(case: Case, data: st.DataObject) -> None:
     """A run to some time starts exactly the jobs that start by then."""
@@ -87,7 +84,7 @@ def test_from_time_to_time(case: Case, data: st.DataObject) -> None:
     assert outcome(arrays) == outcome(expected)
 
 
-@settings(ENGINE, max_examples=100)
+@settings(max_examples=100)
 @given(CASES, st.integers(0, 60))
 def test_a_copy_goes_on_by_itself(case: Case, passes: int) -> None:
     expected, _ = in_one_go(case)

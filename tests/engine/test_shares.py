@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracle import jobs_of, simulate_slowly, weighted
 from slow_shares import Accounts, SlowOrder
@@ -23,9 +23,6 @@ from hpcgym.preparation import prepare
 from hpcgym.sharing import make_shares
 from hpcgym.workload.model import Workload
 
-ENGINE = settings(
-    deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
-)
 BUSY_W = 100.0
 FACTORS = (-1.0, 50.0, 100.0, 200.0)  # powers of two, so that ties are exact in both
 ABOVE: list[dict[Any, str]] = [
@@ -92,7 +89,7 @@ def order(draw: st.DrawFn, slow: Accounts, watts: list[float]) -> tuple[Any, Slo
     return weights, SlowOrder(both, slow, watts, BUSY_W, rest)
 
 
-@settings(ENGINE, max_examples=300)
+@settings(max_examples=300)
 @given(cases())
 def test_random_cases(case: tuple[Workload, dict[str, Any], dict[str, Any]]) -> None:
     workload, ours, theirs = case
@@ -106,7 +103,7 @@ def test_random_cases(case: tuple[Workload, dict[str, Any], dict[str, Any]]) -> 
     hpcgym.validate_schedule(result)
 
 
-@settings(ENGINE, max_examples=300)
+@settings(max_examples=300)
 @given(st.data(), cases())
 def test_a_simulation_goes_on_with_what_was_used(
     data: st.DataObject, case: tuple[Workload, dict[str, Any], dict[str, Any]]
@@ -123,7 +120,7 @@ def test_a_simulation_goes_on_with_what_was_used(
     assert result.end.tolist() == long.end[goes_on].tolist()
 
 
-@settings(ENGINE, max_examples=300)
+@settings(max_examples=300)
 @given(st.data(), cases())
 def test_an_extract_of_a_trace_begins_with_what_was_used(
     data: st.DataObject, case: tuple[Workload, dict[str, Any], dict[str, Any]]

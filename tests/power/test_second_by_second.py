@@ -7,13 +7,12 @@ code is shared with either. ``HPCGYM_EXAMPLES=1000`` draws that many cases of ea
 
 from __future__ import annotations
 
-import os
 from fractions import Fraction
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from hypothesis import HealthCheck, assume, event, given, settings
+from hypothesis import assume, event, given, settings
 from hypothesis import strategies as st
 from limit_strategies import Case, limited
 from node_strategies import node_schedulers, workloads_for
@@ -27,12 +26,7 @@ from hpcgym.errors import HpcgymError
 from hpcgym.power import EnergyBudget, PowerCap
 from hpcgym.workload.model import Workload
 
-EXAMPLES = int(os.environ.get("HPCGYM_EXAMPLES", "100"))
-SLOW = settings(
-    max_examples=EXAMPLES,
-    deadline=None,
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
-)
+SLOW = settings(max_examples=100)
 PART = Fraction(1, 10**12)  # by which sums of the same energy may differ
 
 # --- Under limits -------------------------------------------------------------------------------

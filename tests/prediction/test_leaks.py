@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from predictors import Crooked
 from strategies import workloads
@@ -90,11 +90,7 @@ def known(result: Result, rules: dict[str, Any], n: int, now: int) -> list[Any]:
     return seen
 
 
-@settings(
-    max_examples=500,
-    deadline=None,
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
-)
+@settings(max_examples=500)
 @given(workloads(max_jobs=25), schedulers(), st.integers(0, 60), st.integers(0, 2**16))
 def test_another_future_changes_no_prediction(
     workload: Workload, rules: dict[str, Any], event: int, seed: int
@@ -137,11 +133,7 @@ def plain(value: Any) -> Any:
     return value.tolist() if isinstance(value, np.ndarray) else value
 
 
-@settings(
-    max_examples=300,
-    deadline=None,
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
-)
+@settings(max_examples=300)
 @given(workloads(max_jobs=25), schedulers(), st.integers(0, 60), st.integers(0, 2**16))
 def test_another_future_changes_nothing_that_is_learned_before(
     workload: Workload, rules: dict[str, Any], event: int, seed: int
