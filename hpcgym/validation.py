@@ -331,7 +331,8 @@ def _known_beforehand(estimate: Any, requested: Times, actual: Times) -> Times |
         }.get(estimate)
     if hasattr(estimate, "predict_one"):
         return None
-    seconds: Times = np.clip(np.asarray(estimate, float), 1, 2**53).astype(np.int64)
+    # what is less than a microsecond below a whole second is that second
+    seconds: Times = np.clip(np.asarray(estimate, float) + 1e-6, 1, 2**53).astype(np.int64)
     return seconds
 
 

@@ -9,7 +9,12 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Sequence
+from decimal import Decimal
+from fractions import Fraction
 from typing import Any
+
+DECAY = Decimal("0.95")
+MICROSECOND = Fraction(1, 10**6)
 
 
 def mean(values: Sequence[float]) -> float:
@@ -79,7 +84,7 @@ class Estimator:
         if isinstance(self.estimate, str) and self.predictor is None:
             return cut(by_history(self.estimate, job, past), job)
         if self.predictor is None:
-            return max(int(self.estimate[job.number]), 1)
+            return max(whole_seconds(self.estimate[job.number]), 1)
         x = features(job, now, past, running)
         job.seen = job.seen or x  # as it was at first
         return cut(self.predictor.predict_one(told(job, x, elapsed)), job)
@@ -94,9 +99,10 @@ def told(job: Any, x: dict[str, float], elapsed: int) -> dict[str, Any]:
     return {**x, "user": job.user, "job": job.number + 1, "elapsed": elapsed}
 
 
-def by_history(name: str, job: Any, past: Sequence[Any]) -> float:
+def by_history(name: str, job: Any, past: Sequence[Any]) -> int | Fraction:
     if name == "user-ratio":
-        return job.requested * mean([other.actual / other.requested for other in past] or [1])
+        ratios = [Fraction(other.actual, other.requested) for other in past] or [Fraction(1)]
+        return job.requested * sum(ratios) / len(ratios)
     k = int(name.removeprefix("ave"))
     last = [other.actual for other in past[-k:]]
     return sum(last) // k if len(last) == k else job.requested
@@ -106,30 +112,40 @@ class TypicalRatio:
     """Requested time x a geometric mean: of the user's ratios, and of those as wide, averaged.
 
     Both are decayed means, in which one job of the wider class counts once: of the user, of all.
+    All to 28 digits.
     """
 
     def __init__(self) -> None:
-        self.ended: list[tuple[int, float, float]] = []  # user, processors, logarithm of the ratio
+        # user, processors, logarithm of the ratio
+        self.ended: list[tuple[int, float, Decimal]] = []
 
     def learn_one(self, x: dict[str, Any], y: float) -> None:
-        self.ended.append((x["user"], x["processors"], math.log(y / x["requested"])))
+        ratio = (Decimal(y) / Decimal(x["requested"])).ln()
+        self.ended.append((x["user"], x["processors"], ratio))
 
-    def predict_one(self, x: dict[str, Any]) -> float:
-        everyone = mean([ratio for _, _, ratio in self.ended])
+    def predict_one(self, x: dict[str, Any]) -> Decimal:
+        everyone = Decimal(0)
+        if self.ended:
+            everyone = sum((ratio for _, _, ratio in self.ended), everyone) / len(self.ended)
         mine = [(width, ratio) for user, width, ratio in self.ended if user == x["user"]]
         of_user = self.shrunk([ratio for _, ratio in mine], everyone)
         as_wide = [ratio for width, ratio in mine if width == x["processors"]]
-        return float(x["requested"] * math.exp((of_user + self.shrunk(as_wide, of_user)) / 2))
+        return Decimal(x["requested"]) * ((of_user + self.shrunk(as_wide, of_user)) / 2).exp()
 
-    def shrunk(self, ratios: Sequence[float], wider: float) -> float:
-        count = total = 0.0
+    def shrunk(self, ratios: Sequence[Decimal], wider: Decimal) -> Decimal:
+        count = total = Decimal(0)
         for ratio in ratios:
-            count, total = 0.95 * count + 1, 0.95 * total + ratio
+            count, total = count * DECAY + 1, total * DECAY + ratio
         return (total + wider) / (count + 1)
 
 
-def cut(seconds: float, job: Any) -> int:
+def cut(seconds: float | Decimal | Fraction, job: Any) -> int:
     """From 1 s to the requested time, which also stands for what is no number."""
     if math.isnan(seconds) or math.isinf(seconds):
         return job.requested
-    return min(max(int(abs(seconds)), 1), job.requested)
+    return min(max(whole_seconds(abs(seconds)), 1), job.requested)
+
+
+def whole_seconds(seconds: float | Decimal | Fraction) -> int:
+    """Rounded down, but that less than a microsecond below a whole second is that second."""
+    return math.floor(Fraction(seconds) + MICROSECOND)

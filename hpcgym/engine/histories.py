@@ -30,6 +30,9 @@ WEIGHT, LOGARITHMS = range(2)  # of the jobs that have ended, and of their ratio
 DECAY = 0.95  # what a job counts when the next of its class has ended; all count among all jobs
 PRIOR = 1.0  # jobs that what is known of the wider class counts as
 
+#: A prediction that is less than this below a whole second [s] is that second: it is a rounded sum.
+ROUNDED_S = 1e-6
+
 DAY, WEEK = 86_400, 604_800  # [s]
 N_SEEN = 20  # features of a job
 
@@ -113,6 +116,12 @@ def describe(jobs, users, sim, progress, blocks, entries, memory, job, x):
     week = 2.0 * math.pi * ((now % WEEK) / WEEK)
     x[16], x[17] = math.cos(day), math.sin(day)
     x[18], x[19] = math.cos(week), math.sin(week)
+
+
+@jit_part
+def whole_seconds(seconds):
+    """Return a prediction of at least 0 in whole seconds: rounded down, see ``ROUNDED_S``."""
+    return np.int64(seconds + ROUNDED_S)
 
 
 @jit_part

@@ -21,6 +21,7 @@ from hpcgym.engine.histories import (
     remember_ratio,
     typical_ratio,
     user_ratio,
+    whole_seconds,
 )
 from hpcgym.engine.mixing import JobNumbers, rank_one
 from hpcgym.engine.ordered import BLOCK, block_at
@@ -297,7 +298,7 @@ def cut(seconds, requested):
     # a prediction that is no number says nothing
     if not abs(seconds) < requested:
         return requested
-    return max(np.int64(abs(seconds)), 1)
+    return max(whole_seconds(abs(seconds)), 1)
 
 
 @jit_entry

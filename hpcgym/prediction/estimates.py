@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.engine import state
+from hpcgym.engine.histories import ROUNDED_S
 from hpcgym.errors import HpcgymError, unknown
 from hpcgym.prediction.heuristics import DataDriven
 from hpcgym.prediction.regression import Regression
@@ -152,7 +153,7 @@ def predicted_run_times(
     Parameters
     ----------
     estimate : as :func:`check_estimate` returns it; predictions, shape (n_jobs,) in seconds, are
-        rounded down to whole seconds, at least 1.
+        rounded down to whole seconds as learned ones are, at least 1.
     run_time : (n_jobs,) int64 [s], the actual run times.
     argument : what an error calls the estimate.
 
@@ -174,5 +175,5 @@ def predicted_run_times(
             f"{argument} has {len(estimate):,} predictions, the workload {len(run_time):,} jobs"
         )
     # exact: no time is beyond 2**53, the whole numbers that float64 holds
-    seconds = np.clip(estimate.astype(np.float64), 1, state.LATEST_TIME)
+    seconds = np.clip(estimate.astype(np.float64) + ROUNDED_S, 1, state.LATEST_TIME)
     return seconds.astype(np.int64)

@@ -4,26 +4,24 @@ from __future__ import annotations
 
 import copy
 import itertools
+import math
 import pickle
 from collections.abc import Callable
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import event, given, settings
 from hypothesis import strategies as st
 from oracle import POLICIES, Simulation, jobs_of
 from predictors import Crooked, KernelRegression, PlainRegression, Told
 from strategies import POLICY, workloads
 
-from hpcgym import Cluster, HpcgymError, Scheduler, load_workload, simulate
+from hpcgym import Cluster, HpcgymError, Scheduler, load_workload, simulate, validate_schedule
 from hpcgym.prediction import JOB_FACTS, JOB_FEATURES, Regression
 from hpcgym.workload.model import Workload
 
-# the first example compiles the engine
-SLOW = settings(
-    deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
-)
 EASY = load_workload("lublin:jobs=250,processors=32,seed=2,load=1.3")
 BUSY = load_workload("lublin:jobs=400,processors=64,seed=1,load=2")
 
@@ -122,7 +120,7 @@ def oracle(workload: Workload, rules: dict[str, Any], before: Any = None) -> Sim
     return simulation
 
 
-@settings(SLOW, max_examples=500)
+@settings(max_examples=500)
 @given(cases())
 def test_random_cases(case: tuple[Workload, dict[str, Any], dict[str, Any]]) -> None:
     workload, fast, slow = case
@@ -197,10 +195,120 @@ def test_hundreds_of_jobs_wait_while_predictions_are_renewed(
     assert max(job.knows for job in expected.jobs) > 30
 
 
+# --- Whole seconds ----------------------------------------------------------------------------
+
+RULES = {
+    "policy": "fcfs",
+    "backfill": "easy",
+    "backfill_order": "fcfs",
+    "correction": "requested",
+    "threshold": None,
+    "passes": "per-timestamp",
+}
+
+
+def in_a_row(times: list[tuple[int, int]]) -> Workload:
+    """Jobs of one user on a machine of 8 processors, each submitted when the last has ended."""
+    columns = {
+        "submit_time": np.cumsum([0, *[run for run, _ in times]])[:-1],
+        "run_time": [run for run, _ in times],
+        "requested_time": [requested for _, requested in times],
+        "requested_processors": [8] * len(times),
+        "user_id": [1] * len(times),
+    }
+    return named(Workload.from_columns(columns, processors=8))
+
+
+def predicted(workload: Workload, estimate: Any) -> list[int]:
+    """What two simulators predict, the same."""
+    result = simulate(workload, **RULES, estimate=estimate)
+    assert_same(result, oracle(workload, RULES | {"estimate": estimate}))
+    return result.predicted_run_time.tolist()
+
+
+def test_a_mean_that_is_whole_on_paper_is_whole() -> None:
+    """60 s x (2/3 + 1) / 2 = 50 s, which floating point has as 49.99999999999999."""
+    workload = in_a_row([(2, 3), (2, 2), (60, 60)])
+    assert predicted(workload, "user-ratio") == [3, 1, 50]
+    assert 60 * ((2 / 3 + 1) / 2) < 50
+
+
+def test_a_reservation_by_a_mean_that_is_whole_on_paper() -> None:
+    columns = {
+        "submit_time": [3, 4, 15, 61],
+        "requested_processors": [8, 4, 8, 8],
+        "requested_time": [3, 2, 60, 3],
+        "run_time": [2, 2, 60, 3],
+        "user_id": [1] * 4,
+    }
+    workload = Workload.from_columns(columns, processors=8)
+    rules = {**RULES, "backfill": "conservative", "policy": "laf", "passes": "per-event"}
+    result = simulate(workload, **rules, estimate="user-ratio")
+    assert result.predicted_run_time.tolist() == [3, 2, 50, 2]
+    assert result.reserved_start.tolist() == [3, 6, 15, 65]
+    assert_same(result, oracle(workload, {**rules, "estimate": "user-ratio"}))
+
+
+def test_a_geometric_mean_that_is_whole_on_paper_is_whole() -> None:
+    """One job's ratio is all that is known: 60 s x 19/60, floating point has 18.999999999999996."""
+    workload = in_a_row([(19, 60), (60, 60)])
+    assert predicted(workload, "typical-ratio") == [60, 19]
+    assert 60 * math.exp(math.log(19 / 60)) < 19
+
+
+@pytest.mark.parametrize(
+    ("seconds", "expected"),
+    [
+        (49.9999995, 50),
+        (49.999998, 49),
+        (-49.9999995, 50),
+        (0.9999999, 1),
+        (1e-9, 1),
+        (59.9999995, 60),
+        (60.0000005, 60),
+        (math.nan, 60),
+    ],
+)
+def test_predictors_and_arrays_are_rounded_by_the_same_rule(seconds: float, expected: int) -> None:
+    workload = in_a_row([(1, 60)])
+    result = simulate(workload, estimate=Told(lambda x: seconds), policy_estimate="user-ratio")
+    assert result.predicted_run_time.tolist() == [expected]
+    if seconds >= 0:
+        assert predicted(workload, [seconds]) == [expected]
+        validate_schedule(simulate(workload, estimate=[seconds]))
+
+
+RATIOS = st.tuples(st.integers(1, 12), st.integers(1, 12)).map(sorted)
+
+
+@settings(max_examples=300)
+@given(st.lists(RATIOS, min_size=1, max_size=8), st.integers(1, 5), st.sampled_from([1, 60, 27720]))
+def test_means_of_ratios_are_those_of_fractions(
+    ratios: list[list[int]], least: int, request: int
+) -> None:
+    """Few small ratios have means that are whole now and then."""
+    times = [(run * least, requested * least) for run, requested in ratios]
+    exact = sum(Fraction(*ratio) for ratio in ratios) / len(ratios) * request
+    found = predicted(in_a_row([*times, (1, request)]), "user-ratio")
+    assert found[-1] == max(math.floor(exact + Fraction(1, 10**6)), 1)
+    if exact.denominator == 1:
+        event("whole")
+        assert found[-1] == exact
+
+
+@settings(max_examples=100)
+@given(RATIOS, st.sampled_from([12, 60, 27720]), st.integers(1, 4))
+def test_one_ratio_is_typical_whatever_it_is(ratio: list[int], request: int, jobs: int) -> None:
+    """The geometric mean of equal ratios is that ratio, with any weights."""
+    run, requested = ratio
+    found = predicted(in_a_row([(run, requested)] * jobs + [(1, request)]), "typical-ratio")
+    assert found[-1] == max(request * run // requested, 1)
+
+
 # --- The protocol -----------------------------------------------------------------------------
 
 
-@settings(SLOW, max_examples=100)
+@settings(max_examples=100)
 @given(workloads(max_jobs=30), st.sampled_from(["easy", "conservative"]), st.booleans())
 def test_jobs_are_learned_once_and_only_after_their_end(
     workload: Workload, backfill: str, per_event: bool
@@ -278,7 +386,7 @@ def test_a_job_whose_processors_are_being_switched_on_has_not_run_yet() -> None:
 # --- Going on with what has been learned ------------------------------------------------------
 
 
-@settings(SLOW, max_examples=100)
+@settings(max_examples=100)
 @given(cases(), st.integers(0, 20), st.integers(0, 20))
 def test_one_goes_on_where_the_other_ended(
     case: tuple[Workload, dict[str, Any], dict[str, Any]], first: int, second: int
