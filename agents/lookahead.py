@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from hpcgym.baselines import find_scheduler
 from hpcgym.cluster.pool import Cluster
 from hpcgym.compilation import compiling
-from hpcgym.engine import lookahead, state
+from hpcgym.engine import beliefs, lookahead, state
 from hpcgym.errors import HpcgymError, WorkloadError, unknown
 from hpcgym.metrics import TAU_S, check_tau
 from hpcgym.node_simulation import check_pool
@@ -245,8 +245,8 @@ class Lookahead:
             lookahead.fill_scores(
                 jobs, self.weights, mixed.places, mixed.static, mixed.waiting, mixed.serial, scores
             )
-        settings = np.zeros(lookahead.N_SETTINGS, np.int64)
-        settings[lookahead.ESTIMATOR] = list(ESTIMATES).index(self.estimate)
+        settings = np.zeros(beliefs.N_SETTINGS, np.int64)
+        settings[beliefs.ESTIMATOR] = list(ESTIMATES).index(self.estimate)
         classes, n_classes = _classes(workload)
         drained = state.make_state(sim[: state.TIME].tolist(), None, n, processors, 0)
         return lookahead.Foresight(
@@ -254,7 +254,7 @@ class Lookahead:
             tau=self.tau,
             scores=scores,
             classes=classes,
-            counts=np.zeros((n_classes, lookahead.BINS)),
+            counts=np.zeros((n_classes, beliefs.BINS)),
             ratios=np.zeros((n_classes, 2)),
             unfinished=np.zeros(n, np.int64),
             learned=np.full(n, -1, np.int64),
@@ -266,7 +266,8 @@ class Lookahead:
             narrow=drained.narrow,
             queued=np.zeros(n, np.int64),
             importance=np.zeros(n),
-            belief=np.zeros(lookahead.BINS),
+            units=np.zeros(n, np.int64),
+            belief=np.zeros(beliefs.BINS),
             started=np.zeros(len(self.weights), np.int64),
         )
 
@@ -295,7 +296,7 @@ def _classes(workload: Workload) -> tuple[NDArray[np.int64], int]:
     """Return the classes of each job, (n_jobs, LEVELS), numbered from 0, and how many there are."""
     user, requested = workload.user_id, workload.requested_time
     columns = ((), (user,), (user, requested))
-    classes = np.zeros((len(workload), lookahead.LEVELS), np.int64)
+    classes = np.zeros((len(workload), beliefs.LEVELS), np.int64)
     number = 1
     for level, keys in enumerate(columns):
         if keys:
@@ -309,5 +310,5 @@ def _goes_on(look: lookahead.Foresight, batch: Any) -> bool:
     """Tell whether all that has been learned is still so."""
     known = look.learned >= 0
     starts = batch.progress[0, : len(known)]["start"]
-    submitted = batch.sim[0, state.NEXT] >= look.settings[lookahead.KNOWN]
+    submitted = batch.sim[0, state.NEXT] >= look.settings[beliefs.KNOWN]
     return bool(submitted and (starts[known] == look.learned[known]).all())

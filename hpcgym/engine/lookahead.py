@@ -6,10 +6,6 @@ the least sum of estimated bounded slowdowns is followed up to the next pass. Th
 goes on from a copy of the lists of queued and running jobs, by the same kernel and under the same
 job numbers. Each vector is first tried for the present pass alone; where all start the same jobs,
 there is nothing to choose, and the queue is not drained to its end.
-
-Run times are estimated from those of ended jobs only: of the same user and request (``believe``),
-or of the same user. The run time of a job that has not ended is never read, unless the estimate is
-the clairvoyant one.
 """
 
 from __future__ import annotations
@@ -19,7 +15,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcgym.compilation import jit, jit_entry, jit_inline, jit_part
+from hpcgym.compilation import jit, jit_entry, jit_part
+from hpcgym.engine.beliefs import estimate_all, learn
 from hpcgym.engine.easy import run
 from hpcgym.engine.mixing import mix
 from hpcgym.engine.ordered import BLOCK, NOTHING, block_at, insert
@@ -28,7 +25,6 @@ from hpcgym.engine.state import (
     ASKED,
     ASKS,
     CHANGED,
-    CORRECTION,
     ESTIMATE,
     FOREVER,
     GIVEN,
@@ -36,32 +32,14 @@ from hpcgym.engine.state import (
     LEARNS,
     LOGS,
     MANAGED,
-    NEVER,
     NEXT,
     NOBODY,
-    PASSES,
-    PER_EVENT,
     QUEUE,
     RUNNING,
     TIME,
 )
 
-# -- slots of `Foresight.settings` -----------------------------------------------------------------
-(
-    ESTIMATOR,  # how run times are estimated
-    KNOWN,  # jobs before this one are known to `unfinished`
-    N_UNFINISHED,
-) = range(3)
-N_SETTINGS = 3
-LEARNED, USER_RATIO, REQUESTED, CLAIRVOYANT = range(4)  # ESTIMATOR
-
-# Run times are counted by their ratio to the requested time: 1, 2**-0.5, ... 2**-19.5 or less.
-BINS = 40
-RATIOS = 2.0 ** (-0.5 * np.arange(BINS))
-# Classes of jobs, each within the one before: all jobs, the user's, those of the same request too.
-LEVELS = 3
-DECAY = 0.9  # what a run time counts when the next of its class is known; all count among all jobs
-PRIOR = 1.0  # run times that what is known of the wider class counts as
+DIGIT = np.int64(2**27)  # base in which costs are counted: products of two digits fit into a word
 
 
 class Foresight(NamedTuple):
@@ -86,6 +64,7 @@ class Foresight(NamedTuple):
     # scratch
     queued: NDArray[np.int64]  # (n_jobs,)
     importance: NDArray[np.float64]  # (n_jobs,) [1/s] bounded slowdown that a second's wait adds
+    units: NDArray[np.int64]  # (n_jobs,) the same as a whole number
     belief: NDArray[np.float64]  # (BINS,)
     started: NDArray[np.int64]  # (n_vectors,) a hash of the jobs that start now
 
@@ -142,14 +121,14 @@ def choose(
         others += look.started[v] != look.started[0]
     if others == 0:
         return np.int64(0)
-    best, least = np.int64(0), np.inf
+    best, least = np.int64(0), (np.int64(FOREVER), np.int64(0), np.int64(0))
     for v in range(n_vectors):
         drain(
             keys, users, sim, progress, history, blocks, entries, profile, line, freed, idle,
             ended, look, np.int64(v), np.int64(FOREVER),
         )  # fmt: skip
         cost = cost_of(look, n)
-        if cost < least:
+        if is_less(cost, least):
             best, least = np.int64(v), cost
     return best
 
@@ -246,140 +225,38 @@ def code_of_started(look, n):
     return np.int64(code >> np.uint64(1))
 
 
+# -- costs -----------------------------------------------------------------------------------------
+
+
 @jit_part
 def cost_of(look, n):
-    """Return the sum of estimated bounded slowdowns of the drained queue, but for a constant."""
-    cost = 0.0
-    for i in range(n):
-        job = look.queued[i]
-        cost += look.importance[job] * (look.progress[job].start - look.jobs[job].submit)
-    return cost
+    """Return what the waiting of the queued jobs costs in the drained simulation, exactly.
 
-
-# -- run times -------------------------------------------------------------------------------------
-
-
-@jit
-def learn(sim, jobs, progress, look):
-    """Take note of the jobs that have ended, in the order of their ends."""
-    settings, unfinished = look.settings, look.unfinished
-    for job in range(settings[KNOWN], sim[NEXT]):
-        unfinished[settings[N_UNFINISHED]] = job
-        settings[N_UNFINISHED] += 1
-    settings[KNOWN] = sim[NEXT]
-    for i in range(settings[N_UNFINISHED]):
-        # the drained simulation looks for its oldest job among those that have not started
-        look.progress[unfinished[i]].start = progress[unfinished[i]].start
-    # where events are handled one by one, an end of this second may be yet to be handled
-    latest = sim[TIME] - 1 if sim[PASSES] == PER_EVENT else sim[TIME]
-    while True:
-        found, end = -1, latest + 1
-        for i in range(settings[N_UNFINISHED]):
-            start = progress[unfinished[i]].start
-            if start >= 0 and start + jobs[unfinished[i]].run < end:
-                found, end = i, start + jobs[unfinished[i]].run
-        if found < 0:
-            return
-        job = unfinished[found]
-        settings[N_UNFINISHED] -= 1
-        for i in range(found, settings[N_UNFINISHED]):
-            unfinished[i] = unfinished[i + 1]
-        look.learned[job] = progress[job].start
-        count(look, job, jobs[job].run, jobs[job].requested)
-
-
-@jit_part
-def count(look, job, run_time, requested):
-    """Count a run time in all classes of the job."""
-    b = min(np.int64(2.0 * np.log2(requested / run_time) + 0.5), BINS - 1)
-    for level in range(LEVELS):
-        row = look.classes[job, level]
-        if level > 0:
-            for k in range(BINS):
-                look.counts[row, k] *= DECAY
-        look.counts[row, b] += 1.0
-        look.ratios[row, 0] += run_time / requested
-        look.ratios[row, 1] += 1.0
-
-
-@jit
-def believe(look, job):
-    """Write to ``look.belief`` how probable each ratio of run time to requested time is.
-
-    Without any ended job it is 1. The counts of each class have the wider one's belief as a prior.
+    It is a whole number in three digits to the base ``DIGIT``, the highest first: no single word
+    holds it.
     """
-    belief = look.belief
-    row = look.classes[job, 0]
-    number = look.ratios[row, 1]
-    for k in range(BINS):
-        belief[k] = look.counts[row, k] / number if number > 0 else 0.0
-    if number == 0:
-        belief[0] = 1.0
-    for level in range(1, LEVELS):
-        row = look.classes[job, level]
-        if look.ratios[row, 1] > 0:
-            total = PRIOR
-            for k in range(BINS):
-                total += look.counts[row, k]
-            for k in range(BINS):
-                belief[k] = (PRIOR * belief[k] + look.counts[row, k]) / total
-
-
-@jit_inline
-def estimate_all(sim, jobs, progress, blocks, entries, look, n):
-    """Estimate the run times of running and queued jobs, and what a second's wait costs."""
-    for k in range(blocks[RUNNING].in_use):
-        block = block_at(blocks, RUNNING, k)
-        for i in range(block * BLOCK, block * BLOCK + blocks[block].count):
-            job = entries[i].job
-            # one that waits for processors to be switched on starts later
-            elapsed = max(sim[TIME] - progress[job].start, 0)
-            look.jobs[job].run = estimated(sim, jobs, progress, look, job, elapsed)
+    high, middle, low = np.int64(0), np.int64(0), np.int64(0)
     for i in range(n):
         job = look.queued[i]
-        look.jobs[job].run = estimated(sim, jobs, progress, look, job, np.int64(0))
-        look.importance[job] = importance_of(jobs, look, job)
-
-
-@jit
-def estimated(sim, jobs, progress, look, job, elapsed):
-    """Return the estimated run time of a job that has run for ``elapsed`` seconds so far [s]."""
-    requested = jobs[job].requested
-    mean = np.float64(requested)
-    estimator = look.settings[ESTIMATOR]
-    if estimator == CLAIRVOYANT:
-        return jobs[job].run
-    if estimator == USER_RATIO:
-        row = look.classes[job, 1]
-        if look.ratios[row, 1] > 0:
-            mean *= look.ratios[row, 0] / look.ratios[row, 1]
-    elif estimator == LEARNED:
-        believe(look, job)
-        # the mean of the run times that are still possible
-        share = total = 0.0
-        for k in range(BINS):
-            if requested * RATIOS[k] > elapsed:
-                share += look.belief[k]
-                total += look.belief[k] * (requested * RATIOS[k])
-        if share > 0:
-            mean = total / share
-    most = requested
-    if sim[CORRECTION] == NEVER:
-        most = min(most, progress[job].predicted)  # which no job outlives
-    return min(max(np.int64(mean), elapsed + 1), most)
+        wait = look.progress[job].start - look.jobs[job].submit
+        units = look.units[job]
+        low += (units % DIGIT) * (wait % DIGIT)
+        middle += (units // DIGIT) * (wait % DIGIT) + (units % DIGIT) * (wait // DIGIT)
+        middle += low // DIGIT
+        high += (units // DIGIT) * (wait // DIGIT) + middle // DIGIT
+        low %= DIGIT
+        middle %= DIGIT
+    return high, middle, low
 
 
 @jit_part
-def importance_of(jobs, look, job):
-    """Return the expected bounded slowdown of a second's wait; its run time is estimated."""
-    if look.settings[ESTIMATOR] != LEARNED:
-        return 1.0 / max(np.float64(look.jobs[job].run), look.tau)
-    # short run times are rare and all that counts: the mean of the inverse, not that of the mean;
-    # the belief is still that of this job
-    total = 0.0
-    for k in range(BINS):
-        total += look.belief[k] / max(jobs[job].requested * RATIOS[k], look.tau)
-    return total
+def is_less(cost, other):
+    """Return whether one cost is less than another."""
+    if cost[0] != other[0]:
+        return cost[0] < other[0]
+    if cost[1] != other[1]:
+        return cost[1] < other[1]
+    return cost[2] < other[2]
 
 
 # -- scores ----------------------------------------------------------------------------------------
