@@ -139,7 +139,8 @@ def validate_schedule(result: Result) -> tuple[str, ...]:
     - *reservations*: no job starts after its ``reserved_start``. Guaranteed, and checked, where no
       job runs longer than its predicted run time, under conservative backfilling with any
       policy and under EASY with the policy FCFS (any backfill order). Elsewhere a promise may be
-      broken by an over-run, or by a job of higher priority that was submitted later.
+      broken by an over-run, by a job of higher priority that was submitted later, or by one that
+      has waited longer than the threshold.
     - *order*: whenever a pass is over, the first waiting job in the primary order does not fit the
       free processors, or nodes. Checked without backfilling and under EASY, for policies whose
       order does not change with time (FCFS, LCFS, and by processors, requested time, area or their
