@@ -69,7 +69,8 @@ class FairShare:
         for name in self.shares:
             if isinstance(name, str) and not self._may_be(name):
                 listed = self.accounts if isinstance(self.accounts, Mapping) else {}
-                raise HpcgymError(unknown("account in shares", name, {*listed.values()}))
+                known = dict.fromkeys(listed.values())  # in the order of the accounts
+                raise HpcgymError(unknown("account in shares", name, known))
 
     def __str__(self) -> str:
         parts = [f"half_life_s={self.half_life_s:g}", f"damping={self.damping:g}"]

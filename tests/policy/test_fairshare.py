@@ -66,6 +66,10 @@ def test_a_text_and_a_file_say_the_same(tmp_path: Path) -> None:
             {"shares": {"fysics": 1}, "accounts": {1: "physics"}},
             "unknown account in shares 'fysics'; did you mean 'physics'",
         ),
+        (
+            {"shares": {"x": 1}, "accounts": dict(enumerate("gdafecb"))},
+            "unknown account in shares 'x'; known are g, d, a, f, e, c, b",
+        ),
         ({"shares": {"group:x": 1}, "accounts": "group"}, "unknown account in shares 'group:x'"),
         ({"accounts": "user"}, "accounts must be a mapping of users and accounts to accounts"),
         ({"accounts": {1: 2}}, "accounts: 2 above 1 is a user, not an account"),
