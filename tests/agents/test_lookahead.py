@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -9,6 +11,7 @@ import pytest
 
 from hpcgym import Cluster, HpcgymError, Scheduler, load_workload, simulate
 from hpcgym.agents.lookahead import PURE, Lookahead
+from hpcgym.engine import state
 from hpcgym.envs.mixed_policy import MixedPolicy
 from hpcgym.evaluation import evaluate
 from hpcgym.workload import Workload
@@ -53,6 +56,40 @@ def test_the_same_schedule_alone_and_in_the_environment(
     assert len({tuple(action) for action in actions}) > 1
     alone = agent.run(BUSY, Scheduler(**env.scheduler_rules))
     assert env.result().start.tolist() == alone.start.tolist()
+
+
+@pytest.mark.parametrize(
+    ("estimate", "ended", "share"),
+    [
+        ("user-ratio", [(2, 3), (2, 2)], Fraction(5, 6)),  # the mean of 2/3 and 1
+        # of all jobs, which count as one, 2/3 ran as long as requested, 1/3 for a quarter; so did
+        # those of the user, which count 0.81, 0.9 and 1: (2/3 + 1.71 + (1/3 + 1) / 4) / 3.71
+        ("learned", [(2, 2), (3, 3), (1, 4)], Fraction(271, 371)),
+    ],
+)
+def test_run_times_that_are_whole_on_paper(
+    estimate: str, ended: list[tuple[int, int]], share: Fraction
+) -> None:
+    requests = [share.denominator * k for k in range(1, 60)]
+    ends = list(accumulate(run for run, _ in ended))
+    n = len(ended) + len(requests)
+    columns = {
+        "submit_time": [0, *ends[:-1], *ends[-1:] * len(requests)],
+        "run_time": [*(run for run, _ in ended), *requests],
+        "requested_time": [*(requested for _, requested in ended), *requests],
+        "requested_processors": [4] * n,
+        "user_id": [1] * n,
+    }
+    agent = Lookahead(estimate=estimate)
+    env = environment(Workload.from_columns(columns, processors=4))
+    observation, info = env.reset(seed=0)
+    agent.begin(env)
+    while env.simulations.batch.sim[0, state.TIME] < ends[-1]:
+        observation, _, _, _, info = env.step(agent.act(observation, info))
+    agent.act(observation, info)
+    assert agent._look is not None
+    found = agent._look.jobs["run"][len(ended) :].tolist()
+    assert found == [share * requested for requested in requests]
 
 
 def test_the_same_with_mixed_vectors_and_more_features() -> None:
