@@ -1,17 +1,13 @@
-"""How functions are compiled: one set of options, one cache folder for each version of them all.
+"""How functions are compiled: one set of options, one folder for each version of them all.
 
-numba's cache notices only changes of the file that a function stands in, not of those it calls.
-Here it lies in a folder named after a hash of everything that is compiled; the folder is the
-user's own, so that a read-only installation works too.
+Compiled code is kept (:mod:`hpcgym.compiled_code`) in a folder named after a hash of everything
+that is compiled, since a function changes with those that it calls.
 """
 
 from __future__ import annotations
 
 import gc
 import hashlib
-import os
-import shutil
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -22,6 +18,9 @@ from llvmlite import ir
 from numba.core import config as numba_config
 from numba.core import types
 from numba.extending import intrinsic
+
+from hpcgym.compiled_code.folders import find_folder
+from hpcgym.compiled_code.kept import keep
 
 config: Any = numba_config
 njit: Any = numba.njit
@@ -54,43 +53,13 @@ def _hash_of_sources() -> str:
     return digest.hexdigest()[:16]
 
 
-ROOM = 20_000_000  # bytes; compiled code takes a few million
-
-
-def _is_writable(folder: Path) -> bool:
-    """Make ``folder`` if need be, and say whether compiled code can be written there."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=folder):
-            return shutil.disk_usage(folder).free >= ROOM
-    except OSError:
-        return False
-
-
-def _user_cache() -> Path:
-    """Return the user's folder for caches, whether or not it can be written."""
-    given = os.environ.get("XDG_CACHE_HOME")
-    try:
-        return Path(given) if given else Path.home() / ".cache"
-    except RuntimeError:  # no home
-        return Path(tempfile.gettempdir())
-
-
 def cache_folder() -> Path | None:
-    """Return the folder of compiled code, None where no folder can be written.
+    """Return the folder of compiled code, None where it can be kept nowhere.
 
-    ``NUMBA_CACHE_DIR`` is respected; else it is the user's cache folder, else the system's folder
-    for temporary files.
+    ``NUMBA_CACHE_DIR`` is respected; else it is in the user's cache folder, else in the system's
+    folder for temporary files; :mod:`hpcgym.compiled_code.folders` tells which are trusted.
     """
-    name = f"hpcgym-{_hash_of_sources()}"
-    user = os.getuid() if hasattr(os, "getuid") else "all"
-    roots = [_user_cache() / "hpcgym", Path(tempfile.gettempdir()) / f"hpcgym-{user}"]
-    if config.CACHE_DIR:
-        roots = [Path(config.CACHE_DIR)]
-    for root in roots:
-        if _is_writable(root / name):
-            return root / name
-    return None
+    return find_folder(f"hpcgym-{_hash_of_sources()}", config.CACHE_DIR)
 
 
 _FOLDER = cache_folder()
@@ -102,19 +71,12 @@ def _compile(function: Any, **options: Any) -> Any:
     Whether a function is inlined is said for each: numba would let it have the choice of the first
     one that calls it.
     """
-    before = config.CACHE_DIR
-    config.CACHE_DIR = str(_FOLDER or "")
-    try:
-        return njit(
-            cache=_FOLDER is not None,
-            nogil=True,
-            error_model="numpy",
-            _nrt=False,
-            no_cfunc_wrapper=True,
-            **options,
-        )(function)
-    finally:
-        config.CACHE_DIR = before
+    compiled = njit(nogil=True, error_model="numpy", _nrt=False, no_cfunc_wrapper=True, **options)(
+        function
+    )
+    if _FOLDER and not config.DISABLE_JIT:
+        keep(compiled, _FOLDER)
+    return compiled
 
 
 def jit_entry(function: Any) -> Any:

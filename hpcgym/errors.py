@@ -19,6 +19,10 @@ class WorkloadWarning(UserWarning):
     """A workload that can be simulated, but perhaps not as it was meant."""
 
 
+class CompilationWarning(UserWarning):
+    """Compiled code that cannot be kept: results are the same, but each process compiles."""
+
+
 def unknown(kind: str, name: object, known: Iterable[str], also: str = "") -> str:
     """Return the message that a name is none of the known ones, with those nearest to it.
 

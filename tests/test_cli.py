@@ -559,19 +559,6 @@ def test_the_published_value_of_kth_sp2(trace):
     assert value["mean_bsld"] == pytest.approx(92.57653973362949, abs=1e-9)
 
 
-def test_damaged_compiled_code_is_named(tmp_path):
-    environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path)}
-    code = "from hpcgym.cli import main; main()"
-    command = [sys.executable, "-c", code, "simulate", "lublin:jobs=50,processors=4"]
-    assert subprocess.run(command, env=environment, capture_output=True).returncode == 0
-    for index in tmp_path.rglob("*.nbi"):
-        index.write_bytes(index.read_bytes()[:50])
-    again = subprocess.run(command, env=environment, capture_output=True, text=True)
-    assert again.returncode == 1
-    assert "delete the folder" in again.stderr
-    assert "Traceback" not in again.stderr
-
-
 def test_fair_shares_by_option_and_file(tmp_path):
     shares = tmp_path / "shares.toml"
     shares.write_text("half_life_s = 600\n[shares]\n1 = 30\n")

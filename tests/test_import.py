@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -113,7 +114,7 @@ def test_without_any_folder_there_is_no_cache(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(compilation.config, "CACHE_DIR", "/dev/null/z")
     assert compilation.cache_folder() is None
     monkeypatch.setattr(compilation.config, "CACHE_DIR", "")
-    monkeypatch.setattr(compilation.tempfile, "gettempdir", lambda: "/dev/null/t")
+    monkeypatch.setattr(tempfile, "gettempdir", lambda: "/dev/null/t")
     for name, value in UNWRITABLE.items():
         monkeypatch.setenv(name, value)
     assert compilation.cache_folder() is None

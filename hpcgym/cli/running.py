@@ -7,13 +7,12 @@ import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from pickle import UnpicklingError
 from typing import Any, ClassVar, NoReturn
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from hpcgym.errors import HpcgymError, WorkloadWarning
+from hpcgym.errors import CompilationWarning, HpcgymError, WorkloadWarning
 
 #: Title of a list in the help of a command -> function that returns (name, what it is).
 Lists = dict[str, Callable[[], Iterable[tuple[str, str]]]]
@@ -34,10 +33,6 @@ class Commands(TyperGroup):
             _fail(str(error))
         except OSError as error:
             _fail(f"{error.filename}: {error.strerror}" if error.filename else str(error))
-        except (EOFError, UnpicklingError):
-            from hpcgym.compilation import cache_folder
-
-            _fail(f"compiled code is damaged: delete the folder {cache_folder()}")
         except MemoryError:
             _fail("not enough memory for this workload")
         except KeyboardInterrupt:
@@ -48,12 +43,12 @@ class Commands(TyperGroup):
 
 @contextmanager
 def _warnings_in_a_line() -> Iterator[None]:
-    """Show what is strange in a workload without the place in the code that noticed it."""
+    """Show hpcgym's own warnings without the place in the code that gave them."""
     with warnings.catch_warnings():
         usual = warnings.showwarning
 
         def show(message: Any, category: type[Warning], *where: Any, **more: Any) -> None:
-            if issubclass(category, WorkloadWarning):
+            if issubclass(category, (WorkloadWarning, CompilationWarning)):
                 note(f"hpcgym: {message}")
             else:
                 usual(message, category, *where, **more)
