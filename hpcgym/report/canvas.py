@@ -38,23 +38,23 @@ LINE_DASHES = ("-", "--", ":", "-.")
 PICTURE_SUFFIXES = (".png", ".svg", ".pdf")
 
 _LAST_DATE = 253_370_764_800  # beginning of the year 9999, seconds since 1970
-_UNITS = ((86_400, "days"), (3_600, "hours"), (60, "minutes"), (1, "seconds"))
+#: Units of time [s], the largest first.
+UNITS = ((86_400, "days"), (3_600, "hours"), (60, "minutes"), (1, "seconds"))
 
 
 def new_figure(width: float, height: float) -> Figure:
     """Return an empty figure of a size in inches, drawn without display and without pyplot.
+
+    Its PDF and PostScript files embed TrueType fonts, not Type 3, which journals refuse.
 
     Raises
     ------
     HpcgymError : matplotlib is not installed; the message says how to install it.
     """
     require_matplotlib()
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
+    from hpcgym.report.figure import empty_figure  # which imports matplotlib
 
-    figure = Figure(figsize=(width, height), dpi=150, layout="constrained", facecolor="white")
-    FigureCanvasAgg(figure)
-    return figure
+    return empty_figure(width, height)
 
 
 def require_matplotlib() -> None:
@@ -230,7 +230,7 @@ def time_axis(results: Mapping[str, Result]) -> TimeAxis:
         years = {datetime.fromtimestamp(began + at, zone).year for at in (first, last)}
         label = f"{' to '.join(str(year) for year in sorted(years))} ({name} time)"
         return TimeAxis(first, last, zone, -began, 86_400, label)
-    unit_s, unit = next((u for u in _UNITS if last - first >= 2 * u[0]), _UNITS[-1])
+    unit_s, unit = next((u for u in UNITS if last - first >= 2 * u[0]), UNITS[-1])
     # A slice keeps the times of its trace; only beside its own length are they worth keeping.
     if first <= 10 * (last - first):
         return TimeAxis(first, last, None, 0, unit_s, f"time ({unit})")

@@ -25,7 +25,7 @@ from hpcgym.report.canvas import (
 from hpcgym.report.labels import Results, drawable, subtitle
 from hpcgym.report.numbers import shown
 from hpcgym.report.steps import envelope
-from hpcgym.report.timeline import BINS, MOST_STEPS
+from hpcgym.report.timeline import BINS, MOST_STEPS, means_of_bins
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -47,8 +47,8 @@ _UNITS = ((1e6, "MW"), (1e3, "kW"), (1.0, "W"))
 def draw_power(result: Results, axes: Axes | None = None) -> Axes:
     """Draw the power of a machine over time, stacked by what its nodes do.
 
-    A schedule of many changes is drawn as the mean of bins of time, with a line at the greatest
-    power in each.
+    A schedule of many changes is drawn as means of equal bins of time, of which the axis tells the
+    length, with a line at the greatest power in each.
 
     Parameters
     ----------
@@ -83,6 +83,7 @@ def power_on(axes: Axes, result: Result, time: TimeAxis, note: str = "") -> Axes
     # each to the end of its step, the last value twice
     levels = {name: np.append(watts, watts[-1:]) / scale for name, watts in states.items()}
     edges: NDArray[Any] = times
+    label = f"power ({unit})"
     if times.size > MOST_STEPS:
         bins = envelope(times, np.append(total, total[-1:]) / scale, BINS)
         levels = {name: envelope(times, each, BINS).mean for name, each in levels.items()}
@@ -96,6 +97,7 @@ def power_on(axes: Axes, result: Result, time: TimeAxis, note: str = "") -> Axes
             zorder=3,
         )
         edges = bins.edges
+        label += f",\n{means_of_bins(times[-1] - times[0])}"
     below: NDArray[Any] = np.zeros(edges.size)
     for name, watts in levels.items():
         axes.fill_between(
@@ -108,14 +110,14 @@ def power_on(axes: Axes, result: Result, time: TimeAxis, note: str = "") -> Axes
             label=_text(name),
         )
         below = below + watts
-    axes.set_ylabel(f"power ({unit})")
+    axes.set_ylabel(label)
     axes.set_ylim(0, 1.05 * max(float(total.max(initial=0)) / scale, 1e-9))
     time.apply(axes)
     plain(axes)
     _, names = axes.get_legend_handles_labels()
     span = float(result.books.time[-1] - result.books.time[0])
     mean = float(result.metrics["energy_j"]) / span / scale
-    heading = f"Power: mean {shown(mean)} {unit}, most {shown(float(total.max()) / scale)} {unit}"
+    heading = f"Power: mean {shown(mean)} {unit}, max {shown(float(total.max()) / scale)} {unit}"
     title(axes, heading, note, legend_above(axes, names))
     return axes
 

@@ -10,7 +10,9 @@ from numpy.typing import NDArray
 
 from hpcgym.errors import HpcgymError
 from hpcgym.report.canvas import (
+    DARK_GREY,
     SKY_BLUE,
+    UNITS,
     TimeAxis,
     axes_or_new,
     legend_above,
@@ -31,7 +33,7 @@ if TYPE_CHECKING:
     from hpcgym.result import Result
 
 
-#: A line with more steps than this is drawn as mean, least and greatest value of bins.
+#: Lines of which one has more steps than this are drawn as means of bins, and the axis says so.
 MOST_STEPS = 2_000
 #: Queues whose means differ by more than this factor are drawn on a logarithmic axis.
 UNEQUAL = 20
@@ -42,8 +44,8 @@ BINS = 300
 def draw_utilization(results: Results, axes: Axes | None = None) -> Axes:
     """Draw the share of processors in use over time, one line a scheduler.
 
-    A line of many steps is drawn as the mean of bins of time. If it is the only one, a band from
-    the least to the greatest value of each bin shows every peak; of several, the legend tells it.
+    Lines of many steps are drawn as means of equal bins of time, whose length the axis tells. If
+    there is only one, a band goes from the least to the greatest value of each bin.
 
     Parameters
     ----------
@@ -60,7 +62,11 @@ def draw_utilization(results: Results, axes: Axes | None = None) -> Axes:
 
 
 def draw_queue_length(results: Results, axes: Axes | None = None) -> Axes:
-    """Draw the number of queued jobs over time, one line a scheduler; as ``draw_utilization``."""
+    """Draw the number of queued jobs over time, one line a scheduler; as ``draw_utilization``.
+
+    The legend tells mean and maximum; where several lines are means of bins, dots mark the
+    maxima.
+    """
     parts = drawable(results)
     note = "" if axes else subtitle(parts)
     return queue_length_on(axes_or_new(axes, height=_height(parts)), parts, time_axis(parts), note)
@@ -127,7 +133,7 @@ def queue_length_on(
     lines = {}
     means = [float(result.metrics["mean_queue_length"]) for result in parts.values()]
     for mean, (name, result) in zip(means, parts.items(), strict=True):
-        text = f"mean {shown(mean)}, most {int(result.metrics['max_queue_length']):,}"
+        text = f"mean {shown(mean)}, max {int(result.metrics['max_queue_length']):,}"
         lines[_label(name, text, parts)] = queue_length(result)
     axes.set_ylabel("queued jobs")
     if max(means) > UNEQUAL * min(means) > 0:
@@ -135,7 +141,7 @@ def queue_length_on(
     else:
         axes.yaxis.set_major_locator(MaxNLocator("auto", integer=True))
     axes.yaxis.set_major_formatter(lambda jobs, _: f"{jobs:,.0f}")
-    _draw(axes, "Queue", lines, time, note, legend)
+    _draw(axes, "Queue", lines, time, note, legend, dots="max")
     axes.set_ylim(0, max(axes.get_ylim()[1], 1))
     return axes
 
@@ -202,12 +208,18 @@ def _draw(
     time: TimeAxis,
     note: str,
     legend: bool,
+    dots: str = "",
 ) -> Axes:
-    """Draw step functions, one line each, with title and legend."""
-    for place, (name, (times, values)) in enumerate(lines.items()):
+    """Draw step functions, one line each, with title and legend.
+
+    All are drawn step by step, or all as means of the same bins. With ``dots``, what the legend
+    calls them, each of several lines of means has a dot where its function is greatest.
+    """
+    steps = {name: _over(*line, time) for name, line in lines.items()}
+    binned = any(times.size > MOST_STEPS for times, _ in steps.values())
+    for place, (name, (times, values)) in enumerate(steps.items()):
         style: dict[str, Any] = {**line_style(place), "linewidth": 1.1}
-        times, values = _over(times, values, time)
-        if times.size <= MOST_STEPS:
+        if not binned:
             axes.step(time.place(times), values, where="post", label=name, **style)
             continue
         bins = envelope(times, values, BINS)
@@ -221,11 +233,26 @@ def _draw(
                 "alpha": 0.4,
             }
             axes.stairs(bins.high, edges, linewidth=0, label="least to greatest", **band)
+        elif dots:
+            top = int(np.argmax(values))
+            dot: dict[str, Any] = {"color": style["color"], "markersize": 5, "zorder": 3}
+            axes.plot(time.place(times[top : top + 1]), values[top : top + 1], "o", **dot)
+    if binned:
+        axes.set_ylabel(f"{axes.get_ylabel()},\n{means_of_bins(time.last - time.first)}")
+    if binned and dots and len(lines) > 1:
+        axes.plot([], [], "o", color=DARK_GREY, markersize=5, label=dots)
     time.apply(axes)
     plain(axes)
     _, names = axes.get_legend_handles_labels()
     title(axes, heading, note, legend_above(axes, names) if legend else 0)
     return axes
+
+
+def means_of_bins(span: float) -> str:
+    """Return what a line of bins over a time [s] shows, such as "means of 27 hours"."""
+    length = span / BINS
+    unit_s, unit = next((u for u in UNITS if length >= 2 * u[0]), UNITS[-1])
+    return f"means of {length / unit_s:.3g} {unit}"
 
 
 def _over(

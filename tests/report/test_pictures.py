@@ -21,6 +21,7 @@ from hpcgym.report.gantt import MOST_RECTANGLES
 from hpcgym.report.labels import named
 from hpcgym.report.palettes import USER_COLOURS
 from hpcgym.report.placement import place_jobs
+from hpcgym.report.timeline import BINS
 
 pytest.importorskip("matplotlib", reason="pictures need matplotlib: pip install matplotlib")
 
@@ -150,14 +151,42 @@ def test_a_gantt_chart_of_several_schedules_is_refused(schedule):
         draw_gantt({"a": schedule(), "b": schedule()})
 
 
+#: One job holds the machine for a day, a thousand wait for a second of it; then nobody waits.
+PEAK = [(0, 86_400, 8)] + [(86_399, 1, 8)] * 1000 + [(10**8 + 10 * k, 1, 1) for k in range(2000)]
+
+
 def test_the_queue_shows_its_peak(make):
-    # one job holds the machine for a day, a thousand wait for a second of it
-    jobs = (
-        [(0, 86_400, 8)] + [(86_399, 1, 8)] * 1000 + [(10**8 + 10 * k, 1, 1) for k in range(2000)]
-    )
-    axes = draw_queue_length(make(jobs))
+    axes = draw_queue_length(make(PEAK))
     assert axes.get_ylim()[1] >= 1000
-    assert "most 1,000" in axes.get_legend().get_texts()[0].get_text()
+    assert "max 1,000" in axes.get_legend().get_texts()[0].get_text()
+
+
+def test_of_several_queues_dots_show_the_peaks_that_the_legend_tells(make):
+    results = {"a": make(PEAK), "b": make(PEAK[:1] + PEAK[1:301] + PEAK[1001:])}
+    axes = draw_queue_length(results)
+    texts = [text.get_text() for text in axes.get_legend().get_texts()]
+    assert [text.rpartition(", ")[2] for text in texts] == ["max 1,000", "max 300", "max"]
+    lines = axes.get_lines()
+    dots = [line for line in lines if line.get_marker() == "o" and len(line.get_xdata())]
+    curves = [line for line in lines if line.get_marker() != "o"]
+    assert [dot.get_ydata().tolist() for dot in dots] == [[1000], [300]]
+    assert [dot.get_color() for dot in dots] == [curve.get_color() for curve in curves]
+    days = 86_399 / time_axis(named(results)).unit_s
+    assert [dot.get_xdata().tolist() for dot in dots] == [[days], [days]]
+    # the curves are means, as the axis says: far below what the legend calls the greatest
+    assert max(curves[0].get_ydata()) < 100
+    length = (10**8 + 19_991) / BINS / 86_400
+    assert axes.get_ylabel() == f"queued jobs,\nmeans of {length:.3g} days"
+
+
+def test_curves_are_steps_or_means_all_of_them(make):
+    few, many = make([(0, 100, 4), (50, 50, 2)]), make(PEAK)
+    axes = draw_utilization({"few": few, "many": many})
+    assert [len(line.get_xdata()) for line in axes.get_lines()] == [BINS, BINS]
+    assert "means of" in axes.get_ylabel()
+    axes = draw_utilization({"few": few, "again": few})
+    assert axes.get_ylabel() == "processors in use (%)"
+    assert "max" not in [text.get_text() for text in axes.get_legend().get_texts()]
 
 
 def test_utilisation_is_drawn_in_percent_of_the_machine(make):

@@ -46,6 +46,7 @@ def test_many_changes_are_summed_up() -> None:
     names = axes.get_legend_handles_labels()[1]
     assert names[0] == "greatest"
     assert {"busy", "idle"} <= {*names}
+    assert axes.get_ylabel().startswith("power (kW),\nmeans of ")
     highest = max(patch.get_data().values.max() for patch in axes.patches)  # type: ignore[attr-defined]
     assert highest == pytest.approx(16 * 190.738 / 1e3)
 
