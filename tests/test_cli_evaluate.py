@@ -17,7 +17,7 @@ from hpcgym.evaluation import evaluate, run
 from hpcgym.workload import load_workload
 
 TRACE = "lublin:jobs=2000,processors=64,load=3"
-FEW = ("--jobs", "100", "--number", "4", "--budget", "15")
+FEW = ("--jobs", "100", "--number", "5", "--budget", "15")
 
 
 @pytest.fixture(autouse=True)
@@ -38,13 +38,13 @@ def succeed(*arguments: str) -> Any:
 
 def test_json_has_everything_in_full() -> None:
     value = json.loads(succeed("spf", "--seed", "3", "--format", "json").stdout)
-    board = evaluate("spf", load_workload(TRACE), jobs=100, n=4, budget=15, seed=3)
+    board = evaluate("spf", load_workload(TRACE), jobs=100, n=5, budget=15, seed=3)
     assert value["workload"] == board_name()
     assert value["evaluation"] == {
         "slices": "test",
         "episodes": "windows",
         "jobs": 100,
-        "n": 4,
+        "n": 5,
         "train_share": 0.5,
         "seed": 3,
         "budget": 15,
@@ -66,12 +66,12 @@ def board_name() -> str:
 
 def test_csv_has_the_table() -> None:
     rows = list(csv.DictReader(io.StringIO(succeed("--format", "csv").stdout)))
-    board = evaluate((), load_workload(TRACE), jobs=100, n=4, budget=15)
+    board = evaluate((), load_workload(TRACE), jobs=100, n=5, budget=15)
     assert [row["name"] for row in rows] == list(board.table.index)
     for row, (_, expected) in zip(rows, board.table.iterrows(), strict=True):
         assert float(row["mean_bsld"]) == expected["mean_bsld"]
         assert float(row["mean_regret"]) == expected["mean_regret"]
-        assert (row["slices"], row["failed"]) == ("4", "0")
+        assert (row["slices"], row["failed"]) == ("5", "0")
         assert row["workload"] == board_name()
         assert row["backfill"] == "easy"
 
@@ -79,7 +79,7 @@ def test_csv_has_the_table() -> None:
 def test_the_table_marks_the_best() -> None:
     text = succeed("conservative", "0,0,0,0,0,-1").stdout
     lines = text.splitlines()
-    assert lines[0] == f"{board_name()} · 64 processors · test part · 4 windows of 100 jobs"
+    assert lines[0] == f"{board_name()} · 64 processors · test part · 5 windows of 100 jobs"
     first = next(line for line in lines[lines.index("") :] if "─" in line)
     best = lines[lines.index(first) + 1]
     assert "*" in best.split()[1]
@@ -87,6 +87,17 @@ def test_the_table_marks_the_best() -> None:
     for name in ("easy", "easy-sjbf", "saf", "f1", "best-static", "conservative", "0,0,0,0,0,-1"):
         assert any(line.startswith(f"{name} ") for line in lines)
     assert "chosen on the train part" in lines[-1]
+    assert "no 95 % intervals" not in text
+    assert text.count(" to ") == 7
+
+
+def test_few_slices_have_no_intervals_and_the_table_says_why() -> None:
+    text = succeed("--number", "4", "--budget", "0").stdout
+    assert "no 95 % intervals: they need 5 slices or more, and there are 4" in text.splitlines()
+    assert " to " not in text
+    value = json.loads(succeed("--number", "4", "--budget", "0", "--format", "json").stdout)
+    for row in value["policies"]:
+        assert (row["mean_bsld_low"], row["mean_bsld_high"]) == (None, None)
 
 
 def test_options_reach_the_evaluation() -> None:

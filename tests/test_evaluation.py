@@ -467,10 +467,14 @@ def test_resamples_are_paired() -> None:
         board.difference("a", "c")
 
 
-def test_one_slice_has_no_interval() -> None:
-    row = board_of({"a": [3.0]}).table.loc["a"]
-    assert np.isnan(row["mean_bsld_low"])
-    assert row["mean_bsld"] == 3
+@pytest.mark.parametrize("number", [1, 2, 4, 5])
+def test_few_slices_have_no_interval(number: int) -> None:
+    board = board_of({"a": [3.0] * number, "b": [1.0, 2.0, 4.0, 5.0, 6.0][:number]})
+    row = board.table.loc["b"]
+    mean, low, high = board.difference("a", "b")
+    assert row["mean_bsld"] == 3 - mean
+    ends = [row["mean_bsld_low"], row["mean_bsld_high"], low, high]
+    assert np.isnan(ends).tolist() == [number < 5] * 4
 
 
 def test_a_slice_on_which_all_fail_is_nobodys() -> None:
@@ -584,7 +588,7 @@ def test_a_dispatcher_that_solves_a_model_makes_a_column_above_reference() -> No
 
 
 def test_above_reference_is_the_paired_difference_to_the_best() -> None:
-    values = {"agent": [1.0, 2.0, 6.0], "pcp20": [2.0, 2.0, 2.0], "easy": [1.0, 9.0, 9.0]}
+    values = {"agent": [1.0, 2.0, 6.0, 1.0, 5.0], "pcp20": [2.0] * 5, "easy": [1.0] + [9.0] * 4}
     board = board_of(values, references=("pcp20", "easy"))
     assert board.reference == "pcp20"
     row = board.table.loc["agent"]

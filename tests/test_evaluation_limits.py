@@ -23,7 +23,7 @@ from hpcgym.workload import Workload, load_workload
 
 NAME = "lublin:jobs=600,processors=16,seed=1,load=1.2"
 TRACE = load_workload(NAME)
-SMALL: dict[str, Any] = {"jobs": 60, "n": 3, "budget": 0, "resamples": 100}
+SMALL: dict[str, Any] = {"jobs": 60, "n": 5, "budget": 0, "resamples": 100}
 BUDGET = "hpcgym/EnergyBudget-v0"
 SHARE: dict[str, Any] = {"env": BUDGET, "env_options": {"share": 0.7}}
 #: Each processor a node of Taurus.
@@ -159,7 +159,7 @@ def test_rows_that_make_no_sense(policies: Any, options: dict[str, Any], message
 
 
 def test_the_command() -> None:
-    arguments = ["evaluate", "reduce-pc+saf", "--workload", NAME, "--jobs", "60", "--number", "3"]
+    arguments = ["evaluate", "reduce-pc+saf", "--workload", NAME, "--jobs", "60", "--number", "5"]
     arguments += ["--budget", "0", "--env", "EnergyBudget", "--share", "0.7"]
     result = CliRunner().invoke(app, [*arguments, "--format", "json"])
     assert result.exit_code == 0, result.output

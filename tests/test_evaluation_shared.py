@@ -25,7 +25,7 @@ MACHINE = "8x2x12"
 
 
 def board(policies: Any = (), **arguments: Any) -> Leaderboard:
-    usual: dict[str, Any] = {"env": ENVIRONMENT, "cluster": MACHINE, "jobs": 30, "n": 4}
+    usual: dict[str, Any] = {"env": ENVIRONMENT, "cluster": MACHINE, "jobs": 30, "n": 5}
     return evaluate(policies, JOBS, **{**usual, **arguments})
 
 
@@ -47,7 +47,7 @@ def test_rows_are_simulations_of_the_slices() -> None:
         if name == "greedy-pairs":
             continue
         results = []
-        for episode in whole.episodes.named(4, 0):
+        for episode in whole.episodes.named(5, 0):
             jobs = whole.episodes.workload_of(episode)
             results.append(hpcgym.simulate(jobs, name, cluster=MACHINE, speedups=speedups))
         outcomes[name] = results
@@ -64,7 +64,7 @@ def test_rows_are_simulations_of_the_slices() -> None:
 
 
 def test_agents_bring_their_environment(agent: Path) -> None:
-    by_path = evaluate([agent, "first-pairs"], JOBS, jobs=30, n=4)
+    by_path = evaluate([agent, "first-pairs"], JOBS, jobs=30, n=5)
     with_it = board([agent], cluster=None)
     assert by_path.by_slice[str(agent)].tolist() == with_it.by_slice[str(agent)].tolist()
     # its weights are those of the order of submission

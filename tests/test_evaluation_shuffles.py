@@ -32,15 +32,23 @@ def test_improvements_by_hand() -> None:
     assert table.shuffles.tolist() == [2, 2, 2]
     assert table.utilization.tolist()[:2] == [0.5, 0.75]
     assert table.mean_job_speedup.isna().tolist() == [True, False, True]
-    # of two shuffles each resample has 0, 12.5 or 25 %
-    assert table.improvement_low.tolist() == [0, 0, -50]
-    assert table.improvement_high.tolist() == [0, 25, -50]
 
 
-def test_one_shuffle_has_no_interval() -> None:
-    table = compare_shuffles({"easy": rows(100), "co": rows(80)}, "co")
-    assert table.improvement_percent.tolist() == pytest.approx([-20, 0])
-    assert table.improvement_low.isna().all()
+def test_intervals_by_hand() -> None:
+    # of 20 values, 10 of them 25 % and 10 of them 0, a resample has 25 % k times of 20, k binomial
+    co = rows(*([80] * 10 + [100] * 10))
+    table = compare_shuffles({"easy": rows(*[100] * 20), "co": co, "bad": rows(*[200] * 20)})
+    assert table.improvement_low.tolist() == [0, 25 * 6 / 20, -50]
+    assert table.improvement_high.tolist() == [0, 25 * 14 / 20, -50]
+
+
+@pytest.mark.parametrize("number", [1, 2, 4, 5])
+def test_few_shuffles_have_no_interval(number: int) -> None:
+    co = rows(*range(80, 80 + number))
+    table = compare_shuffles({"easy": rows(*[100] * number), "co": co}, "co")
+    assert table.improvement_percent["easy"] < -10
+    assert table.improvement_low.isna().tolist() == [number < 5] * 2
+    assert table.improvement_high.isna().tolist() == [number < 5] * 2
 
 
 def test_intervals_contain_the_mean_and_narrow() -> None:
@@ -63,7 +71,7 @@ def test_results_are_taken_as_well() -> None:
     outcomes = {
         name: [
             hpcgym.simulate(shuffled(work, seed), name, cluster="8x2x8", speedups=heatmap)
-            for seed in range(3)
+            for seed in range(5)
         ]
         for name in ("easy", "easy-co")
     }

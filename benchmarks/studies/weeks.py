@@ -2,7 +2,8 @@
 
 A week's mean bounded slowdown hangs on few jobs: moving one of them changes the rest of a crowded
 week. So each trace is cut into weeks at several times of the week; a value is the mean over these
-cuts, and intervals are those of paired resamples of weeks, the cuts of a week together.
+cuts, and intervals are those of paired resamples of weeks, the cuts of a week together; of fewer
+than five weeks there are none.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.evaluation import Leaderboard
+from hpcgym.evaluation.intervals import FEWEST
 from hpcgym.workload.model import Workload
 from hpcgym.workload.slicing import WEEK_S, slices
 
@@ -80,7 +82,8 @@ def table_of(board: Leaderboard, reference: str, best: str | None = None) -> pd.
             n = len(part.by_slice)
             mean, low, high = (n * x for x in part.difference(str(name), reference))
             row[what] = float(part.by_slice[name].sum())
-            row[f"against {reference.upper()}, {what}"] = f"{mean:+.0f} [{low:+.0f}, {high:+.0f}]"
+            ends = "" if np.isnan(low) else f" [{low:+.0f}, {high:+.0f}]"
+            row[f"against {reference.upper()}, {what}"] = f"{mean:+.0f}{ends}"
         if best is not None:
             row["gap closed"] = _share(weeks, str(name), reference, best)
         rows.append(row)
@@ -92,6 +95,8 @@ def _share(weeks: pd.DataFrame, name: str, reference: str, best: str) -> str:
     gained = (weeks[reference] - weeks[name]).to_numpy()
     gap = (weeks[reference] - weeks[best]).to_numpy()
     n = len(weeks)
+    if n < FEWEST:
+        return f"{gained.sum() / gap.sum():.2f}"
     times = np.random.default_rng(0).multinomial(n, np.full(n, 1.0 / n), size=2000)
     low, high = np.percentile((times @ gained) / (times @ gap), [2.5, 97.5])
     return f"{gained.sum() / gap.sum():.2f} [{low:.2f}, {high:.2f}]"

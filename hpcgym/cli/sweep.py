@@ -286,6 +286,7 @@ def _print_means(rows: pd.DataFrame, first: str) -> None:
     from rich.table import Table
     from rich.text import Text
 
+    from hpcgym.evaluation.intervals import FEWEST, why_no_intervals
     from hpcgym.report.tables import COMPARED, SHARED, described
 
     shared = "speedups" in rows
@@ -307,7 +308,9 @@ def _print_means(rows: pd.DataFrame, first: str) -> None:
         if metric.name == _IMPROVEMENT:
             means["interval"] = groups[_IMPROVEMENT].apply(_interval)
             table.add_column("95 % interval ", justify="right")
-            table.caption += f"\nmakespans improve over those of {first}; bootstrap intervals"
+            told = why_no_intervals(int(means["simulations"].max()), "simulations")
+            told = told or f"bootstrap intervals, of {FEWEST} simulations or more"
+            table.caption += f"\nmakespans improve over those of {first}; {told}"
     lines = means.reset_index().to_dict("records")
     for line in lines:
         rivals = [other for other in lines if all(other[key] == line[key] for key in keys[:-1])]
@@ -346,4 +349,4 @@ def _interval(values: pd.Series[float]) -> str:
 
     known = np.asarray(values.dropna(), np.float64)
     low, high = bootstrap(100 * known[:, None])
-    return "-" if len(known) < 2 else f"{shown(low[0])} to {shown(high[0])}"
+    return "-" if np.isnan(low[0]) else f"{shown(low[0])} to {shown(high[0])}"

@@ -7,6 +7,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+#: Means of fewer values have no interval. Resamples of few values differ too little: of five values
+#: that are normally distributed, a "95 %" interval holds the true mean five times in six, of three
+#: it is little more than the least and the greatest value.
+FEWEST = 5
+
 Ends = tuple[NDArray[np.float64], NDArray[np.float64]]
 
 
@@ -23,15 +28,25 @@ def bootstrap(values: NDArray[Any], resamples: int = 2000, seed: int = 0) -> End
 
     Returns
     -------
-    low, high : (k,) float64; nan with fewer than two rows.
+    low, high : (k,) float64; nan with fewer than :data:`FEWEST` rows.
     """
     n, columns = values.shape
-    if n < 2:
+    if n < FEWEST:
         return np.full(columns, np.nan), np.full(columns, np.nan)
     # how often each resample has each row
     times = np.random.default_rng(seed).multinomial(n, np.full(n, 1.0 / n), size=resamples)
     low, high = np.percentile(times @ values / n, [2.5, 97.5], axis=0)
     return low, high
+
+
+def why_no_intervals(number: int, of: str) -> str:
+    """Return why means over so many slices have no intervals, in a line; nothing if they have.
+
+    ``of`` is what the means are over, such as "slices".
+    """
+    if number >= FEWEST:
+        return ""
+    return f"no 95 % intervals: they need {FEWEST} {of} or more, and there are {number:,}"
 
 
 def win_rates(values: NDArray[np.float64]) -> NDArray[np.float64]:

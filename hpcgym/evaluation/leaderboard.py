@@ -64,8 +64,9 @@ class Leaderboard:
         - ``mean_bsld``: the mean over the slices of the mean bounded slowdown of their jobs;
           ``mean_bsld_low`` and ``mean_bsld_high``: its 95 % bootstrap confidence interval, the
           percentiles of the means over random resamples of the slices, the same resamples for all
-          policies; nan with fewer than two slices. It says how far the mean hangs on the choice of
-          slices; slices that overlap are worth less than their number.
+          policies; nan with fewer than five slices, whose resamples would say nothing. It says how
+          far the mean hangs on the choice of slices; slices that overlap are worth less than their
+          number.
         - ``median_bsld``: the median over the slices of the same.
         - ``win_rate``: share of the slices on which no policy is better; k policies that are
           equally good get 1/k each, so that the rates add up to 1.
@@ -145,7 +146,8 @@ class Leaderboard:
 
         Returns
         -------
-        mean, low, high : nan if one of them failed on a slice.
+        mean, low, high : nan if one of them failed on a slice; the interval also with fewer than
+            five slices.
 
         Raises
         ------

@@ -102,7 +102,7 @@ def evaluate(
     env_options : further arguments of the environment, where it is not made already.
     budget : number of weight vectors that are tried, each on all training slices; 0: none, and no
         "best-static".
-    resamples : of the confidence intervals.
+    resamples : of the confidence intervals, which means over fewer than five slices do not have.
     progress : shows how far it is; :func:`hpcgym.cli.running.counting` does on a terminal.
     rules : ``backfill``, ``backfill_order``, ``estimate``, ``policy_estimate``, ``correction``,
         ``passes`` and ``allocation`` of environments and of simulated policies, but for

@@ -69,8 +69,9 @@ def test_other_jobs_are_refused() -> None:
 def test_statistics_are_those_of_a_sample() -> None:
     row = shares_tables.row_of(np.array([0.5, 1.0, 3.0]))
     assert row == (0.5, 1.5, 1.0, pytest.approx(np.sqrt(1.75)), 3.0)
-    low, high = json.loads(shares_tables.interval(np.array([0.5, 1.0, 3.0])))
+    low, high = json.loads(shares_tables.interval(np.array([0.5, 1.0, 3.0, 0.5, 2.5])))
     assert 0.5 <= low < 1.5 < high <= 3.0
+    assert shares_tables.interval(np.array([0.5, 1.0, 3.0, 1.5])) == "-"
 
 
 def test_three_users_of_light_esp() -> None:

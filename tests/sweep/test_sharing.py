@@ -154,7 +154,9 @@ def test_the_table_for_people(done: Path) -> None:
     assert "95 % interval" in lines[0]
     (easy,) = (line for line in lines if line.split()[:3] == ["codes", "pairs.json", "easy"])
     assert easy.split()[3] == "2"
-    assert "makespans improve over those of easy" in lines[-1]
+    few = "no 95 % intervals: they need 5 simulations or more, and there are 2"
+    assert lines[-1].strip() == f"makespans improve over those of easy; {few}"
+    assert all("- " in line for line in lines if " codes " in f" {line}" and "easy" in line)
     rows = read_table(done / "sweep")
     best = rows[(rows["workload"] == "codes") & (rows["speedups"] == "pairs.json")]
     means = best.groupby("scheduler")["makespan_s"].mean()
