@@ -5,7 +5,7 @@ side by side in ``lockstep``.
 
 An agent stands on the library (``hpcgym``), which imports it only where a command trains one or a
 file of one is named. Networks need PyTorch and Stable-Baselines3, ``runtime_regression`` and
-``refitted`` need river, ``pip install "hpcgym[agents]"``: they are imported with those modules, not
+``refitted`` need river, all in the extra ``agents``: they are imported with those modules, not
 with this one. ``xnes``, ``controls``, ``coschedule`` and ``lookahead`` need none of them.
 """
 
@@ -16,7 +16,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from hpcgym.errors import HpcgymError
+from hpcgym.errors import HpcgymError, installing
 
 #: Name of an agent, as in its file -> module that loads it.
 AGENTS = {"maskable-ppo": "maskable_ppo", "clone": "maskable_ppo", "ppo": "ppo"}
@@ -88,7 +88,7 @@ def import_agent(module: str) -> Any:
         return import_module(f"hpcgym.agents.{module}")
     except ImportError as error:
         raise HpcgymError(
-            f'agents need PyTorch, Stable-Baselines3, river: pip install "hpcgym[agents]" ({error})'
+            f"agents need PyTorch, Stable-Baselines3, river: {installing('agents')} ({error})"
         ) from None
 
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcgym.errors import HpcgymError, unknown
+from hpcgym.errors import HpcgymError, installing, unknown
 
 if TYPE_CHECKING:
     from hpcgym.dispatching.view import PassView
@@ -155,7 +155,7 @@ def _model(module: str, kind: str, given: tuple[Any, ...]) -> Dispatcher:
         found = import_module(f"hpcgym.baselines.cp.{module}")
     except ImportError as error:
         raise HpcgymError(
-            f'dispatchers that solve a model need OR-Tools: pip install "hpcgym[cp]" ({error})'
+            f"dispatchers that solve a model need OR-Tools: {installing('cp')} ({error})"
         ) from None
     dispatcher: Dispatcher = getattr(found, kind)(*given)
     return dispatcher

@@ -37,3 +37,20 @@ def unknown(kind: str, name: object, known: Iterable[str], also: str = "") -> st
     near = get_close_matches(str(name).casefold(), names, n=3)
     hint = f"did you mean {' or '.join(map(repr, near))}? " if near else ""
     return f"unknown {kind} {name!r}; {hint}known are {', '.join(names)}{also and f', or {also}'}"
+
+
+def installing(extra: str) -> str:
+    """Return how to install what an extra of hpcgym needs, such as "cp".
+
+    hpcgym is on no package index, so pip has to be told where it is: in a clone.
+    """
+    return f"pip install '.[{extra}]' in the clone of hpcgym"
+
+
+def check_each_once(where: str, values: Iterable[object]) -> None:
+    """Raise an HpcgymError if a value is there twice; ``where`` is what the list is called."""
+    seen = set()
+    for value in values:
+        if value in seen:
+            raise HpcgymError(f"{where}: {value!r} is there twice")
+        seen.add(value)

@@ -20,8 +20,10 @@ from hpcgym.power.energy import Energy, power_table
 from hpcgym.power.slowdowns import job_slowdowns
 from hpcgym.power.uses import known_powers
 from hpcgym.scheduler import Scheduler
+from hpcgym.version import __version__
 from hpcgym.workload.initial import decided, first_time
 from hpcgym.workload.model import Workload
+from hpcgym.workload.schedule_header import schedule_header
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -261,7 +263,12 @@ class Result:
 
     @cached_property
     def metrics(self) -> dict[str, float | int]:
-        """Metrics by name; see :func:`hpcgym.metrics.compute_metrics`."""
+        """Metrics by name; see :func:`hpcgym.metrics.compute_metrics`.
+
+        Energies are always there. If nobody gave powers (``cluster.watts_given``), they are by the
+        default watts, those of a node of document 004 for each processor; then tables, pages and
+        the command line leave them out.
+        """
         return compute_metrics(self)
 
     @property
@@ -340,16 +347,46 @@ class Result:
         It is a trace of its own, without the state that an extract begins with. Where jobs share
         nodes, starts and ends are rounded to whole seconds, so that who follows another still does,
         and run times, those beside others, are at least 1 s; they may be longer than requested.
+
+        The header says what made this schedule: the version, the scheduler's rules, the machine.
+        Of the simulated workload's header it keeps the clock and the names of numbers of jobs; all
+        else becomes notes that begin with "original log".
         """
         wait, run_time = self.wait, self.run_time
         if self.coschedule is not None:
             start, end = _rounded(self.start), _rounded(self.end)
             wait, run_time = start - self.workload.submit_time, np.maximum(end - start, 1)
-        return replace(self.workload, initial=None).with_columns(
+        cluster, header = self.cluster, self.workload.header
+        nodes = cluster.nodes if cluster.groups else None
+        header = schedule_header(header, self._origin(), len(self.start), cluster.processors, nodes)
+        return replace(
+            self.workload, initial=None, header=header, processors=cluster.processors
+        ).with_columns(
             wait_time=wait,
             run_time=run_time,
             allocated_processors=self.workload.requested_processors,
         )
+
+    def _origin(self) -> list[str]:
+        """Return what the schedule was made of and how, lines for its header."""
+        rules = self.scheduler.describe()
+        told = ", ".join(f"{rule}={value}" for rule, value in rules.items() if value is not None)
+        size = f"{self.cluster.processors} processors"
+        if self.cluster.groups:
+            size = f"{self.cluster.nodes} nodes with {self.cluster.processors} cores"
+        lines = [
+            f"a schedule that hpcgym {__version__} simulated, not a log: waiting times, run times"
+            " and allocated processors are simulated",
+            f"jobs: {self.workload.name}",
+            *(f"cleaning: {number} {why}" for why, number in self.workload.cleaning.items()),
+            f"machine: {f'{self.cluster.name}, ' if self.cluster.name else ''}{size}",
+            f"scheduler: {told}",
+        ]
+        if self.outside:
+            lines.append("the order of the queue came from outside, not from the policy")
+        if self.coschedule is not None:
+            lines.append(f"speedups: {self.coschedule.speedups.source}")
+        return lines + [f"limit: {limit}" for limit in self.limits or ()]
 
     def to_swf(self, path: str | Path) -> None:
         """Write the schedule in the Standard Workload Format, gzip-packed if ``path`` ends in .gz.

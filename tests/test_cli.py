@@ -123,7 +123,7 @@ def test_what_is_no_number_is_null():
 def test_csv_has_the_same_numbers():
     (row,) = as_csv("simulate", JOBS)
     value = as_json("simulate", JOBS)
-    for name in ("mean_bsld", "mean_wait_s", "utilization", "energy_j"):
+    for name in ("mean_bsld", "mean_wait_s", "utilization", "makespan_s"):
         assert float(row[name]) == value[name]
     assert row["scheduler"] == "easy"
     assert row["passes"] == "per-timestamp"
@@ -256,20 +256,28 @@ def test_a_picture_that_cannot_be_drawn_is_known_before_the_work(monkeypatch, tm
     for option, name in (("--picture", "a.png"), ("--picture", "a.html"), ("--html", "a.html")):
         result = run("simulate", JOBS, option, tmp_path / name)
         assert result.exit_code == 1
-        assert "pip install matplotlib" in result.stderr
+        assert "pip install '.[report]'" in result.stderr
 
 
 # --- compare -------------------------------------------------------------------------------------
 
 
 def test_compare_has_one_entry_a_scheduler_in_order():
-    value = as_json("compare", JOBS, "--scheduler", "saf,easy", "--scheduler", "easy++,saf")
+    value = as_json("compare", JOBS, "--scheduler", "saf,easy", "--scheduler", "easy++")
     assert [entry["scheduler"]["name"] for entry in value["results"]] == ["saf", "easy", "easy++"]
     assert value["results"][1]["mean_bsld"] == as_json("simulate", JOBS)["mean_bsld"]
     assert value["workload"] == load_workload(JOBS).name
     rows = as_csv("compare", JOBS, "--scheduler", "saf,easy")
     assert [row["scheduler"] for row in rows] == ["saf", "easy"]
     assert float(rows[1]["mean_bsld"]) == value["results"][1]["mean_bsld"]
+
+
+def test_a_scheduler_that_is_compared_with_itself_is_refused():
+    for names in (["saf,easy,saf"], ["easy", "--scheduler", "easy"]):
+        result = run("compare", JOBS, "--scheduler", *names)
+        twice = names[0].partition(",")[0]
+        assert result.exit_code == 1
+        assert f"--scheduler: '{twice}' is there twice" in result.stderr
 
 
 def test_compare_by_default():

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 from hpcgym.baselines import SCHEDULERS
 from hpcgym.cli import app
-from hpcgym.evaluation import evaluate, run
+from hpcgym.evaluation import evaluate, lineup
 from hpcgym.workload import load_workload
 
 TRACE = "lublin:jobs=2000,processors=64,load=3"
@@ -103,7 +103,10 @@ def test_few_slices_have_no_intervals_and_the_table_says_why() -> None:
 def test_options_reach_the_evaluation() -> None:
     options = ("--backfill", "none", "--budget", "0", "--slices", "train", "--passes", "per-event")
     value = json.loads(succeed(*options, "--format", "json").stdout)
-    assert {row["name"] for row in value["policies"]} == {"fcfs", "sjf", "saf", "f1"}
+    assert {row["name"] for row in value["policies"]} == {
+        "fcfs",
+        *(f"{name} (no backfilling)" for name in ("sjf", "saf", "f1")),
+    }
     for row in value["policies"]:
         assert row["scheduler"]["backfill"] == "none"
         assert row["scheduler"]["passes"] == "per-event"
@@ -114,18 +117,18 @@ def test_a_failing_agent_is_said_and_its_place_is_empty(monkeypatch: pytest.Monk
     agent = SimpleNamespace(
         name="mine", env_id="hpcgym/JobSelection-v0", act=lambda observation, info: "?"
     )
-    monkeypatch.setattr(run, "load_agent", lambda path: agent)
+    monkeypatch.setattr(lineup, "load_agent", lambda path: agent)
     result = succeed("folder/agent.pt")
     assert (
-        "folder/agent.pt failed on 4 of 4 slices: HpcgymError: action must be an index"
+        "folder/agent.pt failed on 5 of 5 slices: HpcgymError: action must be an index"
         in result.stderr
     )
     (line,) = (line for line in result.stdout.splitlines() if line.startswith("folder/agent.pt "))
     assert line.split()[1] == "-"
     value = json.loads(succeed("folder/agent.pt", "--format", "json").stdout)
     last = value["policies"][-1]
-    assert (last["name"], last["mean_bsld"], last["failed"]) == ("folder/agent.pt", None, 4)
-    assert len(value["failures"]) == 4
+    assert (last["name"], last["mean_bsld"], last["failed"]) == ("folder/agent.pt", None, 5)
+    assert len(value["failures"]) == 5
 
 
 @pytest.mark.parametrize(

@@ -355,7 +355,7 @@ def test_help_teaches(command):
     for name in (*DISPATCHERS, *machine_names()):
         assert re.search(rf"\n  {name}(  |\n)", text), name
     told = re.sub(r"\s+", " ", text)
-    assert told.count("needs hpcgym[cp]") == len(CP_DISPATCHERS)
+    assert told.count("needs the extra cp") == len(CP_DISPATCHERS)
     assert "32 nodes of 16 core, 16 GB, 2 gpu; 32 nodes of 16 core, 16 GB, 2 mic" in told
     for name in ALLOCATIONS:
         assert name in told
@@ -430,7 +430,7 @@ def test_models_without_a_solver_are_known_before_the_work(monkeypatch):
     for command in ("simulate", "compare"):
         result = run(command, JOBS, "--scheduler", "pcp20")
         assert result.exit_code == 1
-        assert 'pip install "hpcgym[cp]"' in result.stderr
+        assert "pip install '.[cp]' in the clone of hpcgym" in result.stderr
 
 
 @pytest.mark.parametrize("command", ["simulate", "compare"])

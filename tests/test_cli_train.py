@@ -251,5 +251,5 @@ def test_it_says_what_to_install() -> None:
         check=False,
     )
     assert done.returncode == 1
-    assert 'pip install "hpcgym[agents]"' in done.stderr
+    assert "pip install '.[agents]'" in done.stderr
     assert done.stderr.count("\n") == 1

@@ -16,11 +16,12 @@ from predictors import Crooked
 from hpcgym.agents import search
 from hpcgym.baselines import SCHEDULERS, find_baseline
 from hpcgym.baselines.experts import Expert
+from hpcgym.cli import options
 from hpcgym.cluster import Cluster, NodeGroup, find_cluster
 from hpcgym.envs.episodes import Episodes
 from hpcgym.envs.job_selection import JobSelection
 from hpcgym.errors import HpcgymError
-from hpcgym.evaluation import Leaderboard, evaluate, run
+from hpcgym.evaluation import Leaderboard, evaluate, lineup
 from hpcgym.evaluation.stage import RULES
 from hpcgym.evaluation.static_weights import best_static
 from hpcgym.policy import WEIGHTED_FEATURES
@@ -116,7 +117,8 @@ def test_weeks_are_all_evaluated_unless_some_are_asked_for() -> None:
 
 def test_without_backfilling_references_have_none() -> None:
     board = evaluate("easy", TRACE, backfill="none", **SMALL)
-    assert list(board.by_slice.columns) == ["easy", "fcfs", "sjf", "saf", "f1", "best-static"]
+    none = [f"{name} (no backfilling)" for name in ("sjf", "saf", "f1")]
+    assert list(board.by_slice.columns) == ["easy", "fcfs", *none, "best-static"]
     for name, scheduler in board.schedulers.items():
         assert scheduler is not None
         assert scheduler.backfill == ("easy" if name == "easy" else "none")  # asked for by name
@@ -130,12 +132,16 @@ def test_rules_go_to_all_that_do_not_stand_for_one() -> None:
         for name, scheduler in board.schedulers.items()
         if scheduler is not None
     }
-    assert got["spf"] == got["saf"] == got["best-static"] == ("clairvoyant", "sqf", "per-event")
-    assert got["0,0,0,0,0,-1"] == ("clairvoyant", "sqf", "per-event")
-    assert got["easy"] == ("clairvoyant", "fcfs", "per-event")
-    assert got["easy-sjbf"] == ("clairvoyant", "sjbf", "per-event")
-    assert got["easy++"] == ("ave2", "sjbf", "per-event")
-    assert board.by_slice["saf"].equals(board.by_slice["0,0,0,0,0,-1"])
+    both, one = "(backfill sqf, estimate clairvoyant)", "(estimate clairvoyant)"
+    assert got == {
+        **dict.fromkeys([f"spf {both}", f"saf {both}"], ("clairvoyant", "sqf", "per-event")),
+        **dict.fromkeys([f"f1 {both}", "best-static"], ("clairvoyant", "sqf", "per-event")),
+        f"0,0,0,0,0,-1 {both}": ("clairvoyant", "sqf", "per-event"),
+        f"easy {one}": ("clairvoyant", "fcfs", "per-event"),
+        f"easy-sjbf {one}": ("clairvoyant", "sjbf", "per-event"),
+        "easy++": ("ave2", "sjbf", "per-event"),
+    }
+    assert board.by_slice[f"saf {both}"].equals(board.by_slice[f"0,0,0,0,0,-1 {both}"])
 
 
 def test_the_same_seed_gives_the_same_board() -> None:
@@ -145,9 +151,54 @@ def test_the_same_seed_gives_the_same_board() -> None:
     assert set(one.by_slice.index) != set(other.by_slice.index)
 
 
-def test_names_given_twice_are_run_once() -> None:
-    board = evaluate(["spf", "easy", "spf"], TRACE, jobs=100, n=2, budget=0)
-    assert list(board.by_slice.columns) == ["spf", "easy", "easy-sjbf", "saf", "f1"]
+def test_a_name_given_twice_is_refused() -> None:
+    with pytest.raises(HpcgymError, match="policies: 'spf' is there twice"):
+        evaluate(["spf", "easy", "spf"], TRACE, jobs=100, n=2, budget=0)
+
+
+def test_schedulers_without_a_name_are_called_by_their_rules() -> None:
+    two = [Scheduler(policy="saf"), Scheduler(policy="saf", threshold=60), Scheduler("saf")]
+    board = evaluate([*two, SCHEDULERS["saf"]], TRACE, jobs=100, n=2, budget=0)
+    rules = "queue by SAF, EASY backfilling by FCFS, requested times"
+    rows = [rules, f"{rules}, threshold 60 s", f"{rules} (2)", "saf (2)"]
+    assert list(board.by_slice.columns)[:4] == rows
+    assert board.by_slice["saf"].equals(board.by_slice["saf (2)"])
+
+
+#: Settings of an evaluation in which names may not stand for what they are in ``compare``.
+SETTINGS: tuple[dict[str, Any], ...] = (
+    {},
+    {"env": "hpcgym/JobSelection-v0"},
+    {"env": "hpcgym/MixedPolicy-v0", "estimate": "ave2"},
+    {"backfill": "none"},
+    {"policy_estimate": "user-ratio"},
+    {"estimate": "clairvoyant", "correction": "kill", "backfill_order": "saf"},
+)
+
+
+@pytest.mark.parametrize("setting", SETTINGS, ids=str)
+def test_a_name_alone_is_the_scheduler_that_compare_has(setting: dict[str, Any]) -> None:
+    jobs = load_workload("lublin:jobs=120,processors=32,load=2,seed=4,users=5")
+    learns = {"estimate", "policy_estimate"} & {*setting}
+    policies = [
+        name
+        for name, scheduler in SCHEDULERS.items()
+        if not (learns and any(scheduler.usage_orders))  # which do not go together
+    ]
+    policies += [] if "env" in setting else ["sjf-list"]
+    board = evaluate(policies, jobs, episodes="whole", slices="all", budget=0, **setting)
+    plain = 0
+    for name in policies:
+        expected = simulate(jobs, options.rules(name, {})).metrics["mean_bsld"]
+        (row,) = (row for row in board.by_slice if row == name or row.startswith(f"{name} ("))
+        scheduler = board.schedulers[row]
+        assert scheduler is not None
+        if row == name:
+            plain += 1
+            assert board.by_slice[row].tolist() == [expected]
+        else:
+            assert scheduler.describe() != options.rules(name, {}).describe()
+    assert plain == len(policies) if not setting else 0 < plain < len(policies)
 
 
 def test_names_of_ones_own() -> None:
@@ -211,10 +262,10 @@ def test_what_learns_has_learned_from_all_jobs_before_a_slice(
 def test_a_policy_acts_in_the_environment_given() -> None:
     env = OneChoice(backfill_order="sqf", passes="per-event")
     board = evaluate([choosing("spf"), "spf"], TRACE, env=env, **SMALL)
-    assert board.by_slice["agent"].equals(board.by_slice["spf"])
+    assert board.by_slice["agent"].equals(board.by_slice["spf (backfill sqf)"])
     assert board.schedulers["agent"] is None
     assert not board.failures
-    spf = board.schedulers["spf"]
+    spf = board.schedulers["spf (backfill sqf)"]
     assert spf is not None
     assert (spf.backfill_order, spf.passes) == ("sqf", "per-event")
 
@@ -280,7 +331,8 @@ def test_each_failing_policy_is_said_with_its_own_count() -> None:
         f"twice failed on 2 of 3 slices, first on {where[0].partition(':')[0]}",
     ]
     assert board.table["failed"].to_dict() == {
-        "never": 0, "easy": 0, "easy-sjbf": 0, "saf": 0, "f1": 0, "once": 1, "twice": 2,
+        "never": 0, "easy": 0, "easy-sjbf": 0, "saf (backfill fcfs)": 0, "f1 (backfill fcfs)": 0,
+        "once": 1, "twice": 2,
     }  # fmt: skip
 
 
@@ -328,10 +380,12 @@ def test_in_a_real_environment_a_baseline_scores_as_its_simulation(
     )
     assert not board.failures
     values = board.by_slice
-    assert values["saf (acting)"].equals(values["saf"])
-    assert values.iloc[:, 1].equals(values.iloc[:, 3])
     order = "spf" if name == "MixedPolicy" else "fcfs"
-    saf = board.schedulers["saf"]
+    row = "saf" if order == "spf" else "saf (backfill fcfs)"
+    row = row if backfill == "easy" else "saf (no backfilling)"
+    assert values["saf (acting)"].equals(values[row])
+    assert values.iloc[:, 1].equals(values.iloc[:, 3])
+    saf = board.schedulers[row]
     assert saf is not None
     assert (saf.backfill, saf.backfill_order) == (backfill, order)
 
@@ -353,7 +407,7 @@ def test_a_policy_may_know_its_own_environment() -> None:
     one = find_baseline("saf")
     one.env_id, one.env_options = "hpcgym/QueueOrdering-v0", {"window": 100, "backfill": "none"}
     board = evaluate([one, "saf"], TRACE, **SMALL)
-    assert board.by_slice["saf (acting)"].equals(board.by_slice["saf"])
+    assert board.by_slice["saf (acting)"].equals(board.by_slice["saf (no backfilling)"])
     assert "fcfs" in board.by_slice
     assert "easy" not in board.by_slice
     other = find_baseline("saf")
@@ -371,7 +425,7 @@ def test_saved_agents_are_called_by_their_path(monkeypatch: pytest.MonkeyPatch) 
         loaded.append(path)
         return find_baseline("saf")
 
-    monkeypatch.setattr(run, "load_agent", load)
+    monkeypatch.setattr(lineup, "load_agent", load)
     paths = ["runs/one.pt", Path("runs/two.pt")]
     env = "hpcgym/JobSelection-v0"
     board = evaluate(paths, TRACE, env=env, jobs=100, n=2, budget=0)
@@ -536,7 +590,7 @@ def test_dispatchers_are_simulated_by_name() -> None:
             simulate(part.workload_of(episode), rules).metrics["mean_bsld"]
             for episode in part.named(6, 3)
         ]
-        assert board.by_slice[name].tolist() == expected
+        assert board.by_slice[f"{name} (estimate ave2)"].tolist() == expected
     assert "above_reference" not in board.table  # none of them solves a model
     assert board.facts()["reference"] is None
 
@@ -579,7 +633,7 @@ def test_a_dispatcher_that_solves_a_model_makes_a_column_above_reference() -> No
     pytest.importorskip("ortools")
     few = {**SMALL, "jobs": 30, "n": 3, "budget": 0}
     board = evaluate(["cph-3", "prb", "spf"], TRACE, seed=1, **few)
-    assert board.references == ("cph-3", "prb", *run.REFERENCES["easy"])
+    assert board.references == ("cph-3", "prb", *lineup.REFERENCES["easy"])
     best = board.by_slice[list(board.references)].mean().min()
     above = board.table["above_reference"]
     assert above[board.reference] == 0
@@ -623,7 +677,8 @@ def test_all_is_simulated_on_the_machine_that_is_given() -> None:
     part = Episodes(EURORA, jobs=60, part="test")
     for name, scheduler in board.schedulers.items():
         assert scheduler is not None
-        assert scheduler.allocation == ("first-fit" if name == "scheduler" else "best-fit")
+        own = name == "queue by SAF, no backfilling, requested times"
+        assert scheduler.allocation == ("first-fit" if own else "best-fit")
         expected = [
             simulate(part.workload_of(episode), scheduler, cluster="eurora").metrics["mean_bsld"]
             for episode in part.named(3, 2)
@@ -675,8 +730,8 @@ def test_policies_act_on_the_machine_that_is_given(env_id: str) -> None:
         env_options={"window": 64}, **ON_NODES,
     )  # fmt: skip
     assert not board.failures
-    for name in ("prb", "saf"):
-        assert board.by_slice[f"{name} (acting)"].tolist() == board.by_slice[name].tolist()
+    for name, row in {"prb": "prb", "saf": "saf (no backfilling)"}.items():
+        assert board.by_slice[f"{name} (acting)"].tolist() == board.by_slice[row].tolist()
 
 
 @pytest.mark.parametrize(
@@ -694,8 +749,10 @@ def test_dispatchers_correct_as_in_simulate_whoever_acts(
     few: dict[str, Any] = {"budget": 0, "jobs": 30, "n": 1, "estimate": "ave2"}
     env = JobSelection(TRACE, jobs=30, estimate="ave2", backfill="none", **there)
     board = evaluate([find_baseline("saf"), "prb", "sjf"], TRACE, env=env, **few, **here)
-    assert board.schedulers["prb"].correction == expected
-    assert board.schedulers["sjf"].correction == {**there, **here}.get("correction", "requested")
+    (prb,) = (one for row, one in board.schedulers.items() if row.startswith("prb ("))
+    (sjf,) = (one for row, one in board.schedulers.items() if row.startswith("sjf ("))
+    assert prb.correction == expected
+    assert sjf.correction == {**there, **here}.get("correction", "requested")
 
 
 def test_an_environment_of_another_machine_is_told() -> None:

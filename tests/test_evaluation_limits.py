@@ -77,7 +77,7 @@ def second_by_second(result: Result, start: int, end: int) -> float:
         ("rpc", "saf", "reduce-pc"),
         ("none", "easy", "none"),
         ("easy", "easy", "none"),
-        ("f1", "f1", "none"),
+        ("f1 (backfill fcfs)", "f1", "none"),
     ],
 )
 def test_rows_are_simulations_under_the_limits_of_each_slice(
@@ -168,7 +168,7 @@ def test_the_command() -> None:
     for name, row in expected.iterrows():
         for column in ("mean_bsld", "energy_j", "limited_energy_j", "above_reference"):
             assert rows[str(name)][column] == row[column]
-    assert rows["reduce-pc+saf"]["scheduler"]["power"] == "reduce-pc"
+    assert rows["reduce-pc+saf (backfill fcfs)"]["scheduler"]["power"] == "reduce-pc"
     text = CliRunner().invoke(app, arguments).stdout
     assert "above reference: mean BSLD less that of powercap" in text
     wrong = CliRunner().invoke(app, [*arguments, "--env", "Energy"])

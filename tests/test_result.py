@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import FrozenInstanceError
+from dataclasses import FrozenInstanceError, replace
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +10,7 @@ import pytest
 
 import hpcgym
 from hpcgym.result import Result
+from hpcgym.scheduler import Scheduler
 from hpcgym.workload.model import Workload
 
 DTYPES = {
@@ -114,6 +115,70 @@ def test_the_schedule_as_a_file(result: Result, file: str, tmp_path: Path) -> No
     assert read.requested_time.tolist() == [50, 60, 20, 30, 5]
     # simulating what was simulated gives the same schedule
     assert hpcgym.simulate(read, "easy").start.tolist() == result.start.tolist()
+
+
+LOG = {
+    "Version": ["2"],
+    "Computer": ["IBM SP2"],
+    "Installation": ["KTH\nLindstedt street"],
+    "MaxJobs": ["28490"],
+    "MaxRecords": ["28490"],
+    "Preemption": ["Yes"],
+    "UnixStartTime": ["843480031"],
+    "TimeZoneString": ["Europe/Stockholm"],
+    "EndTime": ["Fri Aug 29 10:55:01 CEST 1997"],
+    "MaxNodes": ["100"],
+    "MaxProcs": ["100"],
+    "Queues": ["short jobs go first"],
+    "Queue": ["0 interactive", "1 batch"],
+    "Scheduler": ["Maui"],
+    "Note": ["uses the EASY scheduler", "another\nof two lines"],
+    "": ["free text"],
+}
+
+
+def test_the_header_of_a_schedule_says_what_made_it(result: Result, tmp_path: Path) -> None:
+    workload = replace(result.workload, header=LOG)
+    rules = Scheduler("saf", backfill_order="spf", threshold=60)
+    hpcgym.simulate(workload, rules, cluster=hpcgym.Cluster(6)).to_swf(tmp_path / "a.swf")
+    lines = [line for line in (tmp_path / "a.swf").read_text().splitlines() if line[:1] == ";"]
+    facts = dict(line[2:].split(": ", 1) for line in lines if not line.startswith("; Note: "))
+    assert facts == {
+        "Version": "2.2",
+        "MaxJobs": "5",
+        "MaxRecords": "5",
+        "Preemption": "No",
+        "MaxProcs": "6",
+        "UnixStartTime": "843480031",
+        "TimeZoneString": "Europe/Stockholm",
+        "Queue": "1 batch",  # the last of two
+    }
+    notes = [line.removeprefix("; Note: ") for line in lines if line.startswith("; Note: ")]
+    ours = [line for line in notes if not line.startswith("original log: ")]
+    assert any(f"hpcgym {hpcgym.__version__} simulated" in line for line in ours)
+    (told,) = (line for line in ours if line.startswith("scheduler: "))
+    given = dict(part.split("=") for part in told.removeprefix("scheduler: ").split(", "))
+    expected = {rule: value for rule, value in rules.describe().items() if value is not None}
+    assert given == {rule: str(value) for rule, value in expected.items()}
+    # what the log says is there, and nowhere as if it were of this schedule
+    for key in ("Computer", "Installation", "EndTime", "Queues", "Scheduler", "Note", ""):
+        for line in "\n".join(LOG[key]).splitlines():
+            found = [text for text in lines if line in text]
+            assert found == [f"; Note: original log: {key}: {line}" if key else found[0]]
+            assert found[0].startswith("; Note: original log: ")
+    read = hpcgym.load_workload(str(tmp_path / "a.swf"), clean="none")
+    assert read.processors == 6
+    assert read.header["Queue"] == LOG["Queue"]
+    assert read.header["UnixStartTime"] == LOG["UnixStartTime"]
+    assert "IBM SP2" not in " ".join(read.header.get("Computer", []))
+
+
+def test_the_header_of_a_schedule_on_nodes(result: Result) -> None:
+    workload = replace(result.workload, header=LOG)
+    made = hpcgym.simulate(workload, cluster="2x1x3").as_workload()
+    assert (made.header["MaxNodes"], made.header["MaxProcs"]) == (["2"], ["6"])
+    assert made.processors == 6
+    assert any("2x1x3, 2 nodes with 6 cores" in line for line in made.header["Note"])
 
 
 def test_the_schedule_as_a_workload(result: Result) -> None:

@@ -9,7 +9,7 @@ import typer
 from hpcgym.cli import coscheduling, names, options, output
 from hpcgym.cli.options import Format
 from hpcgym.cli.running import ExplainedCommand, Lists, counting
-from hpcgym.errors import HpcgymError
+from hpcgym.errors import HpcgymError, check_each_once
 
 #: Schedulers that are compared if none is named.
 DEFAULT = ("fcfs", "easy", "easy-sjbf", "easy++", "saf", "conservative")
@@ -132,10 +132,11 @@ def compare(
 
 
 def _names(given: list[str] | None, sharing: coscheduling.Sharing | None) -> list[str]:
-    """Return the names of schedulers, each once."""
+    """Return the names of schedulers, which differ."""
     if not given:
         return list(DEFAULT if sharing is None else SHARED_DEFAULT)
     chosen = [name.strip() for text in given for name in text.split(",") if name.strip()]
     if not chosen:
         raise HpcgymError("--scheduler names no scheduler")
-    return list(dict.fromkeys(chosen))
+    check_each_once("--scheduler", chosen)
+    return chosen

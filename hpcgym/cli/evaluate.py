@@ -313,10 +313,11 @@ def _print_table(
         slices = "all at once"
     where = "whole workload" if settings["slices"] == "all" else f"{settings['slices']} part"
     out = output.console()
-    # references have the rules of the environments, so the first tells the allocation of all
-    allocation = next(one.allocation for one in board.schedulers.values() if one is not None)
+    # references have the rules of the environments, so the first tells the setting of all
+    first = next(one for one in board.schedulers.values() if one is not None)
     words = [workload.name, _called(workload, machine), where, slices]
-    words += [f"{allocation} allocation"] if allocation != "first-fit" else []
+    words += [f"{first.allocation} allocation"] if first.allocation != "first-fit" else []
+    words += [f"{first.passes} passes"] if first.passes != "per-timestamp" else []
     out.print(" · ".join(words), style="bold", markup=False)
     output.print_cleaning(out, workload)
     out.print()

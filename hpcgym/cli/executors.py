@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from hpcgym.errors import HpcgymError
+from hpcgym.errors import HpcgymError, installing
 
 ExecutorOption = Annotated[
     str,
@@ -47,6 +47,6 @@ def become_mpi(executor: str, workers: int | None = None) -> None:
     try:
         import mpi4py  # noqa: F401
     except ImportError:
-        raise HpcgymError("MPI is not installed: pip install 'hpcgym[distributed]'") from None
+        raise HpcgymError(f"MPI is not installed: {installing('distributed')}") from None
     python = [sys.executable, "-m", "mpi4py.futures", "-m", "hpcgym"]
     os.execv(sys.executable, [*python, *sys.argv[1:]])

@@ -47,7 +47,7 @@ def dispatchers() -> Iterable[tuple[str, str]]:
     from hpcgym.baselines.dispatchers import CP_DISPATCHERS, DISPATCHERS
 
     for name, dispatcher in DISPATCHERS.items():
-        needs = "; needs hpcgym[cp]" if name in CP_DISPATCHERS else ""
+        needs = "; needs the extra cp" if name in CP_DISPATCHERS else ""
         yield name, dispatcher.meaning + needs
 
 

@@ -97,8 +97,8 @@ def _group() -> None:
     """Train agents that learn to schedule.
 
     An agent is one file, which hpcgym evaluate takes. Those of xnes, controls and pairs are a few
-    weights. The others are networks, which need PyTorch and Stable-Baselines3: pip install
-    "hpcgym[agents]"; their files are written every two minutes and at the end, also after Ctrl-C.
+    weights. The others are networks, which need PyTorch and Stable-Baselines3, the extra "agents"
+    of hpcgym; their files are written every two minutes and at the end, also after Ctrl-C.
     """
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.envs.view import View, clock, duration, look, metrics_so_far
-from hpcgym.errors import HpcgymError
+from hpcgym.errors import HpcgymError, installing
 
 if TYPE_CHECKING:
     from hpcgym.envs.picture import Picture
@@ -112,8 +112,7 @@ def rgb_array(env: SchedulingEnv) -> NDArray[np.uint8]:
         import_module("matplotlib.figure")
     except ImportError:
         raise HpcgymError(
-            'render_mode "rgb_array" needs matplotlib, which is in the extra "report" of hpcgym: '
-            "pip install matplotlib"
+            f'render_mode "rgb_array" needs matplotlib: {installing("report")}'
         ) from None
     from hpcgym.envs.picture import Picture
 

@@ -1,6 +1,6 @@
 """The bridge to Stable-Baselines3: its vector interface over a vector environment of this library.
 
-Needs Stable-Baselines3: ``pip install "hpcgym[agents]"``.
+Needs Stable-Baselines3, which is in the extra ``agents``.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from gymnasium.vector import AutoresetMode
 from numpy.typing import NDArray
 
 from hpcgym.envs.vector import SchedulingVectorEnv
-from hpcgym.errors import HpcgymError
+from hpcgym.errors import HpcgymError, installing
 
 try:
     from stable_baselines3.common.vec_env import VecEnv
 except ImportError as error:
     raise ImportError(
-        f'hpcgym.envs.sb3 needs Stable-Baselines3: pip install "hpcgym[agents]" ({error})'
+        f"hpcgym.envs.sb3 needs Stable-Baselines3: {installing('agents')} ({error})"
     ) from error
 
 #: What SB3 hands to the methods that take some of the environments.

@@ -4,47 +4,25 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
-from pathlib import Path
 from typing import Any
 
-from hpcgym.agents import import_agent
-from hpcgym.baselines import SCHEDULERS
-from hpcgym.baselines.dispatchers import CP_DISPATCHERS, DISPATCHERS, find_dispatcher
 from hpcgym.cluster import Cluster
 from hpcgym.envs.episodes import Episode, Episodes
 from hpcgym.errors import HpcgymError, unknown
 from hpcgym.evaluation import limited, shared
+from hpcgym.evaluation import lineup as lineups
 from hpcgym.evaluation.leaderboard import Leaderboard
-from hpcgym.evaluation.stage import Stage, acts, load_agent
+from hpcgym.evaluation.lineup import STATIC
+from hpcgym.evaluation.stage import Stage, acts
 from hpcgym.evaluation.static_weights import best_static
 from hpcgym.node_simulation import needs_on
-from hpcgym.policy import POLICIES
-from hpcgym.policy.index import parse_policy
 from hpcgym.prediction.learning import Learned, check_compiled
 from hpcgym.preparation import check_allocation, check_jobs, machine_of
 from hpcgym.scheduler import Scheduler
 from hpcgym.simulation import learn_at, simulate
 from hpcgym.workload import Workload, load_workload
-
-#: The row of the best static weights.
-STATIC = "best-static"
-
-#: References of each leaderboard, beside the best static weights, by its backfilling.
-REFERENCES = {
-    "easy": ("easy", "easy-sjbf", "saf", "f1"),
-    "none": ("fcfs", "sjf", "saf", "f1"),
-}
-
-#: Names that are simulated.
-_SIMULATED = tuple(dict.fromkeys([*SCHEDULERS, *DISPATCHERS]))
-
-#: Rules that dispatchers heed, beside those that they stand for.
-_OF_DISPATCHERS = ("estimate", "correction", "passes", "allocation")
-
-#: Policies that act, by name -> module of hpcgym.agents and class; they need no file.
-ACTING = {"lookahead": ("lookahead", "Lookahead")}
 
 #: Metrics of a schedule that are kept; policies are ranked by the first.
 METRICS = ("mean_bsld", "mean_wait_s", "utilization")
@@ -114,6 +92,9 @@ def evaluate(
     under them has learned before it, from the jobs that have ended by then. Policies that act in
     environments, dispatchers, and all on machines with nodes begin it knowing nothing.
 
+    Rows are called as the policies are. A name whose rules differ here from those for which it
+    stands in :func:`hpcgym.simulate` has them behind it, such as "saf (backfill fcfs)".
+
     With a dispatcher that solves a model among the policies the table has ``above_reference``: how
     far the mean is above that of the best of the dispatchers and references.
 
@@ -148,7 +129,7 @@ def evaluate(
         return shared.evaluate_shared(
             policies, whole, part, chosen, cluster, env_options, seed, resamples, progress
         )
-    given = _given(policies)
+    given = lineups.given(policies)
     _check_number("budget", budget, least=0)
     _check_number("resamples", resamples, least=1)
     part = Episodes(whole, episodes, jobs, slices, train_share)
@@ -167,13 +148,13 @@ def evaluate(
         if training:
             _check_static(stage.rules)
         always = limited.references(limits, [part.workload_of(episode) for episode in chosen])
-        lineup = _lineup(given, stage.rules, limits, always)
+        lineup, rows = lineups.lineup(given, stage.rules, limits, always)
         limited.check_rows(lineup, limits, [part.workload_of(episode) for episode in chosen])
         total = budget + (len(lineup) + (budget > 0)) * len(chosen)
         with (progress or _silent)("evaluating", total) as step:
             weights: dict[str, float] = {}
             if training:
-                plain = _kept(_named("spf", stage.rules), limits)
+                plain = lineups.kept(lineups.scheduler_of("spf", stage.rules), limits)
                 weights = best_static(
                     training, stage.features, plain, budget, seed, step, machine, limits
                 )
@@ -200,7 +181,10 @@ def evaluate(
     beside = {name: pd.DataFrame(values).mean(skipna=False) for name, values in found.items()}
     schedulers = {name: None if acts(one) else one for name, one in lineup.items()}
     costs = pd.DataFrame(beside).T[list(METRICS[1:])]
-    among = always if limits is not None else _references(lineup, stage.rules)
+    if limits is not None:
+        among = tuple(rows[name] for name in always)
+    else:
+        among = lineups.references_of(lineup, rows, stage.rules)
     energy = {
         metric: pd.DataFrame(
             {name: [each[metric] for each in values] for name, values in found.items()},
@@ -211,17 +195,6 @@ def evaluate(
     return Leaderboard(
         by_slice, schedulers, weights, failures, seed, resamples, costs, among, energy
     )
-
-
-def _references(lineup: Mapping[str, Any], rules: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the rows that all may be compared with; none unless one of them solves a model."""
-    by = {
-        name: one.dispatcher if isinstance(one, Scheduler) else None for name, one in lineup.items()
-    }
-    if not any(isinstance(one, str) and one in CP_DISPATCHERS for one in by.values()):
-        return ()
-    references = {*REFERENCES[rules.get("backfill", "easy")], STATIC}
-    return tuple(name for name in by if by[name] is not None or name in references)
 
 
 def _check_static(rules: Mapping[str, Any]) -> None:
@@ -285,129 +258,6 @@ def _learned(
     # one simulation of the whole trace, which is stopped where slices begin
     learned = learn_at(whole, policy, [begins[name] for name in names], machine)
     return dict(zip(names, learned, strict=True))
-
-
-def _given(policies: Any) -> dict[str, Any]:
-    """Return what the user gave, by name: policies that act, schedulers, or names of schedulers."""
-    if isinstance(policies, Mapping):
-        parts = {str(name): _found(policy) for name, policy in policies.items()}
-        for name in parts:
-            if name == STATIC or (_is_simulated(name) and parts[name] != name):
-                raise HpcgymError(f"the name {name!r} stands for a scheduler; choose another")
-        return parts
-    if isinstance(policies, str | Path | Scheduler) or acts(policies) or callable(policies):
-        policies = [policies]
-    elif not isinstance(policies, Iterable):
-        raise HpcgymError(
-            f"policies must be names, paths, dispatchers or policies with act, not {policies!r}"
-        )
-    found = [(policy, _found(policy)) for policy in policies]
-    simulated = {*_SIMULATED, STATIC, *(one for _, one in found if isinstance(one, str))}
-    parts = {}
-    for policy, one in found:
-        if isinstance(one, str):
-            parts[one] = one
-        else:  # a saved agent is called by its path
-            name = str(policy) if isinstance(policy, str | Path) else _name(one)
-            parts[_free(name, simulated, parts)] = one
-    return parts
-
-
-def _found(policy: Any) -> Any:
-    """Return the name of a scheduler, six weights, a scheduler, a dispatcher, or what acts."""
-    if isinstance(policy, Scheduler) or (acts(policy) and not isinstance(policy, type)):
-        return policy
-    if callable(policy):
-        Scheduler(dispatcher=policy)  # which says why it is none
-        return policy
-    if isinstance(policy, Path):
-        return load_agent(policy)
-    if not isinstance(policy, str):
-        raise HpcgymError(
-            "a policy is a name, a path, a dispatcher (a callable, see simulate) or an object with"
-            f" act, not {policy!r}"
-        )
-    if policy in DISPATCHERS:
-        find_dispatcher(policy)  # what it needs may be missing
-    if _is_simulated(policy):
-        return policy
-    if policy in ACTING:
-        module, kind = ACTING[policy]
-        return getattr(import_agent(module), kind)()
-    if Path(policy).exists() or "/" in policy:
-        return load_agent(policy)
-    if "," in policy:
-        parse_policy(policy)
-        return policy
-    known = [*_SIMULATED, *ACTING]
-    raise HpcgymError(unknown("policy", policy, known, "six weights or a saved agent's path"))
-
-
-def _is_simulated(name: str) -> bool:
-    """Tell whether a name is that of a scheduler, a dispatcher or a rule for limits."""
-    return name in _SIMULATED or limited.ruled(name) is not None
-
-
-def _name(policy: Any) -> str:
-    """Return what an object or a function is called."""
-    told = getattr(policy, "name", None) or getattr(policy, "__name__", None)
-    return str(told or type(policy).__name__.lower())
-
-
-def _free(name: str, simulated: set[str], taken: Mapping[str, Any]) -> str:
-    """Return a name that nothing simulated, and no other policy, has."""
-    if name in simulated:
-        name = f"{name} (acting)"
-    free, number = name, 2
-    while free in taken:
-        free, number = f"{name} ({number})", number + 1
-    return free
-
-
-def _lineup(
-    given: Mapping[str, Any],
-    rules: Mapping[str, Any],
-    limits: limited.Limits | None,
-    always: tuple[str, ...],
-) -> dict[str, Any]:
-    """Return all that is to be run: the user's policies, then the references."""
-    references = (*REFERENCES[rules.get("backfill", "easy")], *always)
-    lineup: dict[str, Any] = dict(given)
-    for name in references:
-        lineup.setdefault(name, name)
-    found: dict[str, Any] = {}
-    for name, policy in lineup.items():
-        row = limited.ruled(policy) if isinstance(policy, str) else None
-        if isinstance(policy, Scheduler) or acts(policy):
-            found[name] = policy
-        elif row is not None:
-            found[name] = _named(row[1], rules).but(power=row[0])
-        else:
-            found[name] = _kept(_named(policy, rules), limits)
-    return found
-
-
-def _kept(scheduler: Scheduler, limits: limited.Limits | None) -> Scheduler:
-    """Return a scheduler that keeps limits by the environment's rule."""
-    return scheduler if limits is None else scheduler.but(power=limits.power)
-
-
-def _named(name: Any, rules: Mapping[str, Any]) -> Scheduler:
-    """Return the scheduler of a name, of weights or of a dispatcher under these rules."""
-    if not isinstance(name, str) or name in DISPATCHERS:
-        theirs = {rule: rules[rule] for rule in _OF_DISPATCHERS if rule in rules}
-        return Scheduler(dispatcher=name, **theirs)
-    own_rules = name not in POLICIES or name == "fcfs" or POLICIES[name].looks_at_usage
-    if name in SCHEDULERS and own_rules:
-        scheduler: Scheduler = SCHEDULERS[name]
-        own = {"backfill", "backfill_order"}
-        if scheduler.estimate != Scheduler().estimate:
-            own |= {"estimate", "correction"}
-        if scheduler.policy_estimate != Scheduler().policy_estimate:
-            own |= {"policy_estimate"}
-        return scheduler.but(**{rule: rules[rule] for rule in rules if rule not in own})
-    # a policy alone backfills in the order of requested times, as in SCHEDULERS
-    return Scheduler(policy=name, backfill_order="spf").but(**rules)
 
 
 def _check_number(argument: str, value: Any, *, least: int) -> None:

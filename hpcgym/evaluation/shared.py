@@ -11,8 +11,9 @@ from typing import Any
 from hpcgym.baselines.coschedulers import COSCHEDULERS
 from hpcgym.baselines.pair_policies import PAIR_POLICIES, PairPolicy
 from hpcgym.envs.episodes import Episode, Episodes
-from hpcgym.errors import HpcgymError, unknown
+from hpcgym.errors import HpcgymError, check_each_once, unknown
 from hpcgym.evaluation.leaderboard import Leaderboard
+from hpcgym.evaluation.lineup import free_name, name_of
 from hpcgym.evaluation.stage import acts, load_agent
 from hpcgym.scheduler import Scheduler
 from hpcgym.simulation import simulate
@@ -121,10 +122,14 @@ def _lineup(policies: Any) -> dict[str, Any]:
     """Return what the user gave, by name: schedulers, and policies that act."""
     if isinstance(policies, Mapping):
         return {str(name): _found(policy) for name, policy in policies.items()}
+    listed = _listed(policies)
+    check_each_once("policies", [str(one) for one in listed if isinstance(one, str | Path)])
     lineup: dict[str, Any] = {}
-    for policy in _listed(policies):
-        name = policy if isinstance(policy, str | Path) else getattr(policy, "name", policy)
-        lineup[str(name)] = _found(policy)
+    for policy in listed:
+        name = str(policy)
+        if not isinstance(policy, str | Path):
+            name = free_name(name_of(policy), COSCHEDULERS, lineup, acts(policy))
+        lineup[name] = _found(policy)
     return lineup
 
 

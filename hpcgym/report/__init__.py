@@ -1,6 +1,6 @@
 """Tables, pictures and HTML pages of results.
 
-Pictures need matplotlib: ``pip install matplotlib``. It is imported when the first one is
+Pictures need matplotlib, the extra ``report``. It is imported when the first one is
 drawn, without its global state, so that pictures can be drawn without a display and in threads.
 """
 

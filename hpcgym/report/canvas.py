@@ -15,7 +15,7 @@ from zoneinfo import ZoneInfo
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcgym.errors import HpcgymError
+from hpcgym.errors import HpcgymError, installing
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -62,7 +62,7 @@ def require_matplotlib() -> None:
     try:
         import_module("matplotlib.figure")
     except ImportError:
-        raise HpcgymError("pictures need matplotlib: pip install matplotlib") from None
+        raise HpcgymError(f"pictures need matplotlib: {installing('report')}") from None
 
 
 def axes_or_new(axes: Axes | None, width: float = 10, height: float = 4) -> Axes:

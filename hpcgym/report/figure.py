@@ -37,10 +37,11 @@ def empty_figure(width: float, height: float) -> EmbeddingFigure:
 @contextmanager
 def _fonts_embedded() -> Iterator[None]:
     """Embed fonts as TrueType meanwhile; the user's own settings come back."""
+    settings: Any = matplotlib.rcParams
     with _FONTS_SETTLED:
-        before = {name: matplotlib.rcParams[name] for name in _FONTS}
-        matplotlib.rcParams.update(_FONTS)
+        before = {name: settings[name] for name in _FONTS}
+        settings.update(_FONTS)
         try:
             yield
         finally:
-            matplotlib.rcParams.update(before)
+            settings.update(before)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from hpcgym.errors import HpcgymError
 
@@ -44,8 +44,12 @@ def named(results: Results) -> dict[str, Result]:
         parts = dict(results)
     else:
         parts = {}
-        for result in results if isinstance(results, Sequence) else [results]:
-            name = scheduler_name(result.scheduler)
+        listed = results if isinstance(results, Sequence) else [results]
+        names = [scheduler_name(result.scheduler) for result in listed]
+        passes = {(name, one.scheduler.passes) for name, one in zip(names, listed, strict=True)}
+        for name, result in zip(names, listed, strict=True):
+            if len({rule for known, rule in passes if known == name}) > 1:
+                name = f"{name}, {result.scheduler.passes} passes"
             same = sum(known == name or known.startswith(f"{name} (") for known in parts)
             parts[f"{name} ({same + 1})" if same else name] = result
     if not parts:
@@ -95,6 +99,41 @@ def scheduler_name(scheduler: Scheduler) -> str:
         if known.but(**beside).describe() == rules:
             return ", ".join([str(name), *_allocation(scheduler)])
     return describe(scheduler)
+
+
+def labelled(name: str, usual: Scheduler, scheduler: Scheduler) -> str:
+    """Return a name with those rules behind it that are not the ones it stands for.
+
+    Such as "saf (backfill fcfs)". Passes, allocation and limits are the setting of all schedulers
+    of a table, and told above it.
+    """
+    told = _differences(usual.describe(), scheduler.describe())
+    return f"{name} ({', '.join(told)})" if told else name
+
+
+def _differences(usual: Mapping[str, Any], rules: Mapping[str, Any]) -> list[str]:
+    """Return the rules that differ and matter, in a few words each."""
+    words = {
+        "backfill": "{} backfilling",
+        "backfill_order": "backfill {}",
+        "estimate": "estimate {}",
+        "correction": "{} correction",
+        "policy_estimate": "policies by {}",
+        "threshold": "threshold {} s",
+        "fair_share": "fair share {}",
+    }
+    unused = {"estimate", "correction", "backfill_order"} if rules["backfill"] == "none" else set()
+    if rules["estimate"] in _NEVER_CORRECTED:
+        unused |= {"correction"}
+    if rules["correction"] == "kill":  # which cuts jobs, whoever backfills
+        unused -= {"estimate", "correction"}
+    if {rules["policy"], rules["backfill_order"]} <= {"fcfs", "sjbf"}:
+        unused |= {"policy_estimate"}
+    return [
+        text.format("no" if rules[rule] == "none" else rules[rule])
+        for rule, text in words.items()
+        if rule not in unused and rules[rule] != usual[rule]
+    ]
 
 
 def describe(scheduler: Scheduler) -> str:

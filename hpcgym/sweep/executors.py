@@ -18,7 +18,7 @@ from concurrent.futures import Executor, Future, ProcessPoolExecutor
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from typing import Any, cast
 
-from hpcgym.errors import HpcgymError, unknown
+from hpcgym.errors import HpcgymError, installing, unknown
 
 #: Name -> what it is.
 EXECUTORS = {
@@ -334,4 +334,4 @@ def _library(module: str, name: str) -> Any:
     try:
         return importlib.import_module(module)
     except ImportError:
-        raise HpcgymError(f"{name} is not installed: pip install 'hpcgym[distributed]'") from None
+        raise HpcgymError(f"{name} is not installed: {installing('distributed')}") from None

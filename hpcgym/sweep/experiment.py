@@ -11,7 +11,7 @@ from typing import Any
 
 from hpcgym.baselines.coschedulers import COSCHEDULERS
 from hpcgym.baselines.schedulers import SCHEDULERS, find_scheduler
-from hpcgym.errors import HpcgymError, unknown
+from hpcgym.errors import HpcgymError, check_each_once, unknown
 from hpcgym.scheduler import Scheduler
 from hpcgym.sweep.sharing import at, believed, check_sharing, simulate_two
 from hpcgym.workload.cleaning import filter_names
@@ -128,14 +128,14 @@ def _experiment(table: Mapping[str, Any], path: Path, sha256: str) -> Experiment
     metrics = tuple(_list(table, "metrics", [str])) if "metrics" in table else ()
     speedups = _speedups(table)
     shuffles = _shuffles(table)
-    _check_each_once("workloads", [source.name for source in workloads])
+    check_each_once("workloads", [source.name for source in workloads])
     given = [_name_of(entry) for entry in table["schedulers"]]
-    _check_each_once("schedulers", given)
-    _check_each_once("seeds", seeds)
-    _check_each_once("metrics", metrics)
+    check_each_once("schedulers", given)
+    check_each_once("seeds", seeds)
+    check_each_once("metrics", metrics)
     _check_seeds(workloads, seeds)
-    _check_each_once("speedups", speedups)
-    _check_each_once("shuffles", shuffles)
+    check_each_once("speedups", speedups)
+    check_each_once("shuffles", shuffles)
     check_sharing(workloads, schedulers, speedups, path.parent)
     _check_metrics(metrics, bool(speedups))
     return Experiment(path, sha256, workloads, schedulers, seeds, metrics, speedups, shuffles)
@@ -264,11 +264,3 @@ def _check_keys(where: str, table: Mapping[str, Any], known: Iterable[str]) -> N
     for key in table:
         if key not in known:
             raise HpcgymError(unknown(f"key of {where}" if where else "key", key, known))
-
-
-def _check_each_once(key: str, values: Iterable[Any]) -> None:
-    seen = set()
-    for value in values:
-        if value in seen:
-            raise HpcgymError(f"{key}: {value!r} is there twice")
-        seen.add(value)

@@ -6,7 +6,7 @@ import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hpcgym.errors import WorkloadError
+from hpcgym.errors import WorkloadError, installing
 from hpcgym.naming import CODE
 from hpcgym.workload.files import Errors
 
@@ -66,7 +66,7 @@ def need_parquet() -> None:
     try:
         import pyarrow  # noqa: F401
     except ImportError:
-        raise WorkloadError("Parquet needs pyarrow: pip install pyarrow") from None
+        raise WorkloadError(f"Parquet needs pyarrow: {installing('parquet')}") from None
 
 
 def where_row(index: pd.Index[Any], row: int, name: str) -> str:

@@ -203,7 +203,7 @@ def test_rendering_before_an_episode(busy: Workload) -> None:
 def test_frames_without_matplotlib(busy: Workload, monkeypatch: pytest.MonkeyPatch) -> None:
     played = play(make(IDS[0], busy), 0)
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
-    with pytest.raises(HpcgymError, match=r'needs matplotlib.*extra "report"'):
+    with pytest.raises(HpcgymError, match=r"needs matplotlib: pip install '\.\[report\]'"):
         played.render()
 
 

@@ -274,7 +274,7 @@ def test_a_folder_that_is_missing_is_named(schedule, tmp_path):
 
 def test_without_matplotlib_the_message_says_what_to_install(schedule, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
-    with pytest.raises(HpcgymError, match=r"pip install matplotlib"):
+    with pytest.raises(HpcgymError, match=r"pip install '\.\[report\]' in the clone"):
         draw_gantt(schedule())
 
 

@@ -219,9 +219,9 @@ def test_parquet_that_is_none(tmp_path):
 
 def test_parquet_without_its_library(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "pyarrow", None)
-    with pytest.raises(WorkloadError, match="pip install pyarrow"):
+    with pytest.raises(WorkloadError, match=r"pip install '\.\[parquet\]'"):
         read(tmp_path, "", name="jobs.parquet")
-    with pytest.raises(WorkloadError, match="pip install pyarrow"):
+    with pytest.raises(WorkloadError, match=r"pip install '\.\[parquet\]'"):
         write_table(from_pandas(frame(), processors=8), tmp_path / "log.parquet")
 
 
