@@ -14,6 +14,7 @@ from hpcgym.errors import HpcgymError
 if TYPE_CHECKING:
     from hpcgym.cluster.pool import Cluster
     from hpcgym.result import Result
+    from hpcgym.workload import Workload
 
 TAU_S = 10  # [s] run times below this count as this in the bounded slowdown
 
@@ -90,6 +91,24 @@ def _steps(
     return moments[last], totals[last]
 
 
+def watts_given(cluster: Cluster | None, workload: Workload) -> bool:
+    """Tell whether somebody gave powers: of the machine, None: a usual pool, or of any job."""
+    power_w = workload.columns.get("power_w")
+    of_jobs = power_w is not None and bool((power_w >= 0).any())
+    return of_jobs or (cluster is not None and cluster.watts_given)
+
+
+def needs_watts(name: str) -> bool:
+    """Tell whether a metric is an energy by powers."""
+    return name.startswith("energy_")
+
+
+def told_metrics(result: Result) -> dict[str, float | int]:
+    """Return the metrics that tables, pages and files have: no energies unless watts were given."""
+    told = watts_given(result.cluster, result.workload)
+    return {name: value for name, value in result.metrics.items() if told or not needs_watts(name)}
+
+
 def compute_metrics(result: Result) -> dict[str, float | int]:
     """Return all metrics of a schedule by name.
 
@@ -115,6 +134,8 @@ def compute_metrics(result: Result) -> dict[str, float | int]:
       that are busy, idle, off, and being switched off or on; of nodes, where these have a power of
       their own, see :mod:`hpcgym.power.books`, and where something stands above nodes
       ``energy_components_j`` of it. ``energy_j``: their sum, the integral of power over C.
+      Where nobody gave powers, each processor draws those of a node of document 004, table 4.2:
+      :func:`told_metrics` leaves such energies out.
     - ``cap_exceeded_s``, under caps: how long the power was above one that held and was known;
       ``budget_exceeded_j``, under budgets: what was used beyond them.
 

@@ -11,6 +11,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+import tomllib
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -21,6 +22,7 @@ import typer
 import hpcgym
 from hpcgym.baselines import SCHEDULERS
 from hpcgym.cli import app
+from hpcgym.errors import installing
 from hpcgym.policy import POLICIES
 from hpcgym.prediction import CORRECTIONS, ESTIMATES
 from hpcgym.workload.cleaning import RECIPES
@@ -48,6 +50,33 @@ def test_one_version() -> None:
     newest = re.search(r"^## \[(.+?)\]", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
     assert newest is not None
     assert newest[1] == hpcgym.__version__
+
+
+def test_how_to_install_is_said_in_one_place() -> None:
+    folders = ("hpcgym", "agents", "baselines", "benchmarks")
+    modules = [module for folder in folders for module in ROOT.glob(f"{folder}/**/*.py")]
+    assert len(modules) > 200
+    saying = [module for module in modules if "pip install" in module.read_text()]
+    assert saying == [ROOT / "hpcgym" / "errors.py"]
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if page.stem != "CHANGELOG"], ids=page_id)
+def test_no_page_installs_hpcgym_from_an_index(page: Path) -> None:
+    text = page.read_text()
+    assert re.findall(r"pip install [^`\n]*hpcgym", text) == []
+    assert "hpcgym[" not in text
+
+
+def test_every_extra_that_messages_name_is_one() -> None:
+    with (ROOT / "pyproject.toml").open("rb") as file:
+        extras = tomllib.load(file)["project"]["optional-dependencies"]
+    named = re.compile(r"""installing\(["'](\w+)["']\)""")
+    folders = ("hpcgym", "agents", "baselines")
+    modules = [module for folder in folders for module in ROOT.glob(f"{folder}/**/*.py")]
+    found = {name for module in modules for name in named.findall(module.read_text())}
+    assert found == {"agents", "cp", "distributed", "parquet", "report"}
+    assert found <= {*extras}
+    assert installing("cp") == "pip install '.[cp]' in the clone of hpcgym"
 
 
 @pytest.mark.parametrize("page", PAGES, ids=page_id)

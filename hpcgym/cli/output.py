@@ -80,8 +80,9 @@ def machine_columns(workload: Workload, cluster: Cluster | None) -> dict[str, An
 def result_facts(name: str, result: Result) -> dict[str, Any]:
     """Return the scheduler with its settings, all metrics, and of solved models a summary."""
     from hpcgym.baselines.schedulers import described
+    from hpcgym.metrics import told_metrics
 
-    facts = {"scheduler": {"name": name, **described(result.scheduler)}, **result.metrics}
+    facts = {"scheduler": {"name": name, **described(result.scheduler)}, **told_metrics(result)}
     solved = dispatches(result)
     return facts if solved is None else {**facts, "dispatches": solved}
 
@@ -113,6 +114,7 @@ def csv_row(
 ) -> dict[str, Any]:
     """Return a result as one line of a table."""
     from hpcgym.baselines.schedulers import described
+    from hpcgym.metrics import told_metrics
 
     return {
         "workload": workload.name,
@@ -120,7 +122,7 @@ def csv_row(
         **_shared_columns(result),
         "scheduler": name,
         **described(result.scheduler),
-        **result.metrics,
+        **told_metrics(result),
     }
 
 
@@ -169,7 +171,7 @@ def save_schedule(result: Result, path: Path | None) -> None:
 
 
 def _save_table(result: Result, path: Path) -> None:
-    from hpcgym.errors import HpcgymError
+    from hpcgym.errors import HpcgymError, installing
     from hpcgym.workload.files import writing
 
     table = result.jobs
@@ -186,7 +188,7 @@ def _save_table(result: Result, path: Path) -> None:
         try:
             table.to_parquet(path, index=False)
         except ImportError:
-            raise HpcgymError("Parquet files need pyarrow: pip install pyarrow") from None
+            raise HpcgymError(f"Parquet files need pyarrow: {installing('parquet')}") from None
 
 
 def nodes_of_jobs(allocation: Allocation) -> list[str]:

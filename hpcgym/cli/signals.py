@@ -12,6 +12,7 @@ from hpcgym.errors import HpcgymError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from hpcgym.cluster import Cluster
     from hpcgym.power.signals import Signal
     from hpcgym.result import Result
     from hpcgym.workload import Workload
@@ -55,6 +56,7 @@ RepeatOption = Annotated[
 
 def read(
     jobs: Workload,
+    machine: Cluster | None,
     carbon: Path | None,
     price: Path | None,
     time_zero: str | None,
@@ -65,8 +67,14 @@ def read(
         if time_zero is not None or repeat is not None:
             raise HpcgymError("--time-zero and --repeat are for --carbon and --price")
         return {}
+    from hpcgym.metrics import watts_given
     from hpcgym.power.signals import read_signal, zero_of
 
+    if not watts_given(machine, jobs):
+        raise HpcgymError(
+            "--carbon and --price need watts, and nobody gave any: name a machine with powers, such"
+            " as --cluster taurus, or a TOML file with idle_power_w and busy_power_w"
+        )
     zero = zero_of(jobs.header) if time_zero is None else time_zero
     found = {}
     for metric, path in (("carbon_g", carbon), ("cost", price)):

@@ -163,7 +163,7 @@ def simulate(
         workload, clean, processors, errors, week, month, machine, unfit, begin, end,
         change=None if sharing is None else sharing.with_codes,
     )  # fmt: skip
-    grid = signals.read(jobs, carbon, price, time_zero, repeat)
+    grid = signals.read(jobs, machine, carbon, price, time_zero, repeat)
 
     from hpcgym.report.labels import scheduler_name
     from hpcgym.simulation import simulate as run

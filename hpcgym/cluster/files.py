@@ -46,7 +46,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from hpcgym.cluster.nodes import NodeGroup
-from hpcgym.cluster.pool import Cluster
+from hpcgym.cluster.pool import Cluster, Usual
 from hpcgym.cluster.power import Level, NodePower
 from hpcgym.errors import HpcgymError, unknown
 from hpcgym.naming import CORE, MEGABYTES, MEMORY, megabytes, near_name
@@ -117,7 +117,8 @@ def cluster_toml(cluster: Cluster) -> str:
         value = getattr(cluster, field.name)
         derived = field.name in _TABLES.values() or (field.name == "processors" and cluster.groups)
         default = None if field.default is MISSING else field.default
-        if not derived and value != default:
+        usual = isinstance(value, Usual) if isinstance(default, Usual) else value == default
+        if not derived and not usual:
             lines.append(f"{field.name} = {_toml(value)}")
     lines.sort(key=lambda line: not line.startswith("name"))  # the name first
     for group in cluster.groups:

@@ -19,6 +19,10 @@ from hpcgym.naming import CORE, alike
 MOST_PROCESSORS = 2**31  # so that no sum of processors overflows
 
 
+class Usual(float):
+    """A power that nobody gave. It counts like any other; copies of a machine have it too."""
+
+
 @dataclass(frozen=True)
 class Cluster:
     """A machine: a pool of identical processors, or nodes with several resources.
@@ -28,7 +32,8 @@ class Cluster:
     processors : number of processors, at least 1. With ``groups`` it is the sum of their cores, and
         need not be given.
     idle_power_w : power of a processor without a job [W]. The default, like that of
-        ``busy_power_w``, is a node of the Curie machine (document 004, table 4.2).
+        ``busy_power_w``, is a node of the Curie machine (document 004, table 4.2): tables and files
+        have no energies where nobody gave any power, see ``watts_given``.
     busy_power_w : power of a processor that runs a job [W].
     shutdown_after_s : whole seconds of idleness after which a processor is switched off; None:
         never. A job that takes processors which are off, or on the way there, starts when they
@@ -55,10 +60,10 @@ class Cluster:
     """
 
     processors: int = None  # type: ignore[assignment]  # None: what the groups have
-    idle_power_w: float = 117.0
-    busy_power_w: float = 358.0
+    idle_power_w: float = Usual(117.0)
+    busy_power_w: float = Usual(358.0)
     shutdown_after_s: int | None = None
-    off_power_w: float = 14.0
+    off_power_w: float = Usual(14.0)
     shutdown_time_s: int = 0
     boot_time_s: int = 0
     shutdown_power_w: float | None = None
@@ -84,8 +89,23 @@ class Cluster:
             if name != "shutdown_after_s" or self.shutdown_after_s is not None:
                 settle(self, name, seconds(name, getattr(self, name)))
         for name in _POWERS:
-            if name not in _DERIVED_POWERS or getattr(self, name) is not None:
+            if self._gives(name):
                 settle(self, name, watts(name, getattr(self, name)))
+
+    def _gives(self, name: str) -> bool:
+        """Whether somebody gave a power of processors."""
+        power = getattr(self, name)
+        derived = name in _DERIVED_POWERS and power is None
+        return not (derived or isinstance(power, Usual))
+
+    @property
+    def watts_given(self) -> bool:
+        """Whether somebody gave powers, of processors, nodes or what stands above nodes.
+
+        If not, energies are those of as many nodes of the Curie machine as there are processors.
+        """
+        own = bool(self.levels) or any(group.power is not None for group in self.groups)
+        return own or any(map(self._gives, _POWERS))
 
     @property
     def shutdown_w(self) -> float:

@@ -70,7 +70,11 @@ Bounded slowdown (BSLD) of a job: max((wait + run) / max(run, 10 s), 1). Short j
 10 minutes, medium ones less than 2 hours, long ones longer.
 Response: wait + run. Utilisation: processor time of the jobs over that of the machine from the
 first submission to the last end (makespan). Backfilled: jobs that started ahead of a job before
-them in the queue. Energy: by what processors or nodes do; components are what stands above nodes.
+them in the queue.
+"""
+
+_OF_ENERGY = """
+Energy: by what processors or nodes do; components are what stands above nodes.
 """
 
 _OF_SPEEDUPS = """
@@ -111,6 +115,7 @@ def html_page(results: Results) -> str:
         "<h2>Metrics</h2>",
         _metrics(parts),
         f'<p class="soft">{_DEFINITIONS.strip()}</p>',
+        *([f'<p class="soft">{_OF_ENERGY.strip()}</p>'] if "energy_j" in _told(parts) else []),
         *([f'<p class="soft">{_OF_SPEEDUPS.strip()}</p>'] if has_speedups(parts) else []),
         "<h2>Pictures</h2>",
         *_pictures(parts),
@@ -157,12 +162,20 @@ def _table(
 
 def _metrics(parts: Mapping[str, Result]) -> str:
     """Return all metrics, one a row, so that any number of them fits; schedulers are columns."""
-    metrics = in_order(next(iter(parts.values())).metrics)
+    metrics = in_order(_told(parts))
     columns = comparison(parts, [metric.name for metric in metrics])
     (_, *names), *rows = ([*row] for row in zip(*columns, strict=True))
     caption = "★ best of its row" if len(parts) > 1 else ""
     lines = [[title, *values] for (title, _), *values in rows]
     return _table(["metric", *(name for name, _ in names)], lines, caption=caption)
+
+
+def _told(parts: Mapping[str, Result]) -> dict[str, float | int]:
+    """Return the metrics of the first schedule that the page has of all."""
+    from hpcgym.metrics import told_metrics
+
+    first, *others = (told_metrics(part) for part in parts.values())
+    return {name: value for name, value in first.items() if all(name in one for one in others)}
 
 
 def _pictures(parts: Mapping[str, Result]) -> list[str]:

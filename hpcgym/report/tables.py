@@ -128,11 +128,14 @@ def metrics_table(results: Results) -> pd.DataFrame:
     Returns
     -------
     table : index ``scheduler``; the columns are the keys of ``Result.metrics``, units in the names.
+        Energies are missing where nobody gave powers; see :func:`hpcgym.metrics.told_metrics`.
     """
     import pandas as pd
 
+    from hpcgym.metrics import told_metrics
+
     parts = named(results)
-    rows = [dict(result.metrics) for result in parts.values()]
+    rows = [told_metrics(result) for result in parts.values()]
     return pd.DataFrame(rows, index=pd.Index(list(parts), name="scheduler"))
 
 
@@ -236,10 +239,12 @@ def rich_metrics(result: Result) -> Table:
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
 
+    from hpcgym.metrics import told_metrics
+
     table = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False)
     table.add_column("metric")
     table.add_column("value", justify="right")
     table.add_column("unit")
-    for metric in in_order(result.metrics):
+    for metric in in_order(told_metrics(result)):
         table.add_row(metric.title, metric.text(result.metrics[metric.name]), metric.unit)
     return table

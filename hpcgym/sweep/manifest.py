@@ -19,12 +19,14 @@ from typing import Any
 
 from hpcgym.coscheduling import Heatmap
 from hpcgym.errors import HpcgymError, WorkloadError
+from hpcgym.metrics import needs_watts, watts_given
 from hpcgym.policy.fairshare import FairShare
 from hpcgym.scheduler import Scheduler
 from hpcgym.sweep.experiment import SEED, Experiment, Source
 from hpcgym.sweep.records import canonical, identity
 from hpcgym.sweep.simulations import (
     input_file,
+    load_machine,
     load_slices,
     machine_file,
     read_speedups_of,
@@ -51,7 +53,7 @@ def make_manifest(experiment: Experiment) -> Manifest:
     for place, source in enumerate(experiment.workloads):
         seeds = experiment.seeds if SEED in source.workload else (None,)
         try:
-            workloads += _spelt_out(source, seeds, folder, inputs, heatmaps)
+            workloads += _spelt_out(source, seeds, folder, inputs, heatmaps, experiment.metrics)
         except HpcgymError as error:
             raise HpcgymError(f"{experiment.path}: workloads[{place}]: {error}") from None
     manifest: Manifest = {
@@ -146,6 +148,7 @@ def _spelt_out(
     folder: Path,
     inputs: dict[str, str],
     heatmaps: Iterable[Heatmap],
+    metrics: Iterable[str],
 ) -> list[dict[str, Any]]:
     """Return a workload with each seed and the names of its slices; note the files it comes from.
 
@@ -162,7 +165,7 @@ def _spelt_out(
         if path is not None and name not in inputs:
             inputs[name] = sha256_of(path)
         if not parts or source.slices != "whole":
-            parts = _names_of_slices(source, name, folder, inputs, heatmaps)
+            parts = _names_of_slices(source, name, folder, inputs, heatmaps, metrics)
         entry = {
             "workload": source.name,
             "source": name,
@@ -184,12 +187,24 @@ def _names_of_slices(
     folder: Path,
     inputs: Mapping[str, str],
     heatmaps: Iterable[Heatmap],
+    metrics: Iterable[str],
 ) -> list[str]:
     """Return the names of the slices of a workload, which is read for that; check its codes."""
     found = load_slices(
         name, source.clean, source.processors, source.errors, source.slices, str(folder),
         inputs.get(name, ""), source.cluster, inputs.get(source.cluster or "", ""),
     )  # fmt: skip
+    machine = None
+    if source.cluster is not None:
+        digest = inputs.get(source.cluster, "")
+        machine = load_machine(source.cluster, str(folder), digest)
+    energies = [metric for metric in metrics if needs_watts(metric)]
+    if energies and not any(watts_given(machine, part) for part in found.values()):
+        raise HpcgymError(
+            f"metrics: {energies[0]} needs watts, and nobody gave any for {source.name}: name a"
+            " cluster with powers, such as taurus, or a TOML file with idle_power_w and"
+            " busy_power_w"
+        )
     if source.codes is None:
         for heatmap in heatmaps:
             for part in found.values():

@@ -11,6 +11,7 @@ from typing import Any, cast
 from hpcgym.cluster import Cluster, find_cluster
 from hpcgym.coscheduling import Heatmap, find_speedups
 from hpcgym.errors import HpcgymError
+from hpcgym.metrics import told_metrics
 from hpcgym.scheduler import Scheduler
 from hpcgym.simulation import simulate
 from hpcgym.workload import Workload, assign_codes, load_workload, shuffled
@@ -35,7 +36,7 @@ def simulate_task(
 
     Returns
     -------
-    metrics : those that the task names, or all.
+    metrics : those that the task names, or all, but for energies where nobody gave watts.
 
     Raises
     ------
@@ -58,9 +59,9 @@ def simulate_task(
         rules["pair_estimate"] = load_speedups(rules["pair_estimate"], folder, digests)
     machine = None
     if cluster is not None:
-        machine = _load_machine(cluster, folder, digests.get(cluster, ""))
-    metrics = simulate(workload, Scheduler(**rules), cluster=machine, speedups=speedups).metrics
-    return {name: metrics[name] for name in task["metrics"] or metrics}
+        machine = load_machine(cluster, folder, digests.get(cluster, ""))
+    result = simulate(workload, Scheduler(**rules), cluster=machine, speedups=speedups)
+    return {name: result.metrics[name] for name in task["metrics"] or told_metrics(result)}
 
 
 @lru_cache(maxsize=4)
@@ -94,7 +95,7 @@ def load_slices(
         given = _with_speedups(source, path)
     elif path is not None and not is_trace(source):  # a trace is called by its name
         given = path
-    machine = None if cluster is None else _load_machine(cluster, folder, cluster_digest)
+    machine = None if cluster is None else load_machine(cluster, folder, cluster_digest)
     workload = load_workload(
         given, clean, processors=processors, cluster=machine, errors=cast(Errors, errors)
     )
@@ -133,7 +134,7 @@ def _load_speedups(text: str, folder: str, digest: str) -> Heatmap:
 
 
 @lru_cache(maxsize=16)
-def _load_machine(text: str, folder: str, digest: str) -> Cluster:
+def load_machine(text: str, folder: str, digest: str) -> Cluster:
     """Return the machine that an experiment names."""
     path = machine_file(text, Path(folder))
     if path is not None:

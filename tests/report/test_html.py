@@ -1,10 +1,12 @@
 """The page is one whole file that asks for nothing else."""
 
 from base64 import b64decode
+from dataclasses import replace
 from html.parser import HTMLParser
 
 import pytest
 
+from hpcgym.cluster import Cluster
 from hpcgym.errors import HpcgymError
 from hpcgym.report import write_html
 from hpcgym.report.html import html_page
@@ -43,7 +45,9 @@ class Page(HTMLParser):
 
 @pytest.fixture(scope="module")
 def text(schedule):
-    return html_page({"easy": schedule(), "saf": schedule(scheduler="saf")})
+    results = {"easy": schedule(), "saf": schedule(scheduler="saf")}
+    machine = Cluster(64, 117, 358)  # with powers, so that energies are told
+    return html_page({name: replace(part, cluster=machine) for name, part in results.items()})
 
 
 def test_it_asks_for_nothing_else(text):

@@ -1,10 +1,12 @@
 """Tables hold the metrics as they are and mark the best ones."""
 
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
 from rich.console import Console
 
+from hpcgym.cluster import Cluster
 from hpcgym.errors import HpcgymError
 from hpcgym.report import metrics_table
 from hpcgym.report.tables import (
@@ -33,8 +35,13 @@ def printed(table):
     return text.get()
 
 
+def with_watts(result):
+    """Return the schedule on a machine whose powers somebody gave, so that it tells energies."""
+    return replace(result, cluster=Cluster(result.cluster.processors, 117, 358))
+
+
 def test_one_row_a_scheduler_and_every_metric_in_full(schedule):
-    easy, saf = schedule(), schedule(scheduler="saf")
+    easy, saf = with_watts(schedule()), with_watts(schedule(scheduler="saf"))
     table = metrics_table({"a": easy, "b": saf})
     assert table.index.tolist() == ["a", "b"]
     assert table.index.name == "scheduler"
@@ -44,10 +51,11 @@ def test_one_row_a_scheduler_and_every_metric_in_full(schedule):
 
 
 def test_every_metric_is_known_and_shown(schedule):
-    metrics = schedule().metrics
+    result = with_watts(schedule())
+    metrics = result.metrics
     assert {metric.name for metric in METRICS} == set(metrics)
     assert [metric.name for metric in in_order(metrics)] == [metric.name for metric in METRICS]
-    text = printed(rich_metrics(schedule()))
+    text = printed(rich_metrics(result))
     for metric in METRICS:
         assert metric.title in text
         assert metric.text(metrics[metric.name]) in text
