@@ -44,10 +44,14 @@ class Page(HTMLParser):
 
 
 @pytest.fixture(scope="module")
-def text(schedule):
-    results = {"easy": schedule(), "saf": schedule(scheduler="saf")}
+def results(schedule):
     machine = Cluster(64, 117, 358)  # with powers, so that energies are told
-    return html_page({name: replace(part, cluster=machine) for name, part in results.items()})
+    return {name: replace(schedule(scheduler=name), cluster=machine) for name in ("easy", "saf")}
+
+
+@pytest.fixture(scope="module")
+def text(results):
+    return html_page(results)
 
 
 def test_it_asks_for_nothing_else(text):
@@ -98,22 +102,20 @@ def test_texts_of_the_workload_are_no_html(make):
     assert name in " ".join(Page(page).text)
 
 
-def test_the_same_results_give_the_same_page(schedule, text):
-    assert html_page({"easy": schedule(), "saf": schedule(scheduler="saf")}) == text
+def test_the_same_results_give_the_same_page(results, text):
+    assert html_page(results) == text
 
 
 def test_what_was_cleaned_is_told(schedule):
     result = schedule("lublin:jobs=300,processors=64,load=0.9")
-    from dataclasses import replace
-
     workload = result.workload.counted({"dropped: no run time": 1234})
     page = html_page(replace(result, workload=workload))
     assert "dropped: no run time" in page
     assert "1,234" in page
 
 
-def test_the_file_is_written_in_utf_8(schedule, tmp_path, text):
-    write_html({"easy": schedule(), "saf": schedule(scheduler="saf")}, tmp_path / "page.html")
+def test_the_file_is_written_in_utf_8(results, schedule, tmp_path, text):
+    write_html(results, tmp_path / "page.html")
     assert (tmp_path / "page.html").read_bytes().decode("utf-8") == text
     with pytest.raises(HpcgymError, match="cannot be written"):
         write_html(schedule(), tmp_path)
