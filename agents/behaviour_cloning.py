@@ -38,6 +38,7 @@ from hpcgym.agents.maskable_ppo import ENV_ID, JobAgent, JobNetwork, shape_of
 from hpcgym.agents.progress import SHOW_S
 from hpcgym.baselines import find_baseline
 from hpcgym.errors import HpcgymError
+from hpcgym.writing import whole
 
 NAME = "clone"
 
@@ -169,9 +170,12 @@ def _stacked(rows: list[tuple[Any, ...]], about: dict[str, Any]) -> Recording:
 
 
 def save_recording(path: str | Path, recording: Recording) -> None:
-    """Write a recording as ``.npz``."""
-    path = Path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
+    """Write a recording as ``.npz``, whole or not at all.
+
+    Raises
+    ------
+    HpcgymError : the file cannot be written.
+    """
     arrays = {
         **recording.observations,
         "actions": recording.actions,
@@ -181,7 +185,8 @@ def save_recording(path: str | Path, recording: Recording) -> None:
         "bounds": recording.bounds,
         "about": np.array(json.dumps(recording.about)),
     }
-    with path.open("wb") as file:  # given a path, numpy would change its ending
+    # given a path, numpy would change its ending
+    with whole(path, folders=True) as part, part.open("wb") as file:
         np.savez_compressed(file, **arrays)
 
 

@@ -24,7 +24,7 @@ from stable_baselines3.common.vec_env import VecEnvWrapper
 from hpcgym.agents.progress import SHOW_S
 from hpcgym.errors import HpcgymError
 from hpcgym.simulation import simulate
-from hpcgym.workload.files import whole
+from hpcgym.writing import whole
 
 # several threads are slower than one for networks this small, and may stall where cores are few
 torch.set_num_threads(1)
@@ -246,7 +246,7 @@ def _is_plain(value: Any) -> bool:
 
 def write(path: str | Path, contents: Mapping[str, Any]) -> None:
     """Write the file of an agent, in such a way that a reader never sees half of it."""
-    with whole(Path(path)) as part:
+    with whole(path, folders=True) as part:
         torch.save({"format": FORMAT, **contents}, part)
 
 

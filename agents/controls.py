@@ -25,7 +25,7 @@ from hpcgym.envs import EnergyBudgetVector, PowerCapVector, power_kernel
 from hpcgym.envs.episodes import Episode
 from hpcgym.envs.observe import QUEUE_AT
 from hpcgym.errors import HpcgymError, unknown
-from hpcgym.workload.files import whole
+from hpcgym.writing import whole_text
 
 NAME = "controls"
 FORMAT = 1
@@ -161,8 +161,8 @@ class Controls:
             "weights": self.weights.tolist(),
             "found": self.found,
         }
-        with whole(Path(path)) as part:
-            part.write_text(json.dumps(contents, indent=1) + "\n")
+        with whole_text(path, folders=True) as file:
+            file.write(json.dumps(contents, indent=1) + "\n")
 
 
 def load(contents: Mapping[str, Any]) -> Controls:

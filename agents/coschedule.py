@@ -24,7 +24,7 @@ from hpcgym.envs import CoScheduleVector
 from hpcgym.envs.episodes import Episode
 from hpcgym.envs.pair_layout import PairLayout
 from hpcgym.errors import HpcgymError
-from hpcgym.workload.files import whole
+from hpcgym.writing import whole_text
 
 NAME = "pairs"
 FORMAT = 1
@@ -165,8 +165,8 @@ class Pairs:
             "weights": self.weights.tolist(),
             "found": self.found,
         }
-        with whole(Path(path)) as part:
-            part.write_text(json.dumps(contents, indent=1) + "\n")
+        with whole_text(path, folders=True) as file:
+            file.write(json.dumps(contents, indent=1) + "\n")
 
 
 def load(contents: Mapping[str, Any]) -> Pairs:

@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 from hpcgym.agents.search import Asked, Search, Values, Vectors, normalised, rounded
 from hpcgym.errors import HpcgymError
 from hpcgym.version import __version__
-from hpcgym.workload.files import whole
 from hpcgym.workload.fingerprint import fingerprint
 from hpcgym.workload.model import Workload
+from hpcgym.writing import whole
 
 #: (n_vectors, n_searches, n_features) weights -> (n_vectors, n_searches) values.
 Objective = Callable[[NDArray[np.float64]], NDArray[np.float64]]
@@ -175,7 +175,7 @@ class Checkpoint:
         if self.path is None or not told:
             return
         self._written_s = time.monotonic()
-        with whole(self.path) as part, part.open("wb") as file:
+        with whole(self.path, folders=True) as part, part.open("wb") as file:
             np.savez(
                 file,
                 identity=np.array(self.identity),

@@ -35,9 +35,9 @@ from hpcgym.errors import HpcgymError, unknown
 from hpcgym.metrics import TAU_S, check_tau
 from hpcgym.scheduler import OF_SHARED_NODES, Scheduler
 from hpcgym.sweep.batch import METRICS, BatchSimulator
-from hpcgym.workload.files import whole
 from hpcgym.workload.load import load_workload
 from hpcgym.workload.model import Workload
+from hpcgym.writing import whole_text
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -324,7 +324,6 @@ class Xnes:
 
     def save(self, path: str | Path) -> None:
         """Write everything as JSON, in such a way that a reader never sees half of it."""
-        path = Path(path)
         contents = {
             "format": FORMAT,
             "agent": NAME,
@@ -334,8 +333,8 @@ class Xnes:
             "settings": self.settings(),
             "trace": self._rows,
         }
-        with whole(path) as part:
-            part.write_text(json.dumps(contents, indent=1) + "\n")
+        with whole_text(path, folders=True) as file:
+            file.write(json.dumps(contents, indent=1) + "\n")
 
 
 def load(path: str | Path) -> Xnes:

@@ -393,7 +393,7 @@ class Result:
 
         Raises
         ------
-        OSError : the file cannot be written.
+        WorkloadError : the file cannot be written; what was there before is still there.
         """
         from hpcgym.workload.swf import write_swf
 

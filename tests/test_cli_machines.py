@@ -287,7 +287,7 @@ def test_who_chooses_nodes_has_no_allocation(small, tmp_path):
     assert "pcp20(jobs=12, units=400, work=0.03, seed=0)" in text
     assert re.search(r"<td>\d+ dispatches, \d+ of them with a model to solve; ", text)
     assert f"<td>ortools</td><td>{version('ortools')}</td>" in text
-    succeed("simulate", *arguments[1:-1], "prb", "--html", page)
+    succeed("simulate", *arguments[1:-1], "prb", "--html", page, "--force")
     assert "ortools" not in page.read_text()
     board = ("evaluate", "pcp20", "--workload", jobs, *arguments[2:4], "--episodes", "whole", *best)
     (row,) = (row for row in as_csv(*board, "--budget", "0") if row["name"] == "pcp20")

@@ -128,7 +128,7 @@ def test_a_dispatcher_is_recorded_on_nodes(machine: str) -> None:
     for field, values in found.observations.items():
         assert (values == same.observations[field]).all()
     if machine != "eurora":
-        refused = train("record", "sdprb", *where)
+        refused = train("record", "sdprb", *where, "--output", "other.npz")
         assert refused.exit_code == 1
         assert "--unfit drop drops such jobs" in refused.stderr
 
@@ -218,13 +218,19 @@ def test_help_teaches(agent: str) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("ppo", *SHORT, "--output", "agent.zip"), "agent.zip: the name of a agent ends in .pt"),
+        (
+            ("ppo", *SHORT, "--output", "agent.zip"),
+            "the name of a file of an agent ends in .pt",
+        ),
         (("ppo", *SHORT, "--interval", "fortnight"), "interval must be"),
         (("ppo", *SHORT, "--policy-features", "size"), "unknown policy_features 'size'"),
         (("maskable-ppo", *SHORT, "--reservation", "no"), "unknown reservation 'no'"),
         (("maskable-ppo", *SHORT, "--resume", "none.pt"), "none.pt: No such file"),
         (("maskable-ppo", *SHORT, "--part", "first"), "unknown part 'first'"),
-        (("xnes", "--workload", TRACE, "--output", "a.pt"), "a.pt: the name of a policy ends in"),
+        (
+            ("xnes", "--workload", TRACE, "--output", "a.pt"),
+            "a.pt: the name of a file of an",
+        ),
         (("xnes", "--workload", TRACE, "--features", "size"), "unknown feature 'size'"),
         (("xnes", "--workload", TRACE, "--method", "xens"), "unknown method 'xens'"),
         (("xnes", "--workload", TRACE, "--metric", "bsld"), "unknown metric 'bsld'"),

@@ -13,7 +13,8 @@ from hpcgym.version import __version__
 if TYPE_CHECKING:
     import pandas as pd
 
-_HEAD = """\
+#: What reports of this study begin with.
+HEAD = """\
 # Co-scheduling, computed anew
 
 E. Karapanagiotis, N. Triantafyllis, A. Tsoukleidis-Karydakis, G. Goumas, N. Koziris: ELiSE
@@ -107,7 +108,7 @@ def report_text(
     missing : the file of measured speedups that there is none of; None: there is.
     notes : what else is to be said, such as that this is a small cut.
     """
-    parts = [_HEAD.format(version=__version__, heatmaps=sizes.heatmaps)]
+    parts = [HEAD.format(version=__version__, heatmaps=sizes.heatmaps)]
     if missing is not None:
         parts.append(_NO_MEASURED.format(file=missing))
     parts += [f"{note}\n" for note in notes]

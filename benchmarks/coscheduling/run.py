@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 from hpcgym.baselines.coschedulers import COSCHEDULERS
 from hpcgym.benchmarks.coscheduling import figures, plans, runs, speed, tables
 from hpcgym.benchmarks.coscheduling.plans import Sizes, Task
-from hpcgym.benchmarks.coscheduling.report import report_text
-from hpcgym.benchmarks.studies.markdown import write_csv, write_text
+from hpcgym.benchmarks.coscheduling.report import HEAD, report_text
+from hpcgym.benchmarks.studies.markdown import check_report, write_csv, write_text
 from hpcgym.benchmarks.studies.pictures import save_picture
 from hpcgym.benchmarks.studies.progress import Progress, no_progress
 from hpcgym.benchmarks.studies.spread import outcomes_of
@@ -91,7 +91,7 @@ def reproduce(
     """
     require_matplotlib()
     path = folder / "report.md"
-    write_text("", path)  # that it cannot be written is said before the work, not after it
+    check_report(path, HEAD)  # that it cannot be written is said before the work, not after it
     for name, number in (("heatmaps", heatmaps), ("shuffles", shuffles)):
         if number < 1:
             raise HpcgymError(f"{name} must be a whole number of at least 1, not {number}")

@@ -14,7 +14,8 @@ from hpcgym.version import __version__
 if TYPE_CHECKING:
     import pandas as pd
 
-_HEAD = """\
+#: What reports of this study begin with.
+HEAD = """\
 # Constraint programming dispatchers, computed anew
 
 V. Remediani: Data-driven job scheduling in constraint programming for HPC systems (2017, document
@@ -156,7 +157,7 @@ def report_text(
     pictures : heading -> file, of all machines.
     """
     months = " and ".join(map(str, sorted(MONTHS.values()))) + " months"
-    parts = [_HEAD.format(version=__version__, months=months), _loads(findings)]
+    parts = [HEAD.format(version=__version__, months=months), _loads(findings)]
     for found in findings:
         parts.append(f"## {found.machine}\n")
         parts += _tables(made[found.machine], _TEXTS, "###")

@@ -25,9 +25,9 @@ from hpcgym.benchmarks.cp.configurations import (
 from hpcgym.benchmarks.cp.growth import by_nodes, by_queued, grow_one, grow_tasks
 from hpcgym.benchmarks.cp.instances import DRIVERS, NUMBER, compare_one
 from hpcgym.benchmarks.cp.known import known_one, known_tasks
-from hpcgym.benchmarks.cp.report import COMMON, report_text
+from hpcgym.benchmarks.cp.report import COMMON, HEAD, report_text
 from hpcgym.benchmarks.studies.markdown import (
-    check_writable,
+    check_report,
     folder_name,
     write_csv,
     write_text,
@@ -123,7 +123,7 @@ def reproduce(
     for name in [name for name in dispatchers or DISPATCHERS if name not in HEURISTICS][:1]:
         find_dispatcher(name.removesuffix(LISTS_ONLY))  # no OR-Tools is said before the work
     path = folder / "report.md"
-    check_writable(path)  # that it cannot be written, too
+    check_report(path, HEAD)  # that it cannot be written, too
     loads = load_machines(machines, days, full, dispatchers)
     spread: dict[str, Any] = {"executor": executor, "workers": workers, "progress": progress}
     findings = run_campaign(loads, folder / "runs", **spread)

@@ -13,7 +13,8 @@ from hpcgym.version import __version__
 if TYPE_CHECKING:
     import pandas as pd
 
-_HEAD = """\
+#: What reports of this study begin with.
+HEAD = """\
 # Energy budgets, computed anew
 
 D. Glesser: Road to exascale (2016), chapter 5, with P.-F. Dutot, Y. Georgiou, L. Lefèvre, M. Poquet
@@ -68,7 +69,7 @@ def report_text(
     quick : whether this is a small cut.
     """
     parts = [
-        _HEAD.format(
+        HEAD.format(
             version=__version__,
             reckoned=RECKONED_W,
             drawn=DRAWN_W,

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from hpcgym.benchmarks.energy import budget_figures, budget_tables
 from hpcgym.benchmarks.energy.budget import BUDGETS, READINGS, TEXT, measure, week_of, weeks_of
-from hpcgym.benchmarks.energy.budget_report import report_text
-from hpcgym.benchmarks.studies.markdown import write_csv, write_text
+from hpcgym.benchmarks.energy.budget_report import HEAD, report_text
+from hpcgym.benchmarks.studies.markdown import check_report, write_csv, write_text
 from hpcgym.benchmarks.studies.pictures import save_picture
 from hpcgym.benchmarks.studies.progress import Progress, no_progress
 from hpcgym.benchmarks.studies.spread import note_name, outcomes_of
@@ -63,7 +63,7 @@ def reproduce(
     """
     require_matplotlib()
     path = folder / "report.md"
-    write_text("", path)  # that it cannot be written is said before the work, not after it
+    check_report(path, HEAD)  # that it cannot be written is said before the work, not after it
     number = 1 if quick and weeks is None else weeks
     if number is not None and number < 1:
         raise HpcgymError(f"weeks must be a whole number of at least 1, not {number}")

@@ -14,7 +14,8 @@ from hpcgym.version import __version__
 if TYPE_CHECKING:
     import pandas as pd
 
-_HEAD = """\
+#: What reports of this study begin with.
+HEAD = """\
 # Power caps, computed anew
 
 D. Glesser: Road to exascale (2016), chapter 4, with Y. Georgiou and D. Trystram. Computed by hpcgym
@@ -72,7 +73,7 @@ def report_text(
     cluster : the machine.
     quick : whether this is a small cut.
     """
-    head = _HEAD.format(version=__version__, cluster=cluster, shorter=SHORTER, huge=HUGE, load=LOAD)
+    head = HEAD.format(version=__version__, cluster=cluster, shorter=SHORTER, huge=HUGE, load=LOAD)
     readings = [f"- {name}: {meaning}." for name, meaning in REQUESTS.items()]
     hours = ", ".join(f"{name} {of} h" for name, of in INTERVALS.items())
     parts = [head, "\n".join(readings) + f"\n\nIntervals: {hours}.\n"]

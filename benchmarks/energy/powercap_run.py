@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from hpcgym.benchmarks.energy import powercap_figures, powercap_tables
 from hpcgym.benchmarks.energy.powercap import CAPS, QUICK_CAPS, capped, measure
-from hpcgym.benchmarks.energy.powercap_report import report_text
+from hpcgym.benchmarks.energy.powercap_report import HEAD, report_text
 from hpcgym.benchmarks.energy.powercap_workload import (
     AS_GENERATED,
     AS_WRITTEN,
@@ -20,7 +20,7 @@ from hpcgym.benchmarks.energy.powercap_workload import (
     Interval,
     load,
 )
-from hpcgym.benchmarks.studies.markdown import folder_name, write_csv, write_text
+from hpcgym.benchmarks.studies.markdown import check_report, folder_name, write_csv, write_text
 from hpcgym.benchmarks.studies.pictures import save_picture
 from hpcgym.benchmarks.studies.progress import Progress, no_progress
 from hpcgym.benchmarks.studies.spread import note_name, outcomes_of
@@ -86,7 +86,7 @@ def reproduce(
     """
     require_matplotlib()
     path = folder / "report.md"
-    write_text("", path)  # that it cannot be written is said before the work, not after it
+    check_report(path, HEAD)  # that it cannot be written is said before the work, not after it
     if seeds < 1:
         raise HpcgymError(f"seeds must be a whole number of at least 1, not {seeds}")
     given = list(sources) or [f"{SUBSTITUTE}:{seed}" for seed in range(1 if quick else seeds)]

@@ -12,7 +12,8 @@ from hpcgym.version import __version__
 if TYPE_CHECKING:
     import pandas as pd
 
-_HEAD = """\
+#: What reports of this study begin with.
+HEAD = """\
 # Energy fair share, computed anew
 
 D. Glesser: Road to exascale (2016), chapter 6, with Y. Georgiou, K. Rzadca and D. Trystram.
@@ -76,7 +77,7 @@ def report_text(made: Mapping[str, pd.DataFrame], pictures: Mapping[str, Path], 
     pictures : heading -> file.
     quick : whether this is a small cut.
     """
-    parts = [_HEAD.format(version=__version__)]
+    parts = [HEAD.format(version=__version__)]
     if quick:
         parts.append("**A quick cut: few jobs, users and orders. Not to be compared.**\n")
     for name, (heading, note) in TEXTS.items():

@@ -18,8 +18,8 @@ from hpcgym.benchmarks.energy.shares import (
     load_trace,
     measure,
 )
-from hpcgym.benchmarks.energy.shares_report import report_text
-from hpcgym.benchmarks.studies.markdown import folder_name, write_csv, write_text
+from hpcgym.benchmarks.energy.shares_report import HEAD, report_text
+from hpcgym.benchmarks.studies.markdown import check_report, folder_name, write_csv, write_text
 from hpcgym.benchmarks.studies.pictures import save_picture
 from hpcgym.benchmarks.studies.progress import Progress, no_progress
 from hpcgym.benchmarks.studies.spread import note_name, outcomes_of
@@ -66,7 +66,7 @@ def reproduce(
     """
     require_matplotlib()
     path = folder / "report.md"
-    write_text("", path)  # that it cannot be written is said before the work, not after it
+    check_report(path, HEAD)  # that it cannot be written is said before the work, not after it
     outcomes = run_readings(sources, folder / "tasks", quick, executor, workers, progress)
     seeds = esp.QUICK_SEEDS if quick else esp.SEEDS
     experiments = []

@@ -16,6 +16,9 @@ from hpcgym.version import __version__
 if TYPE_CHECKING:
     from hpcgym.benchmarks.mixed_policies.run import Findings
 
+#: What reports of this study begin with.
+HEAD = "# Mixed policies, computed anew\n"
+
 #: Of a picture: heading, and the figure of the paper that it stands for.
 _PICTURES = {
     "distribution": "Weekly mean BSLD of the pure policies (figure 1)",
@@ -30,7 +33,7 @@ _PICTURES = {
 def report_text(findings: Sequence[Findings]) -> str:
     """Return the report as Markdown."""
     parts = [
-        "# Mixed policies, computed anew\n",
+        HEAD,
         "A. Legrand, D. Trystram and S. Zrigui: Adapting Batch Scheduling to Workload"
         " Characteristics: What can we expect From Online Learning? Inria research report 9212,"
         f" 2018. Computed by hpcgym {__version__}; columns named *paper* are the report's own."

@@ -16,7 +16,7 @@ from hpcgym.benchmarks.mixed_policies.spread import cover_on
 from hpcgym.benchmarks.mixed_policies.study import THRESHOLD_S, Study
 from hpcgym.benchmarks.mixed_policies.units import units
 from hpcgym.benchmarks.studies.markdown import (
-    check_writable,
+    check_report,
     folder_name,
     write_csv,
     write_text,
@@ -86,7 +86,7 @@ def reproduce(
     ------
     HpcgymError : a source or reading that is none, a file that cannot be written, or no matplotlib.
     """
-    from hpcgym.benchmarks.mixed_policies.report import report_text
+    from hpcgym.benchmarks.mixed_policies.report import HEAD, report_text
 
     require_matplotlib()
     names = [reading, *(name for name in READINGS if name != reading)]
@@ -96,7 +96,7 @@ def reproduce(
         for name in names
     ]
     path = folder / "report.md"
-    check_writable(path)  # that it cannot be written is said before the work, not after it
+    check_report(path, HEAD)  # that it cannot be written is said before the work, not after it
 
     def publish() -> None:
         write_text(report_text(findings), path)

@@ -14,7 +14,8 @@ from hpcgym.version import __version__
 if TYPE_CHECKING:
     import pandas as pd
 
-_HEAD = """\
+#: What reports of this study begin with.
+HEAD = """\
 # Run time prediction, computed anew
 
 D. Glesser: Road to exascale (2016), chapter 7, with E. Gaussier, V. Reis and D. Trystram. Computed
@@ -104,7 +105,7 @@ def report_text(
     values : published results by trace.
     quick : whether this is a small cut.
     """
-    parts = [_HEAD.format(version=__version__)]
+    parts = [HEAD.format(version=__version__)]
     if quick:
         parts.append("**A quick cut: few jobs and configurations. Not to be compared.**\n")
     parts.append(_counts(findings, values))

@@ -17,7 +17,7 @@ from hpcgym.benchmarks.prediction.campaign import (
 )
 from hpcgym.benchmarks.prediction.published import Published, read_published
 from hpcgym.benchmarks.studies.markdown import (
-    check_writable,
+    check_report,
     folder_name,
     write_csv,
     write_text,
@@ -81,7 +81,7 @@ def reproduce(
     HpcgymError : a source that cannot be read, a folder without published results, both ``full``
         and ``quick``, a file that cannot be written, a simulation that fails, or no matplotlib.
     """
-    from hpcgym.benchmarks.prediction.report import report_text
+    from hpcgym.benchmarks.prediction.report import HEAD, report_text
 
     if full and quick:
         raise HpcgymError("full and quick: a study is one or the other")
@@ -91,7 +91,7 @@ def reproduce(
         values = {}
     traces = load_traces(sources, quick)
     path = folder / "report.md"
-    check_writable(path)  # that it cannot be written is said before the work, not after it
+    check_report(path, HEAD)  # that it cannot be written is said before the work, not after it
     which = configurations.quick() if quick else configurations.usual()
     if full:
         which = configurations.published()

@@ -6,7 +6,8 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hpcgym.workload.files import whole, writing
+from hpcgym.errors import HpcgymError
+from hpcgym.writing import check_writable, whole_text
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -65,20 +66,33 @@ def write_text(text: str, path: Path) -> None:
     ------
     HpcgymError : the file cannot be written.
     """
-    with whole(path) as part:
-        part.write_text(text)
+    with whole_text(path, folders=True) as file:
+        file.write(text)
 
 
-def check_writable(path: Path) -> None:
-    """Make the folder of a file that will be written; what is in the file now stays there.
+def check_report(path: Path, head: str) -> None:
+    """Say before the work that a report cannot be written, and make its folder.
+
+    What is there stays as it is until the new report is whole: an older report of the study. Any
+    other file of that name is the user's.
+
+    Parameters
+    ----------
+    path : of the report.
+    head : its beginning; the first line says which study it is of.
 
     Raises
     ------
-    HpcgymError : the file cannot be written.
+    HpcgymError : the file cannot be written, or is no report of this study.
     """
-    with writing(path):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        there = path.exists()
-        path.open("ab").close()
-        if not there:
-            path.unlink()
+    check_writable(path, folders=True)
+    if not path.is_file():
+        return
+    title = head.splitlines()[0]
+    with path.open("rb") as file:
+        first = file.readline(1000).decode(errors="replace").strip()
+    if first not in ("", title):  # earlier versions emptied it before the work
+        raise HpcgymError(
+            f"{path} is there already, and is no report of this study ({title.lstrip('# ')}):"
+            " choose another folder (--output)"
+        )

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hpcgym.report.canvas import save_figure
-from hpcgym.workload.files import writing
+from hpcgym.writing import writing
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

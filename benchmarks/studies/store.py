@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from hpcgym import compilation
 from hpcgym.version import __version__
-from hpcgym.workload.files import whole
+from hpcgym.writing import whole
 
 Arrays = dict[str, NDArray[Any]]
 
@@ -68,7 +68,7 @@ class Store:
         if kept is not None:
             return kept
         arrays = {key: np.asarray(value) for key, value in compute().items()}
-        with whole(path) as part, part.open("wb") as file:
+        with whole(path, folders=True) as part, part.open("wb") as file:
             np.savez_compressed(file, **arrays)  # type: ignore[arg-type]
         return arrays
 

@@ -7,6 +7,7 @@ from typing import Annotated, ClassVar
 import typer
 
 from hpcgym.cli import coscheduling, names, options, output
+from hpcgym.cli.files import ForceOption
 from hpcgym.cli.options import Format
 from hpcgym.cli.running import ExplainedCommand, Lists, counting
 from hpcgym.errors import HpcgymError, check_each_once
@@ -66,6 +67,7 @@ def compare(
     format: options.FormatOption = Format.table,
     picture: options.PictureOption = None,
     html: options.HtmlOption = None,
+    force: ForceOption = False,
     speedups: coscheduling.SpeedupsOption = None,
     codes: coscheduling.CodesOption = None,
     partners: coscheduling.PartnersOption = None,
@@ -79,8 +81,6 @@ def compare(
     scheduler is that over which makespans improve.
     """
     machine = options.machine(cluster, processors, allocation)
-    output.check_picture(picture)
-    output.check_page(html)
     shared_rules = coscheduling.rules(partners, pairs_above, pair_estimate)
     sharing = coscheduling.read(speedups, codes, machine)
     overrides = options.given(passes=passes, allocation=allocation, fair_share=fair_share)

@@ -10,11 +10,9 @@ from typing import Annotated, ClassVar
 
 import typer
 
-from hpcgym.cli import options
+from hpcgym.cli.files import ForceOption, Written
 from hpcgym.cli.running import ExplainedCommand, Lists, note, working
 from hpcgym.errors import HpcgymError
-
-ENDINGS = (".swf", ".swf.gz", ".csv", ".csv.gz", ".parquet", ".json", ".json.gz")
 
 #: Parameters of the generators.
 PARAMETERS = {
@@ -87,7 +85,11 @@ def generate(
             help="File to write: .swf, .csv or .json, also with .gz, or .parquet.",
             show_default=False,
         ),
+        Written(
+            "workload", (".swf", ".swf.gz", ".csv", ".csv.gz", ".parquet", ".json", ".json.gz")
+        ),
     ],
+    force: ForceOption = False,
 ) -> None:
     """Generate a workload and write it into a file.
 
@@ -105,7 +107,6 @@ def generate(
     if generator.partition(":")[0] not in GENERATORS:
         known = ", ".join(GENERATORS)
         raise HpcgymError(f"{generator!r} is not a generator; there is: {known}")
-    options.check_file(output, ENDINGS, "workload")
     with working(f"generating {output}"):
         workload = load_workload(generator, "none")
         write = write_swf if output.name.casefold().endswith((".swf", ".swf.gz")) else write_table

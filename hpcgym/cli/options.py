@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
+from hpcgym.cli.files import PAGE, PICTURE
 from hpcgym.errors import HpcgymError, unknown
 
 if TYPE_CHECKING:
@@ -193,12 +194,14 @@ PictureOption = Annotated[
         " .html, with tables too.",
         show_default=False,
     ),
+    PICTURE,
 ]
 HtmlOption = Annotated[
     Path | None,
     typer.Option(
         metavar="FILE", help="Write a page with all tables and pictures.", show_default=False
     ),
+    PAGE,
 ]
 
 
@@ -343,13 +346,3 @@ def machine(cluster: str | None, processors: int | None, allocation: str | None)
 def given(**overrides: Any) -> dict[str, Any]:
     """Return the options that were given: the scheduler keeps its own for others."""
     return {name: value for name, value in overrides.items() if value is not None}
-
-
-def check_file(path: Path | None, endings: tuple[str, ...], what: str) -> None:
-    """Say before the work, not after it, that a file cannot be written."""
-    if path is None:
-        return
-    if not path.name.endswith(endings):
-        raise HpcgymError(f"{path}: the name of a {what} ends in {', '.join(endings)}")
-    if not path.absolute().parent.is_dir():
-        raise HpcgymError(f"{path} cannot be written: there is no folder {path.parent}")

@@ -11,11 +11,10 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hpcgym.cli.options import check_file
 from hpcgym.cli.running import note, working
-from hpcgym.report.canvas import require_matplotlib
 from hpcgym.report.dispatches import dispatches, in_words
 from hpcgym.version import __version__
+from hpcgym.writing import whole, whole_text
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -23,22 +22,6 @@ if TYPE_CHECKING:
     from hpcgym.cluster import Cluster
     from hpcgym.result import Allocation, Result
     from hpcgym.workload import Workload
-
-PICTURE_ENDINGS = (".png", ".svg", ".pdf", ".html")
-SCHEDULE_ENDINGS = (".swf", ".swf.gz", ".csv", ".csv.gz", ".json", ".parquet")
-
-
-def check_picture(path: Path | None) -> None:
-    """Say before the work, not after it, that a picture cannot be drawn."""
-    if path is not None:
-        check_file(path, PICTURE_ENDINGS, "picture")
-        require_matplotlib()
-
-
-def check_page(path: Path | None) -> None:
-    """Say before the work that a page cannot be written."""
-    check_file(path, (".html",), "page")
-    check_picture(path)
 
 
 def console() -> Console:
@@ -171,24 +154,23 @@ def save_schedule(result: Result, path: Path | None) -> None:
 
 
 def _save_table(result: Result, path: Path) -> None:
-    from hpcgym.errors import HpcgymError, installing
-    from hpcgym.workload.files import writing
+    """Write the columns of a schedule, with the nodes of jobs if it has any."""
+    from hpcgym.workload.table_files import need_parquet
 
     table = result.jobs
     if result.allocation is not None:
         table = table.assign(nodes=nodes_of_jobs(result.allocation))
-    with writing(path):
+    if path.suffix.casefold() == ".parquet":
+        need_parquet()
+        with whole(path) as part:
+            table.to_parquet(part, index=False)
+        return
+    with whole_text(path) as file:
         if path.suffix.casefold() == ".json":
-            rows = _plain(table.to_dict("records"))
-            path.write_text(json.dumps(rows, indent=1, allow_nan=False) + "\n", "utf-8")
-            return
-        if path.suffix.casefold() != ".parquet":
-            table.to_csv(path, index=False, lineterminator="\n")
-            return
-        try:
-            table.to_parquet(path, index=False)
-        except ImportError:
-            raise HpcgymError(f"Parquet files need pyarrow: {installing('parquet')}") from None
+            json.dump(_plain(table.to_dict("records")), file, indent=1, allow_nan=False)
+            file.write("\n")
+        else:
+            table.to_csv(file, index=False, lineterminator="\n")
 
 
 def nodes_of_jobs(allocation: Allocation) -> list[str]:

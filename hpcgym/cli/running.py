@@ -12,6 +12,7 @@ from typing import Any, ClassVar, NoReturn
 import typer
 from typer.core import TyperCommand, TyperGroup
 
+from hpcgym.cli.files import check_files
 from hpcgym.errors import CompilationWarning, HpcgymError, WorkloadWarning
 
 #: Title of a list in the help of a command -> function that returns (name, what it is).
@@ -64,10 +65,18 @@ def _fail(message: str) -> NoReturn:
 
 
 class ExplainedCommand(TyperCommand):
-    """A command whose help has examples, and lists of names that are looked up only then."""
+    """A command whose help has examples, and lists of names that are looked up only then.
+
+    The files that it is to write are checked before it runs.
+    """
 
     examples: ClassVar[tuple[str, ...]] = ()
     lists: ClassVar[Lists] = {}
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command, if it can write the files that it is to write."""
+        check_files(self.callback, ctx.params)
+        return super().invoke(ctx)
 
     def format_epilog(self, ctx: Any, formatter: Any) -> None:
         """Write examples and lists below the options."""

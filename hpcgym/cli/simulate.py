@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar
 import typer
 
 from hpcgym.cli import coscheduling, limits, names, options, output, signals
+from hpcgym.cli.files import ForceOption, Written
 from hpcgym.cli.options import Format
 from hpcgym.cli.running import ExplainedCommand, Lists, working
 
@@ -119,9 +120,11 @@ def simulate(
             " 4.",
             show_default=False,
         ),
+        Written("schedule", (".swf", ".swf.gz", ".csv", ".csv.gz", ".json", ".parquet")),
     ] = None,
     picture: options.PictureOption = None,
     html: options.HtmlOption = None,
+    force: ForceOption = False,
     cap: limits.CapOption = None,
     budget: limits.BudgetOption = None,
     power: limits.PowerOption = None,
@@ -137,9 +140,6 @@ def simulate(
 ) -> None:
     """Simulate one scheduler or dispatcher on a workload and print its metrics."""
     machine = options.machine(cluster, processors, allocation)
-    options.check_file(output_file, output.SCHEDULE_ENDINGS, "schedule")
-    output.check_picture(picture)
-    output.check_page(html)
     shared_rules = coscheduling.rules(partners, pairs_above, pair_estimate)
     overrides = shared_rules | options.given(
         passes=passes,

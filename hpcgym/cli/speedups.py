@@ -8,14 +8,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from hpcgym.cli import options, output
+from hpcgym.cli.files import ForceOption, Written
 from hpcgym.cli.options import Format
 from hpcgym.cli.running import ExplainedCommand, note, working
 
 if TYPE_CHECKING:
     from hpcgym.coscheduling import Heatmap
-
-ENDINGS = (".csv", ".json")
-PICTURE_ENDINGS = (".png", ".svg", ".pdf")
 
 
 class Speedups(ExplainedCommand):
@@ -47,13 +45,16 @@ def speedups(
             help="Write them as .csv (speedups of pairs only) or .json (all that is known).",
             show_default=False,
         ),
+        Written("file of speedups", (".csv", ".json")),
     ] = None,
     picture: Annotated[
         Path | None,
         typer.Option(
             metavar="FILE", help="Draw the heatmap: .png, .svg or .pdf.", show_default=False
         ),
+        Written("picture", (".png", ".svg", ".pdf"), drawn=True),
     ] = None,
+    force: ForceOption = False,
 ) -> None:
     """Tell how fast codes run beside each other, draw it, or write it in another form.
 
@@ -61,11 +62,6 @@ def speedups(
     each socket with the other on the other halves: below 1 it is slowed down. The table has the
     mean over all neighbours, and the mean that others have beside the code.
     """
-    options.check_file(output_file, ENDINGS, "file of speedups")
-    options.check_file(picture, PICTURE_ENDINGS, "picture")
-    if picture is not None:
-        output.check_picture(picture)
-
     from hpcgym.coscheduling import find_speedups, write_speedups
 
     heatmap = find_speedups(source)

@@ -9,6 +9,7 @@ from typing import Annotated, Any, ClassVar
 import typer
 
 from hpcgym.cli import names, options
+from hpcgym.cli.files import ForceOption, Written
 from hpcgym.cli.running import ExplainedCommand, Lists, note
 from hpcgym.cli.train_controls import TrainControls, train_controls
 from hpcgym.cli.train_options import (
@@ -17,6 +18,7 @@ from hpcgym.cli.train_options import (
     EnvsOption,
     EpisodesOption,
     MinutesOption,
+    NetworkOption,
     PartOption,
     ResumeOption,
     RewardOption,
@@ -110,9 +112,8 @@ train.command("pairs", cls=TrainPairs)(train_pairs)
 @train.command("maskable-ppo", cls=_MaskablePpo)
 def train_maskable_ppo(
     workload: WorkloadOption,
-    output: Annotated[Path, typer.Option(metavar="FILE", help="File of the agent.")] = Path(
-        "maskable-ppo.pt"
-    ),
+    output: NetworkOption = Path("maskable-ppo.pt"),
+    force: ForceOption = False,
     minutes: MinutesOption = None,
     steps: StepsOption = None,
     seed: SeedOption = 0,
@@ -165,9 +166,8 @@ def train_maskable_ppo(
 @train.command("ppo", cls=_Ppo)
 def train_ppo(
     workload: WorkloadOption,
-    output: Annotated[Path, typer.Option(metavar="FILE", help="File of the agent.")] = Path(
-        "ppo.pt"
-    ),
+    output: NetworkOption = Path("ppo.pt"),
+    force: ForceOption = False,
     minutes: MinutesOption = None,
     steps: StepsOption = None,
     seed: SeedOption = 0,
@@ -248,9 +248,8 @@ def train_clone(
             show_default=False,
         ),
     ] = None,
-    output: Annotated[Path, typer.Option(metavar="FILE", help="File of the agent.")] = Path(
-        "clone.pt"
-    ),
+    output: NetworkOption = Path("clone.pt"),
+    force: ForceOption = False,
     minutes: Annotated[
         float | None, typer.Option(metavar="M", help="How long to train.", show_default=False)
     ] = None,
@@ -306,9 +305,12 @@ def record(
         ),
     ],
     workload: WorkloadOption,
-    output: Annotated[Path, typer.Option(metavar="FILE", help="File to write: .npz.")] = Path(
-        "recording.npz"
-    ),
+    output: Annotated[
+        Path,
+        typer.Option(metavar="FILE", help="File to write: .npz."),
+        Written("recording", (".npz",)),
+    ] = Path("recording.npz"),
+    force: ForceOption = False,
     env: Annotated[str, typer.Option(metavar="ID", help="The environment.")] = (
         "hpcgym/JobSelection-v0"
     ),
@@ -333,7 +335,6 @@ def record(
     Jobs get their nodes by --allocation, whatever nodes a dispatcher names: best-fit is nearest to
     hcp19, pcp19 and pcp20.
     """
-    options.check_file(output, (".npz",), "recording")
     machine = options.machine(cluster, processors, allocation)
     module = _module("behaviour_cloning")
     jobs_of = options.load(workload, clean, processors, errors, None, None, machine, unfit)
@@ -354,7 +355,6 @@ def _train(
     **arguments: Any,
 ) -> None:
     """Train an agent, and say where it is."""
-    options.check_file(output, (".pt",), "agent")
     if minutes is None and steps is None:
         minutes = 30.0
     module = _module(agent)

@@ -9,11 +9,13 @@ from typing import Annotated, ClassVar
 import typer
 
 from hpcgym.cli import limits, names, options
+from hpcgym.cli.files import ForceOption
 from hpcgym.cli.running import ExplainedCommand, Lists
 from hpcgym.cli.train_options import (
     BackfillOption,
     BackfillOrderOption,
     PartOption,
+    WeightsOption,
     WorkloadOption,
     policy_features,
     tell_found,
@@ -43,9 +45,8 @@ class TrainControls(ExplainedCommand):
 
 def train_controls(
     workload: WorkloadOption,
-    output: Annotated[Path, typer.Option(metavar="FILE", help="File of the agent.")] = Path(
-        "controls.json"
-    ),
+    output: WeightsOption = Path("controls.json"),
+    force: ForceOption = False,
     env: Annotated[
         str, typer.Option(metavar="EnergyBudget|PowerCap", help="The environment.")
     ] = "EnergyBudget",
@@ -105,8 +106,6 @@ def train_controls(
     of weights plays every other training episode; the best are chosen by the episodes held back.
     Needs no extra.
     """
-    options.check_file(output, (".json",), "agent")
-
     from hpcgym.agents import controls as module
     from hpcgym.agents.progress import say
 

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
+from hpcgym.cli.files import Resumed, Written
 from hpcgym.cli.running import note
 
 WorkloadOption = Annotated[
@@ -17,6 +18,18 @@ WorkloadOption = Annotated[
         help="A file, a trace of the archive or a generator, as for hpcgym simulate.",
         show_default=False,
     ),
+]
+#: File of an agent that is a network.
+NetworkOption = Annotated[
+    Path,
+    typer.Option(metavar="FILE", help="File of the agent."),
+    Written("file of an agent", (".pt",)),
+]
+#: File of an agent that is a few weights.
+WeightsOption = Annotated[
+    Path,
+    typer.Option(metavar="FILE", help="File of the agent."),
+    Written("file of an agent", (".json",)),
 ]
 PartOption = Annotated[
     str,
@@ -51,6 +64,7 @@ SeedOption = Annotated[
 ResumeOption = Annotated[
     Path | None,
     typer.Option(metavar="FILE", help="Go on with this agent, with its rules.", show_default=False),
+    Resumed(),
 ]
 BackfillOption = Annotated[
     str | None,

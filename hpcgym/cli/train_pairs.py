@@ -9,8 +9,9 @@ from typing import Annotated, ClassVar
 import typer
 
 from hpcgym.cli import names, options
+from hpcgym.cli.files import ForceOption
 from hpcgym.cli.running import ExplainedCommand, Lists
-from hpcgym.cli.train_options import PartOption, WorkloadOption, tell_found
+from hpcgym.cli.train_options import PartOption, WeightsOption, WorkloadOption, tell_found
 
 
 def _inputs() -> Iterable[tuple[str, str]]:
@@ -35,9 +36,8 @@ class TrainPairs(ExplainedCommand):
 
 def train_pairs(
     workload: WorkloadOption,
-    output: Annotated[Path, typer.Option(metavar="FILE", help="File of the agent.")] = Path(
-        "pairs.json"
-    ),
+    output: WeightsOption = Path("pairs.json"),
+    force: ForceOption = False,
     speedups: Annotated[
         str | None,
         typer.Option(
@@ -87,8 +87,6 @@ def train_pairs(
     The score of a pair is a weighted sum of its speedups, of times and of sizes. Each vector of
     weights plays half of the training episodes; the best are chosen by the others. Needs no extra.
     """
-    options.check_file(output, (".json",), "agent")
-
     from hpcgym.agents import coschedule as module
     from hpcgym.agents.progress import say
 

@@ -10,11 +10,13 @@ from typing import Annotated, ClassVar
 import typer
 
 from hpcgym.cli import names, options
+from hpcgym.cli.files import ForceOption
 from hpcgym.cli.running import ExplainedCommand, Lists, note
 from hpcgym.cli.train_options import (
     BackfillOption,
     BackfillOrderOption,
     PartOption,
+    WeightsOption,
     WorkloadOption,
     policy_features,
 )
@@ -51,9 +53,8 @@ class TrainXnes(ExplainedCommand):
 
 def train_xnes(
     workload: WorkloadOption,
-    output: Annotated[Path, typer.Option(metavar="FILE", help="File of the agent.")] = Path(
-        "xnes.json"
-    ),
+    output: WeightsOption = Path("xnes.json"),
+    force: ForceOption = False,
     features: Annotated[
         str, typer.Option(metavar="xnes3|xnes6|NAME,NAME", help="What is weighed; see the list.")
     ] = "xnes6",
@@ -129,8 +130,6 @@ def train_xnes(
     best ones. Needs no extra. An interrupted search leaves FILE.checkpoint, and the same command
     goes on from there.
     """
-    options.check_file(output, (".json",), "policy")
-
     from hpcgym.agents.progress import say
     from hpcgym.agents.xnes import Xnes
     from hpcgym.envs.episodes import Episodes

@@ -34,6 +34,7 @@ from hpcgym.coscheduling.checks import parse_json, positive, positive_text
 from hpcgym.coscheduling.elise import LOADS, heatmap_of_loads
 from hpcgym.coscheduling.heatmap import Heatmap
 from hpcgym.errors import HpcgymError, unknown
+from hpcgym.writing import whole_text
 
 _LIST = {"code", "beside", "speedup"}
 _OF_CODES = ("alone", "compact_s", "processes")
@@ -90,10 +91,8 @@ def write_speedups(heatmap: Heatmap, path: str | os.PathLike[str]) -> None:
     if suffix not in (".csv", ".json"):
         raise HpcgymError(f"{path}: speedups are written as .csv or .json")
     text = _csv(heatmap, path) if suffix == ".csv" else _json(heatmap)
-    try:
-        path.write_text(text, "utf-8", newline="\n")
-    except OSError as error:
-        raise HpcgymError(f"{path} cannot be written: {error.strerror or error}") from None
+    with whole_text(path) as file:
+        file.write(text)
 
 
 def _of_csv(where: str, text: str) -> Heatmap:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from datetime import UTC, datetime, tzinfo
 from importlib import import_module
@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.errors import HpcgymError, installing
+from hpcgym.writing import whole
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -87,17 +88,8 @@ def save_figure(figure: Figure, file: Path | IO[bytes], suffix: str) -> None:
     # What the format calls the time of creation and the program; the latter is a web address.
     unwanted = {".png": ("Software",), ".svg": ("Date", "Creator"), ".pdf": ("CreationDate",)}
     metadata: dict[str, Any] = dict.fromkeys(unwanted[suffix])
-    with writing(file):
-        figure.savefig(file, format=suffix[1:], metadata=metadata)
-
-
-@contextmanager
-def writing(file: Path | IO[bytes]) -> Iterator[None]:
-    """Turn what the system says when a file cannot be written into an error that names it."""
-    try:
-        yield
-    except OSError as error:
-        raise HpcgymError(f"{file} cannot be written: {error.strerror or error}") from None
+    with whole(file) if isinstance(file, Path) else nullcontext(file) as place:
+        figure.savefig(place, format=suffix[1:], metadata=metadata)
 
 
 def picture_suffix(path: Path) -> str:

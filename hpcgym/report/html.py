@@ -12,7 +12,7 @@ from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hpcgym.report.canvas import figure_of, save_figure, writing
+from hpcgym.report.canvas import figure_of, save_figure
 from hpcgym.report.dispatches import dispatches, in_words
 from hpcgym.report.distribution import draw_bsld
 from hpcgym.report.gantt import draw_gantt
@@ -31,6 +31,7 @@ from hpcgym.report.timeline import (
     draw_utilization,
 )
 from hpcgym.version import __version__
+from hpcgym.writing import whole_text
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -101,8 +102,8 @@ def write_html(results: Results, path: str | os.PathLike[str]) -> None:
     """
     path = Path(path)
     page = html_page(results)
-    with writing(path):
-        path.write_text(page, encoding="utf-8")
+    with whole_text(path) as file:
+        file.write(page)
 
 
 def html_page(results: Results) -> str:

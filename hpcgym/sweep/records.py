@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from hpcgym.errors import HpcgymError
-from hpcgym.workload.files import whole, writing
+from hpcgym.writing import whole, writing
 
 RESULTS, FAILURES, FUNCTION, LOCK = "results.jsonl", "failures.jsonl", "function", "lock"
 

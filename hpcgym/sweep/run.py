@@ -41,7 +41,7 @@ from hpcgym.sweep.records import (
 from hpcgym.sweep.sharing import simulate_two
 from hpcgym.sweep.simulations import simulate_task
 from hpcgym.sweep.tasks import Progress, Summary, check_arguments, run_locked
-from hpcgym.workload.files import whole
+from hpcgym.writing import whole
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -20,6 +20,7 @@ from typing import Any
 
 from hpcgym.errors import WorkloadError
 from hpcgym.workload.files import sha256_of, stem
+from hpcgym.writing import whole_text
 
 SITE = "https://www.cs.huji.ac.il/labs/parallel/workload"
 TIMEOUT_S = 30
@@ -243,7 +244,8 @@ def fetch(name: str, *, progress: bool = True) -> Path:
                 )
             )
         if not expected:
-            _record(trace).write_text(f"{sha256_of(path)}  {trace.file}\n")
+            with whole_text(_record(trace)) as record:
+                record.write(f"{sha256_of(path)}  {trace.file}\n")
     except requests.RequestException as error:
         raise WorkloadError(_no_download(trace, _reason(error))) from None
     except ValueError as error:
@@ -262,7 +264,8 @@ def known_sha256(trace: Trace) -> str | None:
     if trace.sha256:
         return trace.sha256
     record = _record(trace)
-    return record.read_text().split()[0] if record.is_file() else None
+    words = record.read_text(errors="replace").split() if record.is_file() else []
+    return words[0] if words else None
 
 
 def _record(trace: Trace) -> Path:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import gzip
 import hashlib
-import io
-import os
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -42,33 +40,6 @@ def reading(path: Path) -> Iterator[None]:
 
 
 @contextmanager
-def writing(path: Path, hint: str = "") -> Iterator[None]:
-    """Turn what the system says when a file cannot be written into a WorkloadError."""
-    try:
-        yield
-    except OSError as error:
-        raise WorkloadError(f"{path} cannot be written: {error.strerror or error}{hint}") from None
-
-
-@contextmanager
-def whole(path: Path) -> Iterator[Path]:
-    """Give a file to write that gets the name ``path`` at the end: no reader ever sees half of it.
-
-    Folders are made. What is wrong ends in a WorkloadError that names the file.
-    """
-    with writing(path):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        part = path.with_name(f"{path.name}.{os.getpid()}.part")
-        try:
-            yield part
-            with part.open("rb+") as file:
-                os.fsync(file.fileno())
-            os.replace(part, path)
-        finally:
-            part.unlink(missing_ok=True)
-
-
-@contextmanager
 def open_bytes(path: Path) -> Iterator[IO[bytes]]:
     """Open a plain or gzip file for reading; its first bytes tell which, not its name."""
     with reading(path), path.open("rb") as file:
@@ -83,14 +54,6 @@ def sha256_of(path: Path) -> str:
     """Return the SHA-256 of a file, in hexadecimal digits."""
     with reading(path), path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-def create_text(path: Path) -> IO[str]:
-    """Open a file for writing text, gzip if its name ends in ``.gz``, the same bytes every time."""
-    if path.suffix != ".gz":
-        return path.open("w", encoding="utf-8", newline="\n")
-    packed = gzip.GzipFile(path, "wb", compresslevel=6, mtime=0)
-    return io.TextIOWrapper(packed, encoding="utf-8", newline="\n")
 
 
 def stem(path: Path) -> str:

@@ -21,10 +21,11 @@ from typing import TYPE_CHECKING, Any
 
 from hpcgym.errors import WorkloadError
 from hpcgym.naming import JOB_COLUMNS
-from hpcgym.workload.files import create_text, open_bytes
+from hpcgym.workload.files import open_bytes
 from hpcgym.workload.model import Workload, check_processors
 from hpcgym.workload.needs import queue_names
 from hpcgym.workload.table_codes import with_code_column
+from hpcgym.writing import whole_text
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -79,7 +80,7 @@ def write_json(workload: Workload, path: Path, begin: int | None = None) -> None
     unknown = [c for c in known if (frame[c] == -1).all()]
     rows = frame.drop(columns=unknown).to_dict("records")
     queues = {name: number for number, name in queue_names(workload).items()}
-    with create_text(path) as file:
+    with whole_text(path) as file:
         file.write(f'{{"processors": {workload.processors},\n')
         if queues:
             file.write(f' "queues": {json.dumps(queues)},\n')

@@ -21,10 +21,8 @@ from hpcgym.naming import SWF_COLUMNS
 from hpcgym.workload.files import (
     Errors,
     check_errors,
-    create_text,
     open_bytes,
     stem,
-    writing,
 )
 from hpcgym.workload.model import (
     FLOAT_COLUMNS,
@@ -34,6 +32,7 @@ from hpcgym.workload.model import (
     largest_job,
 )
 from hpcgym.workload.swf_header import HeaderReader, header_lines, machine_size
+from hpcgym.writing import whole_text
 
 BLOCK_BYTES = 4 << 20  # of text read at once: what reading needs beside the columns
 _SHORTEST_JOB = 36  # bytes of a line of 18 digits
@@ -75,7 +74,8 @@ def write_swf(workload: Workload, path: str | os.PathLike[str]) -> None:
     """Write a workload as an SWF file, gzip if the name ends in ``.gz``.
 
     The header is the workload's own, with the version and the machine's size added where they are
-    missing or not right. Reading the file gives equal columns.
+    missing or not right. Reading the file gives equal columns. A file that is there is replaced,
+    whole or not at all.
 
     Raises
     ------
@@ -88,7 +88,7 @@ def write_swf(workload: Workload, path: str | os.PathLike[str]) -> None:
             f"{path}: SWF would lose the state with which {workload.name} begins; CSV, Parquet and "
             "JSON keep it"
         )
-    with writing(path), create_text(path) as file:
+    with whole_text(path) as file:
         for line in header_lines(workload.header, workload.processors):
             file.write(line + "\n")
         for first in range(0, len(workload), _WRITTEN_AT_ONCE):

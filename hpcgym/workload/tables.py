@@ -41,7 +41,7 @@ from hpcgym.naming import (
     resource_problem,
 )
 from hpcgym.workload.codes import HEADER_KEY
-from hpcgym.workload.files import Errors, check_errors, reading, stem, writing
+from hpcgym.workload.files import Errors, check_errors, reading, stem
 from hpcgym.workload.json_jobs import is_json, read_json, write_json
 from hpcgym.workload.model import (
     FLOAT_COLUMNS,
@@ -54,6 +54,7 @@ from hpcgym.workload.needs import queue_numbers
 from hpcgym.workload.table_codes import with_code_column, without_code_column
 from hpcgym.workload.table_extracts import BEGIN, begin_of, extract_of, trace_of
 from hpcgym.workload.table_files import need_parquet, read_csv, read_parquet, where_row
+from hpcgym.writing import whole, whole_text
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -184,7 +185,7 @@ def write_table(workload: Workload, path: str | os.PathLike[str]) -> None:
 
     Where codes have names, these are a column more. JSON leaves out columns that no job has. The
     others lose the header: the machine's size, the names of queues. Of an extract the jobs from
-    before its beginning are written too.
+    before its beginning are written too. A file that is there is replaced, whole or not at all.
 
     Raises
     ------
@@ -198,15 +199,15 @@ def write_table(workload: Workload, path: str | os.PathLike[str]) -> None:
     frame = with_code_column(workload.to_pandas(), workload)
     if begin is not None:
         frame[BEGIN] = begin
-    with writing(path):
-        if is_json(path):
-            write_json(workload, path, begin)
-        elif path.suffix == ".parquet":
-            need_parquet()
-            frame.to_parquet(path, index=False)
-        else:
-            packed = {"method": "gzip", "mtime": 0} if path.suffix == ".gz" else None
-            frame.to_csv(path, index=False, compression=packed, lineterminator="\n")
+    if is_json(path):
+        write_json(workload, path, begin)
+    elif path.suffix == ".parquet":
+        need_parquet()
+        with whole(path) as part:
+            frame.to_parquet(part, index=False)
+    else:
+        with whole_text(path) as file:
+            frame.to_csv(file, index=False, lineterminator="\n")
 
 
 def _check_names(frame: pd.DataFrame, name: str) -> list[str]:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import os
+from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -13,7 +15,7 @@ import pytest
 
 from hpcgym.benchmarks.studies import store
 from hpcgym.benchmarks.studies.markdown import (
-    check_writable,
+    check_report,
     folder_name,
     table_text,
     write_csv,
@@ -24,6 +26,8 @@ from hpcgym.benchmarks.studies.progress import no_progress
 from hpcgym.benchmarks.studies.spread import run_all
 from hpcgym.errors import HpcgymError
 from hpcgym.report.canvas import new_figure
+
+HEAD = "# A study, computed anew\n\nBy somebody.\n"
 
 
 def test_tables_are_for_people() -> None:
@@ -53,7 +57,7 @@ def test_what_cannot_be_written_is_said() -> None:
     for write in (
         lambda path: write_csv(pd.DataFrame({"x": [1]}), path),
         lambda path: save_picture(new_figure(1, 1), path),
-        check_writable,
+        lambda path: check_report(path, HEAD),
     ):
         with pytest.raises(HpcgymError, match="/dev/null/x"):
             write(Path("/dev/null/x/y"))
@@ -63,20 +67,41 @@ def test_a_report_stays_until_another_is_whole(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "study" / "report.md"
-    check_writable(path)
+    check_report(path, HEAD)
     assert list(tmp_path.rglob("*")) == [path.parent]
-    write_text("whole", path)
-    check_writable(path)
+    write_text(HEAD, path)
+    check_report(path, HEAD)
 
-    def torn(path: Path, text: str) -> None:
-        with path.open("w") as file:
-            file.write(text[:1])
+    def interrupted(file: int) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(Path, "write_text", torn)
+    monkeypatch.setattr(os, "fsync", interrupted)
     with pytest.raises(KeyboardInterrupt):
         write_text("another", path)
-    assert [(one, one.read_text()) for one in path.parent.iterdir()] == [(path, "whole")]
+    assert [(one, one.read_text()) for one in path.parent.iterdir()] == [(path, HEAD)]
+
+
+def test_a_report_of_somebody_else_is_no_place_for_ours(tmp_path: Path) -> None:
+    path = tmp_path / "report.md"
+    for text in ("# My thesis\n", "my thesis", "# Others, computed anew\n"):
+        path.write_text(text)
+        with pytest.raises(HpcgymError, match="is no report of this study"):
+            check_report(path, HEAD)
+        assert path.read_text() == text
+    path.write_text("")  # as earlier versions left it when they were interrupted
+    check_report(path, HEAD)
+
+
+def test_each_report_begins_as_the_study_says() -> None:
+    heads = [
+        import_module(f"hpcgym.benchmarks.{name}").HEAD.splitlines()[0]
+        for name in (
+            *("coscheduling.report", "cp.report", "mixed_policies.report", "prediction.report"),
+            *("energy.budget_report", "energy.powercap_report", "energy.shares_report"),
+        )
+    ]
+    assert len({*heads}) == len(heads)
+    assert all(head.startswith("# ") and "{" not in head for head in heads)
 
 
 def imported_by(module: str) -> set[str]:
@@ -113,6 +138,7 @@ def is_module(package: str, name: str) -> bool:
 BESIDE = {
     "hpcgym.baselines.dispatchers",
     "hpcgym.errors",
+    "hpcgym.writing",
     *(f"hpcgym.workload.{name}" for name in ("files", "slicing", "swf", "swf_header")),
 }
 

@@ -1,3 +1,4 @@
+import errno
 import gzip
 import hashlib
 import os
@@ -227,6 +228,22 @@ def test_a_cache_that_cannot_be_written(site, tmp_path, monkeypatch):
     monkeypatch.setattr(archive, "cache_folder", lambda: tmp_path / "file" / "cache")
     with pytest.raises(WorkloadError, match="cannot be written"):
         fetch("KTH-SP2")
+
+
+def test_half_a_checksum_forbids_no_trace(site, cache, monkeypatch):
+    """It is written whole; earlier versions may have left an empty one."""
+
+    def full(file):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    site.answers[PATH] = LOG
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", full)
+        with pytest.raises(WorkloadError, match="sha256 cannot be written: No space left"):
+            fetch("KTH-SP2")
+    assert files(cache) == [FILE]
+    (cache / f"{FILE}.sha256").touch()
+    assert find("KTH-SP2") == cache / FILE
 
 
 def test_the_cache_is_the_users_own():

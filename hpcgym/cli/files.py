@@ -1,0 +1,147 @@
+"""Files that commands write: what is checked of all of them before a command does its work."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, get_args, get_type_hints
+
+import typer
+
+from hpcgym.errors import HpcgymError
+from hpcgym.writing import check_writable, is_stream, same_file
+
+
+@dataclass(frozen=True)
+class Written:
+    """Stands in the ``Annotated`` type of a parameter that names a file to write.
+
+    Attributes
+    ----------
+    what : the file is, in words.
+    endings : of names it may have.
+    drawn : whether it needs matplotlib.
+    """
+
+    what: str
+    endings: tuple[str, ...]
+    drawn: bool = False
+
+
+@dataclass(frozen=True)
+class Resumed:
+    """Stands in the type of a parameter that names a file to go on with, and so to replace."""
+
+
+ForceOption = Annotated[
+    bool, typer.Option("--force", help="Overwrite files to write that are there already.")
+]
+
+PICTURE = Written("picture", (".png", ".svg", ".pdf", ".html"), drawn=True)
+PAGE = Written("page", (".html",), drawn=True)
+
+
+def check_files(command: Callable[..., Any] | None, values: Mapping[str, Any]) -> None:
+    """Say before the work of a command what is wrong with the files that it is to write.
+
+    Parameters
+    ----------
+    command : the function; its parameters that are :class:`Written` name the files. If it has any,
+        it has a parameter ``force`` too.
+    values : of its parameters.
+
+    Raises
+    ------
+    HpcgymError : a name with another ending, a picture without matplotlib, a file that cannot be
+        written; one that is another one to write, or one that is read; one that is there already,
+        without --force. No file is changed.
+    """
+    marks = _marks(command)
+    named = [(Path(values[name]), mark) for name, mark in marks.items() if values[name] is not None]
+    outputs = [(path, mark) for path, mark in named if isinstance(mark, Written)]
+    for path, mark in outputs:
+        _check_name(path, mark)
+    files = [path for path, _ in outputs if not is_stream(path)]
+    if files:
+        others = [value for name, value in values.items() if name not in marks]
+        _check_apart(files, [path for value in others for path in _files_of(value)])
+    begun = [path for path, mark in named if isinstance(mark, Resumed)]
+    for path in files:
+        known = path.is_dir() or any(same_file(path, one) for one in begun)
+        if path.exists() and not known and not values["force"]:
+            also = f", --resume {path} goes on with it" if "resume" in values else ""
+            raise HpcgymError(f"{path} is there already: --force overwrites it{also}")
+    for path, _ in outputs:
+        check_writable(path)
+
+
+def _check_name(path: Path, mark: Written) -> None:
+    """Say so if a name cannot be that of such a file, or what writes it is not installed."""
+    if not path.name.endswith(mark.endings):
+        raise HpcgymError(f"{path}: the name of a {mark.what} ends in {', '.join(mark.endings)}")
+    if not path.absolute().parent.is_dir():
+        raise HpcgymError(f"{path} cannot be written: there is no folder {path.parent}")
+    if mark.drawn:
+        from hpcgym.report.canvas import require_matplotlib
+
+        require_matplotlib()
+    if path.suffix == ".parquet":
+        from hpcgym.workload.table_files import need_parquet
+
+        need_parquet()
+
+
+def _check_apart(files: Iterable[Path], inputs: Collection[Path]) -> None:
+    """Say so if a file to write is one that is read, or another one to write."""
+    done: list[Path] = []
+    for path in files:
+        for one in inputs:
+            if same_file(path, one):
+                what = "is" if path == one else f"is the same file as {one}, which is"
+                raise HpcgymError(f"{path} {what} read here: choose another name to write to")
+        for one in done:
+            if same_file(path, one):
+                raise HpcgymError(f"{one} and {path} are one file: choose another name for one")
+        done.append(path)
+
+
+def _files_of(value: Any) -> Iterator[Path]:
+    """Return the files that a value of the command line names, also as an argument of a generator.
+
+    More rather than less: whatever is called like a file that is there is taken for one.
+    """
+    if isinstance(value, list | tuple):
+        for one in value:
+            yield from _files_of(one)
+    if not isinstance(value, str | Path):
+        return
+    text = str(value)
+    pieces = text.partition(":")[2].split(",")
+    for name in (text, *pieces, *(piece.partition("=")[2] for piece in (text, *pieces))):
+        path = Path(name).expanduser()
+        if name and os.path.exists(path):
+            yield path
+    yield from _files_of_trace(text)
+
+
+def _files_of_trace(name: str) -> Iterator[Path]:
+    """Return the file of a trace of the archive, or the one that it would be fetched into."""
+    from hpcgym.workload.archive import cache_folder, find, find_trace, is_trace
+
+    if is_trace(name):
+        with suppress(HpcgymError):  # what is wrong is said when it is read
+            yield find(name) or cache_folder() / find_trace(name).file
+
+
+def _marks(command: Callable[..., Any] | None) -> dict[str, Written | Resumed]:
+    """Return what marks the parameters of a command that name files to write or go on with."""
+    hints = {} if command is None else get_type_hints(command, include_extras=True)
+    return {
+        name: mark
+        for name, hint in hints.items()
+        for mark in get_args(hint)[1:]
+        if isinstance(mark, Written | Resumed)
+    }

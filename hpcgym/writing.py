@@ -1,0 +1,160 @@
+"""Writing files: whole or not at all, and with one clear line where that cannot be."""
+
+from __future__ import annotations
+
+import errno
+import gzip
+import os
+import shutil
+import stat
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from io import TextIOWrapper
+from pathlib import Path
+from typing import IO, cast
+
+from hpcgym.errors import WorkloadError
+
+_LONGEST = 200  # bytes of a file's name that the name of its part begins with: 255 is the limit
+
+
+@contextmanager
+def writing(path: Path, hint: str = "") -> Iterator[None]:
+    """Turn what the system says when a file cannot be written into a WorkloadError."""
+    try:
+        yield
+    except OSError as error:
+        raise WorkloadError(f"{path} cannot be written: {error.strerror or error}{hint}") from None
+
+
+@contextmanager
+def whole(path: str | os.PathLike[str], *, folders: bool = False) -> Iterator[Path]:
+    """Give a file to write that takes the place of ``path`` at the end.
+
+    Whatever happens before, an error, a full disk or a kill, ``path`` is what it was: no reader
+    ever sees half of a file. A file that is replaced keeps its permissions, and a link to it stays
+    a link. Pipes, terminals and the like are written to as they are, once all is there.
+
+    Parameters
+    ----------
+    path : of the file.
+    folders : whether missing folders are made.
+
+    Raises
+    ------
+    WorkloadError : it cannot be written; the message names it.
+    """
+    path = Path(path)
+    with writing(path):
+        if folders:
+            path.parent.mkdir(parents=True, exist_ok=True)
+        if is_stream(path):
+            with tempfile.TemporaryDirectory() as folder:
+                part = Path(folder, "part")
+                yield part
+                with part.open("rb") as made, path.open("wb") as stream:
+                    shutil.copyfileobj(made, stream)
+            return
+        target = Path(os.path.realpath(path))  # what a link points to
+        part = _begun(target)
+        try:
+            yield part
+            with part.open("rb+") as file:
+                os.fsync(file.fileno())
+            os.replace(part, target)
+        finally:
+            part.unlink(missing_ok=True)
+
+
+@contextmanager
+def whole_text(path: str | os.PathLike[str], *, folders: bool = False) -> Iterator[IO[str]]:
+    """Give a text file that takes the place of ``path`` at the end; see :func:`whole`.
+
+    UTF-8, with line ends as they are written; gzip if the name ends in ``.gz``, the same bytes
+    every time.
+    """
+    packed = os.fspath(path).endswith(".gz")
+    with whole(path, folders=folders) as part, part.open("wb") as file:
+        # without the part's name and the time, which gzip would keep
+        inner = gzip.GzipFile("", "wb", 6, file, mtime=0) if packed else file
+        with TextIOWrapper(cast(IO[bytes], inner), encoding="utf-8", newline="\n") as text:
+            yield text
+
+
+def check_writable(path: Path, *, folders: bool = False) -> None:
+    """Say before the work that a file cannot be written; what is there stays as it is.
+
+    Parameters
+    ----------
+    path : of the file.
+    folders : whether missing folders are made.
+
+    Raises
+    ------
+    WorkloadError : it cannot be written; the message names it.
+    """
+    with writing(path):
+        if folders:
+            path.parent.mkdir(parents=True, exist_ok=True)
+        if not is_stream(path):
+            _begun(Path(os.path.realpath(path))).unlink()
+        elif not os.access(path, os.W_OK):
+            raise _error(errno.EACCES, path)
+
+
+def is_stream(path: Path) -> bool:
+    """Tell whether a path is no file to replace: a pipe, a device, or an open file by its number.
+
+    ``/dev/stdout`` is one wherever it leads to.
+    """
+    try:
+        mode = path.stat().st_mode
+    except FileNotFoundError:
+        return False
+    if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
+        return True
+    place = path.absolute()
+    while place.is_symlink() and not _is_of_process(place):
+        place = place.parent / place.readlink()
+    return _is_of_process(place)
+
+
+def same_file(one: Path, other: Path) -> bool:
+    """Tell whether two paths lead to one file, or would if it were there."""
+    with suppress(OSError):
+        return one.samefile(other)
+    return os.path.realpath(one) == os.path.realpath(other)
+
+
+def _is_of_process(place: Path) -> bool:
+    """Tell whether a path stands in a folder of ``/proc``, where links lead to open files."""
+    return os.path.realpath(place.parent).startswith("/proc/")
+
+
+def _begun(target: Path) -> Path:
+    """Return a new empty file beside one, with its permissions; those of new files if it is none.
+
+    Raises
+    ------
+    OSError : it cannot be made, the target is a folder, or one that must not be written to.
+    """
+    before = target.stat() if target.exists() else None
+    if before is not None and stat.S_ISDIR(before.st_mode):
+        raise _error(errno.EISDIR, target)
+    if before is not None and not os.access(target, os.W_OK):
+        raise _error(errno.EACCES, target)
+    mode = 0o666 if before is None else stat.S_IMODE(before.st_mode)
+    name = os.fsdecode(os.fsencode(target.name)[:_LONGEST])
+    part = target.with_name(f"{name}.{os.urandom(4).hex()}.part")
+    os.close(os.open(part, os.O_CREAT | os.O_EXCL | os.O_WRONLY, mode))
+    if before is not None:
+        with suppress(OSError, AttributeError):  # not everybody may, and not every system can
+            os.chown(part, before.st_uid, before.st_gid)
+        with suppress(OSError):
+            part.chmod(mode)
+    return part
+
+
+def _error(number: int, path: Path) -> OSError:
+    return OSError(number, os.strerror(number), str(path))
