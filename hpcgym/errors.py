@@ -15,11 +15,15 @@ class WorkloadError(HpcgymError):
     """A workload that cannot be read, or cannot be simulated."""
 
 
-class WorkloadWarning(UserWarning):
+class HpcgymWarning(UserWarning):
+    """Something that can be gone on with, but that a user should know; a line that says it."""
+
+
+class WorkloadWarning(HpcgymWarning):
     """A workload that can be simulated, but perhaps not as it was meant."""
 
 
-class CompilationWarning(UserWarning):
+class CompilationWarning(HpcgymWarning):
     """Compiled code that cannot be kept: results are the same, but each process compiles."""
 
 

@@ -13,7 +13,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from hpcgym.cli.files import check_files
-from hpcgym.errors import CompilationWarning, HpcgymError, WorkloadWarning
+from hpcgym.errors import HpcgymError, HpcgymWarning
 
 #: Title of a list in the help of a command -> function that returns (name, what it is).
 Lists = dict[str, Callable[[], Iterable[tuple[str, str]]]]
@@ -49,7 +49,7 @@ def _warnings_in_a_line() -> Iterator[None]:
         usual = warnings.showwarning
 
         def show(message: Any, category: type[Warning], *where: Any, **more: Any) -> None:
-            if issubclass(category, (WorkloadWarning, CompilationWarning)):
+            if issubclass(category, HpcgymWarning):
                 note(f"hpcgym: {message}")
             else:
                 usual(message, category, *where, **more)

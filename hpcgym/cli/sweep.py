@@ -196,6 +196,7 @@ def status(folder: FolderArgument, format: options.FormatOption = Format.table) 
         "done": found.done,
         "failed": found.failed,
         "left": found.tasks - found.done - found.failed,
+        "damaged": found.damaged,
     }
     if format is Format.json:
         output.print_json({**facts, "failures": read_failures(folder)})
@@ -205,6 +206,9 @@ def status(folder: FolderArgument, format: options.FormatOption = Format.table) 
         out = output.console()
         words = [f"{facts[key]:,} {key}" for key in ("done", "failed", "left")]
         out.print(f"{found.state}: {found.tasks:,} tasks, {', '.join(words)}", markup=False)
+        if found.damaged:
+            text = f"damaged lines of results: {found.damaged:,}; hpcgym sweep resume {folder}"
+            out.print(f"{text} does their tasks again", markup=False, soft_wrap=True)
         for record in read_failures(folder)[:_SHOWN]:
             out.print(_in_words(record), markup=False, soft_wrap=True)
         if found.failed > _SHOWN:
@@ -248,7 +252,7 @@ def _run(folder: Path, run: Callable[[Any], Any]) -> None:
             note(f"\n{folder} keeps what is done: hpcgym sweep resume {folder} goes on")
         raise
     if summary.damaged:
-        note(f"{summary.damaged:,} results were unreadable after a kill, and were done again")
+        note(f"{folder} had damaged lines: {summary.damaged:,}; their tasks were done again")
     note(
         f"{summary.done:,} of {summary.total:,} simulations are done, {summary.new:,} of them now:"
         f" hpcgym sweep table {folder}"

@@ -94,9 +94,42 @@ def versions() -> dict[str, str]:
     return {"hpcgym": __version__, "python": platform.python_version(), **libraries}
 
 
+#: The entries that every manifest has, and what they are.
+_ENTRIES = {
+    "versions": dict, "experiment_sha256": str, "inputs_sha256": dict, "seeds": list,
+    "workloads": list, "schedulers": dict, "metrics": list, "tasks": int, "tasks_sha256": str,
+}  # fmt: skip
+_CHECKSUM = "manifest_sha256"
+
+
 def as_text(manifest: Manifest) -> str:
-    """Return a manifest as it is written."""
-    return json.dumps(manifest, indent=2) + "\n"
+    """Return a manifest as it is written: with a checksum."""
+    return json.dumps({**manifest, _CHECKSUM: _checksum(manifest)}, indent=2) + "\n"
+
+
+def of_text(text: bytes) -> Manifest:
+    """Return the manifest of a text; one of earlier versions has no checksum.
+
+    Raises
+    ------
+    ValueError, RecursionError : it is no manifest, or not what was written; the message says how.
+    """
+    manifest = json.loads(text)
+    if not isinstance(manifest, dict) or not all(
+        isinstance(manifest.get(key), kind) for key, kind in _ENTRIES.items()
+    ):
+        raise ValueError("it is not the manifest of a sweep")
+    if others := manifest.keys() - _ENTRIES.keys() - {"speedups", "shuffles", _CHECKSUM}:
+        raise ValueError(f"it has the unknown entry {min(others)!r}")
+    if manifest.pop(_CHECKSUM, checksum := _checksum(manifest)) != checksum:
+        raise ValueError("it is not what was written: its checksum differs")
+    return manifest
+
+
+def _checksum(manifest: Manifest) -> str:
+    """Return the SHA-256 of all entries, but for that of the checksum."""
+    entries = {key: value for key, value in manifest.items() if key != _CHECKSUM}
+    return hashlib.sha256(json.dumps(entries, sort_keys=True).encode()).hexdigest()
 
 
 class Tasks(Collection[dict[str, Any]]):

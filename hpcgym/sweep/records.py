@@ -2,7 +2,9 @@
 
 ``results.jsonl`` has a line for each finished task, ``{"id": ..., "task": ..., "result": ...}``;
 ``failures.jsonl`` one for each that failed, with its error and traceback instead of a result. A
-line counts once its end is there: what a kill leaves behind is dropped, and its task done again.
+line counts once its end is there, and as long as it is what was written: its last entry, "sha256",
+is a checksum of all before it. What a kill tears or a disk damages is dropped, and its task done
+again. Lines of earlier versions have no checksum; of them the task must be that of the id.
 ``function`` names the function whose results they are.
 """
 
@@ -12,15 +14,21 @@ import hashlib
 import json
 import math
 import os
+import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from hpcgym.errors import HpcgymError
+from hpcgym.errors import HpcgymError, HpcgymWarning
 from hpcgym.writing import whole, writing
 
 RESULTS, FAILURES, FUNCTION, LOCK = "results.jsonl", "failures.jsonl", "function", "lock"
+
+#: Between what a line says and its checksum.
+_SEAL = b', "sha256": "'
+#: The entries of lines without checksum, of results and of failures.
+_UNSEALED = ({"id", "task", "result"}, {"id", "task", "attempts", "error", "traceback"})
 
 Record = dict[str, Any]
 
@@ -40,6 +48,8 @@ def canonical(task: Any) -> str:
         return json.dumps(task, sort_keys=True, separators=(",", ":"), allow_nan=False)
     except (TypeError, ValueError) as error:
         raise HpcgymError(f"a task must be what JSON can hold: {error}, in {task!r}") from None
+    except RecursionError:
+        raise HpcgymError("a task must be what JSON can hold: it is nested too deeply") from None
 
 
 def identity(text: str) -> str:
@@ -61,38 +71,52 @@ def plain(value: Any) -> Any:
 def result_line(identity: str, task: str, result: Mapping[str, Any]) -> str:
     """Return the line of a finished task, whose canonical JSON is ``task``."""
     text = json.dumps(plain(result), allow_nan=False)
-    return f'{{"id": "{identity}", "task": {task}, "result": {text}}}\n'
+    return _sealed(f'{{"id": "{identity}", "task": {task}, "result": {text}'.encode()).decode()
 
 
 def failure_line(identity: str, task: str, attempts: int, error: str, traceback: str) -> str:
     """Return the line of a task that failed."""
     rest = json.dumps({"attempts": attempts, "error": error, "traceback": traceback})
-    return f'{{"id": "{identity}", "task": {task}, {rest[1:]}\n'
+    return _sealed(f'{{"id": "{identity}", "task": {task}, {rest[1:-1]}'.encode()).decode()
+
+
+def _sealed(body: bytes) -> bytes:
+    """Return a line, of which the last brace is left out, with its checksum."""
+    return body + _SEAL + hashlib.sha256(body).hexdigest()[:16].encode() + b'"}\n'
+
+
+def _record(line: bytes) -> Record | None:
+    """Return the record of a line; None if it is not what was written."""
+    try:
+        record = json.loads(line)
+        if line == _sealed(line.rpartition(_SEAL)[0]):
+            return record  # type: ignore[no-any-return]
+        if isinstance(record, dict) and set(record) in _UNSEALED:
+            return record if record["id"] == identity(canonical(record["task"])) else None
+    except (ValueError, RecursionError):
+        pass
+    return None
 
 
 def read_records(path: Path) -> Iterator[Record | None]:
-    """Return the records of a file, in its order; None for each line that cannot be read.
+    """Return the records of a file, in its order; None for each line that is damaged.
 
     Without the file there are none. A last line without an end is being written, or was when its
-    writer was killed.
+    writer was killed: it is passed over.
     """
     if not path.is_file():
         return
     with path.open("rb") as file:
         for line in file:
-            try:
-                record = json.loads(line) if line.endswith(b"\n") else None
-            except ValueError:
-                record = None
-            yield record if isinstance(record, dict) and "id" in record else None
+            if line.endswith(b"\n"):
+                yield _record(line)
 
 
-def finished(folder: Path) -> tuple[set[str], int]:
-    """Return the ids of the finished tasks, and how many lines could not be read: they are dropped.
+def kept(path: Path) -> tuple[set[str], int]:
+    """Return the ids of the records of a file, and how many lines were damaged: they are dropped.
 
     For the process that has the folder; the file is as it was, or without these lines.
     """
-    path = folder / RESULTS
     torn = mend(path)
     done, wrong = set(), set()
     for number, record in enumerate(read_records(path)):
@@ -101,8 +125,8 @@ def finished(folder: Path) -> tuple[set[str], int]:
         else:
             done.add(record["id"])
     if wrong:  # else each later run would find them again
-        with path.open("rb") as file, whole(path) as part, part.open("wb") as kept:
-            kept.writelines(line for number, line in enumerate(file) if number not in wrong)
+        with path.open("rb") as file, whole(path) as part, part.open("wb") as good:
+            good.writelines(line for number, line in enumerate(file) if number not in wrong)
     return done, len(wrong) + torn
 
 
@@ -114,8 +138,12 @@ def read_results(folder: str | Path, tasks: Iterable[dict[str, Any]] | None = No
     folder : of the results.
     tasks : those to return, in this order, as far as they have finished; by default all, in the
         order of their ids, which is the same wherever they were done.
+
+    Warns
+    -----
+    HpcgymWarning : lines are damaged; they are left out.
     """
-    found = {record["id"]: record for record in read_records(Path(folder) / RESULTS) if record}
+    found = _by_id(Path(folder) / RESULTS)
     if tasks is None:
         return [found[name] for name in sorted(found)]
     names = (identity(canonical(task)) for task in tasks)
@@ -126,13 +154,31 @@ def read_failures(folder: str | Path) -> list[Record]:
     """Return the tasks that failed for good, in the order of their ids.
 
     Each is a dict with "id", "task", "attempts", "error" and "traceback".
+
+    Warns
+    -----
+    HpcgymWarning : lines are damaged; they are left out.
     """
     folder = Path(folder)
-    last = {record["id"]: record for record in read_records(folder / FAILURES) if record}
+    last = _by_id(folder / FAILURES)
     for record in read_records(folder / RESULTS):
         if record:
             last.pop(record["id"], None)  # a later run did it
     return [last[name] for name in sorted(last)]
+
+
+def _by_id(path: Path) -> dict[str, Record]:
+    """Return the records of a file by their ids, the last of each; say so if lines are damaged."""
+    found, damaged = {}, 0
+    for record in read_records(path):
+        if record is None:
+            damaged += 1
+        else:
+            found[record["id"]] = record
+    if damaged:
+        text = f"{path} has damaged lines: {damaged:,}; a run that goes on does their tasks again"
+        warnings.warn(text, HpcgymWarning, stacklevel=3)
+    return found
 
 
 def mend(path: Path) -> bool:

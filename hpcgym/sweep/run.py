@@ -7,7 +7,6 @@ The folder has the experiment (``experiment.toml``, a copy), ``manifest.json``, 
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Mapping
 from concurrent.futures import Executor
@@ -25,6 +24,7 @@ from hpcgym.sweep.manifest import (
     as_text,
     differences,
     make_manifest,
+    of_text,
     other_versions,
 )
 from hpcgym.sweep.records import (
@@ -41,7 +41,7 @@ from hpcgym.sweep.records import (
 from hpcgym.sweep.sharing import simulate_two
 from hpcgym.sweep.simulations import simulate_task
 from hpcgym.sweep.tasks import Progress, Summary, check_arguments, run_locked
-from hpcgym.writing import whole
+from hpcgym.writing import same_file, whole
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -73,11 +73,13 @@ def run_experiment(
     """
     check_arguments(executor, workers, chunk, retries)
     folder = Path(folder)
-    _check_free(folder)
+    _check_free(folder, Path(path))
     experiment = load_experiment(path)
     manifest = make_manifest(experiment)
     with locked(folder):
-        _check_free(folder)  # again: making the manifest may take longer than another run
+        _check_free(
+            folder, Path(path)
+        )  # again: making the manifest may take longer than another run
         _keep(folder / EXPERIMENT, experiment.path.read_bytes())
         # relative, so that both can be moved or mounted together
         origin = os.path.relpath(experiment.folder.resolve(), folder.resolve())
@@ -95,8 +97,12 @@ def _is_own(name: str) -> bool:
     return name in (LOCK, *_FILES) or (name.startswith(_FILES) and name.endswith(".part"))
 
 
-def _check_free(folder: Path) -> None:
-    """Raise an HpcgymError unless a sweep can begin in a folder."""
+def _check_free(folder: Path, experiment: Path) -> None:
+    """Raise an HpcgymError unless a sweep can begin in a folder.
+
+    What has the name of a file of a sweep is one only beside a lock, which is made first. Without
+    it, it is the user's: that may only be the experiment itself.
+    """
     if any((folder / name).exists() for name in (RESULTS, FAILURES)):
         if not (folder / MANIFEST).exists():
             raise HpcgymError(
@@ -106,7 +112,16 @@ def _check_free(folder: Path) -> None:
             f"{folder} has a sweep already: hpcgym sweep resume {folder} goes on with it; or choose"
             " another folder (--output)"
         )
-    if folder.exists() and not (folder.is_dir() and all(map(_is_own, os.listdir(folder)))):
+    others = [folder.name] if folder.exists() else []
+    if folder.is_dir():
+        begun = (folder / LOCK).exists()
+        others = [
+            name
+            for name in os.listdir(folder)
+            if not (begun and _is_own(name))
+            and not (name == EXPERIMENT and same_file(folder / name, experiment))
+        ]
+    if others:
         raise HpcgymError(f"{folder} is there already, and is no sweep: choose another (--output)")
 
 
@@ -159,24 +174,26 @@ def read_manifest(folder: str | Path) -> Manifest:
     """
     path = Path(folder) / MANIFEST
     try:
-        manifest = json.loads(path.read_bytes())
+        return of_text(path.read_bytes())
     except FileNotFoundError:
         raise HpcgymError(f"{folder} is no sweep: it has no {MANIFEST}") from None
     except OSError as error:
         raise HpcgymError(f"{path} cannot be read: {error.strerror or error}") from None
     except ValueError as error:
         raise HpcgymError(f"{path} is damaged: {error}") from None
-    if not isinstance(manifest, dict) or "tasks_sha256" not in manifest:
-        raise HpcgymError(f"{path} is not the manifest of a sweep")
-    return manifest
+    except RecursionError:
+        raise HpcgymError(f"{path} is damaged: it is nested too deeply") from None
 
 
 def origin_of(folder: Path) -> Path:
     """Return the folder that names of files in a sweep's experiment are relative to."""
     try:
-        return Path(os.path.normpath(folder.resolve() / (folder / ORIGIN).read_text().strip()))
+        origin = os.fsdecode((folder / ORIGIN).read_bytes()).strip()
     except OSError as error:
         raise HpcgymError(f"{folder / ORIGIN} cannot be read: {error.strerror}") from None
+    if not origin or "\0" in origin:
+        raise HpcgymError(f"{folder / ORIGIN} is damaged: it names no folder")
+    return Path(os.path.normpath(folder.resolve() / origin))
 
 
 def warnings_of(folder: str | Path) -> list[str]:
@@ -192,12 +209,15 @@ class Status:
     ----------
     tasks, done, failed : numbers of tasks: all, with results, failed for good.
     state : "running", "complete", "failed" (all others are done) or "interrupted".
+    damaged : number of lines of results that are not what was written; ``resume`` does their tasks
+        again.
     """
 
     tasks: int
     done: int
     failed: int
     state: str
+    damaged: int = 0
 
 
 def status(folder: str | Path) -> Status:
@@ -205,7 +225,9 @@ def status(folder: str | Path) -> Status:
     folder = Path(folder)
     total = int(read_manifest(folder)["tasks"])
     running = is_locked(folder)
-    done = len({record["id"] for record in read_records(folder / RESULTS) if record})
+    ids = [record and record["id"] for record in read_records(folder / RESULTS)]
+    damaged = ids.count(None)
+    done = len({*ids} - {None})
     failed = len(read_failures(folder))
     state = "interrupted"
     if running:
@@ -214,7 +236,7 @@ def status(folder: str | Path) -> Status:
         state = "complete"
     elif done + failed == total:
         state = "failed"
-    return Status(total, done, failed, state)
+    return Status(total, done, failed, state, damaged)
 
 
 def read_table(folder: str | Path) -> pd.DataFrame:

@@ -31,10 +31,9 @@ from hpcgym.sweep.records import (
     canonical,
     claim,
     failure_line,
-    finished,
     identity,
+    kept,
     locked,
-    mend,
     result_line,
 )
 
@@ -58,8 +57,8 @@ class Summary:
     done : those whose results are on disk.
     new : those of them that were done in this run.
     failed : those that failed as often as they may; the next run tries them again.
-    damaged : lines of results that a kill had left unreadable. They are dropped, and their tasks
-        done again.
+    damaged : lines that a kill had torn, or that were no longer what was written. They are dropped,
+        and their tasks done again.
     """
 
     total: int
@@ -170,8 +169,8 @@ class _Run:
     ) -> None:
         self.function, self.folder, self.retries = function, folder, retries
         self.progress, self.chunk = progress, chunk
-        done, self.damaged = finished(folder)
-        mend(folder / FAILURES)
+        done, self.damaged = kept(folder / RESULTS)
+        self.damaged += kept(folder / FAILURES)[1]
         wanted = {identity(canonical(task)) for task in tasks}
         self.left = wanted - done
         self.total, self.done = len(wanted), len(wanted) - len(self.left)

@@ -56,7 +56,8 @@ def test_a_sweep_from_its_file_to_its_table(
     assert succeed("status", folder).stdout == "complete: 8 tasks, 8 done, 0 failed, 0 left\n"
     facts = json.loads(succeed("status", folder, "--format", "json").stdout)
     assert facts == {
-        "state": "complete", "tasks": 8, "done": 8, "failed": 0, "left": 0, "failures": [],
+        "state": "complete", "tasks": 8, "done": 8, "failed": 0, "left": 0, "damaged": 0,
+        "failures": [],
     }  # fmt: skip
     table = read_table(folder)
     rows = list(csv.DictReader(io.StringIO(succeed("table", folder, "--format", "csv").stdout)))

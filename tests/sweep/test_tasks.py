@@ -454,6 +454,7 @@ def test_ctrl_c_does_not_wait_for_long_tasks(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("tail", ["{", '{"id": "x", "task"', "\x00\x00\x00", "[1]", "{}"])
 @pytest.mark.parametrize("end", ["", "\n"])
+@pytest.mark.filterwarnings("ignore::hpcgym.errors.HpcgymWarning")
 def test_a_damaged_line_is_counted_and_its_task_done_again(
     tail: str, end: str, tmp_path: Path
 ) -> None:
