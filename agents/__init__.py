@@ -11,15 +11,18 @@ with this one. ``xnes``, ``controls``, ``coschedule`` and ``lookahead`` need non
 
 from __future__ import annotations
 
-import json
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from hpcgym.errors import HpcgymError, installing
+from hpcgym.reading import json_file, shaped
 
 #: Name of an agent, as in its file -> module that loads it.
 AGENTS = {"maskable-ppo": "maskable_ppo", "clone": "maskable_ppo", "ppo": "ppo"}
+
+#: The same of those whose files are JSON.
+_TEXTS = {"controls": "controls", "pairs": "coschedule", "xnes": "xnes"}
 
 _MODULES = (
     "behaviour_cloning",
@@ -46,26 +49,17 @@ def load(path: str | Path) -> Any:
     ------
     HpcgymError : there is no such file, it holds no agent, or PyTorch is missing.
     """
+    kind = "the file of an agent of this version"
     if _is_text(path):
-        contents = _read_text(path)
-        if contents.get("agent") == "controls":
-            return import_agent("controls").load(contents)
-        if contents.get("agent") == "pairs":
-            return import_agent("coschedule").load(contents)
-        return import_agent("xnes").load(path)
+        contents = json_file(path, finite=False)
+        with shaped(path, kind):
+            return import_agent(_TEXTS.get(contents.get("agent"), "xnes")).load(contents)
     contents = import_agent("common").read(path)
     if contents.get("agent") not in AGENTS:
         raise HpcgymError(f"{path} holds an agent that this version does not know")
-    return import_agent(AGENTS[contents["agent"]]).load(contents)
-
-
-def _read_text(path: str | Path) -> dict[str, Any]:
-    """Return the contents of a file of JSON; empty if they are none, which its reader says."""
-    try:
-        contents: dict[str, Any] = json.loads(Path(path).read_text())
-    except ValueError:
-        return {}
-    return contents
+    module = import_agent(AGENTS[contents["agent"]])
+    with shaped(path, kind):
+        return module.load(contents)
 
 
 def _is_text(path: str | Path) -> bool:

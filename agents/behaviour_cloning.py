@@ -34,10 +34,11 @@ from hpcgym.agents.common import (
     settled_options,
     write,
 )
-from hpcgym.agents.maskable_ppo import ENV_ID, JobAgent, JobNetwork, shape_of
+from hpcgym.agents.maskable_ppo import ENV_ID, JobAgent, JobNetwork, network_of, shape_of
 from hpcgym.agents.progress import SHOW_S
 from hpcgym.baselines import find_baseline
 from hpcgym.errors import HpcgymError
+from hpcgym.reading import arrays_of, json_of, shaped
 from hpcgym.writing import whole
 
 NAME = "clone"
@@ -197,16 +198,17 @@ def load_recording(path: str | Path) -> Recording:
     ------
     HpcgymError : the file holds none.
     """
-    try:
-        with np.load(path, allow_pickle=False) as file:
-            arrays = dict(file)
+    arrays = arrays_of(path)
+    with shaped(path, "a recording"):
         observations = {name: value for name, value in arrays.items() if name not in _OTHERS}
         known = [arrays[name] for name in _OTHERS[:-1]]
-        return Recording(observations, *known, about=json.loads(str(arrays["about"])))
-    except FileNotFoundError:
-        raise HpcgymError(f"{path}: there is no such file") from None
-    except Exception:  # numpy raises many kinds for files that it did not write
-        raise HpcgymError(f"{path} holds no recording") from None
+        about = json_of(str(arrays["about"]), f"{path}, 'about'", finite=False)
+        if not isinstance(about["env_id"], str) or not isinstance(about["env_options"], dict):
+            raise TypeError
+        lengths = {len(array) for array in (*observations.values(), *known)}
+        if len(lengths) != 1 or 0 in lengths or not np.issubdtype(known[0].dtype, np.number):
+            raise TypeError
+        return Recording(observations, *known, about=about)
 
 
 def train(
@@ -269,10 +271,11 @@ def train(
         raise HpcgymError(f"only what was done in {ENV_ID} with observation='dict' can be cloned")
     budget = Budget(steps, minutes, (before or {}).get("steps", 0))
     torch.manual_seed(seed)
-    network = _network(recording, before, resume, width)
-    optimizer = torch.optim.Adam(network.parameters(), lr=learning_rate)
-    if before is not None and "optimizer" in before:
-        optimizer.load_state_dict(before["optimizer"])
+    with shaped(resume, f"the file of a {NAME}"):
+        network = _network(recording, before, resume, width)
+        optimizer = torch.optim.Adam(network.parameters(), lr=learning_rate)
+        if before is not None and "optimizer" in before:
+            optimizer.load_state_dict(before["optimizer"])
 
     def save() -> None:
         if output is not None:
@@ -310,9 +313,7 @@ def _network(
         return JobNetwork(n_features, n_context, width)
     if before.get("agent") != NAME or before["network"]["n_features"] != n_features:
         raise HpcgymError(f"{path} holds no {NAME} with the same features")
-    network = JobNetwork(**before["network"])
-    network.load_state_dict(before["weights"])
-    return network
+    return network_of(before)
 
 
 def _fit(

@@ -23,6 +23,7 @@ from stable_baselines3.common.vec_env import VecEnvWrapper
 
 from hpcgym.agents.progress import SHOW_S
 from hpcgym.errors import HpcgymError
+from hpcgym.reading import check_archive, saying
 from hpcgym.simulation import simulate
 from hpcgym.writing import whole
 
@@ -30,6 +31,12 @@ from hpcgym.writing import whole
 torch.set_num_threads(1)
 
 FORMAT = 1
+
+#: What files of agents have, where they have it.
+_KINDS = {
+    "agent": str, "env_id": str, "env_options": dict, "network": dict, "weights": dict,
+    "value": dict, "optimizer": dict, "steps": int, "width": int, "units": list,
+}  # fmt: skip
 
 #: Arguments of environments that say which jobs there are, not what an agent is made for.
 OF_WORKLOADS = ("workload", "processors", "cluster", "episodes", "jobs", "part", "train_share")
@@ -257,12 +264,17 @@ def read(path: str | Path) -> dict[str, Any]:
     ------
     HpcgymError : there is no such file, or it holds no agent.
     """
+    wrong = f"{path} is not the file of an agent of this version"
+    with saying(path), Path(path).open("rb"):  # said as of other files
+        pass
     try:
+        check_archive(path)
         contents = torch.load(path, map_location="cpu", weights_only=True)
-    except OSError as error:
-        raise HpcgymError(f"{path}: {error.strerror or 'cannot be read'}") from None
     except Exception:  # torch raises many kinds for files that it did not write
-        contents = None
+        raise HpcgymError(wrong) from None
     if not isinstance(contents, dict) or contents.get("format") != FORMAT:
-        raise HpcgymError(f"{path} is not the file of an agent of this version")
+        raise HpcgymError(wrong)
+    for key, kind in _KINDS.items():
+        if key in contents and not isinstance(contents[key], kind):
+            raise HpcgymError(wrong)
     return contents

@@ -175,7 +175,9 @@ def load(contents: Mapping[str, Any]) -> Controls:
         contents["found"],
     )  # fmt: skip
     wanted = len(options["controls"]), len(agent.inputs) + 1
-    if agent.rows.shape != wanted or len(agent.weights) != len(options["policy_features"]):
+    numbers = np.concatenate([agent.rows.reshape(-1), agent.weights.reshape(-1)])
+    right = agent.rows.shape == wanted and agent.weights.shape == (len(options["policy_features"]),)
+    if not right or not np.isfinite(numbers).all():
         raise HpcgymError(f"these {NAME} have numbers that do not fit their inputs")
     return agent
 

@@ -179,7 +179,7 @@ def load(contents: Mapping[str, Any]) -> Pairs:
     if contents.get("format") != FORMAT or tuple(contents.get("inputs", ())) != INPUTS:
         raise HpcgymError(f"these {NAME} are not of this version")
     agent = Pairs(contents["weights"], contents["env_options"], contents["found"])
-    if agent.weights.shape != (len(INPUTS),):
+    if agent.weights.shape != (len(INPUTS),) or not np.isfinite(agent.weights).all():
         raise HpcgymError(f"these {NAME} have numbers that do not fit their inputs")
     return agent
 

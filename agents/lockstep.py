@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from hpcgym.agents.search import Asked, Search, Values, Vectors, normalised, rounded
 from hpcgym.errors import HpcgymError
+from hpcgym.reading import arrays_of
 from hpcgym.version import __version__
 from hpcgym.workload.fingerprint import fingerprint
 from hpcgym.workload.model import Workload
@@ -186,17 +187,17 @@ class Checkpoint:
 
 def _read(path: Path, identity: str) -> list[Values]:
     """Return the values of a checkpoint."""
-    try:
-        with np.load(path, allow_pickle=False) as file:
-            theirs = str(file["identity"])
-            lengths, values = file["lengths"], file["values"]
-    except Exception:  # numpy raises many kinds for files that it did not write
-        raise HpcgymError(f"{path} is no checkpoint of a search") from None
+    arrays = arrays_of(path, ("identity", "lengths", "values"))
+    theirs, lengths, values = str(arrays["identity"]), arrays["lengths"], arrays["values"]
     if theirs != identity:
         raise HpcgymError(
             f"{path} is the checkpoint of a search with other arguments, jobs or versions: delete"
             " it to begin anew"
         )
+    right = lengths.ndim == 1 and lengths.dtype.kind in "iu" and bool((lengths > 0).all())
+    right = right and values.ndim == 2 and values.dtype == np.float64
+    if not right or lengths.sum() != len(values):
+        raise HpcgymError(f"{path} is a damaged checkpoint of a search: delete it to begin anew")
     return np.split(values, np.cumsum(lengths)[:-1])
 
 

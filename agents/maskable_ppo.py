@@ -37,6 +37,7 @@ from hpcgym.agents.common import (
 )
 from hpcgym.envs.sb3 import HpcVecEnv
 from hpcgym.errors import HpcgymError
+from hpcgym.reading import shaped
 
 NAME = "maskable-ppo"
 ENV_ID = "hpcgym/JobSelection-v0"
@@ -185,9 +186,15 @@ class JobAgent:
 
 def load(contents: Mapping[str, Any]) -> JobAgent:
     """Return the agent of a file's contents; :func:`hpcgym.agents.load` reads files."""
-    network = JobNetwork(**contents["network"])
-    network.load_state_dict(contents["weights"])
-    return JobAgent(network, contents["env_options"], contents["agent"])
+    return JobAgent(network_of(contents), contents["env_options"], contents["agent"])
+
+
+def network_of(contents: Mapping[str, Any]) -> JobNetwork:
+    """Return the network of a file's contents, which takes no more memory than its weights do."""
+    with torch.device("meta"):
+        network = JobNetwork(**contents["network"])
+    network.load_state_dict(contents["weights"], assign=True)
+    return network.float()
 
 
 def train(
@@ -254,7 +261,9 @@ def train(
         train_share=train_share, **options,
     )  # fmt: skip
     options = settled_options(envs.env, options)
-    width = width if before is None else before["network"]["width"]
+    if before is not None:
+        with shaped(resume, f"the file of a {NAME}"):
+            width = shape_of(network_of(before))["width"]
     model = MaskablePPO(
         JobPolicy,
         RelativeRewards(envs, reference, power),
@@ -271,7 +280,8 @@ def train(
         device="cpu",
     )
     if before is not None:
-        _go_on(model, before, resume)
+        with shaped(resume, f"the file of a {NAME}"):
+            _go_on(model, before, resume)
 
     def save() -> None:
         if output is not None:

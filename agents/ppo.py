@@ -41,6 +41,7 @@ from hpcgym.envs.episodes import Episodes
 from hpcgym.envs.sb3 import HpcVecEnv
 from hpcgym.errors import HpcgymError
 from hpcgym.policy.features import FEATURES, JobColumns
+from hpcgym.reading import shaped
 
 NAME = "ppo"
 ENV_ID = "hpcgym/MixedPolicy-v0"
@@ -164,13 +165,13 @@ class WeightsAgent:
 
 def load(contents: Mapping[str, Any]) -> WeightsAgent:
     """Return the agent of a file's contents; :func:`hpcgym.agents.load` reads files."""
-    options = contents["env_options"]
+    options, width = contents["env_options"], _width(contents)
     env = HpcVecEnv(ENV_ID, 1, workload="lublin:jobs=300,processors=16", **options)
     policy = MultiInputActorCriticPolicy(
-        env.observation_space, env.action_space, lambda _: 0.0, **_shape(contents["width"])
+        env.observation_space, env.action_space, lambda _: 0.0, **_shape(width)
     )
     _take(policy, contents)
-    return WeightsAgent(policy, np.array(contents["units"]), options)
+    return WeightsAgent(policy, np.array(contents["units"], np.float64), options)
 
 
 def train(
@@ -237,9 +238,10 @@ def train(
     options = settled_options(envs.env, options)
     units = mean_features(envs.env.episodes, envs.env.policy_features)
     if before:
-        if before["env_options"]["policy_features"] != options["policy_features"]:
-            raise HpcgymError(f"{resume} weighs other policy_features")
-        units, width = np.array(before["units"]), before["width"]
+        with shaped(resume, f"the file of a {NAME}"):
+            if before["env_options"]["policy_features"] != options["policy_features"]:
+                raise HpcgymError("it weighs other policy_features")
+            units, width = np.array(before["units"], np.float64), _width(before)
     model = PPO(
         MultiInputActorCriticPolicy,
         ScaledWeights(RelativeRewards(envs, reference, power), units),
@@ -256,9 +258,10 @@ def train(
         device="cpu",
     )
     if before:
-        _take(model.policy, before)
-        model.policy.optimizer.load_state_dict(before["optimizer"])
-        model.num_timesteps = before["steps"]
+        with shaped(resume, f"the file of a {NAME}"):
+            _take(model.policy, before)
+            model.policy.optimizer.load_state_dict(before["optimizer"])
+            model.num_timesteps = before["steps"]
 
     def save() -> None:
         if output is not None:
@@ -294,6 +297,14 @@ def _shape(width: int) -> dict[str, Any]:
     """Return the arguments of the policy: two small networks that share no layer."""
     layers = [width, width]
     return {"net_arch": {"pi": layers, "vf": layers}, "features_extractor_class": Summary}
+
+
+def _width(contents: Mapping[str, Any]) -> int:
+    """Return the width of a file's network, which takes no more memory than its weights do."""
+    width: int = contents["weights"]["action_net.weight"].shape[1]
+    if contents["width"] != width:
+        raise HpcgymError(f"this {NAME} has weights of another width")
+    return width
 
 
 def _take(policy: MultiInputActorCriticPolicy, contents: Mapping[str, Any]) -> None:

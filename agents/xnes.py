@@ -337,28 +337,22 @@ class Xnes:
             file.write(json.dumps(contents, indent=1) + "\n")
 
 
-def load(path: str | Path) -> Xnes:
-    """Return the agent of a file; an HpcgymError says what is wrong with it."""
-    try:
-        contents = json.loads(Path(path).read_text())
-    except OSError as error:
-        raise HpcgymError(f"{path}: {error.strerror or 'cannot be read'}") from None
-    except ValueError:
-        contents = None
-    if not isinstance(contents, dict) or contents.get("format") != FORMAT:
-        raise HpcgymError(f"{path} is not the file of an agent of this version")
+def load(contents: Mapping[str, Any]) -> Xnes:
+    """Return the agent of a file's contents; :func:`hpcgym.agents.load` reads files.
+
+    Raises
+    ------
+    HpcgymError : contents of another kind, or values that cannot be.
+    """
     if contents.get("agent") != NAME:
-        raise HpcgymError(f"{path} holds no {NAME}")
-    try:
-        agent = _made(contents["settings"])
-        agent.weights_ = {name: float(weight) for name, weight in contents["weights"].items()}
-        agent.best_, agent.slices_ = float(contents["best"]), list(contents["slices"])
-        agent._rows = list(contents["trace"])
-        agent.scheduler()
-    except (KeyError, TypeError, AttributeError, ValueError) as error:
-        if isinstance(error, HpcgymError):
-            raise HpcgymError(f"{path}: {error}") from None
-        raise HpcgymError(f"{path} is not the file of an agent of this version") from None
+        raise HpcgymError(f"it holds no {NAME}")
+    if contents.get("format") != FORMAT:
+        raise HpcgymError(f"this {NAME} is not of this version")
+    agent = _made(contents["settings"])
+    agent.weights_ = {name: float(weight) for name, weight in contents["weights"].items()}
+    agent.best_, agent.slices_ = float(contents["best"]), list(contents["slices"])
+    agent._rows = list(contents["trace"])
+    agent.scheduler()
     return agent
 
 

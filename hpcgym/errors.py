@@ -3,12 +3,18 @@
 from collections.abc import Iterable
 from difflib import get_close_matches
 
+_BEGIN, _END = 1500, 400  # characters that are left of a longer text
+
 
 class HpcgymError(ValueError):
     """Bad input: a file, an argument or a workload that cannot be used.
 
-    The message names the file, line or argument; the command line prints it without a traceback.
+    The message names the file, line or argument; the command line prints it without a traceback. It
+    is one line, whatever stood in a damaged file.
     """
+
+    def __init__(self, message: object = "") -> None:
+        super().__init__(one_line(message))
 
 
 class WorkloadError(HpcgymError):
@@ -21,6 +27,30 @@ class HpcgymWarning(UserWarning):
 
 class WorkloadWarning(HpcgymWarning):
     """A workload that can be simulated, but perhaps not as it was meant."""
+
+    def __init__(self, message: object = "") -> None:
+        super().__init__(one_line(message))
+
+
+def one_line(message: object) -> str:
+    """Return a message as one line that any terminal can show.
+
+    Line ends become blanks, other control characters and halves of characters their numbers; of
+    what is longer than 2,000 characters the begin and the end are left.
+    """
+    text = str(message)
+    if len(text) > _BEGIN + _END + 100:
+        text = f"{text[:_BEGIN]} [{len(text) - _BEGIN - _END:,} characters] {text[-_END:]}"
+    if text.isprintable():
+        return text
+    return "".join(map(_shown, " ".join(text.splitlines())))
+
+
+def _shown(character: str) -> str:
+    """Return a character, or its number if it is none that can be seen."""
+    if character.isprintable():
+        return character
+    return character.encode("unicode_escape").decode()
 
 
 class CompilationWarning(HpcgymWarning):

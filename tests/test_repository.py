@@ -204,6 +204,41 @@ def test_rooms_import_only_what_they_may() -> None:
     assert not wrong
 
 
+# what parses files, and where it may stand: beside these, all goes through hpcgym.reading
+PARSES = (
+    *(("json", "load"), ("json", "loads"), ("tomllib", "load"), ("tomllib", "loads")),
+    *(("pd", "read_csv"), ("pd", "read_parquet"), ("csv", "reader"), ("csv", "DictReader")),
+    *(("gzip", "open"), ("gzip", "GzipFile"), ("gzip", "decompress"), ("np", "load")),
+    *(("np", "loadtxt"), ("np", "genfromtxt"), ("torch", "load"), ("pickle", "load")),
+    *(("pickle", "loads"), ("pd", "read_pickle"), ("pd", "read_json"), ("pd", "read_table")),
+)
+MAY_PARSE = {
+    "hpcgym/workload/files.py gzip.GzipFile": "it writes",
+    "hpcgym/sweep/tasks.py json.loads": "a task, as canonical() has written it",
+    "agents/common.py torch.load": "bounded, and no code of the file is run",
+    "benchmarks/cp/instances.py pickle.loads": "what it has pickled itself, in memory",
+    "benchmarks/speed.py json.loads": "what a process of its own has printed",
+}
+
+
+def test_all_that_is_read_goes_through_one_room() -> None:
+    found = set()
+    for folder in ("hpcgym", "agents", "baselines", "benchmarks"):
+        for file in (ROOT / folder).rglob("*.py"):
+            name = str(file.relative_to(ROOT))
+            if name.startswith("hpcgym/reading/"):
+                continue
+            for node in ast.walk(ast.parse(file.read_text())):
+                if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+                    if (node.value.id, node.attr) in PARSES:
+                        found.add(f"{name} {node.value.id}.{node.attr}")
+                elif isinstance(node, ast.ImportFrom):
+                    for alias in node.names:
+                        if (node.module, alias.name) in PARSES or node.module == "tomllib":
+                            found.add(f"{name} from {node.module} import {alias.name}")
+    assert found == set(MAY_PARSE)
+
+
 def test_importing_hpcgym_imports_nothing_heavy() -> None:
     code = "import hpcgym, sys; print(*{'numba', 'pandas', 'matplotlib', 'torch'} & {*sys.modules})"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

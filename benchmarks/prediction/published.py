@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from hpcgym.benchmarks.prediction.configurations import Configuration, Loss
 from hpcgym.errors import HpcgymError
+from hpcgym.reading import csv_frame
 from hpcgym.workload.archive import TRACES
 
 if TYPE_CHECKING:
@@ -138,11 +139,11 @@ def _read(path: Path) -> Published:
     """Return the published results of one file."""
     import pandas as pd
 
+    rows = csv_frame(path, keep_default_na=False, dtype=str)
     try:
-        rows = pd.read_csv(path, keep_default_na=False, dtype=str)
         kept = [configuration_of_row(row) for row in rows.to_dict("records")]
         numbers = rows[list(MEASURES)].apply(pd.to_numeric, errors="coerce")
-    except (OSError, EOFError, ValueError, KeyError) as error:
+    except (ValueError, KeyError) as error:
         raise HpcgymError(f"{path}: no published results: {error}") from None
     numbers.index = pd.Index([str(one) for one in kept], name="configuration")
     whole = (numbers["jobs"] == numbers["jobs"].max()) & numbers["mean_bsld"].notna()

@@ -9,12 +9,13 @@ from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
-from zipfile import BadZipFile
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hpcgym import compilation
+from hpcgym.errors import HpcgymError
+from hpcgym.reading import arrays_of
 from hpcgym.version import __version__
 from hpcgym.writing import whole
 
@@ -36,6 +37,7 @@ _PREPARING = (
     "powered_simulation.py",
     "prediction/*.py",
     "preparation.py",
+    "reading/headers.py",
     "result.py",
     "scheduler.py",
     "sharing.py",
@@ -81,9 +83,8 @@ class Store:
 def _read(path: Path) -> Arrays | None:
     """Return the arrays of a file; None if there is no such file, or no readable one."""
     try:
-        with np.load(path, allow_pickle=False) as held:
-            return {key: held[key] for key in held.files}
-    except (OSError, ValueError, BadZipFile, EOFError):
+        return arrays_of(path)
+    except HpcgymError:
         return None
 
 

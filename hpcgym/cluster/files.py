@@ -37,7 +37,6 @@ from __future__ import annotations
 
 import os
 import re
-import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import MISSING, fields
 from difflib import get_close_matches
@@ -50,6 +49,7 @@ from hpcgym.cluster.pool import Cluster, Usual
 from hpcgym.cluster.power import Level, NodePower
 from hpcgym.errors import HpcgymError, unknown
 from hpcgym.naming import CORE, MEGABYTES, MEMORY, megabytes, near_name
+from hpcgym.reading import toml_file, toml_of
 
 # what tables are as attributes
 _TABLES = {"group": "groups", "level": "levels", "queue": "queues"}
@@ -69,21 +69,16 @@ def read_cluster(path: str | os.PathLike[str]) -> Cluster:
     HpcgymError : a file that cannot be read or is no TOML, an unknown or missing key, a value that
         cannot be; the message names the file and the group or queue.
     """
-    try:
-        text = Path(path).read_text("utf-8")
-    except UnicodeDecodeError:
-        raise HpcgymError(f"{path} is binary, not a TOML file") from None
-    except OSError as error:
-        raise HpcgymError(f"{path} cannot be read: {error.strerror or error}") from None
-    return parse_cluster(text, str(path))
+    return _machine(toml_file(path), str(path))
 
 
 def parse_cluster(text: str, where: str) -> Cluster:
     """Return the machine of a TOML text; ``where`` is what messages call it."""
-    try:
-        given = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise HpcgymError(f"{where} is not TOML: {error}") from None
+    return _machine(toml_of(text, where), where)
+
+
+def _machine(given: Mapping[str, Any], where: str) -> Cluster:
+    """Return the machine of what a TOML text holds."""
     plain = [f.name for f in fields(Cluster) if f.name not in _TABLES.values()]
     _check_keys(where, given, [*plain, *_TABLES])
     groups = [

@@ -45,5 +45,5 @@ def real(number: Any) -> float:
     """Return a number as a float; not-a-number of what is none."""
     try:
         return float(number)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         return math.nan

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import sys
 from typing import Any
@@ -39,26 +38,3 @@ def positive_text(what: str, text: str) -> float:
     if not 0 < number < math.inf:
         raise HpcgymError(f"{what} must be a number above 0, not {text!r}")
     return number
-
-
-def parse_json(where: str, text: str) -> Any:
-    """Return what a text in JSON holds.
-
-    Raises
-    ------
-    HpcgymError : it is no JSON, or a key stands twice in an object, of which Python would drop the
-        first; the message begins with ``where``.
-    """
-
-    def once(entries: list[tuple[str, Any]]) -> dict[str, Any]:
-        found: dict[str, Any] = {}
-        for key, value in entries:
-            if key in found:
-                raise HpcgymError(f"{where}: the key {key!r} stands there twice")
-            found[key] = value
-        return found
-
-    try:
-        return json.loads(text, object_pairs_hook=once)
-    except json.JSONDecodeError as error:
-        raise HpcgymError(f"{where} is not JSON: {error}") from None

@@ -19,9 +19,10 @@ from typing import Any
 
 import numpy as np
 
-from hpcgym.coscheduling.checks import parse_json, positive
+from hpcgym.coscheduling.checks import positive
 from hpcgym.coscheduling.heatmap import UNKNOWN_PROCESSES, Heatmap
 from hpcgym.errors import HpcgymError
+from hpcgym.reading import json_of
 
 LOADS = "loads"
 
@@ -72,7 +73,7 @@ def heatmap_of_loads(where: str, loads: Sequence[Any]) -> Heatmap:
 def _load(where: str, given: Any) -> Mapping[str, Any]:
     """Return a load as an object with all that is needed of it."""
     if isinstance(given, str):
-        given = parse_json(where, given)
+        given = json_of(given, where, finite=False)
     if not isinstance(given, dict):
         raise HpcgymError(f"{where} is no object")
     for key, kind in ((_NAME, str), (_COMPACT, list), (_BESIDE, dict)):

@@ -30,12 +30,14 @@ from typing import Any
 
 import numpy as np
 
-from hpcgym.coscheduling.checks import parse_json, positive, positive_text
+from hpcgym.coscheduling.checks import positive, positive_text
 from hpcgym.coscheduling.elise import LOADS, heatmap_of_loads
 from hpcgym.coscheduling.heatmap import Heatmap
 from hpcgym.errors import HpcgymError, unknown
+from hpcgym.reading import csv_rows_of, json_of, text_of
 from hpcgym.writing import whole_text
 
+_MOST_BYTES = 32 << 20
 _LIST = {"code", "beside", "speedup"}
 _OF_CODES = ("alone", "compact_s", "processes")
 _TABLE = ("codes", "speedup", *_OF_CODES)
@@ -63,12 +65,7 @@ def read_speedups(path: str | os.PathLike[str]) -> Heatmap:
         the key or the load.
     """
     path = Path(path)
-    try:
-        text = path.read_text("utf-8-sig")
-    except OSError as error:
-        raise HpcgymError(f"{path} cannot be read: {error.strerror or error}") from None
-    except UnicodeDecodeError:
-        raise HpcgymError(f"{path} is binary, neither CSV nor JSON") from None
+    text = text_of(path, _MOST_BYTES, "CSV or JSON")
     is_json = text.lstrip().startswith("{")
     if path.suffix.casefold() in (".csv", ".json"):
         is_json = path.suffix.casefold() == ".json"
@@ -97,12 +94,8 @@ def write_speedups(heatmap: Heatmap, path: str | os.PathLike[str]) -> None:
 
 def _of_csv(where: str, text: str) -> Heatmap:
     """Return the heatmap of a table in CSV, square or a list."""
-    reader = csv.reader(io.StringIO(text, newline=""))
-    try:
-        rows = [(reader.line_num, [cell.strip() for cell in row]) for row in reader]
-    except csv.Error as error:
-        raise HpcgymError(f"{where}, line {reader.line_num} is not CSV: {error}") from None
-    rows = [(line, row) for line, row in rows if any(row)]
+    found = csv_rows_of(text, where)
+    rows = [(line, [cell.strip() for cell in row]) for line, row in found]
     if len(rows) < 2:
         raise HpcgymError(f"{where} has no speedups below a line with names")
     (_, names), body = rows[0], rows[1:]
@@ -159,7 +152,7 @@ def _of_pairs(
 
 def _of_json(where: str, text: str) -> Heatmap:
     """Return the heatmap of a JSON file in any of its forms."""
-    given = parse_json(where, text)
+    given = json_of(text, where, finite=False)
     if isinstance(given, dict) and isinstance(given.get(LOADS), list):
         return heatmap_of_loads(where, given[LOADS])
     if isinstance(given, dict) and isinstance(given.get("codes"), list):

@@ -22,6 +22,7 @@ from hpcgym.prediction.learning import (
     make_estimators,
 )
 from hpcgym.preparation import engine_rules, job_records, numbered, orders
+from hpcgym.reading import header_number
 from hpcgym.weighing import weighed
 from hpcgym.workload.model import Workload
 
@@ -183,7 +184,5 @@ def batch_of(
 
 def clock_of(workload: Workload) -> int:
     """Return the time of the week at the trace's time 0 [s], by its header, else Monday 0 h."""
-    for text in workload.header.get("UnixStartTime", []):
-        if text.strip().isdecimal():
-            return (int(text) - 4 * 86_400) % 604_800  # the epoch was a Thursday
-    return 0
+    began = header_number(workload.header, "UnixStartTime", least=0)
+    return 0 if began is None else (began - 4 * 86_400) % 604_800  # the epoch was a Thursday

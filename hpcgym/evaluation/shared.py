@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
@@ -15,6 +14,7 @@ from hpcgym.errors import HpcgymError, check_each_once, unknown
 from hpcgym.evaluation.leaderboard import Leaderboard
 from hpcgym.evaluation.lineup import free_name, name_of
 from hpcgym.evaluation.stage import acts, load_agent
+from hpcgym.reading import json_file
 from hpcgym.scheduler import Scheduler
 from hpcgym.simulation import simulate
 from hpcgym.workload import Workload
@@ -50,9 +50,10 @@ def _told(policy: Any) -> Any:
     if not isinstance(policy, str | Path) or Path(policy).suffix != ".json":
         return None
     try:
-        return json.loads(Path(policy).read_text()).get("env_id")
-    except (OSError, ValueError, AttributeError):
+        told = json_file(policy)
+    except HpcgymError:
         return None  # said by who loads it
+    return told.get("env_id") if isinstance(told, dict) else None
 
 
 def evaluate_shared(

@@ -7,7 +7,6 @@ fair-share algorithm of Slurm (https://slurm.schedmd.com/classic_fair_share.html
 from __future__ import annotations
 
 import math
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
@@ -17,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.errors import HpcgymError, unknown
+from hpcgym.reading import toml_file
 
 WEEK_S = 604_800
 MOST_SECONDS = 2**53
@@ -118,12 +118,7 @@ class FairShare:
         ------
         HpcgymError : as :meth:`parse`.
         """
-        try:
-            entries = tomllib.loads(Path(path).read_text(encoding="utf-8"))
-        except (OSError, UnicodeDecodeError) as error:
-            raise HpcgymError(f"{path} cannot be read: {error}") from None
-        except tomllib.TOMLDecodeError as error:
-            raise HpcgymError(f"{path} is not TOML: {error}") from None
+        entries = toml_file(path)
         try:
             return cls._of(entries)
         except HpcgymError as error:
@@ -242,7 +237,7 @@ def _above_zero(what: str, value: Any) -> float:
     """Return a number above 0, checked."""
     try:
         number = float(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         number = math.nan
     if isinstance(value, str | bool) or not 1e-100 < number < 1e100:
         raise HpcgymError(f"{what} must be a number above 0, not {value!r}")
@@ -262,9 +257,9 @@ def _account(name: Any) -> Account:
     if isinstance(name, str) and not name.removeprefix("-").isdigit() and name:
         return name
     try:
-        if not isinstance(name, bool) and int(name) == float(name):
+        if not isinstance(name, bool) and int(name) == float(name) and abs(int(name)) < 2**63:
             return int(name)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         pass
     raise HpcgymError(f"an account must be a user's number or a name, not {name!r}")
 

@@ -11,11 +11,9 @@ Each value holds up to the time of the next; the last one as long as the one bef
 
 from __future__ import annotations
 
-import csv
 import math
 import os
 import re
-from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -26,6 +24,7 @@ from numpy.typing import NDArray
 
 from hpcgym.cluster.numbers import real
 from hpcgym.errors import HpcgymError
+from hpcgym.reading import csv_rows, header_number
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -219,14 +218,7 @@ def read_signal(
     path = Path(path)
     if repeat is not None and repeat not in PERIODS:
         raise HpcgymError(f"repeat must be one of {', '.join(PERIODS)}, not {repeat!r}")
-    try:
-        with path.open(encoding="utf-8-sig", newline="") as file:
-            rows = [(number, row) for number, row in _numbered(file) if any(row)]
-    except (OSError, UnicodeDecodeError) as error:
-        reason = getattr(error, "strerror", None) or "it is binary"
-        raise HpcgymError(f"{path} cannot be read: {reason}") from None
-    except csv.Error as error:
-        raise HpcgymError(f"{path} is no CSV file: {error}") from None
+    rows = csv_rows(path, "a CSV file")
     if len(rows) < 2:
         raise HpcgymError(f"{path} has no values below a line with the names of its columns")
     at_time, at_value, unit, factor = _columns(str(path), rows[0][1])
@@ -251,17 +243,7 @@ def read_signal(
 
 def zero_of(header: Any) -> int | None:
     """Return when a workload's second 0 was, in seconds since 1970; None if unknown."""
-    for text in header.get("UnixStartTime", []):
-        if text.strip().isdecimal() and int(text) > 0:
-            return int(text)
-    return None
-
-
-def _numbered(file: Iterable[str]) -> Iterable[tuple[int, list[str]]]:
-    """Return the rows of a CSV file with the numbers of their lines."""
-    reader = csv.reader(file)
-    for row in reader:
-        yield reader.line_num, row
+    return header_number(header, "UnixStartTime")
 
 
 def _columns(where: str, names: list[str]) -> tuple[int, int, str, float]:

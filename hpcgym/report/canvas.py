@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.errors import HpcgymError, installing
+from hpcgym.reading import header_number
 from hpcgym.writing import whole
 
 if TYPE_CHECKING:
@@ -216,7 +217,7 @@ def time_axis(results: Mapping[str, Result]) -> TimeAxis:
     first = min(part.begin for part in parts)
     last = max(part.end.max().item() for part in parts)
     header = parts[0].workload.header
-    began = _number(header, "UnixStartTime")
+    began = header_number(header, "UnixStartTime") or 0
     if 0 < began < _LAST_DATE - last:
         zone, name = _zone(header)
         years = {datetime.fromtimestamp(began + at, zone).year for at in (first, last)}
@@ -227,12 +228,6 @@ def time_axis(results: Mapping[str, Result]) -> TimeAxis:
     if first <= 10 * (last - first):
         return TimeAxis(first, last, None, 0, unit_s, f"time ({unit})")
     return TimeAxis(first, last, None, first, unit_s, f"time since the first submission ({unit})")
-
-
-def _number(header: Mapping[str, list[str]], key: str) -> int:
-    """Return a number of an SWF header, 0 where there is none."""
-    words = " ".join(header.get(key, ())).split()
-    return int(words[0]) if words and words[0].isdecimal() else 0
 
 
 def _zone(header: Mapping[str, list[str]]) -> tuple[tzinfo, str]:

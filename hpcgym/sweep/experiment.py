@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import Any
 from hpcgym.baselines.coschedulers import COSCHEDULERS
 from hpcgym.baselines.schedulers import SCHEDULERS, find_scheduler
 from hpcgym.errors import HpcgymError, check_each_once, unknown
+from hpcgym.reading import MOST_TOML, bytes_of, toml_of
 from hpcgym.scheduler import Scheduler
 from hpcgym.sweep.sharing import at, believed, check_sharing, simulate_two
 from hpcgym.workload.cleaning import filter_names
@@ -99,15 +99,8 @@ def load_experiment(path: str | Path) -> Experiment:
     HpcgymError : what is wrong with the file, and at which key.
     """
     path = Path(path)
-    try:
-        content = path.read_bytes()
-        table = tomllib.loads(content.decode())
-    except FileNotFoundError:
-        raise HpcgymError(f"{path}: there is no such file") from None
-    except OSError as error:
-        raise HpcgymError(f"{path} cannot be read: {error.strerror or error}") from None
-    except ValueError as error:  # no TOML, or no UTF-8
-        raise HpcgymError(f"{path} is no TOML file: {error}") from None
+    content = bytes_of(path, MOST_TOML, HpcgymError)
+    table = toml_of(content, str(path))
     try:
         return _experiment(table, path, hashlib.sha256(content).hexdigest())
     except HpcgymError as error:

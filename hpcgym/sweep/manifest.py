@@ -21,6 +21,7 @@ from hpcgym.coscheduling import Heatmap
 from hpcgym.errors import HpcgymError, WorkloadError
 from hpcgym.metrics import needs_watts, watts_given
 from hpcgym.policy.fairshare import FairShare
+from hpcgym.reading import shaped
 from hpcgym.scheduler import Scheduler
 from hpcgym.sweep.experiment import SEED, Experiment, Source
 from hpcgym.sweep.records import canonical, identity
@@ -66,10 +67,15 @@ def make_manifest(experiment: Experiment) -> Manifest:
         "schedulers": {name: _rules(one) for name, one in experiment.schedulers.items()},
         "metrics": list(experiment.metrics),
     }
+    return {**manifest, "tasks": len(Tasks(manifest)), "tasks_sha256": _tasks_sha256(manifest)}
+
+
+def _tasks_sha256(manifest: Manifest) -> str:
+    """Return the SHA-256 of the ids of all tasks, in their order."""
     digest = hashlib.sha256()
     for task in Tasks(manifest):
         digest.update(identity(canonical(task)).encode())
-    return {**manifest, "tasks": len(Tasks(manifest)), "tasks_sha256": digest.hexdigest()}
+    return digest.hexdigest()
 
 
 def _files_of_rules(experiment: Experiment) -> dict[str, str]:
@@ -107,29 +113,37 @@ def as_text(manifest: Manifest) -> str:
     return json.dumps({**manifest, _CHECKSUM: _checksum(manifest)}, indent=2) + "\n"
 
 
-def of_text(text: bytes) -> Manifest:
-    """Return the manifest of a text; one of earlier versions has no checksum.
+def checked(given: Any, path: Path) -> Manifest:
+    """Return what a file holds if it is a manifest from which tasks can be made.
+
+    One of earlier versions has no checksum.
 
     Raises
     ------
-    ValueError, RecursionError : it is no manifest, or not what was written; the message says how.
+    HpcgymError : it is none, or not what was written; the message names the file.
     """
-    manifest = json.loads(text)
-    if not isinstance(manifest, dict) or not all(
-        isinstance(manifest.get(key), kind) for key, kind in _ENTRIES.items()
+    if not isinstance(given, dict) or not all(
+        isinstance(given.get(key), kind) for key, kind in _ENTRIES.items()
     ):
-        raise ValueError("it is not the manifest of a sweep")
-    if others := manifest.keys() - _ENTRIES.keys() - {"speedups", "shuffles", _CHECKSUM}:
-        raise ValueError(f"it has the unknown entry {min(others)!r}")
-    if manifest.pop(_CHECKSUM, checksum := _checksum(manifest)) != checksum:
-        raise ValueError("it is not what was written: its checksum differs")
-    return manifest
+        raise HpcgymError(f"{path} is not the manifest of a sweep")
+    manifest = {key: value for key, value in given.items() if key != _CHECKSUM}
+    if others := manifest.keys() - _ENTRIES.keys() - {"speedups", "shuffles"}:
+        raise HpcgymError(f"{path} is damaged: it has the unknown entry {min(others)!r}")
+    if given.get(_CHECKSUM, checksum := _checksum(manifest)) != checksum:
+        raise HpcgymError(f"{path} is damaged: it is not what was written, its checksum differs")
+    texts = (*manifest["versions"].values(), *manifest["inputs_sha256"].values())
+    if "hpcgym" not in manifest["versions"] or not all(isinstance(text, str) for text in texts):
+        raise HpcgymError(f"{path} is not the manifest of a sweep")
+    with shaped(path, "the manifest of a sweep"):
+        if len(Tasks(manifest)) == manifest["tasks"]:
+            next(iter(Tasks(manifest)))
+            return manifest
+    raise HpcgymError(f"{path} is damaged: it does not have as many tasks as it tells")
 
 
 def _checksum(manifest: Manifest) -> str:
-    """Return the SHA-256 of all entries, but for that of the checksum."""
-    entries = {key: value for key, value in manifest.items() if key != _CHECKSUM}
-    return hashlib.sha256(json.dumps(entries, sort_keys=True).encode()).hexdigest()
+    """Return the SHA-256 of all entries."""
+    return hashlib.sha256(json.dumps(manifest, sort_keys=True).encode()).hexdigest()
 
 
 class Tasks(Collection[dict[str, Any]]):
@@ -284,6 +298,8 @@ def differences(manifest: Manifest, folder: Path, experiment: bytes) -> list[str
     experiment : the file of the experiment, as it is now.
     """
     found = []
+    if _tasks_sha256(manifest) != manifest["tasks_sha256"]:
+        found.append("its manifest is damaged: tasks_sha256 is of other tasks")
     then = manifest["versions"]["hpcgym"]
     if then != __version__:
         found.append(f"it began with hpcgym {then}, and this is {__version__}")

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from hpcgym.errors import HpcgymError, HpcgymWarning
+from hpcgym.reading import json_of
 from hpcgym.writing import whole, writing
 
 RESULTS, FAILURES, FUNCTION, LOCK = "results.jsonl", "failures.jsonl", "function", "lock"
@@ -88,12 +89,12 @@ def _sealed(body: bytes) -> bytes:
 def _record(line: bytes) -> Record | None:
     """Return the record of a line; None if it is not what was written."""
     try:
-        record = json.loads(line)
+        record = json_of(line, "", flat=True)
         if line == _sealed(line.rpartition(_SEAL)[0]):
             return record  # type: ignore[no-any-return]
         if isinstance(record, dict) and set(record) in _UNSEALED:
             return record if record["id"] == identity(canonical(record["task"])) else None
-    except (ValueError, RecursionError):
+    except HpcgymError:
         pass
     return None
 

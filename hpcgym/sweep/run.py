@@ -16,15 +16,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hpcgym.errors import HpcgymError
+from hpcgym.reading import MOST_TOML, bytes_of, json_file, shaped, text_of
 from hpcgym.sweep.executors import warm
 from hpcgym.sweep.experiment import load_experiment
 from hpcgym.sweep.manifest import (
     Manifest,
     Tasks,
     as_text,
+    checked,
     differences,
     make_manifest,
-    of_text,
     other_versions,
 )
 from hpcgym.sweep.records import (
@@ -45,6 +46,9 @@ from hpcgym.writing import same_file, whole
 
 if TYPE_CHECKING:
     import pandas as pd
+
+_MOST_BYTES = 256 << 20  # of a manifest, which has a line for each slice
+_MOST_NAME = 1 << 16
 
 EXPERIMENT, MANIFEST, ORIGIN = "experiment.toml", "manifest.json", "origin"
 
@@ -152,10 +156,7 @@ def resume(
     read_manifest(folder)  # first: locking would make the folder
     with locked(folder):
         manifest = read_manifest(folder)
-        try:
-            experiment = (folder / EXPERIMENT).read_bytes()
-        except OSError as error:
-            raise HpcgymError(f"{folder / EXPERIMENT} cannot be read: {error.strerror}") from None
+        experiment = bytes_of(folder / EXPERIMENT, MOST_TOML, HpcgymError)
         changed = differences(manifest, origin_of(folder), experiment)
         if changed:
             raise HpcgymError(
@@ -173,27 +174,18 @@ def read_manifest(folder: str | Path) -> Manifest:
     HpcgymError : there is none, or it cannot be read.
     """
     path = Path(folder) / MANIFEST
-    try:
-        return of_text(path.read_bytes())
-    except FileNotFoundError:
-        raise HpcgymError(f"{folder} is no sweep: it has no {MANIFEST}") from None
-    except OSError as error:
-        raise HpcgymError(f"{path} cannot be read: {error.strerror or error}") from None
-    except ValueError as error:
-        raise HpcgymError(f"{path} is damaged: {error}") from None
-    except RecursionError:
-        raise HpcgymError(f"{path} is damaged: it is nested too deeply") from None
+    if not path.exists():
+        raise HpcgymError(f"{folder} is no sweep: it has no {MANIFEST}")
+    return checked(json_file(path, _MOST_BYTES), path)
 
 
 def origin_of(folder: Path) -> Path:
     """Return the folder that names of files in a sweep's experiment are relative to."""
-    try:
-        origin = os.fsdecode((folder / ORIGIN).read_bytes()).strip()
-    except OSError as error:
-        raise HpcgymError(f"{folder / ORIGIN} cannot be read: {error.strerror}") from None
-    if not origin or "\0" in origin:
-        raise HpcgymError(f"{folder / ORIGIN} is damaged: it names no folder")
-    return Path(os.path.normpath(folder.resolve() / origin))
+    path = folder / ORIGIN
+    name = text_of(path, _MOST_NAME, "the name of a folder").strip()
+    if not name.isprintable():
+        raise HpcgymError(f"{path} is not the name of a folder")
+    return Path(os.path.normpath(folder.resolve() / name))
 
 
 def warnings_of(folder: str | Path) -> list[str]:
@@ -256,14 +248,15 @@ def read_table(folder: str | Path) -> pd.DataFrame:
     manifest = read_manifest(folder)
     tasks = Tasks(manifest)
     keys = keys_of(manifest)
-    rows = [
-        {**{key: record["task"][key] for key in keys}, **record["result"]}
-        for record in read_results(folder, tasks)
-    ]
-    table = pd.DataFrame(rows, columns=None if rows else keys)
-    # where no slice has a value of a metric, it is still a number that is missing
-    metrics = [name for name in table.columns[len(keys) :] if table[name].dtype == object]
-    table = table.astype({"seed": "Int64", **dict.fromkeys(metrics, "float64")})
+    with shaped(Path(folder) / RESULTS, "the file of the results of a sweep"):
+        rows = [
+            {**{key: record["task"][key] for key in keys}, **record["result"]}
+            for record in read_results(folder, tasks)
+        ]
+        table = pd.DataFrame(rows, columns=None if rows else keys)
+        # where no slice has a value of a metric, it is still a number that is missing
+        metrics = [name for name in table.columns[len(keys) :] if table[name].dtype == object]
+        table = table.astype({"seed": "Int64", **dict.fromkeys(metrics, "float64")})
     if "speedups" in keys and "makespan_s" in table:
         _add_improvement(table, keys, next(iter(manifest["schedulers"])))
     return table

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from hpcgym.errors import WorkloadError
+from hpcgym.reading import text_of
 from hpcgym.workload.files import sha256_of, stem
 from hpcgym.writing import whole_text
 
@@ -264,7 +265,7 @@ def known_sha256(trace: Trace) -> str | None:
     if trace.sha256:
         return trace.sha256
     record = _record(trace)
-    words = record.read_text(errors="replace").split() if record.is_file() else []
+    words = text_of(record, 1 << 16, "a checksum").split() if record.is_file() else []
     return words[0] if words else None
 
 

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 from hpcgym.errors import WorkloadError
 from hpcgym.naming import JOB_COLUMNS
-from hpcgym.workload.files import open_bytes
+from hpcgym.reading import MOST_COLUMNS, bytes_of, check_value, check_values, json_of
 from hpcgym.workload.model import Workload, check_processors
 from hpcgym.workload.needs import queue_names
 from hpcgym.workload.table_codes import with_code_column
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 _KEYS = ("processors", "queues", "begin", "jobs")
+_MOST_BYTES = 1 << 30  # in the memory they take ten times as much
 
 
 def is_json(path: Path) -> bool:
@@ -47,24 +48,28 @@ def read_json(path: Path) -> tuple[pd.DataFrame, int | None, dict[str, int] | No
     """
     import pandas as pd
 
-    with open_bytes(path) as file:
-        text = file.read()
-    try:
-        given = json.loads(text)
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
-        raise WorkloadError(f"{path} is not JSON: {error}") from None
+    text = bytes_of(path, _MOST_BYTES, WorkloadError)
+    given = json_of(text, str(path), WorkloadError, flat=True)
     top = {"jobs": given} if isinstance(given, list) else given
     if not isinstance(top, dict) or not isinstance(top.get("jobs"), list):
         raise WorkloadError(f"{path} holds neither a list of jobs nor an object with 'jobs'")
-    for key in top:
+    others = {key: value for key, value in top.items() if key != "jobs"}
+    check_values(others, str(path), WorkloadError)
+    for key in others:
         if key not in _KEYS:
             near = get_close_matches(key, _KEYS, n=1)
             hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(_KEYS)}"
             raise WorkloadError(f"{path} has an unknown entry {key!r}; {hint}")
     for number, job in enumerate(top["jobs"], 1):
         _check_job(f"{path}, job {number}", job)
-    frame = pd.DataFrame(top["jobs"], columns=_columns(top["jobs"]))
+    columns = _columns(top["jobs"])
+    check_values(columns, str(path), WorkloadError)
+    if len(columns) > MOST_COLUMNS:
+        raise WorkloadError(f"{path}: jobs have {len(columns):,} fields, over {MOST_COLUMNS:,}")
+    frame = pd.DataFrame(top["jobs"], columns=columns)
     if "begin" in top:
+        if type(top["begin"]) is not int:
+            raise WorkloadError(f"{path}: 'begin' is {_shown(top['begin'])}, not whole seconds")
         frame["begin"] = top["begin"]
     frame.index = pd.RangeIndex(1, len(frame) + 1, name="job")
     told = _processors(path, top.get("processors")), _queues(path, top.get("queues"))
@@ -94,10 +99,18 @@ def write_json(workload: Workload, path: Path, begin: int | None = None) -> None
 def _check_job(where: str, job: Any) -> None:
     """Say so if a job is none: an object of numbers, and of texts where names may stand."""
     if not isinstance(job, dict):
-        raise WorkloadError(f"{where} is not an object but {str(job)[:24]!r}")
+        raise WorkloadError(f"{where} is not an object but {_shown(job)}")
     for field, value in job.items():
         if isinstance(value, bool | list | dict):
-            raise WorkloadError(f"{where}: {field} is {json.dumps(value)[:24]}, not a number")
+            raise WorkloadError(f"{where}: {field} is {_shown(value)}, not a number")
+        check_value(value, f"{where}, {field}", WorkloadError)
+
+
+def _shown(value: Any) -> str:
+    """Return a value as JSON has it, or what it is of what has parts."""
+    if isinstance(value, list | dict):
+        return "a list" if isinstance(value, list) else "an object"
+    return json.dumps(value)[:24]
 
 
 def _columns(jobs: list[dict[str, Any]]) -> list[str]:

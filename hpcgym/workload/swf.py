@@ -8,6 +8,7 @@ https://www.cs.huji.ac.il/labs/parallel/workload/swf.html
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Iterator
 from itertools import repeat
 from pathlib import Path
@@ -16,12 +17,12 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcgym.errors import WorkloadError
+from hpcgym.errors import WorkloadError, WorkloadWarning
 from hpcgym.naming import SWF_COLUMNS
+from hpcgym.reading import open_bytes
 from hpcgym.workload.files import (
     Errors,
     check_errors,
-    open_bytes,
     stem,
 )
 from hpcgym.workload.model import (
@@ -31,7 +32,7 @@ from hpcgym.workload.model import (
     column_dtype,
     largest_job,
 )
-from hpcgym.workload.swf_header import HeaderReader, header_lines, machine_size
+from hpcgym.workload.swf_header import HeaderReader, header_lines
 from hpcgym.writing import whole_text
 
 BLOCK_BYTES = 4 << 20  # of text read at once: what reading needs beside the columns
@@ -45,7 +46,8 @@ def read_swf(
 ) -> Workload:
     """Read an SWF file as it is, without any cleaning.
 
-    The machine's size is MaxProcs of the header, else MaxNodes, else that of the largest job. Jobs
+    The machine's size is MaxProcs of the header, else MaxNodes, else that of the largest job; both
+    are whole numbers, a remark may follow. Jobs
     are sorted by submit time. Decimals of times and memory are rounded to the nearest whole number
     (halves away from 0); further columns after the 18th are ignored. Both are counted in
     ``Workload.cleaning``.
@@ -59,12 +61,13 @@ def read_swf(
     Raises
     ------
     WorkloadError : a file that cannot be read or holds no job, or a line that is no job: fewer than
-        18 fields, text in a field, a time beyond 2^53 s. It names the file, the line and the field.
+        18 fields, text in a field, a time beyond 2^53 s; a machine's size that is no plain whole
+        number, such as ``1,024``. It names the file, the line and the field.
     """
     check_errors(errors)
     path = Path(path)
     reader = _Reader(path, errors)
-    with open_bytes(path) as file:
+    with open_bytes(path, WorkloadError) as file:
         for text, whole in _blocks(file, path):
             reader.read(text, whole)
     return reader.workload(processors)
@@ -192,7 +195,7 @@ class _Reader:
             keep = np.ones(row, dtype=np.bool_)
             for start, end, line, at in special[:n_special].tolist():
                 if at < 0:  # a comment
-                    self.header.add(text[start:end], after_jobs=at < -1 or self.jobs > 0)
+                    self.header.add(text[start:end], line, after_jobs=at < -1 or self.jobs > 0)
                 else:
                     cut = not complete and end == len(text) - 1
                     keep[at] = self._odd_line(text[start:end], line, cut, whole[:, at], decimal, at)
@@ -242,12 +245,31 @@ class _Reader:
         if not len(columns["submit_time"]):
             why = ", ".join(f"{number:,} {reason}" for reason, number in cleaning.items())
             raise WorkloadError(f"{self.path} holds no job{': ' + why if why else ''}")
-        header = self.header.finish()
-        size = processors if processors is not None else machine_size(header)
+        size = self._machine_size() if processors is None else processors
+        self._check_start()
         return Workload.from_columns(
             columns,
             processors=size if size is not None else largest_job(columns, str(self.path)),
             name=stem(self.path),
-            header=header,
+            header=self.header.finish(),
             cleaning=cleaning,
         )
+
+    def _machine_size(self) -> int | None:
+        """Return the processors that the header tells, or say that they cannot be read."""
+        where = str(self.path)
+        try:
+            return self.header.number("MaxProcs", where) or self.header.number("MaxNodes", where)
+        except WorkloadError as error:
+            raise WorkloadError(
+                f"{error}; correct it, or give the machine's size: processors=... (--processors)"
+            ) from None
+
+    def _check_start(self) -> None:
+        """Warn if the header tells when second 0 was, but nobody can read it."""
+        try:
+            self.header.number("UnixStartTime", str(self.path))
+        except WorkloadError as error:
+            warnings.warn(
+                f"{error}: when the trace began counts as unknown", WorkloadWarning, stacklevel=4
+            )

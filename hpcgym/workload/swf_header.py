@@ -5,6 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 
+from hpcgym.errors import HpcgymError, WorkloadError
+from hpcgym.reading import header_number, plain_number
+
 #: The keys of SWF 2.2; they are recognised in any case and at any indentation.
 KEYS = (
     *("Version", "Computer", "Installation", "Acknowledge", "Information", "Conversion"),
@@ -13,6 +16,7 @@ KEYS = (
     *("MaxQueues", "Queues", "Queue", "MaxPartitions", "Partitions", "Partition", "Note"),
 )
 _SPELLING = {key.casefold(): key for key in KEYS}
+_WHOLE = re.compile(r"-?[0-9]{1,19}")
 _ENTRY = re.compile(r"(\s*)(\w+)\s*:(?!//)(.*)", re.DOTALL)
 
 #: Text that belongs to no key stands under this one.
@@ -29,10 +33,11 @@ class HeaderReader:
     """
 
     def __init__(self) -> None:
-        self.entries: dict[str, list[str]] = {}
+        self._entries: dict[str, list[list[str]]] = {}
+        self._lines: dict[str, list[int]] = {}  # of each entry
         self._open = FREE_TEXT
 
-    def add(self, comment: bytes, after_jobs: bool) -> None:
+    def add(self, comment: bytes, line: int, after_jobs: bool) -> None:
         """Add one comment line, from its semicolon on; it may stand after the first job."""
         if after_jobs:
             self._open = FREE_TEXT
@@ -45,24 +50,35 @@ class HeaderReader:
         key = _SPELLING.get(entry[2].casefold()) if entry else None
         if entry and (key or len(entry[1]) <= 2):
             self._open = key or entry[2]
-            self.entries.setdefault(self._open, []).append(entry[3].strip())
+            self._entries.setdefault(self._open, []).append([entry[3].strip()])
+            self._lines.setdefault(self._open, []).append(line)
         elif self._open != FREE_TEXT:
-            self.entries[self._open][-1] += "\n" + text.strip()
+            self._entries[self._open][-1].append(text.strip())
         elif text:
-            self.entries.setdefault(FREE_TEXT, []).append(text.strip())
+            self._entries.setdefault(FREE_TEXT, []).append([text.strip()])
 
     def finish(self) -> dict[str, list[str]]:
         """Return the entries, without blank lines at the end of a value."""
-        return {key: [v.strip() for v in values] for key, values in self.entries.items()}
+        return {
+            key: ["\n".join(lines).strip() for lines in values]
+            for key, values in self._entries.items()
+        }
 
+    def number(self, key: str, where: str) -> int | None:
+        """Return the first whole number of at least 1 that a key tells; None if it tells none.
 
-def header_number(header: Mapping[str, list[str]], key: str) -> int | None:
-    """Return the first whole number of at least 1 that an entry holds."""
-    for value in header.get(key, []):
-        found = re.search(r"-?\d+", value)
-        if found and int(found[0]) >= 1:
-            return int(found[0])
-    return None
+        Raises
+        ------
+        WorkloadError : an entry that is no plain whole number; ``where`` and the line come first.
+        """
+        for lines, line in zip(self._entries.get(key, ()), self._lines.get(key, ()), strict=True):
+            try:
+                number = plain_number(key, lines[0])
+            except HpcgymError as error:
+                raise WorkloadError(f"{where}, line {line}: {error}") from None
+            if number is not None and number >= 1:
+                return number
+        return None
 
 
 def numbered_names(header: Mapping[str, list[str]], key: str) -> dict[int, str]:
@@ -70,7 +86,7 @@ def numbered_names(header: Mapping[str, list[str]], key: str) -> dict[int, str]:
     names = {}
     for line in header.get(key, ()):
         number, _, name = line.strip().partition(" ")
-        if number.lstrip("-").isdigit() and name.strip():
+        if _WHOLE.fullmatch(number) and name.strip():
             names[int(number)] = name.strip()
     return names
 

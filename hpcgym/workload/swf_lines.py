@@ -194,6 +194,7 @@ class BadLineError(ValueError):
         self.reason = reason
 
 
+_MOST_DIGITS = 1000  # of a number; Decimal has its limits too
 _NUMBER = re.compile(rb"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,4})?")
 
 
@@ -236,6 +237,8 @@ def _parse_field(token: bytes, kind: int) -> tuple[int | float, bool]:
     """Return the value of a field as it is stored, and whether it was rounded."""
     if not _NUMBER.fullmatch(token):
         raise BadLineError("not a number", "line with text in a numeric field")
+    if len(token) > _MOST_DIGITS:
+        raise BadLineError("too long", "line with a number too large")
     if kind == DECIMAL:
         number = float(token)
         if math.isinf(number):

@@ -13,7 +13,7 @@ import numpy as np
 from hpcgym.errors import WorkloadError
 from hpcgym.naming import CODE
 from hpcgym.workload.codes import check_name, code_names
-from hpcgym.workload.table_files import where_row
+from hpcgym.workload.table_files import as_numbers, where_row
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -73,10 +73,8 @@ def _name(code: Any, where: str) -> str:
 
 def _told_numbers(frame: pd.DataFrame, names: list[str], name: str) -> dict[int, str]:
     """Return the codes by the numbers that the table tells itself."""
-    import pandas as pd
-
     # as objects: large numbers stay exact
-    told = pd.to_numeric(frame[_NUMBER], errors="coerce").to_numpy(object, na_value=np.nan)
+    told = as_numbers(frame[_NUMBER]).to_numpy(object, na_value=np.nan)
     numbers: dict[int, str] = {}
     for row, (number, code) in enumerate(zip(told.tolist(), names, strict=True)):
         if not code:

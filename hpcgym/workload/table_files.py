@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hpcgym.errors import WorkloadError, installing
 from hpcgym.naming import CODE
+from hpcgym.reading import csv_frame, parquet_frame
 from hpcgym.workload.files import Errors
 
 if TYPE_CHECKING:
@@ -20,23 +22,15 @@ def read_csv(path: Path, errors: Errors, skipped: dict[str, int]) -> pd.DataFram
 
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", pd.errors.ParserWarning)
-        try:
-            frame = pd.read_csv(
-                path,
-                encoding="utf-8-sig",
-                dtype={CODE: "str"},  # a name may be all digits
-                skipinitialspace=True,
-                skip_blank_lines=False,
-                index_col=False,
-                on_bad_lines="error" if errors == "raise" else "warn",
-            )
-        except pd.errors.EmptyDataError:
-            raise WorkloadError(f"{path} is empty") from None
-        except pd.errors.ParserError as error:
-            reason = str(error).removeprefix("Error tokenizing data. C error: ").strip()
-            raise WorkloadError(f"{path} is not a CSV table: {reason.splitlines()[0]}") from None
-        except UnicodeDecodeError:
-            raise WorkloadError(f"{path} is binary, not a CSV table") from None
+        frame = csv_frame(
+            path,
+            WorkloadError,
+            dtype={CODE: "str"},  # a name may be all digits
+            skipinitialspace=True,
+            skip_blank_lines=False,
+            index_col=False,
+            on_bad_lines="error" if errors == "raise" else "warn",
+        )
     said = " ".join(str(warning.message) for warning in caught)
     if "Length of header" in said:
         raise WorkloadError(f"{path}, line 2 has more fields than line 1, the names of columns")
@@ -49,16 +43,8 @@ def read_csv(path: Path, errors: Errors, skipped: dict[str, int]) -> pd.DataFram
 
 def read_parquet(path: Path) -> pd.DataFrame:
     """Read a Parquet file."""
-    import pandas as pd
-
     need_parquet()
-    from pyarrow.lib import ArrowException
-
-    try:
-        return pd.read_parquet(path)
-    except ArrowException as error:
-        reason = str(error).splitlines()[0]
-        raise WorkloadError(f"{path} is not a Parquet file: {reason}") from None
+    return parquet_frame(path, WorkloadError)
 
 
 def need_parquet() -> None:
@@ -67,6 +53,23 @@ def need_parquet() -> None:
         import pyarrow  # noqa: F401
     except ImportError:
         raise WorkloadError(f"Parquet needs pyarrow: {installing('parquet')}") from None
+
+
+def as_numbers(series: pd.Series[Any]) -> pd.Series[Any]:
+    """Return a column as numbers; what is none, or too large to be a float, is missing."""
+    import pandas as pd
+
+    try:
+        return pd.to_numeric(series, errors="coerce")
+    except OverflowError:  # errors="coerce" is not for numbers of over 308 digits
+        return pd.to_numeric(series.map(_as_float), errors="coerce")
+
+
+def _as_float(value: Any) -> float:
+    try:
+        return float(value)
+    except (TypeError, ValueError, OverflowError):
+        return math.nan
 
 
 def where_row(index: pd.Index[Any], row: int, name: str) -> str:

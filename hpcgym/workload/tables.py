@@ -41,7 +41,7 @@ from hpcgym.naming import (
     resource_problem,
 )
 from hpcgym.workload.codes import HEADER_KEY
-from hpcgym.workload.files import Errors, check_errors, reading, stem
+from hpcgym.workload.files import Errors, check_errors, stem
 from hpcgym.workload.json_jobs import is_json, read_json, write_json
 from hpcgym.workload.model import (
     FLOAT_COLUMNS,
@@ -53,7 +53,13 @@ from hpcgym.workload.model import (
 from hpcgym.workload.needs import queue_numbers
 from hpcgym.workload.table_codes import with_code_column, without_code_column
 from hpcgym.workload.table_extracts import BEGIN, begin_of, extract_of, trace_of
-from hpcgym.workload.table_files import need_parquet, read_csv, read_parquet, where_row
+from hpcgym.workload.table_files import (
+    as_numbers,
+    need_parquet,
+    read_csv,
+    read_parquet,
+    where_row,
+)
 from hpcgym.writing import whole, whole_text
 
 if TYPE_CHECKING:
@@ -165,14 +171,13 @@ def read_table(
     skipped: dict[str, int] = {}
     told: dict[str, list[str]] = {}
     size, queues = None, None
-    with reading(path):
-        if is_json(path):
-            frame, size, queues = read_json(path)
-            told = {} if size is None else {"MaxProcs": [str(size)]}
-        elif path.suffix == ".parquet":
-            frame = read_parquet(path)
-        else:
-            frame = read_csv(path, errors, skipped)
+    if is_json(path):
+        frame, size, queues = read_json(path)
+        told = {} if size is None else {"MaxProcs": [str(size)]}
+    elif path.suffix == ".parquet":
+        frame = read_parquet(path)
+    else:
+        frame = read_csv(path, errors, skipped)
     size = size if processors is None else processors
     queues = queues or queue_numbers(frame, machine_queues)
     workload = from_pandas(frame, processors=size, name=str(path), errors=errors, queues=queues)
@@ -306,7 +311,7 @@ def _numbers(
             how = _how_to_number(str(column))
             raise WorkloadError(f"{name}: column {column} holds {dtype}, not numbers{how}")
         given = frame[column].map(_in_megabytes) if column == MEMORY else frame[column]
-        values = pd.to_numeric(given, errors="coerce")
+        values = as_numbers(given)
         wrong = (values.isna() & frame[column].notna()).to_numpy()
         if wrong.any() and errors == "raise":
             row = int(wrong.argmax())

@@ -152,7 +152,7 @@ def test_what_does_not_fit_is_said(tmp_path, clone):
     nonsense.write_text("nothing")
     for arguments, message in (
         ({"recording": tmp_path / "missing.npz"}, "no such file"),
-        ({"recording": nonsense}, "holds no recording"),
+        ({"recording": nonsense}, "is no archive of arrays"),
         ({}, "give either a workload to record on or a recording"),
         ({"workload": WORKLOAD, "recording": nonsense}, "give either a workload"),
     ):

@@ -81,7 +81,7 @@ def test_files_that_hold_no_agent(tmp_path):
         (text, "is not the file of an agent"),
         (other, "is not the file of an agent"),
         (unknown, "does not know"),
-        (tmp_path / "missing.pt", "missing.pt: No such file"),
+        (tmp_path / "missing.pt", "missing.pt: no such file"),
     ):
         with pytest.raises(hpcgym.HpcgymError, match=message):
             load(path)

@@ -212,7 +212,7 @@ def test_a_checkpoint_is_of_one_search_only(tmp_path: Path) -> None:
         Xnes(**SHORT).fit_each(SLICES, checkpoint=file)
     assert file.read_bytes() == kept
     file.write_text("no checkpoint")
-    with pytest.raises(HpcgymError, match="is no checkpoint"):
+    with pytest.raises(HpcgymError, match="is no archive of arrays"):
         Xnes(**SHORT).fit(SLICES, checkpoint=file)
 
 
@@ -308,7 +308,7 @@ def test_wrong_arguments_are_named(arguments: dict[str, Any], message: str) -> N
 
 def test_wrong_files_are_named(tmp_path: Path) -> None:
     file = tmp_path / "agent.json"
-    with pytest.raises(HpcgymError, match="No such file"):
+    with pytest.raises(HpcgymError, match="no such file"):
         load(file)
     agent = Xnes(method="random", budget=3).fit(SLICES)
     agent.save(file)

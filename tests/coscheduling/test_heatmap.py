@@ -242,7 +242,7 @@ def test_csv_does_not_lose_a_speedup_alone(tmp_path: Path) -> None:
         ("a.json", '{"a": {"b": NaN}}', "speedup of 'a' beside 'b' must be .* not nan"),
         ("a.json", '{"a": {"b": true}}', "speedup of 'a' beside 'b' must be .* not True"),
         ("a.json", '{"a": {"b": "1"}}', "speedup of 'a' beside 'b' must be .* not '1'"),
-        ("a.json", '{"a": {"b": 1' + 400 * "0" + "}}", "speedup of 'a' beside 'b' must be"),
+        ("a.json", '{"a": {"b": 1' + 400 * "0" + "}}", "a number has more than 300 digits"),
         ("a.json", '{"codes": ["a"]}', "'codes' without 'speedup'"),
         ("a.json", '{"codes": ["a"], "speedup": [[1]], "alon": [1]}', "unknown key 'alon'; did"),
         ("a.json", '{"codes": ["a"], "speedup": [[1, 2]]}', "speedups of 'a' must be a list of 1"),
@@ -268,10 +268,10 @@ def test_what_is_wrong_with_a_file(tmp_path: Path, name: str, text: str, message
 
 
 def test_what_cannot_be_read(tmp_path: Path) -> None:
-    with pytest.raises(HpcgymError, match="cannot be read: No such file"):
+    with pytest.raises(HpcgymError, match="no such file"):
         read_speedups(tmp_path / "a.csv")
     (tmp_path / "b.csv").write_bytes(b"\xff\xfe\x00")
-    with pytest.raises(HpcgymError, match=r"b\.csv is binary"):
+    with pytest.raises(HpcgymError, match=r"b\.csv is not CSV or JSON: it is binary"):
         read_speedups(tmp_path / "b.csv")
 
 

@@ -89,7 +89,7 @@ def test_bad_shares(given: dict[str, Any], message: str) -> None:
         (7, "fair_share must be a FairShare, a table or a text, not 7"),
         ("half_life=7", "unknown fair_share 'half_life'; did you mean 'half_life_s'"),
         ("damping=x", "fair_share damping must be a number, not 'x'"),
-        ("nowhere.toml", "nowhere.toml cannot be read"),
+        ("nowhere.toml", "nowhere.toml: no such file"),
     ],
 )
 def test_bad_texts(given: Any, message: str) -> None:

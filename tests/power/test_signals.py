@@ -163,10 +163,10 @@ def test_bad_files(tmp_path: Path, text: str, message: str) -> None:
 
 
 def test_files_that_are_none(tmp_path: Path) -> None:
-    with pytest.raises(HpcgymError, match="cannot be read: No such file"):
+    with pytest.raises(HpcgymError, match="no such file"):
         read_signal(tmp_path / "none.csv")
     (tmp_path / "x.csv").write_bytes(b"\xff\xfe\x00")
-    with pytest.raises(HpcgymError, match="cannot be read: it is binary"):
+    with pytest.raises(HpcgymError, match="is not a CSV file: it is binary"):
         read_signal(tmp_path / "x.csv")
     with pytest.raises(HpcgymError, match="time_zero: 'soon' is no time"):
         read_signal(write(tmp_path, "time_s,g_per_kwh\n0,1\n"), time_zero="soon")

@@ -92,7 +92,7 @@ def test_schedulers_may_be_tables_and_policies_weights(tmp_path: Path) -> None:
         ("workloads = 3", "workloads must be a list, each entry a table, not 3"),
         ("workloads = []", "workloads must be a list"),
         ("workloads = [3]", "workloads[0] must be a table, not 3"),
-        ("schedulers = [", "is no TOML file"),
+        ("schedulers = [", "is not TOML"),
         (f"schedular = []\n{ENOUGH}", "unknown key 'schedular'; did you mean 'schedulers'"),
         (under('"esy"'), "schedulers[0]: unknown scheduler 'esy'; did you mean 'easy'"),
         (under("3"), "schedulers[0] must be a name or a table, not 3"),
@@ -144,10 +144,10 @@ def test_a_mistake_is_named_before_anything_runs(text: str, message: str, tmp_pa
 
 
 def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
-    with pytest.raises(HpcgymError, match=r"none\.toml: there is no such file"):
+    with pytest.raises(HpcgymError, match=r"none\.toml: no such file"):
         load_experiment(tmp_path / "none.toml")
     (tmp_path / "bytes.toml").write_bytes(b"\xff\xfe")
-    with pytest.raises(HpcgymError, match=r"bytes\.toml is no TOML file"):
+    with pytest.raises(HpcgymError, match=r"bytes\.toml is not TOML"):
         load_experiment(tmp_path / "bytes.toml")
 
 

@@ -139,7 +139,7 @@ def test_a_sweep_with_nothing_done_has_a_table(failed: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["run", "none.toml"], "none.toml: there is no such file"),
+        (["run", "none.toml"], "none.toml: no such file"),
         (["run", "none.toml", "--executor", "das"], "unknown executor 'das'; did you mean 'dask'"),
         (["run", "none.toml", "--executor", "serial:x"], "unknown executor 'serial:x'"),
         (

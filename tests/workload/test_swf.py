@@ -5,7 +5,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hpcgym.errors import WorkloadError
+from hpcgym.envs.tables import clock_of
+from hpcgym.errors import WorkloadError, WorkloadWarning
+from hpcgym.power.signals import zero_of
 from hpcgym.workload import SWF_COLUMNS, Workload, read_swf, write_swf
 from hpcgym.workload import swf as swf_module
 from hpcgym.workload.model import FLOAT_COLUMNS, MAX_TIME, REORDERED
@@ -237,6 +239,17 @@ def test_missing_file_folder_and_wrong_option(tmp_path):
         (";\t  MaxProcs: 32\n", 32),
         ("; MaxNodes: 8\n; MaxProcs: -1\n", 8),
         ("; MaxProcs: unknown\n", 6),
+        ("; MaxProcs: -1 (unknown)\n", 6),
+        ("; MaxProcs:\n; MaxNodes: 8\n", 8),
+        ("; MaxProcs: 1152 (72*16)\n", 1152),
+        ("; MaxNodes: 100 nodes\n", 100),
+        ("; MaxNodes: 100 (nodes)\n", 100),
+        ("; MaxProcs: 128[8 spare]\n", 128),
+        ("; MaxProcs: 128, of which 8 are spare\n", 128),
+        ("; MaxProcs: 1024 processors in 128 nodes\n", 1024),
+        ("; MaxProcs: 1024 = 8 * 128\n", 1024),
+        ("; MaxProcs: 128.\n;   8 of them are spare\n", 128),
+        ("; MaxProcs: 32\n; MaxNodes: 6 4\n", 32),
         ("", 6),
     ],
 )
@@ -245,6 +258,45 @@ def test_machine_size(tmp_path, header, processors):
     text = header + "\n".join(lines)
     assert read(tmp_path, text).processors == processors
     assert read(tmp_path, text, processors=3).processors == 3
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        *("1,024", "1e3", "6 4", "1.024", "1_024", "128.0", "about 128", "~128", "12k", "2 x 64"),
+        *(
+            "100-128",
+            "2 racks of 64",
+            "0x40",
+            "128/256",
+            "6\t4",
+            "9" * 5000,
+            "\u0661\u0662\u0668",
+            "1\u00b2",
+        ),
+    ],
+)
+def test_machine_size_that_is_no_plain_number(tmp_path, value):
+    """Each of these was read as its first digits, and nearly all jobs were dropped."""
+    text = f"; Version: 2.2\n; MaxNodes: 8\n; MaxProcs: {value}\n{JOB}"
+    with pytest.raises(WorkloadError, match=r"log\.swf, line 3: MaxProcs is ['\"].*--processors"):
+        read(tmp_path, text)
+    workload = read(tmp_path, text, processors=16)
+    assert workload.processors == 16
+    write_swf(workload, tmp_path / "copy.swf")
+    assert read_swf(tmp_path / "copy.swf").processors == 16
+
+
+def test_begin_that_is_no_plain_number(tmp_path):
+    text = f"; UnixStartTime: 843,480,031\n; MaxProcs: 8\n{JOB}"
+    with pytest.warns(WorkloadWarning, match=r"log\.swf, line 1: UnixStartTime is '843,480,031'"):
+        workload = read(tmp_path, text)
+    assert zero_of(workload.header) is None
+    assert clock_of(workload) == 0
+    told = read(tmp_path, f"; UnixStartTime: 345600 (a Monday)\n; MaxProcs: 8\n{JOB}")
+    assert zero_of(told.header) == 345_600
+    assert clock_of(told) == 0
+    assert clock_of(read(tmp_path, f"; UnixStartTime: 0\n; MaxProcs: 8\n{JOB}")) == 259_200
 
 
 def test_machine_size_that_nothing_tells(tmp_path):

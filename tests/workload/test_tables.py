@@ -179,7 +179,10 @@ def test_damaged_and_missing_files(tmp_path):
     with pytest.raises(WorkloadError, match="truncated gzip"):
         read(tmp_path, packed[:-9], name="jobs.csv.gz")
     with pytest.raises(WorkloadError, match="damaged gzip"):
-        read(tmp_path, "submit_time\n5\n", name="jobs.csv.gz")
+        read(tmp_path, packed[:-8] + bytes(8), name="jobs.csv.gz")
+    # its content tells whether a file is packed, not its name
+    assert len(read(tmp_path, "submit_time\n5\n", name="jobs.csv.gz")) == 1
+    assert len(read(tmp_path, packed, name="jobs.csv")) == 9999
     with pytest.raises(WorkloadError, match="no such file"):
         read_table(tmp_path / "none.csv")
     (tmp_path / "folder.csv").mkdir()

@@ -1,0 +1,174 @@
+"""Opening files, plain or gzip, and reading them up to a limit."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import os
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Any, cast
+
+from hpcgym.errors import HpcgymError
+
+MEGABYTE = 1 << 20
+
+#: Bytes that a gzip file may always unpack to.
+PACKED_FREE = 256 * MEGABYTE
+
+#: Beyond them, bytes for each one of the file. Real traces have 5 to 10; what is made to fill the
+#: memory has up to 1,000.
+PACKED_RATIO = 64
+
+_HEAD = MEGABYTE  # bytes that ``peek`` can show
+
+
+@contextmanager
+def saying(path: Any, error: type[HpcgymError] = HpcgymError) -> Iterator[None]:
+    """Turn what the system or a damaged archive says into an error that names the file."""
+    try:
+        yield
+    except FileNotFoundError:
+        raise error(f"{path}: no such file") from None
+    except IsADirectoryError:
+        raise error(f"{path} is a folder, not a file") from None
+    except EOFError:
+        raise error(f"{path} is a truncated gzip file: get it again") from None
+    except (gzip.BadGzipFile, zlib.error) as problem:
+        raise error(f"{path} is a damaged gzip file: {problem}") from None
+    except OSError as problem:
+        raise error(f"{path} cannot be read: {problem.strerror or problem}") from None
+
+
+@contextmanager
+def shaped(where: Any, kind: str, error: type[HpcgymError] = HpcgymError) -> Iterator[None]:
+    """Turn what a reader trips over in contents of another shape into one line.
+
+    Parameters
+    ----------
+    where : the file; other messages get it in front.
+    kind : what the file should be, such as "the manifest of a sweep".
+    error : what is raised.
+    """
+    try:
+        yield
+    except HpcgymError as problem:
+        raise error(f"{where}: {str(problem).removeprefix(f'{where}: ')}") from None
+    except (LookupError, TypeError, AttributeError, ValueError, ArithmeticError, RuntimeError):
+        raise error(f"{where} is not {kind}") from None
+
+
+@contextmanager
+def open_bytes(path: Path, error: type[HpcgymError] = HpcgymError) -> Iterator[Any]:
+    """Open a plain or gzip file for reading; its first bytes tell which, not its name.
+
+    Raises
+    ------
+    HpcgymError : or ``error``: the file cannot be opened or read, it is damaged, or it unpacks to
+        far more than any trace does.
+    """
+    with saying(path, error), _opened(path, error) as file:
+        if file.peek(2)[:2] != b"\x1f\x8b":
+            yield file
+        else:
+            with io.BufferedReader(_Unpacked(file, path, error), _HEAD) as unpacked:
+                yield unpacked
+
+
+def bytes_of(path: str | os.PathLike[str], most: int, error: type[HpcgymError]) -> bytes:
+    """Return what a file holds, unpacked if it is gzip.
+
+    Parameters
+    ----------
+    path : of the file.
+    most : bytes that such a file may hold at most.
+    error : what is raised.
+
+    Raises
+    ------
+    HpcgymError : as :func:`open_bytes`; also for a file that holds more.
+    """
+    with open_bytes(Path(path), error) as file:
+        content: bytes = file.read(most + 1)
+    if len(content) > most:
+        raise error(f"{path} is larger than {size_text(most)}, more than such a file may hold")
+    return content
+
+
+def text_of(
+    path: str | os.PathLike[str], most: int, kind: str, error: type[HpcgymError] = HpcgymError
+) -> str:
+    """Return the text of a file in UTF-8, with or without a byte order mark.
+
+    Parameters
+    ----------
+    path, most, error : as for :func:`bytes_of`.
+    kind : what the file should be, for the error.
+
+    Raises
+    ------
+    HpcgymError : as :func:`bytes_of`; also for a file that is not in UTF-8.
+    """
+    return decoded(bytes_of(path, most, error), str(path), kind, error)
+
+
+def decoded(content: bytes, where: str, kind: str, error: type[HpcgymError] = HpcgymError) -> str:
+    """Return the text of bytes in UTF-8; ``where`` and ``kind`` are for the error."""
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise error(f"{where} is not {kind}: it is binary, or not in UTF-8") from None
+
+
+def size_text(size: int) -> str:
+    """Return a number of bytes in words."""
+    unit, name = (MEGABYTE << 10, "GiB") if size >= MEGABYTE << 10 else (MEGABYTE, "MiB")
+    return f"{size / unit:,.0f} {name}"
+
+
+def _opened(path: Path, error: type[HpcgymError]) -> Any:
+    """Open a file, or say that its name cannot be one."""
+    try:
+        return path.open("rb", buffering=_HEAD)
+    except ValueError as problem:  # a zero byte, or half a character
+        raise error(f"{path} cannot be the name of a file: {problem}") from None
+
+
+class _Counted:
+    """A file that counts what has been read of it."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self.file = file
+        self.count = 0
+
+    def read(self, size: int = -1) -> bytes:
+        data = self.file.read(size)
+        self.count += len(data)
+        return data
+
+
+class _Unpacked(io.RawIOBase):
+    """What a gzip file holds, up to a limit."""
+
+    def __init__(self, file: IO[bytes], path: Path, error: type[HpcgymError]) -> None:
+        self._packed = _Counted(file)
+        self._file = gzip.GzipFile(fileobj=cast(Any, self._packed), mode="rb")
+        self._path, self._error = path, error
+        self._count = 0
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        # not all at once, however much is asked for: the limit is to come before the memory
+        number = self._file.readinto(memoryview(buffer)[:_HEAD])
+        self._count += number
+        if self._count > max(PACKED_FREE, PACKED_RATIO * self._packed.count):
+            raise self._error(
+                f"{self._path} unpacks to more than {size_text(self._count)}, over {PACKED_RATIO}"
+                " times its size, which no real trace does; if it is one, unpack it (gunzip), and"
+                " give the file that this makes"
+            )
+        return number
