@@ -153,12 +153,13 @@ def find_cluster(source: str | os.PathLike[str] | Cluster) -> Cluster:
         return source
     if not isinstance(source, str | os.PathLike):
         raise HpcgymError(f"a machine is a name, a TOML file or a Cluster, not {source!r}")
-    path = Path(source).expanduser()
+    path = Path(os.path.expanduser(source))
+    is_file = os.path.isfile(path)  # pathlib raises for names that no file can have
     known = machine_names()
     name = str(source).casefold()
-    if isinstance(source, str) and name in known and not path.is_file():
+    if isinstance(source, str) and name in known and not is_file:
         return parse_cluster(machine_text(name), f"the ready-made machine {name}")
-    if path.suffix == ".toml" or len(path.parts) > 1 or path.is_file():
+    if path.suffix == ".toml" or len(path.parts) > 1 or is_file:
         return read_cluster(path)
     if _EQUAL_NODES.fullmatch(name):
         return _equal_nodes(name)

@@ -99,7 +99,7 @@ def find_speedups(source: str | os.PathLike[str] | Heatmap) -> Heatmap:
     if isinstance(source, str) and source.partition(":")[0] == _NAME:
         return generate_speedups(**_arguments(source))
     path = Path(source).expanduser()
-    if not path.exists():
+    if not os.path.exists(path):
         raise HpcgymError(
             f"there are no speedups {str(source)!r}: neither such a file (CSV, JSON, loads of"
             f" ELiSE) nor {_NAME}:codes=16,mean=1.1,spread=0.1,seed=0"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -89,7 +90,7 @@ def _found(policy: Any) -> Any:
     if policy in ACTING:
         module, kind = ACTING[policy]
         return getattr(import_agent(module), kind)()
-    if Path(policy).exists() or "/" in policy:
+    if os.path.exists(policy) or "/" in policy:
         return load_agent(policy)
     if "," in policy:
         parse_policy(policy)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
@@ -148,7 +149,7 @@ def _found(policy: Any) -> Any:
         return COSCHEDULERS[policy]
     if policy in PAIR_POLICIES:
         return PairPolicy(policy)
-    if isinstance(policy, Path) or (isinstance(policy, str) and Path(policy).exists()):
+    if isinstance(policy, Path) or (isinstance(policy, str) and os.path.exists(policy)):
         return load_agent(policy)
     known = [*COSCHEDULERS, *PAIR_POLICIES]
     raise HpcgymError(unknown("policy", str(policy), known, "a saved agent's path"))

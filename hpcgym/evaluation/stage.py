@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -212,7 +213,7 @@ def load_agent(path: str | Path) -> Any:
     ------
     HpcgymError : there is no such file, it holds no agent, or what agents need is not installed.
     """
-    if not Path(path).exists():
+    if not os.path.exists(path):
         raise HpcgymError(f"{path}: there is no such file")
     try:
         from hpcgym.agents import load

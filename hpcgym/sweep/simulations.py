@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import lru_cache
@@ -155,8 +156,8 @@ def input_file(source: str, folder: Path) -> Path | None:
     ------
     HpcgymError : there is no such file, trace or generator, or a trace cannot be fetched.
     """
-    path = folder / Path(source).expanduser()
-    if path.is_file():
+    path = folder / os.path.expanduser(source)
+    if os.path.isfile(path):  # pathlib raises for names that no file can have
         return path
     if source.partition(":")[0] in GENERATORS:
         speedups = _speedups_in(source)
@@ -187,15 +188,15 @@ def machine_file(text: str, folder: Path) -> Path | None:
     HpcgymError : there is no such file.
     """
     path = Path(text)
-    if path.suffix == ".toml" or len(path.parts) > 1 or (folder / path).is_file():
+    if path.suffix == ".toml" or len(path.parts) > 1 or os.path.isfile(folder / path):
         return _existing(text, folder, "there is no such file")
     return None
 
 
 def _existing(text: str, folder: Path, otherwise: str) -> Path:
     """Return the path of a file that is there."""
-    path = folder / Path(text).expanduser()
-    if not path.is_file():
+    path = folder / os.path.expanduser(text)
+    if not os.path.isfile(path):
         raise HpcgymError(f"{text}: {otherwise}")
     return path
 

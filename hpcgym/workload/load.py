@@ -88,14 +88,15 @@ def _load(source: Any, processors: int | None, errors: Errors, queues: tuple[str
             numbers = queue_numbers(source, queues)
             return from_pandas(source, processors=processors, errors=errors, queues=numbers)
         raise WorkloadError(f"a workload cannot be made of a {type(source).__name__}")
-    path = Path(source).expanduser()
-    if path.is_file() or not isinstance(source, str):
+    path = Path(os.path.expanduser(source))
+    # os.path, since pathlib raises for names that no file can have
+    if os.path.isfile(path) or not isinstance(source, str):
         return _read(path, processors, errors, queues)
     if source.partition(":")[0] in GENERATORS:
         return _generate(source)
     if is_trace(source):
         return _read_trace(source, processors, errors)
-    if path.exists() or len(path.parts) > 1 or path.name.endswith(_FILE_ENDINGS):
+    if os.path.exists(path) or len(path.parts) > 1 or path.name.endswith(_FILE_ENDINGS):
         return _read(path, processors, errors, queues)  # which says what is wrong with it
     raise WorkloadError(_unknown(source))
 

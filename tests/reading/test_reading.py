@@ -15,13 +15,13 @@ import numpy as np
 import pytest
 
 from hpcgym import agents
-from hpcgym.cluster import read_cluster
+from hpcgym.cluster import find_cluster, read_cluster
 from hpcgym.coscheduling import read_speedups
 from hpcgym.errors import HpcgymError, WorkloadError, WorkloadWarning
 from hpcgym.policy import FairShare
 from hpcgym.power.signals import read_signal
 from hpcgym.reading import arrays_of, files, json_of, tables, toml_of
-from hpcgym.sweep import load_experiment
+from hpcgym.sweep import load_experiment, run_experiment
 from hpcgym.workload import load_workload
 
 TOML: list[Callable[[Path], Any]] = [read_cluster, FairShare.read, load_experiment]
@@ -236,9 +236,18 @@ def test_messages_are_one_line(kind: type[Exception]) -> None:
 
 
 @pytest.mark.parametrize("name", ["a\0b.toml", "\ud800.toml", "a" * 5000 + ".toml"])
-def test_names_that_no_file_can_have(name: str) -> None:
+def test_names_that_no_file_can_have(name: str, tmp_path: Path) -> None:
     with pytest.raises(HpcgymError, match="cannot be"):
         read_cluster(name)
+    with pytest.raises(HpcgymError, match="cannot be"):
+        find_cluster(name)
+    with pytest.raises(HpcgymError, match="is no file, trace or generator"):
+        load_workload(name)
+    file = tmp_path / "a.toml"
+    if name.isprintable():
+        file.write_text(f"schedulers = ['easy']\n[[workloads]]\nworkload = '{name}'\n")
+        with pytest.raises(HpcgymError, match="is no file, trace or generator"):
+            run_experiment(file, tmp_path / "sweep", "serial")
 
 
 def test_a_number_of_a_trace_that_is_endless(tmp_path: Path) -> None:
