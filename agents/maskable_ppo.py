@@ -193,7 +193,8 @@ def network_of(contents: Mapping[str, Any]) -> JobNetwork:
     """Return the network of a file's contents, which takes no more memory than its weights do."""
     with torch.device("meta"):
         network = JobNetwork(**contents["network"])
-    network.load_state_dict(contents["weights"], assign=True)
+    # a copy: torch notes in the file's own dict to assign, for whoever loads it next
+    network.load_state_dict(dict(contents["weights"]), assign=True)
     return network.float()
 
 
