@@ -146,6 +146,7 @@ def job_records(workload: Workload) -> NDArray[np.void]:
     jobs["run"] = np.minimum(workload.run_time, workload.requested_time)
     jobs["requested"] = workload.requested_time
     jobs["processors"] = workload.requested_processors
+    jobs["since_first"] = workload.since_first_submit
     return jobs
 
 

@@ -237,7 +237,8 @@ def simulate_slowly(
         if workload.slowdown[j] >= 0 and power.levels > 1:
             ghz, more = power.frequency_ghz, float(workload.slowdown[j]) - 1
             factors = [round((1 + more * (ghz[-1] - f) / (ghz[-1] - ghz[0])) * 10**6) for f in ghz]
-        jobs.append(LimitedJob(*row, nodes=width, measured=measured, factors=factors))
+        own_machine = {"nodes": width, "measured": measured, "factors": factors}
+        jobs.append(LimitedJob(*row, first_submit=workload.first_submit_s, **own_machine))
     found_caps = [
         Cap(*(int(record[name]) for name in ("start", "end", "announced", "mw")),
             bool(record["kills"]), int(record["off"]))

@@ -91,6 +91,7 @@ def node_jobs_of(workload: Any, resources: Sequence[str]) -> list[NodeJob]:
             int(workload.requested_time[row]),
             int(workload.user_id[row]),
             recorded_wait=int(workload.wait_time[row]),
+            first_submit=workload.first_submit_s,
             units=units,
             demand=tuple(demand),
         )
@@ -291,8 +292,8 @@ def least_of(states: Sequence[Nodes]) -> Nodes:
 
 def _fresh(job: NodeJob) -> NodeJob:
     given = (job.submit, job.processors, job.run, job.requested, job.user)
-    recorded = job.recorded_wait
-    return NodeJob(*given, recorded_wait=recorded, units=job.units, demand=tuple(job.demand))
+    known = {"recorded_wait": job.recorded_wait, "first_submit": job.first_submit}
+    return NodeJob(*given, **known, units=job.units, demand=tuple(job.demand))
 
 
 def simulate_nodes_slowly(

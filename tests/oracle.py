@@ -25,7 +25,8 @@ Order of the queue
     a = w0 q + w1 p~ + w3 (p~ / q) + w4 + w5 (p~ q), summed from left to right, and
     d = p~ / (w2 p~ + w4), or 1 / w2 where w4 = 0 (so that FCFS has exact ties whatever its weight);
     without the second term where w2 p~ + w4 = 0. Orders by what users have used, which changes
-    when jobs terminate, are in `slow_shares.py`.
+    when jobs terminate, are in `slow_shares.py`. F1 to F4 have the submit time counted from the
+    first submission of the whole log, at least 1 s.
  6. Threshold T: jobs with wait > T (strictly) come before all others, among themselves in
     submission order. It touches the primary order only, never the backfill order.
 Events and passes
@@ -114,6 +115,7 @@ class Job:
     policy_time: int = -1  # what policies look at in place of the requested time
     recorded_wait: int = -1  # of the trace
     knows: int = 0  # how many terminated jobs of its user that is made of
+    first_submit: int = 0  # when the first job of the whole log was submitted
     seen: dict[str, float] = field(default_factory=dict)  # what predictors were told of it
 
     @property
@@ -137,7 +139,8 @@ def jobs_of(workload: Any) -> list[Job]:
     columns = (workload.submit_time, workload.requested_processors, workload.run_time)
     columns += (workload.requested_time, workload.user_id, workload.wait_time)
     rows = [[int(value) for value in row] for row in zip(*columns, strict=True)]
-    return [Job(*row[:-1], recorded_wait=row[-1]) for row in rows]
+    first = workload.first_submit_s
+    return [Job(*row[:-1], recorded_wait=row[-1], first_submit=first) for row in rows]
 
 
 # --- Policies: the higher the score, the earlier the job ------------------------------------
@@ -171,7 +174,7 @@ def unicef(job: Job, now: int) -> float:
 
 
 def _log10_submit(job: Job) -> float:
-    return math.log10(max(job.submit, 1))
+    return math.log10(max(job.submit - job.first_submit, 1))
 
 
 def f1(job: Job, now: int) -> float:
@@ -545,7 +548,7 @@ class Simulation:
 
 
 def _given(job: Job) -> dict[str, int]:
-    names = ("submit", "processors", "run", "requested", "user", "recorded_wait")
+    names = ("submit", "processors", "run", "requested", "user", "recorded_wait", "first_submit")
     return {name: getattr(job, name) for name in names}
 
 

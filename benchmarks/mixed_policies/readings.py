@@ -91,7 +91,7 @@ def _periods(
     """Return the periods that have jobs, the one numbered ``first`` from time 0 as number 1."""
     if reading.drops_crossing:
         try:
-            parts = slices(workload, period_s, first=first, label=label)
+            parts = slices(workload, period_s, first=first, label=label, origin_s=0)
         except WorkloadError:  # no job in any of them
             return {}
         return {int(part.name.rpartition(" ")[2]) - first + 1: part for part in parts}

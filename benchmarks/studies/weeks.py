@@ -29,10 +29,14 @@ WEEKS = {"KTH-SP2": 45, "CTC-SP2": 45, "SDSC-SP2": 100, "SDSC-BLUE": 100}
 
 
 def cut_weeks(workload: Workload, shift_s: int) -> dict[int, Workload]:
-    """Return the weeks of a trace by number, each submission put ``shift_s`` later."""
+    """Return the weeks of a trace by number, each submission put ``shift_s`` later.
+
+    Weeks count from time 0 of the trace's clock, as in document 002.
+    """
     moved = workload.with_columns(submit_time=workload.submit_time + shift_s)
     last = WEEKS.get(workload.name, 10**9)
-    parts = {int(week.name.split()[-1]): week for week in slices(moved, WEEK_S, label="week")}
+    weeks = slices(moved, WEEK_S, label="week", origin_s=0)
+    parts = {int(week.name.split()[-1]): week for week in weeks}
     return {number: part for number, part in parts.items() if number <= last}
 
 

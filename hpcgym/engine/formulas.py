@@ -1,7 +1,8 @@
 """The formulas of job features, of columns of jobs or of one job.
 
-Each takes something with the attributes ``submit`` [s], ``requested`` [s] (or the run time that
-stands for it) and ``processors``: columns, (n_jobs,) float64, or numbers where it is compiled.
+Each takes something with the attributes ``requested`` [s] (or the run time that stands for it),
+``processors`` and ``since_first`` [s], the submit time counted from the first submission of the
+whole log: columns, (n_jobs,) float64, or numbers where it is compiled.
 """
 
 from __future__ import annotations
@@ -36,31 +37,31 @@ def area(jobs: Any) -> Any:
     return jobs.requested * jobs.processors
 
 
-# submit times start at 0, where the published formulas have no value
+# that of the first job is 0, where the published formulas have no value
 
 
 def f1(jobs: Any) -> Any:
-    """Return log10(p) q + 870 log10(submit time)."""
-    submit = np.log10(np.maximum(jobs.submit, 1.0))
-    return np.log10(jobs.requested) * jobs.processors + 870.0 * submit
+    """Return log10(p) q + 870 log10(s), s the seconds since the first submission."""
+    since = np.log10(np.maximum(jobs.since_first, 1.0))
+    return np.log10(jobs.requested) * jobs.processors + 870.0 * since
 
 
 def f2(jobs: Any) -> Any:
-    """Return sqrt(p) q + 25,600 log10(submit time)."""
-    submit = np.log10(np.maximum(jobs.submit, 1.0))
-    return np.sqrt(jobs.requested) * jobs.processors + 25_600.0 * submit
+    """Return sqrt(p) q + 25,600 log10(s), s the seconds since the first submission."""
+    since = np.log10(np.maximum(jobs.since_first, 1.0))
+    return np.sqrt(jobs.requested) * jobs.processors + 25_600.0 * since
 
 
 def f3(jobs: Any) -> Any:
-    """Return p q + 6,860,000 log10(submit time)."""
-    submit = np.log10(np.maximum(jobs.submit, 1.0))
-    return jobs.requested * jobs.processors + 6_860_000.0 * submit
+    """Return p q + 6,860,000 log10(s), s the seconds since the first submission."""
+    since = np.log10(np.maximum(jobs.since_first, 1.0))
+    return jobs.requested * jobs.processors + 6_860_000.0 * since
 
 
 def f4(jobs: Any) -> Any:
-    """Return p sqrt(q) + 530,000 log10(submit time)."""
-    submit = np.log10(np.maximum(jobs.submit, 1.0))
-    return jobs.requested * np.sqrt(jobs.processors) + 530_000.0 * submit
+    """Return p sqrt(q) + 530,000 log10(s), s the seconds since the first submission."""
+    since = np.log10(np.maximum(jobs.since_first, 1.0))
+    return jobs.requested * np.sqrt(jobs.processors) + 530_000.0 * since
 
 
 def serial_patience(jobs: Any) -> Any:

@@ -64,7 +64,7 @@ def mix(weights, places, total, static, waiting, serial, requested):
 class JobNumbers(NamedTuple):
     """One job, as the formulas of features take it."""
 
-    submit: float  # [s]
+    since_first: float  # [s] submit, counted from the first submission of the whole log
     requested: float  # [s] or the run time that stands for it
     processors: float
 

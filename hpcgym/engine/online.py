@@ -332,7 +332,7 @@ def rank(jobs, scores, order, job, half, learner):
     """Write the score of a job under the first or the second order, by predictions."""
     place = half * len(jobs) + job
     numbers = JobNumbers(
-        np.float64(jobs[job].submit),
+        np.float64(jobs[job].since_first),
         np.float64(learner.ordered_by[job]),
         np.float64(jobs[job].processors),
     )

@@ -211,6 +211,7 @@ def begin_machine(rows, e, start, stop, table_jobs):
         rows.jobs[e, j].run = table_jobs[start + j].run
         rows.jobs[e, j].requested = table_jobs[start + j].requested
         rows.jobs[e, j].processors = table_jobs[start + j].processors
+        rows.jobs[e, j].since_first = table_jobs[start + j].since_first
         rows.tasks[e, j].level = rows.begin[HIGHEST]
     for j in range(stop - start + 1):
         rows.first[e, j] = rows.total[start + j] - rows.total[start]

@@ -96,6 +96,7 @@ JOBS = records(  # read-only, but for KILL
     ("run", np.int64),  # [s] actual run time, at most the requested time, or that predicted
     ("requested", np.int64),  # [s]
     ("processors", np.int64),
+    ("since_first", np.int64),  # [s] submit, counted from the first submission of the whole log
 )
 PROGRESS = records(
     ("start", np.int64),  # [s] -1 before

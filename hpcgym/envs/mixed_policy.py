@@ -63,7 +63,8 @@ class MixedPolicy(SchedulingEnv):
     Ties are in order of submission. Numbers outside [-1, 1] are taken as they are; another shape,
     NaN or infinity raises `HpcgymError`.
 
-    The features, of which the first six are the default:
+    The features, of which the first six are the default (s: seconds from the first submission of
+    the whole log to that of the job, at least 1):
 
     {policy_features}
 

@@ -36,8 +36,13 @@ class JobColumns:
 
     @cached_property
     def submit(self) -> Column:
-        """Submit time [s]."""
+        """Submit time [s], by the log's clock."""
         return self._workload.submit_time.astype(np.float64)
+
+    @cached_property
+    def since_first(self) -> Column:
+        """Submit time [s], counted from the first submission of the whole log."""
+        return self._workload.since_first_submit.astype(np.float64)
 
     @cached_property
     def requested(self) -> Column:
@@ -97,10 +102,10 @@ FEATURES: dict[str, Feature] = {
     ),
     "area": Feature("p q [processor seconds]", _LEGRAND, static=formulas.area),
     "unicef": Feature("wait / (log2(q) p)", _TANG, patience=formulas.serial_patience),
-    "f1": Feature("log10(p) q + 870 log10(submit time)", _CARASTAN, static=formulas.f1),
-    "f2": Feature("sqrt(p) q + 25,600 log10(submit time)", _CARASTAN, static=formulas.f2),
-    "f3": Feature("p q + 6,860,000 log10(submit time)", _CARASTAN, static=formulas.f3),
-    "f4": Feature("p sqrt(q) + 530,000 log10(submit time)", _CARASTAN, static=formulas.f4),
+    "f1": Feature("log10(p) q + 870 log10(s)", _CARASTAN, static=formulas.f1),
+    "f2": Feature("sqrt(p) q + 25,600 log10(s)", _CARASTAN, static=formulas.f2),
+    "f3": Feature("p q + 6,860,000 log10(s)", _CARASTAN, static=formulas.f3),
+    "f4": Feature("p sqrt(q) + 530,000 log10(s)", _CARASTAN, static=formulas.f4),
 }
 
 #: Features of a job's user rather than the job: priorities of fair share, from 0 to 1, which change

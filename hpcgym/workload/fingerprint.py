@@ -32,6 +32,8 @@ def fingerprint(parts: Iterable[Workload]) -> str:
         if part.units is not None:
             for name, amounts in {UNITS: part.units, **part.per_unit}.items():
                 digest.update(f"{name} ".encode() + np.ascontiguousarray(amounts).tobytes())
+        if part.first_submit_s:  # not told of logs that begin at 0, whose hashes are kept somewhere
+            digest.update(f"first {part.first_submit_s} ".encode())
         if part.initial is not None:
             start, past = part.initial.start, part.initial.past
             digest.update(f"begin {part.initial.begin} ".encode() + start.tobytes())

@@ -137,5 +137,6 @@ def joined(first: Workload, second: Workload) -> Workload:
         header=second.header,
         units=None if second.units is None else np.concatenate([p.units for p in parts]),
         per_unit={r: np.concatenate([p.per_unit[r] for p in parts]) for r in second.per_unit},
+        first_submit_s=second.first_submit_s,
     )
     return replace(both, cleaning=second.cleaning)

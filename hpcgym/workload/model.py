@@ -79,6 +79,9 @@ class Workload:
         units * core. Empty without ``units``.
     initial : the state that the machine is in when the simulation begins, of an extract; None where
         it is empty. See :meth:`extract`.
+    first_submit_s : when the first job of the log was submitted, on the log's clock [s]: what weeks
+        and the formulas F1 to F4 count from. It stays when jobs are left out, so that a cleaned
+        log, a week, an extract and an episode count from where the whole log does.
     """
 
     name: str
@@ -90,6 +93,7 @@ class Workload:
     units: NDArray[np.int64] | None = None
     per_unit: Mapping[str, NDArray[np.int64]] = field(default_factory=dict)
     initial: Initial | None = None
+    first_submit_s: int = 0
 
     @classmethod
     def from_columns(
@@ -104,6 +108,7 @@ class Workload:
         units: Any = None,
         per_unit: Mapping[str, Any] | None = None,
         initial: Initial | None = None,
+        first_submit_s: int | None = None,
     ) -> Workload:
         """Build a workload from any of ``JOB_COLUMNS``; absent ones become -1.
 
@@ -117,6 +122,7 @@ class Workload:
             others are copied.
         processors : size of the machine, at least 1.
         name, killed, header, cleaning, initial : as the attributes of the class.
+        first_submit_s : the same; None: the first known submission of these jobs, 0 without any.
         units, per_unit : as the attributes of the class. With ``per_unit`` alone each job is one
             unit. Without ``core`` a unit has an equal share of ``requested_processors`` where
             these are known, else 1. Unknown ``requested_processors`` are filled.
@@ -146,7 +152,9 @@ class Workload:
         asked, demands = _resources(units, per_unit or {}, filled, name)
         told, counts = dict(header or {}), dict(cleaning or {})
         workload = cls(name, size, filled, killed, told, counts, asked, demands, initial)
-        return _in_submission_order(workload)
+        workload = _in_submission_order(workload)
+        first = _first_known(workload) if first_submit_s is None else int(first_submit_s)
+        return replace(workload, first_submit_s=first)
 
     def __len__(self) -> int:
         return len(self.columns["submit_time"])
@@ -172,6 +180,7 @@ class Workload:
             "units": self.units,
             "per_unit": dict(self.per_unit),
             "initial": self.initial,
+            "first_submit_s": self.first_submit_s,
         }
         return _rebuild, (kept, others)
 
@@ -208,8 +217,11 @@ class Workload:
         return replace(self, cleaning=counts)
 
     def with_columns(self, **columns: Any) -> Workload:
-        """Return a workload in which the named columns are replaced."""
-        return Workload.from_columns(
+        """Return a workload in which the named columns are replaced.
+
+        ``first_submit_s`` moves with the first job: a shift of all submit times changes nothing.
+        """
+        changed = Workload.from_columns(
             {**self.columns, **columns},
             processors=self.processors,
             name=self.name,
@@ -219,24 +231,35 @@ class Workload:
             units=self.units,
             per_unit=self.per_unit,
             initial=self.initial,
+            first_submit_s=self.first_submit_s,
         )
+        if changed.submit_time is self.submit_time:
+            return changed
+        moved = _first_known(changed) - _first_known(self)
+        return replace(changed, first_submit_s=self.first_submit_s + moved)
+
+    @property
+    def since_first_submit(self) -> NDArray[np.int64]:
+        """Seconds from the log's first submission to each job's, (n_jobs,) int64."""
+        since: NDArray[np.int64] = self.submit_time - self.first_submit_s
+        return since
 
     def called(self, job: int) -> str:
         """Return what messages call the job of a row: by its number too, if it has one."""
         number = self.job_number[job]
         return f"the job of row {job}" if number == MISSING else f"job {number} (row {job})"
 
-    def weeks(self) -> list[Workload]:
+    def weeks(self, origin_s: int | None = None) -> list[Workload]:
         """Return the weeks of the trace; see :func:`hpcgym.workload.slicing.weeks`."""
         from hpcgym.workload.slicing import weeks
 
-        return weeks(self)
+        return weeks(self, origin_s)
 
-    def months(self) -> list[Workload]:
+    def months(self, origin_s: int | None = None) -> list[Workload]:
         """Return the months of the trace; see :func:`hpcgym.workload.slicing.months`."""
         from hpcgym.workload.slicing import months
 
-        return months(self)
+        return months(self, origin_s)
 
     def extract(self, start: float, end: float | None = None) -> Workload:
         """Return an interval of the trace, with the state of the machine at its beginning.
@@ -381,6 +404,13 @@ def _in_submission_order(workload: Workload) -> Workload:
         return workload
     order = np.argsort(submit, kind="stable")
     return workload.take(order, cleaning={REORDERED: int(np.count_nonzero(late))})
+
+
+def _first_known(workload: Workload) -> int:
+    """Return the first submit time that is known, at least 0 [s]; 0 where none is."""
+    submit = workload.submit_time
+    place = int(np.searchsorted(submit, 0))
+    return int(submit[place]) if place < submit.size else 0
 
 
 def _is_missing(values: NDArray[Any]) -> bool:

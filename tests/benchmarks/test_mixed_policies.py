@@ -66,12 +66,15 @@ def study(trace_file: Path) -> Study:
 
 def test_the_weeks_of_the_text_are_those_of_the_library(trace_file: Path) -> None:
     trace = hpcgym.load_workload(trace_file, clean="legrand")
+    trace = trace.with_columns(submit_time=trace.submit_time + 3 * 86_400)
     for ours, theirs in (
-        (weeks(trace, READINGS["text"], None), trace.weeks()),
-        (months(trace, READINGS["text"]), trace.months()),
+        (weeks(trace, READINGS["text"], None), trace.weeks(origin_s=0)),
+        (months(trace, READINGS["text"]), trace.months(origin_s=0)),
     ):
         assert [part.name for part in ours.values()] == [part.name for part in theirs]
         assert [len(part) for part in ours.values()] == [len(part) for part in theirs]
+    # as in the paper they count from time 0, not from the first submission
+    assert [len(part) for part in trace.weeks()] != [len(part) for part in trace.weeks(origin_s=0)]
 
 
 def test_the_numbers_keep_all_jobs_of_a_week(trace_file: Path) -> None:

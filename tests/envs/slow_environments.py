@@ -36,6 +36,7 @@ class Job:
     run: int
     requested: int
     user: int
+    first_submit: int
     predicted: int = -1
     expected: int = -1  # the prediction after corrections
     corrections: int = 0
@@ -69,7 +70,7 @@ def slow_jobs(workload: Any) -> list[Job]:
     names = ("submit_time", "requested_processors", "run_time", "requested_time", "user_id")
     rows = zip(*(workload.columns[name].tolist() for name in names), strict=True)
     return [
-        Job(row, submit, processors, min(run, requested), requested, user)
+        Job(row, submit, processors, min(run, requested), requested, user, workload.first_submit_s)
         for row, (submit, processors, run, requested, user) in enumerate(rows)
     ]
 

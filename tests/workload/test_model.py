@@ -121,3 +121,35 @@ def test_arguments_that_make_no_workload():
         Workload.from_columns({"submit_time": [1]}, processors=1, killed=np.array([True, False]))
     with pytest.raises(AttributeError, match="no attribute 'runtime'"):
         make().runtime  # noqa: B018
+
+
+def test_the_first_submission_is_that_of_the_log():
+    log = Workload.from_columns(
+        {"submit_time": [900, 100, 400], "run_time": [1, 2, 3]}, processors=4
+    )
+    assert log.first_submit_s == 100
+    assert log.since_first_submit.tolist() == [0, 300, 800]
+    parts = [log.take([1, 2]), log.take(slice(1, 3)), pickle.loads(pickle.dumps(log.take([2])))]
+    parts += [
+        log.take([1]).with_columns(run_time=[7]),
+        log.take(slice(0, 0)),
+        log.counted({"a": 1}),
+    ]
+    for part in parts:
+        assert part.first_submit_s == 100
+        assert pickle.loads(pickle.dumps(part)).first_submit_s == 100
+
+
+def test_the_first_submission_moves_with_the_jobs():
+    log = make().take([1, 2])  # submitted at 5, 5 s after the first
+    later = log.with_columns(submit_time=log.submit_time + 1_700_000_000)
+    assert later.first_submit_s == 1_700_000_000
+    assert later.since_first_submit.tolist() == log.since_first_submit.tolist() == [5, 5]
+    assert log.with_columns(submit_time=log.submit_time + 0).first_submit_s == 0
+
+
+@pytest.mark.parametrize(
+    ("submit", "first"), [([-1, -1, 70, 90], 70), ([-1], 0), ([], 0), ([-50, 0, 9], 0)]
+)
+def test_an_unknown_submission_is_not_the_first(submit, first):
+    assert Workload.from_columns({"submit_time": submit}, processors=4).first_submit_s == first
