@@ -222,7 +222,7 @@ def load(
 
     ``change`` is applied to the whole of it, before a period is taken.
     """
-    from hpcgym.cli.running import note, working
+    from hpcgym.cli.running import working
     from hpcgym.workload import load_workload
 
     if unfit not in ("raise", "drop"):
@@ -239,12 +239,6 @@ def load(
         workload = load_workload(
             source, clean, processors=processors, cluster=cluster, errors=cast("Errors", errors)
         )
-        told = processors is not None or cluster is not None
-        if not told and not {"MaxProcs", "MaxNodes"} & set(workload.header):
-            note(
-                f"{workload.name} does not say how large its machine was: taken to be its largest "
-                f"job, {workload.processors:,} processors; --processors says otherwise"
-            )
         workload = _fitting(workload, cluster, unfit == "drop")
         if change is not None:
             workload = change(workload)

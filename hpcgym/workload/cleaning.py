@@ -3,7 +3,7 @@
 A filter drops jobs that cannot be simulated or repairs them, and counts both. Recipes: ``glesser``
 is that of D. Glesser's thesis (chapter 7), ``legrand`` that of the paper on index and mixed
 policies by Legrand, Trystram and Zrigui; ``default`` is ``glesser`` for logs without requested
-times too.
+times, and for those with partial executions, too.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from hpcgym.errors import WorkloadError
 from hpcgym.workload.model import Workload, check_processors
+from hpcgym.workload.records import parts_of_wholes
 
 Filter = Callable[[Workload], Workload]
 
@@ -122,6 +123,15 @@ def request_from_run_time(workload: Workload) -> Workload:
     return _repaired(workload, at, "requested_time", run, reason)
 
 
+def drop_partial_executions(workload: Workload) -> Workload:
+    """Drop records of parts of a job (status 2 to 4), where another one is of the whole job.
+
+    A part without a record of the whole stays: it is all that the log tells of its job.
+    """
+    parts = parts_of_wholes(workload.columns)
+    return _dropped(workload, parts, "partial execution of a job that is there as a whole")
+
+
 def drop_negative_submit_time(workload: Workload) -> Workload:
     """Drop jobs submitted before the trace's time 0, or at an unknown time."""
     return _dropped(workload, workload.submit_time < 0, "submitted before time 0")
@@ -171,6 +181,7 @@ def drop_overrun(workload: Workload) -> Workload:
 FILTERS: dict[str, Filter] = {
     "fill-processors": fill_processors,
     "request-from-run-time": request_from_run_time,
+    "drop-partial-executions": drop_partial_executions,
     "drop-negative-submit-time": drop_negative_submit_time,
     "drop-no-run-time": drop_no_run_time,
     "drop-no-requested-time": drop_no_requested_time,
@@ -192,7 +203,7 @@ _VALID = (
 #: Name of a recipe -> its filters, in order.
 RECIPES: dict[str, tuple[str, ...]] = {
     "none": (),
-    "default": ("request-from-run-time", *_VALID, "cap-run-time"),
+    "default": ("drop-partial-executions", "request-from-run-time", *_VALID, "cap-run-time"),
     "glesser": (*_VALID, "cap-run-time"),
     "legrand": (*_VALID, "drop-overrun"),
 }

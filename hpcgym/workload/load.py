@@ -19,6 +19,7 @@ from hpcgym.workload.cleaning import filter_names
 from hpcgym.workload.files import Errors, check_errors, stem
 from hpcgym.workload.model import Workload
 from hpcgym.workload.needs import queue_numbers
+from hpcgym.workload.records import warn_of_ignored
 from hpcgym.workload.swf import read_swf
 from hpcgym.workload.tables import from_pandas, is_table, read_table
 
@@ -67,6 +68,11 @@ def load_workload(
         a wrong argument of a generator, no job is left after cleaning, or both cluster and
         processors.
     HpcgymError : no machine of that name, or a file that describes none.
+
+    Warns
+    -----
+    WorkloadWarning : the source does not tell the machine's size; it tells of partial executions,
+        jobs that follow others or partitions, which are not simulated.
     """
     check_errors(errors)
     filter_names(clean)  # a wrong recipe is said before a large file is read
@@ -76,7 +82,11 @@ def load_workload(
             raise WorkloadError("give either cluster or processors, not both")
         machine = find_cluster(cluster)
         processors, queues = machine.processors, tuple(machine.queues)
-    return clean_workload(_load(source, processors, errors, queues), clean, processors)
+    loaded = _load(source, processors, errors, queues)
+    workload = clean_workload(loaded, clean, processors)
+    if loaded is not source:  # a workload has been warned of when it was loaded
+        warn_of_ignored(workload)
+    return workload
 
 
 def _load(source: Any, processors: int | None, errors: Errors, queues: tuple[str, ...]) -> Workload:

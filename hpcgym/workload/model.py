@@ -294,18 +294,6 @@ def check_processors(processors: Any) -> int:
     return size
 
 
-def largest_job(columns: Mapping[str, NDArray[Any]], name: str) -> int:
-    """Return the processors of the largest job: the size of a machine that nothing else tells."""
-    fields = ("requested_processors", "allocated_processors")
-    sizes = [int(columns[c].max(initial=0)) for c in fields if c in columns]
-    if max(sizes, default=0) < 1:
-        raise WorkloadError(
-            f"{name}: no job tells its processors, so the machine's size is unknown;"
-            " give processors=..."
-        )
-    return max(sizes)
-
-
 def _resources(
     units: Any, per_unit: Mapping[str, Any], filled: dict[str, NDArray[Any]], name: str
 ) -> tuple[NDArray[np.int64] | None, dict[str, NDArray[np.int64]]]:

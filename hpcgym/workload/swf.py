@@ -30,8 +30,8 @@ from hpcgym.workload.model import (
     MISSING,
     Workload,
     column_dtype,
-    largest_job,
 )
+from hpcgym.workload.records import size_by_jobs
 from hpcgym.workload.swf_header import HeaderReader, header_lines
 from hpcgym.writing import whole_text
 
@@ -46,11 +46,11 @@ def read_swf(
 ) -> Workload:
     """Read an SWF file as it is, without any cleaning.
 
-    The machine's size is MaxProcs of the header, else MaxNodes, else that of the largest job; both
-    are whole numbers, a remark may follow. Jobs
-    are sorted by submit time. Decimals of times and memory are rounded to the nearest whole number
-    (halves away from 0); further columns after the 18th are ignored. Both are counted in
-    ``Workload.cleaning``.
+    The machine's size is MaxProcs of the header, else MaxNodes, both whole numbers which a remark
+    may follow, else what the jobs tell of it (:func:`hpcgym.workload.records.size_by_jobs`, which
+    says so in a warning). Jobs are sorted by submit time. Decimals of times and memory are rounded
+    to the nearest whole number (halves away from 0); further columns after the 18th are ignored.
+    Both are counted in ``Workload.cleaning``.
 
     Parameters
     ----------
@@ -249,7 +249,7 @@ class _Reader:
         self._check_start()
         return Workload.from_columns(
             columns,
-            processors=size if size is not None else largest_job(columns, str(self.path)),
+            processors=size if size is not None else size_by_jobs(columns, str(self.path)),
             name=stem(self.path),
             header=self.header.finish(),
             cleaning=cleaning,

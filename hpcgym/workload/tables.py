@@ -1,9 +1,10 @@
 """Workloads from and to tables: pandas, CSV, Parquet, JSON, with SWF's column names.
 
-A table has no header, so it does not tell the machine's size: give ``processors``, or it is that of
-the largest job. Nor does it tell the numbers of queues: where jobs have their names, give the
-machine's. (JSON may tell both: :mod:`hpcgym.workload.json_jobs`.) What jobs run may have names, in
-a column ``code``: :mod:`hpcgym.workload.table_codes`.
+A table has no header, so it does not tell the machine's size: give ``processors``, or it is what
+the jobs tell of it (:func:`hpcgym.workload.records.size_by_jobs`). Nor does it tell the numbers of
+queues: where jobs have their names, give the machine's. (JSON may tell both:
+:mod:`hpcgym.workload.json_jobs`.) What jobs run may have names, in a column ``code``:
+:mod:`hpcgym.workload.table_codes`.
 
 Jobs that ask for more than processors have columns that SWF lacks: ``units``, how many equal units
 (1 where it is blank), and one for each resource, what a unit asks for (0 where it is blank, but a
@@ -48,9 +49,9 @@ from hpcgym.workload.model import (
     MISSING,
     ROUNDED_COLUMNS,
     Workload,
-    largest_job,
 )
 from hpcgym.workload.needs import queue_numbers
+from hpcgym.workload.records import size_by_jobs
 from hpcgym.workload.table_codes import with_code_column, without_code_column
 from hpcgym.workload.table_extracts import BEGIN, begin_of, extract_of, trace_of
 from hpcgym.workload.table_files import (
@@ -100,7 +101,8 @@ def from_pandas(
     Parameters
     ----------
     frame : n_jobs rows; ``submit_time`` is needed, in seconds.
-    processors : size of the machine; without it, that of the largest job.
+    processors : size of the machine; without it, that of the largest job, or the most processors
+        that jobs were busy on at once, by their waits and run times, if these were more.
     name : of the workload.
     errors : "raise" stops at the first value that is no number, or no amount of a resource; "skip"
         drops and counts such rows.
@@ -147,7 +149,7 @@ def from_pandas(
         per_unit={r: numeric[r].to_numpy() for r in demands},
     )
     if processors is None:
-        return replace(workload, processors=largest_job(workload.columns, name))
+        return replace(workload, processors=size_by_jobs(workload.columns, name))
     return workload
 
 

@@ -238,8 +238,6 @@ def test_missing_file_folder_and_wrong_option(tmp_path):
         (";maxprocs:32 (of 40)\n", 32),
         (";\t  MaxProcs: 32\n", 32),
         ("; MaxNodes: 8\n; MaxProcs: -1\n", 8),
-        ("; MaxProcs: unknown\n", 6),
-        ("; MaxProcs: -1 (unknown)\n", 6),
         ("; MaxProcs:\n; MaxNodes: 8\n", 8),
         ("; MaxProcs: 1152 (72*16)\n", 1152),
         ("; MaxNodes: 100 nodes\n", 100),
@@ -250,7 +248,6 @@ def test_missing_file_folder_and_wrong_option(tmp_path):
         ("; MaxProcs: 1024 = 8 * 128\n", 1024),
         ("; MaxProcs: 128.\n;   8 of them are spare\n", 128),
         ("; MaxProcs: 32\n; MaxNodes: 6 4\n", 32),
-        ("", 6),
     ],
 )
 def test_machine_size(tmp_path, header, processors):
@@ -297,6 +294,13 @@ def test_begin_that_is_no_plain_number(tmp_path):
     assert zero_of(told.header) == 345_600
     assert clock_of(told) == 0
     assert clock_of(read(tmp_path, f"; UnixStartTime: 0\n; MaxProcs: 8\n{JOB}")) == 259_200
+
+
+@pytest.mark.parametrize("header", ["; MaxProcs: unknown\n", "; MaxProcs: -1 (unknown)\n", ""])
+def test_machine_size_by_the_jobs(tmp_path, header):
+    lines = [job(allocated_processors=6, requested_processors=5, wait_time=-1), JOB]
+    with pytest.warns(WorkloadWarning, match=r"taken to be its largest job, 6 processors"):
+        assert read(tmp_path, header + "\n".join(lines)).processors == 6
 
 
 def test_machine_size_that_nothing_tells(tmp_path):

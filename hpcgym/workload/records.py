@@ -1,0 +1,129 @@
+"""What the records of a log tell beside its jobs: parts of jobs, how large the machine was.
+
+The Standard Workload Format says that a job which was swapped out may have a record for each
+partial execution, status 2 (to be continued), then 3 or 4 (the last one), beside one of the whole
+job; and that studies of workloads should only look at that one. Source:
+https://www.cs.huji.ac.il/labs/parallel/workload/swf.html
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hpcgym.errors import WorkloadError, WorkloadWarning
+from hpcgym.workload.model import MISSING, Workload
+
+Columns = Mapping[str, NDArray[Any]]
+
+
+def are_parts(columns: Columns) -> NDArray[np.bool_]:
+    """Return which records are partial executions, (n_jobs,): those with status 2, 3 or 4."""
+    status = columns["status"]
+    parts: NDArray[np.bool_] = (status >= 2) & (status <= 4)
+    return parts
+
+
+def parts_of_wholes(columns: Columns) -> NDArray[np.bool_]:
+    """Return which records are partial executions of jobs that have a record of the whole too.
+
+    The record of the whole has the same job number, and is itself no partial execution.
+    """
+    parts, number = are_parts(columns), columns["job_number"]
+    if not parts.any():
+        return parts
+    wholes = number[~parts & (number != MISSING)]
+    return parts & np.isin(number, wholes)
+
+
+def most_busy(columns: Columns) -> int:
+    """Return the most processors that a log shows busy at once; 0 if it tells of no time.
+
+    A job is busy from its submit time + wait on, for its run time, on the processors it was
+    allocated, or requested if that is unknown. Jobs end before others start in the same second. Of
+    a job with an unknown wait nobody knows when it ran: it does not count, nor do parts of jobs
+    that count as a whole.
+    """
+    submit, wait, run = (columns[name] for name in ("submit_time", "wait_time", "run_time"))
+    allocated, requested = columns["allocated_processors"], columns["requested_processors"]
+    width = np.where(allocated > 0, allocated, requested)
+    known = (submit >= 0) & (wait >= 0) & (run > 0) & (width > 0) & ~parts_of_wholes(columns)
+    if not known.any():
+        return 0
+    start, width = (submit + wait)[known], width[known]
+    # an end is sorted before the starts of its second
+    times = np.concatenate([2 * (start + run[known]), 2 * start + 1])
+    change = np.concatenate([-width, width])
+    return int(np.cumsum(change[np.argsort(times, kind="stable")]).max())
+
+
+def size_by_jobs(columns: Columns, name: str) -> int:
+    """Return how large a machine is taken to be that nothing but its jobs tells of.
+
+    As its largest job, or as the most processors that its jobs were busy on at once, if these were
+    more.
+
+    Parameters
+    ----------
+    columns : those of a workload, (n_jobs,) each.
+    name : what messages call it.
+
+    Raises
+    ------
+    WorkloadError : no job tells its processors.
+
+    Warns
+    -----
+    WorkloadWarning : always; it says which of the two it is.
+    """
+    largest = max(
+        int(columns[c].max(initial=0)) for c in ("requested_processors", "allocated_processors")
+    )
+    if largest < 1:
+        raise WorkloadError(
+            f"{name}: no job tells its processors, so the machine's size is unknown;"
+            " give processors=..."
+        )
+    busy = most_busy(columns)
+    if busy > largest:
+        taken = (
+            f"{busy:,} processors, the most that it shows busy at once (largest job {largest:,})"
+        )
+    else:
+        taken = f"its largest job, {largest:,} processors"
+    warnings.warn(
+        f"{name} does not say how large its machine was: taken to be {taken}; give processors if"
+        " it was not",
+        WorkloadWarning,
+        stacklevel=2,
+    )
+    return max(busy, largest)
+
+
+def warn_of_ignored(workload: Workload) -> None:
+    """Say what a log tells of its jobs that simulations do not heed, a line for each.
+
+    Warns
+    -----
+    WorkloadWarning : partial executions that are jobs of their own, jobs that follow others, more
+        than one partition.
+    """
+    parts = int(np.count_nonzero(are_parts(workload.columns)))
+    follow = int(np.count_nonzero((workload.preceding_job > 0) | (workload.think_time > 0)))
+    partition = workload.partition
+    partitions = len(np.unique(partition[partition != MISSING]))
+    found = {
+        f"{parts:,} records are partial executions (status 2 to 4): each is simulated as a job of"
+        " its own": parts > 0,
+        f"{follow:,} jobs follow others (preceding_job, think_time): that is not simulated, they"
+        " are submitted when the log says": follow > 0,
+        f"its jobs ran in {partitions} partitions: that is not simulated, each may have any of the"
+        f" {workload.processors:,} processors": partitions > 1,
+    }
+    for text, applies in found.items():
+        if applies:
+            warnings.warn(f"{workload.name}: {text}", WorkloadWarning, stacklevel=3)
