@@ -139,7 +139,7 @@ BESIDE = {
     "hpcgym.baselines.dispatchers",
     "hpcgym.errors",
     "hpcgym.writing",
-    *(f"hpcgym.workload.{name}" for name in ("files", "slicing", "swf", "swf_header")),
+    *(f"hpcgym.workload.{name}" for name in ("files", "records", "slicing", "swf", "swf_header")),
 }
 
 

@@ -10,7 +10,7 @@ from hpcgym.workload.slicing import DAY_S, MONTH_S, WEEK_S
 def make(submit, run=None, **options):
     run = np.ones(len(submit), dtype=int) if run is None else run
     columns = {"submit_time": submit, "run_time": run, "job_number": np.arange(len(submit))}
-    return Workload.from_columns(columns, processors=8, name="log", **options)
+    return Workload.from_columns(columns, processors=8, name="log", first_submit_s=0, **options)
 
 
 def a_week_a_job(n_weeks):
@@ -155,7 +155,10 @@ def test_months_are_numbered_as_in_the_trace():
 def test_a_name_that_looks_like_a_week():
     episodes = Episodes(
         Workload.from_columns(
-            {"submit_time": [WEEK_S], "run_time": [1]}, processors=1, name="week"
+            {"submit_time": [WEEK_S], "run_time": [1]},
+            processors=1,
+            name="week",
+            first_submit_s=0,
         ),
         "weeks",
     )
