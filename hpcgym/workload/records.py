@@ -96,8 +96,8 @@ def size_by_jobs(columns: Columns, name: str) -> int:
     else:
         taken = f"its largest job, {largest:,} processors"
     warnings.warn(
-        f"{name} does not say how large its machine was: taken to be {taken}; give processors if"
-        " it was not",
+        f"{name} does not say how large its machine was: taken to be {taken}; processors=... or"
+        " --processors says otherwise",
         WorkloadWarning,
         stacklevel=2,
     )

@@ -167,9 +167,7 @@ def test_a_machine_is_as_large_as_its_records_show_it_busy(tmp_path):
         line(3, 6, -1, 100, 120),
         line(4, 50, 50, 100, 80),
     )
-    said = (
-        r"to be 190 processors, the most that it shows busy at once \(largest job 120\); give proc"
-    )
+    said = r"to be 190 processors, the most that it shows busy at once \(largest job 120\); proc"
     with pytest.warns(WorkloadWarning, match=said):
         workload = load_workload(log(tmp_path, *lines, header=""))
     assert workload.processors == 190
