@@ -331,6 +331,24 @@ def test_traces_list(tmp_path):
     assert len(text.splitlines()) == 1 + len(TRACES)
 
 
+def test_traces_of_ones_own_are_listed_shown_and_simulated(tmp_path):
+    env = {"HPCGYM_DATA": str(tmp_path), "XDG_CACHE_HOME": str(tmp_path)}
+    (tmp_path / "my-log.swf").write_text(
+        "; MaxProcs: 4\n1 0 0 9 1 -1 -1 1 9 -1 1 1 1 -1 1 1 -1 -1\n"
+    )
+    path = str(tmp_path / "my-log.swf")
+    assert "my-log" in succeed("traces", "list", env=env).stdout
+    rows = json.loads(succeed("traces", "list", "--format", "json", env=env).stdout)
+    assert [row["name"] for row in rows] == [*TRACES, "my-log"]
+    assert rows[-1] | {"path": path, "jobs": None} == rows[-1]
+    assert path in succeed("traces", "show", "my-log", env=env).stdout
+    result = succeed("simulate", "my-log", "--format", "json", env=env)
+    assert json.loads(result.stdout)["workload"] == "my-log"
+    result = run("simulate", "my-lob", env=env)
+    assert result.exit_code == 1
+    assert "did you mean my-log?" in result.stderr
+
+
 def test_traces_show():
     text = succeed("traces", "show", "kth-sp2").stdout
     assert "28,490" in text

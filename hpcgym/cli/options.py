@@ -31,8 +31,8 @@ WorkloadArgument = Annotated[
     str,
     typer.Argument(
         metavar="WORKLOAD",
-        help="A file (.swf, .swf.gz, .csv, .parquet, .json), a trace of the archive (see hpcgym"
-        " traces list) or a generator (lublin:jobs=10000,seed=1; eurora:days=30; kit:days=7;"
+        help="A file (.swf, .swf.gz, .csv, .parquet, .json), a trace (see hpcgym traces list)"
+        " or a generator (lublin:jobs=10000,seed=1; eurora:days=30; kit:days=7;"
         " light-esp:processors=180; codes:jobs=500,processes=256).",
         show_default=False,
     ),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -35,16 +36,18 @@ def _group() -> None:
 
     They are those of the Parallel Workloads Archive. A trace is looked for in the folders that
     HPCGYM_DATA names, then in the user's cache, where fetched ones are kept. Commands that need one
-    fetch it by themselves.
+    fetch it by themselves. Other SWF files in these folders are traces, too: NAME.swf.gz is NAME.
     """
 
 
 @traces.command("list", cls=_List)
 def list_traces(format: options.FormatOption = Format.table) -> None:
     """List the traces that can be named instead of a file."""
-    from hpcgym.workload.archive import TRACES
+    from hpcgym.workload.archive import TRACES, own_traces
 
     rows = [_facts(trace) for trace in TRACES.values()]
+    named = {row["path"] for row in rows}
+    rows += [_own(name, path) for name, path in own_traces().items() if str(path) not in named]
     if format is Format.json:
         output.print_json(rows)
     elif format is Format.csv:
@@ -59,16 +62,21 @@ def show_trace(
     format: options.FormatOption = Format.table,
 ) -> None:
     """Show a trace's machine, jobs, origin, and where its file is."""
-    from hpcgym.workload.archive import find_trace, known_sha256
+    from hpcgym.workload.archive import find_own, find_trace, is_trace, known_sha256
+    from hpcgym.workload.files import stem
 
-    trace = find_trace(name)
-    facts = {
-        **_facts(trace),
-        "file": trace.file,
-        "url": trace.url,
-        "page": trace.page,
-        "sha256": known_sha256(trace),
-    }
+    own = None if is_trace(name) else find_own(name)
+    if own is not None:
+        facts = {**_own(stem(own), own), "file": own.name}
+    else:
+        trace = find_trace(name)
+        facts = {
+            **_facts(trace),
+            "file": trace.file,
+            "url": trace.url,
+            "page": trace.page,
+            "sha256": known_sha256(trace),
+        }
     if format is Format.json:
         output.print_json(facts)
     elif format is Format.csv:
@@ -109,6 +117,12 @@ def _facts(trace: Trace) -> dict[str, Any]:
     }
 
 
+def _own(name: str, path: Path) -> dict[str, Any]:
+    """Return an SWF file of the user's as a row of the list; what it holds is not read."""
+    unknown = dict.fromkeys(("system", "processors", "jobs", "period"))
+    return {"name": name, **unknown, "path": str(path)}
+
+
 def _text(key: str, value: Any) -> str:
     """Return a fact for people."""
     if value is None:
@@ -129,5 +143,5 @@ def _print_table(rows: list[dict[str, Any]]) -> None:
     for row in rows:
         here = "yes" if row["path"] else "no"
         values = [_text(key, row[key]) for key in ("name", "processors", "jobs", "period")]
-        table.add_row(*(Text(value) for value in (*values, here, row["system"])))
+        table.add_row(*(Text(value) for value in (*values, here, _text("system", row["system"]))))
     output.console().print(table)

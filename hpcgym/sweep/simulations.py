@@ -16,7 +16,7 @@ from hpcgym.metrics import told_metrics
 from hpcgym.scheduler import Scheduler
 from hpcgym.simulation import simulate
 from hpcgym.workload import Workload, assign_codes, load_workload, shuffled
-from hpcgym.workload.archive import fetch, find, is_trace
+from hpcgym.workload.archive import fetch, find, find_own, is_trace
 from hpcgym.workload.files import Errors, sha256_of
 from hpcgym.workload.load import GENERATORS
 
@@ -164,6 +164,9 @@ def input_file(source: str, folder: Path) -> Path | None:
         return None if speedups is None else speedups_file(speedups, folder)
     if is_trace(source):
         return find(source) or fetch(source)
+    own = find_own(source)
+    if own is not None:
+        return own
     load_workload(source)  # says what else it could be
     raise HpcgymError(f"{path}: there is no such file")
 

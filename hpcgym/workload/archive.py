@@ -2,6 +2,7 @@
 
 Nothing of the archive comes with this package. A trace is looked for in the folders that the
 environment variable ``HPCGYM_DATA`` names, then in the user's cache, where :func:`fetch` puts it.
+Other SWF files in these folders can be named, too: see :func:`own_traces`.
 Source of names and figures: https://www.cs.huji.ac.il/labs/parallel/workload/logs.html
 """
 
@@ -167,9 +168,10 @@ def find_trace(name: str) -> Trace:
     for known, trace in TRACES.items():
         if known.casefold() == name.casefold():
             return trace
-    near = get_close_matches(name.casefold(), [known.casefold() for known in TRACES], n=1)
-    hint = f", did you mean {find_trace(near[0]).name}?" if near else ";"
-    raise WorkloadError(f"unknown trace {name!r}{hint} there are {', '.join(TRACES)}")
+    names = {known.casefold(): known for known in (*TRACES, *own_traces())}
+    near = get_close_matches(name.casefold(), names, n=1)
+    hint = f", did you mean {names[near[0]]}?" if near else ";"
+    raise WorkloadError(f"unknown trace {name!r}{hint} there are {', '.join(names.values())}")
 
 
 def data_folders() -> list[Path]:
@@ -180,6 +182,29 @@ def data_folders() -> list[Path]:
         if not folder.is_dir():
             raise WorkloadError(f"HPCGYM_DATA names {folder}, which is not a folder")
     return folders
+
+
+def own_traces() -> dict[str, Path]:
+    """Return the SWF files in the folders of ``HPCGYM_DATA``, plain or gzip, by name.
+
+    A file ``NAME.swf.gz`` or ``NAME.swf`` is called NAME; names of the archive's traces mean those.
+    Of several files of a name that in the first folder counts, and there the packed one.
+    """
+    found: dict[str, Path] = {}
+    for folder in data_folders():
+        for ending in (".swf.gz", ".swf"):
+            for path in sorted(folder.glob(f"*{ending}")):
+                if path.is_file() and not is_trace(stem(path)):
+                    found.setdefault(stem(path), path)
+    return found
+
+
+def find_own(name: str) -> Path | None:
+    """Return the file of :func:`own_traces` that is called ``name``, in any case, or None."""
+    own = own_traces()
+    if name in own:
+        return own[name]
+    return {each.casefold(): path for each, path in own.items()}.get(name.casefold())
 
 
 def cache_folder() -> Path:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from hpcgym.cluster.files import find_cluster
 from hpcgym.errors import WorkloadError
-from hpcgym.workload.archive import TRACES, fetch, find, find_trace, is_trace
+from hpcgym.workload.archive import TRACES, fetch, find, find_own, find_trace, is_trace, own_traces
 from hpcgym.workload.cleaning import clean as clean_workload
 from hpcgym.workload.cleaning import filter_names
 from hpcgym.workload.files import Errors, check_errors, stem
@@ -50,7 +50,8 @@ def load_workload(
     ----------
     source : an SWF file (plain or gzip), a table (``.csv``, ``.csv.gz``, ``.parquet``,
         ``.json``), the name of a trace of the Parallel Workloads Archive in any case (``KTH-SP2``;
-        downloaded if it is not on this machine), a generator of ``GENERATORS``
+        downloaded if it is not on this machine) or of an SWF file in a folder of ``HPCGYM_DATA``
+        (``lublin_256`` for ``lublin_256.swf.gz``), a generator of ``GENERATORS``
         (``lublin:jobs=10000,processors=256,seed=0``), a DataFrame with SWF's column names, or a
         workload.
     clean : cleaning recipe, several joined by ``+``, or a sequence of names;
@@ -106,6 +107,9 @@ def _load(source: Any, processors: int | None, errors: Errors, queues: tuple[str
         return _generate(source)
     if is_trace(source):
         return _read_trace(source, processors, errors)
+    own = find_own(source)
+    if own is not None:
+        return _read(own, processors, errors)
     if os.path.exists(path) or len(path.parts) > 1 or path.name.endswith(_FILE_ENDINGS):
         return _read(path, processors, errors, queues)  # which says what is wrong with it
     raise WorkloadError(_unknown(source))
@@ -167,7 +171,9 @@ def _unknown(source: str) -> str:
     """Say that nothing has this name, and which names come near it."""
     known = {name.casefold(): name for name in (*TRACES, *GENERATORS)}
     known |= {stem(Path(trace.file)).casefold(): name for name, trace in TRACES.items()}
+    own = own_traces()
+    known |= {name.casefold(): name for name in own}
     near = [known[name] for name in get_close_matches(source.casefold(), known, n=3)]
     near = list(dict.fromkeys(near))
-    hint = f"did you mean {' or '.join(near)}?" if near else f"traces: {', '.join(TRACES)}"
+    hint = f"did you mean {' or '.join(near)}?" if near else f"traces: {', '.join((*TRACES, *own))}"
     return f"{source!r} is no file, trace or generator; {hint}"

@@ -11,8 +11,9 @@ from threading import Thread
 import pytest
 
 from hpcgym.errors import WorkloadError
-from hpcgym.workload import archive, read_swf
-from hpcgym.workload.archive import TRACES, fetch, find, find_trace
+from hpcgym.sweep.simulations import input_file
+from hpcgym.workload import archive, load_workload, read_swf
+from hpcgym.workload.archive import TRACES, fetch, find, find_own, find_trace, own_traces
 
 LOG = gzip.compress(b"; MaxProcs: 4\n1 0 0 9 1 -1 -1 1 9 -1 1 1 1 -1 1 1 -1 -1\n", mtime=0)
 OTHER_LOG = gzip.compress(b"; MaxProcs: 8\n1 0 0 9 1 -1 -1 1 9 -1 1 1 1 -1 1 1 -1 -1\n", mtime=0)
@@ -249,3 +250,41 @@ def test_half_a_checksum_forbids_no_trace(site, cache, monkeypatch):
 def test_the_cache_is_the_users_own():
     archive_cache = Path(archive.import_module("pooch").os_cache("hpcgym"))
     assert archive_cache.name == "hpcgym"
+
+
+# --- traces of one's own --------------------------------------------------------------------------
+
+
+def test_files_in_data_folders_are_named_without_their_endings(tmp_path, monkeypatch):
+    first, second = tmp_path / "first", tmp_path / "second"
+    for folder in (first, second):
+        folder.mkdir()
+    (first / "mine.swf.gz").write_bytes(OTHER_LOG)
+    (first / "mine.swf").write_bytes(gzip.decompress(LOG))  # the packed one comes first
+    (second / "mine.swf.gz").write_bytes(LOG)  # and so does the first folder
+    (second / "Plain_1.swf").write_bytes(gzip.decompress(LOG))
+    (second / "KTH-SP2.swf.gz").write_bytes(LOG)  # an archive's name is no other trace
+    (second / FILE).write_bytes(LOG)
+    (second / "table.csv").write_text("")
+    monkeypatch.setenv("HPCGYM_DATA", os.pathsep.join([str(first), str(second)]))
+    assert own_traces() == {
+        "mine": first / "mine.swf.gz",
+        "KTH-SP2-1996-2": second / FILE,
+        "Plain_1": second / "Plain_1.swf",
+    }
+    assert find_own("MINE") == first / "mine.swf.gz"
+    assert find_own("plain_1") == second / "Plain_1.swf"
+    assert find_own("mine.swf") is None
+    assert load_workload("mine").processors == 8
+    assert input_file("mine", tmp_path) == first / "mine.swf.gz"  # of sweeps
+    assert load_workload("plain_1").name == "Plain_1"
+    assert load_workload("kth-sp2").name == "KTH-SP2"
+    with pytest.raises(WorkloadError, match=r"'plain1' is no file, .*did you mean Plain_1"):
+        load_workload("plain1")
+    with pytest.raises(WorkloadError, match="unknown trace 'plain1', did you mean Plain_1"):
+        find_trace("plain1")
+
+
+def test_without_data_folders_there_are_no_traces_of_ones_own():
+    assert own_traces() == {}
+    assert find_own("mine") is None
