@@ -11,6 +11,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+import sysconfig
 import tomllib
 import zipfile
 from collections.abc import Iterator
@@ -348,6 +349,33 @@ def test_scripts_leave_a_folder_that_is_no_environment(tmp_path: Path) -> None:
     assert code == 1
     assert "is no virtual environment" in text
     assert (tmp_path / "thesis.tex").exists()
+
+
+@needs_bash
+def test_the_folder_above_a_clone_does_not_hide_the_package(tmp_path: Path) -> None:
+    """There Python finds a folder ``hpcgym``: the clone, which is not the package in it."""
+    packages = Path(sysconfig.get_path("purelib"))
+    editable = [*packages.glob("__editable__*hpcgym*")]
+    if not editable:
+        pytest.skip("hpcgym is not installed editable, as scripts/test does it")
+    venv, above = tmp_path / "venv", tmp_path / "above"
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", venv], check=True)
+    (theirs,) = venv.glob("lib/python*/site-packages")
+    for file in editable:
+        shutil.copy(file, theirs)
+    (theirs / "others.pth").write_text("\n".join(path for path in sys.path if "-packages" in path))
+    above.mkdir()
+    (above / "hpcgym").symlink_to(ROOT)
+    code = "import hpcgym, hpcgym.baselines; print(hpcgym.load_workload.__name__)"
+    command = [venv / "bin" / "python", "-c", code]
+    before = subprocess.run(command, cwd=above, capture_output=True, text=True)
+    assert before.returncode == 1  # or else this test shows nothing
+    script = f"source '{ROOT}/scripts/python-env.sh'; prefer_repository"
+    environment = {**os.environ, "HPCGYM_VENV": str(venv)}
+    subprocess.run([str(shutil.which("bash")), "-c", script], env=environment, check=True)
+    for folder in (above, ROOT, tmp_path):
+        after = subprocess.run(command, cwd=folder, capture_output=True, text=True)
+        assert after.stdout == "load_workload\n", after.stderr
 
 
 def test_the_readme_has_two_commands_for_a_fresh_machine() -> None:
