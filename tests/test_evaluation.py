@@ -309,6 +309,38 @@ def test_a_failing_policy_is_reported_and_not_dropped() -> None:
     assert table.drop("simplenamespace").notna().all(axis=None)
 
 
+def test_a_function_of_observation_and_info_is_a_policy() -> None:
+    """The same action always: the first of the window, which is FCFS with EASY backfilling."""
+    few: dict[str, Any] = {"jobs": 100, "n": 2, "budget": 0, "env": "hpcgym/JobSelection-v0"}
+    board = evaluate(lambda observation, info: 0, TRACE, **few)
+    assert not board.failures
+    assert board.by_slice["<lambda>"].tolist() == board.by_slice["easy"].tolist()
+    board = evaluate({"first": lambda observation, info: 0}, TRACE, **few)
+    assert board.by_slice["first"].tolist() == board.by_slice["easy"].tolist()
+
+
+def test_a_function_without_an_environment_or_that_nobody_can_call_is_said_once() -> None:
+    with pytest.raises(HpcgymError, match="<lambda> acts in an environment: give env="):
+        evaluate(lambda observation, info: 0, TRACE, jobs=100, n=2, budget=0)
+    for policies in (lambda: 0, [lambda one, two, three: 0]):
+        with pytest.raises(HpcgymError, match="<lambda> must take one argument, as a dispatcher"):
+            evaluate(policies, TRACE, jobs=100, n=2, budget=0)
+
+
+def test_an_action_that_is_none_is_said_once() -> None:
+    def act(observation: Any, info: Any) -> int:
+        return -7
+
+    few: dict[str, Any] = {"jobs": 100, "n": 2, "budget": 0, "env": "hpcgym/JobSelection-v0"}
+    with pytest.warns(UserWarning, match="failed on") as caught:
+        board = evaluate(act, TRACE, **few)
+    said = [str(one.message) for one in caught if "failed on" in str(one.message)]
+    assert len(said) == 1
+    assert said[0].startswith("act failed on 2 of 2 slices, first on ")
+    assert "HpcgymError: action must be an index from 0 to 127, not -7" in said[0]
+    assert board.by_slice["act"].isna().all()
+
+
 def test_each_failing_policy_is_said_with_its_own_count() -> None:
     def at(failing: Sequence[int]) -> Any:
         calls: list[int] = []

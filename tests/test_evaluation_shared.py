@@ -84,6 +84,12 @@ def test_a_policy_that_fails_is_noted() -> None:
     assert "action must be an index" in found.failures["waits", found.by_slice.index[0]]
 
 
+def test_a_function_is_a_policy() -> None:
+    found = board(lambda observation, info: int(np.argmax(info["action_mask"])))
+    assert not found.failures
+    assert found.by_slice["<lambda>"].notna().all()
+
+
 @pytest.mark.parametrize(
     ("policies", "arguments", "message"),
     [

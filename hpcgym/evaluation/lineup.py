@@ -12,7 +12,7 @@ from hpcgym.baselines import SCHEDULERS
 from hpcgym.baselines.dispatchers import CP_DISPATCHERS, DISPATCHERS, find_dispatcher
 from hpcgym.errors import HpcgymError, check_each_once, unknown
 from hpcgym.evaluation import limited
-from hpcgym.evaluation.stage import acts, load_agent
+from hpcgym.evaluation.stage import acts, as_policy, called, load_agent
 from hpcgym.policy import POLICIES
 from hpcgym.policy.index import parse_policy
 from hpcgym.report.labels import labelled, scheduler_name
@@ -71,6 +71,7 @@ def given(policies: Any) -> dict[str, Any]:
 
 def _found(policy: Any) -> Any:
     """Return the name of a scheduler, six weights, a scheduler, a dispatcher, or what acts."""
+    policy = as_policy(policy)
     if isinstance(policy, Scheduler) or (acts(policy) and not isinstance(policy, type)):
         return policy
     if callable(policy):
@@ -108,8 +109,7 @@ def name_of(policy: Any) -> str:
     """Return what an object or a function is called."""
     if isinstance(policy, Scheduler):
         return scheduler_name(policy)
-    told = getattr(policy, "name", None) or getattr(policy, "__name__", None)
-    return str(told or type(policy).__name__.lower())
+    return called(policy)
 
 
 def free_name(name: str, simulated: Iterable[str], taken: Iterable[str], acting: bool) -> str:

@@ -63,10 +63,11 @@ def evaluate(
         :data:`hpcgym.baselines.SCHEDULERS` or :data:`hpcgym.baselines.dispatchers.DISPATCHERS`, six
         weights (``"0.1,-0.2,0,0,0,0.7"``), a dispatcher of one's own or a ``Scheduler``, which are
         simulated; "lookahead", for :class:`hpcgym.agents.lookahead.Lookahead`, the path of a saved
-        agent, or an object with ``act(observation, info)`` and maybe ``begin(env)``, such as
-        :class:`hpcgym.baselines.experts.Expert`, which act in an environment. Under limits also a
-        rule of :data:`hpcgym.scheduler.POWER`, which is EASY that keeps them so, or one with a
-        scheduler, as "reduce-pc+saf".
+        agent, a function of ``(observation, info)`` or an object with such an ``act`` and maybe
+        ``begin(env)``, such as :class:`hpcgym.baselines.experts.Expert`, which act in an
+        environment; a function of one argument is a dispatcher. Under limits also a rule of
+        :data:`hpcgym.scheduler.POWER`, which is EASY that keeps them so, or one with a scheduler,
+        as "reduce-pc+saf".
     workload : a workload, or what :func:`hpcgym.load_workload` takes.
     slices : "test", "train" or "all": the chronological part to evaluate on.
     episodes, jobs, train_share : what a slice is; see :class:`hpcgym.envs.episodes.Episodes`.

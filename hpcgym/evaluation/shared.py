@@ -14,7 +14,7 @@ from hpcgym.envs.episodes import Episode, Episodes
 from hpcgym.errors import HpcgymError, check_each_once, unknown
 from hpcgym.evaluation.leaderboard import Leaderboard
 from hpcgym.evaluation.lineup import free_name, name_of
-from hpcgym.evaluation.stage import acts, load_agent
+from hpcgym.evaluation.stage import acts, as_policy, load_agent
 from hpcgym.reading import json_file
 from hpcgym.scheduler import Scheduler
 from hpcgym.simulation import simulate
@@ -128,10 +128,11 @@ def _lineup(policies: Any) -> dict[str, Any]:
     check_each_once("policies", [str(one) for one in listed if isinstance(one, str | Path)])
     lineup: dict[str, Any] = {}
     for policy in listed:
+        found = _found(policy)
         name = str(policy)
         if not isinstance(policy, str | Path):
-            name = free_name(name_of(policy), COSCHEDULERS, lineup, acts(policy))
-        lineup[name] = _found(policy)
+            name = free_name(name_of(found), COSCHEDULERS, lineup, acts(found))
+        lineup[name] = found
     return lineup
 
 
@@ -143,6 +144,7 @@ def _listed(policies: Any) -> list[Any]:
 
 def _found(policy: Any) -> Any:
     """Return a scheduler, or a policy that acts, or say that it is none."""
+    policy = as_policy(policy)
     if isinstance(policy, Scheduler) or acts(policy):
         return policy
     if policy in COSCHEDULERS:

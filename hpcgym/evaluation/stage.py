@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import inspect
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -256,6 +258,44 @@ def _called(machine: Cluster) -> str:
 def acts(policy: Any) -> bool:
     """Tell whether this is a policy that acts in environments."""
     return callable(getattr(policy, "act", None))
+
+
+def as_policy(policy: Any) -> Any:
+    """Return a policy that acts where a function of an observation and an info is one.
+
+    Anything else is returned as it is, among it functions that can be called with one argument,
+    which are dispatchers.
+
+    Raises
+    ------
+    HpcgymError : a function that is neither.
+    """
+    if acts(policy) or not callable(policy) or isinstance(policy, type) or _takes(policy, 1):
+        return policy
+    name = called(policy)
+    if not _takes(policy, 2):
+        raise HpcgymError(
+            f"{name} must take one argument, as a dispatcher (the view of a pass), or two, as a"
+            " policy that acts (observation, info)"
+        )
+    return SimpleNamespace(act=policy, name=name)
+
+
+def _takes(function: Callable[..., Any], number: int) -> bool:
+    """Tell whether a function can be called with so many arguments, as far as it tells."""
+    try:
+        inspect.signature(function).bind(*range(number))
+    except TypeError:
+        return False
+    except ValueError:  # of some compiled ones nothing is known
+        pass
+    return True
+
+
+def called(policy: Any) -> str:
+    """Return what an object or a function is called."""
+    told = getattr(policy, "name", None) or getattr(policy, "__name__", None)
+    return str(told or type(policy).__name__.lower())
 
 
 def _as_made(env: Any, options: Mapping[str, Any]) -> Any:
