@@ -67,10 +67,15 @@ def unknown(kind: str, name: object, known: Iterable[str], also: str = "") -> st
     known : the names there are, in lower case.
     also : what else could have been given, in words.
     """
+    return f"unknown {kind} {name!r}; {nearest(name, known)}{also and f', or {also}'}"
+
+
+def nearest(name: object, known: Iterable[str]) -> str:
+    """Return which of the known names come near one, and which there are, in words."""
     names = list(known)
     near = get_close_matches(str(name).casefold(), names, n=3)
     hint = f"did you mean {' or '.join(map(repr, near))}? " if near else ""
-    return f"unknown {kind} {name!r}; {hint}known are {', '.join(names)}{also and f', or {also}'}"
+    return f"{hint}known are {', '.join(names)}"
 
 
 def installing(extra: str) -> str:

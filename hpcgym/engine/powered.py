@@ -39,7 +39,6 @@ from hpcgym.engine.powered_state import (
     RELEASED,
     SPARE_NODES,
     SWITCHES,
-    WRAPS,
     ZERO,
 )
 from hpcgym.engine.state import (
@@ -78,10 +77,8 @@ def run(
     slots = machine.slots
     while passes < max_passes:
         if slots[SWITCHES] == 1 and len(machine.log) - slots[LOGGED] < 8 * len(machine.nodes):
-            if slots[WRAPS] == 0:
-                slots[FULL] = 1
-                break
-            slots[LOGGED] = 0
+            slots[FULL] = 1
+            break
         control = next_control(machine)
         by_event = next_pass(
             sim, jobs, progress, users, history, blocks, entries, freed, idle, ended,

@@ -28,7 +28,6 @@ from hpcgym.engine.powered_state import (
     ON,
     PLENTY,
     TASK,
-    WRAPS,
     Powered,
     make_powered,
 )
@@ -99,14 +98,12 @@ def make_rows(
     n_nodes: int,
     number: int,
     longest: int,
-    wraps: bool,
 ) -> PoweredRows:
     """Return the machines of that many simulations of up to ``longest`` jobs of a table.
 
     Parameters
     ----------
     constants to n_nodes : as :func:`hpcgym.engine.powered_state.make_powered` takes them.
-    wraps : whether logs of what nodes did are begun anew when they are full.
     """
     one = make_powered(
         constants, busy_mw, drawn_mw, slowdown, kind, measured_mw, levels, widths[:0], n_nodes,
@@ -114,7 +111,6 @@ def make_rows(
     )  # fmt: skip
     begin = one.slots.copy()
     begin[CONTROLLED] = begin[LIMITED] = 1
-    begin[WRAPS] = int(wraps)
     total = np.concatenate([[0], np.cumsum(widths)]).astype(np.int64)
     ahead = np.minimum(np.arange(len(widths)) + longest, len(widths))
     n_cells = int((total[ahead] - total[:-1]).max(initial=0))

@@ -48,7 +48,6 @@ OFF, SWITCHING_OFF, SWITCHING_ON, ON = np.arange(4)
     LIMITED,  # 1 if there is any limit: then a pass follows whatever changes power
     SWITCHES,  # 1 if nodes may be switched off at all
     CONTROLLED,  # 1 if the last cap is set anew from outside, see hpcgym.engine.controls
-    WRAPS,  # 1 if the log is begun anew when it is full
     BEGIN,  # [s] from when on USED counts
     # the present state
     CHARGED,  # [mW]
@@ -82,7 +81,7 @@ OFF, SWITCHING_OFF, SWITCHING_ON, ON = np.arange(4)
     LEFT_MW,  # charged there for a node that a job has left
     BLOCK_FROM,  # its nodes, if they stand in a row
     BLOCK_TO,
-) = range(49)
+) = range(48)
 N_SLOTS = 49
 
 # -- values of the rules ---------------------------------------------------------------------------

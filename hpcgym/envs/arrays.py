@@ -33,7 +33,7 @@ N_PLACES = 15
     INTERVAL,  # what weights and controls hold for
     INTERVAL_LENGTH,  # seconds or submissions
     PROCESSORS,
-    AUTORESET,
+    AUTORESET,  # 1 if the step after the end of an episode begins the next
     CLOCK,  # [s] time of the week at the trace's time 0
     BY_ACTION,  # 1 if the last index of the window stands for switching idle processors off
     ACT_FREQUENCY,  # where controls of a machine under limits stand in the action, or -1
@@ -46,7 +46,6 @@ N_SETTINGS = 12
 # KIND; the last two where jobs share nodes
 SELECTION_KIND, ORDERING_KIND, WEIGHTS_KIND, PAIRS_KIND, PAIR_SCORES_KIND = range(5)
 PASSES_INTERVAL, SECONDS_INTERVAL, SUBMISSIONS_INTERVAL, EPISODE_INTERVAL = range(4)  # INTERVAL
-NO_RESET, NEXT_STEP, SAME_STEP = range(3)  # AUTORESET
 
 # -- reward terms, summed over the jobs that started in a step -------------------------------------
 BSLD, WAIT, ENERGY, ELAPSED = range(4)  # the last where jobs share nodes
@@ -130,6 +129,9 @@ class Outputs(NamedTuple):
     masks: NDArray[np.int8]
     rewards: NDArray[np.float64]  # (n, n_rewards)
     ended: NDArray[np.bool_]  # (n,) whether the episode has ended
-    final: NDArray[np.float32]  # (n, size) or (0, 0): last observations of the episodes that ended
-    totals: NDArray[np.float64]  # (n, N_TERMS) of those episodes
-    lengths: NDArray[np.int64]  # (n,) jobs of those episodes
+    # what infos say: the time, the number of visible jobs, their rows; then anything
+    told: NDArray[np.int64]  # (n, N_TOLD + window)
+    terms: NDArray[np.float64]  # (n, N_TERMS) as `Batch.terms`
+
+
+N_TOLD = 2  # places of `Outputs.told` before the rows

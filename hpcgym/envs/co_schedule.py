@@ -13,6 +13,7 @@ from hpcgym.dispatching import PassView
 from hpcgym.envs import arrays
 from hpcgym.envs.job_selection import read_index, read_indices
 from hpcgym.envs.numbers import read_numbers
+from hpcgym.envs.options import refuse_others
 from hpcgym.envs.page import page
 from hpcgym.envs.pair_layout import PairLayout
 from hpcgym.envs.pair_options import DEFAULT_CODES, read_action, read_pair_options
@@ -112,8 +113,7 @@ for each pair |
 
     ## Vectorized environment
 
-    {vector} Its `action_masks()` are (num_envs, n_actions) bool, and `metrics` has `makespan_s`
-    too. Where an episode is truncated, `mean_bsld` lacks the jobs that have not ended.
+    {vector} Its `action_masks()` are (num_envs, n_actions) bool.
 
     ## Reference
 
@@ -137,7 +137,6 @@ for each pair |
     """
 
     action_kind: ClassVar[str] = "pairs"
-    _terms: ClassVar[tuple[str, ...]] = ("bsld", "wait_s", "energy_j", "elapsed_s")
 
     def __init__(
         self,
@@ -152,6 +151,7 @@ for each pair |
         **arguments: Any,
     ) -> None:
         self.action = read_action(action)
+        refuse_others(arguments, read_pair_options, CoSchedule)
         options, sharing = read_pair_options(workload, **arguments)
         self.speedups, self.neighbours = sharing.speedups, sharing.neighbours
         super().__init__(
@@ -188,12 +188,6 @@ for each pair |
         """Raise an HpcgymError: no dispatcher knows nodes that jobs share."""
         raise HpcgymError("pass_view: dispatchers know nothing of jobs that share nodes")
 
-    def _info(self) -> dict[str, Any]:
-        info = super()._info()
-        info["neighbours"] = self.beside()
-        info["action_mask"] = self.simulations.out.masks[0].copy()
-        return info
-
     def _set_action(self, action: Any) -> None:
         layout: Any = self.simulations.layout
         if self.action == "pair":
@@ -228,6 +222,7 @@ class CoScheduleVector(SchedulingVectorEnv):
     ) -> None:
         self.action = read_action(action)
         own = {name: arguments.pop(name) for name in list(arguments) if name not in _OF_VECTORS}
+        refuse_others(own, read_pair_options, CoScheduleVector, SchedulingVectorEnv)
         options, sharing = read_pair_options(workload, **own)
         self.speedups, self.neighbours = sharing.speedups, sharing.neighbours
         rules = {"sharing": sharing}
@@ -239,12 +234,6 @@ class CoScheduleVector(SchedulingVectorEnv):
         """Return which actions can be done, (num_envs, n_actions)."""
         masks: NDArray[np.bool_] = self.simulations.out.masks.astype(np.bool_)
         return masks
-
-    def _info(self) -> dict[str, Any]:
-        info = super()._info()
-        masks = self.simulations.out.masks
-        info["action_mask"] = masks.copy() if self.copy else masks
-        return info
 
     def _set_actions(self, actions: Any) -> None:
         layout: Any = self.simulations.layout

@@ -150,11 +150,6 @@ class JobSelection(SchedulingEnv):
         mask: NDArray[np.bool_] = self.simulations.out.masks[0].astype(np.bool_)
         return mask
 
-    def _info(self) -> dict[str, Any]:
-        info = super()._info()
-        info["action_mask"] = self.simulations.out.masks[0].copy()
-        return info
-
     def _set_action(self, action: Any) -> None:
         self.simulations.chosen[0] = read_index(action, self.simulations.out.masks.shape[1])
 
@@ -202,12 +197,6 @@ class JobSelectionVector(SchedulingVectorEnv):
         """Return which actions can be done, (num_envs, n_actions)."""
         masks: NDArray[np.bool_] = self.simulations.out.masks.astype(np.bool_)
         return masks
-
-    def _info(self) -> dict[str, Any]:
-        info = super()._info()
-        masks = self.simulations.out.masks
-        info["action_mask"] = masks.copy() if self.copy else masks
-        return info
 
     def _set_actions(self, actions: Any) -> None:
         number = self.simulations.out.masks.shape[1]

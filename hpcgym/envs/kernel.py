@@ -36,6 +36,7 @@ from hpcgym.engine.state import (
     SELECTED,
     STARTED,
     STARTED_AS,
+    TIME,
 )
 from hpcgym.envs.arrays import (
     ACT_FREQUENCY,
@@ -55,15 +56,14 @@ from hpcgym.envs.arrays import (
     KIND,
     LAST_TIME,
     N_TERMS,
+    N_TOLD,
     NEW,
     NEXT_JOBS,
     NEXT_START,
-    NEXT_STEP,
     ORDERING_KIND,
     ORIGIN,
     PROCESSORS,
     RESETS,
-    SAME_STEP,
     SECONDS_INTERVAL,
     SEEN_POWER,
     SELECTION_KIND,
@@ -287,25 +287,31 @@ def show(e, table, batch, rooms, power, shared, out):
     place[SHOWN] = place[VISIBLE]
 
 
+@jit_part
+def tell(e, batch, out):
+    """Note what infos say of environment ``e``, where the next step does not change it."""
+    place, told, window = batch.place[e], out.told[e], batch.window[e]
+    told[0] = batch.sim[e, TIME]
+    told[1] = place[VISIBLE]
+    for i in range(place[VISIBLE]):
+        told[N_TOLD + i] = window[i]
+    for term in range(N_TERMS):
+        out.terms[e, term] = batch.terms[e, term]
+
+
 @jit
 def restart(e, table, batch, rooms, power, shared, out):
     """Begin the next episode of environment ``e``, and show its first decision."""
     begin(e, table, batch, rooms, power, shared)
     show(e, table, batch, rooms, power, shared, out)
-
-
-@jit_part
-def copy_row(target, source, e):
-    """Copy row ``e``."""
-    for k in range(source.shape[1]):
-        target[e, k] = source[e, k]
+    tell(e, batch, out)
 
 
 @jit
 def step(e, table, batch, rooms, power, shared, chosen, numbers, out):
     """Do one action in environment ``e``, and show what comes of it."""
     place = batch.place[e]
-    if place[ENDED] == 1 and table.settings[AUTORESET] == NEXT_STEP:
+    if place[ENDED] == 1 and table.settings[AUTORESET] == 1:
         restart(e, table, batch, rooms, power, shared, out)
         out.ended[e] = False
         for k in range(out.rewards.shape[1]):
@@ -325,19 +331,15 @@ def step(e, table, batch, rooms, power, shared, chosen, numbers, out):
             reward += table.taste[k, term] * batch.terms[e, term] * batch.norms[e, term]
         out.rewards[e, k] = reward
     show(e, table, batch, rooms, power, shared, out)
+    tell(e, batch, out)
     out.ended[e] = place[ENDED] == 1
-    if out.ended[e]:
-        copy_row(out.totals, batch.totals, e)
-        out.lengths[e] = place[JOBS]
-        if table.settings[AUTORESET] == SAME_STEP:
-            copy_row(out.final, out.observations, e)
-            restart(e, table, batch, rooms, power, shared, out)
 
 
 @jit_entry
-def reset_one(e, table, batch, rooms, power, shared, out):
-    """Begin the next episode of environment ``e``."""
-    restart(e, table, batch, rooms, power, shared, out)
+def reset_some(those, table, batch, rooms, power, shared, out):
+    """Begin the next episodes of some environments."""
+    for e in those:
+        restart(e, table, batch, rooms, power, shared, out)
 
 
 @jit_entry

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from hpcgym.engine import powered_rows, powered_state
 from hpcgym.engine.powered_rows import PoweredRows
+from hpcgym.engine.powered_state import Powered
 from hpcgym.engine.state import FOREVER
 from hpcgym.envs import arrays
 from hpcgym.envs.layout import Layout
@@ -39,13 +40,11 @@ class Limited(NamedTuple):
     controls : names of CONTROLS, in the order of the action.
     limits_of : returns the limits of an episode's jobs, in seconds of their clock.
     switches : whether nodes may be switched off at all.
-    keeps_log : whether it is kept what nodes did, for results.
     """
 
     controls: tuple[str, ...]
     limits_of: Callable[[Workload], tuple[Limit, ...]]
     switches: bool
-    keeps_log: bool
 
 
 #: What an agent may set.
@@ -85,7 +84,7 @@ class Machines:
         )
         check_clock(workload, self.model)
         self.rows: PoweredRows = powered_rows.make_rows(
-            *self.model[:-1], self.widths, cluster.nodes, number, longest, not limited.keeps_log
+            *self.model[:-1], self.widths, cluster.nodes, number, longest
         )
         above = int(self.rows.begin[powered_state.COMPONENTS_MW])
         self.greatest_w = (cluster.nodes * int(self.rows.drawn_mw[-1]) + above) / 1000
@@ -120,9 +119,9 @@ class Machines:
         machine = machine._replace(caps=caps, slots=self.rows.begin, first=first)
         check_possible(workload, machine)
 
-    def lengthen_logs(self) -> bool:
-        """Make logs longer if one is full; return whether one was: it is to be stepped again."""
-        full = bool(self.rows.slots[:, powered_state.FULL].any())
+    def lengthen_logs(self) -> list[int]:
+        """Make logs longer if one is full; return whose were: they are to be stepped again."""
+        full: list[int] = np.flatnonzero(self.rows.slots[:, powered_state.FULL]).tolist()
         if full:
             self.rows = powered_rows.with_longer_log(self.rows)
         return full
@@ -136,15 +135,28 @@ class Machines:
         """Note that simulation ``e`` has begun the episode that was to come next."""
         self.limits[e] = self._next_limits[e]
 
-    def result(self, e: int, result: Result, start: int) -> Result:
-        """Return the schedule of simulation ``e`` with its nodes, frequencies and limits."""
-        n = len(result.start)
+    def row(self, e: int, start: int, n: int) -> Powered:
+        """Return the machine of simulation ``e`` for its ``n`` jobs from row ``start`` on.
+
+        What a schedule is made of are copies.
+        """
         machine = powered_rows.row_of(self.rows, e, start, start + n)
+        log = machine.log[: machine.slots[powered_state.LOGGED]]
+        names = ("first", "cells", "nodes", "tasks", "slots")
+        return machine._replace(
+            log=log.copy(), **{name: getattr(machine, name).copy() for name in names}
+        )
+
+    def result(
+        self, result: Result, machine: Powered, start: int, limits: tuple[Limit, ...]
+    ) -> Result:
+        """Return the schedule of the jobs from row ``start`` on with nodes, levels and limits."""
+        n = len(result.start)
         units, a_node = self.needs[start : start + n, 0], self.a_node[start : start + n]
         begun, predicted = result.start >= 0, machine.tasks["predicted"]
         asked = np.where(begun, predicted, result.predicted_run_time)
         result = replace(result, predicted_run_time=asked)
-        return with_machine(result, machine, units, a_node, self.limits[e])
+        return with_machine(result, machine, units, a_node, limits)
 
 
 def set_places(

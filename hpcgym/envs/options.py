@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from hpcgym.cluster.pool import Cluster
-from hpcgym.errors import HpcgymError, unknown
+from hpcgym.errors import HpcgymError, nearest, unknown
 from hpcgym.policy.features import check_features
 from hpcgym.prediction.learning import check_compiled
 from hpcgym.preparation import check_allocation, machine_of
@@ -63,6 +63,29 @@ class Options:
     flat: bool
 
 
+def refuse_others(
+    arguments: Mapping[str, Any], reader: Callable[..., Any], *constructors: type
+) -> None:
+    """Raise a TypeError if an argument is neither the reader's nor of one of the constructors.
+
+    It has the words of Python's own, which libraries look for: they try arguments and leave out
+    those that are refused so.
+    """
+    takers = (*constructors, reader)
+    parameters = [each for one in takers for each in inspect.signature(one).parameters.values()]
+    named = [each.name for each in parameters if each.kind is not inspect.Parameter.VAR_KEYWORD]
+    known = [name for name in dict.fromkeys(named) if name not in _INTERNAL]
+    for name in arguments:
+        if name not in known:
+            raise TypeError(
+                f"{constructors[0].__name__}() got an unexpected keyword argument {name!r};"
+                f" {nearest(name, known)}"
+            )
+
+
+_INTERNAL = ("kind", "rules", "options", "arguments")  # what only subclasses give
+
+
 def read_options(
     workload: Any = DEFAULT_WORKLOAD,
     *,
@@ -80,7 +103,6 @@ def read_options(
     window: int = 128,
     features: Sequence[str] | Mapping[str, Callable[[Any], Any] | None] = USUAL_FEATURES,
     observation: str = "dict",
-    **others: Any,
 ) -> Options:
     """Return the arguments, checked.
 
@@ -88,9 +110,6 @@ def read_options(
     ------
     HpcgymError : an argument with a value that it cannot have; it is named.
     """
-    for name in others:
-        known = inspect.signature(read_options).parameters
-        raise TypeError(unknown("argument", name, [*known, "episodes", "jobs", "part"]))
     if not isinstance(workload, Workload):
         workload = load_workload(workload, processors=processors, cluster=cluster)
     cluster = machine_of(workload, cluster, processors)

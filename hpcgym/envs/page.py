@@ -91,8 +91,8 @@ predicted to end in this very second are not counted as free, though jobs may st
 jobs, then -1 |
 | `time` | always | the time [s], of the trace's clock |
 | `action_mask` | JobSelection, always | (n_actions,) int8: 1 for what can be done |
-| `reward_terms` | after a step | of the step, as they are: `bsld` and `wait_s`, sums over the \
-jobs that started, and `energy_j` |
+| `reward_terms` | always | of the last step, as they are: `bsld` and `wait_s`, sums over the \
+jobs that started, and `energy_j`; 0 after a reset |
 | `metrics` | at the end | metrics of the schedule, as `hpcgym.simulate` has them; those that are \
 nan are left out |
 | `episode_name` | at the end | the name of the episode |
@@ -120,8 +120,8 @@ submission + 1 s) |
 {run}
 
 - A mapping of these names to weights, `{"bsld": 0.7, "energy": 0.3}`, is their weighted sum.
-- A list of names, `["bsld", "energy"]`, makes the reward an array, float64, and adds
-  `env.unwrapped.reward_space`, as MO-Gymnasium has it.
+- A list of several names, `["bsld", "energy"]`, makes the reward an array, float64, and adds
+  `env.unwrapped.reward_space` and `reward_dim`, as MO-Gymnasium has them.
 - A function is called once a step with a `StepView` (in `hpcgym/envs/single.py`: the jobs that
   started, their waiting and run times, the time, the energy, the queue) and returns the reward.
 
@@ -171,13 +171,13 @@ all. On a machine that is busy with other things, and while PyTorch learns, 1 is
 - `"NextStep"`: the step after the end of an episode ignores its action and returns the first
   observation of the next episode, with reward 0.
 - `"SameStep"`: the step that ends an episode returns the first observation of the next; the last
-  one of the old is `info["final_obs"][i]`.
+  one of the old is `info["final_obs"][i]`, and what was said of it is in `info["final_info"]`.
 - `"Disabled"`: call `reset(options={"reset_mask": mask})`, mask (num_envs,) bool.
 
 After `reset(seed=s)`, simulation i goes through the states of a single environment after
-`reset(seed=s + i)`. `info` has `time`, where single ones have it `action_mask`, and at ends
-`metrics`: `mean_bsld`, `mean_wait_s` and `energy_j` of the jobs that have started, with Gymnasium's
-masks (`_metrics`). Rewards are names or weighted sums; functions need
+`reset(seed=s + i)`. `info` has what single ones say, in arrays with Gymnasium's masks (`_window`
+for `window`), the same as with `vectorization_mode="sync"`; each entry is made when it is read.
+Rewards are names or weighted sums; functions need
 `vectorization_mode="sync"`, and vector rewards single environments. `snapshot()` and `restore()`
 copy all simulations. `HpcVecEnv` in `hpcgym/envs/sb3.py` hands them to Stable-Baselines3."""
 

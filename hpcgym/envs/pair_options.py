@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from dataclasses import dataclass
 from typing import Any
 
@@ -49,7 +48,6 @@ def read_pair_options(
     window: int = 16,
     neighbours: int = 16,
     observation: str = "dict",
-    **others: Any,
 ) -> tuple[Options, Sharing]:
     """Return the arguments, checked.
 
@@ -58,9 +56,6 @@ def read_pair_options(
     HpcgymError : an argument with a value that it cannot have; it is named.
     WorkloadError : a workload that cannot be read.
     """
-    for name in others:
-        known = inspect.signature(read_pair_options).parameters
-        raise TypeError(unknown("argument", name, [*known, "action", "episodes", "jobs", "part"]))
     if not isinstance(workload, Workload):
         workload = load_workload(workload)
     machine = machine_of(workload, cluster, None)

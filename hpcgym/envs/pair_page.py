@@ -82,8 +82,8 @@ jobs, then -1 |
 | `neighbours` | always | (neighbours,) int64: rows of the running jobs that are listed, then -1 |
 | `time` | always | the time [s], of the trace's clock, a float |
 | `action_mask` | always | (n_actions,) int8: 1 for what can be done |
-| `reward_terms` | after a step | of the step, as they are: `bsld`, the sum over jobs that ended; \
-`wait_s`, over those that started; `energy_j`; `elapsed_s` |
+| `reward_terms` | always | of the last step, as they are: `bsld`, the sum over jobs that ended; \
+`wait_s`, over those that started; `energy_j`; `elapsed_s`; 0 after a reset |
 | `metrics` | at the end | metrics of the schedule, as `hpcgym.simulate` has them; those that are \
 nan are left out |
 | `episode_name` | at the end | the name of the episode |

@@ -126,7 +126,7 @@ class PowerCapEnv(SchedulingEnv):
     ) -> None:
         given, usual = capped_daily(workload, arguments, share, hours)
         rules, self.controls, self.policy_features = read_rules(
-            given, usual, limits, controls, policy_features, interval, power, keeps_log=True
+            given, usual, limits, controls, policy_features, interval, power
         )
         super().__init__(
             arrays.WEIGHTS_KIND, given.pop("workload"),
@@ -235,7 +235,7 @@ class EnergyBudgetEnv(SchedulingEnv):
         given, usual = budgeted(workload, arguments, share, period, shutdown)
         rules, self.controls, self.policy_features = read_rules(
             given, usual, limits, controls, policy_features, interval, power,
-            shutdown=shutdown, keeps_log=True,
+            shutdown=shutdown,
         )  # fmt: skip
         super().__init__(
             arrays.WEIGHTS_KIND, given.pop("workload"),
@@ -334,7 +334,6 @@ def read_rules(
     power: str,
     *,
     shutdown: bool = False,
-    keeps_log: bool = False,
 ) -> tuple[dict[str, Any], tuple[str, ...], tuple[str, ...]]:
     """Return the rules of an environment under limits, its controls and its features, checked."""
     names, features = read_controls(controls, policy_features)
@@ -344,7 +343,7 @@ def read_rules(
     given["power"] = power
     cluster: Cluster = given["cluster"]
     switches = switches_nodes(cluster, names, limits, shutdown, Scheduler(power=power).power)
-    limited = Limited(names, read_limits(limits, usual), switches, keeps_log)
+    limited = Limited(names, read_limits(limits, usual), switches)
     return {"features": features, "interval": held, "limited": limited}, names, features
 
 

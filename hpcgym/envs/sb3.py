@@ -35,7 +35,8 @@ class HpcVecEnv(VecEnv):
 
     - ``"terminal_observation"``, the last observation of the episode;
     - ``"TimeLimit.truncated"``, whether ``max_episode_steps`` ended it;
-    - ``"metrics"``: ``mean_bsld``, ``mean_wait_s`` and ``energy_j`` of the episode.
+    - ``"metrics"``: ``mean_bsld``, ``mean_wait_s`` and ``energy_j`` of the jobs of the episode that
+      have started, and where jobs share nodes ``makespan_s``.
 
     ``info["episode"]`` is that of SB3's ``VecMonitor``, if this is wrapped in one. MaskablePPO of
     sb3-contrib finds the masks of ``JobSelection`` by itself.
@@ -100,19 +101,15 @@ class HpcVecEnv(VecEnv):
 
     def step_wait(self) -> Any:
         """Do one action in each environment; return observations, rewards, dones and infos."""
-        observations, rewards, terminated, truncated, info = self.env.step(self._actions)
+        observations, rewards, terminated, truncated, _ = self.env.step(self._actions)
         dones = terminated | truncated
         infos: list[dict[str, Any]] = [{} for _ in range(self.num_envs)]
         for e in np.flatnonzero(dones).tolist():
-            metrics = info["metrics"]
+            end = self.env.ends[e]
             infos[e] = {
-                "terminal_observation": info["final_obs"][e],
+                "terminal_observation": end.observation,
                 "TimeLimit.truncated": bool(truncated[e] and not terminated[e]),
-                "metrics": {
-                    name: float(values[e])
-                    for name, values in metrics.items()
-                    if not name.startswith("_")
-                },
+                "metrics": end.told.means(),
             }
         return observations, rewards.astype(np.float32), dones, infos
 

@@ -15,7 +15,7 @@ from hpcgym.coscheduled_simulation import (
     ticks_a_second,
 )
 from hpcgym.engine.coscheduled_rows import N_BESIDE, SharedRows, make_rows, row_of
-from hpcgym.engine.coscheduled_state import N_IDLE, N_OPEN, PART
+from hpcgym.engine.coscheduled_state import N_IDLE, N_OPEN, PART, Coscheduled
 from hpcgym.envs.options import Options
 from hpcgym.envs.pair_options import Sharing
 from hpcgym.envs.tables import Common
@@ -73,6 +73,10 @@ class SharedMachines:
         rows[self.rows.books[e, N_BESIDE] :] = -1
         return rows
 
+    def neighbours(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return what is listed in all simulations, (n, M), and how much of it counts, (n,)."""
+        return self.rows.neighbours.copy(), self.rows.books[:, N_BESIDE].copy()
+
     def find_room(self, e: int, jobs: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Return which of these waiting jobs of simulation ``e`` find enough nodes now."""
         tasks, slots = self.rows.tasks[e][jobs], self.rows.slots[e]
@@ -80,23 +84,30 @@ class SharedMachines:
         found: NDArray[np.bool_] = tasks["nodes"] <= room
         return found
 
+    def row(self, e: int, n: int) -> Coscheduled:
+        """Return the nodes of simulation ``e``, whose episode has ``n`` jobs.
+
+        What a schedule is made of are copies.
+        """
+        machine = row_of(self.rows, e, n)
+        return machine._replace(tasks=machine.tasks.copy(), cells=machine.cells.copy())
+
     def result(
         self,
-        e: int,
         workload: Workload,
         jobs: NDArray[np.void],
         progress: NDArray[np.void],
+        machine: Coscheduled,
     ) -> Result:
-        """Return the schedule of simulation ``e`` so far; jobs not started have start -1.
+        """Return the schedule of a simulation so far; jobs not started have start -1.
 
         Those that run end as they will if nobody comes or goes beside them.
 
         Parameters
         ----------
         workload : the jobs of the episode.
-        jobs, progress : the same as the simulation has them.
+        jobs, progress, machine : the same as the simulation has them, and its nodes.
         """
-        machine = row_of(self.rows, e, len(jobs))
         options = self._options
         found = result_of(
             workload, options.scheduler, options.cluster, self._sharing.speedups, jobs,

@@ -12,9 +12,9 @@ from numba import get_num_threads, set_num_threads
 from numpy.typing import NDArray
 
 from hpcgym.compilation import compiling
-from hpcgym.engine import coscheduled_rows, powered_rows, state
+from hpcgym.engine import coscheduled_rows, powered_rows
 from hpcgym.engine.coscheduled_rows import SharedRows
-from hpcgym.engine.node_rows import CHANGING, Rooms, row_of
+from hpcgym.engine.node_rows import CHANGING, Rooms
 from hpcgym.engine.powered_rows import PoweredRows
 from hpcgym.envs import arrays, kernel
 from hpcgym.envs.episodes import Episode, Episodes
@@ -25,6 +25,7 @@ from hpcgym.envs.options import Options
 from hpcgym.envs.pair_layout import PairLayout
 from hpcgym.envs.pair_options import Sharing
 from hpcgym.envs.power_kernel import POWER_SIZE
+from hpcgym.envs.schedules import schedule_of, state_of
 from hpcgym.envs.shared_machines import SharedMachines
 from hpcgym.envs.tables import (
     asks_when,
@@ -35,13 +36,7 @@ from hpcgym.envs.tables import (
     table_of,
 )
 from hpcgym.errors import HpcgymError
-from hpcgym.node_simulation import (
-    allocation_of,
-    assign_nodes,
-    needs_on,
-    node_needs,
-    rooms_for,
-)
+from hpcgym.node_simulation import node_needs, rooms_for
 from hpcgym.power.planning import greatest_w
 from hpcgym.prediction.learning import (
     asks_for_predictions,
@@ -50,9 +45,7 @@ from hpcgym.prediction.learning import (
     make_learner,
 )
 from hpcgym.preparation import check_jobs, power_rules
-from hpcgym.result import Allocation, Result
-from hpcgym.scheduler import Scheduler
-from hpcgym.simulation import idle_processor_seconds
+from hpcgym.result import Result
 from hpcgym.workload.model import Workload
 
 _INTERVALS = {
@@ -77,7 +70,7 @@ class Simulations:
     features, interval : that weights are for, and what weights and controls hold for.
     limited : of environments under limits; None of others.
     sharing : of environments in which jobs share nodes; None of others.
-    autoreset : NO_RESET, NEXT_STEP or SAME_STEP.
+    autoreset : whether the step after the end of an episode begins the next.
 
     Attributes
     ----------
@@ -100,7 +93,7 @@ class Simulations:
         interval: tuple[str, int] = ("pass", 0),
         limited: Limited | None = None,
         sharing: Sharing | None = None,
-        autoreset: int = arrays.NO_RESET,
+        autoreset: bool = False,
     ) -> None:
         self.options, self.episodes, self.kind = options, episodes, kind
         self.layout: Layout | PairLayout
@@ -182,16 +175,14 @@ class Simulations:
             options, episodes.longest, number, first, scored, learner,
             cluster.nodes if books and sharing is None else 0,
         )  # fmt: skip
-        same_step = autoreset == arrays.SAME_STEP
         size = self.layout.size
         self.out = arrays.Outputs(
             observations=np.zeros((number, size), np.float32),
             masks=np.zeros((number, self.layout.actions + shutdown_action), np.int8),
             rewards=np.zeros((number, len(options.weights))),
             ended=np.zeros(number, np.bool_),
-            final=np.zeros((number, size) if same_step else (0, 0), np.float32),
-            totals=np.zeros((number, arrays.N_TERMS)),
-            lengths=np.zeros(number, np.int64),
+            told=np.zeros((number, arrays.N_TOLD + options.window), np.int64),
+            terms=np.zeros((number, arrays.N_TERMS)),
         )
         numbers = len(features) + (0 if limited is None else len(limited.controls))
         if kind in (arrays.ORDERING_KIND, arrays.PAIR_SCORES_KIND):
@@ -268,11 +259,12 @@ class Simulations:
             workload = self.episodes.workload_of(episode)
             self.machines.set_next(e, workload, episode.start)
 
-    def reset(self, e: int) -> None:
-        """Begin the next episode of simulation ``e``."""
-        with compiling(kernel.reset_one):
-            kernel.reset_one(e, self.table, self.batch, *self._machine, self.out)
-        self.began(e)
+    def reset(self, those: NDArray[np.int64]) -> None:
+        """Begin the next episodes of some simulations, (k,)."""
+        with compiling(kernel.reset_some):
+            kernel.reset_some(those, self.table, self.batch, *self._machine, self.out)
+        for e in those.tolist():
+            self.began(e)
 
     def began(self, e: int) -> None:
         """Note that simulation ``e`` has begun the episode that was to come next."""
@@ -284,11 +276,22 @@ class Simulations:
         """Do the action of simulation ``e`` that stands in ``chosen`` or ``numbers``."""
         actions = self.chosen, self.numbers
         kernel.step_one(e, self.table, self.batch, *self._machine, *actions, self.out)
-        while self.machines is not None and self.machines.lengthen_logs():
-            kernel.step_one(e, self.table, self.batch, *self._machine, *actions, self.out)
+        if self.machines is not None:
+            self._go_on()
+
+    def _go_on(self) -> None:
+        """Let simulations under limits whose logs were full end their steps."""
+        assert self.machines is not None
+        for e in self.machines.lengthen_logs():
+            self.step(e)
 
     def step_all(self, threads: int | None = None) -> None:
-        """Do the actions of all simulations, on that many threads of numba's, or on all."""
+        """Do the actions of all simulations, on that many threads of numba's, or on all.
+
+        What is told of them is written into new arrays: who has the old ones may keep them.
+        """
+        told, terms = np.empty_like(self.out.told), np.empty_like(self.out.terms)
+        self.out = self.out._replace(told=told, terms=terms)
         before = get_num_threads()
         if threads is not None and threads != before:
             set_num_threads(threads)
@@ -296,6 +299,7 @@ class Simulations:
         if self.machines is not None:
             rows = self.machines.rows
             kernel.step_all_under_limits(self.table, self.batch, rows, *actions, self.out)
+            self._go_on()
         elif self.shared is not None:
             shared = self.shared.rows
             kernel.step_all_on_shared(self.table, self.batch, shared, *actions, self.out)
@@ -354,44 +358,6 @@ class Simulations:
             return self.machines.rows.jobs[e, :n]
         return self.table.jobs[start : start + n]
 
-    def result(self, e: int, scheduler: Scheduler) -> Result:
-        """Return the schedule of simulation ``e`` so far; jobs not started have start -1.
-
-        Where run times are learned, the requested ones stand for jobs not submitted yet.
-        """
-        start, n = self.rows(e)
-        progress = self.batch.progress[e, :n].copy()
-        jobs = self.jobs(e).copy()
-        if self.shared is not None:
-            return self.shared.result(e, self.episode(e), jobs, progress)
-        idle_seconds = None
-        if self.table.sim[state.MANAGED]:
-            idle_seconds = idle_processor_seconds(
-                self.batch.sim[e].copy(), self.batch.idle[e].copy()
-            )
-        cluster = self.options.cluster
-        result = Result.of(self.episode(e), cluster, scheduler, jobs, progress, idle_seconds, True)
-        if self.machines is not None:
-            return self.machines.result(e, result, start)
-        allocation = self._allocation(e, jobs, progress) if cluster.groups else None
-        policy_run_time = self._policy_run_time(e, jobs)
-        return replace(result, policy_run_time=policy_run_time, allocation=allocation)
-
-    def _allocation(self, e: int, jobs: NDArray[np.void], progress: NDArray[np.void]) -> Allocation:
-        """Return the nodes of the jobs of simulation ``e`` that have started."""
-        if self.rooms is not None:
-            start, n = self.rows(e)
-            return allocation_of(row_of(self.rooms, e, start, start + n))
-        needs = needs_on(self.episode(e), self.options.cluster)
-        cluster, scheduler = self.options.cluster, self.options.scheduler
-        return allocation_of(assign_nodes(jobs, progress, needs, cluster, scheduler))
-
-    def _policy_run_time(self, e: int, jobs: NDArray[np.void]) -> NDArray[np.int64] | None:
-        """Return what policies looked at in simulation ``e`` if it was learned, (n_jobs,) [s]."""
-        if not self.batch.ordered_by.size:
-            return None
-        learned = self.batch.ordered_by[e, : len(jobs)].copy()
-        coming = int(self.batch.sim[e, state.NEXT])
-        learned[coming:] = jobs["requested"][coming:]  # else those of an earlier episode
-        learned.flags.writeable = False
-        return learned
+    def result(self, e: int) -> Result:
+        """Return the schedule of simulation ``e`` so far; jobs not started have start -1."""
+        return schedule_of(self, state_of(self, e))

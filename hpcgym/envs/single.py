@@ -8,6 +8,7 @@ from typing import Any, ClassVar, NamedTuple
 import gymnasium
 import numpy as np
 from gymnasium import spaces
+from gymnasium.envs.registration import EnvSpec
 from numpy.typing import NDArray
 
 from hpcgym.dispatching import PassView
@@ -15,11 +16,14 @@ from hpcgym.engine import state
 from hpcgym.envs import arrays
 from hpcgym.envs.episodes import Episodes
 from hpcgym.envs.expert_view import pass_view
+from hpcgym.envs.infos import end_of, info_of
 from hpcgym.envs.layout import Observation
 from hpcgym.envs.numbers import read_reward
-from hpcgym.envs.options import Options, read_options
+from hpcgym.envs.options import Options, read_options, refuse_others
+from hpcgym.envs.schedules import state_of
 from hpcgym.envs.simulations import Simulations
 from hpcgym.envs.snapshot import Snapshot, check_owner, hidden, restore_row, save_row
+from hpcgym.envs.spec import Spec, has_matplotlib, spec_of
 from hpcgym.result import Result
 from hpcgym.workload.model import Workload
 
@@ -64,12 +68,13 @@ class SchedulingEnv(gymnasium.Env[Any, Any]):
     """
 
     metadata: dict[str, Any] = {  # noqa: RUF012  # as Gymnasium's own are
-        "render_modes": ["ansi", "rgb_array"],
+        # a mode that is listed can be used: others check environments by drawing in each
+        "render_modes": ["ansi", "rgb_array"] if has_matplotlib() else ["ansi"],
         "render_fps": 5,
     }
     #: "selection", "ordering", "weights", "controls" or "pairs".
     action_kind: ClassVar[str] = ""
-    _terms: ClassVar[tuple[str, ...]] = ("bsld", "wait_s", "energy_j")
+    _spec: Spec | None = None
 
     def __init__(
         self,
@@ -84,12 +89,17 @@ class SchedulingEnv(gymnasium.Env[Any, Any]):
         arguments: Mapping[str, Any] | Options,
     ) -> None:
         if render_mode is not None and render_mode not in self.metadata["render_modes"]:
+            if render_mode == "rgb_array":
+                raise gymnasium.error.DependencyNotInstalled(
+                    "render_mode 'rgb_array' needs matplotlib: pip install \"hpcgym[report]\""
+                )
             known = ", ".join(self.metadata["render_modes"])
             raise gymnasium.error.Error(f"render_mode must be None or of {known}: {render_mode!r}")
         self.render_mode = render_mode
         if isinstance(arguments, Options):
             self.options = arguments
         else:
+            refuse_others(arguments, read_options, type(self))
             self.options = read_options(workload, **arguments)
         self.episodes = Episodes(self.options.workload, episodes, jobs, part, train_share)
         self.simulations = Simulations(self.options, self.episodes, 1, kind, **rules)
@@ -97,9 +107,19 @@ class SchedulingEnv(gymnasium.Env[Any, Any]):
         n_rewards = len(self.options.weights)
         if n_rewards > 1:
             self.reward_space = spaces.Box(-np.inf, np.inf, (n_rewards,), np.float64)
+            self.reward_dim = n_rewards
         self._begun = False
 
     # -- Gymnasium ---------------------------------------------------------------------------------
+
+    @property
+    def spec(self) -> Spec | None:
+        """How the environment was made, by ``gymnasium.make``; else None."""
+        return self._spec
+
+    @spec.setter
+    def spec(self, given: EnvSpec | None) -> None:
+        self._spec = spec_of(given)
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
@@ -120,7 +140,7 @@ class SchedulingEnv(gymnasium.Env[Any, Any]):
         episode = self.episodes.find(options) if options else self.episodes.draw(self.np_random)
         self.simulations.table = self.simulations.whole
         self.simulations.set_next(0, episode)
-        self.simulations.reset(0)
+        self.simulations.reset(np.zeros(1, np.int64))
         self._begun = True
         return self._observation(), self._info()
 
@@ -140,14 +160,8 @@ class SchedulingEnv(gymnasium.Env[Any, Any]):
         simulations.step(0)
         ended = bool(simulations.out.ended[0])
         info = self._info()
-        info["reward_terms"] = dict(
-            zip(self._terms, simulations.batch.terms[0].tolist(), strict=False)
-        )
         if ended:
-            # those without a value are left out: nan is not equal to itself, and infos are compared
-            metrics = self.result().metrics
-            info["metrics"] = {name: value for name, value in metrics.items() if value == value}
-            info["episode_name"] = simulations.names[0]
+            info |= end_of(simulations, state_of(simulations, 0))
         return self._observation(), self._reward(before), ended, False, info
 
     def render(self) -> Any:
@@ -225,7 +239,7 @@ class SchedulingEnv(gymnasium.Env[Any, Any]):
 
         Its metrics mean something once all have started.
         """
-        return self.simulations.result(0, self.options.scheduler)
+        return self.simulations.result(0)
 
     # -- look-ahead --------------------------------------------------------------------------------
 
@@ -266,11 +280,7 @@ class SchedulingEnv(gymnasium.Env[Any, Any]):
         return self.simulations.layout.of(out.observations[0].copy(), out.masks[0].copy())
 
     def _info(self) -> dict[str, Any]:
-        simulations = self.simulations
-        return {
-            "window": simulations.visible(0),
-            "time": self.time,
-        }
+        return info_of(self.simulations, 0)
 
     def _reward(self, before: float) -> Any:
         if self.options.function is not None:

@@ -7,16 +7,18 @@ from typing import Any, ClassVar, NamedTuple
 
 import gymnasium
 import numpy as np
+from gymnasium.envs.registration import EnvSpec
 from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 
 from hpcgym.compilation import config as numba_config
-from hpcgym.engine import state
 from hpcgym.envs import arrays
 from hpcgym.envs.episodes import Episode, Episodes
+from hpcgym.envs.infos import End, Teller, info_of
 from hpcgym.envs.layout import Observation
-from hpcgym.envs.options import Options, read_options
+from hpcgym.envs.options import Options, read_options, refuse_others
+from hpcgym.envs.schedules import state_of
 from hpcgym.envs.simulations import Simulations
 from hpcgym.envs.snapshot import (
     Snapshot,
@@ -26,15 +28,10 @@ from hpcgym.envs.snapshot import (
     restore_row,
     save_row,
 )
+from hpcgym.envs.spec import Spec, spec_of
 from hpcgym.errors import HpcgymError, unknown
 
 MANY = 32  # environments are worth more than one thread
-
-_RESETS = {
-    AutoresetMode.NEXT_STEP: arrays.NEXT_STEP,
-    AutoresetMode.SAME_STEP: arrays.SAME_STEP,
-    AutoresetMode.DISABLED: arrays.NO_RESET,
-}
 
 
 class VectorSnapshot(NamedTuple):
@@ -65,10 +62,15 @@ class SchedulingVectorEnv(VectorEnv[Any, Any, Any]):
         and while PyTorch learns, one is faster: a step takes microseconds, and a thread that has
         to wait for a core milliseconds.
     other arguments : as those of the single environment.
+
+    Attributes
+    ----------
+    ends : what is kept of the episodes that ended in the last step, by environment.
     """
 
     metadata: dict[str, Any] = {"render_modes": []}  # noqa: RUF012  # as Gymnasium's own are
     action_kind: ClassVar[str] = ""
+    _spec: Spec | None = None
 
     def __init__(
         self,
@@ -102,10 +104,14 @@ class SchedulingVectorEnv(VectorEnv[Any, Any, Any]):
             raise gymnasium.error.Error(
                 "render_mode: vector environments are not rendered; render a single one"
             )
-        mode = _autoreset(autoreset_mode)
+        # some look for it here, some there
+        self.autoreset_mode = mode = _autoreset(autoreset_mode)
         self.metadata = {**self.metadata, "autoreset_mode": mode}
         self.num_envs, self.copy, self.max_episode_steps = num_envs, copy, max_episode_steps
-        self.options = read_options(workload, **arguments) if options is None else options
+        if options is None:
+            refuse_others(arguments, read_options, type(self), SchedulingVectorEnv)
+            options = read_options(workload, **arguments)
+        self.options = options
         if self.options.function is not None or len(self.options.weights) > 1:
             raise HpcgymError(
                 "reward: vector environments take names and weights; functions need "
@@ -113,14 +119,16 @@ class SchedulingVectorEnv(VectorEnv[Any, Any, Any]):
             )
         self.episodes = Episodes(self.options.workload, episodes, jobs, part, train_share)
         self.simulations = Simulations(
-            self.options, self.episodes, num_envs, kind, autoreset=_RESETS[mode], **rules
-        )
+            self.options, self.episodes, num_envs, kind,
+            autoreset=mode == AutoresetMode.NEXT_STEP, **rules,
+        )  # fmt: skip
+        self._teller = Teller(self, self.simulations)
+        self.ends: dict[int, End] = {}
         self._generators = [np.random.default_rng() for _ in range(num_envs)]
         self._steps = np.zeros(num_envs, np.int64)
         self._done = np.ones(num_envs, np.bool_)
         self._begun = False  # whether all environments have begun an episode
         self._ends = False  # whether an episode ended in the last step
-        self._never = np.zeros(num_envs, np.bool_)
         # what each environment draws next is drawn ahead: the kernel begins it by itself
         self._ahead: list[Episode | None] = [None] * num_envs
 
@@ -131,6 +139,15 @@ class SchedulingVectorEnv(VectorEnv[Any, Any, Any]):
         self.action_space = batch_space(action_space, self.num_envs)
 
     # -- Gymnasium ---------------------------------------------------------------------------------
+
+    @property
+    def spec(self) -> Spec | None:
+        """How the environment was made, by ``gymnasium.make_vec``; else None."""
+        return self._spec
+
+    @spec.setter
+    def spec(self, given: EnvSpec | None) -> None:
+        self._spec = spec_of(given)
 
     def reset(
         self,
@@ -150,15 +167,20 @@ class SchedulingVectorEnv(VectorEnv[Any, Any, Any]):
         if mask.shape != (self.num_envs,) or mask.dtype != np.bool_:
             raise HpcgymError(f"reset_mask must be {self.num_envs} truth values")
         seeds = _seeds(seed, self.num_envs)
-        for e in np.flatnonzero(mask).tolist():
+        those = np.flatnonzero(mask)
+        for e in those.tolist():
             if seeds[e] is not None:
                 self._generators[e] = gymnasium.utils.seeding.np_random(seeds[e])[0]
                 self._ahead[e] = None
-            self._begin(e, self.episodes.find(given) if given else None)
-        self._steps[mask] = 0
+            if given:
+                self.simulations.set_next(e, self.episodes.find(given))
+            else:
+                self.simulations.set_next(e, self._next(e))
+                self._ahead[e] = None
+        self._begin(those)
         self._done[mask] = False
         self._begun = bool((self.simulations.batch.place[:, arrays.JOBS] > 0).all())
-        return self._observations(), self._info()
+        return self._observations(), self._teller.of_some(those.tolist())
 
     def step(
         self, actions: Any
@@ -171,25 +193,42 @@ class SchedulingVectorEnv(VectorEnv[Any, Any, Any]):
         ResetNeeded : no episode has begun, or one has ended and environments do not reset
             themselves.
         """
-        simulations, out = self.simulations, self.simulations.out
-        mode = self.metadata["autoreset_mode"]
+        simulations, mode = self.simulations, self.autoreset_mode
         if not self._begun:
             raise gymnasium.error.ResetNeeded("some environment has no episode: call reset()")
         if mode == AutoresetMode.DISABLED and self._done.any():
             raise gymnasium.error.ResetNeeded("episodes have ended: call reset() with a reset_mask")
         self._set_actions(actions)
         simulations.step_all(self.threads)
+        out = simulations.out
         terminated = out.ended.copy()
-        truncated = self._truncate(terminated)
-        info = self._info()
-        done = terminated | truncated
+        truncated, done = np.zeros(self.num_envs, np.bool_), terminated
+        if self.max_episode_steps is not None:
+            truncated = self._truncate(self.max_episode_steps)
+            done = terminated | truncated
         ends = bool(done.any())
-        if ends:
-            self._add_ends(info, done)
-        if ends or self._ends:
+        self.ends = self._keep(done, terminated) if ends else {}
+        if ends and mode == AutoresetMode.SAME_STEP:
+            for e in self.ends:
+                self._ahead[e] = None  # the next one is set already
+            self._begin(np.flatnonzero(done))
+        elif self._ends and mode == AutoresetMode.NEXT_STEP:
             self._note_resets()
+        info = self._teller.of_step(self.copy, self.ends)
         self._done, self._ends = done, ends
         return self._observations(), out.rewards[:, 0].copy(), terminated, truncated, info
+
+    def _keep(self, done: NDArray[np.bool_], terminated: NDArray[np.bool_]) -> dict[int, End]:
+        """Return what is kept of the episodes that have ended."""
+        simulations, ends = self.simulations, {}
+        same_step = self.autoreset_mode == AutoresetMode.SAME_STEP
+        for e in np.flatnonzero(done).tolist():
+            observation, info = None, None
+            if same_step:
+                rows = simulations.out.observations[e].copy(), simulations.out.masks[e].copy()
+                observation, info = simulations.layout.of(*rows), info_of(simulations, e)
+            ends[e] = End(state_of(simulations, e), bool(terminated[e]), observation, info)
+        return ends
 
     def _note_resets(self) -> None:
         """Draw the next episodes of the environments that have just begun one."""
@@ -237,22 +276,20 @@ class SchedulingVectorEnv(VectorEnv[Any, Any, Any]):
                 self.simulations.set_next(e, self._next(e))
         self._begun = True
         self._done, self._steps = snapshot.done.copy(), snapshot.steps.copy()
-        self._ends = snapshot.ends
-        return self._observations(), self._info()
+        self._ends, self.ends = snapshot.ends, {}
+        return self._observations(), self._teller.of_some(list(range(self.num_envs)))
 
     # -- parts -------------------------------------------------------------------------------------
 
     def _set_actions(self, actions: Any) -> None:
         raise NotImplementedError
 
-    def _begin(self, e: int, episode: Episode | None) -> None:
-        """Begin an episode in environment ``e``: the one given, else the next one drawn."""
-        if episode is None:
-            episode = self._next(e)
-            self._ahead[e] = None
-        self.simulations.set_next(e, episode)
-        self.simulations.reset(e)
-        self.simulations.set_next(e, self._next(e))
+    def _begin(self, those: NDArray[np.int64]) -> None:
+        """Begin the episodes that are set in some environments, and draw those that follow."""
+        self.simulations.reset(those)
+        for e in those.tolist():
+            self.simulations.set_next(e, self._next(e))
+        self._steps[those] = 0
 
     def _next(self, e: int) -> Episode:
         """Return the episode that environment ``e`` draws next."""
@@ -267,53 +304,14 @@ class SchedulingVectorEnv(VectorEnv[Any, Any, Any]):
             rows, masks = rows.copy(), masks.copy()
         return self.simulations.layout.of(rows, masks)
 
-    def _info(self) -> dict[str, Any]:
-        times = self.simulations.batch.sim[:, state.TIME].copy()
-        return {"time": self.simulations.seconds(times)}
-
-    def _truncate(self, terminated: NDArray[np.bool_]) -> NDArray[np.bool_]:
-        """Return which episodes have run out of steps, and end them."""
-        if self.max_episode_steps is None:
-            return self._never.copy()
-        simulations, out = self.simulations, self.simulations.out
-        mode = self.metadata["autoreset_mode"]
+    def _truncate(self, most: int) -> NDArray[np.bool_]:
+        """Return which episodes have had so many steps, and end them."""
+        place = self.simulations.batch.place
         # the step that begins an episode is none of it
-        self._steps = np.where(simulations.batch.place[:, arrays.RESETS] == 1, 0, self._steps + 1)
-        truncated = (self._steps >= self.max_episode_steps) & ~terminated
-        for e in np.flatnonzero(truncated).tolist():
-            out.totals[e] = simulations.batch.totals[e]
-            out.lengths[e] = simulations.batch.place[e, arrays.COUNTED]
-            if mode == AutoresetMode.NEXT_STEP:
-                simulations.batch.place[e, arrays.ENDED] = 1
-            elif mode == AutoresetMode.SAME_STEP:
-                out.final[e] = out.observations[e]
-                simulations.reset(e)
+        self._steps = np.where(place[:, arrays.RESETS] == 1, 0, self._steps + 1)
+        truncated: NDArray[np.bool_] = self._steps >= most
+        place[truncated, arrays.ENDED] = 1
         return truncated
-
-    def _add_ends(self, info: dict[str, Any], done: NDArray[np.bool_]) -> None:
-        """Add what is said of episodes that have ended."""
-        out = self.simulations.out
-        jobs = np.maximum(out.lengths, 1)
-        metrics: dict[str, Any] = {
-            "mean_bsld": np.where(done, out.totals[:, arrays.BSLD] / jobs, 0.0),
-            "mean_wait_s": np.where(done, out.totals[:, arrays.WAIT] / jobs, 0.0),
-            "energy_j": np.where(done, out.totals[:, arrays.ENERGY], 0.0),
-        }
-        if self.simulations.shared is not None:
-            metrics["makespan_s"] = np.where(done, out.totals[:, arrays.ELAPSED], 0.0)
-        for name in list(metrics):
-            metrics[f"_{name}"] = done.copy()
-        info["metrics"], info["_metrics"] = metrics, done.copy()
-        if self.metadata["autoreset_mode"] == AutoresetMode.SAME_STEP:
-            final = np.empty(self.num_envs, object)
-            for e in np.flatnonzero(done).tolist():
-                row = out.final[e].copy()
-                layout = self.simulations.layout
-                mask = row[layout.mask_at : layout.power_at].astype(np.int8)
-                final[e] = layout.of(row, mask)
-            info["final_obs"], info["_final_obs"] = final, done.copy()
-            info["final_info"] = {"metrics": metrics, "_metrics": done.copy()}
-            info["_final_info"] = done.copy()
 
 
 def _autoreset(mode: Any) -> AutoresetMode:

@@ -1,0 +1,267 @@
+"""Libraries that users bring along: each is the real one, with environments as users make them."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import gymnasium
+import numpy as np
+import pytest
+from driving import BUSY, CHASSIS, LOADED, NAMES
+from gymnasium.envs.registration import EnvSpec
+
+from hpcgym import Cluster
+from hpcgym.envs import IDS
+from hpcgym.errors import HpcgymError
+
+NAMED = "lublin:jobs=400,processors=32,seed=0,load=1"
+PAGE = Path(__file__).parents[2] / "docs" / "environments" / "README.md"
+
+
+def arguments_of(name: str) -> dict[str, Any]:
+    """Small episodes of an environment, by its id without ``hpcgym/`` and version."""
+    given: dict[str, Any] = {"jobs": 12, "window": 6}
+    if name in ("PowerCap", "EnergyBudget"):
+        return {**given, "workload": LOADED, "cluster": CHASSIS, "interval": 4}
+    if name == "CoSchedule":
+        return {**given, "neighbours": 4}
+    return {**given, "workload": NAMED, **({"interval": 4} if name == "MixedPolicy" else {})}
+
+
+def example(word: str) -> str:
+    """The only code block of the environments' page in which this word stands."""
+    blocks = re.findall(r"^```py\n(.*?)^```", PAGE.read_text(), re.MULTILINE | re.DOTALL)
+    (found,) = [block for block in blocks if word in block]
+    return str(found)
+
+
+# --- TorchRL --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_torchrl(name: str) -> None:
+    """Its GymEnv passes ``frameskip``, and takes it away only if Python's words refuse it."""
+    envs = pytest.importorskip("torchrl.envs")
+    env = envs.GymEnv(f"hpcgym/{name}-v0", **arguments_of(name))
+    envs.check_env_specs(env, seed=0)
+    found = env.rollout(100)
+    assert bool(found["next", "terminated"][-1])
+    total = float(found["next", "reward"].sum())
+    assert total == pytest.approx(-env.unwrapped.result().metrics["mean_bsld"], rel=1e-5)
+
+
+def test_torchrl_takes_vector_rewards() -> None:
+    envs = pytest.importorskip("torchrl.envs")
+    more = {"reward": ["bsld", "energy"], "observation": "flat"}
+    env = envs.GymEnv("hpcgym/JobSelection-v0", **arguments_of("JobSelection"), **more)
+    envs.check_env_specs(env, seed=0)
+    assert env.rollout(5)["next", "reward"].shape == (5, 2)
+
+
+@pytest.mark.parametrize("name", [*NAMES, "CoSchedule"])
+def test_arguments_that_nobody_knows_are_refused_in_pythons_words(name: str) -> None:
+    given = arguments_of(name)
+    for make, more in ((gymnasium.make, {}), (gymnasium.make_vec, {"num_envs": 2})):
+        with pytest.raises(TypeError, match="unexpected keyword argument 'frameskip'"):
+            make(f"hpcgym/{name}-v0", frameskip=1, **given, **more)  # type: ignore[operator]
+        with pytest.raises(TypeError, match="argument 'rewards'; did you mean 'reward'"):
+            make(f"hpcgym/{name}-v0", rewards="bsld", **given, **more)  # type: ignore[operator]
+
+
+def test_own_arguments_are_among_those_that_are_suggested() -> None:
+    for make, more in ((gymnasium.make, {}), (gymnasium.make_vec, {"num_envs": 2})):
+        with pytest.raises(TypeError, match="did you mean 'reservation'"):
+            make("hpcgym/JobSelection-v0", reservatoin="kept", **more)  # type: ignore[operator]
+
+
+# --- Minari ---------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def minari(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Minari, whose data sets lie in a folder of the test.
+
+    Of JAX, which is large, it takes one function, which PyTorch has too; JAX itself if it is there.
+    """
+    pytest.importorskip("minari")
+    pytree = pytest.importorskip("torch.utils._pytree")
+    monkeypatch.setenv("MINARI_DATASETS_PATH", str(tmp_path))
+    try:
+        import jax  # noqa: F401
+    except ImportError:
+        jax_like, trees = ModuleType("jax"), ModuleType("jax.tree_util")
+        trees.tree_map = pytree.tree_map  # type: ignore[attr-defined]
+        jax_like.tree_util = trees  # type: ignore[attr-defined]
+        monkeypatch.setitem(sys.modules, "jax", jax_like)
+        monkeypatch.setitem(sys.modules, "jax.tree_util", trees)
+    return pytest.importorskip("minari")
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")  # of data sets without an author
+@pytest.mark.parametrize("name", NAMES)
+def test_minari_records_infos(name: str, minari: Any) -> None:
+    """Infos of resets and steps have the same form; those of ends are taken away, as the page says.
+
+    The class is the page's own.
+    """
+    code = example("StepDataCallback")
+    space: dict[str, Any] = {}
+    exec(code[: code.index("env =")], space)
+    made = gymnasium.make(f"hpcgym/{name}-v0", **arguments_of(name))
+    env = minari.DataCollector(
+        made, record_infos=True, data_format="arrow", step_data_callback=space["WithoutEnds"]
+    )
+    windows, terms, metrics = [], [], []
+    for seed in range(2):
+        _, info = env.reset(seed=seed)
+        windows.append([info["window"]])
+        terms.append([info["reward_terms"]["wait_s"]])
+        ended = False
+        while not ended:
+            env.action_space.seed(len(windows[-1]))
+            _, _, ended, _, info = env.step(env.action_space.sample())
+            windows[-1].append(info["window"])
+            terms[-1].append(info["reward_terms"]["wait_s"])
+        metrics.append(info["metrics"])  # whoever steps sees them all the same
+    stored = env.create_dataset("hpcgym/test-v0", algorithm_name="random")
+    assert len(stored) == 2
+    for episode, rows, waits, found in zip(stored, windows, terms, metrics, strict=True):
+        assert episode.infos["window"].tolist() == np.array(rows).tolist()
+        assert waits[0] == 0
+        assert sum(waits) / 12 == pytest.approx(found["mean_wait_s"])
+        assert float(episode.rewards.sum()) == pytest.approx(-found["mean_bsld"])
+
+
+@pytest.mark.parametrize("name", [name.removeprefix("hpcgym/").removesuffix("-v0") for name in IDS])
+def test_infos_of_resets_and_steps_have_the_same_form(name: str) -> None:
+    env = gymnasium.make(f"hpcgym/{name}-v0", **arguments_of(name))
+    env.action_space.seed(0)
+
+    def form(info: Any) -> Any:
+        if isinstance(info, dict):
+            return {key: form(value) for key, value in info.items()}
+        return (type(info), getattr(info, "shape", None), getattr(info, "dtype", None))
+
+    first = env.reset(seed=1)[1]
+    assert set(first["reward_terms"].values()) == {0.0}
+    *_, ended, _, info = env.step(env.action_space.sample())
+    while not ended:
+        assert form(info) == form(first)
+        *_, ended, _, info = env.step(env.action_space.sample())
+    assert set(info) - set(first) == {"metrics", "episode_name"}
+    assert form({key: info[key] for key in first}) == form(first)
+
+
+# --- MO-Gymnasium ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_mo_gymnasium(name: str) -> None:
+    mo = pytest.importorskip("mo_gymnasium")
+    given = {**arguments_of(name), "reward": ["bsld", "energy"], "observation": "flat"}
+    env = mo.make(f"hpcgym/{name}-v0", **given)
+    assert env.unwrapped.reward_dim == 2
+    assert env.unwrapped.reward_space.shape == (2,)
+    weight = np.array([0.7, 0.3])
+    mixed = mo.wrappers.LinearReward(env, weight=weight)
+    counted = mo.wrappers.MORecordEpisodeStatistics(
+        mo.make(f"hpcgym/{name}-v0", **given), gamma=1.0
+    )
+    mixed.reset(seed=0)
+    counted.reset(seed=0)
+    total, ended = 0.0, False
+    while not ended:
+        action = mixed.action_space.sample()
+        _, one, ended, _, _ = mixed.step(action)
+        total += one
+        _, both, _, _, info = counted.step(action)
+        assert env.unwrapped.reward_space.contains(both)
+        assert one == pytest.approx(float(weight @ both))
+    assert info["episode"]["r"][0] == pytest.approx(-info["metrics"]["mean_bsld"], rel=1e-5)
+    assert float(weight @ info["episode"]["r"]) == pytest.approx(total, rel=1e-5)
+    skipping = mo.wrappers.MOMaxAndSkipObservation(mo.make(f"hpcgym/{name}-v0", **given), skip=2)
+    skipping.reset(seed=0)
+    assert skipping.step(skipping.action_space.sample())[1].shape == (2,)
+    many = mo.wrappers.vector.MOSyncVectorEnv([lambda: mo.make(f"hpcgym/{name}-v0", **given)] * 2)
+    many.reset(seed=0)
+    assert many.step(many.action_space.sample())[1].shape == (2, 2)
+
+
+# --- Gymnasium's own tools ------------------------------------------------------------------------
+
+WITHOUT_MATPLOTLIB = """
+import sys, warnings
+
+
+class Missing:
+    @staticmethod
+    def find_spec(name, path=None, target=None):
+        if name.split(".")[0] == "matplotlib":
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+
+sys.meta_path.insert(0, Missing)
+warnings.simplefilter("error")
+import gymnasium, hpcgym
+from gymnasium.utils.env_checker import check_env
+
+given = {"workload": "lublin:jobs=60,processors=32,seed=0", "jobs": 12, "window": 6}
+env = gymnasium.make("hpcgym/JobSelection-v0", render_mode="ansi", **given)
+check_env(env.unwrapped)
+print(env.metadata["render_modes"])
+warnings.simplefilter("ignore")  # Gymnasium says that it does not know the mode
+try:
+    gymnasium.make("hpcgym/JobSelection-v0", render_mode="rgb_array", **given)
+except gymnasium.error.DependencyNotInstalled as error:
+    print(error)
+"""
+
+
+def test_environments_are_checked_and_made_without_matplotlib() -> None:
+    run = subprocess.run([sys.executable, "-c", WITHOUT_MATPLOTLIB], capture_output=True, text=True)
+    assert run.returncode == 0, run.stderr
+    assert run.stdout.splitlines() == [
+        "['ansi']",
+        "render_mode 'rgb_array' needs matplotlib: pip install \"hpcgym[report]\"",
+    ]
+
+
+def test_with_matplotlib_images_are_listed_and_checked() -> None:
+    pytest.importorskip("matplotlib")
+    from gymnasium.utils.env_checker import check_env
+
+    env = gymnasium.make("hpcgym/JobSelection-v0", **arguments_of("JobSelection"))
+    assert env.metadata["render_modes"] == ["ansi", "rgb_array"]
+    check_env(env.unwrapped)
+
+
+def test_a_description_goes_through_json() -> None:
+    for name in NAMES:
+        env = gymnasium.make(f"hpcgym/{name}-v0", **arguments_of(name))
+        assert env.spec is not None
+        again = gymnasium.make(EnvSpec.from_json(env.spec.to_json()))
+        assert json.loads(env.spec.to_json())["kwargs"] == arguments_of(name)
+        assert again.reset(seed=3)[1]["time"] == env.reset(seed=3)[1]["time"]
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "kind"),
+    [
+        ("workload", BUSY, "Workload"),
+        ("cluster", Cluster(400), "Cluster"),
+        ("features", {"wait": None, "small": lambda jobs: jobs.processors == 1}, "dict"),
+    ],
+)
+def test_what_json_cannot_hold_is_said(name: str, value: Any, kind: str) -> None:
+    for make, more in ((gymnasium.make, {}), (gymnasium.make_vec, {"num_envs": 2})):
+        env = make("hpcgym/JobSelection-v0", **{name: value}, **more)  # type: ignore[operator]
+        with pytest.raises(HpcgymError, match=f"^{name} is a {kind}, which JSON cannot hold"):
+            env.spec.to_json()
+        wrapped = gymnasium.wrappers.TimeLimit(env, 5) if make is gymnasium.make else env
+        assert wrapped.spec.kwargs[name] is not None
