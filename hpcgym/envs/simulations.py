@@ -285,13 +285,14 @@ class Simulations:
         for e in self.machines.lengthen_logs():
             self.step(e)
 
-    def step_all(self, threads: int | None = None) -> None:
-        """Do the actions of all simulations, on that many threads of numba's, or on all.
-
-        What is told of them is written into new arrays: who has the old ones may keep them.
-        """
+    def tell_anew(self) -> None:
+        """Have new arrays for what is told: who has the old ones may keep them."""
         told, terms = np.empty_like(self.out.told), np.empty_like(self.out.terms)
         self.out = self.out._replace(told=told, terms=terms)
+
+    def step_all(self, threads: int | None = None) -> None:
+        """Do the actions of all simulations, on that many threads of numba's, or on all."""
+        self.tell_anew()
         before = get_num_threads()
         if threads is not None and threads != before:
             set_num_threads(threads)

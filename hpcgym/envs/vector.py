@@ -177,8 +177,9 @@ class SchedulingVectorEnv(VectorEnv[Any, Any, Any]):
             else:
                 self.simulations.set_next(e, self._next(e))
                 self._ahead[e] = None
+        self.simulations.tell_anew()  # infos of the last step have the arrays
         self._begin(those)
-        self._done[mask] = False
+        self._done = self._done & ~mask  # the last step has returned this array
         self._begun = bool((self.simulations.batch.place[:, arrays.JOBS] > 0).all())
         return self._observations(), self._teller.of_some(those.tolist())
 
