@@ -24,12 +24,16 @@ class WorkloadError(HpcgymError):
 class HpcgymWarning(UserWarning):
     """Something that can be gone on with, but that a user should know; a line that says it."""
 
+    def __init__(self, message: object = "") -> None:
+        super().__init__(one_line(message))
+
 
 class WorkloadWarning(HpcgymWarning):
     """A workload that can be simulated, but perhaps not as it was meant."""
 
-    def __init__(self, message: object = "") -> None:
-        super().__init__(one_line(message))
+
+class CompilationWarning(HpcgymWarning):
+    """Compiled code that cannot be kept: results are the same, but each process compiles."""
 
 
 def one_line(message: object) -> str:
@@ -51,10 +55,6 @@ def _shown(character: str) -> str:
     if character.isprintable():
         return character
     return character.encode("unicode_escape").decode()
-
-
-class CompilationWarning(HpcgymWarning):
-    """Compiled code that cannot be kept: results are the same, but each process compiles."""
 
 
 def unknown(kind: str, name: object, known: Iterable[str], also: str = "") -> str:
