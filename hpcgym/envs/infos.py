@@ -6,6 +6,7 @@ What a vector environment says at a step is made when it is read: most of it is 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,7 +16,7 @@ from numpy.typing import NDArray
 from hpcgym.engine import state
 from hpcgym.envs import arrays
 from hpcgym.envs.layout import Observation
-from hpcgym.envs.schedules import State, schedule_of
+from hpcgym.envs.schedules import State, schedule_of, state_of
 from hpcgym.envs.simulations import Simulations
 
 _WITH_MASK = (arrays.SELECTION_KIND, arrays.PAIRS_KIND, arrays.PAIR_SCORES_KIND)
@@ -49,7 +50,7 @@ def end_of(simulations: Simulations, told: State) -> dict[str, Any]:
     """
     metrics = schedule_of(simulations, told).metrics
     known = {name: value for name, value in metrics.items() if value == value}
-    return {"metrics": known, "episode_name": told.episode.name}
+    return {"metrics": known, "episode_name": told.name}
 
 
 class Infos(dict[str, Any]):
@@ -109,7 +110,7 @@ for _name in (
 
 
 class Step(NamedTuple):
-    """What a step of a vector environment leaves, of which infos are made; nothing changes it.
+    """What is told of environments at a step; nothing changes it.
 
     Attributes
     ----------
@@ -117,30 +118,30 @@ class Step(NamedTuple):
     masks : (num_envs, n_actions); None where infos have none.
     beside : (num_envs, M) neighbours, and (num_envs,) how many there are; None where no nodes are
         shared.
-    ends : of the environments whose episode has ended, by number.
     """
 
     told: NDArray[np.int64]
     terms: NDArray[np.float64]
     masks: NDArray[np.int8] | None
     beside: tuple[NDArray[np.int64], NDArray[np.int64]] | None
-    ends: dict[int, End]
 
 
-class End(NamedTuple):
-    """What is kept of an episode that has ended.
+class Ends(NamedTuple):
+    """What is kept of the episodes that ended in a step.
 
     Attributes
     ----------
-    told : what its schedule is made of.
-    terminated : whether it has ended by itself; else it was truncated, and has no metrics.
-    observation, info : the last ones, where the next episode has begun; else None.
+    those : (k,) numbers of their environments.
+    terminated : which have ended by themselves, (k,); others were truncated, and have no metrics.
+    states : what their schedules are made of.
+    last : what was told of them last, if other episodes have begun there; with their observations
+        and masks, each (k, ...).
     """
 
-    told: State
-    terminated: bool
-    observation: Observation | None
-    info: dict[str, Any] | None
+    those: NDArray[np.int64]
+    terminated: NDArray[np.bool_]
+    states: list[State]
+    last: tuple[Step, NDArray[np.float32], NDArray[np.int8]] | None
 
 
 class Teller:
@@ -148,31 +149,56 @@ class Teller:
 
     def __init__(self, env: VectorEnv[Any, Any, Any], simulations: Simulations) -> None:
         self._env, self._simulations = env, simulations
+        self._masked = simulations.kind in _WITH_MASK
         names = {"window", "time", "reward_terms"}
         if simulations.shared is not None:
             names.add("neighbours")
-        if simulations.kind in _WITH_MASK:
+        if self._masked:
             names.add("action_mask")
         self._usual = _masked(names)
         self._at_ends = _masked(names | {"metrics", "episode_name"})
         self._at_resets = _masked(names | {"final_obs", "final_info"})
 
-    def of_step(self, copy: bool, ends: dict[int, End]) -> Infos:
+    def of_step(self, copy: bool, ends: Ends | None) -> Infos:
         """Return the infos of the last step; masks are views unless they are to be copied."""
-        out, names, shared = self._simulations.out, self._usual, self._simulations.shared
-        masks, beside = None, None
-        if "action_mask" in names:
-            masks = out.masks.copy() if copy else out.masks
-        if shared is not None:
-            beside = shared.neighbours()
-        if ends:
-            first = next(iter(ends.values()))
-            if first.info is not None:
+        names = self._usual
+        if ends is not None:
+            if ends.last is not None:
                 names = self._at_resets
-            elif any(end.terminated for end in ends.values()):
+            elif ends.terminated.any():
                 names = self._at_ends
-        step = Step(out.told, out.terms, masks, beside, ends)
-        return Infos(lambda key: self._make(step, key), names)
+        return Infos(partial(self._make, self._step(copy), ends), names)
+
+    def keep(self, done: NDArray[np.bool_], terminated: NDArray[np.bool_], last: bool) -> Ends:
+        """Return what is kept of the episodes that are done; what was told last if it is wanted."""
+        simulations, those = self._simulations, np.flatnonzero(done)
+        states = [state_of(simulations, e) for e in those.tolist()]
+        told = None
+        if last:
+            out, step = simulations.out, self._step(False)
+            masks = None if step.masks is None else step.masks[those]
+            beside = None if step.beside is None else (step.beside[0][those], step.beside[1][those])
+            told = (
+                Step(step.told[those], step.terms[those], masks, beside),
+                out.observations[those],
+                out.masks[those],
+            )
+        return Ends(those, terminated[those], states, told)
+
+    def _step(self, copy: bool) -> Step:
+        """Return what is told at the last step."""
+        simulations, out, masks = self._simulations, self._simulations.out, None
+        if self._masked:
+            masks = out.masks.copy() if copy else out.masks
+        shared = simulations.shared
+        beside = None if shared is None else shared.neighbours()
+        return Step(out.told, out.terms, masks, beside)
+
+    def observation(self, ends: Ends, k: int) -> Observation:
+        """Return the last observation of the k-th of some episodes that have ended."""
+        assert ends.last is not None
+        _, rows, masks = ends.last
+        return self._simulations.layout.of(rows[k], masks[k])
 
     def of_some(self, those: list[int]) -> dict[str, Any]:
         """Return the infos of some environments as they are now; those of others are empty."""
@@ -181,30 +207,42 @@ class Teller:
             infos = self._env._add_info(infos, info_of(self._simulations, e), e)
         return infos
 
-    def _make(self, step: Step, key: str) -> dict[str, Any]:
+    def _make(self, step: Step, ends: Ends | None, key: str) -> dict[str, Any]:
         """Return an entry of the infos of a step, and its mask if that comes with it."""
         name = key.removeprefix("_")
-        if name in ("metrics", "episode_name", "final_obs", "final_info"):
+        if ends is not None and name in ("metrics", "episode_name", "final_obs", "final_info"):
             infos: dict[str, Any] = {}
-            for e, end in step.ends.items():  # as Gymnasium does it
-                infos = self._env._add_info(infos, self._of_end(end, name), e)
+            for k, e in enumerate(ends.those.tolist()):  # as Gymnasium does it
+                infos = self._env._add_info(infos, self._of_end(ends, k, name), e)
             return infos
         if key != name:
             return {key: np.ones(len(step.told), np.bool_)}
         return {key: getattr(self, f"_{key}")(step)}
 
-    def _of_end(self, end: End, name: str) -> dict[str, Any]:
-        """Return what is said of an episode that has ended, under one name, if it is said of it."""
+    def _of_end(self, ends: Ends, k: int, name: str) -> dict[str, Any]:
+        """Return what is said of the k-th episode that has ended, if it is said of it."""
+        told = ends.states[k]
         if name == "final_obs":
-            return {name: end.observation}
+            return {name: self.observation(ends, k)}
         if name == "final_info":
-            more = end_of(self._simulations, end.told) if end.terminated else {}
-            return {name: {**(end.info or {}), **more}}
-        if not end.terminated:
+            more = end_of(self._simulations, told) if ends.terminated[k] else {}
+            return {name: {**self._last_info(ends, k), **more}}
+        if not ends.terminated[k]:
             return {}
         if name == "episode_name":
-            return {name: end.told.episode.name}
-        return {name: end_of(self._simulations, end.told)[name]}
+            return {name: told.name}
+        return {name: end_of(self._simulations, told)[name]}
+
+    def _last_info(self, ends: Ends, k: int) -> dict[str, Any]:
+        """Return what was said last of the k-th episode that has ended, as of a single one."""
+        assert ends.last is not None
+        step, _, _ = ends.last
+        names = [name for name in self._usual if not name.startswith("_")]
+        info = {name: getattr(self, f"_{name}")(step) for name in names}
+        info["time"] = info["time"][k].item()
+        terms = zip(terms_of(self._simulations), step.terms[k].tolist(), strict=False)
+        info["reward_terms"] = dict(terms)
+        return {name: v[k] if isinstance(v, np.ndarray) else v for name, v in info.items()}
 
     def _time(self, step: Step) -> NDArray[Any]:
         """Return the times [s], (num_envs,)."""

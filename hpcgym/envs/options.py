@@ -71,7 +71,7 @@ def refuse_others(
     It has the words of Python's own, which libraries look for: they try arguments and leave out
     those that are refused so.
     """
-    takers: tuple[Callable[..., Any], ...] = (*constructors, reader)
+    takers: list[Callable[..., Any]] = [*constructors, reader]
     parameters = [each for one in takers for each in inspect.signature(one).parameters.values()]
     named = [each.name for each in parameters if each.kind is not inspect.Parameter.VAR_KEYWORD]
     known = [name for name in dict.fromkeys(named) if name not in _INTERNAL]

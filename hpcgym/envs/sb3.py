@@ -13,6 +13,7 @@ import numpy as np
 from gymnasium.vector import AutoresetMode
 from numpy.typing import NDArray
 
+from hpcgym.envs.schedules import means_of
 from hpcgym.envs.vector import SchedulingVectorEnv
 from hpcgym.errors import HpcgymError, installing
 
@@ -101,15 +102,17 @@ class HpcVecEnv(VecEnv):
 
     def step_wait(self) -> Any:
         """Do one action in each environment; return observations, rewards, dones and infos."""
-        observations, rewards, terminated, truncated, _ = self.env.step(self._actions)
+        observations, rewards, terminated, truncated, info = self.env.step(self._actions)
         dones = terminated | truncated
         infos: list[dict[str, Any]] = [{} for _ in range(self.num_envs)]
-        for e in np.flatnonzero(dones).tolist():
-            end = self.env.ends[e]
+        ends = self.env.ends
+        if ends is None:
+            return observations, rewards.astype(np.float32), dones, infos
+        for k, e in enumerate(ends.those.tolist()):
             infos[e] = {
-                "terminal_observation": end.observation,
+                "terminal_observation": info["final_obs"][e],
                 "TimeLimit.truncated": bool(truncated[e] and not terminated[e]),
-                "metrics": end.told.means(),
+                "metrics": means_of(self.env.simulations, ends.states[k]),
             }
         return observations, rewards.astype(np.float32), dones, infos
 

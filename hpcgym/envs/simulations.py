@@ -287,8 +287,9 @@ class Simulations:
 
     def tell_anew(self) -> None:
         """Have new arrays for what is told: who has the old ones may keep them."""
-        told, terms = np.empty_like(self.out.told), np.empty_like(self.out.terms)
-        self.out = self.out._replace(told=told, terms=terms)
+        out = self.out
+        told, terms = np.empty(out.told.shape, np.int64), np.empty(out.terms.shape)
+        self.out = arrays.Outputs(out.observations, out.masks, out.rewards, out.ended, told, terms)
 
     def step_all(self, threads: int | None = None) -> None:
         """Do the actions of all simulations, on that many threads of numba's, or on all."""

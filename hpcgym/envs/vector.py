@@ -15,10 +15,9 @@ from numpy.typing import NDArray
 from hpcgym.compilation import config as numba_config
 from hpcgym.envs import arrays
 from hpcgym.envs.episodes import Episode, Episodes
-from hpcgym.envs.infos import End, Teller, info_of
+from hpcgym.envs.infos import Ends, Teller
 from hpcgym.envs.layout import Observation
 from hpcgym.envs.options import Options, read_options, refuse_others
-from hpcgym.envs.schedules import state_of
 from hpcgym.envs.simulations import Simulations
 from hpcgym.envs.snapshot import (
     Snapshot,
@@ -65,7 +64,7 @@ class SchedulingVectorEnv(VectorEnv[Any, Any, Any]):
 
     Attributes
     ----------
-    ends : what is kept of the episodes that ended in the last step, by environment.
+    ends : what is kept of the episodes that ended in the last step; None where none did.
     """
 
     metadata: dict[str, Any] = {"render_modes": []}  # noqa: RUF012  # as Gymnasium's own are
@@ -123,7 +122,7 @@ class SchedulingVectorEnv(VectorEnv[Any, Any, Any]):
             autoreset=mode == AutoresetMode.NEXT_STEP, **rules,
         )  # fmt: skip
         self._teller = Teller(self, self.simulations)
-        self.ends: dict[int, End] = {}
+        self.ends: Ends | None = None
         self._generators = [np.random.default_rng() for _ in range(num_envs)]
         self._steps = np.zeros(num_envs, np.int64)
         self._done = np.ones(num_envs, np.bool_)
@@ -207,29 +206,18 @@ class SchedulingVectorEnv(VectorEnv[Any, Any, Any]):
         if self.max_episode_steps is not None:
             truncated = self._truncate(self.max_episode_steps)
             done = terminated | truncated
-        ends = bool(done.any())
-        self.ends = self._keep(done, terminated) if ends else {}
-        if ends and mode == AutoresetMode.SAME_STEP:
-            for e in self.ends:
+        ends = bool(np.count_nonzero(done))
+        same_step = mode == AutoresetMode.SAME_STEP
+        self.ends = self._teller.keep(done, terminated, same_step) if ends else None
+        if self.ends is not None and same_step:
+            for e in self.ends.those.tolist():
                 self._ahead[e] = None  # the next one is set already
-            self._begin(np.flatnonzero(done))
+            self._begin(self.ends.those)
         elif self._ends and mode == AutoresetMode.NEXT_STEP:
             self._note_resets()
         info = self._teller.of_step(self.copy, self.ends)
         self._done, self._ends = done, ends
         return self._observations(), out.rewards[:, 0].copy(), terminated, truncated, info
-
-    def _keep(self, done: NDArray[np.bool_], terminated: NDArray[np.bool_]) -> dict[int, End]:
-        """Return what is kept of the episodes that have ended."""
-        simulations, ends = self.simulations, {}
-        same_step = self.autoreset_mode == AutoresetMode.SAME_STEP
-        for e in np.flatnonzero(done).tolist():
-            observation, info = None, None
-            if same_step:
-                rows = simulations.out.observations[e].copy(), simulations.out.masks[e].copy()
-                observation, info = simulations.layout.of(*rows), info_of(simulations, e)
-            ends[e] = End(state_of(simulations, e), bool(terminated[e]), observation, info)
-        return ends
 
     def _note_resets(self) -> None:
         """Draw the next episodes of the environments that have just begun one."""
@@ -277,7 +265,7 @@ class SchedulingVectorEnv(VectorEnv[Any, Any, Any]):
                 self.simulations.set_next(e, self._next(e))
         self._begun = True
         self._done, self._steps = snapshot.done.copy(), snapshot.steps.copy()
-        self._ends, self.ends = snapshot.ends, {}
+        self._ends, self.ends = snapshot.ends, None
         return self._observations(), self._teller.of_some(list(range(self.num_envs)))
 
     # -- parts -------------------------------------------------------------------------------------

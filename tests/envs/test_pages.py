@@ -155,7 +155,7 @@ def test_keys_of_info_where_jobs_share_nodes() -> None:
         seen |= set(info)
     assert seen == set(rows)
     many = CoScheduleVector(2, jobs=10)
-    assert set(many.reset()[1]) == {"time", "action_mask"}
+    assert {key for key in many.reset()[1] if not key.startswith("_")} == always
 
 
 @pytest.mark.parametrize("name", ALL)
@@ -194,7 +194,12 @@ def more_python() -> list[str]:
     return re.findall(r"^```py\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
 
 
-@pytest.mark.parametrize("code", more_python())
+def prints(code: str) -> bool:
+    return "print" in code
+
+
+# those that print nothing are tried with the libraries that they are for, in test_libraries.py
+@pytest.mark.parametrize("code", list(filter(prints, more_python())))
 def test_examples_with_stable_baselines(code: str, capsys: pytest.CaptureFixture[str]) -> None:
     pytest.importorskip("sb3_contrib")
     torch = pytest.importorskip("torch")
@@ -204,4 +209,4 @@ def test_examples_with_stable_baselines(code: str, capsys: pytest.CaptureFixture
 
 
 def test_there_are_such_examples() -> None:
-    assert more_python()
+    assert any(map(prints, more_python()))

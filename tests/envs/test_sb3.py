@@ -133,8 +133,8 @@ def test_attributes_and_methods():
     assert envs.env_is_wrapped(gymnasium.Wrapper, indices=[0, 1]) == [False, False]
     with pytest.raises(hpcgym.HpcgymError, match="share 'colour'"):
         envs.set_attr("colour", "red", indices=0)
-    with pytest.raises(hpcgym.HpcgymError, match="'_info' has no answer"):
-        envs.env_method("_info")
+    with pytest.raises(hpcgym.HpcgymError, match="'_observations' has no answer"):
+        envs.env_method("_observations")
     envs.close()
 
 
