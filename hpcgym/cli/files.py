@@ -111,7 +111,7 @@ def _check_apart(files: Iterable[Path], inputs: Collection[Path]) -> None:
 def _files_of(value: Any) -> Iterator[Path]:
     """Return the files that a value of the command line names, also as an argument of a generator.
 
-    More rather than less: whatever is called like a file that is there is taken for one.
+    Every text that is the name of an existing file counts as one: rather too many than too few.
     """
     if isinstance(value, list | tuple):
         for one in value:
@@ -121,7 +121,7 @@ def _files_of(value: Any) -> Iterator[Path]:
     text = str(value)
     pieces = text.partition(":")[2].split(",")
     for name in (text, *pieces, *(piece.partition("=")[2] for piece in (text, *pieces))):
-        path = Path(name).expanduser()
+        path = Path(os.path.expanduser(name))  # which leaves a user that there is not as it is
         if name and os.path.exists(path):
             yield path
     yield from _files_of_trace(text)

@@ -93,8 +93,8 @@ WeekOption = Annotated[
     int | None,
     typer.Option(
         metavar="N",
-        help="Only week N of the trace, from an empty machine: 7 days from time 0 on, jobs that"
-        " cross its end dropped.",
+        help="Only week N of the trace, from an empty machine: 7 days each, counted from the log's"
+        " first submission; jobs that cross its end are dropped.",
         show_default=False,
     ),
 ]

@@ -98,7 +98,7 @@ def find_speedups(source: str | os.PathLike[str] | Heatmap) -> Heatmap:
         )
     if isinstance(source, str) and source.partition(":")[0] == _NAME:
         return generate_speedups(**_arguments(source))
-    path = Path(source).expanduser()
+    path = Path(os.path.expanduser(source))
     if not os.path.exists(path):
         raise HpcgymError(
             f"there are no speedups {str(source)!r}: neither such a file (CSV, JSON, loads of"

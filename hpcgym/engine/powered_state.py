@@ -82,7 +82,7 @@ OFF, SWITCHING_OFF, SWITCHING_ON, ON = np.arange(4)
     BLOCK_FROM,  # its nodes, if they stand in a row
     BLOCK_TO,
 ) = range(48)
-N_SLOTS = 49
+N_SLOTS = BLOCK_TO + 1
 
 # -- values of the rules ---------------------------------------------------------------------------
 # RULE; SUFFICES: only what the budget is sure to suffice for

@@ -24,6 +24,7 @@ from hpcgym.envs.schedules import state_of
 from hpcgym.envs.simulations import Simulations
 from hpcgym.envs.snapshot import Snapshot, check_owner, hidden, restore_row, save_row
 from hpcgym.envs.spec import Spec, has_matplotlib, spec_of
+from hpcgym.errors import installing
 from hpcgym.result import Result
 from hpcgym.workload.model import Workload
 
@@ -91,7 +92,7 @@ class SchedulingEnv(gymnasium.Env[Any, Any]):
         if render_mode is not None and render_mode not in self.metadata["render_modes"]:
             if render_mode == "rgb_array":
                 raise gymnasium.error.DependencyNotInstalled(
-                    "render_mode 'rgb_array' needs matplotlib: pip install \"hpcgym[report]\""
+                    f"render_mode 'rgb_array' needs matplotlib: {installing('report')}"
                 )
             known = ", ".join(self.metadata["render_modes"])
             raise gymnasium.error.Error(f"render_mode must be None or of {known}: {render_mode!r}")

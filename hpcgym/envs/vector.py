@@ -127,7 +127,7 @@ class SchedulingVectorEnv(VectorEnv[Any, Any, Any]):
         self._steps = np.zeros(num_envs, np.int64)
         self._done = np.ones(num_envs, np.bool_)
         self._begun = False  # whether all environments have begun an episode
-        self._ends = False  # whether an episode ended in the last step
+        self._resets_next = False  # whether an episode ended in the last step
         # what each environment draws next is drawn ahead: the kernel begins it by itself
         self._ahead: list[Episode | None] = [None] * num_envs
 
@@ -213,10 +213,10 @@ class SchedulingVectorEnv(VectorEnv[Any, Any, Any]):
             for e in self.ends.those.tolist():
                 self._ahead[e] = None  # the next one is set already
             self._begin(self.ends.those)
-        elif self._ends and mode == AutoresetMode.NEXT_STEP:
+        elif self._resets_next and mode == AutoresetMode.NEXT_STEP:
             self._note_resets()
         info = self._teller.of_step(self.copy, self.ends)
-        self._done, self._ends = done, ends
+        self._done, self._resets_next = done, ends
         return self._observations(), out.rewards[:, 0].copy(), terminated, truncated, info
 
     def _note_resets(self) -> None:
@@ -243,7 +243,7 @@ class SchedulingVectorEnv(VectorEnv[Any, Any, Any]):
         if hide:
             rows = [hidden(row) for row in rows]
         generators = [generator.bit_generator.state for generator in self._generators]
-        ends = self._done.copy(), self._steps.copy(), self._ends
+        ends = self._done.copy(), self._steps.copy(), self._resets_next
         return VectorSnapshot(rows, generators, list(self._ahead), *ends)
 
     def restore(self, snapshot: VectorSnapshot) -> tuple[Any, dict[str, Any]]:
@@ -265,7 +265,7 @@ class SchedulingVectorEnv(VectorEnv[Any, Any, Any]):
                 self.simulations.set_next(e, self._next(e))
         self._begun = True
         self._done, self._steps = snapshot.done.copy(), snapshot.steps.copy()
-        self._ends, self.ends = snapshot.ends, None
+        self._resets_next, self.ends = snapshot.ends, None
         return self._observations(), self._teller.of_some(list(range(self.num_envs)))
 
     # -- parts -------------------------------------------------------------------------------------

@@ -22,7 +22,7 @@ PACKED_FREE = 256 * MEGABYTE
 #: memory has up to 1,000.
 PACKED_RATIO = 64
 
-_HEAD = MEGABYTE  # bytes that ``peek`` can show
+HEAD_BYTES = MEGABYTE  # bytes that ``peek`` can show
 
 
 @contextmanager
@@ -56,8 +56,10 @@ def shaped(where: Any, kind: str, error: type[HpcgymError] = HpcgymError) -> Ite
         yield
     except HpcgymError as problem:
         raise error(f"{where}: {str(problem).removeprefix(f'{where}: ')}") from None
-    except (LookupError, TypeError, AttributeError, ValueError, ArithmeticError, RuntimeError):
-        raise error(f"{where} is not {kind}") from None
+    except (
+        LookupError, TypeError, AttributeError, ValueError, ArithmeticError, RuntimeError,
+    ) as problem:  # fmt: skip
+        raise error(f"{where} is not {kind}") from problem  # which may be a mistake of the reader's
 
 
 @contextmanager
@@ -73,7 +75,7 @@ def open_bytes(path: Path, error: type[HpcgymError] = HpcgymError) -> Iterator[A
         if file.peek(2)[:2] != b"\x1f\x8b":
             yield file
         else:
-            with io.BufferedReader(_Unpacked(file, path, error), _HEAD) as unpacked:
+            with io.BufferedReader(_Unpacked(file, path, error), HEAD_BYTES) as unpacked:
                 yield unpacked
 
 
@@ -131,7 +133,7 @@ def size_text(size: int) -> str:
 def _opened(path: Path, error: type[HpcgymError]) -> Any:
     """Open a file, or say that its name cannot be one."""
     try:
-        return path.open("rb", buffering=_HEAD)
+        return path.open("rb", buffering=HEAD_BYTES)
     except ValueError as problem:  # a zero byte, or half a character
         raise error(f"{path} cannot be the name of a file: {problem}") from None
 
@@ -163,7 +165,7 @@ class _Unpacked(io.RawIOBase):
 
     def readinto(self, buffer: Any) -> int:
         # not all at once, however much is asked for: the limit is to come before the memory
-        number = self._file.readinto(memoryview(buffer)[:_HEAD])
+        number = self._file.readinto(memoryview(buffer)[:HEAD_BYTES])
         self._count += number
         if self._count > max(PACKED_FREE, PACKED_RATIO * self._packed.count):
             raise self._error(

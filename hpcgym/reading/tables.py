@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from hpcgym.errors import HpcgymError
 from hpcgym.reading.files import (
-    _HEAD,
+    HEAD_BYTES,
     MEGABYTE,
     PACKED_RATIO,
     open_bytes,
@@ -84,7 +84,7 @@ def csv_frame(path: Path, error: type[HpcgymError] = HpcgymError, **options: Any
     import pandas as pd
 
     with open_bytes(path, error) as file:
-        _check_head(file.peek(_HEAD), path, error)
+        _check_head(file.peek(HEAD_BYTES), path, error)
         try:
             frame: pd.DataFrame = pd.read_csv(file, encoding="utf-8-sig", **options)
         except pd.errors.EmptyDataError:
@@ -185,8 +185,8 @@ def _check_head(head: bytes, path: Path, error: type[HpcgymError]) -> None:
         names = []  # said by pandas, or not CSV's fault
     if len(names) > MOST_COLUMNS:
         raise error(f"{path}, line 1: {_too_wide(len(names))}")
-    if len(head) >= _HEAD and b"\n" not in head and b"\r" not in head:
-        raise error(f"{path}: line 1, the names of columns, is longer than {size_text(_HEAD)}")
+    if len(head) >= HEAD_BYTES and b"\n" not in head and b"\r" not in head:
+        raise error(f"{path}: line 1, the names of columns, is longer than {size_text(HEAD_BYTES)}")
 
 
 def _check_size(path: Path, told: Any, size: int, error: type[HpcgymError]) -> None:

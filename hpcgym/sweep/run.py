@@ -7,6 +7,7 @@ The folder has the experiment (``experiment.toml``, a copy), ``manifest.json``, 
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections.abc import Mapping
 from concurrent.futures import Executor
@@ -81,10 +82,12 @@ def run_experiment(
     experiment = load_experiment(path)
     manifest = make_manifest(experiment)
     with locked(folder):
-        _check_free(
-            folder, Path(path)
-        )  # again: making the manifest may take longer than another run
-        _keep(folder / EXPERIMENT, experiment.path.read_bytes())
+        # again: making the manifest may take longer than another run, or than editing the file
+        _check_free(folder, Path(path))
+        content = bytes_of(experiment.path, MOST_TOML, HpcgymError)
+        if hashlib.sha256(content).hexdigest() != experiment.sha256:
+            raise HpcgymError(f"{path} has changed while the sweep began: begin again")
+        _keep(folder / EXPERIMENT, content)
         # relative, so that both can be moved or mounted together
         origin = os.path.relpath(experiment.folder.resolve(), folder.resolve())
         _keep(folder / ORIGIN, f"{origin}\n".encode())

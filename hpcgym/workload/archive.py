@@ -177,7 +177,7 @@ def find_trace(name: str) -> Trace:
 def data_folders() -> list[Path]:
     """Return the folders that ``HPCGYM_DATA`` names, several being joined as in ``PATH``."""
     named = os.environ.get("HPCGYM_DATA", "").split(os.pathsep)
-    folders = [Path(name).expanduser() for name in named if name]
+    folders = [Path(os.path.expanduser(name)) for name in named if name]
     for folder in folders:
         if not folder.is_dir():
             raise WorkloadError(f"HPCGYM_DATA names {folder}, which is not a folder")

@@ -13,11 +13,12 @@ since 1970 has the same weeks. The paper's count from time 0 of the log's clock,
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
 from hpcgym.errors import WorkloadError
-from hpcgym.workload.model import Workload
+from hpcgym.workload.model import MAX_TIME, Workload
 
 DAY_S = 86_400
 WEEK_S = 7 * DAY_S
@@ -60,12 +61,11 @@ def slices(
             f"{workload.name} begins with jobs that run: a {label} begins with an empty machine,"
             " and is to be taken of the whole trace"
         )
-    if period_s != int(period_s) or period_s < 1:
-        raise WorkloadError(f"period_s must be a whole number of at least 1, not {period_s!r}")
-    origin = workload.first_submit_s if origin_s is None else origin_s
-    if origin != int(origin):
-        raise WorkloadError(f"origin_s must be a whole number of seconds, not {origin_s!r}")
-    submit = workload.submit_time - int(origin)
+    period_s = _whole("period_s", period_s)
+    if period_s < 1:
+        raise WorkloadError(f"period_s must be at least 1, not {period_s}")
+    origin = workload.first_submit_s if origin_s is None else _whole("origin_s", origin_s)
+    submit = workload.submit_time - origin
     start = submit + np.maximum(workload.wait_time, 0)
     crosses = start // period_s != (start + np.maximum(workload.run_time, 0)) // period_s
     period = submit // period_s
@@ -84,6 +84,16 @@ def slices(
             f" ({label} 0 begins at {int(origin)} s)"
         )
     return parts
+
+
+def _whole(argument: str, value: Any) -> int:
+    """Return a time as an int, or say that it is no whole number of seconds."""
+    try:
+        if int(value) == value and abs(value) <= MAX_TIME:
+            return int(value)
+    except (TypeError, ValueError, OverflowError):
+        pass
+    raise WorkloadError(f"{argument} must be a whole number of seconds, not {value!r}")
 
 
 def weeks(workload: Workload, origin_s: int | None = None) -> list[Workload]:

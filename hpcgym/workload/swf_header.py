@@ -96,10 +96,20 @@ def machine_size(header: Mapping[str, list[str]]) -> int | None:
     return header_number(header, "MaxProcs") or header_number(header, "MaxNodes")
 
 
+def _tells_other(header: Mapping[str, list[str]], processors: int) -> bool:
+    """Tell whether a reader would take another size of the machine from a header, or refuse it."""
+    try:
+        for entry in header.get("MaxProcs", ()):
+            plain_number("MaxProcs", entry.partition("\n")[0])
+    except HpcgymError:
+        return True
+    return machine_size(header) != processors
+
+
 def header_lines(header: Mapping[str, list[str]], processors: int) -> Iterator[str]:
     """Return the comment lines of a header that tells the version and the machine's size."""
     entries = {"Version": ["2.2"], **header}
-    if machine_size(header) != processors:
+    if _tells_other(header, processors):
         entries["MaxProcs"] = [str(processors)]
     for value in entries.pop(FREE_TEXT, []):
         yield from (f"{_CONTINUATION}{line}".rstrip() for line in value.splitlines())

@@ -13,10 +13,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
 from hpcgym import agents
+from hpcgym.cli import app
 from hpcgym.cluster import find_cluster, read_cluster
-from hpcgym.coscheduling import read_speedups
+from hpcgym.coscheduling import find_speedups, read_speedups
 from hpcgym.errors import HpcgymError, WorkloadError, WorkloadWarning
 from hpcgym.policy import FairShare
 from hpcgym.power.signals import read_signal
@@ -248,6 +250,20 @@ def test_names_that_no_file_can_have(name: str, tmp_path: Path) -> None:
         file.write_text(f"schedulers = ['easy']\n[[workloads]]\nworkload = '{name}'\n")
         with pytest.raises(HpcgymError, match="is no file, trace or generator"):
             run_experiment(file, tmp_path / "sweep", "serial")
+
+
+def test_a_home_of_nobody(tmp_path: Path) -> None:
+    """A name that begins with ``~`` and a user that there is not is a name like any other."""
+    arguments = ["simulate", "~nosuchuser/x.swf", "--output", str(tmp_path / "o.csv")]
+    result = CliRunner().invoke(app, arguments)
+    assert result.exit_code == 1
+    assert "~nosuchuser/x.swf" in result.stderr
+    assert len(result.stderr.splitlines()) == 1
+    result = CliRunner().invoke(app, ["traces", "list"], env={"HPCGYM_DATA": "~nosuchuser"})
+    assert result.exit_code == 1
+    assert result.stderr == "hpcgym: HPCGYM_DATA names ~nosuchuser, which is not a folder\n"
+    with pytest.raises(HpcgymError, match="~nosuchuser"):
+        find_speedups("~nosuchuser/x.csv")
 
 
 def test_a_number_of_a_trace_that_is_endless(tmp_path: Path) -> None:

@@ -56,6 +56,11 @@ def test_nothing_to_slice():
         slices(make([5], [9]), 0)
     with pytest.raises(WorkloadError, match=r"origin_s must be a whole number .*, not 0\.5"):
         slices(make([5], [9]), 100, origin_s=0.5)
+    for wrong in (float("nan"), float("inf"), "x", [1], 2**60):
+        with pytest.raises(WorkloadError, match=r"origin_s must be a whole number of seconds"):
+            slices(make([5], [9]), 100, origin_s=wrong)
+        with pytest.raises(WorkloadError, match=r"period_s must be a whole number of seconds"):
+            slices(make([5], [9]), wrong)
     with pytest.raises(WorkloadError, match=r"week 0 begins at 5 s"):
         weeks(make([5, 10], [9, 9]))
 

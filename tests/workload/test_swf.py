@@ -282,6 +282,9 @@ def test_machine_size_that_is_no_plain_number(tmp_path, value):
     assert workload.processors == 16
     write_swf(workload, tmp_path / "copy.swf")
     assert read_swf(tmp_path / "copy.swf").processors == 16
+    of_nodes = read(tmp_path, text, processors=8)  # as MaxNodes says: MaxProcs is still wrong
+    write_swf(of_nodes, tmp_path / "copy.swf")
+    assert read_swf(tmp_path / "copy.swf").processors == 8
 
 
 def test_begin_that_is_no_plain_number(tmp_path):
