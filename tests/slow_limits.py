@@ -36,7 +36,9 @@ Caps
     the cap and its requested time ends later than OFF before the start.
  8. At the end of a cap its K nodes, free and off or on the way, boot, unless a cap lies
     near: its start, less OFF, comes before they are on, and its end is to come. One that is
-    still switching off boots then, if no cap lies near by then.
+    still switching off boots then, if no cap lies near by then. From the lowest on, each boots
+    only if 13 holds with it for all budgets in use: those that have begun, or into whose period a
+    job that has its nodes may run by its requested end.
  9. A job may start if the charged power with it is within all caps in force, and the forecast
     with it within all announced caps that start before its requested end. The forecast for a
     cap's start: the K nodes off that can be, others at REST or as booting if they still do,
@@ -53,7 +55,8 @@ Budgets: joules B, [a, b), L = B / (b - a) rounded down
 13. What a job starts with must be left: read + what is charged until b if nothing else starts
     and all jobs take their requested time <= B. Free nodes stay as they are; where the budget
     switches idle nodes off they do that at once, also those that jobs leave. Components stay
-    as they are.
+    as they are. That goes for budgets that the job may run into, and where it takes nodes that
+    are off or switching off, for all others in use (8) too; of these nothing else is asked.
 14. P is the charged power with the job; before a, that forecast for a: free nodes as they
     are, with those that switch off as off and those that boot as on, jobs of later requested
     ends, and REST for nodes of the others.
@@ -193,6 +196,7 @@ class LimitedSimulation(Plans, Simulation):
             ended = [job for job in self.running if job.end == now]
             for job in sorted(ended, key=lambda job: job.order):
                 self.terminate(job)
+            self.boot_late(now)
             submitted = self.take_submitted(now)
             for job in submitted:
                 self.predict(job, now)
@@ -268,9 +272,41 @@ class LimitedSimulation(Plans, Simulation):
                 self.set_state(n, ON)
             else:
                 self.set_state(n, OFF)
-                if node.boots and (node.job is not None or not self.cap_near(now)):
+                if node.job is not None:
                     self.boot(n)
-                node.boots = False
+                    node.boots = False
+
+    def boot_late(self, now: int) -> None:
+        late = [n for n, node in enumerate(self.nodes) if node.boots and node.state == OFF]
+        for n in late:
+            self.nodes[n].boots = False
+        if not self.cap_near(now):
+            self.boot_free(late)
+
+    def boot_free(self, numbers: Iterable[int]) -> None:
+        """Rule 8."""
+        for n in numbers:
+            node = self.nodes[n]
+            if node.job is None and (node.state == SHUTTING or self.within_budgets(n)):
+                self.boot(n)
+
+    def within_budgets(self, n: int) -> bool:
+        """Whether all budgets in use suffice if a node that is off boots now."""
+        node = self.nodes[n]
+        given = node.state, node.until
+        if node.state == OFF:
+            node.state, node.until = BOOTING, self.now + self.m.boot_time
+        found = all(
+            budget.read + self.ahead(budget) <= budget.mj
+            for budget in self.budgets
+            if self.in_use(budget)
+        )
+        node.state, node.until = given
+        return found
+
+    def in_use(self, budget: Budget) -> bool:
+        started = budget.start <= self.now or any(j.until > budget.start for j in self.running)
+        return budget.binds and budget.end > self.now and started
 
     def shut_free(self, numbers: Iterable[int], since: int) -> None:
         for n in numbers:
@@ -310,9 +346,7 @@ class LimitedSimulation(Plans, Simulation):
     def nodes_for_caps(self, now: int) -> None:
         for cap in self.announced():
             if cap.off and cap.end == now and not self.cap_near(now):
-                for n in range(cap.off):
-                    if self.nodes[n].job is None:
-                        self.boot(n)
+                self.boot_free(range(cap.off))
         for cap in self.announced():
             if cap.off and cap.start - self.m.off_time <= now < cap.end:
                 self.shut_free(range(cap.off), NEVER)
@@ -434,9 +468,14 @@ class LimitedSimulation(Plans, Simulation):
             if (self.charged(also) if in_force else self.forecast(cap, also)) > cap.mw:
                 return None
         for budget in self.budgets:
-            if not budget.binds or budget.end <= self.now or budget.start >= until:
+            if budget.start >= until:
+                wakes = any(self.nodes[n].state in (OFF, SHUTTING) for n in chosen[0])
+                used = budget.read + self.ahead(budget, also, asked)
+                if wakes and self.in_use(budget) and used > budget.mj:
+                    return None
+            elif not budget.binds or budget.end <= self.now:
                 continue
-            if not self.budget_allows(budget, also, asked, until, backfills):
+            elif not self.budget_allows(budget, also, asked, until, backfills):
                 return None
         return also
 

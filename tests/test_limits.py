@@ -396,6 +396,51 @@ def test_a_budget_that_idle_nodes_exceed() -> None:
     assert result.metrics["budget_exceeded_j"] == 100 * 100
 
 
+@pytest.mark.parametrize(
+    ("joules", "boot"), [(300_999, 0), (301_000, 1), (381_999, 1), (382_000, 2), (463_000, 3)]
+)
+def test_a_budget_suffices_for_nodes_that_boot_after_a_cap(joules: int, boot: int) -> None:
+    """A job of 900 s, its node idle, and three off need 220,000 J; each that boots 90 * 900 J."""
+    limits = [PowerCap(300, 0, 100), EnergyBudget(joules, 0, 1000)]
+    result = run(jobs((0, 1, 900)), *limits, power="mix")
+    assert result.start.tolist() == [0]
+    ends = [(node, 0, 0, 100 if node < boot else 900) for node in range(3)]
+    assert sorted(states(result)) == ends
+    assert result.metrics["budget_exceeded_j"] == 0
+
+
+@pytest.mark.parametrize(("joules", "boot"), [(321_999, 0), (322_000, 1), (484_000, 3)])
+def test_a_budget_suffices_for_nodes_that_are_off_after_a_cap(joules: int, boot: int) -> None:
+    """A job starts as the cap ends, while three nodes are switched off: by then 44,000 J are used.
+
+    From then on 197,000 J are needed, and 90 * 900 J for each node that boots.
+    """
+    power = NodePower(100, [150, 200], 10, [1, 2], 1.5, shutdown_time_s=100)
+    limits = [PowerCap(300, 0, 60, announced=0), EnergyBudget(joules, 0, 1000)]
+    result = run(jobs((0, 1, 840)), *limits, cluster=machine(4, power), power="mix")
+    assert result.start.tolist() == [60]
+    ends = [(node, 1, 0, 100) for node in range(3)]
+    ends += [(node, 0, 100, 900) for node in range(boot, 3)]
+    assert sorted(states(result)) == sorted(ends)
+
+
+def test_a_budget_suffices_for_nodes_that_a_job_leaves_on_before() -> None:
+    """One job runs through the period, another ends before, on three nodes that were off.
+
+    They may be idle from then on: 600 * (200 + 3 * 100) J. Without the long job they may be so in
+    any case; the budget is nobody's then.
+    """
+    cluster = machine(shutdown_after_s=150)
+    first, long, short = (0, 4, 10), (200, 1, 800), (300, 3, 50)
+    for joules, start in ((300_000, 300), (299_999, 1000), (140_000, 1000)):
+        budget = EnergyBudget(joules, 400, 1000)
+        result = run(jobs(first, long, short), budget, cluster=cluster)
+        assert result.start.tolist() == [0, 200, start]
+        assert result.metrics["budget_exceeded_j"] == 0
+    result = run(jobs(first, short), EnergyBudget(100_000, 400, 1000), cluster=cluster)
+    assert result.start.tolist() == [0, 300]
+
+
 def test_nodes_are_off_while_a_budget_says_so() -> None:
     power = NodePower(100, 200, 10, shutdown_time_s=5, boot_time_s=20)
     budget = EnergyBudget(600 * 200, 50, 250, period=50, shutdown=True)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from hpcgym.compilation import jit
 from hpcgym.engine.ordered import BLOCK, block_at
-from hpcgym.engine.powered_nodes import switch_off_free, width_of
+from hpcgym.engine.powered_nodes import cap_near, switch_off_free, switch_on, wake, width_of
 from hpcgym.engine.powered_state import (
     BEGIN,
     COMPONENTS_MW,
@@ -12,17 +14,20 @@ from hpcgym.engine.powered_state import (
     DRAWN,
     FREE_OFF,
     FREE_ON,
+    LESS,
     N_SWITCHING,
     NEVER,
     OFF,
     OFF_MW,
     OFF_TIME,
     ON,
+    ON_TIME,
     REST_MW,
     RISE_MW,
     SAVED_MW,
     SWITCHING_OFF,
     TIMEOUT,
+    TO_WAKE,
     USED,
 )
 from hpcgym.engine.state import FOREVER, RUNNING
@@ -98,6 +103,7 @@ def weigh(machine, blocks, entries, time):
         if budget.end <= time:
             continue
         begin = max(time, budget.start)
+        budget.in_use = np.int64(budget.start <= time)
         weigh_free(machine, budget, begin)
         for k in range(blocks[RUNNING].in_use):
             block = block_at(blocks, RUNNING, k)
@@ -164,6 +170,7 @@ def weigh_job(machine, budget, begin, job):
     if task.until <= budget.start:
         budget.at_start_mw += width_of(machine, job) * machine.slots[REST_MW]
     else:
+        budget.in_use = 1
         budget.at_start_mw += task.wait_mw if task.ready > budget.start else task.work_mw
 
 
@@ -190,3 +197,80 @@ def switch_off_idle(machine, time):
             return
     if machine.slots[TIMEOUT] < FOREVER:
         switch_off_free(machine, time, len(machine.nodes), time - machine.slots[TIMEOUT])
+
+
+# --- Free nodes that are switched on again --------------------------------------------------------
+
+
+@jit
+def wake_free(machine, blocks, entries, time, begin, end):
+    """Switch on the free nodes from ``begin`` up to ``end`` that budgets suffice for."""
+    weigh(machine, blocks, entries, time)
+    for node in range(begin, end):
+        record = machine.nodes[node]
+        # of one that is still being switched off see `wake_late`
+        if record.job < 0 and (record.state != OFF or count_woken(machine, time, node)):
+            wake(machine, time, node)
+
+
+@jit
+def wake_late(machine, blocks, entries, time):
+    """Switch on the free nodes that were to be, and had to be off first."""
+    if machine.slots[TO_WAKE] == 0:
+        return
+    machine.slots[TO_WAKE] = 0
+    near = cap_near(machine, time)  # a cap may have been announced since
+    weigh(machine, blocks, entries, time)
+    for node in range(len(machine.nodes)):
+        record = machine.nodes[node]
+        if record.boots == 1 and record.state == OFF:
+            record.boots = 0
+            if not near and count_woken(machine, time, node):
+                switch_on(machine, time, node)
+
+
+@jit
+def count_woken(machine, time, node):
+    """Return whether all budgets in use suffice for a free node to be switched on, then count it.
+
+    Jobs that may run into the period of a budget were started as if the node stayed off.
+    """
+    for b in range(len(machine.budgets)):
+        budget = machine.budgets[b]
+        if budget.binds == 1 and budget.in_use == 1 and budget.end > time:
+            more = woken_mj(machine, budget, time, node)
+            if budget.spent + budget.ahead + more > budget.mj:
+                return False
+    for b in range(len(machine.budgets)):
+        budget = machine.budgets[b]
+        if budget.end > time:
+            budget.ahead += woken_mj(machine, budget, time, node)
+    return True
+
+
+@jit
+def woken_mj(machine, budget, time, node):
+    """Return what it adds up to the end of a budget if a free node is switched on now [mJ]."""
+    slots = machine.slots
+    begin = max(time, budget.start)
+    ready = min(max(time + slots[ON_TIME], begin), budget.end)
+    stays = slots[OFF_MW] - woken_mw(machine, node, LESS)
+    more = slots[RISE_MW] * (ready - begin) + idle_mj(machine, budget, ready)
+    return more - stays * (budget.end - begin)
+
+
+@jit
+def woken_mw(machine, node, before):
+    """Return the power of what stands above a node and is off, but not above the one ``before``."""
+    woken = 0
+    for level in range(len(machine.size)):
+        size = machine.size[level]
+        if machine.awake[machine.place[level] + node // size] > 0:
+            break
+        if before < 0 or before // size != node // size:
+            woken += machine.component_mw[level]
+            if level == 0:
+                begin = node // size * size
+                end = min(begin + size, len(machine.nodes))
+                woken += (end - begin) * machine.slots[OFF_MW]
+    return woken

@@ -2,14 +2,16 @@
 
 The machine's last cap is then a *control*: from the time it is set on it holds as a cap of power
 that has just been announced, without killing, and keeps the first nodes off; no job starts at a
-level above the ceiling. Nodes are switched on after a cap or a control whatever its power. And
-whatever it says, a machine on which nothing runs serves the first job: so none waits for ever.
+level above the ceiling. Nodes are switched on after a cap or a control whatever its power, as far
+as budgets suffice. And whatever it says, a machine on which nothing runs serves the first job, if
+limits allow it: so none waits for ever.
 """
 
 from __future__ import annotations
 
 from hpcgym.compilation import jit
-from hpcgym.engine.powered_nodes import cap_near, wake
+from hpcgym.engine.budgets import wake_free
+from hpcgym.engine.powered_nodes import cap_near
 from hpcgym.engine.powered_state import (
     CEILING,
     CONTROLLED,
@@ -52,7 +54,7 @@ def set_control(machine, start, end, mw, off, ceiling):
 
 
 @jit
-def switch_for_control(machine, time):
+def switch_for_control(machine, blocks, entries, time):
     """Begin to switch on the nodes that a control which begins now does not have off any more."""
     if machine.slots[CONTROLLED] == 0:
         return
@@ -62,8 +64,6 @@ def switch_for_control(machine, time):
         return
     control.known = 0  # it says nothing of the nodes behind its own
     if not cap_near(machine, time):
-        for node in range(control.off, machine.slots[WAS_OFF]):
-            if machine.nodes[node].job < 0:
-                wake(machine, time, node)
+        wake_free(machine, blocks, entries, time, control.off, machine.slots[WAS_OFF])
     control.known = 1
     machine.slots[WAS_OFF] = control.off

@@ -8,13 +8,13 @@ still run then, by their requested times. From its start on, the charged power t
 from __future__ import annotations
 
 from hpcgym.compilation import jit, jit_entry, jit_part
+from hpcgym.engine.budgets import wake_free
 from hpcgym.engine.ordered import BLOCK, block_at
 from hpcgym.engine.powered_nodes import (
     cap_near,
     count_below,
     next_timeout,
     switch_off_free,
-    wake,
     width_of,
 )
 from hpcgym.engine.powered_state import (
@@ -217,7 +217,7 @@ def nodes_off(machine, begin, end):
 
 
 @jit
-def switch_for_caps(machine, time):
+def switch_for_caps(machine, blocks, entries, time):
     """Begin to switch off the nodes that caps say are to be off, and on those of caps that end."""
     due = ZERO
     for c in range(len(machine.caps)):
@@ -227,8 +227,6 @@ def switch_for_caps(machine, time):
         if cap.start - machine.slots[OFF_TIME] <= time < cap.end:
             due = max(due, cap.off)
         elif cap.end == time and not cap_near(machine, time):
-            for node in range(cap.off):
-                if machine.nodes[node].job < 0:
-                    wake(machine, time, node)
+            wake_free(machine, blocks, entries, time, ZERO, cap.off)
     if due > 0:
         switch_off_free(machine, time, due, NEVER)

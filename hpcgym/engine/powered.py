@@ -9,7 +9,7 @@ meters are looked at and when nodes have been switched.
 from __future__ import annotations
 
 from hpcgym.compilation import jit, jit_entry, jit_part
-from hpcgym.engine.budgets import count_to, give_back, look, switch_off_idle, weigh
+from hpcgym.engine.budgets import count_to, give_back, look, switch_off_idle, wake_late, weigh
 from hpcgym.engine.controls import switch_for_control
 from hpcgym.engine.easy import first_in_order
 from hpcgym.engine.events import (
@@ -93,6 +93,7 @@ def run(
         end_switching(machine, sim[TIME])
         begin_waiting(machine, sim[TIME])
         release_ended(machine, sim, ended)
+        wake_late(machine, blocks, entries, sim[TIME])
         if by_event or slots[LIMITED] == 1:
             do_pass(
                 machine, jobs, keys, scores, users, sim, progress, history, blocks, entries,
@@ -123,8 +124,8 @@ def do_pass(
     """Let limits do what they do at this time, then start what may start."""
     time = sim[TIME]
     announce(machine, blocks, entries, time)
-    switch_for_control(machine, time)
-    switch_for_caps(machine, time)
+    switch_for_control(machine, blocks, entries, time)
+    switch_for_caps(machine, blocks, entries, time)
     kill_for_caps(machine, sim, jobs, progress, users, history, blocks, entries, freed, idle, ended)
     look(machine, time)
     for job in range(sim[NEXT] - sim[ARRIVED], sim[NEXT]):
@@ -159,7 +160,7 @@ def kill_for_caps(
             end_first(sim, jobs, progress, users, history, blocks, entries, freed, idle, ended)
             machine.slots[KILLS] += 1
             release_ended(machine, sim, ended)
-            switch_for_caps(machine, time)
+            switch_for_caps(machine, blocks, entries, time)
 
 
 @jit

@@ -36,6 +36,7 @@ from hpcgym.engine.powered_state import (
     SWITCHING_OFF,
     SWITCHING_ON,
     TIMEOUT,
+    TO_WAKE,
 )
 
 # --- The state of a node ------------------------------------------------------------------------
@@ -177,7 +178,7 @@ def cap_near(machine, time):
             continue  # a control without nodes of its own
         if cap.known == 1 and cap.start - machine.slots[OFF_TIME] < soon and cap.end > time:
             return True
-    return False  # beside budgets no nodes are switched off for caps
+    return False
 
 
 @jit
@@ -195,10 +196,11 @@ def end_switching(machine, time):
                 set_state(machine, time, node, ON, NEVER)
             else:
                 set_state(machine, time, node, OFF, NEVER)
-                # a cap may have been announced since a free node was to be switched on
-                if record.boots == 1 and (record.job >= 0 or not cap_near(machine, time)):
+                if record.boots == 1 and record.job < 0:
+                    slots[TO_WAKE] = 1
+                elif record.boots == 1:
+                    record.boots = 0
                     switch_on(machine, time, node)
-                record.boots = 0
         i -= 1
     slots[NEXT_SWITCHED] = NEVER
     for i in range(slots[N_SWITCHING]):

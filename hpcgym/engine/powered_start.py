@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from hpcgym.compilation import jit, jit_part
-from hpcgym.engine.budgets import free_mj, idle_mj, reserve, weigh
+from hpcgym.engine.budgets import free_mj, idle_mj, reserve, weigh, woken_mw
 from hpcgym.engine.limits import forecast_mw, forecast_start, nodes_off
 from hpcgym.engine.ordered import insert
 from hpcgym.engine.powered_nodes import charged_for, pick, pick_row, ready_time, take, width_of
@@ -223,23 +223,6 @@ def weigh_picked(machine, job):
 
 
 @jit
-def woken_mw(machine, node, before):
-    """Return the power of what stands above a node and is off, but not above the one ``before``."""
-    woken = 0
-    for level in range(len(machine.size)):
-        size = machine.size[level]
-        if machine.awake[machine.place[level] + node // size] > 0:
-            break
-        if before < 0 or before // size != node // size:
-            woken += machine.component_mw[level]
-            if level == 0:
-                begin = node // size * size
-                end = min(begin + size, len(machine.nodes))
-                woken += (end - begin) * machine.slots[OFF_MW]
-    return woken
-
-
-@jit
 def more_now(machine, time, job, level):
     """Return by how much the charged power rises when a job starts on the chosen nodes [mW]."""
     slots = machine.slots
@@ -281,17 +264,23 @@ def budgets_allow(machine, sim, job, level, until):
     """Return whether all budgets that a job may run into allow it on the chosen nodes.
 
     Each must suffice for all that is then certain: what was drawn, what may still run by requested
-    times, and the machine idle. Beyond that see :func:`head_allowed`, :func:`backfill_allowed`.
+    times, and the machine idle; also for nodes that a job which ends before has switched on, if
+    others may run into the period. Beyond that see :func:`head_allowed`, :func:`backfill_allowed`.
     """
     time, backfills = sim[TIME], machine.slots[BACKFILLS] == 1
     for b in range(len(machine.budgets)):
         budget = machine.budgets[b]
-        if budget.binds == 0 or budget.end <= time or budget.start >= until:
+        reaches = budget.start < until
+        if budget.binds == 0 or budget.end <= time:
+            continue
+        if not reaches and (budget.in_use == 0 or machine.slots[PICKED_OFF] == 0):
             continue
         more = more_mj(machine, budget, time, job, level, until)
         sure = budget.spent + budget.ahead + more
         if sure > budget.mj:
             return False
+        if not reaches:  # it only leaves nodes on that were off
+            continue
         if machine.slots[RULE] == SUFFICES:
             if backfills and sure + budget.head_mj > budget.mj:
                 return False

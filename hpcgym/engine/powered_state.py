@@ -67,6 +67,7 @@ OFF, SWITCHING_OFF, SWITCHING_ON, ON = np.arange(4)
     KILLS,  # jobs that were killed for a cap
     USED,  # [mJ] true energy from BEGIN on, as far as counted, until somebody takes it away
     WAS_OFF,  # nodes that the last cap had off before it was set anew
+    TO_WAKE,  # 1 if free nodes were to be switched on as soon as they are off, which they are now
     # of the job that was tried last, see hpcgym.engine.powered_start
     BACKFILLS,  # 1 if it would start before the head, which has a reservation
     READY,  # [s] when the last of its nodes is on
@@ -81,7 +82,7 @@ OFF, SWITCHING_OFF, SWITCHING_ON, ON = np.arange(4)
     LEFT_MW,  # charged there for a node that a job has left
     BLOCK_FROM,  # its nodes, if they stand in a row
     BLOCK_TO,
-) = range(48)
+) = range(49)
 N_SLOTS = BLOCK_TO + 1
 
 # -- values of the rules ---------------------------------------------------------------------------
@@ -144,6 +145,7 @@ BUDGET = records(
     ("reserved", np.int64),  # [mJ] for jobs that run above the mean power
     ("n_reserving", np.int64),
     # at this pass
+    ("in_use", np.int64),  # 1 if it has begun, or a job that has its nodes may run into its period
     ("ahead", np.int64),  # [mJ] charged up to its end if nothing else starts
     ("at_start_mw", np.int64),  # charged at its start, if that is to come
     ("head_mj", np.int64),  # reserved for the head

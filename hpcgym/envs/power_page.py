@@ -78,10 +78,10 @@ idle + x (greatest - idle), of the machine idle and with all nodes busy | that o
 | no cap |
 
 A control limits starts alone: running jobs go on as they are, and nodes are switched on whatever
-it says of the power; only while a cap of `limits` lies near they wait for a job that takes them.
-Limits are kept whatever the controls say. On a machine without running jobs the first job is
-served as `limits` allow, whatever the controls say of nodes and power: so every episode ends. With
-all numbers 1 the schedule is that of `limits` alone.
+it says of the power; only while a cap of `limits` lies near, or where a budget does not suffice
+for them, they wait for a job that takes them. Limits are kept whatever the controls say. On a
+machine without running jobs the first job is served as `limits` allow, whatever the controls say of
+nodes and power: so every episode ends. With all numbers 1 the schedule is that of `limits` alone.
 
 Weights order the queue as those of [MixedPolicy](mixed-policy.md) do, which has a table of the
 features; without any, it is in the order of submission. Numbers outside [-1, 1] count as its ends,

@@ -18,8 +18,8 @@ Rules
     ends, for plans, where the next decision may be made by the clock, else never; and never if it
     caps nothing.
  4. When it begins, free nodes that the control before had off, and it has not, boot, unless a cap
-    of the machine's own lies near (rule 8 of `slow_limits.py`). Otherwise a control lies near while
-    it has nodes off.
+    of the machine's own lies near, as far as budgets suffice (rule 8 of `slow_limits.py`).
+    Otherwise a control lies near while it has nodes off.
  5. If the first job may not start and no job has nodes, it may start if it may without the control.
  6. A decision that caps nothing, as the one before did, with the same frequency, is none.
 """
@@ -126,9 +126,7 @@ class SteeredSimulation(LimitedSimulation):
 
     def do_pass(self, now: int) -> None:
         if self.control.start == now and not self.cap_near(now):
-            for n in self.released:
-                if self.nodes[n].job is None:
-                    self.boot(n)
+            self.boot_free(self.released)
         super().do_pass(now)
 
     def cap_near(self, now: int) -> bool:

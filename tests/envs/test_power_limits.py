@@ -23,7 +23,7 @@ from driving import (
     whole,
 )
 
-from hpcgym import Cluster, HpcgymError, Workload, simulate
+from hpcgym import Cluster, HpcgymError, Workload, simulate, validate_schedule
 from hpcgym.cluster import NodeGroup, NodePower
 from hpcgym.envs.power_limits import EnergyBudgetEnv, PowerCapEnv
 from hpcgym.power import EnergyBudget, PowerCap
@@ -159,6 +159,29 @@ def test_nodes_that_are_off_make_the_machine_smaller(backfill: str, interval: An
     result = env.result()
     assert (result.allocation.node - 24).tolist() == same.allocation.node.tolist()
     assert set(result.node_states.node.tolist()) == set(range(24))
+
+
+@pytest.mark.parametrize(
+    ("joules", "boot", "second"), [(250_000, 0, 900), (309_909, 0, 100), (309_910, 1, 1000)]
+)
+def test_nodes_boot_as_far_as_budgets_suffice(joules: int, boot: int, second: int) -> None:
+    """Three nodes are off from 0 s on, and may all be on again from 1 s on.
+
+    220,000 J are needed for the first job, its node idle, and three nodes off; 999 * 90 J more for
+    each that boots. The second job needs 10,000 J on a node that is on, and 88,500 J on one that is
+    off, at the lower level: (150 - 10) * 150 + 90 * 750.
+    """
+    few, budget = jobs([(0, 1, 900), (100, 1, 100)], 4), EnergyBudget(joules, 0, 1000)
+    env = PowerCapEnv(
+        **whole(few, cluster=machine(4), limits=[budget], interval=1), controls=["nodes"]
+    )
+    play(env, lambda number, *_: np.array([1.0 if number else -0.5]))
+    result = env.result()
+    validate_schedule(result)
+    assert result.start.tolist() == [0, second]
+    assert result.node_states.begin.tolist() == [0] * 3
+    assert result.node_states.end.tolist().count(1) == boot
+    assert result.metrics["budget_exceeded_j"] == 0
 
 
 # --- The limits of an episode -------------------------------------------------------------------
