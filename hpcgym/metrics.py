@@ -14,7 +14,7 @@ from hpcgym.errors import HpcgymError
 if TYPE_CHECKING:
     from hpcgym.cluster.pool import Cluster
     from hpcgym.result import Result
-    from hpcgym.workload import Workload
+    from hpcgym.workload.model import Workload
 
 TAU_S = 10  # [s] run times below this count as this in the bounded slowdown
 

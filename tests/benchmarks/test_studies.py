@@ -133,13 +133,17 @@ def is_module(package: str, name: str) -> bool:
         return False
 
 
-#: What ``simulate`` needs, but schedules do not follow from: messages, and how workloads are read,
-#: whose jobs are hashed themselves. Dispatchers are hashed where they are run.
+#: What ``simulate`` needs, but schedules do not follow from: messages, where compiled code is kept,
+#: what is written, and how workloads are read, whose jobs are hashed themselves. Dispatchers are
+#: hashed where they are run.
 BESIDE = {
-    "hpcgym.baselines.dispatchers",
-    "hpcgym.errors",
-    "hpcgym.writing",
+    *("hpcgym.baselines.dispatchers", "hpcgym.errors", "hpcgym.version", "hpcgym.writing"),
+    "hpcgym.compiled_code",
+    *(f"hpcgym.compiled_code.{name}" for name in ("files", "folders", "kept", "locks")),
+    "hpcgym.reading",
+    *(f"hpcgym.reading.{name}" for name in ("files", "tables", "texts")),
     *(f"hpcgym.workload.{name}" for name in ("files", "records", "slicing", "swf", "swf_header")),
+    "hpcgym.workload.schedule_header",
 }
 
 

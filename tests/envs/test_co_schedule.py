@@ -445,7 +445,7 @@ def test_many_are_as_single_ones(observation: str, action: str) -> None:
             if terminated:
                 ends += 1
                 for name in ("mean_bsld", "mean_wait_s", "energy_j", "makespan_s"):
-                    metric = infos["metrics"][name][e]
+                    metric = infos["final_info"]["metrics"][name][e]
                     assert metric == pytest.approx(info["metrics"][name], rel=1e-9)
                 assert_same(infos["final_obs"][e], observed)
                 one[e] = env.reset()
