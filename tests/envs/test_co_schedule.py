@@ -20,6 +20,7 @@ import hpcgym
 from hpcgym.cluster import Cluster, NodeGroup, NodePower
 from hpcgym.coscheduling import Heatmap, generate_speedups
 from hpcgym.envs import CoSchedule, CoScheduleVector
+from hpcgym.envs.schedules import means_of
 from hpcgym.envs.view import look
 from hpcgym.errors import HpcgymError
 from hpcgym.workload import Workload, assign_codes, load_workload
@@ -444,12 +445,20 @@ def test_many_are_as_single_ones(observation: str, action: str) -> None:
             one[e] = observed, info
             if terminated:
                 ends += 1
+                told, sums = infos["final_info"]["metrics"], means_of_ends(many)[e]
+                assert {name: told[name][e] for name in info["metrics"]} == info["metrics"]
                 for name in ("mean_bsld", "mean_wait_s", "energy_j", "makespan_s"):
-                    metric = infos["final_info"]["metrics"][name][e]
-                    assert metric == pytest.approx(info["metrics"][name], rel=1e-9)
+                    assert sums[name] == pytest.approx(info["metrics"][name], rel=1e-9)
                 assert_same(infos["final_obs"][e], observed)
                 one[e] = env.reset()
     assert ends > 3
+
+
+def means_of_ends(many: CoScheduleVector) -> dict[int, dict[str, float]]:
+    """What the sums of the kernel say of the episodes that have just ended."""
+    assert many.ends is not None
+    means = [means_of(many.simulations, told) for told in many.ends.states]
+    return dict(zip(many.ends.those.tolist(), means, strict=True))
 
 
 def at(rows: Any, e: int) -> Any:
