@@ -18,7 +18,7 @@ from gymnasium.envs.registration import EnvSpec
 
 from hpcgym import Cluster
 from hpcgym.envs import IDS
-from hpcgym.errors import HpcgymError
+from hpcgym.errors import HpcgymError, installing
 
 NAMED = "lublin:jobs=400,processors=32,seed=0,load=1"
 PAGE = Path(__file__).parents[2] / "docs" / "environments" / "README.md"
@@ -228,7 +228,7 @@ def test_environments_are_checked_and_made_without_matplotlib() -> None:
     assert run.returncode == 0, run.stderr
     assert run.stdout.splitlines() == [
         "['ansi']",
-        "render_mode 'rgb_array' needs matplotlib: pip install \"hpcgym[report]\"",
+        f"render_mode 'rgb_array' needs matplotlib: {installing('report')}",
     ]
 
 
