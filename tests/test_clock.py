@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from oracle import jobs_of, simulate_slowly
 from strategies import cases
@@ -68,7 +68,6 @@ def test_orders_of_backfilling(policy: str) -> None:
         check_same(BUSY, EPOCHS[1], backfill=backfill, passes="per-event", **orders)
 
 
-@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(cases(), st.sampled_from([1, 12_345, *EPOCHS]))
 def test_any_rules(case: tuple[Workload, dict[str, Any]], shift: int) -> None:
     check_same(case[0], shift, **case[1])

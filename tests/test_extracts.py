@@ -518,7 +518,7 @@ def test_an_extract_at_the_command_line(tmp_path: Path) -> None:
     assert given.exit_code == 0, given.output
     facts = json.loads(given.stdout)
     expected = hpcgym.simulate(hpcgym.load_workload(str(path)).extract(100, 150))
-    for name in ("jobs", "mean_bsld", "mean_wait_s", "utilization", "makespan_s", "energy_j"):
+    for name in ("jobs", "mean_bsld", "mean_wait_s", "utilization", "makespan_s"):
         assert facts[name] == expected.metrics[name]
     assert facts["jobs"] == 3
     compared = run("compare", path, "--from", 100, "--format", "csv", "--scheduler", "fcfs,easy")

@@ -214,7 +214,8 @@ PARSES = (
     *(("pickle", "loads"), ("pd", "read_pickle"), ("pd", "read_json"), ("pd", "read_table")),
 )
 MAY_PARSE = {
-    "hpcgym/workload/files.py gzip.GzipFile": "it writes",
+    "hpcgym/writing.py gzip.GzipFile": "it writes",
+    "hpcgym/compiled_code/kept.py pickle.loads": "what it has written itself, from trusted folders",
     "hpcgym/sweep/tasks.py json.loads": "a task, as canonical() has written it",
     "agents/common.py torch.load": "bounded, and no code of the file is run",
     "benchmarks/cp/instances.py pickle.loads": "what it has pickled itself, in memory",

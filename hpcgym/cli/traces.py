@@ -43,8 +43,9 @@ def _group() -> None:
 @traces.command("list", cls=_List)
 def list_traces(format: options.FormatOption = Format.table) -> None:
     """List the traces that can be named instead of a file."""
-    from hpcgym.workload.archive import TRACES, own_traces
+    from hpcgym.workload.archive import TRACES, data_folders, own_traces
 
+    data_folders()  # a wrong name in HPCGYM_DATA is said once, not for each trace
     rows = [_facts(trace) for trace in TRACES.values()]
     named = {row["path"] for row in rows}
     rows += [_own(name, path) for name, path in own_traces().items() if str(path) not in named]

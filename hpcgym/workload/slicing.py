@@ -63,7 +63,7 @@ def slices(
         )
     period_s = _whole("period_s", period_s)
     if period_s < 1:
-        raise WorkloadError(f"period_s must be at least 1, not {period_s}")
+        raise WorkloadError(f"period_s must be a whole number of at least 1, not {period_s}")
     origin = workload.first_submit_s if origin_s is None else _whole("origin_s", origin_s)
     submit = workload.submit_time - origin
     start = submit + np.maximum(workload.wait_time, 0)
