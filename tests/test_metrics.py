@@ -16,7 +16,9 @@ from hpcgym.metrics import bsld, processors_in_use, queue_length, slowdown
 from hpcgym.result import Result
 from hpcgym.workload.model import Workload
 
-ENGINE = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+ENGINE = settings(
+    deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
+)
 
 
 @pytest.fixture(scope="module")

@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from oracle import jobs_of, simulate_slowly
 from strategies import cases
 
@@ -134,7 +134,7 @@ def test_everything_that_applies_is_proved(workload, words):
     assert validate_schedule(result) == always + more[words["backfill"]]
 
 
-@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=300)
 @given(cases())
 def test_every_schedule_of_the_oracle_is_valid(case):
     workload, words = case
@@ -143,7 +143,7 @@ def test_every_schedule_of_the_oracle_is_valid(case):
         assert "reservations" in proved
 
 
-@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=100)
 @given(cases())
 def test_a_job_started_too_early_or_at_no_event_is_always_found(case):
     workload, words = case

@@ -24,7 +24,9 @@ from hpcgym.result import Result
 from hpcgym.validation import validate_schedule
 from hpcgym.workload.model import Workload
 
-SLOW = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+SLOW = settings(
+    deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
+)
 
 
 def close(value: float, expected: Fraction | float) -> bool:

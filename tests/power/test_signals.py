@@ -21,7 +21,9 @@ from hpcgym.errors import HpcgymError
 from hpcgym.power.signals import Signal, bill, read_signal, total_of, zero_of
 from hpcgym.result import Result
 
-SLOW = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+SLOW = settings(
+    deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
+)
 
 
 def write(tmp_path: Path, text: str) -> Path:
