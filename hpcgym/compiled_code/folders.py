@@ -5,8 +5,8 @@ Compiled code is unpickled and run, so whoever can write it can do all that the 
 - The folders that are made here, all those below the one that is given, must be the user's own, no
   links, and writable by nobody else. They are made with mode 0700 whatever the umask; from one of
   the user's that others may write to that right is taken, since it bears a name of hpcgym's.
-- In the folder that is given nobody else may rename what lies there: it is sticky, as ``/tmp`` is,
-  or the user's or root's and writable by nobody else. The group may write to it if it is the
+- In the folder that is given nobody else may rename what lies there: it is the user's or root's,
+  and sticky, as ``/tmp`` is, or writable by nobody else. The group may write to it if it is the
   user's: a umask of 002 makes such folders, of a group that mostly has one member. Links to it are
   followed; what lies above it is the choice of whoever gave it.
 
@@ -104,12 +104,13 @@ def _make(folder: Path) -> None:
 def _check_given(folder: Path) -> None:
     """Say so if others can rename what lies in a folder that is given."""
     found = folder.stat()
-    if not hasattr(os, "geteuid") or found.st_mode & stat.S_ISVTX:
+    if not hasattr(os, "geteuid"):
         return
     own = found.st_uid == os.geteuid()
-    if not own and found.st_uid != 0:
+    if not own and found.st_uid != 0:  # who may rename all in it, be it sticky or not
         raise _NotTrustedError(f"{folder} belongs to another user")
-    if found.st_mode & (stat.S_IWOTH if own else _OTHERS_WRITE):
+    sticky = found.st_mode & stat.S_ISVTX
+    if not sticky and found.st_mode & (stat.S_IWOTH if own else _OTHERS_WRITE):
         raise _NotTrustedError(f"others can write to {folder}")
 
 
