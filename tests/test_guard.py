@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fnmatch
 import itertools
 import os
 import shutil
@@ -75,15 +76,15 @@ def test_another_process_says_the_same(tmp_path: Path) -> None:
 def test_a_case_is_shown_part_by_part(
     guard: SimpleNamespace, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert guard.__main__.main(["show", "pool-ties,backfill=conservative"]) == 0
+    assert guard.__main__.main(["show", "rule/setting=pool-ties,backfill=conservative"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[:2] == ["rule/setting=pool-ties,backfill=conservative", "state: ran"]
     shown = dict(line.split("  ", 1) for line in lines[2:])
     assert shown["reserved_start"].split()[1:4] == ["int64", "(70,)", "0"]
     assert "0x1." in shown["metrics.mean_bsld"]
     with pytest.raises(SystemExit, match="2"):
-        guard.__main__.main(["show", "pool-ties"])
-    assert "cases have 'pool-ties' in their names" in capsys.readouterr().err
+        guard.__main__.main(["show", "rule/setting=pool-ties"])
+    assert "cases have 'rule/setting=pool-ties' in their names" in capsys.readouterr().err
 
 
 def test_a_changed_rule_is_seen(
@@ -193,8 +194,23 @@ def test_all_pairs_meet_but_excluded_ones(guard: SimpleNamespace) -> None:
 
 def test_names_of_cases_are_unlike(guard: SimpleNamespace) -> None:
     names = [case.name for case in guard.record.chosen()]
+    assert len(names) > 3000
     assert len(set(names)) == len(names)
-    assert not any(set(name) & set("\t\n") for name in names)
+    assert all(name.count("/") == 1 and not set(name) & set("\t\n[") for name in names)
+
+
+@pytest.mark.parametrize(
+    "pattern", ["ool/usual", "pool/usual", "p*/usual", "*usual", "usual", "setting=off,power", "r*"]
+)
+def test_patterns_choose_by_names(guard: SimpleNamespace, pattern: str) -> None:
+    names = [case.name for case in guard.record.chosen()]
+    wanted = [
+        name
+        for name in names
+        if (fnmatch.fnmatchcase(name, pattern) if "*" in pattern else pattern in name)
+    ]
+    assert wanted
+    assert [case.name for case in guard.record.chosen(pattern)] == wanted
 
 
 def test_the_matrix_has_all_names_of_the_library(guard: SimpleNamespace) -> None:

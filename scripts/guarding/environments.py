@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from guarding import library, machines, values, workloads
-from guarding.matrix import Case, Factors, Row, cases_of, pairwise, product
+from guarding.matrix import Factors, Group, Row, cases_of, pairwise, product
 from guarding.simulations import LIMITED_FACTORS, apart
 from guarding.tracks import Track, acted
 from guarding.worlds import JOBS, arguments_of, interval_of, jobs_on
@@ -18,35 +18,35 @@ SEED = 7
 BASELINES = ("saf", "wfp3", "f1", "0.1,-0.2,0,0,0,0.7", "easy", "easy-sjbf", "prb", "sdprb")
 
 
-def cases() -> Iterator[Case]:
+def groups() -> Iterator[Group]:
     """Yield all of them."""
     for name, factors in _QUEUES.items():
         excluded = _unfit
-        yield from _of(name, {**_SINGLE, **factors}, excluded, _one)
-        yield from _of(f"{name}-vector", {**_VECTOR, **factors}, excluded, _many)
+        yield _of(name, {**_SINGLE, **factors}, excluded, _one)
+        yield _of(f"{name}-vector", {**_VECTOR, **factors}, excluded, _many)
     for name in ("PowerCap", "EnergyBudget"):
-        yield from _of(name, {**_SINGLE, **_STEERED[name]}, _unfit, _one)
-        yield from _of(f"{name}-vector", {**_VECTOR, **_STEERED[name]}, _unfit, _many)
-    yield from _of("CoSchedule", {**_SINGLE, **_PAIRED}, _unfit, _one)
-    yield from _of("CoSchedule-vector", {**_VECTOR, **_PAIRED}, _unfit, _many)
+        yield _of(name, {**_SINGLE, **_STEERED[name]}, _unfit, _one)
+        yield _of(f"{name}-vector", {**_VECTOR, **_STEERED[name]}, _unfit, _many)
+    yield _of("CoSchedule", {**_SINGLE, **_PAIRED}, _unfit, _one)
+    yield _of("CoSchedule-vector", {**_VECTOR, **_PAIRED}, _unfit, _many)
     driven = {
         "env": ("JobSelection", "QueueOrdering", "MixedPolicy"),
         "baseline": BASELINES,
         "machine": ("pool", "units"),
     }
-    yield from cases_of("driven", driven, product(driven), _driven)
+    yield cases_of("driven", driven, product(driven), _driven)
     for argument, given in _ALONE.items():
         factors = {"env": ("", *library.ENVIRONMENTS), argument: ("", *given)}
         rows = ({"env": env, argument: value} for env in library.ENVIRONMENTS for value in given)
-        yield from cases_of("env-rule", factors, rows, _alone)
+        yield cases_of("env-rule", factors, rows, _alone)
 
 
 def _of(
     group: str, factors: Factors, excluded: Callable[[Row], bool], run: Callable[[str, Row], Any]
-) -> Iterator[Case]:
-    """Yield the cases of an environment."""
+) -> Group:
+    """Return the cases of an environment."""
     name = group.removesuffix("-vector")
-    yield from cases_of(group, factors, pairwise(factors, excluded), lambda row: run(name, row))
+    return cases_of(group, factors, pairwise(factors, excluded), lambda row: run(name, row))
 
 
 # --- Factors --------------------------------------------------------------------------------------

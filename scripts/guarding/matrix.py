@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import random
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 Row = dict[str, str]  # factor -> the name of its value
@@ -25,18 +25,29 @@ class Case(NamedTuple):
     run: Callable[[], Mapping[str, Any]]
 
 
+class Group(NamedTuple):
+    """Cases whose names begin with the same word; they are found when somebody looks.
+
+    Attributes
+    ----------
+    name : the word; several groups may have it.
+    cases : to be gone through once.
+    """
+
+    name: str
+    cases: Iterable[Case]
+
+
 def named(group: str, factors: Factors, row: Row) -> str:
     """Return the name of a case."""
     unusual = [f"{key}={row[key]}" for key, values in factors.items() if row[key] != values[0]]
     return f"{group}/{','.join(unusual) or 'usual'}"
 
 
-def cases_of(
-    group: str, factors: Factors, rows: Iterator[Row], run: Callable[[Row], Any]
-) -> Iterator[Case]:
-    """Yield a case for each row."""
-    for row in rows:
-        yield Case(named(group, factors, row), lambda row=row: run(row))
+def cases_of(group: str, factors: Factors, rows: Iterable[Row], run: Callable[[Row], Any]) -> Group:
+    """Return a group with a case for each row."""
+    cases = (Case(named(group, factors, row), lambda row=row: run(row)) for row in rows)
+    return Group(group, cases)
 
 
 def product(factors: Factors, excluded: Excluded = lambda row: False) -> Iterator[Row]:

@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 
 from guarding import library, machines, values, workloads
-from guarding.matrix import Case, Row, cases_of, pairwise, product
+from guarding.matrix import Group, Row, cases_of, pairwise, product
 from guarding.simulations import LIMITED_FACTORS, RULES, limited_machine, simulated
 
 
-def cases() -> Iterator[Case]:
+def groups() -> Iterator[Group]:
     """Yield all of them."""
     for group in (_extracts, _learned, _batches, _looking_ahead, _sweeps, _bills, _boards):
         yield from group()
@@ -30,7 +30,7 @@ _SCHEDULERS = (
 )  # fmt: skip
 
 
-def _extracts() -> Iterator[Case]:
+def _extracts() -> Iterator[Group]:
     factors = {
         "kind": ("continued", "extract"),
         "machine": _MACHINES,
@@ -51,7 +51,7 @@ def _extracts() -> Iterator[Case]:
         each = row.get("passes") == "per-event"
         return (nodes and plain) or (pool and units) or (each and (nodes or asked))
 
-    yield from cases_of("extract", factors, pairwise(factors, excluded, rounds=2), _extracted)
+    yield cases_of("extract", factors, pairwise(factors, excluded, rounds=2), _extracted)
 
 
 def _extracted(row: Row) -> dict[str, Any]:
@@ -77,13 +77,13 @@ def _extracted(row: Row) -> dict[str, Any]:
 # --- What is learned ------------------------------------------------------------------------------
 
 
-def _learned() -> Iterator[Case]:
+def _learned() -> Iterator[Group]:
     factors = {
         "estimate": tuple(name for name in values.ESTIMATES if name not in values.KNOWN),
         "rule": ("estimate", "policy_estimate"),
         "part": ("chained", "before"),
     }
-    yield from cases_of("learned", factors, product(factors), _going_on)
+    yield cases_of("learned", factors, product(factors), _going_on)
 
 
 def _going_on(row: Row) -> dict[str, Any]:
@@ -104,7 +104,7 @@ def _going_on(row: Row) -> dict[str, Any]:
 # --- Batches --------------------------------------------------------------------------------------
 
 
-def _batches() -> Iterator[Case]:
+def _batches() -> Iterator[Group]:
     factors = {
         "features": ("six", "three", "all", "formulas"),
         "policy_estimate": ("requested", "clairvoyant", "user-ratio", "typical-ratio", "e-loss"),
@@ -123,18 +123,18 @@ def _batches() -> Iterator[Case]:
         learned = row.get("estimate", "ave2") not in values.KNOWN
         return row.get("correction") == "predicted-again" and not learned
 
-    yield from cases_of("batch", factors, pairwise(factors, excluded, rounds=2), _batch)
+    yield cases_of("batch", factors, pairwise(factors, excluded, rounds=2), _batch)
     usual = {factor: known[0] for factor, known in factors.items()}
     for rule, given in _REFUSED.items():
         listed = {**factors, rule: (usual.get(rule, "-"), *given)}
         rows = ({**usual, rule: value} for value in given)
-        yield from cases_of("batch", listed, rows, _batch)
+        yield cases_of("batch", listed, rows, _batch)
     grids = {
         "workload": ("ties", "lublin", "wide"),
         "metric": ("mean_bsld", "max_wait_s"),
         "points": ("5", "6"),
     }
-    yield from cases_of("cover", grids, product(grids), _covered)
+    yield cases_of("cover", grids, product(grids), _covered)
 
 
 #: What batches refuse, or refused.
@@ -185,7 +185,7 @@ def _covered(row: Row) -> dict[str, Any]:
 # --- Look-ahead -----------------------------------------------------------------------------------
 
 
-def _looking_ahead() -> Iterator[Case]:
+def _looking_ahead() -> Iterator[Group]:
     factors = {
         "estimate": ("learned", "user-ratio", "requested", "clairvoyant"),
         "portfolio": ("pure", "own"),
@@ -193,7 +193,7 @@ def _looking_ahead() -> Iterator[Case]:
         "rule": ("easy", "fcfs", "easy++", "per-event", "recursive-doubling"),
         "machine": ("pool", "single-cores"),
     }
-    yield from cases_of("lookahead", factors, pairwise(factors), _ahead)
+    yield cases_of("lookahead", factors, pairwise(factors), _ahead)
 
 
 def _ahead(row: Row) -> dict[str, Any]:
@@ -262,10 +262,10 @@ codes = 7
 }
 
 
-def _sweeps() -> Iterator[Case]:
+def _sweeps() -> Iterator[Group]:
     factors = {"experiment": ("", *_EXPERIMENTS)}
     rows = ({"experiment": name} for name in _EXPERIMENTS)
-    yield from cases_of("sweep", factors, rows, _swept)
+    yield cases_of("sweep", factors, rows, _swept)
 
 
 def _swept(row: Row) -> dict[str, Any]:
@@ -280,12 +280,12 @@ def _swept(row: Row) -> dict[str, Any]:
 # --- Carbon and prices ----------------------------------------------------------------------------
 
 
-def _bills() -> Iterator[Case]:
+def _bills() -> Iterator[Group]:
     factors = {key: LIMITED_FACTORS[key] for key in ("machine", "workload", "limits", "power")}
     factors |= {"shutdown": ("never", "40"), "allocation": ("first-fit",)}
     chosen = {"limits": ("no-limits", "cap", "budget-off"), "power": ("none", "mix")}
     factors |= chosen
-    yield from cases_of("bill", factors, pairwise(factors), _billed)
+    yield cases_of("bill", factors, pairwise(factors), _billed)
 
 
 def _billed(row: Row) -> dict[str, Any]:
@@ -312,10 +312,10 @@ _BOARDS: dict[str, dict[str, Any]] = {
 }
 
 
-def _boards() -> Iterator[Case]:
+def _boards() -> Iterator[Group]:
     factors = {"board": ("", *_BOARDS)}
     rows = ({"board": name} for name in _BOARDS)
-    yield from cases_of("evaluate", factors, rows, _evaluated)
+    yield cases_of("evaluate", factors, rows, _evaluated)
 
 
 def _evaluated(row: Row) -> dict[str, Any]:

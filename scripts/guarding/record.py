@@ -6,7 +6,7 @@ import fnmatch
 import os
 import tempfile
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -41,26 +41,37 @@ class Difference(NamedTuple):
 
 
 def chosen(pattern: str | None = None) -> list[Case]:
-    """Return the cases whose names contain the pattern, or match it if it has * or ?."""
-    return [case for case in _all() if matches(case.name, pattern)]
+    """Return the cases whose names contain the pattern, or match it if it has * or ?.
+
+    No two have the same name.
+    """
+    found: dict[str, Case] = {}
+    for module in (simulations, settings, others, environments):
+        for group in module.groups():
+            if _may_match(group.name, pattern):
+                for case in group.cases:
+                    if matches(case.name, pattern):
+                        found.setdefault(case.name, case)
+    return list(found.values())
 
 
 def matches(name: str, pattern: str | None) -> bool:
     """Return whether the name of a case contains the pattern, or matches it if it has * or ?."""
     if pattern is None:
         return True
-    wild = any(sign in pattern for sign in "*?")
-    return fnmatch.fnmatchcase(name, pattern) if wild else pattern in name
+    return fnmatch.fnmatchcase(name, pattern) if _is_wild(pattern) else pattern in name
 
 
-def _all() -> Iterator[Case]:
-    """Yield all cases; no two have the same name."""
-    seen = set()
-    for module in (simulations, settings, others, environments):
-        for case in module.cases():
-            if case.name not in seen:
-                seen.add(case.name)
-                yield case
+def _may_match(group: str, pattern: str | None) -> bool:
+    """Return whether a case of a group may match: finding all pairs takes a while."""
+    word, slash, _ = (pattern or "").partition("/")  # names have one
+    if not slash:
+        return True
+    return fnmatch.fnmatchcase(group, word) if _is_wild(word) else group.endswith(word)
+
+
+def _is_wild(pattern: str) -> bool:
+    return "*" in pattern or "?" in pattern
 
 
 def facts(case: Case) -> tuple[str, Mapping[str, Any]]:

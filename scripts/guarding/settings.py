@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from guarding import library, machines, values, workloads
-from guarding.matrix import Case, Row, cases_of
+from guarding.matrix import Group, Row, cases_of
 from guarding.simulations import RULES, simulated
 
 NAMES = (
@@ -113,17 +113,17 @@ _BESIDE: dict[str, Row] = {
 }
 
 
-def cases() -> Iterator[Case]:
+def groups() -> Iterator[Group]:
     """Yield each named scheduler, and each rule alone, on all machines."""
     named = {"setting": tuple(SETTINGS), "scheduler": NAMES}
     rows = ({"setting": s, "scheduler": name} for s in SETTINGS for name in NAMES)
     factors = {key: ("", *names) for key, names in named.items()}  # nothing is usual
-    yield from cases_of("named", factors, rows, _named)
+    yield cases_of("named", factors, rows, _named)
     for rule, given in ALONE.items():
         for value in given:
             rows = ({"setting": setting, rule: value} for setting in SETTINGS)
             factors = {"setting": ("", *SETTINGS), rule: ("", *given)}
-            yield from cases_of("rule", factors, rows, _alone)
+            yield cases_of("rule", factors, rows, _alone)
 
 
 def _named(row: Row) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from guarding import library, machines, values, workloads
-from guarding.matrix import Case, Row, cases_of, pairwise, product
+from guarding.matrix import Group, Row, cases_of, pairwise, product
 
 POLICIES = (*values.PURE, *values.BY_USAGE, *list(values.WEIGHTS)[:-1])
 SOME_POLICIES = (
@@ -26,7 +26,7 @@ RULES = (
 )  # fmt: skip
 
 
-def cases() -> Iterator[Case]:
+def groups() -> Iterator[Group]:
     """Yield all cases of single simulations."""
     for group in (_pools, _units, _limited, _shared, _dispatchers):
         yield from group()
@@ -54,7 +54,7 @@ def apart(row: Row) -> bool:
 # --- Pools of processors --------------------------------------------------------------------------
 
 
-def _pools() -> Iterator[Case]:
+def _pools() -> Iterator[Group]:
     factors = {
         "workload": tuple(workloads.PLAIN),
         "machine": tuple(machines.POOLS),
@@ -78,7 +78,7 @@ def _pools() -> Iterator[Case]:
         filled = row.get("allocation", "first-fit") != "first-fit"
         return apart(row) or (off and strict) or (filled and "machine" in row and not nodes)
 
-    yield from cases_of("pool", factors, pairwise(factors, excluded), _on_pool)
+    yield cases_of("pool", factors, pairwise(factors, excluded), _on_pool)
 
 
 def _on_pool(row: Row) -> dict[str, Any]:
@@ -90,7 +90,7 @@ def _on_pool(row: Row) -> dict[str, Any]:
 # --- Nodes ----------------------------------------------------------------------------------------
 
 
-def _units() -> Iterator[Case]:
+def _units() -> Iterator[Group]:
     factors = {
         "workload": tuple(workloads.UNITS),
         "machine": tuple(machines.NODES),
@@ -109,13 +109,13 @@ def _units() -> Iterator[Case]:
         resources = row.get("workload", "").startswith("resources")
         return apart(row) or (resources and row.get("machine") == "equal")
 
-    yield from cases_of("units", factors, pairwise(factors, excluded), _on_nodes)
+    yield cases_of("units", factors, pairwise(factors, excluded), _on_nodes)
     generated = {
         "workload": ("eurora:jobs=250,load=2,seed=1", "kit:jobs=60,load=1.2,seed=2"),
         "scheduler": ("easy", "conservative", "saf", "sdprb", "prb", "easy++"),
         "allocation": ("first-fit", "best-fit", "worst-fit"),
     }
-    yield from cases_of("generated", generated, product(generated), _generated)
+    yield cases_of("generated", generated, product(generated), _generated)
 
 
 def _on_nodes(row: Row) -> dict[str, Any]:
@@ -143,7 +143,7 @@ LIMITED_FACTORS = {
 }
 
 
-def _limited() -> Iterator[Case]:
+def _limited() -> Iterator[Group]:
     factors = {
         **LIMITED_FACTORS,
         "policy": ("fcfs", "lcfs", "spf", "saf", "lqf", "sexp", "wfp3", "f1", "weights"),
@@ -163,7 +163,7 @@ def _limited() -> Iterator[Case]:
         for_ever = row.get("limits") == "cap-for-ever" and row.get("workload", "halves") != "halves"
         return for_ever or apart(row)
 
-    yield from cases_of("limited", factors, pairwise(factors, excluded, rounds=3), _under_limits)
+    yield cases_of("limited", factors, pairwise(factors, excluded, rounds=3), _under_limits)
 
 
 def limited_machine(row: Row) -> tuple[Any, Any, list[Any]]:
@@ -182,7 +182,7 @@ def _under_limits(row: Row) -> dict[str, Any]:
 # --- Nodes that jobs share ------------------------------------------------------------------------
 
 
-def _shared() -> Iterator[Case]:
+def _shared() -> Iterator[Group]:
     factors = {
         "workload": tuple(workloads.CODED),
         "machine": tuple(machines.SHARED),
@@ -215,7 +215,7 @@ def _shared() -> Iterator[Case]:
             or (parts.isdigit() and int(parts) > cores)
         )
 
-    yield from cases_of("shared", factors, pairwise(factors, excluded, rounds=3), _sharing)
+    yield cases_of("shared", factors, pairwise(factors, excluded, rounds=3), _sharing)
 
 
 def _sharing(row: Row) -> dict[str, Any]:
@@ -267,7 +267,7 @@ OWN: dict[str, Callable[[Any], Any]] = {
 }
 
 
-def _dispatchers() -> Iterator[Case]:
+def _dispatchers() -> Iterator[Group]:
     lists = ("fcfs-list", "sjf-list", "ljf-list", "prb", "sdprb")
     factors = {
         "dispatcher": (*lists, *OWN),
@@ -289,12 +289,12 @@ def _dispatchers() -> Iterator[Case]:
             or (pool and row.get("allocation", "first-fit") != "first-fit")
         )
 
-    yield from cases_of("dispatcher", factors, pairwise(factors, excluded), _dispatched)
+    yield cases_of("dispatcher", factors, pairwise(factors, excluded), _dispatched)
     models = {
         "dispatcher": MODELS,
         "machine": ("mixed", "equal"),
     }
-    yield from cases_of("model", models, product(models), _solved)
+    yield cases_of("model", models, product(models), _solved)
 
 
 def _dispatched(row: Row) -> dict[str, Any]:
