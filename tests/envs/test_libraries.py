@@ -64,6 +64,13 @@ def test_torchrl_takes_vector_rewards() -> None:
     assert env.rollout(5)["next", "reward"].shape == (5, 2)
 
 
+def test_torchrl_takes_many() -> None:
+    envs = pytest.importorskip("torchrl.envs")
+    given = arguments_of("JobSelection")
+    many = envs.SerialEnv(2, lambda: envs.GymEnv("hpcgym/JobSelection-v0", **given))
+    assert many.rollout(5)["next", "jobs"].shape == (2, 5, 6, 8)
+
+
 @pytest.mark.parametrize("name", [*NAMES, "CoSchedule"])
 def test_arguments_that_nobody_knows_are_refused_in_pythons_words(name: str) -> None:
     given = arguments_of(name)
