@@ -37,7 +37,7 @@ _PREPARING = (
     "powered_simulation.py",
     "prediction/*.py",
     "preparation.py",
-    "reading/headers.py",
+    "reading/*.py",
     "result.py",
     "scheduler.py",
     "sharing.py",
