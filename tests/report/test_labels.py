@@ -1,11 +1,13 @@
 """Results and schedulers have names that people know."""
 
+from dataclasses import replace
+
 import pytest
 
 from hpcgym.baselines import SCHEDULERS
 from hpcgym.errors import HpcgymError
 from hpcgym.prediction import ESTIMATES
-from hpcgym.report.labels import describe, drawable, named, scheduler_name, subtitle
+from hpcgym.report.labels import describe, drawable, labelled, named, scheduler_name, subtitle
 from hpcgym.scheduler import Scheduler
 
 WEIGHTS = (0.1, -0.2, 0.0, 0.0, 0.0, 0.7)
@@ -72,6 +74,34 @@ def test_results_of_one_scheduler_get_different_names(schedule):
     assert list(named([first, second, first])) == ["easy", "easy (2)", "easy (3)"]
     assert list(named(first)) == ["easy"]
     assert named({"mine": first}) == {"mine": first}
+
+
+def test_names_tell_passes_where_only_these_differ(schedule):
+    first = schedule()
+    other = replace(first, scheduler=first.scheduler.but(passes="per-event"))
+    saf = schedule(scheduler="saf")
+    rows = ["easy, per-timestamp passes", "easy, per-event passes", "saf"]
+    assert list(named([first, other, saf])) == rows
+
+
+def test_a_name_has_the_rules_behind_it_that_are_not_its_own():
+    saf = SCHEDULERS["saf"]
+    told = {
+        "saf": saf.but(passes="per-event", allocation="best-fit", correction="incremental"),
+        "saf (backfill fcfs)": saf.but(backfill_order="fcfs"),
+        "saf (no backfilling)": saf.but(backfill="none", backfill_order="fcfs", estimate="ave2"),
+        "saf (no backfilling, estimate ave2, kill correction)": saf.but(
+            backfill="none", estimate="ave2", correction="kill"
+        ),
+        "saf (policies by user-ratio, threshold 60 s)": saf.but(
+            policy_estimate="user-ratio", threshold=60
+        ),
+    }
+    for row, scheduler in told.items():
+        assert labelled("saf", saf, scheduler) == row
+    easy = SCHEDULERS["easy"]
+    assert labelled("easy", easy, easy.but(policy_estimate="user-ratio")) == "easy"
+    assert labelled("easy", easy, easy.but(estimate="ave2")) == "easy (estimate ave2)"
 
 
 def test_the_subtitle_names_workload_machine_scheduler_and_passes(schedule, make):
