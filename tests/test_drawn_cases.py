@@ -56,9 +56,10 @@ def test_the_same_cases_in_each_run(tmp_path: Path) -> None:
     assert again == first
 
 
-def test_other_cases_on_request(tmp_path: Path) -> None:
+@pytest.mark.parametrize("machine", [{}, {"CI": "true"}])
+def test_other_cases_on_request(tmp_path: Path, machine: dict[str, str]) -> None:
     random = "--hypothesis-profile=random"
-    fixed, one, other = (drawn(tmp_path, *more) for more in ((), (random,), (random,)))
+    fixed, one, other = (drawn(tmp_path, *more, **machine) for more in ((), (random,), (random,)))
     assert len({str(cases) for cases in (fixed, one, other)}) == 3
     # a seed is a wish for random cases
     seeded = drawn(tmp_path, "--hypothesis-seed=7")
