@@ -35,6 +35,9 @@ _FIXED = {
     "mpi": "there are as many as mpiexec or srun has started, less one",
 }
 
+#: Ray takes the loopback interface only where this says that there are no clusters.
+_RAY_CLUSTERS = "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"
+
 #: Each worker computes on one thread: there are as many workers as processors.
 _THREADS = ("NUMBA_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
@@ -228,11 +231,10 @@ def _dask(address: str, workers: int) -> Iterator[Executor]:
 @contextmanager
 def _ray(address: str, workers: int | None) -> Iterator[Executor]:
     """Start Ray on this machine, or connect to a cluster."""
-    # Ray reads these when it is imported. It tells its makers of its use unless told not to, and
-    # takes the loopback interface only where it believes that there are no clusters.
+    # Ray reads these when it is imported. It tells its makers of its use unless told not to.
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     if not address:
-        os.environ.setdefault("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")
+        os.environ.setdefault(_RAY_CLUSTERS, "0")
     ray = _library("ray", "Ray")
     started = not ray.is_initialized()
     if not started and workers is not None:
@@ -248,7 +250,7 @@ def _ray(address: str, workers: int | None) -> Iterator[Executor]:
         # what Ray starts has these for good; modules are found where this process finds them
         path = {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
         try:
-            with _environment(dict.fromkeys(_THREADS, "1") | path):
+            with _environment(dict.fromkeys(_THREADS, "1") | path), _ray_heard_as_asked():
                 ray.init(**options)
         except (OSError, RuntimeError, ValueError) as error:
             raise HpcgymError(f"ray: {address or 'cannot be started'}: {error}") from None
@@ -257,6 +259,18 @@ def _ray(address: str, workers: int | None) -> Iterator[Executor]:
     finally:
         if started:
             ray.shutdown()
+
+
+@contextmanager
+def _ray_heard_as_asked() -> Iterator[None]:
+    """Let Ray follow ``_RAY_CLUSTERS`` as it is now: it may have been imported long before."""
+    constants = _library("ray._private.ray_constants", "Ray")
+    before = getattr(constants, "ENABLE_RAY_CLUSTER", True)
+    constants.ENABLE_RAY_CLUSTER = before and os.environ.get(_RAY_CLUSTERS) != "0"
+    try:
+        yield
+    finally:
+        constants.ENABLE_RAY_CLUSTER = before
 
 
 class RayExecutor(Executor):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
 import ipaddress
 import os
@@ -42,6 +43,8 @@ _THREADS = ("NUMBA_NUM_THREADS", "OMP_NUM_THREADS")
 )
 def test_an_executor(name: str, experiment: Path, reference: Path, tmp_path: Path) -> None:
     """All in one, since it takes seconds to start."""
+    if name == "ray":  # TorchRL imports it, too: Ray then reads too early who may hear it
+        importlib.import_module("ray")
     before = {name: os.environ.get(name) for name in _THREADS}
     with open_executor(name, 2) as executor:
         run_experiment(experiment, tmp_path / "sweep", executor, chunk=2)
