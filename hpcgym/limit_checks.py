@@ -121,11 +121,13 @@ def check_caps(result: Result) -> list[str]:
 def _raised(result: Result, cap: Any, times: Times, power: NDArray[np.float64]) -> list[str]:
     """Find times at which the power is above a cap again, after it was below.
 
-    That may be for jobs that waited for their nodes when it was announced, and where switching off
-    draws more than idling: nodes that are switched off for the cap raise the power then.
+    That may be for jobs that waited for their nodes when it was announced, and where a node draws
+    more when it begins to switch off, or when it is off at last: neither is a start.
     """
     of_node = result.cluster.groups[0].power
-    if of_node is None or (of_node.shutdown_w or 0.0) > of_node.idle_w:
+    if of_node is None or of_node.shutdown_w is None:
+        return []
+    if not of_node.off_w <= of_node.shutdown_w <= of_node.idle_w:
         return []
     end = times[-1] if cap.end is None else cap.end
     begin = max(cap.start, cap.announced or 0)

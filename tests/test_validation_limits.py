@@ -37,6 +37,23 @@ def test_random_schedules_are_valid(case: Case) -> None:
     assert {"alone", "levels", "caps", "budgets"} <= set(proved)
 
 
+def test_a_node_that_draws_more_once_it_is_off_is_no_start() -> None:
+    """The second job ends at 290 s: its nodes switch off at 0 W, and are off at 10 W a node."""
+    power = NodePower(10, [50], 10, shutdown_time_s=1, boot_time_s=0, shutdown_w=0)
+    group = NodeGroup("node", 4, {"core": 1}, power)
+    cluster = Cluster(groups=(group,), shutdown_after_s=0)
+    columns = {"submit_time": [0, 0], "run_time": [400, 290], "requested_processors": [3, 1]}
+    jobs = hpcgym.Workload.from_columns(
+        {**columns, "requested_time": columns["run_time"]}, processors=4, name="by hand"
+    )
+    cap = PowerCap(155, 281, 292, announced=281)
+    result = simulate(jobs, cluster=cluster, limits=[cap], power="none")
+    watts = result.power.set_index("time").watts
+    assert (watts[0], watts[290], watts[291]) == (200, 150, 160)
+    assert result.metrics["cap_exceeded_s"] == 10
+    assert "caps" in validate_schedule(result)
+
+
 # --- Broken schedules are told ------------------------------------------------------------------
 
 
