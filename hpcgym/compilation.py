@@ -1,7 +1,7 @@
-"""How functions are compiled: one set of options, one folder for each version of them all.
+"""How functions are compiled: one set of options for all.
 
-Compiled code is kept (:mod:`hpcgym.compiled_code`) in a folder named after a hash of everything
-that is compiled, since a function changes with those that it calls.
+Compiled code is kept (:mod:`hpcgym.compiled_code`), each function under a hash of what its module
+is made of: an edit compiles anew only what depends on it.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import llvmlite
 import numba
 from llvmlite import ir
 from numba.core import config as numba_config
@@ -25,32 +26,12 @@ from hpcgym.compiled_code.kept import keep
 config: Any = numba_config
 njit: Any = numba.njit
 
-#: Where compiled functions stand, and the constants that they read, below this file's folder.
-SOURCES = (
-    "compilation.py",
-    "engine/*.py",
-    "envs/arrays.py",
-    "envs/intervals.py",
-    "envs/kernel.py",
-    "envs/observe.py",
-    "envs/pair_kernel.py",
-    "envs/power_kernel.py",
-    "envs/terms.py",
-    "metrics.py",
-    "naming.py",
-    "workload/swf_lines.py",
-    "workload/model.py",
-)
 
-
-def _hash_of_sources() -> str:
-    """Return a hash of the compiled sources and of what else machine code depends on."""
-    digest = hashlib.sha256(numba.__version__.encode())
-    digest.update(f"{config.BOUNDSCHECK} {config.DISABLE_JIT}".encode())
-    for pattern in SOURCES:
-        for source in sorted(Path(__file__).parent.glob(pattern)):
-            digest.update(source.read_bytes())
-    return digest.hexdigest()[:16]
+def _hash_of_settings() -> str:
+    """Return a hash of what all machine code depends on, whatever its source."""
+    options = (config.BOUNDSCHECK, config.DISABLE_JIT, str(config.OPT), config.LOOP_VECTORIZE)
+    settings = f"{numba.__version__} {llvmlite.__version__} {options}"
+    return hashlib.sha256(settings.encode()).hexdigest()[:16]
 
 
 def cache_folder() -> Path | None:
@@ -59,7 +40,7 @@ def cache_folder() -> Path | None:
     ``NUMBA_CACHE_DIR`` is respected; else it is in the user's cache folder, else in the system's
     folder for temporary files; :mod:`hpcgym.compiled_code.folders` tells which are trusted.
     """
-    return find_folder(f"hpcgym-{_hash_of_sources()}", config.CACHE_DIR)
+    return find_folder(f"hpcgym-{_hash_of_settings()}", config.CACHE_DIR)
 
 
 _FOLDER = cache_folder()

@@ -1,47 +1,114 @@
-"""Compiled code is named after everything that it is made of."""
+"""Compiled code is kept under a hash of all that it is made of, and of nothing else."""
 
 from __future__ import annotations
 
 import ast
+import importlib.util
+import inspect
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
+
+import pytest
 
 import hpcgym
-from hpcgym.compilation import SOURCES
+from hpcgym.compiled_code import sources
 
 PACKAGE = Path(hpcgym.__file__).parent
 
 
-def compiled_modules() -> list[Path]:
-    """Return the modules that have a compiled function."""
+def modules() -> list[tuple[str, Path]]:
+    """Return the modules of hpcgym by name."""
+    paths = [path for path in sorted(PACKAGE.rglob("*.py")) if path.name != "__main__.py"]
     found = []
-    for path in sorted(PACKAGE.rglob("*.py")):
-        functions = [
-            n for n in ast.walk(ast.parse(path.read_text())) if hasattr(n, "decorator_list")
-        ]
-        names = {ast.unparse(d) for function in functions for d in function.decorator_list}
-        if any(name.startswith("jit") for name in names):
-            found.append(path)
+    for path in paths:
+        parts = path.relative_to(PACKAGE.parent).with_suffix("").parts
+        found.append((".".join(parts).removesuffix(".__init__"), path))
     return found
 
 
-def imported(path: Path) -> list[Path]:
-    """Return the modules of hpcgym that a module takes names from, other than for annotations."""
-    found = []
+NAMES = dict(modules())
+
+
+def is_module(name: str) -> bool:
+    try:
+        return importlib.util.find_spec(name) is not None
+    except ModuleNotFoundError:  # what it should be part of is no package
+        return False
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_all_imports_of_a_module_are_seen(name: str) -> None:
+    path, expected = NAMES[name], set()
     for node in ast.parse(path.read_text()).body:
-        if not isinstance(node, ast.ImportFrom) or not (node.module or "").startswith("hpcgym."):
+        if isinstance(node, ast.Import):
+            expected |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}: relative imports are not seen"
+            for alias in node.names:
+                inner = f"{node.module}.{alias.name}"
+                expected.add(inner if is_module(inner) else node.module)
+    ours = {each for each in expected if each.startswith("hpcgym.")}
+    assert ours <= set(sources._imported(str(path)))
+
+
+def compiled(module: Any) -> Iterator[Any]:
+    """Yield the compiled functions of a module."""
+    for value in vars(module).values():
+        if hasattr(value, "py_func") and value.py_func.__module__ == module.__name__:
+            yield value
+
+
+def test_what_a_compiled_function_uses_is_among_its_sources() -> None:
+    count = 0
+    for name, path in NAMES.items():
+        if "jit" not in path.read_text():
             continue
-        place = PACKAGE / (node.module or "").removeprefix("hpcgym.").replace(".", "/")
-        if place.is_dir():  # what is taken from a package are its modules
-            found += [place / f"{alias.name}.py" for alias in node.names]
-        else:
-            found.append(place.with_suffix(".py"))
-    return found
+        for function in compiled(importlib.import_module(name)):
+            known = sources._sources(name)
+            for value in inspect.getclosurevars(function.py_func).globals.values():
+                source = getattr(value, "py_func", value)
+                if inspect.isfunction(source) and source.__module__.startswith("hpcgym."):
+                    assert source.__code__.co_filename in known, (function, value)
+                    count += 1
+    assert count > 500
 
 
-def test_all_that_is_compiled_or_read_by_it_names_the_folder() -> None:
-    hashed = {path for pattern in SOURCES for path in PACKAGE.glob(pattern)}
-    modules = compiled_modules()
-    assert len(modules) > 10
-    needed = {*modules, *(other for module in modules for other in imported(module))}
-    needed -= {PACKAGE / "errors.py"}  # texts for people, outside compiled functions
-    assert sorted(needed - hashed) == []
+def write(folder: Path, **texts: str) -> None:
+    for name, text in texts.items():
+        (folder / f"{name}.py").write_text(text)
+
+
+def hashed(module: str) -> str:
+    """Return the hash of a module as a new process would find it."""
+    for function in (sources._sources, sources._imported, sources._hash_of_one):
+        function.cache_clear()
+    return sources.hash_of_modules.__wrapped__(module)
+
+
+def test_an_edit_changes_what_imports_it_near_and_far_and_nothing_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(hpcgym, "__path__", [*hpcgym.__path__, str(tmp_path)])
+    write(
+        tmp_path,
+        far="A = 1\n",
+        near="from hpcgym.far import (\n    A,\n)\n",
+        top="import hpcgym.near\n\ndef f():\n    from hpcgym.other import B\n",
+        other="B = 1\n",
+    )
+    first = hashed("hpcgym.top")
+    assert hashed("hpcgym.top") == first
+    write(tmp_path, other="B = 2\n")
+    assert hashed("hpcgym.top") == first
+    write(tmp_path, far="A = 2\n")
+    assert hashed("hpcgym.top") != first
+    assert hashed("hpcgym.other") != first
+
+
+def test_modules_that_import_each_other_have_a_hash(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(hpcgym, "__path__", [*hpcgym.__path__, str(tmp_path)])
+    write(tmp_path, one="import hpcgym.two\n", two="import hpcgym.one\n")
+    assert hashed("hpcgym.one") == hashed("hpcgym.two")

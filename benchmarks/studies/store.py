@@ -6,14 +6,13 @@ import hashlib
 import json
 from collections.abc import Callable, Mapping
 from functools import cache
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hpcgym import compilation
+from hpcgym.compiled_code.sources import hash_of_modules
 from hpcgym.errors import HpcgymError
 from hpcgym.reading import arrays_of
 from hpcgym.version import __version__
@@ -21,38 +20,8 @@ from hpcgym.writing import whole
 
 Arrays = dict[str, NDArray[Any]]
 
-#: Where simulations come from, beside the compiled sources: as in ``hpcgym.compilation.SOURCES``.
-_PREPARING = (
-    "cluster/*.py",
-    "coscheduled_learning.py",
-    "coscheduled_simulation.py",
-    "coscheduling/*.py",
-    "dispatching/*.py",
-    "initial_state.py",
-    "node_simulation.py",
-    "online.py",
-    "policy/*.py",
-    "power/*.py",
-    "powered_machine.py",
-    "powered_simulation.py",
-    "prediction/*.py",
-    "preparation.py",
-    "reading/*.py",
-    "result.py",
-    "scheduler.py",
-    "sharing.py",
-    "simulation.py",
-    "static_order.py",
-    "sweep/batch.py",
-    "sweep/coverage.py",
-    "weighing.py",
-    "workload/arguments.py",
-    "workload/codes.py",
-    "workload/extracting.py",
-    "workload/initial.py",
-    "workload/needs.py",
-    "workload/swf_header.py",
-)
+#: Where simulations come from.
+_SIMULATIONS = ("hpcgym.simulation", "hpcgym.sweep.batch", "hpcgym.sweep.coverage")
 
 
 class Store:
@@ -90,19 +59,8 @@ def _read(path: Path) -> Arrays | None:
 
 @cache
 def code(*modules: str) -> str:
-    """Return a hash of the sources of simulations, and of some modules.
+    """Return a hash of the sources of simulations, of some modules, and of all that they import.
 
     The version alone would let a step survive an edit of what computes it.
     """
-    digest = hashlib.sha256()
-    package = Path(compilation.__file__).parent
-    for pattern in (*compilation.SOURCES, *_PREPARING):
-        for source in sorted(package.glob(pattern)):
-            digest.update(source.read_bytes())
-    named = ("hpcgym.baselines.coschedulers", "hpcgym.baselines.schedulers")
-    for module in (*named, *modules):
-        found = find_spec(module)
-        assert found is not None
-        assert found.origin is not None
-        digest.update(Path(found.origin).read_bytes())
-    return digest.hexdigest()[:16]
+    return hash_of_modules(*_SIMULATIONS, *modules)[:16]

@@ -15,12 +15,15 @@ import hashlib
 import os
 import pickle
 import sys
+import time
 import warnings
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from hpcgym.compiled_code import files, locks
+from hpcgym.compiled_code.sources import hash_of_file, is_edited
 from hpcgym.errors import CompilationWarning
 
 try:
@@ -33,6 +36,8 @@ except (ImportError, AttributeError) as _error:
     _missing = str(_error)
 else:
     _missing = ""
+
+UNUSED_S = 60 * 86400.0  # a version that nobody has loaded for so long is dropped
 
 
 def keep(dispatcher: Any, folder: Path) -> None:
@@ -78,6 +83,9 @@ class Kept:
         if found is None:
             locks.take(path)
             found = _load(path, key, target)  # whoever had the lock has put it there
+        if found is not None:
+            with suppress(OSError):
+                os.utime(path)  # it is used
         return found
 
     def save_overload(self, signature: Any, compiled: Any) -> None:
@@ -85,8 +93,11 @@ class Kept:
         try:
             if compiled.library.has_dynamic_globals:
                 raise TypeError(f"{self._function.__qualname__} has addresses in it")
+            if is_edited(self._function.__code__.co_filename):
+                raise RuntimeError("sources were written after this process began")
             key = self._key(signature, compiled.codegen)
             files.write(self._path(key), _dumps((key, _to_parts(compiled))))
+            self._drop_unused()
         except Exception as error:
             if not (os.name == "nt" and isinstance(error, PermissionError)):  # it is being read
                 self._not_kept(error)
@@ -96,18 +107,24 @@ class Kept:
         for path in self._folder.glob(f"{self._name()}.*.nbc"):
             path.unlink(missing_ok=True)
 
+    def _drop_unused(self) -> None:
+        """Drop versions that no process has loaded for long: of sources that are no more."""
+        for path in self._folder.glob(f"{self._place()}-*.nbc"):
+            with suppress(OSError):  # another process has dropped it
+                if time.time() - path.stat().st_mtime > UNUSED_S:
+                    path.unlink()
+
     def _key(self, signature: Any, codegen: Any) -> tuple[Any, ...]:
         """Return what a version is made of and for: all of it must be the same."""
         code = self._function.__code__
         cells = tuple(cell.cell_contents for cell in self._function.__closure__ or ())
-        source = _hash_of_file(code.co_filename)
+        source = hash_of_file(code.co_filename)
         held = hashlib.sha256(code.co_code + (_dumps(cells) if cells else b"")).hexdigest()
         return signature, codegen.magic_tuple(), held, source
 
     def _path(self, key: tuple[Any, ...]) -> Path:
-        """Return the file of a version; a newer source takes the place of an older one."""
-        *lasting, _ = key
-        name = hashlib.sha256(repr(lasting).encode()).hexdigest()[:16]
+        """Return the file of a version: two trees that are used by turns keep theirs."""
+        name = hashlib.sha256(repr(key).encode()).hexdigest()[:16]
         return self._folder / f"{self._name()}.{name}.nbc"
 
     def _not_kept(self, error: Exception) -> None:
@@ -115,9 +132,13 @@ class Kept:
 
     def _name(self) -> str:
         """Return what the files of all versions begin with."""
-        function, python = self._function, f"py{sys.version_info[0]}{sys.version_info[1]}"
-        name = f"{function.__module__}.{function.__qualname__}-{function.__code__.co_firstlineno}"
-        return f"{name}.{python}{getattr(sys, 'abiflags', '')}".replace("<", "").replace(">", "")
+        line, python = self._function.__code__.co_firstlineno, sys.version_info
+        return f"{self._place()}-{line}.py{python[0]}{python[1]}{getattr(sys, 'abiflags', '')}"
+
+    def _place(self) -> str:
+        """Return the function's module and name, as a file may be called."""
+        name = f"{self._function.__module__}.{self._function.__qualname__}"
+        return name.replace("<", "").replace(">", "")
 
 
 def _load(path: Path, key: tuple[Any, ...], target: Any) -> Any:
@@ -131,12 +152,6 @@ def _load(path: Path, key: tuple[Any, ...], target: Any) -> Any:
     except Exception as error:  # whatever it is, to compile is the way out
         _warn(f"compiled code in {path.parent} is of no use here, and made anew: {_named(error)}")
         return None
-
-
-@cache
-def _hash_of_file(path: str) -> str:
-    """Return a hash of a source file; functions of a notebook have none, which is an OSError."""
-    return hashlib.sha256(Path(path).read_bytes()).hexdigest()
 
 
 def _named(error: Exception) -> str:

@@ -28,6 +28,7 @@ from hpcgym.benchmarks.studies import store
 from hpcgym.benchmarks.studies.store import Store
 from hpcgym.benchmarks.studies.weeks import WEEKS
 from hpcgym.cli import app
+from hpcgym.compiled_code import sources
 from hpcgym.errors import HpcgymError
 from hpcgym.sweep import BatchSimulator
 from hpcgym.sweep.coverage import THREE, grid
@@ -166,23 +167,15 @@ def is_covered(study: Study, week: int, part: hpcgym.Workload, points: int) -> b
     return file is not None and file.is_file()
 
 
-def test_the_hash_of_the_code_is_of_simulations_and_of_the_modules_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.syspath_prepend(tmp_path)
-    (tmp_path / "searching.py").write_text("STEP = 1\n")
-    first = store.code.__wrapped__("searching")
-    assert first == store.code.__wrapped__("searching") != store.code.__wrapped__()
-    (tmp_path / "searching.py").write_text("STEP = 2\n")
-    assert store.code.__wrapped__("searching") != first
+def test_the_hash_of_the_code_is_of_simulations_and_of_the_modules_named() -> None:
+    known = set(sources._sources("hpcgym.simulation")) | set(
+        sources._sources("hpcgym.sweep.coverage")
+    )
     package = Path(hpcgym.__file__).parent
-    sources = {
-        source.relative_to(package).as_posix()
-        for pattern in (*store.compilation.SOURCES, *store._PREPARING)
-        for source in package.glob(pattern)
-    }
-    assert {"engine/coverage.py", "metrics.py", "sweep/coverage.py", "policy/index.py"} <= sources
-    assert all(any(package.glob(pattern)) for pattern in store._PREPARING)
+    for name in ("engine/easy.py", "engine/coverage.py", "metrics.py", "policy/index.py"):
+        assert str(package / name) in known
+    assert store.code() == store.code("hpcgym.simulation")  # which is one of them
+    assert store.code() != store.code("hpcgym.agents.xnes") != store.code("hpcgym.agents.search")
 
 
 class StoppedError(Exception):

@@ -84,16 +84,46 @@ def test_code_is_compiled_once(tiny: Tiny) -> None:
     assert tiny.run("import tiny; tiny.plus_one.recompile(); print(tiny.plus_one(20))")[0] == "41\n"
 
 
-def test_an_edited_function_is_compiled_anew_in_place_of_the_old_one(tiny: Tiny) -> None:
+def test_edited_functions_are_compiled_anew_and_two_trees_keep_theirs(tiny: Tiny) -> None:
     """The bytecode stays the same: a constant is another."""
     copy = tiny.folder / "tiny.py"
     tiny.look_for_tiny_in(tiny.folder)
     copy.write_text((HERE / "tiny.py").read_text())
     assert tiny.run() == ("41\n", "")
-    count = len(tiny.files())
     copy.write_text(copy.read_text().replace("(number) + 1", "(number) + 7"))
     assert tiny.run() == ("47\n", "")
-    assert len(tiny.files()) == count
+    assert tiny.compiled() == ["doubled", "doubled", "plus_one", "plus_one"]
+    tiny.look_for_tiny_in(HERE)
+    assert tiny.run() == ("41\n", "")
+    assert tiny.compiled() == []
+
+
+def test_sources_that_are_written_while_they_are_used_are_not_kept(tiny: Tiny) -> None:
+    """Else another branch, checked out meanwhile, would be kept under the name of this one."""
+    copy = tiny.folder / "tiny.py"
+    tiny.look_for_tiny_in(tiny.folder)
+    copy.write_text((HERE / "tiny.py").read_text())
+    edit = f"from pathlib import Path; Path({str(copy)!r}).touch(); "
+    output, errors = tiny.run("import tiny; " + edit + "print(tiny.plus_one(20))")
+    assert output == "41\n"
+    assert "sources were written after this process began" in errors
+    assert tiny.files() == []
+    assert tiny.run() == ("41\n", "")
+    assert len(tiny.files()) == 2
+
+
+def test_code_that_is_not_used_for_months_is_dropped(tiny: Tiny) -> None:
+    tiny.run()
+    before = tiny.files()
+    for path in before:
+        os.utime(path, (0, 0))
+    tiny.run("import tiny; print(tiny.plus_one(0.5))")
+    assert not set(before) & set(tiny.files())
+    assert len(tiny.files()) == len(before)
+    used = [path for path in tiny.files() if "plus_one" in path.name]
+    os.utime(used[0], (0, 0))
+    tiny.run("import tiny; print(tiny.plus_one(0.5), tiny.plus_one(1))")
+    assert used[0] in tiny.files()
 
 
 def cut(whole: bytes) -> bytes:
