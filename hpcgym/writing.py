@@ -21,11 +21,27 @@ _LONGEST = 200  # bytes of a file's name that the name of its part begins with: 
 
 @contextmanager
 def writing(path: Path, hint: str = "") -> Iterator[None]:
-    """Turn what the system says when a file cannot be written into a WorkloadError."""
+    """Turn what the system says when a file cannot be written into a WorkloadError.
+
+    What it says of another file, which is read meanwhile perhaps, is said of that.
+    """
     try:
         yield
     except OSError as error:
-        raise WorkloadError(f"{path} cannot be written: {error.strerror or error}{hint}") from None
+        reason = error.strerror or error
+        if isinstance(error.filename, str) and not _is_on_the_way(Path(error.filename), path):
+            raise WorkloadError(f"{error.filename}: {reason}") from None
+        raise WorkloadError(f"{path} cannot be written: {reason}{hint}") from None
+
+
+def _is_on_the_way(named: Path, path: Path) -> bool:
+    """Return whether a file is one to write, its part, or a folder that it is in."""
+    named = named.absolute()
+    for place in (path.absolute(), Path(os.path.realpath(path))):
+        beside = named.parent == place.parent and named.suffix == ".part"
+        if beside or named == place or named in place.parents:
+            return True
+    return False
 
 
 @contextmanager
@@ -149,11 +165,22 @@ def _begun(target: Path) -> Path:
     part = target.with_name(f"{name}.{os.urandom(4).hex()}.part")
     os.close(os.open(part, os.O_CREAT | os.O_EXCL | os.O_WRONLY, mode))
     if before is not None:
-        with suppress(OSError, AttributeError):  # not everybody may, and not every system can
-            os.chown(part, before.st_uid, before.st_gid)
+        if not (_given(part, before.st_uid, before.st_gid) or _given(part, -1, before.st_gid)):
+            mode &= ~stat.S_IRWXG  # which would be rights of another group
         with suppress(OSError):
             part.chmod(mode)
     return part
+
+
+def _given(path: Path, user: int, group: int) -> bool:
+    """Return whether a file belongs to a user, if not -1, and a group now: not everybody may."""
+    if not hasattr(os, "chown"):
+        return True  # a system without groups
+    try:
+        os.chown(path, user, group)
+    except OSError:
+        return False
+    return True
 
 
 def _error(number: int, path: Path) -> OSError:

@@ -229,6 +229,9 @@ def test_traces_are_read_by_their_names(tmp_path: Path, monkeypatch: pytest.Monk
     (file := tmp_path / "data" / "KTH-SP2.swf").write_text("mine")
     result = call(("simulate",), {"workload": "kth-sp2", "output_file": file}, "--force")
     refused(result, "KTH-SP2.swf is read here")
+    (file := tmp_path / "data" / "own.swf").write_text("mine")  # no trace of the archive
+    result = call(("simulate",), {"workload": "own", "output_file": file}, "--force")
+    refused(result, "own.swf is read here")
     (tmp_path / "cache").mkdir()
     monkeypatch.setattr("hpcgym.workload.archive.cache_folder", lambda: tmp_path / "cache")
     file = tmp_path / "cache" / "CTC-SP2-1996-3.1-cln.swf.gz"

@@ -18,6 +18,7 @@ import pytest
 from hpcgym.cli.output import save_schedule
 from hpcgym.coscheduling import Heatmap, write_speedups
 from hpcgym.errors import HpcgymError
+from hpcgym.reading import open_bytes
 from hpcgym.report import html
 from hpcgym.report.canvas import new_figure, save_figure
 from hpcgym.workload import from_pandas, write_swf, write_table
@@ -65,6 +66,42 @@ def test_an_error_half_way_changes_nothing(before, error, tmp_path):
         write()
     assert names(tmp_path) == ([] if before is None else ["file"])
     assert before is None or path.read_text() == before
+
+
+def test_another_file_that_is_missing_is_named(tmp_path):
+    path = tmp_path / "file"
+    with pytest.raises(HpcgymError, match=r"^\S*/none/font: No such file or directory$"):  # noqa: SIM117
+        with whole(path):
+            (tmp_path / "none" / "font").read_text()
+    (tmp_path / "a").write_text("a")
+    with pytest.raises(HpcgymError, match=r"^\S*/none/font: no such file$"):  # noqa: SIM117
+        with open_bytes(tmp_path / "a"):
+            (tmp_path / "none" / "font").read_text()
+    assert names(tmp_path) == ["a"]
+
+
+@pytest.mark.skipif(not hasattr(os, "chown") or os.geteuid() != 0, reason="needs root")
+def test_a_file_of_another_user_keeps_its_group_where_that_may_be(tmp_path):
+    """The user 4321 is in the group 5678, but not in 5679: no other group may get its rights."""
+    code = """if True:
+        import os, sys
+        os.setgroups([5678]); os.setgid(4321); os.setuid(4321)
+        with whole_text(sys.argv[1]) as file:
+            file.write("new")
+    """
+    tmp_path.chmod(0o777)
+    for folder in tmp_path.parents:
+        if not folder.stat().st_mode & stat.S_IXOTH:
+            folder.chmod(folder.stat().st_mode | stat.S_IXOTH)
+    for group, expected in ((5678, (5678, 0o664)), (5679, (4321, 0o606))):
+        path = tmp_path / str(group)
+        path.write_text("old")
+        os.chown(path, 1234, group)
+        path.chmod(0o666 if group == 5679 else 0o664)
+        done = run(code, path)
+        assert (done.returncode, done.stderr) == (0, "")
+        found = path.stat()
+        assert (found.st_gid, stat.S_IMODE(found.st_mode)) == expected
 
 
 def test_a_kill_half_way_leaves_the_old_file(tmp_path):

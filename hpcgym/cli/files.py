@@ -128,12 +128,14 @@ def _files_of(value: Any) -> Iterator[Path]:
 
 
 def _files_of_trace(name: str) -> Iterator[Path]:
-    """Return the file of a trace of the archive, or the one that it would be fetched into."""
-    from hpcgym.workload.archive import cache_folder, find, find_trace, is_trace
+    """Return the file of a trace by its name, or the one that it would be fetched into."""
+    from hpcgym.workload.archive import cache_folder, find, find_own, find_trace, is_trace
 
-    if is_trace(name):
-        with suppress(HpcgymError):  # what is wrong is said when it is read
+    with suppress(HpcgymError):  # what is wrong is said when it is read
+        if is_trace(name):
             yield find(name) or cache_folder() / find_trace(name).file
+        elif own := find_own(name):
+            yield own
 
 
 def _marks(command: Callable[..., Any] | None) -> dict[str, Written | Resumed]:

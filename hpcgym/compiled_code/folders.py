@@ -28,7 +28,7 @@ from pathlib import Path
 
 from hpcgym.errors import CompilationWarning
 
-ROOM = 20_000_000  # bytes; compiled code takes a few million
+ROOM = 20_000_000  # bytes; most uses take fewer
 
 _OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 
@@ -40,6 +40,9 @@ class _NotTrustedError(Exception):
 def find_folder(name: str, given: str = "") -> Path | None:
     """Return a folder for compiled code, made if need be; None if there can be none.
 
+    One that is there already is taken though nothing can be written to it, as in an image that is
+    read only: what lies in it can be loaded.
+
     Parameters
     ----------
     name : of the folder.
@@ -49,14 +52,17 @@ def find_folder(name: str, given: str = "") -> Path | None:
 
     Warns
     -----
-    CompilationWarning : a place is against the rule above, and is passed over.
+    CompilationWarning : a place is against the rule above, and is passed over; there is none.
     """
+    refused = False
     for base, *levels in _places(given):
         try:
+            there = os.path.isdir(os.path.join(base, *levels, name))
             folder = _made(Path(base), [*levels, name])
-            if _has_room(folder):
+            if there or _has_room(folder):
                 return folder
         except _NotTrustedError as error:
+            refused = True
             warnings.warn(
                 f"compiled code is not kept below {base}: {error};"
                 " NUMBA_CACHE_DIR can name a folder of your own",
@@ -65,6 +71,13 @@ def find_folder(name: str, given: str = "") -> Path | None:
             )
         except OSError:
             continue  # it cannot be written
+    if not refused:
+        warnings.warn(
+            "compiled code is kept nowhere, and so each process compiles anew: no folder for it can"
+            " be written; NUMBA_CACHE_DIR can name one",
+            CompilationWarning,
+            stacklevel=2,
+        )
     return None
 
 

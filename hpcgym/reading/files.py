@@ -27,19 +27,23 @@ HEAD_BYTES = MEGABYTE  # bytes that ``peek`` can show
 
 @contextmanager
 def saying(path: Any, error: type[HpcgymError] = HpcgymError) -> Iterator[None]:
-    """Turn what the system or a damaged archive says into an error that names the file."""
+    """Turn what the system or a damaged archive says into an error that names the file.
+
+    That is another one than ``path`` where the system says so.
+    """
     try:
         yield
-    except FileNotFoundError:
-        raise error(f"{path}: no such file") from None
-    except IsADirectoryError:
-        raise error(f"{path} is a folder, not a file") from None
     except EOFError:
         raise error(f"{path} is a truncated gzip file: get it again") from None
     except (gzip.BadGzipFile, zlib.error) as problem:
         raise error(f"{path} is a damaged gzip file: {problem}") from None
     except OSError as problem:
-        raise error(f"{path} cannot be read: {problem.strerror or problem}") from None
+        named = path if problem.filename is None else problem.filename
+        if isinstance(problem, FileNotFoundError):
+            raise error(f"{named}: no such file") from None
+        if isinstance(problem, IsADirectoryError):
+            raise error(f"{named} is a folder, not a file") from None
+        raise error(f"{named} cannot be read: {problem.strerror or problem}") from None
 
 
 @contextmanager

@@ -8,12 +8,13 @@ from collections.abc import Mapping
 from hpcgym.errors import HpcgymError
 
 # Digits alone, or with a remark: "1152 (72*16)", "100 nodes", "1024 processors in 128 nodes". Any
-# other text with digits may mean another number: "1,024", "1e3", "6 4", "2 racks of 64".
+# other text with digits may mean another number: "1,024", "1e3", "6 4", "2 nodes of 64 cores".
 _PLAIN = re.compile(
     r"""\+?([0-9]{1,15})[.,;:]?
         (?:\s*[(\[{=#].*
           |[\s-]+[^\W\d_]{2}\D*
-          |\s+(?:nodes?|proc\w*|cpus?|cores?|in|of)\b.*)?""",
+          |\s+of\s+which\b.*
+          |\s+(?:proc\w*|cpus?|cores?)\s+[io]n\b.*)?""",
     re.VERBOSE | re.DOTALL | re.IGNORECASE,
 )
 _BELOW_0 = re.compile(r"-\s*[0-9.]+\b(?:\s*[(\[{=#].*|\s+\D*)?", re.DOTALL)

@@ -15,7 +15,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Executor, Future, ProcessPoolExecutor
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from typing import Any, cast
 
 from hpcgym.errors import HpcgymError, installing, unknown
@@ -233,8 +233,6 @@ def _ray(address: str, workers: int | None) -> Iterator[Executor]:
     """Start Ray on this machine, or connect to a cluster."""
     # Ray reads these when it is imported. It tells its makers of its use unless told not to.
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-    if not address:
-        os.environ.setdefault(_RAY_CLUSTERS, "0")
     ray = _library("ray", "Ray")
     started = not ray.is_initialized()
     if not started and workers is not None:
@@ -250,7 +248,8 @@ def _ray(address: str, workers: int | None) -> Iterator[Executor]:
         # what Ray starts has these for good; modules are found where this process finds them
         path = {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
         try:
-            with _environment(dict.fromkeys(_THREADS, "1") | path), _ray_heard_as_asked():
+            heard = nullcontext() if address else _ray_heard_here()
+            with _environment(dict.fromkeys(_THREADS, "1") | path), heard:
                 ray.init(**options)
         except (OSError, RuntimeError, ValueError) as error:
             raise HpcgymError(f"ray: {address or 'cannot be started'}: {error}") from None
@@ -262,13 +261,18 @@ def _ray(address: str, workers: int | None) -> Iterator[Executor]:
 
 
 @contextmanager
-def _ray_heard_as_asked() -> Iterator[None]:
-    """Let Ray follow ``_RAY_CLUSTERS`` as it is now: it may have been imported long before."""
+def _ray_heard_here() -> Iterator[None]:
+    """Let what Ray starts listen on the loopback interface, unless the user says otherwise.
+
+    Ray has read when it was imported whether there may be clusters; what it starts reads it anew.
+    """
+    wanted = os.environ.get(_RAY_CLUSTERS, "0")
     constants = _library("ray._private.ray_constants", "Ray")
     before = getattr(constants, "ENABLE_RAY_CLUSTER", True)
-    constants.ENABLE_RAY_CLUSTER = before and os.environ.get(_RAY_CLUSTERS) != "0"
+    constants.ENABLE_RAY_CLUSTER = before and wanted != "0"
     try:
-        yield
+        with _environment({_RAY_CLUSTERS: wanted}):
+            yield
     finally:
         constants.ENABLE_RAY_CLUSTER = before
 

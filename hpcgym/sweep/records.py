@@ -14,6 +14,7 @@ import hashlib
 import json
 import math
 import os
+import time
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -30,6 +31,9 @@ RESULTS, FAILURES, FUNCTION, LOCK = "results.jsonl", "failures.jsonl", "function
 _SEAL = b', "sha256": "'
 #: The entries of lines without checksum, of results and of failures.
 _UNSEALED = ({"id", "task", "result"}, {"id", "task", "attempts", "error", "traceback"})
+
+#: [s] for which :func:`is_locked` may have a folder, and much more.
+_LOOKED_AT_S = 1.0
 
 Record = dict[str, Any]
 
@@ -261,13 +265,18 @@ def locked(folder: Path) -> Iterator[None]:
     except OSError as error:
         raise HpcgymError(f"{folder} cannot be written: {error.strerror or error}") from None
     with file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise HpcgymError(
-                f"{folder}: another process is at work on it; wait for its end, or choose another"
-                " folder"
-            ) from None
+        end = time.monotonic() + _LOOKED_AT_S
+        while True:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                if time.monotonic() > end:
+                    raise HpcgymError(
+                        f"{folder}: another process is at work on it; wait for its end, or choose"
+                        " another folder"
+                    ) from None
+            time.sleep(0.01)
         yield
 
 

@@ -107,8 +107,8 @@ def _is_own(name: str) -> bool:
 def _check_free(folder: Path, experiment: Path) -> None:
     """Raise an HpcgymError unless a sweep can begin in a folder.
 
-    What has the name of a file of a sweep is one only beside a lock, which is made first. Without
-    it, it is the user's: that may only be the experiment itself.
+    What has the name of a file of a sweep is one only beside a lock, an empty file that is made
+    first. Without it, it is the user's: that may only be the experiment itself.
     """
     if any((folder / name).exists() for name in (RESULTS, FAILURES)):
         if not (folder / MANIFEST).exists():
@@ -121,7 +121,8 @@ def _check_free(folder: Path, experiment: Path) -> None:
         )
     others = [folder.name] if folder.exists() else []
     if folder.is_dir():
-        begun = (folder / LOCK).exists()
+        lock = folder / LOCK
+        begun = lock.is_file() and lock.stat().st_size == 0
         others = [
             name
             for name in os.listdir(folder)

@@ -165,4 +165,16 @@ def test_where_nothing_can_be_written_there_is_no_folder(monkeypatch: pytest.Mon
 
     monkeypatch.setenv("XDG_CACHE_HOME", "/dev/null/x")
     monkeypatch.setattr(tempfile, "gettempdir", nowhere)
-    assert find_folder("code") is None
+    with pytest.warns(CompilationWarning, match="kept nowhere, and so each process compiles anew"):
+        assert find_folder("code") is None
+
+
+def test_a_folder_that_is_there_is_used_though_nothing_more_fits(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A full disk, or an image that is read only: what is there can be loaded."""
+    assert find_folder("code", str(tmp_path)) == tmp_path / "code"
+    monkeypatch.setattr("hpcgym.compiled_code.folders.ROOM", 2**80)
+    assert find_folder("code", str(tmp_path)) == tmp_path / "code"
+    with pytest.warns(CompilationWarning, match="kept nowhere"):
+        assert find_folder("other", str(tmp_path)) is None

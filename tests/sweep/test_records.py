@@ -241,6 +241,10 @@ def test_files_of_the_user_are_not_taken_for_those_of_a_sweep(
         with pytest.raises(HpcgymError, match="is there already, and is no sweep"):
             run_experiment(experiment, folder, "serial")
         assert [(one.name, one.read_text()) for one in folder.iterdir()] == [(name, "mine")]
+        (folder / "lock").write_text("mine, too")  # that of a sweep is empty
+        with pytest.raises(HpcgymError, match="is there already, and is no sweep"):
+            run_experiment(experiment, folder, "serial")
+        assert (folder / name).read_text() == "mine"
 
 
 def test_an_experiment_may_lie_in_the_folder_of_its_sweep(tmp_path: Path) -> None:

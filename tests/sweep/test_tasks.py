@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import fcntl
 import json
 import os
 import signal
@@ -536,6 +537,16 @@ def test_one_process_at_a_time_has_a_folder(tmp_path: Path) -> None:
     with locked(tmp_path), pytest.raises(HpcgymError, match="another process is at work on it"):
         run_tasks(chores.square, numbers(1), tmp_path, "serial")
     run_tasks(chores.square, numbers(1), tmp_path, "serial")
+
+
+def test_who_only_looks_whether_a_folder_is_locked_stops_nobody(tmp_path: Path) -> None:
+    """For a moment it has a lock of its own."""
+    with locked(tmp_path):
+        pass
+    with (tmp_path / "lock").open("rb") as file:
+        fcntl.flock(file, fcntl.LOCK_SH)
+        threading.Timer(0.1, fcntl.flock, (file, fcntl.LOCK_UN)).start()
+        run_tasks(chores.square, numbers(1), tmp_path, "serial")
 
 
 @pytest.mark.parametrize(

@@ -264,6 +264,10 @@ def test_machine_size(tmp_path, header, processors):
         *(
             "100-128",
             "2 racks of 64",
+            "2 nodes of 64 cores",
+            "128 nodes with 2 processors each",
+            "8 cpus x 16",
+            "2 of 64",
             "0x40",
             "128/256",
             "6\t4",
