@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from hpcgym.agents import contents_of
 from hpcgym.baselines.coschedulers import COSCHEDULERS
 from hpcgym.baselines.pair_policies import PAIR_POLICIES, PairPolicy
 from hpcgym.envs.episodes import Episode, Episodes
@@ -15,7 +16,6 @@ from hpcgym.evaluation.leaderboard import Leaderboard
 from hpcgym.evaluation.lineup import by_name
 from hpcgym.evaluation.slices import Failures, Progress, measured_on, silent
 from hpcgym.evaluation.stage import acts, as_policy, begin_in, load_agent
-from hpcgym.reading import json_file
 from hpcgym.scheduler import Scheduler
 from hpcgym.simulation import simulate
 from hpcgym.workload import Workload
@@ -50,10 +50,9 @@ def _told(policy: Any) -> Any:
     if not isinstance(policy, str | Path) or Path(policy).suffix != ".json":
         return None
     try:
-        told = json_file(policy)
+        return contents_of(policy).get("env_id")
     except HpcgymError:
         return None  # said by who loads it
-    return told.get("env_id") if isinstance(told, dict) else None
 
 
 def evaluate_shared(
