@@ -11,18 +11,28 @@ with this one. ``xnes``, ``controls``, ``coschedule`` and ``lookahead`` need non
 
 from __future__ import annotations
 
+import zipfile
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from hpcgym.errors import HpcgymError, installing
-from hpcgym.reading import json_file, shaped
+from hpcgym.errors import HpcgymError, installing, nearest
+from hpcgym.reading import bytes_of, json_of, shaped
+from hpcgym.reading.texts import MOST_JSON
 
-#: Name of an agent, as in its file -> module that loads it.
-AGENTS = {"maskable-ppo": "maskable_ppo", "clone": "maskable_ppo", "ppo": "ppo"}
+_KIND = "the file of an agent of this version"
 
-#: The same of those whose files are JSON.
-_TEXTS = {"controls": "controls", "pairs": "coschedule", "xnes": "xnes"}
+#: Name of an agent, as in its file -> module that loads it. Files of networks are archives, which
+#: PyTorch reads; the others are JSON.
+AGENTS = {
+    "clone": "maskable_ppo",
+    "controls": "controls",
+    "maskable-ppo": "maskable_ppo",
+    "pairs": "coschedule",
+    "ppo": "ppo",
+    "xnes": "xnes",
+}
+_NETWORKS = ("maskable_ppo", "ppo")
 
 _MODULES = (
     "behaviour_cloning",
@@ -49,26 +59,44 @@ def load(path: str | Path) -> Any:
     ------
     HpcgymError : there is no such file, it holds no agent, or PyTorch is missing.
     """
-    kind = "the file of an agent of this version"
-    if _is_text(path):
-        contents = json_file(path, finite=False)
-        with shaped(path, kind):
-            return import_agent(_TEXTS.get(contents.get("agent"), "xnes")).load(contents)
-    contents = import_agent("common").read(path)
-    if contents.get("agent") not in AGENTS:
-        raise HpcgymError(f"{path} holds an agent that this version does not know")
-    module = import_agent(AGENTS[contents["agent"]])
-    with shaped(path, kind):
-        return module.load(contents)
+    contents = contents_of(path)
+    with shaped(path, _KIND):
+        return import_agent(AGENTS[contents["agent"]]).load(contents)
 
 
-def _is_text(path: str | Path) -> bool:
-    """Tell whether a file is JSON: those of networks are archives."""
+def contents_of(path: str | Path) -> dict[str, Any]:
+    """Return what the file of an agent of this version holds, with its name as "agent".
+
+    Numbers of JSON may be infinite or none: those found on the way are, and each agent checks the
+    numbers that it acts by.
+
+    Raises
+    ------
+    HpcgymError : as of :func:`load`.
+    """
+    with shaped(path, _KIND):  # what cannot be the name of a file is none
+        network = zipfile.is_zipfile(path)
+    contents = import_agent("common").read(path) if network else _json_of(path)
+    name = contents.get("agent")
+    if not isinstance(name, str) or name not in AGENTS:
+        raise HpcgymError(
+            f"{path} holds an agent that this version does not know: {nearest(name, AGENTS)}"
+        )
+    if network != (AGENTS[name] in _NETWORKS):
+        raise HpcgymError(f"{path} is not {_KIND}: {name} has files of another kind")
+    return contents
+
+
+def _json_of(path: str | Path) -> dict[str, Any]:
+    """Return what a file in JSON holds."""
+    content = bytes_of(path, MOST_JSON, HpcgymError)
     try:
-        with Path(path).open("rb") as file:
-            return file.read(1) == b"{"
-    except OSError:
-        return False  # said by who reads it
+        contents = json_of(content, "it", finite=False)
+    except HpcgymError as error:
+        raise HpcgymError(f"{path} is not {_KIND}: {error}") from None
+    if not isinstance(contents, dict):
+        raise HpcgymError(f"{path} is not {_KIND}: it holds no object of JSON")
+    return contents
 
 
 def import_agent(module: str) -> Any:

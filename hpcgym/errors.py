@@ -1,7 +1,9 @@
 """The errors that a user can cause, each one clear line."""
 
+import operator
 from collections.abc import Iterable
 from difflib import get_close_matches
+from typing import Any
 
 _BEGIN, _END = 1500, 400  # characters that are left of a longer text
 
@@ -34,6 +36,10 @@ class WorkloadWarning(HpcgymWarning):
 
 class CompilationWarning(HpcgymWarning):
     """Compiled code that cannot be kept: results are the same, but each process compiles."""
+
+
+class PolicyWarning(HpcgymWarning):
+    """A policy that failed in an evaluation: it has no value there, and no mean."""
 
 
 def one_line(message: object) -> str:
@@ -84,6 +90,17 @@ def installing(extra: str) -> str:
     hpcgym is on no package index, so pip has to be told where it is: in a clone.
     """
     return f"pip install '.[{extra}]' in the clone of hpcgym"
+
+
+def check_whole(argument: str, value: Any, least: int) -> int:
+    """Return a whole number, Python's or NumPy's, or raise an error that names the argument."""
+    try:
+        number = operator.index(value)
+    except TypeError:
+        number = least - 1
+    if number < least or isinstance(value, bool):
+        raise HpcgymError(f"{argument} must be a whole number of at least {least}, not {value!r}")
+    return number
 
 
 def check_each_once(where: str, values: Iterable[object]) -> None:

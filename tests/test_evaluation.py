@@ -20,7 +20,7 @@ from hpcgym.cli import options
 from hpcgym.cluster import Cluster, NodeGroup, find_cluster
 from hpcgym.envs.episodes import Episodes
 from hpcgym.envs.job_selection import JobSelection
-from hpcgym.errors import HpcgymError
+from hpcgym.errors import HpcgymError, PolicyWarning
 from hpcgym.evaluation import Leaderboard, evaluate, lineup
 from hpcgym.evaluation.stage import RULES
 from hpcgym.evaluation.static_weights import best_static
@@ -341,6 +341,43 @@ def test_an_action_that_is_none_is_said_once() -> None:
     assert board.by_slice["act"].isna().all()
 
 
+def test_a_begin_that_fails_is_a_failure_unless_it_says_that_it_does_not_fit() -> None:
+    def begin(env: Any) -> None:
+        calls.append(1)
+        if len(calls) == 2:
+            raise errors.pop()
+
+    few: dict[str, Any] = {"jobs": 100, "n": 3, "budget": 0, "env": OneChoice()}
+    calls: list[int] = []
+    errors: list[Exception] = [HpcgymError("not here"), ZeroDivisionError("no way")]
+    with pytest.warns(PolicyWarning, match="^agent failed on 1 of 3 slices, first on ") as caught:
+        board = evaluate(choosing("spf", begin=begin), TRACE, **few)
+    assert board.failures == {("agent", board.by_slice.index[1]): "ZeroDivisionError: no way"}
+    assert caught[0].filename == __file__  # of who called evaluate
+    calls.clear()
+    with pytest.raises(HpcgymError, match=r"^not here$"):
+        evaluate(choosing("spf", begin=begin), TRACE, **few)
+
+
+def test_policies_may_come_from_a_generator() -> None:
+    board = evaluate((name for name in ("spf", "lpf")), TRACE, jobs=100, n=2, budget=0)
+    assert {"spf", "lpf"} <= {*board.by_slice}
+
+
+def test_text_is_the_name_of_its_row_whatever_comes_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lineup, "load_agent", lambda path: choosing("spf"))
+    mine = {name: choosing("spf") for name in ("lookahead", "0.5,0,0,0,-0.5,0", "powercap", "sjf")}
+    for name, one in mine.items():
+        one.name = name
+    policies = [*mine.values(), "lookahead", "0.5,0,0,0,-0.5,0", Path("sjf")]
+    named = lineup.by_name(policies, lineup.find_policy, lineup.other_scheduler)
+    assert list(named) == [
+        "lookahead (2)", "0.5,0,0,0,-0.5,0 (acting)", "powercap (acting)", "sjf (acting)",
+        "lookahead", "0.5,0,0,0,-0.5,0", "sjf (acting) (2)",
+    ]  # fmt: skip
+    assert list(named.values())[:4] == list(mine.values())
+
+
 def test_each_failing_policy_is_said_with_its_own_count() -> None:
     def at(failing: Sequence[int]) -> Any:
         calls: list[int] = []
@@ -501,6 +538,8 @@ def test_an_agent_that_does_nonsense_fails_in_a_real_environment() -> None:
         ({"n": 0}, "n must be"),
         ({"budget": -1}, "budget must be a whole number of at least 0, not -1"),
         ({"resamples": 0}, "resamples must be"),
+        ({"budget": True}, "budget must be a whole number of at least 0, not True"),
+        ({"policies": {1: "spf", "1": "sjf"}}, "'1' is there twice"),
         ({"backfil": "easy"}, "unknown argument 'backfil'; did you mean 'backfill'"),
         ({"backfill": "conservative"}, "evaluate 'conservative' by name"),
         ({"estimate": [1.0]}, "estimate must be a name"),

@@ -12,11 +12,12 @@ from typer.testing import CliRunner
 
 import hpcgym
 from hpcgym.agents import coschedule
+from hpcgym.baselines.pair_policies import PairPolicy
 from hpcgym.cli import app
 from hpcgym.coscheduling import find_speedups
 from hpcgym.envs import CoSchedule
-from hpcgym.errors import HpcgymError
-from hpcgym.evaluation import Leaderboard, compare_shuffles, evaluate
+from hpcgym.errors import HpcgymError, PolicyWarning
+from hpcgym.evaluation import Leaderboard, compare_shuffles, evaluate, lineup, shared
 from hpcgym.evaluation.shared import ENVIRONMENT, REFERENCES
 from hpcgym.workload import load_workload
 
@@ -79,7 +80,8 @@ class Waits:
 
 
 def test_a_policy_that_fails_is_noted() -> None:
-    found = board(Waits())
+    with pytest.warns(PolicyWarning, match="^waits failed on 5 of 5 slices, first on "):
+        found = board(Waits())
     assert np.isnan(found.table.loc["waits", "mean_bsld"])
     assert "action must be an index" in found.failures["waits", found.by_slice.index[0]]
 
@@ -90,9 +92,79 @@ def test_a_function_is_a_policy() -> None:
     assert found.by_slice["<lambda>"].notna().all()
 
 
+class First:
+    """The first that can be done; called as the rule that is the same."""
+
+    name = "first-pairs"
+
+    def act(self, observation: Any, info: Any) -> int:
+        return int(np.argmax(info["action_mask"]))
+
+
+def test_nothing_else_gets_the_row_of_a_name() -> None:
+    """Objects that are called as a name that is given, or as a name that there is."""
+    first, waits = First(), Waits()
+    named = shared_by_name([first, "first-pairs", waits, waits])
+    assert list(named) == ["first-pairs (2)", "first-pairs", "waits", "waits (2)"]
+    assert named["first-pairs (2)"] is first
+    assert isinstance(named["first-pairs"], PairPolicy)
+    waits.name = "filler-co"
+    assert list(shared_by_name([waits])) == ["filler-co (acting)"]
+    # what a name stands for may be given as it is, too
+    assert list(shared_by_name([PairPolicy("greedy-pairs")])) == ["greedy-pairs"]
+    assert list(shared_by_name({"easy-co": "easy-co", 3: waits})) == ["easy-co", "3"]
+
+
+@pytest.mark.parametrize(
+    "policies",
+    [{"filler-co": First()}, {"easy-co": "sjf-co"}, {"first-pairs": First()}],
+    ids=["reference", "name", "pairs"],
+)
+def test_names_of_ones_own_are_no_others(policies: Any) -> None:
+    (name,) = policies
+    with pytest.raises(HpcgymError, match=f"the name '{name}' stands for a scheduler or policy"):
+        shared_by_name(policies)
+    with pytest.raises(HpcgymError, match="'3' is there twice"):
+        shared_by_name({3: First(), "3": First()})
+
+
+def shared_by_name(policies: Any) -> dict[str, Any]:
+    return lineup.by_name(lineup.listed(policies), shared._find_policy, shared._other)
+
+
+def test_policies_that_are_given_once_are_all_there(agent: Path) -> None:
+    """A generator can be read only once."""
+    found = evaluate((one for one in [agent, First()]), JOBS, jobs=30, n=2)
+    assert set(found.table.index) == {str(agent), "first-pairs (2)", *REFERENCES}
+
+
+def test_a_begin_that_fails_is_noted_and_warned_of() -> None:
+    policy = First()
+    policy.begin = Begin()  # type: ignore[attr-defined]
+    policy.name = "mine"
+    with pytest.warns(PolicyWarning, match="^mine failed on 1 of 5 slices, first on ") as caught:
+        found = board(policy)
+    assert list(found.failures.values()) == ["ZeroDivisionError: the second"]
+    assert found.by_slice["mine"].isna().sum() == 1
+    assert caught[0].filename == __file__  # of who called evaluate
+
+
+class Begin:
+    calls = 0
+
+    def __call__(self, env: Any) -> None:
+        self.calls += 1
+        if self.calls == 2:
+            raise ZeroDivisionError("the second")
+
+
 @pytest.mark.parametrize(
     ("policies", "arguments", "message"),
     [
+        ([], {"resamples": 0}, "resamples must be a whole number of at least 1, not 0"),
+        ([], {"budget": -1}, "budget must be a whole number of at least 0, not -1"),
+        ([{}], {}, "a policy is a name, a path, a Scheduler or an object with act, not {}"),
+        (["first-pairs"], {"env_options": {"observation": "flat"}}, "first-pairs acts in"),
         (["easy-cos"], {}, "did you mean 'easy-co'"),
         ([], {"backfill": "easy"}, "unknown argument 'backfill'"),
         ([], {"env_options": {"speedups": "nowhere.csv"}}, "there are no speedups"),

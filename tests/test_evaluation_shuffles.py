@@ -97,3 +97,12 @@ def test_results_are_taken_as_well() -> None:
 def test_what_cannot_be_compared(outcomes: dict[str, list[dict[str, float]]], message: str) -> None:
     with pytest.raises(HpcgymError, match=message):
         compare_shuffles(outcomes)
+
+
+@pytest.mark.parametrize("number", [1, 5])
+def test_intervals_need_resamples(number: int) -> None:
+    message = "resamples must be a whole number of at least 1, not 0"
+    with pytest.raises(HpcgymError, match=message):
+        compare_shuffles({"easy": rows(*[100] * number)}, resamples=0)
+    with pytest.raises(HpcgymError, match=message):
+        bootstrap(np.ones((number, 1)), 0)

@@ -11,7 +11,7 @@ import typer
 from hpcgym.cli import limits, names, options, output
 from hpcgym.cli.options import Format
 from hpcgym.cli.running import ExplainedCommand, Lists, counting, note
-from hpcgym.errors import HpcgymError, unknown
+from hpcgym.errors import HpcgymError, PolicyWarning, unknown
 from hpcgym.report.tables import LESS, MORE, Metric, best
 
 if TYPE_CHECKING:
@@ -245,7 +245,7 @@ def evaluate(
     )
     name = _env(env)
     with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", ".* failed on ", UserWarning)  # they are said below
+        warnings.simplefilter("ignore", PolicyWarning)  # they are said below
         board = run(
             policies or [], source, **settings, cluster=machine, env=name,
             env_options=limits.of_environment(name, share, shutdown)

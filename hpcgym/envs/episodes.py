@@ -6,7 +6,6 @@ weeks or months), "test" the rest, and no episode that is drawn or listed reache
 
 from __future__ import annotations
 
-import operator
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -15,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from hpcgym.errors import HpcgymError, WorkloadError, unknown
+from hpcgym.errors import HpcgymError, WorkloadError, check_whole, unknown
 from hpcgym.workload.model import Workload
 from hpcgym.workload.slicing import months, weeks
 
@@ -81,7 +80,7 @@ class Episodes:
     ) -> None:
         self.kind = _one_of("episodes", episodes, KINDS)
         self.part = _one_of("part", part, PARTS)
-        self.jobs = _whole("jobs", jobs, least=1)
+        self.jobs = check_whole("jobs", jobs, 1)
         self.train_share = _share(train_share)
         self.workload = workload
         self._periods: list[Episode] = []
@@ -144,8 +143,8 @@ class Episodes:
         if set(options) == {"slice"}:
             return self._named(options["slice"])
         if set(options) == {"start", "jobs"}:
-            start = _whole("options['start']", options["start"], least=0)
-            jobs = _whole("options['jobs']", options["jobs"], least=1)
+            start = check_whole("options['start']", options["start"], 0)
+            jobs = check_whole("options['jobs']", options["jobs"], 1)
             return self._any_rows(start, jobs)
         given = ", ".join(map(repr, options)) or "nothing"
         raise HpcgymError(f"options need either 'slice' or both 'start' and 'jobs', not {given}")
@@ -177,14 +176,14 @@ class Episodes:
         """
         if n is None:
             return list(self.listing)
-        number = _whole("n", n, least=1)
+        number = check_whole("n", n, 1)
         windows, available = self.kind == "windows", self.count
         if number > available:
             raise HpcgymError(
                 f"n must be at most {available}, not {number}:"
                 f" {self._where} has no more {self.kind}"
             )
-        rng = np.random.default_rng(_whole("seed", seed, least=0))
+        rng = np.random.default_rng(check_whole("seed", seed, 0))
         chosen = np.sort(rng.choice(available, size=number, replace=False)).tolist()
         if windows:
             return [_rows(self._first + c, self._first + c + self.jobs) for c in chosen]
@@ -317,17 +316,6 @@ def _one_of(argument: str, value: str, known: tuple[str, ...]) -> str:
     if not isinstance(value, str) or value not in known:
         raise HpcgymError(unknown(argument, value, known))
     return value
-
-
-def _whole(argument: str, value: Any, *, least: int) -> int:
-    """Return a whole number, or say which argument is none."""
-    try:
-        number = operator.index(value)
-    except TypeError:
-        number = least - 1
-    if number < least:
-        raise HpcgymError(f"{argument} must be a whole number of at least {least}, not {value!r}")
-    return number
 
 
 def _share(value: Any) -> float:

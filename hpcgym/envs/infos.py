@@ -5,7 +5,7 @@ What a vector environment says at a step is made when it is read: most of it is 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -19,7 +19,7 @@ from hpcgym.envs.layout import Observation
 from hpcgym.envs.schedules import State, schedule_of, state_of
 from hpcgym.envs.simulations import Simulations
 
-_WITH_MASK = (arrays.SELECTION_KIND, arrays.PAIRS_KIND, arrays.PAIR_SCORES_KIND)
+_WITH_ACTION_MASKS = (arrays.SELECTION_KIND, arrays.PAIRS_KIND, arrays.PAIR_SCORES_KIND)
 _TERMS = ("bsld", "wait_s", "energy_j", "elapsed_s")
 
 
@@ -38,7 +38,7 @@ def info_of(simulations: Simulations, e: int) -> dict[str, Any]:
     }
     if simulations.shared is not None:
         info["neighbours"] = simulations.shared.listed(e)
-    if simulations.kind in _WITH_MASK:
+    if simulations.kind in _WITH_ACTION_MASKS:
         info["action_mask"] = simulations.out.masks[e].copy()
     return info
 
@@ -53,36 +53,41 @@ def end_of(simulations: Simulations, told: State) -> dict[str, Any]:
     return {"metrics": known, "episode_name": told.name}
 
 
+_LATER: Any = object()  # stands for an entry that is not made yet
+
+
 class Infos(dict[str, Any]):
-    """A dict whose entries are made when they are first read; then it is one as any other.
+    """A dict whose entries are made when they are first read; else it is one as any other.
+
+    All keys are there from the beginning, in their order. What reads a dict without asking it, as
+    the encoder of ``json`` does, so finds it as long as it is, and then asks for its items.
 
     Parameters
     ----------
     make : returns the entry of a key, and maybe others with it.
-    names : the keys.
+    names : the keys -> what stands for entries that are not made yet, see :func:`later`.
     """
 
-    __slots__ = ("_left", "_make")
+    __slots__ = ("_make",)
 
-    def __init__(self, make: Callable[[str], dict[str, Any]], names: frozenset[str]) -> None:
-        self._make, self._left = make, names
+    def __init__(self, make: Callable[[str], dict[str, Any]], names: dict[str, Any]) -> None:
+        super().__init__(names)
+        self._make = make
 
     def made(self) -> Infos:
         """Make all that is left."""
-        for key in self._left:
+        for key in dict.keys(self):
             self[key]
-        self._left = frozenset()
         return self
 
-    def __missing__(self, key: str) -> Any:
-        if key not in self._left:
-            raise KeyError(key)
+    def __getitem__(self, key: str) -> Any:
+        value = super().__getitem__(key)
+        if value is not _LATER:
+            return value
         for name, value in self._make(key).items():
-            dict.setdefault(self, name, value)
-        return self[key]
-
-    def __contains__(self, key: object) -> bool:
-        return key in self._left or super().__contains__(key)
+            if dict.get(self, name) is _LATER:
+                super().__setitem__(name, value)
+        return super().__getitem__(key)
 
     def get(self, key: str, default: Any = None) -> Any:
         """Return an entry, or the default where there is none."""
@@ -90,6 +95,11 @@ class Infos(dict[str, Any]):
 
     def __reduce__(self) -> Any:
         return dict, (dict(self),)
+
+
+def later(names: Iterable[str]) -> dict[str, Any]:
+    """Return names, in their order, with what stands for entries that are not made yet."""
+    return dict.fromkeys(names, _LATER)
 
 
 def _when_made(name: str) -> Callable[..., Any]:
@@ -101,10 +111,10 @@ def _when_made(name: str) -> Callable[..., Any]:
     return call
 
 
+# dict(infos) and {**infos} copy entries as they lie there, unless __iter__ is not that of a dict
 for _name in (
-    "__delitem__", "__eq__", "__ior__", "__iter__", "__len__", "__ne__", "__or__", "__repr__",
-    "__reversed__", "__ror__", "clear", "copy", "items", "keys", "pop", "popitem", "setdefault",
-    "values",
+    "__eq__", "__iter__", "__ne__", "__or__", "__repr__", "__ror__", "copy", "items", "pop",
+    "popitem", "setdefault", "values",
 ):  # fmt: skip
     setattr(Infos, _name, _when_made(_name))
 
@@ -149,15 +159,17 @@ class Teller:
 
     def __init__(self, env: VectorEnv[Any, Any, Any], simulations: Simulations) -> None:
         self._env, self._simulations = env, simulations
-        self._masked = simulations.kind in _WITH_MASK
-        names = {"window", "time", "reward_terms"}
+        self._has_action_masks = simulations.kind in _WITH_ACTION_MASKS
+        # in the order in which a loop over single environments has them
+        names = ["window", "time", "reward_terms"]
         if simulations.shared is not None:
-            names.add("neighbours")
-        if self._masked:
-            names.add("action_mask")
-        self._usual = _masked(names)
-        self._at_ends = _masked(names | {"metrics", "episode_name"})
-        self._at_resets = _masked(names | {"final_obs", "final_info"})
+            names.append("neighbours")
+        if self._has_action_masks:
+            names.append("action_mask")
+        self._names = tuple(names)
+        self._usual = later(_with_flags(names))
+        self._at_ends = later(_with_flags([*names, "metrics", "episode_name"]))
+        self._at_resets = later(_with_flags(["final_obs", "final_info", *names]))
 
     def of_step(self, copy: bool, ends: Ends | None) -> Infos:
         """Return the infos of the last step; masks are views unless they are to be copied."""
@@ -188,7 +200,7 @@ class Teller:
     def _step(self, copy: bool) -> Step:
         """Return what is told at the last step."""
         simulations, out, masks = self._simulations, self._simulations.out, None
-        if self._masked:
+        if self._has_action_masks:
             masks = out.masks.copy() if copy else out.masks
         shared = simulations.shared
         beside = None if shared is None else shared.neighbours()
@@ -208,41 +220,56 @@ class Teller:
         return infos
 
     def _make(self, step: Step, ends: Ends | None, key: str) -> dict[str, Any]:
-        """Return an entry of the infos of a step, and its mask if that comes with it."""
+        """Return an entry of the infos of a step, and its flags if they come with it."""
         name = key.removeprefix("_")
-        if ends is not None and name in ("metrics", "episode_name", "final_obs", "final_info"):
+        if name == "final_obs":
+            assert ends is not None
+            return self._final_obs(ends, len(step.told))
+        if ends is not None and name in ("metrics", "episode_name", "final_info"):
             infos: dict[str, Any] = {}
-            for k, e in enumerate(ends.those.tolist()):  # as Gymnasium does it
-                infos = self._env._add_info(infos, self._of_end(ends, k, name), e)
+            for e, info in zip(ends.those.tolist(), self._of_ends(ends, name), strict=True):
+                infos = self._env._add_info(infos, info, e)  # as Gymnasium does it
             return infos
         if key != name:
             return {key: np.ones(len(step.told), np.bool_)}
         return {key: getattr(self, f"_{key}")(step)}
 
-    def _of_end(self, ends: Ends, k: int, name: str) -> dict[str, Any]:
-        """Return what is said of the k-th episode that has ended, if it is said of it."""
-        told = ends.states[k]
-        if name == "final_obs":
-            return {name: self.observation(ends, k)}
-        if name == "final_info":
-            more = end_of(self._simulations, told) if ends.terminated[k] else {}
-            return {name: {**self._last_info(ends, k), **more}}
-        if not ends.terminated[k]:
-            return {}
-        if name == "episode_name":
-            return {name: told.name}
-        return {name: end_of(self._simulations, told)[name]}
+    def _final_obs(self, ends: Ends, num_envs: int) -> dict[str, Any]:
+        """Return the last observations of episodes that have ended, and of whom there is one."""
+        observations, flags = np.full(num_envs, None, object), np.zeros(num_envs, np.bool_)
+        for k, e in enumerate(ends.those.tolist()):
+            observations[e] = self.observation(ends, k)
+        flags[ends.those] = True
+        return {"final_obs": observations, "_final_obs": flags}
 
-    def _last_info(self, ends: Ends, k: int) -> dict[str, Any]:
-        """Return what was said last of the k-th episode that has ended, as of a single one."""
+    def _of_ends(self, ends: Ends, name: str) -> list[dict[str, Any]]:
+        """Return what is said of each episode that has ended, if it is said of it."""
+        if name == "final_info":
+            return [{name: info} for info in self._last_infos(ends)]
+        said: list[dict[str, Any]] = []
+        for told, terminated in zip(ends.states, ends.terminated.tolist(), strict=True):
+            if not terminated:
+                said.append({})
+            elif name == "episode_name":
+                said.append({name: told.name})
+            else:
+                said.append({name: end_of(self._simulations, told)[name]})
+        return said
+
+    def _last_infos(self, ends: Ends) -> list[dict[str, Any]]:
+        """Return what was said last of each episode that has ended, as of single ones."""
         assert ends.last is not None
         step, _, _ = ends.last
-        names = [name for name in self._usual if not name.startswith("_")]
-        info = {name: getattr(self, f"_{name}")(step) for name in names}
-        info["time"] = info["time"][k].item()
-        terms = zip(terms_of(self._simulations), step.terms[k].tolist(), strict=False)
-        info["reward_terms"] = dict(terms)
-        return {name: v[k] if isinstance(v, np.ndarray) else v for name, v in info.items()}
+        arrays_of = {name: getattr(self, f"_{name}")(step) for name in self._names}
+        times, terms = arrays_of["time"].tolist(), step.terms.tolist()
+        names = terms_of(self._simulations)
+        infos = []
+        for k, told in enumerate(ends.states):
+            info = {name: array[k] for name, array in arrays_of.items() if name != "reward_terms"}
+            own = {"time": times[k], "reward_terms": dict(zip(names, terms[k], strict=False))}
+            more = end_of(self._simulations, told) if ends.terminated[k] else {}
+            infos.append({**info, **own, **more})
+        return infos
 
     def _time(self, step: Step) -> NDArray[Any]:
         """Return the times [s], (num_envs,)."""
@@ -271,9 +298,9 @@ class Teller:
         return terms
 
 
-def _masked(names: set[str]) -> frozenset[str]:
-    """Return names with those of their masks."""
-    return frozenset(names | {f"_{name}" for name in names})
+def _with_flags(names: Iterable[str]) -> list[str]:
+    """Return names, behind each that of the flags which say of whom it is told."""
+    return [each for name in names for each in (name, f"_{name}")]
 
 
 def _listed(rows: NDArray[np.int64], counts: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -15,7 +15,10 @@ class Spec(EnvSpec):
     """Gymnasium's description of an environment, which says what of it JSON cannot hold."""
 
     def to_json(self) -> str:
-        """Return the description as JSON, from which ``EnvSpec.from_json`` makes an equal one.
+        """Return the description as JSON.
+
+        What ``EnvSpec.from_json`` makes of it makes the same environment. It is not equal where an
+        argument is a tuple, such as ``hours``: JSON has lists in their place.
 
         Raises
         ------

@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hpcgym.errors import check_whole
+
 #: Means of fewer values have no interval. Resamples of few values differ too little: of five values
 #: that are normally distributed, a "95 %" interval holds the true mean five times in six, of three
 #: it is little more than the least and the greatest value.
@@ -29,7 +31,12 @@ def bootstrap(values: NDArray[Any], resamples: int = 2000, seed: int = 0) -> End
     Returns
     -------
     low, high : (k,) float64; nan with fewer than :data:`FEWEST` rows.
+
+    Raises
+    ------
+    HpcgymError : no resamples.
     """
+    check_whole("resamples", resamples, 1)
     n, columns = values.shape
     if n < FEWEST:
         return np.full(columns, np.nan), np.full(columns, np.nan)

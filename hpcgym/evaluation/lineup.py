@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,7 @@ from hpcgym.baselines import SCHEDULERS
 from hpcgym.baselines.dispatchers import CP_DISPATCHERS, DISPATCHERS, find_dispatcher
 from hpcgym.errors import HpcgymError, check_each_once, unknown
 from hpcgym.evaluation import limited
-from hpcgym.evaluation.stage import acts, as_policy, called, load_agent
+from hpcgym.evaluation.stage import acts, as_policy, load_agent, own_name
 from hpcgym.policy import POLICIES
 from hpcgym.policy.index import parse_policy
 from hpcgym.report.labels import labelled, scheduler_name
@@ -37,40 +37,95 @@ _OF_DISPATCHERS = ("estimate", "correction", "passes", "allocation")
 ACTING = {"lookahead": ("lookahead", "Lookahead")}
 
 
-def given(policies: Any) -> dict[str, Any]:
-    """Return what the user gave, by name: policies that act, schedulers, or names of schedulers.
+#: Finds what a user means by a policy.
+Find = Callable[[Any], Any]
+
+#: A name and a policy -> what else the name stands for; None if for nothing else.
+Other = Callable[[str, Any], Any]
+
+
+def listed(policies: Any) -> Any:
+    """Return the policies of an evaluation: one or several in a list, or as the user named them.
 
     Raises
     ------
-    HpcgymError : something else, or the same name or path twice.
+    HpcgymError : what holds no policies.
     """
     if isinstance(policies, Mapping):
-        parts = {str(name): _found(policy) for name, policy in policies.items()}
-        for name in parts:
-            if name == STATIC or (_is_simulated(name) and parts[name] != name):
-                raise HpcgymError(f"the name {name!r} stands for a scheduler; choose another")
-        return parts
+        return policies
     if isinstance(policies, str | Path | Scheduler) or acts(policies) or callable(policies):
-        policies = [policies]
-    elif not isinstance(policies, Iterable):
+        return [policies]
+    if not isinstance(policies, Iterable):
         raise HpcgymError(
             f"policies must be names, paths, dispatchers or policies with act, not {policies!r}"
         )
-    found = [(policy, _found(policy)) for policy in policies]
-    check_each_once("policies", [str(one) for one, _ in found if isinstance(one, str | Path)])
-    simulated = {*_SIMULATED, STATIC, *(one for _, one in found if isinstance(one, str))}
-    parts = {}
-    for policy, one in found:
-        if isinstance(one, str):
-            parts[one] = one
-        else:  # a saved agent is called by its path
-            name = str(policy) if isinstance(policy, str | Path) else name_of(one)
-            parts[free_name(name, simulated, parts, acts(one))] = one
-    return parts
+    return list(policies)
 
 
-def _found(policy: Any) -> Any:
-    """Return the name of a scheduler, six weights, a scheduler, a dispatcher, or what acts."""
+def by_name(policies: Any, find: Find, other: Other) -> dict[str, Any]:
+    """Return what the user gave, by the names that it has in the evaluation.
+
+    Text that was given is the name itself, and a saved agent is called by its path. What else has
+    such a name is called differently: "(acting)" where the other is simulated, or by a number.
+
+    Parameters
+    ----------
+    policies : of :func:`listed`.
+    find : says what each is.
+    other : tells of names that are taken.
+
+    Raises
+    ------
+    HpcgymError : as of ``find``; the same name or path twice, or a name in a mapping that stands
+        for something else.
+    """
+    if isinstance(policies, Mapping):
+        check_each_once("policies", map(str, policies))
+        chosen = {str(name): find(policy) for name, policy in policies.items()}
+        for name, one in chosen.items():
+            if other(name, one) is not None:
+                raise HpcgymError(
+                    f"the name {name!r} stands for a scheduler or policy of hpcgym; choose another"
+                )
+        return chosen
+    texts = [str(one) if isinstance(one, str | Path) else None for one in policies]
+    check_each_once("policies", [text for text in texts if text is not None])
+    meant = [find(policy) for policy in policies]
+    of_texts = {text: one for text, one in zip(texts, meant, strict=True) if text is not None}
+    chosen = {}
+    for text, one in zip(texts, meant, strict=True):
+        if text is None:
+            name = _free_name(name_of(one), one, {**of_texts, **chosen}, other)
+        else:
+            name = _free_name(text, one, chosen, other)
+        chosen[name] = one
+    return chosen
+
+
+def _free_name(name: str, policy: Any, others: Mapping[str, Any], other: Other) -> str:
+    """Return a name that nothing else has, as like to the given one as can be."""
+
+    def rival(name: str) -> Any:
+        """Return what has a name already; None: nothing."""
+        told = other(name, policy)
+        return others.get(name) if told is None else told
+
+    first = rival(name)
+    if first is not None and acts(policy) and not acts(first):
+        name = f"{name} (acting)"
+    free, number = name, 2
+    while rival(free) is not None:
+        free, number = f"{name} ({number})", number + 1
+    return free
+
+
+def find_policy(policy: Any) -> Any:
+    """Return the name of a scheduler, six weights, a scheduler, a dispatcher, or what acts.
+
+    Raises
+    ------
+    HpcgymError : it is none of these.
+    """
     policy = as_policy(policy)
     if isinstance(policy, Scheduler) or (acts(policy) and not isinstance(policy, type)):
         return policy
@@ -100,6 +155,12 @@ def _found(policy: Any) -> Any:
     raise HpcgymError(unknown("policy", policy, known, "six weights or a saved agent's path"))
 
 
+def other_scheduler(name: str, policy: Any) -> str | None:
+    """Return the name if it stands for a row or a scheduler, and the policy is not that name."""
+    meant = isinstance(policy, str) and policy == name
+    return name if name == STATIC or (_is_simulated(name) and not meant) else None
+
+
 def _is_simulated(name: str) -> bool:
     """Tell whether a name is that of a scheduler, a dispatcher or a rule for limits."""
     return name in _SIMULATED or limited.ruled(name) is not None
@@ -109,21 +170,10 @@ def name_of(policy: Any) -> str:
     """Return what an object or a function is called."""
     if isinstance(policy, Scheduler):
         return scheduler_name(policy)
-    return called(policy)
+    return own_name(policy)
 
 
-def free_name(name: str, simulated: Iterable[str], taken: Iterable[str], acting: bool) -> str:
-    """Return a name that nothing simulated by name, and no other policy, has."""
-    known = {*simulated}
-    if acting and name in known:
-        name = f"{name} (acting)"
-    free, number = name, 2
-    while free in {*known, *taken}:
-        free, number = f"{name} ({number})", number + 1
-    return free
-
-
-def lineup(
+def with_references(
     policies: Mapping[str, Any],
     rules: Mapping[str, Any],
     limits: limited.Limits | None,
@@ -136,42 +186,43 @@ def lineup(
 
     Parameters
     ----------
-    policies : of :func:`given`.
+    policies : of :func:`by_name`.
     rules : of the evaluation.
     limits : of the environment.
     always : further references.
 
     Returns
     -------
-    found : row -> a scheduler, or what acts.
-    rows : name of a policy or reference -> its row.
+    lineup : row -> a scheduler, or what acts.
+    row_of : name of a policy or reference -> its row.
     """
-    found: dict[str, Any] = {}
-    rows: dict[str, str] = {}
+    lineup: dict[str, Any] = {}
+    row_of: dict[str, str] = {}
     names = (*REFERENCES[rules.get("backfill", "easy")], *always)
     for name, policy in {**dict(zip(names, names, strict=True)), **policies}.items():
         row, one = name, policy
         if not isinstance(policy, Scheduler) and not acts(policy):
             one, usual = (_ruled(policy, some, limits) for some in (rules, {}))
             row = labelled(name, usual, one) if name == policy else name
-        rows[name] = row
-        if row in found:
+        row_of[name] = row
+        if row in lineup:
             raise HpcgymError(f"two policies are called {row!r}")
-        found[row] = one
+        lineup[row] = one
     # the user's policies first
-    order = dict.fromkeys(rows[name] for name in (*policies, *names))
-    return {row: found[row] for row in order}, rows
+    order = dict.fromkeys(row_of[name] for name in (*policies, *names))
+    return {row: lineup[row] for row in order}, row_of
 
 
 def _ruled(policy: Any, rules: Mapping[str, Any], limits: limited.Limits | None) -> Scheduler:
     """Return the scheduler of a name, of weights or of a dispatcher, which keeps limits."""
-    row = limited.ruled(policy) if isinstance(policy, str) else None
-    if row is not None:
-        return scheduler_of(row[1], rules).but(power=row[0])
-    return kept(scheduler_of(policy, rules), limits)
+    of_limits = limited.ruled(policy) if isinstance(policy, str) else None
+    if of_limits is not None:
+        power, order = of_limits
+        return scheduler_of(order, rules).but(power=power)
+    return under_limits(scheduler_of(policy, rules), limits)
 
 
-def kept(scheduler: Scheduler, limits: limited.Limits | None) -> Scheduler:
+def under_limits(scheduler: Scheduler, limits: limited.Limits | None) -> Scheduler:
     """Return a scheduler that keeps limits by the environment's rule."""
     return scheduler if limits is None else scheduler.but(power=limits.power)
 
@@ -195,14 +246,14 @@ def scheduler_of(name: Any, rules: Mapping[str, Any]) -> Scheduler:
 
 
 def references_of(
-    found: Mapping[str, Any], rows: Mapping[str, str], rules: Mapping[str, Any]
+    lineup: Mapping[str, Any], row_of: Mapping[str, str], rules: Mapping[str, Any]
 ) -> tuple[str, ...]:
     """Return the rows that all may be compared with; none unless one of them solves a model."""
-    by = {
-        name: one.dispatcher if isinstance(one, Scheduler) else None for name, one in found.items()
+    dispatchers = {
+        row: one.dispatcher if isinstance(one, Scheduler) else None for row, one in lineup.items()
     }
-    if not any(isinstance(one, str) and one in CP_DISPATCHERS for one in by.values()):
+    if not any(isinstance(one, str) and one in CP_DISPATCHERS for one in dispatchers.values()):
         return ()
     names = REFERENCES[rules.get("backfill", "easy")]
-    references = {*(rows[name] for name in names), STATIC}
-    return tuple(name for name in by if by[name] is not None or name in references)
+    references = {*(row_of[name] for name in names), STATIC}
+    return tuple(row for row, one in dispatchers.items() if one is not None or row in references)

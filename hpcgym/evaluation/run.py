@@ -3,18 +3,26 @@
 from __future__ import annotations
 
 import os
-import warnings
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from hpcgym.cluster import Cluster
 from hpcgym.envs.episodes import Episode, Episodes
-from hpcgym.errors import HpcgymError, unknown
+from hpcgym.errors import HpcgymError, check_whole, unknown
 from hpcgym.evaluation import limited, shared
-from hpcgym.evaluation import lineup as lineups
 from hpcgym.evaluation.leaderboard import Leaderboard
-from hpcgym.evaluation.lineup import STATIC
+from hpcgym.evaluation.lineup import (
+    STATIC,
+    by_name,
+    find_policy,
+    listed,
+    other_scheduler,
+    references_of,
+    scheduler_of,
+    under_limits,
+    with_references,
+)
+from hpcgym.evaluation.slices import Failures, Progress, measured_on, silent, warn_of_failures
 from hpcgym.evaluation.stage import Stage, acts
 from hpcgym.evaluation.static_weights import best_static
 from hpcgym.node_simulation import needs_on
@@ -26,9 +34,6 @@ from hpcgym.workload import Workload, load_workload
 
 #: Metrics of a schedule that are kept; policies are ranked by the first.
 METRICS = ("mean_bsld", "mean_wait_s", "utilization")
-
-#: A title and a number of steps -> a context that gives a function to call before each step.
-Progress = Callable[[str, int], AbstractContextManager[Callable[[str], None]]]
 
 
 def evaluate(
@@ -109,10 +114,14 @@ def evaluate(
 
     Raises
     ------
-    HpcgymError : an argument that is not one of these, or an environment that does not fit. What a
-        policy or a dispatcher of one's own does wrong is noted in ``Leaderboard.failures`` instead,
-        and said in a warning.
+    HpcgymError : an argument that is not one of these, or an environment that does not fit, which a
+        policy says by an HpcgymError of its ``begin``. What else policies, dispatchers and
+        environments of one's own do wrong is noted in ``Leaderboard.failures`` instead.
     WorkloadError : a job that the empty machine does not hold.
+
+    Warns
+    -----
+    PolicyWarning : a policy or a dispatcher that failed on some slices.
 
     Examples
     --------
@@ -121,80 +130,90 @@ def evaluate(
     >>> sorted(board.table.index)
     ['best-static', 'easy', 'easy-sjbf', 'f1', 'saf', 'spf']
     """
+    policies = listed(policies)
+    check_whole("budget", budget, 0)
+    check_whole("resamples", resamples, 1)
     whole = workload if isinstance(workload, Workload) else load_workload(workload, cluster=cluster)
-    if shared.is_meant(env, policies):
+    together = shared.is_meant(env, policies)
+    if together:
         for rule in rules:
             raise HpcgymError(unknown("argument", rule, ("env_options", "cluster", "episodes")))
-        part = Episodes(whole, episodes, jobs, slices, train_share)
-        chosen = part.named(part.usual if n is None else n, seed)
-        return shared.evaluate_shared(
-            policies, whole, part, chosen, cluster, env_options, seed, resamples, progress
-        )
-    given = lineups.given(policies)
-    _check_number("budget", budget, least=0)
-    _check_number("resamples", resamples, least=1)
+    else:
+        policies = by_name(policies, find_policy, other_scheduler)
     part = Episodes(whole, episodes, jobs, slices, train_share)
     chosen = part.named(part.usual if n is None else n, seed)
-    training: list[Workload] = []
-    if budget > 0:
-        training = _training(Episodes(whole, episodes, jobs, "train", train_share), seed)
-    acting = {name: policy for name, policy in given.items() if acts(policy)}
-    theirs = None if cluster is None else machine_of(whole, cluster, None)
-    stage = Stage(whole, theirs, part, rules, env, env_options, acting, seed)
-    machine, limits = stage.machine, stage.limits
-    try:
-        check_allocation(rules.get("allocation") or "first-fit", machine)
-        check_jobs(whole, machine.processors)
-        needs_on(whole, machine)
-        if training:
-            _check_static(stage.rules)
-        always = limited.references(limits, [part.workload_of(episode) for episode in chosen])
-        lineup, rows = lineups.lineup(given, stage.rules, limits, always)
-        limited.check_rows(lineup, limits, [part.workload_of(episode) for episode in chosen])
-        total = budget + (len(lineup) + (budget > 0)) * len(chosen)
-        with (progress or _silent)("evaluating", total) as step:
-            weights: dict[str, float] = {}
-            if training:
-                plain = lineups.kept(lineups.scheduler_of("spf", stage.rules), limits)
-                weights = best_static(
-                    training, stage.features, plain, budget, seed, step, machine, limits
-                )
-                lineup[STATIC] = plain.but(policy=weights)
-            found, failures = _run(lineup, whole, machine, part, chosen, stage, step)
-    finally:
-        stage.close()
-
-    for name in dict.fromkeys(policy for policy, _ in failures):
-        at = [where for policy, where in failures if policy == name]
-        warnings.warn(
-            f"{name} failed on {len(at)} of {len(chosen)} slices, first on {at[0]}:"
-            f" {failures[name, at[0]]}; see Leaderboard.failures",
-            stacklevel=2,
+    if together:
+        board = shared.evaluate_shared(
+            policies, whole, part, chosen, cluster, env_options, seed, resamples, progress
         )
+    else:
+        machine = None if cluster is None else machine_of(whole, cluster, None)
+        acting = {name: policy for name, policy in policies.items() if acts(policy)}
+        stage = Stage(whole, machine, part, rules, env, env_options, acting, seed)
+        try:
+            check_allocation(rules.get("allocation") or "first-fit", stage.machine)
+            board = _on_stage(stage, policies, part, chosen, budget, seed, resamples, progress)
+        finally:
+            stage.close()
+    warn_of_failures(board, stacklevel=3)
+    return board
 
+
+def _on_stage(
+    stage: Stage,
+    policies: Mapping[str, Any],
+    part: Episodes,
+    chosen: list[Episode],
+    budget: int,
+    seed: int,
+    resamples: int,
+    progress: Progress | None,
+) -> Leaderboard:
+    """Compare policies, by their names, with references; see :func:`evaluate`."""
     import pandas as pd
 
-    slices_index = pd.Index([e.name for e in chosen], name="slice")
-    by_slice = pd.DataFrame(
-        {name: [each[METRICS[0]] for each in values] for name, values in found.items()},
-        index=slices_index,
-    )
-    beside = {name: pd.DataFrame(values).mean(skipna=False) for name, values in found.items()}
-    schedulers = {name: None if acts(one) else one for name, one in lineup.items()}
-    costs = pd.DataFrame(beside).T[list(METRICS[1:])]
-    if limits is not None:
-        among = tuple(rows[name] for name in always)
-    else:
-        among = lineups.references_of(lineup, rows, stage.rules)
-    energy = {
+    whole, machine, limits = part.workload, stage.machine, stage.limits
+    check_jobs(whole, machine.processors)
+    needs_on(whole, machine)
+    training: list[Workload] = []
+    if budget > 0:
+        training = _training(Episodes(whole, part.kind, part.jobs, "train", part.train_share), seed)
+        _check_static(stage.rules)
+    always = limited.references(limits, [part.workload_of(episode) for episode in chosen])
+    lineup, row_of = with_references(policies, stage.rules, limits, always)
+    limited.check_rows(lineup, limits, [part.workload_of(episode) for episode in chosen])
+    metrics = METRICS if limits is None else (*METRICS, *limited.ENERGIES)
+    total = budget + (len(lineup) + (budget > 0)) * len(chosen)
+    weights: dict[str, float] = {}
+    values: dict[str, list[dict[str, float]]] = {}
+    failures: Failures = {}
+    with (progress or silent)("evaluating", total) as step:
+        if training:
+            plain = under_limits(scheduler_of("spf", stage.rules), limits)
+            weights = best_static(
+                training, stage.features, plain, budget, seed, step, machine, limits
+            )
+            lineup[STATIC] = plain.but(policy=weights)
+        for name, policy in lineup.items():
+            play = _player(name, policy, whole, part, chosen, stage, step)
+            values[name] = measured_on(chosen, name, policy, metrics, play, failures)
+
+    index = pd.Index([episode.name for episode in chosen], name="slice")
+    frames = {
         metric: pd.DataFrame(
-            {name: [each[metric] for each in values] for name, values in found.items()},
-            index=slices_index,
+            {name: [each[metric] for each in found] for name, found in values.items()}, index=index
         )
-        for metric in (limited.ENERGIES if limits is not None else ())
+        for metric in metrics
     }
+    costs = pd.DataFrame({metric: frames[metric].mean(skipna=False) for metric in METRICS[1:]})
+    schedulers = {name: None if acts(one) else one for name, one in lineup.items()}
+    if limits is not None:
+        among = tuple(row_of[name] for name in always)
+    else:
+        among = references_of(lineup, row_of, stage.rules)
+    energy = {metric: frames[metric] for metric in metrics if metric in limited.ENERGIES}
     return Leaderboard(
-        by_slice, schedulers, weights, failures, seed, resamples, costs, among, energy
+        frames[METRICS[0]], schedulers, weights, failures, seed, resamples, costs, among, energy
     )
 
 
@@ -211,41 +230,29 @@ def _training(part: Episodes, seed: int) -> list[Workload]:
     return [part.workload_of(episode) for episode in part.named(part.usual, seed + 1)]
 
 
-def _run(
-    lineup: Mapping[str, Any],
+def _player(
+    name: str,
+    policy: Any,
     whole: Workload,
-    machine: Cluster,
     part: Episodes,
     chosen: list[Episode],
     stage: Stage,
     step: Callable[[str], None],
-) -> tuple[dict[str, list[dict[str, float]]], dict[tuple[str, str], str]]:
-    """Return METRICS of each policy on each slice, and what went wrong."""
-    values: dict[str, list[dict[str, float]]] = {name: [] for name in lineup}
-    failures: dict[tuple[str, str], str] = {}
-    for name, policy in lineup.items():
-        known = _learned(policy, whole, machine, part, chosen)
-        for episode in chosen:
-            step(f"{name}: {episode.name}")
-            metrics: Mapping[str, float | int] = {}
-            first = () if isinstance(policy, Scheduler) else stage.enter(name, policy, episode)
-            try:
-                if isinstance(policy, Scheduler):
-                    jobs, learned = part.workload_of(episode), known[episode.name]
-                    held = None if stage.limits is None else stage.limits.of(jobs)
-                    result = simulate(jobs, policy, cluster=machine, learned=learned, limits=held)
-                    metrics = result.metrics
-                    if held is not None:
-                        metrics = {**metrics, **limited.measured(result)}
-                else:
-                    metrics = stage.play(name, policy, *first)
-            except Exception as error:  # whatever a user's policy does
-                if isinstance(policy, Scheduler) and not callable(policy.dispatcher):
-                    raise
-                failures[name, episode.name] = f"{type(error).__name__}: {error}"
-            wanted = METRICS if stage.limits is None else (*METRICS, *limited.ENERGIES)
-            values[name].append({name: float(metrics.get(name, "nan")) for name in wanted})
-    return values, failures
+) -> Callable[[Episode], Mapping[str, float | int]]:
+    """Return a function that returns the metrics of a policy's schedule of a slice."""
+    learned = _learned(policy, whole, stage.machine, part, chosen)
+
+    def play(episode: Episode) -> Mapping[str, float | int]:
+        step(f"{name}: {episode.name}")
+        if not isinstance(policy, Scheduler):
+            return stage.play(name, policy, episode)
+        jobs = part.workload_of(episode)
+        held = None if stage.limits is None else stage.limits.of(jobs)
+        known = learned[episode.name]
+        result = simulate(jobs, policy, cluster=stage.machine, learned=known, limits=held)
+        return result.metrics if held is None else {**result.metrics, **limited.measured(result)}
+
+    return play
 
 
 def _learned(
@@ -259,14 +266,3 @@ def _learned(
     # one simulation of the whole trace, which is stopped where slices begin
     learned = learn_at(whole, policy, [begins[name] for name in names], machine)
     return dict(zip(names, learned, strict=True))
-
-
-def _check_number(argument: str, value: Any, *, least: int) -> None:
-    if not isinstance(value, int) or value < least:
-        raise HpcgymError(f"{argument} must be a whole number of at least {least}, not {value!r}")
-
-
-@contextmanager
-def _silent(title: str, total: int) -> Iterator[Callable[[str], None]]:
-    """Show no progress."""
-    yield lambda text: None

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from hpcgym.agents import contents_of
 from hpcgym.baselines.coschedulers import COSCHEDULERS
 from hpcgym.baselines.pair_policies import PAIR_POLICIES, PairPolicy
 from hpcgym.envs.episodes import Episode, Episodes
-from hpcgym.errors import HpcgymError, check_each_once, unknown
+from hpcgym.errors import HpcgymError, unknown
 from hpcgym.evaluation.leaderboard import Leaderboard
-from hpcgym.evaluation.lineup import free_name, name_of
-from hpcgym.evaluation.stage import acts, as_policy, load_agent
-from hpcgym.reading import json_file
+from hpcgym.evaluation.lineup import by_name
+from hpcgym.evaluation.slices import Failures, Progress, measured_on, silent
+from hpcgym.evaluation.stage import acts, as_policy, begin_in, load_agent
 from hpcgym.scheduler import Scheduler
 from hpcgym.simulation import simulate
 from hpcgym.workload import Workload
@@ -32,18 +32,17 @@ REFERENCE = "filler-co"
 #: Metrics that are kept; policies are ranked by the first, and the second has intervals too.
 METRICS = ("mean_bsld", "makespan_s", "mean_wait_s", "utilization")
 
-Progress = Callable[[str, int], AbstractContextManager[Callable[[str], None]]]
-
 
 def is_meant(env: Any, policies: Any) -> bool:
     """Tell whether an evaluation is one where jobs share nodes.
 
-    By its environment, or where none is given by a policy, or a file of one, that was made for it.
+    By its environment, or where none is given by a policy, or a file of one, that was made for it;
+    ``policies`` are those of :func:`hpcgym.evaluation.lineup.listed`.
     """
     if env is not None:
         return bool(env == ENVIRONMENT)
-    listed = list(policies.values()) if isinstance(policies, Mapping) else _listed(policies)
-    return any(getattr(one, "env_id", _told(one)) == ENVIRONMENT for one in listed)
+    every = policies.values() if isinstance(policies, Mapping) else policies
+    return any(getattr(one, "env_id", _told(one)) == ENVIRONMENT for one in every)
 
 
 def _told(policy: Any) -> Any:
@@ -51,10 +50,9 @@ def _told(policy: Any) -> Any:
     if not isinstance(policy, str | Path) or Path(policy).suffix != ".json":
         return None
     try:
-        told = json_file(policy)
+        return contents_of(policy).get("env_id")
     except HpcgymError:
         return None  # said by who loads it
-    return told.get("env_id") if isinstance(told, dict) else None
 
 
 def evaluate_shared(
@@ -72,7 +70,8 @@ def evaluate_shared(
 
     Parameters
     ----------
-    policies : names of :data:`~hpcgym.baselines.coschedulers.COSCHEDULERS` or ``Scheduler``
+    policies : of :func:`hpcgym.evaluation.lineup.listed`: names of
+        :data:`~hpcgym.baselines.coschedulers.COSCHEDULERS` or ``Scheduler``
         objects, which are simulated; names of
         :data:`~hpcgym.baselines.pair_policies.PAIR_POLICIES`, paths of saved agents and objects
         with ``act``, which act in CoSchedule.
@@ -86,7 +85,7 @@ def evaluate_shared(
     ------
     HpcgymError : a policy that is none of these, or agents of different machines or speedups.
     """
-    lineup = _lineup(policies)
+    lineup = by_name(policies, _find_policy, _other)
     for name in REFERENCES:
         lineup.setdefault(name, COSCHEDULERS[name])
     acting = {name: one for name, one in lineup.items() if not isinstance(one, Scheduler)}
@@ -98,63 +97,52 @@ def evaluate_shared(
     envs = {name: _make(policy, whole, part, usual, options) for name, policy in acting.items()}
     base = _agreed(envs) if envs else _make(None, whole, part, usual, options)
     machine = {"cluster": base.options.cluster, "speedups": base.speedups}
-    values: dict[str, list[dict[str, float]]] = {name: [] for name in lineup}
-    failures: dict[tuple[str, str], str] = {}
-    with (progress or _silent)("evaluating", len(lineup) * len(chosen)) as step:
+    values: dict[str, list[dict[str, float]]] = {}
+    failures: Failures = {}
+    with (progress or silent)("evaluating", len(lineup) * len(chosen)) as step:
         for name, policy in lineup.items():
-            for episode in chosen:
+
+            def play(
+                episode: Episode, name: str = name, policy: Any = policy
+            ) -> Mapping[str, float | int]:
                 step(f"{name}: {episode.name}")
-                metrics: Mapping[str, float | int] = {}
-                try:
-                    if isinstance(policy, Scheduler):
-                        jobs = part.workload_of(episode)
-                        metrics = simulate(jobs, policy, **machine).metrics
-                    else:
-                        metrics = _play(envs[name], policy, episode, seed)
-                except Exception as error:  # whatever a user's policy does
-                    if isinstance(policy, Scheduler):
-                        raise
-                    failures[name, episode.name] = f"{type(error).__name__}: {error}"
-                found = {metric: float(metrics.get(metric, "nan")) for metric in METRICS}
-                values[name].append(found)
+                if isinstance(policy, Scheduler):
+                    return simulate(part.workload_of(episode), policy, **machine).metrics
+                return _play(envs[name], policy, episode, seed)
+
+            values[name] = measured_on(chosen, name, policy, METRICS, play, failures)
     return _board(lineup, chosen, values, failures, seed, resamples)
 
 
-def _lineup(policies: Any) -> dict[str, Any]:
-    """Return what the user gave, by name: schedulers, and policies that act."""
-    if isinstance(policies, Mapping):
-        return {str(name): _found(policy) for name, policy in policies.items()}
-    listed = _listed(policies)
-    check_each_once("policies", [str(one) for one in listed if isinstance(one, str | Path)])
-    lineup: dict[str, Any] = {}
-    for policy in listed:
-        found = _found(policy)
-        name = str(policy)
-        if not isinstance(policy, str | Path):
-            name = free_name(name_of(found), COSCHEDULERS, lineup, acts(found))
-        lineup[name] = found
-    return lineup
-
-
-def _listed(policies: Any) -> list[Any]:
-    """Return one policy, or several, as a list."""
-    one = isinstance(policies, str | Path | Scheduler) or acts(policies)
-    return [policies] if one or not isinstance(policies, Iterable) else list(policies)
-
-
-def _found(policy: Any) -> Any:
+def _find_policy(policy: Any) -> Any:
     """Return a scheduler, or a policy that acts, or say that it is none."""
     policy = as_policy(policy)
-    if isinstance(policy, Scheduler) or acts(policy):
+    if isinstance(policy, Scheduler) or (acts(policy) and not isinstance(policy, type)):
         return policy
+    if isinstance(policy, Path):
+        return load_agent(policy)
+    if not isinstance(policy, str):
+        raise HpcgymError(
+            "where jobs share nodes a policy is a name, a path, a Scheduler or an object with act,"
+            f" not {policy!r}"
+        )
     if policy in COSCHEDULERS:
         return COSCHEDULERS[policy]
     if policy in PAIR_POLICIES:
         return PairPolicy(policy)
-    if isinstance(policy, Path) or (isinstance(policy, str) and os.path.exists(policy)):
+    if os.path.exists(policy):
         return load_agent(policy)
     known = [*COSCHEDULERS, *PAIR_POLICIES]
-    raise HpcgymError(unknown("policy", str(policy), known, "a saved agent's path"))
+    raise HpcgymError(unknown("policy", policy, known, "a saved agent's path"))
+
+
+def _other(name: str, policy: Any) -> Any:
+    """Return what a name stands for, if that is something else than this policy."""
+    if name in PAIR_POLICIES:
+        same = type(policy) is PairPolicy and policy.name == name
+        return None if same else PairPolicy(name)
+    scheduler = COSCHEDULERS.get(name)
+    return None if scheduler == policy else scheduler
 
 
 def _brought(policies: Iterable[Any]) -> dict[str, Any]:
@@ -202,9 +190,7 @@ def _play(env: Any, policy: Any, episode: Episode, seed: int) -> Mapping[str, fl
     """Let a policy act to the end of an episode; return the metrics of its schedule."""
     rows = {"start": episode.start, "jobs": episode.stop - episode.start}
     observation, info = env.reset(seed=seed, options=rows)
-    begin = getattr(policy, "begin", None)
-    if begin is not None:
-        begin(env)
+    begin_in(env, policy)
     terminated = False
     while not terminated:
         action = policy.act(observation, info)
@@ -237,8 +223,3 @@ def _board(
         frames["mean_bsld"], schedulers, {}, failures, seed, resamples, costs, (REFERENCE,),
         makespans=frames["makespan_s"],
     )  # fmt: skip
-
-
-def _silent(title: str, total: int) -> AbstractContextManager[Callable[[str], None]]:
-    """Show no progress."""
-    return nullcontext(lambda text: None)

@@ -54,7 +54,7 @@ def compare_shuffles(
     Raises
     ------
     HpcgymError : no outcomes, a reference that is not among them, or schedulers with different
-        numbers of shuffles; a schedule without a makespan.
+        numbers of shuffles; a schedule without a makespan; no resamples.
     """
     import pandas as pd
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import inspect
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -32,6 +33,32 @@ RULES = (
 )
 
 _COLUMNS = ("submit_time", "run_time", "requested_time", "requested_processors")
+
+
+class MisfitError(HpcgymError):
+    """A policy and an environment that do not go together: with them the evaluation ends."""
+
+
+@contextmanager
+def fitting() -> Iterator[None]:
+    """Turn an HpcgymError of an environment's reset or a policy's begin into a MisfitError."""
+    try:
+        yield
+    except HpcgymError as error:
+        raise MisfitError(error) from error
+
+
+def begin_in(env: Any, policy: Any) -> None:
+    """Let a policy look at an episode that begins, if it wants to.
+
+    Raises
+    ------
+    MisfitError : the policy cannot act in this environment.
+    """
+    begin = getattr(policy, "begin", None)
+    if begin is not None:
+        with fitting():
+            begin(env)
 
 
 class Stage:
@@ -101,35 +128,38 @@ class Stage:
         for env in self._made:
             env.close()
 
-    def enter(self, name: str, policy: Any, episode: Episode) -> tuple[Any, Any]:
+    def _enter(self, name: str, episode: Episode) -> tuple[Any, Any]:
         """Reset a policy's environment to a slice; return the first observation and info.
 
         Raises
         ------
-        HpcgymError : the environment has other jobs, or the policy cannot act in it.
+        MisfitError : the environment has no such slice, or other jobs in it.
         """
         env = self._envs[name]
         options: dict[str, Any] = {"slice": episode.name}
         if self._part.kind == "whole":  # what a part is called, an environment of all does not know
             options = {"start": episode.start, "jobs": episode.stop - episode.start}
-        observation, info = env.reset(seed=self._seed, options=options)
+        with fitting():
+            observation, info = env.reset(seed=self._seed, options=options)
         there, wanted = env.unwrapped.episode_workload, self._part.workload_of(episode)
         same = all(np.array_equal(there.columns[c], wanted.columns[c]) for c in _COLUMNS)
         if not same or not _alike(env.unwrapped.result().cluster, self.machine):
-            raise HpcgymError(
+            raise MisfitError(
                 f"the environment of {name} has another workload in {episode.name} than"
-                f" {wanted.name} on {_called(self.machine)}"
+                f" {wanted.name} on {_in_words(self.machine)}"
             )
-        begin = getattr(policy, "begin", None)
-        if begin is not None:
-            begin(env.unwrapped)
         return observation, info
 
-    def play(
-        self, name: str, policy: Any, observation: Any, info: Any
-    ) -> Mapping[str, float | int]:
-        """Let a policy act to the end of the episode; return the metrics of its schedule."""
+    def play(self, name: str, policy: Any, episode: Episode) -> Mapping[str, float | int]:
+        """Let a policy act to the end of a slice; return the metrics of its schedule.
+
+        Raises
+        ------
+        MisfitError : the environment has other jobs, or the policy cannot act in it.
+        """
         env = self._envs[name]
+        observation, info = self._enter(name, episode)
+        begin_in(env.unwrapped, policy)
         terminated = truncated = False
         while not (terminated or truncated):
             action = policy.act(observation, info)
@@ -248,7 +278,7 @@ def _alike(one: Cluster, other: Cluster) -> bool:
     return same and np.array_equal(one.capacity, other.capacity)
 
 
-def _called(machine: Cluster) -> str:
+def _in_words(machine: Cluster) -> str:
     """Return a machine in words."""
     if machine.groups:
         return f"the {machine.nodes} nodes of {machine.name or 'the cluster'}"
@@ -272,7 +302,7 @@ def as_policy(policy: Any) -> Any:
     """
     if acts(policy) or not callable(policy) or isinstance(policy, type) or _takes(policy, 1):
         return policy
-    name = called(policy)
+    name = own_name(policy)
     if not _takes(policy, 2):
         raise HpcgymError(
             f"{name} must take one argument, as a dispatcher (the view of a pass), or two, as a"
@@ -292,7 +322,7 @@ def _takes(function: Callable[..., Any], number: int) -> bool:
     return True
 
 
-def called(policy: Any) -> str:
+def own_name(policy: Any) -> str:
     """Return what an object or a function is called."""
     told = getattr(policy, "name", None) or getattr(policy, "__name__", None)
     return str(told or type(policy).__name__.lower())

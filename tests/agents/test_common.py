@@ -10,8 +10,9 @@ import pytest
 import torch
 
 import hpcgym
-from hpcgym.agents import common, load
+from hpcgym.agents import common, contents_of, coschedule, load
 from hpcgym.envs.sb3 import HpcVecEnv
+from hpcgym.evaluation import shared
 
 WORKLOAD = "lublin:jobs=400,processors=32,seed=1,load=1.0"
 
@@ -77,10 +78,23 @@ def test_files_that_hold_no_agent(tmp_path):
     torch.save({"weights": 1}, other)
     unknown = tmp_path / "unknown.pt"
     common.write(unknown, {"agent": "unheard-of"})
+    nameless, near, odd, listed, network = (
+        tmp_path / f"{name}.json" for name in ("nameless", "near", "odd", "listed", "network")
+    )
+    nameless.write_text("{}")
+    near.write_text('{"agent": "pair"}')
+    odd.write_text('{"agent": ["xnes"]}')
+    listed.write_text("[]")
+    network.write_text('{"agent": "ppo"}')
     for path, message in (
-        (text, "is not the file of an agent"),
+        (text, "is not the file of an agent of this version: it is not JSON"),
         (other, "is not the file of an agent"),
-        (unknown, "does not know"),
+        (unknown, "unknown.pt holds an agent that this version does not know: known are clone, "),
+        (nameless, "does not know"),
+        (near, "does not know: did you mean 'pairs'"),
+        (odd, "does not know"),
+        (listed, "it holds no object of JSON"),
+        (network, "network.json is not the file of an agent of this version: ppo has files of"),
         (tmp_path / "missing.pt", "missing.pt: no such file"),
     ):
         with pytest.raises(hpcgym.HpcgymError, match=message):
@@ -99,12 +113,30 @@ def test_loading_runs_no_code_from_the_file(tmp_path):
     assert not (tmp_path / "harm").exists()
 
 
-def test_the_package_alone_loads_no_torch_and_says_what_is_missing():
+@pytest.mark.parametrize(
+    "before",
+    [b"\n \t", "\ufeff".encode(), "\ufeff\n".encode()],
+    ids=["blank", "mark", "both"],
+)
+def test_what_stands_before_json_makes_it_no_network(before, tmp_path):
+    path = tmp_path / "pairs.json"
+    options = {"window": 20, "action": "pair", "observation": "flat"}
+    coschedule.Pairs(coschedule.BEGINNING, options, {"value": float("nan")}).save(path)
+    usual = load(path)
+    path.write_bytes(before + path.read_bytes())
+    assert load(path).weights.tolist() == usual.weights.tolist()
+    assert contents_of(path)["env_id"] == coschedule.ENVIRONMENT
+    assert shared.is_meant(None, [path])
+
+
+def test_the_package_alone_loads_no_torch_and_says_what_is_missing(tmp_path):
+    path = tmp_path / "x.pt"
+    torch.save({}, path)
     code = (
         "import sys, hpcgym.agents as agents\n"
         "assert 'torch' not in sys.modules\n"
         "sys.modules['torch'] = None\n"
-        "for do in (lambda: agents.load('x.pt'), lambda: agents.maskable_ppo):\n"
+        f"for do in (lambda: agents.load({str(path)!r}), lambda: agents.maskable_ppo):\n"
         "    try:\n        do()\n    except ValueError as error:\n        print(error)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

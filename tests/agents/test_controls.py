@@ -142,7 +142,7 @@ def test_other_environments_and_files_are_refused(agent: controls.Controls, tmp_
     for change, message in (
         ({"format": 9}, "not of this version"),
         ({"weights": [1.0]}, "do not fit"),
-        ({"agent": "tea"}, "holds no xnes"),
+        ({"agent": "tea"}, "holds an agent that this version does not know"),
     ):
         file.write_text(json.dumps({**contents, **change}))
         with pytest.raises(HpcgymError, match=message):

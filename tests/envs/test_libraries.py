@@ -13,7 +13,7 @@ from typing import Any
 import gymnasium
 import numpy as np
 import pytest
-from driving import BUSY, CHASSIS, LOADED, NAMES
+from driving import BUSY, CHASSIS, LOADED, NAMES, assert_same
 from gymnasium.envs.registration import EnvSpec
 
 from hpcgym import Cluster
@@ -255,6 +255,33 @@ def test_a_description_goes_through_json() -> None:
         again = gymnasium.make(EnvSpec.from_json(env.spec.to_json()))
         assert json.loads(env.spec.to_json())["kwargs"] == arguments_of(name)
         assert again.reset(seed=3)[1]["time"] == env.reset(seed=3)[1]["time"]
+
+
+@pytest.mark.parametrize(
+    ("name", "more", "key"),
+    [
+        ("MixedPolicy", {**arguments_of("MixedPolicy"), "policy_features": ("area", "wait")},
+         "policy_features"),
+        ("PowerCap", {"jobs": 12, "window": 6, "interval": 4, "hours": (7, 21)}, "hours"),
+    ],
+)  # fmt: skip
+def test_what_json_makes_of_tuples_makes_the_same_environment(
+    name: str, more: dict[str, Any], key: str
+) -> None:
+    """The description is not an equal one, for JSON has no tuples, but says the same."""
+    env = gymnasium.make(f"hpcgym/{name}-v0", **more)
+    assert env.spec is not None
+    told = EnvSpec.from_json(env.spec.to_json())
+    assert told.kwargs[key] == list(more[key])
+    again = gymnasium.make(told)
+    env.action_space.seed(0)
+    assert_same(again.reset(seed=3), env.reset(seed=3))
+    ended = False
+    while not ended:
+        action = env.action_space.sample()
+        found = env.step(action)
+        assert_same(again.step(action), found)
+        ended = found[2]
 
 
 @pytest.mark.parametrize(

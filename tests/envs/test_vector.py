@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import copy
+import json
+import os
 import pickle
+import subprocess
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -14,6 +18,7 @@ from driving import BUSY, CHASSIS, LIMITED, LOADED, NAMES, VECTOR, assert_same, 
 from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.wrappers.vector import RecordEpisodeStatistics
 
+from hpcgym.envs.infos import Teller
 from hpcgym.envs.pair_options import DEFAULT_CODES
 
 OPTIONS: dict[str, dict[str, Any]] = {
@@ -151,6 +156,62 @@ def test_native_and_loop_are_alike_where_jobs_share_nodes(mode: AutoresetMode, a
     assert assert_alike(drive(native, 7, 50), drive(loop, 7, 50)) > 3
 
 
+def updated(one: dict[str, Any], other: Any) -> dict[str, Any]:
+    one.update(other)
+    return one
+
+
+@pytest.mark.parametrize("mode", [AutoresetMode.NEXT_STEP, AutoresetMode.SAME_STEP])
+def test_infos_are_in_the_order_of_the_loop(mode: AutoresetMode) -> None:
+    native, loop = (
+        drive(make("JobSelection", mode, way), 7, 40) for way in ("vector_entry_point", "sync")
+    )
+    # the loop begins with the infos of its first environment, be it one that has ended or not
+    orders = [
+        [tuple(step[4]) for step in steps if len(step) == 5 and (step[2][0] or not step[2].any())]
+        for steps in (native, loop)
+    ]
+    assert orders[0] == orders[1]
+    assert len({*orders[0]}) == 2  # with and without ends
+
+
+def test_the_order_of_infos_is_that_of_all_processes() -> None:
+    code = (
+        "import gymnasium, hpcgym\n"
+        "env = gymnasium.make_vec('hpcgym/JobSelection-v0', num_envs=1, jobs=5,"
+        " workload='lublin:jobs=9', vectorization_mode='vector_entry_point')\n"
+        "env.reset(seed=0)\n"
+        "print(*env.step([0])[4])"
+    )
+    said = [
+        subprocess.run(
+            [sys.executable, "-c", code], capture_output=True, text=True, check=True,
+            env={**os.environ, "PYTHONHASHSEED": seed},
+        ).stdout.split()
+        for seed in ("1", "2")
+    ]  # fmt: skip
+    assert said[0] == said[1]
+    assert said[0][:4] == ["window", "_window", "time", "_time"]
+
+
+def test_last_infos_are_made_once_for_all_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: list[int] = []
+
+    def window(self: Teller, step: Any) -> Any:
+        calls.append(len(step.told))
+        return usual(self, step)
+
+    usual = Teller._window
+    monkeypatch.setattr(Teller, "_window", window)
+    env = make("JobSelection", AutoresetMode.SAME_STEP, "vector_entry_point", max_episode_steps=3)
+    env.reset(seed=1)
+    info: dict[str, Any] = {}
+    for _ in range(3):
+        info = env.step(np.zeros(N, np.int64))[4]
+    assert info["_final_info"].all()  # all are cut short at once
+    assert calls == [N]
+
+
 def test_infos_are_a_dict_as_any_other() -> None:
     """Whatever is done with infos that nobody has read, as it is with a copy of them as a dict."""
 
@@ -167,6 +228,10 @@ def test_infos_are_a_dict_as_any_other() -> None:
     assert plain["metrics"]["mean_bsld"].any()
     uses: list[Callable[[Any], Any]] = [
         lambda d: {**d},
+        lambda d: dict(d),
+        lambda d: dict(**d),
+        lambda d: {"window": 0} | d,
+        lambda d: updated({"window": 0}, d),
         lambda d: dict(d.items()),
         lambda d: dict(zip(d.keys(), d.values(), strict=True)),
         lambda d: {key: d[key] for key in d},
@@ -184,6 +249,11 @@ def test_infos_are_a_dict_as_any_other() -> None:
     ]
     for use in uses:
         assert_same(use(infos()), plain)
+    for told in (infos(), infos().made()):
+        assert json.loads(json.dumps(told, default=lambda array: array.tolist())) == json.loads(
+            json.dumps(plain, default=lambda array: array.tolist())
+        )
+    assert repr(infos()) == repr(plain)
     told = infos()
     assert "metrics" in told
     assert "_metrics" in told
