@@ -92,7 +92,7 @@ def compiling(function: Any) -> Iterator[None]:
     Compiling makes millions of small objects and little garbage: the collector looks in vain.
     """
     # with NUMBA_DISABLE_JIT it is a plain function
-    pause = not getattr(function, "signatures", True) and gc.isenabled()
+    pause = not getattr(function, "overloads", True) and gc.isenabled()
     if pause:
         gc.disable()
     try:

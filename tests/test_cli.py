@@ -7,6 +7,7 @@ import os
 import re
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -72,6 +73,14 @@ def trace_file(tmp_path_factory):
 
 
 # --- simulate ------------------------------------------------------------------------------------
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is full")
+def test_help_that_cannot_be_written_ends_in_a_line() -> None:
+    with open("/dev/full", "w") as full:
+        command = [sys.executable, "-m", "hpcgym", "--help"]
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert (done.returncode, done.stderr) == (1, "hpcgym: No space left on device\n")
 
 
 def test_json_has_all_metrics_in_full_and_where_they_come_from(trace_file):

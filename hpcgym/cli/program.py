@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import sys
+from contextlib import suppress
 from typing import Annotated
 
 import typer
@@ -77,4 +78,9 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # a terminal without Unicode is no reason to fail
-    app(prog_name="hpcgym")
+    try:
+        app(prog_name="hpcgym")
+    except OSError as error:  # of the help itself: commands say theirs
+        with suppress(OSError):
+            sys.stdout.close()  # or else it is written again at exit
+        sys.exit(f"hpcgym: {error.strerror or error}")

@@ -248,7 +248,16 @@ def growth(book, time):
         return 1.0
     whole = (time - book[EPOCH]) // book[HALF_LIFE]
     rest = time - book[EPOCH] - whole * book[HALF_LIFE]
-    return math.ldexp(np.exp2(rest / book[HALF_LIFE]), int(whole))
+    return times_two_to(np.exp2(rest / book[HALF_LIFE]), whole)
+
+
+@jit_part
+def times_two_to(number, exponent):
+    """Return number * 2^exponent; ldexp takes a C int, which longer exponents would overflow.
+
+    Before the first end, and after millions of half-lives, exponents are as long as one likes.
+    """
+    return math.ldexp(number, np.int32(min(max(exponent, -4_000), 4 * MOST_HALF_LIVES)))
 
 
 @jit_part
@@ -259,7 +268,7 @@ def move_epoch(shares, time):
         return
     whole = (time - book[EPOCH]) // book[HALF_LIFE]
     if whole > MOST_HALF_LIVES:
-        factor = math.ldexp(1.0, int(-whole))
+        factor = times_two_to(1.0, -whole)
         for what in range(2):
             for account in range(len(shares.share)):
                 shares.used[what, account] *= factor

@@ -31,7 +31,7 @@ class Spec(EnvSpec):
             except (TypeError, ValueError):
                 raise HpcgymError(
                     f"{name} is a {type(value).__name__}, which JSON cannot hold: make the"
-                    " environment with a name, or the path of a file as text, in its place"
+                    " environment with a text in its place, a name or a path, where it takes one"
                 ) from None
         return super().to_json()
 

@@ -146,8 +146,8 @@ def find_policy(policy: Any) -> Any:
     if policy in ACTING:
         module, kind = ACTING[policy]
         return getattr(import_agent(module), kind)()
-    if os.path.exists(policy) or "/" in policy:
-        return load_agent(policy)
+    if os.path.exists(policy) or "/" in policy or policy.endswith((".json", ".pt")):
+        return load_agent(policy)  # which says what is missing
     if "," in policy:
         parse_policy(policy)
         return policy

@@ -168,7 +168,9 @@ def _numbers(text: str, argument: str) -> list[float]:
     try:
         return [float(word) for word in text.split(",")]
     except ValueError:
-        raise HpcgymError(f"{argument} {text!r}: weights must be numbers") from None
+        raise HpcgymError(
+            f"{argument} {text!r}: weights must be numbers; several policies are no one text"
+        ) from None
 
 
 def _mixed(weights: Mapping[str, Any], argument: str) -> IndexPolicy:

@@ -241,6 +241,7 @@ def _draw(
         axes.set_ylabel(f"{axes.get_ylabel()},\n{means_of_bins(time.last - time.first)}")
     if binned and dots and len(lines) > 1:
         axes.plot([], [], "o", color=DARK_GREY, markersize=5, label=dots)
+        heading += "" if legend else f" (dots: {dots})"
     time.apply(axes)
     plain(axes)
     _, names = axes.get_legend_handles_labels()

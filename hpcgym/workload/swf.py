@@ -39,6 +39,7 @@ BLOCK_BYTES = 4 << 20  # of text read at once: what reading needs beside the col
 _SHORTEST_JOB = 36  # bytes of a line of 18 digits
 _SPECIAL_LINES = 4096
 _WRITTEN_AT_ONCE = 65536  # jobs
+MOST_COMMENTS = 100_000  # lines; traces have some hundred, and each takes memory
 
 
 def read_swf(
@@ -196,6 +197,11 @@ class _Reader:
             for start, end, line, at in special[:n_special].tolist():
                 if at < 0:  # a comment
                     self.header.add(text[start:end], line, after_jobs=at < -1 or self.jobs > 0)
+                    if self.header.count > MOST_COMMENTS:
+                        raise WorkloadError(
+                            f"{self.path}, line {line}: no trace has over {MOST_COMMENTS:,} lines"
+                            " of comments"
+                        )
                 else:
                     cut = not complete and end == len(text) - 1
                     keep[at] = self._odd_line(text[start:end], line, cut, whole[:, at], decimal, at)

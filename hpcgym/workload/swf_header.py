@@ -36,9 +36,11 @@ class HeaderReader:
         self._entries: dict[str, list[list[str]]] = {}
         self._lines: dict[str, list[int]] = {}  # of each entry
         self._open = FREE_TEXT
+        self.count = 0
 
     def add(self, comment: bytes, line: int, after_jobs: bool) -> None:
         """Add one comment line, from its semicolon on; it may stand after the first job."""
+        self.count += 1
         if after_jobs:
             self._open = FREE_TEXT
         try:

@@ -345,6 +345,24 @@ def test_usage_stays_in_proportion_over_millions_of_half_lives() -> None:
     assert (second < first).all()  # user 2, who came later, has always used less
 
 
+@pytest.mark.parametrize("begin", [0, 10**9, 2**40, 2**52])
+@pytest.mark.parametrize("gap", [0, 2**50])
+def test_clocks_may_count_billions_of_half_lives(begin: int, gap: int) -> None:
+    """Before anybody has used anything, and after a long pause."""
+    rows = [(begin, 1, 3, 4), (begin, 2, 2, 8), (begin + 1, 1, 3, 4), (begin + 1, 2, 2, 8)]
+    rows += [(submit + 100 + gap, *rest) for submit, *rest in rows]
+    policy = {"fairshare": 1.0, "processors": -0.25}
+    result = simulate(users_workload(rows, 4), "easy", policy=policy, fair_share="half_life_s=1")
+    waits = result.start - result.workload.submit_time
+    rows = [
+        (submit - begin - gap * (place > 3), *rest) for place, (submit, *rest) in enumerate(rows)
+    ]
+    usual = simulate(users_workload(rows, 4), "easy", policy=policy, fair_share="half_life_s=1")
+    expected = usual.start - usual.workload.submit_time
+    assert waits.tolist() == expected.tolist()
+    assert expected.max() > 0
+
+
 @pytest.mark.parametrize("passes", ["per-timestamp", "per-event"])
 @pytest.mark.parametrize("backfill", ["none", "conservative"])
 def test_priorities_recover_between_ends(backfill: str, passes: str) -> None:

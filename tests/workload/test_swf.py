@@ -291,6 +291,14 @@ def test_machine_size_that_is_no_plain_number(tmp_path, value):
     assert read_swf(tmp_path / "copy.swf").processors == 8
 
 
+def test_a_file_of_comments_ends_soon(tmp_path):
+    with gzip.open(tmp_path / "log.swf.gz", "wb") as file:
+        for _ in range(10):
+            file.write(b"; a\n" * 100_000)
+    with pytest.raises(WorkloadError, match=r"line 100001: no trace has over 100,000 lines of c"):
+        read_swf(tmp_path / "log.swf.gz", errors="skip")
+
+
 def test_begin_that_is_no_plain_number(tmp_path):
     text = f"; UnixStartTime: 843,480,031\n; MaxProcs: 8\n{JOB}"
     with pytest.warns(WorkloadWarning, match=r"log\.swf, line 1: UnixStartTime is '843,480,031'"):
