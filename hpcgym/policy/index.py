@@ -70,10 +70,10 @@ POLICIES: dict[str, IndexPolicy] = {
     "sjf": IndexPolicy("shortest job first: by requested time, as spf", {"requested": -1.0}),
     "wfp3": IndexPolicy("largest (wait / requested time)^3 x processors first", {}, cubed=True),
     "unicef": IndexPolicy("largest wait / (log2(processors) x requested time)", {"unicef": 1.0}),
-    "f1": IndexPolicy("least log10(p) q + 870 log10(submit)", {"f1": -1.0}),
-    "f2": IndexPolicy("least sqrt(p) q + 25,600 log10(submit)", {"f2": -1.0}),
-    "f3": IndexPolicy("least p q + 6,860,000 log10(submit)", {"f3": -1.0}),
-    "f4": IndexPolicy("least p sqrt(q) + 530,000 log10(submit)", {"f4": -1.0}),
+    "f1": IndexPolicy("least log10(p) q + 870 log10(s), s since the first job", {"f1": -1.0}),
+    "f2": IndexPolicy("least sqrt(p) q + 25,600 log10(s), s since the first job", {"f2": -1.0}),
+    "f3": IndexPolicy("least p q + 6,860,000 log10(s), s since the first job", {"f3": -1.0}),
+    "f4": IndexPolicy("least p sqrt(q) + 530,000 log10(s), s since the first job", {"f4": -1.0}),
     "fairshare": IndexPolicy(
         "the user who has used the fewest processor seconds for her share", {"fairshare": 1.0}
     ),
