@@ -18,9 +18,11 @@ from numpy.typing import NDArray
 
 from hpcgym.errors import WorkloadError
 from hpcgym.workload.model import Workload, check_processors
-from hpcgym.workload.records import parts_of_wholes
+from hpcgym.workload.records import are_parts, parts_of
 
 Filter = Callable[[Workload], Workload]
+
+_PARTS = "drop-partial-executions"  # which asks what the filters after it keep
 
 #: What to try when a reason has left no job at all.
 _HINTS = {
@@ -47,9 +49,7 @@ def clean(
     """
     if processors is not None:
         workload = replace(workload, processors=check_processors(processors))
-    cleaned = workload
-    for name in filter_names(recipe):
-        cleaned = FILTERS[name](cleaned)
+    cleaned = _filtered(workload, filter_names(recipe))
     if not len(cleaned):
         raise WorkloadError(_nothing_left(cleaned, recipe))
     return cleaned
@@ -73,6 +73,16 @@ def filter_names(recipe: str | Sequence[str]) -> tuple[str, ...]:
                 f" recipes: {', '.join(RECIPES)}; filters: {', '.join(FILTERS)}"
             )
     return tuple(names)
+
+
+def _filtered(workload: Workload, names: Sequence[str]) -> Workload:
+    """Return what filters leave of a workload."""
+    for place, name in enumerate(names, 1):
+        if name == _PARTS:
+            workload = drop_partial_executions(workload, names[place:])
+        else:
+            workload = FILTERS[name](workload)
+    return workload
 
 
 def _nothing_left(cleaned: Workload, recipe: str | Sequence[str]) -> str:
@@ -105,13 +115,18 @@ def _repaired(
 
 
 def fill_processors(workload: Workload) -> Workload:
-    """Take allocated for requested processors where these are unknown, and the reverse."""
-    pairs = ("requested_processors", "allocated_processors")
-    for column, other in (pairs, pairs[::-1]):
+    """Take allocated for requested processors where these are unknown, and the reverse.
+
+    That no job tells its allocated processors is no fault, and not counted: most tables lack them.
+    """
+    requested, allocated = "requested_processors", "allocated_processors"
+    told = (workload.columns[allocated] > 0).any()
+    for column, other in ((requested, allocated), (allocated, requested)):
         values = workload.columns[other]
         at = (workload.columns[column] <= 0) & (values > 0)
-        reason = f"{column} taken from {other}"
-        workload = _repaired(workload, at, column, values, reason)
+        if column == allocated and at.any() and not told:
+            return workload.with_columns(**{column: np.where(at, values, workload.columns[column])})
+        workload = _repaired(workload, at, column, values, f"{column} taken from {other}")
     return workload
 
 
@@ -123,13 +138,18 @@ def request_from_run_time(workload: Workload) -> Workload:
     return _repaired(workload, at, "requested_time", run, reason)
 
 
-def drop_partial_executions(workload: Workload) -> Workload:
+def drop_partial_executions(workload: Workload, rest: Sequence[str] = ()) -> Workload:
     """Drop records of parts of a job (status 2 to 4), where another one is of the whole job.
 
-    A part without a record of the whole stays: it is all that the log tells of its job.
+    A part without a record of the whole stays: it is all that the log tells of its job. So it does
+    if the record of the whole is dropped itself by ``rest``, the filters that come after this one.
     """
-    parts = parts_of_wholes(workload.columns)
-    return _dropped(workload, parts, "partial execution of a job that is there as a whole")
+    parts = are_parts(workload.columns)
+    if not parts.any():
+        return workload
+    wholes = _filtered(workload.take(~parts), rest)
+    bad = parts_of(workload.columns, wholes.job_number)
+    return _dropped(workload, bad, "partial execution of a job that is there as a whole")
 
 
 def drop_negative_submit_time(workload: Workload) -> Workload:
@@ -181,7 +201,7 @@ def drop_overrun(workload: Workload) -> Workload:
 FILTERS: dict[str, Filter] = {
     "fill-processors": fill_processors,
     "request-from-run-time": request_from_run_time,
-    "drop-partial-executions": drop_partial_executions,
+    _PARTS: drop_partial_executions,
     "drop-negative-submit-time": drop_negative_submit_time,
     "drop-no-run-time": drop_no_run_time,
     "drop-no-requested-time": drop_no_requested_time,
@@ -203,7 +223,7 @@ _VALID = (
 #: Name of a recipe -> its filters, in order.
 RECIPES: dict[str, tuple[str, ...]] = {
     "none": (),
-    "default": ("drop-partial-executions", "request-from-run-time", *_VALID, "cap-run-time"),
+    "default": (_PARTS, "request-from-run-time", *_VALID, "cap-run-time"),
     "glesser": (*_VALID, "cap-run-time"),
     "legrand": (*_VALID, "drop-overrun"),
 }

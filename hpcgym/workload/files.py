@@ -9,6 +9,9 @@ from typing import Literal
 from hpcgym.errors import WorkloadError
 from hpcgym.reading import saying
 
+#: How the names of files that hold tables end.
+TABLE_ENDINGS = (".csv", ".csv.gz", ".parquet", ".json", ".json.gz")
+
 #: What to do with a line that is no job: stop with an error, or drop and count it.
 Errors = Literal["raise", "skip"]
 
@@ -17,6 +20,11 @@ def check_errors(errors: str) -> None:
     """Say so if ``errors`` is not one of the two ways to treat bad lines."""
     if errors not in ("raise", "skip"):
         raise WorkloadError(f"errors must be 'raise' or 'skip', not {errors!r}")
+
+
+def is_table(path: Path) -> bool:
+    """Tell whether a file's name ends as that of a table does."""
+    return path.name.casefold().endswith(TABLE_ENDINGS)
 
 
 def sha256_of(path: Path) -> str:

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.errors import WorkloadError, WorkloadWarning
+from hpcgym.naming import MOST_AMOUNT
 from hpcgym.workload.model import MISSING, Workload
 
 Columns = Mapping[str, NDArray[Any]]
@@ -28,16 +29,12 @@ def are_parts(columns: Columns) -> NDArray[np.bool_]:
     return parts
 
 
-def parts_of_wholes(columns: Columns) -> NDArray[np.bool_]:
-    """Return which records are partial executions of jobs that have a record of the whole too.
+def parts_of(columns: Columns, numbers: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Return which records are partial executions of the jobs of some numbers, (n_jobs,).
 
-    The record of the whole has the same job number, and is itself no partial execution.
+    A job without a number has no parts.
     """
-    parts, number = are_parts(columns), columns["job_number"]
-    if not parts.any():
-        return parts
-    wholes = number[~parts & (number != MISSING)]
-    return parts & np.isin(number, wholes)
+    return are_parts(columns) & np.isin(columns["job_number"], numbers[numbers != MISSING])
 
 
 def most_busy(columns: Columns) -> int:
@@ -46,12 +43,15 @@ def most_busy(columns: Columns) -> int:
     A job is busy from its submit time + wait on, for its run time, on the processors it was
     allocated, or requested if that is unknown. Jobs end before others start in the same second. Of
     a job with an unknown wait nobody knows when it ran: it does not count, nor do parts of jobs
-    that count as a whole.
+    that count as a whole, nor jobs larger than any machine.
     """
     submit, wait, run = (columns[name] for name in ("submit_time", "wait_time", "run_time"))
     allocated, requested = columns["allocated_processors"], columns["requested_processors"]
     width = np.where(allocated > 0, allocated, requested)
-    known = (submit >= 0) & (wait >= 0) & (run > 0) & (width > 0) & ~parts_of_wholes(columns)
+    known = (submit >= 0) & (wait >= 0) & (run > 0) & (width > 0) & (width <= MOST_AMOUNT)
+    parts = are_parts(columns)
+    if parts.any():
+        known &= ~parts_of(columns, columns["job_number"][known & ~parts])
     if not known.any():
         return 0
     start, width = (submit + wait)[known], width[known]
@@ -61,16 +61,17 @@ def most_busy(columns: Columns) -> int:
     return int(np.cumsum(change[np.argsort(times, kind="stable")]).max())
 
 
-def size_by_jobs(columns: Columns, name: str) -> int:
+def size_by_jobs(columns: Columns, name: str, told: str = "") -> int:
     """Return how large a machine is taken to be that nothing but its jobs tells of.
 
     As its largest job, or as the most processors that its jobs were busy on at once, if these were
-    more.
+    more. Jobs larger than any machine do not count: cleaning drops them.
 
     Parameters
     ----------
     columns : those of a workload, (n_jobs,) each.
     name : what messages call it.
+    told : why what the log tells of the size is none, if it tells anything.
 
     Raises
     ------
@@ -80,24 +81,24 @@ def size_by_jobs(columns: Columns, name: str) -> int:
     -----
     WorkloadWarning : always; it says which of the two it is.
     """
-    largest = max(
-        int(columns[c].max(initial=0)) for c in ("requested_processors", "allocated_processors")
-    )
+    sizes = (columns[c] for c in ("requested_processors", "allocated_processors"))
+    largest = max(int(size.max(initial=0, where=size <= MOST_AMOUNT)) for size in sizes)
     if largest < 1:
+        why = f"{told}, and no job" if told else "no job"
         raise WorkloadError(
-            f"{name}: no job tells its processors, so the machine's size is unknown;"
+            f"{name}: {why} tells its processors, so the machine's size is unknown;"
             " give processors=..."
         )
-    busy = most_busy(columns)
+    busy = min(most_busy(columns), MOST_AMOUNT)
     if busy > largest:
         taken = (
             f"{busy:,} processors, the most that it shows busy at once (largest job {largest:,})"
         )
     else:
         taken = f"its largest job, {largest:,} processors"
+    unknown = f": {told}" if told else " does not say how large its machine was"
     warnings.warn(
-        f"{name} does not say how large its machine was: taken to be {taken}; processors=... or"
-        " --processors says otherwise",
+        f"{name}{unknown}: taken to be {taken}; processors=... or --processors says otherwise",
         WorkloadWarning,
         stacklevel=2,
     )

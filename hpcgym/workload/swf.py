@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import repeat
 from pathlib import Path
 from typing import IO, Any
@@ -18,11 +18,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.errors import WorkloadError, WorkloadWarning
-from hpcgym.naming import SWF_COLUMNS
+from hpcgym.naming import CORE, MEMORY, OWN_COLUMNS, SWF_COLUMNS
 from hpcgym.reading import open_bytes
 from hpcgym.workload.files import (
     Errors,
     check_errors,
+    is_table,
     stem,
 )
 from hpcgym.workload.model import (
@@ -48,10 +49,10 @@ def read_swf(
     """Read an SWF file as it is, without any cleaning.
 
     The machine's size is MaxProcs of the header, else MaxNodes, both whole numbers which a remark
-    may follow, else what the jobs tell of it (:func:`hpcgym.workload.records.size_by_jobs`, which
-    says so in a warning). Jobs are sorted by submit time. Decimals of times and memory are rounded
-    to the nearest whole number (halves away from 0); further columns after the 18th are ignored.
-    Both are counted in ``Workload.cleaning``.
+    may follow, else what the jobs tell of it (:func:`hpcgym.workload.records.size_by_jobs`). Jobs
+    are sorted by submit time. Decimals of times and memory are rounded to the nearest whole number
+    (halves away from 0); further columns after the 18th are ignored. Both are counted in
+    ``Workload.cleaning``.
 
     Parameters
     ----------
@@ -64,6 +65,10 @@ def read_swf(
     WorkloadError : a file that cannot be read or holds no job, or a line that is no job: fewer than
         18 fields, text in a field, a time beyond 2^53 s; a machine's size that is no plain whole
         number, such as ``1,024``. It names the file, the line and the field.
+
+    Warns
+    -----
+    WorkloadWarning : the header tells no size of the machine, or several.
     """
     check_errors(errors)
     path = Path(path)
@@ -78,15 +83,25 @@ def write_swf(workload: Workload, path: str | os.PathLike[str]) -> None:
     """Write a workload as an SWF file, gzip if the name ends in ``.gz``.
 
     The header is the workload's own, with the version and the machine's size added where they are
-    missing or not right. Reading the file gives equal columns. A file that is there is replaced,
-    whole or not at all.
+    missing or not right. Reading the file gives equal columns of SWF. The format has no place for
+    units of several cores, for resources such as accelerators, nor for measured power and
+    slowdowns. A file that is there is replaced, whole or not at all.
 
     Raises
     ------
-    WorkloadError : a file that cannot be written; an extract, of which the format would lose with
-        which jobs it begins.
+    WorkloadError : a file that cannot be written, or whose name ends as a table's does; an extract,
+        of which the format would lose with which jobs it begins.
+
+    Warns
+    -----
+    WorkloadWarning : jobs have something that the format has no place for; it counts them.
     """
     path = Path(path)
+    if is_table(path):
+        raise WorkloadError(
+            f"{path}: the name is that of a table, and this would be SWF: a name for SWF ends in"
+            " .swf or .swf.gz"
+        )
     if workload.initial is not None:
         raise WorkloadError(
             f"{path}: SWF would lose the state with which {workload.name} begins; CSV, Parquet and "
@@ -99,6 +114,30 @@ def write_swf(workload: Workload, path: str | os.PathLike[str]) -> None:
             jobs = slice(first, first + _WRITTEN_AT_ONCE)
             fields = [_texts(c, workload.columns[c][jobs]) for c in SWF_COLUMNS]
             file.write("\n".join(map(" ".join, zip(*fields, strict=True))) + "\n")
+    lost = _lost(workload)
+    if lost:
+        jobs_lost = int(np.count_nonzero(np.logical_or.reduce(list(lost.values()))))
+        each = ", ".join(f"{what} ({np.count_nonzero(at):,})" for what, at in lost.items())
+        warnings.warn(
+            f"{path}: SWF has no place for what {jobs_lost:,} of {len(workload):,} jobs have:"
+            f" {each}; a workload in CSV, JSON or Parquet keeps it (write_table)",
+            WorkloadWarning,
+            stacklevel=2,
+        )
+
+
+def _lost(workload: Workload) -> dict[str, NDArray[np.bool_]]:
+    """Return what the format has no place for -> which jobs have it, (n_jobs,)."""
+    lost = {c: workload.columns[c] != MISSING for c in OWN_COLUMNS}
+    for resource, demand in workload.per_unit.items():
+        if resource == CORE:
+            # who reads the file takes each processor for a unit of one core
+            lost["units of several cores"] = demand > 1
+        elif resource == MEMORY:
+            lost[MEMORY] = (demand > 0) & (workload.requested_memory == MISSING)
+        else:
+            lost[resource] = demand > 0
+    return {what: at for what, at in lost.items() if at.any()}
 
 
 def _texts(column: str, values: NDArray[Any]) -> Iterator[str]:
@@ -251,25 +290,34 @@ class _Reader:
         if not len(columns["submit_time"]):
             why = ", ".join(f"{number:,} {reason}" for reason, number in cleaning.items())
             raise WorkloadError(f"{self.path} holds no job{': ' + why if why else ''}")
-        size = self._machine_size() if processors is None else processors
+        size = self._machine_size(columns) if processors is None else processors
         self._check_start()
         return Workload.from_columns(
             columns,
-            processors=size if size is not None else size_by_jobs(columns, str(self.path)),
+            processors=size,
             name=stem(self.path),
             header=self.header.finish(),
             cleaning=cleaning,
         )
 
-    def _machine_size(self) -> int | None:
-        """Return the processors that the header tells, or say that they cannot be read."""
-        where = str(self.path)
+    def _machine_size(self, columns: Mapping[str, NDArray[Any]]) -> int:
+        """Return the processors that the header tells, or else the jobs; say what is odd."""
         try:
-            return self.header.number("MaxProcs", where) or self.header.number("MaxNodes", where)
+            size, odd = self.header.machine_size(str(self.path))
         except WorkloadError as error:
             raise WorkloadError(
                 f"{error}; correct it, or give the machine's size: processors=... (--processors)"
             ) from None
+        if size is None:
+            return size_by_jobs(columns, str(self.path), odd)
+        if odd:
+            warnings.warn(
+                f"{self.path}: {odd}: taken to be {size:,} processors; processors=... or"
+                " --processors says otherwise",
+                WorkloadWarning,
+                stacklevel=4,
+            )
+        return size
 
     def _check_start(self) -> None:
         """Warn if the header tells when second 0 was, but nobody can read it."""

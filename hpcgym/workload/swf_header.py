@@ -82,6 +82,41 @@ class HeaderReader:
                 return number
         return None
 
+    def machine_size(self, where: str) -> tuple[int | None, str]:
+        """Return the processors that the header tells, and what is odd about them, in words.
+
+        They are MaxProcs, else MaxNodes, else None. Odd are an entry that tells no size, as ``-1``,
+        and entries that tell several.
+
+        Raises
+        ------
+        WorkloadError : as :meth:`number`.
+        """
+        odd = []
+        for key in ("MaxProcs", "MaxNodes"):
+            number = self.number(key, where)
+            places = zip(self._entries.get(key, ()), self._lines.get(key, ()), strict=True)
+            told = [
+                (_told(key, lines[0]), f"{lines[0][:40]!r} (line {line})", lines[0])
+                for lines, line in places
+            ]
+            if number is not None:
+                taken = next(text for size, text, _ in told if size == number)
+                others = [text for size, text, _ in told if size not in (None, number)]
+                odd += [f"{key} is {taken} and {others[0]}"] if others else []
+                return number, "; ".join(odd)
+            none = [f"{key} is {text}, no size of a machine" for _, text, words in told if words]
+            odd += none[:1]
+        return None, "; ".join(odd)
+
+
+def _told(key: str, text: str) -> int | str | None:
+    """Return the number of at least 1 that an entry tells, or its text if that is no plain one."""
+    try:
+        return plain_number(key, text) or None
+    except HpcgymError:
+        return text
+
 
 def numbered_names(header: Mapping[str, list[str]], key: str) -> dict[int, str]:
     """Return the names of numbers that the lines of a key tell, such as ``Queue: 1 short``."""

@@ -17,7 +17,10 @@ if TYPE_CHECKING:
 
 
 def read_csv(path: Path, errors: Errors, skipped: dict[str, int]) -> pd.DataFrame:
-    """Read a CSV file; lines with too many fields are counted in ``skipped`` if errors is skip."""
+    """Read a CSV file; lines with too many fields are counted in ``skipped`` if errors is skip.
+
+    Lines whose fields are all empty are always left out and counted, blank lines left out.
+    """
     import pandas as pd
 
     with warnings.catch_warnings(record=True) as caught:
@@ -38,7 +41,27 @@ def read_csv(path: Path, errors: Errors, skipped: dict[str, int]) -> pd.DataFram
     if number:
         skipped["dropped: line with too many fields"] = number
     frame.index = pd.RangeIndex(2, len(frame) + 2, name="line")
-    return frame.dropna(how="all")  # blank lines
+    filled = frame.dropna(how="all")
+    if len(filled) < len(frame) and (number := _empty_lines(path)):
+        skipped["dropped: line without any value"] = number
+    return filled
+
+
+def _empty_lines(path: Path) -> int:
+    """Return how many lines of a CSV file have separators and nothing else.
+
+    In the table they look as blank lines do; without those only they have no value.
+    """
+    frame = csv_frame(
+        path,
+        WorkloadError,
+        dtype="str",
+        skipinitialspace=True,
+        skip_blank_lines=True,
+        index_col=False,
+        on_bad_lines="skip",
+    )
+    return int(frame.isna().all(axis=1).sum())
 
 
 def read_parquet(path: Path) -> pd.DataFrame:

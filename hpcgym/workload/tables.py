@@ -42,12 +42,11 @@ from hpcgym.naming import (
     resource_problem,
 )
 from hpcgym.workload.codes import HEADER_KEY
-from hpcgym.workload.files import Errors, check_errors, stem
+from hpcgym.workload.files import TABLE_ENDINGS, Errors, check_errors, is_table, stem
 from hpcgym.workload.json_jobs import is_json, read_json, write_json
 from hpcgym.workload.model import (
     FLOAT_COLUMNS,
     MISSING,
-    ROUNDED_COLUMNS,
     Workload,
 )
 from hpcgym.workload.needs import queue_numbers
@@ -55,12 +54,12 @@ from hpcgym.workload.records import size_by_jobs
 from hpcgym.workload.table_codes import with_code_column, without_code_column
 from hpcgym.workload.table_extracts import BEGIN, begin_of, extract_of, trace_of
 from hpcgym.workload.table_files import (
-    as_numbers,
     need_parquet,
     read_csv,
     read_parquet,
     where_row,
 )
+from hpcgym.workload.table_numbers import TEXT, numbers_alone, wrong_numbers
 from hpcgym.writing import whole, whole_text
 
 if TYPE_CHECKING:
@@ -69,14 +68,6 @@ if TYPE_CHECKING:
 
 #: Columns of numbers that stand for names.
 NUMBERED_COLUMNS = ("user_id", "group_id", "executable", "queue")
-
-#: How the names of files that hold tables end.
-TABLE_ENDINGS = (".csv", ".csv.gz", ".parquet", ".json", ".json.gz")
-
-
-def is_table(path: Path) -> bool:
-    """Tell whether a file's name ends as that of a table does."""
-    return path.name.casefold().endswith(TABLE_ENDINGS)
 
 
 def from_pandas(
@@ -104,15 +95,15 @@ def from_pandas(
     processors : size of the machine; without it, that of the largest job, or the most processors
         that jobs were busy on at once, by their waits and run times, if these were more.
     name : of the workload.
-    errors : "raise" stops at the first value that is no number, or no amount of a resource; "skip"
-        drops and counts such rows.
+    errors : "raise" stops at the first value that is no number, none that the column can hold, or
+        no amount of a resource; "skip" drops and counts such rows.
     queues : name of a queue -> its number; they become lines of the header.
 
     Raises
     ------
-    WorkloadError : an unknown column, a table without jobs, or a value that is no number; it names
-        the column and the row: its label in the DataFrame, the line of a CSV file. An extract
-        without ``processors``.
+    WorkloadError : an unknown column, a table without jobs, or a value that is no number (True and
+        False are none), or none that the column can hold; it names the column and the row: its
+        label in the DataFrame, the line of a CSV file. An extract without ``processors``.
     """
     check_errors(errors)
     begin = begin_of(frame, processors, name)
@@ -133,7 +124,7 @@ def from_pandas(
     if not len(numeric):
         why = ", ".join(f"{number:,} {reason}" for reason, number in counts.items())
         raise WorkloadError(f"{name} holds no job{': ' + why if why else ''}")
-    columns = {c: _column(numeric[c], c, name, counts) for c in JOB_COLUMNS if c in numeric}
+    columns = {c: _column(numeric[c], c, counts) for c in JOB_COLUMNS if c in numeric}
     demands = (
         list(dict.fromkeys([CORE, *(r for r in resources if r != UNITS)])) if resources else []
     )
@@ -279,7 +270,8 @@ def _with_amounts(
             values = np.where(blank & (share >= 1), share, values)
             blank = np.isnan(values)
         filled[column] = np.where(blank, least, values)
-        bad = ~blank & ~((values >= least) & (values <= MOST_AMOUNT) & (values % 1 == 0))
+        within = (values >= least) & (values <= MOST_AMOUNT)
+        bad = ~blank & ~(within & (np.floor(values) == values))
         if bad.any() and errors == "raise":
             row = int(bad.argmax())
             raise WorkloadError(
@@ -300,35 +292,44 @@ def _numbers(
     counts: dict[str, int],
     queues: Mapping[str, int] | None,
 ) -> pd.DataFrame:
-    """Return the table with numbers alone: text is turned into them, or its row dropped."""
+    """Return the table with numbers that its columns can hold; other rows are dropped."""
     import pandas as pd
 
     numeric = frame
-    bad = np.zeros(len(frame), dtype=np.bool_)
-    for column in frame.columns:
+    reasons: dict[str, NDArray[np.bool_]] = {}
+    for column in map(str, frame.columns):
         dtype = frame[column].dtype
-        if pd.api.types.is_numeric_dtype(dtype):
-            continue
-        if not (pd.api.types.is_string_dtype(dtype) or pd.api.types.is_object_dtype(dtype)):
-            how = _how_to_number(str(column))
-            raise WorkloadError(f"{name}: column {column} holds {dtype}, not numbers{how}")
-        given = frame[column].map(_in_megabytes) if column == MEMORY else frame[column]
-        values = as_numbers(given)
-        wrong = (values.isna() & frame[column].notna()).to_numpy()
-        if wrong.any() and errors == "raise":
-            row = int(wrong.argmax())
-            shown = str(frame[column].iloc[row])[:24]
-            where = where_row(frame.index, row, name)
-            if column == "queue" and queues:
-                raise WorkloadError(f"{where}: {unknown('queue', shown, queues)}")
-            how = _how_to_number(str(column))
-            raise WorkloadError(f"{where}: column {column} is {shown!r}, not a number{how}")
+        truths = pd.api.types.is_bool_dtype(dtype)
+        if truths or not pd.api.types.is_numeric_dtype(dtype):
+            texts = pd.api.types.is_string_dtype(dtype) or pd.api.types.is_object_dtype(dtype)
+            if not (truths or texts):
+                how = _how_to_number(column)
+                raise WorkloadError(f"{name}: column {column} holds {dtype}, not numbers{how}")
+            given = frame[column].map(_in_megabytes) if column == MEMORY else frame[column]
+            numeric = numeric.assign(**{column: numbers_alone(given)})
+        unread = (numeric[column].isna() & frame[column].notna()).to_numpy()
+        # of units and resources _with_amounts says what they may be
+        limits = wrong_numbers(numeric[column], column) if column in JOB_COLUMNS else {}
+        for (reason, problem), wrong in {(TEXT, "not a number"): unread, **limits}.items():
+            if wrong.any() and errors == "raise":
+                row = int(wrong.argmax())
+                shown = str(frame[column].iloc[row])[:24]
+                where = where_row(frame.index, row, name)
+                if wrong is not unread:
+                    raise WorkloadError(f"{where}: column {column} is {shown}, {problem}")
+                if column == "queue" and queues:
+                    raise WorkloadError(f"{where}: {unknown('queue', shown, queues)}")
+                how = _how_to_number(column)
+                raise WorkloadError(f"{where}: column {column} is {shown!r}, {problem}{how}")
+            if wrong.any():
+                reasons[reason] = reasons.get(reason, np.zeros(len(frame), np.bool_)) | wrong
+    bad = np.zeros(len(frame), np.bool_)
+    for reason, wrong in reasons.items():
+        # a row counts once, by the first reason
+        if number := int(np.count_nonzero(wrong & ~bad)):
+            counts[f"dropped: {reason}"] = number
         bad |= wrong
-        numeric = numeric.assign(**{str(column): values})
-    if bad.any():
-        counts["dropped: line with text in a numeric field"] = int(bad.sum())
-        numeric = numeric[~bad]
-    return numeric
+    return numeric[~bad] if bad.any() else numeric
 
 
 def _how_to_number(column: str) -> str:
@@ -354,7 +355,7 @@ def _in_megabytes(value: Any) -> Any:
     return value if found is None else found
 
 
-def _column(series: pd.Series[Any], column: str, name: str, counts: dict[str, int]) -> NDArray[Any]:
+def _column(series: pd.Series[Any], column: str, counts: dict[str, int]) -> NDArray[Any]:
     """Return a column as SWF has it: -1 for missing values, whole numbers where they must be."""
     missing = int(series.isna().sum())
     if missing:
@@ -364,11 +365,7 @@ def _column(series: pd.Series[Any], column: str, name: str, counts: dict[str, in
     if column in FLOAT_COLUMNS or values.dtype.kind != "f":
         return values
     nearest: NDArray[Any] = np.copysign(np.floor(np.abs(values) + 0.5), values)
-    changed = np.flatnonzero(nearest != values)
-    if changed.size and column not in ROUNDED_COLUMNS:
-        where = where_row(series.index, int(changed[0]), name)
-        shown = f"{values[changed[0]]:.6g}"
-        raise WorkloadError(f"{where}: column {column} is {shown}, not a whole number")
-    if changed.size:
-        counts[f"repaired: {column} rounded to a whole number"] = changed.size
+    changed = int(np.count_nonzero(nearest != values))
+    if changed:
+        counts[f"repaired: {column} rounded to a whole number"] = changed
     return nearest

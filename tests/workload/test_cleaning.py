@@ -40,6 +40,19 @@ def test_glesser():
     }
 
 
+def test_that_no_job_tells_allocated_processors_is_no_repair():
+    columns = {c: values for c, values in COLUMNS.items() if c != "allocated_processors"}
+    reason = "repaired: allocated_processors taken from requested_processors"
+    cleaned = clean(make(**columns), "glesser")
+    assert cleaned.allocated_processors.tolist() == cleaned.requested_processors.tolist()
+    assert (cleaned.allocated_processors > 0).all()
+    assert reason not in cleaned.cleaning
+    unknown = clean(make(**columns, allocated_processors=[0, -1] * 4 + [0]), "fill-processors")
+    assert unknown.cleaning == {}
+    one = clean(make(**columns, allocated_processors=[-1] * 8 + [8]), "fill-processors")
+    assert one.cleaning == {reason: 6}
+
+
 def test_legrand_drops_what_glesser_cuts():
     cleaned = clean(make(**COLUMNS), "legrand")
     assert cleaned.job_number.tolist() == [2, 8, 9]

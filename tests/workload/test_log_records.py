@@ -8,7 +8,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hpcgym.errors import WorkloadWarning
-from hpcgym.workload import SWF_COLUMNS, Workload, clean, from_pandas, load_workload, read_table
+from hpcgym.workload import (
+    SWF_COLUMNS,
+    Workload,
+    clean,
+    from_pandas,
+    load_workload,
+    read_swf,
+    read_table,
+)
 from hpcgym.workload.cleaning import RECIPES
 from hpcgym.workload.model import REORDERED
 from hpcgym.workload.records import most_busy
@@ -73,6 +81,43 @@ def test_recipes_of_published_values_do_not_heed_them(tmp_path):
             cleaned = load_workload(log(tmp_path, *SWAPPED), clean=recipe)
         assert REASON not in cleaned.cleaning
         assert cleaned.cleaning["dropped: submitted before time 0"] == 2
+
+
+@pytest.mark.parametrize(
+    ("whole", "why"),
+    [
+        ({"run": -1}, "no run time"),
+        ({"size": 65}, "more processors than the machine"),
+        ({"submit": -1}, "submitted before time 0"),
+    ],
+)
+def test_parts_stay_where_the_whole_is_dropped_itself(tmp_path, whole, why):
+    """Each is a job of its own then: the job would vanish from the log otherwise."""
+    fields = {"number": 1, "submit": 0, "wait": 0, "run": 90, "size": 4} | whole
+    lines = (
+        line(**fields),
+        line(1, 0, 0, 40, 4, status=2),
+        line(1, 50, 0, 50, 4, status=3),
+        line(2, 5, 0, 60, 4),
+        line(2, 5, 0, 60, 4, status=3),
+    )
+    with pytest.warns(WorkloadWarning, match="2 records are partial executions"):
+        cleaned = load_workload(log(tmp_path, *lines))
+    assert cleaned.job_number.tolist() == [1, 2, 1]
+    assert cleaned.run_time.tolist() == [40, 60, 50]
+    assert cleaned.cleaning[f"dropped: {why}"] == 1
+    assert cleaned.cleaning[REASON] == 1
+    # alone, the filter keeps the whole, and before it others have dropped it
+    raw = read_swf(log(tmp_path, *lines))
+    assert clean(raw, "drop-partial-executions").cleaning[REASON] == 3
+    assert clean(raw, "glesser+drop-partial-executions").cleaning[REASON] == 1
+
+
+def test_parts_are_busy_where_the_whole_is_not_known_to_run(tmp_path):
+    whole = line(1, 0, 0, -1, 8)
+    parts = [line(1, 0, 0, 30, 8, status=2), line(2, 10, 0, 30, 8), line(1, 40, 0, 9, 8, status=3)]
+    with pytest.warns(WorkloadWarning, match="16 processors, the most that it shows busy at once"):
+        assert load_workload(log(tmp_path, whole, *parts, header="")).processors == 16
 
 
 def test_parts_without_a_number_stay():

@@ -1,4 +1,5 @@
 import gzip
+import warnings
 
 import numpy as np
 import pytest
@@ -439,3 +440,60 @@ def test_round_trip(tmp_path_factory, workload, packed):
     assert again.header == workload.header
     assert again.processors == workload.processors
     assert again.cleaning == {}
+
+
+@pytest.mark.parametrize(
+    ("header", "size", "told"),
+    [
+        (
+            "; MaxProcs: 128\n; MaxProcs: 256\n",
+            128,
+            r"MaxProcs is '128' \(line 1\) and '256' \(line 2\): taken to be 128 processors",
+        ),
+        (
+            "; MaxProcs: -1\n; MaxProcs: 64\n; Note: x\n; MaxProcs: 12k\n",
+            64,
+            r"MaxProcs is '64' \(line 2\) and '12k' \(line 4\): taken to be 64 processors",
+        ),
+        (
+            "; MaxNodes: 8\n; MaxNodes: 9\n",
+            8,
+            r"MaxNodes is '8' \(line 1\) and '9' \(line 2\): taken to be 8 processors",
+        ),
+        (
+            "; MaxNodes: 8\n; MaxProcs: 0\n",
+            8,
+            r"MaxProcs is '0' \(line 2\), no size of a machine: taken to be 8 processors",
+        ),
+        *(
+            (
+                f"; Note: x\n; MaxProcs: {value}\n",
+                4,
+                rf"log\.swf: MaxProcs is '{value}' \(line 2\), no size of a machine: taken to be"
+                " its largest job, 4 processors; processors=... or --processors",
+            )
+            for value in ("many", "0", "-1")
+        ),
+        ("; MaxProcs:\n", 4, "log.swf does not say how large its machine was: taken to be its"),
+    ],
+)
+def test_an_odd_size_of_the_machine_is_said_in_one_line(tmp_path, header, size, told):
+    with pytest.warns(WorkloadWarning, match=told) as found:
+        assert read(tmp_path, header + JOB).processors == size
+    assert len(found) == 1
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert read(tmp_path, header + JOB, processors=7).processors == 7
+
+
+def test_a_size_that_is_told_twice_alike_is_not_odd(tmp_path):
+    header = "; MaxProcs: 128\n; MaxProcs: 128 (16*8)\n; MaxProcs: -1\n; MaxNodes: 16\n"
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert read(tmp_path, header + JOB).processors == 128
+
+
+def test_a_size_that_is_none_beside_jobs_that_tell_none(tmp_path):
+    text = "; MaxProcs: many\n" + job(allocated_processors=-1, requested_processors=-1)
+    with pytest.raises(WorkloadError, match=r"MaxProcs is 'many' .* and no job tells its proc"):
+        read(tmp_path, text)
