@@ -393,7 +393,12 @@ class Result:
 
         Raises
         ------
-        WorkloadError : the file cannot be written; what was there before is still there.
+        WorkloadError : the file cannot be written, or has the name of a table; what was there
+            before is still there.
+
+        Warns
+        -----
+        WorkloadWarning : the format has no place for something that jobs have.
         """
         from hpcgym.workload.swf import write_swf
 
