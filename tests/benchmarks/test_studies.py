@@ -24,6 +24,7 @@ from hpcgym.benchmarks.studies.markdown import (
 from hpcgym.benchmarks.studies.pictures import save_picture
 from hpcgym.benchmarks.studies.progress import no_progress
 from hpcgym.benchmarks.studies.spread import run_all
+from hpcgym.compiled_code import sources
 from hpcgym.errors import HpcgymError
 from hpcgym.report.canvas import new_figure
 
@@ -138,11 +139,15 @@ def is_module(package: str, name: str) -> bool:
 #: hashed where they are run.
 BESIDE = {
     *("hpcgym.baselines.dispatchers", "hpcgym.errors", "hpcgym.version", "hpcgym.writing"),
-    "hpcgym.compiled_code",
-    *(f"hpcgym.compiled_code.{name}" for name in ("files", "folders", "kept", "locks")),
+    # packages, whose modules are named where they are taken
+    *("hpcgym.compiled_code", "hpcgym.dispatching", "hpcgym.engine"),
+    *(f"hpcgym.compiled_code.{name}" for name in ("files", "folders", "kept", "locks", "sources")),
     "hpcgym.reading",
     *(f"hpcgym.reading.{name}" for name in ("files", "tables", "texts")),
-    *(f"hpcgym.workload.{name}" for name in ("files", "records", "slicing", "swf", "swf_header")),
+    *(
+        f"hpcgym.workload.{name}"
+        for name in ("files", "records", "slicing", "swf", "swf_lines", "swf_header")
+    ),
     "hpcgym.workload.schedule_header",
 }
 
@@ -158,6 +163,8 @@ def test_the_hash_of_code_covers_what_simulations_follow_from(
         return usual(path)
 
     monkeypatch.setattr(Path, "read_bytes", noting)
+    sources._hash_of_one.cache_clear()
+    sources.hash_of_modules.cache_clear()
     store.code.__wrapped__()
     wanted = imported_by("hpcgym.simulation") - BESIDE
     assert len(wanted) > 20

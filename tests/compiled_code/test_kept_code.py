@@ -374,9 +374,11 @@ files.write = write
     assert not tiny.files()
 
 
-def test_without_a_folder_nothing_is_kept_and_nothing_said(tiny: Tiny) -> None:
+def test_without_a_folder_nothing_is_kept_and_that_is_said_once(tiny: Tiny) -> None:
     tiny.environment["NUMBA_CACHE_DIR"] = "/dev/null/x"
-    assert tiny.run() == ("41\n", "")
+    output, errors = tiny.run()
+    assert output == "41\n"
+    assert errors.count("CompilationWarning: compiled code is kept nowhere") == 1
     assert tiny.compiled() == ["doubled", "plus_one"]
 
 
