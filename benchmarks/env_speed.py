@@ -22,7 +22,7 @@ sections:
   trace   the same with 64 environments, by the length of the trace: a step must not depend on it
   compile seconds of the first calls of a process, which compile or load compiled code
 
-Every step does an action that is made beforehand: the first job, equal scores, or equal weights.
+Every step does an action that is made beforehand: the first job, equal scores, weights or controls.
 Decisions are counted with those that begin episodes. Times are the best of --repeat runs.
 
 examples:
@@ -30,10 +30,13 @@ examples:
   python benchmarks/env_speed.py --sections vector --repeat 20 --format json
 """
 WORKLOAD = "lublin:jobs={jobs},processors=256,seed=0,load={load}"
-ACTIONS: dict[str, Callable[[tuple[int, ...]], Any]] = {
-    "hpcgym/JobSelection-v0": lambda shape: np.zeros(shape, np.int64),
-    "hpcgym/QueueOrdering-v0": lambda shape: np.zeros((*shape, 128), np.float32),
-    "hpcgym/MixedPolicy-v0": lambda shape: np.ones((*shape, 6), np.float32),
+CODES = "codes:jobs=10000,processes=96,processors=768,arrivals=poisson,interval=600,seed=0"
+#: Arguments beside the usual ones.
+GIVEN: dict[str, dict[str, Any]] = {
+    "hpcgym/MixedPolicy-v0": {"interval": "pass"},
+    "hpcgym/PowerCap-v0": {"share": 0.6},
+    "hpcgym/EnergyBudget-v0": {"share": 0.6},
+    "hpcgym/CoSchedule-v0": {"workload": CODES},
 }
 RATE = Column("per_second", "decisions a second", ",.0f")
 US = Column("us", "us a step", ",.1f")
@@ -70,11 +73,10 @@ def single(given: argparse.Namespace) -> Section:
     jobs = workload()
     for name in IDS:
         for form in ("dict", "flat"):
-            options = {"interval": "pass"} if "Mixed" in name else {}
-            env = gymnasium.make(name, workload=jobs, observation=form, **options)
-            action = ACTIONS[name](())
-            if "Selection" in name:
-                action = 0
+            options = {"workload": jobs, "observation": form, **GIVEN.get(name, {})}
+            env = gymnasium.make(name, **options)
+            space = env.action_space
+            action: Any = 0 if space.shape == () else np.ones(space.shape, space.dtype)
             env.reset(seed=0)
 
             def run(env: Any = env, action: Any = action) -> None:
@@ -128,7 +130,7 @@ def rates(
     """Return decisions a second of a vector environment, in each way to get observations."""
     numba.set_num_threads(threads)
     steps = max(given.steps // number, 20)
-    actions = ACTIONS["hpcgym/JobSelection-v0"]((number,))
+    actions = np.zeros(number, np.int64)
     row: dict[str, Any] = {"threads": threads}
     ways = {"copies": {}, "views": {"copy": False}}
     ways["flat_views"] = {"copy": False, "observation": "flat"}
