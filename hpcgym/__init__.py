@@ -9,12 +9,16 @@
 
 from __future__ import annotations
 
+import time
 from importlib import import_module
 from typing import TYPE_CHECKING
 
 from hpcgym.envs import register
 from hpcgym.errors import HpcgymError, WorkloadError
 from hpcgym.version import __version__
+
+# before all that is compiled: what is written later may or may not be what this process has
+_imported_at = time.time()  # [s] since 1970
 
 if TYPE_CHECKING:
     from hpcgym.cluster.pool import Cluster

@@ -15,15 +15,29 @@ import hpcgym
 from hpcgym.compiled_code import sources
 
 PACKAGE = Path(hpcgym.__file__).parent
+#: Folders beside the package that are parts of it.
+PARTS = ("agents", "baselines", "benchmarks/studies", "benchmarks/mixed_policies", "benchmarks/cp")
 
 
 def modules() -> list[tuple[str, Path]]:
     """Return the modules of hpcgym by name."""
-    paths = [path for path in sorted(PACKAGE.rglob("*.py")) if path.name != "__main__.py"]
     found = []
-    for path in paths:
-        parts = path.relative_to(PACKAGE.parent).with_suffix("").parts
-        found.append((".".join(parts).removesuffix(".__init__"), path))
+    for folder, above in ((PACKAGE, ""), *((PACKAGE.parent / part, "hpcgym.") for part in PARTS)):
+        for path in sorted(folder.rglob("*.py")):
+            if path.name != "__main__.py":
+                parts = path.relative_to(PACKAGE.parent).with_suffix("").parts
+                found.append((above + ".".join(parts).removesuffix(".__init__"), path))
+    return found
+
+
+def of_a_module(path: Path) -> list[ast.stmt]:
+    """Return the statements of a module, with those of its branches."""
+    found = list(ast.parse(path.read_text()).body)
+    for node in found:
+        if isinstance(node, ast.If) and "TYPE_CHECKING" not in ast.unparse(node.test):
+            found += node.body + node.orelse
+        elif isinstance(node, ast.Try | ast.With):
+            found += node.body
     return found
 
 
@@ -40,7 +54,7 @@ def is_module(name: str) -> bool:
 @pytest.mark.parametrize("name", NAMES)
 def test_all_imports_of_a_module_are_seen(name: str) -> None:
     path, expected = NAMES[name], set()
-    for node in ast.parse(path.read_text()).body:
+    for node in of_a_module(path):
         if isinstance(node, ast.Import):
             expected |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
@@ -93,7 +107,7 @@ def test_an_edit_changes_what_imports_it_near_and_far_and_nothing_else(
     write(
         tmp_path,
         far="A = 1\n",
-        near="from hpcgym.far import (\n    A,\n)\n",
+        near="from hpcgym.far import (  # (an aside)\n    A,  # (another)\n)\n",
         top="import hpcgym.near\n\ndef f():\n    from hpcgym.other import B\n",
         other="B = 1\n",
     )

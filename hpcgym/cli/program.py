@@ -83,4 +83,5 @@ def main() -> None:
     except OSError as error:  # of the help itself: commands say theirs
         with suppress(OSError):
             sys.stdout.close()  # or else it is written again at exit
-        sys.exit(f"hpcgym: {error.strerror or error}")
+        named = f"{error.filename}: " if error.filename else ""
+        sys.exit(f"hpcgym: {named}{error.strerror or error}")

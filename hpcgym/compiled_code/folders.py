@@ -40,7 +40,7 @@ class _NotTrustedError(Exception):
 def find_folder(name: str, given: str = "") -> Path | None:
     """Return a folder for compiled code, made if need be; None if there can be none.
 
-    One that is there already is taken though nothing can be written to it, as in an image that is
+    One that has compiled code is taken though nothing can be written to it, as in an image that is
     read only: what lies in it can be loaded.
 
     Parameters
@@ -57,9 +57,8 @@ def find_folder(name: str, given: str = "") -> Path | None:
     refused = False
     for base, *levels in _places(given):
         try:
-            there = os.path.isdir(os.path.join(base, *levels, name))
             folder = _made(Path(base), [*levels, name])
-            if there or _has_room(folder):
+            if any(folder.glob("*.nbc")) or _has_room(folder):
                 return folder
         except _NotTrustedError as error:
             refused = True

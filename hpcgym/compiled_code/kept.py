@@ -73,6 +73,8 @@ class Kept:
     def load_overload(self, signature: Any, target: Any) -> Any:
         """Return a version compiled before; None if there is none, which is then locked."""
         try:
+            if is_edited(self._function.__code__.co_filename):
+                return None  # what is kept may be of other sources than those imported
             target.refresh()  # or else it may not know all that a version calls
             key = self._key(signature, target.codegen())
         except Exception as error:

@@ -11,17 +11,17 @@ import hashlib
 import os
 import re
 import sys
-import time
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 
-# At the beginnings of lines: what functions import, and what annotations need, is not part of a
-# module. Comments among names in parentheses do no harm: no module is called as they are.
-_IMPORT = re.compile(r"^(?:from\s+(hpcgym[\w.]*)\s+import\s+(\([^)]*\)|.*)|import\s+(.*))", re.M)
-_NAME = re.compile(r"(?<!\bas )\b(?!as\b)[\w.]+")
+import hpcgym
 
-_BEGUN_S = time.time()
+# At the beginnings of lines: what functions import, and what annotations need, is not part of a
+# module.
+_IMPORT = re.compile(r"^(?:from\s+(hpcgym[\w.]*)\s+import\s+(\([^)]*\)|.*)|import\s+(.*))", re.M)
+_COMMENT = re.compile(r"#.*")
+_NAME = re.compile(r"(?<!\bas )\b(?!as\b)[\w.]+")
 
 #: How functions are compiled: what it imports says only where the results are kept.
 _LAST = "hpcgym.compilation"
@@ -39,16 +39,26 @@ def hash_of_file(path: str) -> str:
 
 
 def is_edited(path: str) -> bool:
-    """Tell whether a source, or one that it imports, was written after this process began.
+    """Tell whether a source, or one that it imports, was written after hpcgym was imported.
 
-    Then nobody knows which of its versions have been imported.
+    Then nobody knows which of its versions have been imported. A file that is moved to its place
+    may have been written long before.
     """
-    return any(os.stat(each).st_mtime > _BEGUN_S for each in _files(path))
+    found = [os.stat(each) for each in _files(path)]
+    return any(max(each.st_mtime, each.st_ctime) > hpcgym._imported_at for each in found)
 
 
 @cache
 def hash_of_modules(*names: str) -> str:
-    """Return a hash of the sources of some modules, and of what they import from hpcgym."""
+    """Return a hash of the sources of some modules, and of what they import from hpcgym.
+
+    Raises
+    ------
+    ModuleNotFoundError : there is no such module.
+    """
+    for name in names:
+        if _file_of(name) is None:
+            raise ModuleNotFoundError(f"no module of that name: {name}", name=name)
     return _hash({origin for name in names for origin in _sources(name)})
 
 
@@ -83,7 +93,8 @@ def _sources(module: str) -> frozenset[str]:
 def _imported(path: str) -> tuple[str, ...]:
     """Return the names of the modules of hpcgym that a file imports when it is imported."""
     found = []
-    for package, names, modules in _IMPORT.findall(Path(path).read_text(encoding="utf-8")):
+    text = _COMMENT.sub("", Path(path).read_text(encoding="utf-8"))
+    for package, names, modules in _IMPORT.findall(text):
         if package:
             found += _taken_from(package, _NAME.findall(names))
         else:

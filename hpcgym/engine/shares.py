@@ -257,7 +257,7 @@ def times_two_to(number, exponent):
 
     Before the first end, and after millions of half-lives, exponents are as long as one likes.
     """
-    return math.ldexp(number, np.int32(min(max(exponent, -4_000), 4 * MOST_HALF_LIVES)))
+    return math.ldexp(number, int(min(max(exponent, -4_000), 1_000)))
 
 
 @jit_part

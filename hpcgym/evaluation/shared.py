@@ -117,6 +117,8 @@ def evaluate_shared(
 def _find_policy(policy: Any) -> Any:
     """Return a scheduler, or a policy that acts, or say that it is none."""
     policy = as_policy(policy)
+    if isinstance(policy, Scheduler) and policy.dispatcher is not None:
+        raise HpcgymError("a dispatcher does not go with speedups of jobs that share nodes")
     if isinstance(policy, Scheduler) or (acts(policy) and not isinstance(policy, type)):
         return policy
     if isinstance(policy, Path):

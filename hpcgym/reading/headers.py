@@ -14,7 +14,7 @@ _PLAIN = re.compile(
         (?:\s*[(\[{=#].*
           |[\s-]+[^\W\d_]{2}\D*
           |\s+of\s+which\b.*
-          |\s+(?:proc\w*|cpus?|cores?)\s+[io]n\b.*)?""",
+          |\s+(?:proc\w*|cpus?|cores?)(?:\s*[,;(]|\s+[io]n\b).*)?""",
     re.VERBOSE | re.DOTALL | re.IGNORECASE,
 )
 _BELOW_0 = re.compile(r"-\s*[0-9.]+\b(?:\s*[(\[{=#].*|\s+\D*)?", re.DOTALL)

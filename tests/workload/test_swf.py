@@ -247,6 +247,8 @@ def test_missing_file_folder_and_wrong_option(tmp_path):
         ("; MaxProcs: 128, of which 8 are spare\n", 128),
         ("; MaxProcs: 1024 processors in 128 nodes\n", 1024),
         ("; MaxProcs: 1024 = 8 * 128\n", 1024),
+        ("; MaxProcs: 1024 processors, 128 nodes\n", 1024),
+        ("; MaxProcs: 430 processors (4 spare)\n", 430),
         ("; MaxProcs: 128.\n;   8 of them are spare\n", 128),
         ("; MaxProcs: 32\n; MaxNodes: 6 4\n", 32),
     ],
