@@ -69,7 +69,8 @@ def whole(path: str | os.PathLike[str], *, folders: bool = False) -> Iterator[Pa
             with tempfile.TemporaryDirectory() as folder:
                 part = Path(folder, "part")
                 yield part
-                with part.open("rb") as made, path.open("wb") as stream:
+                # what an open file has already stays: it may have been opened to be added to
+                with part.open("rb") as made, path.open("ab") as stream:
                     shutil.copyfileobj(made, stream)
             return
         target = Path(os.path.realpath(path))  # what a link points to

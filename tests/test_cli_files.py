@@ -240,6 +240,24 @@ def test_traces_are_read_by_their_names(tmp_path: Path, monkeypatch: pytest.Monk
         check_files(COMMANDS["simulate",].callback, given)
 
 
+def test_blanks_before_a_name_hide_no_input() -> None:
+    Path("s.json").write_text("mine")
+    given = {"workload": "codes:jobs=20,speedups= s.json", "output_file": Path("s.json")}
+    refused(call(("simulate",), given, "--force"), "s.json is read here")
+
+
+def test_an_open_file_that_is_read_is_no_output(tmp_path: Path) -> None:
+    """As ``hpcgym simulate log.swf --output /dev/stdout >> log.swf``."""
+    (path := tmp_path / "log.swf").write_text("mine")
+    with path.open("a") as file:
+        if not Path(f"/proc/self/fd/{file.fileno()}").exists():
+            pytest.skip("needs /proc")
+        (output := tmp_path / "out.swf").symlink_to(f"/proc/self/fd/{file.fileno()}")
+        given = values(("simulate",), {"workload": str(path), "output_file": output}, force=True)
+        with pytest.raises(HpcgymError, match="is read here"):
+            check_files(COMMANDS["simulate",].callback, given)
+
+
 def test_who_resumes_overwrites_what_is_resumed_and_nothing_else(tmp_path: Path) -> None:
     Path("mine.pt").write_text("mine")
     Path("other.pt").write_text("other")

@@ -41,6 +41,11 @@ def names(folder):
     return sorted(os.listdir(folder))
 
 
+def run_to(code, stream):
+    command = [sys.executable, "-c", f"from hpcgym.writing import *\n{code}"]
+    return subprocess.run(command, stdout=stream, check=False)
+
+
 def run(code, *arguments, **options):
     command = [sys.executable, "-c", f"from hpcgym.writing import *\n{code}", *map(str, arguments)]
     return subprocess.run(command, capture_output=True, text=True, check=False, **options)
@@ -249,6 +254,15 @@ with whole_text("/dev/stdout") as file:
     assert is_stream(Path("/dev/stdout"))
     assert not is_stream(path)
     assert not is_stream(tmp_path / "none")
+
+
+def test_what_an_open_file_has_already_stays(tmp_path):
+    """As with ``--output /dev/stdout >> log``."""
+    (tmp_path / "log").write_text("before\n")
+    with (tmp_path / "log").open("a") as log:
+        code = "with whole_text('/dev/stdout') as file:\n    file.write('after')"
+        assert run_to(code, log).returncode == 0
+    assert (tmp_path / "log").read_text() == "before\nafter"
 
 
 def test_files_are_the_same_under_all_their_names(tmp_path, monkeypatch):

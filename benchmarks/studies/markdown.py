@@ -73,8 +73,10 @@ def write_text(text: str, path: Path) -> None:
 def check_report(path: Path, head: str) -> None:
     """Say before the work that a report cannot be written, and make its folder.
 
-    What is there stays as it is until the new report is whole: an older report of the study. Any
-    other file of that name is the user's.
+    An older report of the study stays as it is until the new one is whole. Any other file of that
+    name is the user's, and so is all in a folder without a report: a study replaces and removes
+    files of its own. Where there is none a first line is written, by which the folder is known
+    however the study is interrupted.
 
     Parameters
     ----------
@@ -83,12 +85,19 @@ def check_report(path: Path, head: str) -> None:
 
     Raises
     ------
-    HpcgymError : the file cannot be written, or is no report of this study.
+    HpcgymError : the file cannot be written, or is no report of this study; the folder has other
+        files and no report.
     """
+    title = head.splitlines()[0]
     check_writable(path, folders=True)
     if not path.is_file():
+        if any(path.parent.iterdir()):
+            raise HpcgymError(
+                f"{path.parent} has files already, and no report of this study"
+                f" ({title.lstrip('# ')}): choose another folder (--output)"
+            )
+        write_text(f"{title}\n\nNot finished yet.\n", path)
         return
-    title = head.splitlines()[0]
     with path.open("rb") as file:
         first = file.readline(1000).decode(errors="replace").strip()
     if first not in ("", title):  # earlier versions emptied it before the work

@@ -65,9 +65,11 @@ def check_files(command: Callable[..., Any] | None, values: Mapping[str, Any]) -
     for path, mark in outputs:
         _check_name(path, mark)
     files = [path for path, _ in outputs if not is_stream(path)]
-    if files:
+    if outputs:
         others = [value for name, value in values.items() if name not in marks]
-        _check_apart(files, [path for value in others for path in _files_of(value)])
+        inputs = [path for value in others for path in _files_of(value)]
+        _check_not_read([path for path, _ in outputs], inputs)
+        _check_apart(files)
     begun = [path for path, mark in named if isinstance(mark, Resumed)]
     for path in files:
         known = path.is_dir() or any(same_file(path, one) for one in begun)
@@ -94,14 +96,19 @@ def _check_name(path: Path, mark: Written) -> None:
         need_parquet()
 
 
-def _check_apart(files: Iterable[Path], inputs: Collection[Path]) -> None:
-    """Say so if a file to write is one that is read, or another one to write."""
-    done: list[Path] = []
+def _check_not_read(files: Iterable[Path], inputs: Collection[Path]) -> None:
+    """Say so if a file to write is one that is read, be it the output of the shell, too."""
     for path in files:
         for one in inputs:
-            if same_file(path, one):
+            if same_file(path, one) and not one.is_char_device():
                 what = "is" if path == one else f"is the same file as {one}, which is"
                 raise HpcgymError(f"{path} {what} read here: choose another name to write to")
+
+
+def _check_apart(files: Iterable[Path]) -> None:
+    """Say so if a file to write is another one to write."""
+    done: list[Path] = []
+    for path in files:
         for one in done:
             if same_file(path, one):
                 raise HpcgymError(f"{one} and {path} are one file: choose another name for one")
@@ -120,7 +127,8 @@ def _files_of(value: Any) -> Iterator[Path]:
         return
     text = str(value)
     pieces = text.partition(":")[2].split(",")
-    for name in (text, *pieces, *(piece.partition("=")[2] for piece in (text, *pieces))):
+    names = (text, *pieces, *(piece.partition("=")[2] for piece in (text, *pieces)))
+    for name in {*names, *(name.strip() for name in names)}:  # arguments may have blanks around
         path = Path(os.path.expanduser(name))  # which leaves a user that there is not as it is
         if name and os.path.exists(path):
             yield path

@@ -94,9 +94,13 @@ def _record(line: bytes) -> Record | None:
     """Return the record of a line; None if it is not what was written."""
     try:
         record = json_of(line, "", flat=True)
+        if not isinstance(record, dict):
+            return None
+        if not (isinstance(record.get("id"), str) and isinstance(record.get("task"), dict)):
+            return None
         if line == _sealed(line.rpartition(_SEAL)[0]):
-            return record  # type: ignore[no-any-return]
-        if isinstance(record, dict) and set(record) in _UNSEALED:
+            return record
+        if set(record) in _UNSEALED:
             return record if record["id"] == identity(canonical(record["task"])) else None
     except HpcgymError:
         pass

@@ -522,7 +522,7 @@ def test_machines_without_the_dispatchers_are_left_out(capsys: pytest.CaptureFix
 
 
 @pytest.mark.usefixtures("small")
-def test_an_interrupted_study_leaves_no_report_and_goes_on(tmp_path: Path) -> None:
+def test_an_interrupted_study_leaves_no_results_and_goes_on(tmp_path: Path) -> None:
     def interrupted(what: str, done: int, total: int) -> None:
         if (what, done) == ("simulations", 2):
             raise KeyboardInterrupt
@@ -530,7 +530,8 @@ def test_an_interrupted_study_leaves_no_report_and_goes_on(tmp_path: Path) -> No
     given: dict[str, Any] = {"days": 0.02, "executor": "serial", "dispatchers": ["prb"]}
     with pytest.raises(KeyboardInterrupt):
         whole.reproduce(["eurora"], tmp_path, **given, progress=interrupted)
-    assert [one.name for one in tmp_path.iterdir()] == ["runs"]
+    assert sorted(one.name for one in tmp_path.iterdir()) == ["report.md", "runs"]
+    assert "Not finished yet." in (tmp_path / "report.md").read_text()
     kept = (tmp_path / "runs" / "results.jsonl").read_text()
     assert kept.count("\n") == 2
     path, _ = whole.reproduce(["eurora"], tmp_path, **given)
@@ -556,7 +557,8 @@ def test_a_killed_command_goes_on(tmp_path: Path) -> None:
         assert process.stderr is not None
         seen = [line for line in iter(process.stderr.readline, "") if _ends(line, process)]
     assert process.returncode == -signal.SIGTERM, seen
-    assert [one.name for one in tmp_path.iterdir()] == ["runs"]
+    assert sorted(one.name for one in tmp_path.iterdir()) == ["report.md", "runs"]
+    assert "Not finished yet." in (tmp_path / "report.md").read_text()
     kept = (tmp_path / "runs" / "results.jsonl").read_text()
     again = subprocess.run(command, check=False, **quiet)
     assert again.returncode == 0, again.stderr

@@ -114,13 +114,14 @@ def short_file(request: pytest.FixtureRequest, trace_file: Path, tmp_path: Path)
 
 
 def test_a_trace_of_few_weeks_needs_no_months(short_file: Path, tmp_path: Path) -> None:
-    _, findings = reproduce([str(short_file)], tmp_path, quick=True, executor="serial")
+    folder = tmp_path / "study"
+    _, findings = reproduce([str(short_file)], folder, quick=True, executor="serial")
     found, text = findings
     assert len(found.study.months) == (short_file.stem == "short60")
     assert found.optimum is not None
     assert found.months is None
     assert "months" not in found.tables
-    assert len(list((tmp_path / "steps").glob("*-cover-*"))) == len(found.study.weeks) >= 3
+    assert len(list((folder / "steps").glob("*-cover-*"))) == len(found.study.weeks) >= 3
     assert text.study.reading.name == "text"
     assert "split" in text.tables
 

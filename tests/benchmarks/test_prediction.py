@@ -285,7 +285,7 @@ def made(
 ) -> tuple[Path, dict[str, pd.DataFrame]]:
     """The study of the small trace, and of the same trace under another name: folder and tables."""
     folder = tmp_path_factory.mktemp("study")
-    second = folder / "again.swf"
+    second = tmp_path_factory.mktemp("again") / "again.swf"
     second.write_text(trace_file.read_text())
     sources = [str(trace_file), str(second)]
     _, found = reproduce(sources, folder, published=published_folder, executor="serial")

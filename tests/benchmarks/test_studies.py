@@ -69,7 +69,7 @@ def test_a_report_stays_until_another_is_whole(
 ) -> None:
     path = tmp_path / "study" / "report.md"
     check_report(path, HEAD)
-    assert list(tmp_path.rglob("*")) == [path.parent]
+    assert path.read_text() == f"{HEAD.splitlines()[0]}\n\nNot finished yet.\n"
     write_text(HEAD, path)
     check_report(path, HEAD)
 
@@ -91,6 +91,17 @@ def test_a_report_of_somebody_else_is_no_place_for_ours(tmp_path: Path) -> None:
         assert path.read_text() == text
     path.write_text("")  # as earlier versions left it when they were interrupted
     check_report(path, HEAD)
+
+
+def test_a_folder_of_the_user_is_no_place_for_a_study(tmp_path: Path) -> None:
+    """Tables there would be replaced, and the workload perhaps that is read."""
+    for name in ("table-users.csv", "split-numbers"):
+        folder = tmp_path / f"of {name}"
+        folder.mkdir()
+        (folder / name).write_text("mine")
+        with pytest.raises(HpcgymError, match="has files already, and no report of this study"):
+            check_report(folder / "report.md", HEAD)
+        assert [each.read_text() for each in folder.iterdir()] == ["mine"]
 
 
 def test_each_report_begins_as_the_study_says() -> None:

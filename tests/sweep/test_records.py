@@ -23,7 +23,7 @@ from hpcgym.sweep import (
     run_tasks,
     status,
 )
-from hpcgym.sweep.records import canonical, identity, read_records
+from hpcgym.sweep.records import _sealed, canonical, identity, read_records
 from hpcgym.sweep.run import origin_of, read_manifest
 
 #: Texts that are no record: some of them JSON that Python does not like.
@@ -255,3 +255,15 @@ def test_an_experiment_may_lie_in_the_folder_of_its_sweep(tmp_path: Path) -> Non
     assert resume(tmp_path, "serial").new == 0
     record = read_results(tmp_path)[0]
     assert record["id"] == identity(canonical(record["task"]))
+
+
+@pytest.mark.parametrize(
+    "entries",
+    ['"a": 1', '"id": {}, "task": {}', '"id": null, "task": {}', '"id": "x", "task": []'],
+)
+@pytest.mark.parametrize("name", ["results.jsonl", "failures.jsonl"])
+def test_lines_with_a_checksum_and_other_entries_are_damaged(
+    entries: str, name: str, tmp_path: Path
+) -> None:
+    (tmp_path / name).write_bytes(_sealed(f"{{{entries}".encode()))
+    assert list(read_records(tmp_path / name)) == [None]
