@@ -9,10 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.power_checks import started_by_event
+from hpcgym.workload.initial import decided
 
 if TYPE_CHECKING:
     from hpcgym.result import Result
-    from hpcgym.workload.model import Workload
+    from hpcgym.workload.initial import Initial
 
 Times = NDArray[np.int64]  # (n_jobs,), seconds
 Mask = NDArray[np.bool_]
@@ -37,15 +38,20 @@ class Timeline:
     end: Times
 
 
-def timeline_of(workload: Workload, start: Times, length: Times) -> Timeline:
+def timeline_of(result: Result, length: Times) -> Timeline:
     """Lay submissions, starts and ends on one axis of distinct times.
 
     Of an extract the axis begins where it does: jobs that ran or waited then are submitted then,
-    and the former start.
+    and the former start. Where the scheduler goes on, it has looked at these jobs before: nothing
+    is submitted then but what is.
     """
+    workload, start = result.workload, result.start
     n = len(workload)
     end, submit = start + length, workload.submit_time
+    new = np.ones(n, np.bool_)
     if workload.initial is not None:
+        if _goes_on(result, workload.initial):
+            new = submit >= workload.initial.begin
         start, submit = (np.maximum(times, workload.initial.begin) for times in (start, submit))
     time, place = np.unique(np.concatenate((submit, start, end)), return_inverse=True)
     at_submit, at_start, at_end = place[:n], place[n : 2 * n], place[2 * n :]
@@ -60,9 +66,20 @@ def timeline_of(workload: Workload, start: Times, length: Times) -> Timeline:
     used = running_total(at_start, processors) - running_total(at_end, processors)
     waiting = running_total(at_submit) - running_total(at_start)
     submission, termination = np.zeros(time.size, np.bool_), np.zeros(time.size, np.bool_)
-    submission[at_submit] = True
+    submission[at_submit[new]] = True
     termination[at_end] = True
     return Timeline(time, used, waiting, submission, termination, at_submit, at_start, at_end)
+
+
+def _goes_on(result: Result, initial: Initial) -> bool:
+    """Return whether an extract begins with jobs that run under the same scheduler as before."""
+    ongoing = initial.ongoing
+    return (
+        ongoing is not None
+        and ongoing.rules == result.scheduler.describe()
+        and ongoing.cluster == result.cluster
+        and bool(initial.running.any())
+    )
 
 
 def cases(wrong: Mask, message: str, *values: NDArray[Any]) -> list[str]:
@@ -150,11 +167,12 @@ def check_capacity(result: Result, line: Timeline) -> list[str]:
     )
 
 
-def check_events(line: Timeline, delays: tuple[int, int]) -> list[str]:
+def check_events(result: Result, line: Timeline, delays: tuple[int, int]) -> list[str]:
     """Find jobs that start when nothing is submitted and nothing ends, nor did before the delay."""
     start = line.time[line.start]
     by_event = started_by_event(start, line.time[line.submission | line.termination], delays)
-    return cases(~by_event, "job {} starts at {} s, when no job is submitted or ends", start)
+    wrong = decided(result.workload) & ~by_event
+    return cases(wrong, "job {} starts at {} s, when no job is submitted or ends", start)
 
 
 def check_progress(line: Timeline, delays: tuple[int, int]) -> list[str]:

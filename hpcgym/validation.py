@@ -21,7 +21,6 @@ from hpcgym.limit_checks import (
 from hpcgym.node_checks import check_nodes, check_units, fits_nodes
 from hpcgym.power_checks import check_energy, delays_s
 from hpcgym.schedule_checks import (
-    Mask,
     Timeline,
     Times,
     cases,
@@ -34,6 +33,7 @@ from hpcgym.schedule_checks import (
     timeline_of,
 )
 from hpcgym.static_order import first_waiting, place_in_order, policy_name, static_rank
+from hpcgym.workload.initial import decided
 from hpcgym.workload.needs import needs_of
 
 if TYPE_CHECKING:
@@ -177,7 +177,7 @@ def validate_schedule(result: Result) -> tuple[str, ...]:
     by_caps = killed_by_caps(result, length)
     length = np.where(by_caps, result.run_time, length)
     full_speed = np.where(by_caps, 0, full_speed)
-    line = timeline_of(result.workload, result.start, length)
+    line = timeline_of(result, length)
     needs = None  # on a pool
     if result.cluster.groups:
         needs = needs_of(result.workload, result.cluster.resources)
@@ -228,7 +228,8 @@ def _of_every_schedule(
         if result.allocation is not None and not wrong:
             yield "nodes", check_nodes(result, needs, result.allocation)
     limited = result.limits is not None
-    yield "events", check_starts(result, line) if limited else check_events(line, delays)
+    wrong = check_starts(result, line) if limited else check_events(result, line, delays)
+    yield "events", wrong
     yield "predictions", _check_predictions(result, actual)
     if result.scheduler.dispatcher is None:
         yield "promises", _check_promises(result)
@@ -337,12 +338,6 @@ def _known_beforehand(estimate: Any, requested: Times, actual: Times) -> Times |
     return seconds
 
 
-def _decided(result: Result) -> Mask:
-    """Return which jobs the schedule started, (n_jobs,): not those that ran at the beginning."""
-    initial = result.workload.initial
-    return np.ones(len(result.workload), np.bool_) if initial is None else ~initial.running
-
-
 def _check_promises(result: Result) -> list[str]:
     """Check which jobs may and must be promised a start, and that none lies before submission."""
     reserved, submit = result.reserved_start, result.workload.submit_time
@@ -358,7 +353,7 @@ def _check_promises(result: Result) -> list[str]:
         found += cases(result.backfilled, "job {} is marked as backfilled without backfilling")
     if result.scheduler.backfill == "conservative":
         text = "job {} has no reservation under conservative backfilling"
-        found += cases(~promised & _decided(result), text)
+        found += cases(~promised & decided(result.workload), text)
     return found
 
 
@@ -413,7 +408,7 @@ def _check_backfilled(result: Result, line: Timeline, rank: Times, first: Times)
     """Compare the backfilled marks with who was left waiting at each job's start."""
     wait = result.start - result.workload.submit_time
     overtook = first[line.start] < place_in_order(wait, result.scheduler.threshold, rank)
-    overtook &= _decided(result)
+    overtook &= decided(result.workload)
     return [
         *cases(overtook & ~result.backfilled, "job {} starts ahead of the queue but is not marked"),
         *cases(

@@ -221,7 +221,11 @@ def held(result: Result, job: int) -> list[tuple[int, int]]:
 def small(**columns: list[int]) -> Workload:
     """A trace of a machine of 4 processors; jobs are numbered from 0."""
     numbers = {"job_number": list(range(len(columns["submit_time"])))}
-    columns = {"requested_time": columns["run_time"], "user_id": [7] * len(numbers), **columns}
+    columns = {
+        "requested_time": columns["run_time"],
+        "user_id": [7] * len(columns["submit_time"]),
+        **columns,
+    }
     return Workload.from_columns({**numbers, **columns}, processors=4, name="t")
 
 
@@ -247,6 +251,28 @@ def test_what_runs_waits_and_comes() -> None:
     assert state.past.job_number.tolist() == [0, 1]
     assert part.name == "t from 100 to 150"
     assert part.cleaning == {}
+
+
+def test_who_has_waited_too_long_by_the_beginning_waits_for_something_to_happen() -> None:
+    """With nothing else at 1 s, no pass is made then: job 0, first by then, starts at 3 s.
+
+    At 0 s job 1, of a larger area and as wide as the machine, stood before it. Another scheduler,
+    which has not looked at the queue before, does so at 1 s.
+    """
+    jobs = {"submit_time": [0, 0, 0], "run_time": [1, 1, 3], "requested_processors": [1, 4, 3]}
+    late = hpcgym.Scheduler("laf", backfill="none", threshold=0)
+    long = hpcgym.simulate(small(**jobs), late)
+    assert long.start.tolist() == [3, 4, 0]
+    part = hpcgym.continued(long, 1)
+    goes_on = hpcgym.simulate(part, late)
+    assert goes_on.start.tolist() == [3, 4, 0]
+    assert {"events", "order"} <= set(hpcgym.validate_schedule(goes_on))
+    anew = hpcgym.simulate(part, "fcfs")
+    assert anew.start.tolist() == [1, 3, 0]
+    hpcgym.validate_schedule(anew)
+    early = replace(goes_on, start=anew.start)
+    with pytest.raises(hpcgym.validation.ScheduleError, match="job 0 starts at 1 s, when no job"):
+        hpcgym.validate_schedule(early)
 
 
 def test_the_schedule_of_a_small_extract() -> None:
