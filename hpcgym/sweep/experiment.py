@@ -19,6 +19,7 @@ from hpcgym.workload.files import check_errors
 
 SLICES = ("whole", "weeks", "months")
 SEED = "{seed}"
+MOST_SHUFFLES = 100_000
 
 _KEYS = ("workloads", "schedulers", "speedups", "shuffles", "seeds", "metrics")
 _RULES = tuple(field.name for field in fields(Scheduler))
@@ -212,13 +213,17 @@ def _speedups(table: Mapping[str, Any]) -> tuple[str, ...]:
 
 def _shuffles(table: Mapping[str, Any]) -> tuple[int, ...]:
     """Return the seeds of the shuffles of the file, which has a list, or how many."""
-    given = table.get("shuffles", 0)
-    if type(given) is int and ("shuffles" not in table or given > 0):
+    given = table.get("shuffles")
+    if "shuffles" not in table:
+        return ()
+    if type(given) is int and 1 <= given <= MOST_SHUFFLES:
         return tuple(range(given))
-    if isinstance(given, list) and given and all(type(seed) is int and seed >= 0 for seed in given):
-        return tuple(given)
+    seeds = given if isinstance(given, list) else []
+    if 1 <= len(seeds) <= MOST_SHUFFLES and all(type(one) is int and one >= 0 for one in seeds):
+        return tuple(seeds)
     raise HpcgymError(
-        f"shuffles must be how many, at least 1, or a list of seeds of at least 0, not {given!r}"
+        f"shuffles must be how many, from 1 to {MOST_SHUFFLES:,}, or a list of seeds of at least 0,"
+        f" not {given!r}"
     )
 
 

@@ -8,7 +8,6 @@ versions. The tasks of a sweep are made of it alone.
 from __future__ import annotations
 
 import hashlib
-import json
 import platform
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import fields
@@ -21,7 +20,6 @@ from hpcgym.coscheduling import Heatmap
 from hpcgym.errors import HpcgymError, WorkloadError
 from hpcgym.metrics import needs_watts, watts_given
 from hpcgym.policy.fairshare import FairShare
-from hpcgym.reading import shaped
 from hpcgym.scheduler import Scheduler
 from hpcgym.sweep.experiment import SEED, Experiment, Source
 from hpcgym.sweep.records import canonical, identity
@@ -98,52 +96,6 @@ def versions() -> dict[str, str]:
     """Return the versions of what results are computed with."""
     libraries = {name: version(name) for name in ("numpy", "numba")}
     return {"hpcgym": __version__, "python": platform.python_version(), **libraries}
-
-
-#: The entries that every manifest has, and what they are.
-_ENTRIES = {
-    "versions": dict, "experiment_sha256": str, "inputs_sha256": dict, "seeds": list,
-    "workloads": list, "schedulers": dict, "metrics": list, "tasks": int, "tasks_sha256": str,
-}  # fmt: skip
-_CHECKSUM = "manifest_sha256"
-
-
-def as_text(manifest: Manifest) -> str:
-    """Return a manifest as it is written: with a checksum."""
-    return json.dumps({**manifest, _CHECKSUM: _checksum(manifest)}, indent=2) + "\n"
-
-
-def checked(given: Any, path: Path) -> Manifest:
-    """Return what a file holds if it is a manifest from which tasks can be made.
-
-    One of earlier versions has no checksum.
-
-    Raises
-    ------
-    HpcgymError : it is none, or not what was written; the message names the file.
-    """
-    if not isinstance(given, dict) or not all(
-        isinstance(given.get(key), kind) for key, kind in _ENTRIES.items()
-    ):
-        raise HpcgymError(f"{path} is not the manifest of a sweep")
-    manifest = {key: value for key, value in given.items() if key != _CHECKSUM}
-    if others := manifest.keys() - _ENTRIES.keys() - {"speedups", "shuffles"}:
-        raise HpcgymError(f"{path} is damaged: it has the unknown entry {min(others)!r}")
-    if given.get(_CHECKSUM, checksum := _checksum(manifest)) != checksum:
-        raise HpcgymError(f"{path} is damaged: it is not what was written, its checksum differs")
-    texts = (*manifest["versions"].values(), *manifest["inputs_sha256"].values())
-    if "hpcgym" not in manifest["versions"] or not all(isinstance(text, str) for text in texts):
-        raise HpcgymError(f"{path} is not the manifest of a sweep")
-    with shaped(path, "the manifest of a sweep"):
-        if len(Tasks(manifest)) == manifest["tasks"]:
-            next(iter(Tasks(manifest)))
-            return manifest
-    raise HpcgymError(f"{path} is damaged: it does not have as many tasks as it tells")
-
-
-def _checksum(manifest: Manifest) -> str:
-    """Return the SHA-256 of all entries."""
-    return hashlib.sha256(json.dumps(manifest, sort_keys=True).encode()).hexdigest()
 
 
 class Tasks(Collection[dict[str, Any]]):
@@ -307,7 +259,7 @@ def differences(manifest: Manifest, folder: Path, experiment: bytes) -> list[str
         found.append("the experiment has changed")
     for name, digest in manifest["inputs_sha256"].items():
         try:
-            path = _file(name, manifest, folder)
+            path = file_of(name, manifest, folder)
         except HpcgymError as error:
             found.append(str(error))
             continue
@@ -316,8 +268,11 @@ def differences(manifest: Manifest, folder: Path, experiment: bytes) -> list[str
     return found
 
 
-def _file(name: str, manifest: Manifest, folder: Path) -> Path | None:
-    """Return the file that is called so in a manifest, which may be a workload's, or another."""
+def file_of(name: str, manifest: Manifest, folder: Path) -> Path | None:
+    """Return the file that is called so in a manifest, which may be a workload's, or another.
+
+    ``folder`` is what names of files are relative to. None: what is called so is no file.
+    """
     workloads = manifest["workloads"]
     if any(one["source"] == name for one in workloads):
         return input_file(name, folder)

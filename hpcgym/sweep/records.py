@@ -22,10 +22,13 @@ from pathlib import Path
 from typing import Any
 
 from hpcgym.errors import HpcgymError, HpcgymWarning
-from hpcgym.reading import json_of
+from hpcgym.reading import json_of, text_of
 from hpcgym.writing import whole, writing
 
 RESULTS, FAILURES, FUNCTION, LOCK = "results.jsonl", "failures.jsonl", "function", "lock"
+
+MOST_LINE = 64 << 20  # bytes of a line: what damage makes of a file may be one line
+_MOST_NAME = 1 << 16  # bytes of the name of a function
 
 #: Between what a line says and its checksum.
 _SEAL = b', "sha256": "'
@@ -74,9 +77,17 @@ def plain(value: Any) -> Any:
 
 
 def result_line(identity: str, task: str, result: Mapping[str, Any]) -> str:
-    """Return the line of a finished task, whose canonical JSON is ``task``."""
+    """Return the line of a finished task, whose canonical JSON is ``task``.
+
+    Raises
+    ------
+    HpcgymError : the line would be longer than one is read.
+    """
     text = json.dumps(plain(result), allow_nan=False)
-    return _sealed(f'{{"id": "{identity}", "task": {task}, "result": {text}'.encode()).decode()
+    line = _sealed(f'{{"id": "{identity}", "task": {task}, "result": {text}'.encode())
+    if len(line) > MOST_LINE:
+        raise HpcgymError(f"a task and its result take {len(line):,} bytes, at most {MOST_LINE:,}")
+    return line.decode()
 
 
 def failure_line(identity: str, task: str, attempts: int, error: str, traceback: str) -> str:
@@ -98,6 +109,8 @@ def _record(line: bytes) -> Record | None:
             return None
         if not (isinstance(record.get("id"), str) and isinstance(record.get("task"), dict)):
             return None
+        if not isinstance(record.get("result", {}), dict):
+            return None
         if line == _sealed(line.rpartition(_SEAL)[0]):
             return record
         if set(record) in _UNSEALED:
@@ -115,10 +128,19 @@ def read_records(path: Path) -> Iterator[Record | None]:
     """
     if not path.is_file():
         return
+    for line in _lines(path):
+        yield None if line is None else _record(line)
+
+
+def _lines(path: Path) -> Iterator[bytes | None]:
+    """Return the lines of a file that have an end, None for each that is too long."""
     with path.open("rb") as file:
-        for line in file:
-            if line.endswith(b"\n"):
-                yield _record(line)
+        while line := file.readline(MOST_LINE):
+            too_long = len(line) == MOST_LINE and not line.endswith(b"\n")
+            while line and not line.endswith(b"\n"):
+                line = file.readline(MOST_LINE)
+            if line:
+                yield None if too_long else line
 
 
 def kept(path: Path) -> tuple[set[str], int]:
@@ -134,8 +156,10 @@ def kept(path: Path) -> tuple[set[str], int]:
         else:
             done.add(record["id"])
     if wrong:  # else each later run would find them again
-        with path.open("rb") as file, whole(path) as part, part.open("wb") as good:
-            good.writelines(line for number, line in enumerate(file) if number not in wrong)
+        with whole(path) as part, part.open("wb") as good:
+            good.writelines(
+                line for number, line in enumerate(_lines(path)) if line and number not in wrong
+            )
     return done, len(wrong) + torn
 
 
@@ -155,8 +179,9 @@ def read_results(folder: str | Path, tasks: Iterable[dict[str, Any]] | None = No
     found = _by_id(Path(folder) / RESULTS)
     if tasks is None:
         return [found[name] for name in sorted(found)]
-    names = (identity(canonical(task)) for task in tasks)
-    return [found[name] for name in names if name in found]
+    named = ((identity(canonical(task)), task) for task in tasks)
+    # the task as it was asked for: a line that somebody sealed by hand may have the id of another
+    return [{**found[name], "task": task} for name, task in named if name in found]
 
 
 def read_failures(folder: str | Path) -> list[Record]:
@@ -241,7 +266,9 @@ def claim(folder: Path, function: str) -> None:
     HpcgymError : it has results of another.
     """
     path = folder / FUNCTION
-    before = path.read_text(errors="replace").strip() if path.is_file() else ""
+    before = ""
+    if path.is_file():
+        before = text_of(path, _MOST_NAME, "the name of a function").strip()
     if before == function:
         return
     files = (folder / RESULTS, folder / FAILURES)
@@ -251,6 +278,17 @@ def claim(folder: Path, function: str) -> None:
         )
     with whole(path) as part:
         part.write_bytes(f"{function}\n".encode())
+
+
+def check_files(folder: Path, names: Iterable[str] = ()) -> None:
+    """Raise an HpcgymError if a file of results, or one of ``names``, is something else.
+
+    A pipe would be waited for without end.
+    """
+    for name in (RESULTS, FAILURES, FUNCTION, LOCK, *names):
+        path = folder / name
+        if path.exists() and not path.is_file():
+            raise HpcgymError(f"{path} is not a regular file")
 
 
 @contextmanager
@@ -263,6 +301,7 @@ def locked(folder: Path) -> Iterator[None]:
     """
     import fcntl
 
+    check_files(folder)
     try:
         folder.mkdir(parents=True, exist_ok=True)
         file = (folder / LOCK).open("ab")

@@ -14,18 +14,19 @@ from concurrent.futures import Executor
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from types import NoneType
 from typing import TYPE_CHECKING, Any
 
 from hpcgym.errors import HpcgymError
-from hpcgym.reading import MOST_TOML, bytes_of, json_file, shaped, text_of
+from hpcgym.reading import MOST_TOML, bytes_of, shaped, text_of
+from hpcgym.sweep import manifest_file
 from hpcgym.sweep.executors import warm
 from hpcgym.sweep.experiment import load_experiment
 from hpcgym.sweep.manifest import (
     Manifest,
     Tasks,
-    as_text,
-    checked,
     differences,
+    file_of,
     make_manifest,
     other_versions,
 )
@@ -34,6 +35,7 @@ from hpcgym.sweep.records import (
     FUNCTION,
     LOCK,
     RESULTS,
+    check_files,
     is_locked,
     locked,
     read_failures,
@@ -48,7 +50,6 @@ from hpcgym.writing import same_file, whole
 if TYPE_CHECKING:
     import pandas as pd
 
-_MOST_BYTES = 256 << 20  # of a manifest, which has a line for each slice
 _MOST_NAME = 1 << 16
 
 EXPERIMENT, MANIFEST, ORIGIN = "experiment.toml", "manifest.json", "origin"
@@ -81,6 +82,7 @@ def run_experiment(
     _check_free(folder, Path(path))
     experiment = load_experiment(path)
     manifest = make_manifest(experiment)
+    _check_inputs(manifest, experiment.folder, folder)
     with locked(folder):
         # again: making the manifest may take longer than another run, or than editing the file
         _check_free(folder, Path(path))
@@ -91,7 +93,7 @@ def run_experiment(
         # relative, so that both can be moved or mounted together
         origin = os.path.relpath(experiment.folder.resolve(), folder.resolve())
         _keep(folder / ORIGIN, f"{origin}\n".encode())
-        _keep(folder / MANIFEST, as_text(manifest).encode())
+        _keep(folder / MANIFEST, manifest_file.as_text(manifest).encode())
         return _run(folder, manifest, executor, workers, chunk, retries, progress)
 
 
@@ -131,6 +133,14 @@ def _check_free(folder: Path, experiment: Path) -> None:
         ]
     if others:
         raise HpcgymError(f"{folder} is there already, and is no sweep: choose another (--output)")
+
+
+def _check_inputs(manifest: Manifest, origin: Path, folder: Path) -> None:
+    """Raise an HpcgymError if the sweep would write over a file that it reads."""
+    for name in manifest["inputs_sha256"]:
+        path = file_of(name, manifest, origin)
+        if path is not None and any(same_file(path, folder / own) for own in _FILES):
+            raise HpcgymError(f"{path} would be overwritten: choose another folder (--output)")
 
 
 def resume(
@@ -180,7 +190,8 @@ def read_manifest(folder: str | Path) -> Manifest:
     path = Path(folder) / MANIFEST
     if not path.exists():
         raise HpcgymError(f"{folder} is no sweep: it has no {MANIFEST}")
-    return checked(json_file(path, _MOST_BYTES), path)
+    check_files(path.parent, _FILES)
+    return manifest_file.read(path)
 
 
 def origin_of(folder: Path) -> Path:
@@ -253,10 +264,7 @@ def read_table(folder: str | Path) -> pd.DataFrame:
     tasks = Tasks(manifest)
     keys = keys_of(manifest)
     with shaped(Path(folder) / RESULTS, "the file of the results of a sweep"):
-        rows = [
-            {**{key: record["task"][key] for key in keys}, **record["result"]}
-            for record in read_results(folder, tasks)
-        ]
+        rows = [_row(record, keys) for record in read_results(folder, tasks)]
         table = pd.DataFrame(rows, columns=None if rows else keys)
         # where no slice has a value of a metric, it is still a number that is missing
         metrics = [name for name in table.columns[len(keys) :] if table[name].dtype == object]
@@ -264,6 +272,14 @@ def read_table(folder: str | Path) -> pd.DataFrame:
     if "speedups" in keys and "makespan_s" in table:
         _add_improvement(table, keys, next(iter(manifest["schedulers"])))
     return table
+
+
+def _row(record: Mapping[str, Any], keys: list[str]) -> dict[str, Any]:
+    """Return the row of a task; raise a ValueError if its result is not one of metrics."""
+    task, result = record["task"], record["result"]
+    if any(name in keys or type(one) not in (int, float, NoneType) for name, one in result.items()):
+        raise ValueError(result)
+    return {**{key: task[key] for key in keys}, **result}
 
 
 def keys_of(manifest: Mapping[str, Any]) -> list[str]:

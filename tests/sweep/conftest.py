@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from hpcgym.sweep import run_experiment
+from hpcgym.sweep.run import origin_of
 from hpcgym.workload import load_workload, write_swf
 
 EXPERIMENT = """
@@ -55,4 +57,13 @@ def reference(tmp_path_factory: pytest.TempPathFactory, experiment: Path) -> Pat
     """Return the sweep of the experiment as it comes out in this process."""
     folder = tmp_path_factory.mktemp("reference") / "sweep"
     run_experiment(experiment, folder, "serial")
+    return folder
+
+
+@pytest.fixture
+def sweep(tmp_path: Path, reference: Path) -> Path:
+    """A whole sweep; its experiment is elsewhere."""
+    folder = tmp_path / "sweep"
+    shutil.copytree(reference, folder)
+    (folder / "origin").write_text(str(origin_of(reference)))
     return folder

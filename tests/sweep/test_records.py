@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +23,7 @@ from hpcgym.sweep import (
     status,
 )
 from hpcgym.sweep.records import _sealed, canonical, identity, read_records
-from hpcgym.sweep.run import origin_of, read_manifest
+from hpcgym.sweep.run import read_manifest
 
 #: Texts that are no record: some of them JSON that Python does not like.
 NONSENSE = (
@@ -149,15 +148,6 @@ def test_a_line_that_is_being_written_is_no_damage(tmp_path: Path, recwarn: Any)
 
 
 # --- Sweeps ---------------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def sweep(tmp_path: Path, reference: Path) -> Path:
-    """A whole sweep; its experiment is elsewhere."""
-    folder = tmp_path / "sweep"
-    shutil.copytree(reference, folder)
-    (folder / "origin").write_text(str(origin_of(reference)))
-    return folder
 
 
 def test_damage_is_told_wherever_a_sweep_is_looked_at(sweep: Path, reference: Path) -> None:

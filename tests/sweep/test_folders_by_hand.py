@@ -1,0 +1,147 @@
+"""Folders of sweeps that somebody made, or edited, by hand: each ends in one clear line."""
+
+from __future__ import annotations
+
+import json
+import os
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+from chores import numbers, square
+
+import hpcgym
+from hpcgym.errors import HpcgymError, HpcgymWarning
+from hpcgym.sweep import read_results, read_table, resume, run_experiment, run_tasks, status
+from hpcgym.sweep.manifest import Tasks
+from hpcgym.sweep.manifest_file import as_text
+from hpcgym.sweep.records import kept, read_records, result_line
+from hpcgym.sweep.run import read_manifest
+from hpcgym.workload import write_swf
+
+
+def sealed(manifest: dict[str, Any], **others: Any) -> str:
+    """The file of a manifest with other entries, and as many tasks as these make."""
+    given = {**manifest, **others}
+    with suppress(TypeError, AttributeError, KeyError):
+        given["tasks"] = len(Tasks(given))
+    return as_text(given)
+
+
+WORKLOAD = {
+    "workload": "w", "source": "lublin:jobs=5", "clean": "none", "processors": None,
+    "errors": "strict", "slices": "whole", "seed": None, "slice_names": ["whole"],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "others",
+    [
+        {"schedulers": {}},
+        {"workloads": []},
+        {"schedulers": {"a": None}},
+        {"schedulers": {"a": []}},
+        {"schedulers": {"a": {}}},
+        {"schedulers": {"a": {"backfill": None}}},
+        {"speedups": {}},
+        {"speedups": []},
+        {"speedups": [{}]},
+        {"shuffles": ["one"]},
+        {"shuffles": list(range(100_001))},
+        {"seeds": [0.5]},
+        {"metrics": [[]]},
+        {"workloads": [[]]},
+        {"workloads": [WORKLOAD | {"workload": [1]}]},
+        {"workloads": [WORKLOAD | {"slice_names": []}]},
+        {"workloads": [WORKLOAD | {"slice_names": [{}]}]},
+        {"workloads": [WORKLOAD | {"slice": "whole"}]},
+        {"workloads": [WORKLOAD | {"cluster": 7}]},
+        {"workloads": [{key: value for key, value in WORKLOAD.items() if key != "clean"}]},
+    ],
+    ids=str,
+)
+def test_a_manifest_with_a_checksum_is_still_looked_at(others: dict[str, Any], sweep: Path) -> None:
+    (sweep / "manifest.json").write_text(sealed(read_manifest(sweep), workloads=[WORKLOAD]))
+    assert read_manifest(sweep)["tasks"] == 2
+    (sweep / "manifest.json").write_text(sealed(read_manifest(sweep), **others))
+    for look in (status, read_table, lambda folder: resume(folder, "serial")):
+        with pytest.raises(HpcgymError, match=r"manifest\.json is not the manifest of a sweep"):
+            look(sweep)
+
+
+@pytest.mark.parametrize(
+    "result", [{"slice": [1]}, {"slice": "whole"}, {"mean_bsld": [1]}, {"mean_bsld": "1"}, [1], 7]
+)
+def test_results_that_are_no_metrics_are_none_of_a_sweep(result: Any, sweep: Path) -> None:
+    path = sweep / "results.jsonl"
+    first, *others = path.read_text().splitlines(keepends=True)
+    record = {key: value for key, value in json.loads(first).items() if key != "sha256"}
+    path.write_text("".join([json.dumps({**record, "result": result}) + "\n", *others]))
+    if not isinstance(result, dict):
+        with pytest.warns(HpcgymWarning, match="has damaged lines: 1"):
+            assert len(read_table(sweep)) == 7
+        return
+    with pytest.raises(HpcgymError, match=r"results\.jsonl is not the file of the results"):
+        read_table(sweep)
+
+
+def test_a_row_is_of_the_task_that_was_asked_for(sweep: Path, reference: Path) -> None:
+    """A checksum can be made by hand: what the line says of its task is not needed."""
+    path = sweep / "results.jsonl"
+    first, *others = path.read_text().splitlines(keepends=True)
+    record = json.loads(first)
+    task = json.dumps({**record["task"], "workload": [1]})
+    path.write_text("".join([result_line(record["id"], task, record["result"]), *others]))
+    assert read_table(sweep).equals(read_table(reference))
+
+
+def test_a_line_without_end_is_damage_and_fills_no_memory(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    tasks = numbers(3)
+    run_tasks(square, tasks, tmp_path, "serial")
+    path = tmp_path / "results.jsonl"
+    first, *others = path.read_bytes().splitlines(keepends=True)
+    monkeypatch.setattr("hpcgym.sweep.records.MOST_LINE", 1000)
+    for size in (999, 1000, 1001, 2000, 54_321):
+        path.write_bytes(b"".join([first, b"x" * (size - 1) + b"\n", *others]))
+        assert [record is None for record in read_records(path)] == [False, True, False, False]
+        assert kept(path) == ({record["id"] for record in read_results(tmp_path)}, 1)
+        assert path.read_bytes() == b"".join([first, *others])
+    path.write_bytes(first + b"x" * 54_321)
+    assert len(list(read_records(path))) == 1
+    with pytest.raises(HpcgymError, match=r"take [0-9,]+ bytes, at most 1,000"):
+        result_line("0" * 16, "{}", {"text": "x" * 1000})
+
+
+def test_the_name_of_the_function_may_not_be_as_long_as_the_disk(tmp_path: Path) -> None:
+    run_tasks(square, [{"x": 1}], tmp_path, "serial")
+    (tmp_path / "function").write_bytes(b"x" * 100_000)
+    with pytest.raises(HpcgymError, match="function is larger than"):
+        run_tasks(square, [{"x": 2}], tmp_path, "serial")
+
+
+@pytest.mark.parametrize(
+    "name", ["manifest.json", "experiment.toml", "origin", "results.jsonl", "function", "lock"]
+)
+def test_pipes_in_the_folder_of_a_sweep_are_not_waited_for(name: str, sweep: Path) -> None:
+    (sweep / name).unlink()
+    os.mkfifo(sweep / name)
+    for look in (status, read_table, lambda folder: resume(folder, "serial")):
+        with pytest.raises(HpcgymError, match=f"{name} is not a regular file"):
+            look(sweep)
+
+
+def test_a_sweep_does_not_write_over_what_it_reads(tmp_path: Path) -> None:
+    folder = tmp_path / "sweep"
+    folder.mkdir()
+    write_swf(hpcgym.load_workload("lublin:jobs=5"), folder / "function")
+    (folder / "lock").touch()
+    (tmp_path / "e.toml").write_text(
+        'workloads = [{workload = "sweep/function"}]\nschedulers = ["easy"]\nmetrics = ["mean_bsld"]\n'
+    )
+    before = (folder / "function").read_bytes()
+    with pytest.raises(HpcgymError, match="function would be overwritten"):
+        run_experiment(tmp_path / "e.toml", folder, "serial")
+    assert (folder / "function").read_bytes() == before
