@@ -139,7 +139,7 @@ def test_a_sweep_does_not_write_over_what_it_reads(tmp_path: Path) -> None:
     write_swf(hpcgym.load_workload("lublin:jobs=5"), folder / "function")
     (folder / "lock").touch()
     (tmp_path / "e.toml").write_text(
-        'workloads = [{workload = "sweep/function"}]\nschedulers = ["easy"]\nmetrics = ["mean_bsld"]\n'
+        'schedulers = ["easy"]\nmetrics = ["jobs"]\nworkloads = [{workload = "sweep/function"}]\n'
     )
     before = (folder / "function").read_bytes()
     with pytest.raises(HpcgymError, match="function would be overwritten"):
