@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from hpcgym.errors import HpcgymError, installing, nearest
-from hpcgym.reading import bytes_of, json_of, shaped
-from hpcgym.reading.texts import MOST_JSON
+from hpcgym.files import bytes_of, json_of, shaped
+from hpcgym.files.texts import MOST_JSON
 
 _KIND = "the file of an agent of this version"
 

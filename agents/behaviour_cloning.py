@@ -35,11 +35,11 @@ from hpcgym.agents.common import (
     write,
 )
 from hpcgym.agents.maskable_ppo import ENV_ID, JobAgent, JobNetwork, network_of, shape_of
-from hpcgym.agents.progress import SHOW_S
 from hpcgym.baselines import find_baseline
 from hpcgym.errors import HpcgymError
-from hpcgym.reading import arrays_of, json_of, shaped
-from hpcgym.writing import whole
+from hpcgym.files import arrays_of, json_of, shaped
+from hpcgym.files.writing import whole
+from hpcgym.progress import SHOW_S
 
 NAME = "clone"
 
@@ -93,7 +93,7 @@ def record(
     policy : what :func:`hpcgym.baselines.find_baseline` takes, or an object with
         ``act(observation, info)`` and maybe ``begin(env)``.
     workload, episodes, jobs, part, train_share : what to run; see
-        :class:`hpcgym.envs.episodes.Episodes`.
+        :class:`hpcgym.envs.core.episodes.Episodes`.
     cluster : the machine, as :func:`hpcgym.simulate` takes it.
     output : file, a compressed ``.npz`` with the fields of :class:`Recording`: observations under
         their own names, and ``about`` as JSON.
@@ -241,7 +241,7 @@ def train(
     Parameters
     ----------
     workload, episodes, jobs, part, train_share : what to record; see
-        :class:`hpcgym.envs.episodes.Episodes`.
+        :class:`hpcgym.envs.core.episodes.Episodes`.
     baseline : the policy to clone, by name or as an object that acts.
     recording : what it did, instead: the file that ``record`` wrote, or what it returned.
     record_episodes : number of episodes to record.

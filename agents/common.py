@@ -21,11 +21,11 @@ import torch
 from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.vec_env import VecEnvWrapper
 
-from hpcgym.agents.progress import SHOW_S
 from hpcgym.errors import HpcgymError
-from hpcgym.reading import check_archive, saying
-from hpcgym.simulation import simulate
-from hpcgym.writing import whole
+from hpcgym.files import check_archive, saying
+from hpcgym.files.writing import whole
+from hpcgym.progress import SHOW_S
+from hpcgym.simulation.run import simulate
 
 # several threads are slower than one for networks this small, and may stall where cores are few
 torch.set_num_threads(1)

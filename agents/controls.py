@@ -21,11 +21,12 @@ from numpy.typing import NDArray
 import hpcgym  # noqa: F401  its import registers the environments
 from hpcgym.agents.held_back import search
 from hpcgym.agents.search import check_whole, spread
-from hpcgym.envs import EnergyBudgetVector, PowerCapVector, power_kernel
-from hpcgym.envs.episodes import Episode
-from hpcgym.envs.observe import QUEUE_AT
+from hpcgym.envs import EnergyBudgetVector, PowerCapVector
+from hpcgym.envs.core.episodes import Episode
+from hpcgym.envs.kernels import limited as power_kernel
+from hpcgym.envs.kernels.observe import QUEUE_AT
 from hpcgym.errors import HpcgymError, unknown
-from hpcgym.writing import whole_text
+from hpcgym.files.writing import whole_text
 
 NAME = "controls"
 FORMAT = 1
@@ -219,7 +220,7 @@ def train(
     Parameters
     ----------
     workload, episodes, jobs, part, train_share : what to train on; see
-        :class:`hpcgym.envs.episodes.Episodes`.
+        :class:`hpcgym.envs.core.episodes.Episodes`.
     number : of episodes, a random choice; by default 100 windows, but all weeks or months.
     env : id of an environment of ENVIRONMENTS.
     budget : vectors to try, rounded up to whole generations.

@@ -21,10 +21,10 @@ import hpcgym  # noqa: F401  its import registers the environments
 from hpcgym.agents.held_back import search
 from hpcgym.agents.search import check_whole
 from hpcgym.envs import CoScheduleVector
-from hpcgym.envs.episodes import Episode
-from hpcgym.envs.pair_layout import PairLayout
+from hpcgym.envs.core.episodes import Episode
+from hpcgym.envs.core.pair_layout import PairLayout
 from hpcgym.errors import HpcgymError
-from hpcgym.writing import whole_text
+from hpcgym.files.writing import whole_text
 
 NAME = "pairs"
 FORMAT = 1
@@ -212,7 +212,7 @@ def train(
     Parameters
     ----------
     workload, episodes, jobs, part, train_share : what to train on; see
-        :class:`hpcgym.envs.episodes.Episodes`.
+        :class:`hpcgym.envs.core.episodes.Episodes`.
     number : of episodes, a random choice; None: all that there are.
     budget : vectors to try, rounded up to whole generations.
     seed : of the search and of the choice of episodes.

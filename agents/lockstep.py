@@ -14,11 +14,11 @@ from numpy.typing import NDArray
 
 from hpcgym.agents.search import Asked, Search, Values, Vectors, normalised, rounded
 from hpcgym.errors import HpcgymError
-from hpcgym.reading import arrays_of
+from hpcgym.files import arrays_of
+from hpcgym.files.writing import whole
 from hpcgym.version import __version__
 from hpcgym.workload.fingerprint import fingerprint
 from hpcgym.workload.model import Workload
-from hpcgym.writing import whole
 
 #: (n_vectors, n_searches, n_features) weights -> (n_vectors, n_searches) values.
 Objective = Callable[[NDArray[np.float64]], NDArray[np.float64]]

@@ -2,8 +2,8 @@
 
 At every scheduling pass at which some waiting job fits, the present queue is drained on estimated
 run times, once for each weight vector of a portfolio, and the best vector is followed until the
-next pass: :mod:`hpcgym.engine.lookahead`, compiled from end to end. It knows pools of processors
-only, and units that are single cores. ``docs/lookahead.md`` says what it gives.
+next pass: :mod:`hpcgym.engine.many.lookahead`, compiled from end to end. It knows pools of
+processors only, and units that are single cores. ``docs/lookahead.md`` says what it gives.
 """
 
 from __future__ import annotations
@@ -18,18 +18,19 @@ from numpy.typing import NDArray
 from hpcgym.baselines import find_scheduler
 from hpcgym.cluster.pool import Cluster
 from hpcgym.compilation import compiling
-from hpcgym.engine import beliefs, lookahead, state
+from hpcgym.engine import state
+from hpcgym.engine.many import beliefs, lookahead
 from hpcgym.errors import HpcgymError, WorkloadError, unknown
-from hpcgym.metrics import TAU_S, check_tau
-from hpcgym.node_simulation import check_pool
-from hpcgym.policy.features import FEATURES, WEIGHTED_FEATURES, JobColumns
-from hpcgym.policy.index import POLICIES, PolicyLike, parse_policy, refuse_usage
-from hpcgym.prediction.learning import asks_for_predictions
-from hpcgym.preparation import machine_of, prepare
-from hpcgym.result import Result
-from hpcgym.scheduler import Scheduler
-from hpcgym.simulation import result_of
-from hpcgym.weighing import weighed
+from hpcgym.schedule.metrics import TAU_S, check_tau
+from hpcgym.schedule.result import Result
+from hpcgym.scheduler.estimates.learning import asks_for_predictions
+from hpcgym.scheduler.policies.features import FEATURES, WEIGHTED_FEATURES, JobColumns
+from hpcgym.scheduler.policies.index import POLICIES, PolicyLike, parse_policy, refuse_usage
+from hpcgym.scheduler.policies.mixed import weighed
+from hpcgym.scheduler.rules import Scheduler
+from hpcgym.simulation.nodes import check_pool
+from hpcgym.simulation.prepare import machine_of, prepare
+from hpcgym.simulation.run import result_of
 from hpcgym.workload.model import Workload
 
 #: The twelve pure policies of document 002. Of equally good vectors the first is followed.

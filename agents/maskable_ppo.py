@@ -37,7 +37,7 @@ from hpcgym.agents.common import (
 )
 from hpcgym.envs.sb3 import HpcVecEnv
 from hpcgym.errors import HpcgymError
-from hpcgym.reading import shaped
+from hpcgym.files import shaped
 
 NAME = "maskable-ppo"
 ENV_ID = "hpcgym/JobSelection-v0"
@@ -231,7 +231,7 @@ def train(
     Parameters
     ----------
     workload, episodes, jobs, part, train_share : what to train on; see
-        :class:`hpcgym.envs.episodes.Episodes`.
+        :class:`hpcgym.envs.core.episodes.Episodes`.
     minutes, steps : how long; whichever is over first. Steps are those of all environments
         together, rounded up to whole rollouts.
     seed : of the network, of its exploration and of the episodes.

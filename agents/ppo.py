@@ -37,11 +37,11 @@ from hpcgym.agents.common import (
     settled_options,
     write,
 )
-from hpcgym.envs.episodes import Episodes
+from hpcgym.envs.core.episodes import Episodes
 from hpcgym.envs.sb3 import HpcVecEnv
 from hpcgym.errors import HpcgymError
-from hpcgym.policy.features import FEATURES, JobColumns
-from hpcgym.reading import shaped
+from hpcgym.files import shaped
+from hpcgym.scheduler.policies.features import FEATURES, JobColumns
 
 NAME = "ppo"
 ENV_ID = "hpcgym/MixedPolicy-v0"
@@ -207,7 +207,7 @@ def train(
     Parameters
     ----------
     workload, episodes, jobs, part, train_share : what to train on; see
-        :class:`hpcgym.envs.episodes.Episodes`.
+        :class:`hpcgym.envs.core.episodes.Episodes`.
     minutes, steps : how long; whichever is over first. Steps are those of all environments
         together, each an interval, rounded up to whole rollouts.
     seed : of the network, of its exploration and of the episodes.

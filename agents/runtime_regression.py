@@ -6,8 +6,8 @@ branch for over-predictions and one for under-predictions.
 
 It is here twice. :func:`river_pipeline` is put together from river's parts and those below, each of
 which works elsewhere in river too. :class:`RuntimeRegression` is the same model on arrays,
-compiled: equal predictions, some sixty times faster. A ``hpcgym.prediction.Regression`` is it once
-more, inside a simulation.
+compiled: equal predictions, some sixty times faster. A ``hpcgym.scheduler.estimates.Regression`` is
+it once more, inside a simulation.
 
 Examples
 --------
@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 from river import base, compose, feature_extraction, linear_model, optim, utils
 
 from hpcgym.agents.losses import BranchLoss, ELoss, job_weight, processors_of
-from hpcgym.engine.nag import (
+from hpcgym.engine.answers.nag import (
     BRANCHES,
     LOSS,
     N_ROWS,
@@ -42,7 +42,7 @@ from hpcgym.engine.nag import (
     term_places,
 )
 from hpcgym.errors import HpcgymError
-from hpcgym.prediction import Regression
+from hpcgym.scheduler.estimates import Regression
 
 __all__ = [
     "NAG",
@@ -215,10 +215,10 @@ class RuntimeRegression(base.Regressor):
     is missing have no part in the sum, and learn nothing; this is not the same as a feature of 0,
     whose weights are drawn towards 0 by ``l2``.
 
-    In a simulation ``x`` also holds :data:`hpcgym.prediction.JOB_FACTS`, numbers of users and jobs
-    among them, of which a weighted sum makes no sense: name the ``features``. With the loss
-    ``over="squared", under="absolute", weight="large"`` and ``features=tuple(JOB_FEATURES)`` it
-    makes exactly the predictions of the estimate "e-loss".
+    In a simulation ``x`` also holds :data:`hpcgym.scheduler.estimates.JOB_FACTS`, numbers of users
+    and jobs among them, of which a weighted sum makes no sense: name the ``features``. With the
+    loss ``over="squared", under="absolute", weight="large"`` and ``features=tuple(JOB_FEATURES)``
+    it makes exactly the predictions of the estimate "e-loss".
 
     Parameters
     ----------

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.errors import HpcgymError, unknown
-from hpcgym.policy.features import FEATURES, WEIGHTED_FEATURES, JobColumns
+from hpcgym.scheduler.policies.features import FEATURES, WEIGHTED_FEATURES, JobColumns
 from hpcgym.sweep.batch import feature_names
 from hpcgym.workload.model import Workload
 

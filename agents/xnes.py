@@ -32,12 +32,12 @@ from hpcgym.agents.search import Plan, check_whole, checked, features_of, search
 from hpcgym.baselines import find_scheduler
 from hpcgym.baselines.policies import Baseline
 from hpcgym.errors import HpcgymError, unknown
-from hpcgym.metrics import TAU_S, check_tau
-from hpcgym.scheduler import OF_SHARED_NODES, Scheduler
+from hpcgym.files.writing import whole_text
+from hpcgym.schedule.metrics import TAU_S, check_tau
+from hpcgym.scheduler.rules import OF_SHARED_NODES, Scheduler
 from hpcgym.sweep.batch import METRICS, BatchSimulator
 from hpcgym.workload.load import load_workload
 from hpcgym.workload.model import Workload
-from hpcgym.writing import whole_text
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -55,7 +55,7 @@ class Xnes:
     Parameters
     ----------
     features : "xnes3" (processors, requested, wait), "xnes6" (:data:`WEIGHTED_FEATURES`), or names
-        of :data:`hpcgym.policy.FEATURES`.
+        of :data:`hpcgym.scheduler.policies.FEATURES`.
     budget : evaluations, exactly: each simulates all slices under one vector.
     method : "xnes", "cma-es" or "random".
     seed : of the search; the same arguments give the same weights.

@@ -2,12 +2,12 @@
 
 Each is an order of the queue over the same core: jobs take half of each socket, beside those with
 whom they are fastest. The document names them and says in a line what they do; formulas are ours
-(:data:`hpcgym.policy.index.PASS_POLICIES`).
+(:data:`hpcgym.scheduler.policies.index.PASS_POLICIES`).
 """
 
 from __future__ import annotations
 
-from hpcgym.scheduler import Scheduler
+from hpcgym.scheduler.rules import Scheduler
 
 _HALF = Scheduler(allocation="half-socket")
 

@@ -1,9 +1,9 @@
 """The named dispatchers: the heuristics of documents 000 and 001, and those that solve a model.
 
-A dispatcher gets a :class:`hpcgym.dispatching.PassView` at a scheduling pass and returns the places
-in the queue of the jobs that start. The heuristics sort the queue and start all that fit in that
-order: Algorithm 1 of document 000 at one time. A job that does not fit is passed over, without a
-reservation: that is EASY's, which is a scheduler.
+A dispatcher gets a :class:`hpcgym.scheduler.dispatchers.PassView` at a scheduling pass and returns
+the places in the queue of the jobs that start. The heuristics sort the queue and start all that fit
+in that order: Algorithm 1 of document 000 at one time. A job that does not fit is passed over,
+without a reservation: that is EASY's, which is a scheduler.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from hpcgym.errors import HpcgymError, installing, unknown
 
 if TYPE_CHECKING:
-    from hpcgym.dispatching.view import PassView
+    from hpcgym.scheduler.dispatchers.view import PassView
 
 #: What a dispatcher is: see :func:`hpcgym.simulate`.
 Dispatcher = Callable[["PassView"], Iterable[Any]]

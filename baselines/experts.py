@@ -10,11 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.errors import HpcgymError
-from hpcgym.scheduler import Scheduler
+from hpcgym.scheduler.rules import Scheduler
 
 if TYPE_CHECKING:
     from hpcgym.baselines.dispatchers import Dispatcher
-    from hpcgym.dispatching.view import PassView
+    from hpcgym.scheduler.dispatchers.view import PassView
 
 
 class Expert:
@@ -82,7 +82,9 @@ class Expert:
         if env.keeps_selected:
             needed = "an environment with reservation='revised'"
             raise HpcgymError(f"expert {self.name!r} needs {needed}")
-        from hpcgym.dispatching.asking import begin  # with numba, which names alone do without
+        from hpcgym.scheduler.dispatchers.asking import (
+            begin,
+        )
 
         begin(self.dispatcher)
         self._env = env
@@ -119,7 +121,7 @@ class Expert:
 
     def _ranked(self, view: PassView) -> NDArray[np.int64]:
         """Return all places of the view, those that start first."""
-        from hpcgym.dispatching.asking import ask, check_fits, check_starts
+        from hpcgym.scheduler.dispatchers.asking import ask, check_fits, check_starts
 
         logged = len(self._log)
         answer = ask(self.dispatcher, view)

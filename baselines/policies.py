@@ -17,8 +17,8 @@ from hpcgym.baselines.dispatchers import DISPATCHERS, Dispatcher, find_dispatche
 from hpcgym.baselines.experts import Expert
 from hpcgym.baselines.schedulers import SCHEDULERS
 from hpcgym.errors import HpcgymError, unknown
-from hpcgym.policy.features import JobColumns
-from hpcgym.policy.index import (
+from hpcgym.scheduler.policies.features import JobColumns
+from hpcgym.scheduler.policies.index import (
     POLICIES,
     PolicyLike,
     Ranking,
@@ -28,7 +28,7 @@ from hpcgym.policy.index import (
     refuse_usage,
     weight_text,
 )
-from hpcgym.scheduler import Scheduler
+from hpcgym.scheduler.rules import Scheduler
 
 Action = int | NDArray[np.float32] | NDArray[np.float64]
 
@@ -41,8 +41,8 @@ _VARIANTS = {
     if name not in POLICIES and scheduler.backfill == "easy" and scheduler.policy == "fcfs"
 }
 
-#: Names of all baselines: the orders of :data:`hpcgym.policy.POLICIES`, but for those by usage, and
-#: EASY's variants.
+#: Names of all baselines: the orders of :data:`hpcgym.scheduler.policies.POLICIES`, but for those
+#: by usage, and EASY's variants.
 BASELINES = (*(name for name in POLICIES if not looks_at_usage(name)), *_VARIANTS)
 
 
@@ -57,8 +57,8 @@ class Baseline:
 
     Parameters
     ----------
-    policy : what :class:`hpcgym.scheduler.Scheduler` takes: a name, six weights, or weights by
-        feature.
+    policy : what :class:`hpcgym.scheduler.rules.Scheduler` takes: a name, six weights, or weights
+        by feature.
     name : what it is called; by default the policy's name or its weights.
     rules : rules that the environment must have, because the name stands for them: those of
         ``Scheduler``, such as ``{"backfill": "easy", "backfill_order": "sjbf"}``. To be handed to

@@ -5,8 +5,8 @@ from __future__ import annotations
 from hpcgym.baselines.coschedulers import COSCHEDULERS
 from hpcgym.baselines.dispatchers import chooses_nodes
 from hpcgym.errors import HpcgymError, unknown
-from hpcgym.policy.index import POLICIES
-from hpcgym.scheduler import Scheduler
+from hpcgym.scheduler.policies.index import POLICIES
+from hpcgym.scheduler.rules import Scheduler
 
 _FAMILY = {
     # no backfilling at all: the strict queue

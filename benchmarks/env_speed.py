@@ -11,7 +11,8 @@ import numpy as np
 from sections import Column, Section, best, machine, names_among, show
 
 import hpcgym
-from hpcgym.envs import IDS, arrays
+from hpcgym.envs import IDS
+from hpcgym.envs.core import arrays
 
 EPILOG = """\
 sections:

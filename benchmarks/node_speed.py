@@ -15,9 +15,10 @@ import numpy as np
 
 from hpcgym import Cluster, Scheduler, Workload, load_workload
 from hpcgym.cluster import NodeGroup, find_cluster
-from hpcgym.engine import easy, state
-from hpcgym.node_simulation import assign_nodes, needs_on, nodes_for, run_on_nodes, single_cores
-from hpcgym.preparation import prepare
+from hpcgym.engine import state
+from hpcgym.engine.machines.pool import easy
+from hpcgym.simulation.nodes import assign_nodes, needs_on, nodes_for, run_on_nodes, single_cores
+from hpcgym.simulation.prepare import prepare
 
 Run = Callable[[], float]  # seconds of one simulation
 

@@ -35,7 +35,7 @@ def measure(
     workload: str, scheduler: str, clean: str, repeat: int, budget: float
 ) -> dict[str, Any]:
     """Return the times [s] and the memory [bytes] of loading and simulating a workload."""
-    from hpcgym.simulation import simulate
+    from hpcgym.simulation.run import simulate
 
     facts: dict[str, Any] = {"import_s": time.perf_counter() - BEGIN}
     small = hpcgym.load_workload("lublin:jobs=100,processors=64", clean)

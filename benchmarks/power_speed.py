@@ -17,7 +17,7 @@ import numpy as np
 
 from hpcgym import Cluster, Result, Workload, load_workload, simulate
 from hpcgym.cluster import NodeGroup, find_cluster
-from hpcgym.power import EnergyBudget, PowerCap
+from hpcgym.scheduler.limits import EnergyBudget, PowerCap
 
 Run = Callable[[], object]
 DAY = 86_400  # s

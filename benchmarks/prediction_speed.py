@@ -10,7 +10,7 @@ from sections import Column, Section, best, machine, names_among, show
 import hpcgym
 from hpcgym import Scheduler
 from hpcgym.errors import HpcgymError
-from hpcgym.prediction import JOB_FEATURES
+from hpcgym.scheduler.estimates import JOB_FEATURES
 
 EPILOG = """\
 sections:

@@ -144,7 +144,7 @@ def default_workload(quick: bool) -> str:
 
 def schedulers(given: argparse.Namespace) -> Section:
     """Time each scheduler on one workload, in turn, so that all see the same disturbances."""
-    from hpcgym.simulation import simulate
+    from hpcgym.simulation.run import simulate
 
     workload = hpcgym.load_workload(given.workload, given.clean)
     calls = {
@@ -349,7 +349,7 @@ def flat_row(given: argparse.Namespace, workload: hpcgym.Workload) -> dict[str, 
     """Time both on a workload, and compare their schedules."""
     from flat_easy import flat_easy
 
-    from hpcgym.simulation import simulate
+    from hpcgym.simulation.run import simulate
 
     def flat_starts() -> Any:
         run = np.minimum(workload.run_time, workload.requested_time)

@@ -9,7 +9,6 @@
 
 from __future__ import annotations
 
-import time
 from importlib import import_module
 from typing import TYPE_CHECKING
 
@@ -17,17 +16,14 @@ from hpcgym.envs import register
 from hpcgym.errors import HpcgymError, WorkloadError
 from hpcgym.version import __version__
 
-# before all that is compiled: what is written later may or may not be what this process has
-_imported_at = time.time()  # [s] since 1970
-
 if TYPE_CHECKING:
     from hpcgym.cluster.pool import Cluster
-    from hpcgym.continuation import continued
-    from hpcgym.coscheduling import Heatmap, generate_speedups, read_speedups
-    from hpcgym.result import Result
-    from hpcgym.scheduler import Scheduler
-    from hpcgym.simulation import simulate
-    from hpcgym.validation import validate_schedule
+    from hpcgym.schedule.result import Result
+    from hpcgym.scheduler.rules import Scheduler
+    from hpcgym.simulation.continued import continued
+    from hpcgym.simulation.run import simulate
+    from hpcgym.speedups import Heatmap, generate_speedups, read_speedups
+    from hpcgym.validation.validate import ScheduleError, validate_schedule
     from hpcgym.workload.load import load_workload
     from hpcgym.workload.model import Workload
 
@@ -36,6 +32,7 @@ __all__ = [
     "Heatmap",
     "HpcgymError",
     "Result",
+    "ScheduleError",
     "Scheduler",
     "Workload",
     "WorkloadError",
@@ -51,16 +48,17 @@ __all__ = [
 # imported when first used, so that `import hpcgym` itself costs next to nothing
 _HOMES = {
     "Cluster": "hpcgym.cluster.pool",
-    "Heatmap": "hpcgym.coscheduling",
-    "Result": "hpcgym.result",
-    "Scheduler": "hpcgym.scheduler",
+    "Heatmap": "hpcgym.speedups",
+    "Result": "hpcgym.schedule.result",
+    "ScheduleError": "hpcgym.validation.validate",
+    "Scheduler": "hpcgym.scheduler.rules",
     "Workload": "hpcgym.workload.model",
-    "continued": "hpcgym.continuation",
-    "generate_speedups": "hpcgym.coscheduling",
+    "continued": "hpcgym.simulation.continued",
+    "generate_speedups": "hpcgym.speedups",
     "load_workload": "hpcgym.workload.load",
-    "read_speedups": "hpcgym.coscheduling",
-    "simulate": "hpcgym.simulation",
-    "validate_schedule": "hpcgym.validation",
+    "read_speedups": "hpcgym.speedups",
+    "simulate": "hpcgym.simulation.run",
+    "validate_schedule": "hpcgym.validation.validate",
 }
 
 register()

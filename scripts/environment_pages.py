@@ -6,7 +6,7 @@ from pathlib import Path
 from hpcgym.envs.co_schedule import CoSchedule
 from hpcgym.envs.job_selection import JobSelection
 from hpcgym.envs.mixed_policy import MixedPolicy
-from hpcgym.envs.page import markdown
+from hpcgym.envs.pages.page import markdown
 from hpcgym.envs.power_limits import EnergyBudgetEnv, PowerCapEnv
 from hpcgym.envs.queue_ordering import QueueOrdering
 

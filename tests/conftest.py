@@ -14,6 +14,7 @@ import pytest
 from hypothesis import HealthCheck, is_hypothesis_test, settings
 from hypothesis.internal.conjecture import providers
 
+from hpcgym.speedups import Heatmap, read_speedups
 from hpcgym.workload.archive import TRACES, cache_folder, data_folders
 
 # The first case compiles the engine: no limit of time means anything. This module is imported
@@ -56,7 +57,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             test._hypothesis_internal_use_settings = settings(own, max_examples=int(given))
 
 
-BESIDE_THE_REPOSITORY = Path(__file__).parents[2] / "shared" / "traces"
+BESIDE_THE_REPOSITORY = Path(__file__).parents[2] / "shared"
 
 
 @pytest.fixture(scope="session")
@@ -69,7 +70,7 @@ def trace() -> Callable[[str], Path]:
     """
 
     def find(file: str) -> Path:
-        for folder in (*data_folders(), BESIDE_THE_REPOSITORY, cache_folder()):
+        for folder in (*data_folders(), BESIDE_THE_REPOSITORY / "traces", cache_folder()):
             if (folder / file).is_file():
                 return folder / file
         names = [known.name for known in TRACES.values() if known.file == file]
@@ -80,3 +81,20 @@ def trace() -> Callable[[str], Path]:
         pytest.skip(reason)
 
     return find
+
+
+@pytest.fixture(scope="session")
+def measured() -> Callable[[str], Heatmap]:
+    """Return a function that reads a load file of ELiSE, or skips the test.
+
+    It looks in the folders of ``HPCGYM_DATA``, and in ``../shared/coscheduling`` beside the
+    repository.
+    """
+
+    def read(file: str) -> Heatmap:
+        for folder in (*data_folders(), BESIDE_THE_REPOSITORY / "coscheduling"):
+            if (folder / file).is_file():
+                return read_speedups(folder / file)
+        pytest.skip(f"needs {file} of the ELiSE project: put it into HPCGYM_DATA")
+
+    return read

@@ -14,11 +14,11 @@ from strategies import POLICY as ANY_POLICY
 from strategies import predictions, workloads
 
 from hpcgym.cluster import Cluster, Level, NodeGroup, NodePower
-from hpcgym.engine import powered_state
-from hpcgym.power import EnergyBudget, PowerCap
-from hpcgym.power.planning import greatest_w
-from hpcgym.powered_machine import machine_for, node_power
-from hpcgym.scheduler import Scheduler
+from hpcgym.cluster.power_plans import greatest_w
+from hpcgym.engine.machines.limited import state as powered_state
+from hpcgym.scheduler.limits import EnergyBudget, PowerCap
+from hpcgym.scheduler.rules import Scheduler
+from hpcgym.simulation.limited_machine import machine_for, node_power
 from hpcgym.workload.model import Workload
 
 #: Six weights of 0 are no order.

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from hpcgym.engine import nag
-from hpcgym.prediction import JOB_FEATURES, Regression
+from hpcgym.engine.answers import nag
+from hpcgym.scheduler.estimates import JOB_FEATURES, Regression
 
 
 class Crooked:

@@ -11,10 +11,10 @@ MODULES = [
     "hpcgym.agents.lookahead",
     "hpcgym.agents.xnes",
     "hpcgym.baselines.policies",
-    "hpcgym.envs.view",
+    "hpcgym.envs.render.view",
     "hpcgym.evaluation.run",
     "hpcgym.report.numbers",
-    "hpcgym.simulation",
+    "hpcgym.simulation.run",
     "hpcgym.sweep.batch",
     "hpcgym.sweep.executors",
 ]

@@ -20,7 +20,7 @@ HEAVY = ("numba", "pandas", "matplotlib", "pooch", "scipy", "typer", "rich", "py
 #: Simulates, and prints what was compiled and what came from the cache.
 SIMULATE = """
 import json, hpcgym
-from hpcgym.engine import easy
+from hpcgym.engine.machines.pool import easy
 from hpcgym.compilation import cache_folder
 result = hpcgym.simulate(hpcgym.load_workload("lublin:jobs=50,processors=16"), "easy")
 stats = easy.run.stats

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import hpcgym
-from hpcgym.result import Result
+from hpcgym.schedule.result import Result
 from hpcgym.workload.model import Workload
 
 Rules = dict[str, Any]

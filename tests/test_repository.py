@@ -24,8 +24,8 @@ import hpcgym
 from hpcgym.baselines import SCHEDULERS
 from hpcgym.cli import app
 from hpcgym.errors import installing
-from hpcgym.policy import POLICIES
-from hpcgym.prediction import CORRECTIONS, ESTIMATES
+from hpcgym.scheduler.estimates import CORRECTIONS, ESTIMATES
+from hpcgym.scheduler.policies import POLICIES
 from hpcgym.workload.cleaning import RECIPES
 
 ROOT = Path(__file__).parents[1]
@@ -170,42 +170,41 @@ def sources() -> dict[str, Path]:
     return found
 
 
-def imports(node: ast.AST) -> Iterator[str]:
-    """The names that run-time imports from hpcgym begin with; annotations' are passed over."""
-    for child in ast.iter_child_nodes(node):
-        if isinstance(child, ast.If) and ast.unparse(child.test) == "TYPE_CHECKING":
-            continue
-        if isinstance(child, ast.ImportFrom) and child.level == 0 and child.module:
-            yield from (f"{child.module}.{alias.name}" for alias in child.names)
-        elif isinstance(child, ast.Import):
-            yield from (alias.name for alias in child.names)
-        yield from imports(child)
+def imports(file: Path) -> Iterator[str]:
+    """The names that imports from hpcgym begin with, at run time and for annotations."""
+    for node in ast.walk(ast.parse(file.read_text())):
+        if isinstance(node, ast.ImportFrom) and node.level == 0 and node.module:
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+        elif isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
 
 
 def room(name: str) -> str:
     return name.split(".")[1] if name.startswith("hpcgym.") else ""
 
 
-def test_rooms_import_only_what_they_may() -> None:
+def test_rooms_import_only_from_rooms_above_them() -> None:
     page = (ROOT / "docs" / "architecture.md").read_text()
-    rows = re.findall(r"^\| `(\w+)` \|[^|]*\|([^|]*)\|$", page, re.MULTILINE)
-    names = {name for name, _ in rows}
-    allowed = {
-        name: names if cell.strip() == "any" else set(re.findall(r"`(\w+)`", cell))
-        for name, cell in rows
-    }
-    modules = sources()
-    assert set(allowed) == {room(name) for name in modules if room(name)}
+    rooms = re.findall(r"^\| `(\w+)` \|[^|]*\|$", page, re.MULTILINE)
+    modules = {name: file for name, file in sources().items() if room(name)}
+    assert sorted(rooms) == sorted({room(name) for name in modules})
     wrong = [
         f"{name} imports {target}"
         for name, file in modules.items()
-        for target in imports(ast.parse(file.read_text()))
-        if room(name) and room(target) and room(target) not in {room(name), *allowed[room(name)]}
+        for target in imports(file)
+        if room(target) and rooms.index(room(target)) > rooms.index(room(name))
     ]
     assert not wrong
 
 
-# what parses files, and where it may stand: beside these, all goes through hpcgym.reading
+def test_what_proves_schedules_shares_no_code_with_what_makes_them() -> None:
+    makes = {"compilation", "engine", "simulation"}
+    for name, file in sources().items():
+        if room(name) == "validation":
+            assert not makes & {room(target) for target in imports(file)}, name
+
+
+# what parses files, and where it may stand: beside these, all goes through hpcgym.files
 PARSES = (
     *(("json", "load"), ("json", "loads"), ("tomllib", "load"), ("tomllib", "loads")),
     *(("pd", "read_csv"), ("pd", "read_parquet"), ("csv", "reader"), ("csv", "DictReader")),
@@ -214,8 +213,8 @@ PARSES = (
     *(("pickle", "loads"), ("pd", "read_pickle"), ("pd", "read_json"), ("pd", "read_table")),
 )
 MAY_PARSE = {
-    "hpcgym/writing.py gzip.GzipFile": "it writes",
-    "hpcgym/compiled_code/kept.py pickle.loads": "what it has written itself, from trusted folders",
+    "hpcgym/files/writing.py gzip.GzipFile": "it writes",
+    "hpcgym/compilation/kept.py pickle.loads": "what it has written itself, from trusted folders",
     "hpcgym/sweep/tasks.py json.loads": "a task, as canonical() has written it",
     "agents/common.py torch.load": "bounded, and no code of the file is run",
     "benchmarks/cp/instances.py pickle.loads": "what it has pickled itself, in memory",
@@ -228,7 +227,7 @@ def test_all_that_is_read_goes_through_one_room() -> None:
     for folder in ("hpcgym", "agents", "baselines", "benchmarks"):
         for file in (ROOT / folder).rglob("*.py"):
             name = str(file.relative_to(ROOT))
-            if name.startswith("hpcgym/reading/"):
+            if name.startswith("hpcgym/files/") and "writing" not in name:
                 continue
             for node in ast.walk(ast.parse(file.read_text())):
                 if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):

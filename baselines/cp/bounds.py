@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.baselines.cp.objective import Weights
-from hpcgym.dispatching.view import PassView
+from hpcgym.scheduler.dispatchers.view import PassView
 
 Ints = NDArray[np.int64]
 

@@ -15,9 +15,9 @@ from hpcgym.baselines.cp.objective import Objective
 from hpcgym.baselines.cp.pool_model import Model
 from hpcgym.baselines.cp.problem import Problem, pose
 from hpcgym.baselines.cp.solve import Answer, Limits, solve
-from hpcgym.dispatching import BEST_FIT
-from hpcgym.dispatching.view import PassView
 from hpcgym.errors import HpcgymError
+from hpcgym.scheduler.dispatchers import BEST_FIT
+from hpcgym.scheduler.dispatchers.view import PassView
 
 Ints = NDArray[np.int64]
 

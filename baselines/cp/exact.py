@@ -19,8 +19,8 @@ from hpcgym.baselines.cp.objective import Objective, slowdown
 from hpcgym.baselines.cp.problem import Problem, Schedule, pose
 from hpcgym.baselines.cp.solve import Answer, Limits, solve
 from hpcgym.baselines.dispatchers import sdprb
-from hpcgym.dispatching.view import PassView
 from hpcgym.errors import HpcgymError
+from hpcgym.scheduler.dispatchers.view import PassView
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcgym.dispatching.view import PassView
+from hpcgym.scheduler.dispatchers.view import PassView
 
 #: No schedule may cost more: 2**53 is where doubles stop holding every whole number.
 LARGEST = 2**52

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from hpcgym.baselines.cp import bounds
 from hpcgym.baselines.cp.objective import Objective, Weights
-from hpcgym.dispatching.view import PassView, Plan
+from hpcgym.scheduler.dispatchers.view import PassView, Plan
 
 Ints = NDArray[np.int64]
 

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from hpcgym.baselines.cp.objective import Objective, slowdown
 from hpcgym.baselines.dispatchers import prb, sdprb
-from hpcgym.dispatching.view import PassView
 from hpcgym.errors import HpcgymError
+from hpcgym.scheduler.dispatchers.view import PassView
 
 
 class Variant(NamedTuple):

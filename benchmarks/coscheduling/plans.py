@@ -10,8 +10,8 @@ from hpcgym.benchmarks.coscheduling.published import IMPROVEMENTS
 from hpcgym.benchmarks.coscheduling.readings import MAIN, READINGS, Reading
 from hpcgym.benchmarks.coscheduling.runs import MEASURED, generated
 from hpcgym.cluster.files import find_cluster
-from hpcgym.coscheduling import Heatmap
 from hpcgym.errors import HpcgymError
+from hpcgym.speedups import Heatmap
 
 Task = dict[str, Any]
 

@@ -15,10 +15,10 @@ from hpcgym.benchmarks.studies.pictures import save_picture
 from hpcgym.benchmarks.studies.progress import Progress, no_progress
 from hpcgym.benchmarks.studies.spread import outcomes_of
 from hpcgym.benchmarks.studies.store import code
-from hpcgym.coscheduling import Heatmap, generate_speedups, read_speedups
 from hpcgym.errors import HpcgymError
 from hpcgym.report.canvas import require_matplotlib
-from hpcgym.simulation import simulate
+from hpcgym.simulation.run import simulate
+from hpcgym.speedups import Heatmap, generate_speedups, read_speedups
 from hpcgym.workload import assign_codes, load_workload
 from hpcgym.workload.archive import data_folders
 
@@ -30,8 +30,8 @@ MODULES = (
     "hpcgym.baselines.coschedulers",
     "hpcgym.benchmarks.coscheduling.runs",
     "hpcgym.benchmarks.coscheduling.speed",
-    "hpcgym.metrics",
-    "hpcgym.workload.code_jobs",
+    "hpcgym.schedule.metrics",
+    "hpcgym.workload.generators.code_jobs",
     "hpcgym.workload.shuffling",
 )
 #: ELiSE's file of speedups measured on ARIS, NAS.

@@ -10,10 +10,10 @@ import numpy as np
 
 from hpcgym.baselines.coschedulers import COSCHEDULERS
 from hpcgym.cluster.files import find_cluster
-from hpcgym.coscheduling import Heatmap, find_speedups, generate_speedups
 from hpcgym.errors import HpcgymError
-from hpcgym.result import Result
-from hpcgym.simulation import simulate
+from hpcgym.schedule.result import Result
+from hpcgym.simulation.run import simulate
+from hpcgym.speedups import Heatmap, find_speedups, generate_speedups
 from hpcgym.workload import Code, generate_code_jobs
 from hpcgym.workload.model import Workload
 

@@ -17,8 +17,8 @@ from hpcgym.benchmarks.coscheduling.published import (
     TRACES,
 )
 from hpcgym.cluster.pool import Cluster
-from hpcgym.coscheduling import Heatmap, generate_speedups
-from hpcgym.simulation import simulate
+from hpcgym.simulation.run import simulate
+from hpcgym.speedups import Heatmap, generate_speedups
 from hpcgym.workload import Code, assign_codes, generate_code_jobs, load_workload
 from hpcgym.workload.archive import find
 from hpcgym.workload.model import Workload

@@ -8,7 +8,7 @@ from itertools import product
 from typing import Any
 
 from hpcgym.baselines.dispatchers import find_dispatcher
-from hpcgym.scheduler import Scheduler
+from hpcgym.scheduler.rules import Scheduler
 
 #: Letter of the documents -> what jobs are expected to take: wall time, the data-driven heuristic,
 #: the last two of the user, and the real run time.
@@ -178,7 +178,7 @@ MACHINES = {
 def duration_of(letter: str) -> Any:
     """Return the estimate that a letter stands for, a new object each time."""
     if letter == "D":
-        from hpcgym.prediction import DataDriven
+        from hpcgym.scheduler.estimates import DataDriven
 
         return DataDriven()
     return DURATIONS[letter]

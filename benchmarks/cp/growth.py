@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from hpcgym.baselines.dispatchers import find_dispatcher
-from hpcgym.dispatching import PassView
+from hpcgym.scheduler.dispatchers import PassView
 
 HOUR_S = 3600
 CORES, MEMORY_MB = 20, 64_000

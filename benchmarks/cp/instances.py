@@ -20,7 +20,7 @@ from hpcgym.baselines.cp.bounds import hold
 from hpcgym.baselines.dispatchers import find_dispatcher
 from hpcgym.benchmarks.cp.configurations import Run, rules_of
 from hpcgym.benchmarks.cp.simulations import loaded
-from hpcgym.simulation import simulate
+from hpcgym.simulation.run import simulate
 
 Ints = NDArray[np.int64]
 

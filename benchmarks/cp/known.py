@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.baselines.cp.bounds import hold
-from hpcgym.dispatching import PassView
+from hpcgym.scheduler.dispatchers import PassView
 
 Ints = NDArray[np.int64]
 

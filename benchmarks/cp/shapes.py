@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hpcgym.result import Result
+from hpcgym.schedule.result import Result
 
 HOUR_S = 3600
 

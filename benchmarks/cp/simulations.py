@@ -17,8 +17,8 @@ from hpcgym.benchmarks.cp.shapes import box, queues_of, shapes_of, slowdown_of
 from hpcgym.cluster import Cluster
 from hpcgym.cluster.files import cluster_toml, find_cluster
 from hpcgym.errors import HpcgymError
-from hpcgym.simulation import simulate
-from hpcgym.validation import validate_schedule
+from hpcgym.simulation.run import simulate
+from hpcgym.validation.validate import validate_schedule
 from hpcgym.workload.fingerprint import fingerprint
 from hpcgym.workload.load import load_workload
 from hpcgym.workload.model import Workload

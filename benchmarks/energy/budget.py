@@ -13,11 +13,11 @@ from hpcgym.benchmarks.energy.within import energy_within
 from hpcgym.cluster.files import find_cluster
 from hpcgym.cluster.nodes import NodeGroup
 from hpcgym.cluster.pool import Cluster
+from hpcgym.cluster.power_plans import greatest_w
 from hpcgym.errors import HpcgymError
-from hpcgym.power.limits import EnergyBudget, Limit
-from hpcgym.power.planning import greatest_w
-from hpcgym.result import Result
-from hpcgym.simulation import simulate
+from hpcgym.schedule.result import Result
+from hpcgym.scheduler.limits import EnergyBudget, Limit
+from hpcgym.simulation.run import simulate
 from hpcgym.workload.fingerprint import fingerprint
 from hpcgym.workload.load import load_workload
 from hpcgym.workload.model import Workload

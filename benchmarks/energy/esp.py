@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.benchmarks.energy.shares import stretches
-from hpcgym.scheduler import Scheduler
-from hpcgym.simulation import simulate
-from hpcgym.workload.light_esp import light_esp
+from hpcgym.scheduler.rules import Scheduler
+from hpcgym.simulation.run import simulate
+from hpcgym.workload.generators.light_esp import light_esp
 
 #: What the thesis calls the policies -> what they are called here.
 POLICIES = {

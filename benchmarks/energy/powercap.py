@@ -11,11 +11,11 @@ from hpcgym.benchmarks.energy.powercap_workload import HOUR_S, Interval, choose,
 from hpcgym.benchmarks.energy.within import energy_within
 from hpcgym.cluster.files import find_cluster
 from hpcgym.cluster.pool import Cluster
+from hpcgym.cluster.power_plans import greatest_w
 from hpcgym.errors import HpcgymError
-from hpcgym.power.limits import PowerCap
-from hpcgym.power.planning import greatest_w
-from hpcgym.result import Result
-from hpcgym.simulation import simulate
+from hpcgym.schedule.result import Result
+from hpcgym.scheduler.limits import PowerCap
+from hpcgym.simulation.run import simulate
 from hpcgym.workload.fingerprint import fingerprint
 from hpcgym.workload.model import Workload
 

@@ -11,9 +11,7 @@ from numpy.typing import NDArray
 from hpcgym.benchmarks.energy.powercap import POLICIES
 from hpcgym.benchmarks.energy.powercap_tables import SHAPES, Outcomes, cells_of
 from hpcgym.benchmarks.energy.powercap_workload import HOUR_S, Interval
-from hpcgym.power.limits import PowerCap
-from hpcgym.power.planning import greatest_w
-from hpcgym.power.states import STATE_NAMES
+from hpcgym.cluster.power_plans import greatest_w
 from hpcgym.report.canvas import (
     BLACK,
     BLUE,
@@ -28,12 +26,14 @@ from hpcgym.report.canvas import (
     plain,
     title,
 )
+from hpcgym.schedule.node_states import STATE_NAMES
+from hpcgym.scheduler.limits import PowerCap
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from hpcgym.result import Result
+    from hpcgym.schedule.result import Result
 
 _COLOURS = {"SHUT": BLUE, "DVFS": VERMILLION, "MIX": GREEN, "none": DARK_GREY}
 _STATES = {

@@ -28,7 +28,7 @@ from hpcgym.benchmarks.studies.store import code
 from hpcgym.cluster.files import find_cluster
 from hpcgym.errors import HpcgymError
 from hpcgym.report.canvas import require_matplotlib
-from hpcgym.simulation import simulate
+from hpcgym.simulation.run import simulate
 from hpcgym.workload.fingerprint import fingerprint
 from hpcgym.workload.load import load_workload
 

@@ -18,7 +18,7 @@ from hpcgym.benchmarks.energy.published_powercap import (
 )
 from hpcgym.benchmarks.energy.resampled import interval
 from hpcgym.cluster.files import find_cluster
-from hpcgym.power.planning import algorithm_2, best_plan, rho
+from hpcgym.cluster.power_plans import algorithm_2, best_plan, rho
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from hpcgym.cluster.pool import Cluster
 from hpcgym.errors import HpcgymError
-from hpcgym.result import Result
-from hpcgym.simulation import simulate
+from hpcgym.schedule.result import Result
+from hpcgym.simulation.run import simulate
 from hpcgym.workload.load import load_workload
 from hpcgym.workload.model import Workload
 

@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 
 from hpcgym.cluster.pool import Cluster
 from hpcgym.errors import HpcgymError
-from hpcgym.policy.fairshare import WEEK_S, FairShare
-from hpcgym.result import Result
-from hpcgym.scheduler import Scheduler
-from hpcgym.simulation import simulate
+from hpcgym.schedule.result import Result
+from hpcgym.scheduler.policies.fair_share import WEEK_S, FairShare
+from hpcgym.scheduler.rules import Scheduler
+from hpcgym.simulation.run import simulate
 from hpcgym.workload.fingerprint import fingerprint
 from hpcgym.workload.load import load_workload
 from hpcgym.workload.model import Workload

@@ -25,7 +25,7 @@ from hpcgym.benchmarks.studies.progress import Progress, no_progress
 from hpcgym.benchmarks.studies.spread import note_name, outcomes_of
 from hpcgym.benchmarks.studies.store import code
 from hpcgym.report.canvas import require_matplotlib
-from hpcgym.simulation import simulate
+from hpcgym.simulation.run import simulate
 from hpcgym.workload.fingerprint import fingerprint
 from hpcgym.workload.load import load_workload
 
@@ -33,7 +33,11 @@ if TYPE_CHECKING:
     import pandas as pd
 
 #: Where results come from, beside what all studies depend on.
-MODULES = ("hpcgym.benchmarks.energy.shares", "hpcgym.preparation", "hpcgym.sharing")
+MODULES = (
+    "hpcgym.benchmarks.energy.shares",
+    "hpcgym.simulation.prepare",
+    "hpcgym.simulation.fair_share",
+)
 
 
 def reproduce(

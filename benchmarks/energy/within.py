@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from hpcgym.power.planning import idle_w
-from hpcgym.result import Result
+from hpcgym.cluster.power_plans import idle_w
+from hpcgym.schedule.result import Result
 
 
 def energy_within(result: Result, begin: int, end: int) -> float:

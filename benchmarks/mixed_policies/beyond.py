@@ -25,8 +25,8 @@ from hpcgym.agents.xnes import Xnes
 from hpcgym.benchmarks.mixed_policies.readings import RECIPE
 from hpcgym.benchmarks.studies.markdown import table_text
 from hpcgym.benchmarks.studies.weeks import board_of, cut_weeks, shifts, table_of
-from hpcgym.policy import FEATURES
-from hpcgym.policy.features import WEIGHTED_FEATURES
+from hpcgym.scheduler.policies import FEATURES
+from hpcgym.scheduler.policies.features import WEIGHTED_FEATURES
 from hpcgym.sweep import BatchSimulator
 from hpcgym.workload.load import load_workload
 from hpcgym.workload.model import Workload

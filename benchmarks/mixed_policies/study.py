@@ -16,8 +16,8 @@ from hpcgym.benchmarks.studies.progress import Progress, no_progress
 from hpcgym.benchmarks.studies.store import Store, code
 from hpcgym.benchmarks.studies.weeks import WEEKS
 from hpcgym.errors import HpcgymError
-from hpcgym.policy import POLICIES, WEIGHTED_FEATURES
-from hpcgym.scheduler import Scheduler
+from hpcgym.scheduler.policies import POLICIES, WEIGHTED_FEATURES
+from hpcgym.scheduler.rules import Scheduler
 from hpcgym.sweep import BatchSimulator
 from hpcgym.workload.fingerprint import fingerprint
 from hpcgym.workload.load import load_workload

@@ -18,7 +18,7 @@ from hpcgym.benchmarks.prediction.configurations import (
     scheduler_of,
 )
 from hpcgym.benchmarks.studies.store import Store, code
-from hpcgym.simulation import simulate
+from hpcgym.simulation.run import simulate
 from hpcgym.workload.fingerprint import fingerprint
 
 #: Name of a prediction -> the configuration in whose simulation it is made.

@@ -30,10 +30,10 @@ from hpcgym.benchmarks.studies.markdown import table_text
 from hpcgym.benchmarks.studies.spread import run_all
 from hpcgym.benchmarks.studies.store import code
 from hpcgym.benchmarks.studies.weeks import Floats, board_of, cut_weeks, shifts, table_of
-from hpcgym.cli.running import measuring
 from hpcgym.errors import HpcgymError
-from hpcgym.scheduler import Scheduler
-from hpcgym.simulation import learn_before, simulate
+from hpcgym.progress import measuring
+from hpcgym.scheduler.rules import Scheduler
+from hpcgym.simulation.run import learn_before, simulate
 from hpcgym.sweep import read_results
 from hpcgym.workload.fingerprint import fingerprint
 from hpcgym.workload.load import load_workload

@@ -23,7 +23,7 @@ from hpcgym.benchmarks.studies.progress import Progress
 from hpcgym.benchmarks.studies.spread import run_all
 from hpcgym.benchmarks.studies.store import code
 from hpcgym.errors import HpcgymError, WorkloadError
-from hpcgym.simulation import simulate
+from hpcgym.simulation.run import simulate
 from hpcgym.sweep import read_results
 from hpcgym.workload.fingerprint import fingerprint
 from hpcgym.workload.load import load_workload

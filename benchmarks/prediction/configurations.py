@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, replace
 from itertools import product
 from typing import Any
 
-from hpcgym.scheduler import Scheduler
+from hpcgym.scheduler.rules import Scheduler
 
 #: Section 7.3.2: the branches of the loss, and the weights of table 7.3 by their names here.
 BRANCHES = ("absolute", "squared")
@@ -34,7 +34,7 @@ ETA, L2 = 5000.0, 4e9
 
 @dataclass(frozen=True)
 class Loss:
-    """What the regression's predictions are judged by, as in ``hpcgym.prediction.Regression``."""
+    """What predictions are judged by, as in ``hpcgym.scheduler.estimates.Regression``."""
 
     over: str
     under: str
@@ -79,8 +79,9 @@ class Configuration:
     Attributes
     ----------
     order : "fcfs" or "sjbf".
-    correction : a name of ``hpcgym.prediction.CORRECTIONS``.
-    estimate : a name of ``hpcgym.prediction.ESTIMATES``, or the loss that a regression learns by.
+    correction : a name of ``hpcgym.scheduler.estimates.CORRECTIONS``.
+    estimate : a name of ``hpcgym.scheduler.estimates.ESTIMATES``, or the loss that a regression
+        learns by.
     """
 
     order: str
@@ -117,7 +118,7 @@ def scheduler_of(configuration: Configuration, eta: float = ETA, l2: float = L2)
     """Return the rules of a configuration: EASY with a pass after each event, as published."""
     estimate: Any = configuration.estimate
     if isinstance(estimate, Loss):
-        from hpcgym.prediction import Regression
+        from hpcgym.scheduler.estimates import Regression
 
         estimate = Regression(**asdict(estimate), eta=eta, l2=l2)
     return Scheduler(

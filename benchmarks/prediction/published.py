@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from hpcgym.benchmarks.prediction.configurations import Configuration, Loss
 from hpcgym.errors import HpcgymError
-from hpcgym.reading import csv_frame
+from hpcgym.files import csv_frame
 from hpcgym.workload.archive import TRACES
 
 if TYPE_CHECKING:

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from hpcgym.benchmarks.prediction.configurations import configuration_of, scheduler_of
 from hpcgym.errors import HpcgymError
-from hpcgym.result import Result
-from hpcgym.simulation import simulate
+from hpcgym.schedule.result import Result
+from hpcgym.simulation.run import simulate
 from hpcgym.workload.fingerprint import fingerprint
 from hpcgym.workload.load import load_workload
 from hpcgym.workload.model import Workload

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hpcgym.errors import HpcgymError
-from hpcgym.writing import check_writable, whole_text
+from hpcgym.files.writing import check_writable, whole_text
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from hpcgym.files.writing import writing
 from hpcgym.report.canvas import save_figure
-from hpcgym.writing import writing
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -12,16 +12,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hpcgym.compiled_code.sources import hash_of_modules
+from hpcgym.compilation.sources import hash_of_modules
 from hpcgym.errors import HpcgymError
-from hpcgym.reading import arrays_of
+from hpcgym.files import arrays_of
+from hpcgym.files.writing import whole
 from hpcgym.version import __version__
-from hpcgym.writing import whole
 
 Arrays = dict[str, NDArray[Any]]
 
 #: Where simulations come from.
-_SIMULATIONS = ("hpcgym.simulation", "hpcgym.sweep.batch", "hpcgym.sweep.coverage")
+_SIMULATIONS = ("hpcgym.simulation.run", "hpcgym.sweep.batch", "hpcgym.sweep.coverage")
 
 
 class Store:

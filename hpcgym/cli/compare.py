@@ -9,8 +9,9 @@ import typer
 from hpcgym.cli import coscheduling, names, options, output
 from hpcgym.cli.files import ForceOption
 from hpcgym.cli.options import Format
-from hpcgym.cli.running import ExplainedCommand, Lists, counting
+from hpcgym.cli.running import ExplainedCommand, Lists
 from hpcgym.errors import HpcgymError, check_each_once
+from hpcgym.progress import counting
 
 #: Schedulers that are compared if none is named.
 DEFAULT = ("fcfs", "easy", "easy-sjbf", "easy++", "saf", "conservative")
@@ -98,7 +99,7 @@ def compare(
         change=None if sharing is None else sharing.with_codes,
     )  # fmt: skip
 
-    from hpcgym.simulation import simulate as run
+    from hpcgym.simulation.run import simulate as run
 
     results = {}
     with counting("simulating", len(chosen)) as step:

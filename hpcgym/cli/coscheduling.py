@@ -12,9 +12,9 @@ from hpcgym.errors import HpcgymError, WorkloadError
 
 if TYPE_CHECKING:
     from hpcgym.cluster import Cluster
-    from hpcgym.coscheduling import Heatmap
-    from hpcgym.result import Result
-    from hpcgym.scheduler import Scheduler
+    from hpcgym.schedule.result import Result
+    from hpcgym.scheduler.rules import Scheduler
+    from hpcgym.speedups import Heatmap
     from hpcgym.workload import Workload
 
 SpeedupsOption = Annotated[
@@ -125,8 +125,8 @@ def read(
         if seed is not None:
             raise HpcgymError("--codes needs --speedups, which has the codes")
         return None
-    from hpcgym.coscheduled_simulation import check_machine
-    from hpcgym.coscheduling import find_speedups
+    from hpcgym.simulation.corun import check_machine
+    from hpcgym.speedups import find_speedups
 
     if machine is None or not machine.groups:
         raise HpcgymError(
@@ -146,7 +146,7 @@ def rules(
 ) -> dict[str, Any]:
     """Return the rules of jobs that share nodes that were given."""
     from hpcgym.cli.options import given
-    from hpcgym.coscheduling import find_speedups
+    from hpcgym.speedups import find_speedups
 
     known: Any = pair_estimate
     if pair_estimate not in (None, "known", "learned"):
@@ -168,7 +168,7 @@ def check(
     schedulers : name -> rules that are to be simulated.
     given : the options of :func:`rules`.
     """
-    from hpcgym.coscheduled_simulation import check_together
+    from hpcgym.simulation.corun import check_together
 
     for name, scheduler in schedulers.items():
         if sharing is None and scheduler.coschedules:

@@ -10,8 +10,9 @@ import typer
 
 from hpcgym.cli import limits, names, options, output
 from hpcgym.cli.options import Format
-from hpcgym.cli.running import ExplainedCommand, Lists, counting, note
+from hpcgym.cli.running import ExplainedCommand, Lists, note
 from hpcgym.errors import HpcgymError, PolicyWarning, unknown
+from hpcgym.progress import counting
 from hpcgym.report.tables import LESS, MORE, Metric, best
 
 if TYPE_CHECKING:

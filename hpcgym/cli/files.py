@@ -12,7 +12,7 @@ from typing import Annotated, Any, get_args, get_type_hints
 import typer
 
 from hpcgym.errors import HpcgymError
-from hpcgym.writing import check_writable, is_stream, same_file
+from hpcgym.files.writing import check_writable, is_stream, same_file
 
 
 @dataclass(frozen=True)
@@ -91,7 +91,7 @@ def _check_name(path: Path, mark: Written) -> None:
 
         require_matplotlib()
     if path.suffix == ".parquet":
-        from hpcgym.workload.table_files import need_parquet
+        from hpcgym.workload.io.table_files import need_parquet
 
         need_parquet()
 

@@ -11,8 +11,9 @@ from typing import Annotated, ClassVar
 import typer
 
 from hpcgym.cli.files import ForceOption, Written
-from hpcgym.cli.running import ExplainedCommand, Lists, note, working
+from hpcgym.cli.running import ExplainedCommand, Lists, note
 from hpcgym.errors import HpcgymError
+from hpcgym.progress import working
 
 #: Parameters of the generators.
 PARAMETERS = {

@@ -10,7 +10,7 @@ from hpcgym.errors import HpcgymError, unknown
 
 if TYPE_CHECKING:
     from hpcgym.cluster import Cluster
-    from hpcgym.power.limits import Limit
+    from hpcgym.scheduler.limits import Limit
 
 CapOption = Annotated[
     list[str] | None,
@@ -73,7 +73,7 @@ def read(
 
 def _limit(option: str, text: str, machine: Cluster, keys: tuple[str, ...]) -> Limit:
     """Return one limit."""
-    from hpcgym.power.limits import EnergyBudget, PowerCap
+    from hpcgym.scheduler.limits import EnergyBudget, PowerCap
 
     made: type[PowerCap | EnergyBudget] = PowerCap if option == "--cap" else EnergyBudget
     amount = keys[0]

@@ -63,7 +63,7 @@ def coscheduling() -> Iterable[tuple[str, str]]:
 
 def limit_rules() -> Iterable[tuple[str, str]]:
     """Return how limits of power and energy are kept."""
-    from hpcgym.scheduler import POWER
+    from hpcgym.scheduler.rules import POWER
 
     return list(POWER.items())
 
@@ -98,14 +98,14 @@ def recipes() -> Iterable[tuple[str, str]]:
 
 def policies() -> Iterable[tuple[str, str]]:
     """Return the index policies and what they serve first."""
-    from hpcgym.policy import POLICIES
+    from hpcgym.scheduler.policies import POLICIES
 
     return [(name, policy.meaning) for name, policy in POLICIES.items()]
 
 
 def shared_policies() -> Iterable[tuple[str, str]]:
     """Return the policies of jobs that share nodes and what they serve first."""
-    from hpcgym.policy.index import PASS_POLICIES
+    from hpcgym.scheduler.policies.index import PASS_POLICIES
 
     return [(name, policy.meaning) for name, policy in PASS_POLICIES.items()]
 

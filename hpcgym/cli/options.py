@@ -14,9 +14,9 @@ from hpcgym.errors import HpcgymError, unknown
 
 if TYPE_CHECKING:
     from hpcgym.cluster import Cluster
-    from hpcgym.scheduler import Scheduler
+    from hpcgym.scheduler.rules import Scheduler
     from hpcgym.workload import Workload
-    from hpcgym.workload.files import Errors
+    from hpcgym.workload.io.files import Errors
 
 
 class Format(StrEnum):
@@ -222,7 +222,7 @@ def load(
 
     ``change`` is applied to the whole of it, before a period is taken.
     """
-    from hpcgym.cli.running import working
+    from hpcgym.progress import working
     from hpcgym.workload import load_workload
 
     if unfit not in ("raise", "drop"):
@@ -297,8 +297,8 @@ def rules(name: str, overrides: Mapping[str, Any]) -> Scheduler:
     from hpcgym.baselines import SCHEDULERS
     from hpcgym.baselines.coschedulers import COSCHEDULERS
     from hpcgym.baselines.dispatchers import DISPATCHERS, find_dispatcher
-    from hpcgym.scheduler import OF_THE_QUEUE, not_beside_a_dispatcher
-    from hpcgym.simulation import scheduler_of
+    from hpcgym.scheduler.rules import OF_THE_QUEUE, not_beside_a_dispatcher
+    from hpcgym.simulation.run import scheduler_of
 
     if name in DISPATCHERS:
         find_dispatcher(name)

@@ -11,16 +11,17 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hpcgym.cli.running import note, working
+from hpcgym.cli.running import note
+from hpcgym.files.writing import whole, whole_text
+from hpcgym.progress import working
 from hpcgym.report.dispatches import dispatches, in_words
 from hpcgym.version import __version__
-from hpcgym.writing import whole, whole_text
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from hpcgym.cluster import Cluster
-    from hpcgym.result import Allocation, Result
+    from hpcgym.schedule.result import Allocation, Result
     from hpcgym.workload import Workload
 
 
@@ -63,7 +64,7 @@ def machine_columns(workload: Workload, cluster: Cluster | None) -> dict[str, An
 def result_facts(name: str, result: Result) -> dict[str, Any]:
     """Return the scheduler with its settings, all metrics, and of solved models a summary."""
     from hpcgym.baselines.schedulers import described
-    from hpcgym.metrics import told_metrics
+    from hpcgym.schedule.metrics import told_metrics
 
     facts = {"scheduler": {"name": name, **described(result.scheduler)}, **told_metrics(result)}
     solved = dispatches(result)
@@ -97,7 +98,7 @@ def csv_row(
 ) -> dict[str, Any]:
     """Return a result as one line of a table."""
     from hpcgym.baselines.schedulers import described
-    from hpcgym.metrics import told_metrics
+    from hpcgym.schedule.metrics import told_metrics
 
     return {
         "workload": workload.name,
@@ -155,7 +156,7 @@ def save_schedule(result: Result, path: Path | None) -> None:
 
 def _save_table(result: Result, path: Path) -> None:
     """Write the columns of a schedule, with the nodes of jobs if it has any."""
-    from hpcgym.workload.table_files import need_parquet
+    from hpcgym.workload.io.table_files import need_parquet
 
     table = result.jobs
     if result.allocation is not None:

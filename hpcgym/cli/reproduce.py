@@ -12,8 +12,9 @@ import typer
 
 from hpcgym.cli import executors, options, output
 from hpcgym.cli.options import Format
-from hpcgym.cli.running import ExplainedCommand, Lists, measuring, note
+from hpcgym.cli.running import ExplainedCommand, Lists, note
 from hpcgym.errors import HpcgymError
+from hpcgym.progress import measuring
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -86,76 +85,6 @@ class ExplainedCommand(TyperCommand):
         for title, entries in self.lists.items():
             with formatter.section(title):
                 formatter.write_dl(list(entries()), col_max=28)
-
-
-@contextmanager
-def working(text: str) -> Iterator[None]:
-    """Show that work goes on, if somebody watches the error stream."""
-    from rich.console import Console
-
-    with Console(stderr=True).status(text):
-        yield
-
-
-@contextmanager
-def counting(title: str, total: int) -> Iterator[Callable[[str], None]]:
-    """Show a bar, if somebody watches; the function given names what is being done next."""
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-
-    console = Console(stderr=True)
-    if not console.is_terminal:
-        yield lambda text: None
-        return
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
-    with Progress(*columns, TimeElapsedColumn(), console=console, transient=True) as progress:
-        task = progress.add_task(title, total=total)
-        started = False
-
-        def step(text: str) -> None:
-            nonlocal started
-            progress.update(task, description=text, advance=int(started))
-            started = True
-
-        yield step
-
-
-@contextmanager
-def measuring(title: str) -> Iterator[Callable[[int, int], None]]:
-    """Show a bar with the rate and the time that remains, if somebody watches.
-
-    The function given is to be told how much is done, and of how much; what was done before its
-    first call counts for no rate.
-    """
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
-    from rich.progress import TimeRemainingColumn as Remaining
-
-    console = Console(stderr=True)
-    if not console.is_terminal:
-        yield lambda done, total: None
-        return
-    columns = (
-        TextColumn(title),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn("{task.fields[rate]}"),
-    )
-    with Progress(*columns, Remaining(), console=console, transient=True) as progress:
-        task: Any = None
-        begin = before = 0.0
-
-        def show(done: int, total: int) -> None:
-            nonlocal task, begin, before
-            if task is None:
-                task = progress.add_task(title, total=total, completed=done, rate="")
-                begin, before = time.monotonic(), done
-                return
-            rate = (done - before) / max(time.monotonic() - begin, 1e-9)
-            text = f"{rate:,.0f} a second" if rate >= 10 else f"{rate * 60:,.1f} a minute"
-            progress.update(task, completed=done, rate=text)
-
-        yield show
 
 
 def note(text: str) -> None:

@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from hpcgym.cluster import Cluster
-    from hpcgym.power.signals import Signal
-    from hpcgym.result import Result
+    from hpcgym.schedule.result import Result
+    from hpcgym.schedule.signals import Signal
     from hpcgym.workload import Workload
 
 CarbonOption = Annotated[
@@ -67,8 +67,8 @@ def read(
         if time_zero is not None or repeat is not None:
             raise HpcgymError("--time-zero and --repeat are for --carbon and --price")
         return {}
-    from hpcgym.metrics import watts_given
-    from hpcgym.power.signals import read_signal, zero_of
+    from hpcgym.schedule.metrics import watts_given
+    from hpcgym.schedule.signals import read_signal, zero_of
 
     if not watts_given(machine, jobs):
         raise HpcgymError(
@@ -92,7 +92,7 @@ def add_metrics(result: Result, signals: Mapping[str, Signal]) -> None:
     """Add to a result's metrics what its energy comes to."""
     if not signals:
         return
-    from hpcgym.power.signals import total_of
+    from hpcgym.schedule.signals import total_of
 
     for metric, signal in signals.items():
         result.metrics[metric] = total_of(result, signal)

@@ -10,10 +10,11 @@ import typer
 from hpcgym.cli import coscheduling, limits, names, options, output, signals
 from hpcgym.cli.files import ForceOption, Written
 from hpcgym.cli.options import Format
-from hpcgym.cli.running import ExplainedCommand, Lists, working
+from hpcgym.cli.running import ExplainedCommand, Lists
+from hpcgym.progress import working
 
 if TYPE_CHECKING:
-    from hpcgym.result import Result
+    from hpcgym.schedule.result import Result
 
 
 class Simulate(ExplainedCommand):
@@ -166,7 +167,7 @@ def simulate(
     grid = signals.read(jobs, machine, carbon, price, time_zero, repeat)
 
     from hpcgym.report.labels import scheduler_name
-    from hpcgym.simulation import simulate as run
+    from hpcgym.simulation.run import simulate as run
 
     with working(f"simulating {len(jobs):,} jobs"):
         pairs = None if sharing is None else sharing.speedups

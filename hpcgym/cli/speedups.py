@@ -10,10 +10,11 @@ import typer
 from hpcgym.cli import options, output
 from hpcgym.cli.files import ForceOption, Written
 from hpcgym.cli.options import Format
-from hpcgym.cli.running import ExplainedCommand, note, working
+from hpcgym.cli.running import ExplainedCommand, note
+from hpcgym.progress import working
 
 if TYPE_CHECKING:
-    from hpcgym.coscheduling import Heatmap
+    from hpcgym.speedups import Heatmap
 
 
 class Speedups(ExplainedCommand):
@@ -62,7 +63,7 @@ def speedups(
     each socket with the other on the other halves: below 1 it is slowed down. The table has the
     mean over all neighbours, and the mean that others have beside the code.
     """
-    from hpcgym.coscheduling import find_speedups, write_speedups
+    from hpcgym.speedups import find_speedups, write_speedups
 
     heatmap = find_speedups(source)
     if output_file is not None:

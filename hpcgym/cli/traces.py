@@ -64,7 +64,7 @@ def show_trace(
 ) -> None:
     """Show a trace's machine, jobs, origin, and where its file is."""
     from hpcgym.workload.archive import find_own, find_trace, is_trace, known_sha256
-    from hpcgym.workload.files import stem
+    from hpcgym.workload.io.files import stem
 
     own = None if is_trace(name) else find_own(name)
     if own is not None:

@@ -36,7 +36,7 @@ train = typer.Typer(name="train", no_args_is_help=True, rich_markup_mode=None)
 
 
 def _window_features() -> Iterable[tuple[str, str]]:
-    from hpcgym.envs.options import WINDOW_FEATURES
+    from hpcgym.envs.core.options import WINDOW_FEATURES
 
     return WINDOW_FEATURES.items()
 

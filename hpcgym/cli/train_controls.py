@@ -107,7 +107,7 @@ def train_controls(
     Needs no extra.
     """
     from hpcgym.agents import controls as module
-    from hpcgym.agents.progress import say
+    from hpcgym.progress import say
 
     given = options.given(backfill=backfill, backfill_order=backfill_order)
     env = f"hpcgym/{env.removeprefix('hpcgym/').removesuffix('-v0')}-v0"

@@ -89,7 +89,7 @@ TensorboardOption = Annotated[
 
 def policy_features() -> Iterable[tuple[str, str]]:
     """Return the features that policies weigh, with what they are."""
-    from hpcgym.policy.features import FEATURES
+    from hpcgym.scheduler.policies.features import FEATURES
 
     return [(name, feature.meaning) for name, feature in FEATURES.items()]
 

@@ -88,7 +88,7 @@ def train_pairs(
     weights plays half of the training episodes; the best are chosen by the others. Needs no extra.
     """
     from hpcgym.agents import coschedule as module
-    from hpcgym.agents.progress import say
+    from hpcgym.progress import say
 
     given = options.given(
         speedups=speedups, cluster=cluster, allocation=allocation, reward=reward, window=window,

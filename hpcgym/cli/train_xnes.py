@@ -130,10 +130,10 @@ def train_xnes(
     best ones. Needs no extra. An interrupted search leaves FILE.checkpoint, and the same command
     goes on from there.
     """
-    from hpcgym.agents.progress import say
     from hpcgym.agents.xnes import Xnes
-    from hpcgym.envs.episodes import Episodes
-    from hpcgym.scheduler import Scheduler
+    from hpcgym.envs.core.episodes import Episodes
+    from hpcgym.progress import say
+    from hpcgym.scheduler.rules import Scheduler
 
     given = options.given(
         backfill=backfill,
@@ -169,7 +169,7 @@ def _shower(
     say: Callable[[str], None], budget: int, n_slices: int, metric: str
 ) -> Callable[[int, float], None]:
     """Return what shows how far a search is, every now and then."""
-    from hpcgym.agents.progress import SHOW_S
+    from hpcgym.progress import SHOW_S
 
     begin = shown = 0.0
     before = 0

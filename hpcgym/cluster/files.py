@@ -48,8 +48,8 @@ from hpcgym.cluster.nodes import NodeGroup
 from hpcgym.cluster.pool import Cluster, Usual
 from hpcgym.cluster.power import Level, NodePower
 from hpcgym.errors import HpcgymError, unknown
+from hpcgym.files import toml_file, toml_of
 from hpcgym.naming import CORE, MEGABYTES, MEMORY, megabytes, near_name
-from hpcgym.reading import toml_file, toml_of
 
 # what tables are as attributes
 _TABLES = {"group": "groups", "level": "levels", "queue": "queues"}

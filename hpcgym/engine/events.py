@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from hpcgym.compilation import jit, jit_inline, jit_part
-from hpcgym.engine.narrow import widen_narrow
+from hpcgym.engine.machines.pool.idle_power import rest, wake
 from hpcgym.engine.ordered import (
     BLOCK,
     NOTHING,
@@ -25,8 +25,8 @@ from hpcgym.engine.ordered import (
     tidy,
     tidy_swept,
 )
-from hpcgym.engine.power import rest, wake
-from hpcgym.engine.scores import widen
+from hpcgym.engine.orders.narrow import widen_narrow
+from hpcgym.engine.orders.scores import widen
 from hpcgym.engine.state import (
     A_CORRECTION,
     A_PREDICTION,

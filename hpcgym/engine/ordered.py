@@ -33,8 +33,8 @@ BLOCKS = records(
     ("least_width", np.int64),  # these two are bounds: a removal may leave them too low
     ("least_span", np.int64),
     ("sum_width", np.int64),
-    ("narrow_known", np.int64),  # whether hpcgym.engine.narrow holds for the block
-    # bounds of what time-dependent scores are made of; see hpcgym.engine.scores
+    ("narrow_known", np.int64),  # whether hpcgym.engine.orders.narrow holds for the block
+    # bounds of what time-dependent scores are made of; see hpcgym.engine.orders.scores
     ("first_submit", np.int64),
     ("last_submit", np.int64),
     ("greatest_score", np.float64),

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcgym.engine.narrow import CLASSES
 from hpcgym.engine.ordered import make_lists, records
+from hpcgym.engine.orders.narrow import CLASSES
 
 FOREVER = 2**62  # [s] later than any event
 LATEST_TIME = 2**53  # [s] the latest that a workload may contain, so that no sum of times overflows
@@ -28,7 +28,7 @@ LATEST_TIME = 2**53  # [s] the latest that a workload may contain, so that no su
     THRESHOLD,  # [s]
     ASKS,  # when the kernel stops and asks what to do
     KEEPS,  # 1 if a job that was selected and does not fit stays selected until it starts
-    MANAGED,  # 1 if idle processors are switched off, see hpcgym.engine.power
+    MANAGED,  # 1 if idle processors are switched off, see hpcgym.engine.machines.pool.idle_power
     TIMEOUT,  # [s] of idleness, after which they are
     OFF_TIME,  # [s] that it takes to switch off, and on
     ON_TIME,
@@ -148,7 +148,7 @@ class State(NamedTuple):
     entries: NDArray[np.void]
     profile: NDArray[np.void]  # (n_segments,) PROFILE, empty unless backfilling is conservative
     line: NDArray[np.void]  # (n_jobs,) LINE, empty unless backfilling is conservative
-    narrow: NDArray[np.int64]  # (n_blocks * CLASSES,) [s], see hpcgym.engine.narrow
+    narrow: NDArray[np.int64]  # (n_blocks * CLASSES,) [s], see hpcgym.engine.orders.narrow
     freed: NDArray[np.void]  # (n_running,) FREED_EARLY, empty unless backfilling is conservative
     idle: NDArray[np.void]  # (n_groups,) IDLE, empty unless processors are switched off
     ended: NDArray[np.int64]  # (n_jobs,) jobs in the order of their ends, empty unless noted

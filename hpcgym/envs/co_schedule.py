@@ -9,18 +9,18 @@ import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 
-from hpcgym.dispatching import PassView
-from hpcgym.envs import arrays
+from hpcgym.envs.core import arrays
+from hpcgym.envs.core.numbers import read_numbers
+from hpcgym.envs.core.options import refuse_others
+from hpcgym.envs.core.pair_layout import PairLayout
+from hpcgym.envs.core.pair_options import DEFAULT_CODES, read_action, read_pair_options
 from hpcgym.envs.job_selection import read_index, read_indices
-from hpcgym.envs.numbers import read_numbers
-from hpcgym.envs.options import refuse_others
-from hpcgym.envs.page import page
-from hpcgym.envs.pair_layout import PairLayout
-from hpcgym.envs.pair_options import DEFAULT_CODES, read_action, read_pair_options
+from hpcgym.envs.pages.page import page
+from hpcgym.envs.render.view import running_entries
 from hpcgym.envs.single import SchedulingEnv, StepView
 from hpcgym.envs.vector import SchedulingVectorEnv
-from hpcgym.envs.view import running_entries
 from hpcgym.errors import HpcgymError
+from hpcgym.scheduler.dispatchers import PassView
 
 _OF_VECTORS = inspect.signature(SchedulingVectorEnv).parameters
 _KINDS = {"pair": arrays.PAIRS_KIND, "scores": arrays.PAIR_SCORES_KIND}

@@ -9,9 +9,9 @@ import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 
-from hpcgym.envs import arrays
-from hpcgym.envs.options import DEFAULT_WORKLOAD
-from hpcgym.envs.page import page
+from hpcgym.envs.core import arrays
+from hpcgym.envs.core.options import DEFAULT_WORKLOAD
+from hpcgym.envs.pages.page import page
 from hpcgym.envs.single import SchedulingEnv
 from hpcgym.envs.vector import SchedulingVectorEnv
 from hpcgym.errors import HpcgymError, unknown

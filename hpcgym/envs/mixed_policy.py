@@ -7,17 +7,13 @@ from typing import Any, ClassVar
 import numpy as np
 from gymnasium import spaces
 
-from hpcgym.envs import arrays
-from hpcgym.envs.numbers import read_numbers
-from hpcgym.envs.options import (
-    DEFAULT_WORKLOAD,
-    read_interval,
-    read_policy_features,
-)
-from hpcgym.envs.page import page
+from hpcgym.envs.core import arrays
+from hpcgym.envs.core.numbers import read_numbers
+from hpcgym.envs.core.options import DEFAULT_WORKLOAD, read_interval, read_policy_features
+from hpcgym.envs.pages.page import page
 from hpcgym.envs.single import SchedulingEnv
 from hpcgym.envs.vector import SchedulingVectorEnv
-from hpcgym.policy.features import WEIGHTED_FEATURES
+from hpcgym.scheduler.policies.features import WEIGHTED_FEATURES
 
 
 @page

@@ -9,8 +9,8 @@ import numpy as np
 from gymnasium import spaces
 
 from hpcgym.cluster import Cluster
-from hpcgym.envs import arrays
-from hpcgym.envs.episode_limits import (
+from hpcgym.envs.core import arrays
+from hpcgym.envs.core.episode_limits import (
     LimitsOf,
     daily_caps,
     one_budget,
@@ -19,15 +19,15 @@ from hpcgym.envs.episode_limits import (
     read_machine,
     switches_nodes,
 )
-from hpcgym.envs.limited_machines import CONTROLS, Limited
-from hpcgym.envs.numbers import read_numbers
-from hpcgym.envs.options import DEFAULT_WORKLOAD, read_interval
-from hpcgym.envs.page import page
+from hpcgym.envs.core.limited_machines import CONTROLS, Limited
+from hpcgym.envs.core.numbers import read_numbers
+from hpcgym.envs.core.options import DEFAULT_WORKLOAD, read_interval
+from hpcgym.envs.core.tables import clock_of
+from hpcgym.envs.pages.page import page
 from hpcgym.envs.single import SchedulingEnv
-from hpcgym.envs.tables import clock_of
 from hpcgym.envs.vector import SchedulingVectorEnv
 from hpcgym.errors import HpcgymError
-from hpcgym.scheduler import Scheduler
+from hpcgym.scheduler.rules import Scheduler
 
 # the same for one environment and for many
 SHARE, HOURS, PERIOD_S = 0.6, (8, 20), 600

@@ -13,7 +13,7 @@ import numpy as np
 from gymnasium.vector import AutoresetMode
 from numpy.typing import NDArray
 
-from hpcgym.envs.schedules import means_of
+from hpcgym.envs.core.schedules import means_of
 from hpcgym.envs.vector import SchedulingVectorEnv
 from hpcgym.errors import HpcgymError, installing
 
@@ -159,8 +159,6 @@ class HpcVecEnv(VecEnv):
 
 def _make(env_id: str, num_envs: int, arguments: dict[str, Any]) -> Any:
     """Return a vector environment that resets itself in the same step."""
-    import hpcgym  # noqa: F401  its import registers the environments
-
     # one thread: the others are PyTorch's
     given = {"threads": 1, "autoreset_mode": AutoresetMode.SAME_STEP, **arguments}
     try:

@@ -11,21 +11,21 @@ from gymnasium import spaces
 from gymnasium.envs.registration import EnvSpec
 from numpy.typing import NDArray
 
-from hpcgym.dispatching import PassView
 from hpcgym.engine import state
-from hpcgym.envs import arrays
-from hpcgym.envs.episodes import Episodes
-from hpcgym.envs.expert_view import pass_view
-from hpcgym.envs.infos import end_of, info_of
-from hpcgym.envs.layout import Observation
-from hpcgym.envs.numbers import read_reward
-from hpcgym.envs.options import Options, read_options, refuse_others
-from hpcgym.envs.schedules import state_of
-from hpcgym.envs.simulations import Simulations
-from hpcgym.envs.snapshot import Snapshot, check_owner, hidden, restore_row, save_row
-from hpcgym.envs.spec import Spec, has_matplotlib, spec_of
+from hpcgym.envs.core import arrays
+from hpcgym.envs.core.episodes import Episodes
+from hpcgym.envs.core.expert_view import pass_view
+from hpcgym.envs.core.infos import end_of, info_of
+from hpcgym.envs.core.layout import Observation
+from hpcgym.envs.core.numbers import read_reward
+from hpcgym.envs.core.options import Options, read_options, refuse_others
+from hpcgym.envs.core.schedules import state_of
+from hpcgym.envs.core.simulations import Simulations
+from hpcgym.envs.core.snapshot import Snapshot, check_owner, hidden, restore_row, save_row
+from hpcgym.envs.core.spec import Spec, has_matplotlib, spec_of
 from hpcgym.errors import installing
-from hpcgym.result import Result
+from hpcgym.schedule.result import Result
+from hpcgym.scheduler.dispatchers import PassView
 from hpcgym.workload.model import Workload
 
 
@@ -131,7 +131,7 @@ class SchedulingEnv(gymnasium.Env[Any, Any]):
         ----------
         seed : of the drawing of this and all later episodes.
         options : ``{"slice": name}`` or ``{"start": row, "jobs": n}``; see
-            :meth:`hpcgym.envs.episodes.Episodes.find`.
+            :meth:`hpcgym.envs.core.episodes.Episodes.find`.
 
         Raises
         ------
@@ -167,7 +167,7 @@ class SchedulingEnv(gymnasium.Env[Any, Any]):
 
     def render(self) -> Any:
         """Return the present state as text or as an image, by ``render_mode``."""
-        from hpcgym.envs.render import ansi, rgb_array
+        from hpcgym.envs.render.modes import ansi, rgb_array
 
         if self.render_mode is None:
             gymnasium.logger.warn("render_mode is None: give one to gymnasium.make")

@@ -13,21 +13,14 @@ from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 
 from hpcgym.compilation import config as numba_config
-from hpcgym.envs import arrays
-from hpcgym.envs.episodes import Episode, Episodes
-from hpcgym.envs.infos import Ends, Teller
-from hpcgym.envs.layout import Observation
-from hpcgym.envs.options import Options, read_options, refuse_others
-from hpcgym.envs.simulations import Simulations
-from hpcgym.envs.snapshot import (
-    Snapshot,
-    check_owner,
-    hidden,
-    joined,
-    restore_row,
-    save_row,
-)
-from hpcgym.envs.spec import Spec, spec_of
+from hpcgym.envs.core import arrays
+from hpcgym.envs.core.episodes import Episode, Episodes
+from hpcgym.envs.core.infos import Ends, Teller
+from hpcgym.envs.core.layout import Observation
+from hpcgym.envs.core.options import Options, read_options, refuse_others
+from hpcgym.envs.core.simulations import Simulations
+from hpcgym.envs.core.snapshot import Snapshot, check_owner, hidden, joined, restore_row, save_row
+from hpcgym.envs.core.spec import Spec, spec_of
 from hpcgym.errors import HpcgymError, unknown
 
 MANY = 32  # environments are worth more than one thread

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from hpcgym.baselines.schedulers import described
 from hpcgym.errors import HpcgymError, unknown
 from hpcgym.evaluation.intervals import Ends, bootstrap, win_rates
-from hpcgym.scheduler import Scheduler
+from hpcgym.scheduler.rules import Scheduler
 
 if TYPE_CHECKING:
     import pandas as pd

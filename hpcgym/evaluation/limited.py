@@ -7,10 +7,10 @@ from typing import Any, NamedTuple
 
 from hpcgym.baselines import SCHEDULERS
 from hpcgym.errors import HpcgymError
-from hpcgym.power.limits import EnergyBudget, Limit
-from hpcgym.powered_simulation import check_rules
-from hpcgym.result import Result
-from hpcgym.scheduler import POWER, Scheduler
+from hpcgym.schedule.result import Result
+from hpcgym.scheduler.limits import EnergyBudget, Limit
+from hpcgym.scheduler.rules import POWER, Scheduler
+from hpcgym.simulation.limited import check_rules
 from hpcgym.workload import Workload
 
 #: Metrics of a schedule under limits that have intervals of their own [J].
@@ -29,7 +29,7 @@ class Limits(NamedTuple):
     Attributes
     ----------
     of : returns the limits of an episode's jobs, in seconds of their clock.
-    power : a name of :data:`hpcgym.scheduler.POWER`.
+    power : a name of :data:`hpcgym.scheduler.rules.POWER`.
     """
 
     of: Callable[[Workload], tuple[Limit, ...]]

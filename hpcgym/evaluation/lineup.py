@@ -13,10 +13,10 @@ from hpcgym.baselines.dispatchers import CP_DISPATCHERS, DISPATCHERS, find_dispa
 from hpcgym.errors import HpcgymError, check_each_once, unknown
 from hpcgym.evaluation import limited
 from hpcgym.evaluation.stage import acts, as_policy, load_agent, own_name
-from hpcgym.policy import POLICIES
-from hpcgym.policy.index import parse_policy
 from hpcgym.report.labels import labelled, scheduler_name
-from hpcgym.scheduler import Scheduler
+from hpcgym.scheduler.policies import POLICIES
+from hpcgym.scheduler.policies.index import parse_policy
+from hpcgym.scheduler.rules import Scheduler
 
 #: The row of the best static weights.
 STATIC = "best-static"

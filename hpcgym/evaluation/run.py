@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from hpcgym.cluster import Cluster
-from hpcgym.envs.episodes import Episode, Episodes
+from hpcgym.envs.core.episodes import Episode, Episodes
 from hpcgym.errors import HpcgymError, check_whole, unknown
 from hpcgym.evaluation import limited, shared
 from hpcgym.evaluation.leaderboard import Leaderboard
@@ -25,11 +25,11 @@ from hpcgym.evaluation.lineup import (
 from hpcgym.evaluation.slices import Failures, Progress, measured_on, silent, warn_of_failures
 from hpcgym.evaluation.stage import Stage, acts
 from hpcgym.evaluation.static_weights import best_static
-from hpcgym.node_simulation import needs_on
-from hpcgym.prediction.learning import Learned, check_compiled
-from hpcgym.preparation import check_allocation, check_jobs, machine_of
-from hpcgym.scheduler import Scheduler
-from hpcgym.simulation import learn_at, simulate
+from hpcgym.scheduler.estimates.learning import Learned, check_compiled
+from hpcgym.scheduler.rules import Scheduler
+from hpcgym.simulation.nodes import needs_on
+from hpcgym.simulation.prepare import check_allocation, check_jobs, machine_of
+from hpcgym.simulation.run import learn_at, simulate
 from hpcgym.workload import Workload, load_workload
 
 #: Metrics of a schedule that are kept; policies are ranked by the first.
@@ -71,11 +71,11 @@ def evaluate(
         agent, a function of ``(observation, info)`` or an object with such an ``act`` and maybe
         ``begin(env)``, such as :class:`hpcgym.baselines.experts.Expert`, which act in an
         environment; a function of one argument is a dispatcher. Under limits also a rule of
-        :data:`hpcgym.scheduler.POWER`, which is EASY that keeps them so, or one with a scheduler,
-        as "reduce-pc+saf".
+        :data:`hpcgym.scheduler.rules.POWER`, which is EASY that keeps them so, or one with a
+        scheduler, as "reduce-pc+saf".
     workload : a workload, or what :func:`hpcgym.load_workload` takes.
     slices : "test", "train" or "all": the chronological part to evaluate on.
-    episodes, jobs, train_share : what a slice is; see :class:`hpcgym.envs.episodes.Episodes`.
+    episodes, jobs, train_share : what a slice is; see :class:`hpcgym.envs.core.episodes.Episodes`.
     n : number of slices, a random choice; by default 100 windows, but all weeks or months.
     seed : of the choice of slices, of the random weights, of the resamples and of resets.
     cluster : the machine, as :func:`hpcgym.simulate` takes it, of simulations and environments; by

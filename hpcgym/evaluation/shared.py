@@ -10,14 +10,14 @@ from typing import Any
 from hpcgym.agents import contents_of
 from hpcgym.baselines.coschedulers import COSCHEDULERS
 from hpcgym.baselines.pair_policies import PAIR_POLICIES, PairPolicy
-from hpcgym.envs.episodes import Episode, Episodes
+from hpcgym.envs.core.episodes import Episode, Episodes
 from hpcgym.errors import HpcgymError, unknown
 from hpcgym.evaluation.leaderboard import Leaderboard
 from hpcgym.evaluation.lineup import by_name
 from hpcgym.evaluation.slices import Failures, Progress, measured_on, silent
 from hpcgym.evaluation.stage import acts, as_policy, begin_in, load_agent
-from hpcgym.scheduler import Scheduler
-from hpcgym.simulation import simulate
+from hpcgym.scheduler.rules import Scheduler
+from hpcgym.simulation.run import simulate
 from hpcgym.workload import Workload
 
 #: The environment in which policies act.

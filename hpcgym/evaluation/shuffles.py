@@ -14,7 +14,7 @@ from hpcgym.evaluation.intervals import bootstrap, win_rates
 if TYPE_CHECKING:
     import pandas as pd
 
-    from hpcgym.result import Result
+    from hpcgym.schedule.result import Result
 
 #: Metrics of which the table has the means; of schedules that have them.
 _MEANS = ("mean_job_speedup", "slowed_share", "utilization", "throughput_per_h", "mean_bsld")

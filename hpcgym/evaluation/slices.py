@@ -7,11 +7,11 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
-from hpcgym.envs.episodes import Episode
+from hpcgym.envs.core.episodes import Episode
 from hpcgym.errors import PolicyWarning
 from hpcgym.evaluation.leaderboard import Leaderboard
 from hpcgym.evaluation.stage import MisfitError
-from hpcgym.scheduler import Scheduler
+from hpcgym.scheduler.rules import Scheduler
 
 #: (policy, slice) -> what went wrong.
 Failures = dict[tuple[str, str], str]

@@ -13,12 +13,12 @@ from typing import Any
 import numpy as np
 
 from hpcgym.cluster import Cluster
-from hpcgym.envs.episodes import Episode, Episodes
+from hpcgym.envs.core.episodes import Episode, Episodes
 from hpcgym.errors import HpcgymError, unknown
 from hpcgym.evaluation.limited import Limits, limits_of, measured, same_limits
-from hpcgym.policy import WEIGHTED_FEATURES
-from hpcgym.preparation import machine_of
-from hpcgym.scheduler import Scheduler
+from hpcgym.scheduler.policies import WEIGHTED_FEATURES
+from hpcgym.scheduler.rules import Scheduler
+from hpcgym.simulation.prepare import machine_of
 from hpcgym.workload import Workload
 
 #: Rules that environments have, and an evaluation may set.

@@ -10,8 +10,8 @@ from hpcgym.agents import search
 from hpcgym.agents.xnes import Xnes
 from hpcgym.cluster import Cluster
 from hpcgym.evaluation.limited import Limits
-from hpcgym.scheduler import Scheduler
-from hpcgym.simulation import simulate
+from hpcgym.scheduler.rules import Scheduler
+from hpcgym.simulation.run import simulate
 from hpcgym.workload import Workload
 
 Weights = dict[str, float]
@@ -32,7 +32,7 @@ def best_static(
     Parameters
     ----------
     training : slices to choose by.
-    features : names of :data:`hpcgym.policy.FEATURES`.
+    features : names of :data:`hpcgym.scheduler.policies.FEATURES`.
     scheduler : all rules but the policy.
     budget : number of vectors tried, see :func:`hpcgym.agents.search.candidates`; each is simulated
         on every slice.

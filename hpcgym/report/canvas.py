@@ -16,14 +16,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.errors import HpcgymError, installing
-from hpcgym.reading import header_number
-from hpcgym.writing import whole
+from hpcgym.files import header_number
+from hpcgym.files.writing import whole
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from hpcgym.result import Result
+    from hpcgym.schedule.result import Result
 
 #: Colours that people with any common kind of colour blindness tell apart (Okabe and Ito, 2008).
 BLUE, VERMILLION, GREEN, PURPLE = "#0072B2", "#D55E00", "#009E73", "#CC79A7"

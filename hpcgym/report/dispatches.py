@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from hpcgym.result import Result
+    from hpcgym.schedule.result import Result
 
 _LOGGED = ("variables", "status", "gap", "postponed", "model_s", "solve_s")
 

@@ -16,7 +16,7 @@ from hpcgym.report.numbers import shown
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from hpcgym.result import Result
+    from hpcgym.schedule.result import Result
 
 #: Points of a curve, spread over the logarithm of the slowdown.
 POINTS = 500

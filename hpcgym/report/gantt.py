@@ -26,7 +26,7 @@ from hpcgym.report.raster import coverage
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from hpcgym.result import Result
+    from hpcgym.schedule.result import Result
 
 #: Up to so many rectangles are drawn one by one; more are summed up in pixels.
 MOST_RECTANGLES = 3_000

@@ -12,6 +12,7 @@ from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from hpcgym.files.writing import whole_text
 from hpcgym.report.canvas import figure_of, save_figure
 from hpcgym.report.dispatches import dispatches, in_words
 from hpcgym.report.distribution import draw_bsld
@@ -31,13 +32,12 @@ from hpcgym.report.timeline import (
     draw_utilization,
 )
 from hpcgym.version import __version__
-from hpcgym.writing import whole_text
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from hpcgym.result import Result
+    from hpcgym.schedule.result import Result
 
 _LIBRARIES = ("numpy", "numba", "pandas", "matplotlib")
 
@@ -173,7 +173,7 @@ def _metrics(parts: Mapping[str, Result]) -> str:
 
 def _told(parts: Mapping[str, Result]) -> dict[str, float | int]:
     """Return the metrics of the first schedule that the page has of all."""
-    from hpcgym.metrics import told_metrics
+    from hpcgym.schedule.metrics import told_metrics
 
     first, *others = (told_metrics(part) for part in parts.values())
     return {name: value for name, value in first.items() if all(name in one for one in others)}

@@ -27,7 +27,7 @@ from hpcgym.report.palettes import SPEEDUP_COLOURS, SPEEDUP_NAMES, speedup_class
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from hpcgym.result import Result
+    from hpcgym.schedule.result import Result
 
 #: So many codes have boxes, those with most jobs.
 MOST_CODES = 40

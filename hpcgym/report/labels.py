@@ -11,9 +11,9 @@ from hpcgym.errors import HpcgymError
 
 if TYPE_CHECKING:
     from hpcgym.cluster.pool import Cluster
-    from hpcgym.policy.index import PolicyLike
-    from hpcgym.result import Result
-    from hpcgym.scheduler import Scheduler
+    from hpcgym.schedule.result import Result
+    from hpcgym.scheduler.policies.index import PolicyLike
+    from hpcgym.scheduler.rules import Scheduler
 
 #: One result, several, or several with names of one's own.
 Results: TypeAlias = "Result | Sequence[Result] | Mapping[str, Result]"

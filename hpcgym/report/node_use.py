@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 if TYPE_CHECKING:
-    from hpcgym.result import Result
+    from hpcgym.schedule.result import Result
 
 
 def nodes_in_use(result: Result) -> tuple[NDArray[Any], NDArray[np.int64], NDArray[np.int64]]:

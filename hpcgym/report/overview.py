@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from matplotlib.gridspec import GridSpec
 
-    from hpcgym.result import Result
+    from hpcgym.schedule.result import Result
 
 #: Up to so many schedulers have a Gantt chart; of more, none could be read.
 MOST_GANTTS = 3

@@ -20,7 +20,7 @@ from hpcgym.report.canvas import (
 )
 
 if TYPE_CHECKING:
-    from hpcgym.result import Result
+    from hpcgym.schedule.result import Result
 
 #: Colours of the users with most processor time, and of all others.
 USER_COLOURS = (BLUE, ORANGE, GREEN, PURPLE, SKY_BLUE, VERMILLION, YELLOW)

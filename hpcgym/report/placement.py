@@ -15,7 +15,7 @@ from hpcgym.report.lanes import place_on_lanes
 
 if TYPE_CHECKING:
     from hpcgym.cluster.pool import Cluster
-    from hpcgym.result import Result
+    from hpcgym.schedule.result import Result
 
 
 class Rectangles(NamedTuple):

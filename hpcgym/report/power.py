@@ -30,7 +30,7 @@ from hpcgym.report.timeline import BINS, MOST_STEPS, means_of_bins
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from hpcgym.result import Result
+    from hpcgym.schedule.result import Result
 
 #: Colours of states; busy nodes are the darker the faster.
 _COLOURS = {

@@ -21,7 +21,7 @@ from hpcgym.report.canvas import (
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from hpcgym.coscheduling.heatmap import Heatmap
+    from hpcgym.speedups.heatmap import Heatmap
 
 _MOST_NUMBERS = 40  # codes; with more the cells are too small for numbers
 _INCHES_A_CODE, _LEAST_CODES = 0.27, 17  # with fewer the cells are larger

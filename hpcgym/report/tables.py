@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from rich.table import Table
 
-    from hpcgym.result import Result
+    from hpcgym.schedule.result import Result
 
 LESS, MORE, NEITHER = -1, 1, 0  # what is better
 
@@ -128,11 +128,12 @@ def metrics_table(results: Results) -> pd.DataFrame:
     Returns
     -------
     table : index ``scheduler``; the columns are the keys of ``Result.metrics``, units in the names.
-        Energies are missing where nobody gave powers; see :func:`hpcgym.metrics.told_metrics`.
+        Energies are missing where nobody gave powers; see
+        :func:`hpcgym.schedule.metrics.told_metrics`.
     """
     import pandas as pd
 
-    from hpcgym.metrics import told_metrics
+    from hpcgym.schedule.metrics import told_metrics
 
     parts = named(results)
     rows = [told_metrics(result) for result in parts.values()]
@@ -239,7 +240,7 @@ def rich_metrics(result: Result) -> Table:
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
 
-    from hpcgym.metrics import told_metrics
+    from hpcgym.schedule.metrics import told_metrics
 
     table = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False)
     table.add_column("metric")

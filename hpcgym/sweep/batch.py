@@ -12,13 +12,13 @@ from numpy.typing import ArrayLike, NDArray
 from hpcgym.baselines.schedulers import find_scheduler
 from hpcgym.cluster.pool import Cluster
 from hpcgym.compilation import compiling
-from hpcgym.engine import online, search, state
+from hpcgym.engine import state
+from hpcgym.engine.answers import online
+from hpcgym.engine.many import search
 from hpcgym.errors import HpcgymError, unknown
-from hpcgym.metrics import TAU_S, check_tau
-from hpcgym.node_simulation import check_pool
-from hpcgym.policy.features import WEIGHTED_FEATURES, JobColumns, check_features
-from hpcgym.prediction.estimates import learns, predicted_run_times
-from hpcgym.prediction.learning import (
+from hpcgym.schedule.metrics import TAU_S, check_tau
+from hpcgym.scheduler.estimates.by_name import learns, predicted_run_times
+from hpcgym.scheduler.estimates.learning import (
     asks_for_predictions,
     average_in_kernel,
     check_compiled,
@@ -27,7 +27,11 @@ from hpcgym.prediction.learning import (
     make_estimators,
     make_learner,
 )
-from hpcgym.preparation import (
+from hpcgym.scheduler.policies.features import WEIGHTED_FEATURES, JobColumns, check_features
+from hpcgym.scheduler.policies.mixed import Weighed, weighed
+from hpcgym.scheduler.rules import Scheduler
+from hpcgym.simulation.nodes import check_pool
+from hpcgym.simulation.prepare import (
     check_allocation,
     check_jobs,
     engine_rules,
@@ -37,11 +41,10 @@ from hpcgym.preparation import (
     orders,
     power_rules,
 )
-from hpcgym.scheduler import Scheduler
-from hpcgym.weighing import Weighed, weighed
 from hpcgym.workload.model import Workload
 
-#: Metric -> its code in the engine; each is what :func:`hpcgym.metrics.compute_metrics` calls so.
+#: Metric -> its code in the engine; each is what :func:`hpcgym.schedule.metrics.compute_metrics`
+#: calls so.
 METRICS = {
     "mean_bsld": search.MEAN_BSLD,
     "max_bsld": search.MAX_BSLD,
@@ -68,7 +71,7 @@ class BatchSimulator:
     Parameters
     ----------
     slices : workloads of one machine, such as ``trace.weeks()`` returns.
-    features : names of :data:`hpcgym.policy.FEATURES`, one for each weight of a vector.
+    features : names of :data:`hpcgym.scheduler.policies.FEATURES`, one for each weight of a vector.
     scheduler : all rules but the policy: a name or a ``Scheduler``. "spf" stands for EASY that
         backfills by requested time, as in document 002.
     cluster, processors : the machine; by default that of the slices.

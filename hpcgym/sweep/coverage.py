@@ -10,12 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.compilation import compiling
-from hpcgym.engine import coverage, state
+from hpcgym.engine import state
+from hpcgym.engine.many import coverage
 from hpcgym.errors import HpcgymError, unknown
-from hpcgym.metrics import TAU_S
-from hpcgym.policy.features import FEATURES
-from hpcgym.prediction.estimates import learns
-from hpcgym.scheduler import Scheduler
+from hpcgym.schedule.metrics import TAU_S
+from hpcgym.scheduler.estimates.by_name import learns
+from hpcgym.scheduler.policies.features import FEATURES
+from hpcgym.scheduler.rules import Scheduler
 from hpcgym.sweep.batch import METRICS, BatchSimulator, make_workers, thread_count
 from hpcgym.workload.model import Workload
 
@@ -77,13 +78,13 @@ def cover(
     :class:`BatchSimulator` gives them (as whole numbers without a common divisor, divided by
     ||w||_1: of multiples of these, rounding may serve jobs of equal scores in another order). But
     vectors that provably make the same schedule as one that was simulated are not simulated again,
-    see :mod:`hpcgym.engine.coverage`.
+    see :mod:`hpcgym.engine.many.coverage`.
 
     Parameters
     ----------
     workload : the slice.
-    features : three names of :data:`hpcgym.policy.FEATURES`; of those that change as a job waits
-        only "wait".
+    features : three names of :data:`hpcgym.scheduler.policies.FEATURES`; of those that change as a
+        job waits only "wait".
     scheduler, processors, tau : see :class:`BatchSimulator`; passes per timestamp, and estimates
         that do not learn, only.
     points : at least 2. With an odd number weights can be 0; all 0 stands for FCFS.

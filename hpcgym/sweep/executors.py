@@ -101,7 +101,7 @@ def slots(executor: Executor) -> int:
 
 def warm(backfill: str = "easy") -> None:
     """Compile the simulator in this process, so that workers find it in the cache."""
-    from hpcgym.simulation import simulate
+    from hpcgym.simulation.run import simulate
     from hpcgym.workload import load_workload
 
     simulate(load_workload("lublin:jobs=2,processors=2"), "easy", backfill=backfill)

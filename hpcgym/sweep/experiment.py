@@ -11,11 +11,11 @@ from typing import Any
 from hpcgym.baselines.coschedulers import COSCHEDULERS
 from hpcgym.baselines.schedulers import SCHEDULERS, find_scheduler
 from hpcgym.errors import HpcgymError, check_each_once, unknown
-from hpcgym.reading import MOST_TOML, bytes_of, toml_of
-from hpcgym.scheduler import Scheduler
+from hpcgym.files import MOST_TOML, bytes_of, toml_of
+from hpcgym.scheduler.rules import Scheduler
 from hpcgym.sweep.sharing import at, believed, check_sharing, simulate_two
 from hpcgym.workload.cleaning import filter_names
-from hpcgym.workload.files import check_errors
+from hpcgym.workload.io.files import check_errors
 
 SLICES = ("whole", "weeks", "months")
 SEED = "{seed}"
@@ -231,7 +231,7 @@ def _check_metrics(metrics: tuple[str, ...], shared: bool) -> None:
     """Raise unless simulations have these metrics."""
     if not metrics:
         return
-    from hpcgym.simulation import simulate
+    from hpcgym.simulation.run import simulate
     from hpcgym.workload import load_workload
 
     plain = load_workload("lublin:jobs=2,processors=2")

@@ -16,11 +16,11 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-from hpcgym.coscheduling import Heatmap
 from hpcgym.errors import HpcgymError, WorkloadError
-from hpcgym.metrics import needs_watts, watts_given
-from hpcgym.policy.fairshare import FairShare
-from hpcgym.scheduler import Scheduler
+from hpcgym.schedule.metrics import needs_watts, watts_given
+from hpcgym.scheduler.policies.fair_share import FairShare
+from hpcgym.scheduler.rules import Scheduler
+from hpcgym.speedups import Heatmap
 from hpcgym.sweep.experiment import SEED, Experiment, Source
 from hpcgym.sweep.records import canonical, identity
 from hpcgym.sweep.simulations import (
@@ -33,7 +33,7 @@ from hpcgym.sweep.simulations import (
 )
 from hpcgym.version import __version__
 from hpcgym.workload import Workload, codes_of
-from hpcgym.workload.files import sha256_of
+from hpcgym.workload.io.files import sha256_of
 
 Manifest = dict[str, Any]
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from hpcgym.errors import HpcgymError
-from hpcgym.reading import json_file
+from hpcgym.files import json_file
 from hpcgym.sweep.experiment import MOST_SHUFFLES
 from hpcgym.sweep.manifest import Manifest, Tasks
 

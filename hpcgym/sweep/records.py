@@ -22,8 +22,8 @@ from pathlib import Path
 from typing import Any
 
 from hpcgym.errors import HpcgymError, HpcgymWarning
-from hpcgym.reading import json_of, text_of
-from hpcgym.writing import whole, writing
+from hpcgym.files import json_of, text_of
+from hpcgym.files.writing import whole, writing
 
 RESULTS, FAILURES, FUNCTION, LOCK = "results.jsonl", "failures.jsonl", "function", "lock"
 

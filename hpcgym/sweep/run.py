@@ -18,7 +18,8 @@ from types import NoneType
 from typing import TYPE_CHECKING, Any
 
 from hpcgym.errors import HpcgymError
-from hpcgym.reading import MOST_TOML, bytes_of, shaped, text_of
+from hpcgym.files import MOST_TOML, bytes_of, shaped, text_of
+from hpcgym.files.writing import same_file, whole
 from hpcgym.sweep import manifest_file
 from hpcgym.sweep.executors import warm
 from hpcgym.sweep.experiment import load_experiment
@@ -45,7 +46,6 @@ from hpcgym.sweep.records import (
 from hpcgym.sweep.sharing import simulate_two
 from hpcgym.sweep.simulations import simulate_task
 from hpcgym.sweep.tasks import Progress, Summary, check_arguments, run_locked
-from hpcgym.writing import same_file, whole
 
 if TYPE_CHECKING:
     import pandas as pd

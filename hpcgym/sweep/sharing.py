@@ -7,17 +7,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hpcgym.cluster import Cluster, find_cluster
-from hpcgym.coscheduled_learning import PairLearning
-from hpcgym.coscheduled_simulation import check_machine, check_rules, check_together
 from hpcgym.errors import HpcgymError
-from hpcgym.simulation import simulate
+from hpcgym.simulation.corun import check_machine, check_rules, check_together
+from hpcgym.simulation.corun_learning import PairLearning
+from hpcgym.simulation.run import simulate
 from hpcgym.sweep.simulations import PAIR_ESTIMATES, machine_file, read_speedups_of
 from hpcgym.workload import load_workload
 
 if TYPE_CHECKING:
-    from hpcgym.coscheduling import Heatmap
-    from hpcgym.result import Result
-    from hpcgym.scheduler import Scheduler
+    from hpcgym.schedule.result import Result
+    from hpcgym.scheduler.rules import Scheduler
+    from hpcgym.speedups import Heatmap
     from hpcgym.sweep.experiment import Source
 
 

@@ -10,14 +10,14 @@ from pathlib import Path
 from typing import Any, cast
 
 from hpcgym.cluster import Cluster, find_cluster
-from hpcgym.coscheduling import Heatmap, find_speedups
 from hpcgym.errors import HpcgymError
-from hpcgym.metrics import told_metrics
-from hpcgym.scheduler import Scheduler
-from hpcgym.simulation import simulate
+from hpcgym.schedule.metrics import told_metrics
+from hpcgym.scheduler.rules import Scheduler
+from hpcgym.simulation.run import simulate
+from hpcgym.speedups import Heatmap, find_speedups
 from hpcgym.workload import Workload, assign_codes, load_workload, shuffled
 from hpcgym.workload.archive import fetch, find, find_own, is_trace
-from hpcgym.workload.files import Errors, sha256_of
+from hpcgym.workload.io.files import Errors, sha256_of
 from hpcgym.workload.load import GENERATORS
 
 #: What the rule ``pair_estimate`` can be that is no speedups.

@@ -2,17 +2,17 @@
 
 from hpcgym.naming import SWF_COLUMNS
 from hpcgym.workload.cleaning import clean
-from hpcgym.workload.code_jobs import codes_in, generate_code_jobs
 from hpcgym.workload.codes import Code, assign_codes, code_names, codes_of, with_codes
-from hpcgym.workload.extracting import extract
-from hpcgym.workload.initial import Initial
+from hpcgym.workload.extracts import extract
+from hpcgym.workload.generators.code_jobs import codes_in, generate_code_jobs
+from hpcgym.workload.io.swf import read_swf, write_swf
+from hpcgym.workload.io.tables import from_pandas, read_table, write_table
 from hpcgym.workload.load import load_workload
 from hpcgym.workload.model import Workload
 from hpcgym.workload.needs import check_fits, expected_waits, fitting, needs_of
 from hpcgym.workload.shuffling import shuffled
 from hpcgym.workload.slicing import months, slices, weeks
-from hpcgym.workload.swf import read_swf, write_swf
-from hpcgym.workload.tables import from_pandas, read_table, write_table
+from hpcgym.workload.warm_start import Initial
 
 __all__ = [
     "SWF_COLUMNS",

@@ -20,9 +20,9 @@ from pathlib import Path
 from typing import Any
 
 from hpcgym.errors import WorkloadError
-from hpcgym.reading import text_of
-from hpcgym.workload.files import sha256_of, stem
-from hpcgym.writing import whole_text
+from hpcgym.files import text_of
+from hpcgym.files.writing import whole_text
+from hpcgym.workload.io.files import sha256_of, stem
 
 SITE = "https://www.cs.huji.ac.il/labs/parallel/workload"
 TIMEOUT_S = 30

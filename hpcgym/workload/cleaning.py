@@ -17,8 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.errors import WorkloadError
+from hpcgym.workload.io.records import are_parts, parts_of
 from hpcgym.workload.model import Workload, check_processors
-from hpcgym.workload.records import are_parts, parts_of
 
 Filter = Callable[[Workload], Workload]
 

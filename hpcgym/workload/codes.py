@@ -17,9 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.errors import WorkloadError
-from hpcgym.workload.arguments import whole
+from hpcgym.workload.generators.arguments import whole
+from hpcgym.workload.io.swf_header import numbered_names
 from hpcgym.workload.model import Workload
-from hpcgym.workload.swf_header import numbered_names
 
 Ints = NDArray[np.int64]
 

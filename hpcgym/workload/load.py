@@ -16,12 +16,12 @@ from hpcgym.errors import WorkloadError
 from hpcgym.workload.archive import TRACES, fetch, find, find_own, find_trace, is_trace, own_traces
 from hpcgym.workload.cleaning import clean as clean_workload
 from hpcgym.workload.cleaning import filter_names
-from hpcgym.workload.files import Errors, check_errors, is_table, stem
+from hpcgym.workload.io.files import Errors, check_errors, is_table, stem
+from hpcgym.workload.io.records import warn_of_ignored
+from hpcgym.workload.io.swf import read_swf
+from hpcgym.workload.io.tables import from_pandas, read_table
 from hpcgym.workload.model import Workload
 from hpcgym.workload.needs import queue_numbers
-from hpcgym.workload.records import warn_of_ignored
-from hpcgym.workload.swf import read_swf
-from hpcgym.workload.tables import from_pandas, read_table
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -135,7 +135,7 @@ def _read_trace(name: str, processors: int | None, errors: Errors) -> Workload:
 def generator(name: str) -> Callable[..., Workload]:
     """Return the function of one of ``GENERATORS``."""
     function = name.replace("-", "_")
-    module = import_module(f"hpcgym.workload.{_MODULES.get(name, function)}")
+    module = import_module(f"hpcgym.workload.generators.{_MODULES.get(name, function)}")
     return vars(module)[function]  # type: ignore[no-any-return]
 
 

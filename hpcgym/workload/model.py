@@ -1,7 +1,7 @@
 """The workload: jobs as columns of equal length, with the Standard Workload Format's own names.
 
-Nothing here reads files or knows of simulation: :mod:`~hpcgym.workload.swf` and
-:mod:`~hpcgym.workload.tables` build workloads, :mod:`~hpcgym.workload.cleaning` and
+Nothing here reads files or knows of simulation: :mod:`~hpcgym.workload.io.swf` and
+:mod:`~hpcgym.workload.io.tables` build workloads, :mod:`~hpcgym.workload.cleaning` and
 :mod:`~hpcgym.workload.slicing` derive others from them.
 """
 
@@ -30,7 +30,7 @@ from hpcgym.naming import (
 if TYPE_CHECKING:
     import pandas as pd
 
-    from hpcgym.workload.initial import Initial
+    from hpcgym.workload.warm_start import Initial
 
 #: The fields that are stored with decimals; all others are whole numbers.
 FLOAT_COLUMNS = frozenset({"average_cpu_time", *OWN_COLUMNS})
@@ -264,9 +264,9 @@ class Workload:
     def extract(self, start: float, end: float | None = None) -> Workload:
         """Return an interval of the trace, with the state of the machine at its beginning.
 
-        See :func:`hpcgym.workload.extracting.extract`.
+        See :func:`hpcgym.workload.extracts.extract`.
         """
-        from hpcgym.workload.extracting import extract
+        from hpcgym.workload.extracts import extract
 
         return extract(self, start, end)
 

@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 from hpcgym.errors import WorkloadError, WorkloadWarning
 from hpcgym.naming import CORE, MEMORY, near_name
+from hpcgym.workload.io.swf_header import numbered_names
 from hpcgym.workload.model import MISSING, Workload
-from hpcgym.workload.swf_header import numbered_names
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from hpcgym.errors import WorkloadError
-from hpcgym.workload.arguments import whole
+from hpcgym.workload.generators.arguments import whole
 from hpcgym.workload.model import Workload
 
 

@@ -54,7 +54,7 @@ def slices(
     ------
     WorkloadError : a period of less than a second, a time that is no whole number of seconds, no
         job in any period from ``first`` on, or an extract
-        (:func:`hpcgym.workload.extracting.extract`).
+        (:func:`hpcgym.workload.extracts.extract`).
     """
     if workload.initial is not None:
         raise WorkloadError(

@@ -20,18 +20,18 @@ from hpcgym.baselines import SCHEDULERS, find_baseline
 from hpcgym.baselines.coschedulers import COSCHEDULERS
 from hpcgym.baselines.dispatchers import DISPATCHERS
 from hpcgym.cluster import Level, NodeGroup, NodePower, find_cluster
-from hpcgym.coscheduling import LearnedSpeedups
+from hpcgym.cluster.power_plans import greatest_w, idle_w
 from hpcgym.evaluation import evaluate
-from hpcgym.policy import FEATURES, POLICIES, USER_FEATURES, FairShare
-from hpcgym.power import EnergyBudget, PowerCap
-from hpcgym.power.planning import greatest_w, idle_w
-from hpcgym.power.signals import bill, read_signal
-from hpcgym.prediction import CORRECTIONS, ESTIMATES, DataDriven, Regression
-from hpcgym.scheduler import ALLOCATIONS, BACKFILL, PARTNERS, PASSES, POWER, Scheduler
-from hpcgym.simulation import learn_before
+from hpcgym.schedule.signals import bill, read_signal
+from hpcgym.scheduler.estimates import CORRECTIONS, ESTIMATES, DataDriven, Regression
+from hpcgym.scheduler.limits import EnergyBudget, PowerCap
+from hpcgym.scheduler.policies import FEATURES, POLICIES, USER_FEATURES, FairShare
+from hpcgym.scheduler.rules import ALLOCATIONS, BACKFILL, PARTNERS, PASSES, POWER, Scheduler
+from hpcgym.simulation.run import learn_before
+from hpcgym.speedups import LearnedSpeedups
 from hpcgym.sweep import BatchSimulator, cover, read_table, run_experiment
 from hpcgym.sweep.batch import METRICS as BATCH_METRICS
-from hpcgym.validation import ScheduleError
+from hpcgym.validation.validate import ScheduleError
 from hpcgym.workload import assign_codes, shuffled, with_codes
 
 __all__ = [

@@ -16,8 +16,8 @@ from hpcgym.cli import app
 from hpcgym.cluster import Cluster, NodeGroup, find_cluster
 from hpcgym.errors import HpcgymError
 from hpcgym.evaluation import evaluate
-from hpcgym.power import EnergyBudget
-from hpcgym.simulation import simulate
+from hpcgym.scheduler.limits import EnergyBudget
+from hpcgym.simulation.run import simulate
 from hpcgym.workload import load_workload
 
 NAME = "lublin:jobs=600,processors=16,seed=1,load=1.2"

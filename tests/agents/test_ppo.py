@@ -9,7 +9,7 @@ import torch
 
 import hpcgym
 from hpcgym.agents import load, maskable_ppo, ppo
-from hpcgym.envs.episodes import Episodes
+from hpcgym.envs.core.episodes import Episodes
 
 WORKLOAD = "lublin:jobs=600,processors=32,seed=3,load=1.0"
 SMALL = {

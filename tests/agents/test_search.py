@@ -24,7 +24,7 @@ from hpcgym.agents.search import (
     units_of,
 )
 from hpcgym.errors import HpcgymError
-from hpcgym.policy import FEATURES, WEIGHTED_FEATURES
+from hpcgym.scheduler.policies import FEATURES, WEIGHTED_FEATURES
 from hpcgym.workload import load_workload
 
 TRACE = load_workload("lublin:jobs=500,processors=64,seed=0")

@@ -16,8 +16,8 @@ from hpcgym.agents import load
 from hpcgym.agents.xnes import Xnes
 from hpcgym.errors import HpcgymError
 from hpcgym.evaluation import evaluate
-from hpcgym.policy import WEIGHTED_FEATURES
-from hpcgym.scheduler import Scheduler
+from hpcgym.scheduler.policies import WEIGHTED_FEATURES
+from hpcgym.scheduler.rules import Scheduler
 from hpcgym.sweep import BatchSimulator
 from hpcgym.workload import load_workload
 from hpcgym.workload.slicing import weeks

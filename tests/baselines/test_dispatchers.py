@@ -20,8 +20,8 @@ from hpcgym.baselines.dispatchers import (
     slowdown,
     urgency,
 )
-from hpcgym.dispatching import PassView
 from hpcgym.errors import HpcgymError
+from hpcgym.scheduler.dispatchers import PassView
 
 HOUR = 3600
 HEURISTICS = ("fcfs-list", "sjf-list", "ljf-list", "prb", "sdprb")

@@ -18,11 +18,11 @@ from hpcgym.baselines.dispatchers import find_dispatcher
 from hpcgym.baselines.experts import Expert
 from hpcgym.cluster import Cluster, NodeGroup, find_cluster
 from hpcgym.cluster.files import cluster_toml
-from hpcgym.dispatching.asking import DispatchError
 from hpcgym.envs.job_selection import JobSelection
 from hpcgym.envs.mixed_policy import MixedPolicy
 from hpcgym.envs.queue_ordering import QueueOrdering
-from hpcgym.node_simulation import facts_of
+from hpcgym.scheduler.dispatchers.asking import DispatchError
+from hpcgym.simulation.nodes import facts_of
 from hpcgym.workload import Workload, load_workload
 
 SLOW = settings(
@@ -440,7 +440,7 @@ def test_what_views_share_is_worked_out_once_an_episode(
         made.append(facts_of(*arguments, **more))
         return made[-1]
 
-    monkeypatch.setattr("hpcgym.envs.expert_view.facts_of", counted)
+    monkeypatch.setattr("hpcgym.envs.core.expert_view.facts_of", counted)
 
     def shown() -> dict[str, list[Any]]:
         view = env.pass_view()

@@ -14,9 +14,9 @@ from hpcgym.baselines import BASELINES, Baseline, find_baseline
 from hpcgym.envs.job_selection import JobSelection
 from hpcgym.envs.mixed_policy import MixedPolicy
 from hpcgym.envs.queue_ordering import QueueOrdering
-from hpcgym.policy import FEATURES, POLICIES
-from hpcgym.result import Result
-from hpcgym.simulation import simulate
+from hpcgym.schedule.result import Result
+from hpcgym.scheduler.policies import FEATURES, POLICIES
+from hpcgym.simulation.run import simulate
 from hpcgym.workload import load_workload
 
 BUSY = load_workload("lublin:jobs=600,processors=64,seed=0,load=2")

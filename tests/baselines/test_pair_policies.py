@@ -9,9 +9,9 @@ import pytest
 
 import hpcgym
 from hpcgym.baselines.pair_policies import PAIR_POLICIES, PairPolicy
-from hpcgym.coscheduling import Heatmap
 from hpcgym.envs import CoSchedule, JobSelection
 from hpcgym.errors import HpcgymError
+from hpcgym.speedups import Heatmap
 from hpcgym.workload import Workload, assign_codes, load_workload, with_codes
 
 CODES = [f"code-{k}" for k in range(1, 17)]

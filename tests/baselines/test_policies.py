@@ -15,8 +15,8 @@ from strategies import POLICY, workloads
 
 from hpcgym.baselines import BASELINES, SCHEDULERS, Baseline, find_baseline
 from hpcgym.errors import HpcgymError
-from hpcgym.policy import FEATURES, POLICIES, WEIGHTED_FEATURES
-from hpcgym.scheduler import Scheduler
+from hpcgym.scheduler.policies import FEATURES, POLICIES, WEIGHTED_FEATURES
+from hpcgym.scheduler.rules import Scheduler
 from hpcgym.workload import Workload, load_workload
 
 RULES = {

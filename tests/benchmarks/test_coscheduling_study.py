@@ -14,9 +14,9 @@ from typer.testing import CliRunner
 
 from hpcgym.benchmarks.coscheduling import plans, published, readings, run, runs, speed, tables
 from hpcgym.cli import app
-from hpcgym.coscheduling import Heatmap, generate_speedups, write_speedups
 from hpcgym.errors import HpcgymError
-from hpcgym.simulation import simulate
+from hpcgym.simulation.run import simulate
+from hpcgym.speedups import Heatmap, generate_speedups, write_speedups
 from hpcgym.workload import Code, generate_code_jobs
 
 SMALL = plans.Sizes(heatmaps=1, shuffles=1, measured_shuffles=2, jobs=20)

@@ -40,7 +40,7 @@ from hpcgym.benchmarks.cp.published import (
 from hpcgym.cli import app
 from hpcgym.cli.reproduce import _with_workloads
 from hpcgym.errors import HpcgymError
-from hpcgym.simulation import simulate
+from hpcgym.simulation.run import simulate
 from hpcgym.workload import load_workload
 
 HOUR = 3600

@@ -18,7 +18,7 @@ from hpcgym.benchmarks.energy.shares import READINGS, TEXT, load_trace, measure,
 from hpcgym.benchmarks.energy.shares_run import reproduce
 from hpcgym.cli import app
 from hpcgym.errors import HpcgymError
-from hpcgym.simulation import simulate
+from hpcgym.simulation.run import simulate
 from hpcgym.workload.fingerprint import fingerprint
 
 SOURCE = "lublin:jobs=1500,processors=32,seed=3,load=1.1,users=12"

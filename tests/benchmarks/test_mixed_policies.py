@@ -28,7 +28,7 @@ from hpcgym.benchmarks.studies import store
 from hpcgym.benchmarks.studies.store import Store
 from hpcgym.benchmarks.studies.weeks import WEEKS
 from hpcgym.cli import app
-from hpcgym.compiled_code import sources
+from hpcgym.compilation import sources
 from hpcgym.errors import HpcgymError
 from hpcgym.sweep import BatchSimulator
 from hpcgym.sweep.coverage import THREE, grid
@@ -169,13 +169,13 @@ def is_covered(study: Study, week: int, part: hpcgym.Workload, points: int) -> b
 
 
 def test_the_hash_of_the_code_is_of_simulations_and_of_the_modules_named() -> None:
-    known = set(sources._sources("hpcgym.simulation")) | set(
+    known = set(sources._sources("hpcgym.simulation.run")) | set(
         sources._sources("hpcgym.sweep.coverage")
     )
     package = Path(hpcgym.__file__).parent
     for name in ("engine/easy.py", "engine/coverage.py", "metrics.py", "policy/index.py"):
         assert str(package / name) in known
-    assert store.code() == store.code("hpcgym.simulation")  # which is one of them
+    assert store.code() == store.code("hpcgym.simulation.run")  # which is one of them
     assert store.code() != store.code("hpcgym.agents.xnes") != store.code("hpcgym.agents.search")
 
 

@@ -19,7 +19,7 @@ from hpcgym.cli import app
 from hpcgym.cluster import Cluster, NodeGroup
 from hpcgym.cluster.power import NodePower
 from hpcgym.errors import HpcgymError
-from hpcgym.simulation import simulate
+from hpcgym.simulation.run import simulate
 from hpcgym.workload.load import load_workload
 
 POWER = NodePower(10.0, [50.0, 100.0], off_w=2.0, frequency_ghz=[1.0, 2.0], slowdown=1.5)

@@ -43,7 +43,7 @@ from hpcgym.benchmarks.studies.progress import no_progress
 from hpcgym.benchmarks.studies.store import Store
 from hpcgym.cli import app
 from hpcgym.errors import HpcgymError
-from hpcgym.prediction import Regression
+from hpcgym.scheduler.estimates import Regression
 
 JOBS = 400
 COLUMNS = (

@@ -14,9 +14,9 @@ from hpcgym import load_workload, simulate
 from hpcgym.benchmarks.prediction import beyond
 from hpcgym.benchmarks.studies.weeks import cut_weeks
 from hpcgym.errors import HpcgymError
-from hpcgym.simulation import learn_before
+from hpcgym.simulation.run import learn_before
+from hpcgym.workload.io.swf import write_swf
 from hpcgym.workload.slicing import WEEK_S
-from hpcgym.workload.swf import write_swf
 
 #: A trace of five weeks, the last four of which are simulated: few jobs, of a slower machine.
 DRAWN = load_workload("lublin:jobs=1500,processors=64,seed=1,load=0.95")

@@ -24,7 +24,7 @@ from hpcgym.benchmarks.studies.markdown import (
 from hpcgym.benchmarks.studies.pictures import save_picture
 from hpcgym.benchmarks.studies.progress import no_progress
 from hpcgym.benchmarks.studies.spread import run_all
-from hpcgym.compiled_code import sources
+from hpcgym.compilation import sources
 from hpcgym.errors import HpcgymError
 from hpcgym.report.canvas import new_figure
 
@@ -149,17 +149,17 @@ def is_module(package: str, name: str) -> bool:
 #: what is written, and how workloads are read, whose jobs are hashed themselves. Dispatchers are
 #: hashed where they are run.
 BESIDE = {
-    *("hpcgym.baselines.dispatchers", "hpcgym.errors", "hpcgym.version", "hpcgym.writing"),
+    *("hpcgym.baselines.dispatchers", "hpcgym.errors", "hpcgym.version", "hpcgym.files.writing"),
     # packages, whose modules are named where they are taken
-    *("hpcgym.compiled_code", "hpcgym.dispatching", "hpcgym.engine"),
-    *(f"hpcgym.compiled_code.{name}" for name in ("files", "folders", "kept", "locks", "sources")),
-    "hpcgym.reading",
-    *(f"hpcgym.reading.{name}" for name in ("files", "tables", "texts")),
+    *("hpcgym.compilation", "hpcgym.scheduler.dispatchers", "hpcgym.engine"),
+    *(f"hpcgym.compilation.{name}" for name in ("files", "folders", "kept", "locks", "sources")),
+    "hpcgym.files",
+    *(f"hpcgym.files.{name}" for name in ("files", "tables", "texts")),
     *(
         f"hpcgym.workload.{name}"
         for name in ("files", "records", "slicing", "swf", "swf_lines", "swf_header")
     ),
-    "hpcgym.workload.schedule_header",
+    "hpcgym.workload.io.schedule_header",
 }
 
 
@@ -177,7 +177,7 @@ def test_the_hash_of_code_covers_what_simulations_follow_from(
     sources._hash_of_one.cache_clear()
     sources.hash_of_modules.cache_clear()
     store.code.__wrapped__()
-    wanted = imported_by("hpcgym.simulation") - BESIDE
+    wanted = imported_by("hpcgym.simulation.run") - BESIDE
     assert len(wanted) > 20
     missing = [name for name in sorted(wanted) if origin_of(name) not in read]
     assert missing == []

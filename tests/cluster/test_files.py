@@ -18,7 +18,7 @@ from hpcgym.cluster import (
     read_cluster,
 )
 from hpcgym.errors import HpcgymError
-from hpcgym.simulation import simulate
+from hpcgym.simulation.run import simulate
 from hpcgym.workload import Workload
 from hpcgym.workload.archive import TRACES
 

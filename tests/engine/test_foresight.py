@@ -18,7 +18,8 @@ from strategies import WEIGHTS, cases
 
 from hpcgym import load_workload, simulate
 from hpcgym.agents.lookahead import Lookahead
-from hpcgym.engine import beliefs, lookahead, state
+from hpcgym.engine import state
+from hpcgym.engine.many import beliefs, lookahead
 from hpcgym.workload import Workload
 
 BINS = 40

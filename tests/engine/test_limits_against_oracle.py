@@ -12,7 +12,7 @@ from limit_strategies import Case, limited, simulate_slowly
 
 from hpcgym import simulate
 from hpcgym.errors import HpcgymError
-from hpcgym.power.states import STATE_NAMES
+from hpcgym.schedule.node_states import STATE_NAMES
 
 CODES = {"off": "off", "shutting": "switching_off", "booting": "switching_on"}
 

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from hpcgym.compilation import jit_entry
-from hpcgym.engine import nag
-from hpcgym.engine.nag import BRANCHES, LOSS, WEIGHTINGS
+from hpcgym.engine.answers import nag
+from hpcgym.engine.answers.nag import BRANCHES, LOSS, WEIGHTINGS
 
 KEEN: dict[str, Any] = {"eta": 20.0, "l2": 0.0}
 

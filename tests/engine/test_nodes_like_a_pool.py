@@ -7,8 +7,8 @@ import pytest
 
 from hpcgym import Cluster, Scheduler, load_workload, simulate
 from hpcgym.cluster import NodeGroup
-from hpcgym.node_simulation import needs_on, nodes_for, run_on_nodes
-from hpcgym.preparation import prepare
+from hpcgym.simulation.nodes import needs_on, nodes_for, run_on_nodes
+from hpcgym.simulation.prepare import prepare
 
 JOBS = load_workload("lublin:jobs=1500,processors=32,seed=3,load=1.1")
 

@@ -17,7 +17,7 @@ from strategies import clusters, workloads
 import hpcgym
 from hpcgym.cluster import Cluster
 from hpcgym.errors import HpcgymError, WorkloadError
-from hpcgym.validation import ScheduleError, validate_schedule
+from hpcgym.validation.validate import ScheduleError, validate_schedule
 from hpcgym.workload.model import Workload
 
 # --- Random cases ------------------------------------------------------------------------------

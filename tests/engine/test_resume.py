@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from strategies import cases
 
 import hpcgym
-from hpcgym.engine import conservative, easy
+from hpcgym.engine.machines.pool import conservative, easy
 from hpcgym.engine.state import FOREVER, UNLIMITED, Prepared
-from hpcgym.preparation import prepare
-from hpcgym.scheduler import Scheduler
+from hpcgym.scheduler.rules import Scheduler
+from hpcgym.simulation.prepare import prepare
 from hpcgym.workload.model import Workload
 
 ORDERS = ("policy", "backfill_order")

@@ -19,11 +19,11 @@ from strategies import predictions, workloads
 import hpcgym
 from hpcgym import Cluster, Scheduler, simulate
 from hpcgym.cluster import NodeGroup
-from hpcgym.engine import shares as engine
 from hpcgym.engine import state
-from hpcgym.policy import FairShare
-from hpcgym.preparation import prepare
-from hpcgym.sharing import make_shares
+from hpcgym.engine.answers import shares as engine
+from hpcgym.scheduler.policies import FairShare
+from hpcgym.simulation.fair_share import make_shares
+from hpcgym.simulation.prepare import prepare
 from hpcgym.workload.model import Workload
 
 BUSY_W = 100.0

@@ -20,7 +20,7 @@ from hpcgym.envs.power_limits import (
     PowerCapVector,
 )
 from hpcgym.envs.queue_ordering import QueueOrdering, QueueOrderingVector
-from hpcgym.power import EnergyBudget, PowerCap
+from hpcgym.scheduler.limits import EnergyBudget, PowerCap
 from hpcgym.workload import Workload, load_workload
 
 

@@ -18,11 +18,11 @@ from hypothesis import strategies as st
 
 import hpcgym
 from hpcgym.cluster import Cluster, NodeGroup, NodePower
-from hpcgym.coscheduling import Heatmap, generate_speedups
 from hpcgym.envs import CoSchedule, CoScheduleVector
-from hpcgym.envs.schedules import means_of
-from hpcgym.envs.view import look
+from hpcgym.envs.core.schedules import means_of
+from hpcgym.envs.render.view import look
 from hpcgym.errors import HpcgymError
+from hpcgym.speedups import Heatmap, generate_speedups
 from hpcgym.workload import Workload, assign_codes, load_workload
 
 SIXTEEN = "codes:jobs=120,processes=24,processors=192,arrivals=poisson,interval=400,seed=3"

@@ -31,7 +31,7 @@ from gymnasium.wrappers import FlattenObservation, RecordEpisodeStatistics, Time
 import hpcgym
 from hpcgym import Cluster
 from hpcgym.envs import IDS, register
-from hpcgym.policy import FEATURES
+from hpcgym.scheduler.policies import FEATURES
 from hpcgym.workload import load_workload
 
 ids = pytest.mark.parametrize("name", NAMES)

@@ -35,7 +35,7 @@ import hpcgym
 from hpcgym import Cluster, HpcgymError, simulate
 from hpcgym.baselines.policies import Baseline, find_baseline
 from hpcgym.cluster import NodeGroup
-from hpcgym.envs.options import USUAL_FEATURES
+from hpcgym.envs.core.options import USUAL_FEATURES
 from hpcgym.workload import Workload, load_workload
 
 ids = pytest.mark.parametrize("name", NAMES)

@@ -17,12 +17,12 @@ import pytest
 from driving import BUSY, LIMITED, NAMES, SINGLE, VECTOR
 
 from hpcgym.envs.co_schedule import CoSchedule, CoScheduleVector
-from hpcgym.envs.episodes import Episodes
-from hpcgym.envs.observe import JOBS_AT, QUEUE_AT, TIME_AT
-from hpcgym.envs.options import read_options
-from hpcgym.envs.page import ARGUMENTS, PARTS
-from hpcgym.envs.pair_options import read_pair_options
-from hpcgym.envs.power_kernel import POWER_SIZE
+from hpcgym.envs.core.episodes import Episodes
+from hpcgym.envs.core.options import read_options
+from hpcgym.envs.core.pair_options import read_pair_options
+from hpcgym.envs.kernels.limited import POWER_SIZE
+from hpcgym.envs.kernels.observe import JOBS_AT, QUEUE_AT, TIME_AT
+from hpcgym.envs.pages.page import ARGUMENTS, PARTS
 
 ALL = (*NAMES, *LIMITED)
 PAGES: dict[str, Any] = {**{name: SINGLE[name] for name in ALL}, "CoSchedule": CoSchedule}

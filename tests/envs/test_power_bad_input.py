@@ -12,7 +12,7 @@ from test_power_limits import POWER
 from hpcgym import Cluster, HpcgymError
 from hpcgym.cluster import NodeGroup
 from hpcgym.envs.power_limits import PowerCapEnv
-from hpcgym.power import EnergyBudget
+from hpcgym.scheduler.limits import EnergyBudget
 
 ids = pytest.mark.parametrize("name", LIMITED)
 

@@ -12,7 +12,7 @@ from test_hidden_future import altered, horizon, known
 from test_steered_schedules import SEEDS, SETS, begin, steered
 
 from hpcgym.envs.power_limits import EnergyBudgetEnv
-from hpcgym.power import EnergyBudget
+from hpcgym.scheduler.limits import EnergyBudget
 from hpcgym.workload import Workload
 
 COLUMNS = ("submit_time", "run_time", "requested_time", "requested_processors", "user_id")

@@ -25,9 +25,9 @@ from driving import (
 
 from hpcgym import Cluster, HpcgymError, Workload, simulate, validate_schedule
 from hpcgym.cluster import NodeGroup, NodePower
+from hpcgym.cluster.power_plans import greatest_w
 from hpcgym.envs.power_limits import EnergyBudgetEnv, PowerCapEnv
-from hpcgym.power import EnergyBudget, PowerCap
-from hpcgym.power.planning import greatest_w
+from hpcgym.scheduler.limits import EnergyBudget, PowerCap
 
 ids = pytest.mark.parametrize("name", LIMITED)
 

@@ -27,8 +27,8 @@ from slow_environments import Ordering, Selection, Weights
 from strategies import POLICY, WEIGHTS, workloads
 
 from hpcgym import HpcgymError, load_workload, simulate, validate_schedule
-from hpcgym.policy import FEATURES
-from hpcgym.prediction import Regression
+from hpcgym.scheduler.estimates import Regression
+from hpcgym.scheduler.policies import FEATURES
 from hpcgym.workload import Workload
 
 # the second is eager, and so often wrong within a few jobs

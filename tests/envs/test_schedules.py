@@ -21,10 +21,10 @@ from hpcgym import Cluster, simulate
 from hpcgym.envs.job_selection import JobSelection
 from hpcgym.envs.mixed_policy import MixedPolicy
 from hpcgym.envs.queue_ordering import QueueOrdering
-from hpcgym.metrics import compute_metrics
-from hpcgym.policy import FEATURES
-from hpcgym.policy.features import JobColumns
-from hpcgym.policy.index import rank
+from hpcgym.schedule.metrics import compute_metrics
+from hpcgym.scheduler.policies import FEATURES
+from hpcgym.scheduler.policies.features import JobColumns
+from hpcgym.scheduler.policies.index import rank
 from hpcgym.workload import Workload
 
 TOLERANCE = 1e-12

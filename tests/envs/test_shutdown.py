@@ -17,7 +17,7 @@ from strategies import clusters, workloads
 from hpcgym import Cluster, simulate
 from hpcgym.envs.job_selection import JobSelection, JobSelectionVector
 from hpcgym.errors import HpcgymError
-from hpcgym.validation import validate_schedule
+from hpcgym.validation.validate import validate_schedule
 from hpcgym.workload import Workload
 
 TOLERANCE = 1e-12

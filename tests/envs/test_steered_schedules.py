@@ -18,8 +18,8 @@ from strategies import WEIGHTS
 from hpcgym import simulate, validate_schedule
 from hpcgym.envs.power_limits import PowerCapEnv
 from hpcgym.errors import HpcgymError
-from hpcgym.power import PowerCap
-from hpcgym.power.states import STATE_NAMES
+from hpcgym.schedule.node_states import STATE_NAMES
+from hpcgym.scheduler.limits import PowerCap
 
 SEEDS = st.integers(0, 2**16)
 KINDS = "caps switching budgets both none"

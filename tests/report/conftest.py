@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hpcgym.simulation import simulate
+from hpcgym.simulation.run import simulate
 from hpcgym.workload import Workload, load_workload
 
 

@@ -6,9 +6,9 @@ import pytest
 
 from hpcgym.baselines import SCHEDULERS
 from hpcgym.errors import HpcgymError
-from hpcgym.prediction import ESTIMATES
 from hpcgym.report.labels import describe, drawable, labelled, named, scheduler_name, subtitle
-from hpcgym.scheduler import Scheduler
+from hpcgym.scheduler.estimates import ESTIMATES
+from hpcgym.scheduler.rules import Scheduler
 
 WEIGHTS = (0.1, -0.2, 0.0, 0.0, 0.0, 0.7)
 

@@ -15,7 +15,7 @@ from hpcgym.report.html import html_page
 from hpcgym.report.labels import describe, scheduler_name, subtitle
 from hpcgym.report.node_axis import _spread
 from hpcgym.report.placement import first_rows, place_jobs
-from hpcgym.scheduler import Scheduler
+from hpcgym.scheduler.rules import Scheduler
 from hpcgym.workload import Workload
 
 GPUS = NodeGroup("gpu", 2, {"core": 4, "mem": 16, "gpu": 2})

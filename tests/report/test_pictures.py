@@ -282,7 +282,7 @@ def test_matplotlib_is_imported_late_and_without_its_global_state(tmp_path):
     code = f"""
 import sys, hpcgym.report
 assert "matplotlib" not in sys.modules
-from hpcgym.simulation import simulate
+from hpcgym.simulation.run import simulate
 from hpcgym.workload import load_workload
 hpcgym.report.save_picture(simulate(load_workload("lublin:jobs=9")), {str(tmp_path / "a.png")!r})
 assert "matplotlib.figure" in sys.modules

@@ -10,12 +10,12 @@ from matplotlib.collections import PolyCollection
 
 import hpcgym
 from hpcgym.errors import HpcgymError
-from hpcgym.power import NodeStates
 from hpcgym.report import draw_power
 from hpcgym.report.canvas import time_axis
 from hpcgym.report.html import html_page
 from hpcgym.report.tables import in_order
-from hpcgym.result import Result
+from hpcgym.schedule.node_states import NodeStates
+from hpcgym.schedule.result import Result
 
 
 def on_taurus(jobs: int = 40) -> Result:

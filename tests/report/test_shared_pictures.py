@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 import hpcgym
-from hpcgym.coscheduling import Heatmap
 from hpcgym.errors import HpcgymError
 from hpcgym.report import (
     draw_gantt,
@@ -25,7 +24,8 @@ from hpcgym.report.node_use import nodes_in_use, time_mean
 from hpcgym.report.palettes import SPEEDUP_COLOURS, USER_COLOURS, palette_of, speedup_classes
 from hpcgym.report.placement import place_jobs, rows_of
 from hpcgym.report.tables import comparison
-from hpcgym.result import Result
+from hpcgym.schedule.result import Result
+from hpcgym.speedups import Heatmap
 from hpcgym.workload import Workload, assign_codes, load_workload, with_codes
 
 pytest.importorskip("matplotlib", reason="pictures need matplotlib: pip install matplotlib")

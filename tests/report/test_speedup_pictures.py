@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hpcgym.coscheduling import Heatmap, generate_speedups
 from hpcgym.report import draw_speedups
+from hpcgym.speedups import Heatmap, generate_speedups
 
 pytest.importorskip("matplotlib", reason="pictures need matplotlib: pip install matplotlib")
 

@@ -14,9 +14,9 @@ from strategies import WEIGHTS, schedulers, workloads
 import hpcgym
 from hpcgym.baselines import SCHEDULERS
 from hpcgym.errors import HpcgymError, WorkloadError
-from hpcgym.metrics import bsld
-from hpcgym.policy import FEATURES, WEIGHTED_FEATURES
-from hpcgym.scheduler import Scheduler
+from hpcgym.schedule.metrics import bsld
+from hpcgym.scheduler.policies import FEATURES, WEIGHTED_FEATURES
+from hpcgym.scheduler.rules import Scheduler
 from hpcgym.sweep import BatchSimulator
 from hpcgym.sweep.batch import METRICS
 from hpcgym.workload.model import Workload

@@ -13,7 +13,7 @@ from strategies import workloads
 import hpcgym
 from hpcgym.baselines import SCHEDULERS
 from hpcgym.errors import HpcgymError
-from hpcgym.scheduler import Scheduler
+from hpcgym.scheduler.rules import Scheduler
 from hpcgym.sweep import BatchSimulator, cover, coverage
 from hpcgym.sweep.coverage import THREE
 from hpcgym.workload.model import Workload

@@ -16,8 +16,8 @@ from typer.testing import CliRunner
 from hpcgym import generate_speedups, load_workload, simulate
 from hpcgym.cli import app
 from hpcgym.cli.sweep import SHARING
-from hpcgym.coscheduling import Heatmap, read_speedups, write_speedups
 from hpcgym.errors import HpcgymError
+from hpcgym.speedups import Heatmap, read_speedups, write_speedups
 from hpcgym.sweep import (
     load_experiment,
     read_failures,
@@ -30,7 +30,7 @@ from hpcgym.sweep.manifest import Tasks
 from hpcgym.sweep.run import read_manifest
 from hpcgym.sweep.simulations import load_slices, simulate_task
 from hpcgym.workload import assign_codes, shuffled
-from hpcgym.workload.files import sha256_of
+from hpcgym.workload.io.files import sha256_of
 
 EXPERIMENT = """
 schedulers = [

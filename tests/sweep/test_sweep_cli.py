@@ -19,8 +19,8 @@ import pytest
 from typer.testing import CliRunner
 
 from hpcgym.cli import app
-from hpcgym.cli.running import measuring
 from hpcgym.cli.sweep import EXPERIMENT
+from hpcgym.progress import measuring
 from hpcgym.sweep import load_experiment, read_table, status
 
 FAILING = """

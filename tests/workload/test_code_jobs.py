@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from hpcgym.cli import app
-from hpcgym.coscheduling import Heatmap, generate_speedups, read_speedups
 from hpcgym.errors import HpcgymError, WorkloadError
+from hpcgym.speedups import Heatmap, generate_speedups, read_speedups
 from hpcgym.workload import (
     Code,
     Workload,
@@ -25,7 +25,7 @@ from hpcgym.workload import (
     read_swf,
 )
 from hpcgym.workload.archive import data_folders
-from hpcgym.workload.code_jobs import ARRIVALS, LONGEST_S, MIXES, SHORTEST_S
+from hpcgym.workload.generators.code_jobs import ARRIVALS, LONGEST_S, MIXES, SHORTEST_S
 
 #: Jobs 40, 41, 42 and 43 of the table in document 003; their codes are those of Grvingt.
 PRINTED = (

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from hpcgym.errors import WorkloadError
-from hpcgym.workload import estimates
-from hpcgym.workload.estimates import request_distribution, requested_times
+from hpcgym.workload.generators import estimates
+from hpcgym.workload.generators.estimates import request_distribution, requested_times
 
 H, M = 3600, 60
 

@@ -11,7 +11,7 @@ from hpcgym import Cluster, load_workload, simulate
 from hpcgym.cluster import NodeGroup
 from hpcgym.errors import WorkloadError
 from hpcgym.workload import read_table, write_table
-from hpcgym.workload.light_esp import TYPES, WORK_S, light_esp
+from hpcgym.workload.generators.light_esp import TYPES, WORK_S, light_esp
 
 
 def test_the_theoretic_run_time_of_the_table() -> None:

@@ -8,7 +8,7 @@ import pytest
 from hpcgym.cluster import Cluster, NodeGroup, cluster_toml
 from hpcgym.errors import HpcgymError, WorkloadError
 from hpcgym.naming import SWF_COLUMNS
-from hpcgym.simulation import simulate
+from hpcgym.simulation.run import simulate
 from hpcgym.workload import Workload, archive, load_workload
 
 LOG = """; MaxProcs: 8
@@ -74,7 +74,7 @@ def test_the_machine_on_which_the_jobs_are_to_run(log, tmp_path):
 
 
 def test_what_takes_a_machine_loads_for_it(log):
-    from hpcgym.envs.options import read_options
+    from hpcgym.envs.core.options import read_options
     from hpcgym.evaluation import evaluate
 
     assert read_options(log).workload.job_number.tolist() == [1, 3]

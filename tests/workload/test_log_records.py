@@ -18,8 +18,8 @@ from hpcgym.workload import (
     read_table,
 )
 from hpcgym.workload.cleaning import RECIPES
+from hpcgym.workload.io.records import most_busy
 from hpcgym.workload.model import REORDERED
-from hpcgym.workload.records import most_busy
 
 HEADER = "; MaxProcs: 64\n"
 

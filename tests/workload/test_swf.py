@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hpcgym.envs.tables import clock_of
+from hpcgym.envs.core.tables import clock_of
 from hpcgym.errors import WorkloadError, WorkloadWarning
-from hpcgym.power.signals import zero_of
+from hpcgym.schedule.signals import zero_of
 from hpcgym.workload import SWF_COLUMNS, Workload, read_swf, write_swf
-from hpcgym.workload import swf as swf_module
+from hpcgym.workload.io import swf as swf_module
 from hpcgym.workload.model import FLOAT_COLUMNS, MAX_TIME, REORDERED
 
 JOB = "1 0 5 100 4 -1 -1 4 200 -1 1 7 3 -1 2 -1 -1 -1"

@@ -4,7 +4,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from hpcgym.workload import read_swf
-from hpcgym.workload.swf_lines import BadLineError, parse_line, parse_lines
+from hpcgym.workload.io.swf_lines import BadLineError, parse_line, parse_lines
 
 token = st.from_regex(rb"[+-]?[0-9]{0,19}(\.[0-9]{0,6})?([eE][+-]?[0-9]{1,2})?", fullmatch=True)
 junk = st.sampled_from([b"-", b"", b"x", b"1;", b";", b"-1", b"9007199254740993", b"0.5", b"\xff"])
@@ -46,7 +46,7 @@ def test_the_fast_path_takes_ordinary_lines(tmp_path, monkeypatch):
     def refuse(line):
         raise AssertionError(line)
 
-    monkeypatch.setattr("hpcgym.workload.swf_lines.parse_line", refuse)
+    monkeypatch.setattr("hpcgym.workload.io.swf_lines.parse_line", refuse)
     line = "  1\t0 5.0 100.25 4 27.123 -1 4 200 -1 1 7 3 -1 2 -1 +1 -1 \r\n"
     path = tmp_path / "log.swf"
     path.write_text(line * 3)

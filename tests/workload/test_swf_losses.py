@@ -18,7 +18,7 @@ from hpcgym.workload import (
     write_swf,
     write_table,
 )
-from hpcgym.workload.files import TABLE_ENDINGS
+from hpcgym.workload.io.files import TABLE_ENDINGS
 
 COLUMNS = {"submit_time": [0, 1, 2, 3], "run_time": [5, 5, 5, 5], "requested_time": [9, 9, 9, 9]}
 

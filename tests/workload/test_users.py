@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from hpcgym.workload.lublin import lublin
-from hpcgym.workload.users import WINDOW, assign_users, default_users
+from hpcgym.workload.generators.lublin import lublin
+from hpcgym.workload.generators.users import WINDOW, assign_users, default_users
 
 
 @pytest.fixture(scope="module")

@@ -4,7 +4,7 @@ import random
 
 import numpy as np
 
-from hpcgym.dispatching.view import PassView
+from hpcgym.scheduler.dispatchers.view import PassView
 
 RESOURCES = ("core", "mem", "gpu")
 NOW = 1000

@@ -20,10 +20,10 @@ from hpcgym.baselines.cp.problem import pose
 from hpcgym.baselines.cp.pure_cp import PureCP
 from hpcgym.baselines.cp.solve import Limits, parameters
 from hpcgym.baselines.dispatchers import chooses_nodes, prb, sdprb
-from hpcgym.dispatching import BEST_FIT
-from hpcgym.dispatching.view import PassView
-from hpcgym.engine.nodes import WORST_FIT
+from hpcgym.engine.machines.nodes.placement import WORST_FIT
 from hpcgym.errors import HpcgymError
+from hpcgym.scheduler.dispatchers import BEST_FIT
+from hpcgym.scheduler.dispatchers.view import PassView
 
 KINDS = {
     **{f"cph-{k}": lambda limits=None, k=k: CPH(k, limits) for k in range(4)},

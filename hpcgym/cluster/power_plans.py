@@ -1,0 +1,285 @@
+"""What to switch off, or slow down, so that a machine keeps under a cap (document 004, chapter 4).
+
+First the model of section 4.2.1, of equal nodes: N of them, some switched off, some at a low
+frequency, the others at the highest, all computing. Then which nodes of a machine are switched off
+(section 4.2.2): whole racks and chassis, so that what stands above nodes is saved with them.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from hpcgym.cluster.levels import levels_above
+from hpcgym.cluster.numbers import real, whole
+from hpcgym.cluster.power import NodePower
+from hpcgym.cluster.powers import Floats, Ints, powers_of
+from hpcgym.errors import HpcgymError
+
+if TYPE_CHECKING:
+    from hpcgym.cluster.pool import Cluster
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How many of equal nodes are off and how many slow; the others are as fast as they can.
+
+    Attributes
+    ----------
+    nodes, off, slow : numbers of nodes, ``off`` + ``slow`` at most ``nodes`` (C2).
+    work : what they compute, 1 for a node at the highest frequency: the right side of C1.
+    watts : what they draw if all compute: the left side of C3.
+    """
+
+    nodes: int
+    off: int
+    slow: int
+    work: float
+    watts: float
+
+
+def rho(power: NodePower, degradation: float | None = None, lowest: int = 0) -> float:
+    """Return 1 - 1/deg - (Pmax - Pdvfs) / (Pmax - Poff), as document 004 defines it.
+
+    To save a watt, switching off costs 1 / (Pmax - Poff) of the work of a node, and slowing down
+    (1 - 1/deg) / (Pmax - Pdvfs). So by C1 and C3 slowing down computes more if rho is below 0, and
+    switching off if it is above. The document says the opposite; see :func:`algorithm_2`.
+
+    Parameters
+    ----------
+    power : of a node.
+    degradation : deg, completion time at the level ``lowest`` over that at the highest, at least 1;
+        by default the node's slowdown there.
+    lowest : the lowest level that may be used.
+
+    Raises
+    ------
+    HpcgymError : a node with one level, or that draws no more busy than off, or a degradation below
+        1.
+    """
+    slow, fast, deg = _levels(power, degradation, lowest)
+    return 1 - 1 / deg - (fast - slow) / (fast - power.off_w)
+
+
+def best_plan(
+    nodes: int,
+    watts: float,
+    power: NodePower,
+    degradation: float | None = None,
+    lowest: int = 0,
+) -> Plan:
+    """Return the plan that computes most under a cap, by C1, C2 and C3.
+
+    Nodes are switched off where rho is at least 0, else slowed down; and where not even all nodes
+    at the lowest frequency keep under the cap, some are switched off and all others are slow.
+    Numbers of nodes are whole, rounded so that the cap is kept.
+
+    Parameters
+    ----------
+    nodes : N.
+    watts : P, the cap, of the nodes alone.
+    power, degradation, lowest : as in :func:`rho`.
+
+    Raises
+    ------
+    HpcgymError : a cap that not even nodes that are off keep, or what :func:`rho` raises.
+    """
+    model = _Model(nodes, watts, power, degradation, lowest)
+    if model.rho >= 0:
+        return model.only_off()
+    return model.both() if model.too_low else model.only_slow()
+
+
+def algorithm_2(
+    nodes: int,
+    watts: float,
+    power: NodePower,
+    degradation: float | None = None,
+    lowest: int = 0,
+) -> Plan:
+    """Return the plan of algorithm 2 of document 004, as it is printed.
+
+    It mixes where not even all nodes at the lowest frequency keep under the cap, whatever rho is;
+    else it switches off where rho is at most 0, which is where slowing down computes more. So
+    :func:`best_plan` never computes less. Parameters and errors are its own.
+    """
+    model = _Model(nodes, watts, power, degradation, lowest)
+    if model.too_low:
+        return model.both()
+    return model.only_off() if model.rho <= 0 else model.only_slow()
+
+
+def shutdown_order(cluster: Cluster) -> Ints:
+    """Return all nodes in the order in which they are switched off, (nodes,) int64.
+
+    Whole components of the highest level one after the other, within them those of the level below,
+    and so on: as many components as possible are off, however many nodes are. Those come first
+    that save most for each node (a group that draws more, the last chassis with fewer nodes), then
+    the last ones: allocations fill machines from node 0 on. The order is the same for all caps, so
+    that of two caps the lower one has the nodes of the higher, and more.
+    """
+    saved = _saved(cluster)
+    keys: list[Any] = [-np.arange(cluster.nodes), -saved]
+    total = saved.astype(np.float64)
+    for number, above in enumerate(_all_above(cluster)):
+        bonus = np.full(len(above.size), above.power_w)
+        if number == 0:  # where all is off, not even what is off draws anything
+            bonus += np.bincount(above.of_node, _off_w(cluster))
+        total += (bonus / above.size)[above.of_node]
+        of_each = np.bincount(above.of_node, total) / above.size
+        keys += [-above.of_node, -np.round(of_each, 9)[above.of_node]]
+    return np.lexsort(keys).astype(np.int64)
+
+
+def savings_w(cluster: Cluster, order: Ints, level: int | None = None) -> Floats:
+    """Return what switching off the first nodes of an order saves, (nodes + 1,) float64 [W].
+
+    Against nodes that are all busy at ``level``, by default the highest; entry k is of k nodes.
+    Components that are below no other node are saved too (table 4.1).
+    """
+    saved = _saved(cluster, level)[order]
+    rank = np.empty(cluster.nodes, np.int64)
+    rank[order] = np.arange(1, cluster.nodes + 1)
+    for number, above in enumerate(_all_above(cluster)):
+        complete = np.zeros(len(above.size), np.int64)
+        np.maximum.at(complete, above.of_node, rank)
+        bonus = np.full(len(above.size), above.power_w)
+        if number == 0:
+            bonus += np.bincount(above.of_node, _off_w(cluster))
+        saved += np.bincount(complete - 1, bonus, cluster.nodes)
+    return np.concatenate([[0.0], np.cumsum(saved)])
+
+
+def greatest_w(cluster: Cluster, level: int | None = None) -> float:
+    """Return what a machine draws if all its nodes are busy at a level, by default the highest."""
+    powers = powers_of(cluster)
+    busy = powers.busy[:, -1 if level is None else level][cluster.group_of]
+    above = [len(level.size) * level.power_w for level in _all_above(cluster)]
+    return math.fsum([*busy.tolist(), *above])
+
+
+def idle_w(cluster: Cluster) -> float:
+    """Return what a machine draws if all its nodes are on and idle [W]."""
+    powers = powers_of(cluster)
+    busy_more = powers.busy[:, -1] - powers.idle
+    return greatest_w(cluster) - float(busy_more[cluster.group_of].sum())
+
+
+def nodes_to_switch_off(cluster: Cluster, watts: float, level: int | None = None) -> Ints:
+    """Return the nodes that are switched off so that the machine keeps under a cap.
+
+    They are the first of :func:`shutdown_order`, as few as reach it with all others busy. Of equal
+    nodes in components of equal size no fewer nodes would do.
+
+    Parameters
+    ----------
+    watts : the cap, of the whole machine with what stands above its nodes.
+    level : at which the others compute, by default the highest.
+
+    Returns
+    -------
+    nodes : (k,) int64, in the order in which they are switched off.
+
+    Raises
+    ------
+    HpcgymError : a cap below what the machine draws with all nodes off.
+    """
+    order = shutdown_order(cluster)
+    savings = savings_w(cluster, order, level)
+    need = greatest_w(cluster, level) - _cap(watts)
+    number = int(np.searchsorted(savings, _clean(need)))
+    if number > cluster.nodes:
+        left = greatest_w(cluster, level) - savings[-1]
+        raise HpcgymError(f"a cap of {watts:g} W: with all nodes off the machine draws {left:g} W")
+    return order[:number]
+
+
+class _Model:
+    """The model of section 4.2.1 under one cap."""
+
+    def __init__(
+        self, nodes: int, watts: float, power: NodePower, degradation: float | None, lowest: int
+    ):
+        self.slow_w, self.fast_w, self.deg = _levels(power, degradation, lowest)
+        self.off_w = power.off_w
+        self.rho = rho(power, degradation, lowest)
+        self.nodes, self.cap = whole("nodes", nodes, 1, 2**31), _cap(watts)
+        least = self.nodes * self.off_w
+        if self.cap < least:
+            raise HpcgymError(
+                f"a cap of {self.cap:g} W: {nodes} nodes that are off draw {least:g} W"
+            )
+        self.too_low = self.cap < self.nodes * self.slow_w
+        self._excess = max(self.nodes * self.fast_w - self.cap, 0)
+
+    def only_off(self) -> Plan:
+        return self._plan(_up(self._excess / (self.fast_w - self.off_w)), 0)
+
+    def only_slow(self) -> Plan:
+        return self._plan(0, _up(self._excess / (self.fast_w - self.slow_w)))
+
+    def both(self) -> Plan:
+        spare = self.cap - self.nodes * self.off_w
+        slow = -_up(-spare / (self.slow_w - self.off_w))
+        return self._plan(self.nodes - slow, slow)
+
+    def _plan(self, off: int, slow: int) -> Plan:
+        fast = self.nodes - off - slow
+        watts = off * self.off_w + slow * self.slow_w + fast * self.fast_w
+        return Plan(self.nodes, off, slow, fast + slow / self.deg, watts)
+
+
+def _levels(power: NodePower, degradation: float | None, lowest: int) -> tuple[float, float, float]:
+    """Return the watts at the lowest level and the highest, and the degradation, checked."""
+    if power.levels < 2:
+        raise HpcgymError("nodes with one level of frequency cannot be slowed down")
+    level = whole("lowest", lowest, 0, power.levels - 2)
+    deg = real(power.slowdowns[level] if degradation is None else degradation)
+    if not 1 <= deg < math.inf:
+        raise HpcgymError(f"degradation must be a factor of at least 1, not {degradation!r}")
+    slow, fast = power.busy_levels_w[level], power.busy_levels_w[-1]
+    if not power.off_w < slow < fast:
+        raise HpcgymError(
+            f"a node must draw more with its frequency, and more than off: not {power.off_w:g} W"
+            f" off, {slow:g} W slow and {fast:g} W fast"
+        )
+    return slow, fast, deg
+
+
+def _cap(watts: Any) -> float:
+    """Return a cap as a float, checked."""
+    cap = real(watts)
+    if not 0 <= cap < math.inf:
+        raise HpcgymError(f"a cap must be a power of at least 0 W, not {watts!r}")
+    return cap
+
+
+def _up(number: float) -> int:
+    """Return the next whole number."""
+    return math.ceil(_clean(number))
+
+
+def _clean(number: float) -> float:
+    """Return a number without what is left of rounding, so that no node hangs on it."""
+    return round(number, 9)
+
+
+def _saved(cluster: Cluster, level: int | None = None) -> Floats:
+    """Return what switching off each node saves by itself, (nodes,) [W]."""
+    powers = powers_of(cluster)
+    saved = powers.busy[:, -1 if level is None else level] - powers.off
+    return saved[cluster.group_of]
+
+
+def _off_w(cluster: Cluster) -> Floats:
+    """Return what each node draws that is off, (nodes,) [W]."""
+    return powers_of(cluster).off[cluster.group_of]
+
+
+def _all_above(cluster: Cluster) -> list[Any]:
+    """Return what stands above the nodes, with nothing of when it is off."""
+    none = np.zeros(0, np.int64)
+    return levels_above(cluster, none, none, none, 1)

@@ -1,0 +1,167 @@
+"""All that knows the private parts of numba: its compiled functions are kept in a folder of ours.
+
+A function that numba compiles (a dispatcher) has in ``_cache`` an object that is asked before it is
+compiled (``load_overload``) and told after (``save_overload``); here that is a :class:`Kept`.
+numba's own cache does not do: it runs what has been damaged, its index is shared by all versions of
+a function and loses what two processes write at once, and all processes compile at the same time.
+Used of numba beside it: ``CompileResult._reduce`` and ``_rebuild``, to and from what can be
+pickled, ``serialize.dumps``, which pickles it, and ``magic_tuple``, which names the processor. If a
+later numba has them no more, functions are compiled each time, and a warning says so.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import pickle
+import sys
+import time
+import warnings
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from hpcgym.compilation import files, locks
+from hpcgym.compilation.sources import hash_of_file, is_edited
+from hpcgym.errors import CompilationWarning
+
+try:
+    from numba.core import compiler, serialize
+
+    _to_parts: Any = compiler.CompileResult._reduce
+    _from_parts: Any = compiler.CompileResult._rebuild
+    _dumps: Any = serialize.dumps
+except (ImportError, AttributeError) as _error:
+    _missing = str(_error)
+else:
+    _missing = ""
+
+UNUSED_S = 60 * 86400.0  # a version that nobody has loaded for so long is dropped
+
+
+def keep(dispatcher: Any, folder: Path) -> None:
+    """Let numba look for a function in ``folder`` before it compiles it, and put it there after.
+
+    Warns
+    -----
+    CompilationWarning : this version of numba cannot.
+    """
+    missing = _missing or ("" if hasattr(dispatcher, "_cache") else "functions have no _cache")
+    if missing:
+        _warn(f"with this version of numba compiled code is not kept: {missing}")
+        return
+    compile_one = dispatcher.compile
+
+    def compile_alone(signature: Any) -> Any:
+        """Compile as numba does; whatever happens, the locks taken meanwhile are released."""
+        with locks.releasing():
+            return compile_one(signature)
+
+    dispatcher._cache = Kept(dispatcher.py_func, folder)
+    dispatcher.compile = compile_alone
+
+
+class Kept:
+    """The compiled versions of one function: a file for each, named after what it is made for."""
+
+    def __init__(self, function: Any, folder: Path) -> None:
+        self.cache_path = str(folder)  # numba shows it
+        self._function = function
+        self._folder = folder
+
+    def load_overload(self, signature: Any, target: Any) -> Any:
+        """Return a version compiled before; None if there is none, which is then locked."""
+        try:
+            if is_edited(self._function.__code__.co_filename):
+                return None  # what is kept may be of other sources than those imported
+            target.refresh()  # or else it may not know all that a version calls
+            key = self._key(signature, target.codegen())
+        except Exception as error:
+            self._not_kept(error)
+            return None
+        path = self._path(key)
+        found = _load(path, key, target)
+        if found is None:
+            locks.take(path)
+            found = _load(path, key, target)  # whoever had the lock has put it there
+        if found is not None:
+            with suppress(OSError):
+                os.utime(path)  # it is used
+        return found
+
+    def save_overload(self, signature: Any, compiled: Any) -> None:
+        """Keep a version that has been compiled; if that fails there is a warning, no error."""
+        try:
+            if compiled.library.has_dynamic_globals:
+                raise TypeError(f"{self._function.__qualname__} has addresses in it")
+            if is_edited(self._function.__code__.co_filename):
+                raise RuntimeError("sources were written after this process began")
+            key = self._key(signature, compiled.codegen)
+            files.write(self._path(key), _dumps((key, _to_parts(compiled))))
+            self._drop_unused()
+        except Exception as error:
+            if not (os.name == "nt" and isinstance(error, PermissionError)):  # it is being read
+                self._not_kept(error)
+
+    def flush(self) -> None:
+        """Drop all versions."""
+        for path in self._folder.glob(f"{self._name()}.*.nbc"):
+            path.unlink(missing_ok=True)
+
+    def _drop_unused(self) -> None:
+        """Drop versions that no process has loaded for long: of sources that are no more."""
+        for path in self._folder.glob(f"{self._place()}-*.nbc"):
+            with suppress(OSError):  # another process has dropped it
+                if time.time() - path.stat().st_mtime > UNUSED_S:
+                    path.unlink()
+
+    def _key(self, signature: Any, codegen: Any) -> tuple[Any, ...]:
+        """Return what a version is made of and for: all of it must be the same."""
+        code = self._function.__code__
+        cells = tuple(cell.cell_contents for cell in self._function.__closure__ or ())
+        source = hash_of_file(code.co_filename)
+        held = hashlib.sha256(code.co_code + (_dumps(cells) if cells else b"")).hexdigest()
+        return signature, codegen.magic_tuple(), held, source
+
+    def _path(self, key: tuple[Any, ...]) -> Path:
+        """Return the file of a version: two trees that are used by turns keep theirs."""
+        name = hashlib.sha256(repr(key).encode()).hexdigest()[:16]
+        return self._folder / f"{self._name()}.{name}.nbc"
+
+    def _not_kept(self, error: Exception) -> None:
+        _warn(f"compiled code is not kept in {self._folder}: {_named(error)}")
+
+    def _name(self) -> str:
+        """Return what the files of all versions begin with."""
+        line, python = self._function.__code__.co_firstlineno, sys.version_info
+        return f"{self._place()}-{line}.py{python[0]}{python[1]}{getattr(sys, 'abiflags', '')}"
+
+    def _place(self) -> str:
+        """Return the function's module and name, as a file may be called."""
+        name = f"{self._function.__module__}.{self._function.__qualname__}"
+        return name.replace("<", "").replace(">", "")
+
+
+def _load(path: Path, key: tuple[Any, ...], target: Any) -> Any:
+    """Return what a file holds, ready to be called; None if it is not there or of no use."""
+    content = files.read(path)
+    if content is None:
+        return None
+    try:
+        found, parts = pickle.loads(content)
+        return _from_parts(target, *parts) if found == key else None
+    except Exception as error:  # whatever it is, to compile is the way out
+        _warn(f"compiled code in {path.parent} is of no use here, and made anew: {_named(error)}")
+        return None
+
+
+def _named(error: Exception) -> str:
+    """Return in one line what an error is."""
+    return " ".join(f"{type(error).__name__}: {error}".split())
+
+
+@cache
+def _warn(message: str) -> None:
+    """Say something once."""
+    warnings.warn(message, CompilationWarning, stacklevel=2)

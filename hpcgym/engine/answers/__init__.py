@@ -1,0 +1,1 @@
+"""Answers that a simulation is given as it runs: predictions, users' shares."""

@@ -1,0 +1,345 @@
+"""Predictions inside a simulation, compiled: what is known of a job, what is learned of one.
+
+The simulator asks for a prediction before each submission, and notes which jobs have ended. All of
+those, and no others, have been learned from when the prediction is made.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hpcgym.compilation import jit, jit_entry, jit_inline, jit_part
+from hpcgym.engine.answers import nag
+from hpcgym.engine.answers.histories import (
+    N_SEEN,
+    describe,
+    mean_of_last,
+    remember,
+    remember_ratio,
+    typical_ratio,
+    user_ratio,
+    whole_seconds,
+)
+from hpcgym.engine.machines.pool import conservative, easy
+from hpcgym.engine.ordered import BLOCK, block_at
+from hpcgym.engine.orders.mixing import JobNumbers, rank_one
+from hpcgym.engine.orders.scores import forget_bounds
+from hpcgym.engine.state import (
+    A_CORRECTION,
+    A_PREDICTION,
+    A_RENEWAL,
+    ANSWERED,
+    ARRIVED,
+    ASKED,
+    CUBED,
+    ENDED,
+    EXPIRING,
+    HEEDED,
+    LEARNED,
+    NEXT,
+    PASSES,
+    PER_EVENT,
+    PRIMARY,
+    QUEUE,
+    RENEWED,
+    SECONDARY,
+)
+
+# -- `Estimators.kinds`: how run times are predicted, for what there are two of --------------------
+KNOWN, BY_AVERAGE, BY_USER_RATIO, BY_TYPICAL_RATIO, BY_REGRESSION, FROM_OUTSIDE = range(6)
+FOR_BACKFILLING, FOR_ORDERING = 0, 1
+
+
+class Estimators(NamedTuple):
+    """How run times are predicted; an entry for each of the two estimates."""
+
+    kinds: NDArray[np.int64]  # (2,) KNOWN, BY_AVERAGE ...
+    last: NDArray[np.int64]  # (2,) how many jobs the mean is of, where it is BY_AVERAGE
+    loss: NDArray[np.void]  # (2,) nag.LOSS, where it is BY_REGRESSION
+    chosen: NDArray[np.int64]  # (2, N_SEEN) places of its features; behind them -1
+    looks: NDArray[np.int64]  # (2,) whether the first and the second order look at predictions
+    classes: NDArray[np.int64]  # (n_jobs,) a number for each user and number of processors, or (0,)
+
+
+class Learner(NamedTuple):
+    """What a simulation has learned, and what it predicts from that."""
+
+    memory: NDArray[np.float64]  # (n_users, LAST + n)
+    ratios: NDArray[np.float64]  # (1 + n_users + n_classes, 2) run time / requested time, or (0, 2)
+    seen: NDArray[np.float64]  # (n_jobs, N_SEEN) features at submission, or (0, N_SEEN)
+    model: NDArray[np.float64]  # (2, nag.N_ROWS, n_terms)
+    model_sums: NDArray[np.float64]  # (2, 2)
+    ordered_by: NDArray[np.int64]  # (n_jobs,) [s] predictions FOR_ORDERING, or (0,)
+    weights: NDArray[np.float64]  # (2, N_FEATURES) of the features of the two orders
+    scratch: NDArray[np.float64]  # (N_SCRATCH, the most that is needed)
+
+
+# rows of `Learner.scratch`
+NOW, X, PHI, STATIC, ANSWERS = range(5)
+N_SCRATCH = 5
+
+
+@jit_entry
+def run(
+    jobs, keys, scores, users,
+    sim, progress, history, blocks, entries, profile, line, narrow, freed, idle,
+    ended, estimators, learner, stop_time, max_passes,
+):  # fmt: skip
+    """Simulate with predictions as :func:`hpcgym.engine.machines.pool.easy.run` does without.
+
+    It stops with ``sim[ASKED]`` set where an order is asked for, or a prediction FROM_OUTSIDE.
+    """
+    passes = 0
+    while True:
+        passes += easy.run(
+            jobs, keys, scores, users,
+            sim, progress, history, blocks, entries, profile, line, narrow, freed, idle,
+            ended, stop_time, max_passes - passes,
+        )  # fmt: skip
+        if not asks_for_prediction(sim) or not answer_inside(
+            jobs, scores, users, sim, progress, blocks, entries, ended, estimators, learner
+        ):
+            return passes
+
+
+@jit_entry
+def run_conservative(
+    jobs, keys, scores, users,
+    sim, progress, history, blocks, entries, profile, line, narrow, freed, idle,
+    ended, estimators, learner, stop_time, max_passes,
+):  # fmt: skip
+    """Do the same with a reservation for each queued job."""
+    passes = 0
+    while True:
+        passes += conservative.run(
+            jobs, keys, scores, users,
+            sim, progress, history, blocks, entries, profile, line, narrow, freed, idle,
+            ended, stop_time, max_passes - passes,
+        )  # fmt: skip
+        if not asks_for_prediction(sim) or not answer_inside(
+            jobs, scores, users, sim, progress, blocks, entries, ended, estimators, learner
+        ):
+            return passes
+
+
+@jit_part
+def asks_for_prediction(sim):
+    """Return whether the simulator waits for a prediction."""
+    return sim[ASKED] >= A_PREDICTION
+
+
+@jit_entry
+def answer_inside(jobs, scores, users, sim, progress, blocks, entries, ended, estimators, learner):
+    """Answer the simulator and return True, unless a prediction is to come FROM_OUTSIDE."""
+    learn_from_ended(jobs, users, sim, progress, ended, estimators, learner)
+    outside = estimators.kinds[FOR_BACKFILLING] == FROM_OUTSIDE
+    if sim[ASKED] == A_RENEWAL:
+        if estimators.kinds[FOR_ORDERING] == FROM_OUTSIDE:
+            return False
+        renew_all(jobs, scores, users, sim, progress, blocks, entries, ended, estimators, learner)
+        return True
+    job = sim[NEXT] if sim[ASKED] == A_PREDICTION else sim[EXPIRING]
+    consider(jobs, users, sim, progress, blocks, entries, job, estimators, learner)
+    if outside or estimators.kinds[FOR_ORDERING] == FROM_OUTSIDE:
+        return False
+    answer(jobs, scores, sim, progress, estimators, learner)
+    return True
+
+
+@jit
+def renew_all(jobs, scores, users, sim, progress, blocks, entries, ended, estimators, learner):
+    """Predict anew how long waiting jobs run whose users' jobs have ended since the last pass."""
+    first = sim[ENDED]
+    for k in range(first, first + list_concerned(users, sim, blocks, entries, ended)):
+        job = ended[k]
+        consider(jobs, users, sim, progress, blocks, entries, job, estimators, learner)
+        renew(jobs, scores, sim, job, estimators, learner)
+    forget_bounds(blocks)
+
+
+@jit_entry
+def list_concerned(users, sim, blocks, entries, ended):
+    """List the waiting jobs whose users' jobs have ended since the last pass; return their number.
+
+    They are written behind the jobs that have ended, where there is room for all others.
+    """
+    n = 0
+    for k in range(blocks[QUEUE].in_use):
+        block = block_at(blocks, QUEUE, k)
+        for i in range(block * BLOCK, block * BLOCK + blocks[block].count):
+            n = note_concerned(users, sim, ended, entries[i].job, n)
+    # those that have just been submitted know of these ends already; but in events alone, a job may
+    # have been submitted without a pass, before a job ended
+    if sim[PASSES] == PER_EVENT:
+        for job in range(sim[NEXT] - sim[ARRIVED], sim[NEXT]):
+            n = note_concerned(users, sim, ended, job, n)
+    return n
+
+
+@jit_part
+def note_concerned(users, sim, ended, job, n):
+    """List a waiting job if a job of its user is among the last that ended; return how many are."""
+    concerned = False
+    for k in range(sim[HEEDED], sim[ENDED]):
+        concerned |= users[ended[k]] == users[job]
+    if concerned:
+        ended[sim[ENDED] + n] = job
+        n += 1
+    return n
+
+
+@jit_part
+def renew(jobs, scores, sim, job, estimators, learner):
+    """Put a waiting job where its new prediction in ``learner.scratch[ANSWERS]`` says."""
+    seconds = cut(learner.scratch[ANSWERS, FOR_ORDERING], jobs[job].requested)
+    if seconds != learner.ordered_by[job]:
+        learner.ordered_by[job] = seconds
+        rank_both(jobs, scores, sim, job, estimators, learner)
+
+
+@jit_entry
+def renew_one(jobs, scores, sim, blocks, job, estimators, learner):
+    """Put a waiting job where its prediction from outside says."""
+    renew(jobs, scores, sim, job, estimators, learner)
+    forget_bounds(blocks)
+
+
+@jit
+def forget(learner):
+    """Let nothing have been learned."""
+    for user in range(len(learner.memory)):
+        for k in range(learner.memory.shape[1]):
+            learner.memory[user, k] = 0.0
+    for row in range(len(learner.ratios)):
+        learner.ratios[row, 0] = learner.ratios[row, 1] = 0.0
+    for which in range(2):
+        for row in range(nag.N_ROWS):
+            for k in range(learner.model.shape[2]):
+                learner.model[which, row, k] = 0.0
+        learner.model_sums[which, 0] = 0.0
+        learner.model_sums[which, 1] = 1.0
+
+
+@jit_entry
+def learn_from_ended(jobs, users, sim, progress, ended, estimators, learner):
+    """Learn from the jobs that have ended since the last time."""
+    for i in range(sim[LEARNED], sim[ENDED]):
+        job = ended[i]
+        remember(learner.memory[users[job]], jobs[job], progress[job].start + jobs[job].run)
+        if len(learner.ratios) > 0:
+            of_user, of_class = ratio_rows(users[job], job, estimators, learner)
+            remember_ratio(learner.ratios, jobs[job], of_user, of_class)
+        for which in range(2):
+            if estimators.kinds[which] == BY_REGRESSION:
+                learn(jobs[job], estimators, learner, which, learner.seen[job])
+    sim[LEARNED] = sim[ENDED]
+
+
+@jit_entry
+def consider(jobs, users, sim, progress, blocks, entries, job, estimators, learner):
+    """Predict the run time of a job, but for what is FROM_OUTSIDE, and note its features."""
+    x = learner.scratch[NOW][:N_SEEN]
+    if len(learner.seen) > 0:
+        # what is learned from is what was known at submission
+        if sim[ASKED] == A_PREDICTION:
+            x = learner.seen[job]
+        describe(jobs, users, sim, progress, blocks, entries, learner.memory, job, x)
+    answers = learner.scratch[ANSWERS]
+    for which in range(2):
+        kind = estimators.kinds[which]
+        requested, memory = jobs[job].requested, learner.memory[users[job]]
+        if kind == BY_AVERAGE:
+            answers[which] = mean_of_last(memory, requested, estimators.last[which])
+        elif kind == BY_USER_RATIO:
+            answers[which] = requested * user_ratio(memory)
+        elif kind == BY_TYPICAL_RATIO:
+            of_user, of_class = ratio_rows(users[job], job, estimators, learner)
+            answers[which] = requested * typical_ratio(learner.ratios, of_user, of_class)
+        elif kind == BY_REGRESSION:
+            n = fill_phi(x, estimators, learner, which)
+            answers[which] = nag.predict(learner.model[which], learner.scratch[PHI][:n])
+
+
+@jit_part
+def ratio_rows(user, job, estimators, learner):
+    """Return where the ratios of a job's user and class stand."""
+    return 1 + user, 1 + len(learner.memory) + estimators.classes[job]
+
+
+@jit_inline
+def fill_phi(x, estimators, learner, which):
+    """Write the terms of the chosen ones of features ``x``; return how many there are."""
+    chosen, own = estimators.chosen[which], learner.scratch[X]
+    n = 0
+    while n < N_SEEN and chosen[n] >= 0:
+        own[n] = x[chosen[n]]
+        n += 1
+    degree = estimators.loss[which].degree
+    nag.expand(own[:n], learner.scratch[PHI], degree)
+    return 1 + n + (n * (n + 1) // 2 if degree == 2 else 0)
+
+
+@jit
+def learn(job, estimators, learner, which, x):
+    """Learn from a job that has ended and had features ``x``."""
+    n = fill_phi(x, estimators, learner, which)
+    loss = estimators.loss[which]
+    run = np.float64(job.run)
+    weight = nag.weight_of(loss.weighting, run, np.float64(job.processors))
+    phi = learner.scratch[PHI][:n]
+    nag.learn(learner.model[which], learner.model_sums[which], phi, loss, run, weight)
+
+
+@jit
+def cut(seconds, requested):
+    """Return a prediction in whole seconds, from 1 to the requested time."""
+    # a prediction that is no number says nothing
+    if not abs(seconds) < requested:
+        return requested
+    return max(whole_seconds(abs(seconds)), 1)
+
+
+@jit_entry
+def answer(jobs, scores, sim, progress, estimators, learner):
+    """Give the simulator the predictions that stand in ``learner.scratch[ANSWERS]``."""
+    answers = learner.scratch[ANSWERS]
+    if sim[ASKED] == A_CORRECTION:
+        sim[RENEWED] = cut(answers[FOR_BACKFILLING], jobs[sim[EXPIRING]].requested)
+        return
+    job = sim[NEXT]
+    requested = jobs[job].requested
+    if estimators.kinds[FOR_BACKFILLING] != KNOWN:
+        progress[job].predicted = cut(answers[FOR_BACKFILLING], requested)
+    if estimators.kinds[FOR_ORDERING] != KNOWN:
+        learner.ordered_by[job] = cut(answers[FOR_ORDERING], requested)
+        rank_both(jobs, scores, sim, job, estimators, learner)
+    sim[ANSWERED] = job + 1
+
+
+@jit_part
+def rank_both(jobs, scores, sim, job, estimators, learner):
+    """Write the scores of a job under the orders that look at predictions."""
+    if estimators.looks[0] == 1:
+        rank(jobs, scores, sim[PRIMARY], job, 0, learner)
+    if estimators.looks[1] == 1:
+        rank(jobs, scores, sim[SECONDARY], job, 1, learner)
+
+
+@jit
+def rank(jobs, scores, order, job, half, learner):
+    """Write the score of a job under the first or the second order, by predictions."""
+    place = half * len(jobs) + job
+    numbers = JobNumbers(
+        np.float64(jobs[job].since_first),
+        np.float64(learner.ordered_by[job]),
+        np.float64(jobs[job].processors),
+    )
+    if order == CUBED:
+        scores[place].score, scores[place].patience = numbers.processors, numbers.requested
+    else:
+        scores[place].score, scores[place].patience = rank_one(
+            learner.weights[half], learner.scratch[STATIC], numbers
+        )

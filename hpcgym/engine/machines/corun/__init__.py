@@ -1,0 +1,1 @@
+"""Nodes that jobs share, and so run slower."""

@@ -1,0 +1,426 @@
+"""A scheduling pass over nodes that jobs share: no reservation, or one (EASY).
+
+The rules are those of :mod:`hpcgym.engine.machines.pool.easy`. What differs is which nodes a job
+may take (:mod:`hpcgym.engine.machines.corun.nodes`), that ends move as neighbours come and go
+(:mod:`hpcgym.engine.machines.corun.rates`), and therefore what keeps the head's reservation: a job
+that starts before it must slow down none that is to end by the shadow time so that it ends later.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from hpcgym.compilation import jit, jit_entry, jit_part
+from hpcgym.engine.events import enqueue, leave_queue, next_pass
+from hpcgym.engine.machines.corun.nodes import (
+    choose,
+    counts_for,
+    give_back,
+    renew_neighbours,
+    reserve_beside,
+    take,
+)
+from hpcgym.engine.machines.corun.orders import best_waiting, count_waiting
+from hpcgym.engine.machines.corun.rates import lasting_rate, note_spell, rate_of, ticks_for
+from hpcgym.engine.machines.corun.state import (
+    BESIDE_HEAD,
+    BRIEFLY,
+    COMPACT,
+    DELAYS,
+    FILLS,
+    FREELY,
+    LOGS_SPELLS,
+    NOBODY_THERE,
+    PART,
+    RELEASED,
+    RIDE,
+    SLACK,
+    STAMP,
+    VERSION,
+    WEIGHED,
+)
+from hpcgym.engine.machines.limited.easy import take_out
+from hpcgym.engine.machines.nodes.easy import next_scored
+from hpcgym.engine.machines.pool.easy import first_in_order
+from hpcgym.engine.ordered import BLOCK, NOTHING, block_at, insert, tidy_swept
+from hpcgym.engine.orders.narrow import least_of_narrow, summarise_narrow
+from hpcgym.engine.state import (
+    AN_ORDER,
+    ARRIVED,
+    ASKED,
+    BACKFILLED,
+    CHANGED,
+    DEPTH,
+    ENDED,
+    FREE,
+    HEAD,
+    KEYED,
+    NEXT,
+    PRIMARY,
+    QUEUE,
+    RUNNING,
+    SCORED,
+    SECONDARY,
+    SELECTED,
+    SELECTION,
+    SHADOW,
+    STARTED,
+    STARTED_AS,
+    SUBMISSION,
+    THRESHOLD,
+    TIME,
+)
+
+
+@jit_entry
+def run(
+    jobs, keys, scores, users,
+    sim, progress, history, blocks, entries, profile, line, narrow, freed, idle,
+    ended, machine, stop_time, max_passes,
+):  # fmt: skip
+    """Simulate to ``stop_time`` [ticks], the end or ``max_passes`` passes; return the passes done.
+
+    Where jobs are selected from outside it stops with ``sim[ASKED]``; the answer is
+    ``sim[SELECTED]``, below 0 if no job is to start now. Called again, it goes on.
+    """
+    passes = 0
+    while passes < max_passes and (
+        sim[ASKED] == AN_ORDER
+        or next_pass(
+            sim, jobs, progress, users, history, blocks, entries, freed, idle, ended, stop_time
+        )
+    ):
+        release_ended(machine, sim, jobs, progress, blocks, entries, ended)
+        arrived = sim[ARRIVED]
+        sim[ARRIVED] = 0
+        for job in range(sim[NEXT] - arrived, sim[NEXT]):
+            enqueue(sim, jobs, progress, keys, scores, blocks, entries, narrow, job)
+            count_waiting(machine, machine.tasks[job].code, 1)
+        if blocks[QUEUE].count > 0:
+            serve_queue(
+                machine, sim, jobs, keys, scores, progress, blocks, entries, narrow, arrived
+            )
+            if sim[ASKED] == AN_ORDER:
+                break
+        passes += 1
+    return passes
+
+
+@jit
+def release_ended(machine, sim, jobs, progress, blocks, entries, ended):
+    """Free the nodes of the jobs that have ended since the last pass; renew their neighbours."""
+    first = machine.slots[RELEASED]
+    while machine.slots[RELEASED] < sim[ENDED]:
+        job = ended[machine.slots[RELEASED]]
+        machine.slots[RELEASED] += 1
+        if machine.slots[LOGS_SPELLS] == 1:
+            note_spell(machine, machine.tasks[job].end, job)
+        give_back(machine, job)
+    for i in range(first, sim[ENDED]):
+        renew_neighbours(machine, sim, jobs, progress, blocks, entries, ended[i])
+
+
+@jit
+def begin(machine, sim, jobs, progress, blocks, entries, job):
+    """Start a job, no longer in the queue, on the nodes of its cells."""
+    time, task = sim[TIME], machine.tasks[job]
+    take(machine, job)
+    count_waiting(machine, task.code, -1)
+    progress[job].start = time
+    progress[job].marks += sim[STARTED] * STARTED_AS
+    sim[STARTED] += 1
+    sim[FREE] -= jobs[job].processors
+    task.rate, task.limit = rate_of(machine, job)
+    task.left = np.float64(jobs[job].run)
+    task.since = task.begun = time
+    task.end = time + ticks_for(task.left, task.rate)
+    task.least = lasting_rate(machine, job, task.rate)
+    task.predicted_end = time + ticks_for(np.float64(progress[job].predicted), task.least)
+    insert(blocks, entries, RUNNING, task.predicted_end, job, task.end, jobs[job].processors)
+    renew_neighbours(machine, sim, jobs, progress, blocks, entries, job)
+    sim[CHANGED] = 1
+
+
+# --- The queue ------------------------------------------------------------------------------------
+
+
+@jit_part
+def serve_queue(machine, sim, jobs, keys, scores, progress, blocks, entries, narrow, arrived):
+    """Start heads while they may start, then jobs behind the first head that may not."""
+    if sim[PRIMARY] == SELECTION:
+        serve_selected(machine, sim, jobs, keys, progress, blocks, entries)
+        return
+    same = is_settled(machine, sim, keys, arrived)
+    if same and sim[DEPTH] == 0 and machine.slots[FILLS] == 0:
+        return
+    head = sim[HEAD] if same else -1
+    while head < 0 and blocks[QUEUE].count > 0:
+        head = first_of_queue(machine, sim, jobs, scores, progress, blocks, entries)
+        if not choose(machine, sim, jobs, progress, head, FREELY):
+            break
+        leave_queue(sim, jobs, progress, keys, blocks, entries, head)
+        begin(machine, sim, jobs, progress, blocks, entries, head)
+        head = -1
+    sim[HEAD] = head
+    # a job that starts behind the head may let another take other nodes: it is set again then
+    sim[CHANGED] = 0
+    if head < 0 or (sim[DEPTH] == 0 and machine.slots[FILLS] == 0):
+        return
+    if machine.slots[FILLS] == 0 and not same:
+        find_shadow(machine, sim, progress, blocks, entries, head)
+    if same:
+        # all others were refused at the last pass
+        for job in range(sim[NEXT] - arrived, sim[NEXT]):
+            start_before_head(machine, sim, jobs, keys, progress, blocks, entries, job)
+    elif machine.slots[WEIGHED] == 1 and machine.slots[FILLS] == 1:
+        fill_weighed(machine, sim, jobs, keys, progress, blocks, entries)
+    elif sim[SECONDARY] >= SCORED:
+        sweep_scored(machine, sim, jobs, keys, scores, progress, blocks, entries)
+    else:
+        sweep(machine, sim, jobs, keys, progress, blocks, entries, narrow)
+
+
+@jit_part
+def is_settled(machine, sim, keys, arrived):
+    """Return whether only new jobs, which come behind the head, have to be looked at.
+
+    Nothing has started or ended since the last pass, so that the head still waits, for the same
+    nodes. New jobs must not be more than one, for they stand in the order of back-filling.
+    """
+    head = sim[HEAD]
+    if head < 0 or sim[CHANGED] == 1 or arrived != 1 or sim[PRIMARY] >= SCORED:
+        return False
+    # who would delay a neighbour too long now may not when there is less left of it
+    if machine.slots[DELAYS] == 1 or machine.slots[WEIGHED] == 1 or sim[THRESHOLD] >= 0:
+        return False
+    return sim[PRIMARY] != KEYED or keys[sim[NEXT] - 1] >= keys[head]
+
+
+@jit_part
+def first_of_queue(machine, sim, jobs, scores, progress, blocks, entries):
+    """Return the job that is first in the queue, which must not be empty."""
+    if machine.slots[WEIGHED] == 1:
+        waiting = sim[NEXT] - sim[STARTED]
+        return best_waiting(machine, jobs, blocks, entries, waiting, -1, -1)
+    return first_in_order(sim, jobs, scores, progress, blocks, entries)
+
+
+@jit
+def find_shadow(machine, sim, progress, blocks, entries, head):
+    """Find when the head can start, on which nodes, and how many of them it does not need."""
+    later, counts, slots = machine.later, machine.counts, machine.slots
+    slots[STAMP] += 1
+    slots[VERSION] += 1
+    slots[DELAYS] = 0
+    plan = slots[STAMP]
+    needed, found, time = machine.tasks[head].nodes, 0, sim[TIME]
+    for node in range(len(later)):
+        later[node] = machine.free[node]
+        counts[node] = counts_for(machine, head, node, plan)
+        found += counts[node]
+    k = 0
+    while k < blocks[RUNNING].in_use:
+        block = block_at(blocks, RUNNING, k)
+        k += 1
+        for i in range(block * BLOCK, block * BLOCK + blocks[block].count):
+            # all that leaves at the shadow time counts
+            if found >= needed and entries[i].key > time:
+                k = blocks[RUNNING].in_use
+                break
+            time = entries[i].key
+            found += leave(machine, head, entries[i].job, plan)
+    sim[SHADOW] = time
+    slots[SLACK] = found - needed
+    slots[RIDE] = most_beside_head(machine, head)
+    static = sim[PRIMARY] < SELECTION and slots[WEIGHED] == 0
+    # where the order changes as jobs wait, the next pass may have another head: no promise
+    if progress[head].promised < 0 and static:
+        progress[head].promised = time
+
+
+@jit
+def leave(machine, head, job, plan):
+    """Let a job have left its nodes; return how many more count for the head then."""
+    task, more = machine.tasks[job], 0
+    parts = 1 if task.form == PART else machine.who.shape[1]
+    task.stamp = plan
+    for i in range(task.first, task.first + task.nodes):
+        node = machine.cells[i]
+        machine.later[node] += parts
+        before = machine.counts[node]
+        machine.counts[node] = counts_for(machine, head, node, plan)
+        more += machine.counts[node] - before
+    return more
+
+
+@jit
+def most_beside_head(machine, head):
+    """Return a number of parts that no job can have more of and stay past the shadow time."""
+    shared, whole, parts = 0, 0, machine.who.shape[1]
+    for node in range(len(machine.free)):
+        if machine.free[node] == 0:
+            continue
+        free_of_head = machine.counts[node] == 0
+        if free_of_head or (machine.later[node] > 1 and machine.tasks[head].form == PART):
+            shared += 1
+        if free_of_head and machine.free[node] == parts:
+            whole += 1
+    return max(shared + machine.slots[SLACK], (whole + machine.slots[SLACK]) * parts)
+
+
+# --- Jobs behind the head -------------------------------------------------------------------------
+
+
+@jit
+def may_start(machine, sim, jobs, progress, job):
+    """Return whether a job may start before the head; its cells are written then."""
+    if machine.slots[FILLS] == 1:
+        return choose(machine, sim, jobs, progress, job, FREELY)
+    task, predicted = machine.tasks[job], np.float64(progress[job].predicted)
+    most = 1.0 if task.form == COMPACT else machine.believed_alone[task.code]
+    if sim[TIME] + ticks_for(predicted, most) <= sim[SHADOW]:
+        if not choose(machine, sim, jobs, progress, job, BRIEFLY):
+            return False
+        if sim[TIME] + ticks_for(predicted, rate_there(machine, job)) <= sim[SHADOW]:
+            return True
+    if not choose(machine, sim, jobs, progress, job, BESIDE_HEAD):
+        return False
+    reserve_beside(machine, sim, job)
+    return True
+
+
+@jit
+def rate_there(machine, job):
+    """Return the least rate that is believed of a job on the nodes that it is to take."""
+    task = machine.tasks[job]
+    if task.form == COMPACT:
+        return 1.0
+    rate = machine.believed_alone[task.code]
+    for i in range(task.first, task.first + task.nodes):
+        node = machine.cells[i]
+        for k in range(machine.who.shape[1]):
+            other = machine.who[node, k]
+            if other == NOBODY_THERE:
+                break
+            rate = min(rate, machine.believed[task.code, machine.tasks[other].code])
+    return rate
+
+
+@jit
+def start_before_head(machine, sim, jobs, keys, progress, blocks, entries, job):
+    """Start a job before the head if it may; return whether it has started."""
+    if not may_start(machine, sim, jobs, progress, job):
+        return False
+    leave_queue(sim, jobs, progress, keys, blocks, entries, job)
+    progress[job].marks += BACKFILLED
+    begin(machine, sim, jobs, progress, blocks, entries, job)
+    return True
+
+
+@jit
+def sweep(machine, sim, jobs, keys, progress, blocks, entries, narrow):
+    """Go through the queue in secondary order, passing over blocks in which no job can start."""
+    fills = machine.slots[FILLS] == 1
+    # a job that takes longer than this, compact, does not end by the shadow time at any rate
+    window = (sim[SHADOW] - sim[TIME]) * machine.greatest[0]
+    k = 0
+    while k < blocks[QUEUE].in_use:
+        block = block_at(blocks, QUEUE, k)
+        k += 1
+        if blocks[block].least_width > sim[FREE]:
+            continue
+        if not fills and blocks[block].least_width > machine.slots[RIDE]:
+            if blocks[block].least_span > window:
+                continue
+            known = blocks[block].narrow_known == 1
+            if known and least_of_narrow(narrow, block, sim[FREE]) > window:
+                continue
+        sweep_block(machine, sim, jobs, keys, progress, blocks, entries, block)
+        if blocks[QUEUE].in_use > 1:
+            if sim[SECONDARY] == SUBMISSION:
+                summarise_narrow(blocks, entries, narrow, block)
+            k = tidy_swept(blocks, entries, QUEUE, k)
+
+
+@jit
+def sweep_block(machine, sim, jobs, keys, progress, blocks, entries, block):
+    """Start the jobs of one block that may start, and make its summary anew."""
+    least_span = least_width = NOTHING
+    fills = machine.slots[FILLS] == 1
+    window = (sim[SHADOW] - sim[TIME]) * machine.greatest[0]
+    i = block * BLOCK
+    while i < block * BLOCK + blocks[block].count:
+        job, width, predicted = entries[i].job, entries[i].width, entries[i].span
+        near = fills or width <= machine.slots[RIDE] or predicted <= window
+        if (
+            near
+            and width <= sim[FREE]
+            and job != sim[HEAD]
+            and may_start(machine, sim, jobs, progress, job)
+        ):
+            take_out(sim, keys, blocks, entries, block, i)
+            progress[job].marks += BACKFILLED
+            begin(machine, sim, jobs, progress, blocks, entries, job)
+            if not fills:
+                machine.slots[RIDE] = most_beside_head(machine, sim[HEAD])
+            continue
+        least_span = min(least_span, predicted)
+        least_width = min(least_width, width)
+        i += 1
+    blocks[block].least_span = least_span
+    blocks[block].least_width = least_width
+
+
+@jit
+def sweep_scored(machine, sim, jobs, keys, scores, progress, blocks, entries):
+    """Go through the queue in an order that time changes, from the best job to the last."""
+    job, score = -1, np.inf
+    while True:
+        job, score = next_scored(sim, jobs, scores, blocks, entries, job, score)
+        if job < 0:
+            return
+        if job != sim[HEAD]:
+            start_before_head(machine, sim, jobs, keys, progress, blocks, entries, job)
+
+
+@jit
+def fill_weighed(machine, sim, jobs, keys, progress, blocks, entries):
+    """Start the best of the jobs that find room, again and again."""
+    while blocks[QUEUE].count > 0:
+        waiting = sim[NEXT] - sim[STARTED]
+        job = best_waiting(machine, jobs, blocks, entries, waiting, sim[FREE], sim[HEAD])
+        if job < 0:
+            return
+        # where it is refused, jobs like it are passed over from now on
+        start_before_head(machine, sim, jobs, keys, progress, blocks, entries, job)
+
+
+# --- Jobs that are selected from outside ----------------------------------------------------------
+
+
+@jit
+def serve_selected(machine, sim, jobs, keys, progress, blocks, entries):
+    """Start the job that was selected, if it finds room; ask for another while one would."""
+    if sim[ASKED] == AN_ORDER:
+        sim[ASKED] = 0
+        job = sim[SELECTED]
+        sim[SELECTED] = -1
+        if job < 0:
+            return
+        if choose(machine, sim, jobs, progress, job, FREELY):
+            leave_queue(sim, jobs, progress, keys, blocks, entries, job)
+            begin(machine, sim, jobs, progress, blocks, entries, job)
+    if some_fits(machine, sim, jobs, progress, blocks, entries):
+        sim[ASKED] = AN_ORDER
+
+
+@jit
+def some_fits(machine, sim, jobs, progress, blocks, entries):
+    """Return whether some waiting job finds room now."""
+    for k in range(blocks[QUEUE].in_use):
+        block = block_at(blocks, QUEUE, k)
+        for i in range(block * BLOCK, block * BLOCK + blocks[block].count):
+            job = entries[i].job
+            if choose(machine, sim, jobs, progress, job, FREELY):
+                return True
+    return False

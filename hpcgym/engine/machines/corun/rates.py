@@ -1,0 +1,152 @@
+"""How fast jobs that share nodes run, and when they end.
+
+Document 003: the rate of a job is the least of its speedups beside those that have a part of any of
+its nodes. It changes when they come and go, and the end of the job with it. What a job has done of
+its work is worked out at these changes only.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from hpcgym.compilation import jit, jit_part
+from hpcgym.engine.machines.corun.state import COMPACT, LOGS_SPELLS, N_SPELLS, NOBODY_THERE, PART
+from hpcgym.engine.ordered import BLOCK, find, insert, remove, summarise
+from hpcgym.engine.state import RUNNING
+
+
+@jit
+def rate_of(machine, job):
+    """Return the rate of a running job as its neighbours are now, and the code that limits it."""
+    task = machine.tasks[job]
+    if task.form == COMPACT:
+        return 1.0, -1
+    if task.neighbours == 0:
+        return machine.alone[task.code], -1
+    least, limit = np.inf, -1
+    for i in range(task.first, task.first + task.nodes):
+        node = machine.cells[i]
+        for k in range(machine.who.shape[1]):
+            other = machine.who[node, k]
+            if other == NOBODY_THERE:
+                break
+            if other != job:
+                code = machine.tasks[other].code
+                speedup = machine.speedup[task.code, code]
+                if speedup < least:
+                    least, limit = speedup, code
+    return least, limit
+
+
+@jit_part
+def ticks_for(work, rate):
+    """Return how many ticks work takes at a rate, at least 1."""
+    return max(1, np.int64(math.ceil(work / rate)))
+
+
+@jit_part
+def lasting_rate(machine, job, rate):
+    """Return the least rate to which a job comes down if it loses neighbours and gains none.
+
+    As the scheduler believes it runs with nobody beside it.
+    """
+    task = machine.tasks[job]
+    return rate if task.form == COMPACT else min(rate, machine.believed_alone[task.code])
+
+
+@jit_part
+def left_at(machine, job, time):
+    """Return what is left of the work of a running job [ticks]."""
+    task = machine.tasks[job]
+    return task.left - task.rate * (time - task.since)
+
+
+@jit
+def set_rate(machine, jobs, progress, time, job, rate, limit):
+    """Let a running job go on at another rate; its entry among the running jobs is not touched."""
+    task = machine.tasks[job]
+    before, least_before = task.predicted_end, task.least
+    task.left = left_at(machine, job, time)
+    task.since = time
+    if machine.slots[LOGS_SPELLS] == 1:
+        note_spell(machine, time, job)
+    task.rate = rate
+    task.limit = limit
+    task.least = lasting_rate(machine, job, rate)
+    more = progress[job].predicted - jobs[job].run
+    task.predicted_end = time + ticks_for(task.left + more, task.least)
+    if task.least >= least_before:
+        # no later than before: what is left of the work is rounded, and promises hang on it
+        task.predicted_end = min(task.predicted_end, before)
+    task.end = min(time + ticks_for(task.left, rate), task.predicted_end)
+
+
+@jit
+def note_spell(machine, time, job):
+    """Keep how fast a job has run beside whom up to now."""
+    task, number = machine.tasks[job], machine.slots[N_SPELLS]
+    if time > task.begun:
+        spell = machine.spells[number]
+        spell.job = job
+        spell.beside = task.limit
+        spell.begin = task.begun
+        spell.end = time
+        spell.rate = task.rate
+        machine.slots[N_SPELLS] = number + 1
+    task.begun = time
+
+
+@jit
+def renew_rate(machine, sim_time, jobs, progress, blocks, entries, job):
+    """Let the rate of a running job follow its neighbours, and its end the rate."""
+    task = machine.tasks[job]
+    rate, limit = rate_of(machine, job)
+    if rate == task.rate:
+        if limit != task.limit:
+            if machine.slots[LOGS_SPELLS] == 1:
+                note_spell(machine, sim_time, job)
+            task.limit = limit
+        return
+    key = task.predicted_end
+    set_rate(machine, jobs, progress, sim_time, job, rate, limit)
+    relist(blocks, entries, key, job, task.predicted_end, task.end)
+
+
+@jit_part
+def relist(blocks, entries, key, job, predicted_end, end):
+    """Move a running job to the place of another predicted end; ends of blocks stay exact."""
+    position, block, i = find(blocks, entries, RUNNING, key, job)
+    width = entries[i].width
+    first, last = block * BLOCK, block * BLOCK + blocks[block].count - 1
+    stays = i == first or entries[i - 1].key <= predicted_end
+    stays = stays and (i == last or predicted_end < entries[i + 1].key)
+    # the first and the last of a block have neighbours in others
+    if stays and (blocks[RUNNING].in_use == 1 or first < i < last):
+        entries[i].key = predicted_end
+        entries[i].span = end
+        summarise(blocks, entries, block)
+        return
+    remove(blocks, entries, RUNNING, position, block, i)
+    summarise(blocks, entries, block)
+    insert(blocks, entries, RUNNING, predicted_end, job, end, width)
+
+
+@jit_part
+def rate_beside(machine, job, code):
+    """Return the rate that is believed of a running job with one of this code beside it too."""
+    task = machine.tasks[job]
+    speedup = machine.believed[task.code, code]
+    return speedup if task.neighbours == 0 else min(task.rate, speedup)
+
+
+@jit
+def is_delayed(machine, jobs, progress, time, shadow, job, code):
+    """Return whether a running job is to end by the shadow time, but not beside this code."""
+    task = machine.tasks[job]
+    if task.predicted_end > shadow or task.form != PART:
+        return False
+    rate = lasting_rate(machine, job, rate_beside(machine, job, code))
+    more = progress[job].predicted - jobs[job].run
+    return time + ticks_for(left_at(machine, job, time) + more, rate) > shadow

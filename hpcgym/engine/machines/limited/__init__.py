@@ -1,0 +1,1 @@
+"""Whole nodes under limits of power and energy."""

@@ -1,0 +1,232 @@
+"""Caps of power as time goes on: announced, in force, over; and when there is anything to do.
+
+A cap has nodes that are off throughout, the first ones, and a forecast for its start: a floor
+(these nodes off, all others on and idle, what stands above them) and what the jobs add that may
+still run then, by their requested times. From its start on, the charged power takes its place.
+"""
+
+from __future__ import annotations
+
+from hpcgym.compilation import jit, jit_entry, jit_part
+from hpcgym.engine.machines.limited.budgets import wake_free
+from hpcgym.engine.machines.limited.nodes import (
+    cap_near,
+    count_below,
+    next_timeout,
+    switch_off_free,
+    width_of,
+)
+from hpcgym.engine.machines.limited.state import (
+    COMPONENTS_MW,
+    COUNTED_TO,
+    MORE,
+    N_SWITCHING,
+    NEVER,
+    NEXT_READY,
+    NEXT_SWITCHED,
+    OFF_MW,
+    OFF_TIME,
+    ON,
+    REST_MW,
+    RISE_MW,
+    SWITCHING_OFF,
+    SWITCHING_ON,
+    TIMEOUT,
+    ZERO,
+)
+from hpcgym.engine.ordered import BLOCK, block_at
+from hpcgym.engine.state import FOREVER, RUNNING
+
+# --- Times at which there is something to do ------------------------------------------------------
+
+
+@jit
+def next_control(machine):
+    """Return when there is something to do that is no event of a job [s], FOREVER if never."""
+    slots = machine.slots
+    now = slots[COUNTED_TO]
+    time = min(slots[NEXT_SWITCHED], slots[NEXT_READY])
+    if slots[TIMEOUT] < FOREVER:
+        time = min(time, next_timeout(machine))
+    for c in range(len(machine.caps)):
+        cap = machine.caps[c]
+        if cap.known == 0:
+            time = min(time, after(cap.announced, now))
+            continue
+        if cap.off > 0:
+            time = min(time, after(cap.start - slots[OFF_TIME], now))
+        time = min(time, after(cap.start, now), after(cap.end, now))
+    for b in range(len(machine.budgets)):
+        budget = machine.budgets[b]
+        time = min(time, after(budget.start, now), after(budget.end, now))
+        if budget.start <= now < budget.end:
+            time = min(time, next_look(budget, now))
+    return time
+
+
+@jit_part
+def after(time, now):
+    """Return a time if it is still to come, else FOREVER."""
+    return time if time > now else FOREVER
+
+
+@jit
+def next_look(budget, now):
+    """Return when the meter is looked at next in the period of a budget, or when that ends [s]."""
+    return min(now + budget.period - (now - budget.start) % budget.period, budget.end)
+
+
+# --- Caps -----------------------------------------------------------------------------------------
+
+
+@jit
+def announce(machine, blocks, entries, time):
+    """Make known the caps whose time has come to be announced."""
+    for c in range(len(machine.caps)):
+        cap = machine.caps[c]
+        if cap.known == 1 or cap.announced > time:
+            continue
+        cap.known = 1
+        cap.idle_mw = idle_mw(machine, cap.off)
+        for k in range(blocks[RUNNING].in_use):
+            block = block_at(blocks, RUNNING, k)
+            for i in range(block * BLOCK, block * BLOCK + blocks[block].count):
+                add_to_forecast(machine, cap, entries[i].job, MORE)
+        set_floor(machine, cap, time)
+
+
+@jit_entry
+def idle_mw(machine, off):
+    """Return what is charged without jobs while the first ``off`` nodes are off [mW]."""
+    slots, n_nodes = machine.slots, len(machine.nodes)
+    power = off * slots[OFF_MW] + (n_nodes - off) * slots[REST_MW] + slots[COMPONENTS_MW]
+    for level in range(len(machine.size)):
+        size = machine.size[level]
+        dark = n_nodes if off == n_nodes else off // size * size
+        power -= -(-dark // size) * machine.component_mw[level]
+        if level == 0:  # not even what is off draws anything
+            power -= dark * slots[OFF_MW]
+    return power
+
+
+@jit
+def set_floor(machine, cap, time):
+    """Set the floor of a forecast: what the nodes without a job that runs on then are charged.
+
+    Nodes that are to be off, but not in time, are charged as they will be at the start; and so are
+    those that still boot. Components below which a node is late, or has such a job, are not off.
+    """
+    slots = machine.slots
+    cap.floor_mw = cap.idle_mw
+    for i in range(slots[N_SWITCHING]):
+        record = machine.nodes[machine.switching[i]]
+        if record.job < 0 and record.state == SWITCHING_ON and record.until > cap.start:
+            cap.floor_mw += slots[RISE_MW] - slots[REST_MW]
+    if cap.inside == 0 and not some_late(machine, ZERO, cap.off, cap.start, time):
+        return
+    for node in range(cap.off):
+        if is_late(machine, node, cap.start, time):
+            cap.floor_mw += slots[REST_MW] - slots[OFF_MW]
+    for level in range(len(machine.size)):
+        size = machine.size[level]
+        begin = ZERO
+        while begin < cap.off:
+            end = min(begin + size, len(machine.nodes))
+            if end <= cap.off and (
+                some_run_on(machine, begin, end, cap.start)
+                or some_late(machine, begin, end, cap.start, time)
+            ):
+                cap.floor_mw += machine.component_mw[level]
+                if level == 0:
+                    cap.floor_mw += (end - begin) * slots[OFF_MW]
+            begin = end
+
+
+@jit
+def is_late(machine, node, start, time):
+    """Return whether a node without a job from ``start`` [s] on cannot be off by then."""
+    record, off_time = machine.nodes[node], machine.slots[OFF_TIME]
+    if record.job >= 0:
+        until = machine.tasks[record.job].until
+        return until <= start < until + off_time
+    if record.state == ON:
+        return time + off_time > start
+    if record.state == SWITCHING_ON:
+        return record.until + off_time > start
+    return record.state == SWITCHING_OFF and record.until > start
+
+
+@jit
+def some_late(machine, begin, end, start, time):
+    """Return whether some of these nodes cannot be off by ``start`` [s]."""
+    node = begin
+    while node < end and not is_late(machine, node, start, time):
+        node += 1
+    return node < end
+
+
+@jit
+def some_run_on(machine, begin, end, time):
+    """Return whether a job on some of these nodes may run beyond ``time`` [s]."""
+    for node in range(begin, end):
+        job = machine.nodes[node].job
+        if job >= 0 and machine.tasks[job].until > time:
+            return True
+    return False
+
+
+@jit
+def add_to_forecast(machine, cap, job, sign):
+    """Add a running job to the forecast of a cap, or take it out where ``sign`` is -1."""
+    task = machine.tasks[job]
+    if task.until <= cap.start:
+        return
+    inside = count_below(machine, job, cap.off)
+    cap.inside += sign * inside
+    cap.outside += sign * (width_of(machine, job) - inside)
+    cap.work_mw += sign * (task.wait_mw if task.ready > cap.start else task.work_mw)
+
+
+@jit
+def forecast_start(machine, time, job, sign):
+    """Note in all forecasts that a job has started, or that it has ended where ``sign`` is -1."""
+    for c in range(len(machine.caps)):
+        cap = machine.caps[c]
+        if cap.known == 1 and cap.start > time:
+            add_to_forecast(machine, cap, job, sign)
+            if machine.slots[N_SWITCHING] > 0 or count_below(machine, job, cap.off) > 0:
+                set_floor(machine, cap, time)
+
+
+@jit
+def forecast_mw(machine, cap):
+    """Return the power charged at the start of a cap, which is to come [mW]."""
+    slots = machine.slots
+    return cap.floor_mw + cap.work_mw - cap.outside * slots[REST_MW] - cap.inside * slots[OFF_MW]
+
+
+@jit
+def nodes_off(machine, begin, end):
+    """Return how many of the first nodes no job may have from ``begin`` up to ``end`` [s]."""
+    most = ZERO
+    for c in range(len(machine.caps)):
+        cap = machine.caps[c]
+        if cap.known == 1 and begin < cap.end and end > cap.start - machine.slots[OFF_TIME]:
+            most = max(most, cap.off)
+    return most
+
+
+@jit
+def switch_for_caps(machine, blocks, entries, time):
+    """Begin to switch off the nodes that caps say are to be off, and on those of caps that end."""
+    due = ZERO
+    for c in range(len(machine.caps)):
+        cap = machine.caps[c]
+        if cap.known == 0 or cap.off == 0:
+            continue
+        if cap.start - machine.slots[OFF_TIME] <= time < cap.end:
+            due = max(due, cap.off)
+        elif cap.end == time and not cap_near(machine, time):
+            wake_free(machine, blocks, entries, time, ZERO, cap.off)
+    if due > 0:
+        switch_off_free(machine, time, due, NEVER)

@@ -1,0 +1,314 @@
+"""A scheduling pass under limits of power and energy, with no reservation or one (EASY).
+
+The rules are those of :mod:`hpcgym.engine.machines.pool.easy`, on whole nodes. What differs is when
+a job may start, and at which level (:mod:`hpcgym.engine.machines.limited.starts`), what the head's
+reservation is (:mod:`hpcgym.engine.machines.limited.reservations`), and that there are passes when
+limits begin and end, when meters are looked at and when nodes have been switched.
+"""
+
+from __future__ import annotations
+
+from hpcgym.compilation import jit, jit_entry, jit_part
+from hpcgym.engine.events import (
+    end_first,
+    enqueue,
+    leave_primary_queue,
+    leave_queue,
+    next_pass,
+)
+from hpcgym.engine.machines.limited.budgets import (
+    count_to,
+    give_back,
+    look,
+    switch_off_idle,
+    wake_late,
+    weigh,
+)
+from hpcgym.engine.machines.limited.caps import (
+    announce,
+    forecast_start,
+    next_control,
+    switch_for_caps,
+)
+from hpcgym.engine.machines.limited.controls import switch_for_control
+from hpcgym.engine.machines.limited.nodes import begin_waiting, end_switching, release
+from hpcgym.engine.machines.limited.reservations import find_shadow
+from hpcgym.engine.machines.limited.starts import begin, best_level, widest
+from hpcgym.engine.machines.limited.state import (
+    BACKFILLS,
+    CHARGED,
+    CONTIGUOUS,
+    CONTROLLED,
+    FULL,
+    KILLS,
+    LESS,
+    LIMITED,
+    LOGGED,
+    RELEASED,
+    SPARE_NODES,
+    SWITCHES,
+    ZERO,
+)
+from hpcgym.engine.machines.nodes.easy import next_scored
+from hpcgym.engine.machines.pool.easy import first_in_order
+from hpcgym.engine.ordered import BLOCK, NOTHING, block_at, copy_entry, tidy_swept
+from hpcgym.engine.orders.narrow import least_of_narrow, summarise_narrow
+from hpcgym.engine.state import (
+    ARRIVED,
+    ASKED,
+    DEPTH,
+    ENDED,
+    FOREVER,
+    HEAD,
+    KEYED,
+    NEXT,
+    PRIMARY,
+    QUEUE,
+    RUNNING,
+    SCORED,
+    SECONDARY,
+    SELECTION,
+    SHADOW,
+    SUBMISSION,
+    TIME,
+)
+
+
+@jit_entry
+def run(
+    jobs, keys, scores, users,
+    sim, progress, history, blocks, entries, profile, line, narrow, freed, idle,
+    ended, machine, stop_time, max_passes,
+):  # fmt: skip
+    """Simulate to ``stop_time`` [s], the end or ``max_passes`` passes; return the passes done.
+
+    It also stops where a prediction is asked for, as :func:`hpcgym.engine.machines.pool.easy.run`
+    does, and with FULL where the log has to be made longer. Called again, it goes on.
+    """
+    passes = 0
+    slots = machine.slots
+    while passes < max_passes:
+        if slots[SWITCHES] == 1 and len(machine.log) - slots[LOGGED] < 8 * len(machine.nodes):
+            slots[FULL] = 1
+            break
+        control = next_control(machine)
+        by_event = next_pass(
+            sim, jobs, progress, users, history, blocks, entries, freed, idle, ended,
+            min(stop_time, control),
+        )  # fmt: skip
+        if not by_event:
+            over = sim[NEXT] == len(jobs) and blocks[QUEUE].count + blocks[RUNNING].count == 0
+            if sim[ASKED] != 0 or control > stop_time or control == FOREVER or over:
+                break
+            sim[TIME] = control
+        count_to(machine, sim[TIME])
+        end_switching(machine, sim[TIME])
+        begin_waiting(machine, sim[TIME])
+        release_ended(machine, sim, ended)
+        wake_late(machine, blocks, entries, sim[TIME])
+        if by_event or slots[LIMITED] == 1:
+            do_pass(
+                machine, jobs, keys, scores, users, sim, progress, history, blocks, entries,
+                narrow, freed, idle, ended,
+            )  # fmt: skip
+            passes += 1
+        switch_off_idle(machine, sim[TIME])
+    return passes
+
+
+@jit
+def release_ended(machine, sim, ended):
+    """Free the nodes of the jobs that have ended since the last pass."""
+    slots = machine.slots
+    while slots[RELEASED] < sim[ENDED]:
+        job = ended[slots[RELEASED]]
+        slots[RELEASED] += 1
+        release(machine, sim[TIME], job)
+        forecast_start(machine, sim[TIME], job, LESS)
+        give_back(machine, job)
+
+
+@jit_part
+def do_pass(
+    machine, jobs, keys, scores, users,
+    sim, progress, history, blocks, entries, narrow, freed, idle, ended,
+):  # fmt: skip
+    """Let limits do what they do at this time, then start what may start."""
+    time = sim[TIME]
+    announce(machine, blocks, entries, time)
+    switch_for_control(machine, blocks, entries, time)
+    switch_for_caps(machine, blocks, entries, time)
+    kill_for_caps(machine, sim, jobs, progress, users, history, blocks, entries, freed, idle, ended)
+    look(machine, time)
+    for job in range(sim[NEXT] - sim[ARRIVED], sim[NEXT]):
+        enqueue(sim, jobs, progress, keys, scores, blocks, entries, narrow, job)
+    sim[ARRIVED] = 0
+    if blocks[QUEUE].count > 0:
+        weigh(machine, blocks, entries, time)
+        serve_queue(machine, sim, jobs, keys, scores, progress, blocks, entries, narrow)
+
+
+# --- Caps that kill -------------------------------------------------------------------------------
+
+
+@jit
+def kill_for_caps(
+    machine, sim, jobs, progress, users, history, blocks, entries, freed, idle, ended
+):
+    """Kill the jobs that started last until the caps that kill, and begin now, hold."""
+    time = sim[TIME]
+    for c in range(len(machine.caps)):
+        cap = machine.caps[c]
+        if cap.kills == 0 or cap.known == 0 or time != max(cap.start, cap.announced):
+            continue
+        while machine.slots[CHARGED] > cap.mw and time < cap.end:
+            block, i = last_started(progress, blocks, entries, time)
+            if block < 0:
+                break
+            job = entries[i].job
+            jobs[job].run = time - progress[job].start
+            entries[i].span = time
+            blocks[block].least_span = time
+            end_first(sim, jobs, progress, users, history, blocks, entries, freed, idle, ended)
+            machine.slots[KILLS] += 1
+            release_ended(machine, sim, ended)
+            switch_for_caps(machine, blocks, entries, time)
+
+
+@jit
+def last_started(progress, blocks, entries, time):
+    """Return the block and the entry of the job that began last, and before now; -1 if none."""
+    found, place = -1, -1
+    for k in range(blocks[RUNNING].in_use):
+        block = block_at(blocks, RUNNING, k)
+        for i in range(block * BLOCK, block * BLOCK + blocks[block].count):
+            job = entries[i].job
+            if progress[job].start >= time:  # waits for its nodes
+                continue
+            if place < 0 or progress[job].marks > progress[entries[place].job].marks:
+                found, place = block, i
+    return found, place
+
+
+# --- The queue ------------------------------------------------------------------------------------
+
+
+@jit_part
+def serve_queue(machine, sim, jobs, keys, scores, progress, blocks, entries, narrow):
+    """Start heads while they may start, then jobs behind the first head that may not."""
+    head = -1
+    machine.slots[BACKFILLS] = 0
+    while blocks[QUEUE].count > 0:
+        head = first_in_order(sim, jobs, scores, progress, blocks, entries)
+        level = best_level(machine, sim, jobs, progress, head)
+        if level < 0 and machine.slots[CONTROLLED] == 1 and blocks[RUNNING].count == 0:
+            level = level_without_control(machine, sim, jobs, progress, head)
+        if level < 0:
+            break
+        leave_queue(sim, jobs, progress, keys, blocks, entries, head)
+        begin(machine, jobs, sim, progress, blocks, entries, head, level)
+        head = -1
+    sim[HEAD] = head
+    if head < 0 or sim[DEPTH] == 0:
+        return
+    machine.slots[BACKFILLS] = 1
+    find_shadow(machine, sim, jobs, blocks, entries, head)
+    # where the order changes as jobs wait, the next pass may have another head: no promise
+    if progress[head].promised < 0 and sim[PRIMARY] < SELECTION:
+        progress[head].promised = sim[SHADOW]
+    if sim[SECONDARY] >= SCORED:
+        sweep_scored(machine, sim, jobs, keys, scores, progress, blocks, entries)
+    else:
+        sweep(machine, sim, jobs, keys, progress, blocks, entries, narrow)
+
+
+@jit
+def level_without_control(machine, sim, jobs, progress, head):
+    """Return at which level the head may start where no job runs, whatever a control says."""
+    control = machine.caps[len(machine.caps) - 1]
+    known, control.known = control.known, ZERO
+    level = best_level(machine, sim, jobs, progress, head)
+    control.known = known
+    return level
+
+
+@jit_part
+def sweep(machine, sim, jobs, keys, progress, blocks, entries, narrow):
+    """Go through the queue in secondary order, passing over blocks in which no job can start."""
+    k = 0
+    while k < blocks[QUEUE].in_use:
+        block = block_at(blocks, QUEUE, k)
+        k += 1
+        free = widest(machine, sim)
+        if blocks[block].least_width > free:
+            continue
+        if blocks[block].least_width > spare_nodes_for(machine):
+            window = sim[SHADOW] - sim[TIME]
+            if blocks[block].least_span > window:
+                continue
+            if blocks[block].narrow_known == 1 and least_of_narrow(narrow, block, free) > window:
+                continue
+        sweep_block(machine, sim, jobs, keys, progress, blocks, entries, block)
+        if blocks[QUEUE].in_use > 1:
+            if sim[SECONDARY] == SUBMISSION:
+                summarise_narrow(blocks, entries, narrow, block)
+            k = tidy_swept(blocks, entries, QUEUE, k)
+
+
+@jit_part
+def spare_nodes_for(machine):
+    """Return how many nodes a job may take at most that runs on beyond the shadow time."""
+    slots = machine.slots
+    return len(machine.nodes) if slots[CONTIGUOUS] == 1 else slots[SPARE_NODES]
+
+
+@jit_part
+def sweep_block(machine, sim, jobs, keys, progress, blocks, entries, block):
+    """Start the jobs of one block that may start, and make its summary anew."""
+    least_span = least_width = NOTHING
+    window = sim[SHADOW] - sim[TIME]
+    free, spare = widest(machine, sim), spare_nodes_for(machine)
+    i = block * BLOCK
+    while i < block * BLOCK + blocks[block].count:
+        job, width, predicted = entries[i].job, entries[i].width, entries[i].span
+        if width <= free and (width <= spare or predicted <= window) and job != sim[HEAD]:
+            level = best_level(machine, sim, jobs, progress, job)
+            if level >= 0:
+                take_out(sim, keys, blocks, entries, block, i)
+                begin(machine, jobs, sim, progress, blocks, entries, job, level)
+                free, spare = widest(machine, sim), spare_nodes_for(machine)
+                continue
+        least_span = min(least_span, predicted)
+        least_width = min(least_width, width)
+        i += 1
+    blocks[block].least_span = least_span
+    blocks[block].least_width = least_width
+
+
+@jit_part
+def take_out(sim, keys, blocks, entries, block, i):
+    """Take an entry out of the queue; the block is tidied when the sweep has left it."""
+    job = entries[i].job
+    blocks[block].count -= 1
+    blocks[block].sum_width -= entries[i].width
+    while i < block * BLOCK + blocks[block].count:
+        copy_entry(entries, i, i + 1)
+        i += 1
+    if sim[PRIMARY] == KEYED:
+        leave_primary_queue(keys, blocks, entries, job)
+
+
+@jit
+def sweep_scored(machine, sim, jobs, keys, scores, progress, blocks, entries):
+    """Go through the queue in an order that time changes, from the best job to the last."""
+    job, score = LESS, float("inf")
+    while True:
+        job, score = next_scored(sim, jobs, scores, blocks, entries, job, score)
+        if job < 0:
+            return
+        if job == sim[HEAD]:
+            continue
+        level = best_level(machine, sim, jobs, progress, job)
+        if level >= 0:
+            leave_queue(sim, jobs, progress, keys, blocks, entries, job)
+            begin(machine, jobs, sim, progress, blocks, entries, job, level)

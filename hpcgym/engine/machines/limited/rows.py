@@ -1,0 +1,269 @@
+"""Machines under limits of many simulations, a row for each, for environments.
+
+Each has a control (:mod:`hpcgym.engine.machines.limited.controls`) as its last cap. Limits of the
+episode that comes next are set beforehand, and taken over when it begins.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hpcgym.compilation import jit, jit_inline
+from hpcgym.engine.machines.limited import easy as powered
+from hpcgym.engine.machines.limited.nodes import set_bit
+from hpcgym.engine.machines.limited.state import (
+    BEGIN,
+    BUDGET,
+    CAP,
+    CONTROLLED,
+    FULL,
+    HIGHEST,
+    LIMITED,
+    MORE,
+    NEVER,
+    ON,
+    PLENTY,
+    TASK,
+    Powered,
+    make_powered,
+)
+from hpcgym.engine.ordered import records
+from hpcgym.engine.state import FOREVER, JOBS
+
+COUNTS = records(  # how many limits an episode has
+    ("caps", np.int64),
+    ("budgets", np.int64),
+    ("next_caps", np.int64),
+    ("next_budgets", np.int64),
+)
+
+
+class PoweredRows(NamedTuple):
+    """Rows of :class:`~hpcgym.engine.machines.limited.state.Powered`, with the same names there.
+
+    The first eleven are shared and do not change; ``begin`` and ``all_awake`` are ``slots`` and
+    ``awake`` before the first job.
+    """
+
+    busy_mw: NDArray[np.int64]
+    drawn_mw: NDArray[np.int64]
+    slowdown: NDArray[np.int64]
+    kind: NDArray[np.int64]  # (n_rows,)
+    measured_mw: NDArray[np.int64]  # (n_rows, L), or empty
+    size: NDArray[np.int64]
+    component_mw: NDArray[np.int64]
+    place: NDArray[np.int64]
+    total: NDArray[np.int64]  # (n_rows + 1,) nodes of all jobs before
+    begin: NDArray[np.int64]
+    all_awake: NDArray[np.int64]
+    jobs: NDArray[np.void]  # (n, longest) JOBS of the episode, as long as they are at their level
+    first: NDArray[np.int64]  # (n, longest + 1)
+    cells: NDArray[np.int32]
+    nodes: NDArray[np.void]
+    free: NDArray[np.uint64]
+    on: NDArray[np.uint64]
+    later: NDArray[np.uint64]
+    awake: NDArray[np.int64]
+    switching: NDArray[np.int64]
+    waiting: NDArray[np.int64]
+    tasks: NDArray[np.void]
+    caps: NDArray[np.void]
+    budgets: NDArray[np.void]
+    next_caps: NDArray[np.void]
+    next_budgets: NDArray[np.void]
+    with_mw: NDArray[np.int64]
+    reserving: NDArray[np.int64]
+    counts: NDArray[np.void]  # (n, 1) COUNTS
+    log: NDArray[np.void]
+    slots: NDArray[np.int64]
+
+
+SHARED = 11
+#: Fields of :class:`PoweredRows` that have a row for each simulation.
+CHANGING = PoweredRows._fields[SHARED:]
+
+
+def make_rows(
+    constants: dict[int, int],
+    busy_mw: NDArray[np.int64],
+    drawn_mw: NDArray[np.int64],
+    slowdown: NDArray[np.int64],
+    kind: NDArray[np.int64],
+    measured_mw: NDArray[np.int64],
+    levels: list[tuple[int, int]],
+    widths: NDArray[np.int64],
+    n_nodes: int,
+    number: int,
+    longest: int,
+) -> PoweredRows:
+    """Return the machines of that many simulations of up to ``longest`` jobs of a table.
+
+    Parameters
+    ----------
+    constants to n_nodes : as :func:`hpcgym.engine.machines.limited.state.make_powered` takes them.
+    """
+    one = make_powered(
+        constants, busy_mw, drawn_mw, slowdown, kind, measured_mw, levels, widths[:0], n_nodes,
+        np.zeros(1, CAP), np.zeros(1, BUDGET), 0,
+    )  # fmt: skip
+    begin = one.slots.copy()
+    begin[CONTROLLED] = begin[LIMITED] = 1
+    total = np.concatenate([[0], np.cumsum(widths)]).astype(np.int64)
+    ahead = np.minimum(np.arange(len(widths)) + longest, len(widths))
+    n_cells = int((total[ahead] - total[:-1]).max(initial=0))
+    rows: dict[str, Any] = {
+        name: np.zeros((number, *getattr(one, name).shape), getattr(one, name).dtype)
+        for name in Powered._fields[8:]
+    }
+    for name, size, dtype in (
+        ("jobs", longest, JOBS),
+        ("first", longest + 1, np.int64),
+        ("cells", n_cells, np.int32),
+        ("tasks", longest, TASK),
+        ("counts", 1, COUNTS),
+        ("next_caps", 1, CAP),
+        ("next_budgets", 1, BUDGET),
+    ):
+        rows[name] = np.zeros((number, size), dtype)
+    rows["with_mw"] = np.zeros((number, 1, longest), np.int64)
+    return PoweredRows(*one[:8], total=total, begin=begin, all_awake=one.awake, **rows)
+
+
+def set_next_limits(
+    rows: PoweredRows, e: int, caps: NDArray[np.void], budgets: NDArray[np.void]
+) -> PoweredRows:
+    """Set the limits of the next episode of simulation ``e``; return rows with room for them."""
+    room, places = (len(caps) + 1,), len(budgets)
+    rows = grown(
+        rows,
+        caps=room, next_caps=room, budgets=(places,), next_budgets=(places,),
+        with_mw=(places, 0), reserving=(places, 0),
+    )  # fmt: skip
+    rows.next_caps[e, : len(caps)] = caps
+    rows.next_budgets[e, : len(budgets)] = budgets
+    rows.counts["next_caps"][e] = len(caps)
+    rows.counts["next_budgets"][e] = len(budgets)
+    return rows
+
+
+def with_longer_log(rows: PoweredRows) -> PoweredRows:
+    """Return rows whose logs have twice the room, so that those that are full can go on."""
+    rows.slots[:, FULL] = 0
+    return grown(rows, log=(2 * rows.log.shape[1],))
+
+
+def grown(rows: PoweredRows, **shapes: tuple[int, ...]) -> PoweredRows:
+    """Return rows with at least so much room in the arrays named, for each simulation."""
+    wider = {}
+    for name, shape in shapes.items():
+        old = getattr(rows, name)
+        new = tuple(map(max, old.shape[1:], shape))
+        if new != old.shape[1:]:
+            wider[name] = np.zeros((len(old), *new), old.dtype)
+            wider[name][tuple(map(slice, old.shape))] = old
+    return rows._replace(**wider) if wider else rows
+
+
+def row_of(rows: PoweredRows, e: int, start: int, stop: int) -> Powered:
+    """Return the machine of simulation ``e``, for the jobs in these rows of the table."""
+    n, counts = stop - start, rows.counts[e, 0]
+    first = rows.first[e, : n + 1]
+    kind, measured = rows.kind[start:stop], rows.measured_mw
+    caps, budgets = rows.caps[e, : counts["caps"]], rows.budgets[e, : counts["budgets"]]
+    return Powered(
+        rows.busy_mw, rows.drawn_mw, rows.slowdown, kind,
+        measured[start:stop] if len(measured) else measured,
+        rows.size, rows.component_mw, rows.place, first, rows.cells[e, : first[-1]],
+        rows.nodes[e], rows.free[e], rows.on[e], rows.later[e], rows.awake[e], rows.switching[e],
+        rows.waiting[e], rows.tasks[e, :n], caps, budgets, rows.with_mw[e], rows.reserving[e],
+        rows.log[e], rows.slots[e],
+    )  # fmt: skip
+
+
+@jit_inline
+def machine_of(rows, e, start, stop):
+    """Return the same in compiled code."""
+    n, counts, measured = stop - start, rows.counts[e, 0], rows.measured_mw
+    if len(measured) > 0:
+        measured = measured[start:stop]
+    return Powered(
+        rows.busy_mw, rows.drawn_mw, rows.slowdown, rows.kind[start:stop], measured,
+        rows.size, rows.component_mw, rows.place, rows.first[e, : n + 1], rows.cells[e],
+        rows.nodes[e], rows.free[e], rows.on[e], rows.later[e], rows.awake[e], rows.switching[e],
+        rows.waiting[e], rows.tasks[e, :n], rows.caps[e, : counts.caps],
+        rows.budgets[e, : counts.budgets], rows.with_mw[e], rows.reserving[e], rows.log[e],
+        rows.slots[e],
+    )  # fmt: skip
+
+
+@jit
+def begin_machine(rows, e, start, stop, table_jobs):
+    """Let the machine of simulation ``e`` be empty, before the jobs in these rows of the table."""
+    for j in range(stop - start):
+        rows.jobs[e, j].submit = table_jobs[start + j].submit
+        rows.jobs[e, j].run = table_jobs[start + j].run
+        rows.jobs[e, j].requested = table_jobs[start + j].requested
+        rows.jobs[e, j].processors = table_jobs[start + j].processors
+        rows.jobs[e, j].since_first = table_jobs[start + j].since_first
+        rows.tasks[e, j].level = rows.begin[HIGHEST]
+    for j in range(stop - start + 1):
+        rows.first[e, j] = rows.total[start + j] - rows.total[start]
+    for k in range(len(rows.begin)):
+        rows.slots[e, k] = rows.begin[k]
+    rows.slots[e, BEGIN] = table_jobs[start].submit
+    for k in range(len(rows.all_awake)):
+        rows.awake[e, k] = rows.all_awake[k]
+    begin_nodes(rows, e, table_jobs[start].submit)
+    begin_limits(rows, e)
+
+
+@jit
+def begin_nodes(rows, e, time):
+    """Let all nodes be on and idle from ``time`` [s] on."""
+    nodes, free, on = rows.nodes[e], rows.free[e], rows.on[e]
+    for word in range(len(free)):
+        free[word] = on[word] = 0
+    for node in range(len(nodes)):
+        nodes[node].state = ON
+        nodes[node].since = time
+        nodes[node].until = NEVER
+        nodes[node].job = -1
+        nodes[node].boots = 0
+        set_bit(free, node, MORE)
+        set_bit(on, node, MORE)
+
+
+@jit
+def begin_limits(rows, e):
+    """Take over the limits of the episode, and a control that has not been set yet."""
+    counts = rows.counts[e, 0]
+    counts.caps, counts.budgets = counts.next_caps + 1, counts.next_budgets
+    for c in range(counts.next_caps):
+        rows.caps[e, c] = rows.next_caps[e, c]
+    for b in range(counts.next_budgets):
+        rows.budgets[e, b] = rows.next_budgets[e, b]
+    control = rows.caps[e, counts.next_caps]
+    control.start = control.end = control.announced = NEVER
+    control.known = control.kills = control.off = 0
+    control.mw = PLENTY
+    control.work_mw = control.outside = control.inside = 0
+
+
+@jit_inline
+def run_under_limits(table, start, n, states, rows, e, stop_time):
+    """Simulate ``n`` jobs of a table in row ``e``, as :func:`search.run_rows` does on a pool."""
+    stop, users, keys = start + n, table.users, table.keys
+    if len(users) > 0:
+        users = users[start:stop]
+    if len(keys) > 0:
+        gap = len(keys) - len(table.jobs)
+        keys = keys[gap + start - n : gap + stop]
+    return powered.run(
+        rows.jobs[e, :n], keys, states.scores[e], users,
+        states.sim[e], states.progress[e], states.history[e], states.blocks[e], states.entries[e],
+        states.profile[e], states.line[e], states.narrow[e], states.freed[e], states.idle[e],
+        states.ended[e], machine_of(rows, e, start, stop), stop_time, np.int64(FOREVER),
+    )  # fmt: skip

@@ -1,0 +1,419 @@
+"""Whether a job may start now under all limits, and at which level; and its start.
+
+A job starts at the highest level at which limits allow it (document 004, algorithm 3): at which the
+charged power with it is within all caps in force, and the forecasts with it within all announced
+caps that it may run into, by its requested time. Under budgets see :func:`budgets_allow`.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from hpcgym.compilation import jit, jit_part
+from hpcgym.engine.machines.limited.budgets import free_mj, idle_mj, reserve, weigh, woken_mw
+from hpcgym.engine.machines.limited.caps import forecast_mw, forecast_start, nodes_off
+from hpcgym.engine.machines.limited.nodes import (
+    charged_for,
+    pick,
+    pick_row,
+    ready_time,
+    take,
+    width_of,
+)
+from hpcgym.engine.machines.limited.state import (
+    ALL_ON,
+    BACKFILLS,
+    BLOCK_FROM,
+    BLOCK_TO,
+    CEILING,
+    CHARGED,
+    CONTIGUOUS,
+    ENERGY_BUD,
+    FREE_RISING,
+    LEFT_MW,
+    LOWEST,
+    MORE,
+    OFF,
+    OFF_MW,
+    PICKED_MW,
+    PICKED_OFF,
+    POWERCAP,
+    READY,
+    REDUCE_PC,
+    REST_MW,
+    RISE_MW,
+    RULE,
+    SPARE_LIMIT_MW,
+    SPARE_MW,
+    SPARE_NODES,
+    SUFFICES,
+    SWITCHING_OFF,
+    WOKEN_MW,
+    ZERO,
+)
+from hpcgym.engine.ordered import insert
+from hpcgym.engine.state import (
+    BACKFILLED,
+    FREE,
+    RUNNING,
+    SHADOW,
+    STARTED,
+    STARTED_AS,
+    TIME,
+)
+
+MILLION = 1_000_000
+
+
+@jit
+def slowed(machine, job, level, time):
+    """Return how long a job takes at a level, of its time at the highest, rounded up [s]."""
+    millionths = machine.slowdown[machine.kind[job], level]
+    # in two parts, so that no product overflows
+    return time // MILLION * millionths - (-(time % MILLION) * millionths) // MILLION
+
+
+@jit
+def work_mw(machine, job, level):
+    """Return what a job is charged while it runs at a level [mW]."""
+    power = width_of(machine, job) * machine.busy_mw[level]
+    return max(power, machine.measured_mw[job, level]) if len(machine.measured_mw) else power
+
+
+@jit
+def wait_mw(machine, job, level):
+    """Return what a job is charged while it waits for its nodes [mW]."""
+    return max(width_of(machine, job) * machine.slots[RISE_MW], work_mw(machine, job, level))
+
+
+@jit
+def drawn_mw(machine, job, level):
+    """Return what a job draws while it runs at a level [mW]."""
+    if len(machine.measured_mw) and machine.measured_mw[job, level] >= 0:
+        return machine.measured_mw[job, level]
+    return width_of(machine, job) * machine.drawn_mw[level]
+
+
+@jit
+def lowest_level(machine):
+    """Return the lowest level at which a job may start: where that is above the ceiling, this."""
+    return min(machine.slots[LOWEST], machine.slots[CEILING])
+
+
+@jit
+def best_level(machine, sim, jobs, progress, job):
+    """Return the highest level at which a job may start now, its nodes chosen; -1 if none."""
+    if jobs[job].processors > sim[FREE]:
+        return -1
+    for level in range(machine.slots[CEILING], lowest_level(machine) - 1, -1):
+        if may_start(machine, sim, jobs, progress, job, level):
+            return level
+    return -1
+
+
+@jit_part
+def may_start(machine, sim, jobs, progress, job, level):
+    """Return whether a job may start now at a level; its nodes are chosen then."""
+    slots, time = machine.slots, sim[TIME]
+    requested = slowed(machine, job, level, jobs[job].requested)
+    backfills, contiguous = slots[BACKFILLS] == 1, slots[CONTIGUOUS] == 1
+    # first as if all its nodes were on: others would only draw more, and be ready later, but for
+    # those that are just being switched on and count as more than idle
+    slots[READY] = time
+    slots[PICKED_MW] = width_of(machine, job) * slots[REST_MW]
+    slots[PICKED_OFF] = slots[WOKEN_MW] = 0
+    if backfills and not leaves_room(machine, sim, progress, job, level):
+        return False
+    sure = slots[FREE_RISING] == 0
+    if sure and not limits_allow(machine, sim, job, level, time + requested):
+        return False
+    if not choose(machine, time, job, requested, ZERO, ZERO):
+        return False
+    if backfills and (contiguous or slots[READY] > time):
+        if not leaves_room(machine, sim, progress, job, level):
+            return False
+        predicted = slowed(machine, job, level, progress[job].predicted)
+        if contiguous and slots[READY] + predicted > sim[SHADOW]:
+            block_from, block_to = slots[BLOCK_FROM], slots[BLOCK_TO]
+            if not choose(machine, time, job, requested, block_from, block_to):
+                return False
+    if slots[ALL_ON] == 0:
+        weigh_picked(machine, job)
+    elif sure:
+        return True
+    return limits_allow(machine, sim, job, level, slots[READY] + requested)
+
+
+@jit
+def choose(machine, time, job, requested, block_from, block_to):
+    """Choose nodes for a job outside a block; return whether it can have enough of them."""
+    slots = machine.slots
+    lowest = nodes_off(machine, time, time + requested)
+    while True:
+        if slots[CONTIGUOUS] == 1:
+            found = pick_row(machine, job, lowest, block_from, block_to)
+        else:
+            found = pick(machine, job, lowest)
+        if not found:
+            return False
+        slots[READY] = time
+        if slots[ALL_ON] == 1:
+            return True
+        slots[READY] = ready_time(machine, time, job)
+        # one that waits for its nodes ends later, and may run into another cap
+        again = nodes_off(machine, time, slots[READY] + requested)
+        if again <= lowest:
+            return True
+        lowest = again
+
+
+@jit
+def leaves_room(machine, sim, progress, job, level):
+    """Return whether a job leaves the head its nodes and its power, at the shadow time.
+
+    Whether it leaves the head its row, if nodes stand in a row, is looked at where they are chosen.
+    """
+    slots, width = machine.slots, width_of(machine, job)
+    if slots[READY] + slowed(machine, job, level, progress[job].predicted) <= sim[SHADOW]:
+        return True
+    if width > slots[SPARE_NODES] and slots[CONTIGUOUS] == 0:
+        return False
+    work = work_mw(machine, job, level)
+    if work - width * slots[LEFT_MW] > slots[SPARE_LIMIT_MW]:
+        return False
+    return work - width * slots[REST_MW] <= slots[SPARE_MW]
+
+
+@jit
+def limits_allow(machine, sim, job, level, until):
+    """Return whether all limits that a job may run into allow it on the chosen nodes."""
+    return caps_allow(machine, sim[TIME], job, level, until) and budgets_allow(
+        machine, sim, job, level, until
+    )
+
+
+@jit
+def widest(machine, sim):
+    """Return a number of nodes that no job may start now on more of, by the limits in force."""
+    slots, most = machine.slots, sim[FREE]
+    if slots[FREE_RISING] > 0:
+        return most
+    each = machine.busy_mw[lowest_level(machine)] - slots[REST_MW]
+    if each <= 0:
+        return most
+    for c in range(len(machine.caps)):
+        cap = machine.caps[c]
+        if cap.known == 1 and cap.start <= sim[TIME] < cap.end:
+            most = min(most, max(cap.mw - slots[CHARGED], 0) // each)
+    if slots[RULE] == POWERCAP or slots[RULE] == REDUCE_PC:
+        for b in range(len(machine.budgets)):
+            budget = machine.budgets[b]
+            if budget.binds == 1 and budget.start <= sim[TIME] < budget.end:
+                most = min(most, max(budget.mean_mw - slots[CHARGED], 0) // each)
+    return most
+
+
+@jit_part
+def weigh_picked(machine, job):
+    """Reckon what is charged now for the nodes that were chosen, and wakes with them."""
+    slots = machine.slots
+    slots[PICKED_MW] = slots[PICKED_OFF] = slots[WOKEN_MW] = 0
+    first, end = machine.first[job], machine.first[job + 1]
+    for i in range(first, end):
+        node = np.int64(machine.cells[i])
+        state = machine.nodes[node].state
+        slots[PICKED_MW] += charged_for(machine, state)
+        if state in (OFF, SWITCHING_OFF):
+            slots[PICKED_OFF] += 1
+        if state == OFF:
+            slots[WOKEN_MW] += woken_mw(machine, node, machine.cells[i - 1] if i > first else -1)
+
+
+@jit
+def more_now(machine, time, job, level):
+    """Return by how much the charged power rises when a job starts on the chosen nodes [mW]."""
+    slots = machine.slots
+    waits = slots[READY] > time
+    power = wait_mw(machine, job, level) if waits else work_mw(machine, job, level)
+    return power - slots[PICKED_MW] + slots[WOKEN_MW]
+
+
+@jit
+def mw_at(machine, time, job, level):
+    """Return what a job that starts now on the chosen nodes is charged at a later time [mW]."""
+    waits = machine.slots[READY] > time
+    return wait_mw(machine, job, level) if waits else work_mw(machine, job, level)
+
+
+@jit_part
+def caps_allow(machine, time, job, level, until):
+    """Return whether all caps that a job may run into allow it on the chosen nodes."""
+    slots = machine.slots
+    for c in range(len(machine.caps)):
+        cap = machine.caps[c]
+        if cap.known == 0 or cap.end <= time or cap.start >= until:
+            continue
+        if cap.start <= time:
+            power = slots[CHARGED] + more_now(machine, time, job, level)
+        else:
+            power = forecast_mw(machine, cap) + mw_at(machine, cap.start, job, level)
+            power -= width_of(machine, job) * slots[REST_MW]
+        if power > cap.mw:
+            return False
+    return True
+
+
+# --- Budgets --------------------------------------------------------------------------------------
+
+
+@jit_part
+def budgets_allow(machine, sim, job, level, until):
+    """Return whether all budgets that a job may run into allow it on the chosen nodes.
+
+    Each must suffice for all that is then certain: what was drawn, what may still run by requested
+    times, and the machine idle; also for nodes that a job which ends before has switched on, if
+    others may run into the period. Beyond that see :func:`head_allowed`, :func:`backfill_allowed`.
+    """
+    time, backfills = sim[TIME], machine.slots[BACKFILLS] == 1
+    for b in range(len(machine.budgets)):
+        budget = machine.budgets[b]
+        reaches = budget.start < until
+        if budget.binds == 0 or budget.end <= time:
+            continue
+        if not reaches and (budget.in_use == 0 or machine.slots[PICKED_OFF] == 0):
+            continue
+        more = more_mj(machine, budget, time, job, level, until)
+        sure = budget.spent + budget.ahead + more
+        if sure > budget.mj:
+            return False
+        if not reaches:  # it only leaves nodes on that were off
+            continue
+        if machine.slots[RULE] == SUFFICES:
+            if backfills and sure + budget.head_mj > budget.mj:
+                return False
+            continue
+        power = with_mw(machine, budget, time, job, level)
+        if power <= budget.mean_mw and not backfills:
+            continue
+        if backfills:
+            if not backfill_allowed(machine, sim, budget, power, more):
+                return False
+        elif not head_allowed(machine, budget, time, power, until):
+            return False
+    return True
+
+
+@jit
+def with_mw(machine, budget, time, job, level):
+    """Return the charged power with a job on the chosen nodes, now or when a budget begins [mW]."""
+    slots = machine.slots
+    if budget.start <= time:
+        return slots[CHARGED] + more_now(machine, time, job, level)
+    rest = width_of(machine, job) - slots[PICKED_OFF]
+    rest = rest * slots[REST_MW] + slots[PICKED_OFF] * slots[OFF_MW]
+    more = mw_at(machine, budget.start, job, level) - rest + slots[WOKEN_MW]
+    return budget.at_start_mw + more
+
+
+@jit
+def more_mj(machine, budget, time, job, level, until):
+    """Return what a job on the chosen nodes adds to what is charged in a budget's period [mJ]."""
+    slots, width = machine.slots, width_of(machine, job)
+    begin, end = max(time, budget.start), budget.end
+    ready = min(max(slots[READY], begin), end)
+    done = min(max(until, begin), end)
+    more = wait_mw(machine, job, level) * (ready - begin)
+    more += work_mw(machine, job, level) * max(done - ready, 0)
+    more += width * idle_mj(machine, budget, max(until, begin))
+    more += slots[WOKEN_MW] * (end - begin)
+    if slots[READY] == time and slots[PICKED_OFF] == 0:  # all are on
+        return more - width * idle_mj(machine, budget, begin)
+    for i in range(machine.first[job], machine.first[job + 1]):
+        more -= free_mj(machine, budget, begin, np.int64(machine.cells[i]))
+    return more
+
+
+@jit_part
+def head_allowed(machine, budget, time, power, until):
+    """Return whether enough has been saved for a job that takes the power above the mean."""
+    if machine.slots[RULE] == POWERCAP or time < budget.start:
+        return False
+    excess = (power - budget.mean_mw) * (min(until, budget.end) - time)
+    return excess <= budget.saved - budget.reserved
+
+
+@jit_part
+def backfill_allowed(machine, sim, budget, power, more):
+    """Return whether a job leaves the head the energy that is reserved for it."""
+    time, rule = sim[TIME], machine.slots[RULE]
+    if rule == ENERGY_BUD and budget.start <= time:
+        return more <= budget.left_mj
+    if power > budget.mean_mw:
+        return False
+    if rule == REDUCE_PC and budget.start <= time:
+        seconds = max(min(sim[SHADOW], budget.end) - time, 0)
+        reserved = budget.reserved + budget.head_mj
+        return (budget.mean_mw - power) * seconds >= reserved
+    return True
+
+
+# --- The start ------------------------------------------------------------------------------------
+
+
+@jit
+def begin(machine, jobs, sim, progress, blocks, entries, job, level):
+    """Start a job, which is no longer queued, at a level on the nodes that were chosen for it."""
+    time, slots = sim[TIME], machine.slots
+    task = machine.tasks[job]
+    task.level = level
+    task.passed = time
+    task.ready = slots[READY]
+    task.work_mw = work_mw(machine, job, level)
+    task.wait_mw = wait_mw(machine, job, level)
+    task.drawn_mw = drawn_mw(machine, job, level)
+    task.predicted = progress[job].predicted
+    # from now on the job is as long as it is at this level: for its end, corrections and histories
+    jobs[job].run = slowed(machine, job, level, jobs[job].run)
+    jobs[job].requested = slowed(machine, job, level, jobs[job].requested)
+    progress[job].predicted = slowed(machine, job, level, progress[job].predicted)
+    task.until = task.ready + jobs[job].requested
+    if slots[BACKFILLS] == 1:
+        progress[job].marks += BACKFILLED
+        take_from_head(machine, sim, progress, job)
+    settle_budgets(machine, sim, job, level)
+    progress[job].start = task.ready
+    progress[job].marks += sim[STARTED] * STARTED_AS
+    sim[STARTED] += 1
+    sim[FREE] -= jobs[job].processors
+    end = task.ready + jobs[job].run
+    expected = task.ready + progress[job].predicted
+    insert(blocks, entries, RUNNING, expected, job, end, jobs[job].processors)
+    take(machine, time, job)
+    forecast_start(machine, time, job, MORE)
+    weigh(machine, blocks, entries, time)
+
+
+@jit_part
+def take_from_head(machine, sim, progress, job):
+    """Take from what the head leaves at the shadow time, if a job runs on beyond it."""
+    slots, task = machine.slots, machine.tasks[job]
+    if task.ready + progress[job].predicted > sim[SHADOW]:
+        width = width_of(machine, job)
+        slots[SPARE_NODES] -= width
+        slots[SPARE_MW] -= task.work_mw - width * slots[REST_MW]
+        slots[SPARE_LIMIT_MW] -= task.work_mw - width * slots[LEFT_MW]
+
+
+@jit_part
+def settle_budgets(machine, sim, job, level):
+    """Reserve what a job takes above the mean power of a budget, and what it takes of the rest."""
+    time, until = sim[TIME], machine.tasks[job].until
+    for b in range(len(machine.budgets)):
+        budget = machine.budgets[b]
+        if budget.binds == 0 or budget.end <= time or budget.start >= until:
+            continue
+        power = with_mw(machine, budget, time, job, level)
+        if budget.start <= time and power > budget.mean_mw and machine.slots[RULE] != SUFFICES:
+            reserve(machine, b, job, power)
+        if machine.slots[BACKFILLS] == 1:
+            budget.left_mj -= more_mj(machine, budget, time, job, level, until)

@@ -1,0 +1,1 @@
+"""Nodes with several resources: which of them a job gets."""

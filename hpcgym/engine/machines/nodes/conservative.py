@@ -1,0 +1,252 @@
+"""Conservative backfilling over nodes: a start time and nodes are reserved for every queued job.
+
+The rules are those of :mod:`hpcgym.engine.machines.pool.conservative`. The plan is a list of times
+at which jobs will take their nodes and give them back; a job's reservation begins at the first of
+these times, or now, from which nodes are free throughout its predicted run time.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from hpcgym.compilation import jit, jit_entry, jit_inline, jit_part
+from hpcgym.engine.events import enqueue, leave_queue, next_pass, start
+from hpcgym.engine.machines.nodes.placement import (
+    ALLOCATION,
+    FIRST_FIT,
+    N_EVENTS,
+    RELEASED,
+    change,
+    copy_room,
+    count_held,
+    give_back,
+    held_by,
+    place,
+    take,
+    weigh_all,
+)
+from hpcgym.engine.machines.pool.conservative import line_up
+from hpcgym.engine.ordered import BLOCK, block_at
+from hpcgym.engine.state import (
+    ARRIVED,
+    BACKFILLED,
+    DUE,
+    ENDED,
+    EXPIRED,
+    FOREVER,
+    FREED,
+    LOOSE,
+    NEXT,
+    RUNNING,
+    TIME,
+)
+
+NOW, WITHIN = 0, 1  # rows of `ahead`: free at a time, and further on in the window that begins then
+
+
+@jit_entry
+def run(
+    jobs, keys, scores, users,
+    sim, progress, history, blocks, entries, profile, line, narrow, freed, idle,
+    ended, nodes, stop_time, max_passes,
+):  # fmt: skip
+    """Simulate to ``stop_time`` [s], the end or ``max_passes`` passes; return the passes done."""
+    passes = 0
+    while passes < max_passes and next_pass(
+        sim, jobs, progress, users, history, blocks, entries, freed, idle, ended, stop_time
+    ):
+        forget_ended(sim, ended, nodes)
+        if sim[EXPIRED] == 1:
+            replan(sim, jobs, scores, progress, blocks, entries, line, nodes)
+        arrived = sim[ARRIVED]
+        sim[ARRIVED] = 0
+        for job in range(sim[NEXT] - arrived, sim[NEXT]):
+            reserve(sim, progress, line, nodes, job)
+            enqueue(sim, jobs, progress, keys, scores, blocks, entries, narrow, job)
+        compress(sim, jobs, keys, scores, progress, blocks, entries, line, idle, nodes)
+        passes += 1
+    return passes
+
+
+@jit_part
+def forget_ended(sim, ended, nodes):
+    """Free the nodes of the jobs that have ended since the last pass, now and in the plan."""
+    while nodes.slots[RELEASED] < sim[ENDED]:
+        job = ended[nodes.slots[RELEASED]]
+        give_back(nodes, job)
+        withdraw(nodes, job)
+        nodes.slots[RELEASED] += 1
+    if sim[FREED] > 0:  # some ended before their predicted end
+        sim[LOOSE] = 1
+        sim[FREED] = 0
+
+
+@jit
+def foresee(nodes, time, job, sign):
+    """Put what a job takes or gives back at that time into the plan.
+
+    Of one time, what is given back comes first.
+    """
+    i = nodes.slots[N_EVENTS]
+    nodes.slots[N_EVENTS] += 1
+    while i > 0 and (
+        nodes.plan[i - 1].time > time
+        or (nodes.plan[i - 1].time == time and nodes.plan[i - 1].sign < sign)
+    ):
+        nodes.plan[i].time = nodes.plan[i - 1].time
+        nodes.plan[i].job = nodes.plan[i - 1].job
+        nodes.plan[i].sign = nodes.plan[i - 1].sign
+        i -= 1
+    nodes.plan[i].time = time
+    nodes.plan[i].job = job
+    nodes.plan[i].sign = sign
+
+
+@jit
+def withdraw(nodes, job):
+    """Take all of a job out of the plan."""
+    kept = 0
+    for i in range(nodes.slots[N_EVENTS]):
+        if nodes.plan[i].job != job:
+            nodes.plan[kept].time = nodes.plan[i].time
+            nodes.plan[kept].job = nodes.plan[i].job
+            nodes.plan[kept].sign = nodes.plan[i].sign
+            kept += 1
+    nodes.slots[N_EVENTS] = kept
+
+
+@jit
+def reserve(sim, progress, line, nodes, job):
+    """Give a job a reservation at the earliest time; the first is what it is promised."""
+    commit(sim, progress, line, nodes, job, earliest(sim, progress, nodes, job, FOREVER))
+    if progress[job].promised < 0:
+        progress[job].promised = line[job].reserved
+
+
+@jit_part
+def commit(sim, progress, line, nodes, job, time):
+    """Put the reservation of a job, whose cells are written, into the plan."""
+    foresee(nodes, time, job, -1)
+    foresee(nodes, time + progress[job].predicted, job, 1)
+    line[job].reserved = time
+    sim[DUE] = min(sim[DUE], time)
+
+
+@jit
+def earliest(sim, progress, nodes, job, latest):
+    """Return the first time before ``latest`` at which a job could start, and write its cells.
+
+    If there is none, ``latest`` and its cells are what they were.
+    """
+    now, units = nodes.ahead[NOW], nodes.needs[job, 0]
+    copy_room(now, nodes.free)
+    found = count_held(now, nodes.needs, job)
+    time = sim[TIME]
+    i = 0
+    while True:
+        while i < nodes.slots[N_EVENTS] and nodes.plan[i].time <= time:
+            found += shift(nodes, now, i, job)
+            i += 1
+        if found >= units and lasts(nodes, job, i, time + progress[job].predicted, found):
+            if nodes.slots[ALLOCATION] != FIRST_FIT:
+                weigh_all(nodes, nodes.later)
+            place(nodes, nodes.later, job, False, False)
+            return time
+        # once all that is planned is over, the machine is empty, and any job fits
+        time = nodes.plan[i].time
+        if time >= latest:
+            return latest
+
+
+@jit
+def lasts(nodes, job, i, end, found):
+    """Return whether a job fits what is free throughout up to ``end``, which ``later`` is then.
+
+    ``found``: how many of its units fit now. What comes next in the plan is its entry ``i``.
+    """
+    within, later, needs = nodes.ahead[WITHIN], nodes.later, nodes.needs
+    units, most = needs[job, 0], needs[job, 0] + 2**40
+    copy_room(within, nodes.ahead[NOW])
+    copy_room(later, within)
+    while i < nodes.slots[N_EVENTS] and nodes.plan[i].time < end and found >= units:
+        other, sign = nodes.plan[i].job, nodes.plan[i].sign
+        change(nodes, within, other, sign)
+        i += 1
+        if sign > 0:
+            continue
+        first = nodes.held[other].first
+        for c in range(first, first + nodes.held[other].count):
+            node = np.int64(nodes.cells[c].node)
+            found -= held_by(later, node, needs, job, most)
+            for r in range(later.shape[1]):
+                later[node, r] = min(later[node, r], within[node, r])
+            found += held_by(later, node, needs, job, most)
+    return found >= units
+
+
+@jit
+def shift(nodes, room, i, job):
+    """Let entry ``i`` of the plan happen to ``room``; return how many units it gains."""
+    other, sign, needs = nodes.plan[i].job, nodes.plan[i].sign, nodes.needs
+    most = needs[job, 0] + 2**40
+    more = 0
+    first = nodes.held[other].first
+    for c in range(first, first + nodes.held[other].count):
+        node = np.int64(nodes.cells[c].node)
+        more -= held_by(room, node, needs, job, most)
+        for r in range(room.shape[1]):
+            room[node, r] += sign * np.int64(nodes.cells[c].units) * needs[other, r + 1]
+        more += held_by(room, node, needs, job, most)
+    return more
+
+
+@jit
+def replan(sim, jobs, scores, progress, blocks, entries, line, nodes):
+    """Make all reservations anew, in primary order, beside the running jobs' predicted ends."""
+    sim[EXPIRED] = 0
+    sim[LOOSE] = 0
+    sim[DUE] = FOREVER
+    nodes.slots[N_EVENTS] = 0
+    for k in range(blocks[RUNNING].in_use):
+        block = block_at(blocks, RUNNING, k)
+        for i in range(block * BLOCK, block * BLOCK + blocks[block].count):
+            foresee(nodes, entries[i].key, entries[i].job, 1)
+    for i in range(line_up(sim, jobs, scores, blocks, entries, line)):
+        reserve(sim, progress, line, nodes, line[i].job)
+
+
+@jit_inline
+def compress(sim, jobs, keys, scores, progress, blocks, entries, line, idle, nodes):
+    """Make reservations earlier where that is possible, and start the jobs that are due."""
+    loose = sim[LOOSE] == 1
+    if not loose and sim[DUE] > sim[TIME]:
+        return
+    sim[LOOSE] = 0
+    sim[DUE] = FOREVER
+    waiting = False
+    for i in range(line_up(sim, jobs, scores, blocks, entries, line)):
+        job = line[i].job
+        if loose and line[job].reserved != sim[TIME]:
+            advance(sim, progress, line, nodes, job)
+        if line[job].reserved > sim[TIME]:
+            sim[DUE] = min(sim[DUE], line[job].reserved)
+            waiting = True
+            continue
+        if waiting:
+            progress[job].marks += BACKFILLED
+        withdraw(nodes, job)
+        foresee(nodes, sim[TIME] + progress[job].predicted, job, 1)
+        take(nodes, job)
+        leave_queue(sim, jobs, progress, keys, blocks, entries, job)
+        start(sim, jobs, progress, blocks, entries, idle, job)
+
+
+@jit
+def advance(sim, progress, line, nodes, job):
+    """Make the reservation of a job anew if it can be earlier."""
+    before = line[job].reserved
+    withdraw(nodes, job)
+    time = earliest(sim, progress, nodes, job, before)
+    if time < before:
+        sim[LOOSE] = 1
+    commit(sim, progress, line, nodes, job, time)

@@ -1,0 +1,340 @@
+"""A scheduling pass over nodes with no reservation or one (EASY), or with starts from outside.
+
+The rules are those of :mod:`hpcgym.engine.machines.pool.easy`; what differs is when a job fits. The
+head's reservation is no set of nodes, but the promise that its units will find room at the shadow
+time: a job that runs on past that time may take of each node only what the head can spare.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from hpcgym.compilation import jit, jit_entry, jit_part
+from hpcgym.engine.events import enqueue, leave_queue, next_pass, start
+from hpcgym.engine.machines.nodes.placement import (
+    ALLOCATION,
+    GUARDED,
+    RANDOM,
+    RELEASED,
+    SHADOWS,
+    SLACK,
+    STIRRED,
+    change,
+    copy_room,
+    count_held,
+    fits,
+    give_back,
+    held_by,
+    place_now,
+    shuffle,
+    take,
+)
+from hpcgym.engine.machines.pool.easy import count_backfilled, first_in_order, start_swept
+from hpcgym.engine.ordered import BLOCK, NOTHING, block_at, tidy_swept
+from hpcgym.engine.orders.scores import score_now
+from hpcgym.engine.state import (
+    AN_ORDER,
+    ARRIVED,
+    ASKED,
+    ASKS,
+    CHANGED,
+    DEPTH,
+    EACH_PASS,
+    EACH_START,
+    ENDED,
+    FREE,
+    HEAD,
+    KEEPS,
+    NEXT,
+    NOBODY,
+    PRIMARY,
+    QUEUE,
+    RUNNING,
+    SCORED,
+    SECONDARY,
+    SELECTED,
+    SELECTION,
+    SHADOW,
+    SUBMISSION,
+    THRESHOLD,
+    TIME,
+)
+
+
+@jit_entry
+def run(
+    jobs, keys, scores, users,
+    sim, progress, history, blocks, entries, profile, line, narrow, freed, idle,
+    ended, nodes, stop_time, max_passes,
+):  # fmt: skip
+    """Simulate to ``stop_time`` [s], the end or ``max_passes`` passes; return the passes done.
+
+    As :func:`hpcgym.engine.machines.pool.easy.run` does it on a pool of processors.
+    """
+    passes = 0
+    while passes < max_passes and (
+        sim[ASKED] == AN_ORDER
+        or next_pass(
+            sim, jobs, progress, users, history, blocks, entries, freed, idle, ended, stop_time
+        )
+    ):
+        if sim[ASKS] == EACH_START and sim[ASKED] == AN_ORDER:  # what was to start has started
+            sim[ASKED] = 0
+            passes += 1
+            continue
+        release_ended(sim, ended, nodes)
+        arrived = sim[ARRIVED]
+        sim[ARRIVED] = 0
+        settled = arrived == 1 and sim[ASKS] == NOBODY and settle_arrival(sim, keys, blocks, nodes)
+        for job in range(sim[NEXT] - arrived, sim[NEXT]):
+            enqueue(sim, jobs, progress, keys, scores, blocks, entries, narrow, job)
+        if not settled and blocks[QUEUE].count > 0:
+            serve_queue(sim, jobs, keys, scores, progress, blocks, entries, idle, nodes)
+            if sim[ASKED] == AN_ORDER:
+                break
+        passes += 1
+    return passes
+
+
+@jit_part
+def release_ended(sim, ended, nodes):
+    """Free the nodes of the jobs that have ended since the last pass."""
+    while nodes.slots[RELEASED] < sim[ENDED]:
+        give_back(nodes, ended[nodes.slots[RELEASED]])
+        nodes.slots[RELEASED] += 1
+
+
+@jit_part
+def settle_arrival(sim, keys, blocks, nodes):
+    """Return whether a single new job, not yet queued, can change nothing at this pass.
+
+    It waits behind the head and does not fit, or nothing may start before the head. Those that
+    waited before it found no nodes at the last pass; that may change once others have started, for
+    which nodes are passed over depends on what else is free.
+    """
+    head, job = sim[HEAD], sim[NEXT] - 1
+    if blocks[QUEUE].count == 0 or sim[CHANGED] == 1 or head < 0 or sim[PRIMARY] >= SCORED:
+        return False
+    if sim[PRIMARY] != SUBMISSION and (sim[THRESHOLD] >= 0 or keys[job] < keys[head]):
+        return False
+    return sim[DEPTH] == 0 or (nodes.slots[STIRRED] == 0 and not fits(nodes, job))
+
+
+@jit_part
+def serve_queue(sim, jobs, keys, scores, progress, blocks, entries, idle, nodes):
+    """Start heads while they fit, then jobs behind the first head that does not."""
+    if sim[ASKS] == EACH_START:
+        if not none_fits(sim, blocks, entries, nodes):
+            sim[ASKED] = AN_ORDER
+        return
+    if sim[PRIMARY] >= SELECTION and may_wait(sim, blocks, entries, nodes):
+        return
+    head = -1
+    while blocks[QUEUE].count > 0:
+        head = first_in_order(sim, jobs, scores, progress, blocks, entries)
+        if head < 0:
+            sim[ASKED] = AN_ORDER
+            return
+        if jobs[head].processors > sim[FREE] or not fits(nodes, head):
+            break
+        place_now(nodes, head, False)
+        take(nodes, head)
+        leave_queue(sim, jobs, progress, keys, blocks, entries, head)
+        start(sim, jobs, progress, blocks, entries, idle, head)
+        sim[CHANGED] = 1
+        sim[SELECTED] = -1
+        head = -1
+        if sim[PRIMARY] == SELECTION and may_wait(sim, blocks, entries, nodes):
+            return
+    if sim[KEEPS] == 0:
+        sim[SELECTED] = -1
+    if head < 0 or sim[DEPTH] == 0:
+        sim[HEAD] = head
+        sim[CHANGED] = 0
+        return
+    if sim[CHANGED] == 1 or head != sim[HEAD]:
+        sim[CHANGED] = 0
+        sim[HEAD] = head
+        find_shadow(sim, progress, blocks, entries, nodes)
+    nodes.slots[STIRRED] = 0
+    if sim[SECONDARY] >= SCORED:
+        sweep_scored(sim, jobs, keys, scores, progress, blocks, entries, idle, nodes)
+    else:
+        sweep(sim, jobs, keys, progress, blocks, entries, idle, nodes)
+
+
+@jit_part
+def may_wait(sim, blocks, entries, nodes):
+    """Return whether the pass is to end, or to be interrupted for new orders, before all else."""
+    if sim[KEEPS] == 0 and none_fits(sim, blocks, entries, nodes):
+        sim[CHANGED] = 1
+        return True
+    if sim[ASKS] == EACH_PASS:
+        sim[ASKED] = AN_ORDER - sim[ASKED]
+        sim[CHANGED] = 1
+        return sim[ASKED] == AN_ORDER
+    sim[ASKED] = 0
+    return False
+
+
+@jit
+def none_fits(sim, blocks, entries, nodes):
+    """Return whether no queued job fits now."""
+    for k in range(blocks[QUEUE].in_use):
+        block = block_at(blocks, QUEUE, k)
+        for i in range(block * BLOCK, block * BLOCK + blocks[block].count):
+            if entries[i].width <= sim[FREE] and fits(nodes, entries[i].job):
+                return False
+    return True
+
+
+@jit
+def find_shadow(sim, progress, blocks, entries, nodes):
+    """Find when the head fits, what is free then and how much of that it can spare."""
+    head, later, needs = sim[HEAD], nodes.later, nodes.needs
+    copy_room(later, nodes.free)
+    units, most = needs[head, 0], needs[head, 0] + 2**40
+    found = count_held(later, needs, head)
+    time = -1
+    k = 0
+    while k < blocks[RUNNING].in_use:
+        block = block_at(blocks, RUNNING, k)
+        k += 1
+        for i in range(block * BLOCK, block * BLOCK + blocks[block].count):
+            # all that is released at the shadow time counts
+            if found >= units and entries[i].key > time:
+                k = blocks[RUNNING].in_use
+                break
+            time = entries[i].key
+            job = entries[i].job
+            first = nodes.held[job].first
+            for c in range(first, first + nodes.held[job].count):
+                node = nodes.cells[c].node
+                found -= held_by(later, node, needs, head, most)
+                for r in range(later.shape[1]):
+                    later[node, r] += nodes.cells[c].units * needs[job, r + 1]
+                found += held_by(later, node, needs, head, most)
+    sim[SHADOW] = time
+    nodes.slots[GUARDED] = head
+    nodes.slots[SLACK] = found - units
+    nodes.slots[SHADOWS] += 1
+    # where the order changes as jobs wait, the next pass may have another head: no promise
+    if progress[head].promised < 0 and sim[PRIMARY] < SELECTION:
+        progress[head].promised = time
+
+
+@jit
+def may_start(sim, nodes, job, predicted):
+    """Return whether a job may start now, before the head; its cells are written then."""
+    if not fits(nodes, job):
+        return False
+    lasts = sim[TIME] + predicted > sim[SHADOW]
+    if not place_now(nodes, job, lasts):
+        return False
+    if lasts:
+        change(nodes, nodes.later, job, -1)
+    nodes.slots[STIRRED] = 1
+    return True
+
+
+@jit_part
+def sweep(sim, jobs, keys, progress, blocks, entries, idle, nodes):
+    """Go through the queue in secondary order, passing over blocks in which no job can start."""
+    k = 0
+    while k < blocks[QUEUE].in_use:
+        block = block_at(blocks, QUEUE, k)
+        k += 1
+        if blocks[block].least_width > sim[FREE]:
+            continue
+        sweep_block(sim, jobs, keys, progress, blocks, entries, idle, nodes, block)
+        if blocks[QUEUE].in_use > 1:
+            k = tidy_swept(blocks, entries, QUEUE, k)
+
+
+@jit
+def sweep_block(sim, jobs, keys, progress, blocks, entries, idle, nodes, block):
+    """Start the jobs of one block that may start, and make its summary anew."""
+    least_span = least_width = NOTHING
+    i = block * BLOCK
+    while i < block * BLOCK + blocks[block].count:
+        job, width, predicted = entries[i].job, entries[i].width, entries[i].span
+        # the head does not fit, and so is passed over
+        if width <= sim[FREE] and may_start(sim, nodes, job, predicted):
+            take(nodes, job)
+            start_swept(sim, jobs, keys, progress, blocks, entries, idle, block, np.uint64(i))
+            continue
+        least_span = min(least_span, predicted)
+        least_width = min(least_width, width)
+        i += 1
+    blocks[block].least_span = least_span
+    blocks[block].least_width = least_width
+
+
+@jit
+def sweep_scored(sim, jobs, keys, scores, progress, blocks, entries, idle, nodes):
+    """Go through the queue in an order that time changes, from the best job to the last."""
+    job, score = -1, np.inf
+    while True:
+        job, score = next_scored(sim, jobs, scores, blocks, entries, job, score)
+        if job < 0:
+            return
+        if may_start(sim, nodes, job, progress[job].predicted):
+            take(nodes, job)
+            leave_queue(sim, jobs, progress, keys, blocks, entries, job)
+            width, predicted = jobs[job].processors, progress[job].predicted
+            count_backfilled(sim, progress, job, width, predicted)
+            start(sim, jobs, progress, blocks, entries, idle, job)
+
+
+@jit
+def next_scored(sim, jobs, scores, blocks, entries, last, limit):
+    """Return the queued job that comes after job ``last``, of score ``limit``, and its score."""
+    best, highest = -1, -np.inf
+    for k in range(blocks[QUEUE].in_use):
+        block = block_at(blocks, QUEUE, k)
+        if blocks[block].least_width > sim[FREE]:
+            continue
+        for i in range(block * BLOCK, block * BLOCK + blocks[block].count):
+            job = entries[i].job
+            if entries[i].width > sim[FREE]:
+                continue
+            second = scores[len(jobs) + job]
+            waiting = sim[TIME] - jobs[job].submit
+            score = score_now(sim[SECONDARY], second.score, second.patience, waiting)
+            if score > limit or (score == limit and job <= last):
+                continue
+            if best < 0 or score > highest or (score == highest and job < best):
+                best, highest = job, score
+    return best, highest
+
+
+@jit_entry
+def start_chosen(jobs, keys, sim, progress, blocks, entries, idle, nodes, job, placed):
+    """Start a queued job that has been chosen from outside; return whether it fits.
+
+    ``placed``: where its cells say, else where the allocation does. An allocation at random draws
+    an order for a job that has its nodes too: else the views of later passes would have the same.
+    """
+    if placed:
+        if not cells_fit(nodes, job):
+            return False
+        if nodes.slots[ALLOCATION] == RANDOM:
+            shuffle(nodes)
+    elif not fits(nodes, job) or not place_now(nodes, job, False):
+        return False
+    take(nodes, job)
+    leave_queue(sim, jobs, progress, keys, blocks, entries, job)
+    start(sim, jobs, progress, blocks, entries, idle, job)
+    sim[CHANGED] = 1
+    return True
+
+
+@jit
+def cells_fit(nodes, job):
+    """Return whether the nodes that the cells of a job name have room for its units there."""
+    first = nodes.held[job].first
+    for i in range(first, first + nodes.held[job].count):
+        units = np.int64(nodes.cells[i].units)
+        if held_by(nodes.free, nodes.cells[i].node, nodes.needs, job, units) < units:
+            return False
+    return True

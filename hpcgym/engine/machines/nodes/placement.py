@@ -1,0 +1,446 @@
+"""Nodes with several resources: what fits, where it goes, and what is given back.
+
+A job asks for units, each of the same demand; a unit lies on one node, and a node holds as many
+units as its scarcest resource allows. Resource 0 is cores: each unit needs one, and the event loop
+counts them as processors, so that ``sim[FREE]`` is all free cores, wherever they are.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hpcgym.compilation import jit, jit_entry, jit_part, trailing_zeros
+from hpcgym.engine.ordered import records
+
+FIRST_FIT, BEST_FIT, WORST_FIT, RANDOM = range(4)  # ALLOCATION
+
+# -- slots of `slots` ------------------------------------------------------------------------------
+(
+    ALLOCATION,  # the order in which nodes are looked at
+    RANDOM_STATE,
+    VERSION,  # goes up whenever something is taken or given back
+    GUARDED,  # the head: the job for which `later` is kept, see hpcgym.engine.machines.nodes.easy
+    SLACK,  # units that `later` holds beyond those of the head
+    SHADOWS,  # goes up whenever `later` is made anew
+    PLACED,  # units of the job that was last tried
+    N_STALE,  # nodes whose place in `order` may be wrong
+    STIRRED,  # 1 if a job has started before the head since the queue was last looked through
+    RELEASED,  # how many of the jobs that have ended have given their nodes back
+    N_EVENTS,  # in the plan, see hpcgym.engine.machines.nodes.conservative
+) = range(11)
+N_SLOTS = 11
+
+CELLS = records(("node", np.int32), ("units", np.int32))  # units of a job on a node
+HELD = records(("first", np.int64), ("count", np.int64))  # where the cells of a job stand
+# how many units of a kind fitted when, and how many beside the head
+KNOWN = records(
+    ("version", np.int64),
+    ("units", np.int64),
+    ("guarded_version", np.int64),
+    ("guarded_units", np.int64),
+)
+# what a job will take (sign -1) at the start of its reservation, and give back (1) at the end
+PLAN = records(("time", np.int64), ("job", np.int64), ("sign", np.int64))
+
+
+class Nodes(NamedTuple):
+    """The nodes of a machine, and what the jobs of a workload ask of them and have.
+
+    The first four do not change. N nodes, R resources.
+    """
+
+    needs: NDArray[np.int64]  # (n_jobs, 1 + R) units, and what each of them takes
+    kind: NDArray[np.int64]  # (n_jobs,) jobs of one kind have units of the same demand
+    capacity: NDArray[np.int64]  # (N, R)
+    total: NDArray[np.float64]  # (R,) of the machine
+    free: NDArray[np.int64]  # (N, R)
+    open: NDArray[np.uint64]  # a bit for each node: 1 where a core is free
+    later: NDArray[np.int64]  # (N, R) free at the shadow time, or throughout a window of the plan
+    cells: NDArray[np.void]  # CELLS; each job has its place
+    held: NDArray[np.void]  # (n_jobs,) HELD
+    order: NDArray[np.int64]  # (N,) nodes in the order in which they are filled
+    left: NDArray[np.float64]  # (N,) what is free on a node: the sum of its shares of all there is
+    stale: NDArray[np.int64]  # (2, N) nodes that have changed since they were ordered; 1 if one has
+    known: NDArray[np.void]  # (n_kinds,) KNOWN
+    # unless backfilling is conservative these two are empty
+    plan: NDArray[np.void]  # PLAN by time
+    ahead: NDArray[np.int64]  # (2, N, R) free at a time to come
+    slots: NDArray[np.int64]  # (N_SLOTS,)
+
+    def set_free(self, free: NDArray[np.int64]) -> None:
+        """Let so much be free, (N, R)."""
+        self.free[:] = free
+        note_open(self)
+        self.slots[VERSION] += 1
+        weigh_all(self, self.free)
+
+
+def make_nodes(
+    needs: NDArray[np.int64],
+    capacity: NDArray[np.int64],
+    allocation: int,
+    seed: int = 0,
+    plans: bool = False,
+) -> Nodes:
+    """Return empty nodes.
+
+    Parameters
+    ----------
+    needs : (n_jobs, 1 + R) units of each job, and what each unit takes; at least one core.
+    capacity : (N, R) what each node has.
+    allocation : FIRST_FIT, BEST_FIT, WORST_FIT or RANDOM.
+    seed : of RANDOM.
+    plans : whether each queued job is to have a reservation.
+    """
+    n_nodes, n_jobs = len(capacity), len(needs)
+    kind = kinds_of(needs)
+    held = np.zeros(n_jobs, HELD)
+    most = np.minimum(needs[:, 0], n_nodes)
+    held["first"] = np.cumsum(most) - most
+    known = np.zeros(int(kind.max(initial=-1)) + 1, KNOWN)
+    slots = np.zeros(N_SLOTS, np.int64)
+    slots[[ALLOCATION, VERSION, GUARDED]] = (allocation, 1, -1)
+    state = np.random.SeedSequence(seed).generate_state(1, np.uint64)[0]
+    slots[RANDOM_STATE] = np.int64(state >> np.uint64(1)) | 1
+    total = np.maximum(capacity.sum(axis=0), 1).astype(np.float64)
+    nodes = Nodes(
+        np.ascontiguousarray(needs, np.int64),
+        kind,
+        np.ascontiguousarray(capacity, np.int64),
+        total,
+        np.array(capacity, np.int64, order="C"),
+        np.zeros(n_nodes // 64 + 1, np.uint64),
+        np.empty(capacity.shape, np.int64),
+        np.empty(int(most.sum()), CELLS),
+        held,
+        np.arange(n_nodes),
+        np.zeros(n_nodes),
+        np.zeros((2, n_nodes), np.int64),
+        known,
+        np.empty(2 * n_jobs if plans else 0, PLAN),
+        np.empty((2 if plans else 0, *capacity.shape), np.int64),
+        slots,
+    )
+    note_open(nodes)
+    weigh_all(nodes, nodes.free)
+    return nodes
+
+
+def kinds_of(needs: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return a number for each job, the same where the demand of a unit is, (n_jobs,) int64."""
+    kind = np.zeros(len(needs), np.int64)
+    for column in needs[:, 1:].T:
+        if len(column) and (column != column[0]).any():
+            values = np.unique(column)
+            kind = kind * len(values) + np.searchsorted(values, column)
+            _, kind = np.unique(kind, return_inverse=True)
+    return kind.astype(np.int64).reshape(-1)
+
+
+@jit_part
+def held_by(room, node, needs, job, most):
+    """Return how many units of a job a node with that ``room`` (N, R) holds, at most ``most``."""
+    for r in range(room.shape[1]):
+        need, there = needs[job, r + 1], room[node, r]
+        if there < need * most:
+            # divisions take long, and are seldom needed
+            most = 0 if there < need else there if need == 1 else there // need
+    return most
+
+
+@jit_part
+def fits(nodes, job):
+    """Return whether all units of a job find room now."""
+    kind, units = nodes.kind[job], nodes.needs[job, 0]
+    if nodes.known[kind].version == nodes.slots[VERSION]:
+        return nodes.known[kind].units >= units
+    found = 0
+    node = next_open(nodes.open, 0)
+    while node < len(nodes.free) and found < units:
+        found += held_by(nodes.free, node, nodes.needs, job, units - found)
+        node = next_open(nodes.open, node + 1)
+    if found < units:  # all nodes have been counted
+        nodes.known[kind].version = nodes.slots[VERSION]
+        nodes.known[kind].units = found
+    return found >= units
+
+
+@jit_part
+def next_open(bits, node):
+    """Return the first node from this one on that has a free core, or one that there is not."""
+    place = node >> 6
+    word = bits[place] >> np.uint64(node & 63)
+    if word == 0:
+        place += 1
+        while place < len(bits) and bits[place] == 0:
+            place += 1
+        if place == len(bits):
+            return place << 6
+        node, word = place << 6, bits[place]
+    return node + trailing_zeros(word)
+
+
+@jit_entry
+def note_open(nodes):
+    """Note which nodes have a free core."""
+    for place in range(len(nodes.open)):
+        nodes.open[place] = 0
+    for node in range(len(nodes.free)):
+        if nodes.free[node, 0] > 0:
+            nodes.open[node >> 6] |= np.uint64(1) << np.uint64(node & 63)
+
+
+@jit
+def count_held(room, needs, job):
+    """Return how many units of a job there is ``room`` (N, R) for."""
+    most = needs[job, 0] + 2**40
+    found = 0
+    for node in range(len(room)):
+        if room[node, 0] > 0:
+            found += held_by(room, node, needs, job, most)
+    return found
+
+
+@jit
+def place_now(nodes, job, guarded):
+    """Choose free nodes for a job, and write its cells; return whether all its units have one.
+
+    ``guarded``: beside the head, which is to fit into ``nodes.later``. Nothing is taken yet.
+    """
+    known, version = nodes.known[nodes.kind[job]], nodes.slots[VERSION] + nodes.slots[SHADOWS]
+    if not guarded:
+        return place(nodes, nodes.free, job, True, guarded)
+    # for all jobs of a kind the same nodes would be filled, up to the last of their units; in a
+    # random order others might be: there a job is refused as the one before it was, without a draw
+    if known.guarded_version == version and known.guarded_units < nodes.needs[job, 0]:
+        return False
+    placed = place(nodes, nodes.free, job, True, guarded)
+    if not placed:
+        known.guarded_version = version
+        known.guarded_units = nodes.slots[PLACED]
+    return placed
+
+
+@jit
+def place(nodes, room, job, now, guarded):
+    """Choose nodes with ``room`` (N, R) for a job: what is free ``now``, or at another time."""
+    arrange(nodes)
+    by_number = nodes.slots[ALLOCATION] == FIRST_FIT
+    missing, slack = nodes.needs[job, 0], nodes.slots[SLACK]
+    cell = nodes.held[job].first
+    i = next_open(nodes.open, 0) if now and by_number else 0
+    while i < len(room):
+        node = i if by_number else nodes.order[i]
+        i = next_open(nodes.open, i + 1) if now and by_number else i + 1
+        if room[node, 0] <= 0:
+            continue
+        units = held_by(room, node, nodes.needs, job, missing)
+        if guarded and units > 0:
+            units, slack = spared(nodes, node, job, units, slack)
+        if units > 0:
+            nodes.cells[cell].node = node
+            nodes.cells[cell].units = units
+            cell += 1
+            missing -= units
+            if missing == 0:
+                break
+    nodes.held[job].count = cell - nodes.held[job].first
+    nodes.slots[PLACED] = nodes.needs[job, 0] - missing
+    if missing > 0:
+        nodes.held[job].count = 0
+        return False
+    if guarded:
+        nodes.slots[SLACK] = slack
+    return True
+
+
+@jit
+def spared(nodes, node, job, units, slack):
+    """Return how many of the units of a job the head can spare a node for; the slack then left."""
+    head, needs, later = nodes.slots[GUARDED], nodes.needs, nodes.later
+    most = needs[head, 0] + 2**40
+    before = held_by(later, node, needs, head, most)
+    while units > 0:
+        after = before
+        for r in range(later.shape[1]):
+            need, left = needs[head, r + 1], later[node, r] - units * needs[job, r + 1]
+            if need > 0:
+                after = min(after, max(left, 0) // need)
+        if before - after <= slack:
+            return units, slack - (before - after)
+        units -= 1
+    return 0, slack
+
+
+@jit
+def arrange(nodes):
+    """Bring the nodes into the order in which they are to be filled."""
+    allocation = nodes.slots[ALLOCATION]
+    if allocation == FIRST_FIT:
+        return
+    if allocation == RANDOM:
+        shuffle(nodes)
+        return
+    if nodes.slots[N_STALE] > 0:
+        sort_stale(nodes)
+        merge_stale(nodes)
+
+
+@jit_part
+def comes_before(nodes, a, b):
+    """Return whether node ``a`` is filled before node ``b``."""
+    left, other = nodes.left[a], nodes.left[b]
+    if left != other:
+        return (left < other) == (nodes.slots[ALLOCATION] == BEST_FIT)
+    return a < b
+
+
+@jit
+def sort_stale(nodes):
+    """Sort the nodes that have changed (Shell's sort)."""
+    stale, n = nodes.stale, nodes.slots[N_STALE]
+    gap = 1
+    while gap < n // 3:
+        gap = 3 * gap + 1
+    while gap > 0:
+        for i in range(gap, n):
+            node = stale[0, i]
+            k = i
+            while k >= gap and comes_before(nodes, node, stale[0, k - gap]):
+                stale[0, k] = stale[0, k - gap]
+                k -= gap
+            stale[0, k] = node
+        gap //= 3
+
+
+@jit
+def merge_stale(nodes):
+    """Put the nodes that have changed back to where they belong among the others."""
+    order, stale, n = nodes.order, nodes.stale, nodes.slots[N_STALE]
+    kept = 0
+    for i in range(len(order)):
+        if stale[1, order[i]] == 0:
+            order[kept] = order[i]
+            kept += 1
+    for i in range(len(order) - 1, -1, -1):
+        if n == 0:
+            break
+        node = stale[0, n - 1]
+        if kept > 0 and comes_before(nodes, node, order[kept - 1]):
+            kept -= 1
+            order[i] = order[kept]
+        else:
+            order[i] = node
+            stale[1, node] = 0
+            n -= 1
+    nodes.slots[N_STALE] = 0
+
+
+@jit_entry
+def shuffle(nodes):
+    """Bring the nodes into a random order (xorshift; Fisher and Yates)."""
+    order = nodes.order
+    for i in range(len(order) - 1, 0, -1):
+        x = np.uint64(nodes.slots[RANDOM_STATE])
+        x ^= x << np.uint64(13)
+        x ^= x >> np.uint64(7)
+        x ^= x << np.uint64(17)
+        nodes.slots[RANDOM_STATE] = np.int64(x)
+        k = np.int64((x >> np.uint64(11)) % np.uint64(i + 1))
+        order[i], order[k] = order[k], order[i]
+
+
+@jit_entry
+def weigh_all(nodes, room):
+    """Compute anew what of the machine's resources is free on each node."""
+    for node in range(len(room)):
+        weigh(nodes, room, node)
+
+
+@jit_part
+def weigh(nodes, room, node):
+    """Compute anew what of the machine's resources is free on a node: what best fit goes by."""
+    if nodes.slots[ALLOCATION] == BEST_FIT or nodes.slots[ALLOCATION] == WORST_FIT:
+        left = 0.0
+        for r in range(room.shape[1]):
+            left += room[node, r] / nodes.total[r]
+        nodes.left[node] = left
+        if nodes.stale[1, node] == 0:
+            nodes.stale[1, node] = 1
+            nodes.stale[0, nodes.slots[N_STALE]] = node
+            nodes.slots[N_STALE] += 1
+
+
+@jit
+def copy_room(target, source):
+    """Copy what is free on each node."""
+    for node in range(len(source)):
+        for r in range(source.shape[1]):
+            target[node, r] = source[node, r]
+
+
+@jit
+def change(nodes, room, job, sign):
+    """Give the cells of a job back to ``room``, or take them where ``sign`` is -1."""
+    first = nodes.held[job].first
+    for i in range(first, first + nodes.held[job].count):
+        node = np.int64(nodes.cells[i].node)
+        units = sign * np.int64(nodes.cells[i].units)
+        for r in range(room.shape[1]):
+            room[node, r] += units * nodes.needs[job, r + 1]
+
+
+@jit
+def take(nodes, job):
+    """Let a job have its cells."""
+    move(nodes, job, -1)
+
+
+@jit
+def give_back(nodes, job):
+    """Free the cells of a job; they remain on record."""
+    move(nodes, job, 1)
+
+
+@jit_part
+def move(nodes, job, sign):
+    """Add the cells of a job to what is free, or take them from it where ``sign`` is -1."""
+    nodes.slots[VERSION] += 1
+    needs, free, cells, bits = nodes.needs, nodes.free, nodes.cells, nodes.open
+    orders = nodes.slots[ALLOCATION] == BEST_FIT or nodes.slots[ALLOCATION] == WORST_FIT
+    first = np.uint64(nodes.held[job].first)
+    end = first + np.uint64(nodes.held[job].count)
+    for i in range(first, end):
+        node = np.uint64(cells[i].node)
+        units = sign * np.int64(cells[i].units)
+        for r in range(free.shape[1]):
+            free[node, r] += units * needs[job, r + 1]
+        word, bit = node >> np.uint64(6), np.uint64(1) << (node & np.uint64(63))
+        bits[word] = bits[word] | bit if free[node, 0] > 0 else bits[word] & ~bit
+        if orders:
+            weigh(nodes, free, np.int64(node))
+
+
+@jit_entry
+def assign(nodes, jobs, progress, by_start, by_end, placed):
+    """Give nodes to jobs whose times are known: ends first, starts in their order.
+
+    For jobs whose units all fit wherever enough cores are free. ``by_start`` and ``by_end``
+    (n_jobs,) are the jobs in the order of their starts and of their ends. The cells of the first
+    that start, so many as ``placed``, are written already.
+    """
+    ended = 0
+    for i in range(len(by_start)):
+        job = by_start[i]
+        while ended < i:
+            gone = by_end[ended]
+            if progress[gone].start + jobs[gone].run > progress[job].start:
+                break
+            give_back(nodes, gone)
+            ended += 1
+        if i >= placed:
+            place_now(nodes, job, False)
+        take(nodes, job)

@@ -1,0 +1,140 @@
+"""Nodes of many simulations, a row for each, for environments; what they share stands once."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hpcgym.compilation import jit, jit_inline
+from hpcgym.engine.machines.nodes import easy as node_easy
+from hpcgym.engine.machines.nodes.placement import (
+    N_STALE,
+    VERSION,
+    Nodes,
+    copy_room,
+    fits,
+    make_nodes,
+    note_open,
+    weigh_all,
+)
+from hpcgym.engine.state import FOREVER
+
+
+class Rooms(NamedTuple):
+    """Rows of :class:`~hpcgym.engine.machines.nodes.placement.Nodes`, with the same names there.
+
+    The first five are shared and do not change; ``begin`` is ``slots`` before the first job.
+    """
+
+    needs: NDArray[np.int64]  # (n_rows, 1 + R)
+    kind: NDArray[np.int64]  # (n_rows,)
+    capacity: NDArray[np.int64]
+    total: NDArray[np.float64]
+    begin: NDArray[np.int64]
+    free: NDArray[np.int64]
+    open: NDArray[np.uint64]
+    later: NDArray[np.int64]
+    cells: NDArray[np.void]
+    held: NDArray[np.void]
+    order: NDArray[np.int64]
+    left: NDArray[np.float64]
+    stale: NDArray[np.int64]
+    known: NDArray[np.void]
+    plan: NDArray[np.void]
+    ahead: NDArray[np.int64]
+    slots: NDArray[np.int64]
+
+
+#: Fields of :class:`Rooms` that have a row for each simulation.
+CHANGING = Rooms._fields[5:]
+
+
+def make_rooms(
+    needs: NDArray[np.int64],
+    capacity: NDArray[np.int64],
+    allocation: int,
+    seed: int,
+    number: int,
+    longest: int,
+) -> Rooms:
+    """Return the nodes of that many simulations of up to ``longest`` jobs of a table."""
+    most = np.minimum(needs[:, 0], len(capacity))
+    total = np.concatenate([[0], np.cumsum(most)])
+    ahead = np.minimum(np.arange(len(most)) + longest, len(most))
+    n_cells = int((total[ahead] - total[:-1]).max(initial=0))
+    one = make_nodes(needs, capacity, allocation, seed)
+    rows = {
+        name: np.zeros((number, *getattr(one, name).shape), getattr(one, name).dtype)
+        for name in CHANGING
+    }
+    rows["cells"] = np.zeros((number, n_cells), one.cells.dtype)
+    rows["held"] = np.zeros((number, longest), one.held.dtype)
+    return Rooms(one.needs, one.kind, one.capacity, one.total, one.slots.copy(), **rows)
+
+
+def row_of(rooms: Rooms, e: int, start: int, stop: int) -> Nodes:
+    """Return the nodes of simulation ``e``, for the jobs in these rows of the table."""
+    changing = {name: getattr(rooms, name)[e] for name in CHANGING}
+    needs, kind = rooms.needs[start:stop], rooms.kind[start:stop]
+    changing["held"] = changing["held"][: stop - start]
+    return Nodes(needs, kind, rooms.capacity, rooms.total, **changing)
+
+
+@jit_inline
+def nodes_of(rooms, e, start, stop):
+    """Return the same in compiled code."""
+    return Nodes(
+        rooms.needs[start:stop], rooms.kind[start:stop], rooms.capacity, rooms.total,
+        rooms.free[e], rooms.open[e], rooms.later[e], rooms.cells[e], rooms.held[e], rooms.order[e],
+        rooms.left[e], rooms.stale[e], rooms.known[e], rooms.plan[e], rooms.ahead[e],
+        rooms.slots[e],
+    )  # fmt: skip
+
+
+@jit
+def empty_nodes(rooms, e, start, stop):
+    """Let the nodes of simulation ``e`` be empty, before the jobs in these rows of the table."""
+    nodes = nodes_of(rooms, e, start, stop)
+    for k in range(len(nodes.slots)):
+        nodes.slots[k] = rooms.begin[k]
+    nodes.slots[N_STALE] = 0
+    copy_room(nodes.free, nodes.capacity)
+    for node in range(len(nodes.free)):
+        nodes.order[node] = node
+        nodes.stale[1, node] = 0
+    for kind in range(len(nodes.known)):
+        nodes.known[kind].version = nodes.known[kind].guarded_version = nodes.slots[VERSION] - 1
+    first = 0
+    for job in range(stop - start):
+        nodes.held[job].first = first
+        nodes.held[job].count = 0
+        first += min(nodes.needs[job, 0], len(nodes.free))
+    note_open(nodes)
+    weigh_all(nodes, nodes.free)
+
+
+@jit_inline
+def run_on_nodes(table, start, n, rows, rooms, e, stop_time):
+    """Simulate ``n`` jobs of a table in row ``e``, as :func:`search.run_rows` does on a pool."""
+    stop, users, keys = start + n, table.users, table.keys
+    if len(users) > 0:
+        users = users[start:stop]
+    if len(keys) > 0:
+        gap = len(keys) - len(table.jobs)
+        keys = keys[gap + start - n : gap + stop]
+    return node_easy.run(
+        table.jobs[start:stop], keys, rows.scores[e], users,
+        rows.sim[e], rows.progress[e], rows.history[e], rows.blocks[e], rows.entries[e],
+        rows.profile[e], rows.line[e], rows.narrow[e], rows.freed[e], rows.idle[e],
+        rows.ended[e], nodes_of(rooms, e, start, stop), stop_time, np.int64(FOREVER),
+    )  # fmt: skip
+
+
+@jit
+def fits_now(nodes, job, processors, free):
+    """Return whether a job fits: on a pool, where ``nodes`` is None, if so many are free."""
+    if nodes is None:
+        return processors <= free
+    return processors <= free and fits(nodes, job)

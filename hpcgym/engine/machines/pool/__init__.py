@@ -1,0 +1,1 @@
+"""A pool of processors that are all alike."""

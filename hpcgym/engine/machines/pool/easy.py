@@ -1,0 +1,365 @@
+"""A scheduling pass with no reservation or one (EASY): start what can start.
+
+The head of the queue (first in primary order) starts while it fits. If it does not, it gets the
+one reservation: the shadow time, the earliest at which the running jobs' predicted ends leave it
+enough processors, and the extra processors, those it leaves free then. Any other job may start now
+if it fits and either ends by the shadow time or takes extra processors only.
+
+Starting such a job moves neither the shadow time nor the head, and as time passes no more jobs come
+to fit. So until a job ends, a prediction expires or the head changes, a pass need only look at the
+jobs that have arrived since the last one.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from hpcgym.compilation import jit, jit_entry, jit_inline, jit_part
+from hpcgym.engine.events import (
+    enqueue,
+    first_predicted_end,
+    free_processors,
+    leave_primary_queue,
+    leave_queue,
+    next_pass,
+    start,
+)
+from hpcgym.engine.ordered import (
+    BLOCK,
+    NOTHING,
+    ONE,
+    block_at,
+    copy_entry,
+    tidy_swept,
+)
+from hpcgym.engine.orders.narrow import least_of_narrow, summarise_narrow
+from hpcgym.engine.orders.scores import best_scored, best_to_backfill
+from hpcgym.engine.state import (
+    AN_ORDER,
+    ARRIVED,
+    ASKED,
+    ASKS,
+    BACKFILLED,
+    CHANGED,
+    DEPTH,
+    EACH_PASS,
+    EXTRA,
+    FREE,
+    HEAD,
+    KEEPS,
+    KEYED,
+    NEXT,
+    NOBODY,
+    OLDEST,
+    PASSES,
+    PER_EVENT,
+    PRIMARY,
+    PRIMARY_QUEUE,
+    QUEUE,
+    RUNNING,
+    SCORED,
+    SECONDARY,
+    SELECTED,
+    SELECTION,
+    SHADOW,
+    SUBMISSION,
+    THRESHOLD,
+    TIME,
+)
+
+
+@jit_entry
+def run(
+    jobs, keys, scores, users,
+    sim, progress, history, blocks, entries, profile, line, narrow, freed, idle,
+    ended, stop_time, max_passes,
+):  # fmt: skip
+    """Simulate to ``stop_time`` [s], the end or ``max_passes`` passes; return the passes done.
+
+    Where ``sim[ASKS]`` says so, it also stops within a pass, with ``sim[ASKED]`` AN_ORDER, for new
+    scores or a selected job; called again, it goes on with the pass.
+    """
+    passes = 0
+    while passes < max_passes and (
+        sim[ASKED] == AN_ORDER
+        or next_pass(
+            sim, jobs, progress, users, history, blocks, entries, freed, idle, ended, stop_time
+        )
+    ):
+        # processors of jobs that are predicted to end now: only passes at single events see any
+        leaving = 0
+        if sim[PASSES] == PER_EVENT and first_predicted_end(blocks, entries) <= sim[TIME]:
+            leaving = free_processors(sim, blocks, entries) - sim[FREE]
+            sim[CHANGED] = 1
+        arrived = sim[ARRIVED]
+        sim[ARRIVED] = 0
+        settled = starts = False
+        if arrived == 1 and sim[ASKS] == NOBODY:
+            settled, starts = settle_arrival(sim, jobs, keys, progress, blocks, entries, leaving)
+        if starts:
+            start(sim, jobs, progress, blocks, entries, idle, sim[NEXT] - 1)
+        else:
+            for job in range(sim[NEXT] - arrived, sim[NEXT]):
+                enqueue(sim, jobs, progress, keys, scores, blocks, entries, narrow, job)
+        if not settled and blocks[QUEUE].count > 0:
+            serve_queue(sim, jobs, keys, scores, progress, blocks, entries, narrow, idle, leaving)
+            if sim[ASKED] == AN_ORDER:
+                break
+        passes += 1
+    return passes
+
+
+@jit_part
+def settle_arrival(sim, jobs, keys, progress, blocks, entries, leaving):
+    """Judge a single new job alone, where that settles the pass: (settled, the job starts)."""
+    job = sim[NEXT] - 1
+    fits = jobs[job].processors <= sim[FREE] + leaving
+    if blocks[QUEUE].count == 0:
+        return fits, fits
+    head = sim[HEAD]
+    if sim[CHANGED] == 1 or head < 0 or sim[PRIMARY] >= SCORED:
+        return False, False
+    if sim[PRIMARY] != SUBMISSION and (sim[THRESHOLD] >= 0 or keys[job] < keys[head]):
+        return False, False
+    if not fits or sim[DEPTH] == 0:
+        return True, False
+    width, predicted = jobs[job].processors, progress[job].predicted
+    starts = may_backfill(sim, width, predicted, leaving)
+    if starts:
+        count_backfilled(sim, progress, job, width, predicted)
+    return True, starts
+
+
+@jit_part
+def serve_queue(sim, jobs, keys, scores, progress, blocks, entries, narrow, idle, leaving):
+    """Start heads while they fit, then jobs behind the first head that does not."""
+    if sim[PRIMARY] >= SELECTION and may_wait(sim, blocks, entries, leaving):
+        return
+    head = -1
+    while blocks[QUEUE].count > 0:
+        head = first_in_order(sim, jobs, scores, progress, blocks, entries)
+        if head < 0:
+            sim[ASKED] = AN_ORDER
+            return
+        if jobs[head].processors > sim[FREE] + leaving:
+            break
+        leave_queue(sim, jobs, progress, keys, blocks, entries, head)
+        start(sim, jobs, progress, blocks, entries, idle, head)
+        sim[CHANGED] = 1
+        sim[SELECTED] = -1
+        head = -1
+        if sim[PRIMARY] == SELECTION and may_wait(sim, blocks, entries, leaving):
+            return
+    if sim[KEEPS] == 0:
+        sim[SELECTED] = -1
+    if head < 0 or sim[DEPTH] == 0:
+        sim[HEAD] = head
+        sim[CHANGED] = 0
+        return
+    if sim[CHANGED] == 1 or head != sim[HEAD]:
+        sim[CHANGED] = 0
+        sim[HEAD] = head
+        find_shadow(sim, progress, blocks, entries, jobs[head].processors)
+    if sim[SECONDARY] >= SCORED:
+        sweep_scored(sim, jobs, keys, scores, progress, blocks, entries, idle, leaving)
+    else:
+        sweep(sim, jobs, keys, progress, blocks, entries, narrow, idle, leaving)
+
+
+@jit_part
+def may_wait(sim, blocks, entries, leaving):
+    """Return whether the pass is to end, or to be interrupted for new scores, before all else.
+
+    It is to end where no job can start: then the order of the queue, which may be another at the
+    next pass, makes no difference. If it is left in the middle, it is not over.
+    """
+    if sim[KEEPS] == 0:
+        free = sim[FREE] + leaving
+        # bounds may be too low; what is asked must not depend on them
+        if least_width(blocks) > free or (sim[ASKS] != NOBODY and none_fits(blocks, entries, free)):
+            sim[CHANGED] = 1
+            return True
+    if sim[ASKS] == EACH_PASS:
+        sim[ASKED] = AN_ORDER - sim[ASKED]
+        sim[CHANGED] = 1
+        return sim[ASKED] == AN_ORDER
+    sim[ASKED] = 0
+    return False
+
+
+@jit_part
+def first_in_order(sim, jobs, scores, progress, blocks, entries):
+    """Return the queued job that is first in primary order, -1 if it is yet to be selected.
+
+    The queue must not be empty.
+    """
+    order = sim[PRIMARY]
+    if order == SUBMISSION and sim[SECONDARY] == SUBMISSION:
+        return entries[QUEUE * BLOCK].job
+    if order == SELECTION:
+        return sim[SELECTED]
+    if order == SUBMISSION or sim[THRESHOLD] >= 0:
+        job = oldest(sim, progress)
+        if order == SUBMISSION or sim[TIME] - jobs[job].submit > sim[THRESHOLD]:
+            return job
+    if order >= SCORED:
+        return best_scored(sim, jobs, scores, progress, blocks, entries)
+    return entries[PRIMARY_QUEUE * BLOCK].job
+
+
+@jit_part
+def oldest(sim, progress):
+    """Return the queued job that was submitted first."""
+    job = sim[OLDEST]
+    while progress[job].start >= 0:
+        job += 1
+    sim[OLDEST] = job
+    return job
+
+
+@jit_part
+def least_width(blocks):
+    """Return a number of processors that no queued job needs less than."""
+    least = blocks[QUEUE].least_width
+    for k in range(1, blocks[QUEUE].in_use):
+        least = min(least, blocks[block_at(blocks, QUEUE, k)].least_width)
+    return least
+
+
+@jit
+def none_fits(blocks, entries, free):
+    """Return whether all queued jobs need more processors than that, and mend the bounds."""
+    for k in range(blocks[QUEUE].in_use):
+        block = block_at(blocks, QUEUE, k)
+        if blocks[block].least_width <= free:
+            least = NOTHING
+            for i in range(block * BLOCK, block * BLOCK + blocks[block].count):
+                least = min(least, entries[i].width)
+            blocks[block].least_width = least
+            if least <= free:
+                return False
+    return True
+
+
+@jit_inline
+def find_shadow(sim, progress, blocks, entries, width):
+    """Set the shadow time of the head, of that many processors, and what it leaves free then."""
+    missing = width - sim[FREE]
+    time = -1
+    for k in range(blocks[RUNNING].in_use):
+        block = block_at(blocks, RUNNING, k)
+        if blocks[RUNNING].in_use > 1 and time < 0 and blocks[block].sum_width < missing:
+            missing -= blocks[block].sum_width
+            continue
+        i = np.uint64(block * BLOCK)
+        last = i + np.uint64(blocks[block].count)
+        while i < last and missing > 0:
+            missing -= entries[i].width
+            time = entries[i].key
+            i += ONE
+        # all that is released at the shadow time counts
+        while i < last and entries[i].key == time:
+            missing -= entries[i].width
+            i += ONE
+        if i < last:
+            break
+    sim[SHADOW] = time
+    sim[EXTRA] = -missing
+    # where the order changes as jobs wait, the next pass may have another head: no promise
+    if progress[sim[HEAD]].promised < 0 and sim[PRIMARY] < SELECTION:
+        progress[sim[HEAD]].promised = time
+
+
+@jit_part
+def may_backfill(sim, width, predicted, leaving):
+    """Return whether a job fits now and does not delay the head; the shadow must be known."""
+    if width > sim[FREE] + leaving:
+        return False
+    return width <= sim[EXTRA] or sim[TIME] + predicted <= sim[SHADOW]
+
+
+@jit_part
+def count_backfilled(sim, progress, job, width, predicted):
+    """Note that a job starts before the head."""
+    if sim[TIME] + predicted > sim[SHADOW]:
+        sim[EXTRA] -= width
+    progress[job].marks += BACKFILLED
+
+
+@jit_part
+def sweep(sim, jobs, keys, progress, blocks, entries, narrow, idle, leaving):
+    """Go through the queue in secondary order, passing over blocks in which no job can start."""
+    k = 0
+    while k < blocks[QUEUE].in_use:
+        block = block_at(blocks, QUEUE, k)
+        k += 1
+        free = sim[FREE] + leaving
+        if blocks[block].least_width > free:
+            continue
+        window = sim[SHADOW] - sim[TIME]
+        if blocks[block].least_width > sim[EXTRA]:
+            if blocks[block].least_span > window:
+                continue
+            if blocks[block].narrow_known == 1 and least_of_narrow(narrow, block, free) > window:
+                continue
+        sweep_block(sim, jobs, keys, progress, blocks, entries, idle, leaving, block)
+        if blocks[QUEUE].in_use > 1:
+            if sim[SECONDARY] == SUBMISSION:
+                summarise_narrow(blocks, entries, narrow, block)
+            k = tidy_swept(blocks, entries, QUEUE, k)
+
+
+@jit_inline
+def sweep_block(sim, jobs, keys, progress, blocks, entries, idle, leaving, block):
+    """Start the jobs of one block that may start, and make its summary anew."""
+    i = np.uint64(block * BLOCK)
+    end = i + np.uint64(blocks[block].count)
+    # the head does not fit, and so is passed over
+    free = sim[FREE] + leaving
+    extra = sim[EXTRA]
+    window = sim[SHADOW] - sim[TIME]
+    least_span = NOTHING
+    least_width = NOTHING
+    while True:
+        while i < end:
+            width, predicted = entries[i].width, entries[i].span
+            if width <= free and (width <= extra or predicted <= window):
+                break
+            least_span = min(least_span, predicted)
+            least_width = min(least_width, width)
+            i += ONE
+        if i == end:
+            break
+        free -= entries[i].width
+        start_swept(sim, jobs, keys, progress, blocks, entries, idle, block, i)
+        end -= ONE
+        extra = sim[EXTRA]
+    blocks[block].least_span = least_span
+    blocks[block].least_width = least_width
+
+
+@jit_part
+def start_swept(sim, jobs, keys, progress, blocks, entries, idle, block, i):
+    """Start the job of an entry before the head; the block is tidied when the sweep has left it."""
+    job, width, predicted = entries[i].job, entries[i].width, entries[i].span
+    blocks[block].count -= 1
+    last = np.uint64(block * BLOCK + blocks[block].count)
+    while i < last:
+        copy_entry(entries, i, i + ONE)
+        i += ONE
+    if sim[PRIMARY] == KEYED:
+        leave_primary_queue(keys, blocks, entries, job)
+    count_backfilled(sim, progress, job, width, predicted)
+    start(sim, jobs, progress, blocks, entries, idle, job)
+
+
+@jit
+def sweep_scored(sim, jobs, keys, scores, progress, blocks, entries, idle, leaving):
+    """Start the best of the jobs that may start, again and again: an order that time changes."""
+    while True:
+        job = best_to_backfill(sim, jobs, scores, blocks, entries, leaving)
+        if job < 0:
+            return
+        leave_queue(sim, jobs, progress, keys, blocks, entries, job)
+        count_backfilled(sim, progress, job, jobs[job].processors, progress[job].predicted)
+        start(sim, jobs, progress, blocks, entries, idle, job)

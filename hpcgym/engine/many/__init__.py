@@ -1,0 +1,1 @@
+"""Many simulations in one compiled call."""

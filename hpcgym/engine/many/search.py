@@ -1,0 +1,287 @@
+"""Many weight vectors on many slices of a trace, in one compiled call that shares the jobs.
+
+A simulation of one slice under one vector is a task. Each worker, a thread, has arrays of its own
+and takes every n-th task, so that no result depends on how many there are.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import prange
+from numpy.typing import NDArray
+
+from hpcgym.compilation import jit, jit_entry, jit_inline, jit_parallel, jit_part
+from hpcgym.engine.answers import online
+from hpcgym.engine.answers.online import FOR_ORDERING, KNOWN, Estimators, Learner, forget
+from hpcgym.engine.machines.pool.easy import run
+from hpcgym.engine.orders.mixing import mix
+from hpcgym.engine.state import FOREVER, LEARNS, TIME
+
+# what can be measured of a schedule, as hpcgym.schedule.metrics defines it
+(
+    MEAN_BSLD,
+    MAX_BSLD,
+    RMS_BSLD,
+    MEAN_SLOWDOWN,
+    MEAN_WAIT,
+    MAX_WAIT,
+    MEAN_RESPONSE,
+    MAX_RESPONSE,
+    MAKESPAN,
+    UTILIZATION,
+) = range(10)
+
+
+class Shared(NamedTuple):
+    """What all simulations of a search share; never changed."""
+
+    jobs: NDArray[np.void]  # (n_rows,) hpcgym.engine.state.JOBS, slice after slice
+    slices: NDArray[np.int64]  # (n_slices, 2) first row, and row behind the last
+    users: NDArray[np.int64]  # (n_rows,) or (0,)
+    keys: NDArray[np.int64]  # (longest + n_rows,) or (0,): of the secondary order, behind a gap
+    second_scores: NDArray[np.void]  # (n_rows,) or (0,) SCORES of the secondary order
+    static: NDArray[np.float64]  # (n_rows, n_features) what waiting does not change
+    waiting: NDArray[np.int64]  # (n_features,) how features depend on waiting
+    places: NDArray[np.int64]  # (n_features,) which weight is theirs
+    formulas: NDArray[np.int64]  # (n_features,) their places in the table of features
+    serial: NDArray[np.float64]  # (n_rows,) or (0,) patience of the feature unicef
+    predicted: NDArray[np.int64]  # (n_rows,) [s], or 0 where it becomes known at submission
+    ordered_by: NDArray[np.int64]  # (n_rows,) [s] what policies look at, as above
+    sim: NDArray[np.int64]  # the state of an empty machine before the first submission
+    blocks: NDArray[np.void]
+    # hpcgym.engine.answers.online.Estimators, one by one: parallel loops take no tuples within
+    # tuples
+    kinds: NDArray[np.int64]
+    last: NDArray[np.int64]
+    loss: NDArray[np.void]
+    chosen: NDArray[np.int64]
+    looks: NDArray[np.int64]
+    classes: NDArray[np.int64]
+
+
+class Workers(NamedTuple):
+    """A simulation for each worker: rows of State and of hpcgym.engine.answers.online.Learner."""
+
+    sim: NDArray[np.int64]
+    progress: NDArray[np.void]
+    history: NDArray[np.int64]
+    blocks: NDArray[np.void]
+    entries: NDArray[np.void]
+    profile: NDArray[np.void]
+    line: NDArray[np.void]
+    narrow: NDArray[np.int64]
+    freed: NDArray[np.void]
+    idle: NDArray[np.void]
+    ended: NDArray[np.int64]
+    memory: NDArray[np.float64]
+    ratios: NDArray[np.float64]
+    seen: NDArray[np.float64]
+    model: NDArray[np.float64]
+    model_sums: NDArray[np.float64]
+    ordered_by: NDArray[np.int64]
+    weights: NDArray[np.float64]
+    scratch: NDArray[np.float64]
+    scores: NDArray[np.void]  # (n_workers, 2 * longest)
+
+
+@jit
+def rewind(empty_sim, empty_blocks, jobs, predicted, sim, progress, history, blocks):
+    """Empty the machine, and let none of the jobs have been submitted."""
+    for i in range(len(empty_sim)):
+        sim[i] = empty_sim[i]
+    sim[TIME] = jobs[0].submit
+    for k in range(len(empty_blocks)):
+        blocks[k] = empty_blocks[k]
+    for job in range(len(jobs)):
+        progress[job].start = -1
+        progress[job].promised = -1
+        progress[job].marks = 0
+        progress[job].predicted = predicted[job]
+    for user in range(len(history)):
+        for k in range(history.shape[1]):
+            history[user, k] = -1
+
+
+@jit
+def begin_slice(worker, shared, workers, weights, total, s):
+    """Empty the machine before a slice, whose jobs get scores by the weights divided by a total."""
+    start, stop = shared.slices[s, 0], shared.slices[s, 1]
+    jobs, n = shared.jobs[start:stop], stop - start
+    rewind(
+        shared.sim, shared.blocks, jobs, shared.predicted[start:stop],
+        workers.sim[worker], workers.progress[worker], workers.history[worker],
+        workers.blocks[worker],
+    )  # fmt: skip
+    begin_learning(shared, workers, worker)
+    if shared.kinds[FOR_ORDERING] != KNOWN:
+        set_weights(shared, workers, worker, weights, total)
+    scores = workers.scores[worker]
+    for j in range(n):
+        row = start + j
+        serial = shared.serial[row] if len(shared.serial) > 0 else 1.0
+        scores[j].score, scores[j].patience = mix(
+            weights, shared.places, total, shared.static[row], shared.waiting, serial,
+            np.float64(shared.ordered_by[row]),
+        )  # fmt: skip
+    set_second_scores(scores, shared.second_scores, start, n)
+
+
+@jit_part
+def set_second_scores(scores, second_scores, start, n):
+    """Set the scores of the secondary order of ``n`` jobs of a table, if it has any."""
+    for j in range(min(n, len(second_scores))):
+        scores[n + j].score = second_scores[start + j].score
+        scores[n + j].patience = second_scores[start + j].patience
+
+
+@jit_inline
+def estimators_of(table, start, stop):
+    """Return how a simulation of these rows of a shared table predicts run times."""
+    classes = table.classes
+    if len(classes) > 0:
+        classes = classes[start:stop]
+    return Estimators(table.kinds, table.last, table.loss, table.chosen, table.looks, classes)
+
+
+@jit_inline
+def learner_of(rows, e):
+    """Return what simulation ``e`` has learned."""
+    return Learner(
+        rows.memory[e], rows.ratios[e], rows.seen[e], rows.model[e], rows.model_sums[e],
+        rows.ordered_by[e], rows.weights[e], rows.scratch[e],
+    )  # fmt: skip
+
+
+@jit_part
+def begin_learning(table, rows, e):
+    """Let simulation ``e`` have learned nothing."""
+    if table.sim[LEARNS] == 1:
+        forget(learner_of(rows, e))
+
+
+@jit
+def set_weights(table, rows, e, weights, total):
+    """Let jobs that are submitted be ranked by weights over predictions, divided by a total."""
+    for k in range(len(table.formulas)):
+        weight = weights[table.places[k]] / total if total > 0 else 0.0
+        rows.weights[e, 0, table.formulas[k]] = weight
+
+
+@jit_inline
+def run_rows(table, start, n, rows, e, stop_time, max_passes):
+    """Simulate ``n`` jobs of a table in row ``e`` of the arrays of many simulations.
+
+    To the end, ``stop_time`` [s], a question or so many passes; return the passes done. ``table``
+    has the jobs, users and keys of all, ``rows`` the arrays of State and the scores.
+    """
+    stop, users, keys = start + n, table.users, table.keys
+    if len(users) > 0:
+        users = users[start:stop]
+    if len(keys) > 0:
+        # the kernel looks for the secondary key of job j at n + j: hence the gap
+        gap = len(keys) - len(table.jobs)
+        keys = keys[gap + start - n : gap + stop]
+    if rows.sim[e, LEARNS] == 1:
+        return online.run(
+            table.jobs[start:stop], keys, rows.scores[e], users,
+            rows.sim[e], rows.progress[e], rows.history[e], rows.blocks[e], rows.entries[e],
+            rows.profile[e], rows.line[e], rows.narrow[e], rows.freed[e], rows.idle[e],
+            rows.ended[e], estimators_of(table, start, stop), learner_of(rows, e),
+            stop_time, max_passes,
+        )  # fmt: skip
+    return run(
+        table.jobs[start:stop], keys, rows.scores[e], users,
+        rows.sim[e], rows.progress[e], rows.history[e], rows.blocks[e], rows.entries[e],
+        rows.profile[e], rows.line[e], rows.narrow[e], rows.freed[e], rows.idle[e],
+        rows.ended[e], stop_time, max_passes,
+    )  # fmt: skip
+
+
+@jit_inline
+def run_slice(worker, shared, workers, s, max_passes):
+    """Simulate a slice to its end, a question or so many passes; return the passes done."""
+    start = shared.slices[s, 0]
+    n = shared.slices[s, 1] - start
+    return run_rows(shared, start, n, workers, worker, np.int64(FOREVER), max_passes)
+
+
+@jit
+def measure(metric, jobs, progress, processors, tau):
+    """Return a metric of a schedule that has ended."""
+    n = len(jobs)
+    total = most = 0.0
+    last = np.int64(0)
+    for j in range(n):
+        wait = progress[j].start - jobs[j].submit
+        length = jobs[j].run
+        value = 0.0
+        if metric <= RMS_BSLD:
+            value = max((wait + length) / max(np.float64(length), tau), 1.0)
+            if metric == RMS_BSLD:
+                value *= value
+        elif metric == MEAN_SLOWDOWN:
+            value = (wait + length) / length
+        elif metric <= MAX_WAIT:
+            value = np.float64(wait)
+        elif metric <= MAX_RESPONSE:
+            value = np.float64(wait + length)
+        elif metric == UTILIZATION:
+            value = np.float64(length * jobs[j].processors)
+        total += value
+        most = max(most, value)
+        last = max(last, progress[j].start + length)
+    makespan = np.float64(last - jobs[0].submit)
+    if metric in (MAX_BSLD, MAX_WAIT, MAX_RESPONSE):
+        return most
+    if metric == RMS_BSLD:
+        return np.sqrt(total / n)
+    if metric == MAKESPAN:
+        return makespan
+    if metric == UTILIZATION:
+        return total / (processors * makespan)
+    return total / n
+
+
+@jit
+def search_share(worker, n_workers, first, stop, shared, workers, weights, metrics, settings, out):
+    """Do every ``n_workers``-th task from ``first`` to ``stop``; see :func:`search_all`."""
+    processors, tau = settings[0], settings[1]
+    n_vectors = len(weights)
+    for task in range(first + worker, stop, n_workers):
+        s, v = task // n_vectors, task % n_vectors
+        own = s if weights.shape[1] > 1 else 0
+        begin_slice(worker, shared, workers, weights[v, own], 1.0, s)
+        run_slice(worker, shared, workers, s, np.int64(FOREVER))
+        jobs = shared.jobs[shared.slices[s, 0] : shared.slices[s, 1]]
+        for k in range(len(metrics)):
+            out[v, s, k] = measure(metrics[k], jobs, workers.progress[worker], processors, tau)
+
+
+@jit_entry
+def search_alone(first, stop, shared, workers, weights, metrics, settings, out):
+    """Do the same as :func:`search_all` on this thread."""
+    search_share(
+        np.int64(0), np.int64(1), first, stop, shared, workers, weights, metrics, settings, out
+    )
+
+
+@jit_parallel
+def search_all(first, stop, shared, workers, weights, metrics, settings, out):
+    """Simulate the tasks from ``first`` to ``stop`` (exclusive), on a thread for each worker.
+
+    Parameters
+    ----------
+    first, stop : task ``s * n_vectors + v`` is slice s under vector v.
+    weights : (n_vectors, 1 or n_slices, n_features) float64.
+    metrics : (n_metrics,) codes of this module.
+    settings : (2,) float64, processors of the machine, and what short run times count as [s].
+    out : (n_vectors, n_slices, n_metrics) float64, written.
+    """
+    n_workers = len(workers.sim)
+    for worker in prange(n_workers):
+        search_share(
+            np.int64(worker), np.int64(n_workers), first, stop, shared, workers, weights, metrics,
+            settings, out,
+        )  # fmt: skip

@@ -1,0 +1,1 @@
+"""The order of the queue: scores, what weights make of features, which blocks need no look."""

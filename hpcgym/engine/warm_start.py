@@ -1,0 +1,146 @@
+"""A simulation that begins with jobs that run and jobs that wait.
+
+Jobs that run are started in the order in which they did, at the times at which they did; what has
+expired of their predictions since then is corrected as the event loop does it. Jobs that wait stand
+in the queue. All are the first jobs of the simulation, so that the kernels go on from there without
+knowing of it.
+
+The state is that just before ``begin``: what happens in that second is the first event. Where
+nobody has looked at the queue yet, as in a trace, a pass is due at ``begin`` in any case.
+"""
+
+from __future__ import annotations
+
+from hpcgym.compilation import jit_entry
+from hpcgym.engine.events import (
+    average_of_last,
+    end_first,
+    enqueue,
+    expire,
+    first_predicted_end,
+    next_end,
+    start,
+)
+from hpcgym.engine.machines.nodes.conservative import commit, foresee
+from hpcgym.engine.machines.nodes.placement import place_now, take
+from hpcgym.engine.machines.pool.conservative import profile_of_running
+from hpcgym.engine.machines.pool.profile import occupy
+from hpcgym.engine.ordered import BLOCK, block_at
+from hpcgym.engine.state import (
+    A_PREDICTION,
+    A_RENEWAL,
+    ASKED,
+    AVERAGE,
+    CHANGED,
+    CORRECTION,
+    DUE,
+    DUE_PASS,
+    ESTIMATE,
+    EXPIRED,
+    FOREVER,
+    KILL,
+    LOOSE,
+    NEVER,
+    NEXT,
+    PASSES,
+    PER_EVENT,
+    QUEUE,
+    RUNNING,
+    TIME,
+)
+
+
+@jit_entry
+def begin(
+    jobs, keys, scores, users,
+    sim, progress, history, blocks, entries, profile, line, narrow, freed, idle,
+    ended, running, number, time, due,
+):  # fmt: skip
+    """Put the first jobs on the machine and into the queue.
+
+    Parameters
+    ----------
+    running : (n_running,) int64, jobs that run, in the order of their starts, which ``progress``
+        has.
+    number : of jobs that were submitted before ``time``.
+    time : [s] when the simulation begins.
+    due : 1 if a pass is due then.
+    """
+    for job in range(number):
+        if sim[ESTIMATE] == AVERAGE and progress[job].predicted < 0:
+            predicted = average_of_last(history, users[job], jobs[job].requested)
+            progress[job].predicted = predicted
+        if sim[CORRECTION] == KILL:
+            jobs[job].run = min(jobs[job].run, progress[job].predicted)
+    for job in running:
+        sim[TIME] = progress[job].start
+        start(sim, jobs, progress, blocks, entries, idle, job)
+    while sim[CORRECTION] != NEVER and first_predicted_end(blocks, entries) < time:
+        sim[TIME] = first_predicted_end(blocks, entries)
+        expire(sim, jobs, progress, blocks, entries)
+    sim[TIME] = time - 1
+    if due == 1:
+        # what expires in the second in which a pass is due does so before it
+        sim[TIME] = time
+        if sim[CORRECTION] != NEVER:
+            expire(sim, jobs, progress, blocks, entries)
+    sim[NEXT] = number
+    for job in range(number):
+        if progress[job].start < 0:
+            enqueue(sim, jobs, progress, keys, scores, blocks, entries, narrow, job)
+    sim[CHANGED] = 1
+    sim[EXPIRED] = 1  # no reservation has been made
+    if due == 1:
+        while sim[PASSES] != PER_EVENT and next_end(blocks) == time:
+            end_first(sim, jobs, progress, users, history, blocks, entries, freed, idle, ended)
+        # an event by itself, or one of all that happens in this second
+        sim[ASKED] = A_RENEWAL if sim[PASSES] == PER_EVENT else A_PREDICTION
+        sim[DUE_PASS] = 1
+
+
+@jit_entry
+def hold(jobs, sim, progress, blocks, entries, profile, line, reserved):
+    """Let the jobs that wait have these reservations, ``reserved`` (n_jobs,) [s]."""
+    profile_of_running(sim, blocks, entries, profile)
+    sim[EXPIRED] = 0
+    sim[LOOSE] = 1
+    sim[DUE] = FOREVER
+    for k in range(blocks[QUEUE].in_use):
+        block = block_at(blocks, QUEUE, k)
+        for i in range(block * BLOCK, block * BLOCK + blocks[block].count):
+            job = entries[i].job
+            time = reserved[job]
+            end = time + progress[job].predicted
+            occupy(sim, profile, max(time, sim[TIME]), end, jobs[job].processors)
+            line[job].reserved = time
+            sim[DUE] = min(sim[DUE], time)
+
+
+@jit_entry
+def place_running(nodes, running, placed):
+    """Give jobs that run their nodes: where their cells say if ``placed``, else by the allocation.
+
+    Return the first of them that finds no room, -1 if all do.
+    """
+    for job in running:
+        if not placed and not place_now(nodes, job, False):
+            return job
+        take(nodes, job)
+    return -1
+
+
+@jit_entry
+def hold_on_nodes(sim, progress, blocks, entries, line, nodes, reserved):
+    """Let the jobs that wait have these reservations, on the nodes that their cells say."""
+    sim[EXPIRED] = 0
+    sim[LOOSE] = 1
+    sim[DUE] = FOREVER
+    for k in range(blocks[RUNNING].in_use):
+        block = block_at(blocks, RUNNING, k)
+        for i in range(block * BLOCK, block * BLOCK + blocks[block].count):
+            foresee(nodes, entries[i].key, entries[i].job, 1)
+    for k in range(blocks[QUEUE].in_use):
+        block = block_at(blocks, QUEUE, k)
+        for i in range(block * BLOCK, block * BLOCK + blocks[block].count):
+            job = entries[i].job
+            commit(sim, progress, line, nodes, job, reserved[job])

@@ -1,0 +1,1 @@
+"""What environments share: options, episodes, state, snapshots."""

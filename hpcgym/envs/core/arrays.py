@@ -1,0 +1,138 @@
+"""The arrays of environments: what simulations share, a row for each, what steps write."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+# -- slots of `Batch.place`: where an environment is -----------------------------------------------
+(
+    START,  # the first row of the episode in the table
+    JOBS,  # of the episode
+    ORIGIN,  # the first row of the episode in the workload
+    NEXT_START,  # the same two of the episode that follows, where environments reset themselves
+    NEXT_JOBS,
+    VISIBLE,  # jobs in the window
+    SHOWN,  # jobs in the window when it was last written to the observation
+    CURSOR,  # jobs from this one on have not been in the window
+    STOP,  # [s] the time of the next decision by the clock; by submissions the second before it
+    LAST_TIME,  # [s] up to which energy is accounted for
+    COUNTED,  # jobs that have started and been accounted for
+    NEW,  # jobs that started in the last step
+    ENDED,  # 1 once all jobs of the episode have started
+    RESETS,  # 1 if the last step began an episode
+    SET,  # 1 once the controls of the present action hold
+) = range(15)
+N_PLACES = 15
+
+# -- slots of `Table.settings` ---------------------------------------------------------------------
+(
+    KIND,
+    INTERVAL,  # what weights and controls hold for
+    INTERVAL_LENGTH,  # seconds or submissions
+    PROCESSORS,
+    AUTORESET,  # 1 if the step after the end of an episode begins the next
+    CLOCK,  # [s] time of the week at the trace's time 0
+    BY_ACTION,  # 1 if the last index of the window stands for switching idle processors off
+    ACT_FREQUENCY,  # where controls of a machine under limits stand in the action, or -1
+    ACT_NODES,
+    ACT_POWER,
+    SEEN_POWER,  # where power stands in the observation
+    TICKS,  # in a second
+) = range(12)
+N_SETTINGS = 12
+# KIND; the last two where jobs share nodes
+SELECTION_KIND, ORDERING_KIND, WEIGHTS_KIND, PAIRS_KIND, PAIR_SCORES_KIND = range(5)
+PASSES_INTERVAL, SECONDS_INTERVAL, SUBMISSIONS_INTERVAL, EPISODE_INTERVAL = range(4)  # INTERVAL
+
+# -- reward terms, summed over the jobs that started in a step -------------------------------------
+BSLD, WAIT, ENERGY, ELAPSED = range(4)  # the last where jobs share nodes
+N_TERMS = 4
+
+BUSY, IDLING, OFF, SWITCHING_OFF, SWITCHING_ON = range(5)  # what processors do, in `Table.watts`
+
+
+class Table(NamedTuple):
+    """What all simulations of an environment share; never changed."""
+
+    jobs: NDArray[np.void]  # (n_rows,) hpcgym.engine.state.JOBS
+    users: NDArray[np.int64]  # (n_rows,) or (0,)
+    keys: NDArray[np.int64]  # (longest + n_rows,) or (0,): of the secondary order, behind a gap
+    second_scores: NDArray[np.void]  # (n_rows,) or (0,) SCORES of the secondary order
+    weighed: NDArray[np.float64]  # (n_rows, n_features) static parts of MixedPolicy's features
+    waiting: NDArray[np.int64]  # (n_features,) how the same depend on waiting
+    places: NDArray[np.int64]  # (n_features,) which weight of the action is theirs
+    formulas: NDArray[np.int64]  # (n_features,) their places in the table of features
+    serial: NDArray[np.float64]  # (n_rows,) or (0,) patience of the feature unicef
+    columns: NDArray[np.float32]  # (n_rows, n_own) users' own columns of the window
+    codes: NDArray[np.int64]  # (n_columns,) which feature each column of the window is
+    predicted: NDArray[np.int64]  # (n_rows,) [s], or 0 where it becomes known at submission
+    ordered_by: NDArray[np.int64]  # (n_rows,) [s] what policies look at, as above
+    watts: NDArray[np.float64]  # (5,) of a processor that is busy, idle, off, switching off, on
+    # where nodes have powers: (n_nodes, 2) what a job adds to an idle node as a whole, 1, or by
+    # core, 0; (1,) the power of the machine idle
+    node_watts: NDArray[np.float64]
+    still_w: NDArray[np.float64]
+    taste: NDArray[np.float64]  # (n_rewards, N_TERMS) weights of the terms in each reward
+    settings: NDArray[np.int64]
+    sim: NDArray[np.int64]  # the state of an empty machine before the first submission
+    blocks: NDArray[np.void]
+    # hpcgym.engine.answers.online.Estimators, one by one: parallel loops take no tuples within
+    # tuples
+    kinds: NDArray[np.int64]
+    last: NDArray[np.int64]
+    loss: NDArray[np.void]
+    chosen: NDArray[np.int64]
+    looks: NDArray[np.int64]
+    classes: NDArray[np.int64]
+
+
+class Batch(NamedTuple):
+    """The state of many simulations, a row for each; copying its rows copies them."""
+
+    sim: NDArray[np.int64]
+    progress: NDArray[np.void]
+    history: NDArray[np.int64]
+    blocks: NDArray[np.void]
+    entries: NDArray[np.void]
+    profile: NDArray[np.void]
+    line: NDArray[np.void]
+    narrow: NDArray[np.int64]
+    freed: NDArray[np.void]
+    idle: NDArray[np.void]
+    ended: NDArray[np.int64]
+    memory: NDArray[np.float64]
+    ratios: NDArray[np.float64]
+    seen: NDArray[np.float64]
+    model: NDArray[np.float64]
+    model_sums: NDArray[np.float64]
+    ordered_by: NDArray[np.int64]
+    weights: NDArray[np.float64]
+    scratch: NDArray[np.float64]
+    scores: NDArray[np.void]  # (n, 2 * longest) or (n, 0)
+    place: NDArray[np.int64]  # (n, N_PLACES)
+    window: NDArray[np.int64]  # (n, window) visible jobs
+    new: NDArray[np.int64]  # (n, longest) jobs that started in the last step
+    terms: NDArray[np.float64]  # (n, N_TERMS) sums over them
+    totals: NDArray[np.float64]  # (n, N_TERMS) the same over the episode
+    counted_j: NDArray[np.float64]  # (n,) energy of processors without a job, as far as counted
+    norms: NDArray[np.float64]  # (n, N_TERMS) what makes rewards of terms
+    busy_until: NDArray[np.int64]  # (n, n_nodes) [s] or (n, 0): the last end of the jobs of a node
+
+
+class Outputs(NamedTuple):
+    """What steps write, a row for each environment."""
+
+    observations: NDArray[np.float32]  # (n, size of an observation)
+    # (n, window) 1 where there is a job; one more if BY_ACTION; where jobs share nodes (n, actions)
+    masks: NDArray[np.int8]
+    rewards: NDArray[np.float64]  # (n, n_rewards)
+    ended: NDArray[np.bool_]  # (n,) whether the episode has ended
+    # what infos say: the time, the number of visible jobs, their rows; then anything
+    told: NDArray[np.int64]  # (n, N_TOLD + window)
+    terms: NDArray[np.float64]  # (n, N_TERMS) as `Batch.terms`
+
+
+N_TOLD = 2  # places of `Outputs.told` before the rows

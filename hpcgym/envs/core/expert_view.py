@@ -1,0 +1,81 @@
+"""What a dispatcher may know of an environment's state: a view of it as at a scheduling pass."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hpcgym.engine import state
+from hpcgym.engine.machines.nodes.placement import FIRST_FIT, Nodes, make_nodes
+from hpcgym.engine.machines.nodes.rows import row_of
+from hpcgym.envs.core.episodes import Episode
+from hpcgym.errors import HpcgymError
+from hpcgym.scheduler.dispatchers import PassView
+from hpcgym.scheduler.dispatchers.asking import Facts, view_of
+from hpcgym.simulation.nodes import facts_of
+
+if TYPE_CHECKING:
+    from hpcgym.envs.core.simulations import Simulations
+
+
+def pass_view(simulations: Simulations, e: int, rows: NDArray[np.int64]) -> PassView:
+    """Return a view of simulation ``e`` in which these rows of the episode are queued.
+
+    A machine whose jobs ask for single cores is one node with all of them, as a pool is.
+
+    Raises
+    ------
+    HpcgymError : a machine under limits, which no dispatcher knows.
+    """
+    if simulations.machines is not None:
+        raise HpcgymError("pass_view: dispatchers know nothing of limits of power and energy")
+    batch, rooms = simulations.batch, simulations.rooms
+    start, n = simulations.rows(e)
+    changing: dict[str, Any] = {name: getattr(batch, name)[e] for name in state.State._fields}
+    arrays = state.Prepared(
+        jobs=simulations.table.jobs[start : start + n],
+        keys=batch.sim[e, :0],
+        scores=batch.scores[e],
+        users=batch.sim[e, :0],
+        **changing,
+    )
+    shown = _shown(simulations, e)
+    if shown.pool is None:
+        assert rooms is not None
+        nodes = row_of(rooms, e, start, start + n)
+    else:
+        nodes = shown.pool
+        nodes.set_free(np.array([[arrays.sim[state.FREE]]]))
+    return view_of(arrays, nodes, shown.facts, rows)
+
+
+class _Shown(NamedTuple):
+    """What views of an episode have in common; see :func:`_shown`."""
+
+    episode: Episode
+    facts: Facts
+    pool: Nodes | None  # but for what is free
+
+
+def _shown(simulations: Simulations, e: int) -> _Shown:
+    """Return what views of the present episode have in common, made at the first of them."""
+    episode = simulations.present(e)
+    kept: _Shown | None = simulations.shown.get(e)
+    if kept is None or kept.episode != episode:
+        cluster, alike = simulations.options.cluster, simulations.rooms is None
+        workload = simulations.episodes.workload_of(episode)
+        facts = facts_of(workload, cluster, pool=alike)
+        pool = _pool(workload.requested_processors, cluster.processors) if alike else None
+        kept = simulations.shown[e] = _Shown(episode, facts, pool)
+    return kept
+
+
+def _pool(asked: NDArray[np.int64], processors: int) -> Nodes:
+    """Return one node with all processors, and jobs that ask for so many on it."""
+    needs = np.column_stack([np.ones_like(asked), asked])
+    nodes = make_nodes(needs, np.array([[processors]]), FIRST_FIT)
+    nodes.cells["node"], nodes.cells["units"] = 0, 1
+    nodes.held["count"] = 1
+    return nodes

@@ -1,0 +1,309 @@
+"""The infos of environments: of one, and of many as Gymnasium's own loop over single ones has them.
+
+What a vector environment says at a step is made when it is read: most of it is not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+from gymnasium.vector import VectorEnv
+from numpy.typing import NDArray
+
+from hpcgym.engine import state
+from hpcgym.envs.core import arrays
+from hpcgym.envs.core.layout import Observation
+from hpcgym.envs.core.schedules import State, schedule_of, state_of
+from hpcgym.envs.core.simulations import Simulations
+
+_WITH_ACTION_MASKS = (arrays.SELECTION_KIND, arrays.PAIRS_KIND, arrays.PAIR_SCORES_KIND)
+_TERMS = ("bsld", "wait_s", "energy_j", "elapsed_s")
+
+
+def terms_of(simulations: Simulations) -> tuple[str, ...]:
+    """Return the names of the terms of rewards; where jobs share nodes there is one more."""
+    return _TERMS if simulations.shared is not None else _TERMS[: arrays.ELAPSED]
+
+
+def info_of(simulations: Simulations, e: int) -> dict[str, Any]:
+    """Return what is said of simulation ``e`` as it is now; all arrays are new."""
+    batch = simulations.batch
+    info = {
+        "window": simulations.visible(e),
+        "time": simulations.seconds(batch.sim[e, state.TIME]).item(),
+        "reward_terms": dict(zip(terms_of(simulations), batch.terms[e].tolist(), strict=False)),
+    }
+    if simulations.shared is not None:
+        info["neighbours"] = simulations.shared.listed(e)
+    if simulations.kind in _WITH_ACTION_MASKS:
+        info["action_mask"] = simulations.out.masks[e].copy()
+    return info
+
+
+def end_of(simulations: Simulations, told: State) -> dict[str, Any]:
+    """Return what is said of an episode that has ended, beside the rest.
+
+    Metrics without a value are left out: nan is not equal to itself, and infos are compared.
+    """
+    metrics = schedule_of(simulations, told).metrics
+    known = {name: value for name, value in metrics.items() if value == value}
+    return {"metrics": known, "episode_name": told.name}
+
+
+_LATER: Any = object()  # stands for an entry that is not made yet
+
+
+class Infos(dict[str, Any]):
+    """A dict whose entries are made when they are first read; else it is one as any other.
+
+    All keys are there from the beginning, in their order. What reads a dict without asking it, as
+    the encoder of ``json`` does, so finds it as long as it is, and then asks for its items.
+
+    Parameters
+    ----------
+    make : returns the entry of a key, and maybe others with it.
+    names : the keys -> what stands for entries that are not made yet, see :func:`later`.
+    """
+
+    __slots__ = ("_make",)
+
+    def __init__(self, make: Callable[[str], dict[str, Any]], names: dict[str, Any]) -> None:
+        super().__init__(names)
+        self._make = make
+
+    def made(self) -> Infos:
+        """Make all that is left."""
+        for key in dict.keys(self):
+            self[key]
+        return self
+
+    def __getitem__(self, key: str) -> Any:
+        value = super().__getitem__(key)
+        if value is not _LATER:
+            return value
+        for name, value in self._make(key).items():
+            if dict.get(self, name) is _LATER:
+                super().__setitem__(name, value)
+        return super().__getitem__(key)
+
+    def get(self, key: str, default: Any = None) -> Any:
+        """Return an entry, or the default where there is none."""
+        return self[key] if key in self else default  # noqa: SIM401  # it would call itself
+
+    def __reduce__(self) -> Any:
+        return dict, (dict(self),)
+
+
+def later(names: Iterable[str]) -> dict[str, Any]:
+    """Return names, in their order, with what stands for entries that are not made yet."""
+    return dict.fromkeys(names, _LATER)
+
+
+def _when_made(name: str) -> Callable[..., Any]:
+    method = getattr(dict, name)
+
+    def call(self: Infos, *given: Any) -> Any:
+        return method(self.made(), *given)
+
+    return call
+
+
+# dict(infos) and {**infos} copy entries as they lie there, unless __iter__ is not that of a dict
+for _name in (
+    "__eq__", "__iter__", "__ne__", "__or__", "__repr__", "__ror__", "copy", "items", "pop",
+    "popitem", "setdefault", "values",
+):  # fmt: skip
+    setattr(Infos, _name, _when_made(_name))
+
+
+class Step(NamedTuple):
+    """What is told of environments at a step; nothing changes it.
+
+    Attributes
+    ----------
+    told, terms : see :class:`hpcgym.envs.core.arrays.Outputs`.
+    masks : (num_envs, n_actions); None where infos have none.
+    beside : (num_envs, M) neighbours, and (num_envs,) how many there are; None where no nodes are
+        shared.
+    """
+
+    told: NDArray[np.int64]
+    terms: NDArray[np.float64]
+    masks: NDArray[np.int8] | None
+    beside: tuple[NDArray[np.int64], NDArray[np.int64]] | None
+
+
+class Ends(NamedTuple):
+    """What is kept of the episodes that ended in a step.
+
+    Attributes
+    ----------
+    those : (k,) numbers of their environments.
+    terminated : which have ended by themselves, (k,); others were truncated, and have no metrics.
+    states : what their schedules are made of.
+    last : what was told of them last, if other episodes have begun there; with their observations
+        and masks, each (k, ...).
+    """
+
+    those: NDArray[np.int64]
+    terminated: NDArray[np.bool_]
+    states: list[State]
+    last: tuple[Step, NDArray[np.float32], NDArray[np.int8]] | None
+
+
+class Teller:
+    """Makes the infos of the steps of a vector environment."""
+
+    def __init__(self, env: VectorEnv[Any, Any, Any], simulations: Simulations) -> None:
+        self._env, self._simulations = env, simulations
+        self._has_action_masks = simulations.kind in _WITH_ACTION_MASKS
+        # in the order in which a loop over single environments has them
+        names = ["window", "time", "reward_terms"]
+        if simulations.shared is not None:
+            names.append("neighbours")
+        if self._has_action_masks:
+            names.append("action_mask")
+        self._names = tuple(names)
+        self._usual = later(_with_flags(names))
+        self._at_ends = later(_with_flags([*names, "metrics", "episode_name"]))
+        self._at_resets = later(_with_flags(["final_obs", "final_info", *names]))
+
+    def of_step(self, copy: bool, ends: Ends | None) -> Infos:
+        """Return the infos of the last step; masks are views unless they are to be copied."""
+        names = self._usual
+        if ends is not None:
+            if ends.last is not None:
+                names = self._at_resets
+            elif ends.terminated.any():
+                names = self._at_ends
+        return Infos(partial(self._make, self._step(copy), ends), names)
+
+    def keep(self, done: NDArray[np.bool_], terminated: NDArray[np.bool_], last: bool) -> Ends:
+        """Return what is kept of the episodes that are done; what was told last if it is wanted."""
+        simulations, those = self._simulations, np.flatnonzero(done)
+        states = [state_of(simulations, e) for e in those.tolist()]
+        told = None
+        if last:
+            out, step = simulations.out, self._step(False)
+            masks = None if step.masks is None else step.masks[those]
+            beside = None if step.beside is None else (step.beside[0][those], step.beside[1][those])
+            told = (
+                Step(step.told[those], step.terms[those], masks, beside),
+                out.observations[those],
+                out.masks[those],
+            )
+        return Ends(those, terminated[those], states, told)
+
+    def _step(self, copy: bool) -> Step:
+        """Return what is told at the last step."""
+        simulations, out, masks = self._simulations, self._simulations.out, None
+        if self._has_action_masks:
+            masks = out.masks.copy() if copy else out.masks
+        shared = simulations.shared
+        beside = None if shared is None else shared.neighbours()
+        return Step(out.told, out.terms, masks, beside)
+
+    def observation(self, ends: Ends, k: int) -> Observation:
+        """Return the last observation of the k-th of some episodes that have ended."""
+        assert ends.last is not None
+        _, rows, masks = ends.last
+        return self._simulations.layout.of(rows[k], masks[k])
+
+    def of_some(self, those: list[int]) -> dict[str, Any]:
+        """Return the infos of some environments as they are now; those of others are empty."""
+        infos: dict[str, Any] = {}
+        for e in those:
+            infos = self._env._add_info(infos, info_of(self._simulations, e), e)
+        return infos
+
+    def _make(self, step: Step, ends: Ends | None, key: str) -> dict[str, Any]:
+        """Return an entry of the infos of a step, and its flags if they come with it."""
+        name = key.removeprefix("_")
+        if name == "final_obs":
+            assert ends is not None
+            return self._final_obs(ends, len(step.told))
+        if ends is not None and name in ("metrics", "episode_name", "final_info"):
+            infos: dict[str, Any] = {}
+            for e, info in zip(ends.those.tolist(), self._of_ends(ends, name), strict=True):
+                infos = self._env._add_info(infos, info, e)  # as Gymnasium does it
+            return infos
+        if key != name:
+            return {key: np.ones(len(step.told), np.bool_)}
+        return {key: getattr(self, f"_{key}")(step)}
+
+    def _final_obs(self, ends: Ends, num_envs: int) -> dict[str, Any]:
+        """Return the last observations of episodes that have ended, and of whom there is one."""
+        observations, flags = np.full(num_envs, None, object), np.zeros(num_envs, np.bool_)
+        for k, e in enumerate(ends.those.tolist()):
+            observations[e] = self.observation(ends, k)
+        flags[ends.those] = True
+        return {"final_obs": observations, "_final_obs": flags}
+
+    def _of_ends(self, ends: Ends, name: str) -> list[dict[str, Any]]:
+        """Return what is said of each episode that has ended, if it is said of it."""
+        if name == "final_info":
+            return [{name: info} for info in self._last_infos(ends)]
+        said: list[dict[str, Any]] = []
+        for told, terminated in zip(ends.states, ends.terminated.tolist(), strict=True):
+            if not terminated:
+                said.append({})
+            elif name == "episode_name":
+                said.append({name: told.name})
+            else:
+                said.append({name: end_of(self._simulations, told)[name]})
+        return said
+
+    def _last_infos(self, ends: Ends) -> list[dict[str, Any]]:
+        """Return what was said last of each episode that has ended, as of single ones."""
+        assert ends.last is not None
+        step, _, _ = ends.last
+        arrays_of = {name: getattr(self, f"_{name}")(step) for name in self._names}
+        times, terms = arrays_of["time"].tolist(), step.terms.tolist()
+        names = terms_of(self._simulations)
+        infos = []
+        for k, told in enumerate(ends.states):
+            info = {name: array[k] for name, array in arrays_of.items() if name != "reward_terms"}
+            own = {"time": times[k], "reward_terms": dict(zip(names, terms[k], strict=False))}
+            more = end_of(self._simulations, told) if ends.terminated[k] else {}
+            infos.append({**info, **own, **more})
+        return infos
+
+    def _time(self, step: Step) -> NDArray[Any]:
+        """Return the times [s], (num_envs,)."""
+        times: NDArray[Any] = self._simulations.seconds(step.told[:, 0].copy())
+        return times
+
+    def _window(self, step: Step) -> NDArray[np.int64]:
+        """Return the rows of visible jobs, -1 behind them; (num_envs, window)."""
+        return _listed(step.told[:, arrays.N_TOLD :], step.told[:, 1])
+
+    def _neighbours(self, step: Step) -> NDArray[np.int64]:
+        """Return the rows of neighbours, -1 behind them; (num_envs, M)."""
+        assert step.beside is not None
+        return _listed(*step.beside)
+
+    def _action_mask(self, step: Step) -> NDArray[np.int8] | None:
+        """Return what can be done, (num_envs, n_actions)."""
+        return step.masks
+
+    def _reward_terms(self, step: Step) -> dict[str, Any]:
+        """Return the terms of the rewards, each (num_envs,)."""
+        everyone = np.ones(len(step.terms), np.bool_)
+        terms: dict[str, Any] = {}
+        for k, name in enumerate(terms_of(self._simulations)):
+            terms[name], terms[f"_{name}"] = step.terms[:, k].copy(), everyone.copy()
+        return terms
+
+
+def _with_flags(names: Iterable[str]) -> list[str]:
+    """Return names, behind each that of the flags which say of whom it is told."""
+    return [each for name in names for each in (name, f"_{name}")]
+
+
+def _listed(rows: NDArray[np.int64], counts: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return lists of rows, (n, size), with -1 behind the first few."""
+    behind = np.arange(rows.shape[1]) >= counts[:, np.newaxis]
+    return np.where(behind, -1, rows)

@@ -1,0 +1,78 @@
+"""The observation: its fields, in what order they stand in a flat row, and its spaces."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from gymnasium import spaces
+from numpy.typing import NDArray
+
+from hpcgym.envs.kernels.observe import (
+    CLUSTER_SIZE,
+    JOBS_AT,
+    QUEUE_AT,
+    QUEUE_SIZE,
+    TIME_AT,
+    TIME_SIZE,
+)
+
+Observation = NDArray[np.float32] | dict[str, NDArray[Any]]
+
+
+class Layout:
+    """Where the fields of an observation lie in a flat row of float32.
+
+    Parameters
+    ----------
+    window, width : shape of the field "jobs".
+    flat : whether observations are the rows themselves, or dicts of fields.
+    power : how many numbers say what is known of power, behind all others; 0: none do.
+
+    Attributes
+    ----------
+    actions, scores : how many indices and how many numbers stand for visible jobs in actions.
+    """
+
+    def __init__(self, window: int, width: int, flat: bool, power: int = 0) -> None:
+        self.window, self.width, self.flat, self.power = window, width, flat, power
+        self.actions = self.scores = window
+        self.mask_at = JOBS_AT + window * width
+        self.power_at = self.mask_at + window
+        self.size = self.power_at + power
+
+    @property
+    def space(self) -> spaces.Box | spaces.Dict:
+        """The space of an observation."""
+        if self.flat:
+            return spaces.Box(-1.0, 1.0, (self.size,), np.float32)
+        unit = {"cluster": (CLUSTER_SIZE,), "queue": (QUEUE_SIZE,)}
+        jobs = spaces.Box(-1.0, 1.0, (self.window, self.width), np.float32)
+        power = {"power": spaces.Box(-1.0, 1.0, (self.power,), np.float32)} if self.power else {}
+        return spaces.Dict(
+            {name: spaces.Box(0.0, 1.0, shape, np.float32) for name, shape in unit.items()}
+            | power
+            | {
+                "time": spaces.Box(-1.0, 1.0, (TIME_SIZE,), np.float32),
+                "jobs": jobs,
+                "mask": spaces.MultiBinary(self.window),
+            }
+        )
+
+    def of(self, rows: NDArray[np.float32], masks: NDArray[np.int8]) -> Observation:
+        """Return an observation as views of a row and its mask, or of those of many environments.
+
+        Copies of them make a copy of the observation.
+        """
+        if self.flat:
+            return rows
+        jobs = rows[..., JOBS_AT : self.mask_at]
+        power = {"power": rows[..., self.power_at :]} if self.power else {}
+        return {
+            "cluster": rows[..., :QUEUE_AT],
+            "queue": rows[..., QUEUE_AT:TIME_AT],
+            "time": rows[..., TIME_AT:JOBS_AT],
+            "jobs": jobs.reshape(*rows.shape[:-1], self.window, self.width),
+            "mask": masks[..., : self.window],
+            **power,
+        }

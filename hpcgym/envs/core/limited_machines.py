@@ -1,0 +1,173 @@
+"""Machines under limits behind an environment: their arrays, the limits of episodes, results."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hpcgym.engine.machines.limited import rows as powered_rows
+from hpcgym.engine.machines.limited import state as powered_state
+from hpcgym.engine.machines.limited.rows import PoweredRows
+from hpcgym.engine.machines.limited.state import Powered
+from hpcgym.engine.state import FOREVER
+from hpcgym.envs.core import arrays
+from hpcgym.envs.core.layout import Layout
+from hpcgym.envs.core.options import Options
+from hpcgym.errors import HpcgymError
+from hpcgym.schedule.result import Result
+from hpcgym.scheduler.estimates.learning import asks_for_predictions
+from hpcgym.scheduler.limits import Limit, check_limits
+from hpcgym.simulation.limited import check_rules, units_a_node, with_machine
+from hpcgym.simulation.limited_machine import (
+    check_clock,
+    check_possible,
+    limit_records,
+    model_of,
+    node_power,
+)
+from hpcgym.simulation.nodes import needs_on
+from hpcgym.workload.model import Workload
+
+
+class Limited(NamedTuple):
+    """What an environment says of a machine under limits.
+
+    Attributes
+    ----------
+    controls : names of CONTROLS, in the order of the action.
+    limits_of : returns the limits of an episode's jobs, in seconds of their clock.
+    switches : whether nodes may be switched off at all.
+    """
+
+    controls: tuple[str, ...]
+    limits_of: Callable[[Workload], tuple[Limit, ...]]
+    switches: bool
+
+
+#: What an agent may set.
+CONTROLS = ("frequency", "nodes", "power")
+
+
+class Machines:
+    """The machines under limits of many simulations.
+
+    Attributes
+    ----------
+    rows : their arrays; another object once they have grown.
+    widths : (n_rows,) nodes of each job.
+    greatest_w : power with all nodes busy [W].
+    limits : of the present episode of each simulation.
+
+    Raises
+    ------
+    HpcgymError : rules that do not go with limits, or nodes that are not alike or without a power.
+    WorkloadError : a job that cannot be simulated.
+    """
+
+    def __init__(
+        self, limited: Limited, options: Options, workload: Workload, number: int, longest: int
+    ) -> None:
+        scheduler, cluster = options.scheduler, options.cluster
+        check_rules(scheduler)
+        if asks_for_predictions(scheduler):
+            raise HpcgymError("estimate: under limits environments take none that is learned")
+        self.limited, self.options = limited, options
+        self.power = node_power(cluster)
+        self.needs = needs_on(workload, cluster)
+        self.a_node = units_a_node(self.needs, cluster)
+        self.widths = -(-self.needs[:, 0] // self.a_node)
+        self.model = model_of(
+            workload, scheduler, cluster, self.power, self.widths, limited.switches
+        )
+        check_clock(workload, self.model)
+        self.rows: PoweredRows = powered_rows.make_rows(
+            *self.model[:-1], self.widths, cluster.nodes, number, longest
+        )
+        above = int(self.rows.begin[powered_state.COMPONENTS_MW])
+        self.greatest_w = (cluster.nodes * int(self.rows.drawn_mw[-1]) + above) / 1000
+        self.limits: list[tuple[Limit, ...]] = [()] * number
+        self._next_limits = list(self.limits)
+
+    def set_next(self, e: int, workload: Workload, start: int) -> None:
+        """Set the limits of the next episode of simulation ``e``, which begins at row ``start``.
+
+        Raises
+        ------
+        HpcgymError : limits that are none, that need nodes to be switched off where they stay on,
+            or under which a job can never start.
+        """
+        given = check_limits(self.limited.limits_of(workload))
+        scheduler, cluster = self.options.scheduler, self.options.cluster
+        if any(getattr(limit, "shutdown", False) for limit in given) and not self.limited.switches:
+            raise HpcgymError("limits: budgets with shutdown need the control 'nodes'")
+        caps, budgets = limit_records(scheduler, cluster, self.power, self.model, given)
+        if (caps["end"] == FOREVER).any():
+            self._check_possible(e, start, workload, caps)
+        self.rows = powered_rows.set_next_limits(self.rows, e, caps, budgets)
+        self._next_limits[e] = given
+
+    def _check_possible(
+        self, e: int, start: int, workload: Workload, caps: NDArray[np.void]
+    ) -> None:
+        """Raise an HpcgymError if a job of an episode can never start under a cap without end."""
+        stop = start + len(workload)
+        machine = powered_rows.row_of(self.rows, e, start, stop)
+        first = self.rows.total[start : stop + 1]
+        machine = machine._replace(caps=caps, slots=self.rows.begin, first=first)
+        check_possible(workload, machine)
+
+    def lengthen_logs(self) -> list[int]:
+        """Make logs longer if one is full; return whose were: they are to be stepped again."""
+        full: list[int] = np.flatnonzero(self.rows.slots[:, powered_state.FULL]).tolist()
+        if full:
+            self.rows = powered_rows.with_longer_log(self.rows)
+        return full
+
+    def make_room(self, saved: tuple[NDArray[Any], ...]) -> None:
+        """Have room in the arrays for a saved row of each: limits and logs grow."""
+        shapes = {name: row.shape for name, row in zip(powered_rows.CHANGING, saved, strict=True)}
+        self.rows = powered_rows.grown(self.rows, **shapes)
+
+    def began(self, e: int) -> None:
+        """Note that simulation ``e`` has begun the episode that was to come next."""
+        self.limits[e] = self._next_limits[e]
+
+    def row(self, e: int, start: int, n: int) -> Powered:
+        """Return the machine of simulation ``e`` for its ``n`` jobs from row ``start`` on.
+
+        What a schedule is made of are copies.
+        """
+        machine = powered_rows.row_of(self.rows, e, start, start + n)
+        log = machine.log[: machine.slots[powered_state.LOGGED]]
+        names = ("first", "cells", "nodes", "tasks", "slots")
+        return machine._replace(
+            log=log.copy(), **{name: getattr(machine, name).copy() for name in names}
+        )
+
+    def result(
+        self, result: Result, machine: Powered, start: int, limits: tuple[Limit, ...]
+    ) -> Result:
+        """Return the schedule of the jobs from row ``start`` on with nodes, levels and limits."""
+        n = len(result.start)
+        units, a_node = self.needs[start : start + n, 0], self.a_node[start : start + n]
+        begun, predicted = result.start >= 0, machine.tasks["predicted"]
+        asked = np.where(begun, predicted, result.predicted_run_time)
+        result = replace(result, predicted_run_time=asked)
+        return with_machine(result, machine, units, a_node, limits)
+
+
+def set_places(
+    settings: NDArray[np.int64], limited: Limited | None, n_weights: int, layout: Layout
+) -> None:
+    """Say where controls stand in the action, behind the weights, and power in the observation."""
+    settings[arrays.SEEN_POWER] = layout.power_at
+    places = {} if limited is None else {name: k for k, name in enumerate(limited.controls)}
+    for slot, name in zip(_PLACES, CONTROLS, strict=True):
+        settings[slot] = n_weights + places[name] if name in places else -1
+
+
+_PLACES = (arrays.ACT_FREQUENCY, arrays.ACT_NODES, arrays.ACT_POWER)

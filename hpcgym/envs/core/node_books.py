@@ -1,0 +1,46 @@
+"""Energy in environments whose nodes have powers, or stand below something that has."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hpcgym.cluster import Cluster
+from hpcgym.cluster.power_plans import idle_w
+from hpcgym.cluster.powers import powers_of
+from hpcgym.envs.core.options import REWARDS, Options
+from hpcgym.errors import HpcgymError
+from hpcgym.scheduler.estimates.learning import asks_for_predictions
+
+
+def keeps_books(options: Options) -> bool:
+    """Return whether energy is counted by what nodes and what stands above them draw.
+
+    Not where run times are learned, which environments do on pools of processors only.
+
+    Raises
+    ------
+    HpcgymError : a reward for energy that cannot be counted as metrics count it.
+    """
+    cluster, measured = options.cluster, options.workload.columns.get("power_w")
+    powers = any(group.power is not None for group in cluster.groups) or bool(cluster.levels)
+    learns = asks_for_predictions(options.scheduler)
+    if any(weights[REWARDS.index("energy")] for weights in options.weights):
+        if powers and learns:
+            raise HpcgymError("reward 'energy': on nodes with powers run times cannot be learned")
+        if measured is not None and (measured >= 0).any():
+            raise HpcgymError(
+                "reward 'energy': measured powers of jobs, power_w, count in PowerCap and"
+                " EnergyBudget only; workload.with_columns(power_w=...) of -1 leaves them out"
+            )
+    return powers and not learns
+
+
+def node_watts(cluster: Cluster, books: bool) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return ``node_watts`` and ``still_w`` of :class:`hpcgym.envs.core.arrays.Table`."""
+    if not books:
+        return np.zeros((0, 2)), np.zeros(1)
+    powers = powers_of(cluster)
+    more = powers.busy[np.arange(len(powers.top)), powers.top] - powers.idle
+    each = np.where(powers.whole, more, more / powers.cores)
+    return np.column_stack([each, powers.whole])[cluster.group_of], np.array([idle_w(cluster)])

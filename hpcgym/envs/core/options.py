@@ -1,0 +1,225 @@
+"""The arguments of the environments, checked, and what they say of reward and interval."""
+
+from __future__ import annotations
+
+import inspect
+import math
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from hpcgym.cluster.pool import Cluster
+from hpcgym.errors import HpcgymError, nearest, unknown
+from hpcgym.scheduler.estimates.learning import check_compiled
+from hpcgym.scheduler.policies.features import check_features
+from hpcgym.scheduler.rules import Scheduler
+from hpcgym.simulation.prepare import check_allocation, machine_of
+from hpcgym.workload.load import load_workload
+from hpcgym.workload.model import Workload
+
+DEFAULT_WORKLOAD = "lublin:jobs=10000,processors=256,seed=0"
+
+#: Features of a visible job, in the order of their codes in :mod:`hpcgym.envs.kernels.observe`.
+WINDOW_FEATURES = {
+    "wait": "waiting time, t / (t + 1 h)",
+    "requested": "requested time, t / (t + 1 h)",
+    "predicted": "predicted run time, t / (t + 1 h)",
+    "processors": "processors, as a share of the machine",
+    "area": "a / (a + machine for 1 h), with a = requested time x processors",
+    "expansion": "w / (w + p): waiting time w, requested time p; 1 - 1 / expansion factor",
+    "fits": "1 if there are enough free processors now, else 0",
+    "leaves": "share of the machine that stays free if the job starts, 0 if it does not fit",
+    "policy_time": "run time that policies look at (`policy_estimate`), t / (t + 1 h)",
+}
+#: Those that there are by default.
+USUAL_FEATURES = tuple(name for name in WINDOW_FEATURES if name != "policy_time")
+
+REWARDS = ("bsld", "wait", "energy")
+#: Rewards where jobs share nodes, in the order of the terms of :mod:`hpcgym.envs.core.arrays`.
+TERMS = (*REWARDS, "throughput")
+INTERVALS = {"hour": 3600, "day": 86_400, "week": 604_800}  # [s]
+Reward = str | Mapping[str, float] | Sequence[str] | Callable[[Any], float]
+
+
+@dataclass(frozen=True)
+class Options:
+    """The arguments that all environments share; :class:`hpcgym.envs.SchedulingEnv` explains them.
+
+    Attributes
+    ----------
+    weights : a row for each reward, its weights of TERMS; all 0 for a function.
+    names : feature names of the window, users' own behind the known ones.
+    """
+
+    workload: Workload
+    cluster: Cluster
+    scheduler: Scheduler
+    weights: tuple[tuple[float, ...], ...]
+    function: Callable[[Any], float] | None
+    window: int
+    names: tuple[str, ...]
+    own: Mapping[str, Callable[[Any], Any]]
+    flat: bool
+
+
+def refuse_others(
+    arguments: Mapping[str, Any], reader: Callable[..., Any], *constructors: type
+) -> None:
+    """Raise a TypeError if an argument is neither the reader's nor of one of the constructors.
+
+    It has the words of Python's own, which libraries look for: they try arguments and leave out
+    those that are refused so.
+    """
+    takers: list[Callable[..., Any]] = [*constructors, reader]
+    parameters = [each for one in takers for each in inspect.signature(one).parameters.values()]
+    named = [each.name for each in parameters if each.kind is not inspect.Parameter.VAR_KEYWORD]
+    known = [name for name in dict.fromkeys(named) if name not in _INTERNAL]
+    for name in arguments:
+        if name not in known:
+            raise TypeError(
+                f"{constructors[0].__name__}() got an unexpected keyword argument {name!r};"
+                f" {nearest(name, known)}"
+            )
+
+
+_INTERNAL = ("kind", "rules", "options", "arguments")  # what only subclasses give
+
+
+def read_options(
+    workload: Any = DEFAULT_WORKLOAD,
+    *,
+    processors: int | None = None,
+    cluster: Cluster | str | os.PathLike[str] | None = None,
+    backfill: str = "easy",
+    backfill_order: Any = "fcfs",
+    estimate: Any = "requested",
+    policy_estimate: Any = "requested",
+    correction: str = "requested",
+    passes: str = "per-timestamp",
+    allocation: str = "first-fit",
+    power: str = "none",
+    reward: Reward = "bsld",
+    window: int = 128,
+    features: Sequence[str] | Mapping[str, Callable[[Any], Any] | None] = USUAL_FEATURES,
+    observation: str = "dict",
+) -> Options:
+    """Return the arguments, checked.
+
+    Raises
+    ------
+    HpcgymError : an argument with a value that it cannot have; it is named.
+    """
+    if not isinstance(workload, Workload):
+        workload = load_workload(workload, processors=processors, cluster=cluster)
+    cluster = machine_of(workload, cluster, processors)
+    if backfill not in ("easy", "none"):
+        raise HpcgymError(unknown("backfill", backfill, ("easy", "none")))
+    if observation not in ("dict", "flat"):
+        raise HpcgymError(unknown("observation", observation, ("dict", "flat")))
+    read_window("window", window)
+    scheduler = Scheduler(
+        backfill=backfill,
+        backfill_order=backfill_order,
+        estimate=estimate,
+        policy_estimate=policy_estimate,
+        correction=correction,
+        passes=passes,
+        allocation=allocation,
+        power=power,
+    )
+    check_allocation(allocation, cluster)
+    check_compiled(scheduler, limits=True)  # others are refused where it keeps none
+    names, own = _features(features)
+    weights, function = read_reward_of(reward, REWARDS)
+    return Options(
+        workload, cluster, scheduler, weights, function, window, names, own, observation == "flat"
+    )
+
+
+def _features(features: Any) -> tuple[tuple[str, ...], dict[str, Callable[[Any], Any]]]:
+    """Return the names of the window's columns, and the functions of those that are users' own."""
+    if isinstance(features, str) or not isinstance(features, (Sequence, Mapping)):
+        raise HpcgymError(f"features must be names of features, not {features!r}")
+    given = features if isinstance(features, Mapping) else dict.fromkeys(features)
+    if len(given) < len(features):
+        raise HpcgymError("features: a feature is named twice")
+    own = {name: function for name, function in given.items() if function is not None}
+    for name in given:
+        if name not in WINDOW_FEATURES and name not in own:
+            raise HpcgymError(unknown("features", name, WINDOW_FEATURES))
+    for name, function in own.items():
+        if not callable(function):
+            raise HpcgymError(f"features: {name!r} must be a function of job columns")
+    if not given:
+        raise HpcgymError("features must name at least one feature")
+    return tuple(given), own
+
+
+def read_window(name: str, window: Any) -> int:
+    """Return how many jobs are visible, checked."""
+    if not isinstance(window, int) or isinstance(window, bool) or not 1 <= window <= 2**20:
+        raise HpcgymError(f"{name} must be a whole number of at least 1 job, not {window!r}")
+    return window
+
+
+def read_reward_of(
+    reward: Any, known: Sequence[str]
+) -> tuple[tuple[tuple[float, ...], ...], Callable[[Any], float] | None]:
+    """Return the weights of the terms in each reward, or the user's function.
+
+    Raises
+    ------
+    HpcgymError : none of the ``known`` names, or a weight that is no number.
+    """
+    if isinstance(reward, str):
+        return (_mix({reward: 1.0}, known),), None
+    if isinstance(reward, Mapping):
+        return (_mix(reward, known),), None
+    if callable(reward):
+        return ((0.0,) * len(TERMS),), reward
+    if isinstance(reward, Sequence) and reward:
+        return tuple(_mix({name: 1.0}, known) for name in reward), None
+    raise HpcgymError(
+        f"reward must be a name, weights by name, names or a function, not {reward!r}"
+    )
+
+
+def _mix(weights: Mapping[str, float], known: Sequence[str]) -> tuple[float, ...]:
+    """Return the weights of the terms, 0 where none is given."""
+    for name, weight in weights.items():
+        if name not in known:
+            raise HpcgymError(unknown("reward", name, known))
+        if not isinstance(weight, (int, float)) or not math.isfinite(weight):
+            raise HpcgymError(f"reward: the weight of {name!r} must be a number, not {weight!r}")
+    if not weights:
+        raise HpcgymError("reward: no weights are given")
+    return tuple(float(weights.get(name, 0.0)) for name in TERMS)
+
+
+def read_interval(interval: Any) -> tuple[str, int]:
+    """Return what weights hold for: ("pass" | "seconds" | "submissions" | "episode", length)."""
+    if isinstance(interval, int) and not isinstance(interval, bool) and interval >= 1:
+        return "submissions", interval
+    if isinstance(interval, str):
+        if interval in ("pass", "episode"):
+            return interval, 0
+        if interval in INTERVALS:
+            return "seconds", INTERVALS[interval]
+        hours = interval.removesuffix("h")
+        if interval.endswith("h") and hours.isdecimal() and 1 <= int(hours) <= 10**6:
+            return "seconds", 3600 * int(hours)
+    raise HpcgymError(
+        f"interval must be 'pass', 'hour', '6h', 'day', 'week', 'episode' or a number of "
+        f"submissions, not {interval!r}"
+    )
+
+
+def read_policy_features(names: Any) -> tuple[str, ...]:
+    """Return the features that MixedPolicy weighs, checked."""
+    if isinstance(names, str) or not isinstance(names, Sequence) or not names:
+        raise HpcgymError(f"policy_features must be names of features, not {names!r}")
+    check_features("policy_features", names)
+    if len(set(names)) < len(names):
+        raise HpcgymError("policy_features: a feature is named twice")
+    return tuple(names)

@@ -1,0 +1,82 @@
+"""The arguments of environments in which jobs share nodes, checked."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from hpcgym.envs.core.options import TERMS, Options, Reward, read_reward_of, read_window
+from hpcgym.errors import HpcgymError, unknown
+from hpcgym.scheduler.estimates.learning import check_compiled
+from hpcgym.scheduler.rules import Scheduler
+from hpcgym.simulation.corun import check_machine, check_rules
+from hpcgym.simulation.prepare import machine_of
+from hpcgym.speedups import Heatmap, find_speedups
+from hpcgym.workload.load import load_workload
+from hpcgym.workload.model import Workload
+
+DEFAULT_SPEEDUPS = "generated:codes=16,mean=1.1,spread=0.1,seed=0"
+#: Jobs of the codes that generated speedups name, a little more than the machine can do.
+DEFAULT_CODES = "codes:jobs=2000,processes=96,processors=768,arrivals=poisson,interval=420,seed=0"
+DEFAULT_CLUSTER = "16x2x24"
+ACTIONS = ("pair", "scores")
+
+
+@dataclass(frozen=True)
+class Sharing:
+    """What an environment says of nodes that jobs share.
+
+    Attributes
+    ----------
+    speedups : the true ones, which the scheduler knows.
+    neighbours : M, how many running jobs are listed.
+    """
+
+    speedups: Heatmap
+    neighbours: int
+
+
+def read_pair_options(
+    workload: Any = DEFAULT_CODES,
+    *,
+    speedups: Any = DEFAULT_SPEEDUPS,
+    cluster: Any = DEFAULT_CLUSTER,
+    allocation: str = "half-socket",
+    partners: str = "best",
+    estimate: str = "requested",
+    reward: Reward = "bsld",
+    window: int = 16,
+    neighbours: int = 16,
+    observation: str = "dict",
+) -> tuple[Options, Sharing]:
+    """Return the arguments, checked.
+
+    Raises
+    ------
+    HpcgymError : an argument with a value that it cannot have; it is named.
+    WorkloadError : a workload that cannot be read.
+    """
+    if not isinstance(workload, Workload):
+        workload = load_workload(workload)
+    machine = machine_of(workload, cluster, None)
+    scheduler = Scheduler(
+        allocation=allocation, partners=partners, estimate=estimate, backfill="none"
+    )
+    check_rules(scheduler)
+    check_compiled(scheduler)
+    check_machine(machine)
+    if observation not in ("dict", "flat"):
+        raise HpcgymError(unknown("observation", observation, ("dict", "flat")))
+    weights, function = read_reward_of(reward, TERMS)
+    options = Options(
+        workload, machine, scheduler, weights, function, read_window("window", window),
+        (), {}, observation == "flat",
+    )  # fmt: skip
+    return options, Sharing(find_speedups(speedups), read_window("neighbours", neighbours))
+
+
+def read_action(action: Any) -> str:
+    """Return what an action is."""
+    if action not in ACTIONS:
+        raise HpcgymError(unknown("action", action, ACTIONS))
+    return str(action)

@@ -1,0 +1,128 @@
+"""The schedule of a simulation, from copies of its arrays: so it can be made later, or never."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hpcgym.engine import state
+from hpcgym.engine.machines.nodes.rows import row_of
+from hpcgym.envs.core import arrays
+from hpcgym.envs.core.episodes import Episode
+from hpcgym.schedule.result import Allocation, Result
+from hpcgym.scheduler.limits import Limit
+from hpcgym.simulation.nodes import allocation_of, assign_nodes, needs_on
+from hpcgym.simulation.run import idle_processor_seconds
+from hpcgym.workload.model import Workload
+
+if TYPE_CHECKING:
+    from hpcgym.envs.core.simulations import Simulations
+
+
+class State(NamedTuple):
+    """What the schedule of a simulation is made of; what steps change is copied."""
+
+    name: str  # of the episode
+    workload: Workload | None  # None: the jobs of the episode as they are
+    table: arrays.Table
+    place: NDArray[np.int64]  # these three as in `Batch`
+    sim: NDArray[np.int64]
+    totals: NDArray[np.float64]
+    progress: NDArray[np.void]  # (n_jobs,)
+    jobs: NDArray[np.void] | None  # (n_jobs,) JOBS; None: those of the table
+    idle: NDArray[np.void] | None  # where processors are switched off
+    ordered_by: NDArray[np.int64] | None  # (n_jobs,) [s], where it is learned
+    machine: Any  # the nodes, as the engine has them; None on a pool
+    limits: tuple[Limit, ...]
+
+    @property
+    def episode(self) -> Episode:
+        """Which rows of the workload it has."""
+        start, n = int(self.place[arrays.ORIGIN]), int(self.place[arrays.JOBS])
+        return Episode(self.name, start, start + n)
+
+
+def state_of(simulations: Simulations, e: int) -> State:
+    """Return what the schedule of simulation ``e`` is made of, as it is now."""
+    batch, table, place = simulations.batch, simulations.table, simulations.batch.place[e].copy()
+    start, n = int(place[arrays.START]), int(place[arrays.JOBS])
+    jobs, machine, limits = cast(Any, None), cast(Any, None), cast(Any, ())
+    if simulations.machines is not None:
+        machine = simulations.machines.row(e, start, n)
+        jobs, limits = simulations.jobs(e).copy(), simulations.machines.limits[e]
+    elif simulations.shared is not None:
+        machine = simulations.shared.row(e, n)
+    elif simulations.rooms is not None:
+        nodes = row_of(simulations.rooms, e, start, start + n)
+        machine = nodes._replace(held=nodes.held.copy(), cells=nodes.cells.copy())
+    return State(
+        simulations.names[e],
+        simulations.episode(e) if simulations.hides(e) else None,
+        table,
+        place,
+        batch.sim[e].copy(),
+        batch.totals[e].copy(),
+        batch.progress[e, :n].copy(),
+        jobs,
+        batch.idle[e].copy() if table.sim[state.MANAGED] else None,
+        batch.ordered_by[e, :n].copy() if batch.ordered_by.size else None,
+        machine,
+        limits,
+    )
+
+
+def means_of(simulations: Simulations, told: State) -> dict[str, float]:
+    """Return the metrics that the sums give at once, of the jobs that have started."""
+    jobs = max(int(told.place[arrays.COUNTED]), 1)
+    found = {
+        "mean_bsld": told.totals[arrays.BSLD] / jobs,
+        "mean_wait_s": told.totals[arrays.WAIT] / jobs,
+        "energy_j": told.totals[arrays.ENERGY],
+    }
+    if simulations.shared is not None:
+        found["makespan_s"] = told.totals[arrays.ELAPSED]
+    return {name: float(value) for name, value in found.items()}
+
+
+def schedule_of(simulations: Simulations, told: State) -> Result:
+    """Return the schedule of these simulations so far; jobs not started have start -1.
+
+    Where run times are learned, the requested ones stand for jobs not submitted yet.
+    """
+    options, workload = simulations.options, told.workload
+    cluster, scheduler = options.cluster, options.scheduler
+    if workload is None:
+        workload = simulations.episodes.workload_of(told.episode)
+    progress, jobs = told.progress, told.jobs
+    if jobs is None:
+        first = int(told.place[arrays.START])
+        jobs = told.table.jobs[first : first + len(progress)].copy()
+    if simulations.shared is not None:
+        return simulations.shared.result(workload, jobs, progress, told.machine)
+    seconds = None
+    if told.idle is not None:
+        seconds = idle_processor_seconds(told.sim.copy(), told.idle.copy())
+    result = Result.of(workload, cluster, scheduler, jobs, progress, seconds, True)
+    if simulations.machines is not None:
+        start = int(told.place[arrays.START])
+        return simulations.machines.result(result, told.machine, start, told.limits)
+    allocation: Allocation | None = None
+    if told.machine is not None:
+        allocation = allocation_of(told.machine)
+    elif cluster.groups:
+        needs = needs_on(workload, cluster)
+        allocation = allocation_of(assign_nodes(jobs, progress, needs, cluster, scheduler))
+    return replace(result, policy_run_time=_policy_run_time(told, jobs), allocation=allocation)
+
+
+def _policy_run_time(told: State, jobs: NDArray[np.void]) -> NDArray[np.int64] | None:
+    """Return what policies looked at if it was learned, (n_jobs,) [s]."""
+    if told.ordered_by is None:
+        return None
+    learned, coming = told.ordered_by.copy(), int(told.sim[state.NEXT])
+    learned[coming:] = jobs["requested"][coming:]  # else those of an earlier episode
+    learned.flags.writeable = False
+    return learned

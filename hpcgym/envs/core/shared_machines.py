@@ -1,0 +1,139 @@
+"""Nodes that jobs share behind an environment: their arrays, times in seconds, results."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hpcgym.engine.machines.corun.rows import N_BESIDE, SharedRows, make_rows, row_of
+from hpcgym.engine.machines.corun.state import N_IDLE, N_OPEN, PART, Coscheduled
+from hpcgym.envs.core.options import Options
+from hpcgym.envs.core.pair_options import Sharing
+from hpcgym.envs.core.tables import Common
+from hpcgym.schedule.result import Allocation, Result
+from hpcgym.simulation.corun import check_machine, machine_of, result_of, tasks_of, ticks_a_second
+from hpcgym.workload.codes import codes_of
+from hpcgym.workload.model import Workload
+
+
+class SharedMachines:
+    """The nodes of many simulations in which jobs share them.
+
+    Attributes
+    ----------
+    rows : their arrays.
+    ticks : in a second: the clock of the simulations counts them.
+    parts : of all nodes; the simulations count them as others count processors.
+    widths : (n_rows,) int64, of each job of the table the parts that it takes.
+    """
+
+    def __init__(
+        self, sharing: Sharing, options: Options, workload: Workload, number: int, longest: int
+    ) -> None:
+        cluster, scheduler = options.cluster, options.scheduler
+        self._sharing, self._options = sharing, options
+        cores, sockets = check_machine(cluster)
+        code = codes_of(workload, sharing.speedups.codes)
+        tasks, parts = tasks_of(workload, scheduler, cluster.nodes, cores, sockets, code)
+        self.ticks = ticks_a_second(_busiest(workload, longest), sharing.speedups)
+        self.parts = cluster.nodes * parts
+        self.widths = tasks["nodes"] * np.where(tasks["form"] == PART, 1, parts)
+        one = machine_of(scheduler, sharing.speedups, tasks[:0], cluster.nodes, parts)
+        part = cores // sockets // max(parts, 2) * sockets
+        self.rows: SharedRows = make_rows(
+            one,
+            tasks,
+            workload.requested_processors,
+            np.array([cores, part, part], np.int64),
+            number,
+            longest,
+            sharing.neighbours,
+        )
+
+    def common(self, common: Common) -> Common:
+        """Return jobs in ticks and parts of nodes, in place of seconds and processors."""
+        jobs = common.jobs.copy()
+        for name in ("submit", "run", "requested"):
+            jobs[name] *= self.ticks
+        jobs["processors"] = self.widths
+        assert common.predicted is not None  # none are learned
+        return common._replace(jobs=jobs, predicted=common.predicted * self.ticks)
+
+    def listed(self, e: int) -> NDArray[np.int64]:
+        """Return the jobs of simulation ``e`` that are listed as neighbours, then -1; (M,)."""
+        rows: NDArray[np.int64] = self.rows.neighbours[e].copy()
+        rows[self.rows.books[e, N_BESIDE] :] = -1
+        return rows
+
+    def neighbours(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return what is listed in all simulations, (n, M), and how much of it counts, (n,)."""
+        return self.rows.neighbours.copy(), self.rows.books[:, N_BESIDE].copy()
+
+    def find_room(self, e: int, jobs: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Return which of these waiting jobs of simulation ``e`` find enough nodes now."""
+        tasks, slots = self.rows.tasks[e][jobs], self.rows.slots[e]
+        room = slots[N_IDLE] + np.where(tasks["form"] == PART, slots[N_OPEN], 0)
+        found: NDArray[np.bool_] = tasks["nodes"] <= room
+        return found
+
+    def row(self, e: int, n: int) -> Coscheduled:
+        """Return the nodes of simulation ``e``, whose episode has ``n`` jobs.
+
+        What a schedule is made of are copies.
+        """
+        machine = row_of(self.rows, e, n)
+        return machine._replace(tasks=machine.tasks.copy(), cells=machine.cells.copy())
+
+    def result(
+        self,
+        workload: Workload,
+        jobs: NDArray[np.void],
+        progress: NDArray[np.void],
+        machine: Coscheduled,
+    ) -> Result:
+        """Return the schedule of a simulation so far; jobs not started have start -1.
+
+        Those that run end as they will if nobody comes or goes beside them.
+
+        Parameters
+        ----------
+        workload : the jobs of the episode.
+        jobs, progress, machine : the same as the simulation has them, and its nodes.
+        """
+        options = self._options
+        found = result_of(
+            workload, options.scheduler, options.cluster, self._sharing.speedups, jobs,
+            progress, machine, self.ticks,
+        )  # fmt: skip
+        started = progress["start"] >= 0
+        if started.all():
+            return replace(found, outside=True)
+        run, allocation = found.coschedule, found.allocation
+        assert run is not None
+        assert allocation is not None
+        return replace(
+            found,
+            start=np.where(started, found.start, -1.0),
+            run_time=np.where(started, found.run_time, run.compact_s),
+            allocation=_of_started(allocation, started),
+            coschedule=run._replace(end_ticks=np.where(started, run.end_ticks, -1)),
+            outside=True,
+        )
+
+
+def _busiest(workload: Workload, longest: int) -> Workload:
+    """Return so many jobs after one another that request most time; the clock must hold them."""
+    total = np.concatenate([[0.0], np.cumsum(workload.requested_time, dtype=np.float64)])
+    first = int((total[longest:] - total[: len(total) - longest]).argmax())
+    jobs = workload.take(slice(first, first + longest))
+    return jobs.with_columns(submit_time=np.full(len(jobs), workload.submit_time.max(initial=0)))
+
+
+def _of_started(allocation: Allocation, started: NDArray[np.bool_]) -> Allocation:
+    """Return the nodes of the jobs that have started; the others have none yet."""
+    counts = np.diff(allocation.first)
+    cells = np.repeat(started, counts)
+    first = np.concatenate([[0], np.cumsum(np.where(started, counts, 0))])
+    return Allocation(first, allocation.node[cells], allocation.units[cells])

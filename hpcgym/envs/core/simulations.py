@@ -1,0 +1,367 @@
+"""The simulations behind an environment: the arrays, and the calls that advance them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cached_property
+from typing import Any
+from zlib import crc32
+
+import numpy as np
+from numba import get_num_threads, set_num_threads
+from numpy.typing import NDArray
+
+from hpcgym.cluster.power_plans import greatest_w
+from hpcgym.compilation import compiling
+from hpcgym.engine.machines.corun import rows as coscheduled_rows
+from hpcgym.engine.machines.corun.rows import SharedRows
+from hpcgym.engine.machines.limited import rows as powered_rows
+from hpcgym.engine.machines.limited.rows import PoweredRows
+from hpcgym.engine.machines.nodes.rows import CHANGING, Rooms
+from hpcgym.envs.core import arrays
+from hpcgym.envs.core.episodes import Episode, Episodes
+from hpcgym.envs.core.layout import Layout
+from hpcgym.envs.core.limited_machines import Limited, Machines, set_places
+from hpcgym.envs.core.node_books import keeps_books
+from hpcgym.envs.core.options import Options
+from hpcgym.envs.core.pair_layout import PairLayout
+from hpcgym.envs.core.pair_options import Sharing
+from hpcgym.envs.core.schedules import schedule_of, state_of
+from hpcgym.envs.core.shared_machines import SharedMachines
+from hpcgym.envs.core.tables import (
+    asks_when,
+    batch_of,
+    clock_of,
+    common_of,
+    empty_machine,
+    table_of,
+)
+from hpcgym.envs.kernels import steps as kernel
+from hpcgym.envs.kernels.limited import POWER_SIZE
+from hpcgym.errors import HpcgymError
+from hpcgym.schedule.result import Result
+from hpcgym.scheduler.estimates.learning import (
+    asks_for_predictions,
+    check_compiled,
+    learning_rules,
+    make_learner,
+)
+from hpcgym.simulation.nodes import node_needs, rooms_for
+from hpcgym.simulation.prepare import check_jobs, power_rules
+from hpcgym.workload.model import Workload
+
+_INTERVALS = {
+    "pass": arrays.PASSES_INTERVAL,
+    "seconds": arrays.SECONDS_INTERVAL,
+    "submissions": arrays.SUBMISSIONS_INTERVAL,
+    "episode": arrays.EPISODE_INTERVAL,
+}
+
+
+class Simulations:
+    """Simulations of episodes of one workload, advanced from decision to decision.
+
+    Parameters
+    ----------
+    options : the arguments of the environment.
+    episodes : where episodes come from.
+    number : of simulations.
+    kind : one of the kinds of :mod:`hpcgym.envs.core.arrays`.
+    keeps : whether a selected job that does not fit stays selected.
+    shutdown_action : whether an action may be to switch idle processors off.
+    features, interval : that weights are for, and what weights and controls hold for.
+    limited : of environments under limits; None of others.
+    sharing : of environments in which jobs share nodes; None of others.
+    autoreset : whether the step after the end of an episode begins the next.
+
+    Attributes
+    ----------
+    batch, out : the arrays; see :mod:`hpcgym.envs.core.arrays`.
+    table, whole : the jobs, and what else simulations share: with what a restored snapshot has
+        made of it, and as it was at first.
+    layout : of the observations in ``out.observations``.
+    """
+
+    def __init__(
+        self,
+        options: Options,
+        episodes: Episodes,
+        number: int,
+        kind: int,
+        *,
+        keeps: bool = False,
+        shutdown_action: bool = False,
+        features: tuple[str, ...] = (),
+        interval: tuple[str, int] = ("pass", 0),
+        limited: Limited | None = None,
+        sharing: Sharing | None = None,
+        autoreset: bool = False,
+    ) -> None:
+        self.options, self.episodes, self.kind = options, episodes, kind
+        self.layout: Layout | PairLayout
+        if sharing is None:
+            extra = 0 if limited is None else POWER_SIZE
+            self.layout = Layout(options.window, len(options.names), options.flat, extra)
+        else:
+            self.layout = PairLayout(options.window, sharing.neighbours, options.flat)
+        self.names = [""] * number
+        self._next_names = [""] * number
+        self.shown: dict[int, Any] = {}  # what expert_view keeps of present episodes
+        workload = episodes.workload
+        given = [
+            rule
+            for rule in ("estimate", "policy_estimate")
+            if not isinstance(getattr(options.scheduler, rule), str)
+        ]
+        if given and workload is not options.workload:
+            raise HpcgymError(
+                f"{given[0]}: predictions of one's own are for all jobs of the workload, and "
+                f"episodes={episodes.kind!r} leave some out; use 'windows' or 'whole'"
+            )
+        cluster = options.cluster
+        needs, books = None, False
+        if sharing is not None:
+            books = keeps_books(options)
+        elif limited is None:
+            check_compiled(options.scheduler)
+            books = keeps_books(options)
+            needs = node_needs(cluster, workload, options.scheduler, books)
+        else:  # switching is the limits' own
+            cluster = replace(cluster, shutdown_after_s=None)
+        check_jobs(workload, options.cluster.processors)
+        asks = asks_when(kind, interval[0])
+        scheduler = options.scheduler
+        if shutdown_action and options.cluster.groups:
+            raise HpcgymError("shutdown_action is for pools of processors, not for nodes")
+        rules = [asks, int(keeps), *power_rules(cluster, scheduler, shutdown_action)]
+        on_nodes = needs is not None or limited is not None or sharing is not None
+        rules += learning_rules(scheduler, asks_for_predictions(scheduler), on_nodes)
+        common = common_of(options, workload)
+        units = options.cluster.processors
+        self.machines: Machines | None = None
+        if limited is not None:
+            self.machines = Machines(limited, options, workload, number, episodes.longest)
+            units = options.cluster.nodes
+            common.jobs["processors"] = self.machines.widths
+        self.shared: SharedMachines | None = None
+        if sharing is not None:
+            self.shared = SharedMachines(sharing, options, workload, number, episodes.longest)
+            common, units = self.shared.common(common), self.shared.parts
+        first = empty_machine(options, episodes.longest, kind, rules, common, units)
+        settings = np.zeros(arrays.N_SETTINGS, np.int64)
+        settings[arrays.BY_ACTION] = shutdown_action
+        settings[arrays.KIND] = kind
+        settings[arrays.INTERVAL] = _INTERVALS[interval[0]]
+        settings[arrays.INTERVAL_LENGTH] = interval[1]
+        settings[arrays.PROCESSORS] = units if self.shared is None else cluster.processors
+        settings[arrays.TICKS] = self.ticks
+        settings[arrays.AUTORESET] = autoreset
+        settings[arrays.CLOCK] = clock_of(workload)
+        if isinstance(self.layout, Layout):
+            set_places(settings, limited, len(features), self.layout)
+        self.whole = self.table = table_of(
+            options, workload, episodes.longest, features, settings, first, common, books
+        )
+        if self.machines is not None:
+            self.table.watts[arrays.BUSY] = self.machines.greatest_w / units
+        elif books:
+            self.table.watts[arrays.BUSY] = greatest_w(cluster) / settings[arrays.PROCESSORS]
+        scored = (
+            kind in (arrays.ORDERING_KIND, arrays.WEIGHTS_KIND) or len(self.table.second_scores) > 0
+        )
+        learner = make_learner(scheduler, episodes.longest, common.n_users, self.table.classes)
+        self.rooms: Rooms | None = None
+        if needs is not None:
+            self.rooms = rooms_for(needs, options.cluster, scheduler, number, episodes.longest)
+        self.batch = batch_of(
+            options, episodes.longest, number, first, scored, learner,
+            cluster.nodes if books and sharing is None else 0,
+        )  # fmt: skip
+        size = self.layout.size
+        self.out = arrays.Outputs(
+            observations=np.zeros((number, size), np.float32),
+            masks=np.zeros((number, self.layout.actions + shutdown_action), np.int8),
+            rewards=np.zeros((number, len(options.weights))),
+            ended=np.zeros(number, np.bool_),
+            told=np.zeros((number, arrays.N_TOLD + options.window), np.int64),
+            terms=np.zeros((number, arrays.N_TERMS)),
+        )
+        numbers = len(features) + (0 if limited is None else len(limited.controls))
+        if kind in (arrays.ORDERING_KIND, arrays.PAIR_SCORES_KIND):
+            numbers = self.layout.scores
+        width = max(numbers, 1)
+        self.chosen = np.zeros(number, np.int64)
+        self.numbers = np.zeros((number, width))
+
+    @property
+    def _power(self) -> PoweredRows | None:
+        """The rows of machines under limits, None where there are none."""
+        return None if self.machines is None else self.machines.rows
+
+    @property
+    def _machine(self) -> tuple[Rooms | None, PoweredRows | None, SharedRows | None]:
+        """What the kernel takes for nodes, machines under limits and nodes that jobs share."""
+        shared = None if self.shared is None else self.shared.rows
+        return self.rooms, self._power, shared
+
+    @property
+    def ticks(self) -> int:
+        """How many units of the simulations' clock a second has."""
+        return 1 if self.shared is None else self.shared.ticks
+
+    def seconds(self, times: Any) -> Any:
+        """Return times of the simulations' clock in seconds: float64 where it is finer."""
+        return times if self.shared is None else times / self.shared.ticks
+
+    @property
+    def nbytes(self) -> int:
+        """Memory of the simulations [bytes], without the table that they share."""
+        arrays = (*self.changing, *self.out, self.chosen, self.numbers)
+        return sum(array.nbytes for array in arrays)
+
+    @property
+    def changing(self) -> tuple[NDArray[Any], ...]:
+        """All arrays with a row for each simulation."""
+        if self.machines is not None:
+            rows = self.machines.rows
+            return (*self.batch, *(getattr(rows, name) for name in powered_rows.CHANGING))
+        if self.shared is not None:
+            shared = self.shared.rows
+            return (*self.batch, *(getattr(shared, name) for name in coscheduled_rows.CHANGING))
+        if self.rooms is None:
+            return tuple(self.batch)
+        return (*self.batch, *(getattr(self.rooms, name) for name in CHANGING))
+
+    @cached_property
+    def fingerprint(self) -> tuple[int, ...]:
+        """Numbers that differ where jobs, their users as far as they matter, or rules do."""
+        table = self.whole
+        rules: tuple[NDArray[Any], ...] = (
+            *(table.settings, table.sim, table.watts, table.places, table.waiting, table.codes),
+            *(table.kinds, table.last, table.loss, table.chosen, table.predicted, table.ordered_by),
+            *(table.looks, table.users, table.classes, table.keys, table.second_scores),
+            *(table.node_watts, table.still_w),
+        )
+        if self.rooms is not None:
+            rules += (self.rooms.needs, self.rooms.capacity, self.rooms.begin)
+        if self.machines is not None:
+            rules += self.machines.rows[: powered_rows.SHARED]
+        if self.shared is not None:
+            rules += self.shared.rows[: coscheduled_rows.SHARED]
+        # limits and logs may grow
+        sizes = [size for array in self.batch for size in array.shape[1:]]
+        return (crc32(table.jobs.tobytes()), *(crc32(array.tobytes()) for array in rules), *sizes)
+
+    def set_next(self, e: int, episode: Episode) -> None:
+        """Say which episode simulation ``e`` is to begin next."""
+        self._next_names[e] = episode.name
+        self.batch.place[e, arrays.NEXT_START] = episode.start
+        self.batch.place[e, arrays.NEXT_JOBS] = episode.stop - episode.start
+        if self.machines is not None:
+            workload = self.episodes.workload_of(episode)
+            self.machines.set_next(e, workload, episode.start)
+
+    def reset(self, those: NDArray[np.int64]) -> None:
+        """Begin the next episodes of some simulations, (k,)."""
+        with compiling(kernel.reset_some):
+            kernel.reset_some(those, self.table, self.batch, *self._machine, self.out)
+        for e in those.tolist():
+            self.began(e)
+
+    def began(self, e: int) -> None:
+        """Note that simulation ``e`` has begun the episode that was to come next."""
+        self.names[e] = self._next_names[e]
+        if self.machines is not None:
+            self.machines.began(e)
+
+    def step(self, e: int) -> None:
+        """Do the action of simulation ``e`` that stands in ``chosen`` or ``numbers``."""
+        actions = self.chosen, self.numbers
+        kernel.step_one(e, self.table, self.batch, *self._machine, *actions, self.out)
+        if self.machines is not None:
+            self._go_on()
+
+    def _go_on(self) -> None:
+        """Let simulations under limits whose logs were full end their steps."""
+        assert self.machines is not None
+        for e in self.machines.lengthen_logs():
+            self.step(e)
+
+    def tell_anew(self) -> None:
+        """Have new arrays for what is told: who has the old ones may keep them."""
+        out = self.out
+        told, terms = np.empty(out.told.shape, np.int64), np.empty(out.terms.shape)
+        self.out = arrays.Outputs(out.observations, out.masks, out.rewards, out.ended, told, terms)
+
+    def step_all(self, threads: int | None = None) -> None:
+        """Do the actions of all simulations, on that many threads of numba's, or on all."""
+        self.tell_anew()
+        before = get_num_threads()
+        if threads is not None and threads != before:
+            set_num_threads(threads)
+        actions = self.chosen, self.numbers
+        if self.machines is not None:
+            rows = self.machines.rows
+            kernel.step_all_under_limits(self.table, self.batch, rows, *actions, self.out)
+            self._go_on()
+        elif self.shared is not None:
+            shared = self.shared.rows
+            kernel.step_all_on_shared(self.table, self.batch, shared, *actions, self.out)
+        elif self.rooms is None:
+            kernel.step_all(self.table, self.batch, *actions, self.out)
+        else:
+            kernel.step_all_on_nodes(self.table, self.batch, self.rooms, *actions, self.out)
+        if threads is not None and threads != before:
+            set_num_threads(before)
+
+    def visible(self, e: int) -> NDArray[np.int64]:
+        """Return the rows of the episode that are in the window, -1 behind them; a new array."""
+        rows: NDArray[np.int64] = self.batch.window[e].copy()
+        rows[self.batch.place[e, arrays.VISIBLE] :] = -1
+        return rows
+
+    def episode(self, e: int) -> Workload:
+        """Return the jobs of the present episode of simulation ``e``.
+
+        After a snapshot that hides the future they run for the predicted times, and nothing is
+        said of jobs that were killed.
+        """
+        workload = self.episodes.workload_of(self.present(e))
+        if not self.hides(e):
+            return workload
+        first, n = self.rows(e)
+        run_time = self.table.jobs["run"][first : first + n].copy()
+        nobody = np.zeros(n, np.bool_)
+        return replace(workload, columns={**workload.columns, "run_time": run_time}, killed=nobody)
+
+    def present(self, e: int) -> Episode:
+        """Return which episode simulation ``e`` is in."""
+        place = self.batch.place[e]
+        start, n = int(place[arrays.ORIGIN]), int(place[arrays.JOBS])
+        return Episode(self.names[e], start, start + n)
+
+    def hides(self, e: int) -> bool:
+        """Return whether simulation ``e`` goes on from a snapshot that hides the future."""
+        rows = len(self.whole.jobs)
+        if self.table is self.whole:
+            return False
+        return len(self.table.jobs) <= rows or self.rows(e)[0] >= rows
+
+    def rows(self, e: int) -> tuple[int, int]:
+        """Return the first row of the episode of simulation ``e``, and how many it has."""
+        place = self.batch.place[e]
+        return int(place[arrays.START]), int(place[arrays.JOBS])
+
+    def jobs(self, e: int) -> NDArray[np.void]:
+        """Return the records of the jobs of the present episode of simulation ``e``, (n_jobs,).
+
+        Under limits jobs that have started are as long as they are at their level.
+        """
+        start, n = self.rows(e)
+        if self.machines is not None:
+            return self.machines.rows.jobs[e, :n]
+        return self.table.jobs[start : start + n]
+
+    def result(self, e: int) -> Result:
+        """Return the schedule of simulation ``e`` so far; jobs not started have start -1."""
+        return schedule_of(self, state_of(self, e))

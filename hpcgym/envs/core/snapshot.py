@@ -1,0 +1,195 @@
+"""Copies of simulations, and copies that hide what an online scheduler cannot know."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hpcgym.engine import state
+from hpcgym.engine.ordered import BLOCK
+from hpcgym.envs.core import arrays
+from hpcgym.envs.core.simulations import Simulations
+from hpcgym.errors import HpcgymError
+from hpcgym.schedule.metrics import bsld
+
+
+class Snapshot(NamedTuple):
+    """The state of one simulation; its arrays are copies."""
+
+    rows: tuple[NDArray[Any], ...]  # a row of each array of arrays.Batch
+    observation: NDArray[np.float32]
+    mask: NDArray[np.int8]
+    ended: bool
+    name: str
+    owner: tuple[int, ...]  # the same for environments with the same jobs and rules
+    table: arrays.Table  # the jobs of the episode alone where it hides, else those of all
+    hides: bool = False
+    generator: Any = None  # the state of what draws episodes, of a single environment
+    limits: Any = None  # of the episode, on a machine under limits
+
+    def __repr__(self) -> str:
+        return f"Snapshot({self.name!r}, hides={self.hides})"
+
+
+def save_row(
+    simulations: Simulations, e: int, generator: np.random.Generator | None = None
+) -> Snapshot:
+    """Return a copy of simulation ``e``."""
+    rows = [array[e].copy() for array in simulations.changing]
+    out, hides, table = simulations.out, simulations.hides(e), simulations.whole
+    if hides:
+        place = rows[_PLACE]
+        first, n = int(place[arrays.START]), int(place[arrays.JOBS])
+        table = _part_of(simulations.table, first, n)
+        place[arrays.START] = 0
+    return Snapshot(
+        rows=tuple(rows),
+        observation=out.observations[e].copy(),
+        mask=out.masks[e].copy(),
+        ended=bool(out.ended[e]),
+        name=simulations.names[e],
+        owner=simulations.fingerprint,
+        table=table,
+        hides=hides,
+        generator=None if generator is None else generator.bit_generator.state,
+        limits=None if simulations.machines is None else simulations.machines.limits[e],
+    )
+
+
+def check_owner(simulations: Simulations, snapshot: Snapshot) -> None:
+    """Raise unless a snapshot is of these simulations, or of others with the same arguments."""
+    if not isinstance(snapshot, Snapshot):
+        raise HpcgymError(f"snapshot must be what snapshot() returned, not {type(snapshot)}")
+    if snapshot.owner != simulations.fingerprint:
+        raise HpcgymError("snapshot: it is of an environment with other jobs or arguments")
+
+
+def restore_row(simulations: Simulations, e: int, snapshot: Snapshot) -> None:
+    """Make simulation ``e`` what it was when the snapshot was taken; its table is to be set."""
+    if simulations.machines is not None:
+        simulations.machines.make_room(snapshot.rows[len(arrays.Batch._fields) :])
+        simulations.machines.limits[e] = snapshot.limits
+    for array, row in zip(simulations.changing, snapshot.rows, strict=True):
+        array[_within(e, row)] = row
+    simulations.out.observations[e] = snapshot.observation
+    simulations.out.masks[e] = snapshot.mask
+    simulations.out.ended[e] = snapshot.ended
+    simulations.names[e] = snapshot.name
+
+
+def _within(e: int, row: NDArray[Any]) -> tuple[Any, ...]:
+    """Return where a saved row lies in an array: its first places in row ``e``."""
+    return (e, *map(slice, row.shape))
+
+
+def joined(whole: arrays.Table, snapshots: list[Snapshot]) -> tuple[arrays.Table, list[Snapshot]]:
+    """Return one table that serves all snapshots: the whole, and behind it what some have alone.
+
+    Snapshots with a table of their own are returned with their place in the new one.
+    """
+    tables, moved, rows = [whole], [], len(whole.jobs)
+    for snapshot in snapshots:
+        if snapshot.hides:
+            place = snapshot.rows[_PLACE].copy()
+            place[arrays.START] += rows
+            parts = (*snapshot.rows[:_PLACE], place, *snapshot.rows[_PLACE + 1 :])
+            tables.append(snapshot.table)
+            rows += len(snapshot.table.jobs)
+            moved.append(snapshot._replace(rows=parts))
+        else:
+            moved.append(snapshot)
+    if len(tables) == 1:
+        return whole, moved
+    columns: dict[str, Any] = {
+        name: np.concatenate([getattr(table, name) for table in tables]) for name in _BY_ROW
+    }
+    gap = len(whole.keys) - len(whole.jobs)
+    if len(whole.keys):
+        columns["keys"] = np.concatenate([whole.keys, *(table.keys[gap:] for table in tables[1:])])
+    return whole._replace(**columns), moved
+
+
+_PLACE = arrays.Batch._fields.index("place")
+#: Fields of a table that have an entry for each row of jobs, or none at all.
+_BY_ROW = (
+    "jobs",
+    "users",
+    "second_scores",
+    "weighed",
+    "serial",
+    "columns",
+    "predicted",
+    "ordered_by",
+    "classes",
+)
+
+
+def hidden(snapshot: Snapshot) -> Snapshot:
+    """Return the snapshot with predictions for what is not known yet.
+
+    Jobs that have not ended run for their predicted run times, and jobs that have not been
+    submitted are no more: rewards are scaled as for an episode of the known jobs.
+    """
+    if len(snapshot.rows) > len(arrays.Batch._fields):
+        raise HpcgymError("snapshot: the future can be hidden on pools of processors only")
+    rows = arrays.Batch(*(row.copy() for row in snapshot.rows))
+    first, n = int(rows.place[arrays.START]), int(rows.place[arrays.JOBS])
+    known = int(rows.sim[state.NEXT])
+    table = _part_of(snapshot.table, first, known)
+    progress, run = rows.progress[:known], table.jobs["run"]
+    start = progress["start"]
+    waiting = start < 0
+    run[waiting] = np.maximum(progress["predicted"][waiting], 1)
+    used = rows.blocks[state.RUNNING]
+    for position in range(used["in_use"]):
+        block = rows.blocks["order"][used["first"] + position]
+        here = rows.entries[block * BLOCK : block * BLOCK + rows.blocks["count"][block]]
+        here["span"] = here["key"]
+        run[here["job"]] = here["span"] - start[here["job"]]
+        if len(here):
+            rows.blocks["least_span"][block] = here["span"].min()
+    rows.place[arrays.START], rows.place[arrays.JOBS] = 0, known
+    rows.sim[state.CHANGED] = 1
+    if rows.scores.size:
+        # the second half is for the secondary order, and begins behind the jobs
+        rows.scores[known : 2 * known] = rows.scores[n : n + known].copy()
+    _count_anew(rows, table)
+    return snapshot._replace(table=table, rows=tuple(rows), hides=True)
+
+
+def _count_anew(rows: arrays.Batch, table: arrays.Table) -> None:
+    """Compute the sums and scales of rewards from what is known."""
+    begun = rows.progress["start"][: len(table.jobs)] >= 0
+    jobs, start = table.jobs[begun], rows.progress["start"][: len(table.jobs)][begun]
+    wait = start - jobs["submit"]
+    seconds = float((jobs["processors"] * jobs["run"].astype(np.float64)).sum())
+    watts, machine = table.watts, int(table.settings[arrays.PROCESSORS])
+    rows.totals[arrays.BSLD] = bsld(wait, jobs["run"]).sum()
+    rows.totals[arrays.WAIT] = wait.sum()
+    joules = float(rows.counted_j)
+    n = max(len(table.jobs), 1)
+    submits = table.jobs["submit"] if len(table.jobs) else np.zeros(1, np.int64)
+    if table.sim[state.MANAGED] == 0:
+        elapsed = float(rows.place[arrays.LAST_TIME] - submits[0]) if len(table.jobs) else 0.0
+        joules = (elapsed * machine - seconds) * watts[arrays.IDLING]
+    rows.totals[arrays.ENERGY] = joules + seconds * watts[arrays.BUSY]
+    span = float(submits[-1] - submits[0] + 1)
+    rows.norms[arrays.BSLD], rows.norms[arrays.WAIT] = -1.0 / n, -1.0 / (3600.0 * n)
+    rows.norms[arrays.ENERGY] = -1.0 / max(watts[arrays.BUSY] * machine * span, 1.0)
+
+
+def _part_of(table: arrays.Table, first: int, n: int) -> arrays.Table:
+    """Return the part of a table that some jobs of an episode need, as copies."""
+
+    def part(array: NDArray[Any]) -> NDArray[Any]:
+        return array[first : first + n].copy() if len(array) else array
+
+    gap = len(table.keys) - len(table.jobs)
+    keys = table.keys
+    if len(keys):
+        # as many keys of padding in front as episodes can have jobs
+        keys = np.concatenate([keys[:gap], keys[gap + first : gap + first + n]])
+    parts: dict[str, Any] = {name: part(getattr(table, name)) for name in _BY_ROW}
+    return table._replace(keys=keys, **parts)

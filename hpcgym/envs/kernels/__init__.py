@@ -1,0 +1,1 @@
+"""The compiled steps of environments."""

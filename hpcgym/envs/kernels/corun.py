@@ -1,0 +1,288 @@
+"""Environments in which jobs share nodes: actions, terms of rewards, what is to be seen; compiled.
+
+The window shows W waiting jobs, the list of neighbours M running ones with a part free beside them.
+An action names a pair by its number: that of the job i times M + 1, plus the place of the neighbour
+from 1, or 0 where the rule `partners` is to say on which nodes. Times are in ticks.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from hpcgym.compilation import jit, jit_part
+from hpcgym.engine.machines.corun.rates import left_at
+from hpcgym.engine.machines.corun.rows import (
+    N_BESIDE,
+    N_COUNTED,
+    finds_room,
+    list_neighbours,
+    room_beside,
+    run_shared,
+    shared_of,
+)
+from hpcgym.engine.machines.corun.state import N_IDLE, N_OPEN, NOBODY_THERE, PART
+from hpcgym.engine.state import (
+    AN_ORDER,
+    ASKED,
+    ENDED,
+    FREE,
+    NEXT,
+    RUNNING,
+    STARTED,
+    TIME,
+)
+from hpcgym.envs.core.arrays import (
+    BSLD,
+    BUSY,
+    ELAPSED,
+    ENERGY,
+    IDLING,
+    JOBS,
+    KIND,
+    LAST_TIME,
+    NEW,
+    PAIR_SCORES_KIND,
+    PROCESSORS,
+    START,
+    TICKS,
+    VISIBLE,
+    WAIT,
+)
+from hpcgym.schedule.metrics import TAU_S
+
+HOUR = 3600.0  # [s]
+MACHINE_SIZE, JOB_SIZE, NEIGHBOUR_SIZE, PAIR_SIZE = 8, 8, 5, 2
+
+
+# --- Acting ---------------------------------------------------------------------------------------
+
+
+@jit
+def serve(e, table, batch, shared, job, beside):
+    """Start a job, or none, and go on to the next question or to the end."""
+    place = batch.place[e]
+    run_shared(
+        table, place[START], place[JOBS], batch, shared, e, table.watts, table.settings[TICKS],
+        job, beside,
+    )  # fmt: skip
+
+
+@jit
+def act_on_pairs(e, table, batch, shared, chosen, numbers):
+    """Do what the action says, and go to the next decision."""
+    machine = shared_of(shared, e, batch.place[e, JOBS])
+    if table.settings[KIND] == PAIR_SCORES_KIND:
+        start_by_scores(e, table, batch, shared, machine, numbers)
+        return
+    width, window = shared.neighbours.shape[1] + 1, batch.window[e]
+    waits = chosen == len(window) * width and batch.blocks[e, RUNNING].count > 0
+    i, k = chosen // width, chosen % width
+    job, beside = np.int64(-1), np.int64(NOBODY_THERE)
+    if not waits:
+        if not is_possible(e, batch, shared, machine, i, k):
+            # the first action that can be done
+            i, k = np.int64(0), np.int64(0)
+            while i < len(window) and not is_possible(e, batch, shared, machine, i, k):
+                i += 1
+        if i < len(window):
+            job = window[i]
+            if k > 0:
+                beside = shared.neighbours[e, k - 1]
+    serve(e, table, batch, shared, job, beside)
+
+
+@jit_part
+def is_possible(e, batch, shared, machine, i, k):
+    """Return whether waiting job ``i`` can start, beside neighbour ``k`` unless that is 0."""
+    if i >= batch.place[e, VISIBLE]:
+        return False
+    job = batch.window[e, i]
+    if batch.progress[e, job].start >= 0 or not finds_room(machine, job):
+        return False
+    if k == 0:
+        return True
+    if machine.tasks[job].form != PART or k > shared.books[e, N_BESIDE]:
+        return False
+    return room_beside(machine, shared.neighbours[e, k - 1]) > 0
+
+
+@jit
+def start_by_scores(e, table, batch, shared, machine, scores):
+    """Start the possible pair of highest score again and again, while that is above 0.
+
+    Jobs and neighbours are those that were shown. On a machine without a running job one starts in
+    any case.
+    """
+    sim, width = batch.sim[e], shared.neighbours.shape[1] + 1
+    listed = min(shared.books[e, N_BESIDE], width - 1)
+    time, goes_on = sim[TIME], True
+    while goes_on and sim[ASKED] == AN_ORDER and sim[TIME] == time:
+        job, beside, highest = np.int64(-1), np.int64(NOBODY_THERE), -np.inf
+        for i in range(batch.place[e, VISIBLE]):
+            for k in range(listed + 1):
+                score = scores[i * width + k]
+                if score > highest and is_possible(e, batch, shared, machine, i, k):
+                    highest = score
+                    job = batch.window[e, i]
+                    beside = shared.neighbours[e, k - 1] if k > 0 else np.int64(NOBODY_THERE)
+        if highest <= 0 and batch.blocks[e, RUNNING].count > 0:
+            job = np.int64(-1)
+        goes_on = job >= 0
+        serve(e, table, batch, shared, job, beside if goes_on else np.int64(NOBODY_THERE))
+
+
+# --- The terms of rewards -------------------------------------------------------------------------
+
+
+@jit
+def begin_norms(e, table, batch, shared):
+    """Set what makes rewards of energy and time: what the jobs would take on full nodes, compact.
+
+    That is the time that their processor seconds need on all processors, or that from the first
+    submission to the last if it is longer.
+    """
+    start, n = batch.place[e, START], batch.place[e, JOBS]
+    ticks, processors = table.settings[TICKS], table.settings[PROCESSORS]
+    work = 0.0
+    for row in range(start, start + n):
+        work += shared.wanted[row] * (table.jobs[row].run / ticks)
+    span = (table.jobs[start + n - 1].submit - table.jobs[start].submit) / ticks
+    bound = max(work / processors, span)
+    batch.norms[e, ENERGY] = -1.0 / max(bound * processors * table.watts[BUSY], 1.0)
+    batch.norms[e, ELAPSED] = -1.0 / bound
+
+
+@jit
+def add_terms_of_shared(e, table, batch, shared):
+    """Add waits of jobs that started, slowdowns of jobs that ended, energy and time."""
+    place, terms, sim, progress = batch.place[e], batch.terms[e], batch.sim[e], batch.progress[e]
+    machine, ticks = shared_of(shared, e, place[JOBS]), table.settings[TICKS]
+    for i in range(place[NEW]):
+        job = batch.new[e, i]
+        terms[WAIT] += (progress[job].start - table.jobs[place[START] + job].submit) / ticks
+    while shared.books[e, N_COUNTED] < sim[ENDED]:
+        job = batch.ended[e, shared.books[e, N_COUNTED]]
+        shared.books[e, N_COUNTED] += 1
+        row = table.jobs[place[START] + job]
+        response = (machine.tasks[job].end - row.submit) / ticks
+        terms[BSLD] += max(response / max(row.run / ticks, np.float64(TAU_S)), 1.0)
+    elapsed = (sim[TIME] - place[LAST_TIME]) / ticks
+    place[LAST_TIME] = sim[TIME]
+    still = table.still_w[0]
+    if len(table.node_watts) == 0:
+        still = table.watts[IDLING] * table.settings[PROCESSORS]
+    terms[ENERGY] += shared.joules[e, 0] + elapsed * still
+    shared.joules[e, 0] = 0.0
+    terms[ELAPSED] += elapsed
+
+
+# --- What is to be seen ---------------------------------------------------------------------------
+
+
+@jit_part
+def soon(seconds):
+    """Return a time as observations show it."""
+    return seconds / (seconds + HOUR)
+
+
+@jit_part
+def unit(speedup):
+    """Return a speedup as observations show it, 1 in the middle."""
+    return speedup / (speedup + 1.0)
+
+
+@jit
+def show_pairs(e, table, batch, shared, out):
+    """Write the observation of environment ``e`` and its mask, and list the neighbours."""
+    place = batch.place[e]
+    machine = shared_of(shared, e, place[JOBS])
+    listed = shared.neighbours[e]
+    total = list_neighbours(machine, batch.progress[e], batch.blocks[e], batch.entries[e], listed)
+    shared.books[e, N_BESIDE] = total
+    row, window = out.observations[e], batch.window[e]
+    for k in range(len(row)):
+        row[k] = 0.0
+    jobs_at = MACHINE_SIZE
+    neighbours_at = jobs_at + len(window) * JOB_SIZE
+    pairs_at = neighbours_at + len(listed) * NEIGHBOUR_SIZE
+    mask_at = pairs_at + len(window) * len(listed) * PAIR_SIZE
+    show_machine(e, table, batch, machine, total, len(listed), row)
+    for i in range(place[VISIBLE]):
+        show_job(e, table, batch, shared, machine, window[i], row, jobs_at + i * JOB_SIZE)
+    for k in range(min(total, len(listed))):
+        at = neighbours_at + k * NEIGHBOUR_SIZE
+        show_neighbour(e, table, batch, machine, listed[k], row, at)
+        beside = machine.tasks[listed[k]].code
+        for i in range(place[VISIBLE]):
+            task = machine.tasks[window[i]]
+            if task.form == PART:
+                at = pairs_at + (i * len(listed) + k) * PAIR_SIZE
+                row[at] = unit(machine.believed[task.code, beside])
+                row[at + 1] = unit(machine.believed[beside, task.code])
+    show_mask(e, batch, shared, machine, out.masks[e])
+    for k in range(out.masks.shape[1]):
+        row[mask_at + k] = out.masks[e, k]
+
+
+@jit
+def show_machine(e, table, batch, machine, total, n_listed, row):
+    """Write what is known of machine and queue as a whole."""
+    place, sim, n_nodes = batch.place[e], batch.sim[e], len(machine.free)
+    waiting, running = sim[NEXT] - sim[STARTED], batch.blocks[e, RUNNING].count
+    row[0] = machine.slots[N_IDLE] / n_nodes
+    row[1] = machine.slots[N_OPEN] / n_nodes
+    row[2] = sim[FREE] / (n_nodes * machine.who.shape[1])
+    row[3] = waiting / (waiting + len(batch.window[e]))
+    row[4] = (waiting - place[VISIBLE]) / max(waiting, 1)
+    row[5] = running / (running + n_listed)
+    row[6] = max(total - n_listed, 0) / max(total, 1)
+    if place[VISIBLE] > 0:
+        oldest = table.jobs[place[START] + batch.window[e, 0]].submit
+        row[7] = soon((sim[TIME] - oldest) / table.settings[TICKS])
+
+
+@jit
+def show_job(e, table, batch, shared, machine, job, row, at):
+    """Write what is known of a waiting job."""
+    place, sim, task = batch.place[e], batch.sim[e], machine.tasks[job]
+    ticks, n_nodes = table.settings[TICKS], len(machine.free)
+    others = sim[NEXT] - sim[STARTED] - 1
+    predicted = batch.progress[e, job].predicted / ticks
+    row[at] = task.nodes / n_nodes
+    row[at + 1] = soon(predicted)
+    row[at + 2] = soon((sim[TIME] - table.jobs[place[START] + job].submit) / ticks)
+    row[at + 3] = unit(shared.mean[task.code])
+    row[at + 4] = unit(machine.believed_alone[task.code])
+    if others > 0:
+        friends = machine.friends[task.code] - machine.good[task.code, task.code]
+        row[at + 5] = friends / others
+    row[at + 6] = np.float64(task.form == PART)
+    row[at + 7] = np.float64(finds_room(machine, job))
+
+
+@jit
+def show_neighbour(e, table, batch, machine, job, row, at):
+    """Write what is known of a running job that another can be started beside."""
+    task, n_nodes, time = machine.tasks[job], len(machine.free), batch.sim[e, TIME]
+    # the work that the scheduler believes is left; what is left is as much less as the run time
+    run = table.jobs[batch.place[e, START] + job].run
+    left = left_at(machine, job, time) + (batch.progress[e, job].predicted - run)
+    row[at] = room_beside(machine, job) / n_nodes
+    row[at + 1] = task.nodes / n_nodes
+    row[at + 2] = soon(max(left, 0.0) / table.settings[TICKS])
+    row[at + 3] = unit(task.rate)
+    row[at + 4] = unit(machine.believed_alone[task.code])
+
+
+@jit
+def show_mask(e, batch, shared, machine, mask):
+    """Write which actions can be done; waiting only while something runs."""
+    width = shared.neighbours.shape[1] + 1
+    listed = min(shared.books[e, N_BESIDE], width - 1)
+    for i in range(len(batch.window[e])):
+        room = i < batch.place[e, VISIBLE] and finds_room(machine, batch.window[e, i])
+        shares = room and machine.tasks[batch.window[e, i]].form == PART
+        mask[i * width] = room
+        for k in range(1, width):
+            mask[i * width + k] = shares and k <= listed
+    mask[len(mask) - 1] = batch.blocks[e, RUNNING].count > 0

@@ -1,0 +1,173 @@
+"""What is to be seen of a simulation, written into one flat row of float32; compiled.
+
+A row is what `hpcgym.envs.observation` describes field by field. A time t becomes t / (t + 1 h).
+Nothing here reads an actual run time, an actual end or a job that has not been submitted.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from hpcgym.compilation import jit_inline, jit_part
+from hpcgym.engine.events import free_processors
+from hpcgym.engine.machines.nodes.rows import fits_now
+from hpcgym.engine.ordered import BLOCK, block_at
+from hpcgym.engine.state import GROUPS, NEXT, RUNNING, STARTED, TIME
+
+HOUR = 3600.0  # [s]
+#: [s] from now: when the share of free processors is looked at
+HORIZONS = np.array([60, 600, 3600, 14_400, 43_200, 86_400, 259_200, 604_800], np.int64)
+N_HORIZONS = len(HORIZONS)
+CLUSTER_SIZE, QUEUE_SIZE, TIME_SIZE = 1 + N_HORIZONS + 1, 6, 4
+QUEUE_AT = CLUSTER_SIZE
+TIME_AT = QUEUE_AT + QUEUE_SIZE
+JOBS_AT = TIME_AT + TIME_SIZE
+
+# -- the features of a visible job: codes of columns; users' own follow ----------------------------
+WAIT, REQUESTED, PREDICTED, PROCESSORS, AREA, EXPANSION, FITS, LEAVES, POLICY_TIME, OWN = range(10)
+
+DAY, WEEK = 86_400, 604_800  # [s]
+
+
+@jit_inline
+def observe(nodes, sim, progress, blocks, entries, idle, window, visible, shown, ordered_by, jobs,
+            columns, codes, clock, processors, out):  # fmt: skip
+    """Write a row.
+
+    Parameters
+    ----------
+    nodes : the nodes of the simulation, None on a pool of processors.
+    sim, progress, blocks, entries, idle : the state of the simulation.
+    window, visible : the visible jobs, and how many they are.
+    shown : how many were shown in the row before: what they left is wiped out.
+    ordered_by : (n_jobs,) [s] run times that policies look at.
+    jobs, columns : of the episode: the jobs, and users' own columns.
+    codes : (n_columns,) what each column of the window shows.
+    clock : [s] time of the week at the trace's time 0.
+    processors : of the machine.
+    out : the row.
+    """
+    free = observe_cluster(sim, blocks, entries, idle, processors, out)
+    observe_queue(nodes, sim, window, visible, jobs, processors, free, out)
+    seconds = sim[TIME] + clock
+    day, week = (seconds % DAY) / DAY, (seconds % WEEK) / WEEK
+    out[TIME_AT] = math.sin(2 * math.pi * day)
+    out[TIME_AT + 1] = math.cos(2 * math.pi * day)
+    out[TIME_AT + 2] = math.sin(2 * math.pi * week)
+    out[TIME_AT + 3] = math.cos(2 * math.pi * week)
+    observe_jobs(
+        nodes,
+        sim,
+        progress,
+        window,
+        visible,
+        ordered_by,
+        jobs,
+        columns,
+        codes,
+        processors,
+        free,
+        out,
+    )
+    width = len(codes)
+    mask_at = JOBS_AT + len(window) * width
+    for i in range(visible, shown):
+        out[mask_at + i] = 0.0
+        for k in range(width):
+            out[JOBS_AT + i * width + k] = 0.0
+    for i in range(shown, visible):
+        out[mask_at + i] = 1.0
+
+
+@jit_part
+def observe_cluster(sim, blocks, entries, idle, processors, out):
+    """Write the free share now and at each horizon, by predicted ends, and the share that is on.
+
+    Return the processors that are free now, with those of jobs that are predicted to end now, as a
+    pass at a single event counts them.
+    """
+    free = free_processors(sim, blocks, entries)
+    now_free = free
+    share = np.float32(1.0 / processors)
+    out[0] = free * share
+    h = 0
+    for k in range(blocks[RUNNING].in_use):
+        block = block_at(blocks, RUNNING, k)
+        for i in range(block * BLOCK, block * BLOCK + blocks[block].count):
+            ahead = entries[i].key - sim[TIME]
+            if ahead <= 0:
+                continue
+            while h < N_HORIZONS and ahead > HORIZONS[h]:
+                out[1 + h] = free * share
+                h += 1
+            free += entries[i].width
+    while h < N_HORIZONS:
+        out[1 + h] = free * share
+        h += 1
+    ready = now_free
+    for group in range(sim[GROUPS]):
+        if idle[group].off_at < sim[TIME]:
+            ready -= idle[group].width
+    out[1 + N_HORIZONS] = ready * share
+    return now_free
+
+
+@jit_part
+def observe_queue(nodes, sim, window, visible, jobs, processors, free, out):
+    """Write what is known of the queue as a whole."""
+    queued = sim[NEXT] - sim[STARTED]
+    width, area, oldest, fitting = 0, 0.0, 0, 0
+    for i in range(visible):
+        row = jobs[window[i]]
+        width += row.processors
+        area += np.float64(row.processors) * np.float64(row.requested)
+        oldest = max(oldest, sim[TIME] - row.submit)
+        fitting += fits_now(nodes, window[i], row.processors, free)
+    out[QUEUE_AT] = queued / (queued + len(window))
+    out[QUEUE_AT + 1] = (queued - visible) / max(queued, 1)
+    out[QUEUE_AT + 2] = width / (width + processors)
+    out[QUEUE_AT + 3] = area / (area + HOUR * processors)
+    out[QUEUE_AT + 4] = oldest / (oldest + HOUR)
+    out[QUEUE_AT + 5] = fitting / max(visible, 1)
+
+
+@jit_part
+def observe_jobs(
+    nodes, sim, progress, window, visible, ordered_by, jobs, columns, codes, processors, free, out
+):
+    """Write the features of the visible jobs."""
+    width = len(codes)
+    for i in range(visible):
+        job = window[i]
+        row = jobs[job]
+        wait = np.float32(sim[TIME] - row.submit)
+        requested = np.float32(row.requested)
+        base = JOBS_AT + i * width
+        for k in range(width):
+            code = codes[k]
+            if code == WAIT:
+                value = wait / (wait + np.float32(HOUR))
+            elif code == REQUESTED:
+                value = requested / (requested + np.float32(HOUR))
+            elif code == PREDICTED:
+                predicted = np.float32(progress[job].predicted)
+                value = predicted / (predicted + np.float32(HOUR))
+            elif code == POLICY_TIME:
+                predicted = np.float32(ordered_by[job])
+                value = predicted / (predicted + np.float32(HOUR))
+            elif code == PROCESSORS:
+                value = np.float32(row.processors / processors)
+            elif code == AREA:
+                area = requested * np.float32(row.processors)
+                value = area / (area + np.float32(HOUR) * np.float32(processors))
+            elif code == EXPANSION:
+                value = wait / (wait + requested)
+            elif code == FITS:
+                value = np.float32(fits_now(nodes, job, row.processors, free))
+            elif code == LEAVES:
+                value = np.float32(max(free - row.processors, 0) / processors)
+            else:
+                value = columns[job, code - OWN]
+            out[base + k] = value

@@ -1,0 +1,371 @@
+"""What an environment does between two actions, compiled: act, simulate, account.
+
+Single and vector environments call the same functions. Many simulations lie in arrays with one row
+for each (`Batch`); the jobs lie in one table that all share (`Table`), and an episode is a range of
+its rows. Inside an episode a job is known by its row from the first of them.
+
+Numbers are passed on as np.int64: numba would compile a function anew for each constant.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import prange
+
+from hpcgym.compilation import jit, jit_entry, jit_inline, jit_parallel, jit_part
+from hpcgym.engine.answers.online import FOR_ORDERING, KNOWN
+from hpcgym.engine.machines.corun.rows import begin_shared
+from hpcgym.engine.machines.limited.controls import extend_control
+from hpcgym.engine.machines.limited.rows import begin_machine, machine_of, run_under_limits
+from hpcgym.engine.machines.limited.state import FULL
+from hpcgym.engine.machines.nodes.rows import empty_nodes, nodes_of, run_on_nodes
+from hpcgym.engine.machines.pool.idle_power import rest, some_idle, switch_off
+from hpcgym.engine.many.search import begin_learning, rewind, run_rows, set_second_scores
+from hpcgym.engine.orders.scores import forget_bounds
+from hpcgym.engine.state import (
+    ASKS,
+    FOREVER,
+    MANAGED,
+    NEXT,
+    NOBODY,
+    SELECTED,
+    STARTED,
+    STARTED_AS,
+    TIME,
+)
+from hpcgym.envs.core.arrays import (
+    ACT_FREQUENCY,
+    ACT_NODES,
+    ACT_POWER,
+    AUTORESET,
+    BSLD,
+    BUSY,
+    BY_ACTION,
+    CLOCK,
+    COUNTED,
+    CURSOR,
+    ENDED,
+    ENERGY,
+    INTERVAL,
+    JOBS,
+    KIND,
+    LAST_TIME,
+    N_TERMS,
+    N_TOLD,
+    NEW,
+    NEXT_JOBS,
+    NEXT_START,
+    ORDERING_KIND,
+    ORIGIN,
+    PROCESSORS,
+    RESETS,
+    SECONDS_INTERVAL,
+    SEEN_POWER,
+    SELECTION_KIND,
+    SET,
+    SHOWN,
+    START,
+    STOP,
+    VISIBLE,
+    WAIT,
+    WEIGHTS_KIND,
+)
+from hpcgym.envs.kernels.corun import (
+    act_on_pairs,
+    add_terms_of_shared,
+    begin_norms,
+    serve,
+    show_pairs,
+)
+from hpcgym.envs.kernels.intervals import interval_is_over, next_stop, weigh
+from hpcgym.envs.kernels.limited import control, observe_power
+from hpcgym.envs.kernels.observe import observe
+from hpcgym.envs.kernels.terms import (
+    add_terms_under_limits,
+    add_waits,
+    joules_of_processors,
+    joules_on_nodes,
+)
+
+
+@jit
+def begin(e, table, batch, rooms, power, shared):
+    """Begin the next episode of environment ``e``, and go to its first decision.
+
+    Here and in all that follows ``rooms`` is None on a pool of processors, ``power`` but on a
+    machine under limits, and ``shared`` but where jobs share nodes.
+    """
+    place = batch.place[e]
+    start, n = place[NEXT_START], place[NEXT_JOBS]
+    place[START], place[JOBS], place[ORIGIN] = start, n, start
+    place[VISIBLE] = place[CURSOR] = place[COUNTED] = place[NEW] = place[ENDED] = 0
+    place[LAST_TIME] = place[STOP] = table.jobs[start].submit
+    place[RESETS], place[SET] = 1, 0
+    rewind(
+        table.sim, table.blocks, table.jobs[start : start + n], table.predicted[start : start + n],
+        batch.sim[e], batch.progress[e], batch.history[e], batch.blocks[e],
+    )  # fmt: skip
+    begin_learning(table, batch, e)
+    if rooms is not None:
+        empty_nodes(rooms, e, start, start + n)
+    if power is not None:
+        begin_machine(power, e, start, start + n, table.jobs)
+    begin_scores(e, table, batch, start, n)
+    batch.counted_j[e] = 0.0
+    for node in range(len(batch.busy_until[e])):
+        batch.busy_until[e, node] = 0
+    if table.sim[MANAGED] == 1:
+        rest(batch.sim[e], batch.idle[e], table.settings[PROCESSORS])
+    span = table.jobs[start + n - 1].submit - table.jobs[start].submit + 1
+    full = table.watts[BUSY] * table.settings[PROCESSORS]
+    batch.norms[e, BSLD] = -1.0 / n
+    batch.norms[e, WAIT] = -1.0 / (3600.0 * n)
+    batch.norms[e, ENERGY] = -1.0 / max(full * span, 1.0)
+    for term in range(N_TERMS):
+        batch.terms[e, term] = batch.totals[e, term] = 0.0
+    if shared is not None:
+        begin_shared(shared, e, start, n)
+        begin_norms(e, table, batch, shared)
+    if table.sim[ASKS] != NOBODY:
+        simulate(e, table, batch, rooms, power, shared, np.int64(FOREVER))
+        account(e, table, batch, rooms, power, shared)
+
+
+@jit_part
+def begin_scores(e, table, batch, start, n):
+    """Set the scores that do not depend on actions."""
+    scores = batch.scores[e]
+    if table.settings[KIND] == ORDERING_KIND:
+        # jobs outside the window come after those within, by submission
+        for job in range(n):
+            scores[job].score = -np.inf
+            scores[job].patience = np.inf
+    set_second_scores(scores, table.second_scores, start, n)
+
+
+@jit_inline
+def simulate(e, table, batch, rooms, power, shared, stop_time):
+    """Run the simulator of environment ``e`` to its next question, its end or ``stop_time`` [s]."""
+    start, n = batch.place[e, START], batch.place[e, JOBS]
+    if shared is not None:
+        serve(e, table, batch, shared, np.int64(-1), np.int64(-1))
+    elif power is not None:
+        run_under_limits(table, start, n, batch, power, e, stop_time)
+    elif rooms is None:
+        run_rows(table, start, n, batch, e, stop_time, np.int64(FOREVER))
+    else:
+        run_on_nodes(table, start, n, batch, rooms, e, stop_time)
+
+
+@jit_inline
+def account(e, table, batch, rooms, power, shared):
+    """Note the jobs that have started since the last decision, sum their terms, fill the window."""
+    place, window, sim, new = batch.place[e], batch.window[e], batch.sim[e], batch.new[e]
+    progress = batch.progress[e]
+    found = kept = 0
+    for i in range(place[VISIBLE]):
+        job = window[i]
+        if progress[job].start < 0:
+            window[kept] = job
+            kept += 1
+        else:
+            new[found] = job
+            found += 1
+    job = place[CURSOR]
+    while place[COUNTED] + found < sim[STARTED]:
+        if progress[job].start >= 0 and progress[job].marks // STARTED_AS >= place[COUNTED]:
+            new[found] = job
+            found += 1
+        job += 1
+    while kept < len(window) and place[CURSOR] < sim[NEXT]:
+        if progress[place[CURSOR]].start < 0:
+            window[kept] = place[CURSOR]
+            kept += 1
+        place[CURSOR] += 1
+    place[VISIBLE] = kept
+    place[NEW] = found
+    place[COUNTED] = sim[STARTED]
+    place[ENDED] = 1 if sim[STARTED] == place[JOBS] else 0
+    if shared is not None:
+        add_terms_of_shared(e, table, batch, shared)
+    elif power is not None:
+        add_terms_under_limits(e, table, batch, power)
+    elif rooms is not None and len(batch.busy_until[e]) > 0:
+        add_waits(e, table, batch)
+        batch.terms[e, ENERGY] += joules_on_nodes(e, table, batch, rooms)
+    else:
+        batch.terms[e, ENERGY] += joules_of_processors(e, table, batch, add_waits(e, table, batch))
+
+
+@jit_inline
+def act(e, table, batch, rooms, power, shared, chosen, numbers):
+    """Do what the action says, and go to the next decision."""
+    if shared is not None:
+        act_on_pairs(e, table, batch, shared, chosen[e], numbers[e])
+        account(e, table, batch, rooms, power, shared)
+        return
+    kind = table.settings[KIND]
+    if kind == SELECTION_KIND:
+        i = chosen[e]
+        if i == len(batch.window[e]) and switch_off(batch.sim[e], batch.idle[e]):
+            batch.place[e, NEW] = 0
+            return
+        # there is no job to select: the first is served
+        batch.sim[e, SELECTED] = batch.window[e, i if 0 <= i < batch.place[e, VISIBLE] else 0]
+    elif kind == ORDERING_KIND:
+        for i in range(batch.place[e, VISIBLE]):
+            batch.scores[e, batch.window[e, i]].score = numbers[e, i]
+        forget_bounds(batch.blocks[e])
+    stop, goes_on = np.int64(FOREVER), True
+    while goes_on:
+        if kind == WEIGHTS_KIND:
+            stop = next_stop(e, table, batch)
+            weigh(e, table, batch, numbers[e], stop)
+        if power is not None:
+            control_machine(e, table, batch, power, numbers[e], stop)
+        simulate(e, table, batch, rooms, power, shared, stop)
+        if power is not None and power.slots[e, FULL] == 1:
+            return  # to be called again, with the same action, once there is room
+        goes_on = stop < FOREVER and not interval_is_over(e, table, batch, stop)
+    account(e, table, batch, rooms, power, shared)
+    batch.place[e, SET] = 0
+
+
+@jit_part
+def control_machine(e, table, batch, power, numbers, stop):
+    """Set the controls by the action, or let them hold for longer if that has been done."""
+    place, settings = batch.place[e], table.settings
+    # the time of the next submission must not be told
+    by_clock = settings[INTERVAL] == SECONDS_INTERVAL and stop < FOREVER
+    end = stop + 1 if by_clock else np.int64(FOREVER)
+    machine = machine_of(power, e, place[START], place[START] + place[JOBS])
+    if place[SET] == 1:
+        extend_control(machine, end)
+    else:
+        control(
+            machine, batch.sim[e], numbers,
+            settings[ACT_FREQUENCY], settings[ACT_NODES], settings[ACT_POWER], end,
+        )  # fmt: skip
+        place[SET] = 1
+
+
+@jit_inline
+def show(e, table, batch, rooms, power, shared, out):
+    """Write what is to be seen of environment ``e``."""
+    if shared is not None:
+        show_pairs(e, table, batch, shared, out)
+        return
+    place = batch.place[e]
+    start, n = place[START], place[JOBS]
+    ordered_by = table.ordered_by[start : start + n]
+    if table.kinds[FOR_ORDERING] != KNOWN:
+        ordered_by = batch.ordered_by[e]
+    nodes = None
+    if rooms is not None:
+        nodes = nodes_of(rooms, e, start, start + n)
+    observe(
+        nodes, batch.sim[e], batch.progress[e], batch.blocks[e], batch.entries[e], batch.idle[e],
+        batch.window[e], place[VISIBLE], place[SHOWN], ordered_by,
+        table.jobs[start : start + n], table.columns[start : start + n], table.codes,
+        table.settings[CLOCK], table.settings[PROCESSORS], out.observations[e],
+    )  # fmt: skip
+    if power is not None:
+        machine = machine_of(power, e, start, start + n)
+        observe_power(machine, batch.sim[e], out.observations[e], table.settings[SEEN_POWER])
+    if table.settings[BY_ACTION] == 1:
+        idle = not place[ENDED] and some_idle(batch.sim[e], batch.idle[e])
+        out.masks[e, len(batch.window[e])] = idle
+    for i in range(place[VISIBLE], place[SHOWN]):
+        out.masks[e, i] = 0
+    for i in range(place[SHOWN], place[VISIBLE]):
+        out.masks[e, i] = 1
+    place[SHOWN] = place[VISIBLE]
+
+
+@jit_part
+def tell(e, batch, out):
+    """Note what infos say of environment ``e``, where the next step does not change it."""
+    place, told, window = batch.place[e], out.told[e], batch.window[e]
+    told[0] = batch.sim[e, TIME]
+    told[1] = place[VISIBLE]
+    for i in range(place[VISIBLE]):
+        told[N_TOLD + i] = window[i]
+    for term in range(N_TERMS):
+        out.terms[e, term] = batch.terms[e, term]
+
+
+@jit
+def restart(e, table, batch, rooms, power, shared, out):
+    """Begin the next episode of environment ``e``, and show its first decision."""
+    begin(e, table, batch, rooms, power, shared)
+    show(e, table, batch, rooms, power, shared, out)
+    tell(e, batch, out)
+
+
+@jit
+def step(e, table, batch, rooms, power, shared, chosen, numbers, out):
+    """Do one action in environment ``e``, and show what comes of it."""
+    place = batch.place[e]
+    if place[ENDED] == 1 and table.settings[AUTORESET] == 1:
+        restart(e, table, batch, rooms, power, shared, out)
+        out.ended[e] = False
+        for k in range(out.rewards.shape[1]):
+            out.rewards[e, k] = 0.0
+        return
+    place[RESETS] = 0
+    for term in range(N_TERMS):
+        batch.terms[e, term] = 0.0
+    act(e, table, batch, rooms, power, shared, chosen, numbers)
+    if power is not None and power.slots[e, FULL] == 1:
+        return
+    for term in range(N_TERMS):
+        batch.totals[e, term] += batch.terms[e, term]
+    for k in range(len(table.taste)):
+        reward = 0.0
+        for term in range(N_TERMS):
+            reward += table.taste[k, term] * batch.terms[e, term] * batch.norms[e, term]
+        out.rewards[e, k] = reward
+    show(e, table, batch, rooms, power, shared, out)
+    tell(e, batch, out)
+    out.ended[e] = place[ENDED] == 1
+
+
+@jit_entry
+def reset_some(those, table, batch, rooms, power, shared, out):
+    """Begin the next episodes of some environments."""
+    for e in those:
+        restart(e, table, batch, rooms, power, shared, out)
+
+
+@jit_entry
+def step_one(e, table, batch, rooms, power, shared, chosen, numbers, out):
+    """Do one action in environment ``e``."""
+    step(e, table, batch, rooms, power, shared, chosen, numbers, out)
+
+
+@jit_parallel
+def step_all(table, batch, chosen, numbers, out):
+    """Do one action in each environment, on all threads."""
+    for e in prange(len(out.ended)):
+        step(np.int64(e), table, batch, None, None, None, chosen, numbers, out)
+
+
+@jit_parallel
+def step_all_on_nodes(table, batch, rooms, chosen, numbers, out):
+    """Do one action in each environment, on all threads."""
+    for e in prange(len(out.ended)):
+        step(np.int64(e), table, batch, rooms, None, None, chosen, numbers, out)
+
+
+@jit_parallel
+def step_all_on_shared(table, batch, shared, chosen, numbers, out):
+    """Do one action in each environment, on all threads."""
+    for e in prange(len(out.ended)):
+        step(np.int64(e), table, batch, None, None, shared, chosen, numbers, out)
+
+
+@jit_parallel
+def step_all_under_limits(table, batch, power, chosen, numbers, out):
+    """Do one action in each environment, on all threads."""
+    for e in prange(len(out.ended)):
+        step(np.int64(e), table, batch, None, power, None, chosen, numbers, out)

@@ -1,0 +1,135 @@
+"""What a step adds to the terms of the reward: slowdowns, waits, joules; compiled."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from hpcgym.compilation import jit, jit_part
+from hpcgym.engine.machines.limited.rows import machine_of
+from hpcgym.engine.machines.limited.state import KILLS
+from hpcgym.engine.machines.nodes.rows import nodes_of
+from hpcgym.engine.machines.pool.idle_power import settle
+from hpcgym.engine.state import (
+    IDLE_S,
+    MANAGED,
+    OFF_S,
+    STARTED_AS,
+    SWITCHING_OFF_S,
+    SWITCHING_ON_S,
+    TIME,
+)
+from hpcgym.envs.core.arrays import (
+    BSLD,
+    BUSY,
+    COUNTED,
+    ENDED,
+    ENERGY,
+    IDLING,
+    JOBS,
+    LAST_TIME,
+    NEW,
+    OFF,
+    PROCESSORS,
+    START,
+    SWITCHING_OFF,
+    SWITCHING_ON,
+    WAIT,
+)
+from hpcgym.envs.kernels.limited import bsld_of, sum_bsld, take_joules
+
+
+@jit_part
+def add_waits(e, table, batch):
+    """Add slowdowns and waits of the jobs that started; return their processor seconds."""
+    place, terms = batch.place[e], batch.terms[e]
+    processor_seconds = 0.0
+    for i in range(place[NEW]):
+        job = batch.new[e, i]
+        row = table.jobs[place[START] + job]
+        begun = batch.progress[e, job].start
+        terms[BSLD] += bsld_of(row.submit, row.run, begun, row.run)
+        terms[WAIT] += begun - row.submit
+        processor_seconds += np.float64(row.processors) * np.float64(row.run)
+    return processor_seconds
+
+
+@jit_part
+def joules_of_processors(e, table, batch, processor_seconds):
+    """Return the energy of the jobs that started, and of processors without a job meanwhile."""
+    place = batch.place[e]
+    elapsed = np.float64(batch.sim[e, TIME] - place[LAST_TIME])
+    place[LAST_TIME] = batch.sim[e, TIME]
+    watts = table.watts
+    if table.sim[MANAGED] == 0:
+        idle_seconds = elapsed * table.settings[PROCESSORS] - processor_seconds
+        return idle_seconds * watts[IDLING] + processor_seconds * watts[BUSY]
+    settle(batch.sim[e], batch.idle[e])
+    sim = batch.sim[e]
+    joules = sim[IDLE_S] * watts[IDLING] + sim[OFF_S] * watts[OFF]
+    joules += sim[SWITCHING_OFF_S] * watts[SWITCHING_OFF]
+    joules += sim[SWITCHING_ON_S] * watts[SWITCHING_ON]
+    more = joules - batch.counted_j[e] + processor_seconds * watts[BUSY]
+    batch.counted_j[e] = joules
+    return more
+
+
+@jit
+def joules_on_nodes(e, table, batch, rooms):
+    """Return the same where nodes have powers: a node is busy as a whole while it has any job.
+
+    That is until the last end of its jobs so far: so they are counted in the order of their starts.
+    """
+    place, progress, new, until = (
+        batch.place[e],
+        batch.progress[e],
+        batch.new[e],
+        batch.busy_until[e],
+    )
+    start, n = place[START], place[JOBS]
+    nodes = nodes_of(rooms, e, start, start + n)
+    sort_by_start(new, progress, place[NEW], place[COUNTED] - place[NEW])
+    joules = np.float64(batch.sim[e, TIME] - place[LAST_TIME]) * table.still_w[0]
+    place[LAST_TIME] = batch.sim[e, TIME]
+    for i in range(place[NEW]):
+        job = new[i]
+        begun = progress[job].start
+        end = begun + table.jobs[start + job].run
+        first = nodes.held[job].first
+        for c in range(first, first + nodes.held[job].count):
+            node = nodes.cells[c].node
+            if table.node_watts[node, 1] > 0:
+                seconds = max(end - max(until[node], begun), 0)
+                until[node] = max(until[node], end)
+                joules += seconds * table.node_watts[node, 0]
+            else:
+                cores = nodes.cells[c].units * nodes.needs[job, 1]
+                joules += np.float64(cores * (end - begun)) * table.node_watts[node, 0]
+    return joules
+
+
+@jit_part
+def sort_by_start(new, progress, n, before):
+    """Sort the jobs that started in a step by their starts, of which there were some ``before``."""
+    for i in range(n):
+        place = progress[new[i]].marks // STARTED_AS - before
+        while place != i:
+            new[i], new[place] = new[place], new[i]
+            place = progress[new[i]].marks // STARTED_AS - before
+
+
+@jit_part
+def add_terms_under_limits(e, table, batch, power):
+    """Add slowdowns, waits and energy: jobs take as long as they take at their level."""
+    place, terms, progress = batch.place[e], batch.terms[e], batch.progress[e]
+    start, n = place[START], place[JOBS]
+    machine = machine_of(power, e, start, start + n)
+    for i in range(place[NEW]):
+        job = batch.new[e, i]
+        row, begun = table.jobs[start + job], progress[job].start
+        terms[BSLD] += bsld_of(row.submit, row.run, begun, power.jobs[e, job].run)
+        terms[WAIT] += begun - row.submit
+    if place[ENDED] == 1 and machine.slots[KILLS] > 0:  # they have been cut since they started
+        known = batch.totals[e, BSLD] + terms[BSLD]
+        terms[BSLD] += sum_bsld(machine, power.jobs[e, :n], progress) - known
+    place[LAST_TIME] = batch.sim[e, TIME]
+    terms[ENERGY] += take_joules(machine, batch.sim[e, TIME])

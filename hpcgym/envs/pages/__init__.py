@@ -1,0 +1,1 @@
+"""The class docstrings of environments."""

@@ -1,0 +1,397 @@
+"""What the pages of the environments share, each fact once.
+
+The page of an environment is the docstring of its class. The decorator :func:`page` puts the parts
+that all have where the docstring says ``{observation}``, ``{rewards}`` and so on; names, indices
+and defaults come from the code. ``scripts/environment_pages.py`` writes the pages into
+``docs/environments``, and a test fails if they differ.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar
+
+from hpcgym.envs.core.layout import Layout
+from hpcgym.envs.core.options import USUAL_FEATURES, WINDOW_FEATURES, read_options
+from hpcgym.envs.core.pair_layout import PairLayout
+from hpcgym.envs.core.pair_options import read_pair_options
+from hpcgym.envs.kernels import observe
+from hpcgym.envs.kernels.limited import POWER_SIZE
+from hpcgym.envs.pages import corun as pair_page
+from hpcgym.envs.pages import limited as power_page
+from hpcgym.schedule.metrics import TAU_S
+from hpcgym.scheduler.policies.features import FEATURES
+
+Class = TypeVar("Class", bound=type)
+
+#: Argument -> what it is, in the order of the pages; defaults are those of the code.
+ARGUMENTS = {
+    "workload": "a `Workload`, or what `hpcgym.load_workload` takes: a file, the name of a trace, "
+    "a generator",
+    "processors": "size of the machine; `None`: that of the workload",
+    "cluster": "a `hpcgym.Cluster` in place of `processors`, for other powers, and for idle "
+    "processors that are switched off",
+    "episodes": '`"windows"`: `jobs` jobs from anywhere; `"weeks"`, `"months"`: of the trace, but '
+    'for the first, without jobs that cross a boundary; `"whole"`: all jobs of the part',
+    "jobs": "jobs of a window; only windows heed it",
+    "part": 'what episodes are drawn from: `"all"`, `"train"` (the first in time) or `"test"` (the '
+    "rest)",
+    "train_share": "share of the jobs, weeks or months that `part` calls train; more than 0, less "
+    "than 1",
+    "backfill": '`"easy"` (one reservation) or `"none"`',
+    "backfill_order": 'order in which EASY looks for jobs to start early: `"fcfs"`, `"sjbf"` or '
+    "any policy",
+    "estimate": "run times that backfilling reckons with: a name of "
+    '`hpcgym.scheduler.estimates.ESTIMATES` but `"data-driven"`, such as `"e-loss"`, which '
+    "learns within the episode, or predicted run times [s] of all jobs",
+    "policy_estimate": "run times that `backfill_order` looks at, and MixedPolicy's weights; as "
+    "`estimate`",
+    "correction": '`"requested"`, `"incremental"`, `"recursive-doubling"` or `"predicted-again"`',
+    "passes": '`"per-timestamp"` or `"per-event"`',
+    "allocation": "the order in which nodes are filled, on machines that have nodes: a name of "
+    "`hpcgym.scheduler.rules.ALLOCATIONS`",
+    "reward": "see Rewards",
+    "window": "how many waiting jobs are visible",
+    "features": "names of the columns of `jobs`; or a mapping of names to `None`, or for columns "
+    "of your own to functions",
+    "observation": '`"dict"` or `"flat"`',
+    "render_mode": '`None`, `"ansi"` (a text) or `"rgb_array"` (an image; needs matplotlib)',
+}
+
+_DESCRIPTION = """\
+Between two decisions the simulator behind `hpcgym.simulate` runs; `docs/semantics.md` has its
+rules. *Waiting* jobs are those that have been submitted and have not started. The *window* shows
+the first `window` of them in order of submission."""
+
+_OBSERVATION = """\
+By default a `Dict`. With `observation="flat"` it is one `Box(-1, 1, ({size},), float32)`, the
+fields one behind the other, row by row; places in it are given for {window} visible jobs and
+{width} features. {machine}
+
+{fields}
+
+Columns of `jobs`, if `features` does not say otherwise; rows without a job are 0:
+
+{columns}
+
+`features` may name one more, `policy_time`: run time that policies look at (`policy_estimate`), t.
+A column of your own is a function of a `JobColumns`, which has `submit` [s], `requested` [s] and
+`processors`, each (n_jobs,) float64. It returns (n_jobs,) numbers from -1 to 1, and is called once,
+when the environment is made.
+
+Nothing here is hidden from an online scheduler: no actual run time, no actual end, no job that has
+not been submitted. Ends and run times are predictions, by `estimate` and `correction`
+(`estimate="clairvoyant"` is what it says). With `passes="per-event"`, processors whose jobs are
+predicted to end in this very second are not counted as free, though jobs may start on them.{known}
+
+## Info
+
+| key | when | what |
+|---|---|---|
+| `window` | always | (window,) int64: rows of `env.unwrapped.episode_workload` of the visible \
+jobs, then -1 |
+| `time` | always | the time [s], of the trace's clock |
+| `action_mask` | JobSelection, always | (n_actions,) int8: 1 for what can be done |
+| `reward_terms` | always | of the last step, as they are: `bsld` and `wait_s`, sums over the \
+jobs that started, and `energy_j`; 0 after a reset |
+| `metrics` | at the end | metrics of the schedule, as `hpcgym.simulate` has them; those that are \
+nan are left out |
+| `episode_name` | at the end | the name of the episode |
+
+`env.unwrapped` also has `time`, `free`, `queued()`, `running()`, `result()` (the schedule so far),
+`scheduler_rules` (the rules that make `hpcgym.simulate` do the same), and `snapshot()` and
+`restore()`."""
+
+_MACHINE = """\
+m stands for the processors of the machine. A time t appears as t / (t + 1 h)."""
+
+_REWARDS = """\
+{when}
+For an episode of n jobs:
+
+| `reward` | what a step adds | return |
+|---|---|---|
+| `"bsld"` | -max((wait + {length}) / max(run, {tau} s), 1) / n for each job that starts | \
+-`metrics["mean_bsld"]`: minus the mean bounded slowdown |
+| `"wait"` | -wait / n for each job that starts [h] | -`metrics["mean_wait_s"]` / 3600: minus the \
+mean wait [h] |
+| `"energy"` | -{joules} / E | -`metrics["energy_j"]` / E, with E = {greatest} x (last - first \
+submission + 1 s) |
+
+{run}
+
+- A mapping of these names to weights, `{"bsld": 0.7, "energy": 0.3}`, is their weighted sum.
+- A list of several names, `["bsld", "energy"]`, makes the reward an array, float64, and adds
+  `env.unwrapped.reward_space` and `reward_dim`, as MO-Gymnasium has them.
+- A function is called once a step with a `StepView` (in `hpcgym/envs/single.py`: the jobs that
+  started, their waiting and run times, the time, the energy, the queue) and returns the reward.
+
+Rewards tell the run time of a job at its start, which an online scheduler learns at its end:
+policies must not look at them."""
+
+_EPISODES = """\
+`reset()` draws an episode at random from the `part`. With `options` it begins one that you choose:
+
+| `options` | episode |
+|---|---|
+| `{"slice": "window 0017"}` | of `episodes="windows"`: the windows of the part that follow one \
+another, from 0 |
+| `{"slice": "week 12"}`, `{"slice": "month 3"}` | of weeks and months: the number in the trace |
+| `{"slice": "whole"}` | of `episodes="whole"`; `"train"` or `"test"` if that is the part |
+| `{"slice": "rows 300:556"}`, `{"start": 300, "jobs": 256}` | any rows of the workload, also of \
+the other part, at most as many as the longest episode has |
+
+Windows that are drawn begin at any job. The machine is empty, and the jobs before the episode do
+not exist. Times are those of the trace."""
+
+_END = """\
+Terminated when all jobs of the episode have started; the last step goes on until all have ended,
+and the last observation has no job. Never truncated, unless by `max_episode_steps` of
+`gymnasium.make`."""
+
+_DETERMINISM = """\
+`reset(seed=s)` seeds the drawing of this and all later episodes, and nothing else is random. The
+same episode and the same actions give the same observations and rewards to the last bit.
+Environments share nothing that changes, so that two of them may be stepped in turns."""
+
+_VECTOR = """\
+`gymnasium.make_vec("{id}", num_envs=64)` makes one environment of 64 simulations,
+which advance in one compiled call, on as many threads as `NUMBA_NUM_THREADS` or the machine's cores
+say, over one copy of the jobs. It takes the same arguments, but for `render_mode`, and these:
+
+| argument | default | what |
+|---|---|---|
+| `num_envs` | `1` | number of simulations |
+| `autoreset_mode` | `"NextStep"` | or `"SameStep"`, `"Disabled"`, or Gymnasium's `AutoresetMode` |
+| `copy` | `True` | `False`: observations and masks are views of buffers, which the next step \
+overwrites |
+| `max_episode_steps` | `None` | steps after which an episode is truncated |
+| `threads` | `None` | that step the environments; None: one for fewer than 32 environments, else \
+all. On a machine that is busy with other things, and while PyTorch learns, 1 is faster |
+
+- `"NextStep"`: the step after the end of an episode ignores its action and returns the first
+  observation of the next episode, with reward 0.
+- `"SameStep"`: the step that ends an episode returns the first observation of the next; the last
+  one of the old is `info["final_obs"][i]`, and what was said of it is in `info["final_info"]`.
+- `"Disabled"`: call `reset(options={"reset_mask": mask})`, mask (num_envs,) bool.
+
+After `reset(seed=s)`, simulation i goes through the states of a single environment after
+`reset(seed=s + i)`. `info` has what single ones say, in arrays with Gymnasium's masks (`_window`
+for `window`), the same as with `vectorization_mode="sync"`; each entry is made when it is read.
+Rewards are names or weighted sums; functions need
+`vectorization_mode="sync"`, and vector rewards single environments. `snapshot()` and `restore()`
+copy all simulations. `HpcVecEnv` in `hpcgym/envs/sb3.py` hands them to Stable-Baselines3."""
+
+
+# what the rewards say of machines without limits, and under them
+_REWARDS_PARTS = {
+    "when": "A job's waiting and run time, and its energy, count in the step in which it starts.",
+    "length": "run",
+    "joules": "(energy of the jobs that start + energy of processors without a job since the last "
+    "decision)",
+    "greatest": "m x `busy_power_w`",
+    "run": """\
+run is the time that the job will run, at most the requested one. The return is the metric but for
+the rounding of a sum (a relative error below 1e-12). While processors are never switched off,
+schedules of the same jobs differ in energy only by when they end: see `shutdown_after_s` of
+`hpcgym.Cluster`.""",
+}
+
+
+def _is_limited(cls: type) -> bool:
+    """Return whether the machines of an environment are under limits."""
+    return getattr(cls, "action_kind", "") == "controls"
+
+
+def _description(cls: type) -> str:
+    return _DESCRIPTION
+
+
+def _observation(cls: type) -> str:
+    window = _default(cls, "window")
+    limited = _is_limited(cls)
+    layout = Layout(window, len(USUAL_FEATURES), True, POWER_SIZE if limited else 0)
+    names: dict[str, object] = {"size": layout.size, "window": window, "width": layout.width}
+    names |= {
+        "machine": power_page.MACHINE if limited else _MACHINE,
+        "known": power_page.KNOWN if limited else "",
+    }
+    tables = {"fields": _fields(layout), "columns": _columns()}
+    return _filled(_OBSERVATION, **names, **tables)
+
+
+def _fields(layout: Layout) -> str:
+    """Return the table of the fields of an observation."""
+    queue, time, jobs, mask = observe.QUEUE_AT, observe.TIME_AT, observe.JOBS_AT, layout.mask_at
+    horizons = [_duration(seconds) for seconds in observe.HORIZONS.tolist()]
+    ahead = f"{', '.join(horizons[:-1])} and {horizons[-1]}"
+    window, width = layout.window, layout.width
+    share = ("share of m", "0 to 1")
+    rows: list[tuple[object, ...]] = [
+        ("`cluster[0]`", 0, f"({queue},)", *share, "free processors now"),
+        ("`cluster[1:9]`", f"1 to {queue - 2}", "", *share, f"free processors {ahead} from now, if "
+         "nothing starts and jobs end as predicted"),
+        ("`cluster[9]`", queue - 1, "", *share, "free processors that need not be switched on"),
+        ("`queue[0]`", queue, f"({time - queue},)", "-", "0 to 1", "n / (n + `window`), n waiting "
+         "jobs"),
+        ("`queue[1]`", queue + 1, "", "share of n", "0 to 1", "waiting jobs outside the window"),
+        ("`queue[2]`", queue + 2, "", "-", "0 to 1", "q / (q + m), q the processors of all visible "
+         "jobs"),
+        ("`queue[3]`", queue + 3, "", "-", "0 to 1", "a / (a + m x 1 h), a the sum of requested "
+         "time x processors over the visible jobs"),
+        ("`queue[4]`", queue + 4, "", "t / (t + 1 h)", "0 to 1", "longest wait of a visible job"),
+        ("`queue[5]`", queue + 5, "", "share", "0 to 1", "visible jobs that need no more than the "
+         "free processors"),
+        ("`time[0:2]`", f"{time}, {time + 1}", f"({jobs - time},)", "-", "-1 to 1", "sine and "
+         "cosine of the time of day"),
+        ("`time[2:4]`", f"{time + 2}, {time + 3}", "", "-", "-1 to 1", "sine and cosine of the "
+         "time of the week, from Monday 0 h UTC by the trace's `UnixStartTime`; without one, time "
+         "0 is a Monday, 0 h"),
+        ("`jobs[i, k]`", f"{jobs} + {width} i + k, to {mask - 1}", f"({window}, {width})",
+         "see below", "0 to 1; -1 to 1 in columns of your own", "feature k of visible job i"),
+        ("`mask[i]`", f"{mask} + i, to {layout.power_at - 1}", f"({window},)", "-", "0 or 1; int8 "
+         "in the dict", "1 where there is a job"),
+        *_power_fields(layout),
+    ]  # fmt: skip
+    return _table(("field", "flat", "shape", "unit", "range", "what"), rows)
+
+
+def _power_fields(layout: Layout) -> list[tuple[object, ...]]:
+    """Return the rows of the field "power", if there is one."""
+    if not layout.power:
+        return []
+    return [
+        (
+            f"`power[{k}]`",
+            layout.power_at + k,
+            f"({layout.power},)" if k == 0 else "",
+            unit,
+            "-1 to 1" if what.startswith("saved") else "0 to 1",
+            f"{what}; {none}" if none else what,
+        )
+        for k, (what, unit, none) in enumerate(power_page.POWER_FIELDS)
+    ]
+
+
+def _columns() -> str:
+    """Return the table of the known features of visible jobs."""
+    rows = [(k, f"`{name}`", WINDOW_FEATURES[name]) for k, name in enumerate(USUAL_FEATURES)]
+    return _table(("k", "name", "what"), rows)
+
+
+def _policy_features(cls: type) -> str:
+    rows = [(f"`{name}`", feature.meaning) for name, feature in FEATURES.items()]
+    return _table(("name", "feature"), rows)
+
+
+def _arguments(cls: type) -> str:
+    """Return the rows of the arguments that all environments have."""
+    return _argument_rows(
+        cls, ARGUMENTS | (power_page.LIMITED_ARGUMENTS if _is_limited(cls) else {})
+    )
+
+
+def _argument_rows(cls: type, told: Mapping[str, str]) -> str:
+    """Return rows of arguments, with their defaults."""
+    rows = [(f"`{name}`", _shown(_default(cls, name)), what) for name, what in told.items()]
+    return "\n".join(map(_row, rows))
+
+
+def _rewards(cls: type) -> str:
+    parts = power_page.REWARDS_PARTS if _is_limited(cls) else _REWARDS_PARTS
+    return _filled(_REWARDS, tau=TAU_S, **parts)
+
+
+def _pair_observation(cls: type) -> str:
+    layout = PairLayout(_default(cls, "window"), _default(cls, "neighbours"), True)
+    table = _table(("field", "flat", "shape", "unit", "what"), pair_page.fields(layout))
+    names = {"size": layout.size, "window": layout.window, "neighbours": layout.neighbours}
+    return _filled(pair_page.OBSERVATION, table=table, **names)
+
+
+def _pair_arguments(cls: type) -> str:
+    common = ("episodes", "jobs", "part", "train_share", "render_mode")
+    return _argument_rows(cls, pair_page.ARGUMENTS | {name: ARGUMENTS[name] for name in common})
+
+
+def _id(cls: type) -> str:
+    """Return the name with Gymnasium."""
+    return f"hpcgym/{cls.__name__.removesuffix('Env')}-v0"
+
+
+def _default(cls: type, name: str) -> Any:
+    """Return the default of an argument: that of the class, or of what reads all arguments."""
+    shares = getattr(cls, "action_kind", "") == "pairs"
+    for function in (cls, read_pair_options if shares else read_options):
+        parameter = inspect.signature(function).parameters.get(name)
+        if parameter is not None:
+            return parameter.default
+    raise KeyError(name)
+
+
+def _shown(value: object) -> str:
+    """Return a default value as code."""
+    if value == USUAL_FEATURES:
+        return "the table above"
+    return f'`"{value}"`' if isinstance(value, str) else f"`{value!r}`"
+
+
+def _duration(seconds: int) -> str:
+    return f"{seconds // 60} min" if seconds < 3600 else f"{seconds // 3600} h"
+
+
+def _table(head: tuple[str, ...], rows: Sequence[tuple[object, ...]]) -> str:
+    """Return a table in Markdown."""
+    return "\n".join([_row(head), "|" + "---|" * len(head), *map(_row, rows)])
+
+
+def _row(cells: tuple[object, ...]) -> str:
+    return f"| {' | '.join(str(cell) for cell in cells)} |"
+
+
+def _filled(text: str, **parts: object) -> str:
+    """Return a text with parts in the place of their names; other braces are left alone."""
+    for name, part in parts.items():
+        text = text.replace(f"{{{name}}}", str(part))
+    return text
+
+
+#: Name in a docstring -> what comes in its place.
+PARTS: dict[str, Callable[[type], str]] = {
+    "description": _description,
+    "observation": _observation,
+    "policy_features": _policy_features,
+    "rewards": _rewards,
+    "episodes": lambda cls: _EPISODES,
+    "end": lambda cls: _END,
+    "determinism": lambda cls: _DETERMINISM,
+    "arguments": _arguments,
+    "vector": lambda cls: _filled(_VECTOR, id=_id(cls)),
+    "controls": lambda cls: power_page.CONTROLS,
+    "power_rewards": lambda cls: power_page.POWER_REWARDS,
+    "power_arguments": lambda cls: _argument_rows(cls, power_page.POWER_ARGUMENTS),
+    "pair_observation": _pair_observation,
+    "pair_rewards": lambda cls: _filled(pair_page.REWARDS, tau=TAU_S),
+    "pair_arguments": _pair_arguments,
+    "power_reference": lambda cls: _filled(power_page.POWER_REFERENCE, cls=cls.__name__),
+}
+
+
+def page(cls: Class) -> Class:
+    """Complete the docstring of an environment's class; a decorator."""
+    if cls.__doc__:  # python -OO leaves none
+        text = inspect.cleandoc(cls.__doc__)
+        parts = {name: write(cls) for name, write in PARTS.items() if f"{{{name}}}" in text}
+        cls.__doc__ = _filled(text, **parts)
+    return cls
+
+
+def markdown(cls: type) -> str:
+    """Return the page of an environment as it stands in ``docs/environments``."""
+    return (
+        f"# {cls.__name__.removesuffix('Env')}\n\n"
+        f"<!-- The docstring of {cls.__module__}.{cls.__name__}, written by"
+        " scripts/environment_pages.py: change it there. -->\n\n"
+        f"{cls.__doc__}\n"
+    )

@@ -1,0 +1,232 @@
+"""What a person may see of an environment: what an online scheduler knows, and no more."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import gymnasium
+import numpy as np
+from numpy.typing import NDArray
+
+from hpcgym.engine import state
+from hpcgym.engine.ordered import BLOCK
+from hpcgym.envs.core import arrays
+from hpcgym.report.numbers import shown
+from hpcgym.schedule.result import Coschedule, Result
+
+if TYPE_CHECKING:
+    from hpcgym.envs.single import SchedulingEnv
+
+_UNITS = ((86_400, "d"), (3_600, "h"), (60, "min"))
+
+
+@dataclass(frozen=True)
+class View:
+    """The submitted jobs of an episode, by their rows in it, at the present time.
+
+    Attributes
+    ----------
+    heading : the environment and its jobs.
+    first, now : [s] the first submission, and the present.
+    processors, free : of the machine.
+    schedule : of the submitted jobs, as if queued ones started, and running ones ended, now.
+    queued : (n_queued,) rows of the jobs that wait, in order of submission.
+    running : (n_running,) rows of the jobs that run, first predicted end first.
+    fits : (n_queued,) which of those that wait would fit now.
+    until : (n_running,) [s] their predicted ends, later than now.
+    """
+
+    heading: str
+    first: int
+    now: int
+    processors: int
+    free: int
+    schedule: Result
+    queued: NDArray[np.int64]
+    fits: NDArray[np.bool_]
+    running: NDArray[np.int64]
+    until: NDArray[np.int64]
+
+    @property
+    def elapsed(self) -> int:
+        """Seconds since the first submission."""
+        return self.now - self.first
+
+    @property
+    def started(self) -> NDArray[np.bool_]:
+        """Which jobs have started, (n_submitted,)."""
+        started = np.ones(len(self.schedule.start), np.bool_)
+        started[self.queued] = False
+        return started
+
+    @property
+    def ended(self) -> NDArray[np.bool_]:
+        """Which jobs have ended, (n_submitted,)."""
+        ended = self.started
+        ended[self.running] = False
+        return ended
+
+    def with_predicted_ends(self) -> Result:
+        """Return the schedule of the jobs that have started, running ones to predicted ends."""
+        run_time = self.schedule.run_time.copy()
+        run_time[self.running] = self.until - self.schedule.start[self.running]
+        part, started = self.schedule, self.started
+        sharing = _in_ticks(part.coschedule, part.start, run_time)
+        return replace(
+            part,
+            workload=part.workload.take(started),
+            start=part.start[started],
+            run_time=run_time[started],
+            allocation=None if part.allocation is None else part.allocation.take(started),
+            coschedule=None if sharing is None else sharing.take(started),
+        )
+
+
+def look(env: SchedulingEnv) -> View:
+    """Return what an online scheduler knows of the present episode.
+
+    Raises
+    ------
+    ResetNeeded : no episode has begun.
+    """
+    batch = env.simulations.batch
+    if batch.place[0, arrays.JOBS] == 0:
+        raise gymnasium.error.ResetNeeded("there is nothing to render: call reset() first")
+    result = env.result()
+    submitted = int(batch.sim[0, state.NEXT])
+    first = int(result.workload.submit_time[0])
+    now = max(int(env.time), first)  # the clock stands at 0 before the first event
+    running, until = _running(env)
+    workload = result.workload.take(slice(0, submitted))
+    start, run_time = result.start[:submitted].copy(), result.run_time[:submitted].copy()
+    queued = np.flatnonzero(start < 0)
+    start[queued] = now
+    start[running] = np.minimum(start[running], now)  # some may wait for their nodes
+    run_time[queued] = 0
+    run_time[running] = now - start[running]
+    seen = np.arange(len(result.start)) < submitted
+    known = result.allocation
+    sharing = None if result.coschedule is None else result.coschedule.take(seen)
+    return View(
+        heading=f"{type(env).__name__} · {workload.name}",
+        first=first,
+        now=now,
+        processors=env.options.cluster.processors,
+        free=_free(env),
+        schedule=replace(
+            result,
+            workload=workload,
+            start=start,
+            run_time=run_time,
+            predicted_run_time=result.predicted_run_time[:submitted],
+            frequency=None if result.frequency is None else result.frequency[:submitted],
+            allocation=None if known is None else known.take(seen),
+            coschedule=_in_ticks(sharing, start, run_time),
+        ),
+        queued=queued,
+        fits=_fits(env, queued),
+        running=running,
+        until=np.maximum(until, now + 1),
+    )
+
+
+def _in_ticks(
+    sharing: Coschedule | None, start: NDArray[Any], run_time: NDArray[Any]
+) -> Coschedule | None:
+    """Return what is to be said of jobs that share nodes, with these times [s] for theirs."""
+    if sharing is None:
+        return None
+    start_ticks = np.rint(start * sharing.ticks).astype(np.int64)
+    length = np.rint(run_time * sharing.ticks).astype(np.int64)
+    return sharing._replace(start_ticks=start_ticks, end_ticks=start_ticks + length)
+
+
+def _free(env: SchedulingEnv) -> int:
+    """Return the number of free processors, which under limits are those of free nodes."""
+    cluster = env.options.cluster
+    if env.simulations.shared is not None:
+        return cluster.processors - int(
+            env.episode_workload.requested_processors[env.running()].sum()
+        )
+    if env.simulations.machines is None:
+        return env.free
+    return env.free * (cluster.processors // cluster.nodes)
+
+
+def _fits(env: SchedulingEnv, rows: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Return which of these waiting jobs would fit now, whatever limits say, (n,)."""
+    if env.simulations.shared is not None:
+        return env.simulations.shared.find_room(0, rows)
+    if env.simulations.machines is None:
+        return env.pass_view(rows).fits()
+    fits: NDArray[np.bool_] = env.simulations.jobs(0)["processors"][rows] <= env.free
+    return fits
+
+
+def running_entries(batch: arrays.Batch) -> NDArray[np.void]:
+    """Return the entries of the running jobs, the first predicted end first."""
+    blocks, entries = batch.blocks[0], batch.entries[0]
+    listed = blocks[state.RUNNING]
+    used = blocks["order"][listed["first"] : listed["first"] + listed["in_use"]]
+    parts = [entries[block * BLOCK : block * BLOCK + blocks["count"][block]] for block in used]
+    return np.concatenate(parts)
+
+
+def _running(env: SchedulingEnv) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the running jobs and their predicted ends [s], the first first."""
+    entries = running_entries(env.simulations.batch)
+    ends = env.simulations.seconds(entries["key"].astype(np.int64))
+    return entries["job"].astype(np.int64), np.ceil(ends).astype(np.int64)
+
+
+def metrics_so_far(view: View) -> dict[str, str]:
+    """Return the metrics of what has happened, as text for people by what they are."""
+    schedule, started, ended = view.schedule, view.started, view.ended
+    slowdowns = schedule.bsld[ended]
+    wait = schedule.wait
+    workload = schedule.workload
+    busy = float(schedule.run_time @ workload.requested_processors)
+    requested = workload.requested_time[view.queued].astype(np.float64)
+    waiting = float(requested @ workload.requested_processors[view.queued])
+    elapsed = max(view.elapsed, 1)
+    return {
+        "mean bounded slowdown, ended jobs": shown(_mean(slowdowns)),
+        "largest": shown(float(slowdowns.max())) if slowdowns.size else "-",
+        "mean wait, started jobs": duration(_mean(wait[started])),
+        "longest wait so far": duration(wait.max() if wait.size else np.nan),
+        "mean utilisation": f"{100 * busy / (view.processors * elapsed):.1f} %",
+        "mean queue length": shown(float(wait.sum()) / elapsed),
+        "requested by the queue, of the machine": duration(waiting / view.processors),
+    }
+
+
+def _mean(values: NDArray[np.int64] | NDArray[np.float64]) -> float:
+    """Return the mean, nan of nothing."""
+    return float(values.mean()) if values.size else np.nan
+
+
+def duration(seconds: float) -> str:
+    """Return a time for people: one unit, two or three digits.
+
+    >>> duration(59), duration(90), duration(7200), duration(200_000)
+    ('59 s', '1.5 min', '2 h', '2.3 d')
+    """
+    if not seconds < np.inf:
+        return "-"
+    for length, unit in _UNITS:
+        if seconds >= length:
+            number = seconds / length
+            text = f"{number:.1f}" if number < 100 else f"{number:,.0f}"
+            return f"{text.removesuffix('.0')} {unit}"
+    return f"{seconds:.0f} s"
+
+
+def clock(seconds: int) -> str:
+    """Return the time since the beginning: days, hours, minutes and seconds.
+
+    >>> clock(93_784)
+    'day 1, 02:03:04'
+    """
+    days, rest = divmod(seconds, 86_400)
+    return f"day {days}, {rest // 3600:02}:{rest // 60 % 60:02}:{rest % 60:02}"

@@ -1,0 +1,51 @@
+"""All that is read from files, in bounded memory and time; what is wrong ends in one clear line.
+
+Every reader of the library goes through here, so that none has to know how a file can be damaged:
+``files`` opens, unpacks and decodes, ``texts`` parses JSON and TOML, ``tables`` CSV, Parquet and
+arrays, ``headers`` the numbers in headers of traces.
+"""
+
+from hpcgym.files.headers import header_number, plain_number
+from hpcgym.files.opening import bytes_of, open_bytes, saying, shaped, text_of
+from hpcgym.files.tables import (
+    MOST_COLUMNS,
+    arrays_of,
+    check_archive,
+    csv_frame,
+    csv_rows,
+    csv_rows_of,
+    parquet_frame,
+)
+from hpcgym.files.texts import (
+    MOST_TOML,
+    check_value,
+    check_values,
+    json_file,
+    json_of,
+    toml_file,
+    toml_of,
+)
+
+__all__ = [
+    "MOST_COLUMNS",
+    "MOST_TOML",
+    "arrays_of",
+    "bytes_of",
+    "check_archive",
+    "check_value",
+    "check_values",
+    "csv_frame",
+    "csv_rows",
+    "csv_rows_of",
+    "header_number",
+    "json_file",
+    "json_of",
+    "open_bytes",
+    "parquet_frame",
+    "plain_number",
+    "saying",
+    "shaped",
+    "text_of",
+    "toml_file",
+    "toml_of",
+]

@@ -1,0 +1,224 @@
+"""CSV, Parquet and archives of arrays: bounded before a library reads them whole."""
+
+from __future__ import annotations
+
+import csv
+import io
+import zipfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from hpcgym.errors import HpcgymError
+from hpcgym.files.opening import (
+    HEAD_BYTES,
+    MEGABYTE,
+    PACKED_RATIO,
+    open_bytes,
+    saying,
+    size_text,
+    text_of,
+)
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+#: Columns that a table may have.
+MOST_COLUMNS = 2048
+
+#: Bytes of the small tables that are read line by line: speedups, signals.
+MOST_CSV = 64 * MEGABYTE
+
+#: Values, rows times columns, that any Parquet file may hold. Beyond them it may hold some for each
+#: of its bytes: equal values take nearly no room there, and much in the memory.
+_VALUES_FREE = 64 * MEGABYTE
+_VALUES_RATIO = 64
+
+# what archives of arrays may always unpack to, and beyond it for each byte: mostly they are zeros
+_ARRAYS_FREE = 1024 * MEGABYTE
+_ARRAYS_RATIO = 256
+
+
+def csv_rows(
+    path: Path, kind: str, error: type[HpcgymError] = HpcgymError
+) -> list[tuple[int, list[str]]]:
+    """Return the rows of a small CSV file that are not blank, each with the number of its line.
+
+    Raises
+    ------
+    HpcgymError : it cannot be read, has over 64 MiB, or is no CSV.
+    """
+    return csv_rows_of(text_of(path, MOST_CSV, kind, error), str(path), error)
+
+
+def csv_rows_of(
+    text: str, where: str, error: type[HpcgymError] = HpcgymError
+) -> list[tuple[int, list[str]]]:
+    """Return the rows of a text as :func:`csv_rows` does; ``where`` is what messages call it."""
+    reader = csv.reader(io.StringIO(text, newline=""))
+    rows = []
+    try:
+        for row in reader:
+            if len(row) > MOST_COLUMNS:
+                raise error(f"{where}, line {reader.line_num}: {_too_wide(len(row))}")
+            if any(cell.strip() for cell in row):
+                rows.append((reader.line_num, row))
+    except csv.Error as problem:
+        raise error(f"{where}, line {reader.line_num} is not CSV: {problem}") from None
+    return rows
+
+
+def csv_frame(path: Path, error: type[HpcgymError] = HpcgymError, **options: Any) -> pd.DataFrame:
+    """Return a CSV file, plain or gzip, as pandas reads it.
+
+    Parameters
+    ----------
+    path : of the file; its first line has the names of columns.
+    error : what is raised.
+    options : of ``pandas.read_csv``.
+
+    Raises
+    ------
+    HpcgymError : it cannot be read, is empty or no CSV, or has over 2,048 columns.
+    """
+    import pandas as pd
+
+    with open_bytes(path, error) as file:
+        _check_head(file.peek(HEAD_BYTES), path, error)
+        try:
+            frame: pd.DataFrame = pd.read_csv(file, encoding="utf-8-sig", **options)
+        except pd.errors.EmptyDataError:
+            raise error(f"{path} is empty") from None
+        except UnicodeDecodeError:
+            raise error(f"{path} is binary, not a CSV table") from None
+        except HpcgymError:
+            raise
+        except (ValueError, ArithmeticError, LookupError) as problem:
+            reason = str(problem).removeprefix("Error tokenizing data. C error: ").strip()
+            raise error(f"{path} is not a CSV table: {_first_line(reason)}") from None
+    return frame
+
+
+def parquet_frame(path: Path, error: type[HpcgymError] = HpcgymError) -> pd.DataFrame:
+    """Return a Parquet file as pandas reads it; pyarrow must be installed.
+
+    Raises
+    ------
+    HpcgymError : it cannot be read, is no Parquet or a damaged one, or tells more rows and columns
+        than its size allows.
+    """
+    import pandas as pd
+    from pyarrow.parquet import ParquetFile
+
+    try:
+        with saying(path, error):
+            size = path.stat().st_size
+            with ParquetFile(path) as file:
+                told = file.metadata
+                _check_size(path, told, size, error)
+            return pd.read_parquet(path)
+    except HpcgymError:
+        raise
+    except Exception as problem:  # pyarrow raises many kinds for what it did not write
+        raise error(f"{path} is not a Parquet file, or a damaged one: {_words(problem)}") from None
+
+
+def arrays_of(path: str | Path, names: Sequence[str] | None = None) -> dict[str, Any]:
+    """Return the arrays of an ``.npz`` file by their names; no pickled objects.
+
+    Parameters
+    ----------
+    path : of the file.
+    names : of those that are needed; None: all that there are.
+
+    Raises
+    ------
+    HpcgymError : it cannot be read, holds no arrays or not these, or unpacks to far more than such
+        files do.
+    """
+    import numpy as np
+
+    check_archive(path)
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            arrays = {name: file[name] for name in (file.files if names is None else names)}
+        if not all(isinstance(array, np.ndarray) for array in arrays.values()):
+            raise ValueError("one of them is none")  # numpy gives the bytes then
+        return arrays
+    except Exception as problem:  # numpy raises many kinds for files that it did not write
+        raise HpcgymError(f"{path} holds no such arrays: {_words(problem)}") from None
+
+
+def check_archive(path: str | Path) -> None:
+    """Raise an error if a ZIP file cannot be opened, or unpacks to far more than arrays do.
+
+    Raises
+    ------
+    HpcgymError : it cannot be read, or it is no ZIP file.
+    """
+    path = Path(path)
+    try:
+        with saying(path):
+            size = path.stat().st_size
+            with path.open("rb") as file, zipfile.ZipFile(file) as archive:
+                unpacked = sum(one.file_size for one in archive.infolist())
+    except HpcgymError:
+        raise
+    except Exception as problem:  # zipfile raises many kinds for what is damaged
+        raise HpcgymError(f"{path} is no archive of arrays: {_words(problem)}") from None
+    if unpacked > max(_ARRAYS_FREE, _ARRAYS_RATIO * size):
+        raise HpcgymError(
+            f"{path} unpacks to {size_text(unpacked)}, over {_ARRAYS_RATIO} times its size: it is"
+            " damaged"
+        )
+
+
+def _check_head(head: bytes, path: Path, error: type[HpcgymError]) -> None:
+    """Raise an error if the names of columns do not end, or are too many.
+
+    pandas would make a column of each of them first, and say then that it is unknown.
+    """
+    text = head.decode("utf-8-sig", "replace")
+    try:
+        names = next(csv.reader(io.StringIO(text, newline="")), [])
+    except csv.Error:
+        names = []  # said by pandas, or not CSV's fault
+    if len(names) > MOST_COLUMNS:
+        raise error(f"{path}, line 1: {_too_wide(len(names))}")
+    if len(head) >= HEAD_BYTES and b"\n" not in head and b"\r" not in head:
+        raise error(f"{path}: line 1, the names of columns, is longer than {size_text(HEAD_BYTES)}")
+
+
+def _check_size(path: Path, told: Any, size: int, error: type[HpcgymError]) -> None:
+    """Raise an error if a Parquet file tells more than its bytes can hold."""
+    rows, columns = told.num_rows, told.num_columns
+    if columns > MOST_COLUMNS:
+        raise error(f"{path}: {_too_wide(columns)}")
+    groups = [told.row_group(place) for place in range(told.num_row_groups)]
+    if rows < 0 or sum(group.num_rows for group in groups) != rows:
+        raise error(f"{path} is a damaged Parquet file: its numbers of rows do not agree")
+    if rows * max(columns, 1) > max(_VALUES_FREE, _VALUES_RATIO * size):
+        raise error(
+            f"{path} tells of {rows:,} rows of {columns} columns in {size:,} bytes, over"
+            f" {_VALUES_RATIO} values a byte: it is damaged"
+        )
+    for group in groups:
+        for place in range(group.num_columns):
+            chunk = group.column(place)
+            packed, unpacked = chunk.total_compressed_size, chunk.total_uncompressed_size
+            most = max(_VALUES_FREE, PACKED_RATIO * size)
+            if not 0 <= packed <= size or not 0 <= unpacked <= most:
+                raise error(f"{path} is a damaged Parquet file: a column is larger than the file")
+
+
+def _too_wide(columns: int) -> str:
+    return f"{columns:,} columns or more; a table may have {MOST_COLUMNS:,}"
+
+
+def _words(problem: BaseException) -> str:
+    """Return what a library raised, as one line."""
+    return _first_line(str(problem)) or type(problem).__name__
+
+
+def _first_line(text: str) -> str:
+    return (text.splitlines() or [""])[0]

@@ -1,0 +1,90 @@
+"""What is shown of long work on the error stream: to people bars, to logs a line now and then."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+#: [s] between lines of progress: they follow one another in a log, not on a terminal.
+SHOW_S = 5.0 if sys.stderr.isatty() else 30.0
+
+
+def say(text: str) -> None:
+    """Show a line of progress: on a terminal in the place of the one before."""
+    if sys.stderr.isatty():
+        print(f"\r\033[K{text}", end="", file=sys.stderr, flush=True)
+    else:
+        print(text, file=sys.stderr, flush=True)
+
+
+@contextmanager
+def working(text: str) -> Iterator[None]:
+    """Show that work goes on, if somebody watches the error stream."""
+    from rich.console import Console
+
+    with Console(stderr=True).status(text):
+        yield
+
+
+@contextmanager
+def counting(title: str, total: int) -> Iterator[Callable[[str], None]]:
+    """Show a bar, if somebody watches; the function given names what is being done next."""
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield lambda text: None
+        return
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
+    with Progress(*columns, TimeElapsedColumn(), console=console, transient=True) as progress:
+        task = progress.add_task(title, total=total)
+        started = False
+
+        def step(text: str) -> None:
+            nonlocal started
+            progress.update(task, description=text, advance=int(started))
+            started = True
+
+        yield step
+
+
+@contextmanager
+def measuring(title: str) -> Iterator[Callable[[int, int], None]]:
+    """Show a bar with the rate and the time that remains, if somebody watches.
+
+    The function given is to be told how much is done, and of how much; what was done before its
+    first call counts for no rate.
+    """
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+    from rich.progress import TimeRemainingColumn as Remaining
+
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield lambda done, total: None
+        return
+    columns = (
+        TextColumn(title),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("{task.fields[rate]}"),
+    )
+    with Progress(*columns, Remaining(), console=console, transient=True) as progress:
+        task: Any = None
+        begin = before = 0.0
+
+        def show(done: int, total: int) -> None:
+            nonlocal task, begin, before
+            if task is None:
+                task = progress.add_task(title, total=total, completed=done, rate="")
+                begin, before = time.monotonic(), done
+                return
+            rate = (done - before) / max(time.monotonic() - begin, 1e-9)
+            text = f"{rate:,.0f} a second" if rate >= 10 else f"{rate * 60:,.1f} a minute"
+            progress.update(task, completed=done, rate=text)
+
+        yield show

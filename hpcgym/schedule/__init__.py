@@ -1,0 +1,1 @@
+"""What a simulation returns: the schedule, its metrics, its energy."""

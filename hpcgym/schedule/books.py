@@ -1,0 +1,355 @@
+"""The books of a schedule: what the machine draws over time, and who is charged with the energy.
+
+They follow from the start and run times, the nodes of each job, its frequency and the states of
+nodes, and from nothing of the simulation.
+
+**What is drawn.** A node of a group with a power of its own draws ``busy_w`` of the highest level
+of its jobs while it has any, else ``idle_w``, ``off_w``, or the power of switching. Components
+above nodes draw theirs unless all nodes below are off; nodes that are off draw nothing while their
+component of the first level is off too. Elsewhere processors draw the flat powers of the machine,
+each for itself. A job whose power is measured draws that on each of its cores, at a lower level as
+much less as the node would; of a node that is busy as a whole only the other cores are then left to
+be busy, or idle.
+
+**Who is charged.** A job is charged what its nodes draw while it runs. Jobs that share a node
+divide what it draws by their cores times the watts of their levels; of the same level, by cores. A
+measured job is charged what it draws. All else (idle, off, switching, components) is overhead of
+the machine, that nobody is charged with.
+
+Everything is counted from the first submission to the last end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hpcgym.cluster.levels import Above, levels_above
+from hpcgym.cluster.powers import Floats, Ints, Mask, Powers, powers_of, weighed
+from hpcgym.errors import HpcgymError
+from hpcgym.schedule.energy_split import Sharing, nothing_shared, share
+from hpcgym.schedule.node_states import OFF, STATE_NAMES, SWITCHING_OFF, NodeStates
+from hpcgym.schedule.power_uses import QUANTUM_W, Cells, Parts, cells_of, parts_of
+
+if TYPE_CHECKING:
+    from hpcgym.schedule.result import Result
+
+#: What is not charged to jobs; states of busy nodes follow, by frequency.
+OVERHEAD = ("components", "off", *STATE_NAMES[SWITCHING_OFF:], "idle")
+
+#: Seconds: int64; float64 where jobs share nodes and speed each other up.
+Times = NDArray[Any]
+
+#: (begin, end) [s] of intervals -> how much each of them counts.
+Measure = Callable[[Times, Times], Floats]
+
+
+def seconds(begin: Times, end: Times) -> Floats:
+    """Return the lengths of intervals [s]: watts over them are joules."""
+    return (end - begin).astype(np.float64)
+
+
+class Books:
+    """The books of a schedule. What is not asked for is not worked out.
+
+    Parameters
+    ----------
+    result : the schedule; jobs that have not started, start -1, draw nothing.
+
+    Raises
+    ------
+    HpcgymError : a schedule that does not tell who has which nodes; states of nodes that there are
+        not, or of a pool.
+    """
+
+    def __init__(self, result: Result):
+        self._result = result
+        self._cluster = result.cluster
+        self._powers: Powers = powers_of(result.cluster)
+        nodes = result.cluster.nodes
+        if result.node_states is not None and result.node_states.node.max(initial=0) >= nodes:
+            raise HpcgymError(f"node states: the machine has {nodes} nodes")
+
+    @property
+    def states(self) -> tuple[str, ...]:
+        """The states that power and energy are told apart by: ``OVERHEAD``, then busy nodes'."""
+        return (*OVERHEAD, *self._powers.labels)
+
+    @cached_property
+    def time(self) -> Times:
+        """When the power may change, (n_times,) [s], from the first to the last; as ``start``."""
+        started = self._result.start >= 0
+        if not started.any():
+            return np.zeros(1, np.int64)
+        end = self._result.end[started]
+        first, last = self._result.workload.submit_time.min(), end.max()
+        moments = [np.array([first, last]), self._result.start[started], end]
+        states = self._result.node_states
+        if states is not None:
+            moments += [np.clip(states.begin, first, last), np.clip(states.end, first, last)]
+        ordered: Times = np.concatenate(moments)
+        ordered.sort()  # np.unique would hash them, which takes many times as long
+        distinct: Times = ordered[np.append(True, ordered[1:] != ordered[:-1])]
+        return distinct
+
+    @cached_property
+    def _span(self) -> float:
+        """From the first submission to the last end [s]."""
+        started = self._result.start >= 0
+        if not started.any():
+            return 0.0
+        return float(self._result.end[started].max() - self._result.workload.submit_time.min())
+
+    def watts(self, group: int | None = None) -> dict[str, Floats]:
+        """Return the power over time by state [W], of one group or of the whole machine.
+
+        Returns
+        -------
+        watts : state -> (n_times - 1,) float64, from each time to the next; a group has the share
+            of components that its nodes have of those below them.
+
+        Raises
+        ------
+        HpcgymError : a pool whose processors are switched off: the schedule does not tell when.
+        """
+        if self._result.idle_seconds is not None:
+            raise HpcgymError(
+                "the schedule does not tell when processors of a pool were off, only for how long:"
+                " its power over time is not known; that of nodes with a power, NodePower, is"
+            )
+        total = {state: np.zeros(len(self.time) - 1) for state in self.states}
+        for chosen in range(len(self._powers.cores)) if group is None else (group,):
+            for state, power in self._of_group(chosen):
+                total[state] += power
+        nodes = np.arange(self._cluster.nodes)
+        if group is not None:
+            nodes = np.flatnonzero(self._cluster.group_of == group)
+        for above in self._above:
+            total["components"] += self._of_components(above, nodes)
+        return total
+
+    @cached_property
+    def total_w(self) -> Floats:
+        """The power of the whole machine from each time to the next [W], (n_times - 1,) float64."""
+        total: Floats = np.sum(list(self.watts().values()), axis=0)
+        return total
+
+    def joules(self, begin: float, end: float) -> float:
+        """Return the energy from ``begin`` up to ``end`` [s], within the schedule [J]."""
+        seconds = np.minimum(self.time[1:], end) - np.maximum(self.time[:-1], begin)
+        return float(np.dot(self.total_w, np.maximum(seconds, 0)))
+
+    @cached_property
+    def by_node(self) -> Floats:
+        """Energy of each node in each of ``states``, (nodes, states) float64 [J].
+
+        Each node has an equal share of the components that it is below.
+        """
+        powers, group = self._powers, self._cluster.group_of
+        places = {name: place for place, name in enumerate(self.states)}
+        energy = np.zeros((len(self.states), self._cluster.nodes))
+        span = self._span
+        energy[len(OVERHEAD) :], core_seconds = self._busy_by_node
+        idle = powers.cores[group] * span - core_seconds
+        for code, time in self._switched_by_node:
+            idle = idle - time * powers.cores[group]
+            if code == OFF and self._above:  # those below a component that is off draw nothing
+                time = time - self._above[0].off(self.time)[self._above[0].of_node]
+            energy[places[STATE_NAMES[code]]] = time * getattr(powers, STATE_NAMES[code])[group]
+        if self._result.idle_seconds is None:
+            energy[places["idle"]] = idle / powers.cores[group] * powers.idle[group]
+        else:
+            for name, core_time in self._result.idle_seconds.items():
+                energy[places[name]] = core_time * (getattr(powers, name) / powers.cores)
+        for above in self._above:
+            on = (span - above.off(self.time)) * above.power_w / above.size
+            energy[places["components"]] += on[above.of_node]
+        return energy.T
+
+    def by_job(self, measure: Measure = seconds) -> Floats:
+        """Return what each job is charged, (n_jobs,) float64 [J], or in what ``measure`` makes."""
+        result, parts = self._result, self._parts
+        n = len(result.start)
+        a_core = self._powers.busy[parts.group, parts.level] / self._powers.cores[parts.group]
+        draws = parts.cores * a_core + parts.steps * QUANTUM_W
+        watts = weighed(parts.job, draws, n)
+        started = result.start >= 0
+        charged = np.zeros(n)
+        charged[started] = watts[started] * measure(result.start[started], result.end[started])
+        return charged + self._sharing.charges(measure(*self._shared_times), n)
+
+    @cached_property
+    def by_state(self) -> dict[str, float]:
+        """Energy of the whole machine in each of ``states`` [J]."""
+        totals = np.ascontiguousarray(self.by_node.T).sum(axis=1).tolist()
+        return dict(zip(self.states, totals, strict=True))
+
+    # --- Parts, each worked out once -----------------------------------------------------------
+
+    @cached_property
+    def _cells(self) -> Cells:
+        return cells_of(self._result, self._powers)
+
+    @cached_property
+    def _alone(self) -> Mask:
+        """Which cells draw the same whoever else is on the node."""
+        cells, powers = self._cells, self._powers
+        alone: Mask = ~powers.whole[cells.group] | (cells.cores == powers.cores[cells.group])
+        return alone
+
+    @property
+    def _counted(self) -> Mask:
+        """Which cells are busy core by core, or as a whole node of one job, and not measured."""
+        if not self._cells.some_measured:
+            return self._alone
+        return self._alone & (self._cells.measured < 0)
+
+    @cached_property
+    def _parts(self) -> Parts:
+        return parts_of(
+            self._cells, self._counted, len(self._result.start), len(self._powers.cores)
+        )
+
+    @cached_property
+    def _sharing(self) -> Sharing:
+        if self._alone.all():
+            return nothing_shared()
+        cells = self._cells.take(~self._alone)
+        begin, end = (places[cells.job] for places in self._of_jobs)
+        return share(cells, begin, end, self._powers, len(self.time))
+
+    @cached_property
+    def _busy_by_node(self) -> tuple[Floats, Floats]:
+        """Energy of busy nodes, (labels, nodes) [J], and core seconds not idle, (nodes,)."""
+        cells, shared, group = self._cells, self._sharing, self._cluster.group_of
+        lasts = seconds(self._result.start, self._result.end)
+        weights = cells.cores * lasts[cells.job]
+        used = self._by_label(cells.node, cells.group, cells.level, weights * self._counted)
+        of = group[shared.node]
+        busy = np.where(shared.level >= 0, shared.cores, 0) * seconds(*self._shared_times)
+        used += self._by_label(shared.node, of, shared.level, busy)
+        energy, total = used * self._watts_by_label[:, group], used.sum(axis=0)
+        if cells.some_measured:
+            measured = cells.measured >= 0
+            joules = np.where(measured, cells.measured * QUANTUM_W, 0) * weights
+            energy += self._by_label(cells.node, cells.group, cells.level, joules)
+            total += weighed(cells.node[measured], weights[measured], self._cluster.nodes)
+        return energy, total
+
+    @property
+    def _switched_by_node(self) -> Iterator[tuple[int, Floats]]:
+        """Code of a state, and how long each node is in it, (nodes,) [s]."""
+        for code, node, begin, end in self._switched:
+            lasts = seconds(self.time[begin], self.time[end])
+            yield code, weighed(node, lasts, self._cluster.nodes)
+
+    @cached_property
+    def _watts_by_label(self) -> Floats:
+        """Power of a core by what it is called, and group, (labels, groups) [W]."""
+        powers = self._powers
+        table = np.zeros((len(powers.labels), len(powers.cores)))
+        table[powers.label.T, np.arange(len(powers.cores))] = powers.busy.T / powers.cores
+        return table
+
+    def _by_label(self, node: Ints, group: Ints, level: Ints, weight: Floats) -> Floats:
+        """Return sums by what busy nodes are called, and node, (labels, nodes)."""
+        labels, n = len(self._powers.labels), self._cluster.nodes
+        if labels > 1:
+            node = self._powers.label[group, level] * n + node
+        return weighed(node, weight, labels * n).reshape(labels, n)
+
+    @property
+    def _shared_times(self) -> tuple[Times, Times]:
+        shared = self._sharing
+        if not len(shared.node):
+            return shared.begin, shared.end
+        return self.time[shared.begin], self.time[shared.end]
+
+    @cached_property
+    def _of_jobs(self) -> tuple[Ints, Ints]:
+        """From and up to which place in ``time`` jobs run."""
+        return self._place(self._result.start), self._place(self._result.end)
+
+    def _place(self, times: Times) -> Ints:
+        """Return the places of times in ``time``."""
+        return np.searchsorted(self.time, times)
+
+    @cached_property
+    def _switched(self) -> list[tuple[int, Ints, Ints, Ints]]:
+        """Code of a state; nodes, and from and up to which time they are in it."""
+        states: NodeStates | None = self._result.node_states
+        if states is None:
+            return []
+        begin, end = (
+            self._place(np.clip(times, self.time[0], self.time[-1]))
+            for times in (states.begin, states.end)
+        )
+        chosen = [(code, (states.state == code) & (begin < end)) for code in range(3)]
+        return [(code, states.node[these], begin[these], end[these]) for code, these in chosen]
+
+    @cached_property
+    def _above(self) -> list[Above]:
+        none = np.zeros(0, np.int64)
+        node = begin = end = none
+        for code, *periods in self._switched:
+            if code == OFF:
+                node, begin, end = periods
+        return levels_above(self._cluster, node, begin, end, len(self.time))
+
+    # --- Power over time -----------------------------------------------------------------------
+
+    def _of_group(self, group: int) -> Iterator[tuple[str, Floats]]:
+        """Return states, and the power of a group in them over time; whole numbers are counted."""
+        powers, cores = self._powers, int(self._powers.cores[group])
+        free = np.full(len(self.time) - 1, int((self._cluster.group_of == group).sum()) * cores)
+        for level in range(int(powers.top[group]) + 1):
+            used, measured, steps = self._busy(group, level)
+            free -= used + measured
+            watts = used / cores * powers.busy[group, level] + steps * QUANTUM_W
+            yield powers.labels[powers.label[group, level]], watts
+        for code, node, begin, end in self._switched:
+            name, here = STATE_NAMES[code], self._cluster.group_of[node] == group
+            number = self._count(begin[here], end[here])
+            free -= number * cores
+            if code == OFF and self._above:
+                dark = self._above[0]
+                below = dark.nodes_of(np.flatnonzero(self._cluster.group_of == group))
+                number -= self._count(dark.begin, dark.end, below[dark.component])
+            yield name, number * getattr(powers, name)[group]
+        yield "idle", free / cores * powers.idle[group]
+
+    def _busy(self, group: int, level: int) -> tuple[Ints, Ints, Ints]:
+        """Return cores over time that are busy, and measured, and the steps of the measured."""
+        parts, shared = self._parts, self._sharing
+        here = (parts.group == group) & (parts.level == level)
+        begin, end = (places[parts.job[here]] for places in self._of_jobs)
+        busy, measured, steps = (
+            self._count(begin, end, weight[here])
+            for weight in (parts.cores, parts.measured, parts.steps)
+        )
+        here = (shared.level == level) & (self._cluster.group_of[shared.node] == group)
+        busy += self._count(shared.begin[here], shared.end[here], shared.cores[here])
+        return busy, measured, steps
+
+    def _count(self, begin: Ints, end: Ints, weight: Ints | int = 1) -> Ints:
+        """Return the sum over time of what holds from and up to places in ``time``."""
+        changes = np.zeros(len(self.time), np.int64)
+        np.add.at(changes, begin, weight)
+        np.subtract.at(changes, end, weight)
+        return np.cumsum(changes)[:-1]
+
+    def _of_components(self, above: Above, nodes: Ints) -> Floats:
+        """Return the power over time of what stands above nodes, as their share of it."""
+        share = above.nodes_of(nodes) / above.size
+        power = np.zeros(len(self.time) - 1)
+        # components of which all nodes are meant are counted in whole numbers
+        for part in np.unique(share[share > 0]).tolist():
+            these = share == part
+            off = these[above.component]
+            on = int(these.sum()) - self._count(above.begin[off], above.end[off])
+            power += on * (part * above.power_w)
+        return power

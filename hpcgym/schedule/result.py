@@ -1,0 +1,418 @@
+"""The outcome of a simulation: a schedule and what can be said of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hpcgym.cluster.pool import Cluster
+from hpcgym.cluster.power import slowed, unslowed
+from hpcgym.engine.state import BACKFILLED
+from hpcgym.schedule.books import Books
+from hpcgym.schedule.energy import Energy, power_table
+from hpcgym.schedule.metrics import bsld, compute_metrics
+from hpcgym.schedule.power_uses import known_powers
+from hpcgym.schedule.slowdowns import job_slowdowns
+from hpcgym.scheduler.rules import Scheduler
+from hpcgym.version import __version__
+from hpcgym.workload.io.schedule_header import schedule_header
+from hpcgym.workload.model import Workload
+from hpcgym.workload.warm_start import decided, first_time
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from hpcgym.schedule.node_states import NodeStates
+    from hpcgym.scheduler.estimates.learning import Learned
+    from hpcgym.scheduler.limits import Limit
+    from hpcgym.speedups.heatmap import Heatmap
+
+
+class Allocation(NamedTuple):
+    """Which nodes jobs have had: cells, each so many units of a job on a node; read-only.
+
+    Attributes
+    ----------
+    first : (n_jobs + 1,) int64; job j has the cells ``first[j]`` up to ``first[j + 1]``, exclusive.
+    node, units : (n_cells,) int32.
+    """
+
+    first: NDArray[np.int64]
+    node: NDArray[np.int32]
+    units: NDArray[np.int32]
+
+    def take(self, chosen: NDArray[np.bool_]) -> Allocation:
+        """Return the cells of the jobs that are chosen, (n_jobs,) bool."""
+        counts = np.diff(self.first)
+        cells = np.repeat(chosen, counts)
+        first = np.concatenate([[0], np.cumsum(counts[chosen])])
+        return Allocation(first, self.node[cells], self.units[cells])
+
+
+#: How jobs are placed: alone on filled nodes, alone on half of them, on one part of each node.
+SHAPES = ("compact", "spread", "part")
+
+
+class Coschedule(NamedTuple):
+    """What is to be said of a schedule in which jobs share nodes; n jobs.
+
+    Attributes
+    ----------
+    ticks : in a second: the clock is finer, because ends are at no whole second.
+    start_ticks, end_ticks : (n,) int64; ``start`` and ``end`` of the schedule are these in seconds.
+    promised_ticks : (n,) int64; ``reserved_start`` is this in seconds, -1 if none.
+    compact_s : (n,) int64 [s] run times on filled nodes of their own, cut at the requested times.
+    shape : (n,) int8, place in :data:`SHAPES`; 2: others may share the job's nodes.
+    code : (n,) int64 place of the job's code in ``speedups.codes``.
+    parts : how many parts a node has, of which a job that shares it takes one.
+    speedups : the true ones.
+    pairs : what the scheduler took for them, with all it has learned; None: the true ones.
+    """
+
+    ticks: int
+    start_ticks: NDArray[np.int64]
+    end_ticks: NDArray[np.int64]
+    promised_ticks: NDArray[np.int64]
+    compact_s: NDArray[np.int64]
+    shape: NDArray[np.int8]
+    code: NDArray[np.int64]
+    parts: int
+    speedups: Heatmap
+    pairs: Any = None
+
+    def take(self, chosen: NDArray[np.bool_]) -> Coschedule:
+        """Return what is to be said of the jobs that are chosen, (n_jobs,) bool."""
+        names = ("start_ticks", "end_ticks", "promised_ticks", "compact_s", "shape", "code")
+        return self._replace(**{name: getattr(self, name)[chosen] for name in names})
+
+    @property
+    def shares(self) -> NDArray[np.bool_]:
+        """Which jobs take one part of their nodes, (n,); others may have the other parts."""
+        shares: NDArray[np.bool_] = self.shape == len(SHAPES) - 1
+        return shares
+
+    @property
+    def names(self) -> tuple[NDArray[np.object_], NDArray[np.object_]]:
+        """The shape of each job, of :data:`SHAPES`, and the name of its code; both (n,)."""
+        shapes = np.array(SHAPES, dtype=object)[self.shape]
+        return shapes, np.array(self.speedups.codes, dtype=object)[self.code]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Result:
+    """A schedule: when each job started, and why. Arrays are read-only, in order of submission.
+
+    Attributes
+    ----------
+    workload, cluster, scheduler : what was simulated, on what, by which rules.
+    start : (n_jobs,) int64 [s] start times.
+    run_time : (n_jobs,) int64 [s] run times; a job is killed at its requested time, or with the
+        correction "kill" at its predicted one.
+    predicted_run_time : (n_jobs,) int64 [s] the estimate at submission, before any correction.
+    reserved_start : (n_jobs,) int64 [s] the first start time promised by a reservation, -1 if none.
+    backfilled : (n_jobs,) bool; started at a pass that left a job waiting which came earlier in
+        the queue.
+    idle_seconds : processor seconds of processors without a job, by what they did: "idle", "off",
+        "switching_off", "switching_on"; None where all were idle.
+    outside : whether the order of the queue came from outside, as in an environment, and not from
+        the scheduler's policy.
+    policy_run_time : (n_jobs,) int64 [s] the predictions that the policy looked at, where they were
+        learned; else None.
+    learned : what was learned of run times, for :func:`hpcgym.simulate` to go on with; else None.
+    allocation : the nodes of each job, on machines that have nodes; else None.
+    dispatcher : the dispatcher that was asked, with whatever it has kept; else None.
+    frequency : (n_jobs,) int64, the level at which each job runs, 0 being the lowest; None where
+        all run at the highest. ``run_time`` is then that of the highest times the slowdown of the
+        level (:func:`hpcgym.schedule.slowdowns.job_slowdowns`), whole seconds, rounded up.
+    node_states : when nodes are off or being switched; None where all are on.
+    limits : caps and budgets that were to be kept; None where jobs may share nodes.
+    coschedule : where jobs share nodes and speed each other up; None elsewhere. ``start``,
+        ``run_time``, ``reserved_start`` and what follows from them are float64 then.
+    """
+
+    workload: Workload
+    cluster: Cluster
+    scheduler: Scheduler
+    start: NDArray[np.int64]
+    run_time: NDArray[np.int64]
+    predicted_run_time: NDArray[np.int64]
+    reserved_start: NDArray[np.int64]
+    backfilled: NDArray[np.bool_]
+    idle_seconds: Mapping[str, int] | None = None
+    outside: bool = False
+    policy_run_time: NDArray[np.int64] | None = None
+    learned: Learned | None = None
+    allocation: Allocation | None = None
+    dispatcher: Any = None
+    frequency: NDArray[np.int64] | None = None
+    node_states: NodeStates | None = None
+    limits: tuple[Limit, ...] | None = None
+    coschedule: Coschedule | None = None
+
+    @classmethod
+    def of(
+        cls,
+        workload: Workload,
+        cluster: Cluster,
+        scheduler: Scheduler,
+        jobs: NDArray[np.void],
+        progress: NDArray[np.void],
+        idle_seconds: Mapping[str, int] | None = None,
+        outside: bool = False,
+    ) -> Result:
+        """Return the result that the engine's arrays ``jobs`` and ``progress`` hold."""
+        return cls(
+            workload,
+            cluster,
+            scheduler,
+            start=_read_only(np.ascontiguousarray(progress["start"])),
+            run_time=_read_only(jobs["run"]),
+            predicted_run_time=_read_only(progress["predicted"]),
+            reserved_start=_read_only(progress["promised"]),
+            backfilled=_read_only(progress["marks"] & BACKFILLED != 0),
+            idle_seconds=idle_seconds,
+            outside=outside,
+        )
+
+    def __repr__(self) -> str:
+        return f"Result({self.workload!r}, {self.scheduler!r})"
+
+    @property
+    def begin(self) -> int:
+        """When the schedule begins [s]; see :func:`hpcgym.workload.warm_start.first_time`."""
+        return first_time(self.workload)
+
+    @cached_property
+    def decided(self) -> NDArray[np.bool_]:
+        """Which jobs the schedule started, (n_jobs,) bool: not those that ran at the beginning."""
+        return _read_only(decided(self.workload))
+
+    @cached_property
+    def from_begin(self) -> Result:
+        """What lies after ``begin``: jobs that ran or waited before are submitted or start then.
+
+        The schedule itself if its machine was empty. Energy, and the metrics of the machine, are
+        counted from it.
+        """
+        if self.workload.initial is None:
+            return self
+        start = np.maximum(self.start, self.begin)
+        submit = np.maximum(self.workload.submit_time, self.begin)
+        return replace(
+            self,
+            workload=replace(self.workload, initial=None).with_columns(submit_time=submit),
+            start=_read_only(start),
+            run_time=_read_only(self.end - start),
+        )
+
+    @cached_property
+    def end(self) -> NDArray[np.int64]:
+        """End times, (n_jobs,) int64 [s]; float64 where jobs share nodes."""
+        if self.coschedule is not None:
+            return _read_only(self.coschedule.end_ticks / self.coschedule.ticks)
+        return _read_only(self.start + self.run_time)
+
+    @cached_property
+    def wait(self) -> NDArray[np.int64]:
+        """Waiting times, (n_jobs,) int64 [s]; float64 where jobs share nodes."""
+        if self.coschedule is not None:
+            submit = self.workload.submit_time * self.coschedule.ticks
+            return _read_only((self.coschedule.start_ticks - submit) / self.coschedule.ticks)
+        return _read_only(self.start - self.workload.submit_time)
+
+    @cached_property
+    def full_speed_run_time(self) -> NDArray[np.int64]:
+        """Run times at the highest frequency, (n_jobs,) int64 [s]; of killed jobs rounded down.
+
+        Where jobs share nodes, run times on filled nodes of their own.
+        """
+        if self.coschedule is not None:
+            return _read_only(self.coschedule.compact_s)
+        if self.frequency is None:
+            return self.run_time
+        return _read_only(unslowed(self.run_time, job_slowdowns(self)))
+
+    @cached_property
+    def bsld(self) -> NDArray[np.float64]:
+        """Bounded slowdowns, (n_jobs,) float64; see :func:`hpcgym.schedule.metrics.bsld`."""
+        return _read_only(bsld(self.wait, self.run_time, full_speed=self.full_speed_run_time))
+
+    @cached_property
+    def killed(self) -> NDArray[np.bool_]:
+        """Whether the job was cut, here or when cleaning the workload, (n_jobs,) bool."""
+        run_time = self.workload.run_time
+        if self.coschedule is not None:
+            return _read_only(self.workload.killed | (run_time > self.coschedule.compact_s))
+        if self.frequency is not None:
+            run_time = slowed(run_time, job_slowdowns(self))
+        return _read_only(self.workload.killed | (run_time > self.run_time))
+
+    @cached_property
+    def job_speedup(self) -> NDArray[np.float64]:
+        """Run time at full speed, compact, over that which the job took, (n_jobs,) float64.
+
+        Document 003, "Computation method": AppSpeedup.
+        """
+        return _read_only(self.full_speed_run_time / self.run_time)
+
+    @cached_property
+    def metrics(self) -> dict[str, float | int]:
+        """Metrics by name; see :func:`hpcgym.schedule.metrics.compute_metrics`.
+
+        Energies are always there. If nobody gave powers (``cluster.watts_given``), they are by the
+        default watts, those of a node of document 004 for each processor; then tables, pages and
+        the command line leave them out.
+        """
+        return compute_metrics(self)
+
+    @property
+    def keeps_books(self) -> bool:
+        """Whether energies are those of the books: not all draw the flat powers of processors."""
+        cluster = self.cluster
+        return (
+            any(group.power is not None for group in cluster.groups)
+            or bool(cluster.levels)
+            or self.frequency is not None
+            or self.node_states is not None
+            or known_powers(self) is not None
+        )
+
+    @cached_property
+    def books(self) -> Books:
+        """What the machine draws, and who is charged; see :mod:`hpcgym.schedule.books`."""
+        return Books(self.from_begin)
+
+    @cached_property
+    def power(self) -> pd.DataFrame:
+        """Power over time, one row a change: time [s], watts, then watts by state, as idle_w.
+
+        Each row holds up to the time of the next; the last one ends the schedule, with 0 W. Raises
+        an HpcgymError of a pool whose processors are switched off: when is not kept.
+        """
+        return power_table(self.books)
+
+    @cached_property
+    def energy(self) -> Energy:
+        """Energy by job, user, node, group and state: :class:`hpcgym.schedule.energy.Energy`."""
+        return Energy(self)
+
+    @cached_property
+    def jobs(self) -> pd.DataFrame:
+        """One row a job: the schedule beside the workload's columns that shaped it.
+
+        Columns: job_number, user_id, processors, units if the jobs have units, submit, start, end,
+        wait, run_time, requested_time, predicted_run_time, reserved_start (all int64, times in
+        seconds), bsld, backfilled, killed. Where jobs share nodes, start, end, wait, run_time and
+        reserved_start are float64, and there are more: shape, a name of :data:`SHAPES`, code, its
+        name, and job_speedup.
+        """
+        import pandas as pd
+
+        columns = self.workload.columns
+        units = {} if self.workload.units is None else {"units": self.workload.units}
+        shared = {}
+        if self.coschedule is not None:
+            shape, code = self.coschedule.names
+            shared = {"shape": shape, "code": code, "job_speedup": self.job_speedup}
+        return pd.DataFrame(
+            {
+                "job_number": columns["job_number"],
+                "user_id": columns["user_id"],
+                "processors": columns["requested_processors"],
+                **units,
+                "submit": columns["submit_time"],
+                "start": self.start,
+                "end": self.end,
+                "wait": self.wait,
+                "run_time": self.run_time,
+                "requested_time": columns["requested_time"],
+                "predicted_run_time": self.predicted_run_time,
+                "reserved_start": self.reserved_start,
+                "bsld": self.bsld,
+                "backfilled": self.backfilled,
+                "killed": self.killed,
+                **shared,
+            }
+        )
+
+    def as_workload(self) -> Workload:
+        """Return the workload with the simulated waiting and run times in place of the logged.
+
+        It is a trace of its own, without the state that an extract begins with. Where jobs share
+        nodes, starts and ends are rounded to whole seconds, so that who follows another still does,
+        and run times, those beside others, are at least 1 s; they may be longer than requested.
+
+        The header says what made this schedule: the version, the scheduler's rules, the machine.
+        Of the simulated workload's header it keeps the clock and the names of numbers of jobs; all
+        else becomes notes that begin with "original log".
+        """
+        wait, run_time = self.wait, self.run_time
+        if self.coschedule is not None:
+            start, end = _rounded(self.start), _rounded(self.end)
+            wait, run_time = start - self.workload.submit_time, np.maximum(end - start, 1)
+        cluster, header = self.cluster, self.workload.header
+        nodes = cluster.nodes if cluster.groups else None
+        header = schedule_header(header, self._origin(), len(self.start), cluster.processors, nodes)
+        return replace(
+            self.workload, initial=None, header=header, processors=cluster.processors
+        ).with_columns(
+            wait_time=wait,
+            run_time=run_time,
+            allocated_processors=self.workload.requested_processors,
+        )
+
+    def _origin(self) -> list[str]:
+        """Return what the schedule was made of and how, lines for its header."""
+        rules = self.scheduler.describe()
+        told = ", ".join(f"{rule}={value}" for rule, value in rules.items() if value is not None)
+        size = f"{self.cluster.processors} processors"
+        if self.cluster.groups:
+            size = f"{self.cluster.nodes} nodes with {self.cluster.processors} cores"
+        lines = [
+            f"a schedule that hpcgym {__version__} simulated, not a log: waiting times, run times"
+            " and allocated processors are simulated",
+            f"jobs: {self.workload.name}",
+            *(f"cleaning: {number} {why}" for why, number in self.workload.cleaning.items()),
+            f"machine: {f'{self.cluster.name}, ' if self.cluster.name else ''}{size}",
+            f"scheduler: {told}",
+        ]
+        if self.outside:
+            lines.append("the order of the queue came from outside, not from the policy")
+        if self.coschedule is not None:
+            lines.append(f"speedups: {self.coschedule.speedups.source}")
+        return lines + [f"limit: {limit}" for limit in self.limits or ()]
+
+    def to_swf(self, path: str | Path) -> None:
+        """Write the schedule in the Standard Workload Format, gzip-packed if ``path`` ends in .gz.
+
+        Raises
+        ------
+        WorkloadError : the file cannot be written, or has the name of a table; what was there
+            before is still there.
+
+        Warns
+        -----
+        WorkloadWarning : the format has no place for something that jobs have.
+        """
+        from hpcgym.workload.io.swf import write_swf
+
+        write_swf(self.as_workload(), path)
+
+
+def _rounded(times: NDArray[Any]) -> NDArray[np.int64]:
+    """Return times in whole seconds."""
+    whole: NDArray[np.int64] = np.rint(times).astype(np.int64)
+    return whole
+
+
+def _read_only(array: NDArray[Any]) -> NDArray[Any]:
+    """Return a view of an array that cannot be written to."""
+    view = array.view()
+    view.flags.writeable = False
+    return view

@@ -1,0 +1,1 @@
+"""What a scheduler is: rules, policies, estimates, limits, and what dispatchers see."""

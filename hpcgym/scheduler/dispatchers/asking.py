@@ -1,0 +1,280 @@
+"""Asking a dispatcher: the view of a simulation at a pass, and what is done with the answer."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any, NamedTuple, NoReturn
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hpcgym.engine.machines.nodes import easy as node_easy
+from hpcgym.engine.machines.nodes.placement import ALLOCATION, RANDOM, RANDOM_STATE, Nodes
+from hpcgym.engine.ordered import BLOCK
+from hpcgym.engine.state import NEXT, QUEUE, RUNNING, TIME, Prepared
+from hpcgym.errors import HpcgymError
+from hpcgym.scheduler.dispatchers.view import PassView, cells_of
+
+Ints = NDArray[np.int64]
+
+
+class DispatchError(HpcgymError):
+    """A dispatcher has answered what cannot be; names it, the time and the job if there is one."""
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What does not change and views tell, by row of the workload.
+
+    Attributes
+    ----------
+    resources : names of the types.
+    job_number, user, queue : (n_jobs,) int64 of the log.
+    expected_wait : (n_jobs,) float64 [s].
+    max_expected_wait : [s].
+    """
+
+    resources: tuple[str, ...]
+    job_number: Ints
+    user: Ints
+    queue: Ints
+    expected_wait: NDArray[np.float64]
+    max_expected_wait: float
+
+
+def view_of(arrays: Prepared, nodes: Nodes, facts: Facts, queued: Ints | None = None) -> PassView:
+    """Return what a dispatcher may know of a simulation.
+
+    ``queued`` (q,) are the queued jobs that it sees, by default all.
+    """
+    time = int(arrays.sim[TIME])
+    job = np.sort(_listed(arrays, QUEUE)[0] if queued is None else queued)
+    running, end = _listed(arrays, RUNNING)
+    jobs, progress = arrays.jobs, arrays.progress
+    first, node, units = cells_of(nodes, running)
+    allocation, drawn = int(nodes.slots[ALLOCATION]), None
+    if allocation == RANDOM:
+        drawn = np.concatenate([nodes.slots[RANDOM_STATE : RANDOM_STATE + 1], nodes.order])
+    return PassView(
+        time=time,
+        resources=facts.resources,
+        capacity=nodes.capacity.copy(),
+        free=nodes.free.copy(),
+        job=job,
+        submit=jobs["submit"][job],
+        wait=time - jobs["submit"][job],
+        duration=progress["predicted"][job],
+        requested=jobs["requested"][job],
+        units=nodes.needs[job, 0],
+        per_unit=nodes.needs[job, 1:],
+        user=facts.user[job],
+        queue=facts.queue[job],
+        expected_wait=facts.expected_wait[job],
+        max_expected_wait=facts.max_expected_wait,
+        running_job=running,
+        running_start=progress["start"][running],
+        running_end=np.maximum(end, time + 1),
+        running_per_unit=nodes.needs[running, 1:],
+        running_first=first,
+        running_node=node,
+        running_units=units,
+        allocation=allocation,
+        drawn=drawn,
+    )
+
+
+def _listed(arrays: Prepared, which: int) -> tuple[Ints, Ints]:
+    """Return the jobs of an ordered list and their keys, (n,) each."""
+    blocks, entries = arrays.blocks, arrays.entries
+    begin = int(blocks["first"][which])
+    numbers = blocks["order"][begin : begin + int(blocks["in_use"][which])].tolist()
+    parts = [entries[b * BLOCK : b * BLOCK + int(blocks["count"][b])] for b in numbers]
+    listed = np.concatenate(parts)
+    return listed["job"].astype(np.int64), listed["key"].astype(np.int64)
+
+
+class Start(NamedTuple):
+    """A job that a dispatcher starts.
+
+    Attributes
+    ----------
+    place : in the queue of the view.
+    nodes : (units,) int64, the node of each unit; None where the allocation chooses.
+    """
+
+    place: int
+    nodes: Ints | None
+
+
+def begin(dispatcher: Any) -> None:
+    """Tell a dispatcher that a simulation begins, if it has a method for that."""
+    told = getattr(dispatcher, "begin", None)
+    if told is not None:
+        told()
+
+
+def dispatch(
+    dispatcher: Callable[[PassView], Iterable[Any]], arrays: Prepared, nodes: Nodes, facts: Facts
+) -> None:
+    """Ask a dispatcher what starts at this pass, and start it.
+
+    Raises
+    ------
+    DispatchError : what :func:`ask` raises; a start that does not fit; or nothing that starts,
+        though nothing runs and nothing is to come.
+    """
+    view = view_of(arrays, nodes, facts)
+    starts = ask(dispatcher, view, facts.job_number)
+    for start in starts:
+        job, placed = int(view.job[start.place]), start.nodes is not None
+        if start.nodes is not None:
+            _write_cells(nodes, job, start.nodes)
+        a = arrays
+        if not node_easy.start_chosen(
+            a.jobs, a.keys, a.sim, a.progress, a.blocks, a.entries, a.idle, nodes, job, placed
+        ):
+            _refuse_start(dispatcher, view, start, facts.job_number)
+    if not starts and not len(view.running_job) and arrays.sim[NEXT] == len(arrays.jobs):
+        first = _called(view, 0, facts.job_number)
+        _refuse(
+            dispatcher,
+            view,
+            f"starts nothing, when nothing runs and no job is still to come: {first} and"
+            f" {len(view.job) - 1:,} others would wait for ever",
+        )
+
+
+def ask(
+    dispatcher: Callable[[PassView], Iterable[Any]], view: PassView, job_number: Ints | None = None
+) -> list[Start]:
+    """Return what a dispatcher answers; whether it fits is for :func:`check_fits` or the engine.
+
+    Parameters
+    ----------
+    dispatcher, view : who is asked, and what it is shown.
+    job_number : (n_jobs,) of the log, by which errors call jobs; without it by their rows.
+
+    Raises
+    ------
+    DispatchError : an answer that is no list of different places, nodes that there are not or that
+        are not one for each unit, or what the dispatcher asks the view wrongly.
+    """
+    try:
+        answer = dispatcher(view)
+        listed = list(answer) if isinstance(answer, Iterable) else None
+    except HpcgymError as error:
+        raise DispatchError(f"dispatcher {_name(dispatcher)} at {view.time} s: {error}") from error
+    if listed is None:
+        _refuse(dispatcher, view, f"must return the places that start, not {answer!r}")
+    starts: dict[int, Start] = {}
+    for one in listed:
+        given, chosen = one if isinstance(one, tuple) and len(one) == 2 else (one, None)
+        place = _place(dispatcher, view, given)
+        called = _called(view, place, job_number)
+        if place in starts:
+            _refuse(dispatcher, view, f"starts {called} twice")
+        nodes = None if chosen is None else _nodes(dispatcher, view, place, chosen, called)
+        starts[place] = Start(place, nodes)
+    return list(starts.values())
+
+
+def _called(view: PassView, place: int, job_number: Ints | None) -> str:
+    """Return what messages call a job: by its number in the log, or if it has none by its row."""
+    row = int(view.job[place])
+    number = -1 if job_number is None else job_number[row]
+    return f"{f'job {number}' if number >= 0 else f'the job of row {row}'} (place {place})"
+
+
+def _place(dispatcher: Any, view: PassView, given: Any) -> int:
+    """Return a place of the queue, checked."""
+    try:
+        place = operator.index(given)
+    except TypeError:
+        place = -1
+    if not 0 <= place < len(view.job):
+        _refuse(
+            dispatcher, view, f"starts {given!r}, which is no place from 0 to {len(view.job) - 1}"
+        )
+    return place
+
+
+def _nodes(dispatcher: Any, view: PassView, place: int, chosen: Any, called: str) -> Ints:
+    """Return the nodes that a dispatcher has chosen for the units of a job, checked."""
+    try:
+        node = np.asarray(chosen)
+    except ValueError:  # lists of different lengths
+        node = np.zeros(0)
+    units = int(view.units[place])
+    if node.shape != (units,) or node.dtype.kind not in "iu":
+        _refuse(dispatcher, view, f"must name a node for each of the {units} units of {called}")
+    last = len(view.capacity) - 1
+    if node.min() < 0 or node.max() > last:
+        _refuse(dispatcher, view, f"names a node for {called} beyond 0 to {last}")
+    return node.astype(np.int64)
+
+
+def _write_cells(nodes: Nodes, job: int, chosen: Ints) -> None:
+    """Write the nodes of the units of a job."""
+    distinct, units = np.unique(chosen, return_counts=True)
+    first = int(nodes.held["first"][job])
+    nodes.cells["node"][first : first + len(distinct)] = distinct
+    nodes.cells["units"][first : first + len(distinct)] = units
+    nodes.held["count"][job] = len(distinct)
+
+
+def check_fits(dispatcher: Any, view: PassView, starts: list[Start]) -> None:
+    """Raise a DispatchError for a start that does not fit, where there is a view alone.
+
+    If the dispatcher names the nodes of some jobs only, the others are not looked at.
+    """
+    free, named = view.free.copy(), False
+    for start in starts:
+        if start.nodes is not None:
+            named = True
+            np.subtract.at(free, start.nodes, view.per_unit[start.place])
+            if (free < 0).any():
+                _refuse_start(dispatcher, view, start)
+    if named:
+        return
+    fitting = set(view.in_order([start.place for start in starts]))
+    for start in starts:
+        if start.place not in fitting:
+            _refuse_start(dispatcher, view, start)
+
+
+def check_starts(dispatcher: Any, view: PassView, starts: list[Start]) -> None:
+    """Raise a DispatchError where nothing starts though nothing runs, for an environment.
+
+    :func:`dispatch` lets a machine stay idle for jobs that are still to come. An environment is
+    told an order of the queue, which cannot say so: what happens there is not the dispatcher's.
+    """
+    if not starts and not len(view.running_job):
+        first = _called(view, 0, None)
+        _refuse(
+            dispatcher,
+            view,
+            f"starts nothing, when nothing runs, and {first} fits: no order of the queue says that"
+            " in an environment",
+        )
+
+
+def _refuse_start(
+    dispatcher: Any, view: PassView, start: Start, job_number: Ints | None = None
+) -> NoReturn:
+    """Raise a DispatchError that a job does not fit; arguments as those of :func:`ask`."""
+    where = "into what is free" if start.nodes is None else "on the nodes it names"
+    called = _called(view, start.place, job_number)
+    _refuse(dispatcher, view, f"starts {called}, which does not fit {where}")
+
+
+def _refuse(dispatcher: Any, view: PassView, what: str) -> NoReturn:
+    """Raise a DispatchError."""
+    raise DispatchError(f"dispatcher {_name(dispatcher)} at {view.time} s: it {what}")
+
+
+def _name(dispatcher: Any) -> str:
+    """Return what a dispatcher is called."""
+    named = getattr(dispatcher, "name", None) or getattr(dispatcher, "__name__", None)
+    return str(named or type(dispatcher).__name__)

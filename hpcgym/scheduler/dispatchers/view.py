@@ -1,0 +1,287 @@
+"""What a dispatcher sees at a scheduling pass."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hpcgym.engine.machines.nodes import lists as node_lists
+from hpcgym.engine.machines.nodes.placement import (
+    FIRST_FIT,
+    RANDOM,
+    RANDOM_STATE,
+    Nodes,
+    make_nodes,
+    shuffle,
+)
+from hpcgym.engine.state import FOREVER
+from hpcgym.errors import HpcgymError
+from hpcgym.scheduler.dispatchers import by_hand
+
+Ints = NDArray[np.int64]
+
+
+class Plan(NamedTuple):
+    """A schedule of the queued jobs, on nodes.
+
+    Attributes
+    ----------
+    start : (q,) int64 [s], by place in the queue.
+    first : (q + 1,) int64: the job at place j is on nodes ``node[first[j]:first[j + 1]]``.
+    node, units : (c,) int64, and how many of its units on each.
+    """
+
+    start: Ints
+    first: Ints
+    node: Ints
+    units: Ints
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class PassView:
+    """The state at a scheduling pass, as far as a scheduler can know it; all arrays are read-only.
+
+    q queued jobs, r running ones, N nodes, R types of resources.
+
+    Attributes
+    ----------
+    time : present time [s].
+    resources : names of the types, "core" first.
+    capacity, free : (N, R) int64, what each node has and what of it is free now.
+    job : (q,) int64, rows of the queued jobs in the workload, in order of submission. What has the
+        shape (q,) is by place in this queue.
+    submit, wait, duration, requested : (q,) int64 [s]; ``duration`` is the predicted run time, by
+        the scheduler's estimate.
+    units, per_unit : (q,) and (q, R) int64, how many units a job has and what each takes.
+    user, queue : (q,) int64, the log's numbers.
+    expected_wait : (q,) float64 [s] of the job's queue on this machine; 1 if it names no queues.
+    max_expected_wait : [s] the largest of the machine's queues.
+    running_job : (r,) int64, rows of the running jobs in the workload, by expected end.
+    running_start, running_end : (r,) int64 [s]; ends are expected ones, and after now.
+    running_per_unit : (r, R) int64.
+    running_first, running_node, running_units : (r + 1,), (c,), (c,) int64; running job k is on
+        nodes ``running_node[running_first[k]:running_first[k + 1]]``, with so many units on each.
+    allocation : code of the order in which nodes are filled, see
+        :mod:`hpcgym.engine.machines.nodes.placement`.
+    drawn : (1 + N,) int64, where random allocation stands: the state of its generator, and the last
+        order of the nodes; None where the allocation is another.
+    """
+
+    time: int
+    resources: tuple[str, ...]
+    capacity: Ints
+    free: Ints
+    job: Ints
+    submit: Ints
+    wait: Ints
+    duration: Ints
+    requested: Ints
+    units: Ints
+    per_unit: Ints
+    user: Ints
+    queue: Ints
+    expected_wait: NDArray[np.float64]
+    max_expected_wait: float
+    running_job: Ints
+    running_start: Ints
+    running_end: Ints
+    running_per_unit: Ints
+    running_first: Ints
+    running_node: Ints
+    running_units: Ints
+    allocation: int = FIRST_FIT
+    drawn: Ints | None = None
+
+    def __post_init__(self) -> None:
+        for value in vars(self).values():
+            if isinstance(value, np.ndarray):
+                value.flags.writeable = False
+
+    def __repr__(self) -> str:
+        queued, running = len(self.job), len(self.running_job)
+        return f"PassView({self.time} s, {queued} queued, {running} running jobs)"
+
+    @classmethod
+    def of(
+        cls,
+        time: int,
+        resources: Sequence[str],
+        capacity: Any,
+        *,
+        queue: Mapping[str, Any],
+        running: Mapping[str, Any] | None = None,
+        allocation: int = FIRST_FIT,
+    ) -> PassView:
+        """Return a view made by hand, to try a dispatcher on.
+
+        Parameters
+        ----------
+        time, resources, capacity, allocation : as the attributes.
+        queue : ``submit``, ``duration``, ``units`` and ``per_unit`` of the queued jobs, and what
+            else there is of ``job``, ``requested`` (the durations), ``user``, ``queue`` (-1) and
+            ``expected_wait`` (1).
+        running : ``start``, ``end``, ``per_unit``, ``first``, ``node`` and ``units`` of the running
+            jobs, and maybe ``job``.
+
+        Raises
+        ------
+        HpcgymError : an argument of another shape, or with numbers that it cannot have: a time
+            below 0, a job that is submitted or starts after now, no unit, a unit without a core, a
+            node that there is not or that a job has twice, more running than a node has. The
+            argument is named.
+        """
+        now = int(by_hand.whole("time", time, (), 0))
+        names, nodes = by_hand.machine(resources, capacity)
+        waiting = by_hand.queued(queue, now, len(names))
+        runs = by_hand.running(running, now, len(nodes), len(names), len(waiting["job"]))
+        held = [runs[f"running_{part}"] for part in ("first", "node", "units", "per_unit")]
+        return cls(
+            time=now,
+            resources=names,
+            capacity=nodes,
+            free=by_hand.free_beside(names, nodes, *held),
+            allocation=int(by_hand.whole("allocation", allocation, (), FIRST_FIT, RANDOM)),
+            **waiting,
+            **runs,
+        )
+
+    @property
+    def total(self) -> Ints:
+        """What the whole machine has of each resource, (R,) int64."""
+        total: Ints = self.capacity.sum(axis=0)
+        return total
+
+    def fits(self) -> NDArray[np.bool_]:
+        """Return which queued jobs would fit now, each alone, (q,) bool."""
+        alone = np.zeros(len(self.job), np.bool_)
+        node_lists.what_fits(self._nodes(), alone)
+        return alone
+
+    def in_order(self, order: Any) -> list[int]:
+        """Return the places that start if jobs are taken in that order, those that fit.
+
+        Jobs that do not fit are passed over: Algorithm 1 of document 000 at one time.
+
+        Parameters
+        ----------
+        order : places in the queue, each at most once.
+
+        Raises
+        ------
+        HpcgymError : an order that is not that.
+        """
+        places = self._places(order)
+        times = np.full(len(self.job), -1, np.int64)
+        node_lists.start_now(self._nodes(), places, times, self.time)
+        return [int(place) for place in places if times[place] >= 0]
+
+    def placed(
+        self, places: Any, free: Ints | None = None, after: int = 0
+    ) -> list[tuple[int, Ints]]:
+        """Return which jobs find nodes if taken in this order, and the node of each unit.
+
+        Nodes are filled by ``allocation``. Those that find none left are passed over.
+
+        Parameters
+        ----------
+        places : places in the queue, each at most once.
+        free : (N, R) int64, what the nodes have for them, where that is not all that is free now.
+        after : how many jobs start before these at this pass: where the allocation is random, each
+            of them draws an order of its own.
+
+        Raises
+        ------
+        HpcgymError : places that are not that.
+        """
+        chosen = self._places(places)
+        nodes = self._nodes()
+        for _ in range(after if self.allocation == RANDOM else 0):
+            shuffle(nodes)
+        if free is not None:
+            nodes.set_free(free)
+        times = np.full(len(self.job), -1, np.int64)
+        node_lists.start_now(nodes, chosen, times, self.time)
+        found = chosen[times[chosen] >= 0]
+        _, node, units = cells_of(nodes, found)
+        edges = np.cumsum(self.units[found])
+        of_each = np.split(np.repeat(node, units), edges)  # the last is empty
+        return list(zip(found.tolist(), of_each[: len(found)], strict=True))
+
+    def plan(self, order: Any) -> Plan:
+        """Return the schedule of the whole queue if jobs are taken in that order (Algorithm 1).
+
+        At each time all jobs that fit start, in that order; then time goes on to the next expected
+        end. ``order`` holds all places.
+
+        Raises
+        ------
+        HpcgymError : an order that is not that.
+        """
+        places = self._places(order)
+        if len(places) != len(self.job):
+            raise HpcgymError(
+                f"a plan needs an order of all {len(self.job)} places, not of {len(places)}"
+            )
+        times = np.full(len(self.job), -1, np.int64)
+        until = np.concatenate([np.full(len(self.job), FOREVER, np.int64), self.running_end])
+        nodes = self._nodes(with_running=True)
+        duration = np.maximum(self.duration, 1)
+        if not node_lists.start_all(nodes, places, duration, times, until, self.time):
+            place = int(np.flatnonzero(times < 0)[0])
+            each = zip(self.per_unit[place].tolist(), self.resources, strict=True)
+            raise HpcgymError(
+                f"the job of row {self.job[place]} never fits: it asks for {self.units[place]} x"
+                f" ({', '.join(f'{amount} {name}' for amount, name in each)}), which the empty"
+                " machine does not hold"
+            )
+        first, node, units = cells_of(nodes, np.arange(len(self.job)))
+        return Plan(times, first, node, units)
+
+    def _places(self, order: Any) -> Ints:
+        """Return an order of places, checked."""
+        places = by_hand.array("an order", order)
+        if places.size == 0:
+            places = places.astype(np.int64)
+        if places.ndim != 1 or places.dtype.kind not in "iu":
+            raise HpcgymError(f"an order is a list of places in the queue, not {order!r}")
+        most = len(self.job) - 1
+        for place in places[(places < 0) | (places > most)][:1].tolist():
+            raise HpcgymError(f"an order has places from 0 to {most}, each once, not {place}")
+        distinct, times = np.unique(places, return_counts=True)
+        for place in distinct[times > 1][:1].tolist():
+            raise HpcgymError(
+                f"an order has places from 0 to {most}, each once, not {place} (the job of row"
+                f" {self.job[place]}) twice"
+            )
+        return places.astype(np.int64)
+
+    def _nodes(self, with_running: bool = False) -> Nodes:
+        """Return the nodes as they are, for the queued jobs and maybe those that run."""
+        needs = np.column_stack([self.units, self.per_unit])
+        if with_running:
+            held = np.diff(self.running_first)
+            needs = np.concatenate([needs, np.column_stack([held, self.running_per_unit])])
+        nodes = make_nodes(needs, self.capacity, self.allocation)
+        if self.drawn is not None:  # jobs get the nodes that the simulation will give them
+            nodes.slots[RANDOM_STATE], nodes.order[:] = self.drawn[0], self.drawn[1:]
+        if with_running:
+            # as many cells as a running job has units there is room for
+            for field, values in (("node", self.running_node), ("units", self.running_units)):
+                begin = nodes.held["first"][len(self.job)] if len(held) else 0
+                nodes.cells[field][begin : begin + len(values)] = values
+            nodes.held["count"][len(self.job) :] = held
+        nodes.set_free(self.free)
+        return nodes
+
+
+def cells_of(nodes: Nodes, jobs: Ints) -> tuple[Ints, Ints, Ints]:
+    """Return where the cells of some jobs begin, and their nodes and units, one after the other."""
+    begin, count = nodes.held["first"][jobs], nodes.held["count"][jobs]
+    first = np.concatenate([[0], np.cumsum(count)])
+    place = np.repeat(begin - first[:-1], count) + np.arange(first[-1])
+    cells = nodes.cells[place]
+    return first, cells["node"].astype(np.int64), cells["units"].astype(np.int64)

@@ -1,0 +1,179 @@
+"""The estimates of running times by name, and the corrections of estimates that were too short."""
+
+from __future__ import annotations
+
+import copy
+import re
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hpcgym.engine import state
+from hpcgym.engine.answers.histories import ROUNDED_S
+from hpcgym.errors import HpcgymError, unknown
+from hpcgym.scheduler.estimates.heuristics import DataDriven
+from hpcgym.scheduler.estimates.regression import Regression
+
+if TYPE_CHECKING:
+    from hpcgym.workload.model import Workload
+
+#: Name -> what a job's running time is taken to be when it is submitted.
+ESTIMATES = {
+    "requested": "the requested time",
+    "double-requested": "twice the requested time",
+    "clairvoyant": "the actual run time, which no real scheduler knows",
+    "ave2": "the mean of the user's last two ended jobs, at most the requested time; the requested "
+    "time while there are not two (Tsafrir et al. 2007; document 004, section 7.2.2; L2 of "
+    "document 001). ave1, ave3 and so on: of the last one, three ...",
+    "user-ratio": "requested time x the mean of run time / requested time of the user's ended jobs",
+    "typical-ratio": "requested time x the geometric mean of run time / requested time of the "
+    "user's ended jobs, and of those as wide, the latest counting most",
+    "data-driven": "the last ended job of the user that is most alike, by name, queue, requested "
+    "time and processors (D: document 000, section 3.1.2)",
+    "e-loss": "regression learned on-line with the E-Loss (document 004, section 7.5.3)",
+    "regression": "regression learned on-line; regression:over=...,under=...,weight=... says how",
+}
+
+#: Name -> what is predicted once a job has run as long as predicted (document 004, section 7.4.2).
+CORRECTIONS = {
+    "requested": "the requested time",
+    "incremental": "the first prediction + 1 min, 5 min, 15 min, 30 min, 1 h, ... 100 h in turn, "
+    "at most the requested time",
+    "recursive-doubling": "twice the running time so far",
+    "predicted-again": "what the estimate, which must be one that learns, then says; the requested "
+    "time if that has passed",
+    "kill": "nothing: the job is killed (document 001, section 2.1)",
+    "next-second": "that it ends in the next second, again and again (document 001, section 2.2); "
+    "only dispatchers reckon so",
+}
+
+CORRECTION_CODES = {
+    "requested": state.TO_REQUESTED,
+    "incremental": state.INCREMENTAL,
+    "recursive-doubling": state.DOUBLING,
+    "predicted-again": state.AGAIN,
+    "kill": state.KILL,
+    "next-second": state.NEVER,
+}
+
+
+@runtime_checkable
+class Predictor(Protocol):
+    """What learns run times: a regressor of river, or anything with these two methods."""
+
+    def predict_one(self, x: dict[str, Any]) -> float:
+        """Return the run time [s] of a job with features ``x``.
+
+        ``x`` has the names of :data:`hpcgym.scheduler.estimates.JOB_FEATURES` and of
+        :data:`hpcgym.scheduler.estimates.JOB_FACTS`.
+        """
+
+    def learn_one(self, x: dict[str, Any], y: float) -> Any:
+        """Learn from a job that has ended, had features ``x`` and ran for ``y`` [s]."""
+
+
+#: An estimate as users give it; checked, it is a name, an array or a predictor.
+Estimate = str | Sequence[float] | NDArray[Any] | Regression | Predictor
+
+
+def check_estimate(estimate: Any, argument: str = "estimate") -> Estimate:
+    """Return an estimate as a known name, an array that nobody can change or a copy of a predictor.
+
+    Raises
+    ------
+    HpcgymError : an unknown name, a class in place of a predictor, or predictions that are no list
+        of finite numbers.
+    """
+    if isinstance(estimate, str):
+        return _check_name(estimate, argument)
+    if isinstance(estimate, type):  # a class has the methods of its objects, but cannot be asked
+        name = estimate.__name__
+        raise HpcgymError(f"{argument} must be a predictor, not the class {name}; give {name}()")
+    if isinstance(estimate, Regression):
+        return str(estimate)
+    if isinstance(estimate, Predictor):
+        return copy.deepcopy(estimate)
+    try:
+        given = np.asarray(estimate)
+    except ValueError:  # lists of unequal length
+        given = np.asarray(None)
+    if given.ndim != 1:
+        raise HpcgymError(
+            f"{argument} must be a name, an array of one number of seconds a job, or have "
+            "predict_one and learn_one"
+        )
+    if given.dtype.kind not in "iuf" or not np.isfinite(given).all():
+        raise HpcgymError(f"{argument} must hold finite numbers of seconds")
+    if (given < 0).any():
+        raise HpcgymError(f"{argument} must not hold negative times; give requested times instead")
+    if given.flags.writeable:
+        given = given.copy()
+        given.flags.writeable = False
+    return given
+
+
+def _check_name(name: str, argument: str) -> str:
+    """Return the name of an estimate, checked; a regression's in full."""
+    if name.startswith("regression:"):
+        return str(Regression.parse(name))
+    if name not in ESTIMATES and average_of(name) is None:
+        raise HpcgymError(unknown(argument, name, ESTIMATES, "an array of seconds"))
+    return name
+
+
+def average_of(name: str) -> int | None:
+    """Return the number k of jobs that ``ave<k>`` is the mean of, None for another name."""
+    found = re.fullmatch(r"ave([1-9]\d{0,3})", name)
+    return int(found[1]) if found else None
+
+
+def learns(estimate: Estimate) -> bool:
+    """Return whether the run times become known during the simulation."""
+    known = ("requested", "double-requested", "clairvoyant")
+    return not isinstance(estimate, np.ndarray) and estimate not in known
+
+
+def predictor_of(estimate: Estimate) -> Predictor | None:
+    """Return a predictor in Python for an estimate, a copy of its own; None if it is compiled."""
+    if isinstance(estimate, str):
+        return DataDriven() if estimate == "data-driven" else None
+    return copy.deepcopy(estimate) if isinstance(estimate, Predictor) else None
+
+
+def predicted_run_times(
+    estimate: Estimate,
+    run_time: NDArray[np.int64],
+    workload: Workload,
+    argument: str = "estimate",
+) -> NDArray[np.int64] | None:
+    """Return the predictions that are known beforehand, None if they arise in the simulation.
+
+    Parameters
+    ----------
+    estimate : as :func:`check_estimate` returns it; predictions, shape (n_jobs,) in seconds, are
+        rounded down to whole seconds as learned ones are, at least 1.
+    run_time : (n_jobs,) int64 [s], the actual run times.
+    argument : what an error calls the estimate.
+
+    Raises
+    ------
+    HpcgymError : an array of another shape.
+    """
+    if learns(estimate):
+        return None
+    if isinstance(estimate, str):
+        requested = workload.requested_time
+        if estimate == "double-requested":
+            doubled: NDArray[np.int64] = np.minimum(2 * requested, state.LATEST_TIME)
+            return doubled
+        return requested if estimate == "requested" else run_time
+    assert isinstance(estimate, np.ndarray)
+    if estimate.shape != run_time.shape:
+        raise HpcgymError(
+            f"{argument} has {len(estimate):,} predictions, the workload {len(run_time):,} jobs"
+        )
+    # exact: no time is beyond 2**53, the whole numbers that float64 holds
+    seconds = np.clip(estimate.astype(np.float64) + ROUNDED_S, 1, state.LATEST_TIME)
+    return seconds.astype(np.int64)

@@ -1,0 +1,261 @@
+"""Estimates that learn, as the engine takes them; what has been learned."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hpcgym.engine.answers import histories, nag, online
+from hpcgym.engine.orders import mixing
+from hpcgym.errors import HpcgymError
+from hpcgym.scheduler.estimates.by_name import Estimate, Predictor, average_of, learns, predictor_of
+from hpcgym.scheduler.estimates.features import JOB_FEATURES
+from hpcgym.scheduler.estimates.regression import Regression
+from hpcgym.scheduler.policies.features import FEATURES
+from hpcgym.scheduler.policies.index import PolicyLike, parse_policy, refuse_usage
+
+if TYPE_CHECKING:
+    from hpcgym.scheduler.rules import Scheduler
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Learned:
+    """What a simulation has learned of run times, for another one to go on with.
+
+    Attributes
+    ----------
+    estimates : the two estimates that it was learned for, in words.
+    memory : user -> sums over the user's jobs and last run times, (n,) float64; see
+        :mod:`hpcgym.engine.answers.histories`.
+    ratios : (), (user,) or (user, processors) -> number of jobs and sum of the logarithms of run
+        time / requested time, (2,) float64.
+    model : (2, 3, n_terms) float64, the regressions' weights, scales and sums of squares.
+    model_sums : (2, 2) float64, their norms and numbers of steps.
+    predictors : the two predictors in Python, or None: whoever goes on, goes on with these.
+    """
+
+    estimates: tuple[str, str]
+    memory: Mapping[int, NDArray[np.float64]]
+    ratios: Mapping[tuple[int, ...], NDArray[np.float64]]
+    model: NDArray[np.float64]
+    model_sums: NDArray[np.float64]
+    predictors: tuple[Predictor | None, Predictor | None]
+
+    def __repr__(self) -> str:
+        known = sum(row[histories.NUMBER] > 0 for row in self.memory.values())
+        return f"Learned({' and '.join(self.estimates)}, {known} users)"
+
+
+def average_in_kernel(scheduler: Scheduler) -> int:
+    """Return how many jobs the estimate is the mean of if the simulator keeps it, else 0."""
+    if learns(scheduler.policy_estimate) or scheduler.correction == "predicted-again":
+        return 0
+    estimate = scheduler.estimate
+    return (average_of(estimate) or 0) if isinstance(estimate, str) else 0
+
+
+def asks_for_predictions(scheduler: Scheduler) -> bool:
+    """Return whether the simulator stops at each submission, for a prediction."""
+    if average_in_kernel(scheduler):
+        return False
+    return learns(scheduler.estimate) or learns(scheduler.policy_estimate)
+
+
+def learning_rules(scheduler: Scheduler, asks: bool, logs_ends: bool = False) -> list[int]:
+    """Return the rules of learning as the engine takes them, from LEARNS on.
+
+    ``logs_ends`` says that ends are to be noted in any case.
+    """
+    return [int(asks), int(learns(scheduler.policy_estimate)), int(asks or logs_ends)]
+
+
+def check_compiled(scheduler: Scheduler, limits: bool = False) -> None:
+    """Raise an HpcgymError for rules that environments and batches do not know.
+
+    ``limits`` says that it keeps limits of power and energy.
+    """
+    if scheduler.correction == "kill":
+        raise HpcgymError("correction 'kill': only simulate() kills jobs at their predictions")
+    if scheduler.power != "none" and not limits:
+        raise HpcgymError(
+            f"power={scheduler.power!r}: only simulate(), PowerCap and EnergyBudget keep limits"
+        )
+    if scheduler.allocation == "contiguous" and not limits:
+        raise HpcgymError(
+            "allocation='contiguous': only simulate(), PowerCap and EnergyBudget give jobs nodes of"
+            " their own"
+        )
+    for rule in ("policy", "backfill_order"):
+        if getattr(scheduler, rule) != "sjbf":
+            refuse_usage(getattr(scheduler, rule), rule)
+    if scheduler.dispatcher is not None:
+        raise HpcgymError("dispatcher: only simulate() and evaluate() ask dispatchers")
+    for rule in ("estimate", "policy_estimate"):
+        estimate = getattr(scheduler, rule)
+        if predictor_of(estimate) is not None:
+            raise HpcgymError(
+                f"{rule}: only simulate() asks predictors in Python; here it must be a compiled "
+                f"one, such as 'ave2' or 'e-loss', not {scheduler.describe()[rule]!r}"
+            )
+
+
+def looks_at_time(policy: PolicyLike) -> bool:
+    """Return whether a policy looks at requested times, or at what stands for them."""
+    index = parse_policy(policy)
+    return index.cubed or not {"processors", "wait"}.issuperset(index.weights)
+
+
+def make_estimators(
+    scheduler: Scheduler, users: NDArray[np.int64], processors: NDArray[np.int64]
+) -> online.Estimators:
+    """Return how the simulator is to predict run times.
+
+    ``users`` and ``processors`` are those of all jobs, (n_jobs,), the former numbered.
+    """
+    specs = _specs(scheduler)
+    chosen = np.full((2, histories.N_SEEN), -1, np.int64)
+    for k, spec in enumerate(specs):
+        chosen[k, : len(spec.chosen)] = spec.chosen
+    return online.Estimators(
+        kinds=np.array([spec.kind for spec in specs]),
+        last=np.array([spec.last for spec in specs]),
+        loss=np.concatenate([spec.loss for spec in specs]),
+        chosen=chosen,
+        looks=np.array(
+            [policy is not None and looks_at_time(policy) for policy in _orders(scheduler)],
+            np.int64,
+        ),
+        classes=_classes(specs, users, processors),
+    )
+
+
+def _classes(
+    specs: Sequence[_Spec], users: NDArray[np.int64], processors: NDArray[np.int64]
+) -> NDArray[np.int64]:
+    """Return a number from 0 for each user and number of processors, (n_jobs,) or (0,)."""
+    if not any(spec.kind == online.BY_TYPICAL_RATIO for spec in specs):
+        return np.zeros(0, np.int64)
+    widths = np.unique(processors, return_inverse=True)[1]
+    together = users * (int(widths.max(initial=0)) + 1) + widths
+    numbers: NDArray[np.int64] = np.unique(together, return_inverse=True)[1].astype(np.int64)
+    return numbers
+
+
+def make_learner(
+    scheduler: Scheduler, n_jobs: int, n_users: int, classes: NDArray[np.int64]
+) -> online.Learner:
+    """Return the arrays of predictions before anything has been learned.
+
+    ``n_jobs`` is the most that a simulation has; ``classes`` are those of the estimators.
+    """
+    specs = _specs(scheduler)
+    seen = any(spec.kind in (online.BY_REGRESSION, online.FROM_OUTSIDE) for spec in specs)
+    n_terms = max(spec.n_terms for spec in specs)
+    memory = histories.LAST + max(histories.LEAST_LAST, *(spec.last for spec in specs))
+    ordering = specs[online.FOR_ORDERING].kind != online.KNOWN
+    n_ratios = 2 + n_users + int(classes.max(initial=-1)) if len(classes) else 0
+    weights = np.zeros((2, mixing.N_FEATURES))
+    for half, policy in enumerate(_orders(scheduler)):
+        given = {} if policy is None else parse_policy(policy).weights
+        for name, weight in given.items():
+            weights[half, list(FEATURES).index(name)] = weight
+    return online.Learner(
+        memory=np.zeros((n_users, memory)),
+        ratios=np.zeros((n_ratios, 2)),
+        seen=np.zeros((n_jobs if seen else 0, histories.N_SEEN)),
+        model=np.zeros((2, nag.N_ROWS, n_terms)),
+        model_sums=np.tile([0.0, 1.0], (2, 1)),
+        ordered_by=np.zeros(n_jobs if ordering else 0, np.int64),
+        weights=weights,
+        scratch=np.zeros((online.N_SCRATCH, max(n_terms, histories.N_SEEN))),
+    )
+
+
+def _orders(scheduler: Scheduler) -> tuple[PolicyLike | None, PolicyLike | None]:
+    """Return the policies of the two orders, None for one that is by another estimate."""
+    second = scheduler.backfill_order
+    sjbf = isinstance(second, str) and second == "sjbf"
+    return scheduler.policy, None if sjbf or scheduler.backfill != "easy" else second
+
+
+def _specs(scheduler: Scheduler) -> list[_Spec]:
+    """Return the two estimates as the kernel takes them."""
+    return [_Spec.of(estimate) for estimate in two_estimates(scheduler)]
+
+
+def two_estimates(scheduler: Scheduler) -> tuple[Estimate, Estimate]:
+    """Return the two estimates of a scheduler."""
+    return scheduler.estimate, scheduler.policy_estimate
+
+
+_RATIOS = {"user-ratio": online.BY_USER_RATIO, "typical-ratio": online.BY_TYPICAL_RATIO}
+
+
+@dataclass(frozen=True)
+class _Spec:
+    """One of the two estimates, as the kernel takes it."""
+
+    kind: int
+    last: int
+    loss: NDArray[np.void]
+    chosen: NDArray[np.int64]
+    n_terms: int
+
+    @classmethod
+    def of(cls, estimate: Estimate) -> _Spec:
+        """Return how run times of an estimate are predicted."""
+        nothing = np.zeros(0, np.int64)
+        loss = np.zeros(1, nag.LOSS)
+        if not learns(estimate):
+            return cls(online.KNOWN, 0, loss, nothing, 0)
+        if not isinstance(estimate, str) or estimate == "data-driven":
+            return cls(online.FROM_OUTSIDE, 0, loss, nothing, 0)
+        if estimate in _RATIOS:
+            return cls(_RATIOS[estimate], 0, loss, nothing, 0)
+        last = average_of(estimate)
+        if last is not None:
+            return cls(online.BY_AVERAGE, last, loss, nothing, 0)
+        return cls._of_regression(Regression.parse(estimate))
+
+    @classmethod
+    def _of_regression(cls, regression: Regression) -> _Spec:
+        loss = np.zeros(1, nag.LOSS)
+        for name in ("over_scale", "under_scale", "threshold", "eta", "l2", "degree"):
+            loss[name] = getattr(regression, name)
+        loss["over"] = nag.BRANCHES.index(regression.over)
+        loss["under"] = nag.BRANCHES.index(regression.under)
+        loss["weighting"] = nag.WEIGHTINGS.index(regression.weight)
+        names = list(JOB_FEATURES)
+        chosen = np.array([names.index(name) for name in regression.features])
+        n_terms = nag.n_terms(len(chosen), regression.degree)
+        return cls(online.BY_REGRESSION, 0, loss, chosen, n_terms)
+
+
+def learner_rows(learner: online.Learner, number: int) -> dict[str, NDArray[Any]]:
+    """Return the arrays of that many simulations by name, each row a copy of ``learner``.
+
+    The memory of what is 0 at first is touched, and so taken, only when used.
+    """
+    rows = {}
+    for name, array in learner._asdict().items():
+        rows[name] = np.zeros((number, *array.shape), array.dtype)
+        if array.any():
+            rows[name][:] = array
+    return rows
+
+
+def in_words(scheduler: Scheduler) -> tuple[str, str]:
+    """Return the two estimates of a scheduler as words, the same for equal regressions."""
+    words = scheduler.describe()
+    first, second = str(words["estimate"]), str(words["policy_estimate"])
+    return _canonical(first), _canonical(second)
+
+
+def _canonical(estimate: str) -> str:
+    """Return the full text of a regression's name, and other words as they are."""
+    regression = estimate == "e-loss" or estimate.partition(":")[0] == "regression"
+    return str(Regression.parse(estimate)) if regression else estimate

@@ -1,0 +1,154 @@
+"""Limits of power and energy: caps, now or in a window to come, and budgets for a period."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+from hpcgym.cluster.numbers import real, whole
+from hpcgym.cluster.power_plans import greatest_w
+from hpcgym.errors import HpcgymError
+
+if TYPE_CHECKING:
+    from hpcgym.cluster.pool import Cluster
+
+LATEST = 2**53  # [s] the simulator's clock
+
+
+@dataclass(frozen=True)
+class PowerCap:
+    """A limit of the power of the whole machine (document 004, chapter 4).
+
+    Attributes
+    ----------
+    watts : that the machine may draw, with what stands above its nodes.
+    start, end : from and up to which second of the workload's clock; None: for ever.
+    announced : from which second on the scheduler knows of it; None: from the beginning.
+    kills : whether jobs are killed if the power is above the cap when it begins, or when it is
+        announced later than that; those that started last come first. Else nothing starts until
+        the power has fallen below.
+
+    Raises
+    ------
+    HpcgymError : no power of at least 0 W, times that are no whole seconds from 0 on, a cap that
+        ends before it begins, or is announced after its end.
+    """
+
+    watts: float
+    start: int = 0
+    end: int | None = None
+    announced: int | None = None
+    kills: bool = False
+
+    def __post_init__(self) -> None:
+        where = "cap"
+        object.__setattr__(self, "watts", _amount(where, "watts", self.watts))
+        _window(self, where)
+        if self.announced is not None:
+            settled = whole(f"{where}: announced", self.announced, 0, LATEST)
+            object.__setattr__(self, "announced", settled)
+            if self.end is not None and settled >= self.end:
+                raise HpcgymError(f"cap: it ends at {self.end} s, before it is announced")
+        object.__setattr__(self, "kills", bool(self.kills))
+
+    @classmethod
+    def of(cls, cluster: Cluster, share: float, start: int = 0, **others: Any) -> PowerCap:
+        """Return a cap at a share of what a machine draws when all its nodes are busy."""
+        return cls(_share(share) * greatest_w(cluster), start, **others)
+
+
+@dataclass(frozen=True)
+class EnergyBudget:
+    """A limit of the energy of the whole machine in a period (document 004, chapter 5).
+
+    Attributes
+    ----------
+    joules : that the machine may use in the period, with what stands above its nodes.
+    start, end : from and up to which second of the workload's clock.
+    period : [s] between two looks at the meter, the first at the start.
+    shutdown : whether idle nodes are switched off during the period.
+
+    Raises
+    ------
+    HpcgymError : no energy of at least 0 J, times that are no whole seconds from 0 on, or a budget
+        that ends before it begins.
+    """
+
+    joules: float
+    start: int
+    end: int
+    period: int = 600
+    shutdown: bool = False
+
+    def __post_init__(self) -> None:
+        where = "budget"
+        object.__setattr__(self, "joules", _amount(where, "joules", self.joules))
+        if self.end is None:
+            raise HpcgymError("budget: it needs an end")
+        _window(self, where)
+        settled = whole(f"{where}: period", self.period, 1, LATEST)
+        object.__setattr__(self, "period", settled)
+        object.__setattr__(self, "shutdown", bool(self.shutdown))
+
+    @classmethod
+    def of(
+        cls, cluster: Cluster, share: float, start: int, end: int, **others: Any
+    ) -> EnergyBudget:
+        """Return a budget of a share of what a machine uses when all its nodes are busy."""
+        return cls(_share(share) * greatest_w(cluster) * (end - start), start, end, **others)
+
+
+Limit = PowerCap | EnergyBudget
+
+
+def check_limits(limits: Any) -> tuple[Limit, ...]:
+    """Return limits as a tuple, checked.
+
+    Raises
+    ------
+    HpcgymError : something that is no limit, or budgets of which two periods overlap.
+    """
+    listed = [limits] if isinstance(limits, Limit) else limits
+    if not isinstance(listed, Iterable) or isinstance(listed, str):
+        raise HpcgymError(f"limits must be PowerCap and EnergyBudget, not {limits!r}")
+    found = tuple(listed)
+    for limit in found:
+        if not isinstance(limit, Limit):
+            raise HpcgymError(f"limits must be PowerCap and EnergyBudget, not {limit!r}")
+    budgets = sorted((one.start, one.end) for one in found if isinstance(one, EnergyBudget))
+    for (_, end), (start, _) in pairwise(budgets):
+        if start < end:
+            raise HpcgymError(
+                f"limits: two budgets hold at {start} s; their periods must not overlap"
+            )
+    return found
+
+
+def _window(limit: Any, where: str) -> None:
+    """Settle start and end of a limit, or say what is wrong with them."""
+    start = whole(f"{where}: start", limit.start, 0, LATEST)
+    object.__setattr__(limit, "start", start)
+    if limit.end is not None:
+        end = whole(f"{where}: end", limit.end, 0, LATEST)
+        object.__setattr__(limit, "end", end)
+        if end <= start:
+            raise HpcgymError(f"{where}: it ends at {end} s, not after its start at {start} s")
+
+
+def _amount(where: str, name: str, amount: Any) -> float:
+    """Return watts or joules as a float, or say that they are none."""
+    number = real(amount)
+    if not 0 <= number < math.inf:
+        raise HpcgymError(f"{where}: {name} must be a number of at least 0, not {amount!r}")
+    return number
+
+
+def _share(share: Any) -> float:
+    """Return a share as a float, or say that it is none."""
+    number = real(share)
+    if not 0 <= number < math.inf:
+        raise HpcgymError(f"share must be a number of at least 0, such as 0.6, not {share!r}")
+    return number

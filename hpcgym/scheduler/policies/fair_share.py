@@ -1,0 +1,295 @@
+"""Fair share: who may use how much, and how fast what has been used is forgotten.
+
+Document 004, section 6.2.2, equations 6.1 to 6.4, with the accounts above users as in the classic
+fair-share algorithm of Slurm (https://slurm.schedmd.com/classic_fair_share.html).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hpcgym.errors import HpcgymError, unknown
+from hpcgym.files import toml_file
+
+WEEK_S = 604_800
+MOST_SECONDS = 2**53
+
+BY_GROUP = "group"
+Account = int | str  # a user's number, or the name of an account above users
+
+
+@dataclass(frozen=True)
+class FairShare:
+    """Shares of users, and how fast their usage is forgotten.
+
+    Usage is counted when a job ends, in processor seconds or joules, and halves in each
+    ``half_life_s`` from then on. An account's priority is 2^(-U / S / damping), with its usage U, a
+    part of all that there was to use, and its share S, a part of all shares.
+
+    Attributes
+    ----------
+    half_life_s : whole seconds in which usage loses half its weight; ``math.inf``: never.
+    damping : above 0; the larger, the less priorities differ.
+    shares : user number, or name of an account -> share, above 0; 1 for all others. They count
+        among those who have the same account above them.
+    accounts : who stands above whom: a mapping of user numbers, and names of accounts, to names of
+        accounts; or "group", where a user's jobs of one ``group_id`` of the workload are charged to
+        the account ``group:NUMBER``. None: there are only users.
+
+    Raises
+    ------
+    HpcgymError : a value that is not one of these, an account that there is not, or one that stands
+        above itself.
+
+    Examples
+    --------
+    >>> from hpcgym.scheduler.policies import FairShare
+    >>> print(FairShare(shares={"physics": 3}, accounts={12: "physics", 14: "biology"}))
+    half_life_s=604800, damping=1, shares physics=3, accounts 12<physics 14<biology
+    """
+
+    half_life_s: float = WEEK_S
+    damping: float = 1.0
+    shares: Mapping[Account, float] = field(default_factory=dict, hash=False)
+    accounts: str | Mapping[Account, str] | None = field(default=None, hash=False)
+
+    def __post_init__(self) -> None:
+        settle = object.__setattr__
+        settle(self, "half_life_s", _half_life(self.half_life_s))
+        settle(self, "damping", _above_zero("damping", self.damping))
+        settle(self, "accounts", _accounts(self.accounts))
+        settle(self, "shares", _shares(self.shares))
+        for name in self.shares:
+            if isinstance(name, str) and not self._may_be(name):
+                listed = self.accounts if isinstance(self.accounts, Mapping) else {}
+                known = dict.fromkeys(listed.values())  # in the order of the accounts
+                raise HpcgymError(unknown("account in shares", name, known))
+
+    def __str__(self) -> str:
+        parts = [f"half_life_s={self.half_life_s:g}", f"damping={self.damping:g}"]
+        if self.shares:
+            parts.append("shares " + " ".join(f"{name}={s:g}" for name, s in self.shares.items()))
+        if isinstance(self.accounts, Mapping):
+            listed = " ".join(f"{below}<{above}" for below, above in self.accounts.items())
+            parts.append(f"accounts {listed}")
+        elif self.accounts:
+            parts.append(f"accounts={self.accounts}")
+        return ", ".join(parts)
+
+    @classmethod
+    def parse(cls, given: Any, argument: str = "fair_share") -> FairShare:
+        """Return what a text, a file or a mapping says.
+
+        That is ``half_life_s=86400,damping=2``, ``FILE.toml``, or a table as :meth:`table` returns.
+
+        Raises
+        ------
+        HpcgymError : an unknown name, a file that cannot be read, or a value that is wrong.
+        """
+        if isinstance(given, FairShare):
+            return given
+        if isinstance(given, Mapping):
+            return cls._of(given, f"{argument} has an ")
+        if not isinstance(given, str):
+            raise HpcgymError(f"{argument} must be a FairShare, a table or a text, not {given!r}")
+        if given.endswith(".toml"):
+            return cls.read(given)
+        pairs: dict[str, Any] = {}
+        for pair in filter(None, given.split(",")):
+            name, _, value = (part.strip() for part in pair.partition("="))
+            if name not in ("half_life_s", "damping", "accounts"):
+                known = ["half_life_s", "damping", "accounts"]
+                raise HpcgymError(unknown(argument, name, known, "a file .toml with shares"))
+            pairs[name] = value if name == "accounts" else _number(f"{argument} {name}", value)
+        return cls(**pairs)
+
+    @classmethod
+    def read(cls, path: str | Path) -> FairShare:
+        """Return what a TOML file says: names as the attributes of the class.
+
+        Raises
+        ------
+        HpcgymError : as :meth:`parse`.
+        """
+        entries = toml_file(path)
+        try:
+            return cls._of(entries)
+        except HpcgymError as error:
+            raise HpcgymError(f"{path}: {error}") from None
+
+    @classmethod
+    def _of(cls, entries: Mapping[str, Any], where: str = "") -> FairShare:
+        """Return what a table says, whose names are those of the attributes."""
+        known = [one.name for one in fields(cls)]
+        for name in entries:
+            if name not in known:
+                raise HpcgymError(where + unknown("entry", name, known))
+        return cls(**entries)
+
+    def table(self) -> dict[str, Any]:
+        """Return the attributes as JSON can hold them; :meth:`parse` takes them back."""
+        accounts = dict(self.accounts) if isinstance(self.accounts, Mapping) else self.accounts
+        half_life = "inf" if self.half_life_s == math.inf else self.half_life_s
+        return {
+            "half_life_s": half_life,
+            "damping": self.damping,
+            "shares": dict(self.shares),
+            "accounts": accounts,
+        }
+
+    def tree(self, user_id: NDArray[np.int64], group_id: NDArray[np.int64]) -> Tree:
+        """Return the accounts of jobs with these users and groups, both (n_jobs,)."""
+        keys = user_id if self.accounts != BY_GROUP else np.stack([user_id, group_id], axis=1)
+        distinct, owner = np.unique(keys, axis=0, return_inverse=True)
+        leaves: list[Any] = [tuple(key) for key in distinct.reshape(len(distinct), -1).tolist()]
+        # users who are named hold their shares, whether or not they have jobs
+        named = {name for name in self.shares if isinstance(name, int)}
+        if isinstance(self.accounts, Mapping):
+            named |= {name for name in self.accounts if isinstance(name, int)}
+        have_jobs = {user for user, *_ in leaves}
+        if self.accounts != BY_GROUP:
+            leaves += [(user,) for user in sorted(named - have_jobs)]
+        above = [self._above(*leaf) for leaf in leaves]
+        names: list[str] = []
+        for account in above:
+            while account is not None and account not in names:
+                names.append(account)
+                account = self._above(account)
+        # an account without users holds its share too
+        for account in self._named():
+            if account not in names:
+                names.append(account)
+        places = {name: len(leaves) + k for k, name in enumerate(names)} | {None: -1}
+        parent = [places[account] for account in above]
+        parent += [places[self._above(name)] for name in names]
+        given = [self.shares.get(user, 1.0) for user, *_ in leaves]
+        given += [self.shares.get(name, 1.0) for name in names]
+        return Tree.of(owner.reshape(-1), parent, given, len(leaves))
+
+    def _above(self, name: Account, group: int | None = None) -> str | None:
+        """Return the account above a user, of a group, or above an account; None: the machine."""
+        if group is not None:
+            return f"{BY_GROUP}:{group}"
+        return self.accounts.get(name) if isinstance(self.accounts, Mapping) else None
+
+    def _named(self) -> list[str]:
+        """Return the accounts above users that are named here."""
+        listed = self.accounts if isinstance(self.accounts, Mapping) else {}
+        names = [
+            name for name in (*listed, *listed.values(), *self.shares) if isinstance(name, str)
+        ]
+        return list(dict.fromkeys(names))
+
+    def _may_be(self, name: str) -> bool:
+        """Return whether an account above users can have this name."""
+        if self.accounts == BY_GROUP:
+            kind, _, number = name.partition(":")
+            return kind == BY_GROUP and number.removeprefix("-").isdigit()
+        listed = self.accounts or {}
+        return isinstance(listed, Mapping) and (name in listed or name in listed.values())
+
+
+class Tree(NamedTuple):
+    """Accounts: leaves, which jobs are charged to, then those above."""
+
+    owner: NDArray[np.int64]  # (n_jobs,) the leaf of each job
+    parent: NDArray[np.int64]  # (n_accounts,) the account above, -1: the machine
+    share: NDArray[np.float64]  # (n_accounts,) of the machine: equation 6.1 along the path
+    part: NDArray[np.float64]  # (n_accounts,) of the account above
+    leaves: int
+
+    @classmethod
+    def of(cls, owner: NDArray[Any], parent: list[int], shares: list[float], leaves: int) -> Tree:
+        """Return the accounts with their shares normalised."""
+        above, given = np.array(parent, np.int64), np.array(shares, np.float64)
+        sums = np.zeros(len(above) + 1)
+        np.add.at(sums, above, given)  # -1 is the last place
+        part = given / sums[above]
+        share, account = part.copy(), above.copy()
+        while (account >= 0).any():
+            below = account >= 0
+            share[below] *= part[account[below]]
+            account[below] = above[account[below]]
+        return cls(owner.astype(np.int64), above, share, part, leaves)
+
+
+def _half_life(value: Any) -> float:
+    """Return a half-life [s], checked: whole seconds, or infinity."""
+    if value in (math.inf, "inf"):
+        return math.inf
+    try:
+        seconds = int(value)
+    except (TypeError, ValueError, OverflowError):
+        seconds = 0
+    if isinstance(value, str) or not 1 <= seconds <= MOST_SECONDS or seconds != value:
+        raise HpcgymError(f"half_life_s must be whole seconds, at least 1, or inf, not {value!r}")
+    return seconds
+
+
+def _above_zero(what: str, value: Any) -> float:
+    """Return a number above 0, checked."""
+    try:
+        number = float(value)
+    except (TypeError, ValueError, OverflowError):
+        number = math.nan
+    if isinstance(value, str | bool) or not 1e-100 < number < 1e100:
+        raise HpcgymError(f"{what} must be a number above 0, not {value!r}")
+    return number
+
+
+def _number(what: str, text: str) -> float:
+    """Return the number that a text is."""
+    try:
+        return float(text)
+    except ValueError:
+        raise HpcgymError(f"{what} must be a number, not {text!r}") from None
+
+
+def _account(name: Any) -> Account:
+    """Return a user's number, also where it is a text, as in files, or the name of an account."""
+    if isinstance(name, str) and not name.removeprefix("-").isdigit() and name:
+        return name
+    try:
+        if not isinstance(name, bool) and int(name) == float(name) and abs(int(name)) < 2**63:
+            return int(name)
+    except (TypeError, ValueError, OverflowError):
+        pass
+    raise HpcgymError(f"an account must be a user's number or a name, not {name!r}")
+
+
+def _shares(given: Any) -> dict[Account, float]:
+    """Return shares by account, checked."""
+    if not isinstance(given, Mapping):
+        raise HpcgymError(f"shares must be a mapping of accounts to shares, not {given!r}")
+    return {_account(name): _above_zero(f"the share of {name!r}", s) for name, s in given.items()}
+
+
+def _accounts(given: Any) -> str | dict[Account, str] | None:
+    """Return who stands above whom, checked."""
+    if given is None or given == BY_GROUP:
+        return given  # type: ignore[no-any-return]
+    if not isinstance(given, Mapping):
+        raise HpcgymError(
+            f"accounts must be a mapping of users and accounts to accounts, or {BY_GROUP!r}, "
+            f"not {given!r}"
+        )
+    listed = {_account(below): _account(above) for below, above in given.items()}
+    named: dict[Account, str] = {}
+    for below, above in listed.items():
+        if not isinstance(above, str):
+            raise HpcgymError(f"accounts: {above} above {below!r} is a user, not an account")
+        named[below] = above
+        seen = [below]
+        while above in listed and above not in seen:
+            seen.append(above)
+            above = listed[above]
+        if above in seen:
+            raise HpcgymError(f"accounts: {above!r} stands above itself")
+    return named

@@ -1,0 +1,289 @@
+"""Index policies: each waiting job has a score, and the highest is served first.
+
+A policy is data: weights over named features. A pure policy is a single weight of +1 or -1, a mixed
+policy (document 002, section 4.3, equation 3) any other vector.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hpcgym.errors import HpcgymError, unknown
+from hpcgym.scheduler.policies.features import (
+    FEATURES,
+    PASS_FEATURES,
+    USER_FEATURES,
+    WEIGHTED_FEATURES,
+    JobColumns,
+)
+
+
+@dataclass(frozen=True)
+class IndexPolicy:
+    """A named order of the queue.
+
+    Attributes
+    ----------
+    meaning : what is served first.
+    weights : feature name -> weight; the score is the weighted sum, highest first.
+    cubed : whether the score is weight x (wait / requested time)^3 x processors instead (WFP3).
+    summed : whether it is less the user's usage of processors and of energy instead, each divided
+        by the share and by the greatest of all users (document 004, section 6.3.1).
+    """
+
+    meaning: str
+    weights: Mapping[str, float]
+    cubed: bool = False
+    summed: bool = False
+
+    @property
+    def looks_at_usage(self) -> bool:
+        """Whether the order hangs on what users have used."""
+        return self.summed or not USER_FEATURES.keys().isdisjoint(self.weights)
+
+    @property
+    def looks_at_pass(self) -> bool:
+        """Whether the order hangs on what the machine and the queue are like at a pass."""
+        return not PASS_FEATURES.keys().isdisjoint(self.weights)
+
+
+#: Name -> policy. The first twelve are the pure policies of document 002, section 4.2.
+POLICIES: dict[str, IndexPolicy] = {
+    "fcfs": IndexPolicy("first come first served", {"wait": 1.0}),
+    "lcfs": IndexPolicy("last come first served", {"wait": -1.0}),
+    "spf": IndexPolicy("smallest requested time first", {"requested": -1.0}),
+    "lpf": IndexPolicy("largest requested time first", {"requested": 1.0}),
+    "sqf": IndexPolicy("fewest processors first", {"processors": -1.0}),
+    "lqf": IndexPolicy("most processors first", {"processors": 1.0}),
+    "saf": IndexPolicy("smallest area (requested time x processors) first", {"area": -1.0}),
+    "laf": IndexPolicy("largest area first", {"area": 1.0}),
+    "sexp": IndexPolicy("smallest expansion factor first", {"expansion": -1.0}),
+    "lexp": IndexPolicy("largest expansion factor first", {"expansion": 1.0}),
+    "srf": IndexPolicy("smallest requested time per processor first", {"ratio": -1.0}),
+    "lrf": IndexPolicy("largest requested time per processor first", {"ratio": 1.0}),
+    "sjf": IndexPolicy("shortest job first: by requested time, as spf", {"requested": -1.0}),
+    "wfp3": IndexPolicy("largest (wait / requested time)^3 x processors first", {}, cubed=True),
+    "unicef": IndexPolicy("largest wait / (log2(processors) x requested time)", {"unicef": 1.0}),
+    "f1": IndexPolicy("least log10(p) q + 870 log10(s), s since the first job", {"f1": -1.0}),
+    "f2": IndexPolicy("least sqrt(p) q + 25,600 log10(s), s since the first job", {"f2": -1.0}),
+    "f3": IndexPolicy("least p q + 6,860,000 log10(s), s since the first job", {"f3": -1.0}),
+    "f4": IndexPolicy("least p sqrt(q) + 530,000 log10(s), s since the first job", {"f4": -1.0}),
+    "fairshare": IndexPolicy(
+        "the user who has used the fewest processor seconds for her share", {"fairshare": 1.0}
+    ),
+    "energy-fairshare": IndexPolicy(
+        "the user who has used the fewest joules for her share", {"energy_fairshare": 1.0}
+    ),
+    "fs+efs": IndexPolicy("the least sum of both, each over its present maximum", {}, summed=True),
+}
+
+#: Name -> policy of co-scheduling (document 003, "Examples of implemented (co-)Schedulers"): only
+#: simulations in which jobs share nodes know them.
+PASS_POLICIES: dict[str, IndexPolicy] = {
+    "filler": IndexPolicy("the job that fits best into what is free", {"fit": 1.0}),
+    "popularity": IndexPolicy("the job that gains with the most others", {"popularity": 1.0}),
+    "sjf-filler": IndexPolicy("fit and shortness", {"fit": 1.0, "shortness": 1.0}),
+    "popularity-filler": IndexPolicy("fit and popularity", {"fit": 1.0, "popularity": 1.0}),
+}
+
+#: A policy as users give it: a name, six weights, or weights by feature name.
+PolicyLike = str | Sequence[float] | NDArray[Any] | Mapping[str, float]
+
+
+@dataclass(frozen=True, eq=False)
+class Ranking:
+    """The scores of jobs under a policy: ``score + wait / patience``, highest first.
+
+    Attributes
+    ----------
+    score : (n_jobs,) float64, None where it is 0 for all: the order is that of waiting alone.
+    patience : (n_jobs,) float64 [s], None where waiting changes no score.
+    cubed : whether the score is ``score * (wait / patience)**3`` instead.
+    """
+
+    score: NDArray[np.float64] | None
+    patience: NDArray[np.float64] | None
+    cubed: bool = False
+
+    @property
+    def by_submission(self) -> bool:
+        """Whether the order is that of submission."""
+        return self.score is None and self.patience is None
+
+
+def parse_policy(
+    policy: PolicyLike, argument: str = "policy", others: Iterable[str] = ()
+) -> IndexPolicy:
+    """Return the policy that a name, a sequence of six weights or a mapping of weights stands for.
+
+    Parameters
+    ----------
+    policy : a name of POLICIES, six weights (also as a text with commas), or weights by feature.
+    argument : what errors call it.
+    others : names that are no policies but would have been accepted, for errors.
+
+    Raises
+    ------
+    HpcgymError : an unknown name or feature, another number of weights, or weights that are no
+        finite numbers or all 0.
+    """
+    if isinstance(policy, str) and "," not in policy:
+        if policy in POLICIES:
+            return POLICIES[policy]
+        if policy in PASS_POLICIES:
+            return PASS_POLICIES[policy]
+        weights = f"six weights over {', '.join(WEIGHTED_FEATURES)}"
+        raise HpcgymError(unknown(argument, policy, [*others, *POLICIES], weights))
+    if isinstance(policy, Mapping):
+        return _mixed(policy, argument)
+    if isinstance(policy, str):
+        given: Sequence[Any] = _numbers(policy, argument)
+    else:
+        given = policy.tolist() if isinstance(policy, np.ndarray) else policy
+    if not isinstance(given, Sequence):
+        raise HpcgymError(
+            f"{argument} must be a name, six weights or weights by feature, not {policy!r}"
+        )
+    if len(given) != len(WEIGHTED_FEATURES):
+        raise HpcgymError(
+            f"{argument}: a policy has {len(WEIGHTED_FEATURES)} weights "
+            f"({', '.join(WEIGHTED_FEATURES)}), not {len(given)}"
+        )
+    return _mixed(dict(zip(WEIGHTED_FEATURES, given, strict=True)), argument)
+
+
+def weight_text(weight: float) -> str:
+    """Return the shortest text that stands for exactly this weight."""
+    return repr(float(weight)).removesuffix(".0")
+
+
+def _numbers(text: str, argument: str) -> list[float]:
+    """Return the numbers of a comma-separated text."""
+    try:
+        return [float(word) for word in text.split(",")]
+    except ValueError:
+        raise HpcgymError(
+            f"{argument} {text!r}: weights must be numbers; several policies are no one text"
+        ) from None
+
+
+def _mixed(weights: Mapping[str, Any], argument: str) -> IndexPolicy:
+    """Return a policy of these weights, checked."""
+    used = {}
+    for name, weight in weights.items():
+        known = [*FEATURES, *USER_FEATURES, *PASS_FEATURES]
+        if name not in known:
+            raise HpcgymError(unknown(f"feature in {argument}", name, known))
+        if not isinstance(weight, (int, float, np.number)) or not math.isfinite(weight):
+            raise HpcgymError(
+                f"{argument}: the weight of {name!r} must be a finite number, not {weight!r}"
+            )
+        if weight != 0:
+            used[name] = float(weight)
+    if not used:
+        raise HpcgymError(f"{argument}: a policy needs a weight other than 0")
+    if 0 < len(PASS_FEATURES.keys() & used.keys()) < len(used):
+        raise HpcgymError(
+            f"{argument}: {', '.join(PASS_FEATURES)} are weighed with each other only, not with "
+            f"{next(name for name in used if name not in PASS_FEATURES)!r}"
+        )
+    return IndexPolicy(" + ".join(f"{weight_text(w)} {name}" for name, w in used.items()), used)
+
+
+def rank(policy: PolicyLike, jobs: JobColumns) -> Ranking:
+    """Return the scores of jobs under a policy.
+
+    The weighted sum of the features is ``score + wait / patience`` with
+
+    - score: the sum of weight x static part over the features, in the order of the table;
+    - 1 / patience: the sum of weight / patience. With weights w of ``wait`` and v of ``expansion``
+      that is computed as patience = p / (w p + v), or 1 / w where v = 0.
+
+    Raises
+    ------
+    HpcgymError : no policy (see :func:`parse_policy`), one that looks at usage, or scores beyond
+        double precision.
+    """
+    index = parse_policy(policy)
+    refuse_usage(policy)
+    if index.cubed:
+        return Ranking(jobs.processors, jobs.requested, cubed=True)
+    if set(index.weights) == {"wait"}:
+        # waiting longer is having been submitted earlier: an order that time does not change
+        return Ranking(None if index.weights["wait"] > 0 else jobs.submit, None)
+    return _weighed(index, jobs)
+
+
+def rank_without_usage(policy: PolicyLike, jobs: JobColumns) -> Ranking:
+    """Return the scores of jobs under a policy that looks at usage, but for what usage adds."""
+    ranking = _weighed(parse_policy(policy), jobs)
+    if ranking.patience is not None:
+        return ranking
+    return Ranking(ranking.score, np.full_like(jobs.submit, np.inf))
+
+
+def looks_at_usage(policy: PolicyLike) -> bool:
+    """Return whether a policy hangs on what users have used."""
+    return parse_policy(policy).looks_at_usage
+
+
+def refuse_usage(policy: PolicyLike, argument: str = "policy") -> None:
+    """Raise an HpcgymError for a policy that looks at usage, where nobody keeps books of it.
+
+    Or at what the machine is like at a pass, where jobs share no nodes.
+    """
+    if parse_policy(policy, argument).looks_at_pass:
+        words = policy if isinstance(policy, str) else parse_policy(policy).meaning
+        raise HpcgymError(
+            f"{argument} {words!r} is for co-scheduling: give simulate() speedups of jobs that"
+            " share nodes"
+        )
+    if looks_at_usage(policy):
+        words = policy if isinstance(policy, str) else parse_policy(policy).meaning
+        raise HpcgymError(
+            f"{argument} {words!r} hangs on what users have used, which only simulate() counts"
+        )
+
+
+def _weighed(index: IndexPolicy, jobs: JobColumns) -> Ranking:
+    """Return the weighted sum of the features of jobs."""
+    weights = {name: index.weights[name] for name in FEATURES if name in index.weights}
+    score = np.zeros_like(jobs.submit)
+    with np.errstate(over="ignore", invalid="ignore"):
+        for name, weight in weights.items():
+            static = FEATURES[name].static
+            if static is not None:
+                score = score + weight * static(jobs)
+    patience = _patience(weights, jobs)
+    # so that the score of no job, however long it waits, is infinite
+    fits = (np.abs(score) < 1e307).all()
+    if patience is not None:
+        fits &= (np.abs(patience) > 1e-290).all()
+    if not fits:
+        raise HpcgymError(f"policy {index.meaning}: its scores are beyond double precision")
+    return Ranking(score, patience)
+
+
+def _patience(weights: Mapping[str, float], jobs: JobColumns) -> NDArray[np.float64] | None:
+    """Return the seconds of waiting that add 1 to each score; infinite where waiting adds none."""
+    parts = [(name, FEATURES[name].patience, weight) for name, weight in weights.items()]
+    waiting = {name: (patience, w) for name, patience, w in parts if patience is not None}
+    if not waiting:
+        return None
+    with np.errstate(divide="ignore", over="ignore", under="ignore", invalid="ignore"):
+        if set(waiting) == {"wait"}:
+            seconds = np.full_like(jobs.submit, 1.0 / weights["wait"])
+        elif set(waiting) == {"wait", "expansion"}:
+            p = jobs.requested
+            seconds = p / (weights["wait"] * p + weights["expansion"])
+        else:
+            each = [patience(jobs) / weight for patience, weight in waiting.values()]
+            gain = np.sum([1.0 / part for part in each], axis=0)
+            seconds = each[0] if len(each) == 1 else 1.0 / gain
+    return seconds

@@ -1,0 +1,56 @@
+"""Features of jobs as the compiled sums of mixed policies take them."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hpcgym.engine.orders import mixing
+from hpcgym.scheduler.policies.features import FEATURES, JobColumns
+
+_DEPENDS = {
+    "wait": mixing.BY_WAIT,
+    "expansion": mixing.BY_EXPANSION,
+    "unicef": mixing.BY_UNICEF,
+}
+
+
+class Weighed(NamedTuple):
+    """What :func:`hpcgym.engine.orders.mixing.mix` takes, of all jobs."""
+
+    static: NDArray[np.float64]  # (n_jobs, n_features) what waiting does not change
+    waiting: NDArray[np.int64]  # (n_features,) how features depend on waiting
+    places: NDArray[np.int64]  # (n_features,) which weight is theirs
+    serial: NDArray[np.float64]  # (n_jobs,) [s] patience of the feature unicef, or (0,)
+    formulas: NDArray[np.int64]  # (n_features,) their places in the table of features
+
+
+def weighed(columns: JobColumns, features: tuple[str, ...], n_jobs: int) -> Weighed:
+    """Return the arrays for weights over these features, in the order of the table of features.
+
+    In that order sums are those of :func:`hpcgym.scheduler.policies.index.rank`, to the last bit. A
+    new kind of patience needs a code of its own in :mod:`hpcgym.engine.orders.mixing`; without,
+    this is a KeyError.
+    """
+    names = sorted(features, key=list(FEATURES).index)
+    static = np.zeros((n_jobs, len(names)))
+    for k, name in enumerate(names):
+        part = FEATURES[name].static
+        if part is not None:
+            static[:, k] = part(columns)
+    patience = FEATURES["unicef"].patience
+    assert patience is not None
+    return Weighed(
+        static=static,
+        waiting=np.array([_depends(name) for name in names], np.int64),
+        places=np.array([features.index(name) for name in names], np.int64),
+        serial=patience(columns) if "unicef" in names else np.zeros(0),
+        formulas=np.array([list(FEATURES).index(name) for name in names], np.int64),
+    )
+
+
+def _depends(name: str) -> int:
+    """Return how a feature depends on waiting."""
+    return mixing.STATIC_ONLY if FEATURES[name].patience is None else _DEPENDS[name]

@@ -1,0 +1,340 @@
+"""A scheduler: the rules that turn a queue of jobs into a schedule."""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+import numpy as np
+
+from hpcgym.errors import HpcgymError, unknown
+from hpcgym.scheduler.estimates.by_name import CORRECTIONS, Estimate, check_estimate, learns
+from hpcgym.scheduler.policies.fair_share import FairShare
+from hpcgym.scheduler.policies.index import PolicyLike, looks_at_usage, parse_policy, weight_text
+
+BACKFILL = {
+    "none": "no job starts before one that comes earlier in the queue",
+    "easy": "jobs may start earlier if they do not delay the first that waits",
+    "conservative": "jobs may start earlier if they delay none that waits",
+    "fill": "whatever finds room starts, whoever waits; where jobs share nodes only",
+}
+ALLOCATIONS = {
+    "first-fit": "nodes by number",
+    "best-fit": "nodes with the least free first, by the sum of its shares of the whole machine",
+    "worst-fit": "nodes with the most free first",
+    "random": "nodes in random order; random:SEED draws others",
+    "contiguous": "nodes of its own in a row, for each job",
+    "compact": "co-scheduling: nodes of its own, filled, for each job",
+    "spread": "co-scheduling: half of each socket of nodes of its own",
+    "half-socket": "co-scheduling: half of each socket; another job may have the other half",
+    "part": "co-scheduling: one of K parts of each socket; part:K",
+}
+POWER = {
+    "none": "jobs wait until limits allow them; nothing is switched off or slowed down",
+    "shut": "caps: nodes are switched off while they hold",
+    "dvfs": "caps: jobs run at lower frequencies",
+    "mix": "caps: both, with the higher frequencies only",
+    "powercap": "budgets: power stays below their mean",
+    "reduce-pc": "budgets: what is saved is for the first that waits, others have a lower mean",
+    "energy-bud": "budgets: what is saved is for all, but for what the first that waits needs",
+}
+PARTNERS = {
+    "best": "beside whom the job is fastest first; an idle node counts as nobody beside it",
+    "fill": "nodes in use first, beside whom it is fastest",
+    "first": "nodes by number",
+}
+PASSES = {
+    "per-timestamp": "one scheduling pass after all events of a second",
+    "per-event": "a pass after each submission and each end, as the original simulators do",
+}
+
+
+@dataclass(frozen=True)
+class Scheduler:
+    """The rules of a scheduler; see :data:`hpcgym.baselines.SCHEDULERS` for named ones.
+
+    Attributes
+    ----------
+    policy : order of the queue: a name of :data:`hpcgym.scheduler.policies.POLICIES`, six weights
+        over the features of document 002, or a mapping of feature names to weights.
+    backfill : "none", "easy" (one reservation) or "conservative" (one for each waiting job).
+    backfill_order : order in which EASY looks for jobs to start early: "fcfs", "sjbf" (shortest
+        predicted run time) or any policy.
+    estimate : the run times that backfilling reckons with: a name of
+        :data:`hpcgym.scheduler.estimates.ESTIMATES`, a
+        :class:`hpcgym.scheduler.estimates.Regression`, predicted run times, (n_jobs,) seconds, or a
+        regressor of river or anything else with ``predict_one`` and ``learn_one`` (see
+        :class:`hpcgym.scheduler.estimates.Predictor`). A copy is kept.
+    correction : a name of :data:`hpcgym.scheduler.estimates.CORRECTIONS`: the new prediction for a
+        job that outlives its prediction. None, the default: "next-second" with a dispatcher
+        (document 001, section 2.2), else "requested"; :meth:`but` then settles it anew.
+    threshold : seconds of waiting after which a job goes to the head of the queue; None: never.
+    passes : "per-timestamp" or "per-event".
+    policy_estimate : the run times that ``policy`` and ``backfill_order`` look at in place of
+        requested ones; as ``estimate``. Predictions that learn are cut at the requested time.
+    allocation : the order in which nodes are filled, on machines that have nodes: "first-fit",
+        "best-fit", "worst-fit", "random" or "random:SEED"; or "contiguous": nodes of its own, in a
+        row, for each job.
+    power : how limits of power and energy are kept, see :func:`hpcgym.simulate`: "none", "shut",
+        "dvfs" or "mix" under caps, "powercap", "reduce-pc" or "energy-bud" under budgets.
+    fair_share : shares of users, and how fast what they have used is forgotten, where ``policy`` or
+        ``backfill_order`` looks at usage: a :class:`hpcgym.scheduler.policies.FairShare`, or what
+        its ``parse`` takes: a text, a file, a mapping. None: equal shares, half in a week.
+    partners : which nodes a job that shares nodes takes: "best", "fill" or "first".
+    pairs_above : what the mean of both speedups of two jobs must be above for one to start beside
+        the other; it takes idle nodes else, or waits. None: any may.
+    pair_estimate : what the scheduler takes for the speedups of pairs before they run: "known", the
+        true ones, a :class:`hpcgym.speedups.Heatmap`, or what learns them,
+        :class:`hpcgym.speedups.LearnedSpeedups`, of which a copy is kept; "learned": a new one.
+    dispatcher : who says at each pass what starts, in place of ``policy`` and ``backfill``: a name
+        of :data:`hpcgym.baselines.dispatchers.DISPATCHERS`, or a callable; see
+        :func:`hpcgym.simulate`. With it ``backfill`` is "none".
+
+    Raises
+    ------
+    HpcgymError : a value that is not one of these.
+    """
+
+    policy: PolicyLike = "fcfs"
+    backfill: str = "easy"
+    backfill_order: PolicyLike = "fcfs"
+    estimate: Estimate = "requested"
+    correction: str = None  # type: ignore[assignment]  # None: the usual one
+    threshold: float | None = None
+    passes: str = "per-timestamp"
+    policy_estimate: Estimate = "requested"
+    allocation: str = "first-fit"
+    dispatcher: str | Callable[..., Any] | None = None
+    fair_share: FairShare | str | Mapping[str, Any] | None = None
+    power: str = "none"
+    partners: str = "best"
+    pairs_above: float | None = None
+    pair_estimate: Any = "known"
+
+    def __post_init__(self) -> None:
+        settle = object.__setattr__  # what was given, so that no caller can change it afterwards
+        settle(self, "policy", _policy("policy", self.policy))
+        if not (isinstance(self.backfill_order, str) and self.backfill_order == "sjbf"):
+            order = _policy("backfill_order", self.backfill_order, others=["sjbf"])
+            settle(self, "backfill_order", order)
+        _check("backfill", self.backfill, BACKFILL)
+        self._settle_correction()
+        _check("correction", self.correction, CORRECTIONS)
+        _check("passes", self.passes, PASSES)
+        _check("power", self.power, POWER)
+        _check("partners", self.partners, PARTNERS)
+        settle(self, "pairs_above", _number_or_none("pairs_above", self.pairs_above))
+        settle(self, "pair_estimate", _pair_estimate(self.pair_estimate))
+        settle(self, "estimate", check_estimate(self.estimate))
+        settle(self, "policy_estimate", check_estimate(self.policy_estimate, "policy_estimate"))
+        if self.correction == "predicted-again" and not learns(self.estimate):
+            raise HpcgymError("correction 'predicted-again' needs an estimate that learns")
+        settle(self, "threshold", _threshold(self.threshold))
+        check_allocation_name(self.allocation)
+        if self.fair_share is not None:
+            settle(self, "fair_share", FairShare.parse(self.fair_share))
+        self._check_dispatcher()
+
+    def _settle_correction(self) -> None:
+        """Let a correction that is not given be the usual one, and note that it was not given."""
+        vars(self)["_usual_correction"] = self.correction is None
+        if self.correction is None:
+            usual = "requested" if self.dispatcher is None else "next-second"
+            object.__setattr__(self, "correction", usual)
+
+    def _check_dispatcher(self) -> None:
+        """Raise unless the other rules go together with the dispatcher, or with none."""
+        if self.dispatcher is None:
+            if self.correction == "next-second":
+                raise HpcgymError("correction 'next-second' is for dispatchers only")
+            return
+        if not (isinstance(self.dispatcher, str) or callable(self.dispatcher)):
+            raise HpcgymError(f"dispatcher must be a name or a callable, not {self.dispatcher!r}")
+        if isinstance(self.dispatcher, type):
+            name = self.dispatcher.__name__
+            raise HpcgymError(f"dispatcher must not be the class {name}; give {name}()")
+        for rule, usual in _NOT_BESIDE_A_DISPATCHER.items():
+            given = getattr(self, rule)
+            if not (isinstance(given, type(usual[0])) and given in usual):
+                raise HpcgymError(not_beside_a_dispatcher(rule, _plain(self.dispatcher)))
+        object.__setattr__(self, "backfill", "none")
+
+    @property
+    def coschedules(self) -> bool:
+        """Whether a rule is for jobs that share nodes."""
+        return (
+            self.backfill == "fill"
+            or self.parts != 0
+            or self.allocation == "compact"
+            or self.partners != "best"
+            or self.pairs_above is not None
+            or not (isinstance(self.pair_estimate, str) and self.pair_estimate == "known")
+            or parse_policy(self.policy).looks_at_pass
+        )
+
+    @property
+    def parts(self) -> int:
+        """How many jobs may have parts of the same node; 0 where jobs fill their nodes.
+
+        1 stands for spread jobs, which have half of each socket, and nobody has the other half.
+        """
+        name, _, number = self.allocation.partition(":")
+        known = {"spread": 1, "half-socket": 2, "part": int(number or 2)}
+        return known.get(name, 0)
+
+    @property
+    def usage_orders(self) -> tuple[bool, bool]:
+        """Whether ``policy``, and the order of backfilling, look at what users have used."""
+        second = self.backfill_order
+        sweeps = self.backfill == "easy" and not (isinstance(second, str) and second == "sjbf")
+        return looks_at_usage(self.policy), sweeps and looks_at_usage(second)
+
+    def but(self, **changes: Any) -> Scheduler:
+        """Return the scheduler with some rules changed.
+
+        A correction that was never given stays the usual one, with a dispatcher as without.
+
+        Raises
+        ------
+        HpcgymError : an unknown rule, or a value that it cannot have.
+        """
+        known = [field.name for field in fields(self)]
+        for name in changes:
+            if name not in known:
+                raise HpcgymError(unknown("rule", name, known))
+        if vars(self)["_usual_correction"]:
+            changes = {"correction": None, **changes}
+        return replace(self, **changes)
+
+    def describe(self) -> dict[str, str | float | None]:
+        """Return the rules as plain words and numbers, for tables and manifests.
+
+        Rules of the queue are None beside a dispatcher, which does without them.
+        """
+        rules = {field.name: _plain(getattr(self, field.name)) for field in fields(self)}
+        return rules if self.dispatcher is None else {**rules, **dict.fromkeys(OF_THE_QUEUE)}
+
+
+#: What these rules may be beside a dispatcher, which does without them.
+_NOT_BESIDE_A_DISPATCHER: dict[str, tuple[Any, ...]] = {
+    "policy": ("fcfs",),
+    "backfill": ("easy", "none"),
+    "backfill_order": ("fcfs",),
+    "threshold": (None,),
+    "passes": ("per-timestamp",),
+    "policy_estimate": ("requested",),
+}
+
+#: Those of jobs that share nodes.
+OF_SHARED_NODES = ("partners", "pairs_above", "pair_estimate")
+
+#: Those that mean nothing beside a dispatcher; passes still do.
+OF_THE_QUEUE = tuple(rule for rule in _NOT_BESIDE_A_DISPATCHER if rule != "passes")
+
+
+def not_beside_a_dispatcher(rule: str, name: object) -> str:
+    """Return the message that a rule does not go with the dispatcher of this name."""
+    why = "is asked once at each time" if rule.endswith("passes") else "says itself what starts"
+    return (
+        f"{rule} does not go with the dispatcher {name}, which {why}: leave {rule} out, or name a"
+        " scheduler in place of the dispatcher"
+    )
+
+
+def random_seed(allocation: str) -> int:
+    """Return the seed of a random allocation, 0 unless it tells one.
+
+    Raises
+    ------
+    HpcgymError : see :func:`check_allocation_name`.
+    """
+    check_allocation_name(allocation)
+    name, _, seed = allocation.partition(":")
+    return int(seed or 0) if name == "random" else 0
+
+
+MOST_PARTS = 16
+
+
+def check_allocation_name(allocation: str) -> None:
+    """Raise an HpcgymError unless this is an allocation.
+
+    With a seed that is a whole number of at least 0, or a number of parts from 2 to 16.
+    """
+    name, colon, number = str(allocation).partition(":")
+    _check("allocation", name if name in ("random", "part") else allocation, ALLOCATIONS)
+    whole = number.isascii() and number.isdigit()
+    if name == "part" and not (whole and 2 <= int(number) <= MOST_PARTS):
+        raise HpcgymError(f"allocation part:K needs a whole number from 2 to {MOST_PARTS}")
+    if colon and not whole:
+        raise HpcgymError(f"allocation {name}:SEED needs a whole number, not {number!r}")
+
+
+def _check(rule: str, value: object, known: Iterable[str]) -> None:
+    """Raise unless ``value`` is one of the known names."""
+    if not isinstance(value, str) or value not in known:
+        raise HpcgymError(unknown(rule, value, known))
+
+
+def _policy(rule: str, policy: PolicyLike, others: Iterable[str] = ()) -> PolicyLike:
+    """Return a policy, checked, as a text, a tuple or a mapping of its own."""
+    parse_policy(policy, rule, others)
+    if isinstance(policy, str):
+        return policy
+    if isinstance(policy, Mapping):
+        return {name: float(weight) for name, weight in policy.items()}
+    return tuple(float(weight) for weight in policy)
+
+
+def _number_or_none(rule: str, value: Any) -> float | None:
+    """Return a finite number, or None, checked."""
+    if value is None:
+        return None
+    if not isinstance(value, int | float | np.number) or not math.isfinite(value):
+        raise HpcgymError(f"{rule} must be a finite number or None, not {value!r}")
+    return float(value)
+
+
+def _pair_estimate(value: Any) -> Any:
+    """Return what the scheduler knows of pairs, a copy of what learns, checked."""
+    if isinstance(value, str):
+        _check("pair_estimate", value, ("known", "learned"))
+        return value
+    if hasattr(value, "learn") and hasattr(value, "matrix"):
+        return copy.deepcopy(value)
+    if hasattr(value, "speedup") and hasattr(value, "codes"):
+        return value
+    raise HpcgymError(
+        "pair_estimate must be 'known', 'learned', a Heatmap or LearnedSpeedups, not "
+        f"{type(value).__name__}"
+    )
+
+
+def _threshold(threshold: Any) -> float | None:
+    """Return a starvation threshold [s], checked."""
+    if threshold is None:
+        return None
+    number = threshold.item() if isinstance(threshold, np.generic) else threshold
+    if not isinstance(number, (int, float)) or math.isnan(number) or number < 0:
+        raise HpcgymError(f"threshold must be a number of at least 0 s, not {threshold!r}")
+    return number
+
+
+def _plain(value: object) -> str | float | None:
+    """Return a rule's value as a word or number."""
+    if value is None or isinstance(value, (str, int, float)):
+        return value
+    if isinstance(value, FairShare):
+        return str(value)
+    if isinstance(value, Mapping):
+        return ", ".join(f"{name}={weight_text(weight)}" for name, weight in value.items())
+    if isinstance(value, tuple):
+        return ",".join(map(weight_text, value))
+    if isinstance(value, np.ndarray):
+        return "given"
+    named = getattr(value, "name", None) or getattr(value, "__name__", None)
+    named = named or getattr(value, "source", None)  # of a heatmap
+    return str(named or f"{type(value).__name__} in Python")

@@ -1,0 +1,1 @@
+"""From a workload and a scheduler to arrays, through the engine, to a schedule."""

@@ -1,0 +1,103 @@
+"""What a scheduler learns of pairs of jobs while they run, for co-scheduled simulations."""
+
+from __future__ import annotations
+
+import copy
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from hpcgym.engine import state
+from hpcgym.engine.machines.corun import state as engine
+from hpcgym.engine.machines.corun.state import Coscheduled
+from hpcgym.errors import HpcgymError
+from hpcgym.speedups.heatmap import Heatmap
+from hpcgym.speedups.learned import LearnedSpeedups
+
+if TYPE_CHECKING:
+    from hpcgym.scheduler.rules import Scheduler
+
+#: The part of its run that a job must have spent beside one code for its end to tell of the pair.
+ENOUGH = 0.9
+
+
+class PairLearning:
+    """Tells the simulator what the scheduler takes for the speedups of pairs.
+
+    Jobs tell when they have ended: the mean rate over their whole run, the compact run time over
+    that which it took, is that of the pair if they ran beside jobs of one code for at least nine
+    tenths of it. Nothing else is seen of the true speedups.
+    """
+
+    def __init__(self, pairs: Any, speedups: Heatmap, pairs_above: float | None):
+        self.pairs = pairs
+        self._codes = speedups.codes
+        self._above = pairs_above
+        self._told = 0  # spells that have been looked at
+        self._ended = 0
+        self._beside: dict[int, dict[int, int]] = {}  # job -> code -> ticks
+
+    @classmethod
+    def of(cls, scheduler: Scheduler, speedups: Heatmap) -> PairLearning | None:
+        """Return what goes with the scheduler's ``pair_estimate``; None if it knows the truth."""
+        pairs = scheduler.pair_estimate
+        if isinstance(pairs, str):
+            if pairs == "known":
+                return None
+            pairs = LearnedSpeedups(codes=speedups.codes)
+        missing = [code for code in speedups.codes if code not in pairs.codes]
+        if missing:
+            raise HpcgymError(f"pair_estimate knows no code {missing[0]!r}")
+        return cls(copy.deepcopy(pairs), speedups, scheduler.pairs_above)
+
+    @property
+    def learns(self) -> bool:
+        """Whether ends are learned from."""
+        return hasattr(self.pairs, "learn")
+
+    def tell(self, arrays: state.Prepared, machine: Coscheduled) -> None:
+        """Let the simulator's scheduler take what is believed now for the speedups."""
+        codes = list(self._codes)
+        if self.learns:
+            places = [self.pairs.codes.index(code) for code in codes]
+            matrix = self.pairs.matrix()[np.ix_(places, places)]
+            alone = matrix.max(axis=1)  # as of heatmaps that do not tell
+        else:
+            known = self.pairs.take(codes)
+            matrix, alone = known.filled, known.alone
+        waiting = np.flatnonzero(arrays.progress["start"][: arrays.sim[state.NEXT]] < 0)
+        of_codes = np.bincount(machine.tasks["code"][waiting], minlength=len(codes))
+        engine.believe(machine, matrix, alone, self._above, of_codes)
+        arrays.sim[state.CHANGED] = 1  # who was refused may not be now
+
+    def learn(self, arrays: state.Prepared, machine: Coscheduled) -> None:
+        """Learn from the jobs that have ended since the last time."""
+        if not self.learns or arrays.sim[state.ENDED] == self._ended:
+            return
+        for spell in machine.spells[self._told : machine.slots[engine.N_SPELLS]]:
+            of_job = self._beside.setdefault(int(spell["job"]), {})
+            beside = int(spell["beside"])
+            of_job[beside] = of_job.get(beside, 0) + int(spell["end"] - spell["begin"])
+        self._told = int(machine.slots[engine.N_SPELLS])
+        learned = False
+        # the jobs that ended at this pass; their last spells are noted then
+        released = int(machine.slots[engine.RELEASED])
+        for job in arrays.ended[self._ended : released].tolist():
+            learned |= self._learn_from(job, arrays, machine)
+        self._ended = released
+        if learned:
+            self.tell(arrays, machine)
+
+    def _learn_from(self, job: int, arrays: state.Prepared, machine: Coscheduled) -> bool:
+        """Learn from the end of a job; return whether it told anything."""
+        spells = self._beside.pop(job, {})
+        total = sum(spells.values())
+        if not total:
+            return False
+        beside = max(spells, key=lambda code: (spells[code], -code))
+        if beside < 0 or spells[beside] < ENOUGH * total:
+            return False
+        task = machine.tasks[job]
+        rate = float(arrays.jobs["run"][job]) / float(task["end"] - arrays.progress["start"][job])
+        self.pairs.learn(self._codes[int(task["code"])], self._codes[beside], rate)
+        return True

@@ -1,0 +1,175 @@
+"""Simulations in which users' shares decide: accounts and orders as the engine takes them."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hpcgym.compilation import compiling
+from hpcgym.engine import state
+from hpcgym.engine.answers import shares as engine
+from hpcgym.errors import HpcgymError
+from hpcgym.naming import CORE
+from hpcgym.scheduler.estimates.learning import asks_for_predictions
+from hpcgym.scheduler.policies.fair_share import FairShare
+from hpcgym.scheduler.policies.features import USER_FEATURES
+from hpcgym.scheduler.policies.index import PolicyLike, parse_policy
+from hpcgym.simulation.prepare import prepare
+from hpcgym.simulation.warm_start import begin_on_nodes, past_jobs
+from hpcgym.workload.extracts import recorded_run_time
+from hpcgym.workload.model import MISSING
+
+if TYPE_CHECKING:
+    from hpcgym.cluster.pool import Cluster
+    from hpcgym.engine.machines.nodes.placement import Nodes
+    from hpcgym.scheduler.rules import Scheduler
+    from hpcgym.workload.model import Workload
+
+
+def run_with_shares(
+    workload: Workload,
+    scheduler: Scheduler,
+    cluster: Cluster,
+    nodes: Nodes | None = None,
+    until: int = state.FOREVER,
+) -> state.Prepared:
+    """Simulate up to ``until`` [s] on a pool, or on nodes; return the arrays of the simulation.
+
+    Raises
+    ------
+    HpcgymError : run times that are learned beside shares, or energy where there is no power.
+    WorkloadError : a job that cannot be simulated.
+    """
+    if asks_for_predictions(scheduler):
+        rule = "estimate" if scheduler.policy_estimate == "requested" else "policy_estimate"
+        raise HpcgymError(
+            f"{rule}: beside a policy that looks at usage it must be one that is known at "
+            "submission, or as estimate the mean of the user's last jobs (ave2), not "
+            f"{scheduler.describe()[rule]!r}"
+        )
+    arrays = prepare(workload, scheduler, cluster, logs_ends=True, shares=True, extracts=True)
+    if nodes is not None:
+        begin_on_nodes(workload, scheduler, cluster, arrays, nodes)
+    plans = scheduler.backfill == "conservative"
+    shares = make_shares(workload, scheduler, cluster, arrays)
+    if nodes is None:
+        run = engine.run_conservative if plans else engine.run
+        given: tuple[Any, ...] = (*arrays, shares)
+    else:
+        run = engine.run_plan_on_nodes if plans else engine.run_on_nodes
+        given = (*arrays, nodes, shares)
+    with compiling(run):
+        run(*given, until, state.UNLIMITED)
+    return arrays
+
+
+def make_shares(
+    workload: Workload, scheduler: Scheduler, cluster: Cluster, arrays: state.Prepared
+) -> engine.Shares:
+    """Return the accounts of a simulation before its first event.
+
+    Raises
+    ------
+    HpcgymError : an order by energy where there is no power.
+    """
+    rules = scheduler.fair_share or FairShare()
+    assert isinstance(rules, FairShare)
+    past, by_end, ends = past_jobs(workload)
+    every = [workload] if past is None else [past, workload]
+    user, group, width, power = (
+        np.concatenate([part.columns[name] for part in every]) for name in _CHARGED
+    )
+    tree = rules.tree(user, group)
+    orders = [
+        _usage_order(order) if looks else (engine.UNAWARE, (0.0, 0.0))
+        for order, looks in zip(
+            (scheduler.policy, scheduler.backfill_order), scheduler.usage_orders, strict=True
+        )
+    ]
+    weights = np.array([weights for _, weights in orders])
+    energy, energy_capacity = _energy(power, width, cluster, bool(weights[:, engine.ENERGY].any()))
+    rate = np.stack([width.astype(np.float64), energy])
+    n = len(tree.parent)
+    begin = min((int(part.submit_time[0]) for part in every if len(part)), default=0)
+    own = len(by_end)  # from there on are the jobs that are simulated
+    book = np.zeros(engine.N_SLOTS, np.int64)
+    book[engine.N_LEAVES] = tree.leaves
+    book[engine.HALF_LIFE] = 0 if rules.half_life_s == math.inf else rules.half_life_s
+    book[[engine.BEGIN, engine.EPOCH, engine.WRITTEN_AT]] = begin
+    book[engine.OPEN_AT] = book[engine.WRITTEN] = -1
+    shares = engine.Shares(
+        owner=tree.owner[own:],
+        rate=rate[:, own:].copy(),
+        parent=tree.parent,
+        share=tree.share,
+        part=tree.part,
+        kinds=np.array([kind for kind, _ in orders]),
+        weights=weights,
+        base=arrays.scores["score"].copy(),
+        capacity=np.array([cluster.processors, energy_capacity], np.float64),
+        damping=np.array([rules.damping]),
+        used=np.zeros((2, n)),
+        recent=np.zeros((2, n)),
+        greatest=np.zeros(2),
+        terms=np.zeros((2, tree.leaves)),
+        stamp=np.zeros(tree.leaves, np.int64),
+        book=book,
+    )
+    if past is not None:
+        engine.begin(
+            arrays.scores, arrays.sim, arrays.blocks, arrays.entries, shares,
+            tree.owner[by_end], np.ascontiguousarray(rate[:, by_end]),
+            recorded_run_time(past)[by_end], ends[by_end],
+        )  # fmt: skip
+    return shares
+
+
+_CHARGED = ("user_id", "group_id", "requested_processors", "power_w")
+
+
+def _usage_order(policy: PolicyLike) -> tuple[int, tuple[float, float]]:
+    """Return what an order makes of usage, and the weights of processors and energy in it."""
+    index = parse_policy(policy)
+    if index.summed:
+        return engine.BY_BOTH, (1.0, 1.0)
+    by_cpu, by_energy = (index.weights.get(name, 0.0) for name in USER_FEATURES)
+    # alone, priorities order as usages for shares do, which time does not change
+    if len(index.weights) == 1:
+        return (engine.BY_CPU if by_cpu else engine.BY_ENERGY), (by_cpu, by_energy)
+    return engine.MIXED, (by_cpu, by_energy)
+
+
+def _energy(
+    power_w: NDArray[np.float64], processors: NDArray[np.int64], cluster: Cluster, needed: bool
+) -> tuple[NDArray[np.float64], float]:
+    """Return the power of each job, (n_jobs,), and that of the whole machine, in one unit.
+
+    The unit is the usual power of a processor, so that where power is the same for all jobs, what
+    they use are the processor seconds to the last bit. A job whose power is unknown has the
+    machine's busy power.
+    """
+    busy = _busy_watts(cluster)
+    watts = np.where(power_w == MISSING, busy, power_w)
+    unit = float(np.quantile(watts, 0.5, method="lower")) if len(watts) else busy
+    if unit <= 0:
+        unit = 1.0
+    if needed and (busy <= 0 or not watts.any()):
+        raise HpcgymError(
+            "policy: without power there is no energy to share; the busy power of the cluster "
+            "must be above 0, and the power_w of some jobs"
+        )
+    return watts / unit * processors, cluster.processors * busy / unit
+
+
+def _busy_watts(cluster: Cluster) -> float:
+    """Return the power of a busy processor, the mean where groups of nodes have their own."""
+    total = sum(
+        group.nodes * group.power.busy_levels_w[-1]
+        if group.power is not None
+        else group.nodes * group.resources[CORE] * cluster.busy_power_w
+        for group in cluster.groups
+    )
+    return total / cluster.processors if cluster.groups else cluster.busy_power_w

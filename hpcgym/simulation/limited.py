@@ -1,0 +1,196 @@
+"""Simulations under limits of power and energy, in which each job has nodes of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hpcgym.compilation import compiling
+from hpcgym.engine import state
+from hpcgym.engine.machines.limited import easy as powered
+from hpcgym.engine.machines.limited import state as powered_state
+from hpcgym.engine.machines.limited.state import Powered
+from hpcgym.errors import HpcgymError
+from hpcgym.schedule.node_states import NodeStates
+from hpcgym.schedule.result import Allocation, Result
+from hpcgym.scheduler.estimates.learning import asks_for_predictions
+from hpcgym.scheduler.limits import Limit, check_limits
+from hpcgym.simulation.limited_machine import machine_for, node_power
+from hpcgym.simulation.nodes import check_passes, needs_on
+from hpcgym.simulation.predictions import Learning
+from hpcgym.simulation.prepare import prepare
+
+if TYPE_CHECKING:
+    from hpcgym.cluster.pool import Cluster
+    from hpcgym.scheduler.estimates.learning import Learned
+    from hpcgym.scheduler.rules import Scheduler
+    from hpcgym.workload.model import Workload
+
+
+def takes_whole_nodes(cluster: Cluster, scheduler: Scheduler, given: Any) -> bool:
+    """Return whether each job has nodes of its own: under limits, switched off or in a row.
+
+    Raises
+    ------
+    HpcgymError : a rule for limits where there are none.
+    """
+    if given is None and scheduler.power != "none":
+        raise HpcgymError(f"power={scheduler.power!r} needs limits: caps or budgets")
+    return (
+        given is not None
+        or scheduler.allocation == "contiguous"
+        or bool(cluster.groups and cluster.shutdown_after_s is not None)
+    )
+
+
+def simulate_powered(
+    workload: Workload,
+    scheduler: Scheduler,
+    cluster: Cluster,
+    given: Limit | Iterable[Limit] | None,
+    learned: Learned | None = None,
+) -> Result:
+    """Simulate under limits, to the end; see :func:`hpcgym.simulate`.
+
+    Raises
+    ------
+    HpcgymError : rules that do not go with limits, a machine whose nodes are not alike, or a
+        cap under which a job can never start.
+    WorkloadError : a job that cannot be simulated.
+    """
+    found = check_limits(() if given is None else given)
+    check_rules(scheduler)
+    power = node_power(cluster, needed=bool(found) or cluster.shutdown_after_s is not None)
+    asks = asks_for_predictions(scheduler) or learned is not None
+    arrays = prepare(
+        workload, scheduler, replace(cluster, shutdown_after_s=None), asks, logs_ends=True
+    )
+    needs = needs_on(workload, cluster)
+    a_node = units_a_node(needs, cluster)
+    widths = -(-needs[:, 0] // a_node)
+    arrays.jobs["processors"] = widths
+    arrays.sim[state.FREE] = cluster.nodes
+    machine = machine_for(workload, scheduler, cluster, power, widths, found)
+    learning = Learning(workload, scheduler, arrays, learned) if asks else None
+    machine = _run(arrays, machine, learning)
+    if (arrays.progress["start"] < 0).any():
+        raise HpcgymError("limits: the simulator found no start for a job: an error of its own")
+    result = _result(workload, scheduler, cluster, arrays, machine, learning)
+    return with_machine(result, machine, needs[:, 0], a_node, found)
+
+
+def _run(arrays: state.Prepared, machine: Powered, learning: Learning | None) -> Powered:
+    """Simulate to the end; return the machine, whose log may have become longer."""
+    with compiling(powered.run):
+        while True:
+            powered.run(*arrays, machine, state.FOREVER, state.UNLIMITED)
+            if machine.slots[powered_state.FULL]:
+                machine.slots[powered_state.FULL] = 0
+                more = np.empty(len(machine.log), powered_state.LOG)
+                machine = machine._replace(log=np.concatenate([machine.log, more]))
+            elif arrays.sim[state.ASKED]:
+                assert learning is not None
+                learning.answer()
+            else:
+                break
+    if learning is not None:
+        learning.finish()
+    return machine
+
+
+# --- Checks ---------------------------------------------------------------------------------------
+
+
+def check_rules(scheduler: Scheduler) -> None:
+    """Raise an HpcgymError for rules that do not go with limits, or with each other."""
+    check_passes(scheduler)
+    if scheduler.backfill == "conservative":
+        raise HpcgymError("backfill='conservative' keeps no limits: none or easy")
+    if scheduler.dispatcher is not None:
+        raise HpcgymError("dispatcher: under limits a scheduler says what starts")
+    if any(scheduler.usage_orders):
+        raise HpcgymError("policy: under limits it must not look at what users have used")
+    if scheduler.allocation not in ("first-fit", "contiguous"):
+        raise HpcgymError(
+            "allocation: with nodes of their own jobs are placed first-fit or contiguous, not"
+            f" {scheduler.allocation!r}"
+        )
+
+
+def units_a_node(needs: NDArray[np.int64], cluster: Cluster) -> NDArray[np.int64]:
+    """Return how many units of each job a node holds, (n_jobs,)."""
+    each = needs[:, 1:]
+    has = np.broadcast_to(cluster.capacity[0], each.shape)
+    most = np.where(each > 0, has // np.maximum(each, 1), np.iinfo(np.int64).max)
+    held: NDArray[np.int64] = np.minimum(most.min(axis=1), needs[:, 0])
+    return held
+
+
+# --- The result -----------------------------------------------------------------------------------
+
+
+def _result(
+    workload: Workload,
+    scheduler: Scheduler,
+    cluster: Cluster,
+    arrays: state.Prepared,
+    machine: Powered,
+    learning: Learning | None,
+) -> Result:
+    """Return the schedule, with the frequencies of jobs and the states of nodes."""
+    progress = arrays.progress.copy()
+    progress["predicted"] = machine.tasks["predicted"]
+    result = Result.of(workload, cluster, scheduler, arrays.jobs, progress)
+    return replace(
+        result,
+        learned=None if learning is None else learning.learned,
+        policy_run_time=None if learning is None else learning.policy_run_time,
+    )
+
+
+def with_machine(
+    result: Result,
+    machine: Powered,
+    units: NDArray[np.int64],
+    a_node: NDArray[np.int64],
+    limits: tuple[Limit, ...],
+) -> Result:
+    """Return a schedule with the nodes of jobs, their frequencies and the states of nodes."""
+    level = machine.tasks["level"].copy()
+    slowed_down = bool((level < machine.slots[powered_state.HIGHEST]).any())
+    return replace(
+        result,
+        frequency=level if slowed_down else None,
+        node_states=_node_states(machine, int(result.end.max(initial=0))),
+        allocation=_allocation(machine, units, a_node),
+        limits=limits,
+    )
+
+
+def _allocation(
+    machine: Powered, units: NDArray[np.int64], a_node: NDArray[np.int64]
+) -> Allocation:
+    """Return the nodes of jobs: as many units on each as it holds, the rest on the last."""
+    widths = np.diff(machine.first)
+    on_each = np.repeat(a_node, widths)
+    last = machine.first[1:] - 1
+    on_each[last] = units - (widths - 1) * a_node
+    return Allocation(machine.first, machine.cells, on_each.astype(np.int32))
+
+
+def _node_states(machine: Powered, end: int) -> NodeStates | None:
+    """Return when nodes were off or switched, up to the last end [s]; None where all were on."""
+    log = machine.log[: machine.slots[powered_state.LOGGED]]
+    last = machine.nodes
+    still = np.flatnonzero((last["state"] != powered_state.ON) & (last["since"] < end))
+    columns = {
+        "node": np.concatenate([log["node"], still]),
+        "state": np.concatenate([log["state"], last["state"][still]]),
+        "begin": np.concatenate([log["begin"], last["since"][still]]),
+        "end": np.concatenate([log["end"], np.full(len(still), end)]),
+    }
+    return NodeStates(**columns) if len(columns["node"]) else None

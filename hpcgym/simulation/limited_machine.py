@@ -1,0 +1,343 @@
+"""Machines and limits as the engine takes them: nodes, their power, caps and budgets."""
+
+from __future__ import annotations
+
+import math
+from decimal import Decimal
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hpcgym.cluster.power import MILLION, NodePower
+from hpcgym.cluster.power_plans import greatest_w, rho, savings_w
+from hpcgym.engine import state
+from hpcgym.engine.machines.limited import state as powered_state
+from hpcgym.engine.machines.limited.caps import idle_mw
+from hpcgym.engine.machines.limited.state import Powered, make_powered
+from hpcgym.errors import HpcgymError, WorkloadError
+from hpcgym.schedule.power_uses import QUANTUM_W
+from hpcgym.scheduler.limits import EnergyBudget, Limit, PowerCap
+
+if TYPE_CHECKING:
+    from hpcgym.cluster.pool import Cluster
+    from hpcgym.scheduler.rules import Scheduler
+    from hpcgym.workload.model import Workload
+
+#: What the rule ``power`` is under budgets, where it says more than that they must suffice.
+BUDGET_RULES = {
+    "powercap": powered_state.POWERCAP,
+    "reduce-pc": powered_state.REDUCE_PC,
+    "energy-bud": powered_state.ENERGY_BUD,
+}
+#: ``mix`` uses frequencies of at least this share of the highest (document 004, section 4.5.2: from
+#: 2.0 GHz on of 2.7).
+MIX_FROM = 0.74
+_NO_POWER = NodePower(idle_w=0.0, busy_w=0.0)
+_RELATIVE_ERROR = 1e-12  # of watts and joules that were multiplied
+
+
+def node_power(cluster: Cluster, needed: bool = True) -> NodePower:
+    """Return the power of each node of a machine whose nodes are all alike.
+
+    Raises
+    ------
+    HpcgymError : a pool, nodes that are not alike, or, where it is ``needed``, without a power.
+    """
+    if not cluster.groups:
+        raise HpcgymError(
+            "limits, and allocation='contiguous', are for machines with nodes: cluster= says which"
+        )
+    first = cluster.groups[0]
+    for group in cluster.groups:
+        if dict(group.resources) != dict(first.resources) or group.power != first.power:
+            raise HpcgymError(
+                f"limits need nodes that are all alike, but groups {first.name!r} and"
+                f" {group.name!r} differ"
+            )
+    if first.power is None:
+        if needed:
+            raise HpcgymError(
+                f"limits need the power of nodes, and group {first.name!r} has none: NodePower"
+            )
+        return _NO_POWER
+    if first.power.off_w > first.power.idle_w:
+        raise HpcgymError("off_w: under limits a node must not draw more off than idle")
+    return first.power
+
+
+class Model(NamedTuple):
+    """A machine and its jobs, without limits: what :class:`Powered` has of them.
+
+    ``constants`` are slots, ``levels`` nodes below a component and its power [mW], from the lowest
+    level on, and ``most_mw`` the greatest power there is.
+    """
+
+    constants: dict[int, int]
+    busy_mw: NDArray[np.int64]
+    drawn_mw: NDArray[np.int64]
+    slowdown: NDArray[np.int64]
+    kind: NDArray[np.int64]
+    measured_mw: NDArray[np.int64]
+    levels: list[tuple[int, int]]
+    most_mw: int
+
+
+def machine_for(
+    workload: Workload,
+    scheduler: Scheduler,
+    cluster: Cluster,
+    power: NodePower,
+    widths: NDArray[np.int64],
+    given: tuple[Limit, ...],
+) -> Powered:
+    """Return a machine under limits before the first event."""
+    shuts = any(isinstance(limit, EnergyBudget) and limit.shutdown for limit in given)
+    planned = scheduler.power in ("shut", "mix") and any(isinstance(c, PowerCap) for c in given)
+    switches = planned or shuts or cluster.shutdown_after_s is not None
+    model = model_of(workload, scheduler, cluster, power, widths, switches)
+    check_clock(workload, model)
+    caps, budgets = limit_records(scheduler, cluster, power, model, given)
+    machine = make_powered(
+        *model[:-1],
+        widths,
+        cluster.nodes,
+        caps,
+        budgets,
+        int(workload.submit_time[0]) if len(workload) else 0,
+    )
+    machine.slots[powered_state.LIMITED] = int(len(caps) > 0 or len(budgets) > 0)
+    check_possible(workload, machine)
+    return machine
+
+
+def model_of(
+    workload: Workload,
+    scheduler: Scheduler,
+    cluster: Cluster,
+    power: NodePower,
+    widths: NDArray[np.int64],
+    switches: bool,
+) -> Model:
+    """Return a machine, whose nodes may be switched off or not, and its jobs."""
+    idle, off, shut, boot = (
+        up_mw(watts) for watts in (power.idle_w, power.off_w, power.shutdown_w, power.boot_w)
+    )
+    rest = max(idle, shut) if switches else idle
+    drawn = np.array([up_mw(watts) for watts in power.busy_levels_w], np.int64)
+    busy = np.maximum(drawn, rest)
+    measured = measured_mw(workload, cluster, power, widths)
+    levels, below = [], 1
+    for level in cluster.levels:
+        below *= level.of
+        levels.append((below, up_mw(level.power_w)))
+    a_node = max(int(busy[-1]), boot, rest)
+    if len(measured):
+        a_node = max(a_node, int((-(-measured // widths[:, np.newaxis])).max()))
+    timeout = cluster.shutdown_after_s
+    constants = {
+        powered_state.IDLE_MW: idle,
+        powered_state.REST_MW: rest,
+        powered_state.OFF_MW: off,
+        powered_state.SHUTDOWN_MW: shut,
+        powered_state.BOOT_MW: boot,
+        powered_state.RISE_MW: max(boot, rest),
+        powered_state.OFF_TIME: power.shutdown_time_s,
+        powered_state.ON_TIME: power.boot_time_s,
+        powered_state.TIMEOUT: state.FOREVER if timeout is None else timeout,
+        powered_state.LOWEST: lowest_level(power, scheduler.power),
+        powered_state.HIGHEST: power.levels - 1,
+        powered_state.RULE: BUDGET_RULES.get(scheduler.power, powered_state.SUFFICES),
+        powered_state.CONTIGUOUS: int(scheduler.allocation == "contiguous"),
+        powered_state.SWITCHES: int(switches),
+    }
+    above = sum(-(-cluster.nodes // size) * mw for size, mw in levels)
+    return Model(
+        constants,
+        busy,
+        drawn,
+        *slowdowns(workload, power),
+        measured,
+        levels,
+        cluster.nodes * a_node + above,
+    )
+
+
+def limit_records(
+    scheduler: Scheduler,
+    cluster: Cluster,
+    power: NodePower,
+    model: Model,
+    given: tuple[Limit, ...],
+) -> tuple[NDArray[np.void], NDArray[np.void]]:
+    """Return caps and budgets as the engine takes them, without caps that no load can exceed.
+
+    Raises
+    ------
+    HpcgymError : a cap that is exceeded with all nodes off, or more energy than is counted.
+    """
+    most = model.most_mw * (1 - _RELATIVE_ERROR)
+    caps = [one for one in given if isinstance(one, PowerCap) and one.watts * 1000 < most]
+    off = [nodes_off(cluster, power, cap, scheduler.power) for cap in caps]
+    budgets = [one for one in given if isinstance(one, EnergyBudget)]
+    _check_energy(model.most_mw, budgets)
+    return cap_records(caps, off), budget_records(budgets, model.most_mw)
+
+
+def up_mw(watts: float | None) -> int:
+    """Return a power in whole milliwatts, rounded up; 0 of none."""
+    return math.ceil(Decimal(repr(float(watts or 0.0))) * 1000)
+
+
+def lowest_level(power: NodePower, rule: str) -> int:
+    """Return the lowest level at which jobs may run."""
+    if rule == "dvfs":
+        return 0
+    if rule != "mix" or power.levels == 1:
+        return power.levels - 1
+    ghz = power.frequency_ghz
+    return next(level for level in range(power.levels) if ghz[level] >= MIX_FROM * ghz[-1])
+
+
+def slowdowns(workload: Workload, power: NodePower) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the slowdown of each kind of jobs at each level [millionths], and their kinds."""
+    own = workload.columns.get("slowdown", np.full(len(workload), -1.0))
+    values, kind = np.unique(own, return_inverse=True)
+    factors = power.slowdowns_of(values if len(values) else [-1.0])
+    return np.rint(factors * MILLION).astype(np.int64), kind.astype(np.int64).reshape(-1)
+
+
+def measured_mw(
+    workload: Workload, cluster: Cluster, power: NodePower, widths: NDArray[np.int64]
+) -> NDArray[np.int64]:
+    """Return what jobs draw at each level whose power was measured, (n_jobs, levels), -1 of others.
+
+    As the books have it: their own power on each core, that of idle nodes on cores that are left.
+    Empty where none was measured.
+    """
+    own = workload.columns.get("power_w", np.full(len(workload), -1.0))
+    busy = np.array(power.busy_levels_w)
+    if not (own >= 0).any():
+        return np.empty((0, len(busy)), np.int64)
+    cores = cluster.groups[0].resources["core"]
+    scale = busy / busy[-1] if busy[-1] > 0 else np.ones(len(busy))
+    watts = np.rint(np.maximum(own, 0)[:, np.newaxis] * scale / QUANTUM_W) * QUANTUM_W
+    used = workload.requested_processors
+    left = (widths * cores - used) / cores * power.idle_w
+    total = np.ceil(1000 * (watts * used[:, np.newaxis] + left[:, np.newaxis]))
+    measured: NDArray[np.int64] = total.astype(np.int64)
+    measured[own < 0] = -1
+    return measured
+
+
+def nodes_off(cluster: Cluster, power: NodePower, cap: PowerCap, rule: str) -> int:
+    """Return how many of the first nodes are off under a cap.
+
+    ``shut``: as few as let all others run at the highest frequency. ``mix``: by algorithm 2 of
+    document 004, :func:`hpcgym.cluster.power_plans.algorithm_2`, the others at the highest or the
+    lowest frequency. What stands above nodes is counted too.
+
+    Raises
+    ------
+    HpcgymError : a cap that is exceeded with all nodes off.
+    """
+    if rule not in ("shut", "mix"):
+        return 0
+    level = power.levels - 1
+    lowest = lowest_level(power, rule)
+    if rule == "mix" and lowest < level:
+        if cap.watts < greatest_w(cluster, lowest):
+            level = lowest
+        elif rho(power, lowest=lowest) > 0:
+            return 0
+    savings = savings_w(cluster, np.arange(cluster.nodes), level)
+    need = round(greatest_w(cluster, level) - cap.watts, 9)
+    number = int(np.searchsorted(savings, need))
+    if number > cluster.nodes:
+        left = greatest_w(cluster, level) - savings[-1]
+        raise HpcgymError(
+            f"a cap of {cap.watts:g} W: with all nodes off the machine draws {left:g} W"
+        )
+    return number
+
+
+def cap_records(caps: list[PowerCap], off: list[int]) -> NDArray[np.void]:
+    """Return caps as the engine takes them, with how many nodes are off under each."""
+    records = np.zeros(len(caps), powered_state.CAP)
+    for record, cap, nodes in zip(records, caps, off, strict=True):
+        record["start"] = cap.start
+        record["end"] = state.FOREVER if cap.end is None else cap.end
+        record["announced"] = powered_state.BEFORE if cap.announced is None else cap.announced
+        record["mw"] = math.floor(min(cap.watts * 1000, powered_state.PLENTY))
+        record["kills"] = cap.kills
+        record["off"] = nodes
+    return records
+
+
+def budget_records(budgets: list[EnergyBudget], most: int) -> NDArray[np.void]:
+    """Return budgets as the engine takes them; ``most`` is the greatest power there is [mW].
+
+    One that no load can exceed is left out, unless nodes are switched off for it.
+    """
+    kept = []
+    for budget in budgets:
+        seconds = budget.end - budget.start
+        binds = budget.joules * 1000 < most * seconds * (1 - _RELATIVE_ERROR)
+        if not (binds or budget.shutdown):
+            continue
+        mj = math.floor(min(budget.joules * 1000, most * seconds))
+        record = np.zeros((), powered_state.BUDGET)
+        record["start"], record["end"] = budget.start, budget.end
+        record["mj"], record["mean_mw"] = mj, mj // seconds
+        record["period"] = budget.period if binds else seconds
+        record["shuts"], record["binds"] = budget.shutdown, binds
+        kept.append(record)
+    return np.array(kept, powered_state.BUDGET)
+
+
+def _check_energy(most: int, budgets: list[EnergyBudget]) -> None:
+    """Raise an HpcgymError where the energy of a period is more than the simulator counts."""
+    for budget in budgets:
+        if most * (budget.end - budget.start) >= 2**61:
+            raise HpcgymError(
+                f"budget: {most / 1000:g} W for {budget.end - budget.start} s are more than the"
+                " simulator counts"
+            )
+
+
+def check_clock(workload: Workload, model: Model) -> None:
+    """Raise a WorkloadError where times are more than the simulator counts."""
+    longest = model.slowdown.max(initial=0) / MILLION
+    total = float(workload.requested_time.sum(dtype=np.float64)) * longest
+    if total >= state.FOREVER / 2:
+        raise WorkloadError(
+            f"{workload.name}: slowed down, the jobs request {total:.3g} s one after the other,"
+            " more than the simulator's clock holds"
+        )
+
+
+def check_possible(workload: Workload, machine: Powered) -> None:
+    """Raise an HpcgymError if a job can never start under the caps that have no end."""
+    slots, caps = machine.slots, machine.caps
+    lasting = caps[caps["end"] == state.FOREVER]
+    if not len(lasting) or not len(workload):
+        return
+    widths = np.diff(machine.first)
+    level = slots[powered_state.LOWEST]
+    power = widths * machine.busy_mw[level]
+    if len(machine.measured_mw):
+        power = np.maximum(power, machine.measured_mw[:, level])
+    if slots[powered_state.SWITCHES]:  # its nodes may have to be switched on
+        power = np.maximum(power, widths * slots[powered_state.RISE_MW])
+    for cap in lasting:
+        floor = idle_mw(machine, cap["off"])
+        idle = widths * slots[powered_state.REST_MW]
+        never = floor + power - idle > cap["mw"]
+        never |= widths > len(machine.nodes) - lasting["off"].max()
+        if never.any():
+            job = int(never.argmax())
+            raise HpcgymError(
+                f"{workload.name}: {workload.called(job)}, of {widths[job]} nodes, can never start"
+                f" under the cap of {cap['mw'] / 1000:g} W from {cap['start']} s on, which has no"
+                " end"
+            )

@@ -1,0 +1,216 @@
+"""Simulations on machines of nodes, and those in which a dispatcher says what starts."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hpcgym.baselines.dispatchers import find_dispatcher
+from hpcgym.compilation import compiling
+from hpcgym.engine import state
+from hpcgym.engine.machines.nodes import conservative as node_plan
+from hpcgym.engine.machines.nodes import easy as node_easy
+from hpcgym.engine.machines.nodes import placement as engine_nodes
+from hpcgym.engine.machines.nodes.placement import Nodes, make_nodes
+from hpcgym.engine.machines.nodes.rows import Rooms, make_rooms
+from hpcgym.errors import HpcgymError
+from hpcgym.schedule.result import Allocation
+from hpcgym.scheduler.dispatchers.asking import Facts, begin, dispatch
+from hpcgym.scheduler.dispatchers.view import cells_of
+from hpcgym.scheduler.estimates.learning import asks_for_predictions
+from hpcgym.scheduler.rules import random_seed
+from hpcgym.simulation.warm_start import own_cells, write_cells
+from hpcgym.workload.needs import check_fits, expected_waits, needs_of
+
+if TYPE_CHECKING:
+    from hpcgym.cluster.pool import Cluster
+    from hpcgym.scheduler.rules import Scheduler
+    from hpcgym.simulation.predictions import Learning
+    from hpcgym.workload.model import Workload
+    from hpcgym.workload.warm_start import Initial
+
+_ALLOCATIONS = {
+    "first-fit": engine_nodes.FIRST_FIT,
+    "best-fit": engine_nodes.BEST_FIT,
+    "worst-fit": engine_nodes.WORST_FIT,
+    "random": engine_nodes.RANDOM,
+}
+
+
+def needs_on(workload: Workload, cluster: Cluster) -> NDArray[np.int64]:
+    """Return what the jobs ask of the nodes of a machine, (n_jobs, 1 + R).
+
+    On a pool, which is one node, a job is one unit.
+
+    Raises
+    ------
+    WorkloadError : a job that never fits, or asks for what the machine does not have.
+    """
+    if not cluster.groups:
+        return np.column_stack([np.ones(len(workload), np.int64), workload.requested_processors])
+    needs = needs_of(workload, cluster.resources)
+    check_fits(workload, needs, cluster.capacity, cluster.resources)
+    return needs
+
+
+def single_cores(needs: NDArray[np.int64]) -> bool:
+    """Return whether each unit is one core and nothing else.
+
+    Such units fit wherever a core is free. So cores are alike: the machine is a pool of them, and a
+    job can have any when it starts.
+    """
+    return bool((needs[:, 1] == 1).all() and (needs[:, 2:] == 0).all())
+
+
+def nodes_for(needs: NDArray[np.int64], cluster: Cluster, scheduler: Scheduler) -> Nodes:
+    """Return the empty nodes of a machine.
+
+    Raises
+    ------
+    HpcgymError : passes at single events, which are for pools of processors.
+    """
+    check_passes(scheduler)
+    plans = scheduler.backfill == "conservative"
+    return make_nodes(needs, cluster.capacity, *_allocation_of(scheduler), plans)
+
+
+def run_on_nodes(
+    workload: Workload,
+    scheduler: Scheduler,
+    cluster: Cluster,
+    arrays: state.Prepared,
+    nodes: Nodes,
+    learning: Learning | None,
+) -> Any:
+    """Simulate to the end; return the dispatcher that was asked, or None."""
+    run = node_plan.run if scheduler.backfill == "conservative" else node_easy.run
+    dispatcher = scheduler.dispatcher
+    if isinstance(dispatcher, str):
+        dispatcher = find_dispatcher(dispatcher)
+    begin(dispatcher)
+    facts = None if dispatcher is None else facts_of(workload, cluster)
+    with compiling(run):
+        while True:
+            run(*arrays, nodes, state.FOREVER, state.UNLIMITED)
+            if not arrays.sim[state.ASKED]:
+                break
+            if arrays.sim[state.ASKED] == state.AN_ORDER:
+                assert dispatcher is not None
+                assert facts is not None
+                dispatch(dispatcher, arrays, nodes, facts)
+            else:
+                assert learning is not None
+                learning.answer()
+    if learning is not None:
+        learning.finish()
+    return dispatcher
+
+
+def facts_of(workload: Workload, cluster: Cluster, pool: bool = False) -> Facts:
+    """Return what views tell of the jobs beside the simulation; of cores alone on a ``pool``."""
+    return Facts(
+        cluster.resources[:1] if pool else cluster.resources,
+        workload.job_number,
+        workload.user_id,
+        workload.queue,
+        expected_waits(workload, cluster.queues),
+        max(cluster.queues.values(), default=1.0),
+    )
+
+
+def assign_nodes(
+    jobs: NDArray[np.void],
+    progress: NDArray[np.void],
+    needs: NDArray[np.int64],
+    cluster: Cluster,
+    scheduler: Scheduler,
+    initial: Initial | None = None,
+) -> Nodes:
+    """Return the nodes of jobs that have run on a pool of as many cores, given at their starts.
+
+    ``jobs`` and ``progress`` are the engine's; jobs that have not started get none. Those that run
+    at the beginning, by ``initial``, have their own where it tells them.
+    """
+    nodes = make_nodes(needs, cluster.capacity, *_allocation_of(scheduler))
+    begun = np.flatnonzero(progress["start"][: len(jobs)] >= 0)
+    by_start = np.empty_like(begun)
+    by_start[progress["marks"][begun] // state.STARTED_AS] = begun
+    by_end = begun[np.argsort(progress["start"][begun] + jobs["run"][begun])]
+    cells = None if initial is None else own_cells(initial, cluster)
+    placed = 0
+    if initial is not None and cells is not None:
+        write_cells(nodes, cells)
+        placed = int(initial.running.sum())
+    engine_nodes.assign(nodes, jobs, progress, by_start, by_end, placed)
+    return nodes
+
+
+def node_needs(
+    cluster: Cluster, workload: Workload, scheduler: Scheduler, keeps_books: bool = False
+) -> NDArray[np.int64] | None:
+    """Return what jobs ask of nodes in an environment, None where it is a pool of processors.
+
+    So it is where jobs ask for single cores, unless it ``keeps_books`` of who has which.
+
+    Raises
+    ------
+    HpcgymError : rules with which environments know no nodes.
+    WorkloadError : a job that never fits.
+    """
+    if not cluster.groups:
+        return None
+    needs = needs_on(workload, cluster)
+    if single_cores(needs) and not keeps_books:
+        return None
+    if asks_for_predictions(scheduler):
+        raise HpcgymError(
+            "estimate: in environments on nodes it must be one that is known at submission, "
+            f"or the mean of the user's last jobs (ave2), not {scheduler.describe()['estimate']!r}"
+        )
+    check_passes(scheduler)
+    return needs
+
+
+def rooms_for(
+    needs: NDArray[np.int64], cluster: Cluster, scheduler: Scheduler, number: int, longest: int
+) -> Rooms:
+    """Return the nodes of that many simulations in an environment."""
+    return make_rooms(needs, cluster.capacity, *_allocation_of(scheduler), number, longest)
+
+
+def _allocation_of(scheduler: Scheduler) -> tuple[int, int]:
+    """Return the allocation as the engine takes it, and its seed.
+
+    Raises
+    ------
+    HpcgymError : jobs that are to have nodes of their own.
+    """
+    allocation = scheduler.allocation
+    if allocation == "contiguous":
+        raise HpcgymError("allocation='contiguous': only simulate() gives jobs nodes of their own")
+    return _ALLOCATIONS[allocation.partition(":")[0]], random_seed(allocation)
+
+
+def check_passes(scheduler: Scheduler) -> None:
+    """Raise an HpcgymError for passes at single events."""
+    if scheduler.passes == "per-event":
+        raise HpcgymError(
+            "passes='per-event' is for pools of processors, and for units that are single cores"
+        )
+
+
+def check_pool(cluster: Cluster, workload: Workload, what: str) -> None:
+    """Raise an HpcgymError where jobs ask for more of nodes than single cores."""
+    if cluster.groups and not single_cores(needs_on(workload, cluster)):
+        raise HpcgymError(
+            f"{what} knows pools of processors only, and jobs whose units are single cores; "
+            "simulate, evaluate and environments know nodes"
+        )
+
+
+def allocation_of(nodes: Nodes) -> Allocation:
+    """Return which nodes the jobs have had."""
+    first, node, units = cells_of(nodes, np.arange(len(nodes.held)))
+    return Allocation(first, node.astype(np.int32), units.astype(np.int32))

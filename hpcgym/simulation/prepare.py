@@ -1,0 +1,288 @@
+"""From a workload and a scheduler to the arrays of a simulation before its first event."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hpcgym.cluster.files import find_cluster
+from hpcgym.cluster.pool import Cluster
+from hpcgym.engine import state
+from hpcgym.errors import HpcgymError, WorkloadError
+from hpcgym.scheduler.estimates.by_name import CORRECTION_CODES, learns, predicted_run_times
+from hpcgym.scheduler.estimates.learning import (
+    asks_for_predictions,
+    average_in_kernel,
+    learning_rules,
+    looks_at_time,
+)
+from hpcgym.scheduler.policies.features import JobColumns
+from hpcgym.scheduler.policies.index import (
+    PolicyLike,
+    Ranking,
+    looks_at_usage,
+    rank,
+    rank_without_usage,
+)
+from hpcgym.scheduler.rules import Scheduler
+from hpcgym.simulation.warm_start import begin_with, check_empty
+from hpcgym.workload.model import Workload
+
+_DEPTHS = {"none": 0, "easy": 1, "conservative": state.UNLIMITED}
+COSCHEDULED = ("compact", "spread", "half-socket", "part")  # allocations
+
+
+def machine_of(workload: Workload, cluster: Any, processors: int | None) -> Cluster:
+    """Return the machine that is given as a cluster, by its size or, without both, by the workload.
+
+    Raises
+    ------
+    HpcgymError : no machine of that name, or a file that describes none.
+    WorkloadError : both are given, or a cluster that is none.
+    """
+    if isinstance(cluster, str | os.PathLike):
+        cluster = find_cluster(cluster)
+    if cluster is not None and not isinstance(cluster, Cluster):
+        raise WorkloadError(f"cluster must be a Cluster, not {cluster!r}; a number is processors")
+    if cluster is None:
+        return Cluster(workload.processors if processors is None else processors)
+    if processors is not None:
+        raise WorkloadError("give either cluster or processors, not both")
+    return cluster
+
+
+def check_allocation(allocation: str, cluster: Cluster) -> None:
+    """Raise an HpcgymError for an order of nodes, other than the usual one, on a pool."""
+    if allocation.partition(":")[0] in COSCHEDULED:
+        raise HpcgymError(
+            f"allocation {allocation!r} is for co-scheduling: give simulate() speedups of jobs that"
+            " share nodes"
+        )
+    if allocation != "first-fit" and not cluster.groups:
+        raise HpcgymError(
+            f"allocation {allocation!r} is for machines with nodes, of which a pool of processors"
+            " has none; cluster says which"
+        )
+
+
+def prepare(
+    workload: Workload,
+    scheduler: Scheduler,
+    cluster: Cluster,
+    asks: bool | None = None,
+    logs_ends: bool = False,
+    shares: bool = False,
+    extracts: bool = False,
+) -> state.Prepared:
+    """Return the arrays of a simulation that is about to start.
+
+    ``asks`` says whether it is to stop for predictions; by default only if it needs to.
+    ``logs_ends`` says that ends are noted in any case, so that nodes can be given back; ``shares``,
+    that somebody keeps books of what users have used, if an order looks at that; ``extracts``, that
+    the workload may begin with jobs that run and wait, which on nodes are yet to be placed.
+
+    Raises
+    ------
+    HpcgymError : an order of nodes where there are none, or one of the queue that looks at usage,
+        without ``shares``; an extract without ``extracts``.
+    WorkloadError : a job that cannot be simulated.
+    """
+    check_allocation(scheduler.allocation, cluster)
+    if scheduler.coschedules:
+        raise HpcgymError(
+            "policies that look at the pass, backfill='fill', partners, pairs_above and"
+            " pair_estimate are for co-scheduling: give simulate() speedups of jobs that share"
+            " nodes"
+        )
+    check_jobs(workload, cluster.processors, extracts)
+    jobs = job_records(workload)
+    predicted = predicted_run_times(scheduler.estimate, jobs["run"], workload)
+    asks = asks_for_predictions(scheduler) if asks is None else asks
+    last = 0 if asks else average_in_kernel(scheduler)
+    users, n_users = numbered(workload.user_id) if asks or last else (_NO_USERS, 0)
+    primary, secondary, keys, scores = orders(workload, scheduler, shares)
+    rules = engine_rules(scheduler, primary, secondary, predicted, jobs["run"], last)
+    dispatched = state.NOBODY if scheduler.dispatcher is None else state.EACH_START
+    rules += [dispatched, 0, *power_rules(cluster, scheduler)]
+    # scores that hang on usage are asked for as predictions are: at submissions, and after ends
+    shares = shares and any(scheduler.usage_orders)
+    rules += [1, 1, 1] if shares else learning_rules(scheduler, asks, logs_ends)
+    start = state.make_state(rules, predicted, len(workload), cluster.processors, n_users, last)
+    if len(workload) and start.sim[state.MANAGED]:
+        all_idle(start, int(workload.submit_time[0]), cluster.processors)
+    prepared = state.Prepared(jobs, keys, scores, users, *start)
+    begin_with(workload, scheduler, cluster, prepared)
+    return prepared
+
+
+def power_rules(cluster: Cluster, scheduler: Scheduler, by_action: bool = False) -> list[int]:
+    """Return the rules of switching off as the engine takes them, from MANAGED on.
+
+    Raises
+    ------
+    HpcgymError : a scheduler for whose rules processors cannot be switched off.
+    """
+    if cluster.shutdown_after_s is None and not by_action:
+        return [0, 0, 0, 0]
+    if cluster.groups and cluster.shutdown_after_s is not None:
+        raise HpcgymError("shutdown_after_s: only simulate() switches nodes off")
+    for rule, value in (("backfill", "conservative"), ("passes", "per-event")):
+        if getattr(scheduler, rule) == value:
+            raise HpcgymError(f"shutdown_after_s: processors stay on with {rule}={value!r}")
+    after = cluster.shutdown_after_s
+    timeout = state.FOREVER if after is None else after
+    return [1, timeout, cluster.shutdown_time_s, cluster.boot_time_s]
+
+
+def all_idle(start: state.State, time: int, processors: int) -> None:
+    """Let all processors be idle from ``time`` [s] on."""
+    timeout = int(start.sim[state.TIMEOUT])
+    start.idle[0] = (time, min(time + timeout, state.FOREVER), processors)
+    start.sim[state.GROUPS] = 1
+
+
+def job_records(workload: Workload) -> NDArray[np.void]:
+    """Return the jobs as the engine takes them, (n_jobs,) JOBS."""
+    jobs = np.empty(len(workload), state.JOBS)
+    jobs["submit"] = workload.submit_time
+    jobs["run"] = np.minimum(workload.run_time, workload.requested_time)
+    jobs["requested"] = workload.requested_time
+    jobs["processors"] = workload.requested_processors
+    jobs["since_first"] = workload.since_first_submit
+    return jobs
+
+
+def engine_rules(
+    scheduler: Scheduler,
+    primary: int,
+    secondary: int,
+    predicted: NDArray[np.int64] | None,
+    run_time: NDArray[np.int64],
+    last: int,
+) -> list[int]:
+    """Return the rules as the engine takes them; see :mod:`hpcgym.engine.state`.
+
+    ``predicted`` are run times that are predicted beforehand, None if they become known later:
+    there, if ``last`` is not 0, as the mean of so many jobs.
+    """
+    never_short = predicted is not None and bool((predicted >= run_time).all())
+    threshold = scheduler.threshold
+    return [
+        state.PER_EVENT if scheduler.passes == "per-event" else state.PER_TIMESTAMP,
+        _DEPTHS[scheduler.backfill],
+        primary,
+        secondary,
+        state.AVERAGE if last else state.GIVEN,
+        state.NEVER if never_short else CORRECTION_CODES[scheduler.correction],
+        # waiting times are whole seconds, so "longer than" stays the same rounded down
+        state.NO_THRESHOLD if threshold is None else int(min(threshold, state.LATEST_TIME)),
+    ]
+
+
+_NO_USERS = np.zeros(0, np.int64)
+
+
+def orders(
+    workload: Workload, scheduler: Scheduler, shares: bool = False
+) -> tuple[int, int, NDArray[np.int64], NDArray[np.void]]:
+    """Return the codes of the primary and the secondary order, their keys and their scores.
+
+    With ``shares``, scores may hang on usage; they are returned without what that adds.
+    """
+    run_time = np.minimum(workload.run_time, workload.requested_time)
+    # where they are learned, the requested times hold their places
+    columns = JobColumns(
+        workload,
+        predicted_run_times(scheduler.policy_estimate, run_time, workload, "policy_estimate"),
+    )
+    learned = learns(scheduler.policy_estimate)
+    first = _ranking(scheduler.policy, columns, learned, shares)
+    second: Ranking | None = Ranking(None, None)  # by submission, unless EASY has another
+    if scheduler.backfill == "easy":
+        order = scheduler.backfill_order
+        second = None if order == "sjbf" else _ranking(order, columns, learned, shares)
+    primary = _order_code(first)
+    secondary = state.PREDICTION if second is None else _order_code(second)
+    n = len(workload)
+    # the memory of a half that nobody needs is never touched, and so never taken
+    keys = np.empty(2 * n if state.KEYED in (primary, secondary) else 0, np.int64)
+    scores = np.empty(2 * n if max(primary, secondary) >= state.SCORED else 0, state.SCORES)
+    for half, ranking, code in ((0, first, primary), (n, second, secondary)):
+        if ranking is not None and code == state.KEYED:
+            assert ranking.score is not None
+            keys[half : half + n] = state.ascending_keys(ranking.score)
+        elif ranking is not None and code >= state.SCORED:
+            scores["score"][half : half + n] = ranking.score
+            scores["patience"][half : half + n] = ranking.patience
+    return primary, secondary, keys, scores
+
+
+def _ranking(policy: PolicyLike, columns: JobColumns, learned: bool, shares: bool) -> Ranking:
+    """Return the scores of jobs; as those of an order that may change where times are learned."""
+    if shares and looks_at_usage(policy):
+        return rank_without_usage(policy, columns)
+    ranking = rank(policy, columns)
+    if learned and ranking.patience is None and looks_at_time(policy):
+        return replace(ranking, patience=np.full_like(columns.submit, np.inf))
+    return ranking
+
+
+def _order_code(ranking: Ranking) -> int:
+    """Return how the engine keeps this order."""
+    if ranking.by_submission:
+        return state.SUBMISSION
+    if ranking.patience is None:
+        return state.KEYED
+    return state.CUBED if ranking.cubed else state.SCORED
+
+
+def numbered(user_id: NDArray[np.int64]) -> tuple[NDArray[np.int64], int]:
+    """Return each job's user as a number from 0, and how many numbers there are."""
+    if user_id.size == 0:
+        return _NO_USERS, 0
+    low, high = int(user_id.min()), int(user_id.max())
+    if high - low <= 4 * user_id.size:
+        return user_id - low, high - low + 1
+    distinct, numbered = np.unique(user_id, return_inverse=True)
+    return numbered.astype(np.int64), distinct.size
+
+
+def check_jobs(workload: Workload, processors: int, extracts: bool = False) -> None:
+    """Raise a WorkloadError that names the first job that cannot be simulated on the machine.
+
+    Or an HpcgymError of an extract, without ``extracts``: simulations begin with an empty machine.
+    """
+    if not extracts:
+        check_empty(workload)
+    if len(workload) == 0:
+        return
+    checks = (
+        ("run_time", 1, state.LATEST_TIME),
+        ("requested_time", 1, state.LATEST_TIME),
+        ("requested_processors", 1, processors),
+        ("submit_time", 0, state.LATEST_TIME),
+    )
+    for column, least, most in checks:
+        values = workload.columns[column]
+        if values.min() >= least and values.max() <= most:
+            continue
+        bad = (values < least) | (values > most)
+        first = int(np.flatnonzero(bad)[0])
+        raise WorkloadError(
+            f"{workload.name}: {int(bad.sum()):,} of {len(workload):,} jobs cannot be simulated: "
+            f"{column} must be from {least} to {most}, and that of "
+            f"{workload.called(first)} is {values[first]}; "
+            f"load_workload(..., clean='default', processors={processors}), or with the machine as"
+            " cluster=..., drops such jobs, counted"
+        )
+    # no schedule is longer than its jobs one after the other
+    total = float(workload.requested_time.sum(dtype=np.float64)) + float(workload.submit_time[-1])
+    if total >= state.FOREVER / 2:
+        raise WorkloadError(
+            f"{workload.name}: the jobs request {total:.3g} s one after the other, more than the "
+            f"simulator's clock holds ({state.FOREVER / 2:.3g} s)"
+        )

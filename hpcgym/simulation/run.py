@@ -1,0 +1,325 @@
+"""From a workload and a scheduler to a schedule."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hpcgym.baselines.coschedulers import COSCHEDULERS
+from hpcgym.baselines.dispatchers import DISPATCHERS
+from hpcgym.baselines.schedulers import SCHEDULERS, find_scheduler
+from hpcgym.cluster.pool import Cluster
+from hpcgym.compilation import compiling
+from hpcgym.engine import state
+from hpcgym.engine.machines.pool import conservative, easy
+from hpcgym.engine.machines.pool import idle_power as power
+from hpcgym.errors import HpcgymError, WorkloadError, unknown
+from hpcgym.schedule.result import Result
+from hpcgym.scheduler.estimates.by_name import learns
+from hpcgym.scheduler.estimates.learning import Learned, asks_for_predictions
+from hpcgym.scheduler.limits import Limit
+from hpcgym.scheduler.rules import OF_THE_QUEUE, Scheduler, not_beside_a_dispatcher
+from hpcgym.simulation.corun import simulate_coscheduled
+from hpcgym.simulation.fair_share import run_with_shares
+from hpcgym.simulation.limited import simulate_powered, takes_whole_nodes
+from hpcgym.simulation.nodes import (
+    allocation_of,
+    assign_nodes,
+    needs_on,
+    nodes_for,
+    run_on_nodes,
+    single_cores,
+)
+from hpcgym.simulation.predictions import Learning
+from hpcgym.simulation.prepare import machine_of, prepare
+from hpcgym.simulation.warm_start import begin_on_nodes
+from hpcgym.speedups.generated import find_speedups
+from hpcgym.speedups.heatmap import Heatmap
+from hpcgym.workload.model import Workload
+
+
+def simulate(
+    workload: Workload,
+    scheduler: str | Scheduler | Callable[..., Any] = "easy",
+    *,
+    cluster: Cluster | str | os.PathLike[str] | None = None,
+    processors: int | None = None,
+    learned: Learned | None = None,
+    limits: Limit | Iterable[Limit] | None = None,
+    speedups: Heatmap | str | os.PathLike[str] | None = None,
+    **rules: Any,
+) -> Result:
+    """Simulate a scheduler on a workload.
+
+    Parameters
+    ----------
+    workload : jobs with processors, requested times and run times; see
+        :func:`hpcgym.load_workload`, whose cleaning sees to that.
+    scheduler : a name of :data:`hpcgym.baselines.SCHEDULERS`, a :class:`Scheduler`, or a
+        dispatcher: a name of :data:`hpcgym.baselines.dispatchers.DISPATCHERS`, or a callable that
+        takes a :class:`hpcgym.scheduler.dispatchers.PassView` and returns the places in its queue
+        of the jobs that start, each a number or a pair of it and the node of each unit.
+    cluster : the machine: a :class:`Cluster`, the name of a ready-made one or a TOML file (see
+        :func:`hpcgym.cluster.find_cluster`); by default as many processors as the workload's
+        machine had.
+    processors : size of the machine, instead of ``cluster``.
+    learned : what an earlier simulation learned of run times, ``result.learned``, for estimates
+        that learn: they go on with it.
+    limits : caps of power and budgets of energy, :class:`hpcgym.scheduler.limits.PowerCap` and
+        :class:`hpcgym.scheduler.limits.EnergyBudget`, on a machine whose nodes have a power; the
+        rule ``power`` says how they are kept. With limits, or an empty list of them, each job has
+        nodes of its own; without, None, jobs may share nodes.
+    speedups : how fast codes run beside each other (document 003), where jobs may share nodes: a
+        :class:`hpcgym.speedups.Heatmap`, a file of one, or
+        ``generated:codes=16,mean=1.1,spread=0.1,seed=0``. The codes of jobs are those of
+        ``workload`` (:mod:`hpcgym.workload.codes`), the nodes must be alike, and the rule
+        ``allocation`` says how jobs lie on them: "compact", which "first-fit" means then, "spread",
+        "half-socket" or "part:K".
+    rules : rules that differ from the scheduler's, by the names of :class:`Scheduler`'s
+        attributes: ``policy``, ``backfill``, ``backfill_order``, ``estimate``, ``correction``,
+        ``threshold``, ``passes``, ``policy_estimate``, ``allocation``, ``dispatcher``,
+        ``fair_share``, ``power``, ``partners``, ``pairs_above``, ``pair_estimate``.
+
+    Returns
+    -------
+    result : the schedule, with its metrics.
+
+    Raises
+    ------
+    HpcgymError : an unknown name or a rule with a value that it cannot have; a dispatcher that
+        starts what does not fit.
+    WorkloadError : a job that cannot be simulated, named with its reason.
+
+    Examples
+    --------
+    >>> import hpcgym
+    >>> workload = hpcgym.load_workload("lublin:jobs=100,processors=64,seed=0")
+    >>> result = hpcgym.simulate(workload, "easy", estimate="clairvoyant")
+    >>> result.metrics["jobs"]
+    100
+    """
+    if not isinstance(workload, Workload):
+        raise WorkloadError(f"simulate takes a workload of load_workload, not {workload!r}")
+    chosen = scheduler_of(scheduler, rules)
+    cluster = machine_of(workload, cluster, processors)
+    if speedups is not None:
+        _check_learned(chosen, learned)
+        if limits is not None:
+            raise HpcgymError("limits: there are none yet where jobs share nodes")
+        return simulate_coscheduled(workload, chosen, cluster, find_speedups(speedups))
+    if takes_whole_nodes(cluster, chosen, limits):
+        _check_learned(chosen, learned)
+        return simulate_powered(workload, chosen, cluster, limits, learned)
+    if cluster.groups or chosen.dispatcher is not None:
+        return _simulate_on_nodes(workload, chosen, cluster, learned)
+    return _simulate_on_pool(workload, chosen, cluster, learned)[0]
+
+
+def scheduler_of(
+    scheduler: str | Scheduler | Callable[..., Any], rules: Mapping[str, Any]
+) -> Scheduler:
+    """Return the scheduler, or that of a dispatcher, with some rules changed.
+
+    Raises
+    ------
+    HpcgymError : an unknown name or rule, a value that it cannot have, two dispatchers, or a rule
+        of the queue beside one.
+    """
+    if callable(scheduler) or (isinstance(scheduler, str) and scheduler in DISPATCHERS):
+        if "dispatcher" in rules:
+            raise HpcgymError("dispatcher: there is one already, in place of the scheduler")
+        chosen = Scheduler(dispatcher=scheduler)
+    elif isinstance(scheduler, str) and scheduler not in {*SCHEDULERS, *COSCHEDULERS}:
+        known = [*SCHEDULERS, *DISPATCHERS, *COSCHEDULERS]
+        raise HpcgymError(unknown("scheduler", scheduler, known))
+    else:
+        chosen = scheduler if isinstance(scheduler, Scheduler) else find_scheduler(scheduler)
+    chosen = chosen.but(**rules) if rules else chosen
+    if chosen.dispatcher is not None:
+        for rule in OF_THE_QUEUE:  # also one with the value that is the default
+            if rule in rules:
+                name = chosen.describe()["dispatcher"]
+                raise HpcgymError(not_beside_a_dispatcher(rule, name))
+    return chosen
+
+
+def _simulate_on_nodes(
+    workload: Workload, chosen: Scheduler, cluster: Cluster, learned: Learned | None
+) -> Result:
+    """Simulate on a machine of nodes, or with a dispatcher."""
+    needs = needs_on(workload, cluster)
+    if chosen.dispatcher is None and single_cores(needs):
+        result, ended = _simulate_on_pool(workload, chosen, cluster, learned)
+        facts = ended.jobs, ended.progress, needs
+        nodes = assign_nodes(*facts, cluster, chosen, workload.initial)
+        return replace(result, allocation=allocation_of(nodes))
+    nodes = nodes_for(needs, cluster, chosen)
+    if any(chosen.usage_orders):
+        _check_learned(chosen, learned)
+        prepared = run_with_shares(workload, chosen, cluster, nodes)
+        result = result_of(workload, cluster, chosen, prepared)
+        return replace(result, allocation=allocation_of(nodes))
+    asks = asks_for_predictions(chosen) or (learned is not None and _learns(chosen))
+    _check_learned(chosen, learned)
+    prepared = prepare(workload, chosen, cluster, asks, logs_ends=True, extracts=not asks)
+    begin_on_nodes(workload, chosen, cluster, prepared, nodes)
+    learning = Learning(workload, chosen, prepared, learned) if asks else None
+    dispatcher = run_on_nodes(workload, chosen, cluster, prepared, nodes, learning)
+    result = result_of(workload, cluster, chosen, prepared, outside=chosen.dispatcher is not None)
+    return replace(
+        result,
+        allocation=allocation_of(nodes) if cluster.groups else None,
+        dispatcher=dispatcher,
+        learned=None if learning is None else learning.learned,
+        policy_run_time=None if learning is None else learning.policy_run_time,
+    )
+
+
+def _check_learned(chosen: Scheduler, learned: Learned | None) -> None:
+    """Raise an HpcgymError if something has been learned that nobody goes on with."""
+    if learned is not None and not _learns(chosen):
+        raise HpcgymError("learned: no estimate of this scheduler learns")
+
+
+def _simulate_on_pool(
+    workload: Workload, chosen: Scheduler, cluster: Cluster, learned: Learned | None
+) -> tuple[Result, state.Prepared]:
+    """Simulate on as many processors as the machine has; return the arrays as well."""
+    if any(chosen.usage_orders):
+        _check_learned(chosen, learned)
+        prepared = run_with_shares(workload, chosen, cluster)
+        return result_of(workload, cluster, chosen, prepared), prepared
+    if asks_for_predictions(chosen) or (learned is not None and _learns(chosen)):
+        learning = _learning(workload, chosen, cluster, learned)
+        learning.run()
+        result = result_of(workload, cluster, chosen, learning.arrays)
+        result = replace(result, learned=learning.learned, policy_run_time=learning.policy_run_time)
+        return result, learning.arrays
+    _check_learned(chosen, learned)
+    prepared = prepare(workload, chosen, cluster, extracts=True)
+    run = conservative.run if chosen.backfill == "conservative" else easy.run
+    with compiling(run):
+        run(*prepared, state.FOREVER, state.UNLIMITED)
+    return result_of(workload, cluster, chosen, prepared), prepared
+
+
+def learn_before(
+    workload: Workload,
+    scheduler: str | Scheduler,
+    time: float,
+    *,
+    cluster: Cluster | None = None,
+    processors: int | None = None,
+    learned: Learned | None = None,
+    **rules: Any,
+) -> Learned | None:
+    """Simulate up to ``time`` [s], exclusive; return what has been learned of run times by then.
+
+    That never looks ahead of ``time``, as ``simulate(...).learned`` does where jobs end later.
+
+    Parameters
+    ----------
+    workload, scheduler, cluster, processors, learned, rules : as :func:`simulate` takes them.
+    time : of the trace's clock.
+
+    Returns
+    -------
+    learned : for :func:`simulate` to go on with; None if no estimate of the scheduler learns.
+
+    Raises
+    ------
+    HpcgymError : a time that is no number, or what :func:`simulate` raises.
+    """
+    chosen = scheduler_of(scheduler, rules)
+    machine = machine_of(workload, cluster, processors)
+    return learn_at(workload, chosen, [time], machine, learned)[0]
+
+
+def learn_at(
+    workload: Workload,
+    scheduler: Scheduler,
+    times: Sequence[float],
+    cluster: Cluster,
+    learned: Learned | None = None,
+) -> list[Learned | None]:
+    """Return what one simulation has learned before each of some rising times [s].
+
+    As :func:`learn_before` does for one of them.
+    """
+    ends = [_whole_time(time) - 1 for time in times]
+    if not _learns(scheduler):
+        return [None] * len(ends)
+    if cluster.groups or scheduler.dispatcher is not None:
+        raise HpcgymError(
+            "what is learned before a time is known for pools of processors, without a dispatcher"
+        )
+    learning = _learning(workload, scheduler, cluster, learned)
+    found: list[Learned | None] = []
+    for end in ends:
+        learning.run(end)
+        found.append(learning.learned)
+    return found
+
+
+def _whole_time(time: Any) -> int:
+    """Return the first whole second from a time on, checked, within the simulator's clock."""
+    if not isinstance(time, int | float | np.number) or time != time:
+        raise HpcgymError(f"time must be a number of seconds, not {time!r}")
+    return math.ceil(min(max(time, -state.LATEST_TIME), state.LATEST_TIME))
+
+
+def _learns(scheduler: Scheduler) -> bool:
+    """Return whether an estimate of the scheduler learns."""
+    return learns(scheduler.estimate) or learns(scheduler.policy_estimate)
+
+
+def _learning(
+    workload: Workload, scheduler: Scheduler, cluster: Cluster, learned: Learned | None
+) -> Learning:
+    """Return a simulation that asks for predictions, before its first event."""
+    prepared = prepare(workload, scheduler, cluster, asks=True)
+    return Learning(workload, scheduler, prepared, learned)
+
+
+def result_of(
+    workload: Workload,
+    cluster: Cluster,
+    scheduler: Scheduler,
+    ended: state.Prepared,
+    outside: bool = False,
+) -> Result:
+    """Return the result of a simulation that has run to its end.
+
+    ``outside`` says that the order of the queue was not the scheduler's.
+    """
+    idle_seconds = None
+    if ended.sim[state.MANAGED] and len(workload):
+        check_processor_seconds(workload, cluster, int(ended.sim[state.TIME]))
+        idle_seconds = idle_processor_seconds(ended.sim, ended.idle)
+    return Result.of(
+        workload, cluster, scheduler, ended.jobs, ended.progress, idle_seconds, outside
+    )
+
+
+def idle_processor_seconds(sim: NDArray[np.int64], idle: NDArray[np.void]) -> dict[str, int]:
+    """Return what processors without a job have done up to now [processor seconds]."""
+    power.settle(sim, idle)
+    slots = (state.IDLE_S, state.OFF_S, state.SWITCHING_OFF_S, state.SWITCHING_ON_S)
+    names = ("idle", "off", "switching_off", "switching_on")
+    return {name: int(sim[slot]) for name, slot in zip(names, slots, strict=True)}
+
+
+def check_processor_seconds(workload: Workload, cluster: Cluster, end: int) -> None:
+    """Raise a WorkloadError if there are more processor seconds up to ``end`` [s] than counted."""
+    span = end - int(workload.submit_time[0])
+    if cluster.processors * span >= 2**63:
+        raise WorkloadError(
+            f"shutdown_after_s: {cluster.processors:,} processors during {span:,} s are more "
+            "processor seconds than the simulator counts"
+        )

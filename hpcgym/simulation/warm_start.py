@@ -1,0 +1,199 @@
+"""Simulations of extracts, which begin with jobs that run and jobs that wait."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hpcgym.compilation import compiling
+from hpcgym.engine import state
+from hpcgym.engine import warm_start as engine
+from hpcgym.engine.machines.nodes.placement import Nodes
+from hpcgym.errors import HpcgymError, WorkloadError
+from hpcgym.workload.extracts import recorded_run_time
+
+if TYPE_CHECKING:
+    from hpcgym.cluster.pool import Cluster
+    from hpcgym.scheduler.rules import Scheduler
+    from hpcgym.workload.model import Workload
+    from hpcgym.workload.warm_start import Cells, Initial, Ongoing
+
+Ints = NDArray[np.int64]
+
+
+def check_empty(workload: Workload) -> None:
+    """Raise an HpcgymError of an extract, where simulations begin with an empty machine."""
+    if workload.initial is not None:
+        raise HpcgymError(
+            f"{workload.name} begins with the jobs that run at {workload.initial.begin} s: only "
+            "simulate() can, on pools and nodes, without limits, speedups, shutdown_after_s, "
+            "and run times that are learned; dataclasses.replace(workload, initial=None) lets them "
+            "begin to wait"
+        )
+
+
+def begin_with(
+    workload: Workload, scheduler: Scheduler, cluster: Cluster, arrays: state.Prepared
+) -> None:
+    """Let a simulation begin with the state of its workload, if it has one.
+
+    Raises
+    ------
+    HpcgymError : processors that are to be switched off.
+    WorkloadError : running jobs that are no jobs before the beginning, over-use the machine or
+        would have ended by then; jobs that wait and are submitted later.
+    """
+    initial, sim, progress = workload.initial, arrays.sim, arrays.progress
+    if initial is None:
+        return
+    if sim[state.MANAGED]:
+        check_empty(workload)
+    running = _in_order(workload, initial)
+    ongoing = going_on(initial, scheduler, cluster)
+    number = int(np.searchsorted(workload.submit_time, initial.begin))
+    progress["start"][running] = initial.start[running]
+    if sim[state.ESTIMATE] == state.AVERAGE:
+        progress["predicted"][:number] = -1 if ongoing is None else ongoing.predicted[:number]
+        _remember(workload, initial, arrays)
+    if ongoing is not None:
+        progress["promised"][:number] = ongoing.promised[:number]
+    _check(workload, initial, cluster, arrays, running)
+    due = _due(initial, ongoing)
+    with compiling(engine.begin):
+        engine.begin(*arrays, running, number, initial.begin, due)
+    if ongoing is not None and ongoing.reserved is not None:
+        engine.hold(
+            arrays.jobs, sim, progress, arrays.blocks, arrays.entries, arrays.profile, arrays.line,
+            ongoing.reserved,
+        )  # fmt: skip
+
+
+def begin_on_nodes(
+    workload: Workload,
+    scheduler: Scheduler,
+    cluster: Cluster,
+    arrays: state.Prepared,
+    nodes: Nodes,
+) -> None:
+    """Give the jobs that run at the beginning their nodes; called after :func:`begin_with`.
+
+    Raises
+    ------
+    WorkloadError : a job that finds no room beside the others.
+    """
+    initial = workload.initial
+    if initial is None:
+        return
+    ongoing = going_on(initial, scheduler, cluster)
+    cells = own_cells(initial, cluster)
+    if cells is not None:
+        write_cells(nodes, cells)
+    running = _in_order(workload, initial)
+    without = engine.place_running(nodes, running, cells is not None)
+    if without >= 0:
+        raise WorkloadError(
+            f"{workload.name}: {workload.called(without)} runs at {initial.begin} s, and finds no "
+            f"room on the nodes beside those that started before it, by {scheduler.allocation}"
+        )
+    if ongoing is not None and ongoing.reserved is not None:
+        engine.hold_on_nodes(
+            arrays.sim, arrays.progress, arrays.blocks, arrays.entries, arrays.line, nodes,
+            ongoing.reserved,
+        )  # fmt: skip
+
+
+def going_on(initial: Initial, scheduler: Scheduler, cluster: Cluster) -> Ongoing | None:
+    """Return what a simulation left, if that goes on: its scheduler, on its machine."""
+    ongoing = initial.ongoing
+    if ongoing is None or ongoing.cluster != cluster or ongoing.rules != scheduler.describe():
+        return None
+    return ongoing
+
+
+def own_cells(initial: Initial, cluster: Cluster) -> Cells | None:
+    """Return the nodes that jobs have on this machine, None where it is another, or none has."""
+    ongoing = initial.ongoing
+    return ongoing.cells if ongoing is not None and ongoing.cluster == cluster else None
+
+
+def write_cells(nodes: Nodes, cells: Cells) -> None:
+    """Let the jobs that have cells have them on record."""
+    counts = np.diff(cells.first)
+    nodes.held["count"] = counts
+    places = np.repeat(nodes.held["first"] - cells.first[:-1], counts) + np.arange(len(cells.node))
+    nodes.cells["node"][places] = cells.node
+    nodes.cells["units"][places] = cells.units
+
+
+def past_jobs(workload: Workload) -> tuple[Workload | None, Ints, Ints]:
+    """Return the jobs that ended before the beginning, the order of their ends, and the ends [s].
+
+    Of the same second those that started first come first.
+    """
+    if workload.initial is None:
+        none = np.zeros(0, np.int64)
+        return None, none, none
+    past = workload.initial.past
+    start = past.submit_time + past.wait_time
+    end = start + recorded_run_time(past)
+    return past, np.lexsort((start, end)), end
+
+
+def _in_order(workload: Workload, initial: Initial) -> Ints:
+    """Return the jobs that run, in the order of their starts."""
+    running = np.flatnonzero(initial.running)
+    within = np.arange(len(workload)) if initial.ongoing is None else initial.ongoing.order
+    return running[np.lexsort((within[running], initial.start[running]))]
+
+
+def _due(initial: Initial, ongoing: Ongoing | None) -> int:
+    """Return 1 if the queue is to be looked at as soon as the simulation begins.
+
+    A scheduler that goes on has looked at it before; but where nothing runs, nothing need ever end.
+    """
+    return int(ongoing is None or not initial.running.any())
+
+
+def _remember(workload: Workload, initial: Initial, arrays: state.Prepared) -> None:
+    """Fill the histories of users with the jobs that ended before the beginning."""
+    rows = dict(zip(workload.user_id.tolist(), arrays.users.tolist(), strict=True))
+    past, order, _ = past_jobs(workload)
+    assert past is not None
+    run, users, history = recorded_run_time(past), past.user_id, arrays.history
+    for user, length in zip(users[order].tolist(), run[order].tolist(), strict=True):
+        if user in rows:
+            row = history[rows[user]]
+            row[:-1] = row[1:]
+            row[-1] = length
+
+
+def _check(
+    workload: Workload, initial: Initial, cluster: Cluster, arrays: state.Prepared, running: Ints
+) -> None:
+    """Raise a WorkloadError where jobs cannot run, or wait, as the state has it."""
+    begin, where = initial.begin, f"{workload.name} at {initial.begin} s"
+    used = int(workload.requested_processors[running].sum())
+    if used > cluster.processors:
+        raise WorkloadError(
+            f"{where}: running jobs hold {used} processors, and the machine has "
+            f"{cluster.processors}; extract from a trace that is cleaned for it"
+        )
+    start, run = initial.start[running], arrays.jobs["run"][running]
+    early = (start < workload.submit_time[running]) | (start >= begin)
+    if early.any():
+        job = int(running[early.argmax()])
+        raise WorkloadError(f"{where}: {workload.called(job)} does not start between its"
+                            f" submission and then, but at {initial.start[job]} s")  # fmt: skip
+    predicted: Any = arrays.progress["predicted"][running]
+    kills = arrays.sim[state.CORRECTION] == state.KILL
+    run = np.minimum(run, np.where(predicted > 0, predicted, run)) if kills else run
+    over = start + run < begin
+    if over.any():
+        job = int(running[over.argmax()])
+        raise WorkloadError(
+            f"{where}: {workload.called(job)} cannot run still: it started at "
+            f"{initial.start[job]} s, and ends {run[over.argmax()]} s later by its run time, its "
+            "requested time and the rules of the scheduler"
+        )

@@ -1,0 +1,190 @@
+"""What can be proved of a schedule whoever made it, for :mod:`hpcgym.validation.validate`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hpcgym.validation.idle_power import started_by_event
+from hpcgym.workload.warm_start import decided
+
+if TYPE_CHECKING:
+    from hpcgym.schedule.result import Result
+    from hpcgym.workload.warm_start import Initial
+
+Times = NDArray[np.int64]  # (n_jobs,), seconds
+Mask = NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Timeline:
+    """The state of machine and queue at each time something happens, once all has happened.
+
+    ``time`` is strictly increasing, shape (n_times,); ``used`` processors, ``waiting`` jobs and
+    the flags ``submission`` and ``termination`` have that shape too. ``submit``, ``start`` and
+    ``end`` are each job's places in it, shape (n_jobs,).
+    """
+
+    time: Times
+    used: Times
+    waiting: Times
+    submission: Mask
+    termination: Mask
+    submit: Times
+    start: Times
+    end: Times
+
+
+def timeline_of(result: Result, length: Times) -> Timeline:
+    """Lay submissions, starts and ends on one axis of distinct times.
+
+    Of an extract the axis begins where it does: jobs that ran or waited then are submitted then,
+    and the former start. Where the scheduler goes on, it has looked at these jobs before: nothing
+    is submitted then but what is.
+    """
+    workload, start = result.workload, result.start
+    n = len(workload)
+    end, submit = start + length, workload.submit_time
+    new = np.ones(n, np.bool_)
+    if workload.initial is not None:
+        if _goes_on(result, workload.initial):
+            new = submit >= workload.initial.begin
+        start, submit = (np.maximum(times, workload.initial.begin) for times in (start, submit))
+    time, place = np.unique(np.concatenate((submit, start, end)), return_inverse=True)
+    at_submit, at_start, at_end = place[:n], place[n : 2 * n], place[2 * n :]
+
+    def running_total(places: Times, amounts: Times | None = None) -> Times:
+        # int64 throughout: bincount's weights would pass through double precision.
+        changes = np.zeros(time.size, np.int64)
+        np.add.at(changes, places, 1 if amounts is None else amounts)
+        return np.cumsum(changes)
+
+    processors = workload.requested_processors
+    used = running_total(at_start, processors) - running_total(at_end, processors)
+    waiting = running_total(at_submit) - running_total(at_start)
+    submission, termination = np.zeros(time.size, np.bool_), np.zeros(time.size, np.bool_)
+    submission[at_submit[new]] = True
+    termination[at_end] = True
+    return Timeline(time, used, waiting, submission, termination, at_submit, at_start, at_end)
+
+
+def _goes_on(result: Result, initial: Initial) -> bool:
+    """Return whether an extract begins with jobs that run under the same scheduler as before."""
+    ongoing = initial.ongoing
+    return (
+        ongoing is not None
+        and ongoing.rules == result.scheduler.describe()
+        and ongoing.cluster == result.cluster
+        and bool(initial.running.any())
+    )
+
+
+def cases(wrong: Mask, message: str, *values: NDArray[Any]) -> list[str]:
+    """Return no line, or one about the first case that is wrong, with the number of others."""
+    where = np.flatnonzero(wrong)
+    if where.size == 0:
+        return []
+    first = int(where[0])
+    text = message.format(first, *(value[first] for value in values))
+    return [text if where.size == 1 else f"{text} (and {where.size - 1:,} more)"]
+
+
+def check_lengths(result: Result, length: Times, full_speed: Times) -> list[str]:
+    """Compare run times, ends, waits and killed flags with the workload.
+
+    ``full_speed`` is how long jobs take at the highest frequency.
+    """
+    workload = result.workload
+    cut = workload.killed | (workload.run_time > full_speed)
+    limit = "predicted" if result.scheduler.correction == "kill" else "requested"
+    return [
+        *cases(
+            result.run_time != length,
+            "job {} has run time {} s instead of {} s",
+            result.run_time,
+            length,
+        ),
+        *cases(
+            result.end != result.start + length,
+            "job {} ends at {} s although it starts at {} s and runs {} s",
+            result.end,
+            result.start,
+            length,
+        ),
+        *cases(
+            result.wait != result.start - workload.submit_time,
+            "job {} has wait {} s although it is submitted at {} s and starts at {} s",
+            result.wait,
+            workload.submit_time,
+            result.start,
+        ),
+        *cases(result.killed & ~cut, "job {} is marked as killed but ran to its own end"),
+        *cases(cut & ~result.killed, f"job {{}} was killed at its {limit} time but is not marked"),
+    ]
+
+
+def check_submission(result: Result) -> list[str]:
+    """Find jobs that start before their submission."""
+    submit = result.workload.submit_time
+    return cases(
+        result.start < submit,
+        "job {} starts at {} s, before its submission at {} s",
+        result.start,
+        submit,
+    )
+
+
+def check_beginning(result: Result) -> list[str]:
+    """Find jobs that ran when the extract began and are moved, and others that start before."""
+    initial = result.workload.initial
+    assert initial is not None
+    return [
+        *cases(
+            initial.running & (result.start != initial.start),
+            "job {} starts at {} s, although it runs at the beginning since {} s",
+            result.start,
+            initial.start,
+        ),
+        *cases(
+            ~initial.running & (result.start < initial.begin),
+            f"job {{}} starts at {{}} s, before the extract begins at {initial.begin} s",
+            result.start,
+        ),
+    ]
+
+
+def check_capacity(result: Result, line: Timeline) -> list[str]:
+    """Find times at which more processors are used than there are."""
+    processors = result.cluster.processors
+    return cases(
+        line.used > processors,
+        f"processors over-used: at {{1}} s running jobs hold {{2}} of {processors}",
+        line.time,
+        line.used,
+    )
+
+
+def check_events(result: Result, line: Timeline, delays: tuple[int, int]) -> list[str]:
+    """Find jobs that start when nothing is submitted and nothing ends, nor did before the delay."""
+    start = line.time[line.start]
+    by_event = started_by_event(start, line.time[line.submission | line.termination], delays)
+    wrong = decided(result.workload) & ~by_event
+    return cases(wrong, "job {} starts at {} s, when no job is submitted or ends", start)
+
+
+def check_progress(line: Timeline, delays: tuple[int, int]) -> list[str]:
+    """Find times at which jobs wait and nothing runs, nor will after the longest delay."""
+    starts = line.time[np.unique(line.start)]
+    following = np.searchsorted(starts, line.time, "right")
+    none_soon = np.ones(line.time.size, np.bool_)
+    some = following < starts.size
+    none_soon[some] = starts[following[some]] > line.time[some] + delays[1]
+    return cases(
+        (line.waiting > 0) & (line.used == 0) & none_soon,
+        "the machine is idle at {1} s although jobs wait ({2})",
+        line.time,
+        line.waiting,
+    )

@@ -1,0 +1,417 @@
+"""Prove that a schedule is one its scheduler may produce, without trusting the simulator."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from hpcgym.errors import HpcgymError
+from hpcgym.validation.books import check_books, check_states, lengths_at_frequencies
+from hpcgym.validation.corun import prove_coschedule
+from hpcgym.validation.idle_power import check_energy, delays_s
+from hpcgym.validation.limits import (
+    check_budgets,
+    check_caps,
+    check_levels,
+    check_nodes_alone,
+    check_starts,
+    killed_by_caps,
+)
+from hpcgym.validation.nodes import check_nodes, check_units, fits_nodes
+from hpcgym.validation.orders import first_waiting, place_in_order, policy_name, static_rank
+from hpcgym.validation.schedules import (
+    Timeline,
+    Times,
+    cases,
+    check_beginning,
+    check_capacity,
+    check_events,
+    check_lengths,
+    check_progress,
+    check_submission,
+    timeline_of,
+)
+from hpcgym.workload.needs import needs_of
+from hpcgym.workload.warm_start import decided
+
+if TYPE_CHECKING:
+    from hpcgym.schedule.result import Result
+
+_PER_JOB = (
+    "start",
+    "end",
+    "run_time",
+    "wait",
+    "predicted_run_time",
+    "backfilled",
+    "killed",
+    "reserved_start",
+)
+
+
+class ScheduleError(HpcgymError):
+    """A schedule breaks its rules.
+
+    Attributes
+    ----------
+    violations : one line for each rule broken, with the number of cases and the first of them.
+    """
+
+    def __init__(self, violations: list[str]):
+        self.violations = tuple(violations)
+        super().__init__("not a valid schedule: " + "; ".join(violations))
+
+
+def validate_schedule(result: Result) -> tuple[str, ...]:
+    """Prove from the workload and the start times that the schedule keeps its scheduler's rules.
+
+    Everything is worked out again from ``result.workload``, ``result.cluster``,
+    ``result.scheduler`` and ``result.start``; what else ``result`` holds is compared with it.
+    Time O(n log n) for n jobs, memory O(n); on N nodes with R resources O(n N R) in the worst case,
+    for *order*, and memory in proportion to all that jobs have of nodes.
+
+    Proved of every schedule:
+
+    - *lengths*: each job is as long as its run time, cut at its requested time, and at its
+      predicted run time where that is the correction; at a lower frequency that times the
+      slowdown, whole seconds, rounded up. It ends that long after its start; ``wait`` is
+      start - submission; ``killed`` marks the jobs that were cut, here or by the cleaning of the
+      workload.
+    - *submission*: no job starts before it is submitted.
+    - *beginning*, of an extract: jobs that run at its beginning started when they did, and no other
+      job starts before. What follows is proved from then on.
+    - *capacity*: at no second do running jobs hold more processors than the cluster has.
+    - *units*, on nodes: each job has exactly its units, on nodes that there are, each once.
+    - *nodes*: at no second do running jobs hold more of any resource than a node has.
+    - *events*: every job starts at a second in which a job is submitted or ends, or in which an
+      extract begins.
+    - *predictions*: ``predicted_run_time`` is the requested time, twice that, the actual run time
+      or the given array (at least 1 s), as the scheduler's estimate says; between 1 s and the
+      requested time where it is learned (the prediction itself is not worked out again), and so is
+      ``policy_run_time``.
+    - *promises*: ``reserved_start`` is -1 or not before the submission; without backfilling it is
+      -1 throughout and no job is marked as backfilled; under conservative backfilling every job
+      has one.
+    - *states*, where nodes are switched: no job runs on a node that is off or being switched, and
+      switching takes as long as it should.
+    - *energy*: ``energy_idle_j``, ``energy_busy_j`` and ``energy_j`` of the metrics are the
+      integrals of idle, busy and total power from the first submission to the last end, to
+      twelve digits, and ``makespan_s`` is that span. Where processors are switched off, the
+      energies follow from ``idle_seconds``, whose sum is that of all processors without a job.
+      Where nodes have a power of their own, or that of jobs is measured, or nodes are off, the
+      books close: the energy by state, by node, by job with the overhead, and the integral of power
+      over time are the same to twelve digits. Each job is charged what its nodes draw at its
+      level; on a node that it shares, from the part of its cores to the highest level.
+    - *progress*: no job waits while the whole machine is idle.
+
+    Under limits, ``result.limits``, jobs start also when a limit begins or ends, when a meter is
+    looked at and when nodes have been switched; they may be killed when a cap that kills begins.
+    In place of *progress* this is proved, by the power of the books:
+
+    - *alone*: no two jobs share a node.
+    - *levels*: jobs run at frequencies that the rule ``power`` uses.
+    - *caps*: whenever the power is above a cap that holds, no job runs that was given its nodes
+      since it was announced; and once it was below, it is never above again.
+    - *budgets*: no more is used in a period than its budget, if a job runs in it.
+
+    Where jobs share nodes, ``result.coschedule``, times are proved to the tick, and beside
+    *lengths*, *units*, *events*, *predictions*, *promises*, *energy* and *progress* these:
+
+    - *places*: each job lies as the rule ``allocation`` says, on as many nodes as it needs.
+    - *parts*: no node has more parts taken than it has; who is to be alone is alone.
+    - *work*: the integral of each job's rate, worked out again from who was beside whom when, is
+      its compact run time, but for the last tick.
+    - *reservations*: as below, under EASY by submission where the true speedups are known.
+
+    Where switching processors off or on takes time, a job is given its processors at a pass, and
+    starts once they are on: at once, or ``boot_time_s`` to ``boot_time_s + shutdown_time_s`` later.
+    Then *events* and *progress* allow for these delays, and nothing is promised, nor checked, that
+    follows from passes: the scheduler plans as if processors were ready at once, so that a job may
+    miss its reservation, and the schedule does not tell at which pass a job left the queue.
+
+    Nor is it where the order of the queue came from outside, as in an environment, or where a
+    dispatcher chose what starts; of the latter *promises* and *progress* are not proved either.
+
+    Proved where it follows from the schedule:
+
+    - *reservations*: no job starts after its ``reserved_start``. Guaranteed, and checked, where no
+      job runs longer than its predicted run time, under conservative backfilling with any
+      policy and under EASY with the policy FCFS (any backfill order). Elsewhere a promise may be
+      broken by an over-run, by a job of higher priority that was submitted later, or by one that
+      has waited longer than the threshold.
+    - *order*: whenever a pass is over, the first waiting job in the primary order does not fit the
+      free processors, or nodes. Checked without backfilling and under EASY, for policies whose
+      order does not change with time (FCFS, LCFS, and by processors, requested time, area or their
+      ratio, with or without a starvation threshold) and look at run times that are not learned;
+      for per-event passes with a threshold only after terminations, because not every submission
+      is followed by a pass.
+    - *backfilled*: the jobs marked as backfilled are exactly those that start while one before
+      them in the primary order keeps waiting. Checked for the same policies with any kind of
+      backfilling and per-timestamp passes.
+
+    Not proved: that every job that could be backfilled was, the backfill order, the corrections
+    of predictions, the primary order of policies that change with time, what single processors
+    without a job do, and that jobs have the very nodes that the allocation chooses.
+
+    Parameters
+    ----------
+    result : what :func:`hpcgym.simulate` returns.
+
+    Returns
+    -------
+    proved : the names above, in that order, that were checked and hold.
+
+    Raises
+    ------
+    ScheduleError : with one line for each property that does not hold.
+    """
+    _check_shapes(result)
+    if result.coschedule is not None:
+        return _proved(dict(_of_shared_nodes(result)))
+    actual = np.minimum(result.workload.run_time, result.workload.requested_time)
+    killed = result.scheduler.correction == "kill"
+    full_speed = np.minimum(actual, result.predicted_run_time) if killed else actual
+    length = lengths_at_frequencies(result, full_speed)
+    by_caps = killed_by_caps(result, length)
+    length = np.where(by_caps, result.run_time, length)
+    full_speed = np.where(by_caps, 0, full_speed)
+    line = timeline_of(result, length)
+    needs = None  # on a pool
+    if result.cluster.groups:
+        needs = needs_of(result.workload, result.cluster.resources)
+    found = dict(_of_every_schedule(result, actual, full_speed, length, line, needs))
+    # the order of an impossible schedule means nothing
+    sound = not any(found.values())
+    found |= _of_passes(result, actual, length, line, needs, sound)
+    return _proved(found)
+
+
+Proofs = Iterator[tuple[str, list[str]]]  # what is looked at, and what is wrong with it
+
+
+def _proved(found: dict[str, list[str]]) -> tuple[str, ...]:
+    """Return what was looked at, or raise a ScheduleError of all that is wrong with it."""
+    violations = [text for texts in found.values() for text in texts]
+    if violations:
+        raise ScheduleError(violations)
+    return tuple(found)
+
+
+def _of_shared_nodes(result: Result) -> Proofs:
+    """Look at a schedule in which jobs share nodes."""
+    yield from prove_coschedule(result)
+    actual = np.minimum(result.workload.run_time, result.workload.requested_time)
+    yield "predictions", _check_predictions(result, actual)
+    yield "promises", _check_promises(result)
+
+
+def _of_every_schedule(
+    result: Result,
+    actual: Times,
+    full_speed: Times,
+    length: Times,
+    line: Timeline,
+    needs: Times | None,
+) -> Proofs:
+    """Look at what holds whatever the rules of the scheduler are."""
+    delays = delays_s(result)
+    yield "lengths", check_lengths(result, length, full_speed)
+    yield "submission", check_submission(result)
+    if result.workload.initial is not None:
+        yield "beginning", check_beginning(result)
+    yield "capacity", check_capacity(result, line)
+    if needs is not None:
+        wrong = check_units(result.allocation, needs, result.cluster.nodes)
+        yield "units", wrong
+        if result.allocation is not None and not wrong:
+            yield "nodes", check_nodes(result, needs, result.allocation)
+    limited = result.limits is not None
+    wrong = check_starts(result, line) if limited else check_events(result, line, delays)
+    yield "events", wrong
+    yield "predictions", _check_predictions(result, actual)
+    if result.scheduler.dispatcher is None:
+        yield "promises", _check_promises(result)
+    if result.node_states is not None:
+        yield "states", check_states(result)
+    if result.keeps_books:
+        yield "energy", check_books(result.from_begin)
+    else:
+        yield "energy", check_energy(result, line.time, line.used)
+    if limited:
+        yield from _of_limits(result)
+    elif result.scheduler.dispatcher is None:
+        yield "progress", check_progress(line, delays)
+
+
+def _of_limits(result: Result) -> Proofs:
+    """Look at what limits are to keep."""
+    yield "alone", check_nodes_alone(result)
+    yield "levels", check_levels(result)
+    yield "caps", check_caps(result)
+    yield "budgets", check_budgets(result)
+
+
+def _of_passes(
+    result: Result,
+    actual: Times,
+    length: Times,
+    line: Timeline,
+    needs: Times | None,
+    sound: bool,
+) -> Proofs:
+    """Look at what some schedulers guarantee, where the schedule tells why a job waited."""
+    rules, workload = result.scheduler, result.workload
+    if delays_s(result) != (0, 0) or result.outside or rules.dispatcher is not None:
+        return
+    if result.limits is not None:  # a job may wait for power
+        return
+    if _reservations_are_guaranteed(result, length):
+        yield "reservations", _check_reservations(result)
+    times = _known_beforehand(rules.policy_estimate, workload.requested_time, actual)
+    # run times that are learned change while jobs wait
+    rank = None if times is None else static_rank(workload, rules.policy, times)
+    if rank is None or not sound:
+        return
+    submit, threshold = workload.submit_time, rules.threshold
+    first = first_waiting(submit, threshold, rank, line.time, line.submit, line.start)
+    if rules.backfill != "conservative":
+        yield "order", _check_order(result, line, rank, first, needs)
+    if rules.passes == "per-timestamp":
+        yield "backfilled", _check_backfilled(result, line, rank, first)
+
+
+# --- What follows from workload and start times alone ------------------------------------------
+
+
+def _check_shapes(result: Result) -> None:
+    """Raise unless every per-job array has one entry for each job of the workload."""
+    n = len(result.workload)
+    wrong = [
+        f"{name} has shape {np.shape(getattr(result, name))}, the workload {(n,)}"
+        for name in _PER_JOB
+        if np.shape(getattr(result, name)) != (n,)
+    ]
+    if wrong:
+        raise ScheduleError(wrong)
+
+
+# --- Properties of every schedule ----------------------------------------------------------------
+
+
+def _check_predictions(result: Result, actual: Times) -> list[str]:
+    """Compare the predicted run times with the scheduler's estimates."""
+    requested, found = result.workload.requested_time, []
+    of_policy = result.policy_run_time
+    rules = result.scheduler
+    for estimate, predicted, what in (
+        (rules.estimate, result.predicted_run_time, "predicted to run"),
+        (rules.policy_estimate, of_policy, "ordered as if it ran"),
+    ):
+        expected = _known_beforehand(estimate, requested, actual)
+        if predicted is None:
+            if expected is None:
+                found.append("there are no predictions that the policy looked at")
+        elif expected is None:
+            wrong = (predicted < 1) | (predicted > requested)
+            text = f"job {{}} is {what} {{}} s although it requests {{}} s"
+            found += cases(wrong, text, predicted, requested)
+        else:
+            text = f"job {{}} is {what} {{}} s instead of {{}} s"
+            found += cases(predicted != expected, text, predicted, expected)
+    return found
+
+
+def _known_beforehand(estimate: Any, requested: Times, actual: Times) -> Times | None:
+    """Return the predictions of an estimate that does not learn, None of one that does."""
+    if isinstance(estimate, str):
+        return {
+            "requested": requested,
+            "double-requested": 2 * requested,
+            "clairvoyant": actual,
+        }.get(estimate)
+    if hasattr(estimate, "predict_one"):
+        return None
+    # what is less than a microsecond below a whole second is that second
+    seconds: Times = np.clip(np.asarray(estimate, float) + 1e-6, 1, 2**53).astype(np.int64)
+    return seconds
+
+
+def _check_promises(result: Result) -> list[str]:
+    """Check which jobs may and must be promised a start, and that none lies before submission."""
+    reserved, submit = result.reserved_start, result.workload.submit_time
+    promised = reserved != -1
+    found = cases(
+        promised & (reserved < submit),
+        "job {} is promised {} s, before its submission at {} s",
+        reserved,
+        submit,
+    )
+    if result.scheduler.backfill == "none":
+        found += cases(promised, "job {} is promised a start without backfilling")
+        found += cases(result.backfilled, "job {} is marked as backfilled without backfilling")
+    if result.scheduler.backfill == "conservative":
+        text = "job {} has no reservation under conservative backfilling"
+        found += cases(~promised & decided(result.workload), text)
+    return found
+
+
+# --- Properties that some schedulers guarantee ---------------------------------------------------
+
+
+def _reservations_are_guaranteed(result: Result, length: Times) -> bool:
+    """Return whether a promised start can never be missed under this scheduler and workload."""
+    if bool(np.any(result.predicted_run_time < length)):
+        return False
+    scheduler = result.scheduler
+    if scheduler.backfill == "conservative":
+        return True
+    return scheduler.backfill == "easy" and policy_name(scheduler.policy) == "fcfs"
+
+
+def _check_reservations(result: Result) -> list[str]:
+    """Find jobs that start later than promised."""
+    bound, initial = result.reserved_start != -1, result.workload.initial
+    if initial is not None and initial.ongoing is not None:
+        # others were promised beside jobs that are no part of the extract
+        bound = bound & (result.workload.submit_time >= initial.begin)
+    return cases(
+        bound & (result.start > result.reserved_start),
+        "job {} starts at {} s although it was promised {} s",
+        result.start,
+        result.reserved_start,
+    )
+
+
+def _check_order(
+    result: Result, line: Timeline, rank: Times, first: Times, needs: Times | None
+) -> list[str]:
+    """Find times at which the first waiting job would fit the free processors, or nodes."""
+    n = len(result.workload)
+    job_at = np.concatenate((np.arange(n), np.argsort(rank), [0]))  # place -> job
+    job = job_at[first]
+    passed = line.submission | line.termination
+    if result.scheduler.passes == "per-event" and result.scheduler.threshold is not None:
+        passed = line.termination
+    free = result.cluster.processors - line.used
+    fits = (first < 2 * n) & (result.workload.requested_processors[job] <= free) & passed
+    what = "processors are free"
+    if needs is not None and result.allocation is not None:
+        fits = fits_nodes(result, needs, result.allocation, line, job, fits)
+        what = "cores are free on nodes"
+    text = f"at {{1}} s {{2}} {what} and job {{3}}, first in the queue, would fit"
+    return cases(fits, text, line.time, free, job)
+
+
+def _check_backfilled(result: Result, line: Timeline, rank: Times, first: Times) -> list[str]:
+    """Compare the backfilled marks with who was left waiting at each job's start."""
+    wait = result.start - result.workload.submit_time
+    overtook = first[line.start] < place_in_order(wait, result.scheduler.threshold, rank)
+    overtook &= decided(result.workload)
+    return [
+        *cases(overtook & ~result.backfilled, "job {} starts ahead of the queue but is not marked"),
+        *cases(
+            result.backfilled & ~overtook, "job {} is marked as backfilled but overtakes no job"
+        ),
+    ]

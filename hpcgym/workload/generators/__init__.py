@@ -1,0 +1,1 @@
+"""Workloads made by models."""

@@ -1,0 +1,87 @@
+"""An Eurora-like workload: the log itself is not public, so this is fitted to what is published.
+
+Published (document 000, sections 3.1, 3.1.1 and 5.1; document 001, section 4):
+
+- 372,320 jobs from March 2014 to August 2015, 678 a day.
+- 93.15 % of them run for up to an hour, 6.82 % for one to twelve hours, 0.03 % for longer.
+- Three queues: ``debug`` for short tests, ``parallel`` for up to 6 hours, ``longpar`` for up to 24.
+- 64 nodes of 16 cores and 16 GB, half of them with 2 GPUs, half with 2 MICs; no job asks for both.
+- Users repeat jobs with nearly the same run time for a while, and then change to other ones
+  (section 3.1.2): :mod:`hpcgym.workload.generators.campaigns`.
+- Requested times are severe over-estimates, and the queue's default where the user gives none.
+
+Assumed, since nothing is published of it: run times within the classes, the limit of ``debug`` (1
+hour), which jobs go to which queue, how many users there are, what jobs ask for, how often
+campaigns repeat and how arrivals cluster, and the share of default requests. The numbers of units
+are chosen so that at the published number of jobs a day the load of the cores is about a half; a
+campaign of large jobs moves that of a single month a good deal, so ``load`` sets it where it
+matters. (Two months of the log, 76,265 jobs, had nearly twice the mean: ``jobs=76265,days=61``.)
+"""
+
+from __future__ import annotations
+
+from hpcgym.workload.generators.campaigns import DurationClass, Kind, Model, generate
+from hpcgym.workload.model import Workload
+
+_JOBS, _DAYS = 372_320, 549  # March 2014 to August 2015, whole months
+
+_HOUR_S = 3600
+_UNITS = (
+    (1, 1, 1, 1, 2, 2, 4, 4, 8, 8, 16, 32),  # short
+    (1, 1, 2, 2, 4, 4, 8, 8, 16),  # medium
+    (1, 2, 4),  # long
+)
+
+MODEL = Model(
+    name="eurora",
+    processors=64 * 16,
+    nodes=64,
+    jobs_per_day=_JOBS / _DAYS,
+    classes=(
+        DurationClass(0.9315, 1, _HOUR_S, repeats=200, queues=(0, 0, 0, 0, 1, 1, 1, 1, 1, 2)),
+        DurationClass(0.0682, _HOUR_S + 1, 12 * _HOUR_S, repeats=30, queues=(1, 1, 1, 2)),
+        DurationClass(0.0003, 12 * _HOUR_S + 1, 24 * _HOUR_S, repeats=3, queues=(2,)),
+    ),
+    kinds=(
+        Kind(0.60, (1, 4, 8, 16, 16), (250, 500, 1000, 2000), 16_000, _UNITS),
+        Kind(0.25, (1, 2, 8, 16), (250, 500, 1000), 16_000, _UNITS, {"gpu": (1, 2)}),
+        Kind(0.15, (1, 2, 8, 16), (250, 500, 1000), 16_000, _UNITS, {"mic": (1, 2)}),
+    ),
+    queues=(("debug", _HOUR_S), ("parallel", 6 * _HOUR_S), ("longpar", 24 * _HOUR_S)),
+    users=150,
+    default_requests=0.6,
+    named=True,
+    note="Eurora-like: fitted to what is published of the log, the rest assumed",
+)
+
+
+def eurora(
+    jobs: int | None = None,
+    days: float | None = None,
+    seed: int = 0,
+    load: float | None = None,
+) -> Workload:
+    """Generate a workload like that of Eurora; see the module for what is published of it.
+
+    The same arguments give the same workload.
+
+    Parameters
+    ----------
+    jobs : number of jobs; by default, as many as come in ``days``.
+    days : time of the submissions; by default 30, or as long as ``jobs`` take to come.
+    seed : of the random numbers, at least 0.
+    load : offered load, sum(cores * run time) / (cores of the machine * time of the submissions).
+        The time is stretched or squeezed to reach it. None keeps the published 678 jobs a day.
+
+    Returns
+    -------
+    Workload
+        With units and, for each, ``core``, ``mem`` [MB], ``gpu`` and ``mic``; queues 1 to 3, named
+        in the header; ``user_id`` from 1; ``executable``, one number for each name of a job.
+
+    Raises
+    ------
+    WorkloadError
+        An argument out of range, or all of jobs, days and load.
+    """
+    return generate(MODEL, jobs, days, seed, load)

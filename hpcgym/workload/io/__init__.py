@@ -1,0 +1,1 @@
+"""Files of workloads: SWF, tables, JSON."""

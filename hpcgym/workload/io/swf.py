@@ -1,0 +1,324 @@
+"""Reading and writing the Standard Workload Format 2.2, plain or gzip, a block of lines at a time.
+
+The format: one job a line, 18 numbers between blanks, -1 where a value is unknown; comment lines
+start with a semicolon, those before the first job are the header. Source:
+https://www.cs.huji.ac.il/labs/parallel/workload/swf.html
+"""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Iterator, Mapping
+from itertools import repeat
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hpcgym.errors import WorkloadError, WorkloadWarning
+from hpcgym.files import open_bytes
+from hpcgym.files.writing import whole_text
+from hpcgym.naming import CORE, MEMORY, OWN_COLUMNS, SWF_COLUMNS
+from hpcgym.workload.io.files import Errors, check_errors, is_table, stem
+from hpcgym.workload.io.records import size_by_jobs
+from hpcgym.workload.io.swf_header import HeaderReader, header_lines
+from hpcgym.workload.model import (
+    FLOAT_COLUMNS,
+    MISSING,
+    Workload,
+    column_dtype,
+)
+
+BLOCK_BYTES = 4 << 20  # of text read at once: what reading needs beside the columns
+_SHORTEST_JOB = 36  # bytes of a line of 18 digits
+_SPECIAL_LINES = 4096
+_WRITTEN_AT_ONCE = 65536  # jobs
+MOST_COMMENTS = 100_000  # lines; traces have some hundred, and each takes memory
+
+
+def read_swf(
+    path: str | os.PathLike[str], *, errors: Errors = "raise", processors: int | None = None
+) -> Workload:
+    """Read an SWF file as it is, without any cleaning.
+
+    The machine's size is MaxProcs of the header, else MaxNodes, both whole numbers which a remark
+    may follow, else what the jobs tell of it (:func:`hpcgym.workload.io.records.size_by_jobs`).
+    Jobs are sorted by submit time. Decimals of times and memory are rounded to the nearest whole
+    number (halves away from 0); further columns after the 18th are ignored. Both are counted in
+    ``Workload.cleaning``.
+
+    Parameters
+    ----------
+    path : the file, plain text or gzip; its content tells which.
+    errors : "raise" stops at the first line that is no job; "skip" drops and counts such lines.
+    processors : size of the machine, instead of what the file tells.
+
+    Raises
+    ------
+    WorkloadError : a file that cannot be read or holds no job, or a line that is no job: fewer than
+        18 fields, text in a field, a time beyond 2^53 s; a machine's size that is no plain whole
+        number, such as ``1,024``. It names the file, the line and the field.
+
+    Warns
+    -----
+    WorkloadWarning : the header tells no size of the machine, or several.
+    """
+    check_errors(errors)
+    path = Path(path)
+    reader = _Reader(path, errors)
+    with open_bytes(path, WorkloadError) as file:
+        for text, whole in _blocks(file, path):
+            reader.read(text, whole)
+    return reader.workload(processors)
+
+
+def write_swf(workload: Workload, path: str | os.PathLike[str]) -> None:
+    """Write a workload as an SWF file, gzip if the name ends in ``.gz``.
+
+    The header is the workload's own, with the version and the machine's size added where they are
+    missing or not right. Reading the file gives equal columns of SWF. The format has no place for
+    units of several cores, for resources such as accelerators, nor for measured power and
+    slowdowns. A file that is there is replaced, whole or not at all.
+
+    Raises
+    ------
+    WorkloadError : a file that cannot be written, or whose name ends as a table's does; an extract,
+        of which the format would lose with which jobs it begins.
+
+    Warns
+    -----
+    WorkloadWarning : jobs have something that the format has no place for; it counts them.
+    """
+    path = Path(path)
+    if is_table(path):
+        raise WorkloadError(
+            f"{path}: the name is that of a table, and this would be SWF: a name for SWF ends in"
+            " .swf or .swf.gz"
+        )
+    if workload.initial is not None:
+        raise WorkloadError(
+            f"{path}: SWF would lose the state with which {workload.name} begins; CSV, Parquet and "
+            "JSON keep it"
+        )
+    with whole_text(path) as file:
+        for line in header_lines(workload.header, workload.processors):
+            file.write(line + "\n")
+        for first in range(0, len(workload), _WRITTEN_AT_ONCE):
+            jobs = slice(first, first + _WRITTEN_AT_ONCE)
+            fields = [_texts(c, workload.columns[c][jobs]) for c in SWF_COLUMNS]
+            file.write("\n".join(map(" ".join, zip(*fields, strict=True))) + "\n")
+    lost = _lost(workload)
+    if lost:
+        jobs_lost = int(np.count_nonzero(np.logical_or.reduce(list(lost.values()))))
+        each = ", ".join(f"{what} ({np.count_nonzero(at):,})" for what, at in lost.items())
+        warnings.warn(
+            f"{path}: SWF has no place for what {jobs_lost:,} of {len(workload):,} jobs have:"
+            f" {each}; a workload in CSV, JSON or Parquet keeps it (write_table)",
+            WorkloadWarning,
+            stacklevel=2,
+        )
+
+
+def _lost(workload: Workload) -> dict[str, NDArray[np.bool_]]:
+    """Return what the format has no place for -> which jobs have it, (n_jobs,)."""
+    lost = {c: workload.columns[c] != MISSING for c in OWN_COLUMNS}
+    for resource, demand in workload.per_unit.items():
+        if resource == CORE:
+            # who reads the file takes each processor for a unit of one core
+            lost["units of several cores"] = demand > 1
+        elif resource == MEMORY:
+            lost[MEMORY] = (demand > 0) & (workload.requested_memory == MISSING)
+        else:
+            lost[resource] = demand > 0
+    return {what: at for what, at in lost.items() if at.any()}
+
+
+def _texts(column: str, values: NDArray[Any]) -> Iterator[str]:
+    """Return the values of a column as they stand in a file."""
+    if values.strides == (0,):
+        return repeat(str(values[0].item()), values.size)
+    if column not in FLOAT_COLUMNS:
+        return map(str, values.tolist())
+    return (str(int(v)) if v.is_integer() else repr(v) for v in values.tolist())
+
+
+def _blocks(file: IO[bytes], path: Path) -> Iterator[tuple[bytes, bool]]:
+    """Return the file in blocks of whole lines, and whether each ends as the file has it.
+
+    False means that the last line lacks its line end, which is added.
+    """
+    rest = b""
+    first = True
+    while data := file.read(BLOCK_BYTES):
+        if first:
+            data = data.removeprefix(b"\xef\xbb\xbf")  # a byte order mark
+            if b"\0" in data[:1024]:
+                raise WorkloadError(f"{path} is binary, not a Standard Workload Format text")
+            first = False
+        end = data.rfind(b"\n") + 1
+        if end:
+            yield rest + data[:end], True
+            rest = data[end:]
+        elif len(rest) > BLOCK_BYTES:
+            raise WorkloadError(f"{path} has a line of over 4 MiB: no Standard Workload Format")
+        else:
+            rest += data
+    if first:
+        raise WorkloadError(f"{path} is empty")
+    if rest:
+        yield rest + b"\n", False
+
+
+class _GrowingColumn:
+    """A column of unknown length, in one piece of memory, or in none while no job has a value."""
+
+    def __init__(self, dtype: type[np.int64] | type[np.float64]) -> None:
+        self.dtype = dtype
+        self.size = 0
+        self.values: NDArray[Any] | None = None
+
+    def extend(self, values: NDArray[Any]) -> None:
+        """Add the values of further jobs."""
+        end = self.size + values.size
+        if self.values is None and not (values == MISSING).all():
+            self.values = np.full(end, MISSING, dtype=self.dtype)
+        if self.values is not None:
+            if end > self.values.size:
+                self.values.resize(end + end // 8, refcheck=False)  # a move, hardly ever a copy
+            self.values[self.size : end] = values
+        self.size = end
+
+    def finish(self) -> NDArray[Any]:
+        """Return the column, which nobody can change any more."""
+        if self.values is None:
+            return np.broadcast_to(self.dtype(MISSING), self.size)
+        self.values.resize(self.size, refcheck=False)
+        self.values.flags.writeable = False
+        return self.values
+
+
+class _Reader:
+    """Gathers the columns, the header and what had to be dropped or repaired, block by block."""
+
+    def __init__(self, path: Path, errors: Errors) -> None:
+        self.path = path
+        self.errors = errors
+        self.header = HeaderReader()
+        self.columns = {c: _GrowingColumn(column_dtype(c)) for c in SWF_COLUMNS}
+        self.line = self.jobs = 0
+        self.dropped: dict[str, int] = {}
+        self.extra = 0
+        self.rounded = np.zeros(len(SWF_COLUMNS), dtype=np.int64)
+
+    def read(self, text: bytes, complete: bool) -> None:
+        """Add the lines of ``text``; ``complete`` tells that the last had its line end."""
+        from hpcgym.workload.io.swf_lines import parse_lines
+
+        rows = len(text) // _SHORTEST_JOB + 1
+        whole = np.empty((len(SWF_COLUMNS), rows), dtype=np.int64)
+        decimal = np.empty(rows)
+        special = np.empty((_SPECIAL_LINES, 4), dtype=np.int64)
+        buffer = np.frombuffer(text, dtype=np.uint8)
+        position = 0
+        while position < len(text):
+            position, self.line, row, n_special, n_extra = parse_lines(
+                buffer, position, self.line, whole, decimal, 0, special, self.rounded
+            )
+            self.extra += n_extra
+            keep = np.ones(row, dtype=np.bool_)
+            for start, end, line, at in special[:n_special].tolist():
+                if at < 0:  # a comment
+                    self.header.add(text[start:end], line, after_jobs=at < -1 or self.jobs > 0)
+                    if self.header.count > MOST_COMMENTS:
+                        raise WorkloadError(
+                            f"{self.path}, line {line}: no trace has over {MOST_COMMENTS:,} lines"
+                            " of comments"
+                        )
+                else:
+                    cut = not complete and end == len(text) - 1
+                    keep[at] = self._odd_line(text[start:end], line, cut, whole[:, at], decimal, at)
+            self.jobs += row
+            jobs = slice(row) if keep.all() else np.flatnonzero(keep)
+            for k, (column, values) in enumerate(self.columns.items()):
+                values.extend(decimal[jobs] if column in FLOAT_COLUMNS else whole[k][jobs])
+
+    def _odd_line(
+        self,
+        text: bytes,
+        line: int,
+        cut: bool,
+        whole: NDArray[np.int64],
+        decimal: NDArray[np.float64],
+        row: int,
+    ) -> bool:
+        """Read a line that the fast path left; return whether it is a job."""
+        from hpcgym.workload.io.swf_lines import BadLineError, parse_line
+
+        try:
+            values, rounded, extra = parse_line(text)
+        except BadLineError as error:
+            if self.errors == "raise":
+                hint = "; it is the last line: is the file truncated?" if cut else ""
+                raise WorkloadError(f"{self.path}, line {line}: {error}{hint}") from None
+            reason = f"dropped: {error.reason}"
+            self.dropped[reason] = self.dropped.get(reason, 0) + 1
+            return False
+        for k, (column, value) in enumerate(zip(SWF_COLUMNS, values, strict=True)):
+            if column in FLOAT_COLUMNS:
+                decimal[row] = value
+            else:
+                whole[k] = value
+            self.rounded[k] += (rounded >> k) & 1
+        self.extra += extra
+        return True
+
+    def workload(self, processors: int | None) -> Workload:
+        """Return what was read."""
+        counts = dict(self.dropped)
+        counts["repaired: columns after the 18th ignored"] = self.extra
+        for column, number in zip(SWF_COLUMNS, self.rounded.tolist(), strict=True):
+            counts[f"repaired: {column} rounded to a whole number"] = number
+        cleaning = {reason: number for reason, number in counts.items() if number}
+        columns = {column: values.finish() for column, values in self.columns.items()}
+        if not len(columns["submit_time"]):
+            why = ", ".join(f"{number:,} {reason}" for reason, number in cleaning.items())
+            raise WorkloadError(f"{self.path} holds no job{': ' + why if why else ''}")
+        size = self._machine_size(columns) if processors is None else processors
+        self._check_start()
+        return Workload.from_columns(
+            columns,
+            processors=size,
+            name=stem(self.path),
+            header=self.header.finish(),
+            cleaning=cleaning,
+        )
+
+    def _machine_size(self, columns: Mapping[str, NDArray[Any]]) -> int:
+        """Return the processors that the header tells, or else the jobs; say what is odd."""
+        try:
+            size, odd = self.header.machine_size(str(self.path))
+        except WorkloadError as error:
+            raise WorkloadError(
+                f"{error}; correct it, or give the machine's size: processors=... (--processors)"
+            ) from None
+        if size is None:
+            return size_by_jobs(columns, str(self.path), odd)
+        if odd:
+            warnings.warn(
+                f"{self.path}: {odd}: taken to be {size:,} processors; processors=... or"
+                " --processors says otherwise",
+                WorkloadWarning,
+                stacklevel=4,
+            )
+        return size
+
+    def _check_start(self) -> None:
+        """Warn if the header tells when second 0 was, but nobody can read it."""
+        try:
+            self.header.number("UnixStartTime", str(self.path))
+        except WorkloadError as error:
+            warnings.warn(
+                f"{error}: when the trace began counts as unknown", WorkloadWarning, stacklevel=4
+            )

@@ -1,0 +1,88 @@
+"""The named schedulers are those of the literature."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import hpcgym
+from hpcgym.baselines import SCHEDULERS, find_scheduler
+from hpcgym.scheduler.policies import POLICIES
+from hpcgym.scheduler.rules import Scheduler
+
+FAMILY = {
+    "fcfs": {"policy": "fcfs", "backfill": "none"},
+    "easy": {"policy": "fcfs", "backfill": "easy", "backfill_order": "fcfs"},
+    "easy-sjbf": {"policy": "fcfs", "backfill": "easy", "backfill_order": "sjbf"},
+    "easy++": {
+        "policy": "fcfs",
+        "backfill": "easy",
+        "backfill_order": "sjbf",
+        "estimate": "ave2",
+        "correction": "incremental",
+    },
+    "easy-e-loss": {
+        "policy": "fcfs",
+        "backfill": "easy",
+        "backfill_order": "sjbf",
+        "estimate": "e-loss",
+        "correction": "incremental",
+    },
+    "conservative": {"policy": "fcfs", "backfill": "conservative"},
+}
+#: Policies that look at predictions.
+LEARNED = {
+    "saf-typical": {
+        "policy": "saf",
+        "backfill_order": "spf",
+        "policy_estimate": "typical-ratio",
+    },
+}
+
+
+def test_the_easy_family() -> None:
+    for name, rules in {**FAMILY, **LEARNED}.items():
+        assert SCHEDULERS[name] == Scheduler(**rules)
+
+
+def test_every_other_policy_is_a_scheduler_that_backfills_by_requested_time() -> None:
+    assert set(SCHEDULERS) == set(FAMILY) | set(LEARNED) | set(POLICIES)
+    for name in set(POLICIES) - {"fcfs"}:
+        order = name if POLICIES[name].looks_at_usage else "spf"
+        assert find_scheduler(name) == Scheduler(policy=name, backfill_order=order)
+
+
+def test_every_scheduler_makes_a_valid_schedule_of_its_own() -> None:
+    workload = hpcgym.load_workload("lublin:jobs=600,processors=64,seed=3,load=1.5")
+    workload = workload.with_columns(
+        power_w=100.0 + workload.user_id
+    )  # or else by energy is by time
+    names_of: dict[bytes, list[str]] = {}
+    for name, scheduler in SCHEDULERS.items():
+        result = hpcgym.simulate(workload, name)
+        hpcgym.validate_schedule(result)
+        assert result.scheduler is scheduler
+        names_of.setdefault(result.start.tobytes(), []).append(name)
+    # two names of one policy
+    assert [names for names in names_of.values() if len(names) > 1] == [["spf", "sjf"]]
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("eazy", "unknown scheduler 'eazy'; did you mean 'easy'"),
+        ("EASY++", "did you mean 'easy++'"),
+        ("zzz", "unknown scheduler 'zzz'; known are fcfs, easy, conservative"),
+        (7, "unknown scheduler 7; known are fcfs"),
+        (["easy"], "unknown scheduler ['easy']; did"),
+    ],
+)
+def test_unknown_names(name: Any, message: str) -> None:
+    with pytest.raises(hpcgym.HpcgymError) as caught:
+        find_scheduler(name)
+    assert message in str(caught.value)
+    workload = hpcgym.load_workload("lublin:jobs=5,processors=8")
+    with pytest.raises(hpcgym.HpcgymError) as caught:
+        hpcgym.simulate(workload, name)
+    assert message in str(caught.value)

@@ -1,0 +1,616 @@
+"""The command line: what it prints where, what it writes, and how errors end."""
+
+import csv
+import io
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from hpcgym.baselines import SCHEDULERS
+from hpcgym.cli import app
+from hpcgym.cli.compare import DEFAULT
+from hpcgym.cli.generate import PARAMETERS
+from hpcgym.cli.names import RECIPES as DESCRIBED_RECIPES
+from hpcgym.scheduler.estimates import ESTIMATES
+from hpcgym.scheduler.policies import POLICIES
+from hpcgym.simulation.run import simulate
+from hpcgym.version import __version__
+from hpcgym.workload import load_workload, read_swf, read_table, write_swf
+from hpcgym.workload.archive import TRACES
+from hpcgym.workload.cleaning import FILTERS, RECIPES
+
+JOBS = "lublin:jobs=200,processors=32,load=0.9"
+
+
+@pytest.fixture(autouse=True)
+def _no_forced_terminal(monkeypatch):
+    for name in ("FORCE_COLOR", "TTY_COMPATIBLE", "TTY_INTERACTIVE"):
+        monkeypatch.delenv(name, raising=False)
+
+
+def run(*arguments, env=None):
+    return CliRunner().invoke(app, [str(argument) for argument in arguments], env=env)
+
+
+def succeed(*arguments, env=None):
+    result = run(*arguments, env=env)
+    assert result.exit_code == 0, result.output
+    return result
+
+
+def as_json(*arguments):
+    return json.loads(succeed(*arguments, "--format", "json").stdout)
+
+
+def as_csv(*arguments):
+    text = succeed(*arguments, "--format", "csv").stdout
+    return list(csv.DictReader(io.StringIO(text)))
+
+
+def program(*arguments, **options):
+    """Run the program in a process of its own."""
+    command = [sys.executable, "-c", "from hpcgym.cli import main; main()", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=False, **options)
+
+
+@pytest.fixture(scope="module")
+def trace_file(tmp_path_factory):
+    """A file of two weeks, with jobs that cleaning drops and repairs."""
+    workload = load_workload("lublin:jobs=3000,processors=32,load=0.5")
+    run_time = workload.run_time.copy()
+    run_time[3] = 0
+    run_time[5] = workload.requested_time[5] + 7
+    path = tmp_path_factory.mktemp("traces") / "small.swf.gz"
+    write_swf(workload.with_columns(run_time=run_time), path)
+    return path
+
+
+# --- simulate ------------------------------------------------------------------------------------
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is full")
+def test_help_that_cannot_be_written_ends_in_a_line() -> None:
+    with open("/dev/full", "w") as full:
+        command = [sys.executable, "-m", "hpcgym", "--help"]
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert (done.returncode, done.stderr) == (1, "hpcgym: No space left on device\n")
+
+
+def test_json_has_all_metrics_in_full_and_where_they_come_from(trace_file):
+    value = as_json("simulate", trace_file, "--clean", "glesser", "--passes", "per-event")
+    result = simulate(load_workload(trace_file, "glesser"), "easy", passes="per-event")
+    for name, metric in result.metrics.items():
+        if name.startswith("energy_"):
+            assert name not in value  # nobody gave watts
+        else:
+            assert value[name] == (metric if metric == metric else None), name
+    assert value["jobs"] == 2999
+    assert value["workload"] == "small"
+    assert value["processors"] == 32
+    assert value["clean"] == "glesser"
+    assert value["cleaning"] == {
+        "dropped: no run time": 1,
+        "repaired: run_time cut at requested_time": 1,
+    }
+    assert value["scheduler"] == {
+        "name": "easy",
+        "policy": "fcfs",
+        "backfill": "easy",
+        "backfill_order": "fcfs",
+        "estimate": "requested",
+        "correction": result.scheduler.correction,
+        "threshold": None,
+        "passes": "per-event",
+        "policy_estimate": "requested",
+        "allocation": "first-fit",
+        "dispatcher": None,
+        "fair_share": None,
+        "power": "none",
+        "partners": "best",
+        "pairs_above": None,
+        "pair_estimate": "known",
+    }
+    assert value["hpcgym"] == __version__
+
+
+def test_what_is_no_number_is_null():
+    value = as_json("simulate", "lublin:jobs=1")
+    classes = [value[f"mean_bsld_{length}"] for length in ("short", "medium", "long")]
+    assert sorted(classes, key=str) == [1.0, None, None]
+    (row,) = as_csv("simulate", "lublin:jobs=1")
+    assert sorted(row[f"mean_bsld_{length}"] for length in ("short", "medium", "long")) == [
+        "",
+        "",
+        "1.0",
+    ]
+
+
+def test_csv_has_the_same_numbers():
+    (row,) = as_csv("simulate", JOBS)
+    value = as_json("simulate", JOBS)
+    for name in ("mean_bsld", "mean_wait_s", "utilization", "makespan_s"):
+        assert float(row[name]) == value[name]
+    assert row["scheduler"] == "easy"
+    assert row["passes"] == "per-timestamp"
+    assert row["threshold"] == ""
+
+
+def test_the_table_is_for_people(trace_file):
+    text = succeed("simulate", trace_file).stdout
+    mean = load_workload(trace_file)
+    mean = simulate(mean, "easy").metrics["mean_bsld"]
+    assert f"{mean:.4g}"[:4] in text
+    assert "small · 2,999 jobs · 32 processors · easy · per-timestamp passes" in text
+    assert "1 dropped: no run time" in text
+    assert "1 repaired: run_time cut at requested_time" in text
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "field", "expected"),
+    [
+        ("--passes", "per-event", "passes", "per-event"),
+        ("--policy", "saf", "policy", "saf"),
+        (
+            "--policy",
+            "0.1,-0.2,0,0,0,0.7",
+            "policy",
+            "0.1,-0.2,0,0,0,0.7",
+        ),
+        ("--policy", "-1,0,0,0,0,0", "policy", "-1,0,0,0,0,0"),
+        ("--backfill", "none", "backfill", "none"),
+        ("--backfill", "conservative", "backfill", "conservative"),
+        ("--backfill-order", "sjbf", "backfill_order", "sjbf"),
+        ("--backfill-order", "saf", "backfill_order", "saf"),
+        ("--estimate", "clairvoyant", "estimate", "clairvoyant"),
+        ("--estimate", "ave2", "estimate", "ave2"),
+        ("--correction", "incremental", "correction", "incremental"),
+        ("--correction", "recursive-doubling", "correction", "recursive-doubling"),
+        ("--threshold", "72000", "threshold", 72_000),
+    ],
+)
+def test_options_change_the_scheduler(option, value, field, expected):
+    given = as_json("simulate", JOBS, option, value)
+    assert given["scheduler"][field] == expected
+    usual = as_json("simulate", JOBS)
+    assert {**given["scheduler"], "name": 0, field: 0} == {
+        **usual["scheduler"],
+        "name": 0,
+        field: 0,
+    }
+
+
+def test_options_are_those_of_the_library():
+    words = {"policy": "saf", "backfill_order": "sjbf", "estimate": "ave2", "threshold": 3600}
+    options = [
+        text for key, value in words.items() for text in (f"--{key.replace('_', '-')}", value)
+    ]
+    value = as_json("simulate", JOBS, *options)
+    expected = simulate(load_workload(JOBS), "easy", **words).metrics["mean_bsld"]
+    assert value["mean_bsld"] == expected
+
+
+@pytest.mark.parametrize("name", SCHEDULERS)
+def test_every_scheduler_can_be_named(name):
+    assert as_json("simulate", JOBS, "--scheduler", name)["scheduler"]["name"] == name
+
+
+def test_a_week_and_a_month(trace_file):
+    weeks = load_workload(trace_file).weeks()
+    value = as_json("simulate", trace_file, "--week", "1")
+    assert value["workload"] == "small week 1"
+    assert value["jobs"] == len(weeks[0])
+    result = run("simulate", trace_file, "--week", "40")
+    assert result.exit_code == 1
+    assert "small has no jobs in week 40, only from week 1 to" in result.stderr
+    assert run("simulate", trace_file, "--week", "1", "--month", "1").exit_code == 2
+
+
+def test_a_smaller_machine_drops_jobs():
+    value = as_json("simulate", JOBS, "--processors", "8")
+    assert value["processors"] == 8
+    assert value["cleaning"]["dropped: more processors than the machine"] == 200 - value["jobs"] > 0
+
+
+def test_bad_lines_are_skipped_on_demand(tmp_path):
+    path = tmp_path / "bad.swf"
+    write_swf(load_workload("lublin:jobs=9"), path)
+    path.write_text(path.read_text() + "10 some text\n")
+    assert run("simulate", path).exit_code == 1
+    assert as_json("simulate", path, "--errors", "skip")["jobs"] == 9
+
+
+@pytest.mark.parametrize("name", ["a.swf", "a.swf.gz"])
+def test_the_schedule_as_swf(tmp_path, name):
+    path = tmp_path / name
+    result = succeed("simulate", JOBS, "--output", path, "--format", "json")
+    assert result.stderr == f"wrote {path}\n"
+    written = read_swf(path)
+    expected = simulate(load_workload(JOBS), "easy")
+    np.testing.assert_array_equal(written.wait_time, expected.wait)
+    np.testing.assert_array_equal(written.run_time, expected.run_time)
+    assert json.loads(result.stdout)["mean_wait_s"] == pytest.approx(written.wait_time.mean())
+
+
+@pytest.mark.parametrize("name", ["a.csv", "a.csv.gz", "a.parquet"])
+def test_the_schedule_as_table(tmp_path, name):
+    import pandas as pd
+
+    if name.endswith("parquet"):
+        pytest.importorskip("pyarrow", reason="Parquet needs pyarrow: pip install pyarrow")
+    succeed("simulate", JOBS, "--output", tmp_path / name)
+    read = pd.read_parquet if name.endswith("parquet") else pd.read_csv
+    frame = read(tmp_path / name)
+    expected = simulate(load_workload(JOBS), "easy").jobs
+    pd.testing.assert_frame_equal(frame, expected, check_dtype=False)
+
+
+@pytest.mark.parametrize(
+    ("option", "name"),
+    [("--picture", "a.png"), ("--picture", "a.svg"), ("--picture", "a.html"), ("--html", "a.html")],
+)
+def test_a_picture(tmp_path, option, name):
+    pytest.importorskip("matplotlib", reason="pictures need matplotlib: pip install matplotlib")
+    result = succeed("simulate", JOBS, option, tmp_path / name)
+    assert (tmp_path / name).stat().st_size > 10_000
+    assert f"wrote {tmp_path / name}" in result.stderr
+
+
+def test_a_picture_that_cannot_be_drawn_is_known_before_the_work(monkeypatch, tmp_path):
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    monkeypatch.setattr("hpcgym.workload.load_workload", None)
+    for option, name in (("--picture", "a.png"), ("--picture", "a.html"), ("--html", "a.html")):
+        result = run("simulate", JOBS, option, tmp_path / name)
+        assert result.exit_code == 1
+        assert "pip install '.[report]'" in result.stderr
+
+
+# --- compare -------------------------------------------------------------------------------------
+
+
+def test_compare_has_one_entry_a_scheduler_in_order():
+    value = as_json("compare", JOBS, "--scheduler", "saf,easy", "--scheduler", "easy++")
+    assert [entry["scheduler"]["name"] for entry in value["results"]] == ["saf", "easy", "easy++"]
+    assert value["results"][1]["mean_bsld"] == as_json("simulate", JOBS)["mean_bsld"]
+    assert value["workload"] == load_workload(JOBS).name
+    rows = as_csv("compare", JOBS, "--scheduler", "saf,easy")
+    assert [row["scheduler"] for row in rows] == ["saf", "easy"]
+    assert float(rows[1]["mean_bsld"]) == value["results"][1]["mean_bsld"]
+
+
+def test_a_scheduler_that_is_compared_with_itself_is_refused():
+    for names in (["saf,easy,saf"], ["easy", "--scheduler", "easy"]):
+        result = run("compare", JOBS, "--scheduler", *names)
+        twice = names[0].partition(",")[0]
+        assert result.exit_code == 1
+        assert f"--scheduler: '{twice}' is there twice" in result.stderr
+
+
+def test_compare_by_default():
+    assert set(DEFAULT) <= set(SCHEDULERS)
+    value = as_json("compare", JOBS, "--passes", "per-event")
+    assert [entry["scheduler"]["name"] for entry in value["results"]] == list(DEFAULT)
+    assert {entry["scheduler"]["passes"] for entry in value["results"]} == {"per-event"}
+
+
+def test_compare_marks_the_best():
+    text = succeed("compare", JOBS).stdout
+    rows = {line.split()[0]: line for line in text.splitlines() if line[:1].isalpha()}
+    means = {
+        entry["scheduler"]["name"]: entry["mean_bsld"]
+        for entry in as_json("compare", JOBS)["results"]
+    }
+    winner = min(means, key=means.get)
+    assert rows[winner].split()[1].endswith("*")
+    loser = max(means, key=means.get)
+    assert not rows[loser].split()[1].endswith("*")
+
+
+def test_compare_draws(tmp_path):
+    pytest.importorskip("matplotlib", reason="pictures need matplotlib: pip install matplotlib")
+    files = [tmp_path / "a.png", tmp_path / "a.html"]
+    arguments = ("compare", JOBS, "--picture", files[0], "--html", files[1], "--scheduler")
+    result = succeed(*arguments, "fcfs,easy,saf")
+    assert result.stderr == "".join(f"wrote {file}\n" for file in files)
+    assert all(file.stat().st_size > 10_000 for file in files)
+    missing = "No Gantt charts: they are for up to 3 schedulers, and these are 4."
+    result = succeed(*arguments, "fcfs,easy,saf,easy++", "--force")
+    assert result.stderr == "".join(f"wrote {file}\n{file}: {missing}\n" for file in files)
+    assert missing in files[1].read_text()
+
+
+# --- traces and generate -------------------------------------------------------------------------
+
+
+def test_traces_list(tmp_path):
+    (tmp_path / "KTH-SP2.swf.gz").write_bytes(b"")
+    env = {"HPCGYM_DATA": str(tmp_path), "XDG_CACHE_HOME": str(tmp_path)}
+    text = succeed("traces", "list", env=env).stdout
+    for trace in TRACES.values():
+        assert trace.name in text
+        assert trace.system in text
+    rows = json.loads(succeed("traces", "list", "--format", "json", env=env).stdout)
+    assert [row["name"] for row in rows] == list(TRACES)
+    assert rows[0]["path"] == str(tmp_path / "KTH-SP2.swf.gz")
+    assert rows[1]["path"] is None
+    text = succeed("traces", "list", "--format", "csv", env=env).stdout
+    assert len(text.splitlines()) == 1 + len(TRACES)
+
+
+def test_traces_of_ones_own_are_listed_shown_and_simulated(tmp_path):
+    env = {"HPCGYM_DATA": str(tmp_path), "XDG_CACHE_HOME": str(tmp_path)}
+    (tmp_path / "my-log.swf").write_text(
+        "; MaxProcs: 4\n1 0 0 9 1 -1 -1 1 9 -1 1 1 1 -1 1 1 -1 -1\n"
+    )
+    path = str(tmp_path / "my-log.swf")
+    assert "my-log" in succeed("traces", "list", env=env).stdout
+    rows = json.loads(succeed("traces", "list", "--format", "json", env=env).stdout)
+    assert [row["name"] for row in rows] == [*TRACES, "my-log"]
+    assert rows[-1] | {"path": path, "jobs": None} == rows[-1]
+    assert path in succeed("traces", "show", "my-log", env=env).stdout
+    result = succeed("simulate", "my-log", "--format", "json", env=env)
+    assert json.loads(result.stdout)["workload"] == "my-log"
+    result = run("simulate", "my-lob", env=env)
+    assert result.exit_code == 1
+    assert "did you mean my-log?" in result.stderr
+
+
+def test_traces_show():
+    text = succeed("traces", "show", "kth-sp2").stdout
+    assert "28,490" in text
+    assert TRACES["KTH-SP2"].page in text
+    result = run("traces", "show", "KTH-SP3")
+    assert result.exit_code == 1
+    assert "did you mean KTH-SP2" in result.stderr
+
+
+def test_traces_fetch_what_is_here_already(tmp_path):
+    for name in ("KTH-SP2", "CTC-SP2"):
+        (tmp_path / f"{name}.swf.gz").write_bytes(b"")
+    env = {"HPCGYM_DATA": str(tmp_path)}
+    result = succeed("traces", "fetch", "KTH-SP2", "ctc-sp2", env=env)
+    assert result.stdout.splitlines() == [
+        str(tmp_path / f"{name}.swf.gz") for name in ("KTH-SP2", "CTC-SP2")
+    ]
+    assert run("traces", "fetch", "KTH-SP2", "nothing", env=env).stdout == ""
+
+
+@pytest.mark.parametrize("name", ["a.swf", "a.swf.gz", "a.csv", "a.csv.gz", "a.parquet"])
+def test_generate(tmp_path, name):
+    if name.endswith("parquet"):
+        pytest.importorskip("pyarrow", reason="Parquet needs pyarrow: pip install pyarrow")
+    path = tmp_path / name
+    result = succeed("generate", JOBS, path)
+    assert result.stdout == ""
+    assert result.stderr == f"wrote 200 jobs for 32 processors to {path}\n"
+    written = (read_swf if ".swf" in name else read_table)(path)
+    expected = load_workload(JOBS, "none")
+    for column, values in expected.columns.items():
+        np.testing.assert_array_equal(written.columns[column], values)
+
+
+def test_generate_tells_all_parameters():
+    text = succeed("generate", "--help").stdout
+    for parameter in PARAMETERS:
+        assert f"\n  {parameter} " in text
+
+
+# --- help and errors -----------------------------------------------------------------------------
+
+
+def test_version():
+    assert succeed("--version").stdout == f"hpcgym {__version__}\n"
+
+
+def test_help_lists_all_names():
+    text = succeed("simulate", "--help").stdout
+    assert set(DESCRIBED_RECIPES) == set(RECIPES)
+    for name in (*SCHEDULERS, *POLICIES, *RECIPES, *FILTERS):
+        assert f"\n  {name} " in text or f"\n  {name}\n" in text, name
+    for command in ("simulate", "compare", "generate"):
+        assert "Examples:\n  hpcgym" in succeed(command, "--help").stdout
+
+
+def test_help_names_all_estimates():
+    # lines are broken at spaces, and behind hyphens
+    text = re.sub(r"-\n\s+", "-", succeed("simulate", "--help").stdout)
+    _, _, told = text.partition("--estimate NAME")
+    told, _, _ = told.partition("--policy-estimate")
+    names = re.findall(r"[\w-]+", told.partition(":")[2])
+    assert set(ESTIMATES) <= set(names)
+
+
+def test_help_loads_nothing_heavy():
+    code = (
+        "import sys\nfrom hpcgym.cli import app\n"
+        "print({'numba', 'pandas', 'matplotlib', 'pooch'} & set(sys.modules))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "set()\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["simulate", "nowhere.swf"], "nowhere.swf: no such file"),
+        (["simulate", "KTH-SP3"], "did you mean KTH-SP2"),
+        (["simulate", "lublin:jobs=x"], "jobs=x is not a number"),
+        (["simulate", JOBS, "--clean", "glaser"], "did you mean 'glesser'"),
+        (["simulate", JOBS, "--errors", "ignore"], "errors must be"),
+        (["simulate", JOBS, "--scheduler", "eazy"], "easy"),
+        (["simulate", JOBS, "--policy", "safe"], "saf"),
+        (["simulate", JOBS, "--policy", "1,2,3"], "a policy has 6 weights"),
+        (["simulate", JOBS, "--policy", "1,2,3,4,5,x"], "weights must be numbers"),
+        (["simulate", JOBS, "--backfill", "maybe"], "conservative"),
+        (["simulate", JOBS, "--backfill-order", "sjbg"], "did you mean 'sjbf'"),
+        (["simulate", JOBS, "--estimate", "guess"], "clairvoyant"),
+        (["simulate", JOBS, "--correction", "none at all"], "incremental"),
+        (["simulate", JOBS, "--passes", "per-week"], "per-event"),
+        (["simulate", JOBS, "--threshold", "-5"], "threshold"),
+        (["simulate", JOBS, "--processors", "0"], "processors must be"),
+        (["simulate", JOBS, "--output", "a.txt"], "a.txt: the name of a schedule ends in .swf"),
+        (["simulate", JOBS, "--output", "none/a.swf"], "there is no folder none"),
+        (["simulate", JOBS, "--picture", "a.gif"], "a.gif: the name of a picture ends in .png"),
+        (["compare", JOBS, "--html", "a.png"], "a.png: the name of a page ends in .html"),
+        (["compare", JOBS, "--scheduler", "easy,eazy"], "easy"),
+        (["compare", JOBS, "--scheduler", ","], "names no scheduler"),
+        (["generate", "lubin:jobs=5", "a.swf"], "'lubin:jobs=5' is not a generator"),
+        (["generate", "lublin", "a.txt"], "a.txt: the name of a workload ends in .swf"),
+        (["traces", "show", "nothing"], "unknown trace 'nothing'"),
+    ],
+)
+def test_errors_are_one_line_and_exit_code_1(arguments, message, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    result = run(*arguments)
+    assert result.exit_code == 1, result.output
+    assert result.stdout == ""
+    assert message in result.stderr
+    assert result.stderr.startswith("hpcgym: ")
+    assert result.stderr.count("\n") == 1
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["simulate"],
+        ["simulate", JOBS, "--format", "xml"],
+        ["simulate", JOBS, "--threshold", "soon"],
+        ["simulate", JOBS, "--no-such-option"],
+        ["nothing"],
+    ],
+)
+def test_wrong_usage_is_exit_code_2(arguments):
+    result = run(*arguments)
+    assert result.exit_code == 2
+    assert "Usage: " in result.stderr
+    assert result.stdout == ""
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "line"),
+    [
+        (KeyboardInterrupt(), 130, "interrupted"),
+        (MemoryError(), 1, "not enough memory for this workload"),
+        (OSError(28, "No space left on device", "a.swf"), 1, "a.swf: No space left on device"),
+        (OSError("gone"), 1, "gone"),
+    ],
+)
+def test_what_the_system_may_do(monkeypatch, error, code, line):
+    def fail(*arguments, **options):
+        raise error
+
+    monkeypatch.setattr("hpcgym.workload.load_workload", fail)
+    result = run("simulate", JOBS)
+    assert result.exit_code == code
+    assert result.stderr == f"hpcgym: {line}\n"
+
+
+def test_a_programming_error_keeps_its_traceback(monkeypatch):
+    def fail(*arguments, **options):
+        raise ZeroDivisionError
+
+    monkeypatch.setattr("hpcgym.workload.load_workload", fail)
+    assert isinstance(run("simulate", JOBS).exception, ZeroDivisionError)
+
+
+def test_the_program_prints_json_and_nothing_else_to_stdout():
+    done = program("simulate", JOBS, "--format", "json")
+    assert done.returncode == 0
+    assert json.loads(done.stdout)["jobs"] == 200
+    assert done.stderr == ""
+
+
+def test_a_terminal_without_unicode():
+    env = {**os.environ, "PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"}
+    done = program("simulate", JOBS, env=env)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "mean BSLD" in done.stdout
+
+
+def test_the_program_ends_with_the_codes():
+    done = program("simulate", "nowhere.swf")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == "hpcgym: nowhere.swf: no such file\n"
+    assert program("simulate").returncode == 2
+
+
+@pytest.mark.skipif(os.name != "posix", reason="pipes end differently elsewhere")
+@pytest.mark.parametrize("format", ["table", "json", "csv"])
+def test_a_reader_that_goes_is_no_error(format):
+    reading, writing = os.pipe()
+    os.close(reading)
+    command = [sys.executable, "-c", "from hpcgym.cli import main; main()"]
+    done = subprocess.run(
+        [*command, "traces", "list", "--format", format],
+        stdout=writing,
+        stderr=subprocess.PIPE,
+        text=True,
+        check=False,
+    )
+    os.close(writing)
+    assert done.stderr == ""
+    assert done.returncode == 1
+
+
+@pytest.mark.skipif(os.name != "posix", reason="needs a pseudo-terminal")
+def test_who_watches_sees_progress_and_the_result_stays_pure():
+    import pty
+
+    screen, terminal = pty.openpty()
+    command = [sys.executable, "-c", "from hpcgym.cli import main; main()"]
+    done = subprocess.run(
+        [*command, "compare", JOBS, "--scheduler", "easy,saf", "--format", "json"],
+        stdout=subprocess.PIPE,
+        stderr=terminal,
+        check=True,
+        env={**os.environ, "TERM": "xterm", "COLUMNS": "80"},
+    )
+    shown = os.read(screen, 100_000).decode()
+    os.close(terminal)
+    os.close(screen)
+    assert len(json.loads(done.stdout)["results"]) == 2
+    assert "simulating saf" in shown
+
+
+# --- the published values ------------------------------------------------------------------------
+
+
+def test_the_published_value_of_kth_sp2(trace):
+    value = as_json(
+        "simulate",
+        trace("KTH-SP2-1996-2.swf.gz"),
+        "--clean",
+        "glesser",
+        "--scheduler",
+        "easy",
+        "--passes",
+        "per-event",
+    )
+    assert value["jobs"] == 28_481
+    assert value["mean_bsld"] == pytest.approx(92.57653973362949, abs=1e-9)
+
+
+def test_fair_shares_by_option_and_file(tmp_path):
+    shares = tmp_path / "shares.toml"
+    shares.write_text("half_life_s = 600\n[shares]\n1 = 30\n")
+    lublin = "lublin:jobs=800,processors=32,load=1.2,users=6"
+    by_file = as_json("simulate", lublin, "--scheduler", "fairshare", "--fair-share", str(shares))
+    assert by_file["scheduler"]["fair_share"] == "half_life_s=600, damping=1, shares 1=30"
+    expected = simulate(load_workload(lublin), "fairshare", fair_share=str(shares))
+    assert by_file["mean_bsld"] == expected.metrics["mean_bsld"]
+    usual = as_json("simulate", lublin, "--scheduler", "fairshare")
+    assert usual["mean_bsld"] != by_file["mean_bsld"]
+
+
+@pytest.mark.parametrize("command", ["simulate", "compare"])
+def test_fair_shares_that_nobody_looks_at(command):
+    result = run(command, "lublin:jobs=9", "--fair-share", "damping=2")
+    assert result.exit_code != 0
+    assert "--fair-share is for policies by usage" in f"{result.exception}{result.output}"

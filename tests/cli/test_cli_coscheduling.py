@@ -1,0 +1,346 @@
+"""The command line where jobs share nodes: options, names, results, mistakes."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import click.testing
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from hpcgym import generate_speedups, load_workload, read_speedups, simulate
+from hpcgym.baselines.coschedulers import COSCHEDULERS
+from hpcgym.cli import app, names
+from hpcgym.cli.compare import SHARED_DEFAULT
+from hpcgym.report.labels import describe, scheduler_name
+from hpcgym.scheduler.rules import Scheduler
+from hpcgym.speedups import Heatmap, write_speedups
+from hpcgym.workload import assign_codes, code_names
+
+PAIRS = "generated:codes=4,mean=1.1,spread=0.1,seed=1"
+JOBS = "codes:speedups=generated:codes=4,jobs=60,processes=40,seed=2"
+MACHINE = ("--cluster", "16x2x4", "--speedups", PAIRS)
+
+TWO = "submit_time,run_time,requested_time,requested_processors,code\n0,60,60,4,a\n0,60,60,4,b\n"
+
+
+def run(*arguments: object) -> click.testing.Result:
+    return CliRunner().invoke(app, [str(argument) for argument in arguments])
+
+
+def succeed(*arguments: object) -> click.testing.Result:
+    result = run(*arguments)
+    assert result.exit_code == 0, result.output
+    return result
+
+
+def as_json(*arguments: object) -> Any:
+    return json.loads(succeed(*arguments, "--format", "json").stdout)
+
+
+def as_csv(*arguments: object) -> list[dict[str, str]]:
+    return list(csv.DictReader(io.StringIO(succeed(*arguments, "--format", "csv").stdout)))
+
+
+@pytest.fixture
+def two(tmp_path: Path) -> tuple[Path, Path]:
+    """Two jobs of 4 processes for a node of 2 sockets of 2 cores each, and their speedups.
+
+    Beside each other a runs at 1.5 and b at 0.5; alone b runs at 2.
+    """
+    jobs, pairs = tmp_path / "two.csv", tmp_path / "pairs.csv"
+    jobs.write_text(TWO)
+    pairs.write_text("code,a,b\na,1,1.5\nb,0.5,2\n")
+    return jobs, pairs
+
+
+# --- simulate -------------------------------------------------------------------------------------
+
+
+def test_two_jobs_share_two_nodes(two: tuple[Path, Path], tmp_path: Path) -> None:
+    """a ends after 60 / 1.5 s, b has done 20 s of its work then, and does 40 s more at rate 2."""
+    jobs, pairs = two
+    machine = ("--cluster", "2x2x2", "--speedups", pairs)
+    table = tmp_path / "schedule.csv"
+    value = as_json("simulate", jobs, *machine, "--scheduler", "easy-co", "--output", table)
+    assert (value["makespan_s"], value["slowed_share"]) == (60, 0)
+    rows = list(csv.DictReader(table.open()))
+    assert [float(row["end"]) for row in rows] == [40, 60]
+    assert [row["nodes"] for row in rows] == ["0:2 1:2", "0:2 1:2"]
+    assert [row["code"] for row in rows] == ["a", "b"]
+    compact = as_json("simulate", jobs, *machine)
+    assert (compact["makespan_s"], compact["mean_job_speedup"]) == (60, 1)
+
+
+def test_options_are_rules() -> None:
+    options = ("--scheduler", "filler-co", "--partners", "first", "--pairs-above", "1.05")
+    learned = ("--pair-estimate", "learned", "--allocation", "part:4")
+    value = as_json("simulate", JOBS, *MACHINE, *options, *learned)
+    rules = {"pairs_above": 1.05, "pair_estimate": "learned", "allocation": "part:4"}
+    expected = simulate(
+        load_workload(JOBS), "filler-co", cluster="16x2x4", speedups=PAIRS, partners="first",
+        **rules,
+    )  # fmt: skip
+    for metric in ("makespan_s", "mean_job_speedup", "slowed_share", "throughput_per_h"):
+        assert value[metric] == expected.metrics[metric]
+    told = value["scheduler"]
+    assert told["name"] == (
+        "filler-co, part:4 allocation, partners first, pairs above 1.05, pair speedups learned"
+    )
+    assert {rule: told[rule] for rule in rules} == rules
+    assert (told["partners"], told["backfill"], told["policy"]) == ("first", "fill", "filler")
+
+
+def test_what_a_result_was_computed_from_is_told() -> None:
+    value = as_json("simulate", JOBS, *MACHINE, "--scheduler", "easy-co")
+    heatmap = generate_speedups(4, seed=1)
+    assert value["speedups"] == heatmap.describe()
+    assert value["codes_seed"] is None
+    (row,) = as_csv("simulate", JOBS, *MACHINE, "--scheduler", "easy-co")
+    assert row["speedups"] == heatmap.source
+    text = succeed("simulate", JOBS, *MACHINE, "--scheduler", "easy-co").stdout
+    assert (
+        f"16x2x4: 16 nodes with 128 cores · easy-co · per-timestamp passes · speedups {PAIRS}"
+        in (text)
+    )
+    assert "half-socket allocation" in text
+    assert "mean job speedup" in text
+
+
+def test_backfill_fill_and_policies_of_a_pass() -> None:
+    rules = ("--policy", "popularity", "--backfill", "fill", "--allocation", "half-socket")
+    value = as_json("simulate", JOBS, *MACHINE, *rules)
+    expected = simulate(
+        load_workload(JOBS), cluster="16x2x4", speedups=PAIRS, policy="popularity",
+        backfill="fill", allocation="half-socket",
+    )  # fmt: skip
+    assert value["mean_bsld"] == expected.metrics["mean_bsld"]
+    assert value["scheduler"]["name"].startswith("queue by POPULARITY, whatever finds room starts")
+
+
+def test_other_speedups_may_be_believed(tmp_path: Path) -> None:
+    false = generate_speedups(4, seed=9)
+    write_speedups(false, tmp_path / "false.json")
+    options = ("--scheduler", "easy-co", "--pairs-above", "1.1")
+    value = as_json(
+        "simulate", JOBS, *MACHINE, *options, "--pair-estimate", tmp_path / "false.json"
+    )
+    expected = simulate(
+        load_workload(JOBS), "easy-co", cluster="16x2x4", speedups=PAIRS, pairs_above=1.1,
+        pair_estimate=false,
+    )  # fmt: skip
+    assert value["makespan_s"] == expected.metrics["makespan_s"]
+    assert value["makespan_s"] != as_json("simulate", JOBS, *MACHINE, *options)["makespan_s"]
+    assert value["scheduler"]["pair_estimate"] == str(tmp_path / "false.json")
+
+
+def test_codes_are_given_to_the_whole_trace() -> None:
+    """A job has the same code in a week as in the whole."""
+    jobs = "lublin:jobs=3000,processors=128,load=0.5"
+    options = ("--codes", "7", "--scheduler", "easy-co")
+    value = as_json("simulate", jobs, *MACHINE, *options, "--week", "1")
+    whole = assign_codes(load_workload(jobs), generate_speedups(4).codes, seed=7)
+    week = whole.weeks()[0]
+    expected = simulate(week, "easy-co", cluster="16x2x4", speedups=PAIRS)
+    assert value["mean_bsld"] == expected.metrics["mean_bsld"]
+    assert (value["codes_seed"], value["jobs"]) == (7, len(week))
+
+
+@pytest.mark.parametrize("ending", ["swf", "csv", "json", "parquet"])
+def test_schedules_are_written(ending: str, tmp_path: Path) -> None:
+    path = tmp_path / f"schedule.{ending}"
+    succeed("simulate", JOBS, *MACHINE, "--scheduler", "easy-co", "--output", path)
+    expected = simulate(load_workload(JOBS), "easy-co", cluster="16x2x4", speedups=PAIRS)
+    if ending == "swf":  # whole seconds
+        found = load_workload(path, "none")
+        np.testing.assert_array_equal(found.wait_time, np.rint(expected.wait))
+        run_time = np.rint(expected.end) - np.rint(expected.start)
+        np.testing.assert_array_equal(found.run_time, run_time)
+        assert code_names(found) == code_names(load_workload(JOBS))
+        return
+    import pandas as pd
+
+    readers: dict[str, Any] = {"csv": pd.read_csv, "parquet": pd.read_parquet}
+    if ending == "json":
+        table = pd.DataFrame(json.loads(path.read_text()))
+    else:
+        table = readers[ending](path)
+    np.testing.assert_array_equal(table["start"], expected.start)
+    np.testing.assert_array_equal(table["end"], expected.end)
+    assert table["nodes"].str.contains(":").all()
+
+
+# --- compare --------------------------------------------------------------------------------------
+
+
+def test_all_co_schedulers_are_compared_with_easy() -> None:
+    rows = as_csv("compare", JOBS, *MACHINE)
+    assert [row["scheduler"] for row in rows] == list(SHARED_DEFAULT)
+    assert {*COSCHEDULERS, "fcfs", "easy", "conservative"} == set(SHARED_DEFAULT)
+    first = float(rows[0]["makespan_s"])
+    for row in rows:
+        found = simulate(load_workload(JOBS), row["scheduler"], cluster="16x2x4", speedups=PAIRS)
+        assert float(row["makespan_s"]) == found.metrics["makespan_s"]
+        assert float(row["makespan_improvement"]) == first / found.metrics["makespan_s"] - 1
+    text = succeed("compare", JOBS, *MACHINE).stdout
+    heading = " ".join(text.split("─")[0].split())
+    for words in ("makespan", "improvement (%)", "down (%)", "(jobs/h)", "utilisation"):
+        assert words in heading
+
+
+def test_rules_of_sharing_leave_the_others_as_they_are() -> None:
+    options = ("--scheduler", "easy,easy-co,easy-spread", "--allocation", "part:4")
+    value = as_json("compare", JOBS, *MACHINE, *options, "--partners", "fill")
+    told = [
+        (one["scheduler"]["allocation"], one["scheduler"]["partners"]) for one in value["results"]
+    ]
+    assert told == [("first-fit", "best"), ("part:4", "fill"), ("spread", "best")]
+    assert value["speedups"]["digest"] == generate_speedups(4, seed=1).digest
+
+
+# --- speedups -------------------------------------------------------------------------------------
+
+
+def test_speedups_are_told(two: tuple[Path, Path]) -> None:
+    _, pairs = two
+    pairs.write_text("code,a,b\na,1,1.5\nb,0.5,\n")
+    value = as_json("speedups", pairs)
+    assert (value["unknown_pairs"], value["mean_speedup"]) == (1, 1.0)
+    assert value["digest"] == read_speedups(pairs).digest
+    a, b = value["codes"]
+    assert a == {
+        "code": "a", "processes": None, "compact_s": None, "alone": 1.5, "mean_speedup": 1.25,
+        "least": 1.0, "greatest": 1.5, "mean_of_others": 0.75, "unknown_pairs": 0,
+    }  # fmt: skip
+    assert (b["mean_speedup"], b["mean_of_others"], b["unknown_pairs"]) == (0.5, 1.5, 1)
+    rows = as_csv("speedups", pairs)
+    assert [row["mean_speedup"] for row in rows] == ["1.25", "0.5"]
+    text = succeed("speedups", pairs).stdout
+    assert "2 codes · mean 1.0000 · 1 of 4 pairs unknown" in text.replace("\n", " ")
+    assert value["digest"] in text
+
+
+def test_a_code_of_which_nothing_is_known(tmp_path: Path) -> None:
+    write_speedups(Heatmap(("a", "b"), [[None, 1.2], [None, None]]), tmp_path / "pairs.json")
+    a, b = as_json("speedups", tmp_path / "pairs.json")["codes"]
+    assert (b["mean_speedup"], b["least"], b["unknown_pairs"]) == (None, None, 2)
+    assert a["mean_of_others"] is None
+    assert "-" in succeed("speedups", tmp_path / "pairs.json").stdout.splitlines()[-1]
+
+
+def test_speedups_are_written_in_another_form(tmp_path: Path) -> None:
+    source = generate_speedups(3, seed=5)
+    write_speedups(source, tmp_path / "pairs.json")
+    result = succeed(
+        "speedups", tmp_path / "pairs.json", "--output", tmp_path / "pairs.csv", "--picture",
+        tmp_path / "heatmap.svg",
+    )  # fmt: skip
+    assert result.stderr.count("wrote ") == 2
+    np.testing.assert_array_equal(read_speedups(tmp_path / "pairs.csv").speedup, source.speedup)
+    assert "3 codes" in (tmp_path / "heatmap.svg").read_text()
+    succeed("speedups", PAIRS, "--output", tmp_path / "other.json")
+    assert read_speedups(tmp_path / "other.json").digest == generate_speedups(4, seed=1).digest
+
+
+# --- Names and help -------------------------------------------------------------------------------
+
+
+def test_co_schedulers_are_explained() -> None:
+    assert set(names.COSCHEDULERS) == set(COSCHEDULERS)
+    for command in ("simulate", "compare", "sweep run"):
+        text = succeed(*command.split(), "--help").stdout
+        for name in COSCHEDULERS:
+            assert f"  {name}  " in text
+    text = succeed("simulate", "--help").stdout
+    for option in ("--speedups", "--codes", "--partners", "--pairs-above", "--pair-estimate"):
+        assert option in text
+    assert "popularity-filler" in text
+
+
+@pytest.mark.parametrize("name", COSCHEDULERS)
+def test_a_co_scheduler_is_called_by_its_name(name: str) -> None:
+    scheduler = COSCHEDULERS[name]
+    assert scheduler_name(scheduler) == name
+    assert scheduler_name(scheduler.but(pairs_above=1)) == f"{name}, pairs above 1"
+
+
+def test_other_schedulers_keep_their_names() -> None:
+    assert scheduler_name(Scheduler()) == "easy"
+    assert scheduler_name(Scheduler(allocation="compact")) == "easy, compact allocation"
+    assert scheduler_name(COSCHEDULERS["easy-co"].but(allocation="part:3")) == (
+        "easy-co, part:3 allocation"
+    )
+    assert "whatever finds room starts" in describe(COSCHEDULERS["filler-co"])
+
+
+# --- Mistakes -------------------------------------------------------------------------------------
+
+POOL = "lublin:jobs=20,processors=128"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["simulate", JOBS, "--scheduler", "easy-co"], "easy-co: jobs share nodes under this"),
+        (["simulate", JOBS, "--policy", "filler"], "--speedups says how fast they run then"),
+        (["simulate", JOBS, "--backfill", "fill"], "--speedups says how fast they run then"),
+        (["compare", JOBS, "--scheduler", "easy,easy-co"], "easy-co: jobs share nodes under this"),
+        (["simulate", JOBS, "--speedups", PAIRS], "--cluster says which, such as 100x2x24"),
+        (["simulate", JOBS, "--codes", "1"], "--codes needs --speedups"),
+        (["simulate", POOL, *MACHINE, "--codes", "-1"], "--codes must be a whole number"),
+        (["simulate", POOL, *MACHINE], "--codes SEED gives all jobs codes of --speedups"),
+        (["simulate", JOBS, *MACHINE[:3], "no.csv"], "there are no speedups 'no.csv'"),
+        (["simulate", JOBS, *MACHINE[:3], "generated:code=3"], "did you mean 'codes'?"),
+        (["simulate", JOBS, *MACHINE[:3], "generated:codes=2"], "which is none of the 2 codes"),
+        (["simulate", JOBS, *MACHINE, "--cap", "watts=1"], "--power do not go with --speedups"),
+        (["simulate", JOBS, *MACHINE, "--partners", "best"], "--partners is for jobs that share"),
+        (["compare", JOBS, *MACHINE, "--scheduler", "easy", "--pairs-above", "1"], "--pairs-above"),
+        (["compare", JOBS, *MACHINE, "--scheduler", "easy,prb"], "prb: a dispatcher does not go"),
+        (["compare", JOBS, *MACHINE, "--scheduler", "easy,easy++"], "easy++: estimate: with"),
+        (["simulate", JOBS, *MACHINE, "--passes", "per-event"], "easy: passes='per-event' does"),
+        (["simulate", JOBS, *MACHINE, "--scheduler", "easi-co"], "did you mean 'easy-co'"),
+    ],
+)
+def test_mistakes_end_in_one_line(arguments: list[str], message: str) -> None:
+    check_line(run(*arguments), message)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--partners", "nobody"], "unknown partners 'nobody'; known are best, fill, first"),
+        (["--pairs-above", "nan"], "pairs_above must be a finite number"),
+        (["--allocation", "part:1"], "allocation part:K needs a whole number from 2 to 16"),
+        (["--allocation", "part:5"], "easy-co: allocation 'part:5': sockets of 4 cores have no 5"),
+        (["--pair-estimate", "no.csv"], "--pair-estimate is known, learned or a file: there are"),
+        (["--pair-estimate", "generated:codes=2"], "pair_estimate knows no code 'code-3'"),
+    ],
+)
+def test_rules_that_cannot_be_end_in_one_line(options: list[str], message: str) -> None:
+    check_line(run("simulate", JOBS, *MACHINE, "--scheduler", "easy-co", *options), message)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["no.json"], "there are no speedups 'no.json'"),
+        ([PAIRS, "--output", "pairs.txt"], "the name of a file of speedups ends in .csv, .json"),
+        ([PAIRS, "--picture", "pairs.html"], "the name of a picture ends in .png, .svg, .pdf"),
+        ([PAIRS, "--output", "nowhere/pairs.csv"], "there is no folder nowhere"),
+    ],
+)
+def test_speedups_that_cannot_be_end_in_one_line(arguments: list[str], message: str) -> None:
+    check_line(run("speedups", *arguments), message)
+
+
+def check_line(result: click.testing.Result, message: str) -> None:
+    """The program ended with this message, in one line."""
+    assert result.exit_code == 1
+    (line,) = result.stderr.splitlines()
+    assert line.startswith("hpcgym: ")
+    assert message in line

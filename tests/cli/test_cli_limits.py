@@ -1,0 +1,105 @@
+"""The command line under limits of power and energy."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from click.testing import Result
+from typer.testing import CliRunner
+
+from hpcgym import load_workload, simulate
+from hpcgym.cli import app
+from hpcgym.cluster import find_cluster
+from hpcgym.cluster.power_plans import greatest_w
+from hpcgym.report.labels import scheduler_name
+from hpcgym.scheduler.limits import EnergyBudget, PowerCap
+from hpcgym.scheduler.rules import POWER, Scheduler
+
+JOBS = "lublin:jobs=200,processors=192,seed=1,load=1.3"
+TAURUS = ("--cluster", "taurus")
+
+
+def run(*arguments: str) -> Result:
+    return CliRunner().invoke(app, ["simulate", JOBS, *arguments])
+
+
+def as_json(*arguments: str) -> dict[str, Any]:
+    result = run(*arguments, "--format", "json")
+    assert result.exit_code == 0, result.output
+    return dict(json.loads(result.stdout))
+
+
+def test_a_cap() -> None:
+    cap = "percent=70,start=20000,end=60000,announced=15000,kills"
+    shown = as_json(*TAURUS, "--power", "shut", "--cap", cap)
+    taurus = find_cluster("taurus")
+    limit = PowerCap(0.7 * greatest_w(taurus), 20000, 60000, announced=15000, kills=True)
+    expected = simulate(load_workload(JOBS), cluster="taurus", limits=limit, power="shut")
+    assert shown["scheduler"]["power"] == "shut"
+    assert shown["scheduler"]["name"] == "easy, shut power"
+    assert shown["mean_bsld"] == expected.metrics["mean_bsld"]
+    assert shown["cap_exceeded_s"] == expected.metrics["cap_exceeded_s"]
+    assert shown["energy_off_j"] > 0
+
+
+def test_several_limits() -> None:
+    budgets = ("joules=2e8,start=20000,end=100000,period=60", "percent=70,start=100000,end=150000")
+    options = [word for text in budgets for word in ("--budget", text)]
+    shown = as_json(*TAURUS, "--power", "reduce-pc", *options, "--cap", "watts=3000,end=9000")
+    taurus = find_cluster("taurus")
+    limits = [
+        PowerCap(3000, 0, 9000),
+        EnergyBudget(2e8, 20_000, 100_000, 60),
+        EnergyBudget.of(taurus, 0.7, 100_000, 150_000),
+    ]
+    expected = simulate(load_workload(JOBS), cluster="taurus", limits=limits, power="reduce-pc")
+    assert shown["mean_bsld"] == expected.metrics["mean_bsld"]
+    assert shown["budget_exceeded_j"] == 0
+
+
+def test_power_alone_gives_jobs_nodes_of_their_own() -> None:
+    shown = as_json(*TAURUS, "--power", "none")
+    jobs = load_workload(JOBS)
+    assert shown["mean_bsld"] == simulate(jobs, cluster="taurus", limits=[]).metrics["mean_bsld"]
+    assert shown["mean_bsld"] != simulate(jobs, cluster="taurus").metrics["mean_bsld"]
+    table = run(*TAURUS, "--power", "none", "--allocation", "contiguous")
+    assert table.exit_code == 0
+    assert "contiguous allocation" in table.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--cap", "watts=1"), "are for machines whose nodes have a power; --cluster says"),
+        ((*TAURUS, "--cap", "wats=1"), "did you mean 'watts'?"),
+        ((*TAURUS, "--cap", "start=1"), "--cap start=1: it needs either watts or percent"),
+        ((*TAURUS, "--cap", "watts=1,percent=1"), "it needs either watts or percent"),
+        ((*TAURUS, "--cap", "watts=many"), "--cap: watts must be a number, not 'many'"),
+        ((*TAURUS, "--cap", "watts=1,start=1.5"), "--cap: start must be a whole number, not '1.5'"),
+        ((*TAURUS, "--cap", "watts=1,kills=maybe"), "kills is yes or no, not 'maybe'"),
+        ((*TAURUS, "--cap", "watts=1,start=5,end=5"), "cap: it ends at 5 s, not after its start"),
+        ((*TAURUS, "--budget", "joules=1,start=0"), "it needs start and end"),
+        ((*TAURUS, "--power", "mixed"), "did you mean 'mix'?"),
+    ],
+)
+def test_limits_that_cannot_be(arguments: tuple[str, ...], message: str) -> None:
+    result = run(*arguments)
+    assert result.exit_code != 0
+    assert message in f"{result.exception}{result.output}"
+
+
+@pytest.mark.parametrize("power", POWER)
+def test_names(power: str) -> None:
+    expected = "easy" if power == "none" else f"easy, {power} power"
+    assert scheduler_name(Scheduler(power=power)) == expected
+
+
+@pytest.mark.parametrize("command", [["evaluate", "easy"], ["train", "controls"]])
+def test_an_option_of_the_other_environment_is_refused(command: list[str]) -> None:
+    words = [*command, "--workload", JOBS, "--env", "PowerCap", "--shutdown"]
+    result = CliRunner().invoke(app, words)
+    assert result.exit_code == 1
+    said = " ".join(result.output.split())
+    assert "--shutdown is for hpcgym/EnergyBudget-v0, not hpcgym/PowerCap-v0" in said

@@ -1,0 +1,262 @@
+"""``hpcgym train``: what it writes, what it says, and how errors end."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from hpcgym.agents import load
+from hpcgym.agents.behaviour_cloning import load_recording, record
+from hpcgym.agents.xnes import Xnes
+from hpcgym.cli import app
+from hpcgym.cluster import find_cluster
+from hpcgym.envs.core.episodes import Episodes
+from hpcgym.scheduler.rules import Scheduler
+from hpcgym.workload import fitting, load_workload
+
+TRACE = "lublin:jobs=2000,processors=64,load=1.0,seed=2"
+SHORT = ("--workload", TRACE, "--jobs", "20", "--steps", "64", "--envs", "4")
+
+
+@pytest.fixture(autouse=True)
+def _in_a_folder_of_its_own(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    for name in ("FORCE_COLOR", "TTY_COMPATIBLE", "TTY_INTERACTIVE"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.chdir(tmp_path)
+
+
+def run(*arguments: str) -> Any:
+    return CliRunner().invoke(app, list(arguments))
+
+
+def train(*arguments: str) -> Any:
+    return run("train", *arguments)
+
+
+def succeed(*arguments: str) -> Any:
+    result = run(*arguments)
+    assert result.exit_code == 0, result.output
+    return result
+
+
+def test_an_agent_is_trained_and_evaluated() -> None:
+    options = ("--backfill", "none", "--reservation", "kept", "--window", "32")
+    done = succeed("train", "maskable-ppo", *SHORT, *options)
+    assert done.stdout == ""
+    assert "wrote maskable-ppo.pt" in done.stderr
+    agent = load("maskable-ppo.pt")
+    given = {"backfill": "none", "reservation": "kept", "window": 32}
+    assert agent.env_options.items() >= given.items()
+    few = ("--jobs", "50", "--number", "3", "--budget", "5", "--format", "json")
+    board = json.loads(succeed("evaluate", "maskable-ppo.pt", "--workload", TRACE, *few).stdout)
+    assert not board["failures"]
+    expected = {"maskable-ppo.pt", "f1 (no backfilling)"}
+    assert all(expected <= row.keys() for row in board["by_slice"].values())
+
+
+def test_ppo_takes_interval_and_features() -> None:
+    features = ("--policy-features", "requested,area", "--interval", "10")
+    succeed("train", "ppo", *SHORT, *features, "--output", "one.pt", "--tensorboard", "logs")
+    agent = load("one.pt")
+    assert agent.env_options["interval"] == 10
+    assert agent.policy_features == ("requested", "area")
+    assert list(Path("logs").rglob("events.out.tfevents*"))
+    done = succeed("train", "ppo", *SHORT, "--resume", "one.pt", "--output", "two.pt")
+    assert "wrote two.pt" in done.stderr
+    assert load("two.pt").policy_features == ("requested", "area")
+
+
+def test_clones_are_trained_of_orders_and_of_recordings() -> None:
+    where = ("--workload", TRACE, "--jobs", "30", "--number", "2", "--backfill", "none")
+    done = succeed("train", "record", "saf", *where, "--output", "saf.npz")
+    assert "transitions of 2 episodes to saf.npz" in done.stderr
+    assert load_recording("saf.npz").about["policy"] == "saf"
+    succeed("train", "clone", "--recording", "saf.npz", "--steps", "5", "--output", "a.pt")
+    succeed("train", "clone", "saf", *where, "--steps", "5", "--output", "b.pt")
+    for path in ("a.pt", "b.pt"):
+        assert load(path).name == "clone"
+        assert load(path).env_options["backfill"] == "none"
+    succeed("train", "maskable-ppo", *SHORT, "--resume", "a.pt")
+
+
+@pytest.mark.parametrize(
+    "extra",
+    [
+        ("--workload", TRACE),
+        ("f1",),
+        ("f1", "--workload", TRACE),
+        ("--number", "20"),
+        ("--backfill", "none"),
+        ("--train-share", "0.5"),
+    ],
+    ids=" ".join,
+)
+def test_what_to_record_does_not_go_with_a_recording(extra: tuple[str, ...]) -> None:
+    refused = train("clone", "--recording", "there-is-none.npz", *extra)
+    assert refused.exit_code == 1
+    named = "an order" if extra[0] == "f1" else extra[0]
+    assert refused.stderr.endswith(
+        f"{named} does not go with --recording, which has been recorded\n"
+    )
+    assert not list(Path().iterdir())
+
+
+@pytest.mark.parametrize("machine", ["eurora", "kit-forhlr-ii"])
+def test_a_dispatcher_is_recorded_on_nodes(machine: str) -> None:
+    jobs = "eurora:jobs=200,load=1.3,seed=0"
+    where = ("--workload", jobs, "--cluster", machine, "--jobs", "40", "--number", "2")
+    rules = ("--allocation", "best-fit", "--unfit", "drop")
+    done = succeed("train", "record", "sdprb", *where, *rules)
+    assert "transitions of 2 episodes to recording.npz" in done.stderr
+    found = load_recording("recording.npz")
+    assert found.about["policy"] == "sdprb"
+    cluster = find_cluster(machine)
+    same = record(
+        "sdprb",
+        fitting(load_workload(jobs), cluster.resources, cluster.capacity),
+        jobs=40,
+        record_episodes=2,
+        cluster=cluster,
+        env_options={"allocation": "best-fit"},
+    )
+    assert found.about == same.about
+    for field, values in found.observations.items():
+        assert (values == same.observations[field]).all()
+    if machine != "eurora":
+        refused = train("record", "sdprb", *where, "--output", "other.npz")
+        assert refused.exit_code == 1
+        assert "--unfit drop drops such jobs" in refused.stderr
+
+
+WHOLE = ("--workload", TRACE, "--episodes", "whole")
+WEEKS = "lublin:jobs=9000,processors=64,seed=2,load=0.3"
+
+
+def test_weights_are_searched_for_and_evaluated() -> None:
+    options = ("--features", "xnes3", "--budget", "30", "--restarts", "2", "--backfill", "none")
+    done = succeed("train", "xnes", "--workload", WEEKS, *options)
+    assert done.stdout == ""
+    assert "100%  30 of 30 vectors on 3 slices" in done.stderr
+    assert " s left  best mean_bsld " in done.stderr
+    assert "wrote xnes.json" in done.stderr
+    assert [file.name for file in Path().iterdir()] == ["xnes.json"]
+    agent = load("xnes.json")
+    weeks = Episodes(load_workload(WEEKS), "weeks", part="train")
+    slices = [weeks.workload_of(week) for week in weeks.listing]
+    rules = Scheduler(backfill="none", backfill_order="spf")
+    same = Xnes("xnes3", budget=30, restarts=2, scheduler=rules).fit(slices)
+    assert agent.weights_ == same.weights_
+    few = ("--episodes", "weeks", "--budget", "6", "--format", "json")
+    board = json.loads(succeed("evaluate", "xnes.json", "--workload", WEEKS, *few).stdout)
+    assert not board["failures"]
+    assert all({"xnes.json", "fcfs"} <= set(row) for row in board["by_slice"].values())
+
+
+def test_windows_are_drawn_for_a_search() -> None:
+    options = ("--episodes", "windows", "--jobs", "50", "--number", "4", "--method", "random")
+    succeed("train", "xnes", "--workload", TRACE, *options, "--budget", "5", "--output", "a.json")
+    agent = load("a.json")
+    assert agent.name == "random"
+    assert agent.slices_ == [
+        f"{load_workload(TRACE).name} {window.name}"
+        for window in Episodes(load_workload(TRACE), "windows", 50, "train").named(4, 0)
+    ]
+
+
+def test_an_interrupted_search_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    command = ("--workload", TRACE, "--episodes", "whole", "--budget", "40", "--features", "xnes3")
+    succeed("train", "xnes", *command, "--output", "whole.json")
+    fit = Xnes.fit
+
+    def interrupted(self: Any, slices: Any, *, progress: Any, **arguments: Any) -> Any:
+        def stop(done: int, best: float) -> None:
+            progress(done, best)
+            if done > 20:
+                raise KeyboardInterrupt
+
+        return fit(self, slices, progress=stop, **arguments)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Xnes, "fit", interrupted)
+        stopped = train("xnes", *command, "--output", "part.json")
+    assert stopped.exit_code == 130
+    assert "part.json.checkpoint; the same command goes on from there" in stopped.stderr
+    other = train("xnes", *command, "--output", "part.json", "--seed", "1")
+    assert other.exit_code == 1
+    assert "part.json.checkpoint is the checkpoint of a search with other" in other.stderr
+    succeed("train", "xnes", *command, "--output", "part.json")
+    assert Path("part.json").read_bytes() == Path("whole.json").read_bytes()
+    assert not Path("part.json.checkpoint").exists()
+
+
+def test_a_search_needs_no_extra() -> None:
+    code = "import builtins, sys; given = builtins.__import__\n"
+    code += "def strict(name, *rest):\n    assert name != 'torch'; return given(name, *rest)\n"
+    code += "builtins.__import__ = strict; from hpcgym.cli import main; main()"
+    options = ("--workload", TRACE, "--episodes", "whole", "--budget", "9")
+    for command in (("train", "xnes", *options), ("evaluate", "xnes.json", *options, "-n", "1")):
+        done = subprocess.run(
+            [sys.executable, "-c", code, *command], capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, done.stderr
+        assert "failed on" not in done.stderr
+
+
+@pytest.mark.parametrize("agent", ["maskable-ppo", "ppo", "clone", "record", "xnes"])
+def test_help_teaches(agent: str) -> None:
+    text = succeed("train", agent, "--help").stdout
+    assert f"Examples:\n  hpcgym train {agent}" in text
+    assert "\n  glesser " in text
+    assert agent in succeed("train", "--help").stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (
+            ("ppo", *SHORT, "--output", "agent.zip"),
+            "the name of a file of an agent ends in .pt",
+        ),
+        (("ppo", *SHORT, "--interval", "fortnight"), "interval must be"),
+        (("ppo", *SHORT, "--policy-features", "size"), "unknown policy_features 'size'"),
+        (("maskable-ppo", *SHORT, "--reservation", "no"), "unknown reservation 'no'"),
+        (("maskable-ppo", *SHORT, "--resume", "none.pt"), "none.pt: no such file"),
+        (("maskable-ppo", *SHORT, "--part", "first"), "unknown part 'first'"),
+        (
+            ("xnes", "--workload", TRACE, "--output", "a.pt"),
+            "a.pt: the name of a file of an",
+        ),
+        (("xnes", "--workload", TRACE, "--features", "size"), "unknown feature 'size'"),
+        (("xnes", "--workload", TRACE, "--method", "xens"), "unknown method 'xens'"),
+        (("xnes", "--workload", TRACE, "--metric", "bsld"), "unknown metric 'bsld'"),
+        (("xnes", *WHOLE, "--backfill", "conservative"), "backfill"),
+        (("clone", "saf"), "give either an order and --workload, or --recording"),
+        (("clone", "sfa", "--workload", TRACE), "unknown baseline 'sfa'"),
+        (("record", "saf", "--workload", TRACE, "--env", "hpcgym/No-v0"), "hpcgym/No-v0"),
+    ],
+)
+def test_errors_are_one_line(arguments: tuple[str, ...], message: str) -> None:
+    result = train(*arguments)
+    assert result.exit_code == 1
+    assert message in result.stderr
+    assert result.stderr.count("\n") == 1
+    assert not list(Path().iterdir())
+
+
+def test_it_says_what_to_install() -> None:
+    code = "import sys; sys.modules['torch'] = None\nfrom hpcgym.cli import main; main()"
+    done = subprocess.run(
+        [sys.executable, "-c", code, "train", "ppo", "--workload", "lublin"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 1
+    assert "pip install '.[agents]'" in done.stderr
+    assert done.stderr.count("\n") == 1

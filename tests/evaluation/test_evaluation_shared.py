@@ -1,0 +1,221 @@
+"""Evaluations where jobs share nodes: rows, intervals, what is refused, the commands."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import hpcgym
+from hpcgym.agents import coschedule
+from hpcgym.baselines.pair_policies import PairPolicy
+from hpcgym.cli import app
+from hpcgym.envs import CoSchedule
+from hpcgym.errors import HpcgymError, PolicyWarning
+from hpcgym.evaluation import Leaderboard, compare_shuffles, evaluate, lineup, shared
+from hpcgym.evaluation.shared import ENVIRONMENT, REFERENCES
+from hpcgym.speedups import find_speedups
+from hpcgym.workload import load_workload
+
+JOBS = "codes:jobs=300,processes=24,processors=192,seed=2"
+MACHINE = "8x2x12"
+
+
+def board(policies: Any = (), **arguments: Any) -> Leaderboard:
+    usual: dict[str, Any] = {"env": ENVIRONMENT, "cluster": MACHINE, "jobs": 30, "n": 5}
+    return evaluate(policies, JOBS, **{**usual, **arguments})
+
+
+@pytest.fixture(scope="module")
+def agent(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path: Path = tmp_path_factory.mktemp("agents") / "pairs.json"
+    options = {"cluster": MACHINE, "window": 20, "action": "pair", "observation": "flat"}
+    coschedule.Pairs(coschedule.BEGINNING, options, {}).save(path)
+    return path
+
+
+def test_rows_are_simulations_of_the_slices() -> None:
+    found = board(["popularity-co", "greedy-pairs"])
+    assert set(found.table.index) == {*REFERENCES, "popularity-co", "greedy-pairs"}
+    assert found.schedulers["greedy-pairs"] is None
+    whole = CoSchedule(JOBS, cluster=MACHINE, jobs=30, part="test")
+    speedups, outcomes = find_speedups("generated"), {}
+    for name in found.schedulers:
+        if name == "greedy-pairs":
+            continue
+        results = []
+        for episode in whole.episodes.named(5, 0):
+            jobs = whole.episodes.workload_of(episode)
+            results.append(hpcgym.simulate(jobs, name, cluster=MACHINE, speedups=speedups))
+        outcomes[name] = results
+        assert found.by_slice[name].tolist() == [r.metrics["mean_bsld"] for r in results]
+    shuffles = compare_shuffles(outcomes, "filler-co")
+    for name in outcomes:
+        row = found.table.loc[name]
+        assert row["makespan_s"] == pytest.approx(shuffles.loc[name, "makespan_s"])
+        for end in ("", "_low", "_high"):
+            wanted = shuffles.loc[name, f"improvement{end or '_percent'}"]
+            assert 100 * row[f"improvement{end}"] == pytest.approx(wanted, abs=1e-9)
+    assert found.reference == "filler-co"
+    assert found.difference("filler-co", "filler-co", "makespan_s") == (0, 0, 0)
+
+
+def test_agents_bring_their_environment(agent: Path) -> None:
+    by_path = evaluate([agent, "first-pairs"], JOBS, jobs=30, n=5)
+    with_it = board([agent], cluster=None)
+    assert by_path.by_slice[str(agent)].tolist() == with_it.by_slice[str(agent)].tolist()
+    # its weights are those of the order of submission
+    assert by_path.by_slice[str(agent)].tolist() == by_path.by_slice["first-pairs"].tolist()
+
+
+class Waits:
+    name = "waits"
+
+    def act(self, observation: Any, info: Any) -> int:
+        return len(info["action_mask"])
+
+
+def test_a_policy_that_fails_is_noted() -> None:
+    with pytest.warns(PolicyWarning, match="^waits failed on 5 of 5 slices, first on "):
+        found = board(Waits())
+    assert np.isnan(found.table.loc["waits", "mean_bsld"])
+    assert "action must be an index" in found.failures["waits", found.by_slice.index[0]]
+
+
+def test_a_function_is_a_policy() -> None:
+    found = board(lambda observation, info: int(np.argmax(info["action_mask"])))
+    assert not found.failures
+    assert found.by_slice["<lambda>"].notna().all()
+
+
+class First:
+    """The first that can be done; called as the rule that is the same."""
+
+    name = "first-pairs"
+
+    def act(self, observation: Any, info: Any) -> int:
+        return int(np.argmax(info["action_mask"]))
+
+
+def test_nothing_else_gets_the_row_of_a_name() -> None:
+    """Objects that are called as a name that is given, or as a name that there is."""
+    first, waits = First(), Waits()
+    named = shared_by_name([first, "first-pairs", waits, waits])
+    assert list(named) == ["first-pairs (2)", "first-pairs", "waits", "waits (2)"]
+    assert named["first-pairs (2)"] is first
+    assert isinstance(named["first-pairs"], PairPolicy)
+    waits.name = "filler-co"
+    assert list(shared_by_name([waits])) == ["filler-co (acting)"]
+    # what a name stands for may be given as it is, too
+    assert list(shared_by_name([PairPolicy("greedy-pairs")])) == ["greedy-pairs"]
+    assert list(shared_by_name({"easy-co": "easy-co", 3: waits})) == ["easy-co", "3"]
+
+
+@pytest.mark.parametrize(
+    "policies",
+    [{"filler-co": First()}, {"easy-co": "sjf-co"}, {"first-pairs": First()}],
+    ids=["reference", "name", "pairs"],
+)
+def test_names_of_ones_own_are_no_others(policies: Any) -> None:
+    (name,) = policies
+    with pytest.raises(HpcgymError, match=f"the name '{name}' stands for a scheduler or policy"):
+        shared_by_name(policies)
+    with pytest.raises(HpcgymError, match="'3' is there twice"):
+        shared_by_name({3: First(), "3": First()})
+
+
+def shared_by_name(policies: Any) -> dict[str, Any]:
+    return lineup.by_name(lineup.listed(policies), shared._find_policy, shared._other)
+
+
+def test_policies_that_are_given_once_are_all_there(agent: Path) -> None:
+    """A generator can be read only once."""
+    found = evaluate((one for one in [agent, First()]), JOBS, jobs=30, n=2)
+    assert set(found.table.index) == {str(agent), "first-pairs (2)", *REFERENCES}
+
+
+def test_a_begin_that_fails_is_noted_and_warned_of() -> None:
+    policy = First()
+    policy.begin = Begin()  # type: ignore[attr-defined]
+    policy.name = "mine"
+    with pytest.warns(PolicyWarning, match="^mine failed on 1 of 5 slices, first on ") as caught:
+        found = board(policy)
+    assert list(found.failures.values()) == ["ZeroDivisionError: the second"]
+    assert found.by_slice["mine"].isna().sum() == 1
+    assert caught[0].filename == __file__  # of who called evaluate
+
+
+class Begin:
+    calls = 0
+
+    def __call__(self, env: Any) -> None:
+        self.calls += 1
+        if self.calls == 2:
+            raise ZeroDivisionError("the second")
+
+
+@pytest.mark.parametrize(
+    ("policies", "arguments", "message"),
+    [
+        ([], {"resamples": 0}, "resamples must be a whole number of at least 1, not 0"),
+        ([], {"budget": -1}, "budget must be a whole number of at least 0, not -1"),
+        ([{}], {}, "a policy is a name, a path, a Scheduler or an object with act, not {}"),
+        (["first-pairs"], {"env_options": {"observation": "flat"}}, "first-pairs acts in"),
+        (["easy-cos"], {}, "did you mean 'easy-co'"),
+        ([], {"backfill": "easy"}, "unknown argument 'backfill'"),
+        ([], {"env_options": {"speedups": "nowhere.csv"}}, "there are no speedups"),
+    ],
+)
+def test_bad_arguments(policies: Any, arguments: Any, message: str) -> None:
+    with pytest.raises(HpcgymError, match=message):
+        board(policies, **arguments)
+
+
+def test_agents_of_another_machine(agent: Path, tmp_path: Path) -> None:
+    contents = json.loads(agent.read_text())
+    contents["env_options"]["cluster"] = "16x2x12"
+    other = tmp_path / "other.json"
+    other.write_text(json.dumps(contents))
+    with pytest.raises(HpcgymError, match="on another machine"):
+        board([agent, other], cluster=None)
+
+
+def test_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    run = CliRunner()
+    machine = ["--workload", JOBS, "--cluster", MACHINE]
+    options = ["--jobs", "30", "--number", "4"]
+    speedups = ["--speedups", "generated:codes=16,spread=0.2"]
+    trained = run.invoke(
+        app,
+        [
+            "train",
+            "pairs",
+            *machine,
+            *options,
+            *speedups,
+            "--budget",
+            "24",
+            "--window",
+            "20",
+            "--neighbours",
+            "3",
+        ],
+    )
+    assert trained.exit_code == 0, trained.output
+    assert load_workload(JOBS).name
+    command = ["evaluate", "pairs.json", "sjf-filler-co", "--workload", JOBS, *options]
+    shown = run.invoke(app, command)
+    assert shown.exit_code == 0, shown.output
+    assert "makespan" in shown.output
+    assert "sjf-filler-co" in shown.output
+    printed = run.invoke(app, [*command, *speedups, "--format", "json"])
+    facts = json.loads(printed.stdout)
+    names = {policy["name"] for policy in facts["policies"]}
+    assert names == {"pairs.json", "sjf-filler-co", *REFERENCES}
+    assert facts["reference"] == "filler-co"
+    assert run.invoke(app, [*command, "--format", "csv"]).exit_code == 0

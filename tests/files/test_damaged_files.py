@@ -1,0 +1,257 @@
+"""Whatever has happened to a file, it is read or said in one line what is wrong with it.
+
+``HPCGYM_DAMAGES=2000,7`` damages each kind of file 2,000 times, by seed 7.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import shutil
+import sys
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from damages import damages
+
+from hpcgym import agents
+from hpcgym.cluster import cluster_toml, find_cluster, read_cluster
+from hpcgym.errors import HpcgymError
+from hpcgym.schedule.signals import read_signal
+from hpcgym.scheduler.policies import FairShare
+from hpcgym.speedups import find_speedups, read_speedups, write_speedups
+from hpcgym.sweep import run as sweeps
+from hpcgym.sweep.experiment import load_experiment
+from hpcgym.workload import load_workload, write_swf, write_table
+
+_GIVEN = os.environ.get("HPCGYM_DAMAGES", "30,0").split(",")
+CASES, SEED = int(_GIVEN[0]), int(_GIVEN[1])
+
+Reader = Callable[[Path], Any]
+
+
+def trace() -> Any:
+    return load_workload("lublin:jobs=12,processors=16,seed=3")
+
+
+def swf(path: Path) -> Reader:
+    write_swf(trace(), path)
+    return load_workload
+
+
+def table(path: Path) -> Reader:
+    jobs = trace()
+    frame = jobs.to_pandas()[["submit_time", "run_time", "requested_time", "queue"]]
+    frame = frame.assign(units=2, core=4, mem="2 GB", code="lu", power_w=1.5)
+    from hpcgym.workload import from_pandas
+
+    write_table(from_pandas(frame, processors=64), path)
+    return lambda path: load_workload(path, processors=64)
+
+
+def machine(path: Path) -> Reader:
+    path.write_text(cluster_toml(find_cluster("eurora")))
+    return read_cluster
+
+
+def experiment(path: Path) -> Reader:
+    path.write_text(
+        'schedulers = ["easy", {name = "own", scheduler = "saf", threshold = 18000}]\n'
+        'seeds = [0, 1]\nmetrics = ["mean_bsld"]\nshuffles = 2\n'
+        '[[workloads]]\nworkload = "lublin:jobs=5,processors=8,seed={seed}"\nname = "made"\n'
+    )
+    return load_experiment
+
+
+def shares(path: Path) -> Reader:
+    path.write_text(
+        'half_life_s = 3600\ndamping = 2.5\n[shares]\nbiology = 2\n12 = 3\n"-1" = 0.5\n'
+        '[accounts]\n12 = "biology"\n14 = "biology"\nbiology = "science"\n'
+    )
+    return FairShare.read
+
+
+def speedups(path: Path) -> Reader:
+    heatmap = find_speedups("generated:codes=4,seed=1")
+    if path.suffix == ".csv":
+        codes = ",".join(heatmap.codes)
+        rows = [f"{code}" + ",1.25" * 4 for code in heatmap.codes]
+        path.write_text("\n".join([f"code,{codes}", *rows]) + "\n")
+    else:
+        write_speedups(heatmap, path)
+    return read_speedups
+
+
+def loads(path: Path) -> Reader:
+    times = {"mg": [[301.0, 299.5], [302.0]], "lu": [[1.5]]}
+    load = {"num_of_processes": 64, "compact_timelogs": [2.5, 3.0], "coscheduled_timelogs": times}
+    both = [{"load_name": "lu", **load}, json.dumps({"load_name": "mg", **load})]
+    path.write_text(json.dumps({"machine": "a", "suite": "b", "loads": both}))
+    return read_speedups
+
+
+def signal(path: Path) -> Reader:
+    path.write_text("datetime,price_eur_per_mwh\n2024-01-01T00:00Z,41.2\n2024-01-01T01:00Z,38.9\n")
+    return lambda path: read_signal(path, time_zero=0)
+
+
+def xnes(path: Path) -> Reader:
+    agent = agents.xnes.Xnes(budget=3, scheduler="saf")
+    agent.weights_, agent.best_, agent.slices_ = {"wait": 0.25, "area": -0.75}, 2.5, ["week 1"]
+    agent._rows = [{"evaluations": 1, "value": 3.0}]
+    agent.save(path)
+    return agents.load
+
+
+def controls(path: Path) -> Reader:
+    module = agents.controls
+    options = {"controls": ["power"], "policy_features": ["area", "size"], "window": 64}
+    rows = np.full((1, len(module.INPUTS) + 1), 0.5)
+    found = {"value": 1.0, "tried": 24, "fitted_on": ["week 1"]}
+    made = module.Controls(
+        rows, [0.5, 1.0], tuple(module.INPUTS), "hpcgym/EnergyBudget-v0", options, found
+    )
+    made.save(path)
+    return agents.load
+
+
+def pairs(path: Path) -> Reader:
+    module = agents.coschedule
+    module.Pairs(np.linspace(0, 1, len(module.INPUTS)), {"window": 64}, {"value": 1.0}).save(path)
+    return agents.load
+
+
+def network(path: Path) -> Reader:
+    common, module = agents.common, agents.maskable_ppo
+    made = module.JobNetwork(8, 12, 4)
+    options = {"features": ["wait"], "window": 16}
+    contents = {"agent": "maskable-ppo", "env_id": module.ENV_ID, "env_options": options}
+    shape = {"network": module.shape_of(made), "weights": made.state_dict(), "steps": 3, "seed": 0}
+    common.write(path, {**contents, **shape})
+    return agents.load
+
+
+def recording(path: Path) -> Reader:
+    module = agents.behaviour_cloning
+    about = {"policy": "sjf", "env_id": "hpcgym/JobSelection-v0", "env_options": {"window": 4}}
+    seen = {"jobs": np.ones((5, 4, 8), np.float32), "mask": np.ones((5, 4), np.float32)}
+    zeros = np.zeros(5)
+    rest = (zeros.astype(int), zeros, zeros > 0, np.zeros((5, 0), np.int32), zeros, about)
+    module.save_recording(path, module.Recording(seen, *rest))
+    return module.load_recording
+
+
+def checkpoint(path: Path) -> Reader:
+    known = agents.lockstep.Checkpoint(path, "these")
+    known.add(np.ones((4, 2)))
+    known.add(np.ones((3, 2)))
+    known.__exit__(KeyboardInterrupt, KeyboardInterrupt(), None)  # it is kept
+    return lambda path: agents.lockstep.Checkpoint(path, "these")
+
+
+#: Name of a file -> what writes a right one, and returns what reads it.
+KINDS: dict[str, Callable[[Path], Reader]] = {
+    "log.swf": swf,
+    "log.swf.gz": swf,
+    "jobs.csv": table,
+    "jobs.csv.gz": table,
+    "jobs.json": table,
+    "jobs.parquet": table,
+    "machine.toml": machine,
+    "experiment.toml": experiment,
+    "shares.toml": shares,
+    "speedups.csv": speedups,
+    "speedups.json": speedups,
+    "loads.json": loads,
+    "signal.csv": signal,
+    "xnes.json": xnes,
+    "controls.json": controls,
+    "pairs.json": pairs,
+    "network.pt": network,
+    "recording.npz": recording,
+    "checkpoint.npz": checkpoint,
+}
+
+
+def check(read: Callable[..., Any], path: Path, number: int, content: bytes) -> bool:
+    """Whether a file is read; anything but one line on what is wrong fails."""
+    said = ""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            read(path)
+    except HpcgymError as error:
+        said = str(error)
+    except Exception as error:
+        what = f"{path.name} {number}: {type(error).__name__}: {error}\n{content[:400]!r}"
+        pytest.fail(what)
+    assert said.isprintable()
+    assert len(said) < 2100
+    return not said
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_a_damaged_file_is_read_or_said_to_be_wrong(name: str, tmp_path: Path) -> None:
+    path = tmp_path / name
+    read = KINDS[name](path)
+    content = path.read_bytes()
+    assert check(read, path, -1, content)
+    is_text = path.suffix in (".swf", ".csv", ".json", ".toml")
+    results = []
+    for number, damaged in enumerate(damages(content, is_text, CASES, (name, SEED))):
+        path.write_bytes(damaged)
+        results.append(check(read, path, number, damaged))
+    sys.stdout.write(f"{name}: {len(results)} damages, {sum(results)} read\n")
+    assert not all(results)
+
+
+@pytest.mark.parametrize("name", ["log.swf.gz", "jobs.csv.gz"])
+def test_damage_inside_a_packed_file(name: str, tmp_path: Path) -> None:
+    path = tmp_path / name
+    read = KINDS[name](path)
+    content = gzip.decompress(path.read_bytes())
+    for number, damaged in enumerate(damages(content, True, CASES, (name, SEED, "inside"))):
+        path.write_bytes(gzip.compress(damaged, mtime=0))
+        check(read, path, number, damaged)
+
+
+SWEEP = (
+    *("manifest.json", "results.jsonl", "failures.jsonl"),
+    *("experiment.toml", "origin", "function"),
+)
+
+
+def resume(folder: Path) -> Any:
+    return sweeps.resume(folder, "serial")
+
+
+@pytest.fixture(scope="module")
+def sweep(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("sweeps")
+    (folder / "made.toml").write_text(
+        'schedulers = ["easy", "saf"]\nseeds = [0, 1]\nmetrics = ["mean_bsld"]\n'
+        '[[workloads]]\nworkload = "lublin:jobs=5,processors=8,seed={seed}"\nname = "made"\n'
+    )
+    sweeps.run_experiment(folder / "made.toml", folder / "made", "serial")
+    shutil.copy(folder / "made" / "results.jsonl", folder / "made" / "failures.jsonl")
+    return folder / "made"
+
+
+@pytest.mark.parametrize("name", SWEEP)
+def test_a_damaged_sweep_goes_on_or_says_what_is_wrong(
+    name: str, sweep: Path, tmp_path: Path
+) -> None:
+    content = (sweep / name).read_bytes()
+    shutil.copy(sweep.parent / "made.toml", tmp_path)
+    for number, damaged in enumerate(damages(content, True, CASES, (name, SEED))):
+        folder = tmp_path / "made"
+        shutil.copytree(sweep, folder)
+        (folder / name).write_bytes(damaged)
+        for do in (sweeps.status, sweeps.read_table, sweeps.warnings_of, resume):
+            check(do, folder, number, damaged)
+        shutil.rmtree(folder)

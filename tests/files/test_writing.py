@@ -1,0 +1,385 @@
+"""Files are written whole or not at all, by whatever writes them."""
+
+import errno
+import gzip
+import os
+import signal
+import stat
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from hpcgym.cli.output import save_schedule
+from hpcgym.errors import HpcgymError
+from hpcgym.files import open_bytes
+from hpcgym.files.writing import check_writable, is_stream, same_file, whole, whole_text
+from hpcgym.report import html
+from hpcgym.report.canvas import new_figure, save_figure
+from hpcgym.speedups import Heatmap, write_speedups
+from hpcgym.workload import from_pandas, write_swf, write_table
+
+
+@pytest.fixture
+def umask():
+    """Let new files be for their owner, and be read by the group."""
+    before = os.umask(0o027)
+    yield
+    os.umask(before)
+
+
+def mode(path):
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+def names(folder):
+    return sorted(os.listdir(folder))
+
+
+def run_to(code, stream):
+    command = [sys.executable, "-c", f"from hpcgym.files.writing import *\n{code}"]
+    return subprocess.run(command, stdout=stream, check=False)
+
+
+def run(code, *arguments, **options):
+    command = [
+        sys.executable,
+        "-c",
+        f"from hpcgym.files.writing import *\n{code}",
+        *map(str, arguments),
+    ]
+    return subprocess.run(command, capture_output=True, text=True, check=False, **options)
+
+
+# --- Whole or not at all --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("before", [None, "before"])
+@pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt, OSError(errno.ENOSPC, "full")])
+def test_an_error_half_way_changes_nothing(before, error, tmp_path):
+    path = tmp_path / "file"
+    if before is not None:
+        path.write_text(before)
+    kind = HpcgymError if isinstance(error, OSError) else error
+
+    def write():
+        with whole(path) as part:
+            part.write_text("half")
+            raise error
+
+    with pytest.raises(kind):
+        write()
+    assert names(tmp_path) == ([] if before is None else ["file"])
+    assert before is None or path.read_text() == before
+
+
+def test_another_file_that_is_missing_is_named(tmp_path):
+    path = tmp_path / "file"
+    with pytest.raises(HpcgymError, match=r"^\S*/none/font: No such file or directory$"):  # noqa: SIM117
+        with whole(path):
+            (tmp_path / "none" / "font").read_text()
+    (tmp_path / "a").write_text("a")
+    with pytest.raises(HpcgymError, match=r"^\S*/none/font: no such file$"):  # noqa: SIM117
+        with open_bytes(tmp_path / "a"):
+            (tmp_path / "none" / "font").read_text()
+    assert names(tmp_path) == ["a"]
+
+
+@pytest.mark.skipif(not hasattr(os, "chown") or os.geteuid() != 0, reason="needs root")
+def test_a_file_of_another_user_keeps_its_group_where_that_may_be(tmp_path):
+    """The user 4321 is in the group 5678, but not in 5679: no other group may get its rights."""
+    code = """if True:
+        import os, sys
+        os.setgroups([5678]); os.setgid(4321); os.setuid(4321)
+        with whole_text(sys.argv[1]) as file:
+            file.write("new")
+    """
+    tmp_path.chmod(0o777)
+    for folder in tmp_path.parents:
+        if not folder.stat().st_mode & stat.S_IXOTH:
+            folder.chmod(folder.stat().st_mode | stat.S_IXOTH)
+    for group, expected in ((5678, (5678, 0o664)), (5679, (4321, 0o606))):
+        path = tmp_path / str(group)
+        path.write_text("old")
+        os.chown(path, 1234, group)
+        path.chmod(0o666 if group == 5679 else 0o664)
+        done = run(code, path)
+        assert (done.returncode, done.stderr) == (0, "")
+        found = path.stat()
+        assert (found.st_gid, stat.S_IMODE(found.st_mode)) == expected
+
+
+def test_a_kill_half_way_leaves_the_old_file(tmp_path):
+    path = tmp_path / "file"
+    path.write_text("before")
+    code = """
+import os, signal, sys
+with whole_text(sys.argv[1]) as file:
+    file.write("half")
+    file.flush()
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+    assert run(code, path).returncode == -signal.SIGKILL
+    assert path.read_text() == "before"
+    with whole_text(path) as file:
+        file.write("after")
+    assert path.read_text() == "after"
+
+
+def test_a_full_disk_ends_in_one_line():
+    with pytest.raises(HpcgymError, match="/dev/full cannot be written: No space left on device"):
+        write_swf(log(), "/dev/full")
+
+
+@pytest.mark.parametrize("name", ["x" * 255, "ö" * 127])
+def test_the_longest_names_are_names(name, tmp_path):
+    path = tmp_path / name
+    with whole_text(path) as file:
+        file.write("text")
+    assert names(tmp_path) == [name]
+
+
+def test_folders_are_made_on_demand(tmp_path):
+    path = tmp_path / "a" / "b" / "file"
+    with pytest.raises(HpcgymError, match=f"{path} cannot be written: No such file"):
+        check_writable(path)
+    with pytest.raises(HpcgymError, match=f"{path} cannot be written: No such file"), whole(path):
+        raise AssertionError
+    assert names(tmp_path) == []
+    with whole_text(path, folders=True) as file:
+        file.write("text")
+    assert path.read_text() == "text"
+
+
+def test_packed_text_is_the_same_bytes_under_any_name(tmp_path):
+    for name in ("a.gz", "b.gz"):
+        with whole_text(tmp_path / name) as file:
+            file.write("Größe\n" * 1000)
+    packed = (tmp_path / "a.gz").read_bytes()
+    assert packed == (tmp_path / "b.gz").read_bytes()
+    assert gzip.decompress(packed).decode("utf-8") == "Größe\n" * 1000
+
+
+# --- What it is that is written to ----------------------------------------------------------------
+
+
+@pytest.mark.usefixtures("umask")
+def test_permissions(tmp_path):
+    path = tmp_path / "file"
+    for expected in (0o640, 0o640):  # a new one, a replaced one
+        with whole(path) as part:
+            part.write_text("text")
+        assert mode(path) == expected
+    path.chmod(0o604)  # more than the umask allows
+    with whole(path) as part:
+        assert mode(part) == 0o604  # also before it has its name
+        part.write_text("text")
+    assert mode(path) == 0o604
+
+
+def test_a_link_stays_a_link(tmp_path):
+    (tmp_path / "there").mkdir()
+    link, file = tmp_path / "link", tmp_path / "there" / "file"
+    link.symlink_to("there/file")
+    for text in ("new", "replaced"):
+        with whole(link) as part:
+            part.write_text(text)
+        assert link.is_symlink()
+        assert not file.is_symlink()
+        assert file.read_text() == text
+    assert names(tmp_path / "there") == ["file"]
+
+
+def test_a_file_that_must_not_be_written_to_stays(tmp_path, monkeypatch):
+    """Replacing it would only take a folder that can be written."""
+    path = tmp_path / "file"
+    path.write_text("before")
+    monkeypatch.setattr(os, "access", lambda path, wanted: wanted != os.W_OK)
+    for write in (check_writable, lambda path: write_swf(log(), path)):
+        with pytest.raises(HpcgymError, match="file cannot be written: Permission denied"):
+            write(path)
+    assert path.read_text() == "before"
+
+
+@pytest.mark.parametrize("place", ["/proc/x.swf", "/dev/null/x.swf", "."])
+def test_what_cannot_be_written_is_said(place, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for write in (check_writable, lambda path: write_swf(log(), path)):
+        with pytest.raises(HpcgymError, match="cannot be written: "):
+            write(Path(place))
+    assert names(tmp_path) == []
+
+
+def test_a_check_changes_nothing(tmp_path):
+    path = tmp_path / "file"
+    check_writable(path)
+    assert names(tmp_path) == []
+    path.write_text("before")
+    then = path.stat()
+    check_writable(path)
+    assert path.stat() == then
+    assert names(tmp_path) == ["file"]
+
+
+def test_pipes_are_written_to(tmp_path):
+    pipe = tmp_path / "pipe.csv.gz"
+    os.mkfifo(pipe)
+    got = []
+    reader = threading.Thread(target=lambda: got.append(pipe.read_bytes()))
+    reader.start()
+    check_writable(pipe)  # nothing is written by that
+    write_table(log(), pipe)
+    reader.join(timeout=60)
+    assert gzip.decompress(got[0]).startswith(b"job_number,submit_time")
+    assert pipe.is_fifo()
+    assert names(tmp_path) == ["pipe.csv.gz"]
+
+
+def test_an_open_file_is_written_to(tmp_path):
+    """Also where the shell has made a file of it, which another one must not take the place of."""
+    code = """
+with whole_text("/dev/stdout") as file:
+    file.write("text")
+"""
+    path = tmp_path / "file"
+    with path.open("w") as file:
+        before = path.stat().st_ino
+        command = [sys.executable, "-c", f"from hpcgym.files.writing import *\n{code}"]
+        assert subprocess.run(command, stdout=file, check=True).returncode == 0
+    assert (path.stat().st_ino, path.read_text()) == (before, "text")
+    assert run(code).stdout == "text"
+    with whole_text("/dev/null") as file:
+        file.write("text")
+    assert stat.S_ISCHR(os.stat("/dev/null").st_mode)
+    assert is_stream(Path("/dev/stdout"))
+    assert not is_stream(path)
+    assert not is_stream(tmp_path / "none")
+
+
+def test_what_an_open_file_has_already_stays(tmp_path):
+    """As with ``--output /dev/stdout >> log``."""
+    (tmp_path / "log").write_text("before\n")
+    with (tmp_path / "log").open("a") as log:
+        code = "with whole_text('/dev/stdout') as file:\n    file.write('after')"
+        assert run_to(code, log).returncode == 0
+    assert (tmp_path / "log").read_text() == "before\nafter"
+
+
+def test_files_are_the_same_under_all_their_names(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    file = tmp_path / "file"
+    file.touch()
+    (tmp_path / "link").symlink_to("file")
+    (tmp_path / "hard").hardlink_to(file)
+    (tmp_path / "other").touch()
+    (tmp_path / "folder").mkdir()
+    for name in ("file", "./file", "folder/../file", "link", "hard"):
+        assert same_file(file, Path(name)), name
+    assert not same_file(file, Path("other"))
+    (tmp_path / "dangling").symlink_to("none")
+    assert same_file(tmp_path / "none", Path("dangling"))
+    assert not same_file(Path("none"), Path("nobody"))
+
+
+# --- Everything that writes -----------------------------------------------------------------------
+
+
+def log():
+    return from_pandas(
+        pd.DataFrame({"submit_time": [0, 5], "run_time": [7, 8], "requested_processors": [1, 2]}),
+        processors=4,
+    )
+
+
+def schedule():
+    return SimpleNamespace(jobs=log().to_pandas(), allocation=None)
+
+
+def write_page(path):
+    html.write_html([], path)
+
+
+def write_picture(path):
+    save_figure(new_figure(1, 1), path, path.suffix)
+
+
+def write_agent(path):
+    pytest.importorskip("torch")
+    from hpcgym.agents.common import write
+
+    write(path, {"weights": [1.0]})
+
+
+def write_recording(path):
+    pytest.importorskip("torch")
+    from hpcgym.agents.behaviour_cloning import Recording, save_recording
+
+    arrays = [np.zeros(3)] * 5
+    save_recording(path, Recording({"observation": np.zeros((3, 2))}, *arrays, about={}))
+
+
+def write_weights(path):
+    from hpcgym.agents.xnes import Xnes
+
+    agent = Xnes("xnes3", budget=10)
+    agent.weights_, agent.best_ = {"area": 1.0}, 2.0
+    agent.save(path)
+
+
+HEATMAP = Heatmap(("a", "b"), np.ones((2, 2)))
+
+WRITERS = {
+    "a.swf": lambda path: write_swf(log(), path),
+    "a.swf.gz": lambda path: write_swf(log(), path),
+    "a.csv": lambda path: write_table(log(), path),
+    "a.csv.gz": lambda path: write_table(log(), path),
+    "a.parquet": lambda path: write_table(log(), path),
+    "a.json": lambda path: write_table(log(), path),
+    "a.json.gz": lambda path: write_table(log(), path),
+    "schedule.csv": lambda path: save_schedule(schedule(), path),
+    "schedule.csv.gz": lambda path: save_schedule(schedule(), path),
+    "schedule.json": lambda path: save_schedule(schedule(), path),
+    "schedule.parquet": lambda path: save_schedule(schedule(), path),
+    "speedups.csv": lambda path: write_speedups(HEATMAP, path),
+    "speedups.json": lambda path: write_speedups(HEATMAP, path),
+    "page.html": write_page,
+    "picture.png": write_picture,
+    "picture.svg": write_picture,
+    "picture.pdf": write_picture,
+    "agent.pt": write_agent,
+    "recording.npz": write_recording,
+    "weights.json": write_weights,
+}
+
+
+@pytest.mark.parametrize("name", WRITERS)
+def test_all_that_write_leave_the_old_file_until_the_new_one_is_whole(name, tmp_path, monkeypatch):
+    if name.endswith(".parquet"):
+        pytest.importorskip("pyarrow")
+    monkeypatch.setattr(html, "html_page", lambda results: "<!DOCTYPE html>")
+    path = tmp_path / name
+    path.write_text("before")
+    path.chmod(0o600)
+    with monkeypatch.context() as patch:
+
+        def full(file):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+        patch.setattr(os, "fsync", full)
+        with pytest.raises(HpcgymError) as caught:
+            WRITERS[name](path)
+    assert str(caught.value) == f"{path} cannot be written: No space left on device"
+    assert path.read_text() == "before"
+    assert names(tmp_path) == [name]
+
+    with path.open() as reader:
+        WRITERS[name](path)
+        assert reader.read() == "before"
+    assert path.read_bytes() != b"before"
+    assert mode(path) == 0o600
+    assert names(tmp_path) == [name]

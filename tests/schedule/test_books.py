@@ -1,0 +1,345 @@
+"""The books of schedules equal those of every node in every second, and close."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import strategies as st
+from power_strategies import schedules
+from slow_books import keep_slowly
+
+import hpcgym
+from hpcgym.cluster import Cluster, Level, NodeGroup, NodePower
+from hpcgym.errors import HpcgymError
+from hpcgym.schedule.books import Books, seconds
+from hpcgym.schedule.node_states import NodeStates
+from hpcgym.schedule.result import Result
+from hpcgym.schedule.slowdowns import job_slowdowns
+from hpcgym.validation.books import check_books, check_states, lengths_at_frequencies
+from hpcgym.validation.validate import validate_schedule
+from hpcgym.workload.model import Workload
+
+SLOW = settings(
+    deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
+)
+
+
+def close(value: float, expected: Fraction | float) -> bool:
+    return math.isclose(value, float(expected), rel_tol=1e-12, abs_tol=1e-12)
+
+
+@settings(SLOW, max_examples=300)
+@given(schedules())
+def test_as_second_by_second(result: Result) -> None:
+    slow, books = keep_slowly(result), result.books
+    for state in {*slow.by_state, *books.states}:
+        assert close(books.by_state[state], slow.by_state[state]), state
+    for node in range(result.cluster.nodes):
+        assert close(books.by_node[node].sum(), slow.by_node[node])
+    for job, joules in enumerate(books.by_job().tolist()):
+        assert close(joules, slow.by_job[job])
+    table, first = result.power, int(books.time[0])
+    steps = np.repeat(table.watts[:-1], np.diff(table.time)).tolist()
+    assert len(steps) == len(slow.power)
+    for second, watts in enumerate(steps):
+        assert close(watts, slow.power[first + second])
+    for group in range(len(result.cluster.groups) or 1):
+        watts = sum(books.watts(group).values())
+        for second, power in enumerate(np.repeat(watts, np.diff(books.time)).tolist()):
+            assert close(power, slow.of_group[group, first + second])
+
+
+@SLOW
+@given(schedules())
+def test_books_close_and_the_validator_agrees(result: Result) -> None:
+    assert check_books(result) == []
+    # how long switching takes is drawn at random
+    assert not [text for text in check_states(result) if "runs on" in text]
+    full = np.minimum(result.workload.run_time, result.workload.requested_time)
+    assert lengths_at_frequencies(result, full).tolist() == result.run_time.tolist()
+    energy, whole = result.energy, sum(result.books.by_state.values())
+    for table in (energy.by_state, energy.by_node, energy.by_group):
+        assert close(math.fsum(table.energy_j), whole)
+    for table in (energy.by_job, energy.by_user):
+        assert close(math.fsum(table.energy_j) + energy.overhead_j, whole)
+        # without a job there is nobody over whom it could be spread
+        assert close(math.fsum(table.with_overhead_j), whole if len(result.start) else 0)
+    power = result.power
+    assert close(math.fsum((power.watts[:-1] * np.diff(power.time)).tolist()), whole)
+    assert energy.by_user.jobs.sum() == len(result.start)
+
+
+@SLOW
+@given(schedules(), st.data())
+def test_the_validator_finds_books_that_do_not_close(result: Result, data: st.DataObject) -> None:
+    books = result.books
+    assume(len(result.start) and books.by_job().max() > 0)
+    job = int(books.by_job().argmax())
+    factor = data.draw(st.sampled_from([1 - 1e-9, 1 + 1e-9, 2.0, 0.5]))
+
+    class Wrong(Books):
+        def by_job(self, measure=seconds):  # type: ignore[no-untyped-def]
+            charged = super().by_job(measure).copy()
+            charged[job] *= factor
+            return charged
+
+    vars(result)["books"] = Wrong(result)
+    total = sum(books.by_state.values())
+    if books.by_job()[job] * 1e-9 > 2e-12 * total:
+        assert any(text.startswith("all jobs") for text in check_books(result))
+    vars(result)["books"] = books
+    states = dict(books.by_state)
+    assert check_books(result) == []
+    books.by_state["idle"] = states["idle"] + 1e-9 * total
+    assert any("idle" in text for text in check_books(result))
+
+
+def test_the_validator_finds_jobs_on_nodes_that_are_off() -> None:
+    result = two_jobs_apart()
+    right = NodeStates([1, 1, 0], [0, 2, 0], [0, 15, 30], [15, 20, 60])
+    good = replace(result, node_states=right)
+    assert check_states(good) == []
+    for states, text in (
+        (NodeStates([1], [0], [0], [21]), "job 1 runs on node 1 while it is not on"),
+        (NodeStates([1, 0], [0, 2], [35, 29], [36, 34]), "job 0 runs on node 0 while it is not on"),
+        (NodeStates([1], [2], [10], [14]), "node 1 is switched on for 4 s instead of 5 s"),
+        (NodeStates([1], [1], [3], [7]), "node 1 is switched off for 4 s instead of 3 s"),
+    ):
+        assert text in " ".join(check_states(replace(result, node_states=states)))
+
+
+# --- By hand ----------------------------------------------------------------------------------
+
+#: 100 W idle, 200 W busy at 1 GHz, 300 W at 2 GHz, 10 W off; 5 s to switch on, 3 s to switch off.
+NODE = NodePower(100, (200, 300), 10, (1, 2), 2, shutdown_time_s=3, boot_time_s=5)
+
+
+def machine(nodes: int, cores: int = 4, *levels: Level) -> Cluster:
+    return Cluster(groups=(NodeGroup("n", nodes, {"core": cores}, NODE),), levels=levels)
+
+
+def jobs(rows: list[tuple[int, ...]], **columns: object) -> Workload:
+    """Jobs of (submission, run time, requested time, units, cores of each)."""
+    submit, run, requested, units, cores = zip(*rows, strict=True)
+    names = {"submit_time": submit, "run_time": run, "requested_time": requested, **columns}
+    size = sum(u * c for u, c in zip(units, cores, strict=True))
+    return Workload.from_columns(names, processors=size, units=units, per_unit={"core": cores})
+
+
+def two_jobs_apart() -> Result:
+    """A on node 0 from 0 to 30 s, then B on node 1, 20 to 60 s."""
+    workload = jobs([(0, 30, 30, 1, 4), (20, 40, 40, 1, 4)], user_id=[7, 8])
+    return hpcgym.simulate(workload, "easy", cluster=machine(2))
+
+
+def test_computing_costs_more_than_idling() -> None:
+    """A case of batsim#38, where computing nodes drew no more than idle ones."""
+    result = two_jobs_apart()
+    assert result.books.by_job().tolist() == [30 * 300, 40 * 300]
+    idle = 20 * 100 + 30 * 100  # node 1 before B, node 0 after A
+    assert result.metrics["energy_idle_j"] == idle
+    assert result.metrics["energy_busy_j"] == 21_000
+    assert result.metrics["energy_j"] == 21_000 + idle
+    assert result.power.watts.tolist() == [400, 600, 400, 0]
+    assert result.power.time.tolist() == [0, 20, 30, 60]
+    users = result.energy.by_user
+    assert users.user_id.tolist() == [7, 8]
+    assert users.energy_j.tolist() == [9_000, 12_000]
+    assert users.with_overhead_j.tolist() == pytest.approx([9_000 * 26 / 21, 12_000 * 26 / 21])
+    assert "energy_components_j" not in result.metrics
+
+
+def test_a_job_killed_at_its_requested_time_on_several_nodes() -> None:
+    """A case of batsim#51: all of its nodes draw up to the second in which it is killed."""
+    workload = jobs([(0, 1000, 30, 3, 4), (0, 50, 50, 1, 1)])
+    result = hpcgym.simulate(workload, "easy", cluster=machine(4))
+    assert result.killed.tolist() == [True, False]
+    assert result.books.by_job().tolist() == [3 * 30 * 300, 50 * 300]
+    assert result.metrics["energy_idle_j"] == 3 * 20 * 100
+    assert validate_schedule(result)
+
+
+def test_a_job_of_several_nodes_is_charged_all_of_them() -> None:
+    """A case of batsim#72, where a parallel job used one core of each."""
+    result = hpcgym.simulate(jobs([(0, 30, 30, 3, 4)]), "easy", cluster=machine(4))
+    assert result.books.by_job().tolist() == [3 * 30 * 300]
+    assert result.metrics["energy_j"] == 30 * (3 * 300 + 100)
+    assert result.metrics["utilization"] == 12 / 16
+
+
+def test_jobs_that_share_a_node_divide_what_it_draws() -> None:
+    """A case of batsim#65, where each was charged the whole node."""
+    workload = jobs([(0, 10, 10, 1, 3), (5, 10, 10, 1, 1)])
+    result = hpcgym.simulate(workload, "easy", cluster=machine(1))
+    assert result.start.tolist() == [0, 5]
+    alone, together = 5 * 300, 5 * 300
+    assert result.books.by_job().tolist() == [alone + together * 3 / 4, alone + together / 4]
+    assert result.metrics["energy_j"] == 15 * 300
+    assert validate_schedule(result)
+
+
+def test_levels_of_frequency() -> None:
+    """A, 3 cores at 1 GHz, takes twice as long; B, 1 core at 2 GHz, raises what the node draws."""
+    workload = jobs([(0, 10, 10, 1, 3), (5, 10, 10, 1, 1)])
+    fast = hpcgym.simulate(workload, "easy", cluster=machine(1))
+    slow = replace(fast, frequency=np.array([0, 1]), run_time=np.array([20, 10]))
+    assert job_slowdowns(slow).tolist() == [2, 1]
+    shared = 10 * 300  # of the second 5 to 15, divided as 3 * 200 to 1 * 300
+    assert slow.books.by_job().tolist() == pytest.approx(
+        [10 * 200 + shared * 600 / 900, shared * 300 / 900], rel=1e-15
+    )
+    assert slow.books.by_state["busy_1ghz"] == 10 * 200
+    assert slow.books.by_state["busy_2ghz"] == shared
+    assert not slow.killed.any()
+    proved = validate_schedule(slow)
+    assert {"lengths", "energy"} <= {*proved}
+    with pytest.raises(HpcgymError, match="job 0 has run time 10 s instead of 20 s"):
+        validate_schedule(replace(slow, run_time=np.array([10, 10])))
+
+
+def test_a_slowdown_of_the_jobs_own_and_a_cut() -> None:
+    workload = jobs([(0, 100, 7, 1, 4), (0, 10, 10, 1, 4)])
+    result = hpcgym.simulate(workload, "easy", cluster=machine(2))
+    slow = replace(result, frequency=np.array([0, 0]), run_time=np.array([14, 20]))
+    assert slow.killed.tolist() == [True, False]  # although 14 s are more than it requested
+    assert "lengths" in validate_schedule(slow)
+    own = {**workload.columns, "slowdown": np.array([1.1, -1.0])}
+    slow = replace(slow, workload=replace(workload, columns=own), run_time=np.array([8, 20]))
+    assert job_slowdowns(slow).tolist() == [1.1, 2]
+    assert "lengths" in validate_schedule(slow)
+
+
+def test_what_stands_above_nodes_is_saved_when_all_below_is_off() -> None:
+    """Two chassis of 2 nodes, one rack of both; nodes 2 and 3 are off at different times."""
+    levels = (Level("chassis", 2, 50), Level("rack", 2, 70))
+    workload = jobs([(0, 100, 100, 1, 4)])
+    result = hpcgym.simulate(workload, "easy", cluster=machine(4, 4, *levels))
+    states = NodeStates([2, 3, 3, 1], [0, 0, 2, 0], [10, 20, 40, 0], [50, 40, 45, 100])
+    result = replace(result, node_states=states)
+    power = dict(zip(result.power.time.tolist(), result.power.watts.tolist(), strict=True))
+    assert power == {
+        0: 300 + 10 + 100 + 100 + 170,
+        10: 300 + 10 + 10 + 100 + 170,
+        20: 300 + 10 + 0 + 0 + 120,  # a chassis is off, with what its nodes draw that are off
+        40: 300 + 10 + 10 + 300 + 170,
+        45: 300 + 10 + 10 + 100 + 170,
+        50: 300 + 10 + 100 + 100 + 170,
+        100: 0,
+    }
+    nodes = result.energy.by_node
+    assert nodes.off_j.tolist() == [0, 1000, 20 * 10, 0]
+    assert nodes.components_j.tolist() == [4250, 4250, 80 * 25 + 1750, 80 * 25 + 1750]
+    assert result.metrics["energy_components_j"] == 100 * 170 - 20 * 50
+    assert result.metrics["energy_switching_j"] == 5 * 300
+    all_off = NodeStates([1, 2, 3, 0], [0] * 4, [0, 0, 0, 100], [110, 110, 110, 110])
+    last = replace(result, node_states=all_off)
+    assert last.metrics["energy_components_j"] == 100 * (50 + 70)
+
+
+def test_measured_powers_of_jobs() -> None:
+    """A job that is measured draws that; on nodes the other cores are idle, or busy."""
+    workload = jobs([(0, 10, 10, 1, 1), (5, 10, 10, 1, 1)], power_w=[8.0, -1.0])
+    result = hpcgym.simulate(workload, "easy", cluster=machine(1))
+    assert result.books.by_job().tolist() == [80, 5 * 225 + 5 * 300]
+    assert result.power.watts.tolist() == [8 + 75, 8 + 225, 300, 0]
+    pool = hpcgym.Cluster(4, idle_power_w=1, busy_power_w=10)
+    result = hpcgym.simulate(workload, "easy", cluster=pool)
+    assert result.power.watts.tolist() == [8 + 3, 8 + 10 + 2, 10 + 3, 0]
+    assert result.metrics["energy_j"] == 5 * (11 + 20 + 13)
+    assert validate_schedule(result)
+    large = replace(workload, columns={**workload.columns, "power_w": np.array([1e13, -1])})
+    with pytest.raises(HpcgymError, match="power_w: 1e"):
+        hpcgym.simulate(large, "easy", cluster=pool).books.by_job()
+
+
+def test_pools_and_flat_groups_keep_their_energies_to_the_last_bit() -> None:
+    """And their books say the same."""
+    workload = hpcgym.load_workload("lublin:jobs=200,processors=64,seed=2")
+    flat = hpcgym.Cluster(64, idle_power_w=0.1, busy_power_w=1 / 3)
+    grouped = Cluster(
+        groups=(NodeGroup("a", 8, {"core": 8}),), idle_power_w=0.1, busy_power_w=1 / 3
+    )
+    for cluster in (flat, grouped):
+        result = hpcgym.simulate(workload, "easy", cluster=cluster)
+        assert not result.keeps_books
+        busy = int((workload.requested_processors * result.run_time).sum())
+        idle = 64 * result.metrics["makespan_s"] - busy
+        assert result.metrics["energy_busy_j"] == busy * (1 / 3)
+        assert result.metrics["energy_idle_j"] == idle * 0.1
+        assert close(result.energy.total_j, result.metrics["energy_j"])
+        assert check_books(result) == []
+
+
+def test_a_pool_that_switches_off_knows_its_energy_but_not_when() -> None:
+    workload = hpcgym.load_workload("lublin:jobs=100,processors=64,seed=2")
+    pool = hpcgym.Cluster(64, shutdown_after_s=600, boot_time_s=60)
+    result = hpcgym.simulate(workload, "easy", cluster=pool)
+    assert close(result.energy.total_j, result.metrics["energy_j"])
+    energy = result.energy
+    assert close(math.fsum(energy.by_job.energy_j) + energy.overhead_j, energy.total_j)
+    with pytest.raises(HpcgymError, match="power over time is not known"):
+        _ = result.power
+
+
+def test_books_of_a_simulation_on_curie_are_proved() -> None:
+    workload = hpcgym.load_workload("lublin:jobs=300,processors=80640,seed=4")
+    result = hpcgym.simulate(workload, "easy", cluster="curie")
+    assert {"energy", "nodes"} <= {*validate_schedule(result)}
+    busy = result.books.by_state["busy_2.7ghz"]
+    assert busy > 0
+    assert result.metrics["energy_components_j"] == 119_840 * result.metrics["makespan_s"]
+    assert result.energy.by_group.nodes.tolist() == [5040]
+
+
+def test_books_are_not_opened_by_a_simulation() -> None:
+    workload = hpcgym.load_workload("lublin:jobs=50,processors=192,seed=4")
+    result = hpcgym.simulate(workload, "easy", cluster="taurus")
+    assert "books" not in vars(result)
+    assert result.metrics["energy_j"] > 0
+
+
+def test_jobs_that_have_not_started_draw_nothing() -> None:
+    result = two_jobs_apart()
+    running = replace(result, start=np.array([0, -1]))
+    assert running.books.by_job().tolist() == [9_000, 0]
+    assert sum(running.books.by_state.values()) == 9_000 + 30 * 100
+
+
+@pytest.mark.parametrize(
+    ("columns", "message"),
+    [
+        (([0], [0], [5], [5]), "an interval of node 0 from 5 s to 5 s"),
+        (([0, 0], [0, 1], [0, 4], [5, 9]), "two intervals of node 0 at 4 s"),
+        (([-1], [0], [0], [5]), "node -1 is none"),
+        (([0], [3], [0], [5]), "state 3 is none"),
+        (([0], [0], [0.5], [5]), "begin must hold whole numbers, not float64"),
+        (([0, 1], [0], [0], [5]), "four arrays of one length"),
+    ],
+)
+def test_bad_node_states(columns: tuple[list[int], ...], message: str) -> None:
+    with pytest.raises(HpcgymError, match=message):
+        NodeStates(*columns)  # type: ignore[arg-type]
+
+
+def test_node_states_are_sorted_and_read_only() -> None:
+    states = NodeStates([1, 0, 1], [0, 1, 2], [9, 3, 0], [10, 4, 9])
+    assert states.node.tolist() == [0, 1, 1]
+    assert states.begin.tolist() == [3, 0, 9]
+    assert states.state.dtype == np.int8
+    assert not states.end.flags.writeable
+    assert len(states) == 3
+
+
+def test_books_without_what_they_need() -> None:
+    result = two_jobs_apart()
+    with pytest.raises(HpcgymError, match="does not tell who has which nodes"):
+        replace(result, allocation=None).books.by_job()
+    with pytest.raises(HpcgymError, match="the machine has 2 nodes"):
+        _ = replace(result, node_states=NodeStates([2], [0], [0], [5])).books
+    with pytest.raises(HpcgymError, match="levels are counted from 0"):
+        replace(result, frequency=np.array([-1, 0])).books.by_job()

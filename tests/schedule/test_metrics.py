@@ -1,0 +1,186 @@
+"""Metrics equal those worked out by hand, and those counted second by second."""
+
+from __future__ import annotations
+
+import math
+import warnings
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from strategies import workloads
+
+import hpcgym
+from hpcgym.schedule.metrics import bsld, processors_in_use, queue_length, slowdown
+from hpcgym.schedule.result import Result
+from hpcgym.workload.model import Workload
+
+ENGINE = settings(
+    deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
+)
+
+
+@pytest.fixture(scope="module")
+def result() -> Result:
+    """Four jobs on four processors under EASY.
+
+    A fills the machine to 100 s. Then B starts, C does not fit, and D goes ahead of it. B ends at
+    105 s, C starts, and is killed at its requested time.
+    """
+    columns = {
+        "submit_time": [0, 10, 10, 20],
+        "requested_processors": [4, 2, 3, 1],
+        "run_time": [100, 5, 1000, 8000],
+        "requested_time": [100, 20, 600, 9000],
+    }
+    workload = Workload.from_columns(columns, processors=4)
+    result = hpcgym.simulate(workload, "easy", cluster=hpcgym.Cluster(4, 100.0, 250.0))
+    assert result.start.tolist() == [0, 100, 105, 100]
+    return result
+
+
+BSLD = [1.0, 95 / 10, 695 / 600, 8080 / 8000]
+BUSY = 4 * 100 + 2 * 5 + 3 * 600 + 8000  # processor seconds
+
+
+def test_all_metrics_by_hand(result: Result) -> None:
+    ordered = sorted(BSLD)
+    assert result.metrics == pytest.approx(
+        {
+            "jobs": 4,
+            "mean_bsld": sum(BSLD) / 4,
+            "max_bsld": 9.5,
+            "rms_bsld": math.sqrt(sum(value**2 for value in BSLD) / 4),
+            "median_bsld": (ordered[1] + ordered[2]) / 2,
+            # percentiles lie on straight lines between the values
+            "p95_bsld": ordered[2] + 0.85 * (ordered[3] - ordered[2]),
+            "p99_bsld": ordered[2] + 0.97 * (ordered[3] - ordered[2]),
+            "mean_bsld_short": (1 + 9.5) / 2,
+            "mean_bsld_medium": 695 / 600,
+            "mean_bsld_long": 1.01,
+            "mean_slowdown": (1 + 95 / 5 + 695 / 600 + 1.01) / 4,
+            "mean_wait_s": (0 + 90 + 95 + 80) / 4,
+            "max_wait_s": 95,
+            "mean_response_s": (100 + 95 + 695 + 8080) / 4,
+            "max_response_s": 8080,
+            "utilization": BUSY / (4 * 8100),
+            "makespan_s": 8100,
+            "mean_queue_length": (90 + 95 + 80) / 8100,
+            "max_queue_length": 3,
+            "backfilled_share": 0.25,
+            "starved_share": 0.0,
+            "killed_jobs": 1,
+            "energy_busy_j": BUSY * 250.0,
+            "energy_idle_j": (4 * 8100 - BUSY) * 100.0,
+            "energy_off_j": 0.0,
+            "energy_switching_j": 0.0,
+            "energy_j": BUSY * 250.0 + (4 * 8100 - BUSY) * 100.0,
+        },
+        rel=1e-14,
+    )
+
+
+def test_metrics_are_plain_numbers(result: Result) -> None:
+    whole = {"jobs", "makespan_s", "max_queue_length", "killed_jobs", "max_wait_s"}
+    whole |= {"max_response_s"}
+    for name, value in result.metrics.items():
+        assert type(value) is (int if name in whole else float), name
+
+
+def test_starved_jobs_waited_longer_than_the_threshold(result: Result) -> None:
+    for threshold, share in ((79, 0.75), (80, 0.5), (90, 0.25), (95, 0.0)):
+        again = hpcgym.simulate(result.workload, "easy", threshold=threshold)
+        assert again.start.tolist() == result.start.tolist()
+        assert again.metrics["starved_share"] == share
+
+
+def test_step_functions_by_hand(result: Result) -> None:
+    times, lengths = queue_length(result)
+    assert times.tolist() == [0, 10, 20, 100, 105]
+    assert lengths.tolist() == [0, 2, 3, 1, 0]
+    times, busy = processors_in_use(result)
+    assert times.tolist() == [0, 100, 105, 705, 8100]
+    assert busy.tolist() == [4, 3, 4, 1, 0]
+
+
+def test_bounded_slowdown() -> None:
+    wait, run = np.array([0, 10, 10, 90]), np.array([1, 1, 10, 10])
+    assert bsld(wait, run).tolist() == [1.0, 1.1, 2.0, 10.0]
+    assert bsld(wait, run, tau=1).tolist() == [1.0, 11.0, 2.0, 10.0]
+    assert bsld(wait, run, tau=100).tolist() == [1.0, 1.0, 1.0, 1.0]
+    assert slowdown(wait, run).tolist() == [1.0, 11.0, 2.0, 10.0]
+
+
+@settings(ENGINE, max_examples=100)
+@given(workloads(), st.sampled_from(["easy", "fcfs", "saf", "conservative"]))
+def test_step_functions_and_energy_by_brute_force(workload: Workload, scheduler: str) -> None:
+    cluster = hpcgym.Cluster(workload.processors, idle_power_w=0.1, busy_power_w=1 / 3)
+    result = hpcgym.simulate(workload, scheduler, cluster=cluster)
+    submit, start, end = workload.submit_time, result.start, result.end
+    size = workload.requested_processors
+    times, lengths = queue_length(result)
+    assert times.tolist() == sorted({*submit.tolist(), *start.tolist()})
+    assert lengths.tolist() == [int(((submit <= t) & (t < start)).sum()) for t in times]
+    times, busy = processors_in_use(result)
+    assert times.tolist() == sorted({*start.tolist(), *end.tolist()})
+    assert busy.tolist() == [int(size[(start <= t) & (t < end)].sum()) for t in times]
+
+    metrics = result.metrics
+    busy_s = sum(int(n) * int(dt) for n, dt in zip(busy[:-1], np.diff(times), strict=True))
+    span = max(end.tolist()) - min(submit.tolist())
+    assert metrics["energy_busy_j"] == busy_s * cluster.busy_power_w
+    idle_s = cluster.processors * span - busy_s
+    assert metrics["energy_idle_j"] == idle_s * cluster.idle_power_w
+    assert metrics["energy_j"] == metrics["energy_busy_j"] + metrics["energy_idle_j"]
+    assert metrics["utilization"] * cluster.processors * span == pytest.approx(busy_s, rel=1e-15)
+    waiting = sum((start - submit).tolist())
+    assert metrics["mean_queue_length"] == pytest.approx(waiting / span, rel=1e-15)
+    assert metrics["max_queue_length"] == lengths.max()
+
+
+def test_more_processor_seconds_than_an_int64_holds() -> None:
+    """Millennia of a machine of a million processors: exact all the same."""
+    n, processors, length = 8, 2**20 + 1, 2**44 + 1
+    columns = {
+        "submit_time": np.zeros(n, np.int64),
+        "requested_processors": np.full(n, processors),
+        "run_time": np.full(n, length),
+        "requested_time": np.full(n, length),
+    }
+    workload = Workload.from_columns(columns, processors=processors)
+    metrics = hpcgym.simulate(workload, "easy").metrics
+    assert n * processors * length > 2**63
+    assert metrics["utilization"] == 1.0
+    assert metrics["energy_idle_j"] == 0.0
+    assert metrics["energy_busy_j"] == n * processors * length * 358.0
+
+
+def test_no_jobs() -> None:
+    columns = {"submit_time": [], "run_time": [], "requested_time": [], "requested_processors": []}
+    workload = Workload.from_columns(columns, processors=4)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        result = hpcgym.simulate(workload, "easy")
+        metrics = result.metrics
+        assert [len(part) for part in queue_length(result)] == [0, 0]
+        assert [len(part) for part in processors_in_use(result)] == [0, 0]
+    full = hpcgym.simulate(hpcgym.load_workload("lublin:jobs=5,processors=4"), "easy").metrics
+    assert list(metrics) == list(full)
+    zeros = {"jobs", "killed_jobs", "backfilled_share", "starved_share"}
+    zeros |= {"energy_busy_j", "energy_idle_j", "energy_off_j", "energy_switching_j"}
+    zeros |= {"energy_j", "makespan_s", "max_queue_length"}
+    for name, value in metrics.items():
+        assert value == 0 if name in zeros else math.isnan(value), name
+
+
+def test_classes_without_jobs_have_no_mean() -> None:
+    columns = {
+        "submit_time": [0, 0, 0],
+        "run_time": [599, 600, 7199],
+        "requested_time": [599, 600, 7199],
+        "requested_processors": [1, 1, 1],
+    }
+    metrics = hpcgym.simulate(Workload.from_columns(columns, processors=4), "easy").metrics
+    assert metrics["mean_bsld_short"] == metrics["mean_bsld_medium"] == 1.0
+    assert math.isnan(metrics["mean_bsld_long"])

@@ -1,0 +1,192 @@
+"""What a simulation returns: arrays that nobody can change, a table, a workload, a file."""
+
+from __future__ import annotations
+
+from dataclasses import FrozenInstanceError, replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import hpcgym
+from hpcgym.schedule.result import Result
+from hpcgym.scheduler.rules import Scheduler
+from hpcgym.workload.model import Workload
+
+DTYPES = {
+    "start": np.int64,
+    "end": np.int64,
+    "wait": np.int64,
+    "run_time": np.int64,
+    "predicted_run_time": np.int64,
+    "reserved_start": np.int64,
+    "bsld": np.float64,
+    "backfilled": np.bool_,
+    "killed": np.bool_,
+}
+
+
+@pytest.fixture(scope="module")
+def result() -> Result:
+    """Job 1 blocks the queue, job 2 is backfilled, job 3 is killed, job 4 was killed in the log."""
+    columns = {
+        "job_number": [11, 12, 13, 14, 15],
+        "user_id": [1, 1, 2, 3, 3],
+        "submit_time": [0, 1, 2, 10, 300],
+        "requested_processors": [3, 4, 1, 2, 1],
+        "run_time": [50, 50, 20, 60, 5],
+        "requested_time": [50, 60, 20, 30, 5],
+    }
+    killed = np.array([False, False, False, False, True])
+    workload = Workload.from_columns(columns, processors=4, name="five", killed=killed)
+    return hpcgym.simulate(workload, "easy")
+
+
+def test_the_schedule(result: Result) -> None:
+    assert result.start.tolist() == [0, 50, 2, 100, 300]
+    assert result.end.tolist() == [50, 100, 22, 130, 305]
+    assert result.wait.tolist() == [0, 49, 0, 90, 0]
+    assert result.run_time.tolist() == [50, 50, 20, 30, 5]
+    assert result.predicted_run_time.tolist() == [50, 60, 20, 30, 5]
+    # job 3 heads the queue from 50 s on, and job 1 is then predicted to end at 110 s
+    assert result.reserved_start.tolist() == [-1, 50, -1, 110, -1]
+    assert result.backfilled.tolist() == [False, False, True, False, False]
+    assert result.killed.tolist() == [False, False, False, True, True]
+    assert result.bsld.tolist() == [1.0, 99 / 50, 1.0, 4.0, 1.0]
+
+
+@pytest.mark.parametrize("name", DTYPES)
+def test_arrays_are_read_only(result: Result, name: str) -> None:
+    array = getattr(result, name)
+    assert array.shape == (5,)
+    assert array.dtype == DTYPES[name]
+    with pytest.raises(ValueError, match="read-only"):
+        array[0] = 1
+    assert np.shares_memory(getattr(result, name), array) or name in ("bsld", "killed")
+
+
+def test_a_result_is_frozen(result: Result) -> None:
+    with pytest.raises(FrozenInstanceError):
+        result.start = result.end  # type: ignore[misc]
+
+
+def test_jobs_are_a_table(result: Result) -> None:
+    jobs = result.jobs
+    assert jobs is result.jobs
+    assert list(jobs.columns) == [
+        *("job_number", "user_id", "processors", "submit", "start", "end", "wait", "run_time"),
+        *("requested_time", "predicted_run_time", "reserved_start", "bsld", "backfilled"),
+        "killed",
+    ]
+    assert jobs["job_number"].tolist() == [11, 12, 13, 14, 15]
+    assert jobs["processors"].tolist() == [3, 4, 1, 2, 1]
+    assert jobs["submit"].tolist() == [0, 1, 2, 10, 300]
+    assert jobs["requested_time"].tolist() == [50, 60, 20, 30, 5]
+    for name, dtype in DTYPES.items():
+        assert jobs[name].dtype == dtype
+        assert jobs[name].tolist() == getattr(result, name).tolist()
+
+
+def test_jobs_with_units_tell_them() -> None:
+    columns = {"submit_time": [0, 1], "run_time": [5, 5], "requested_time": [9, 9]}
+    workload = Workload.from_columns(columns, processors=8, units=[2, 1], per_unit={"core": [3, 4]})
+    jobs = hpcgym.simulate(workload).jobs
+    assert list(jobs.columns)[2:5] == ["processors", "units", "submit"]
+    assert jobs["units"].tolist() == [2, 1]
+
+
+def test_changing_the_table_does_not_change_the_result(result: Result) -> None:
+    again = hpcgym.simulate(result.workload, "easy")
+    again.jobs.loc[0, "start"] = 999
+    assert again.start[0] == 0
+
+
+@pytest.mark.parametrize("file", ["schedule.swf", "schedule.swf.gz"])
+def test_the_schedule_as_a_file(result: Result, file: str, tmp_path: Path) -> None:
+    path = tmp_path / file
+    result.to_swf(path)
+    read = hpcgym.load_workload(str(path), clean="none")
+    assert read.processors == 4
+    assert read.job_number.tolist() == [11, 12, 13, 14, 15]
+    assert read.submit_time.tolist() == [0, 1, 2, 10, 300]
+    assert read.wait_time.tolist() == result.wait.tolist()
+    assert read.run_time.tolist() == result.run_time.tolist()
+    assert read.allocated_processors.tolist() == [3, 4, 1, 2, 1]
+    assert read.requested_time.tolist() == [50, 60, 20, 30, 5]
+    # simulating what was simulated gives the same schedule
+    assert hpcgym.simulate(read, "easy").start.tolist() == result.start.tolist()
+
+
+LOG = {
+    "Version": ["2"],
+    "Computer": ["IBM SP2"],
+    "Installation": ["KTH\nLindstedt street"],
+    "MaxJobs": ["28490"],
+    "MaxRecords": ["28490"],
+    "Preemption": ["Yes"],
+    "UnixStartTime": ["843480031"],
+    "TimeZoneString": ["Europe/Stockholm"],
+    "EndTime": ["Fri Aug 29 10:55:01 CEST 1997"],
+    "MaxNodes": ["100"],
+    "MaxProcs": ["100"],
+    "Queues": ["short jobs go first"],
+    "Queue": ["0 interactive", "1 batch"],
+    "Scheduler": ["Maui"],
+    "Note": ["uses the EASY scheduler", "another\nof two lines"],
+    "": ["free text"],
+}
+
+
+def test_the_header_of_a_schedule_says_what_made_it(result: Result, tmp_path: Path) -> None:
+    workload = replace(result.workload, header=LOG)
+    rules = Scheduler("saf", backfill_order="spf", threshold=60)
+    hpcgym.simulate(workload, rules, cluster=hpcgym.Cluster(6)).to_swf(tmp_path / "a.swf")
+    lines = [line for line in (tmp_path / "a.swf").read_text().splitlines() if line[:1] == ";"]
+    facts = dict(line[2:].split(": ", 1) for line in lines if not line.startswith("; Note: "))
+    assert facts == {
+        "Version": "2.2",
+        "MaxJobs": "5",
+        "MaxRecords": "5",
+        "Preemption": "No",
+        "MaxProcs": "6",
+        "UnixStartTime": "843480031",
+        "TimeZoneString": "Europe/Stockholm",
+        "Queue": "1 batch",  # the last of two
+    }
+    notes = [line.removeprefix("; Note: ") for line in lines if line.startswith("; Note: ")]
+    ours = [line for line in notes if not line.startswith("original log: ")]
+    assert any(f"hpcgym {hpcgym.__version__} simulated" in line for line in ours)
+    (told,) = (line for line in ours if line.startswith("scheduler: "))
+    given = dict(part.split("=") for part in told.removeprefix("scheduler: ").split(", "))
+    expected = {rule: value for rule, value in rules.describe().items() if value is not None}
+    assert given == {rule: str(value) for rule, value in expected.items()}
+    # what the log says is there, and nowhere as if it were of this schedule
+    for key in ("Computer", "Installation", "EndTime", "Queues", "Scheduler", "Note", ""):
+        for line in "\n".join(LOG[key]).splitlines():
+            found = [text for text in lines if line in text]
+            assert found == [f"; Note: original log: {key}: {line}" if key else found[0]]
+            assert found[0].startswith("; Note: original log: ")
+    read = hpcgym.load_workload(str(tmp_path / "a.swf"), clean="none")
+    assert read.processors == 6
+    assert read.header["Queue"] == LOG["Queue"]
+    assert read.header["UnixStartTime"] == LOG["UnixStartTime"]
+    assert "IBM SP2" not in " ".join(read.header.get("Computer", []))
+
+
+def test_the_header_of_a_schedule_on_nodes(result: Result) -> None:
+    workload = replace(result.workload, header=LOG)
+    made = hpcgym.simulate(workload, cluster="2x1x3").as_workload()
+    assert (made.header["MaxNodes"], made.header["MaxProcs"]) == (["2"], ["6"])
+    assert made.processors == 6
+    assert any("2x1x3, 2 nodes with 6 cores" in line for line in made.header["Note"])
+
+
+def test_the_schedule_as_a_workload(result: Result) -> None:
+    workload = result.as_workload()
+    assert workload.wait_time.tolist() == result.wait.tolist()
+    assert workload.name == "five"
+    assert result.workload.wait_time.tolist() == [-1] * 5
+
+
+def test_the_text_of_a_result_is_short(result: Result) -> None:
+    assert repr(result).startswith("Result(Workload('five', 5 jobs, 4 processors), Scheduler(")

@@ -1,0 +1,201 @@
+"""Shares and accounts as users give them, and where nobody counts usage."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import gymnasium
+import pytest
+
+import hpcgym
+from hpcgym import Scheduler, simulate
+from hpcgym.agents.lookahead import Lookahead
+from hpcgym.baselines import find_baseline
+from hpcgym.errors import HpcgymError
+from hpcgym.scheduler.policies import FairShare
+from hpcgym.scheduler.policies.index import parse_policy
+from hpcgym.sweep import BatchSimulator, read_table, run_experiment
+
+JOBS = hpcgym.load_workload("lublin:jobs=60,processors=16,seed=1,load=1.2")
+
+
+def test_what_is_given_is_kept_and_told() -> None:
+    given = {"physics": 3, 12: 0.5}
+    fair = FairShare(86_400, 2, given, {12: "physics", "13": "physics"})
+    given["physics"] = 7
+    assert fair.shares == {"physics": 3.0, 12: 0.5}
+    assert fair.accounts == {12: "physics", 13: "physics"}
+    assert str(fair) == (
+        "half_life_s=86400, damping=2, shares physics=3 12=0.5, accounts 12<physics 13<physics"
+    )
+    described = Scheduler("fairshare", fair_share=fair).describe()
+    assert described["fair_share"] == str(fair)
+    assert Scheduler("fairshare").describe()["fair_share"] is None
+
+
+def test_a_text_and_a_file_say_the_same(tmp_path: Path) -> None:
+    file = tmp_path / "shares.toml"
+    file.write_text(
+        "half_life_s = 3600\ndamping = 2.5\n[shares]\nbiology = 2\n-1 = 3\n"
+        '[accounts]\n7 = "biology"\nbiology = "science"\n'
+    )
+    expected = FairShare(3600, 2.5, {"biology": 2, -1: 3}, {7: "biology", "biology": "science"})
+    assert Scheduler("fairshare", fair_share=str(file)).fair_share == expected
+    short = Scheduler("fairshare", fair_share="half_life_s=inf, damping=2.5, accounts=group")
+    assert short.fair_share == FairShare(math.inf, 2.5, accounts="group")
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"half_life_s": 0}, "half_life_s must be whole seconds, at least 1, or inf, not 0"),
+        ({"half_life_s": 2.5}, "half_life_s must be whole seconds"),
+        ({"half_life_s": "week"}, "half_life_s must be whole seconds"),
+        ({"half_life_s": math.nan}, "half_life_s must be whole seconds"),
+        ({"damping": 0}, "damping must be a number above 0, not 0"),
+        ({"damping": math.inf}, "damping must be a number above 0"),
+        ({"shares": [1, 2]}, "shares must be a mapping of accounts to shares"),
+        ({"shares": {1: -1}}, "the share of 1 must be a number above 0, not -1"),
+        ({"shares": {1.5: 1}}, "an account must be a user's number or a name, not 1.5"),
+        ({"shares": {"": 1}}, "an account must be a user's number or a name"),
+        ({"shares": {"physics": 1}}, "unknown account in shares 'physics'"),
+        (
+            {"shares": {"fysics": 1}, "accounts": {1: "physics"}},
+            "unknown account in shares 'fysics'; did you mean 'physics'",
+        ),
+        (
+            {"shares": {"x": 1}, "accounts": dict(enumerate("gdafecb"))},
+            "unknown account in shares 'x'; known are g, d, a, f, e, c, b",
+        ),
+        ({"shares": {"group:x": 1}, "accounts": "group"}, "unknown account in shares 'group:x'"),
+        ({"accounts": "user"}, "accounts must be a mapping of users and accounts to accounts"),
+        ({"accounts": {1: 2}}, "accounts: 2 above 1 is a user, not an account"),
+        ({"accounts": {1: "a", "a": "b", "b": "a"}}, "accounts: 'a' stands above itself"),
+        ({"accounts": {"a": "a"}}, "accounts: 'a' stands above itself"),
+    ],
+)
+def test_bad_shares(given: dict[str, Any], message: str) -> None:
+    with pytest.raises(HpcgymError) as error:
+        FairShare(**given)
+    assert message in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (7, "fair_share must be a FairShare, a table or a text, not 7"),
+        ("half_life=7", "unknown fair_share 'half_life'; did you mean 'half_life_s'"),
+        ("damping=x", "fair_share damping must be a number, not 'x'"),
+        ("nowhere.toml", "nowhere.toml: no such file"),
+    ],
+)
+def test_bad_texts(given: Any, message: str) -> None:
+    with pytest.raises(HpcgymError) as error:
+        Scheduler("fairshare", fair_share=given)
+    assert message in str(error.value)
+
+
+def test_a_table_goes_through_json() -> None:
+    for fair in (
+        FairShare(math.inf, 2, {12: 3, "a": 1}, {12: "a", "a": "b"}),
+        FairShare(60, accounts="group"),
+        FairShare(),
+    ):
+        table = json.loads(json.dumps(fair.table(), allow_nan=False))
+        assert Scheduler("fairshare", fair_share=table).fair_share == fair
+    with pytest.raises(HpcgymError, match="fair_share has an unknown entry 'half'"):
+        Scheduler("fairshare", fair_share={"half": 3})
+
+
+def test_sweeps_take_shares(tmp_path: Path) -> None:
+    (tmp_path / "shares.toml").write_text("half_life_s = 60\n[shares]\n1 = 30\n")
+    experiment = tmp_path / "x.toml"
+    experiment.write_text(
+        """
+        schedulers = [
+          "fairshare",
+          { name = "by file", scheduler = "fairshare", fair_share = "shares.toml" },
+          { name = "by table", scheduler = "fs+efs", fair_share = { shares = { 1 = 30 } } },
+        ]
+        metrics = ["mean_bsld"]
+        [[workloads]]
+        workload = "lublin:jobs=300,processors=16,seed=1,load=1.2"
+        """
+    )
+    folder = tmp_path / "x.sweep"
+    run_experiment(experiment, folder, "serial")
+    table = read_table(folder).set_index("scheduler")["mean_bsld"]
+    jobs = hpcgym.load_workload("lublin:jobs=300,processors=16,seed=1,load=1.2")
+    shares = {"by file": FairShare(60, shares={1: 30}), "by table": FairShare(shares={1: 30})}
+    for name, fair in shares.items():
+        ours = simulate(jobs, "fairshare", fair_share=fair).metrics["mean_bsld"]
+        assert table[name] == ours
+    assert table["by table"] != table["fairshare"]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("half_life = 3", "unknown entry 'half_life'; did you mean 'half_life_s'"),
+        ("damping = -1", "damping must be a number above 0"),
+        ("damping = ", "is not TOML"),
+    ],
+)
+def test_bad_files(text: str, message: str, tmp_path: Path) -> None:
+    file = tmp_path / "shares.toml"
+    file.write_text(text)
+    with pytest.raises(HpcgymError) as error:
+        FairShare.read(file)
+    assert str(file) in str(error.value)
+    assert message in str(error.value)
+
+
+def test_policies_by_usage_are_told_from_others() -> None:
+    for name in ("fairshare", "energy-fairshare", "fs+efs"):
+        assert parse_policy(name).looks_at_usage
+    assert parse_policy({"wait": 1, "energy_fairshare": 2}).looks_at_usage
+    assert not parse_policy("saf").looks_at_usage
+    with pytest.raises(HpcgymError, match="did you mean 'fairshare'"):
+        parse_policy({"fairshares": 1})
+
+
+# --- Who does not count usage ---------------------------------------------------------------
+
+HANGS = "hangs on what users have used, which only simulate"
+
+
+def test_environments_say_so() -> None:
+    with pytest.raises(HpcgymError, match=f"backfill_order 'fairshare' {HANGS}"):
+        gymnasium.make("hpcgym/JobSelection-v0", workload=JOBS, backfill_order="fairshare")
+    with pytest.raises(HpcgymError, match=f"policy_features: 'fairshare' {HANGS}"):
+        gymnasium.make("hpcgym/MixedPolicy-v0", workload=JOBS, policy_features=["fairshare"])
+
+
+def test_batches_and_look_ahead_say_so() -> None:
+    with pytest.raises(HpcgymError, match=f"feature: 'energy_fairshare' {HANGS}"):
+        BatchSimulator([JOBS], features=["wait", "energy_fairshare"])
+    with pytest.raises(HpcgymError, match=f"backfill_order 'fs.efs' {HANGS}"):
+        BatchSimulator([JOBS], scheduler=Scheduler(backfill_order="fs+efs"))
+    with pytest.raises(HpcgymError, match=f"portfolio 'fairshare' {HANGS}"):
+        Lookahead(["saf", "fairshare"])
+    with pytest.raises(HpcgymError, match=f"policy 'fairshare' {HANGS}"):
+        Lookahead(["saf"]).run(JOBS, backfill_order="fairshare")
+    with pytest.raises(HpcgymError, match=f"baseline 'fairshare' {HANGS}"):
+        find_baseline("fairshare")
+
+
+def test_run_times_that_are_learned_say_so() -> None:
+    with pytest.raises(HpcgymError, match="estimate: beside a policy that looks at usage"):
+        simulate(JOBS, "fairshare", estimate="e-loss")
+    with pytest.raises(HpcgymError, match="policy_estimate: beside a policy that looks at usage"):
+        simulate(JOBS, policy={"fairshare": 1, "requested": -1}, policy_estimate="ave2")
+
+
+def test_energy_without_power_is_said() -> None:
+    dark = hpcgym.Cluster(16, busy_power_w=0.0)
+    with pytest.raises(HpcgymError, match="without power there is no energy to share"):
+        simulate(JOBS, "fs+efs", cluster=dark)
+    simulate(JOBS, "fairshare", cluster=dark)

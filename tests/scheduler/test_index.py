@@ -1,0 +1,177 @@
+"""Index policies: the scores that the registry stands for, and what is no policy."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from oracle import POLICIES as SLOW_POLICIES
+from oracle import Job, score_of
+
+from hpcgym.errors import HpcgymError
+from hpcgym.scheduler.policies import (
+    FEATURES,
+    POLICIES,
+    USER_FEATURES,
+    WEIGHTED_FEATURES,
+    Ranking,
+    rank,
+)
+from hpcgym.scheduler.policies.features import JobColumns
+from hpcgym.scheduler.policies.index import parse_policy, weight_text
+from hpcgym.scheduler.rules import Scheduler
+from hpcgym.workload.model import Workload
+
+NOW = 5000
+ROWS = [(0, 1, 10), (0, 8, 3600), (100, 3, 77), (2500, 1, 86400), (4999, 16, 1), (5000, 2, 60)]
+JOBS = [Job(submit, q, p, p) for submit, q, p in ROWS]
+
+
+@pytest.fixture(scope="module")
+def columns() -> JobColumns:
+    submit, processors, requested = zip(*ROWS, strict=True)
+    table = {
+        "submit_time": submit,
+        "requested_processors": processors,
+        "requested_time": requested,
+        "run_time": requested,
+    }
+    return JobColumns(Workload.from_columns(table, processors=16))
+
+
+def scores(ranking: Ranking) -> list[float]:
+    """Return the scores at time NOW."""
+    waiting = np.array([NOW - submit for submit, _, _ in ROWS], float)
+    if ranking.by_submission:
+        return waiting.tolist()
+    assert ranking.score is not None
+    x = np.zeros(1) if ranking.patience is None else waiting / ranking.patience
+    score = ranking.score * x**3 if ranking.cubed else ranking.score + x
+    return score.tolist()
+
+
+@pytest.mark.parametrize("policy", sorted(SLOW_POLICIES))
+def test_scores_are_those_of_the_definition(policy: str, columns: JobColumns) -> None:
+    expected = [score_of(policy)(job, NOW) for job in JOBS]
+    ours = scores(rank(policy, columns))
+    if policy == "unicef":  # serial jobs, infinite there
+        ours = [math.inf if score > 1e100 else score for score in ours]
+    if policy == "lcfs":  # submit time - now is submit time, for an order
+        ours = [score - NOW for score in ours]
+    assert ours == pytest.approx(expected, rel=1e-15)
+
+
+def test_the_oracle_knows_all_policies() -> None:
+    by_usage = {name for name, policy in POLICIES.items() if policy.looks_at_usage}
+    assert by_usage == {"fairshare", "energy-fairshare", "fs+efs"}  # see slow_shares.py
+    assert set(SLOW_POLICIES) == set(POLICIES) - by_usage
+    for name, policy in POLICIES.items():
+        assert set(policy.weights) <= {*FEATURES, *USER_FEATURES}
+        assert policy.meaning
+        assert name == name.lower()
+
+
+@settings(deadline=None)
+@given(st.tuples(*[st.floats(-1e6, 1e6, allow_subnormal=False)] * 6).filter(any))
+def test_weights_are_a_weighted_sum(weights: tuple[float, ...]) -> None:
+    submit, processors, requested = zip(*ROWS, strict=True)
+    table = {
+        "submit_time": submit,
+        "requested_processors": processors,
+        "requested_time": requested,
+    }
+    columns = JobColumns(Workload.from_columns(table, processors=16))
+    ranking = rank(weights, columns)
+    ours = scores(ranking)
+    for (submitted, q, p), score in zip(ROWS, ours, strict=True):
+        wait = NOW - submitted
+        terms = (q, p, wait, p / q, (wait + p) / p, p * q)
+        parts = [w * term for w, term in zip(weights, terms, strict=True)]
+        if set(np.flatnonzero(weights)) == {2}:
+            # waiting alone is an order of submission, whatever its weight
+            parts = [wait if weights[2] > 0 else submitted]
+        assert score == pytest.approx(math.fsum(parts), rel=1e-9, abs=1e-9 * max(map(abs, parts)))
+
+
+def test_each_way_of_giving_weights_is_the_same(columns: JobColumns) -> None:
+    weights = (0.5, 0.0, 2.0, 0.0, 0.1, -1.0)
+    named = dict(zip(WEIGHTED_FEATURES, weights, strict=True))
+    for policy in (weights, list(weights), np.array(weights), named, "0.5,0,2,0,.1,-1"):
+        assert parse_policy(policy) == parse_policy(weights)
+        assert scores(rank(policy, columns)) == scores(rank(weights, columns))
+
+
+@pytest.mark.parametrize(
+    ("policy", "message"),
+    [
+        ("safe", "unknown policy 'safe'; did you mean 'saf'"),
+        ("SAF", "unknown policy 'SAF'; did you mean 'saf'"),
+        ("zzz", "unknown policy 'zzz'; known are fcfs, lcfs"),
+        ("zzz", "or six weights over processors, requested, wait, ratio, expansion, area"),
+        ("", "unknown policy ''; known are"),
+        ("1,2,3", "policy: a policy has 6 weights (processors, requested"),
+        ("1,2,3,4,5,x", "policy '1,2,3,4,5,x': weights must be numbers"),
+        ("1,2,3,4,5,", "weights must be numbers"),
+        ("1,2,3,4,5,nan", "policy: the weight of 'area' must be a finite number, not nan"),
+        ((1, 2, 3, 4, 5), "a policy has 6 weights"),
+        ((1, 2, 3, 4, 5, 6, 7), "not 7"),
+        ((), "not 0"),
+        ((0, 0, 0, 0, 0, 0), "policy: a policy needs a weight other than 0"),
+        ({}, "policy: a policy needs a weight other than 0"),
+        ((math.inf, 0, 0, 0, 0, 0), "weight of 'processors' must be a finite number, not inf"),
+        (("1", 0, 0, 0, 0, 0), "weight of 'processors' must be a finite number, not '1'"),
+        (np.full(6, np.nan), "the weight of 'processors' must be a finite number, not nan"),
+        (np.ones((2, 6)), "a policy has 6 weights"),
+        (np.ones((6, 2)), "must be a finite number, not [1.0, 1.0]"),
+        ({"areas": 1.0}, "unknown feature in policy 'areas'; did you mean 'area'? known are"),
+        ({99: 1.0}, "unknown feature in policy 99; known are"),
+        (None, "policy must be a name, six weights or weights by feature, not None"),
+        (5, "policy must be a name, six weights or weights by feature, not 5"),
+        (np.float64(5), "policy must be a name, six weights or weights by feature, not"),
+        ({1.0, 2.0}, "policy must be a name, six weights or weights by feature, not"),
+    ],
+)
+def test_what_is_no_policy(policy: Any, message: str) -> None:
+    with pytest.raises(HpcgymError) as caught:
+        parse_policy(policy)
+    assert message in str(caught.value)
+    assert "\n" not in str(caught.value)
+    with pytest.raises(HpcgymError) as caught:
+        Scheduler(policy=policy)
+    assert message in str(caught.value)
+
+
+def test_scores_beyond_double_precision_are_refused(columns: JobColumns) -> None:
+    weights = [
+        (0, 0, 0, 0, 0, 1e306),
+        (1e308, 1e308, 0, 0, 0, -1e308),
+        (0, 0, -1e308, 0, 0, 1),
+        (0, 0, 1e308, 0, 1e308, 0),
+        (0, 0, 0, 0, 1e300, 0),
+        {"unicef": 1e100},
+        {"unicef": -1e308, "wait": 1e308},
+    ]
+    for policy in weights:
+        with pytest.raises(HpcgymError, match="its scores are beyond double precision"):
+            rank(policy, columns)
+
+
+@pytest.mark.parametrize("weight", [1.0, 2.0, 1e9, -3.0])
+def test_serial_jobs_that_have_waited_come_first(weight: float, columns: JobColumns) -> None:
+    """Log2 of one processor is 0, but no score of UNICEF is infinite or 0 / 0."""
+    ours = scores(rank({"unicef": weight}, columns))
+    assert all(map(math.isfinite, ours))
+    serial = sorted(abs(ours[i]) for i, (_, q, _) in enumerate(ROWS) if q == 1)
+    others = [abs(ours[i]) for i, (_, q, _) in enumerate(ROWS) if q > 1]
+    assert serial[0] > 1e100 * max(others)
+    assert ours[-1] == 0.0
+
+
+@given(st.floats(allow_nan=False, allow_infinity=False))
+def test_the_text_of_a_weight_is_exact(weight: float) -> None:
+    assert float(weight_text(weight)) == weight
+    assert weight_text(3.0) == "3"

@@ -1,0 +1,139 @@
+"""Views made by hand: what they hold, and which argument is wrong and how."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from hpcgym import HpcgymError
+from hpcgym.scheduler.dispatchers import PassView
+
+QUEUE = {"submit": [0, 3], "duration": [1, 1], "units": [1, 2], "per_unit": [[1, 0], [2, 1]]}
+RUNS = {
+    "start": [1],
+    "end": [9],
+    "per_unit": [[2, 0]],
+    "first": [0, 2],
+    "node": [0, 1],
+    "units": [1, 2],
+}
+
+
+def by_hand(**changes: Any) -> PassView:
+    """Return a view of two nodes at 5 s, with changes of its arguments."""
+    given: dict[str, Any] = {
+        "time": 5,
+        "resources": ("core", "gpu"),
+        "capacity": [[4, 1], [4, 0]],
+        "queue": QUEUE,
+        "running": RUNS,
+    }
+    return PassView.of(**{**given, **changes})
+
+
+def test_a_view_by_hand() -> None:
+    view = by_hand()
+    assert view.free.tolist() == [[2, 1], [0, 0]]
+    assert view.wait.tolist() == [5, 2]
+    assert view.requested.tolist() == [1, 1]
+    assert by_hand(running=None).free.tolist() == view.capacity.tolist()
+    nobody = {name: [] for name in QUEUE}
+    assert by_hand(queue=nobody, running={}).in_order([]) == []
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"time": 2.5}, "time must be a whole number, not float64: 2.5"),
+        ({"time": -1}, "time must be at least 0, not -1"),
+        ({"resources": "core"}, "resources must be different names, not 'core'"),
+        ({"resources": ("core", "core")}, "resources must be different names"),
+        ({"capacity": [4, 4]}, r"capacity must have the shape \(2, 2\), not \(2,\)"),
+        ({"capacity": [[4, 1], [4]]}, "capacity has parts of different lengths"),
+        ({"capacity": [[4, -1], [4, 0]]}, "capacity must be at least 0, not -1"),
+        ({"capacity": []}, "capacity must have a row for each node, and there is none"),
+        ({"allocation": 7}, "allocation must be at most 3, not 7"),
+        ({"allocation": "best-fit"}, "allocation must be a whole number"),
+        ({"queue": [1]}, r"queue must be a mapping of arrays, not \[1\]"),
+        ({"running": 1}, "running must be a mapping of arrays, not 1"),
+    ],
+    ids=str,
+)
+def test_a_view_by_hand_tells_what_is_wrong(changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(HpcgymError, match=f"^{message}"):
+        by_hand(**changes)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"submit": [0, 6]}, r"queue\['submit'\] must be at most 5, not 6"),
+        ({"submit": 0}, r"queue\['submit'\] must be a list, not 0"),
+        ({"duration": [1]}, r"queue\['duration'\] must have the shape \(2,\), not \(1,\)"),
+        ({"duration": [1, -1]}, r"queue\['duration'\] must be at least 0, not -1"),
+        (
+            {"duration": [1, 1.5]},
+            r"queue\['duration'\] must be whole numbers, not float64: \[1, 1.5",
+        ),
+        ({"units": [0, 1]}, r"queue\['units'\] must be at least 1, not 0"),
+        (
+            {"per_unit": [[1], [2]]},
+            r"queue\['per_unit'\] must have the shape \(2, 2\), not \(2, 1\)",
+        ),
+        (
+            {"per_unit": [[1, 0], [0, 1]]},
+            r"queue\['per_unit'\] must have a core for each unit, and \[1\] has none",
+        ),
+        ({"requested": [1, 2, 3]}, r"queue\['requested'\] must have the shape"),
+        ({"user": ["a", "b"]}, r"queue\['user'\] must be whole numbers"),
+        ({"expected_wait": [1, 0]}, r"queue\['expected_wait'\] must be above 0 s"),
+        ({"expected_wait": [1]}, r"queue\['expected_wait'\] must have the shape"),
+        ({"expected_wait": ["a", "b"]}, r"queue\['expected_wait'\] must be numbers"),
+        ({"durations": [1, 1]}, "unknown key of queue 'durations'; did you mean 'duration'"),
+        ({"units": None}, "queue lacks 'units'; it needs submit, duration, units, per_unit"),
+    ],
+    ids=str,
+)
+def test_a_queue_by_hand_tells_what_is_wrong(changes: dict[str, Any], message: str) -> None:
+    queue = {name: value for name, value in {**QUEUE, **changes}.items() if value is not None}
+    with pytest.raises(HpcgymError, match=f"^{message}"):
+        by_hand(queue=queue)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"start": [6]}, r"running\['start'\] must be at most 5, not 6"),
+        ({"end": [7, 8]}, r"running\['end'\] must have the shape \(1,\), not \(2,\)"),
+        ({"first": [0]}, r"running\['first'\] must have the shape \(2,\), not \(1,\)"),
+        ({"first": [0, 1]}, r"running\['first'\] must rise from 0 to 2, the length of running\['n"),
+        ({"first": [1, 2]}, r"running\['first'\] must rise from 0 to 2"),
+        ({"node": [0, 2]}, r"running\['node'\] must be at most 1, not 2"),
+        ({"node": [-1, 0]}, r"running\['node'\] must be at least 0, not -1"),
+        ({"units": [1, 0]}, r"running\['units'\] must be at least 1, not 0"),
+        ({"units": [1]}, r"running\['units'\] must have the shape \(2,\), not \(1,\)"),
+        ({"per_unit": [[2]]}, r"running\['per_unit'\] must have the shape \(1, 2\)"),
+        ({"per_unit": [[0, 1]]}, r"running\['per_unit'\] must have a core for each unit"),
+        (
+            {"node": [1, 1], "units": [1, 1]},
+            r"running\['node'\] must have each node of a job once, and job 0 has node 1 twice",
+        ),
+        ({"units": [1, 3]}, "running: the jobs on node 1 take 6 core of its 4"),
+        ({"ends": [7]}, "unknown key of running 'ends'"),
+        ({"end": None}, "running lacks 'end'; it needs start, end, per_unit, first, node, units"),
+    ],
+    ids=str,
+)
+def test_running_jobs_by_hand_tell_what_is_wrong(changes: dict[str, Any], message: str) -> None:
+    runs = {name: value for name, value in {**RUNS, **changes}.items() if value is not None}
+    with pytest.raises(HpcgymError, match=f"^{message}"):
+        by_hand(running=runs)
+
+
+def test_running_jobs_may_share_a_node() -> None:
+    two = {"start": [1, 1], "end": [9, 9], "per_unit": [[1, 0], [1, 1]], "first": [0, 1, 3]}
+    view = by_hand(
+        running={**two, "node": [0, 0, 1], "units": [1, 1, 2]}, capacity=[[4, 1], [4, 2]]
+    )
+    assert view.free.tolist() == [[2, 0], [2, 0]]

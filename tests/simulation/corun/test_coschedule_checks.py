@@ -1,0 +1,318 @@
+"""Schedules with shared nodes are proved; broken ones are told."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from shared_strategies import Case, cases
+from slow_shared import Job, Machine, Rules, Speedups
+
+from hpcgym.validation.corun_arrays import (
+    COMPACT,
+    PART,
+    SPREAD,
+    SharedSchedule,
+    check_parts,
+    check_places,
+    check_promises,
+    check_starts,
+    check_work,
+    prove_shared,
+)
+
+RANDOM = settings(max_examples=100)
+SHAPES = {"compact": COMPACT, "spread": SPREAD, "part": PART}
+
+
+def shared(case: Case, jobs: list[Job]) -> SharedSchedule:
+    def ints(values: list[int]) -> Any:
+        return np.array(values, np.int64)
+
+    cells = [cell for job in jobs for cell in job.nodes]
+    return SharedSchedule(
+        case.ticks,
+        ints([job.submit * case.ticks for job in jobs]),
+        ints([job.start for job in jobs]),
+        ints([job.end for job in jobs]),
+        ints([min(job.run, job.requested) * case.ticks for job in jobs]),
+        ints([job.promised for job in jobs]),
+        ints([job.processors for job in jobs]),
+        ints([job.code for job in jobs]),
+        np.array([SHAPES[job.shape] for job in jobs], np.int8),
+        ints([0, *np.cumsum([len(job.nodes) for job in jobs]).tolist()]),
+        ints([node for node, _ in cells]),
+        ints([parts for _, parts in cells]),
+        np.array(case.true.pairs),
+        np.array(case.true.alone),
+        case.machine.nodes,
+        case.machine.sockets,
+        case.machine.cores,
+        case.rules.parts,
+    )
+
+
+def wrong(case: Case, jobs: list[Job], *, guaranteed: bool = False) -> dict[str, list[str]]:
+    wanted = SHAPES[case.rules.allocation]
+    proofs = dict(prove_shared(shared(case, jobs), wanted, guaranteed=guaranteed))
+    return {name: texts for name, texts in proofs.items() if texts}
+
+
+@RANDOM
+@given(cases())
+def test_schedules_of_the_slow_simulator_are_proved(case: Case) -> None:
+    schedule, wanted = shared(case, case.simulate()), SHAPES[case.rules.allocation]
+    proofs = list(prove_shared(schedule, wanted, guaranteed=False))
+    assert proofs == [("places", []), ("events", []), ("parts", []), ("work", [])]
+
+
+@RANDOM
+@given(cases(backfill="easy", order="fcfs", knows=True))
+def test_its_promises_are_kept(case: Case) -> None:
+    assert wrong(case, case.simulate(), guaranteed=True) == {}
+
+
+# --- Random damage, judged job by job, in exact arithmetic ---------------------------------------
+
+
+@dataclass
+class Damage:
+    """One change of one job."""
+
+    what: str
+    job: int
+    to: int
+
+    def do(self, case: Case, jobs: list[Job]) -> None:
+        job = jobs[self.job % len(jobs)]
+        nodes = dict(job.nodes)
+        some = list(nodes)[self.to % len(nodes)] if nodes else 0
+        if self.what == "end":
+            job.end = max(job.end + [-3, -2, 2, 3][self.to % 4], job.start + 1)
+        elif self.what == "move":  # to when another one ends, as long as it was
+            length = job.end - job.start
+            job.start = jobs[self.to % len(jobs)].end
+            job.end = job.start + length
+        elif self.what == "start":
+            job.start = max(job.start + [-2, -1, 1, 2][self.to % 4], 0)
+            job.end = max(job.end, job.start + 1)
+        elif self.what == "swap":
+            free = [node for node in range(case.machine.nodes) if node not in nodes] or [some]
+            job.nodes = tuple(
+                (free[self.to % len(free)] if node == some else node, parts)
+                for node, parts in job.nodes
+            )
+        elif self.what == "drop":
+            job.nodes = tuple(cell for cell in job.nodes if cell[0] != some)
+        elif self.what == "parts":
+            job.nodes = tuple((node, parts + (node == some)) for node, parts in job.nodes)
+        else:
+            assert self.what == "shape"
+            job.shape = ["compact", "spread", "part"][self.to % 3]
+
+
+DAMAGE = st.builds(
+    Damage,
+    st.sampled_from(["end", "move", "start", "swap", "drop", "parts", "shape"]),
+    st.integers(0, 50),
+    st.integers(0, 50),
+)
+
+
+@RANDOM
+@given(cases(), st.lists(DAMAGE, min_size=1, max_size=2))
+def test_what_is_wrong_is_told_and_nothing_else(case: Case, damages: list[Damage]) -> None:
+    jobs = case.simulate()
+    places = [(job.needed, job.shape) for job in jobs]
+    for damage in damages:
+        damage.do(case, jobs)
+    told = wrong(case, jobs)
+    if misplaced(case, jobs, places):
+        assert set(told) == {"places"}
+    elif untimely(case, jobs):
+        assert set(told) == {"events"}
+    elif over_used(case, jobs):
+        assert set(told) == {"parts"}
+    else:
+        assert set(told) == ({"work"} if any(misdone(case, job, jobs) for job in jobs) else set())
+
+
+def misplaced(case: Case, jobs: list[Job], places: list[tuple[int, str]]) -> bool:
+    for job, (needed, shape) in zip(jobs, places, strict=True):
+        parts = {1 if job.shape == "part" else case.rules.parts}
+        if job.shape != shape or {held for _, held in job.nodes} != parts:
+            return True
+        if len({node for node, _ in job.nodes}) != needed:
+            return True
+    return False
+
+
+def untimely(case: Case, jobs: list[Job]) -> bool:
+    happens = {time for job in jobs for time in (job.submit * case.ticks, job.end)}
+    return any(job.start < job.submit * case.ticks or job.start not in happens for job in jobs)
+
+
+def beside(job: Job, jobs: list[Job], time: int) -> list[Job]:
+    own = {node for node, _ in job.nodes}
+    there = [other for other in jobs if other is not job and other.start <= time < other.end]
+    return [other for other in there if own & {node for node, _ in other.nodes}]
+
+
+def over_used(case: Case, jobs: list[Job]) -> bool:
+    for job in jobs:
+        for node, parts in job.nodes:
+            others = [dict(other.nodes).get(node, 0) for other in beside(job, jobs, job.start)]
+            if parts + sum(others) > case.rules.parts:
+                return True
+    return False
+
+
+def misdone(case: Case, job: Job, jobs: list[Job]) -> bool:
+    times = {time for other in jobs for time in (other.start, other.end)}
+    cuts = sorted(time for time in times if job.start <= time <= job.end)
+    done, rate = Fraction(0), Fraction(1)
+    for time, after in pairwise(cuts):
+        row = case.true.pairs[job.code]
+        rates = [Fraction(row[other.code]) for other in beside(job, jobs, time)]
+        rate = min(rates, default=Fraction(case.true.alone[job.code]))
+        if job.shape == "compact":
+            rate = Fraction(1)
+        done += rate * (after - time)
+    work = min(job.run, job.requested) * case.ticks
+    error = Fraction(2 * len(cuts) * work, 10**15)
+    return not -error <= done - work <= rate + error
+
+
+# --- Each property by hand -----------------------------------------------------------------------
+
+FAST = Speedups(((1.0, 0.5), (1.25, 1.0)), (1.0, 1.5))
+
+
+def two_beside_each_other() -> tuple[Case, list[Job]]:
+    """On node 0 of 2: job 0 ends at 200 ticks; job 1 at 80, then job 2 takes its part."""
+    rows = ((0, 10, 10, 2, 0), (0, 10, 10, 2, 1), (0, 10, 10, 8, 0))
+    case = Case(rows, Machine(2, 1, 4), Rules(partners="fill"), FAST, None, 10)
+    jobs = case.simulate()
+    assert [(job.start, job.end) for job in jobs] == [(0, 140), (0, 80), (140, 240)]
+    assert wrong(case, jobs) == {}
+    return case, jobs
+
+
+@pytest.mark.parametrize("ticks", [-2, 2])
+def test_an_end_that_is_moved(ticks: int) -> None:
+    """Job 0 does 0.5 beside job 1, then 1: two ticks are two of its work."""
+    case, jobs = two_beside_each_other()
+    jobs[2].start += ticks  # as it starts when job 0 ends
+    jobs[2].end += ticks
+    jobs[0].end += ticks
+    done = "9.8" if ticks < 0 else "10.2"
+    (text,) = check_work(shared(case, jobs))
+    assert text.startswith(f"job 0 does {done}00000000 s")
+    assert "(and" not in text
+
+
+def test_a_neighbour_that_was_somewhere_else() -> None:
+    """Without job 1 beside it job 0 does 140 ticks, and job 1 alone 120."""
+    case, jobs = two_beside_each_other()
+    jobs[1].nodes = ((1, 1),)
+    assert check_parts(shared(case, jobs)) == []
+    (text,) = check_work(shared(case, jobs))
+    assert text == "job 0 does 14.000000000 s of work although it has 10.000000000 s (and 1 more)"
+
+
+def test_a_tick_that_is_begun_is_allowed_and_a_second_is_not() -> None:
+    """Alone at 1.5, 100 ticks take 66.67."""
+    rows = ((0, 10, 10, 2, 1),)
+    case = Case(rows, Machine(1, 1, 4), Rules(), FAST, None, 10)
+    jobs = case.simulate()
+    assert jobs[0].end == 67
+    assert wrong(case, jobs) == {}
+    for end in (66, 68):
+        jobs[0].end = end
+        assert set(wrong(case, jobs)) == {"work"}
+
+
+def test_many_neighbours_that_come_and_go() -> None:
+    """One job on all nodes beside many: its least speedup is found over each piece of time."""
+    speeds = tuple(1 + code / 16 for code in range(16))
+    true = Speedups(tuple(tuple(speeds) for _ in range(16)), (1.0,) * 16)
+    rows = [(0, 300, 300, 8, 0)] + [(n, 1 + n * 7 % 30, 60, 2, n % 16) for n in range(60)]
+    case = Case(tuple(rows), Machine(4, 1, 4), Rules(backfill="fill"), true, None, 1000)
+    jobs = case.simulate()
+    beside_first = {len(beside(jobs[0], jobs, job.start)) for job in jobs}
+    assert {1, 2, 3, 4} <= beside_first
+    assert wrong(case, jobs) == {}
+    jobs[0].end += 2
+    assert set(wrong(case, jobs)) == {"work"}
+
+
+def test_three_jobs_on_two_halves() -> None:
+    case, jobs = two_beside_each_other()
+    jobs[2].start, jobs[2].end = 80, 180
+    (text,) = check_parts(shared(case, jobs))
+    assert text == "node 0 over-used: at 8.000000000 s jobs hold 3 of 2 parts"
+
+
+def test_where_an_exclusive_job_is_not_alone() -> None:
+    rows = ((0, 10, 10, 2, 0), (0, 10, 10, 2, 0))
+    case = Case(rows, Machine(2, 1, 4), Rules(allocation="spread"), FAST, None, 10)
+    jobs = case.simulate()
+    assert wrong(case, jobs) == {}
+    jobs[1].nodes = jobs[0].nodes
+    assert wrong(case, jobs) == {
+        "parts": ["node 0 over-used: at 0.000000000 s jobs hold 4 of 2 parts"]
+    }
+
+
+def test_places() -> None:
+    case, jobs = two_beside_each_other()
+    right = shared(case, jobs)
+    assert right.shape.tolist() == [PART, PART, COMPACT]  # the last is too large to be spread
+
+    def told(**changes: Any) -> str:
+        (text,) = check_places(right._replace(**changes), PART)
+        return text
+
+    assert "has first of shape (3,)" in told(first=right.first[:-1])
+    assert "cells of job 1 end before they begin" in told(first=np.array([0, 3, 2, 4]))
+    assert "job 0 has 1 nodes instead of 2" in told(processors=np.array([3, 2, 8]))
+    assert "job 0 is on node 2" in told(node=right.node + np.array([2, 0, 0, 0]))
+    assert "job 2 has 1 parts of node 1 instead of 2" in told(units=np.array([1, 1, 2, 1]))
+    assert "job 2 has node 0 twice" in told(node=np.zeros(4, np.int64))
+    shape = np.array([PART, PART, PART], np.int8)
+    assert "job 2 has shape 2 instead of 0" in told(shape=shape)
+    assert "job 0 has shape 2 instead of 0" in check_places(right, COMPACT)[0]
+
+
+def test_starts() -> None:
+    case, jobs = two_beside_each_other()
+    right = shared(case, jobs)
+    assert check_starts(right) == []
+    (text,) = check_starts(right._replace(submit=np.array([0, 0, 150])))
+    assert text == "job 2 starts at 14.000000000 s, before its submission at 15.000000000 s"
+    (text,) = check_starts(right._replace(start=np.array([0, 0, 141])))
+    assert text == "job 2 starts at 14.100000000 s, when no job is submitted or ends"
+    text = check_starts(right._replace(end=np.array([140, 0, 240])))[0]
+    assert text == "job 1 does not end after its start at 0.000000000 s"
+
+
+def test_promises() -> None:
+    case, jobs = two_beside_each_other()
+    right = shared(case, jobs)
+    assert check_promises(right._replace(promised=np.array([-1, -1, 140]))) == []
+    (text,) = check_promises(right._replace(promised=np.array([-1, -1, 139])))
+    assert text == "job 2 starts at 14.000000000 s, after its promised start at 13.900000000 s"
+    jobs[2].promised = 100
+    assert set(wrong(case, jobs, guaranteed=True)) == {"reservations"}
+    assert wrong(case, jobs) == {}
+
+
+def test_no_jobs() -> None:
+    case = Case((), Machine(1, 1, 4), Rules(), FAST, None, 10)
+    assert wrong(case, [], guaranteed=True) == {}

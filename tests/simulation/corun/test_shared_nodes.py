@@ -1,0 +1,375 @@
+"""Simulations of jobs that share nodes: cases by hand, EASY without sharing, refusals."""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import itertools
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import hpcgym
+from hpcgym.baselines.coschedulers import COSCHEDULERS
+from hpcgym.cluster.nodes import NodeGroup
+from hpcgym.errors import HpcgymError, WorkloadError
+from hpcgym.speedups import Heatmap, LearnedSpeedups
+from hpcgym.workload import Workload
+from hpcgym.workload.codes import with_codes
+
+TWO = Heatmap(("a", "b"), [[1.0, 1.25], [0.8, 1.0]], alone=[1.0, 1.0])
+
+
+def workload(*jobs: tuple[int, int, int, int, str], processors: int = 8) -> Workload:
+    """Jobs (submit, run, requested, processors, code)."""
+    names = ("submit_time", "run_time", "requested_time", "requested_processors")
+    columns = {name: [job[k] for job in jobs] for k, name in enumerate(names)}
+    plain = Workload.from_columns(columns, processors=processors)
+    return with_codes(plain, [job[4] for job in jobs])
+
+
+def simulate(jobs: Workload, scheduler: Any = "easy-co", **rules: Any) -> hpcgym.Result:
+    arguments = {"cluster": "2x1x4", "speedups": TWO, **rules}
+    result = hpcgym.simulate(jobs, scheduler, **arguments)
+    proved = hpcgym.validate_schedule(result)
+    assert {"parts", "work", "energy"} <= set(proved)
+    return result
+
+
+def lublin(seed: int, jobs: int = 400) -> Workload:
+    found = hpcgym.load_workload(f"lublin:jobs={jobs},processors=640,load=1,seed={seed}")
+    codes = np.random.default_rng(seed).choice(["a", "b"], len(found))
+    return with_codes(found, codes.tolist())
+
+
+# --- By hand --------------------------------------------------------------------------------------
+
+
+def test_two_jobs_beside_each_other() -> None:
+    # both halves of both nodes; a is a quarter faster beside b, which is slower beside a: a ends
+    # after 100 / 1.25 = 80 s, when b has done 64 of its 100 s; it goes on alone, at rate 1
+    result = simulate(workload((0, 100, 200, 4, "a"), (0, 100, 200, 4, "b")))
+    assert result.start.tolist() == [0.0, 0.0]
+    assert result.end.tolist() == [80.0, 116.0]
+    assert result.job_speedup.tolist() == [1.25, 100 / 116]
+
+
+def test_a_neighbour_that_comes_later() -> None:
+    # b alone for 10 s, beside a from then on: (100 - 10) / 0.8 = 112.5 s more
+    result = simulate(workload((0, 100, 200, 4, "b"), (10, 1000, 2000, 4, "a")))
+    assert result.end[0] == 122.5
+    # a has done 112.5 * 1.25 by then
+    assert result.end[1] == 122.5 + 1000 - 112.5 * 1.25
+
+
+def test_ends_lie_between_seconds() -> None:
+    third = Heatmap(("a", "b"), [[1.0, 3.0], [1.0, 1.0]], alone=[1.0, 1.0])
+    result = simulate(workload((0, 10, 10, 4, "a"), (0, 10, 10, 4, "b")), speedups=third)
+    assert result.coschedule is not None
+    assert result.coschedule.end_ticks.tolist() == [3_333_333_334, 10_000_000_000]
+    assert result.end[0] == pytest.approx(10 / 3, abs=1e-9)
+
+
+def test_the_slowest_neighbour_counts() -> None:
+    codes = ("a", "b", "c")
+    pairs = Heatmap(codes, [[1, 2, 0.5], [1, 1, 1], [1, 1, 1]], alone=[1, 1, 1])
+    # a on both nodes, b beside it on one and c on the other
+    jobs = workload((0, 100, 100, 4, "a"), (0, 10, 10, 2, "b"), (0, 20, 20, 2, "c"))
+    result = simulate(jobs, speedups=pairs)
+    # 20 s beside both at 0.5; alone from then on
+    assert result.end.tolist() == [20 + 90, 10, 20]
+
+
+def test_a_partner_that_would_delay_the_head_waits() -> None:
+    # a has half of node 0 up to 100 s; the head needs both nodes, promised for 100 s. b would end
+    # by then but slow a down to 0.5, whose end would be 100 + 40: it waits for the other node
+    slow = Heatmap(("a", "b"), [[1.0, 0.5], [1.0, 1.0]], alone=[1.0, 1.0])
+    head = (1, 10, 10, 8, "a")
+    jobs = workload((0, 100, 100, 2, "a"), head, (2, 40, 40, 2, "b"))
+    result = simulate(jobs, partners="fill", allocation="half-socket", speedups=slow)
+    assert result.reserved_start[1] == 100
+    assert result.start.tolist() == [0, 100, 2]
+    assert result.allocation is not None
+    assert result.allocation.node.tolist() == [0, 0, 1, 1]
+    # with a job on each node it has to wait: the two keep apart, being slower beside each other
+    slow = Heatmap(("a", "b"), [[0.9, 0.5], [1.0, 1.0]], alone=[1.0, 1.0])
+    full = workload(
+        (0, 100, 100, 2, "a"), (0, 100, 100, 2, "a"), head, (2, 40, 40, 2, "b"), processors=8
+    )
+    result = simulate(full, partners="best", speedups=slow)
+    assert result.start.tolist() == [0, 0, 100, 110]
+
+
+def test_who_finds_no_good_partner_waits() -> None:
+    jobs = workload((0, 100, 100, 4, "b"), (0, 10, 10, 4, "b"), (0, 10, 10, 4, "a"))
+    # the mean of b and b is 1, of a and b 1.025
+    result = simulate(jobs, "easy-co", pairs_above=1.0, backfill="fill")
+    # a leaves after 10 / 1.25 s; the first b has done 6.4 s by then, and goes on alone
+    assert result.end.tolist() == [101.6, 111.6, 8]
+    assert result.start.tolist() == [0, 101.6, 0]
+
+
+def test_a_job_that_cannot_be_spread_is_compact() -> None:
+    result = simulate(workload((0, 10, 10, 8, "a"), (0, 10, 10, 4, "b")))
+    assert result.coschedule is not None
+    assert result.coschedule.shape.tolist() == [0, 2]
+    assert result.start.tolist() == [0, 10]
+
+
+def test_spread_jobs_run_alone() -> None:
+    fast = Heatmap(("a",), [[0.5]], alone=[2.0])
+    result = simulate(
+        workload((0, 10, 10, 4, "a"), (0, 10, 10, 4, "a")), "easy-spread", speedups=fast
+    )
+    assert result.start.tolist() == [0, 5]
+    assert result.end.tolist() == [5, 10]
+
+
+def test_four_parts_have_three_neighbours() -> None:
+    jobs = workload(*[(0, 10, 10, 1, "b")] * 3, (0, 10, 10, 1, "a"))
+    result = simulate(jobs, allocation="part:4", cluster="1x1x4", backfill="none")
+    # each b beside a until it goes, after 10 / 1.25 s: then 10 - 8 * 0.8 are left, at rate 1
+    assert result.end.tolist() == [pytest.approx(11.6)] * 3 + [8]
+
+
+# --- Without sharing ------------------------------------------------------------------------------
+
+
+@settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck))
+@given(st.integers(0, 10**6), st.sampled_from(["fcfs", "sjf", "lpf", "lexp"]), st.booleans())
+def test_compact_is_easy_on_nodes(seed: int, policy: str, backfills: bool) -> None:
+    jobs = lublin(seed % 5, 100 + seed % 300)
+    rules = {"policy": policy, "backfill": "easy" if backfills else "none"}
+    shared = simulate(jobs, hpcgym.Scheduler(**rules), cluster="64x2x5")
+    nodes = jobs.with_columns(requested_processors=-(-jobs.requested_processors // 10))
+    plain = hpcgym.simulate(nodes, hpcgym.Scheduler(**rules), processors=64)
+    for name in ("start", "end", "reserved_start", "backfilled"):
+        np.testing.assert_array_equal(getattr(shared, name), getattr(plain, name))
+
+
+def test_compact_is_easy_where_each_job_has_nodes_of_its_own() -> None:
+    jobs = lublin(3)
+    machine = hpcgym.Cluster(groups=(NodeGroup("all", 64, {"core": 10}, sockets=2),))
+    for name in ("fcfs", "easy", "conservative"):
+        shared = simulate(jobs, name, cluster=machine)
+        assert shared.metrics["slowed_share"] == 0
+        if name != "conservative":  # which no limits know
+            alone = hpcgym.simulate(jobs, name, cluster=machine, limits=[])
+            np.testing.assert_array_equal(shared.start, alone.start)
+            np.testing.assert_array_equal(shared.end, alone.end)
+
+
+@pytest.mark.parametrize("partners", ["best", "fill", "first"])
+def test_where_all_speedups_are_1_partners_are_nodes_by_number(partners: str) -> None:
+    jobs, ones = lublin(1), Heatmap(("a", "b"), np.ones((2, 2)))
+    shared = simulate(jobs, cluster="200x2x5", speedups=ones, partners=partners)
+    np.testing.assert_array_equal(shared.end, shared.start + shared.full_speed_run_time)
+    other = simulate(jobs, cluster="200x2x5", speedups=ones, partners="first")
+    if partners == "best":
+        np.testing.assert_array_equal(shared.start, other.start)
+
+
+@pytest.mark.parametrize("name", COSCHEDULERS)
+def test_every_co_scheduler_starts_everything(name: str) -> None:
+    jobs = lublin(2)
+    result = simulate(jobs, name, cluster="64x2x5")
+    assert (result.start >= jobs.submit_time).all()
+    assert (result.run_time > 0).all()
+    assert simulate(jobs, name, cluster="64x2x5").end.tolist() == result.end.tolist()
+
+
+@pytest.mark.parametrize("later", [10**6, 3 * 10**7, 1_500_000_000])
+def test_schedules_far_from_the_beginning_of_the_clock(later: int) -> None:
+    jobs = lublin(4, 200)
+    far = jobs.with_columns(submit_time=jobs.submit_time + later)
+    here, there = (simulate(one, cluster="64x2x5") for one in (jobs, far))
+    assert here.coschedule is not None
+    assert there.coschedule is not None
+    ticks = there.coschedule.ticks
+    assert ticks == here.coschedule.ticks
+    moved = there.coschedule.end_ticks - later * ticks
+    np.testing.assert_array_equal(moved, here.coschedule.end_ticks)
+
+
+# --- Broken schedules -----------------------------------------------------------------------------
+
+
+def test_a_schedule_that_is_not_kept_is_told() -> None:
+    result = simulate(lublin(2), cluster="64x2x5")
+    found = result.coschedule
+    assert found is not None
+    later = found.end_ticks.copy()
+    later[7] += 5
+    broken = dataclasses.replace(result, coschedule=found._replace(end_ticks=later))
+    with pytest.raises(hpcgym.HpcgymError, match="job 7 does"):
+        hpcgym.validate_schedule(broken)
+    shape = found.shape.copy()
+    shape[7] = 0
+    broken = dataclasses.replace(result, coschedule=found._replace(shape=shape))
+    with pytest.raises(hpcgym.HpcgymError, match="job 7 has shape 0 instead of 2"):
+        hpcgym.validate_schedule(broken)
+
+
+def test_an_idle_machine_with_waiting_jobs_is_told() -> None:
+    result = simulate(workload((0, 10, 10, 4, "a"), (0, 10, 10, 8, "b"), (50, 1, 1, 1, "a")))
+    found = result.coschedule
+    assert found is not None
+    at = 50 * found.ticks
+    start, end = found.start_ticks.copy(), found.end_ticks.copy()
+    end[1] += at - start[1]
+    start[1] = at
+    moved = {"start": start / found.ticks, "run_time": (end - start) / found.ticks}
+    kept = found._replace(start_ticks=start, end_ticks=end)
+    with pytest.raises(hpcgym.HpcgymError, match=r"the machine is idle at 10\.0"):
+        hpcgym.validate_schedule(dataclasses.replace(result, coschedule=kept, **moved))
+
+
+# --- What is learned ------------------------------------------------------------------------------
+
+
+def test_what_is_learned_comes_from_ends_alone() -> None:
+    jobs, learner = lublin(2), LearnedSpeedups(codes=TWO.codes)
+    before = copy.deepcopy(learner.matrix())
+    result = simulate(jobs, cluster="64x2x5", pair_estimate=learner)
+    np.testing.assert_array_equal(learner.matrix(), before)  # a copy learns
+    assert result.coschedule is not None
+    learned = result.coschedule.pairs.matrix()
+    assert abs(learned - TWO.speedup).max() < abs(before - TWO.speedup).max()
+    again = simulate(jobs, cluster="64x2x5", pair_estimate=learner)
+    assert again.end.tolist() == result.end.tolist()
+
+
+@pytest.mark.parametrize("above", [None, 0.98])
+@pytest.mark.parametrize("seed", range(4))
+def test_schedules_are_proved_while_beliefs_change(above: float | None, seed: int) -> None:
+    speedups = hpcgym.generate_speedups(codes=5, mean=1.0, spread=0.3, seed=seed)
+    plain = hpcgym.load_workload(f"lublin:jobs=300,processors=640,load=1.1,seed={seed}")
+    jobs = plain.with_columns(requested_time=plain.run_time)  # predicted as long as they take
+    draw = np.random.default_rng(seed)
+    jobs = with_codes(jobs, draw.choice(list(speedups.codes), len(jobs)).tolist())
+    for name in ("easy-co", "popularity-co", "filler-co"):
+        rules = {"pair_estimate": "learned", "pairs_above": above}
+        result = simulate(jobs, name, cluster="64x2x5", speedups=speedups, **rules)
+        assert result.coschedule is not None
+        assert result.coschedule.pairs.learned > 0
+
+
+@pytest.mark.parametrize("speedup", [1e-8, 1e-16, 1e-100, 1e-300])
+def test_tiny_speedups_are_simulated_or_refused(speedup: float) -> None:
+    slow = Heatmap(TWO.codes, np.full((2, 2), speedup))
+    jobs = workload((0, 100, 100, 4, "a"), (0, 100, 100, 4, "b"))
+    if speedup > 1e-10:
+        assert simulate(jobs, speedups=slow).end.tolist() == [100 / speedup] * 2
+    else:
+        with pytest.raises(WorkloadError, match="more than the simulator's clock holds"):
+            simulate(jobs, speedups=slow)
+
+
+def test_beliefs_do_not_break_the_clock() -> None:
+    slow = Heatmap(TWO.codes, np.full((2, 2), 1e-6))
+    jobs = workload(*[(0, 10_000, 10_000, 4, code) for code in "abab"])
+    result = simulate(jobs, pair_estimate=slow)
+    assert (result.start >= 0).all()
+    assert (result.run_time >= 8000).all()
+
+
+def test_true_speedups_are_not_seen_before_anything_has_ended() -> None:
+    # the first jobs start before any end tells of a pair
+    jobs = workload(*[(0, 50, 50, 2, code) for code in "abab"], processors=8)
+    other = Heatmap(TWO.codes, TWO.speedup[::-1].copy(), alone=[3.0, 0.5])
+    starts = [
+        simulate(jobs, speedups=true, pair_estimate="learned").allocation for true in (TWO, other)
+    ]
+    assert starts[0] is not None
+    assert starts[1] is not None
+    assert starts[0].node.tolist() == starts[1].node.tolist()
+
+
+# --- Refusals -------------------------------------------------------------------------------------
+
+ONE = workload((0, 10, 10, 1, "a"))
+
+
+@pytest.mark.parametrize(
+    ("rules", "message"),
+    [
+        ({"cluster": None, "processors": 8}, "nodes, of which a pool of processors has none"),
+        (
+            {"allocation": "best-fit"},
+            "compact, spread, half-socket or part:K, not 'best-fit'",
+        ),
+        ({"allocation": "part:5"}, "sockets of 4 cores have no 5 parts"),
+        ({"allocation": "part:1"}, "part:K needs a whole number from 2 to 16"),
+        ({"backfill": "conservative"}, "is for compact jobs"),
+        ({"estimate": "ave2"}, "estimate: with speedups it is"),
+        ({"passes": "per-event"}, "passes='per-event' does not go with speedups"),
+        ({"policy": "fairshare"}, "a policy that looks at usage does not go with"),
+        ({"policy": {"fit": 1, "wait": 1}}, "are weighed with each other only, not with 'wait'"),
+        ({"policy": "filler", "threshold": 60}, "threshold: not with a policy"),
+        (
+            {"backfill_order": "filler"},
+            "backfill_order: fit, popularity, shortness order the queue",
+        ),
+        ({"limits": []}, "limits: there are none yet"),
+        ({"speedups": "nothing.csv"}, "nothing.csv"),
+        ({"partners": "bst"}, "unknown partners 'bst'; did you mean 'best'"),
+        ({"pairs_above": "x"}, "pairs_above must be a finite number"),
+        ({"pair_estimate": "lerned"}, "unknown pair_estimate 'lerned'"),
+        ({"pair_estimate": Heatmap(("a",), [[1.0]])}, "pair_estimate knows no code 'b'"),
+    ],
+)
+def test_what_does_not_go_together_is_said(rules: dict[str, Any], message: str) -> None:
+    with pytest.raises(HpcgymError, match=message):
+        simulate(ONE, **rules)
+
+
+@pytest.mark.parametrize(
+    "rules",
+    [
+        {"scheduler": "easy-co"},
+        {"scheduler": "filler-co"},
+        {"scheduler": "easy", "backfill": "fill"},
+        {"scheduler": "easy", "partners": "fill"},
+        {"scheduler": "easy", "pairs_above": 1.0},
+        {"scheduler": "easy", "policy": "popularity"},
+        {"scheduler": "easy", "allocation": "spread", "cluster": "2x1x4"},
+    ],
+)
+def test_rules_of_shared_nodes_need_speedups(rules: dict[str, Any]) -> None:
+    with pytest.raises(HpcgymError, match="give simulate\\(\\) speedups of jobs that"):
+        hpcgym.simulate(ONE, **rules)
+
+
+def test_jobs_without_codes_are_named() -> None:
+    plain = hpcgym.load_workload("lublin:jobs=10,processors=8,seed=0")
+    with pytest.raises(WorkloadError, match="executable"):
+        simulate(plain)
+
+
+def test_jobs_that_need_more_than_cores_are_named() -> None:
+    plain = Workload.from_columns(
+        {"submit_time": [0, 0], "run_time": [9, 9], "requested_time": [9, 9]},
+        processors=8,
+        units=[1, 1],
+        per_unit={"core": [1, 1], "gpu": [0, 2]},
+    )
+    with pytest.raises(WorkloadError, match="needs gpu"):
+        simulate(with_codes(plain, ["a", "b"]))
+
+
+def test_nodes_must_be_alike() -> None:
+    groups = [NodeGroup(name, 1, {"core": cores}) for name, cores in (("x", 4), ("y", 8))]
+    with pytest.raises(HpcgymError, match="the same cores and sockets"):
+        simulate(ONE, cluster=hpcgym.Cluster(groups=tuple(groups)))
+
+
+def test_a_long_workload_has_longer_ticks() -> None:
+    year = 365 * 86_400
+    jobs = workload(*[(0, year, year, 8, "a")] * 100)
+    result = simulate(jobs)
+    assert result.coschedule is not None
+    assert result.coschedule.ticks < 10**9
+    assert result.end.tolist() == list(itertools.accumulate([float(year)] * 100))

@@ -1,0 +1,556 @@
+"""Extracts: an interval of a trace, or of a simulation, from the state that the machine was in."""
+
+from __future__ import annotations
+
+import json
+import pickle
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import gymnasium
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from node_oracle import NoRoomError, node_jobs_of, simulate_nodes_slowly
+from node_strategies import machines, node_schedulers, workloads_for
+from oracle import jobs_of, simulate_slowly
+from strategies import cases, schedulers
+from typer.testing import CliRunner
+
+import hpcgym
+from hpcgym.cli import app
+from hpcgym.cluster import Cluster, NodeGroup, NodePower
+from hpcgym.evaluation import evaluate
+from hpcgym.report import write_html
+from hpcgym.report.canvas import time_axis
+from hpcgym.schedule.result import Result
+from hpcgym.sweep import BatchSimulator
+from hpcgym.workload import write_swf, write_table
+from hpcgym.workload.fingerprint import fingerprint
+from hpcgym.workload.model import Workload
+
+ENGINE = settings(
+    deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
+)
+
+
+def usable(rules: dict[str, Any]) -> dict[str, Any]:
+    """The rules without orders of no weight, which are refused."""
+    for rule in ("policy", "backfill_order"):
+        if not isinstance(rules[rule], str) and not any(rules[rule]):
+            rules[rule] = "fcfs"
+    return rules
+
+
+def times_of(long: Result) -> st.SearchStrategy[int]:
+    """Times at which something happens in a schedule, those around them, and any others."""
+    events = {*long.workload.submit_time.tolist(), *long.start.tolist(), *long.end.tolist()}
+    near = sorted({max(time + more, 0) for time in events for more in (-1, 0, 1)})
+    return st.one_of(st.sampled_from(near), st.integers(0, near[-1]))
+
+
+def go_on(long: Result, begin: int, rules: dict[str, Any]) -> Result | None:
+    """What the scheduler makes of the state at a time, and that it is what it made before."""
+    goes_on = long.end >= begin
+    if not goes_on.any():
+        return None
+    part = hpcgym.continued(long, begin)
+    estimate = rules["estimate"]
+    if not isinstance(estimate, str):
+        rules = rules | {"estimate": [s for s, on in zip(estimate, goes_on, strict=True) if on]}
+    result = hpcgym.simulate(part, cluster=long.cluster, **rules)
+    assert result.start.tolist() == long.start[goes_on].tolist()
+    assert result.end.tolist() == long.end[goes_on].tolist()
+    assert result.killed.tolist() == long.killed[goes_on].tolist()
+    assert result.predicted_run_time.tolist() == long.predicted_run_time[goes_on].tolist()
+    assert result.reserved_start.tolist() == long.reserved_start[goes_on].tolist()
+    hpcgym.validate_schedule(result)
+    later = result.start >= begin
+    assert result.backfilled[later].tolist() == long.backfilled[goes_on][later].tolist()
+    return result
+
+
+@settings(ENGINE, max_examples=500)
+@given(st.data(), cases())
+def test_a_pool_goes_on_as_if_never_interrupted(
+    data: st.DataObject, case: tuple[Workload, dict[str, Any]]
+) -> None:
+    workload, rules = case[0], usable(case[1])
+    long = hpcgym.simulate(workload, **rules)
+    begin = data.draw(times_of(long))
+    once = go_on(long, begin, rules)
+    if once is not None and isinstance(rules["estimate"], str):
+        go_on(once, data.draw(st.integers(begin + 1, int(long.end.max()) + 1)), rules)
+
+
+@settings(ENGINE, max_examples=500)
+@given(st.data(), machines())
+def test_nodes_go_on_as_if_never_interrupted(data: st.DataObject, cluster: Cluster) -> None:
+    workload = data.draw(workloads_for(cluster))
+    rules = usable(data.draw(node_schedulers(workload)))
+    long = hpcgym.simulate(workload, cluster=cluster, **rules)
+    begin = data.draw(times_of(long))
+    result = go_on(long, begin, rules)
+    if result is None:
+        return
+    goes_on = np.flatnonzero(long.end >= begin)
+    assert long.allocation is not None
+    assert result.allocation is not None
+    for place, job in enumerate(goes_on.tolist()):
+        if result.start[place] >= begin and result.workload.units is None:
+            continue
+        assert held(result, place) == held(long, job)
+
+
+@settings(ENGINE, max_examples=300)
+@given(st.data(), cases())
+def test_any_scheduler_goes_on_from_any_state(
+    data: st.DataObject, case: tuple[Workload, dict[str, Any]]
+) -> None:
+    workload, rules = case[0], usable(case[1])
+    long = hpcgym.simulate(workload, **rules)
+    begin = data.draw(times_of(long).filter(lambda time: time <= long.end.max()))
+    part = hpcgym.continued(long, begin)
+    others = usable(data.draw(schedulers(part)))
+    result = hpcgym.simulate(part, **others)
+    hpcgym.validate_schedule(result)
+    running = long.start[long.end >= begin] < begin
+    assert result.start[running].tolist() == long.start[long.end >= begin][running].tolist()
+
+
+WAITS = st.sampled_from([-1, 0, 0, 1, 2, 5, 8, 30, 100])
+
+
+def recorded(data: st.DataObject, workload: Workload) -> Workload:
+    """The workload with waiting times as a log has them: some unknown, many impossible."""
+    waits = data.draw(st.lists(WAITS, min_size=len(workload), max_size=len(workload)))
+    unit = data.draw(st.sampled_from([1, 20, 600]))
+    return workload.with_columns(wait_time=[wait * max(unit * (wait > 0), 1) for wait in waits])
+
+
+def parts_of(
+    data: st.DataObject, workload: Workload, rules: dict[str, Any], last: bool = True
+) -> tuple[Workload | None, dict[str, Any], int, float]:
+    """An extract, the rules for it, and from when to when it is; None if it cannot be."""
+    started = workload.submit_time + np.maximum(workload.wait_time, 0)
+    times = {*started.tolist(), *(started + workload.run_time).tolist()}
+    near = sorted({time + more for time in times for more in (0, 1)})
+    begin = data.draw(st.one_of(st.sampled_from(near), st.integers(0, near[-1])))
+    end = data.draw(st.sampled_from([None, begin + 1, begin + 60])) if last else None
+    before, known = workload.submit_time < begin, workload.wait_time >= 0
+    run_time = np.minimum(workload.run_time, workload.requested_time)
+    left = before & known & (started + run_time > begin)
+    left |= ~before & (workload.submit_time < (np.inf if end is None else end))
+    why = None if left.any() else "has no job from"
+    if before.any() and not known[before].any():
+        why = "does not tell when jobs ran"
+    if why:
+        with pytest.raises(hpcgym.WorkloadError, match=why):
+            workload.extract(begin, end)
+        return None, rules, begin, 0
+    part = workload.extract(begin, end)
+    if not isinstance(rules["estimate"], str):
+        rules = rules | {"estimate": "clairvoyant"}
+    return part, rules, begin, np.inf if end is None else end
+
+
+def assert_same(result: Result, expected: list[Any], begin: int) -> None:
+    """Compare with what the oracle makes of the extract, of which it starts no other job."""
+    hpcgym.validate_schedule(result)
+    decided = [job for job in expected if job.end > begin]
+    assert result.start.tolist() == [job.start for job in decided]
+    assert result.end.tolist() == [job.end for job in decided]
+    assert result.predicted_run_time.tolist() == [job.predicted for job in decided]
+    assert result.backfilled.tolist() == [job.backfilled for job in decided]
+    assert result.reserved_start.tolist() == [job.reserved_start for job in decided]
+
+
+@settings(ENGINE, max_examples=500)
+@given(st.data(), cases())
+def test_an_extract_of_a_trace_is_that_of_the_oracle(
+    data: st.DataObject, case: tuple[Workload, dict[str, Any]]
+) -> None:
+    workload, rules = recorded(data, case[0]), usable(case[1])
+    part, rules, begin, end = parts_of(data, workload, rules)
+    if part is None:
+        return
+    result = hpcgym.simulate(part, **rules)
+    jobs = jobs_of(workload)
+    expected = simulate_slowly(jobs, workload.processors, **rules, begin=begin, end=end)
+    assert_same(result, expected, begin)
+
+
+@settings(ENGINE, max_examples=500)
+@given(st.data(), machines())
+def test_so_it_is_on_nodes(data: st.DataObject, cluster: Cluster) -> None:
+    workload = recorded(data, data.draw(workloads_for(cluster)))
+    rules = usable(data.draw(node_schedulers(workload)))
+    if rules["correction"] == "kill":  # other jobs would have run then
+        rules["correction"] = "requested"
+    part, rules, begin, _ = parts_of(data, workload, rules, last=False)
+    if part is None:
+        return
+    jobs, capacity = node_jobs_of(workload, cluster.resources), cluster.capacity.tolist()
+    try:
+        expected = simulate_nodes_slowly(jobs, capacity, **rules, begin=begin)
+    except NoRoomError:
+        with pytest.raises(hpcgym.WorkloadError, match="finds no room on the nodes"):
+            hpcgym.simulate(part, cluster=cluster, **rules)
+        return
+    result = hpcgym.simulate(part, cluster=cluster, **rules)
+    assert_same(result, expected, begin)
+    decided = [job for job in expected if job.end > begin]
+    for place, job in enumerate(decided):
+        assert held(result, place) == sorted(job.nodes)
+
+
+def held(result: Result, job: int) -> list[tuple[int, int]]:
+    """The nodes of a job, and its units there."""
+    assert result.allocation is not None
+    first, node, units = result.allocation
+    cells = slice(first[job], first[job + 1])
+    return sorted(zip(node[cells].tolist(), units[cells].tolist(), strict=True))
+
+
+# --- Worked out by hand ---------------------------------------------------------------------------
+
+
+def small(**columns: list[int]) -> Workload:
+    """A trace of a machine of 4 processors; jobs are numbered from 0."""
+    numbers = {"job_number": list(range(len(columns["submit_time"])))}
+    columns = {
+        "requested_time": columns["run_time"],
+        "user_id": [7] * len(columns["submit_time"]),
+        **columns,
+    }
+    return Workload.from_columns({**numbers, **columns}, processors=4, name="t")
+
+
+#: At 100 s: 0 has ended, 1 in that very second; 2 and 3 run, 4 and 5 wait, of which 5 started right
+#: then; 6 comes then, 7 later.
+SMALL: dict[str, list[int]] = {
+    "submit_time": [0, 10, 20, 30, 90, 95, 100, 150],
+    "wait_time": [0, 0, 30, 0, 40, 5, 3, 0],
+    "run_time": [50, 90, 80, 90, 20, 10, 10, 10],
+    "requested_processors": [1, 1, 2, 1, 4, 1, 1, 1],
+    "user_id": [1, 2, 1, 2, 1, 2, 1, 2],
+}
+
+
+def test_what_runs_waits_and_comes() -> None:
+    part = small(**SMALL).extract(100, 150)
+    assert part.job_number.tolist() == [2, 3, 4, 5, 6]
+    assert part.submit_time.tolist() == [20, 30, 90, 95, 100]
+    state = part.initial
+    assert state is not None
+    assert state.begin == 100
+    assert state.start.tolist() == [50, 30, -1, -1, -1]
+    assert state.past.job_number.tolist() == [0, 1]
+    assert part.name == "t from 100 to 150"
+    assert part.cleaning == {}
+
+
+def test_who_has_waited_too_long_by_the_beginning_waits_for_something_to_happen() -> None:
+    """With nothing else at 1 s, no pass is made then: job 0, first by then, starts at 3 s.
+
+    At 0 s job 1, of a larger area and as wide as the machine, stood before it. Another scheduler,
+    which has not looked at the queue before, does so at 1 s.
+    """
+    jobs = {"submit_time": [0, 0, 0], "run_time": [1, 1, 3], "requested_processors": [1, 4, 3]}
+    late = hpcgym.Scheduler("laf", backfill="none", threshold=0)
+    long = hpcgym.simulate(small(**jobs), late)
+    assert long.start.tolist() == [3, 4, 0]
+    part = hpcgym.continued(long, 1)
+    goes_on = hpcgym.simulate(part, late)
+    assert goes_on.start.tolist() == [3, 4, 0]
+    assert {"events", "order"} <= set(hpcgym.validate_schedule(goes_on))
+    anew = hpcgym.simulate(part, "fcfs")
+    assert anew.start.tolist() == [1, 3, 0]
+    hpcgym.validate_schedule(anew)
+    early = replace(goes_on, start=anew.start)
+    with pytest.raises(hpcgym.ScheduleError, match="job 0 starts at 1 s, when no job"):
+        hpcgym.validate_schedule(early)
+
+
+def test_the_schedule_of_a_small_extract() -> None:
+    """2 runs to 130, 3 to 120; 4 needs all and is promised 130; 5 and 6 end before, one by one."""
+    result = hpcgym.simulate(small(**SMALL).extract(100), "easy")
+    assert result.start.tolist() == [50, 30, 130, 100, 110, 150]
+    assert result.reserved_start.tolist() == [-1, -1, 130, -1, -1, -1]
+    assert result.wait.tolist() == [30, 0, 40, 5, 10, 0]
+    assert result.begin == 100
+    assert "beginning" in hpcgym.validate_schedule(result)
+    metrics = result.metrics
+    assert metrics["jobs"] == 4
+    assert metrics["mean_wait_s"] == (40 + 5 + 10 + 0) / 4
+    assert metrics["backfilled_share"] == 2 / 4
+    assert metrics["makespan_s"] == 160 - 100
+    # from 100 s on: 30 s of two and 20 s of one processor, 20 s of four, and thrice 10 s of one
+    assert metrics["utilization"] == (60 + 20 + 80 + 30) / (4 * 60)
+    assert metrics["mean_queue_length"] == (30 + 0 + 10 + 0) / 60
+    assert metrics["max_queue_length"] == 2
+
+
+def test_without_backfilling_all_wait_behind_the_first() -> None:
+    result = hpcgym.simulate(small(**SMALL).extract(100), "fcfs")
+    assert result.start.tolist() == [50, 30, 130, 150, 150, 150]
+
+
+def test_energy_counts_from_the_beginning() -> None:
+    cluster = Cluster(4, idle_power_w=1.0, busy_power_w=10.0)
+    result = hpcgym.simulate(small(**SMALL).extract(100), "easy", cluster=cluster)
+    assert result.metrics["energy_busy_j"] == 190 * 10
+    assert result.metrics["energy_idle_j"] == 240 - 190
+    watts = result.power.set_index("time").watts
+    assert watts.index[0] == 100
+    assert watts.iloc[0] == 4 * 10.0
+
+
+def test_a_running_job_that_is_moved_is_no_schedule() -> None:
+    result = hpcgym.simulate(small(**SMALL).extract(100), "easy")
+    start = result.start.copy()
+    start[1] = 31
+    with pytest.raises(hpcgym.HpcgymError, match="job 1 starts at 31 s, although it runs"):
+        hpcgym.validate_schedule(replace(result, start=start))
+    start = result.start.copy()
+    start[3] = 99
+    with pytest.raises(hpcgym.HpcgymError, match="job 3 starts at 99 s, before the extract"):
+        hpcgym.validate_schedule(replace(result, start=start))
+
+
+def test_jobs_of_which_a_trace_tells_too_little_are_dropped_and_counted() -> None:
+    part = small(**SMALL | {"wait_time": [0, -1, 30, -1, 40, 5, -1, -1]}).extract(100)
+    assert part.job_number.tolist() == [2, 4, 5, 6, 7]
+    assert list(part.cleaning.values()) == [2]
+    assert "nobody knows when it ran" in next(iter(part.cleaning))
+    with pytest.raises(hpcgym.WorkloadError, match="does not tell when jobs ran"):
+        small(**SMALL | {"wait_time": [-1] * 8}).extract(100)
+
+
+def test_more_running_jobs_than_processors_are_queued_and_counted() -> None:
+    """2 holds two processors; 3 started before and holds three, so that there is no room for 2."""
+    part = small(**SMALL | {"requested_processors": [1, 1, 2, 3, 4, 1, 1, 1]}).extract(100)
+    state = part.initial
+    assert state is not None
+    assert state.start.tolist() == [-1, 30, -1, -1, -1, -1]
+    assert part.wait_time.tolist() == [80, 0, 40, 5, 3, 0]
+    assert list(part.cleaning.values()) == [1]
+    assert next(iter(part.cleaning)).startswith("repaired: ran at the beginning")
+    result = hpcgym.simulate(part, "easy")
+    assert result.start.tolist() == [120, 30, 200, 100, 110, 150]
+
+
+def test_a_machine_that_is_too_small_for_what_runs_is_an_error() -> None:
+    part = small(**SMALL).extract(100).take(np.array([0, 1]))
+    with pytest.raises(hpcgym.WorkloadError, match="running jobs hold 3 processors"):
+        hpcgym.simulate(part, processors=2)
+
+
+def test_a_prediction_that_is_over_at_the_beginning_has_been_corrected() -> None:
+    """2 was predicted to run 10 s from 50 s on, and is now expected to end at 130 s."""
+    part = small(**SMALL).extract(100)
+    estimate = [10, 90, 20, 10, 10, 10]
+    result = hpcgym.simulate(part, "easy", estimate=estimate)
+    assert result.reserved_start[2] == 130
+    assert result.predicted_run_time[0] == 10
+
+
+def test_users_histories_begin_with_those_who_have_ended() -> None:
+    """User 1 had a job of 50 s, user 2 one of 90 s, and the mean of the last is known at once."""
+    columns = SMALL | {"requested_time": [500] * 8}
+    result = hpcgym.simulate(small(**columns).extract(100), "easy", estimate="ave1")
+    assert result.predicted_run_time.tolist()[:5] == [50, 90, 50, 90, 50]
+
+
+def test_fair_share_begins_with_what_was_used() -> None:
+    """At 100 s user 1 has used 50 s, and user 2 90 s of a processor: 5 and 6 come before 4."""
+    columns = SMALL | {
+        "requested_processors": [1, 1, 2, 1, 1, 1, 1, 1],
+        "user_id": [1, 2, 1, 2, 2, 1, 1, 2],
+    }
+    part = small(**columns).extract(100)
+    result = hpcgym.simulate(part, policy="fairshare", backfill="none")
+    assert result.start.tolist() == [50, 30, 120, 100, 110, 150]
+    # with user 1's job of 500 s it is 2 who has used less
+    part = small(**columns | {"requested_processors": [4, 1, 2, 1, 1, 1, 1, 1]}).extract(100)
+    result = hpcgym.simulate(part, policy="fairshare", backfill="none")
+    assert result.start.tolist() == [50, 30, 100, 120, 120, 150]
+
+
+@pytest.mark.parametrize("ending", [".csv", ".csv.gz", ".json"])
+def test_tables_keep_the_state(tmp_path: Path, ending: str) -> None:
+    part = small(**SMALL).extract(100, 150)
+    path = tmp_path / f"part{ending}"
+    write_table(part, path)
+    size = None if ending == ".json" else 4
+    assert_alike(hpcgym.load_workload(str(path), processors=size), part)
+    if size:
+        with pytest.raises(hpcgym.WorkloadError, match="does not tell the machine's size"):
+            hpcgym.load_workload(str(path))
+
+
+def test_pickle_keeps_the_state_and_swf_refuses() -> None:
+    part = small(**SMALL).extract(100, 150)
+    assert_alike(pickle.loads(pickle.dumps(part)), part)
+    with pytest.raises(hpcgym.WorkloadError, match="SWF would lose the state"):
+        write_swf(part, "never.swf")
+
+
+def assert_alike(found: Workload, part: Workload) -> None:
+    """Compare jobs, state and schedules."""
+    assert found.initial is not None
+    assert part.initial is not None
+    for name in ("submit_time", "wait_time", "run_time", "user_id", "job_number"):
+        assert found.columns[name].tolist() == part.columns[name].tolist()
+        assert found.initial.past.columns[name].tolist() == part.initial.past.columns[name].tolist()
+    assert found.initial.begin == part.initial.begin
+    assert found.initial.start.tolist() == part.initial.start.tolist()
+    assert fingerprint([found]) == fingerprint([part])
+    assert fingerprint([found]) != fingerprint([replace(part, initial=None)])
+
+
+def test_the_state_of_a_simulation_is_more_than_a_table_holds(tmp_path: Path) -> None:
+    long = hpcgym.simulate(small(**SMALL), "conservative")
+    part = hpcgym.continued(long, 100)
+    with pytest.raises(hpcgym.WorkloadError, match="cannot hold the state of a simulation"):
+        write_table(part, tmp_path / "part.csv")
+    again = hpcgym.simulate(pickle.loads(pickle.dumps(part)), "conservative")
+    assert again.start.tolist() == long.start[long.end >= 100].tolist()
+
+
+def test_another_scheduler_looks_at_the_queue_at_once() -> None:
+    """Under FCFS job 5 waits behind 4; EASY starts it as soon as it is asked."""
+    long = hpcgym.simulate(small(**SMALL), "fcfs")
+    part = hpcgym.continued(long, 101)
+    assert part.job_number.tolist() == [3, 4, 5, 6, 7]
+    assert hpcgym.simulate(part, "easy").start.tolist() == [50, 140, 101, 101, 160]
+    assert hpcgym.simulate(part, "fcfs").start.tolist() == [50, 140, 160, 160, 160]
+    assert long.start[3:].tolist() == [50, 140, 160, 160, 160]
+
+
+def test_what_cannot_begin_with_a_state_says_so() -> None:
+    part = small(**SMALL).extract(100)
+    switched = Cluster(4, shutdown_after_s=5)
+    for refused in (
+        lambda: hpcgym.simulate(part, estimate="user-ratio"),
+        lambda: hpcgym.simulate(part, cluster=switched),
+        lambda: hpcgym.simulate(part, cluster=GROUPED, limits=[]),
+        lambda: gymnasium.make("hpcgym/JobSelection-v0", workload=part, jobs=2),
+        lambda: BatchSimulator([part], ["area"]),
+        lambda: evaluate(["easy"], part, jobs=2),
+    ):
+        with pytest.raises(hpcgym.HpcgymError, match=r"only simulate\(\) can"):
+            refused()
+    with pytest.raises(hpcgym.WorkloadError, match="a week begins with an empty machine"):
+        part.weeks()
+    with pytest.raises(hpcgym.WorkloadError, match="an extract itself"):
+        part.extract(120)
+
+
+GROUPED = Cluster(groups=(NodeGroup("n", 4, {"core": 1}, NodePower(10.0, (50.0,))),))
+
+
+@pytest.mark.parametrize(
+    ("start", "end", "match"),
+    [
+        (1.5, None, "start must be a whole number"),
+        (-1, None, "start must be a whole number"),
+        ("a", None, "start must be a whole number"),
+        (10, 10, "end must be later than start"),
+        (10, np.nan, "end must be a whole number"),
+        (1000, None, "has no job from"),
+    ],
+)
+def test_times_that_are_none(start: Any, end: Any, match: str) -> None:
+    workload = small(**SMALL)
+    with pytest.raises(hpcgym.WorkloadError, match=match):
+        workload.extract(start, end)
+    with pytest.raises(hpcgym.WorkloadError, match=match):
+        hpcgym.continued(hpcgym.simulate(workload), start, end)
+
+
+def test_simulations_that_cannot_be_made_again() -> None:
+    workload = small(**SMALL)
+    results = [
+        hpcgym.simulate(workload, estimate="user-ratio"),
+        hpcgym.simulate(workload, "prb"),
+        hpcgym.simulate(workload, cluster=Cluster(4, shutdown_after_s=5)),
+        hpcgym.simulate(workload, cluster=GROUPED, limits=[]),
+    ]
+    for result in results:
+        with pytest.raises(hpcgym.HpcgymError, match="cannot be continued"):
+            hpcgym.continued(result, 100)
+        part = result.as_workload().extract(100)  # a trace like any other
+        hpcgym.validate_schedule(hpcgym.simulate(part, "easy"))
+
+
+def test_pictures_begin_where_the_extract_does(tmp_path: Path) -> None:
+    result = hpcgym.simulate(small(**SMALL).extract(100), "easy")
+    assert time_axis({"easy": result}).first == 100
+    write_html(result, tmp_path / "extract.html")
+    assert (tmp_path / "extract.html").stat().st_size > 10_000
+
+
+# --- A real trace -------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def kth(trace: Callable[[str], Path]) -> Workload:
+    return hpcgym.load_workload(str(trace("KTH-SP2-1996-2.swf.gz")))
+
+
+def test_a_week_of_a_real_trace(kth: Workload) -> None:
+    """What ran and waited is the schedule that the trace recorded, and the rest its submissions."""
+    begin, end = 12 * 604_800, 13 * 604_800
+    part = kth.extract(begin, end)
+    state = part.initial
+    assert state is not None
+    start = kth.submit_time + kth.wait_time
+    over = start + np.minimum(kth.run_time, kth.requested_time)
+    in_it = (kth.submit_time < end) & ((over > begin) | (kth.submit_time >= begin))
+    assert part.job_number.tolist() == kth.job_number[in_it].tolist()
+    assert part.cleaning == {}
+    assert state.running.sum() == 6
+    assert (part.submit_time < begin).sum() == 25
+    assert len(state.past) == ((over <= begin) & (kth.submit_time < begin)).sum()
+    for name in ("easy", "conservative", "fairshare", "easy++"):
+        result = hpcgym.simulate(part, name)
+        hpcgym.validate_schedule(result)
+        assert (result.start[~state.running] >= begin).all()
+
+
+@pytest.mark.parametrize("name", ["easy", "conservative", "easy++", "fairshare", "fs+efs", "wfp3"])
+def test_a_long_simulation_goes_on_alone(kth: Workload, name: str) -> None:
+    long = hpcgym.simulate(kth, name)
+    for begin in (7_257_600, 20_000_001):
+        part = hpcgym.continued(long, begin)
+        assert hpcgym.simulate(part, name).start.tolist() == long.start[long.end >= begin].tolist()
+
+
+# --- At the command line --------------------------------------------------------------------------
+
+
+def test_an_extract_at_the_command_line(tmp_path: Path) -> None:
+    path = tmp_path / "t.swf"
+    write_swf(small(**SMALL), path)
+
+    def run(*arguments: Any) -> Any:
+        return CliRunner().invoke(app, [str(argument) for argument in arguments])
+
+    given = run("simulate", path, "--from", 100, "--to", 150, "--format", "json")
+    assert given.exit_code == 0, given.output
+    facts = json.loads(given.stdout)
+    expected = hpcgym.simulate(hpcgym.load_workload(str(path)).extract(100, 150))
+    for name in ("jobs", "mean_bsld", "mean_wait_s", "utilization", "makespan_s"):
+        assert facts[name] == expected.metrics[name]
+    assert facts["jobs"] == 3
+    compared = run("compare", path, "--from", 100, "--format", "csv", "--scheduler", "fcfs,easy")
+    assert compared.exit_code == 0, compared.output
+    for wrong in (("--to", 150), ("--from", 100, "--week", 1)):
+        assert run("simulate", path, *wrong).exit_code == 2
+    refused = run("simulate", "lublin:jobs=50", "--from", 100_000)
+    assert refused.exit_code == 1
+    assert "does not tell when jobs ran" in refused.output

@@ -1,0 +1,622 @@
+"""Limits of power and energy: schedules worked out by hand, and what does not go together."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import hpcgym
+from hpcgym import Cluster, Scheduler, Workload, simulate, validate_schedule
+from hpcgym.cluster import Level, NodeGroup, NodePower, find_cluster
+from hpcgym.cluster.power_plans import greatest_w
+from hpcgym.engine import state
+from hpcgym.engine.machines.limited import easy as powered
+from hpcgym.engine.machines.limited import state as powered_state
+from hpcgym.envs.job_selection import JobSelection
+from hpcgym.errors import HpcgymError
+from hpcgym.schedule.result import Result
+from hpcgym.scheduler.limits import EnergyBudget, PowerCap
+from hpcgym.simulation.limited_machine import machine_for, node_power, nodes_off
+from hpcgym.simulation.nodes import needs_on
+from hpcgym.simulation.prepare import prepare
+from hpcgym.sweep import BatchSimulator
+
+#: Idle 100 W, busy 150 W and 1.5 times as long, or 200 W; off 10 W.
+POWER = NodePower(100, [150, 200], 10, [1, 2], 1.5)
+
+
+def machine(
+    nodes: int = 4, power: NodePower | None = POWER, cores: int = 1, **more: Any
+) -> Cluster:
+    return Cluster(groups=(NodeGroup("node", nodes, {"core": cores}, power),), **more)
+
+
+def jobs(*rows: tuple[int, int, int] | tuple[int, int, int, int], **columns: Any) -> Workload:
+    """Jobs of (submit, processors, run time) and maybe requested time."""
+    filled = [row if len(row) == 4 else (*row, row[2]) for row in rows]
+    names = ("submit_time", "requested_processors", "run_time", "requested_time")
+    given = {name: [row[i] for row in filled] for i, name in enumerate(names)}
+    return Workload.from_columns({**given, **columns}, processors=64, name="by hand")
+
+
+def run(workload: Workload, *limits: Any, cluster: Cluster | None = None, **rules: Any) -> Result:
+    """Simulate, and prove that the schedule is valid."""
+    result = simulate(workload, cluster=cluster or machine(), limits=limits, **rules)
+    validate_schedule(result)
+    return result
+
+
+def states(result: Result) -> list[tuple[int, int, int, int]]:
+    if result.node_states is None:
+        return []
+    columns = (result.node_states.node, result.node_states.state)
+    columns += (result.node_states.begin, result.node_states.end)
+    return [tuple(row) for row in np.stack(columns, axis=1).tolist()]
+
+
+# --- Without limits ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "rules",
+    [
+        {},
+        {"backfill": "none"},
+        {"backfill_order": "sjbf", "estimate": "ave2", "correction": "incremental"},
+        {"policy": "sqf", "threshold": 3600.0},
+        {"policy": "lexp", "backfill_order": "wfp3"},
+        {"estimate": "e-loss"},
+    ],
+    ids=str,
+)
+def test_without_limits_it_is_easy_on_nodes(rules: dict[str, Any]) -> None:
+    """Policies that look at processors see cores here and nodes there: one core a node."""
+    given = hpcgym.load_workload("lublin:jobs=800,processors=64,seed=5,load=1.1")
+    cluster = machine(64)
+    expected = simulate(given, processors=64, **rules)
+    loose = [
+        PowerCap(greatest_w(cluster)),
+        EnergyBudget.of(cluster, 1.0, 10_000, 300_000, period=60),
+    ]
+    power = {"power": "energy-bud"}
+    for result in (
+        simulate(given, cluster=cluster, limits=[], **rules),
+        simulate(given, cluster=cluster, limits=loose, **rules, **power),
+    ):
+        assert np.array_equal(result.start, expected.start)
+        assert np.array_equal(result.reserved_start, expected.reserved_start)
+        assert np.array_equal(result.backfilled, expected.backfilled)
+        assert np.array_equal(result.predicted_run_time, expected.predicted_run_time)
+        assert result.frequency is None
+        assert result.node_states is None
+
+
+def test_jobs_have_nodes_of_their_own() -> None:
+    result = run(jobs((0, 3, 10), (0, 2, 10), (0, 1, 10)), cluster=machine(4, cores=2))
+    assert result.start.tolist() == [0, 0, 0]
+    assert result.allocation is not None
+    assert result.allocation.node.tolist() == [0, 1, 2, 3]
+    assert result.allocation.units.tolist() == [2, 1, 2, 1]
+    shared = simulate(jobs((0, 1, 10), (0, 1, 10)), cluster=machine(1, cores=2))
+    assert shared.start.tolist() == [0, 0]
+    assert shared.limits is None
+    alone = run(jobs((0, 1, 10), (0, 1, 10)), cluster=machine(1, cores=2))
+    assert alone.start.tolist() == [0, 10]
+
+
+# --- Caps -------------------------------------------------------------------------------------
+
+
+def test_a_cap_in_force() -> None:
+    """Four idle nodes draw 400 W; each busy one adds 100."""
+    result = run(jobs((0, 1, 10), (0, 2, 10), (0, 1, 10), (0, 1, 10)), PowerCap(650))
+    # at 600 W the second would need 800; the third is backfilled, for it ends by 10
+    assert result.start.tolist() == [0, 10, 0, 20]
+    assert result.backfilled.tolist() == [False, False, True, False]
+    assert result.power.watts.tolist() == [600, 600, 500, 0]
+    assert result.metrics["cap_exceeded_s"] == 0
+
+
+def test_jobs_that_may_run_into_a_cap() -> None:
+    """By requested times: the second would be killed at 60 s, in the window."""
+    cap = PowerCap(500, 50, 100)
+    result = run(jobs((0, 1, 10, 60), (0, 1, 10, 60), (0, 1, 10, 50)), cap)
+    assert result.start.tolist() == [0, 10, 0]
+    # it can end before: nobody knows
+    late = run(jobs((0, 1, 10, 60), (0, 1, 10, 60)), PowerCap(500, 50, 100, announced=5))
+    assert late.start.tolist() == [0, 0]
+
+
+def test_frequencies() -> None:
+    """650 W: a job at 200 W, then one at 150 W, then none; beyond the window all are fast."""
+    given = jobs((0, 1, 10), (0, 1, 10), (0, 1, 10), (0, 1, 10))
+    result = run(given, PowerCap(650, 0, 15), power="dvfs")
+    assert result.frequency is not None
+    assert result.frequency.tolist() == [1, 1, 0, 1]
+    assert result.start.tolist() == [0, 0, 0, 10]
+    result = run(given, PowerCap(550, 0, 15), power="dvfs")
+    assert result.frequency is not None
+    assert result.frequency.tolist() == [1, 0, 1, 1]
+    assert result.start.tolist() == [0, 0, 10, 15]
+    assert result.run_time.tolist() == [10, 15, 10, 10]
+    # (wait + run) / run at the highest frequency
+    assert result.bsld.tolist() == [1, 1.5, 2, 2.5]
+    assert result.killed.tolist() == [False] * 4
+
+
+def test_a_job_slowed_down_may_run_longer_than_requested() -> None:
+    result = run(jobs((0, 1, 30, 20)), PowerCap(450), power="dvfs")
+    assert result.run_time.tolist() == [30]
+    assert result.killed.tolist() == [True]
+    assert result.full_speed_run_time.tolist() == [20]
+
+
+def test_a_jobs_own_slowdown_counts() -> None:
+    given = jobs((0, 1, 10), (0, 1, 10))
+    given = given.with_columns(slowdown=np.array([1.1, -1.0]))
+    result = run(given, PowerCap(550, 0, 100), power="dvfs", policy="fcfs")
+    assert result.run_time.tolist() == [10, 15]
+
+
+def test_mix_uses_the_higher_frequencies() -> None:
+    curie = find_cluster("curie")
+    power = node_power(curie)
+    small = Cluster(groups=(NodeGroup("thin", 90, {"core": 16}, power),), levels=curie.levels)
+    given = hpcgym.load_workload("lublin:jobs=300,processors=1440,seed=1,load=1.3")
+    cap = PowerCap.of(small, 0.7, 50_000, end=150_000)
+    lowest = {}
+    for rule in ("dvfs", "mix"):
+        result = run(given, cap, cluster=small, power=rule)
+        assert result.frequency is not None
+        lowest[rule] = power.frequency_ghz[result.frequency.min()]
+    assert lowest["mix"] == 2.0
+    assert lowest["dvfs"] < 2.0
+
+
+def test_planned_shutdown() -> None:
+    """700 W of 800: one node must be off, for 190 W. It takes 5 s to switch off, 20 to boot."""
+    power = NodePower(100, 200, 10, shutdown_time_s=5, boot_time_s=20)
+    cluster = machine(4, power)
+    given = jobs((0, 1, 10, 40), (0, 1, 60), (40, 4, 10), (100, 1, 10))
+    result = run(given, PowerCap(700, 50, 90), cluster=cluster, power="shut")
+    # node 0 is for jobs that end by 45; the second would not
+    assert result.allocation is not None
+    assert result.allocation.node.tolist() == [0, 1, 0, 1, 2, 3, 0]
+    assert states(result) == [(0, 1, 45, 50), (0, 0, 50, 90), (0, 2, 90, 110)]
+    # the third needs all nodes, and waits for the one that boots
+    assert result.start.tolist() == [0, 0, 110, 120]
+    assert result.power.watts[result.power.time.between(50, 89)].max() <= 700
+
+
+def test_planned_shutdown_takes_whole_chassis() -> None:
+    cluster = machine(8, levels=(Level("chassis", 4, 60.0),))
+    assert greatest_w(cluster) == 8 * 200 + 2 * 60
+    power = node_power(cluster)
+    # three nodes save 570 W; a fourth with its chassis 190 + 60 + 4 * 10 more
+    for watts, off in ((1720, 0), (1719, 1), (1150, 3), (1149, 4), (860, 4), (859, 5)):
+        assert nodes_off(cluster, power, PowerCap(watts), "shut") == off
+        assert nodes_off(cluster, power, PowerCap(watts), "dvfs") == 0
+    given = jobs(*((0, 1, 100),) * 8)
+    result = run(given, PowerCap(1149, 0), cluster=cluster, power="shut")
+    assert sorted(result.start.tolist()) == [0] * 4 + [100] * 4
+    assert {row[0] for row in states(result)} == {0, 1, 2, 3}
+    assert result.power.watts.tolist() == [860, 860, 0]
+
+
+def test_a_cap_for_now_that_nobody_knew() -> None:
+    given = jobs((0, 2, 100), (1, 1, 20), (2, 1, 50), (30, 1, 10))
+    # 800 W at 10 s, 700 from 21 s on, 600 from 52 s on: the last one does not fit before 100 s
+    waits = run(given, PowerCap(650, 10, 200, announced=10))
+    assert waits.start.tolist() == [0, 1, 2, 100]
+    assert waits.metrics["cap_exceeded_s"] == 42
+    kills = run(given, PowerCap(650, 10, 200, announced=10, kills=True))
+    # the jobs that began last: the third and the second
+    assert kills.run_time.tolist() == [100, 9, 8, 10]
+    assert kills.killed.tolist() == [False, True, True, False]
+    assert kills.metrics["killed_jobs"] == 2
+    assert kills.metrics["cap_exceeded_s"] == 0
+    # all of their nodes draw up to the second in which they are killed
+    assert kills.books.by_job().tolist() == [2 * 100 * 200, 9 * 200, 8 * 200, 10 * 200]
+    # 700 W are not above a cap of as much
+    exactly = run(jobs((0, 2, 100), (1, 1, 20)), PowerCap(700, 10, 200, announced=10, kills=True))
+    assert not exactly.killed.any()
+
+
+def test_a_job_that_begins_when_a_cap_kills_is_spared() -> None:
+    """The second waits for a node from 50 s on; at 70 s both would draw 410 W."""
+    power = NodePower(100, 200, 10, shutdown_time_s=5, boot_time_s=20)
+    cluster = machine(3, power, shutdown_after_s=30)
+    cap = PowerCap(400, 70, 200, announced=70, kills=True)
+    result = run(jobs((0, 1, 180), (50, 1, 100)), cap, cluster=cluster)
+    assert result.start.tolist() == [0, 70]
+    assert result.run_time.tolist() == [70, 100]
+
+
+def test_caps_that_are_announced_too_late_for_nodes_to_be_off() -> None:
+    """One node of four must be off from 12 s on, which is known at 9 s and takes 7 s."""
+    cluster = machine(4, NodePower(100, 200, 10, shutdown_time_s=7))
+    given = jobs((0, 1, 1), (10, 3, 20), (10, 2, 20))
+    result = run(given, PowerCap(700, 12, 40, announced=9), cluster=cluster, power="shut")
+    assert states(result) == [(0, 1, 9, 16), (0, 0, 16, 40)]
+    # beside three busy nodes it draws 100 W up to 16 s
+    assert result.start.tolist() == [0, 10, 30]
+    less = run(given, PowerCap(690, 12, 40, announced=9), cluster=cluster, power="shut")
+    assert less.start.tolist() == [0, 16, 36]
+    assert less.metrics["cap_exceeded_s"] == 0
+
+
+def test_jobs_that_end_too_late_for_their_nodes_to_be_off() -> None:
+    """One node is to be off at 15 s; its job may run up to 14 s, so that it is off at 21 s."""
+    cluster = machine(4, NodePower(100, 200, 10, shutdown_time_s=7))
+    given = jobs((0, 1, 14), (10, 3, 20))
+    result = run(given, PowerCap(650, 15, 60, announced=5), cluster=cluster, power="shut")
+    assert states(result) == [(0, 1, 14, 21), (0, 0, 21, 41)]
+    # 600 W beside it are too much before
+    assert result.start.tolist() == [0, 21]
+    assert result.metrics["cap_exceeded_s"] == 0
+
+
+def test_parts_of_milliwatts_are_rounded_against_the_jobs() -> None:
+    for watts, start in ((200.0002, 50), (200.0012, 0)):
+        cap = PowerCap(watts, 0, 50)
+        result = run(jobs((0, 1, 10)), cap, cluster=machine(2, NodePower(0, 200.0004)))
+        assert result.start.tolist() == [start]
+
+
+def test_booting_is_charged_until_a_job_begins() -> None:
+    """It draws 500 W, and a busy node 200: the third job may boot a node once the second runs."""
+    power = NodePower(100, 200, 10, shutdown_time_s=5, boot_time_s=20, boot_w=500)
+    cluster = machine(3, power, shutdown_after_s=30)
+    given = jobs((0, 1, 200), (50, 1, 100), (60, 1, 20))
+    result = run(given, PowerCap(900), cluster=cluster)
+    assert result.start.tolist() == [0, 70, 90]
+    assert result.power.watts.max() == 900
+
+
+def test_seconds_above_two_caps_count_once() -> None:
+    """One cap up to 50 s and another one from 40 s on; the idle machine exceeds both."""
+    given = jobs((0, 1, 1), (200, 1, 10))
+    result = run(given, PowerCap(300, 10, 50), PowerCap(350, 40, 70))
+    assert result.start.tolist() == [0, 200]
+    assert result.metrics["cap_exceeded_s"] == 60
+
+
+def test_a_job_is_as_long_after_its_nodes_have_slept() -> None:
+    """A case of batsim#66, where a job ran four times longer on a node that had been woken."""
+    power = NodePower(100, 200, 10, shutdown_time_s=5, boot_time_s=20)
+    cluster = machine(1, power, shutdown_after_s=30)
+    result = run(jobs((0, 1, 40), (100, 1, 40), (200, 1, 40)), cluster=cluster)
+    assert result.start.tolist() == [0, 120, 220]
+    assert result.run_time.tolist() == [40, 40, 40]
+    assert result.books.by_job().tolist() == [40 * 200] * 3
+
+
+def test_the_plan_leaves_time_to_switch_off() -> None:
+    """From 40 s on a node is switched off for a cap at 50 s; the head would run up to 45 s."""
+    cluster = machine(2, NodePower(100, 200, 10, shutdown_time_s=10))
+    result = run(
+        jobs((0, 2, 30), (1, 2, 15)), PowerCap(300, 50, 100), cluster=cluster, power="shut"
+    )
+    assert result.start.tolist() == [0, 100]
+    assert result.reserved_start.tolist() == [-1, 100]
+
+
+def test_a_job_that_never_fits() -> None:
+    given = jobs((0, 1, 10), (0, 3, 10), job_number=[7, 8])
+    with pytest.raises(
+        HpcgymError, match=r"job 8 .*, of 3 nodes, can never start under the cap of 650"
+    ):
+        simulate(given, cluster=machine(), limits=PowerCap(650, 5))
+    assert simulate(given, cluster=machine(), limits=PowerCap(650, 5, 500)).start.tolist() == [
+        0,
+        500,
+    ]
+
+
+def test_measured_power_counts() -> None:
+    """A job that draws 300 W on its one core leaves less for others."""
+    given = jobs((0, 1, 10), (0, 1, 10), power_w=[300.0, -1.0])
+    assert run(given, PowerCap(700)).start.tolist() == [0, 0]
+    assert run(given, PowerCap(699)).start.tolist() == [0, 10]
+
+
+# --- Budgets ----------------------------------------------------------------------------------
+
+
+def test_powercap_keeps_below_the_mean() -> None:
+    """500 W on average: one busy node."""
+    budget = EnergyBudget(500 * 100, 0, 100)
+    given = jobs(*((0, 1, 30),) * 6)
+    result = run(given, budget, power="powercap")
+    assert result.start.tolist() == [0, 30, 60, 90, 100, 100]
+    assert result.metrics["budget_exceeded_j"] == 0
+
+
+def test_what_is_saved_can_be_used() -> None:
+    """Idle to 50 s: 100 W less than the mean, for 50 s. Two nodes for 50 s need that."""
+    budget = EnergyBudget(500 * 100, 0, 100, period=10)
+    given = jobs((0, 1, 1), (50, 2, 40))
+    assert run(given, budget, power="powercap").start.tolist() == [0, 100]
+    for rule in ("reduce-pc", "energy-bud"):
+        assert run(given, budget, power=rule).start.tolist() == [0, 50]
+    # with half as long to save
+    given = jobs((0, 1, 1), (20, 2, 40))
+    for rule in ("reduce-pc", "energy-bud"):
+        # 100 W above the mean for 40 s need 4,000 J, which are there at 50 s: a second was used
+        result = run(given, budget, power=rule)
+        assert result.start.tolist() == [0, 50]
+        assert result.reserved_start.tolist() == [-1, 50]
+
+
+def test_a_short_wide_job_is_backfilled_where_there_is_energy() -> None:
+    """Document 004, section 5.3.3: with energy-bud it may start, with a lower cap it may not."""
+    budget = EnergyBudget(600 * 200, 0, 200, period=10)
+    given = jobs((0, 1, 150), (60, 4, 40), (60, 3, 4))
+    # at 60 s 6,000 J are saved; the head needs 200 W above the mean for 40 s, and all nodes
+    assert run(given, budget, power="reduce-pc").start.tolist() == [0, 150, 190]
+    assert run(given, budget, power="energy-bud").start.tolist() == [0, 150, 60]
+
+
+def test_what_is_left_for_the_head() -> None:
+    """Up to 150 s 15,000 J are saved, of which it needs 8,000; the third would take 100 W."""
+    budget = EnergyBudget(600 * 200, 0, 200, period=10)
+    long = jobs((0, 1, 150), (60, 4, 40), (60, 1, 80))
+    short = jobs((0, 1, 150), (60, 4, 40), (60, 1, 60))
+    # below the mean, but not by what the head lacks
+    for given in (long, short):
+        assert run(given, budget, power="reduce-pc").start.tolist() == [0, 150, 190]
+    # 8,000 J are more than the other 7,000, and 6,000 are less
+    assert run(long, budget, power="energy-bud").start.tolist() == [0, 150, 190]
+    assert run(short, budget, power="energy-bud").start.tolist() == [0, 150, 60]
+
+
+def test_switching_off_counts_in_a_budget() -> None:
+    """A job of 10 s, then 50 s of switching off, then 40 s off."""
+    cluster = machine(1, NodePower(100, 200, 10, shutdown_time_s=50))
+    needs = 10 * 200 + 50 * 100 + 40 * 10
+    for joules, start in ((needs, 0), (needs - 1, 100)):
+        budget = EnergyBudget(joules, 0, 100, shutdown=True)
+        result = run(jobs((0, 1, 10)), budget, cluster=cluster, power="none")
+        assert result.start.tolist() == [start]
+        assert result.metrics["budget_exceeded_j"] == 0
+
+
+def test_a_job_measured_at_nothing_draws_nothing() -> None:
+    """It is charged as any other when it starts; then its node saves 10,000 J."""
+    budget = EnergyBudget(25_000, 0, 100)
+    given = jobs((0, 1, 50), (50, 1, 50), power_w=[0.0, -1.0])
+    result = run(given, budget, cluster=machine(2), power="none")
+    assert result.start.tolist() == [0, 50]
+
+
+def test_a_budget_that_idle_nodes_exceed() -> None:
+    budget = EnergyBudget(300 * 100, 0, 100)
+    result = run(jobs((0, 1, 10), (120, 1, 10)), budget, power="energy-bud")
+    assert result.start.tolist() == [100, 120]
+    assert result.metrics["budget_exceeded_j"] == 100 * 100
+
+
+@pytest.mark.parametrize(
+    ("joules", "boot"), [(300_999, 0), (301_000, 1), (381_999, 1), (382_000, 2), (463_000, 3)]
+)
+def test_a_budget_suffices_for_nodes_that_boot_after_a_cap(joules: int, boot: int) -> None:
+    """A job of 900 s, its node idle, and three off need 220,000 J; each that boots 90 * 900 J."""
+    limits = [PowerCap(300, 0, 100), EnergyBudget(joules, 0, 1000)]
+    result = run(jobs((0, 1, 900)), *limits, power="mix")
+    assert result.start.tolist() == [0]
+    ends = [(node, 0, 0, 100 if node < boot else 900) for node in range(3)]
+    assert sorted(states(result)) == ends
+    assert result.metrics["budget_exceeded_j"] == 0
+
+
+@pytest.mark.parametrize(("joules", "boot"), [(321_999, 0), (322_000, 1), (484_000, 3)])
+def test_a_budget_suffices_for_nodes_that_are_off_after_a_cap(joules: int, boot: int) -> None:
+    """A job starts as the cap ends, while three nodes are switched off: by then 44,000 J are used.
+
+    From then on 197,000 J are needed, and 90 * 900 J for each node that boots.
+    """
+    power = NodePower(100, [150, 200], 10, [1, 2], 1.5, shutdown_time_s=100)
+    limits = [PowerCap(300, 0, 60, announced=0), EnergyBudget(joules, 0, 1000)]
+    result = run(jobs((0, 1, 840)), *limits, cluster=machine(4, power), power="mix")
+    assert result.start.tolist() == [60]
+    ends = [(node, 1, 0, 100) for node in range(3)]
+    ends += [(node, 0, 100, 900) for node in range(boot, 3)]
+    assert sorted(states(result)) == sorted(ends)
+
+
+def test_a_budget_suffices_for_nodes_that_a_job_leaves_on_before() -> None:
+    """One job runs through the period, another ends before, on three nodes that were off.
+
+    They may be idle from then on: 600 * (200 + 3 * 100) J. Without the long job they may be so in
+    any case; the budget is nobody's then.
+    """
+    cluster = machine(shutdown_after_s=150)
+    first, long, short = (0, 4, 10), (200, 1, 800), (300, 3, 50)
+    for joules, start in ((300_000, 300), (299_999, 1000), (140_000, 1000)):
+        budget = EnergyBudget(joules, 400, 1000)
+        result = run(jobs(first, long, short), budget, cluster=cluster)
+        assert result.start.tolist() == [0, 200, start]
+        assert result.metrics["budget_exceeded_j"] == 0
+    result = run(jobs(first, short), EnergyBudget(100_000, 400, 1000), cluster=cluster)
+    assert result.start.tolist() == [0, 300]
+
+
+def test_nodes_are_off_while_a_budget_says_so() -> None:
+    power = NodePower(100, 200, 10, shutdown_time_s=5, boot_time_s=20)
+    budget = EnergyBudget(600 * 200, 50, 250, period=50, shutdown=True)
+    given = jobs((0, 1, 60), (100, 2, 40), (300, 1, 10))
+    result = run(given, budget, cluster=machine(4, power), power="energy-bud")
+    # the second boots two nodes, the last one takes one that is still off
+    assert result.start.tolist() == [0, 120, 320]
+    assert states(result) == [
+        (0, 1, 60, 65), (0, 0, 65, 100), (0, 2, 100, 120), (0, 1, 160, 165), (0, 0, 165, 300),
+        (0, 2, 300, 320),
+        (1, 1, 50, 55), (1, 0, 55, 100), (1, 2, 100, 120), (1, 1, 160, 165), (1, 0, 165, 330),
+        (2, 1, 50, 55), (2, 0, 55, 330), (3, 1, 50, 55), (3, 0, 55, 330),
+    ]  # fmt: skip
+
+
+def test_a_budget_of_everything_with_shutdown_limits_nothing() -> None:
+    given = hpcgym.load_workload("lublin:jobs=300,processors=16,seed=3,load=1.1")
+    cluster = machine(16)
+    expected = simulate(given, processors=16)
+    budget = EnergyBudget.of(cluster, 1.0, 10_000, 400_000, shutdown=True)
+    result = run(given, budget, cluster=cluster, power="energy-bud")
+    assert np.array_equal(result.start, expected.start)
+    assert result.metrics["energy_off_j"] > 0
+
+
+# --- Nodes ------------------------------------------------------------------------------------
+
+
+def test_idle_nodes_are_switched_off() -> None:
+    power = NodePower(100, 200, 10, shutdown_time_s=5, boot_time_s=20)
+    cluster = machine(2, power, shutdown_after_s=30)
+    result = simulate(jobs((0, 1, 50), (60, 1, 10), (90, 2, 10)), cluster=cluster)
+    validate_schedule(result)
+    assert result.limits == ()
+    # node 0 has been idle for 10 s at 60, for 20 at 90; the other one boots
+    assert result.start.tolist() == [0, 60, 110]
+    assert states(result) == [(1, 1, 30, 35), (1, 0, 35, 90), (1, 2, 90, 110)]
+
+
+def test_nodes_in_a_row() -> None:
+    given = jobs((0, 1, 10), (0, 1, 30), (0, 1, 10), (5, 2, 10), (5, 1, 100), (6, 1, 5))
+    scattered = run(given)
+    assert scattered.start.tolist() == [0, 0, 0, 10, 5, 20]
+    result = run(given, allocation="contiguous")
+    # at 10 s nodes 0 and 2 are free, and 3 until then: the head has 2 and 3 in its reservation
+    assert result.start.tolist() == [0, 0, 0, 10, 10, 20]
+    first, node, _ = result.allocation  # type: ignore[misc]
+    assert node[first[3] : first[4]].tolist() == [2, 3]
+    assert node[first[4] : first[5]].tolist() == [0]
+
+
+@pytest.mark.parametrize("estimate", ["ave2", "user-ratio", "typical-ratio", "e-loss"])
+def test_run_times_are_learned_of_jobs_that_are_slowed_down(estimate: str) -> None:
+    given = hpcgym.load_workload("lublin:jobs=300,processors=16,seed=4,load=1.1,users=5")
+    cap = PowerCap.of(machine(16), 0.8, 20_000, end=200_000)
+    rules = {"estimate": estimate, "correction": "incremental", "power": "dvfs"}
+    result = run(given, cap, cluster=machine(16), **rules)
+    assert result.frequency is not None
+    assert (result.predicted_run_time <= given.requested_time).all()
+    if estimate != "ave2":
+        assert result.learned is not None
+        more = simulate(given, cluster=machine(16), limits=[], learned=result.learned, **rules)
+        assert (more.predicted_run_time != result.predicted_run_time).any()
+
+
+# --- The kernel -------------------------------------------------------------------------------
+
+
+def test_it_can_stop_and_go_on() -> None:
+    power = NodePower(100, [150, 200], 10, [1, 2], 1.5, shutdown_time_s=50, boot_time_s=200)
+    cluster = machine(16, power)
+    given = hpcgym.load_workload("lublin:jobs=200,processors=16,seed=3,load=1.2")
+    scheduler = Scheduler(power="mix")
+    limits = (PowerCap.of(cluster, 0.5, 20_000, end=60_000, announced=15_000, kills=True),)
+    expected = simulate(given, scheduler, cluster=cluster, limits=limits)
+
+    def prepared() -> tuple[Any, Any]:
+        arrays = prepare(given, scheduler, cluster, logs_ends=True)
+        widths = needs_on(given, cluster)[:, 0]
+        arrays.sim[state.FREE] = cluster.nodes
+        return arrays, machine_for(given, scheduler, cluster, power, widths, limits)
+
+    arrays, nodes = prepared()
+    passes = 0
+    while done := powered.run(*arrays, nodes, state.FOREVER, 3):
+        passes += done
+    assert np.array_equal(arrays.progress["start"], expected.start)
+    arrays, nodes = prepared()
+    again = 0
+    for time in range(0, 10**6, 1777):
+        again += powered.run(*arrays, nodes, time, state.UNLIMITED)
+        if time == 1777 * 10:  # a copy is a simulation of its own
+            copies = [array.copy() for array in arrays]
+            other = powered_state.Powered(*(array.copy() for array in nodes))
+    again += powered.run(*arrays, nodes, state.FOREVER, state.UNLIMITED)
+    assert again == passes
+    assert np.array_equal(arrays.progress["start"], expected.start)
+    powered.run(*copies, other, state.FOREVER, state.UNLIMITED)
+    assert np.array_equal(copies[5]["start"], expected.start)
+
+
+def test_a_long_log_of_states(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nodes are switched so often that the log has to grow."""
+    power = NodePower(100, 200, 10, shutdown_time_s=1, boot_time_s=1)
+    given = jobs(*((20 * i, 2, 5) for i in range(200)))
+    result = simulate(given, cluster=machine(2, power, shutdown_after_s=0))
+    validate_schedule(result)
+    assert len(states(result)) > 1000
+
+
+# --- What does not go together ----------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("limit", "rules", "message"),
+    [
+        (PowerCap(500), {"backfill": "conservative"}, "conservative"),
+        (PowerCap(500), {"passes": "per-event"}, "per-event"),
+        (PowerCap(500), {"allocation": "best-fit"}, "first-fit or contiguous, not 'best-fit'"),
+        (PowerCap(500), {"power": "dvsf"}, "did you mean 'dvfs'"),
+        (PowerCap(0), {"power": "shut"}, "a cap of 0 W: with all nodes off the machine draws 40 W"),
+        ([PowerCap(1), 3], {}, "limits must be PowerCap and EnergyBudget, not 3"),
+        (
+            [EnergyBudget(1, 0, 10), EnergyBudget(1, 9, 20)],
+            {"power": "powercap"},
+            "two budgets hold at 9 s",
+        ),
+    ],
+)
+def test_rules_that_do_not_go_with_limits(limit: Any, rules: dict[str, Any], message: str) -> None:
+    with pytest.raises(HpcgymError, match=message):
+        simulate(jobs((0, 1, 1)), cluster=machine(), limits=limit, **rules)
+
+
+def test_machines_that_do_not_go_with_limits() -> None:
+    given = jobs((0, 1, 1))
+    with pytest.raises(HpcgymError, match="for machines with nodes"):
+        simulate(given, processors=4, limits=PowerCap(1))
+    with pytest.raises(HpcgymError, match="group 'node' has none: NodePower"):
+        simulate(given, cluster=machine(power=None), limits=PowerCap(1))
+    groups = (NodeGroup("a", 1, {"core": 1}, POWER), NodeGroup("b", 1, {"core": 2}, POWER))
+    with pytest.raises(HpcgymError, match="groups 'a' and 'b' differ"):
+        simulate(given, cluster=Cluster(groups=groups), limits=PowerCap(1))
+    with pytest.raises(HpcgymError, match="off_w"):
+        simulate(given, cluster=machine(power=NodePower(1, 2, 3)), limits=PowerCap(1))
+    with pytest.raises(HpcgymError, match="power='mix' needs limits"):
+        simulate(given, cluster=machine(), power="mix")
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: PowerCap(-1), "watts must be a number of at least 0"),
+        (lambda: PowerCap(1, 10, 10), "ends at 10 s, not after its start"),
+        (lambda: PowerCap(1, 10, 20, announced=20), "before it is announced"),
+        (lambda: PowerCap(1, 0.5), "start must be a whole number"),  # type: ignore[arg-type]
+        (lambda: EnergyBudget(float("nan"), 0, 1), "joules must be a number"),
+        (lambda: EnergyBudget(1, 0, 1, period=0), "period must be a whole number"),
+        (lambda: EnergyBudget(1, 0, None), "needs an end"),  # type: ignore[arg-type]
+    ],
+)
+def test_limits_that_are_none(make: Any, message: str) -> None:
+    with pytest.raises(HpcgymError, match=message):
+        make()
+
+
+def test_where_limits_are_not_known() -> None:
+    given = jobs((0, 1, 1))
+    cluster = machine(cores=4)
+    with pytest.raises(HpcgymError, match=r"power='mix': only simulate\(\).* keep limits"):
+        BatchSimulator([given], scheduler=Scheduler(power="mix"))
+    with pytest.raises(HpcgymError, match=r"allocation='contiguous': only simulate\(\), Power"):
+        JobSelection(given, cluster=cluster, allocation="contiguous", jobs=1)
+    with pytest.raises(HpcgymError, match="shutdown_after_s: only simulate"):
+        JobSelection(given, cluster=machine(cores=4, shutdown_after_s=5), jobs=1)
+    with pytest.raises(HpcgymError, match="allocation='contiguous', are for machines with nodes"):
+        simulate(given, processors=4, allocation="contiguous")

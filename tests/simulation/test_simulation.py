@@ -1,0 +1,314 @@
+"""simulate: what it takes, what it refuses, and what every schedule of its has in common."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import subprocess
+import sys
+import warnings
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import strategies as st
+from oracle import jobs_of, simulate_slowly
+from strategies import cases, schedulers, workloads
+
+import hpcgym
+from hpcgym.agents.lookahead import Lookahead
+from hpcgym.envs.job_selection import JobSelection
+from hpcgym.evaluation import evaluate
+from hpcgym.schedule.result import Result
+from hpcgym.workload.model import Workload
+
+ENGINE = settings(
+    deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
+)
+SOURCE = "lublin:jobs=400,processors=64,seed=7,load=1.3"
+SCHEDULES = ("start", "end", "predicted_run_time", "reserved_start", "backfilled", "killed")
+
+
+def usable(rules: dict[str, Any]) -> bool:
+    """Whether the policies are: six weights of 0 are no order."""
+    return all(isinstance(rules[r], str) or any(rules[r]) for r in ("policy", "backfill_order"))
+
+
+def schedule_of(result: Result) -> dict[str, list[Any]]:
+    return {name: getattr(result, name).tolist() for name in SCHEDULES}
+
+
+def tiny(**columns: Any) -> Workload:
+    """Three jobs on four processors, with some columns replaced."""
+    table = {
+        "job_number": [7, 8, 9],
+        "submit_time": [0, 0, 5],
+        "run_time": [10, 90, 1],
+        "requested_time": [20, 60, 30],
+        "requested_processors": [1, 2, 4],
+    }
+    return Workload.from_columns(table | columns, processors=4, name="tiny")
+
+
+# --- Arguments ---------------------------------------------------------------------------------
+
+
+def test_the_machine_is_the_workloads_or_the_one_given() -> None:
+    workload = tiny()
+    assert hpcgym.simulate(workload).cluster == hpcgym.Cluster(4)
+    assert hpcgym.simulate(workload, processors=6).cluster == hpcgym.Cluster(6)
+    cluster = hpcgym.Cluster(5, idle_power_w=1.0)
+    assert hpcgym.simulate(workload, cluster=cluster).cluster is cluster
+    assert hpcgym.simulate(workload, processors=7).start.tolist() == [0, 0, 5]
+    assert hpcgym.simulate(workload, processors=4).start.tolist() == [0, 0, 60]
+
+
+def test_a_pool_has_no_nodes_to_fill_in_another_order() -> None:
+    workload = hpcgym.load_workload("lublin:jobs=60,processors=16,seed=0")
+    rules = {"allocation": "best-fit"}
+    for run in (
+        lambda: hpcgym.simulate(workload, "easy", **rules),
+        lambda: hpcgym.simulate(workload, "prb", **rules),
+        lambda: hpcgym.simulate(workload, "easy-e-loss", **rules),
+        lambda: Lookahead().run(workload, **rules),
+        lambda: JobSelection(workload, jobs=20, **rules),
+        lambda: evaluate("sjf", workload, jobs=20, n=1, budget=1, **rules),
+    ):
+        with pytest.raises(hpcgym.HpcgymError, match="'best-fit' is for machines with nodes"):
+            run()
+    usual = hpcgym.simulate(workload, "easy", allocation="first-fit")
+    assert usual.start.tolist() == hpcgym.simulate(workload, "easy").start.tolist()
+
+
+@pytest.mark.parametrize("processors", [0, -4, 4.0, 2.5, "4", 2**40, float("nan")])
+def test_wrong_processors(processors: Any) -> None:
+    with pytest.raises(hpcgym.HpcgymError, match="processors must be a whole number from 1 to"):
+        hpcgym.simulate(tiny(), processors=processors)
+
+
+def test_a_cluster_or_processors_but_not_both() -> None:
+    with pytest.raises(hpcgym.HpcgymError, match="either cluster or processors"):
+        hpcgym.simulate(tiny(), cluster=hpcgym.Cluster(4), processors=4)
+
+
+@pytest.mark.parametrize("workload", ["KTH-SP2", None, [1, 2]])
+def test_a_workload_has_to_be_loaded(workload: Any) -> None:
+    with pytest.raises(hpcgym.HpcgymError, match="simulate takes a workload of load_workload"):
+        hpcgym.simulate(workload)
+
+
+@pytest.mark.parametrize(
+    ("columns", "message"),
+    [
+        (
+            {"run_time": [10, 0, 1]},
+            "tiny: 1 of 3 jobs cannot be simulated: run_time must be from 1 to 9007199254740992, "
+            "and that of job 8 (row 1) is 0; "
+            "load_workload(..., clean='default', processors=4), or with the machine as cluster=...",
+        ),
+        ({"run_time": [10, -1, -1]}, "2 of 3 jobs cannot be simulated: run_time"),
+        ({"requested_time": [20, 60, 0]}, "requested_time must be from 1 to"),
+        ({"requested_time": [-1, -1, -1]}, "3 of 3 jobs cannot be simulated: requested_time"),
+        ({"requested_processors": [1, 0, 4]}, "requested_processors must be from 1 to 4"),
+        ({"requested_processors": [1, 2, 5]}, "that of job 9 (row 2) is 5"),
+        ({"submit_time": [-1, 0, 5]}, "submit_time must be from 0 to"),
+    ],
+)
+def test_jobs_that_cannot_be_simulated(columns: dict[str, Any], message: str) -> None:
+    with pytest.raises(hpcgym.WorkloadError) as caught:
+        hpcgym.simulate(tiny(**columns))
+    assert message in str(caught.value)
+
+
+@pytest.mark.parametrize("backfill", ["none", "easy", "conservative"])
+@pytest.mark.parametrize("estimate", ["requested", "clairvoyant", "ave2", []])
+def test_no_jobs(backfill: str, estimate: Any) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        empty = tiny().take(slice(0))
+        for policy in ("fcfs", "saf", "wfp3", (1, 1, 1, 1, 1, 1)):
+            result = hpcgym.simulate(
+                empty, "easy", backfill=backfill, estimate=estimate, policy=policy
+            )
+            assert result.metrics["jobs"] == 0
+            assert schedule_of(result) == {key: [] for key in SCHEDULES}
+            assert len(result.jobs) == 0
+            hpcgym.validate_schedule(result)
+
+
+def test_times_as_long_as_they_may_be() -> None:
+    longest = 2**53
+    workload = tiny(
+        submit_time=[0, longest, longest],
+        run_time=[longest] * 3,
+        requested_time=[longest] * 3,
+        requested_processors=[4, 4, 4],
+    )
+    for backfill in ("none", "easy", "conservative"):
+        result = hpcgym.simulate(workload, "easy", backfill=backfill)
+        assert result.start.tolist() == [0, longest, 2 * longest]
+
+
+# --- Properties ----------------------------------------------------------------------------------
+
+
+@settings(ENGINE, max_examples=150)
+@given(cases())
+def test_every_schedule_is_valid_and_the_same_again(case: tuple[Workload, dict[str, Any]]) -> None:
+    workload, rules = case
+    assume(usable(rules))
+    result = hpcgym.simulate(workload, **rules)
+    hpcgym.validate_schedule(result)
+    assert schedule_of(hpcgym.simulate(workload, **rules)) == schedule_of(result)
+
+
+def test_two_processes_make_the_same_schedules() -> None:
+    code = f"""
+import hashlib, hpcgym
+workload = hpcgym.load_workload({SOURCE!r})
+for name in ("easy++", "saf", "wfp3", "conservative"):
+    result = hpcgym.simulate(workload, name)
+    print(hashlib.sha256(result.start.tobytes()).hexdigest(), result.metrics["mean_bsld"].hex())
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    workload = hpcgym.load_workload(SOURCE)
+    expected = []
+    for name in ("easy++", "saf", "wfp3", "conservative"):
+        result = hpcgym.simulate(workload, name)
+        mean_bsld = result.metrics["mean_bsld"]
+        assert isinstance(mean_bsld, float)
+        expected.append(f"{hashlib.sha256(result.start.tobytes()).hexdigest()} {mean_bsld.hex()}")
+    assert done.stdout.split("\n")[:-1] == expected
+    assert len(set(expected)) == 4
+
+
+@pytest.mark.parametrize("backfill", ["none", "easy", "conservative"])
+def test_what_is_given_is_not_touched(backfill: str) -> None:
+    workload = hpcgym.load_workload(SOURCE)
+    before = {name: values.copy() for name, values in workload.columns.items()}
+    predictions = np.maximum(workload.run_time // 2, 1)
+    given_before = predictions.copy()
+    weights = np.array([0.1, -0.2, 0.3, 0.0, 0.5, -0.001])
+    hpcgym.simulate(
+        workload,
+        "easy",
+        backfill=backfill,
+        policy=weights,
+        estimate=predictions,
+        correction="incremental",
+    )
+    for name, values in workload.columns.items():
+        np.testing.assert_array_equal(values, before[name])
+    np.testing.assert_array_equal(predictions, given_before)
+    assert predictions.flags.writeable
+    assert weights.tolist() == [0.1, -0.2, 0.3, 0.0, 0.5, -0.001]
+
+
+def with_another_future(
+    result: Result, now: int, random: np.random.Generator
+) -> tuple[Workload, np.ndarray]:
+    """Return jobs of which those that ended by ``now`` [s] are the same, and which rows they are.
+
+    A job submitted later is another one or does not exist; a job that has not ended by now runs
+    for another time, but has not ended by now either.
+    """
+    workload = result.workload
+    n = len(workload)
+    late = workload.submit_time > now
+    going_on = ~late & (result.end > now)
+    ran = np.where(result.start <= now, now - result.start, 0)
+    other_run = ran + random.integers(1, [30, 3000][random.integers(2)], n)
+    submit, size, run, requested = (
+        workload.columns[name].copy()
+        for name in ("submit_time", "requested_processors", "run_time", "requested_time")
+    )
+    run[going_on] = other_run[going_on]
+    run[late] = random.integers(1, 3000, n)[late]
+    requested[late] = random.integers(1, 3000, n)[late]
+    size[late] = random.integers(1, workload.processors + 1, n)[late]
+    submit[late] = np.sort(now + random.integers(1, 1000, n))[late]
+    kept = ~late if random.integers(2) else np.full(n, True)
+    changed = workload.with_columns(
+        submit_time=submit, requested_processors=size, run_time=run, requested_time=requested
+    )
+    return changed.take(kept), kept
+
+
+@settings(ENGINE, max_examples=300)
+@given(st.data(), st.integers(0, 2**32 - 1))
+def test_the_future_does_not_leak(data: st.DataObject, seed: int) -> None:
+    """What starts up to some time depends on nothing that is known only later."""
+    workload = data.draw(workloads())
+    rules = data.draw(schedulers(workload))
+    assume(usable(rules) and rules["estimate"] != "clairvoyant")
+    result = hpcgym.simulate(workload, **rules)
+    moments = sorted({*workload.submit_time.tolist(), *result.start.tolist(), *result.end.tolist()})
+    now = data.draw(st.sampled_from(moments)) + data.draw(st.sampled_from([-1, 0, 0, 1]))
+    other, kept = with_another_future(result, now, np.random.default_rng(seed))
+    if not isinstance(rules["estimate"], str):
+        predictions = np.array(rules["estimate"])
+        predictions[workload.submit_time > now] += 5
+        rules["estimate"] = predictions[kept]
+    again = hpcgym.simulate(other, **rules)
+    started = result.start[kept] <= now
+    np.testing.assert_array_equal(again.start <= now, started)
+    for name in ("start", "predicted_run_time", "backfilled"):
+        ours, theirs = getattr(result, name)[kept], getattr(again, name)
+        np.testing.assert_array_equal(ours[started], theirs[started])
+
+
+def test_the_clairvoyant_estimate_does_know_the_future() -> None:
+    """The test above can fail."""
+    columns = {
+        "submit_time": [0, 1, 2],
+        "requested_processors": [3, 4, 1],
+        "run_time": [50, 10, 48],
+        "requested_time": [99, 99, 99],
+    }
+    workload = Workload.from_columns(columns, processors=4)
+    longer = workload.with_columns(run_time=[50, 10, 49])
+    starts = [hpcgym.simulate(w, "easy", estimate="clairvoyant").start for w in (workload, longer)]
+    assert [start.tolist() for start in starts] == [[0, 50, 2], [0, 50, 60]]
+
+
+@settings(ENGINE, max_examples=100)
+@given(workloads(), st.sampled_from(["easy", "easy++", "saf", "conservative"]), st.integers(1, 9))
+def test_a_later_clock_moves_every_start(workload: Workload, scheduler: str, hours: int) -> None:
+    later = workload.with_columns(submit_time=workload.submit_time + 3600 * hours)
+    starts = [hpcgym.simulate(w, scheduler).start for w in (workload, later)]
+    np.testing.assert_array_equal(starts[0] + 3600 * hours, starts[1])
+
+
+@settings(ENGINE, max_examples=100)
+@given(workloads(), st.sampled_from([-1.0, 2.0]), st.sampled_from(["none", "easy", "conservative"]))
+def test_unicef_with_other_weights(workload: Workload, weight: float, backfill: str) -> None:
+    """Scores of serial jobs are out of all proportion, of either sign, once they have waited."""
+    rules: dict[str, Any] = {
+        "backfill": backfill,
+        "estimate": "requested",
+        "correction": "requested",
+        "threshold": None,
+        "passes": "per-timestamp",
+    }
+
+    def slow(job: Any, now: int) -> float:
+        patience = max(math.log2(job.processors) * job.requested, 1e-200)
+        return (now - job.submit) / (patience / weight)
+
+    expected = simulate_slowly(
+        jobs_of(workload), workload.processors, policy=slow, backfill_order=slow, **rules
+    )
+    fast = {"unicef": weight}
+    result = hpcgym.simulate(workload, policy=fast, backfill_order=fast, **rules)
+    assert result.start.tolist() == [job.start for job in expected]
+
+
+def test_jobs_longer_than_the_clock_are_refused() -> None:
+    ages = [2**53] * 600
+    columns = {"submit_time": [0] * 600, "run_time": ages, "requested_time": ages}
+    workload = Workload.from_columns(
+        columns | {"requested_processors": [4] * 600}, processors=4, name="ages"
+    )
+    with pytest.raises(hpcgym.WorkloadError, match=r"ages: the jobs request .* clock"):
+        hpcgym.simulate(workload)
