@@ -22,7 +22,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from hpcgym.compilation import files, locks
+from hpcgym.compilation import files, locks, notice
 from hpcgym.compilation.sources import hash_of_file, is_edited
 from hpcgym.errors import CompilationWarning
 
@@ -55,7 +55,7 @@ def keep(dispatcher: Any, folder: Path) -> None:
 
     def compile_alone(signature: Any) -> Any:
         """Compile as numba does; whatever happens, the locks taken meanwhile are released."""
-        with locks.releasing():
+        with locks.releasing(), notice.counting(dispatcher.py_func.__module__):
             return compile_one(signature)
 
     dispatcher._cache = Kept(dispatcher.py_func, folder)
@@ -83,7 +83,8 @@ class Kept:
         path = self._path(key)
         found = _load(path, key, target)
         if found is None:
-            locks.take(path)
+            with notice.paused():
+                locks.take(path)
             found = _load(path, key, target)  # whoever had the lock has put it there
         if found is not None:
             with suppress(OSError):
