@@ -137,6 +137,8 @@ class Episodes:
         HpcgymError : other options, a name that is not known, or rows that are not there.
         """
         known = ("slice", "start", "jobs")
+        if not isinstance(options, Mapping):
+            raise HpcgymError(f"options must be a dict, not {options!r}")
         for key in options:
             if key not in known:
                 raise HpcgymError(unknown("key of options", key, known))

@@ -8,7 +8,7 @@ from typing import Any
 from hpcgym.coscheduled_simulation import check_machine, check_rules
 from hpcgym.coscheduling import Heatmap, find_speedups
 from hpcgym.envs.options import TERMS, Options, Reward, read_reward_of, read_window
-from hpcgym.errors import HpcgymError, unknown
+from hpcgym.errors import check_choice
 from hpcgym.prediction.learning import check_compiled
 from hpcgym.preparation import machine_of
 from hpcgym.scheduler import Scheduler
@@ -65,8 +65,7 @@ def read_pair_options(
     check_rules(scheduler)
     check_compiled(scheduler)
     check_machine(machine)
-    if observation not in ("dict", "flat"):
-        raise HpcgymError(unknown("observation", observation, ("dict", "flat")))
+    check_choice("observation", observation, ("dict", "flat"))
     weights, function = read_reward_of(reward, TERMS)
     options = Options(
         workload, machine, scheduler, weights, function, read_window("window", window),
@@ -77,6 +76,4 @@ def read_pair_options(
 
 def read_action(action: Any) -> str:
     """Return what an action is."""
-    if action not in ACTIONS:
-        raise HpcgymError(unknown("action", action, ACTIONS))
-    return str(action)
+    return check_choice("action", action, ACTIONS)
