@@ -137,8 +137,6 @@ class Episodes:
         HpcgymError : other options, a name that is not known, or rows that are not there.
         """
         known = ("slice", "start", "jobs")
-        if not isinstance(options, Mapping):
-            raise HpcgymError(f"options must be a dict, not {options!r}")
         for key in options:
             if key not in known:
                 raise HpcgymError(unknown("key of options", key, known))
@@ -328,3 +326,10 @@ def _share(value: Any) -> float:
     if not 0 < share < 1:
         raise HpcgymError(f"train_share must be a number between 0 and 1, not {value!r}")
     return share
+
+
+def read_options_of_reset(options: Any) -> Mapping[str, Any]:
+    """Return the options of a reset, empty where there are none."""
+    if options is None or isinstance(options, Mapping):
+        return options or {}
+    raise HpcgymError(f"options must be a dict, not {options!r}")
