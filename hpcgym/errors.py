@@ -103,6 +103,14 @@ def check_whole(argument: str, value: Any, least: int) -> int:
     return number
 
 
+def check_choice(argument: str, value: Any, known: Iterable[str]) -> str:
+    """Return one of the known words, or raise an error that names the argument."""
+    words = tuple(known)
+    if not isinstance(value, str) or value not in words:
+        raise HpcgymError(unknown(argument, value, words))
+    return value
+
+
 def check_each_once(where: str, values: Iterable[object]) -> None:
     """Raise an HpcgymError if a value is there twice; ``where`` is what the list is called."""
     seen = set()

@@ -99,8 +99,8 @@ def check_report(path: Path, head: str) -> None:
         write_text(f"{title}\n\nNot finished yet.\n", path)
         return
     with path.open("rb") as file:
-        first = file.readline(1000).decode(errors="replace").strip()
-    if first not in ("", title):  # earlier versions emptied it before the work
+        first = file.readline(1000).decode(errors="replace")
+    if first and first.strip() != title:  # earlier versions emptied it before the work
         raise HpcgymError(
             f"{path} is there already, and is no report of this study ({title.lstrip('# ')}):"
             " choose another folder (--output)"

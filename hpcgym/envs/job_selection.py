@@ -14,16 +14,14 @@ from hpcgym.envs.core.options import DEFAULT_WORKLOAD
 from hpcgym.envs.pages.page import page
 from hpcgym.envs.single import SchedulingEnv
 from hpcgym.envs.vector import SchedulingVectorEnv
-from hpcgym.errors import HpcgymError, unknown
+from hpcgym.errors import HpcgymError, check_choice
 
 RESERVATIONS = ("revised", "kept")
 
 
 def read_reservation(reservation: Any) -> bool:
     """Return whether a selected job stays selected."""
-    if reservation not in RESERVATIONS:
-        raise HpcgymError(unknown("reservation", reservation, RESERVATIONS))
-    return bool(reservation == "kept")
+    return check_choice("reservation", reservation, RESERVATIONS) == "kept"
 
 
 @page

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from hpcgym.engine import state
 from hpcgym.envs.core import arrays
-from hpcgym.envs.core.episodes import Episodes
+from hpcgym.envs.core.episodes import Episodes, read_options_of_reset
 from hpcgym.envs.core.expert_view import pass_view
 from hpcgym.envs.core.infos import end_of, info_of
 from hpcgym.envs.core.layout import Observation
@@ -138,7 +138,8 @@ class SchedulingEnv(gymnasium.Env[Any, Any]):
         HpcgymError : options that name no episode.
         """
         super().reset(seed=seed)
-        episode = self.episodes.find(options) if options else self.episodes.draw(self.np_random)
+        given = read_options_of_reset(options)
+        episode = self.episodes.find(given) if given else self.episodes.draw(self.np_random)
         self.simulations.table = self.simulations.whole
         self.simulations.set_next(0, episode)
         self.simulations.reset(np.zeros(1, np.int64))

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from hpcgym.compilation import config as numba_config
 from hpcgym.envs.core import arrays
-from hpcgym.envs.core.episodes import Episode, Episodes
+from hpcgym.envs.core.episodes import Episode, Episodes, read_options_of_reset
 from hpcgym.envs.core.infos import Ends, Teller
 from hpcgym.envs.core.layout import Observation
 from hpcgym.envs.core.options import Options, read_options, refuse_others
@@ -154,7 +154,7 @@ class SchedulingVectorEnv(VectorEnv[Any, Any, Any]):
         seed : a number, to which environment i adds i, or one for each environment.
         options : as those of the single environment, for all; and "reset_mask", (num_envs,) bool.
         """
-        given = dict(options or {})
+        given = dict(read_options_of_reset(options))
         mask = np.asarray(given.pop("reset_mask", np.ones(self.num_envs, np.bool_)))
         if mask.shape != (self.num_envs,) or mask.dtype != np.bool_:
             raise HpcgymError(f"reset_mask must be {self.num_envs} truth values")

@@ -14,6 +14,7 @@ from hpcgym.files.tables import (
     csv_frame,
     csv_rows,
     csv_rows_of,
+    csv_widths,
     parquet_frame,
 )
 from hpcgym.files.texts import (
@@ -37,6 +38,7 @@ __all__ = [
     "csv_frame",
     "csv_rows",
     "csv_rows_of",
+    "csv_widths",
     "header_number",
     "json_file",
     "json_of",

@@ -9,6 +9,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from hpcgym.errors import HpcgymError
 from hpcgym.files.opening import (
     HEAD_BYTES,
@@ -22,6 +24,7 @@ from hpcgym.files.opening import (
 
 if TYPE_CHECKING:
     import pandas as pd
+    from numpy.typing import NDArray
 
 #: Columns that a table may have.
 MOST_COLUMNS = 2048
@@ -97,6 +100,25 @@ def csv_frame(path: Path, error: type[HpcgymError] = HpcgymError, **options: Any
             reason = str(problem).removeprefix("Error tokenizing data. C error: ").strip()
             raise error(f"{path} is not a CSV table: {_first_line(reason)}") from None
     return frame
+
+
+def csv_widths(path: Path, error: type[HpcgymError] = HpcgymError) -> NDArray[np.int64]:
+    """Return how many fields each line of a CSV file has, 0 of a blank one, as pandas counts them.
+
+    Raises
+    ------
+    HpcgymError : as :func:`csv_frame`.
+    """
+    with open_bytes(path, error) as file:
+        text = io.TextIOWrapper(file, encoding="utf-8-sig", newline="")
+        try:
+            rows = csv.reader(text, skipinitialspace=True)
+            found = [0 if row == [""] else len(row) for row in rows]
+        except csv.Error as problem:
+            raise error(f"{path} is not a CSV table: {problem}") from None
+        except UnicodeDecodeError:
+            raise error(f"{path} is binary, not a CSV table") from None
+    return np.array(found, np.int64)
 
 
 def parquet_frame(path: Path, error: type[HpcgymError] = HpcgymError) -> pd.DataFrame:

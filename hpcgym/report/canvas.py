@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import textwrap
 from collections.abc import Mapping, Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass
 from datetime import UTC, datetime, tzinfo
 from importlib import import_module
@@ -89,8 +89,14 @@ def save_figure(figure: Figure, file: Path | IO[bytes], suffix: str) -> None:
     # What the format calls the time of creation and the program; the latter is a web address.
     unwanted = {".png": ("Software",), ".svg": ("Date", "Creator"), ".pdf": ("CreationDate",)}
     metadata: dict[str, Any] = dict.fromkeys(unwanted[suffix])
-    with whole(file) if isinstance(file, Path) else nullcontext(file) as place:
-        figure.savefig(place, format=suffix[1:], metadata=metadata)
+    # in memory first: on a full disk matplotlib's writer of PDF ends in an error of its own
+    drawn = io.BytesIO()
+    figure.savefig(drawn, format=suffix[1:], metadata=metadata)
+    if isinstance(file, Path):
+        with whole(file) as part:
+            part.write_bytes(drawn.getbuffer())
+    else:
+        file.write(drawn.getbuffer())
 
 
 def picture_suffix(path: Path) -> str:

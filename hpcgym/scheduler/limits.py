@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from hpcgym.cluster.numbers import real, whole
 from hpcgym.cluster.power_plans import greatest_w
 from hpcgym.errors import HpcgymError
@@ -91,7 +93,7 @@ class EnergyBudget:
         _window(self, where)
         settled = whole(f"{where}: period", self.period, 1, LATEST)
         object.__setattr__(self, "period", settled)
-        object.__setattr__(self, "shutdown", bool(self.shutdown))
+        object.__setattr__(self, "shutdown", _flag(where, self.shutdown))
 
     @classmethod
     def of(
@@ -144,6 +146,13 @@ def _amount(where: str, name: str, amount: Any) -> float:
     if not 0 <= number < math.inf:
         raise HpcgymError(f"{where}: {name} must be a number of at least 0, not {amount!r}")
     return number
+
+
+def _flag(where: str, value: Any) -> bool:
+    """Return whether nodes are switched off."""
+    if not isinstance(value, bool | np.bool_):
+        raise HpcgymError(f"{where}: shutdown must be True or False, not {value!r}")
+    return bool(value)
 
 
 def _share(share: Any) -> float:

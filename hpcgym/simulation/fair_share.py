@@ -156,7 +156,7 @@ def _energy(
     unit = float(np.quantile(watts, 0.5, method="lower")) if len(watts) else busy
     if unit <= 0:
         unit = 1.0
-    if needed and (busy <= 0 or not watts.any()):
+    if needed and (busy <= 0 or (len(watts) > 0 and not watts.any())):
         raise HpcgymError(
             "policy: without power there is no energy to share; the busy power of the cluster "
             "must be above 0, and the power_w of some jobs"

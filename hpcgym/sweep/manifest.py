@@ -37,6 +37,8 @@ from hpcgym.workload.io.files import sha256_of
 
 Manifest = dict[str, Any]
 
+MOST_TASKS = 10_000_000  # each is looked at wherever a sweep is
+
 
 def make_manifest(experiment: Experiment) -> Manifest:
     """Return the manifest of an experiment; reads the workloads whose slices must be known.
@@ -65,7 +67,9 @@ def make_manifest(experiment: Experiment) -> Manifest:
         "schedulers": {name: _rules(one) for name, one in experiment.schedulers.items()},
         "metrics": list(experiment.metrics),
     }
-    return {**manifest, "tasks": len(Tasks(manifest)), "tasks_sha256": _tasks_sha256(manifest)}
+    if (number := len(Tasks(manifest))) > MOST_TASKS:
+        raise HpcgymError(f"{experiment.path} makes {number:,} tasks, at most {MOST_TASKS:,}")
+    return {**manifest, "tasks": number, "tasks_sha256": _tasks_sha256(manifest)}
 
 
 def _tasks_sha256(manifest: Manifest) -> str:

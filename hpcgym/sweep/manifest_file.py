@@ -15,7 +15,7 @@ from typing import Any
 from hpcgym.errors import HpcgymError
 from hpcgym.files import json_file
 from hpcgym.sweep.experiment import MOST_SHUFFLES
-from hpcgym.sweep.manifest import Manifest, Tasks
+from hpcgym.sweep.manifest import MOST_TASKS, Manifest, Tasks
 
 _MOST_BYTES = 256 << 20  # there is a line for each slice
 _CHECKSUM = "manifest_sha256"
@@ -45,6 +45,8 @@ def read(path: Path) -> Manifest:
         raise HpcgymError(f"{path} is damaged: it is not what was written, its checksum differs")
     if wrong := _first_wrong(manifest, _ENTRIES, _MAY_HAVE):
         raise HpcgymError(f"{path} is not the manifest of a sweep, or damaged: {wrong}")
+    if manifest["tasks"] > MOST_TASKS:
+        raise HpcgymError(f"{path} has {manifest['tasks']:,} tasks, at most {MOST_TASKS:,}")
     if len(Tasks(manifest)) != manifest["tasks"]:
         raise HpcgymError(f"{path} is damaged: it does not have as many tasks as it tells")
     return manifest

@@ -14,6 +14,7 @@ import hashlib
 import json
 import math
 import os
+import re
 import time
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
@@ -29,6 +30,7 @@ RESULTS, FAILURES, FUNCTION, LOCK = "results.jsonl", "failures.jsonl", "function
 
 MOST_LINE = 64 << 20  # bytes of a line: what damage makes of a file may be one line
 _MOST_NAME = 1 << 16  # bytes of the name of a function
+_NAME = re.compile(r"[\w.<>]+")
 
 #: Between what a line says and its checksum.
 _SEAL = b', "sha256": "'
@@ -263,7 +265,7 @@ def claim(folder: Path, function: str) -> None:
 
     Raises
     ------
-    HpcgymError : it has results of another.
+    HpcgymError : it has results of another, or files of these names that are the user's.
     """
     path = folder / FUNCTION
     before = ""
@@ -271,8 +273,14 @@ def claim(folder: Path, function: str) -> None:
         before = text_of(path, _MOST_NAME, "the name of a function").strip()
     if before == function:
         return
-    files = (folder / RESULTS, folder / FAILURES)
-    if before and any(file.exists() and file.stat().st_size for file in files):
+    files = [folder / name for name in (RESULTS, FAILURES)]
+    files = [file for file in files if file.exists() and file.stat().st_size]
+    users = [path] if before and not _NAME.fullmatch(before) else []
+    if not before:
+        users = [file for file in files if not any(read_records(file))]
+    if users:
+        raise HpcgymError(f"{users[0]} is there, and is none of a sweep: choose another folder")
+    if before and files:
         raise HpcgymError(
             f"{folder} has results of {before}, not of {function}: choose another folder"
         )

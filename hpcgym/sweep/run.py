@@ -36,7 +36,9 @@ from hpcgym.sweep.records import (
     FUNCTION,
     LOCK,
     RESULTS,
+    canonical,
     check_files,
+    identity,
     is_locked,
     locked,
     read_failures,
@@ -230,12 +232,14 @@ class Status:
 def status(folder: str | Path) -> Status:
     """Tell where a sweep is; it may be running."""
     folder = Path(folder)
-    total = int(read_manifest(folder)["tasks"])
-    running = is_locked(folder)
+    tasks = Tasks(read_manifest(folder))
+    running, total = is_locked(folder), len(tasks)
     ids = [record and record["id"] for record in read_records(folder / RESULTS)]
+    failed_ids = [record["id"] for record in read_failures(folder)]
+    wanted = {identity(canonical(task)) for task in tasks} if ids or failed_ids else set()
     damaged = ids.count(None)
-    done = len({*ids} - {None})
-    failed = len(read_failures(folder))
+    done = len(wanted & {*ids})
+    failed = len(wanted & {*failed_ids})
     state = "interrupted"
     if running:
         state = "running"

@@ -137,8 +137,8 @@ def run_locked(
 ) -> Summary:
     """Do as :func:`run_tasks`, with checked arguments, in a folder that the caller has locked."""
     tasks = tasks if isinstance(tasks, Collection) else list(tasks)
-    run = _Run(function, tasks, folder, chunk, retries, progress or _silent)
     claim(folder, name_of(function))
+    run = _Run(function, tasks, folder, chunk, retries, progress or _silent)
     if run.left:
         run.on(executor, workers)
     return run.summary()

@@ -328,7 +328,7 @@ def _known_beforehand(estimate: Any, requested: Times, actual: Times) -> Times |
     if isinstance(estimate, str):
         return {
             "requested": requested,
-            "double-requested": 2 * requested,
+            "double-requested": np.minimum(2 * requested, 2**53),  # the clock's last second
             "clairvoyant": actual,
         }.get(estimate)
     if hasattr(estimate, "predict_one"):

@@ -84,7 +84,13 @@ def test_a_report_stays_until_another_is_whole(
 
 def test_a_report_of_somebody_else_is_no_place_for_ours(tmp_path: Path) -> None:
     path = tmp_path / "report.md"
-    for text in ("# My thesis\n", "my thesis", "# Others, computed anew\n"):
+    for text in (
+        "\n# My own report\n",
+        "   \n",
+        "# My thesis\n",
+        "my thesis",
+        "# Others, computed anew\n",
+    ):
         path.write_text(text)
         with pytest.raises(HpcgymError, match="is no report of this study"):
             check_report(path, HEAD)

@@ -24,6 +24,7 @@ BAD: list[tuple[str, dict[str, Any]]] = [
     ("controls", {"controls": ["power", "power"]}),
     ("controls and policy_features", {"controls": []}),
     ("policy_features", {"policy_features": ["speed"]}),
+    ("policy_features", {"policy_features": max}),
     ("share", {"share": -0.1}),
     ("share", {"share": "much"}),
     ("interval: controls hold", {"interval": "pass"}),

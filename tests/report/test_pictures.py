@@ -4,6 +4,7 @@ import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from io import BytesIO
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -16,7 +17,7 @@ from hpcgym.report import (
     draw_utilization,
     save_picture,
 )
-from hpcgym.report.canvas import time_axis
+from hpcgym.report.canvas import save_figure, time_axis
 from hpcgym.report.gantt import MOST_RECTANGLES
 from hpcgym.report.labels import named
 from hpcgym.report.palettes import USER_COLOURS
@@ -218,6 +219,13 @@ def test_pictures_can_share_a_figure(schedule):
     for axes, drawing in zip(figure.subplots(4), DRAWINGS, strict=True):
         assert drawing(schedule(), axes) is axes
     figure.savefig(BytesIO(), format="png")
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+@pytest.mark.parametrize("suffix", [".png", ".svg", ".pdf"])
+def test_a_full_disk_ends_in_one_line(suffix, schedule):
+    with pytest.raises(HpcgymError, match="/dev/full cannot be written: No space left"):
+        save_figure(draw_bsld(schedule()).figure, Path("/dev/full"), suffix)
 
 
 def test_time_is_in_dates_where_the_log_tells_when_it_began(make):

@@ -137,6 +137,23 @@ def test_no_jobs(backfill: str, estimate: Any) -> None:
             hpcgym.validate_schedule(result)
 
 
+@pytest.mark.parametrize("shares", ["half_life_s=86400", "accounts=group"])
+@pytest.mark.parametrize("name", ["fairshare", "fs+efs"])
+def test_no_jobs_and_no_users(name: str, shares: str) -> None:
+    machine = hpcgym.Cluster(4, idle_power_w=1, busy_power_w=2)
+    result = hpcgym.simulate(tiny().take(slice(0)), name, cluster=machine, fair_share=shares)
+    assert result.metrics["jobs"] == 0
+    hpcgym.validate_schedule(result)
+
+
+def test_the_longest_request_cannot_be_doubled() -> None:
+    """The clock ends at 2^53 s, and so does a prediction."""
+    jobs = tiny(requested_time=[2**53] * 3)
+    result = hpcgym.simulate(jobs, "easy", estimate="double-requested")
+    assert result.predicted_run_time.tolist() == [2**53] * 3
+    hpcgym.validate_schedule(result)
+
+
 def test_times_as_long_as_they_may_be() -> None:
     longest = 2**53
     workload = tiny(

@@ -123,6 +123,46 @@ def test_the_name_of_the_function_may_not_be_as_long_as_the_disk(tmp_path: Path)
 
 
 @pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("results.jsonl", '{"run": 1, "loss": 0.5}\n{"run": 2, "loss": 0.4}\nlast line'),
+        ("failures.jsonl", '{"mine": 1}\n'),
+        ("results.jsonl", "no line ends"),
+        ("function", "def secret(): pass\n"),
+    ],
+)
+def test_files_of_the_user_stay_as_they_are(name: str, text: str, tmp_path: Path) -> None:
+    (tmp_path / name).write_text(text)
+    with pytest.raises(HpcgymError, match=f"{name} is there, and is none of a sweep"):
+        run_tasks(square, numbers(1), tmp_path, "serial")
+    assert (tmp_path / name).read_text() == text
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted([name, "lock"])
+
+
+def test_results_of_other_tasks_are_not_counted(sweep: Path) -> None:
+    """As where the lines of two sweeps have been put together."""
+    path = sweep / "results.jsonl"
+    lines = path.read_text().splitlines(keepends=True)
+    path.write_text("".join([*lines[:-1], result_line("f" * 16, '{"a":1}', {"jobs": 1})]))
+    found = status(sweep)
+    assert (found.tasks, found.done, found.failed, found.state) == (8, 7, 0, "interrupted")
+    assert len(read_table(sweep)) == 7
+    assert resume(sweep, "serial").new == 1
+    assert status(sweep).state == "complete"
+
+
+def test_a_manifest_may_not_make_more_tasks_than_can_be_looked_at(sweep: Path) -> None:
+    rules = next(iter(read_manifest(sweep)["schedulers"].values()))
+    many = {f"s{number}": rules for number in range(4000)}
+    workload = WORKLOAD | {"slice_names": [f"week {number}" for number in range(4000)]}
+    text = sealed(read_manifest(sweep), schedulers=many, workloads=[workload])
+    (sweep / "manifest.json").write_text(text)
+    for look in (status, read_table, lambda folder: resume(folder, "serial")):
+        with pytest.raises(HpcgymError, match="has 16,000,000 tasks, at most 10,000,000"):
+            look(sweep)
+
+
+@pytest.mark.parametrize(
     "name", ["manifest.json", "experiment.toml", "origin", "results.jsonl", "function", "lock"]
 )
 def test_pipes_in_the_folder_of_a_sweep_are_not_waited_for(name: str, sweep: Path) -> None:

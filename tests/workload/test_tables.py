@@ -157,6 +157,8 @@ def test_csv(tmp_path, end):
         ("submit_time,run_time\n0,1\n\n2,x\n", "line 4: column run_time is 'x', not a number"),
         ("submit_time,user_id\n0,1\n2,1.5\n", "line 3: column user_id is 1.5, not a whole number"),
         ("submit_time,run_time\n0,1\n1,2,3\n", "Expected 2 fields in line 3, saw 3"),
+        ("submit_time,run_time\n0,1\n\n2,3\n4", "line 5 has 1 fields, and line 1"),
+        ("submit_time,run_time,user_id\n0,1,1\n3,5\r4,5,6\n", "line 3 has 2 fields, and line 1"),
         ("submit_time\n0,1\n1,2\n", "line 2 has more fields than line 1"),
         ("0,1\n1,2\n", "unknown column '0'"),
         (b"\x89PNG\xff\xfe" * 99, "is binary|unknown column"),
@@ -168,13 +170,21 @@ def test_csv_files_that_make_no_workload(tmp_path, text, problem):
 
 
 def test_csv_lines_that_are_skipped_are_counted(tmp_path):
-    text = "submit_time,run_time\n0,1\n1,2,3\n2,x\n3,4,5,6\n4,5\n"
+    text = "submit_time,run_time\n0,1\n1,2,3\n2,x\n3,4,5,6\n4,5\n5\n   \n6,\n"
     workload = read(tmp_path, text, errors="skip")
-    assert workload.submit_time.tolist() == [0, 4]
+    assert workload.submit_time.tolist() == [0, 4, 6]
     assert workload.cleaning == {
+        "dropped: line with too few fields": 1,
+        "repaired: missing run_time set to -1": 1,
         "dropped: line with text in a numeric field": 1,
         "dropped: line with too many fields": 2,
     }
+
+
+def test_lines_of_quoted_fields_are_not_too_short(tmp_path):
+    text = 'submit_time,"run_time"\n"0","1"\n"2\n",\n\n3,4\n'
+    workload = read(tmp_path, text)
+    assert workload.run_time.tolist() == [1, -1, 4]
 
 
 def test_damaged_and_missing_files(tmp_path):

@@ -46,7 +46,8 @@ def read_controls(controls: Any, policy_features: Any) -> tuple[tuple[str, ...],
             raise HpcgymError(unknown("controls", name, CONTROLS))
     if len(set(controls)) < len(controls):
         raise HpcgymError("controls: a control is named twice")
-    features = read_policy_features(policy_features) if len(policy_features) else ()
+    none = isinstance(policy_features, Sequence) and not policy_features
+    features = () if none else read_policy_features(policy_features)
     if not controls and not features:
         raise HpcgymError("controls and policy_features: at least one must be named")
     return tuple(controls), features

@@ -326,3 +326,10 @@ def _share(value: Any) -> float:
     if not 0 < share < 1:
         raise HpcgymError(f"train_share must be a number between 0 and 1, not {value!r}")
     return share
+
+
+def read_options_of_reset(options: Any) -> Mapping[str, Any]:
+    """Return the options of a reset, empty where there are none."""
+    if options is None or isinstance(options, Mapping):
+        return options or {}
+    raise HpcgymError(f"options must be a dict, not {options!r}")

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import inspect
-import math
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from hpcgym.cluster.pool import Cluster
-from hpcgym.errors import HpcgymError, nearest, unknown
+from hpcgym.errors import HpcgymError, check_choice, nearest, unknown
 from hpcgym.scheduler.estimates.learning import check_compiled
 from hpcgym.scheduler.policies.features import check_features
 from hpcgym.scheduler.rules import Scheduler
@@ -38,6 +37,8 @@ USUAL_FEATURES = tuple(name for name in WINDOW_FEATURES if name != "policy_time"
 REWARDS = ("bsld", "wait", "energy")
 #: Rewards where jobs share nodes, in the order of the terms of :mod:`hpcgym.envs.core.arrays`.
 TERMS = (*REWARDS, "throughput")
+_MOST_SUBMISSIONS = 2**53  # in an interval
+_MOST_WEIGHT = 1e12  # of a reward: sums of many stay finite
 INTERVALS = {"hour": 3600, "day": 86_400, "week": 604_800}  # [s]
 Reward = str | Mapping[str, float] | Sequence[str] | Callable[[Any], float]
 
@@ -113,10 +114,8 @@ def read_options(
     if not isinstance(workload, Workload):
         workload = load_workload(workload, processors=processors, cluster=cluster)
     cluster = machine_of(workload, cluster, processors)
-    if backfill not in ("easy", "none"):
-        raise HpcgymError(unknown("backfill", backfill, ("easy", "none")))
-    if observation not in ("dict", "flat"):
-        raise HpcgymError(unknown("observation", observation, ("dict", "flat")))
+    check_choice("backfill", backfill, ("easy", "none"))
+    check_choice("observation", observation, ("dict", "flat"))
     read_window("window", window)
     scheduler = Scheduler(
         backfill=backfill,
@@ -190,8 +189,11 @@ def _mix(weights: Mapping[str, float], known: Sequence[str]) -> tuple[float, ...
     for name, weight in weights.items():
         if name not in known:
             raise HpcgymError(unknown("reward", name, known))
-        if not isinstance(weight, (int, float)) or not math.isfinite(weight):
-            raise HpcgymError(f"reward: the weight of {name!r} must be a number, not {weight!r}")
+        if not isinstance(weight, (int, float)) or not abs(weight) <= _MOST_WEIGHT:
+            raise HpcgymError(
+                f"reward: the weight of {name!r} must be a number, of at most {_MOST_WEIGHT:g} in"
+                f" size, not {weight!r}"
+            )
     if not weights:
         raise HpcgymError("reward: no weights are given")
     return tuple(float(weights.get(name, 0.0)) for name in TERMS)
@@ -199,7 +201,8 @@ def _mix(weights: Mapping[str, float], known: Sequence[str]) -> tuple[float, ...
 
 def read_interval(interval: Any) -> tuple[str, int]:
     """Return what weights hold for: ("pass" | "seconds" | "submissions" | "episode", length)."""
-    if isinstance(interval, int) and not isinstance(interval, bool) and interval >= 1:
+    whole = isinstance(interval, int) and not isinstance(interval, bool)
+    if whole and 1 <= interval <= _MOST_SUBMISSIONS:
         return "submissions", interval
     if isinstance(interval, str):
         if interval in ("pass", "episode"):

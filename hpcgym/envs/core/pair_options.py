@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from hpcgym.envs.core.options import TERMS, Options, Reward, read_reward_of, read_window
-from hpcgym.errors import HpcgymError, unknown
+from hpcgym.errors import check_choice
 from hpcgym.scheduler.estimates.learning import check_compiled
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.simulation.corun import check_machine, check_rules
@@ -65,8 +65,7 @@ def read_pair_options(
     check_rules(scheduler)
     check_compiled(scheduler)
     check_machine(machine)
-    if observation not in ("dict", "flat"):
-        raise HpcgymError(unknown("observation", observation, ("dict", "flat")))
+    check_choice("observation", observation, ("dict", "flat"))
     weights, function = read_reward_of(reward, TERMS)
     options = Options(
         workload, machine, scheduler, weights, function, read_window("window", window),
@@ -77,6 +76,4 @@ def read_pair_options(
 
 def read_action(action: Any) -> str:
     """Return what an action is."""
-    if action not in ACTIONS:
-        raise HpcgymError(unknown("action", action, ACTIONS))
-    return str(action)
+    return check_choice("action", action, ACTIONS)

@@ -146,9 +146,10 @@ class FairShare:
 
     def tree(self, user_id: NDArray[np.int64], group_id: NDArray[np.int64]) -> Tree:
         """Return the accounts of jobs with these users and groups, both (n_jobs,)."""
-        keys = user_id if self.accounts != BY_GROUP else np.stack([user_id, group_id], axis=1)
+        columns = [user_id, group_id] if self.accounts == BY_GROUP else [user_id]
+        keys = np.stack(columns, axis=1)
         distinct, owner = np.unique(keys, axis=0, return_inverse=True)
-        leaves: list[Any] = [tuple(key) for key in distinct.reshape(len(distinct), -1).tolist()]
+        leaves: list[Any] = [tuple(key) for key in distinct.tolist()]
         # users who are named hold their shares, whether or not they have jobs
         named = {name for name in self.shares if isinstance(name, int)}
         if isinstance(self.accounts, Mapping):

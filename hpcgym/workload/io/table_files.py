@@ -7,8 +7,10 @@ import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from hpcgym.errors import WorkloadError, installing
-from hpcgym.files import csv_frame, parquet_frame
+from hpcgym.files import csv_frame, csv_widths, parquet_frame
 from hpcgym.naming import CODE
 from hpcgym.workload.io.files import Errors
 
@@ -17,9 +19,14 @@ if TYPE_CHECKING:
 
 
 def read_csv(path: Path, errors: Errors, skipped: dict[str, int]) -> pd.DataFrame:
-    """Read a CSV file; lines with too many fields are counted in ``skipped`` if errors is skip.
+    """Read a CSV file; lines with too many or too few fields end in an error.
 
-    Lines whose fields are all empty are always left out and counted, blank lines left out.
+    If errors is "skip" they are left out and counted in ``skipped``. Lines whose fields are all
+    empty are always left out and counted, blank lines left out.
+
+    Raises
+    ------
+    WorkloadError : the file cannot be read, or a line has too many or too few fields.
     """
     import pandas as pd
 
@@ -41,10 +48,39 @@ def read_csv(path: Path, errors: Errors, skipped: dict[str, int]) -> pd.DataFram
     if number:
         skipped["dropped: line with too many fields"] = number
     frame.index = pd.RangeIndex(2, len(frame) + 2, name="line")
+    frame = _without_short_lines(path, frame, errors, skipped)
     filled = frame.dropna(how="all")
     if len(filled) < len(frame) and (number := _empty_lines(path)):
         skipped["dropped: line without any value"] = number
     return filled
+
+
+def _without_short_lines(
+    path: Path, frame: pd.DataFrame, errors: Errors, skipped: dict[str, int]
+) -> pd.DataFrame:
+    """Return the rows of lines with all fields: pandas takes those that lack some for empty."""
+    if len(frame) == 0 or frame.iloc[:, -1].notna().all():
+        return frame
+    widths = csv_widths(path, WorkloadError)
+    header = int(np.flatnonzero(widths)[0])
+    lines = widths[header + 1 :]
+    if len(lines) != len(frame):  # those that are longer have been left out
+        lines = lines[lines <= widths[header]]
+    short = (lines > 0) & (lines < widths[header])
+    number = int(short.sum())
+    if number == 0:
+        return frame
+    if len(lines) != len(frame):
+        raise WorkloadError(f"{path} is not a CSV table: it has lines that are too short")
+    if errors == "raise":
+        first = int(np.flatnonzero(short)[0])
+        raise WorkloadError(
+            f"{path}, line {frame.index[first]} has {lines[first]} fields, and line 1, the names of"
+            f" columns, {widths[header]}"
+        )
+    skipped["dropped: line with too few fields"] = number
+    whole: pd.DataFrame = frame[~short]
+    return whole
 
 
 def _empty_lines(path: Path) -> int:
