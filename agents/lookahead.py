@@ -149,8 +149,8 @@ class Lookahead:
         machine = machine_of(workload, cluster, processors)
         check_pool(machine, workload, "look-ahead")
         prepared = prepare(workload, chosen, machine)
-        prepared.sim[state.ASKS] = state.EACH_PASS
-        prepared.sim[state.PRIMARY] = state.SCORED  # by the scores that each pass asks for
+        prepared.sim.asks = state.EACH_PASS
+        prepared.sim.primary = state.SCORED  # by the scores that each pass asks for
         n = len(workload)
         if n:
             second = prepared.scores[n:]  # of backfilling; none if that needs none
@@ -234,7 +234,7 @@ class Lookahead:
         workload: Workload,
         jobs: NDArray[np.void],
         second_scores: NDArray[np.void],
-        sim: NDArray[np.int64],
+        sim: Any,
         processors: int,
     ) -> lookahead.Foresight:
         """Return what look-ahead works with, before the first pass."""
@@ -249,7 +249,7 @@ class Lookahead:
         settings = np.zeros(beliefs.N_SETTINGS, np.int64)
         settings[beliefs.ESTIMATOR] = list(ESTIMATES).index(self.estimate)
         classes, n_classes = _classes(workload)
-        drained = state.make_state(sim[: state.TIME].tolist(), None, n, processors, 0)
+        drained = state.make_state(state.rules_of(sim), None, n, processors, 0)
         return lookahead.Foresight(
             settings=settings,
             tau=self.tau,
@@ -260,7 +260,7 @@ class Lookahead:
             unfinished=np.zeros(n, np.int64),
             learned=np.full(n, -1, np.int64),
             jobs=jobs.copy(),
-            sim=drained.sim,
+            sim=drained.sim.reshape(1),
             progress=drained.progress,
             blocks=drained.blocks,
             entries=drained.entries,
@@ -311,5 +311,5 @@ def _goes_on(look: lookahead.Foresight, batch: Any) -> bool:
     """Tell whether all that has been learned is still so."""
     known = look.learned >= 0
     starts = batch.progress[0, : len(known)]["start"]
-    submitted = batch.sim[0, state.NEXT] >= look.settings[beliefs.KNOWN]
+    submitted = batch.sim[0].next >= look.settings[beliefs.KNOWN]
     return bool(submitted and (starts[known] == look.learned[known]).all())

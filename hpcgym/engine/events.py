@@ -32,49 +32,24 @@ from hpcgym.engine.state import (
     A_PREDICTION,
     A_RENEWAL,
     AGAIN,
-    ANSWERED,
-    ARRIVED,
-    ASKED,
     AVERAGE,
     BACKFILLED,
-    CHANGED,
     CORRECTED,
-    CORRECTION,
-    DEPTH,
     DOUBLING,
-    DUE_PASS,
-    ENDED,
-    ESTIMATE,
-    EXPIRED,
-    EXPIRING,
     FOREVER,
-    FREE,
-    FREED,
     GIVEN,
-    HEEDED,
     INCREMENTAL,
     KEYED,
     KILL,
-    LEARNS,
-    LOGS,
-    MANAGED,
     NEVER,
-    NEXT,
-    PASSES,
     PER_EVENT,
     PREDICTION,
-    PRIMARY,
     PRIMARY_QUEUE,
     QUEUE,
-    RENEWED,
-    RENEWS,
     RUNNING,
     SCORED,
-    SECONDARY,
-    STARTED,
     STARTED_AS,
     SUBMISSION,
-    TIME,
     UNLIMITED,
 )
 
@@ -88,34 +63,34 @@ INCREMENTS = np.array(
 def next_pass(sim, jobs, progress, users, history, blocks, entries, freed, idle, ended, stop_time):
     """Advance to the next scheduling pass at ``stop_time`` [s] or before; False if none is left.
 
-    False also where a prediction is asked for: ``sim[ASKED]`` says so. Called again, it goes on.
+    False also where a prediction is asked for: ``sim.asked`` says so. Called again, it goes on.
     """
-    if sim[ASKED] == A_RENEWAL:
-        sim[ASKED] = 0
-        sim[HEEDED] = sim[ENDED]
+    if sim.asked == A_RENEWAL:
+        sim.asked = 0
+        sim.ended_at_pass = sim.ended
         return True
     while True:
         due = False
-        if sim[ASKED] == A_PREDICTION:
-            sim[ASKED] = 0
-            due = sim[DUE_PASS] == 1
-            time = sim[TIME]
+        if sim.asked == A_PREDICTION:
+            sim.asked = 0
+            due = sim.pass_due == 1
+            time = sim.time
         else:
             end = next_end(blocks)
             time = end
-            if sim[NEXT] < len(jobs):
-                time = min(time, jobs[sim[NEXT]].submit)
-            if sim[CORRECTION] != NEVER:
+            if sim.next < len(jobs):
+                time = min(time, jobs[sim.next].submit)
+            if sim.correction != NEVER:
                 time = min(time, first_predicted_end(blocks, entries))
             if time > stop_time or time == FOREVER:
                 return False
-            sim[TIME] = time
-            if sim[CORRECTION] != NEVER and first_predicted_end(blocks, entries) == time:
+            sim.time = time
+            if sim.correction != NEVER and first_predicted_end(blocks, entries) == time:
                 expire(sim, jobs, progress, blocks, entries)
-                if sim[ASKED] == A_CORRECTION:
+                if sim.asked == A_CORRECTION:
                     return False
-            arriving = sim[NEXT] < len(jobs) and jobs[sim[NEXT]].submit == time
-            if end == time and not (arriving and sim[PASSES] == PER_EVENT):
+            arriving = sim.next < len(jobs) and jobs[sim.next].submit == time
+            if end == time and not (arriving and sim.passes == PER_EVENT):
                 due = True
                 if order_matters_not(sim):
                     end_all(sim, blocks, entries, idle)
@@ -124,27 +99,27 @@ def next_pass(sim, jobs, progress, users, history, blocks, entries, freed, idle,
                     end_first(
                         sim, jobs, progress, users, history, blocks, entries, freed, idle, ended
                     )
-                    end = FOREVER if sim[PASSES] == PER_EVENT else next_end(blocks)
-        while sim[NEXT] < len(jobs) and jobs[sim[NEXT]].submit == time:
-            job = sim[NEXT]
-            if sim[LEARNS] == 1 and job >= sim[ANSWERED]:
-                sim[ASKED] = A_PREDICTION
-                sim[DUE_PASS] = np.int64(due)
+                    end = FOREVER if sim.passes == PER_EVENT else next_end(blocks)
+        while sim.next < len(jobs) and jobs[sim.next].submit == time:
+            job = sim.next
+            if sim.learns == 1 and job >= sim.answered:
+                sim.asked = A_PREDICTION
+                sim.pass_due = np.int64(due)
                 return False
             submit(sim, jobs, progress, users, history, job)
             due = True
-            if sim[PASSES] == PER_EVENT:
+            if sim.passes == PER_EVENT:
                 # the original simulator looks at its queue only if the new job could start, unless
                 # the order of backfilling is not that of submission
-                if sim[SECONDARY] == SUBMISSION and sim[DEPTH] != UNLIMITED:
+                if sim.secondary == SUBMISSION and sim.depth != UNLIMITED:
                     free = free_processors(sim, blocks, entries)
                     due = jobs[job].processors <= free
                 break
         if due:
-            if sim[RENEWS] == 1 and sim[ENDED] > sim[HEEDED] and sim[NEXT] > sim[STARTED]:
-                sim[ASKED] = A_RENEWAL
+            if sim.renews == 1 and sim.ended > sim.ended_at_pass and sim.next > sim.started:
+                sim.asked = A_RENEWAL
                 return False
-            sim[HEEDED] = sim[ENDED]
+            sim.ended_at_pass = sim.ended
             return True
 
 
@@ -152,10 +127,10 @@ def next_pass(sim, jobs, progress, users, history, blocks, entries, freed, idle,
 def order_matters_not(sim):
     """Return whether jobs that end together may end in any order."""
     return (
-        sim[PASSES] != PER_EVENT
-        and sim[ESTIMATE] == GIVEN
-        and sim[LOGS] == 0
-        and sim[DEPTH] != UNLIMITED
+        sim.passes != PER_EVENT
+        and sim.estimate == GIVEN
+        and sim.logs == 0
+        and sim.depth != UNLIMITED
     )
 
 
@@ -177,12 +152,12 @@ def next_end(blocks):
 @jit_part
 def end_all(sim, blocks, entries, idle):
     """End all running jobs whose end is now, where their order makes no difference."""
-    sim[CHANGED] = 1
+    sim.changed = 1
     k = 0
     while k < blocks[RUNNING].in_use:
         block = block_at(blocks, RUNNING, k)
         k += 1
-        if blocks[block].least_span == sim[TIME]:
+        if blocks[block].least_span == sim.time:
             end_in_block(sim, blocks, entries, idle, block)
             if blocks[RUNNING].in_use > 1:
                 k = tidy_swept(blocks, entries, RUNNING, k)
@@ -191,7 +166,7 @@ def end_all(sim, blocks, entries, idle):
 @jit_inline
 def end_in_block(sim, blocks, entries, idle, block):
     """End the running jobs of one block whose end is now."""
-    time = sim[TIME]
+    time = sim.time
     base = np.uint64(block * BLOCK)
     end = base + np.uint64(blocks[block].count)
     least = NOTHING
@@ -211,8 +186,8 @@ def end_in_block(sim, blocks, entries, idle, block):
     blocks[block].count = np.int64(kept - base)
     blocks[block].least_span = least
     blocks[block].sum_width -= freed
-    sim[FREE] += freed
-    if sim[MANAGED] == 1:
+    sim.free += freed
+    if sim.managed == 1:
         rest(sim, idle, freed)
 
 
@@ -225,7 +200,7 @@ def end_first(sim, jobs, progress, users, history, blocks, entries, freed, idle,
     block = block_at(blocks, RUNNING, position)
     base = np.uint64(block * BLOCK)
     last = base + np.uint64(blocks[block].count) - ONE
-    i = next_in_block(sim[TIME], progress, entries, base, last)
+    i = next_in_block(sim.time, progress, entries, base, last)
     job, width, predicted_end = entries[i].job, entries[i].width, entries[i].key
     least = NOTHING
     for k in range(base, i):
@@ -238,18 +213,18 @@ def end_first(sim, jobs, progress, users, history, blocks, entries, freed, idle,
     blocks[block].sum_width -= width
     if blocks[RUNNING].in_use > 1:
         tidy(blocks, entries, RUNNING, position)
-    sim[FREE] += width
-    if sim[MANAGED] == 1:
+    sim.free += width
+    if sim.managed == 1:
         rest(sim, idle, width)
-    sim[CHANGED] = 1
-    if sim[DEPTH] == UNLIMITED and predicted_end > sim[TIME]:
-        freed[sim[FREED]].until = predicted_end
-        freed[sim[FREED]].width = width
-        sim[FREED] += 1
-    if sim[LOGS] == 1:
-        ended[sim[ENDED]] = job
-        sim[ENDED] += 1
-    if sim[ESTIMATE] == AVERAGE:
+    sim.changed = 1
+    if sim.depth == UNLIMITED and predicted_end > sim.time:
+        freed[sim.ended_early].until = predicted_end
+        freed[sim.ended_early].width = width
+        sim.ended_early += 1
+    if sim.logs == 1:
+        ended[sim.ended] = job
+        sim.ended += 1
+    if sim.estimate == AVERAGE:
         user = users[job]
         for k in range(history.shape[1] - 1):
             history[user, k] = history[user, k + 1]
@@ -278,10 +253,10 @@ def block_of_next_end(sim, progress, blocks, entries):
     started = NOTHING
     for k in range(blocks[RUNNING].in_use):
         block = block_at(blocks, RUNNING, k)
-        if blocks[block].least_span == sim[TIME]:
+        if blocks[block].least_span == sim.time:
             base = np.uint64(block * BLOCK)
             last = base + np.uint64(blocks[block].count) - ONE
-            i = next_in_block(sim[TIME], progress, entries, base, last)
+            i = next_in_block(sim.time, progress, entries, base, last)
             if progress[entries[i].job].marks < started:
                 started = progress[entries[i].job].marks
                 chosen = k
@@ -291,11 +266,11 @@ def block_of_next_end(sim, progress, blocks, entries):
 @jit_part
 def submit(sim, jobs, progress, users, history, job):
     """Make a job known; the next pass starts it or puts it into the queue."""
-    sim[NEXT] = job + 1
-    sim[ARRIVED] += 1
-    if sim[ESTIMATE] == AVERAGE:
+    sim.next = job + 1
+    sim.arrived += 1
+    if sim.estimate == AVERAGE:
         progress[job].predicted = average_of_last(history, users[job], jobs[job].requested)
-    if sim[CORRECTION] == KILL:
+    if sim.correction == KILL:
         jobs[job].run = min(jobs[job].run, progress[job].predicted)
 
 
@@ -319,18 +294,18 @@ def enqueue(sim, jobs, progress, keys, scores, blocks, entries, narrow, job):
     block = insert(blocks, entries, QUEUE, key, job, predicted, width)
     if blocks[block].narrow_known == 1:
         widen_narrow(narrow, block, width, predicted)
-    if sim[PRIMARY] >= SCORED:
+    if sim.primary >= SCORED:
         widen(jobs, scores, blocks, block, job)
-    if sim[PRIMARY] == KEYED:
+    if sim.primary == KEYED:
         insert(blocks, entries, PRIMARY_QUEUE, keys[job], job, predicted, width)
 
 
 @jit_part
 def listing_key(sim, jobs, progress, keys, job):
     """Return the key of a job in the queue, which is listed in secondary order."""
-    if sim[SECONDARY] == PREDICTION:
+    if sim.secondary == PREDICTION:
         return progress[job].predicted
-    if sim[SECONDARY] == KEYED:
+    if sim.secondary == KEYED:
         return keys[len(jobs) + job]
     return job
 
@@ -341,7 +316,7 @@ def leave_queue(sim, jobs, progress, keys, blocks, entries, job):
     key = listing_key(sim, jobs, progress, keys, job)
     position, block, i = find(blocks, entries, QUEUE, key, job)
     remove(blocks, entries, QUEUE, position, block, i)
-    if sim[PRIMARY] == KEYED:
+    if sim.primary == KEYED:
         leave_primary_queue(keys, blocks, entries, job)
 
 
@@ -355,15 +330,15 @@ def leave_primary_queue(keys, blocks, entries, job):
 @jit_inline
 def start(sim, jobs, progress, blocks, entries, idle, job):
     """Start a job that is not, or no longer, in the queue."""
-    time = sim[TIME]
+    time = sim.time
     width = jobs[job].processors
-    if sim[MANAGED] == 1:
+    if sim.managed == 1:
         time += wake(sim, idle, width)
     predicted_end = time + progress[job].predicted
     progress[job].start = time
-    progress[job].marks += sim[STARTED] * STARTED_AS
-    sim[STARTED] += 1
-    sim[FREE] -= width
+    progress[job].marks += sim.started * STARTED_AS
+    sim.started += 1
+    sim.free -= width
     end = time + jobs[job].run
     insert(blocks, entries, RUNNING, predicted_end, job, end, width)
 
@@ -376,15 +351,15 @@ def expire(sim, jobs, progress, blocks, entries):
         if position < 0:
             return
         job = entries[i].job
-        if sim[CORRECTION] == AGAIN and sim[ASKED] != A_CORRECTION:
-            sim[ASKED] = A_CORRECTION
-            sim[EXPIRING] = job
+        if sim.correction == AGAIN and sim.asked != A_CORRECTION:
+            sim.asked = A_CORRECTION
+            sim.expiring = job
             return
         predicted_end = progress[job].start + corrected(sim, jobs, progress, job)
-        sim[ASKED] = 0
+        sim.asked = 0
         move_back(blocks, entries, RUNNING, position, block, i, predicted_end)
-        sim[CHANGED] = 1
-        sim[EXPIRED] = 1
+        sim.changed = 1
+        sim.expired = 1
 
 
 @jit_part
@@ -393,9 +368,9 @@ def first_expired(sim, blocks, entries):
     for k in range(blocks[RUNNING].in_use):
         block = block_at(blocks, RUNNING, k)
         for i in range(block * BLOCK, block * BLOCK + blocks[block].count):
-            if entries[i].key > sim[TIME]:
+            if entries[i].key > sim.time:
                 return -1, -1, -1
-            if entries[i].span > sim[TIME]:
+            if entries[i].span > sim.time:
                 return k, block, i
     return -1, -1, -1
 
@@ -407,24 +382,24 @@ def corrected(sim, jobs, progress, job):
     count = progress[job].marks % BACKFILLED
     if count < BACKFILLED - 1:
         progress[job].marks += CORRECTED
-    if sim[CORRECTION] == AGAIN and sim[RENEWED] > sim[TIME] - progress[job].start:
-        return min(sim[RENEWED], requested)
-    if sim[CORRECTION] == INCREMENTAL and count < len(INCREMENTS):
+    if sim.correction == AGAIN and sim.renewed > sim.time - progress[job].start:
+        return min(sim.renewed, requested)
+    if sim.correction == INCREMENTAL and count < len(INCREMENTS):
         return min(progress[job].predicted + INCREMENTS[count], requested)
-    if sim[CORRECTION] == DOUBLING:
+    if sim.correction == DOUBLING:
         # not bounded by the requested time: so the published values were obtained
-        return 2 * (sim[TIME] - progress[job].start)
+        return 2 * (sim.time - progress[job].start)
     return requested
 
 
 @jit_part
 def free_processors(sim, blocks, entries):
     """Return the processors free now, with those of jobs that are predicted to end now."""
-    free = sim[FREE]
+    free = sim.free
     for k in range(blocks[RUNNING].in_use):
         block = block_at(blocks, RUNNING, k)
         for i in range(block * BLOCK, block * BLOCK + blocks[block].count):
-            if entries[i].key > sim[TIME]:
+            if entries[i].key > sim.time:
                 return free
             free += entries[i].width
     return free

@@ -5,6 +5,7 @@ The arrays are passed to compiled functions one by one, under the same names eve
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,80 +17,80 @@ from hpcgym.engine.orders.narrow import CLASSES
 FOREVER = 2**62  # [s] later than any event
 LATEST_TIME = 2**53  # [s] the latest that a workload may contain, so that no sum of times overflows
 
-# -- slots of `sim` --------------------------------------------------------------------------------
-(
-    # the rules
-    PASSES,
-    DEPTH,
-    PRIMARY,
-    SECONDARY,
-    ESTIMATE,
-    CORRECTION,
-    THRESHOLD,  # [s]
-    ASKS,  # when the kernel stops and asks what to do
-    KEEPS,  # 1 if a job that was selected and does not fit stays selected until it starts
-    MANAGED,  # 1 if idle processors are switched off, see hpcgym.engine.machines.pool.idle_power
-    TIMEOUT,  # [s] of idleness, after which they are
-    OFF_TIME,  # [s] that it takes to switch off, and on
-    ON_TIME,
-    LEARNS,  # 1 if it also asks for a prediction before each submission
-    RENEWS,  # 1 if it does so for jobs that wait, before a pass, when others have ended
-    LOGS,  # 1 if it notes who has ended
-    # the present state
-    TIME,  # [s] of the last event
-    NEXT,  # job that is submitted next
-    FREE,  # processors
-    ARRIVED,  # jobs submitted since the last pass, not yet in the queue
-    STARTED,  # jobs started
-    OLDEST,  # no job before this one is queued
-    HEAD,  # the job that could not start at the last pass, -1 if none
-    SHADOW,  # [s] when the head can start, by predicted ends
-    EXTRA,  # processors that the head leaves free at the shadow time
-    ASKED,  # what the kernel waits for, see below; 0 while it waits for nothing
-    SELECTED,  # the job to serve next where the order is that of SELECTION, -1 if none yet
-    CHANGED,  # 1 if a job started or ended, or a prediction expired, since the last full pass
-    # of run times that are learned while jobs end
-    ANSWERED,  # jobs whose prediction has been made
-    ENDED,  # jobs in `ended`
-    LEARNED,  # how many of them have been learned from
-    HEEDED,  # how many of them had ended at the last pass, where predictions are renewed
-    DUE_PASS,  # 1 if a pass is due at the time of the submission that has been asked about
-    EXPIRING,  # the job whose new prediction is asked for
-    RENEWED,  # [s] that prediction
-    # of machines that switch processors off
-    GROUPS,  # of idle processors
-    IDLE_S,  # [processor seconds] of processors without a job, by what they did
-    OFF_S,
-    SWITCHING_OFF_S,
-    SWITCHING_ON_S,
-    # of conservative backfilling only
-    EXPIRED,  # 1 if a prediction expired since the reservations were made
-    LOOSE,  # 1 if the next pass may find earlier times for some reservations
-    FREED,  # jobs that ended before their predicted end since the last pass
-    DUE,  # [s] the earliest reservation of a queued job
-    PROFILE_FIRST,  # the profile's present segment
-    PROFILE_END,  # the end of its segments
-) = range(46)
-N_SLOTS = 46
-
-# -- values of the rules ---------------------------------------------------------------------------
+# -- values of the rules, which are fields of `sim` -----------------------------------------------
 PER_TIMESTAMP, PER_EVENT = 0, 1  # PASSES
 UNLIMITED = 2**62  # DEPTH: a reservation for every queued job
 NO_THRESHOLD = -1  # THRESHOLD [s]
 
-# PRIMARY and SECONDARY, the orders in which the queue is served and back-filled. SUBMISSION is that
+# primary and secondary, the orders in which the queue is served and back-filled. SUBMISSION is that
 # of arrival; KEYED ones do not change with time; SCORED ones do, and are computed at each pass.
 # PREDICTION (secondary only) is by predicted run time; SELECTION (primary only) is from outside.
 SUBMISSION, KEYED, PREDICTION, SELECTION, SCORED, CUBED = range(6)
 
-GIVEN, AVERAGE = 0, 1  # ESTIMATE: from outside, or the mean of the user's last jobs
-# ASKS: not at all, before each pass, for each job in turn, what starts at each pass (nodes only)
+GIVEN, AVERAGE = 0, 1  # estimate: from outside, or the mean of the user's last jobs
+# asks: not at all, before each pass, for each job in turn, what starts at each pass (nodes only)
 NOBODY, EACH_PASS, EACH_JOB, EACH_START = range(4)
-# CORRECTION; NEVER: nothing can expire; AGAIN: what the predictor says then; KILL: the job ends
+# correction; NEVER: nothing can expire; AGAIN: what the predictor says then; KILL: the job ends
 NEVER, TO_REQUESTED, INCREMENTAL, DOUBLING, AGAIN, KILL = range(6)
-# ASKED: an order of the queue, within a pass; a prediction for the job that is submitted next; a
-# new one for the job sim[EXPIRING], which has run as long as predicted; new ones for waiting jobs
+# asked: an order of the queue, within a pass; a prediction for the job that is submitted next; a
+# new one for the job sim.expiring, which has run as long as predicted; new ones for waiting jobs
 AN_ORDER, A_PREDICTION, A_CORRECTION, A_RENEWAL = range(1, 5)
+
+# A simulation has one record, called `sim`: its rules, and the scalars of its present state.
+RULES = (
+    "passes",
+    "depth",
+    "primary",
+    "secondary",
+    "estimate",
+    "correction",
+    "threshold",  # [s]
+    "asks",  # when the kernel stops and asks what to do
+    "keeps",  # 1 if a job that was selected and does not fit stays selected until it starts
+    "managed",  # 1 if idle processors are switched off, see machines/pool/idle_power.py
+    "timeout",  # [s] of idleness, after which they are
+    "off_time",  # [s] that it takes to switch off, and on
+    "on_time",
+    "learns",  # 1 if it also asks for a prediction before each submission
+    "renews",  # 1 if it does so for jobs that wait, before a pass, when others have ended
+    "logs",  # 1 if it notes who has ended
+)
+_PRESENT = (
+    "time",  # [s] of the last event
+    "next",  # job that is submitted next
+    "free",  # processors
+    "arrived",  # jobs submitted since the last pass, not yet in the queue
+    "started",  # jobs started
+    "oldest",  # no job before this one is queued
+    "head",  # the job that could not start at the last pass, -1 if none
+    "shadow",  # [s] when the head can start, by predicted ends
+    "extra",  # processors that the head leaves free at the shadow time
+    "asked",  # what the kernel waits for, see below; 0 while it waits for nothing
+    "selected",  # the job to serve next where the order is that of SELECTION, -1 if none yet
+    "changed",  # 1 if a job started or ended, or a prediction expired, since the last full pass
+    # of run times that are learned while jobs end
+    "answered",  # jobs whose prediction has been made
+    "ended",  # jobs in `ended`
+    "learned",  # how many of them have been learned from
+    "ended_at_pass",  # how many of them there were at the last pass, where predictions are renewed
+    "pass_due",  # 1 if a pass is due at the time of the submission that has been asked about
+    "expiring",  # the job whose new prediction is asked for
+    "renewed",  # [s] that prediction
+    # of machines that switch processors off
+    "groups",  # of idle processors
+    "idle_s",  # [processor seconds] of processors without a job, by what they did
+    "off_s",
+    "switching_off_s",
+    "switching_on_s",
+    # of conservative backfilling only
+    "expired",  # 1 if a prediction expired since the reservations were made
+    "may_advance",  # 1 if the next pass may find earlier times for some reservations
+    "ended_early",  # jobs that ended before their predicted end since the last pass
+    "first_reserved",  # [s] the earliest reservation of a queued job
+    "profile_first",  # the profile's present segment
+    "profile_end",  # the end of its segments
+)
+SIM = records(*((name, np.int64) for name in (*RULES, *_PRESENT)))
 
 JOBS = records(  # read-only, but for KILL
     ("submit", np.int64),  # [s]
@@ -141,7 +142,7 @@ PRIMARY_QUEUE = 2  # queued jobs in primary order, if it is KEYED
 class State(NamedTuple):
     """Everything that changes during a simulation; copying its arrays copies the simulation."""
 
-    sim: NDArray[np.int64]  # (N_SLOTS,)
+    sim: Any  # one SIM
     progress: NDArray[np.void]  # (n_jobs,) PROGRESS
     history: NDArray[np.int64]  # (n_users, k) [s] run times of the last k jobs ended, or -1
     blocks: NDArray[np.void]  # the ordered lists: see hpcgym.engine.ordered
@@ -161,7 +162,7 @@ class Prepared(NamedTuple):
     keys: NDArray[np.int64]
     scores: NDArray[np.void]
     users: NDArray[np.int64]
-    sim: NDArray[np.int64]
+    sim: Any  # one SIM
     progress: NDArray[np.void]
     history: NDArray[np.int64]
     blocks: NDArray[np.void]
@@ -175,7 +176,7 @@ class Prepared(NamedTuple):
 
 
 def make_state(
-    rules: list[int],
+    rules: Mapping[str, int],
     predicted: NDArray[np.int64] | None,
     n_jobs: int,
     processors: int,
@@ -186,39 +187,40 @@ def make_state(
 
     Parameters
     ----------
-    rules : the first slots of ``sim``, from PASSES on; others are 0.
+    rules : fields of ``sim`` by name; others are 0.
     predicted : (n_jobs,) [s] predicted run times, None where they become known at submission.
     n_jobs, processors : sizes of the workload and of the machine.
     n_users, last : how many users there are, and of how many jobs each has a history; 0 where no
         estimate needs it.
     """
-    sim = np.zeros(N_SLOTS, np.int64)
-    sim[: len(rules)] = rules
-    sim[FREE] = processors
-    sim[HEAD] = sim[SHADOW] = sim[SELECTED] = -1
-    sim[DUE] = FOREVER
+    sim: Any = np.zeros(1, SIM)[0]
+    for name, value in rules.items():
+        sim[name] = value
+    sim.free = processors
+    sim.head = sim.shadow = sim.selected = -1
+    sim.first_reserved = FOREVER
     progress = np.empty(n_jobs, PROGRESS)
     progress["start"] = -1
     progress["promised"] = -1
     progress["marks"] = 0
     if predicted is not None:
         progress["predicted"] = predicted
-    conservative = sim[DEPTH] == UNLIMITED
-    n_listed = n_jobs if sim[PRIMARY] == KEYED else 0
+    conservative = sim.depth == UNLIMITED
+    n_listed = n_jobs if sim.primary == KEYED else 0
     # a job may start beside one that is to end in the same second, where events are handled alone
     running = min(n_jobs, 2 * processors)
     lists = make_lists([running, n_jobs, n_listed])
     profile = np.empty(4 * n_jobs + 8 if conservative else 0, PROFILE)
     if conservative:
         profile[0] = (0, processors)
-        sim[PROFILE_END] = 1
+        sim.profile_end = 1
     line = np.empty(n_jobs if conservative else 0, LINE)
     history = np.full((n_users, last), -1, np.int64)
     narrow = np.empty(len(lists[0]) * CLASSES, np.int64)
     freed = np.empty(running if conservative else 0, FREED_EARLY)
     # groups are as many as jobs that have ended, at most as many as processors
-    idle = np.empty(min(n_jobs, processors) + 2 if sim[MANAGED] else 0, IDLE)
-    ended = np.empty(n_jobs if sim[LOGS] else 0, np.int64)
+    idle = np.empty(min(n_jobs, processors) + 2 if sim.managed else 0, IDLE)
+    ended = np.empty(n_jobs if sim.logs else 0, np.int64)
     return State(sim, progress, history, *lists, profile, line, narrow, freed, idle, ended)
 
 
@@ -228,6 +230,11 @@ def rows_of(first: State, number: int) -> dict[str, NDArray[Any]]:
         name: np.zeros((number, *array.shape), array.dtype)
         for name, array in first._asdict().items()
     }
+
+
+def rules_of(sim: Any) -> dict[str, int]:
+    """Return the rules of a simulation, by name: what :func:`make_state` takes."""
+    return {name: int(sim[name]) for name in RULES}
 
 
 def ascending_keys(scores: NDArray[np.float64]) -> NDArray[np.int64]:

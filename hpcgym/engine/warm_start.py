@@ -29,24 +29,13 @@ from hpcgym.engine.ordered import BLOCK, block_at
 from hpcgym.engine.state import (
     A_PREDICTION,
     A_RENEWAL,
-    ASKED,
     AVERAGE,
-    CHANGED,
-    CORRECTION,
-    DUE,
-    DUE_PASS,
-    ESTIMATE,
-    EXPIRED,
     FOREVER,
     KILL,
-    LOOSE,
     NEVER,
-    NEXT,
-    PASSES,
     PER_EVENT,
     QUEUE,
     RUNNING,
-    TIME,
 )
 
 
@@ -67,53 +56,53 @@ def begin(
     due : 1 if a pass is due then.
     """
     for job in range(number):
-        if sim[ESTIMATE] == AVERAGE and progress[job].predicted < 0:
+        if sim.estimate == AVERAGE and progress[job].predicted < 0:
             predicted = average_of_last(history, users[job], jobs[job].requested)
             progress[job].predicted = predicted
-        if sim[CORRECTION] == KILL:
+        if sim.correction == KILL:
             jobs[job].run = min(jobs[job].run, progress[job].predicted)
     for job in running:
-        sim[TIME] = progress[job].start
+        sim.time = progress[job].start
         start(sim, jobs, progress, blocks, entries, idle, job)
-    while sim[CORRECTION] != NEVER and first_predicted_end(blocks, entries) < time:
-        sim[TIME] = first_predicted_end(blocks, entries)
+    while sim.correction != NEVER and first_predicted_end(blocks, entries) < time:
+        sim.time = first_predicted_end(blocks, entries)
         expire(sim, jobs, progress, blocks, entries)
-    sim[TIME] = time - 1
+    sim.time = time - 1
     if due == 1:
         # what expires in the second in which a pass is due does so before it
-        sim[TIME] = time
-        if sim[CORRECTION] != NEVER:
+        sim.time = time
+        if sim.correction != NEVER:
             expire(sim, jobs, progress, blocks, entries)
-    sim[NEXT] = number
+    sim.next = number
     for job in range(number):
         if progress[job].start < 0:
             enqueue(sim, jobs, progress, keys, scores, blocks, entries, narrow, job)
-    sim[CHANGED] = 1
-    sim[EXPIRED] = 1  # no reservation has been made
+    sim.changed = 1
+    sim.expired = 1  # no reservation has been made
     if due == 1:
-        while sim[PASSES] != PER_EVENT and next_end(blocks) == time:
+        while sim.passes != PER_EVENT and next_end(blocks) == time:
             end_first(sim, jobs, progress, users, history, blocks, entries, freed, idle, ended)
         # an event by itself, or one of all that happens in this second
-        sim[ASKED] = A_RENEWAL if sim[PASSES] == PER_EVENT else A_PREDICTION
-        sim[DUE_PASS] = 1
+        sim.asked = A_RENEWAL if sim.passes == PER_EVENT else A_PREDICTION
+        sim.pass_due = 1
 
 
 @jit_entry
 def hold(jobs, sim, progress, blocks, entries, profile, line, reserved):
     """Let the jobs that wait have these reservations, ``reserved`` (n_jobs,) [s]."""
     profile_of_running(sim, blocks, entries, profile)
-    sim[EXPIRED] = 0
-    sim[LOOSE] = 1
-    sim[DUE] = FOREVER
+    sim.expired = 0
+    sim.may_advance = 1
+    sim.first_reserved = FOREVER
     for k in range(blocks[QUEUE].in_use):
         block = block_at(blocks, QUEUE, k)
         for i in range(block * BLOCK, block * BLOCK + blocks[block].count):
             job = entries[i].job
             time = reserved[job]
             end = time + progress[job].predicted
-            occupy(sim, profile, max(time, sim[TIME]), end, jobs[job].processors)
+            occupy(sim, profile, max(time, sim.time), end, jobs[job].processors)
             line[job].reserved = time
-            sim[DUE] = min(sim[DUE], time)
+            sim.first_reserved = min(sim.first_reserved, time)
 
 
 @jit_entry
@@ -132,9 +121,9 @@ def place_running(nodes, running, placed):
 @jit_entry
 def hold_on_nodes(sim, progress, blocks, entries, line, nodes, reserved):
     """Let the jobs that wait have these reservations, on the nodes that their cells say."""
-    sim[EXPIRED] = 0
-    sim[LOOSE] = 1
-    sim[DUE] = FOREVER
+    sim.expired = 0
+    sim.may_advance = 1
+    sim.first_reserved = FOREVER
     for k in range(blocks[RUNNING].in_use):
         block = block_at(blocks, RUNNING, k)
         for i in range(block * BLOCK, block * BLOCK + blocks[block].count):

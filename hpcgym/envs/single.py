@@ -11,7 +11,6 @@ from gymnasium import spaces
 from gymnasium.envs.registration import EnvSpec
 from numpy.typing import NDArray
 
-from hpcgym.engine import state
 from hpcgym.envs.core import arrays
 from hpcgym.envs.core.episodes import Episodes, read_options_of_reset
 from hpcgym.envs.core.expert_view import pass_view
@@ -200,21 +199,21 @@ class SchedulingEnv(gymnasium.Env[Any, Any]):
     @property
     def keeps_selected(self) -> bool:
         """Whether a selected job that does not fit stays selected until it starts."""
-        return bool(self.simulations.whole.sim[state.KEEPS])
+        return bool(self.simulations.whole.sim[0].keeps)
 
     @property
     def time(self) -> Any:
         """The time [s], an int; where jobs share nodes a float."""
-        return self.simulations.seconds(self.simulations.batch.sim[0, state.TIME]).item()
+        return self.simulations.seconds(self.simulations.batch.sim[0].time).item()
 
     @property
     def free(self) -> int:
         """Number of free processors; under limits of free nodes, where jobs share them of parts."""
-        return int(self.simulations.batch.sim[0, state.FREE])
+        return int(self.simulations.batch.sim[0].free)
 
     def queued(self) -> NDArray[np.int64]:
         """Return the rows of the episode's jobs that wait, in order of submission."""
-        submitted = self.simulations.batch.sim[0, state.NEXT]
+        submitted = self.simulations.batch.sim[0].next
         return np.flatnonzero(self.simulations.batch.progress[0, :submitted]["start"] < 0)
 
     def running(self) -> NDArray[np.int64]:
@@ -296,7 +295,7 @@ class SchedulingEnv(gymnasium.Env[Any, Any]):
         n = simulations.rows(0)[1]
         started = batch.new[0, : batch.place[0, arrays.NEW]].copy()
         jobs = simulations.jobs(0)[started]
-        submitted, begun = batch.sim[0, state.NEXT], batch.sim[0, state.STARTED]
+        submitted, begun = batch.sim[0].next, batch.sim[0].started
         return StepView(
             time_s=self.time,
             elapsed_s=self.time - before,

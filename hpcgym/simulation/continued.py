@@ -143,7 +143,7 @@ def _up_to(result: Result, last: int) -> tuple[state.Prepared, Nodes | None]:
 
 def _reserved(arrays: state.Prepared, queued: NDArray[np.bool_]) -> NDArray[np.int64] | None:
     """Return the start times reserved for jobs that wait, (n_jobs,) [s]; None if there are none."""
-    if arrays.sim[state.DEPTH] != state.UNLIMITED or arrays.sim[state.EXPIRED]:
+    if arrays.sim.depth != state.UNLIMITED or arrays.sim.expired:
         return None
     return np.where(queued, arrays.line["reserved"], -1)
 

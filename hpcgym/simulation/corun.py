@@ -272,16 +272,16 @@ def arrays_of(
     for name in ("submit", "run", "requested"):
         arrays.jobs[name] *= ticks
     arrays.progress["predicted"] *= ticks
-    for half, order in enumerate((state.PRIMARY, state.SECONDARY)):
-        if arrays.sim[order] >= state.SCORED:  # else nobody has written it
+    for half, order in enumerate((arrays.sim.primary, arrays.sim.secondary)):
+        if order >= state.SCORED:  # else nobody has written it
             arrays.scores["patience"][half * len(workload) : (half + 1) * len(workload)] *= ticks
-    if arrays.sim[state.THRESHOLD] != state.NO_THRESHOLD:
-        arrays.sim[state.THRESHOLD] = min(int(arrays.sim[state.THRESHOLD]) * ticks, state.FOREVER)
+    if arrays.sim.threshold != state.NO_THRESHOLD:
+        arrays.sim.threshold = min(int(arrays.sim.threshold) * ticks, state.FOREVER)
     if scheduler.backfill == "fill":
-        arrays.sim[state.DEPTH] = 0
+        arrays.sim.depth = 0
     each = np.where(tasks["form"] == engine.PART, 1, parts)
     arrays.jobs["processors"] = tasks["nodes"] * each
-    arrays.sim[state.FREE] = cluster.nodes * parts
+    arrays.sim.free = cluster.nodes * parts
     if len(arrays.profile):
         arrays.profile[0] = (0, cluster.nodes * parts)
     return arrays

@@ -65,14 +65,14 @@ class PairLearning:
         else:
             known = self.pairs.take(codes)
             matrix, alone = known.filled, known.alone
-        waiting = np.flatnonzero(arrays.progress["start"][: arrays.sim[state.NEXT]] < 0)
+        waiting = np.flatnonzero(arrays.progress["start"][: arrays.sim.next] < 0)
         of_codes = np.bincount(machine.tasks["code"][waiting], minlength=len(codes))
         engine.believe(machine, matrix, alone, self._above, of_codes)
-        arrays.sim[state.CHANGED] = 1  # who was refused may not be now
+        arrays.sim.changed = 1  # who was refused may not be now
 
     def learn(self, arrays: state.Prepared, machine: Coscheduled) -> None:
         """Learn from the jobs that have ended since the last time."""
-        if not self.learns or arrays.sim[state.ENDED] == self._ended:
+        if not self.learns or arrays.sim.ended == self._ended:
             return
         for spell in machine.spells[self._told : machine.slots[engine.N_SPELLS]]:
             of_job = self._beside.setdefault(int(spell["job"]), {})

@@ -73,7 +73,7 @@ def simulate_powered(
     a_node = units_a_node(needs, cluster)
     widths = -(-needs[:, 0] // a_node)
     arrays.jobs["processors"] = widths
-    arrays.sim[state.FREE] = cluster.nodes
+    arrays.sim.free = cluster.nodes
     machine = machine_for(workload, scheduler, cluster, power, widths, found)
     learning = Learning(workload, scheduler, arrays, learned) if asks else None
     machine = _run(arrays, machine, learning)
@@ -92,7 +92,7 @@ def _run(arrays: state.Prepared, machine: Powered, learning: Learning | None) ->
                 machine.slots[powered_state.FULL] = 0
                 more = np.empty(len(machine.log), powered_state.LOG)
                 machine = machine._replace(log=np.concatenate([machine.log, more]))
-            elif arrays.sim[state.ASKED]:
+            elif arrays.sim.asked:
                 assert learning is not None
                 learning.answer()
             else:

@@ -94,9 +94,9 @@ def run_on_nodes(
     with compiling(run):
         while True:
             run(*arrays, nodes, state.FOREVER, state.UNLIMITED)
-            if not arrays.sim[state.ASKED]:
+            if not arrays.sim.asked:
                 break
-            if arrays.sim[state.ASKED] == state.AN_ORDER:
+            if arrays.sim.asked == state.AN_ORDER:
                 assert dispatcher is not None
                 assert facts is not None
                 dispatch(dispatcher, arrays, nodes, facts)

@@ -117,11 +117,11 @@ class Learning:
         Called again, it goes on.
         """
         a = self.arrays
-        conservative = a.sim[state.DEPTH] == state.UNLIMITED
+        conservative = a.sim.depth == state.UNLIMITED
         run = online.run_conservative if conservative else online.run
         rules = self.estimators, self.learner
         with compiling(run):
-            while run(*a, *rules, until, state.FOREVER) >= 0 and a.sim[state.ASKED]:
+            while run(*a, *rules, until, state.FOREVER) >= 0 and a.sim.asked:
                 self._ask_predictors()
         self.finish()
 
@@ -144,7 +144,7 @@ class Learning:
         """Answer what compiled code does not: by predictors in Python."""
         a = self.arrays
         self._teach()
-        if a.sim[state.ASKED] == state.A_RENEWAL:
+        if a.sim.asked == state.A_RENEWAL:
             self._renew()
         else:
             self._predict()
@@ -152,7 +152,7 @@ class Learning:
 
     def _teach(self) -> None:
         """Teach the predictors in Python the jobs that have ended since the last time."""
-        ended = int(self.arrays.sim[state.ENDED])
+        ended = int(self.arrays.sim.ended)
         for job in self.arrays.ended[self._taught : ended].tolist():
             for predictor in self._predictors:
                 if predictor is not None:
@@ -163,13 +163,13 @@ class Learning:
     def _predict(self) -> None:
         """Ask the predictors in Python for the run time of the job in question."""
         sim, learner, asked = self.arrays.sim, self.learner, self._predictors
-        if sim[state.ASKED] == state.A_PREDICTION:
-            job = int(sim[state.NEXT])
+        if sim.asked == state.A_PREDICTION:
+            job = int(sim.next)
             x = self._facts.of(job, learner.seen[job], 0.0)
         else:
             # what policies look at stays as it was
-            job, asked = int(sim[state.EXPIRING]), asked[: online.FOR_ORDERING]
-            elapsed = float(sim[state.TIME] - self.arrays.progress["start"][job])
+            job, asked = int(sim.expiring), asked[: online.FOR_ORDERING]
+            elapsed = float(sim.time - self.arrays.progress["start"][job])
             x = self._facts.of(job, learner.scratch[online.NOW, : histories.N_SEEN], elapsed)
         for k, predictor in enumerate(asked):
             if predictor is not None:
@@ -181,7 +181,7 @@ class Learning:
         predictor = self._predictors[online.FOR_ORDERING]
         assert predictor is not None
         n = online.list_concerned(a.users, a.sim, a.blocks, a.entries, a.ended)
-        ended = int(a.sim[state.ENDED])
+        ended = int(a.sim.ended)
         for job in sorted(a.ended[ended : ended + n].tolist()):
             online.consider(a.jobs, a.users, a.sim, a.progress, a.blocks, a.entries, job, *rules)
             x = self._facts.of(job, self.learner.scratch[online.NOW, : histories.N_SEEN], 0.0)

@@ -107,27 +107,28 @@ def prepare(
     primary, secondary, keys, scores = orders(workload, scheduler, shares)
     rules = engine_rules(scheduler, primary, secondary, predicted, jobs["run"], last)
     dispatched = state.NOBODY if scheduler.dispatcher is None else state.EACH_START
-    rules += [dispatched, 0, *power_rules(cluster, scheduler)]
+    rules |= {"asks": dispatched, **power_rules(cluster, scheduler)}
     # scores that hang on usage are asked for as predictions are: at submissions, and after ends
     shares = shares and any(scheduler.usage_orders)
-    rules += [1, 1, 1] if shares else learning_rules(scheduler, asks, logs_ends)
+    learning = learning_rules(scheduler, asks, logs_ends)
+    rules |= dict.fromkeys(learning, 1) if shares else learning
     start = state.make_state(rules, predicted, len(workload), cluster.processors, n_users, last)
-    if len(workload) and start.sim[state.MANAGED]:
+    if len(workload) and start.sim.managed:
         all_idle(start, int(workload.submit_time[0]), cluster.processors)
     prepared = state.Prepared(jobs, keys, scores, users, *start)
     begin_with(workload, scheduler, cluster, prepared)
     return prepared
 
 
-def power_rules(cluster: Cluster, scheduler: Scheduler, by_action: bool = False) -> list[int]:
-    """Return the rules of switching off as the engine takes them, from MANAGED on.
+def power_rules(cluster: Cluster, scheduler: Scheduler, by_action: bool = False) -> dict[str, int]:
+    """Return the rules of switching off as the engine takes them.
 
     Raises
     ------
     HpcgymError : a scheduler for whose rules processors cannot be switched off.
     """
     if cluster.shutdown_after_s is None and not by_action:
-        return [0, 0, 0, 0]
+        return {}
     if cluster.groups and cluster.shutdown_after_s is not None:
         raise HpcgymError("shutdown_after_s: only simulate() switches nodes off")
     for rule, value in (("backfill", "conservative"), ("passes", "per-event")):
@@ -135,14 +136,19 @@ def power_rules(cluster: Cluster, scheduler: Scheduler, by_action: bool = False)
             raise HpcgymError(f"shutdown_after_s: processors stay on with {rule}={value!r}")
     after = cluster.shutdown_after_s
     timeout = state.FOREVER if after is None else after
-    return [1, timeout, cluster.shutdown_time_s, cluster.boot_time_s]
+    return {
+        "managed": 1,
+        "timeout": timeout,
+        "off_time": cluster.shutdown_time_s,
+        "on_time": cluster.boot_time_s,
+    }
 
 
 def all_idle(start: state.State, time: int, processors: int) -> None:
     """Let all processors be idle from ``time`` [s] on."""
-    timeout = int(start.sim[state.TIMEOUT])
+    timeout = int(start.sim.timeout)
     start.idle[0] = (time, min(time + timeout, state.FOREVER), processors)
-    start.sim[state.GROUPS] = 1
+    start.sim.groups = 1
 
 
 def job_records(workload: Workload) -> NDArray[np.void]:
@@ -163,7 +169,7 @@ def engine_rules(
     predicted: NDArray[np.int64] | None,
     run_time: NDArray[np.int64],
     last: int,
-) -> list[int]:
+) -> dict[str, int]:
     """Return the rules as the engine takes them; see :mod:`hpcgym.engine.state`.
 
     ``predicted`` are run times that are predicted beforehand, None if they become known later:
@@ -171,16 +177,18 @@ def engine_rules(
     """
     never_short = predicted is not None and bool((predicted >= run_time).all())
     threshold = scheduler.threshold
-    return [
-        state.PER_EVENT if scheduler.passes == "per-event" else state.PER_TIMESTAMP,
-        _DEPTHS[scheduler.backfill],
-        primary,
-        secondary,
-        state.AVERAGE if last else state.GIVEN,
-        state.NEVER if never_short else CORRECTION_CODES[scheduler.correction],
+    return {
+        "passes": state.PER_EVENT if scheduler.passes == "per-event" else state.PER_TIMESTAMP,
+        "depth": _DEPTHS[scheduler.backfill],
+        "primary": primary,
+        "secondary": secondary,
+        "estimate": state.AVERAGE if last else state.GIVEN,
+        "correction": state.NEVER if never_short else CORRECTION_CODES[scheduler.correction],
         # waiting times are whole seconds, so "longer than" stays the same rounded down
-        state.NO_THRESHOLD if threshold is None else int(min(threshold, state.LATEST_TIME)),
-    ]
+        "threshold": (
+            state.NO_THRESHOLD if threshold is None else int(min(threshold, state.LATEST_TIME))
+        ),
+    }
 
 
 _NO_USERS = np.zeros(0, np.int64)

@@ -299,20 +299,20 @@ def result_of(
     ``outside`` says that the order of the queue was not the scheduler's.
     """
     idle_seconds = None
-    if ended.sim[state.MANAGED] and len(workload):
-        check_processor_seconds(workload, cluster, int(ended.sim[state.TIME]))
+    if ended.sim.managed and len(workload):
+        check_processor_seconds(workload, cluster, int(ended.sim.time))
         idle_seconds = idle_processor_seconds(ended.sim, ended.idle)
     return Result.of(
         workload, cluster, scheduler, ended.jobs, ended.progress, idle_seconds, outside
     )
 
 
-def idle_processor_seconds(sim: NDArray[np.int64], idle: NDArray[np.void]) -> dict[str, int]:
+def idle_processor_seconds(sim: Any, idle: NDArray[np.void]) -> dict[str, int]:
     """Return what processors without a job have done up to now [processor seconds]."""
     power.settle(sim, idle)
-    slots = (state.IDLE_S, state.OFF_S, state.SWITCHING_OFF_S, state.SWITCHING_ON_S)
-    names = ("idle", "off", "switching_off", "switching_on")
-    return {name: int(sim[slot]) for name, slot in zip(names, slots, strict=True)}
+    return {
+        name: int(sim[f"{name}_s"]) for name in ("idle", "off", "switching_off", "switching_on")
+    }
 
 
 def check_processor_seconds(workload: Workload, cluster: Cluster, end: int) -> None:

@@ -48,13 +48,13 @@ def begin_with(
     initial, sim, progress = workload.initial, arrays.sim, arrays.progress
     if initial is None:
         return
-    if sim[state.MANAGED]:
+    if sim.managed:
         check_empty(workload)
     running = _in_order(workload, initial)
     ongoing = going_on(initial, scheduler, cluster)
     number = int(np.searchsorted(workload.submit_time, initial.begin))
     progress["start"][running] = initial.start[running]
-    if sim[state.ESTIMATE] == state.AVERAGE:
+    if sim.estimate == state.AVERAGE:
         progress["predicted"][:number] = -1 if ongoing is None else ongoing.predicted[:number]
         _remember(workload, initial, arrays)
     if ongoing is not None:
@@ -187,7 +187,7 @@ def _check(
         raise WorkloadError(f"{where}: {workload.called(job)} does not start between its"
                             f" submission and then, but at {initial.start[job]} s")  # fmt: skip
     predicted: Any = arrays.progress["predicted"][running]
-    kills = arrays.sim[state.CORRECTION] == state.KILL
+    kills = arrays.sim.correction == state.KILL
     run = np.minimum(run, np.where(predicted > 0, predicted, run)) if kills else run
     over = start + run < begin
     if over.any():

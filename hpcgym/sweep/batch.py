@@ -288,12 +288,11 @@ def _shared(
         rules, state.SCORED, pieces[0].secondary, known, joined["jobs"]["run"], last
     )
     longest, n_users = int(sizes.max()), max(piece.n_users for piece in pieces)
-    engine += [
-        state.NOBODY,
-        0,
-        *power_rules(machine, rules),
-        *learning_rules(rules, asks_for_predictions(rules)),
-    ]
+    engine |= {
+        "asks": state.NOBODY,
+        **power_rules(machine, rules),
+        **learning_rules(rules, asks_for_predictions(rules)),
+    }
     empty = state.make_state(engine, None, longest, machine.processors, n_users, last)
     estimators = make_estimators(rules, joined["users"], joined["jobs"]["processors"])
     estimators.looks[0] = 1
@@ -311,7 +310,7 @@ def _shared(
         serial=joined["serial"],
         predicted=joined["predicted"],
         ordered_by=joined["ordered_by"],
-        sim=empty.sim,
+        sim=empty.sim.reshape(1),
         blocks=empty.blocks,
         **estimators._asdict(),
     )

@@ -107,7 +107,7 @@ def cover(
     number, longest = thread_count(threads), len(workload)
     vectors = grid(int(points))
     sim = batch.shared.sim.copy()
-    sim[state.ASKS] = state.EACH_PASS
+    sim["asks"] = state.EACH_PASS
     shared = batch.shared._replace(sim=sim)
     first = vectors.sphere.first
     values = np.full(first[-1], np.nan)

@@ -11,7 +11,6 @@ import pytest
 
 from hpcgym import Cluster, HpcgymError, Scheduler, load_workload, simulate
 from hpcgym.agents.lookahead import PURE, Lookahead
-from hpcgym.engine import state
 from hpcgym.envs.mixed_policy import MixedPolicy
 from hpcgym.evaluation import evaluate
 from hpcgym.workload import Workload
@@ -84,7 +83,7 @@ def test_run_times_that_are_whole_on_paper(
     env = environment(Workload.from_columns(columns, processors=4))
     observation, info = env.reset(seed=0)
     agent.begin(env)
-    while env.simulations.batch.sim[0, state.TIME] < ends[-1]:
+    while env.simulations.batch.sim[0].time < ends[-1]:
         observation, _, _, _, info = env.step(agent.act(observation, info))
     agent.act(observation, info)
     assert agent._look is not None

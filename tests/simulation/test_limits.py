@@ -522,7 +522,7 @@ def test_it_can_stop_and_go_on() -> None:
     def prepared() -> tuple[Any, Any]:
         arrays = prepare(given, scheduler, cluster, logs_ends=True)
         widths = needs_on(given, cluster)[:, 0]
-        arrays.sim[state.FREE] = cluster.nodes
+        arrays.sim.free = cluster.nodes
         return arrays, machine_for(given, scheduler, cluster, power, widths, limits)
 
     arrays, nodes = prepared()

@@ -12,7 +12,7 @@ import numpy as np
 
 from hpcgym.compilation import jit, jit_part
 from hpcgym.engine.ordered import BLOCK, block_at
-from hpcgym.engine.state import RUNNING, TIME
+from hpcgym.engine.state import RUNNING
 
 # -- columns of a user's memory: sums over the jobs that have ended --------------------------------
 (
@@ -82,7 +82,7 @@ def shrunk(ratios, wider):
 @jit
 def describe(jobs, users, sim, progress, blocks, entries, memory, job, x):
     """Write the features of a job to ``x``; see :data:`hpcgym.scheduler.estimates.JOB_FEATURES`."""
-    user, now = users[job], sim[TIME]
+    user, now = users[job], sim.time
     number, processors = memory[user, NUMBER], np.float64(jobs[job].processors)
     x[0] = jobs[job].requested
     for k in range(3):

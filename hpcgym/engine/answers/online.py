@@ -27,26 +27,7 @@ from hpcgym.engine.machines.pool import conservative, easy
 from hpcgym.engine.ordered import BLOCK, block_at
 from hpcgym.engine.orders.mixing import JobNumbers, rank_one
 from hpcgym.engine.orders.scores import forget_bounds
-from hpcgym.engine.state import (
-    A_CORRECTION,
-    A_PREDICTION,
-    A_RENEWAL,
-    ANSWERED,
-    ARRIVED,
-    ASKED,
-    CUBED,
-    ENDED,
-    EXPIRING,
-    HEEDED,
-    LEARNED,
-    NEXT,
-    PASSES,
-    PER_EVENT,
-    PRIMARY,
-    QUEUE,
-    RENEWED,
-    SECONDARY,
-)
+from hpcgym.engine.state import A_CORRECTION, A_PREDICTION, A_RENEWAL, CUBED, PER_EVENT, QUEUE
 
 # -- `Estimators.kinds`: how run times are predicted, for what there are two of --------------------
 KNOWN, BY_AVERAGE, BY_USER_RATIO, BY_TYPICAL_RATIO, BY_REGRESSION, FROM_OUTSIDE = range(6)
@@ -90,7 +71,7 @@ def run(
 ):  # fmt: skip
     """Simulate with predictions as :func:`hpcgym.engine.machines.pool.easy.run` does without.
 
-    It stops with ``sim[ASKED]`` set where an order is asked for, or a prediction FROM_OUTSIDE.
+    It stops with ``sim.asked`` set where an order is asked for, or a prediction FROM_OUTSIDE.
     """
     passes = 0
     while True:
@@ -128,7 +109,7 @@ def run_conservative(
 @jit_part
 def asks_for_prediction(sim):
     """Return whether the simulator waits for a prediction."""
-    return sim[ASKED] >= A_PREDICTION
+    return sim.asked >= A_PREDICTION
 
 
 @jit_entry
@@ -136,12 +117,12 @@ def answer_inside(jobs, scores, users, sim, progress, blocks, entries, ended, es
     """Answer the simulator and return True, unless a prediction is to come FROM_OUTSIDE."""
     learn_from_ended(jobs, users, sim, progress, ended, estimators, learner)
     outside = estimators.kinds[FOR_BACKFILLING] == FROM_OUTSIDE
-    if sim[ASKED] == A_RENEWAL:
+    if sim.asked == A_RENEWAL:
         if estimators.kinds[FOR_ORDERING] == FROM_OUTSIDE:
             return False
         renew_all(jobs, scores, users, sim, progress, blocks, entries, ended, estimators, learner)
         return True
-    job = sim[NEXT] if sim[ASKED] == A_PREDICTION else sim[EXPIRING]
+    job = sim.next if sim.asked == A_PREDICTION else sim.expiring
     consider(jobs, users, sim, progress, blocks, entries, job, estimators, learner)
     if outside or estimators.kinds[FOR_ORDERING] == FROM_OUTSIDE:
         return False
@@ -152,7 +133,7 @@ def answer_inside(jobs, scores, users, sim, progress, blocks, entries, ended, es
 @jit
 def renew_all(jobs, scores, users, sim, progress, blocks, entries, ended, estimators, learner):
     """Predict anew how long waiting jobs run whose users' jobs have ended since the last pass."""
-    first = sim[ENDED]
+    first = sim.ended
     for k in range(first, first + list_concerned(users, sim, blocks, entries, ended)):
         job = ended[k]
         consider(jobs, users, sim, progress, blocks, entries, job, estimators, learner)
@@ -173,8 +154,8 @@ def list_concerned(users, sim, blocks, entries, ended):
             n = note_concerned(users, sim, ended, entries[i].job, n)
     # those that have just been submitted know of these ends already; but in events alone, a job may
     # have been submitted without a pass, before a job ended
-    if sim[PASSES] == PER_EVENT:
-        for job in range(sim[NEXT] - sim[ARRIVED], sim[NEXT]):
+    if sim.passes == PER_EVENT:
+        for job in range(sim.next - sim.arrived, sim.next):
             n = note_concerned(users, sim, ended, job, n)
     return n
 
@@ -183,10 +164,10 @@ def list_concerned(users, sim, blocks, entries, ended):
 def note_concerned(users, sim, ended, job, n):
     """List a waiting job if a job of its user is among the last that ended; return how many are."""
     concerned = False
-    for k in range(sim[HEEDED], sim[ENDED]):
+    for k in range(sim.ended_at_pass, sim.ended):
         concerned |= users[ended[k]] == users[job]
     if concerned:
-        ended[sim[ENDED] + n] = job
+        ended[sim.ended + n] = job
         n += 1
     return n
 
@@ -226,7 +207,7 @@ def forget(learner):
 @jit_entry
 def learn_from_ended(jobs, users, sim, progress, ended, estimators, learner):
     """Learn from the jobs that have ended since the last time."""
-    for i in range(sim[LEARNED], sim[ENDED]):
+    for i in range(sim.learned, sim.ended):
         job = ended[i]
         remember(learner.memory[users[job]], jobs[job], progress[job].start + jobs[job].run)
         if len(learner.ratios) > 0:
@@ -235,7 +216,7 @@ def learn_from_ended(jobs, users, sim, progress, ended, estimators, learner):
         for which in range(2):
             if estimators.kinds[which] == BY_REGRESSION:
                 learn(jobs[job], estimators, learner, which, learner.seen[job])
-    sim[LEARNED] = sim[ENDED]
+    sim.learned = sim.ended
 
 
 @jit_entry
@@ -244,7 +225,7 @@ def consider(jobs, users, sim, progress, blocks, entries, job, estimators, learn
     x = learner.scratch[NOW][:N_SEEN]
     if len(learner.seen) > 0:
         # what is learned from is what was known at submission
-        if sim[ASKED] == A_PREDICTION:
+        if sim.asked == A_PREDICTION:
             x = learner.seen[job]
         describe(jobs, users, sim, progress, blocks, entries, learner.memory, job, x)
     answers = learner.scratch[ANSWERS]
@@ -306,26 +287,26 @@ def cut(seconds, requested):
 def answer(jobs, scores, sim, progress, estimators, learner):
     """Give the simulator the predictions that stand in ``learner.scratch[ANSWERS]``."""
     answers = learner.scratch[ANSWERS]
-    if sim[ASKED] == A_CORRECTION:
-        sim[RENEWED] = cut(answers[FOR_BACKFILLING], jobs[sim[EXPIRING]].requested)
+    if sim.asked == A_CORRECTION:
+        sim.renewed = cut(answers[FOR_BACKFILLING], jobs[sim.expiring].requested)
         return
-    job = sim[NEXT]
+    job = sim.next
     requested = jobs[job].requested
     if estimators.kinds[FOR_BACKFILLING] != KNOWN:
         progress[job].predicted = cut(answers[FOR_BACKFILLING], requested)
     if estimators.kinds[FOR_ORDERING] != KNOWN:
         learner.ordered_by[job] = cut(answers[FOR_ORDERING], requested)
         rank_both(jobs, scores, sim, job, estimators, learner)
-    sim[ANSWERED] = job + 1
+    sim.answered = job + 1
 
 
 @jit_part
 def rank_both(jobs, scores, sim, job, estimators, learner):
     """Write the scores of a job under the orders that look at predictions."""
     if estimators.looks[0] == 1:
-        rank(jobs, scores, sim[PRIMARY], job, 0, learner)
+        rank(jobs, scores, sim.primary, job, 0, learner)
     if estimators.looks[1] == 1:
-        rank(jobs, scores, sim[SECONDARY], job, 1, learner)
+        rank(jobs, scores, sim.secondary, job, 1, learner)
 
 
 @jit

@@ -25,16 +25,7 @@ from hpcgym.engine.machines.nodes import easy as node_easy
 from hpcgym.engine.machines.pool import conservative, easy
 from hpcgym.engine.ordered import BLOCK, block_at
 from hpcgym.engine.orders.scores import forget_bounds
-from hpcgym.engine.state import (
-    A_PREDICTION,
-    ANSWERED,
-    ARRIVED,
-    ASKED,
-    ENDED,
-    NEXT,
-    QUEUE,
-    TIME,
-)
+from hpcgym.engine.state import A_PREDICTION, QUEUE
 
 CPU, ENERGY = 0, 1  # what is counted
 
@@ -97,7 +88,7 @@ def run(
             sim, progress, history, blocks, entries, profile, line, narrow, freed, idle,
             ended, stop_time, max_passes - passes,
         )  # fmt: skip
-        if sim[ASKED] < A_PREDICTION:
+        if sim.asked < A_PREDICTION:
             return passes
         answer(jobs, scores, sim, progress, blocks, entries, ended, shares)
 
@@ -116,7 +107,7 @@ def run_conservative(
             sim, progress, history, blocks, entries, profile, line, narrow, freed, idle,
             ended, stop_time, max_passes - passes,
         )  # fmt: skip
-        if sim[ASKED] < A_PREDICTION:
+        if sim.asked < A_PREDICTION:
             return passes
         answer(jobs, scores, sim, progress, blocks, entries, ended, shares)
 
@@ -135,7 +126,7 @@ def run_on_nodes(
             sim, progress, history, blocks, entries, profile, line, narrow, freed, idle,
             ended, nodes, stop_time, max_passes - passes,
         )  # fmt: skip
-        if sim[ASKED] < A_PREDICTION:
+        if sim.asked < A_PREDICTION:
             return passes
         answer(jobs, scores, sim, progress, blocks, entries, ended, shares)
 
@@ -154,7 +145,7 @@ def run_plan_on_nodes(
             sim, progress, history, blocks, entries, profile, line, narrow, freed, idle,
             ended, nodes, stop_time, max_passes - passes,
         )  # fmt: skip
-        if sim[ASKED] < A_PREDICTION:
+        if sim.asked < A_PREDICTION:
             return passes
         answer(jobs, scores, sim, progress, blocks, entries, ended, shares)
 
@@ -165,22 +156,22 @@ def answer(jobs, scores, sim, progress, blocks, entries, ended, shares):
     book = shares.book
     charge(jobs, sim, progress, ended, shares)
     mixed = shares.kinds[0] == MIXED or shares.kinds[1] == MIXED
-    if book[VERSION] != book[WRITTEN] or (mixed and book[WRITTEN_AT] != sim[TIME]):
+    if book[VERSION] != book[WRITTEN] or (mixed and book[WRITTEN_AT] != sim.time):
         write_all(scores, sim, blocks, entries, shares)
     # a job that is to be submitted; its prediction is known, or is made by the simulator
-    if sim[ASKED] == A_PREDICTION:
-        write(scores, sim, shares, sim[NEXT], growth(book, book[OPEN_AT]))
-        sim[ANSWERED] = sim[NEXT] + 1
+    if sim.asked == A_PREDICTION:
+        write(scores, sim, shares, sim.next, growth(book, book[OPEN_AT]))
+        sim.answered = sim.next + 1
 
 
 @jit
 def charge(jobs, sim, progress, ended, shares):
     """Charge the jobs that have ended since the last time to their accounts."""
     book = shares.book
-    if book[CHARGED] == sim[ENDED]:
+    if book[CHARGED] == sim.ended:
         return
-    move_epoch(shares, sim[TIME])
-    for k in range(book[CHARGED], sim[ENDED]):
+    move_epoch(shares, sim.time)
+    for k in range(book[CHARGED], sim.ended):
         job = ended[k]
         end = progress[job].start + jobs[job].run
         if end != book[OPEN_AT]:
@@ -191,7 +182,7 @@ def charge(jobs, sim, progress, ended, shares):
             for what in range(2):
                 shares.recent[what, account] += shares.rate[what, job] * jobs[job].run
             account = shares.parent[account]
-    book[CHARGED] = sim[ENDED]
+    book[CHARGED] = sim.ended
     book[VERSION] += 1
 
 
@@ -282,7 +273,7 @@ def write_all(scores, sim, blocks, entries, shares):
     """Give all waiting jobs the scores of now."""
     book = shares.book
     book[STAMP] += 1
-    book[WRITTEN], book[WRITTEN_AT] = book[VERSION], sim[TIME]
+    book[WRITTEN], book[WRITTEN_AT] = book[VERSION], sim.time
     factor = growth(book, book[OPEN_AT])
     if shares.kinds[0] == BY_BOTH or shares.kinds[1] == BY_BOTH:
         for what in range(2):
@@ -294,7 +285,7 @@ def write_all(scores, sim, blocks, entries, shares):
         block = block_at(blocks, QUEUE, k)
         for i in range(block * BLOCK, block * BLOCK + blocks[block].count):
             write(scores, sim, shares, entries[i].job, factor)
-    for job in range(sim[NEXT] - sim[ARRIVED], sim[NEXT]):
+    for job in range(sim.next - sim.arrived, sim.next):
         write(scores, sim, shares, job, factor)
     forget_bounds(blocks)
 
@@ -307,7 +298,7 @@ def write(scores, sim, shares, job, factor):
         shares.stamp[leaf] = shares.book[STAMP]
         for half in range(2):
             if shares.kinds[half] != UNAWARE:
-                shares.terms[half, leaf] = term(shares, half, leaf, sim[TIME], factor)
+                shares.terms[half, leaf] = term(shares, half, leaf, sim.time, factor)
     for half in range(2):
         if shares.kinds[half] != UNAWARE:
             place = half * len(shares.owner) + job

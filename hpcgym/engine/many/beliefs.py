@@ -12,7 +12,7 @@ import numpy as np
 from hpcgym.compilation import jit, jit_inline, jit_part
 from hpcgym.engine.answers.histories import whole_seconds
 from hpcgym.engine.ordered import BLOCK, block_at
-from hpcgym.engine.state import CORRECTION, NEVER, NEXT, PASSES, PER_EVENT, RUNNING, TIME
+from hpcgym.engine.state import NEVER, PER_EVENT, RUNNING
 
 # -- slots of `Foresight.settings` -----------------------------------------------------------------
 (
@@ -38,15 +38,15 @@ UNITS = 2.0**40  # what a second's wait of the most important queued job costs
 def learn(sim, jobs, progress, look):
     """Take note of the jobs that have ended, in the order of their ends."""
     settings, unfinished = look.settings, look.unfinished
-    for job in range(settings[KNOWN], sim[NEXT]):
+    for job in range(settings[KNOWN], sim.next):
         unfinished[settings[N_UNFINISHED]] = job
         settings[N_UNFINISHED] += 1
-    settings[KNOWN] = sim[NEXT]
+    settings[KNOWN] = sim.next
     for i in range(settings[N_UNFINISHED]):
         # the drained simulation looks for its oldest job among those that have not started
         look.progress[unfinished[i]].start = progress[unfinished[i]].start
     # where events are handled one by one, an end of this second may be yet to be handled
-    latest = sim[TIME] - 1 if sim[PASSES] == PER_EVENT else sim[TIME]
+    latest = sim.time - 1 if sim.passes == PER_EVENT else sim.time
     while True:
         found, end = -1, latest + 1
         for i in range(settings[N_UNFINISHED]):
@@ -108,7 +108,7 @@ def estimate_all(sim, jobs, progress, blocks, entries, look, n):
         for i in range(block * BLOCK, block * BLOCK + blocks[block].count):
             job = entries[i].job
             # one that waits for processors to be switched on starts later
-            elapsed = max(sim[TIME] - progress[job].start, 0)
+            elapsed = max(sim.time - progress[job].start, 0)
             look.jobs[job].run = estimated(sim, jobs, progress, look, job, elapsed)
     for i in range(n):
         job = look.queued[i]
@@ -140,7 +140,7 @@ def estimated(sim, jobs, progress, look, job, elapsed):
         if share > 0:
             mean = total / share
     most = requested
-    if sim[CORRECTION] == NEVER:
+    if sim.correction == NEVER:
         most = min(most, progress[job].predicted)  # which no job outlives
     return min(max(whole_seconds(mean), elapsed + 1), most)
 

@@ -31,21 +31,7 @@ from hpcgym.compilation import jit, jit_entry, jit_parallel, jit_part
 from hpcgym.engine.many.search import begin_slice, measure, run_slice
 from hpcgym.engine.ordered import BLOCK, block_at
 from hpcgym.engine.orders.mixing import BY_WAIT
-from hpcgym.engine.state import (
-    AN_ORDER,
-    ASKED,
-    ASKS,
-    BACKFILLED,
-    DEPTH,
-    FOREVER,
-    FREE,
-    HEAD,
-    NOBODY,
-    QUEUE,
-    RUNNING,
-    THRESHOLD,
-    TIME,
-)
+from hpcgym.engine.state import AN_ORDER, BACKFILLED, FOREVER, NOBODY, QUEUE, RUNNING
 
 MARGIN = 1e-9  # of what scores are made of: a lead below it is left to rounding
 CORNERS = 64  # room for those of a polygon; one with as many is not cut any more
@@ -112,11 +98,11 @@ def simulate_vector(worker, s, shared, workers, notes, sphere):
     while True:
         if notes.counts[worker, 1] == 0:
             # no vector is left: nothing more to find out
-            sim[ASKS] = NOBODY
+            sim.asks = NOBODY
             queued, at_once = 0, np.int64(FOREVER)
         passes = run_slice(worker, shared, workers, s, at_once)
-        if sim[ASKED] == AN_ORDER:
-            queued, free = note_queue(worker, workers, notes), sim[FREE]
+        if sim.asked == AN_ORDER:
+            queued, free = note_queue(worker, workers, notes), sim.free
         elif passes < at_once:
             return
         elif queued > 0:
@@ -144,7 +130,7 @@ def judge_pass(worker, s, shared, workers, notes, sphere, queued, free):
     ``free`` processors there were before it.
     """
     sim, progress, names = workers.sim[worker], workers.progress[worker], notes.queued[worker]
-    head, threshold, time = sim[HEAD], sim[THRESHOLD], sim[TIME]
+    head, threshold, time = sim.head, sim.threshold, sim.time
     jobs = shared.jobs[shared.slices[s, 0] : shared.slices[s, 1]]
     if head < 0 or 0 <= threshold < time - jobs[head].submit:
         return
@@ -184,26 +170,26 @@ def fills_behind(worker, workers, notes, jobs, behind, free, head):
     blocks, entries = workers.blocks[worker], workers.entries[worker]
     if jobs[head].processors <= free:
         return False
-    if sim[DEPTH] == 0:
-        return sim[FREE] == free
+    if sim.depth == 0:
+        return sim.free == free
     missing, shadow = jobs[head].processors - free, np.int64(FOREVER)
     for k in range(blocks[RUNNING].in_use):
         block = block_at(blocks, RUNNING, k)
         for e in range(block * BLOCK, block * BLOCK + blocks[block].count):
-            if entries[e].key <= shadow and progress[entries[e].job].start < sim[TIME]:
+            if entries[e].key <= shadow and progress[entries[e].job].start < sim.time:
                 missing -= entries[e].width
                 if missing <= 0:
                     shadow = entries[e].key
     extra = -missing
     for k in range(behind):
         job = notes.behind[worker, k]
-        width, late = jobs[job].processors, sim[TIME] + progress[job].predicted > shadow
+        width, late = jobs[job].processors, sim.time + progress[job].predicted > shadow
         if job != head and width <= free and (width <= extra or not late):
             return False
     for k in range(blocks[RUNNING].in_use):
         block = block_at(blocks, RUNNING, k)
         for e in range(block * BLOCK, block * BLOCK + blocks[block].count):
-            if entries[e].key > shadow and progress[entries[e].job].start == sim[TIME]:
+            if entries[e].key > shadow and progress[entries[e].job].start == sim.time:
                 extra -= entries[e].width
     return extra >= 0
 

@@ -20,24 +20,7 @@ from hpcgym.engine.machines.pool.easy import run
 from hpcgym.engine.many.beliefs import estimate_all, learn
 from hpcgym.engine.ordered import BLOCK, NOTHING, block_at, insert
 from hpcgym.engine.orders.mixing import mix
-from hpcgym.engine.state import (
-    AN_ORDER,
-    ASKED,
-    ASKS,
-    CHANGED,
-    ESTIMATE,
-    FOREVER,
-    GIVEN,
-    HEAD,
-    LEARNS,
-    LOGS,
-    MANAGED,
-    NEXT,
-    NOBODY,
-    QUEUE,
-    RUNNING,
-    TIME,
-)
+from hpcgym.engine.state import AN_ORDER, FOREVER, GIVEN, NOBODY, QUEUE, RUNNING
 
 DIGIT = np.int64(2**27)  # base in which costs are counted: products of two digits fit into a word
 
@@ -56,7 +39,7 @@ class Foresight(NamedTuple):
     learned: NDArray[np.int64]  # (n_jobs,) [s] start times of those that were, else -1
     # the drained simulation
     jobs: NDArray[np.void]
-    sim: NDArray[np.int64]
+    sim: NDArray[np.void]  # (1,) SIM
     progress: NDArray[np.void]
     blocks: NDArray[np.void]
     entries: NDArray[np.void]
@@ -75,14 +58,14 @@ def follow_best(
     sim, progress, history, blocks, entries, profile, line, narrow, freed, idle,
     ended, look,
 ):  # fmt: skip
-    """Simulate to the end under look-ahead; ``sim[ASKS]`` must be EACH_PASS, the order SCORED."""
+    """Simulate to the end under look-ahead; ``sim.asks`` must be EACH_PASS, the order SCORED."""
     while True:
         run(
             jobs, keys, scores, users,
             sim, progress, history, blocks, entries, profile, line, narrow, freed, idle,
             ended, np.int64(FOREVER), np.int64(FOREVER),
         )  # fmt: skip
-        if sim[ASKED] == 0:
+        if sim.asked == 0:
             return
         best = choose(
             jobs, keys, users,
@@ -148,7 +131,7 @@ def drain(
     copy_machine(sim, progress, blocks, entries, look)
     run(
         look.jobs, keys, look.scores[vector], users,
-        look.sim, look.progress, history, look.blocks, look.entries, profile, line, look.narrow,
+        look.sim[0], look.progress, history, look.blocks, look.entries, profile, line, look.narrow,
         freed, idle, ended, np.int64(FOREVER), passes,
     )  # fmt: skip
 
@@ -156,17 +139,16 @@ def drain(
 @jit_part
 def copy_machine(sim, progress, blocks, entries, look):
     """Set the drained simulation to the present pass: no job to come, ends as estimated."""
-    for i in range(len(sim)):
-        look.sim[i] = sim[i]
-    look.sim[NEXT] = len(look.jobs)
-    look.sim[ASKED] = AN_ORDER  # go on with this pass
-    look.sim[ASKS] = NOBODY
-    look.sim[ESTIMATE] = GIVEN
-    look.sim[LEARNS] = 0
-    look.sim[LOGS] = 0
-    look.sim[MANAGED] = 0  # no processor has to be switched on first
-    look.sim[HEAD] = -1
-    look.sim[CHANGED] = 1
+    look.sim[0] = sim
+    look.sim[0].next = len(look.jobs)
+    look.sim[0].asked = AN_ORDER  # go on with this pass
+    look.sim[0].asks = NOBODY
+    look.sim[0].estimate = GIVEN
+    look.sim[0].learns = 0
+    look.sim[0].logs = 0
+    look.sim[0].managed = 0  # no processor has to be switched on first
+    look.sim[0].head = -1
+    look.sim[0].changed = 1
     empty(look.blocks, np.int64(RUNNING))
     empty(look.blocks, np.int64(QUEUE))
     for k in range(blocks[RUNNING].in_use):
@@ -174,7 +156,7 @@ def copy_machine(sim, progress, blocks, entries, look):
         for i in range(block * BLOCK, block * BLOCK + blocks[block].count):
             key, job = entries[i].key, entries[i].job
             # where events are handled one by one, a job may be about to end as predicted
-            end = progress[job].start + look.jobs[job].run if key > sim[TIME] else key
+            end = progress[job].start + look.jobs[job].run if key > sim.time else key
             look.progress[job].start = progress[job].start
             look.progress[job].marks = progress[job].marks
             look.progress[job].predicted = progress[job].predicted

@@ -17,7 +17,7 @@ from hpcgym.engine.answers import online
 from hpcgym.engine.answers.online import FOR_ORDERING, KNOWN, Estimators, Learner, forget
 from hpcgym.engine.machines.pool.easy import run
 from hpcgym.engine.orders.mixing import mix
-from hpcgym.engine.state import FOREVER, LEARNS, TIME
+from hpcgym.engine.state import FOREVER
 
 # what can be measured of a schedule, as hpcgym.schedule.metrics defines it
 (
@@ -49,7 +49,7 @@ class Shared(NamedTuple):
     serial: NDArray[np.float64]  # (n_rows,) or (0,) patience of the feature unicef
     predicted: NDArray[np.int64]  # (n_rows,) [s], or 0 where it becomes known at submission
     ordered_by: NDArray[np.int64]  # (n_rows,) [s] what policies look at, as above
-    sim: NDArray[np.int64]  # the state of an empty machine before the first submission
+    sim: NDArray[np.void]  # (1,) SIM, the state of an empty machine before the first submission
     blocks: NDArray[np.void]
     # hpcgym.engine.answers.online.Estimators, one by one: parallel loops take no tuples within
     # tuples
@@ -64,7 +64,7 @@ class Shared(NamedTuple):
 class Workers(NamedTuple):
     """A simulation for each worker: rows of State and of hpcgym.engine.answers.online.Learner."""
 
-    sim: NDArray[np.int64]
+    sim: NDArray[np.void]  # a SIM each
     progress: NDArray[np.void]
     history: NDArray[np.int64]
     blocks: NDArray[np.void]
@@ -87,11 +87,10 @@ class Workers(NamedTuple):
 
 
 @jit
-def rewind(empty_sim, empty_blocks, jobs, predicted, sim, progress, history, blocks):
-    """Empty the machine, and let none of the jobs have been submitted."""
-    for i in range(len(empty_sim)):
-        sim[i] = empty_sim[i]
-    sim[TIME] = jobs[0].submit
+def rewind(empty_sim, empty_blocks, jobs, predicted, sims, row, progress, history, blocks):
+    """Empty the machine of row ``row``, and let none of the jobs have been submitted."""
+    sims[row] = empty_sim[0]
+    sims[row].time = jobs[0].submit
     for k in range(len(empty_blocks)):
         blocks[k] = empty_blocks[k]
     for job in range(len(jobs)):
@@ -111,7 +110,7 @@ def begin_slice(worker, shared, workers, weights, total, s):
     jobs, n = shared.jobs[start:stop], stop - start
     rewind(
         shared.sim, shared.blocks, jobs, shared.predicted[start:stop],
-        workers.sim[worker], workers.progress[worker], workers.history[worker],
+        workers.sim, worker, workers.progress[worker], workers.history[worker],
         workers.blocks[worker],
     )  # fmt: skip
     begin_learning(shared, workers, worker)
@@ -157,7 +156,7 @@ def learner_of(rows, e):
 @jit_part
 def begin_learning(table, rows, e):
     """Let simulation ``e`` have learned nothing."""
-    if table.sim[LEARNS] == 1:
+    if table.sim[0].learns == 1:
         forget(learner_of(rows, e))
 
 
@@ -183,7 +182,7 @@ def run_rows(table, start, n, rows, e, stop_time, max_passes):
         # the kernel looks for the secondary key of job j at n + j: hence the gap
         gap = len(keys) - len(table.jobs)
         keys = keys[gap + start - n : gap + stop]
-    if rows.sim[e, LEARNS] == 1:
+    if rows.sim[e].learns == 1:
         return online.run(
             table.jobs[start:stop], keys, rows.scores[e], users,
             rows.sim[e], rows.progress[e], rows.history[e], rows.blocks[e], rows.entries[e],

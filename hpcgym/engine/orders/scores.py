@@ -12,7 +12,7 @@ import numpy as np
 
 from hpcgym.compilation import jit, jit_part
 from hpcgym.engine.ordered import BLOCK, block_at
-from hpcgym.engine.state import CUBED, EXTRA, FREE, HEAD, PRIMARY, QUEUE, SECONDARY, SHADOW, TIME
+from hpcgym.engine.state import CUBED, QUEUE
 
 
 @jit_part
@@ -27,11 +27,11 @@ def best_scored(sim, jobs, scores, progress, blocks, entries):
     """Return the queued job of highest score, the first submitted of equals."""
     best = np.int64(-1)
     highest = -np.inf
-    head = sim[HEAD]
+    head = sim.head
     if head >= 0 and progress[head].start < 0:
         best = head
-        waiting = sim[TIME] - jobs[head].submit
-        highest = score_now(sim[PRIMARY], scores[head].score, scores[head].patience, waiting)
+        waiting = sim.time - jobs[head].submit
+        highest = score_now(sim.primary, scores[head].score, scores[head].patience, waiting)
     for k in range(blocks[QUEUE].in_use):
         block = block_at(blocks, QUEUE, k)
         # a bound that is no number says nothing
@@ -45,9 +45,9 @@ def bound(sim, blocks, block):
     """Return a number that no primary score in a block exceeds; its extremes must be known."""
     gain = blocks[block].greatest_gain
     submit = blocks[block].first_submit if gain >= 0 else blocks[block].last_submit
-    x = (sim[TIME] - submit) * gain
+    x = (sim.time - submit) * gain
     score = blocks[block].greatest_score
-    limit = score * (x * x * x) if sim[PRIMARY] == CUBED else score + x
+    limit = score * (x * x * x) if sim.primary == CUBED else score + x
     # gains are rounded, and scores divide where this multiplies
     return limit + abs(limit) * 1e-9 + abs(x) * 1e-9
 
@@ -60,7 +60,7 @@ def best_in_block(sim, jobs, scores, blocks, entries, block, best, highest):
     for i in range(block * BLOCK, block * BLOCK + blocks[block].count):
         job = entries[i].job
         submit, base, patience = jobs[job].submit, scores[job].score, scores[job].patience
-        score = score_now(sim[PRIMARY], base, patience, sim[TIME] - submit)
+        score = score_now(sim.primary, base, patience, sim.time - submit)
         if score > highest or (score == highest and job < best) or best < 0:
             highest = score
             best = job
@@ -87,7 +87,7 @@ def widen(jobs, scores, blocks, block, job):
 @jit
 def best_to_backfill(sim, jobs, scores, blocks, entries, leaving):
     """Return the job of highest secondary score among those that may start, -1 if none."""
-    free, extra, window = sim[FREE] + leaving, sim[EXTRA], sim[SHADOW] - sim[TIME]
+    free, extra, window = sim.free + leaving, sim.extra, sim.shadow - sim.time
     best = np.int64(-1)
     highest = -np.inf
     for k in range(blocks[QUEUE].in_use):
@@ -97,11 +97,11 @@ def best_to_backfill(sim, jobs, scores, blocks, entries, leaving):
             continue
         for i in range(block * BLOCK, block * BLOCK + blocks[block].count):
             job, width, span = entries[i].job, entries[i].width, entries[i].span
-            if job == sim[HEAD] or width > free or (width > extra and span > window):
+            if job == sim.head or width > free or (width > extra and span > window):
                 continue
-            waiting = sim[TIME] - jobs[job].submit
+            waiting = sim.time - jobs[job].submit
             second = scores[len(jobs) + job]
-            score = score_now(sim[SECONDARY], second.score, second.patience, waiting)
+            score = score_now(sim.secondary, second.score, second.patience, waiting)
             if score > highest or (score == highest and job < best) or best < 0:
                 highest = score
                 best = job

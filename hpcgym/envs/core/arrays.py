@@ -77,7 +77,7 @@ class Table(NamedTuple):
     still_w: NDArray[np.float64]
     taste: NDArray[np.float64]  # (n_rewards, N_TERMS) weights of the terms in each reward
     settings: NDArray[np.int64]
-    sim: NDArray[np.int64]  # the state of an empty machine before the first submission
+    sim: NDArray[np.void]  # (1,) SIM, the state of an empty machine before the first submission
     blocks: NDArray[np.void]
     # hpcgym.engine.answers.online.Estimators, one by one: parallel loops take no tuples within
     # tuples
@@ -92,7 +92,7 @@ class Table(NamedTuple):
 class Batch(NamedTuple):
     """The state of many simulations, a row for each; copying its rows copies them."""
 
-    sim: NDArray[np.int64]
+    sim: NDArray[np.void]  # a SIM each
     progress: NDArray[np.void]
     history: NDArray[np.int64]
     blocks: NDArray[np.void]

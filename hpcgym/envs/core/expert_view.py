@@ -36,9 +36,9 @@ def pass_view(simulations: Simulations, e: int, rows: NDArray[np.int64]) -> Pass
     changing: dict[str, Any] = {name: getattr(batch, name)[e] for name in state.State._fields}
     arrays = state.Prepared(
         jobs=simulations.table.jobs[start : start + n],
-        keys=batch.sim[e, :0],
+        keys=np.zeros(0, np.int64),
         scores=batch.scores[e],
-        users=batch.sim[e, :0],
+        users=np.zeros(0, np.int64),
         **changing,
     )
     shown = _shown(simulations, e)
@@ -47,7 +47,7 @@ def pass_view(simulations: Simulations, e: int, rows: NDArray[np.int64]) -> Pass
         nodes = row_of(rooms, e, start, start + n)
     else:
         nodes = shown.pool
-        nodes.set_free(np.array([[arrays.sim[state.FREE]]]))
+        nodes.set_free(np.array([[arrays.sim.free]]))
     return view_of(arrays, nodes, shown.facts, rows)
 
 

@@ -13,7 +13,6 @@ import numpy as np
 from gymnasium.vector import VectorEnv
 from numpy.typing import NDArray
 
-from hpcgym.engine import state
 from hpcgym.envs.core import arrays
 from hpcgym.envs.core.layout import Observation
 from hpcgym.envs.core.schedules import State, schedule_of, state_of
@@ -33,7 +32,7 @@ def info_of(simulations: Simulations, e: int) -> dict[str, Any]:
     batch = simulations.batch
     info = {
         "window": simulations.visible(e),
-        "time": simulations.seconds(batch.sim[e, state.TIME]).item(),
+        "time": simulations.seconds(batch.sim[e].time).item(),
         "reward_terms": dict(zip(terms_of(simulations), batch.terms[e].tolist(), strict=False)),
     }
     if simulations.shared is not None:

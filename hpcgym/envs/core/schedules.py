@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcgym.engine import state
 from hpcgym.engine.machines.nodes.rows import row_of
 from hpcgym.envs.core import arrays
 from hpcgym.envs.core.episodes import Episode
@@ -29,7 +28,7 @@ class State(NamedTuple):
     workload: Workload | None  # None: the jobs of the episode as they are
     table: arrays.Table
     place: NDArray[np.int64]  # these three as in `Batch`
-    sim: NDArray[np.int64]
+    sim: Any  # one SIM
     totals: NDArray[np.float64]
     progress: NDArray[np.void]  # (n_jobs,)
     jobs: NDArray[np.void] | None  # (n_jobs,) JOBS; None: those of the table
@@ -67,7 +66,7 @@ def state_of(simulations: Simulations, e: int) -> State:
         batch.totals[e].copy(),
         batch.progress[e, :n].copy(),
         jobs,
-        batch.idle[e].copy() if table.sim[state.MANAGED] else None,
+        batch.idle[e].copy() if table.sim[0].managed else None,
         batch.ordered_by[e, :n].copy() if batch.ordered_by.size else None,
         machine,
         limits,
@@ -122,7 +121,7 @@ def _policy_run_time(told: State, jobs: NDArray[np.void]) -> NDArray[np.int64] |
     """Return what policies looked at if it was learned, (n_jobs,) [s]."""
     if told.ordered_by is None:
         return None
-    learned, coming = told.ordered_by.copy(), int(told.sim[state.NEXT])
+    learned, coming = told.ordered_by.copy(), int(told.sim.next)
     learned[coming:] = jobs["requested"][coming:]  # else those of an earlier episode
     learned.flags.writeable = False
     return learned

@@ -133,9 +133,10 @@ class Simulations:
         scheduler = options.scheduler
         if shutdown_action and options.cluster.groups:
             raise HpcgymError("shutdown_action is for pools of processors, not for nodes")
-        rules = [asks, int(keeps), *power_rules(cluster, scheduler, shutdown_action)]
+        rules = {"asks": asks, "keeps": int(keeps)}
+        rules |= power_rules(cluster, scheduler, shutdown_action)
         on_nodes = needs is not None or limited is not None or sharing is not None
-        rules += learning_rules(scheduler, asks_for_predictions(scheduler), on_nodes)
+        rules |= learning_rules(scheduler, asks_for_predictions(scheduler), on_nodes)
         common = common_of(options, workload)
         units = options.cluster.processors
         self.machines: Machines | None = None

@@ -136,7 +136,7 @@ def hidden(snapshot: Snapshot) -> Snapshot:
         raise HpcgymError("snapshot: the future can be hidden on pools of processors only")
     rows = arrays.Batch(*(row.copy() for row in snapshot.rows))
     first, n = int(rows.place[arrays.START]), int(rows.place[arrays.JOBS])
-    known = int(rows.sim[state.NEXT])
+    known = int(rows.sim["next"])
     table = _part_of(snapshot.table, first, known)
     progress, run = rows.progress[:known], table.jobs["run"]
     start = progress["start"]
@@ -151,7 +151,7 @@ def hidden(snapshot: Snapshot) -> Snapshot:
         if len(here):
             rows.blocks["least_span"][block] = here["span"].min()
     rows.place[arrays.START], rows.place[arrays.JOBS] = 0, known
-    rows.sim[state.CHANGED] = 1
+    rows.sim["changed"] = 1
     if rows.scores.size:
         # the second half is for the secondary order, and begins behind the jobs
         rows.scores[known : 2 * known] = rows.scores[n : n + known].copy()
@@ -171,7 +171,7 @@ def _count_anew(rows: arrays.Batch, table: arrays.Table) -> None:
     joules = float(rows.counted_j)
     n = max(len(table.jobs), 1)
     submits = table.jobs["submit"] if len(table.jobs) else np.zeros(1, np.int64)
-    if table.sim[state.MANAGED] == 0:
+    if table.sim[0].managed == 0:
         elapsed = float(rows.place[arrays.LAST_TIME] - submits[0]) if len(table.jobs) else 0.0
         joules = (elapsed * machine - seconds) * watts[arrays.IDLING]
     rows.totals[arrays.ENERGY] = joules + seconds * watts[arrays.BUSY]

@@ -72,7 +72,7 @@ def empty_machine(
     options: Options,
     longest: int,
     kind: int,
-    more_rules: list[int],
+    more_rules: dict[str, int],
     common: Common,
     processors: int,
 ) -> state.State:
@@ -82,7 +82,7 @@ def empty_machine(
     rules = engine_rules(
         options.scheduler, primary, common.secondary, common.predicted, common.jobs["run"], last
     )
-    return state.make_state(rules + more_rules, None, longest, processors, common.n_users, last)
+    return state.make_state(rules | more_rules, None, longest, processors, common.n_users, last)
 
 
 def table_of(
@@ -128,7 +128,7 @@ def table_of(
         still_w=still,
         taste=np.array(options.weights),
         settings=settings,
-        sim=first.sim,
+        sim=first.sim.reshape(1),
         blocks=first.blocks,
         **estimators._asdict(),
     )

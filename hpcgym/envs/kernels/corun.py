@@ -21,16 +21,7 @@ from hpcgym.engine.machines.corun.rows import (
     shared_of,
 )
 from hpcgym.engine.machines.corun.state import N_IDLE, N_OPEN, NOBODY_THERE, PART
-from hpcgym.engine.state import (
-    AN_ORDER,
-    ASKED,
-    ENDED,
-    FREE,
-    NEXT,
-    RUNNING,
-    STARTED,
-    TIME,
-)
+from hpcgym.engine.state import AN_ORDER, RUNNING
 from hpcgym.envs.core.arrays import (
     BSLD,
     BUSY,
@@ -115,8 +106,8 @@ def start_by_scores(e, table, batch, shared, machine, scores):
     """
     sim, width = batch.sim[e], shared.neighbours.shape[1] + 1
     listed = min(shared.books[e, N_BESIDE], width - 1)
-    time, goes_on = sim[TIME], True
-    while goes_on and sim[ASKED] == AN_ORDER and sim[TIME] == time:
+    time, goes_on = sim.time, True
+    while goes_on and sim.asked == AN_ORDER and sim.time == time:
         job, beside, highest = np.int64(-1), np.int64(NOBODY_THERE), -np.inf
         for i in range(batch.place[e, VISIBLE]):
             for k in range(listed + 1):
@@ -160,14 +151,14 @@ def add_terms_of_shared(e, table, batch, shared):
     for i in range(place[NEW]):
         job = batch.new[e, i]
         terms[WAIT] += (progress[job].start - table.jobs[place[START] + job].submit) / ticks
-    while shared.books[e, N_COUNTED] < sim[ENDED]:
+    while shared.books[e, N_COUNTED] < sim.ended:
         job = batch.ended[e, shared.books[e, N_COUNTED]]
         shared.books[e, N_COUNTED] += 1
         row = table.jobs[place[START] + job]
         response = (machine.tasks[job].end - row.submit) / ticks
         terms[BSLD] += max(response / max(row.run / ticks, np.float64(TAU_S)), 1.0)
-    elapsed = (sim[TIME] - place[LAST_TIME]) / ticks
-    place[LAST_TIME] = sim[TIME]
+    elapsed = (sim.time - place[LAST_TIME]) / ticks
+    place[LAST_TIME] = sim.time
     still = table.still_w[0]
     if len(table.node_watts) == 0:
         still = table.watts[IDLING] * table.settings[PROCESSORS]
@@ -228,17 +219,17 @@ def show_pairs(e, table, batch, shared, out):
 def show_machine(e, table, batch, machine, total, n_listed, row):
     """Write what is known of machine and queue as a whole."""
     place, sim, n_nodes = batch.place[e], batch.sim[e], len(machine.free)
-    waiting, running = sim[NEXT] - sim[STARTED], batch.blocks[e, RUNNING].count
+    waiting, running = sim.next - sim.started, batch.blocks[e, RUNNING].count
     row[0] = machine.slots[N_IDLE] / n_nodes
     row[1] = machine.slots[N_OPEN] / n_nodes
-    row[2] = sim[FREE] / (n_nodes * machine.who.shape[1])
+    row[2] = sim.free / (n_nodes * machine.who.shape[1])
     row[3] = waiting / (waiting + len(batch.window[e]))
     row[4] = (waiting - place[VISIBLE]) / max(waiting, 1)
     row[5] = running / (running + n_listed)
     row[6] = max(total - n_listed, 0) / max(total, 1)
     if place[VISIBLE] > 0:
         oldest = table.jobs[place[START] + batch.window[e, 0]].submit
-        row[7] = soon((sim[TIME] - oldest) / table.settings[TICKS])
+        row[7] = soon((sim.time - oldest) / table.settings[TICKS])
 
 
 @jit
@@ -246,11 +237,11 @@ def show_job(e, table, batch, shared, machine, job, row, at):
     """Write what is known of a waiting job."""
     place, sim, task = batch.place[e], batch.sim[e], machine.tasks[job]
     ticks, n_nodes = table.settings[TICKS], len(machine.free)
-    others = sim[NEXT] - sim[STARTED] - 1
+    others = sim.next - sim.started - 1
     predicted = batch.progress[e, job].predicted / ticks
     row[at] = task.nodes / n_nodes
     row[at + 1] = soon(predicted)
-    row[at + 2] = soon((sim[TIME] - table.jobs[place[START] + job].submit) / ticks)
+    row[at + 2] = soon((sim.time - table.jobs[place[START] + job].submit) / ticks)
     row[at + 3] = unit(shared.mean[task.code])
     row[at + 4] = unit(machine.believed_alone[task.code])
     if others > 0:
@@ -263,7 +254,7 @@ def show_job(e, table, batch, shared, machine, job, row, at):
 @jit
 def show_neighbour(e, table, batch, machine, job, row, at):
     """Write what is known of a running job that another can be started beside."""
-    task, n_nodes, time = machine.tasks[job], len(machine.free), batch.sim[e, TIME]
+    task, n_nodes, time = machine.tasks[job], len(machine.free), batch.sim[e].time
     # the work that the scheduler believes is left; what is left is as much less as the run time
     run = table.jobs[batch.place[e, START] + job].run
     left = left_at(machine, job, time) + (batch.progress[e, job].predicted - run)

@@ -10,7 +10,7 @@ from hpcgym.engine.many.search import learner_of, set_weights
 from hpcgym.engine.ordered import BLOCK, block_at
 from hpcgym.engine.orders.mixing import mix
 from hpcgym.engine.orders.scores import forget_bounds
-from hpcgym.engine.state import ARRIVED, FOREVER, NEXT, QUEUE, SCORED, STARTED, TIME
+from hpcgym.engine.state import FOREVER, QUEUE, SCORED
 from hpcgym.envs.core.arrays import (
     INTERVAL,
     INTERVAL_LENGTH,
@@ -29,7 +29,7 @@ def next_stop(e, table, batch):
     """Return the last second that the next weights and controls hold for."""
     interval, length = table.settings[INTERVAL], table.settings[INTERVAL_LENGTH]
     place = batch.place[e]
-    if batch.sim[e, STARTED] == place[JOBS]:
+    if batch.sim[e].started == place[JOBS]:
         return np.int64(FOREVER)
     if interval == SECONDS_INTERVAL:
         return place[STOP] + length - 1
@@ -46,15 +46,15 @@ def interval_is_over(e, table, batch, stop):
     place, sim = batch.place[e], batch.sim[e]
     if table.settings[INTERVAL] == SUBMISSIONS_INTERVAL:
         # once all have started, the weights hold to the end
-        return sim[STARTED] < place[JOBS]
+        return sim.started < place[JOBS]
     place[STOP] = stop + 1
-    if sim[STARTED] == place[JOBS]:
+    if sim.started == place[JOBS]:
         return False  # to the end of the last job
     # all events up to this second have been seen
-    sim[TIME] = max(sim[TIME], stop)
-    if sim[STARTED] == sim[NEXT]:
+    sim.time = max(sim.time, stop)
+    if sim.started == sim.next:
         # nothing waits: an answer would be of no use, and when one is would tell what comes
-        idle = table.jobs[place[START] + sim[NEXT]].submit - place[STOP]
+        idle = table.jobs[place[START] + sim.next].submit - place[STOP]
         length = table.settings[INTERVAL_LENGTH]
         place[STOP] += max(idle // length, 0) * length
         return False
@@ -78,7 +78,7 @@ def weigh(e, table, batch, weights, stop):
     if table.settings[INTERVAL] == PASSES_INTERVAL:
         return  # jobs to come are weighed when they are in the queue
     # jobs that have come without a pass are not in the queue yet
-    job, n = batch.sim[e, NEXT] - batch.sim[e, ARRIVED], batch.place[e, JOBS]
+    job, n = batch.sim[e].next - batch.sim[e].arrived, batch.place[e, JOBS]
     while job < n and table.jobs[batch.place[e, START] + job].submit <= stop:
         score_by(e, table, batch, weights, total, job)
         job += 1
@@ -87,7 +87,7 @@ def weigh(e, table, batch, weights, stop):
 @jit_part
 def stop_by_submissions(e, table, batch, length):
     """Return the last second before so many more jobs have been submitted."""
-    place, following = batch.place[e], batch.sim[e, NEXT]
+    place, following = batch.place[e], batch.sim[e].next
     if following + length >= place[JOBS]:
         return np.int64(FOREVER)
     first = table.jobs[place[START] + following].submit
@@ -100,7 +100,7 @@ def score_by(e, table, batch, weights, total, job):
     """Give a job its score."""
     if table.kinds[FOR_ORDERING] != KNOWN:
         # that of a job to come will be known when it is submitted
-        if job < batch.sim[e, NEXT]:
+        if job < batch.sim[e].next:
             start, n = batch.place[e, START], batch.place[e, JOBS]
             jobs = table.jobs[start : start + n]
             rank(jobs, batch.scores[e], SCORED, job, 0, learner_of(batch, e))

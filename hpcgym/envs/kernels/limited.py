@@ -28,7 +28,6 @@ from hpcgym.engine.machines.limited.state import (
     USED,
     ZERO,
 )
-from hpcgym.engine.state import FREE, TIME
 from hpcgym.schedule.metrics import TAU_S
 
 HOUR = 3600.0  # [s]
@@ -83,7 +82,7 @@ def control(machine, sim, numbers, frequency_at, nodes_at, power_at, end):
         idle = idle_mw(machine, ZERO)
         span = greatest_mw(machine) - idle
         mw = idle + np.int64(share_of(numbers[power_at]) * span)
-    start = slots[BEGIN] if slots[COUNTED_TO] < slots[BEGIN] else sim[TIME] + 1
+    start = slots[BEGIN] if slots[COUNTED_TO] < slots[BEGIN] else sim.time + 1
     set_control(machine, start, end, np.int64(mw), np.int64(off), np.int64(ceiling))
 
 
@@ -139,11 +138,11 @@ def observe_power(machine, sim, out, at):
     slots, n_nodes, most = machine.slots, len(machine.nodes), np.float64(greatest_mw(machine))
     out[at + TRUE_POWER] = min(slots[DRAWN] / most, 1.0)
     out[at + CHARGED_POWER] = min(slots[CHARGED] / most, 1.0)
-    observe_caps(machine, sim[TIME], most, out, at)
-    observe_budgets(machine, sim[TIME], most, out, at)
+    observe_caps(machine, sim.time, most, out, at)
+    observe_budgets(machine, sim.time, most, out, at)
     out[at + NODES_OFF] = slots[FREE_OFF] / n_nodes
     out[at + NODES_SWITCHING] = slots[N_SWITCHING] / n_nodes
-    out[at + NODES_BUSY] = (n_nodes - sim[FREE]) / n_nodes
+    out[at + NODES_BUSY] = (n_nodes - sim.free) / n_nodes
     out[at + CEILING_NOW] = slots[CEILING] / slots[HIGHEST] if slots[HIGHEST] > 0 else 1.0
 
 

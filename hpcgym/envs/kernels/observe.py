@@ -14,7 +14,7 @@ from hpcgym.compilation import jit_inline, jit_part
 from hpcgym.engine.events import free_processors
 from hpcgym.engine.machines.nodes.rows import fits_now
 from hpcgym.engine.ordered import BLOCK, block_at
-from hpcgym.engine.state import GROUPS, NEXT, RUNNING, STARTED, TIME
+from hpcgym.engine.state import RUNNING
 
 HOUR = 3600.0  # [s]
 #: [s] from now: when the share of free processors is looked at
@@ -51,7 +51,7 @@ def observe(nodes, sim, progress, blocks, entries, idle, window, visible, shown,
     """
     free = observe_cluster(sim, blocks, entries, idle, processors, out)
     observe_queue(nodes, sim, window, visible, jobs, processors, free, out)
-    seconds = sim[TIME] + clock
+    seconds = sim.time + clock
     day, week = (seconds % DAY) / DAY, (seconds % WEEK) / WEEK
     out[TIME_AT] = math.sin(2 * math.pi * day)
     out[TIME_AT + 1] = math.cos(2 * math.pi * day)
@@ -96,7 +96,7 @@ def observe_cluster(sim, blocks, entries, idle, processors, out):
     for k in range(blocks[RUNNING].in_use):
         block = block_at(blocks, RUNNING, k)
         for i in range(block * BLOCK, block * BLOCK + blocks[block].count):
-            ahead = entries[i].key - sim[TIME]
+            ahead = entries[i].key - sim.time
             if ahead <= 0:
                 continue
             while h < N_HORIZONS and ahead > HORIZONS[h]:
@@ -107,8 +107,8 @@ def observe_cluster(sim, blocks, entries, idle, processors, out):
         out[1 + h] = free * share
         h += 1
     ready = now_free
-    for group in range(sim[GROUPS]):
-        if idle[group].off_at < sim[TIME]:
+    for group in range(sim.groups):
+        if idle[group].off_at < sim.time:
             ready -= idle[group].width
     out[1 + N_HORIZONS] = ready * share
     return now_free
@@ -117,13 +117,13 @@ def observe_cluster(sim, blocks, entries, idle, processors, out):
 @jit_part
 def observe_queue(nodes, sim, window, visible, jobs, processors, free, out):
     """Write what is known of the queue as a whole."""
-    queued = sim[NEXT] - sim[STARTED]
+    queued = sim.next - sim.started
     width, area, oldest, fitting = 0, 0.0, 0, 0
     for i in range(visible):
         row = jobs[window[i]]
         width += row.processors
         area += np.float64(row.processors) * np.float64(row.requested)
-        oldest = max(oldest, sim[TIME] - row.submit)
+        oldest = max(oldest, sim.time - row.submit)
         fitting += fits_now(nodes, window[i], row.processors, free)
     out[QUEUE_AT] = queued / (queued + len(window))
     out[QUEUE_AT + 1] = (queued - visible) / max(queued, 1)
@@ -142,7 +142,7 @@ def observe_jobs(
     for i in range(visible):
         job = window[i]
         row = jobs[job]
-        wait = np.float32(sim[TIME] - row.submit)
+        wait = np.float32(sim.time - row.submit)
         requested = np.float32(row.requested)
         base = JOBS_AT + i * width
         for k in range(width):

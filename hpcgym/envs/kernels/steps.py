@@ -22,17 +22,7 @@ from hpcgym.engine.machines.nodes.rows import empty_nodes, nodes_of, run_on_node
 from hpcgym.engine.machines.pool.idle_power import rest, some_idle, switch_off
 from hpcgym.engine.many.search import begin_learning, rewind, run_rows, set_second_scores
 from hpcgym.engine.orders.scores import forget_bounds
-from hpcgym.engine.state import (
-    ASKS,
-    FOREVER,
-    MANAGED,
-    NEXT,
-    NOBODY,
-    SELECTED,
-    STARTED,
-    STARTED_AS,
-    TIME,
-)
+from hpcgym.engine.state import FOREVER, NOBODY, STARTED_AS
 from hpcgym.envs.core.arrays import (
     ACT_FREQUENCY,
     ACT_NODES,
@@ -103,7 +93,7 @@ def begin(e, table, batch, rooms, power, shared):
     place[RESETS], place[SET] = 1, 0
     rewind(
         table.sim, table.blocks, table.jobs[start : start + n], table.predicted[start : start + n],
-        batch.sim[e], batch.progress[e], batch.history[e], batch.blocks[e],
+        batch.sim, e, batch.progress[e], batch.history[e], batch.blocks[e],
     )  # fmt: skip
     begin_learning(table, batch, e)
     if rooms is not None:
@@ -114,7 +104,7 @@ def begin(e, table, batch, rooms, power, shared):
     batch.counted_j[e] = 0.0
     for node in range(len(batch.busy_until[e])):
         batch.busy_until[e, node] = 0
-    if table.sim[MANAGED] == 1:
+    if table.sim[0].managed == 1:
         rest(batch.sim[e], batch.idle[e], table.settings[PROCESSORS])
     span = table.jobs[start + n - 1].submit - table.jobs[start].submit + 1
     full = table.watts[BUSY] * table.settings[PROCESSORS]
@@ -126,7 +116,7 @@ def begin(e, table, batch, rooms, power, shared):
     if shared is not None:
         begin_shared(shared, e, start, n)
         begin_norms(e, table, batch, shared)
-    if table.sim[ASKS] != NOBODY:
+    if table.sim[0].asks != NOBODY:
         simulate(e, table, batch, rooms, power, shared, np.int64(FOREVER))
         account(e, table, batch, rooms, power, shared)
 
@@ -172,20 +162,20 @@ def account(e, table, batch, rooms, power, shared):
             new[found] = job
             found += 1
     job = place[CURSOR]
-    while place[COUNTED] + found < sim[STARTED]:
+    while place[COUNTED] + found < sim.started:
         if progress[job].start >= 0 and progress[job].marks // STARTED_AS >= place[COUNTED]:
             new[found] = job
             found += 1
         job += 1
-    while kept < len(window) and place[CURSOR] < sim[NEXT]:
+    while kept < len(window) and place[CURSOR] < sim.next:
         if progress[place[CURSOR]].start < 0:
             window[kept] = place[CURSOR]
             kept += 1
         place[CURSOR] += 1
     place[VISIBLE] = kept
     place[NEW] = found
-    place[COUNTED] = sim[STARTED]
-    place[ENDED] = 1 if sim[STARTED] == place[JOBS] else 0
+    place[COUNTED] = sim.started
+    place[ENDED] = 1 if sim.started == place[JOBS] else 0
     if shared is not None:
         add_terms_of_shared(e, table, batch, shared)
     elif power is not None:
@@ -211,7 +201,7 @@ def act(e, table, batch, rooms, power, shared, chosen, numbers):
             batch.place[e, NEW] = 0
             return
         # there is no job to select: the first is served
-        batch.sim[e, SELECTED] = batch.window[e, i if 0 <= i < batch.place[e, VISIBLE] else 0]
+        batch.sim[e].selected = batch.window[e, i if 0 <= i < batch.place[e, VISIBLE] else 0]
     elif kind == ORDERING_KIND:
         for i in range(batch.place[e, VISIBLE]):
             batch.scores[e, batch.window[e, i]].score = numbers[e, i]
@@ -286,7 +276,7 @@ def show(e, table, batch, rooms, power, shared, out):
 def tell(e, batch, out):
     """Note what infos say of environment ``e``, where the next step does not change it."""
     place, told, window = batch.place[e], out.told[e], batch.window[e]
-    told[0] = batch.sim[e, TIME]
+    told[0] = batch.sim[e].time
     told[1] = place[VISIBLE]
     for i in range(place[VISIBLE]):
         told[N_TOLD + i] = window[i]

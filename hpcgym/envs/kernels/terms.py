@@ -9,15 +9,7 @@ from hpcgym.engine.machines.limited.rows import machine_of
 from hpcgym.engine.machines.limited.state import KILLS
 from hpcgym.engine.machines.nodes.rows import nodes_of
 from hpcgym.engine.machines.pool.idle_power import settle
-from hpcgym.engine.state import (
-    IDLE_S,
-    MANAGED,
-    OFF_S,
-    STARTED_AS,
-    SWITCHING_OFF_S,
-    SWITCHING_ON_S,
-    TIME,
-)
+from hpcgym.engine.state import STARTED_AS
 from hpcgym.envs.core.arrays import (
     BSLD,
     BUSY,
@@ -57,17 +49,17 @@ def add_waits(e, table, batch):
 def joules_of_processors(e, table, batch, processor_seconds):
     """Return the energy of the jobs that started, and of processors without a job meanwhile."""
     place = batch.place[e]
-    elapsed = np.float64(batch.sim[e, TIME] - place[LAST_TIME])
-    place[LAST_TIME] = batch.sim[e, TIME]
+    elapsed = np.float64(batch.sim[e].time - place[LAST_TIME])
+    place[LAST_TIME] = batch.sim[e].time
     watts = table.watts
-    if table.sim[MANAGED] == 0:
+    if table.sim[0].managed == 0:
         idle_seconds = elapsed * table.settings[PROCESSORS] - processor_seconds
         return idle_seconds * watts[IDLING] + processor_seconds * watts[BUSY]
     settle(batch.sim[e], batch.idle[e])
     sim = batch.sim[e]
-    joules = sim[IDLE_S] * watts[IDLING] + sim[OFF_S] * watts[OFF]
-    joules += sim[SWITCHING_OFF_S] * watts[SWITCHING_OFF]
-    joules += sim[SWITCHING_ON_S] * watts[SWITCHING_ON]
+    joules = sim.idle_s * watts[IDLING] + sim.off_s * watts[OFF]
+    joules += sim.switching_off_s * watts[SWITCHING_OFF]
+    joules += sim.switching_on_s * watts[SWITCHING_ON]
     more = joules - batch.counted_j[e] + processor_seconds * watts[BUSY]
     batch.counted_j[e] = joules
     return more
@@ -88,8 +80,8 @@ def joules_on_nodes(e, table, batch, rooms):
     start, n = place[START], place[JOBS]
     nodes = nodes_of(rooms, e, start, start + n)
     sort_by_start(new, progress, place[NEW], place[COUNTED] - place[NEW])
-    joules = np.float64(batch.sim[e, TIME] - place[LAST_TIME]) * table.still_w[0]
-    place[LAST_TIME] = batch.sim[e, TIME]
+    joules = np.float64(batch.sim[e].time - place[LAST_TIME]) * table.still_w[0]
+    place[LAST_TIME] = batch.sim[e].time
     for i in range(place[NEW]):
         job = new[i]
         begun = progress[job].start
@@ -131,5 +123,5 @@ def add_terms_under_limits(e, table, batch, power):
     if place[ENDED] == 1 and machine.slots[KILLS] > 0:  # they have been cut since they started
         known = batch.totals[e, BSLD] + terms[BSLD]
         terms[BSLD] += sum_bsld(machine, power.jobs[e, :n], progress) - known
-    place[LAST_TIME] = batch.sim[e, TIME]
-    terms[ENERGY] += take_joules(machine, batch.sim[e, TIME])
+    place[LAST_TIME] = batch.sim[e].time
+    terms[ENERGY] += take_joules(machine, batch.sim[e].time)

@@ -94,7 +94,7 @@ def look(env: SchedulingEnv) -> View:
     if batch.place[0, arrays.JOBS] == 0:
         raise gymnasium.error.ResetNeeded("there is nothing to render: call reset() first")
     result = env.result()
-    submitted = int(batch.sim[0, state.NEXT])
+    submitted = int(batch.sim[0].next)
     first = int(result.workload.submit_time[0])
     now = max(int(env.time), first)  # the clock stands at 0 before the first event
     running, until = _running(env)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from hpcgym.engine.machines.nodes import easy as node_easy
 from hpcgym.engine.machines.nodes.placement import ALLOCATION, RANDOM, RANDOM_STATE, Nodes
 from hpcgym.engine.ordered import BLOCK
-from hpcgym.engine.state import NEXT, QUEUE, RUNNING, TIME, Prepared
+from hpcgym.engine.state import QUEUE, RUNNING, Prepared
 from hpcgym.errors import HpcgymError
 from hpcgym.scheduler.dispatchers.view import PassView, cells_of
 
@@ -49,7 +49,7 @@ def view_of(arrays: Prepared, nodes: Nodes, facts: Facts, queued: Ints | None = 
 
     ``queued`` (q,) are the queued jobs that it sees, by default all.
     """
-    time = int(arrays.sim[TIME])
+    time = int(arrays.sim.time)
     job = np.sort(_listed(arrays, QUEUE)[0] if queued is None else queued)
     running, end = _listed(arrays, RUNNING)
     jobs, progress = arrays.jobs, arrays.progress
@@ -136,7 +136,7 @@ def dispatch(
             a.jobs, a.keys, a.sim, a.progress, a.blocks, a.entries, a.idle, nodes, job, placed
         ):
             _refuse_start(dispatcher, view, start, facts.job_number)
-    if not starts and not len(view.running_job) and arrays.sim[NEXT] == len(arrays.jobs):
+    if not starts and not len(view.running_job) and arrays.sim.next == len(arrays.jobs):
         first = _called(view, 0, facts.job_number)
         _refuse(
             dispatcher,

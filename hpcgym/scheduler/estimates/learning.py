@@ -65,12 +65,16 @@ def asks_for_predictions(scheduler: Scheduler) -> bool:
     return learns(scheduler.estimate) or learns(scheduler.policy_estimate)
 
 
-def learning_rules(scheduler: Scheduler, asks: bool, logs_ends: bool = False) -> list[int]:
-    """Return the rules of learning as the engine takes them, from LEARNS on.
+def learning_rules(scheduler: Scheduler, asks: bool, logs_ends: bool = False) -> dict[str, int]:
+    """Return the rules of learning as the engine takes them.
 
     ``logs_ends`` says that ends are to be noted in any case.
     """
-    return [int(asks), int(learns(scheduler.policy_estimate)), int(asks or logs_ends)]
+    return {
+        "learns": int(asks),
+        "renews": int(learns(scheduler.policy_estimate)),
+        "logs": int(asks or logs_ends),
+    }
 
 
 def check_compiled(scheduler: Scheduler, limits: bool = False) -> None:

@@ -46,29 +46,14 @@ from hpcgym.engine.ordered import BLOCK, NOTHING, block_at, insert, tidy_swept
 from hpcgym.engine.orders.narrow import least_of_narrow, summarise_narrow
 from hpcgym.engine.state import (
     AN_ORDER,
-    ARRIVED,
-    ASKED,
     BACKFILLED,
-    CHANGED,
-    DEPTH,
-    ENDED,
-    FREE,
-    HEAD,
     KEYED,
-    NEXT,
-    PRIMARY,
     QUEUE,
     RUNNING,
     SCORED,
-    SECONDARY,
-    SELECTED,
     SELECTION,
-    SHADOW,
-    STARTED,
     STARTED_AS,
     SUBMISSION,
-    THRESHOLD,
-    TIME,
 )
 
 
@@ -80,27 +65,27 @@ def run(
 ):  # fmt: skip
     """Simulate to ``stop_time`` [ticks], the end or ``max_passes`` passes; return the passes done.
 
-    Where jobs are selected from outside it stops with ``sim[ASKED]``; the answer is
-    ``sim[SELECTED]``, below 0 if no job is to start now. Called again, it goes on.
+    Where jobs are selected from outside it stops with ``sim.asked``; the answer is
+    ``sim.selected``, below 0 if no job is to start now. Called again, it goes on.
     """
     passes = 0
     while passes < max_passes and (
-        sim[ASKED] == AN_ORDER
+        sim.asked == AN_ORDER
         or next_pass(
             sim, jobs, progress, users, history, blocks, entries, freed, idle, ended, stop_time
         )
     ):
         release_ended(machine, sim, jobs, progress, blocks, entries, ended)
-        arrived = sim[ARRIVED]
-        sim[ARRIVED] = 0
-        for job in range(sim[NEXT] - arrived, sim[NEXT]):
+        arrived = sim.arrived
+        sim.arrived = 0
+        for job in range(sim.next - arrived, sim.next):
             enqueue(sim, jobs, progress, keys, scores, blocks, entries, narrow, job)
             count_waiting(machine, machine.tasks[job].code, 1)
         if blocks[QUEUE].count > 0:
             serve_queue(
                 machine, sim, jobs, keys, scores, progress, blocks, entries, narrow, arrived
             )
-            if sim[ASKED] == AN_ORDER:
+            if sim.asked == AN_ORDER:
                 break
         passes += 1
     return passes
@@ -110,26 +95,26 @@ def run(
 def release_ended(machine, sim, jobs, progress, blocks, entries, ended):
     """Free the nodes of the jobs that have ended since the last pass; renew their neighbours."""
     first = machine.slots[RELEASED]
-    while machine.slots[RELEASED] < sim[ENDED]:
+    while machine.slots[RELEASED] < sim.ended:
         job = ended[machine.slots[RELEASED]]
         machine.slots[RELEASED] += 1
         if machine.slots[LOGS_SPELLS] == 1:
             note_spell(machine, machine.tasks[job].end, job)
         give_back(machine, job)
-    for i in range(first, sim[ENDED]):
+    for i in range(first, sim.ended):
         renew_neighbours(machine, sim, jobs, progress, blocks, entries, ended[i])
 
 
 @jit
 def begin(machine, sim, jobs, progress, blocks, entries, job):
     """Start a job, no longer in the queue, on the nodes of its cells."""
-    time, task = sim[TIME], machine.tasks[job]
+    time, task = sim.time, machine.tasks[job]
     take(machine, job)
     count_waiting(machine, task.code, -1)
     progress[job].start = time
-    progress[job].marks += sim[STARTED] * STARTED_AS
-    sim[STARTED] += 1
-    sim[FREE] -= jobs[job].processors
+    progress[job].marks += sim.started * STARTED_AS
+    sim.started += 1
+    sim.free -= jobs[job].processors
     task.rate, task.limit = rate_of(machine, job)
     task.left = np.float64(jobs[job].run)
     task.since = task.begun = time
@@ -138,7 +123,7 @@ def begin(machine, sim, jobs, progress, blocks, entries, job):
     task.predicted_end = time + ticks_for(np.float64(progress[job].predicted), task.least)
     insert(blocks, entries, RUNNING, task.predicted_end, job, task.end, jobs[job].processors)
     renew_neighbours(machine, sim, jobs, progress, blocks, entries, job)
-    sim[CHANGED] = 1
+    sim.changed = 1
 
 
 # --- The queue ------------------------------------------------------------------------------------
@@ -147,13 +132,13 @@ def begin(machine, sim, jobs, progress, blocks, entries, job):
 @jit_part
 def serve_queue(machine, sim, jobs, keys, scores, progress, blocks, entries, narrow, arrived):
     """Start heads while they may start, then jobs behind the first head that may not."""
-    if sim[PRIMARY] == SELECTION:
+    if sim.primary == SELECTION:
         serve_selected(machine, sim, jobs, keys, progress, blocks, entries)
         return
     same = is_settled(machine, sim, keys, arrived)
-    if same and sim[DEPTH] == 0 and machine.slots[FILLS] == 0:
+    if same and sim.depth == 0 and machine.slots[FILLS] == 0:
         return
-    head = sim[HEAD] if same else -1
+    head = sim.head if same else -1
     while head < 0 and blocks[QUEUE].count > 0:
         head = first_of_queue(machine, sim, jobs, scores, progress, blocks, entries)
         if not choose(machine, sim, jobs, progress, head, FREELY):
@@ -161,20 +146,20 @@ def serve_queue(machine, sim, jobs, keys, scores, progress, blocks, entries, nar
         leave_queue(sim, jobs, progress, keys, blocks, entries, head)
         begin(machine, sim, jobs, progress, blocks, entries, head)
         head = -1
-    sim[HEAD] = head
+    sim.head = head
     # a job that starts behind the head may let another take other nodes: it is set again then
-    sim[CHANGED] = 0
-    if head < 0 or (sim[DEPTH] == 0 and machine.slots[FILLS] == 0):
+    sim.changed = 0
+    if head < 0 or (sim.depth == 0 and machine.slots[FILLS] == 0):
         return
     if machine.slots[FILLS] == 0 and not same:
         find_shadow(machine, sim, progress, blocks, entries, head)
     if same:
         # all others were refused at the last pass
-        for job in range(sim[NEXT] - arrived, sim[NEXT]):
+        for job in range(sim.next - arrived, sim.next):
             start_before_head(machine, sim, jobs, keys, progress, blocks, entries, job)
     elif machine.slots[WEIGHED] == 1 and machine.slots[FILLS] == 1:
         fill_weighed(machine, sim, jobs, keys, progress, blocks, entries)
-    elif sim[SECONDARY] >= SCORED:
+    elif sim.secondary >= SCORED:
         sweep_scored(machine, sim, jobs, keys, scores, progress, blocks, entries)
     else:
         sweep(machine, sim, jobs, keys, progress, blocks, entries, narrow)
@@ -187,20 +172,20 @@ def is_settled(machine, sim, keys, arrived):
     Nothing has started or ended since the last pass, so that the head still waits, for the same
     nodes. New jobs must not be more than one, for they stand in the order of back-filling.
     """
-    head = sim[HEAD]
-    if head < 0 or sim[CHANGED] == 1 or arrived != 1 or sim[PRIMARY] >= SCORED:
+    head = sim.head
+    if head < 0 or sim.changed == 1 or arrived != 1 or sim.primary >= SCORED:
         return False
     # who would delay a neighbour too long now may not when there is less left of it
-    if machine.slots[DELAYS] == 1 or machine.slots[WEIGHED] == 1 or sim[THRESHOLD] >= 0:
+    if machine.slots[DELAYS] == 1 or machine.slots[WEIGHED] == 1 or sim.threshold >= 0:
         return False
-    return sim[PRIMARY] != KEYED or keys[sim[NEXT] - 1] >= keys[head]
+    return sim.primary != KEYED or keys[sim.next - 1] >= keys[head]
 
 
 @jit_part
 def first_of_queue(machine, sim, jobs, scores, progress, blocks, entries):
     """Return the job that is first in the queue, which must not be empty."""
     if machine.slots[WEIGHED] == 1:
-        waiting = sim[NEXT] - sim[STARTED]
+        waiting = sim.next - sim.started
         return best_waiting(machine, jobs, blocks, entries, waiting, -1, -1)
     return first_in_order(sim, jobs, scores, progress, blocks, entries)
 
@@ -213,7 +198,7 @@ def find_shadow(machine, sim, progress, blocks, entries, head):
     slots[VERSION] += 1
     slots[DELAYS] = 0
     plan = slots[STAMP]
-    needed, found, time = machine.tasks[head].nodes, 0, sim[TIME]
+    needed, found, time = machine.tasks[head].nodes, 0, sim.time
     for node in range(len(later)):
         later[node] = machine.free[node]
         counts[node] = counts_for(machine, head, node, plan)
@@ -229,10 +214,10 @@ def find_shadow(machine, sim, progress, blocks, entries, head):
                 break
             time = entries[i].key
             found += leave(machine, head, entries[i].job, plan)
-    sim[SHADOW] = time
+    sim.shadow = time
     slots[SLACK] = found - needed
     slots[RIDE] = most_beside_head(machine, head)
-    static = sim[PRIMARY] < SELECTION and slots[WEIGHED] == 0
+    static = sim.primary < SELECTION and slots[WEIGHED] == 0
     # where the order changes as jobs wait, the next pass may have another head: no promise
     if progress[head].promised < 0 and static:
         progress[head].promised = time
@@ -278,10 +263,10 @@ def may_start(machine, sim, jobs, progress, job):
         return choose(machine, sim, jobs, progress, job, FREELY)
     task, predicted = machine.tasks[job], np.float64(progress[job].predicted)
     most = 1.0 if task.form == COMPACT else machine.believed_alone[task.code]
-    if sim[TIME] + ticks_for(predicted, most) <= sim[SHADOW]:
+    if sim.time + ticks_for(predicted, most) <= sim.shadow:
         if not choose(machine, sim, jobs, progress, job, BRIEFLY):
             return False
-        if sim[TIME] + ticks_for(predicted, rate_there(machine, job)) <= sim[SHADOW]:
+        if sim.time + ticks_for(predicted, rate_there(machine, job)) <= sim.shadow:
             return True
     if not choose(machine, sim, jobs, progress, job, BESIDE_HEAD):
         return False
@@ -322,22 +307,22 @@ def sweep(machine, sim, jobs, keys, progress, blocks, entries, narrow):
     """Go through the queue in secondary order, passing over blocks in which no job can start."""
     fills = machine.slots[FILLS] == 1
     # a job that takes longer than this, compact, does not end by the shadow time at any rate
-    window = (sim[SHADOW] - sim[TIME]) * machine.greatest[0]
+    window = (sim.shadow - sim.time) * machine.greatest[0]
     k = 0
     while k < blocks[QUEUE].in_use:
         block = block_at(blocks, QUEUE, k)
         k += 1
-        if blocks[block].least_width > sim[FREE]:
+        if blocks[block].least_width > sim.free:
             continue
         if not fills and blocks[block].least_width > machine.slots[RIDE]:
             if blocks[block].least_span > window:
                 continue
             known = blocks[block].narrow_known == 1
-            if known and least_of_narrow(narrow, block, sim[FREE]) > window:
+            if known and least_of_narrow(narrow, block, sim.free) > window:
                 continue
         sweep_block(machine, sim, jobs, keys, progress, blocks, entries, block)
         if blocks[QUEUE].in_use > 1:
-            if sim[SECONDARY] == SUBMISSION:
+            if sim.secondary == SUBMISSION:
                 summarise_narrow(blocks, entries, narrow, block)
             k = tidy_swept(blocks, entries, QUEUE, k)
 
@@ -347,22 +332,22 @@ def sweep_block(machine, sim, jobs, keys, progress, blocks, entries, block):
     """Start the jobs of one block that may start, and make its summary anew."""
     least_span = least_width = NOTHING
     fills = machine.slots[FILLS] == 1
-    window = (sim[SHADOW] - sim[TIME]) * machine.greatest[0]
+    window = (sim.shadow - sim.time) * machine.greatest[0]
     i = block * BLOCK
     while i < block * BLOCK + blocks[block].count:
         job, width, predicted = entries[i].job, entries[i].width, entries[i].span
         near = fills or width <= machine.slots[RIDE] or predicted <= window
         if (
             near
-            and width <= sim[FREE]
-            and job != sim[HEAD]
+            and width <= sim.free
+            and job != sim.head
             and may_start(machine, sim, jobs, progress, job)
         ):
             take_out(sim, keys, blocks, entries, block, i)
             progress[job].marks += BACKFILLED
             begin(machine, sim, jobs, progress, blocks, entries, job)
             if not fills:
-                machine.slots[RIDE] = most_beside_head(machine, sim[HEAD])
+                machine.slots[RIDE] = most_beside_head(machine, sim.head)
             continue
         least_span = min(least_span, predicted)
         least_width = min(least_width, width)
@@ -379,7 +364,7 @@ def sweep_scored(machine, sim, jobs, keys, scores, progress, blocks, entries):
         job, score = next_scored(sim, jobs, scores, blocks, entries, job, score)
         if job < 0:
             return
-        if job != sim[HEAD]:
+        if job != sim.head:
             start_before_head(machine, sim, jobs, keys, progress, blocks, entries, job)
 
 
@@ -387,8 +372,8 @@ def sweep_scored(machine, sim, jobs, keys, scores, progress, blocks, entries):
 def fill_weighed(machine, sim, jobs, keys, progress, blocks, entries):
     """Start the best of the jobs that find room, again and again."""
     while blocks[QUEUE].count > 0:
-        waiting = sim[NEXT] - sim[STARTED]
-        job = best_waiting(machine, jobs, blocks, entries, waiting, sim[FREE], sim[HEAD])
+        waiting = sim.next - sim.started
+        job = best_waiting(machine, jobs, blocks, entries, waiting, sim.free, sim.head)
         if job < 0:
             return
         # where it is refused, jobs like it are passed over from now on
@@ -401,17 +386,17 @@ def fill_weighed(machine, sim, jobs, keys, progress, blocks, entries):
 @jit
 def serve_selected(machine, sim, jobs, keys, progress, blocks, entries):
     """Start the job that was selected, if it finds room; ask for another while one would."""
-    if sim[ASKED] == AN_ORDER:
-        sim[ASKED] = 0
-        job = sim[SELECTED]
-        sim[SELECTED] = -1
+    if sim.asked == AN_ORDER:
+        sim.asked = 0
+        job = sim.selected
+        sim.selected = -1
         if job < 0:
             return
         if choose(machine, sim, jobs, progress, job, FREELY):
             leave_queue(sim, jobs, progress, keys, blocks, entries, job)
             begin(machine, sim, jobs, progress, blocks, entries, job)
     if some_fits(machine, sim, jobs, progress, blocks, entries):
-        sim[ASKED] = AN_ORDER
+        sim.asked = AN_ORDER
 
 
 @jit

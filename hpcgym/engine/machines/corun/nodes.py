@@ -25,7 +25,6 @@ from hpcgym.engine.machines.corun.state import (
     VERSION,
 )
 from hpcgym.engine.machines.nodes.placement import next_open
-from hpcgym.engine.state import HEAD, SHADOW, TIME
 
 
 @jit_part
@@ -139,7 +138,7 @@ def level_of(machine, sim, jobs, progress, job, node, guard):
         if machine.slots[SELECTIVE] == 1 and machine.partner[code, beside] == 0:
             return -1
         if guard >= BRIEFLY and is_delayed(
-            machine, jobs, progress, sim[TIME], sim[SHADOW], other, code
+            machine, jobs, progress, sim.time, sim.shadow, other, code
         ):
             machine.slots[DELAYS] = 1
             return -1
@@ -212,7 +211,7 @@ def costs_head(machine, sim, job, node):
     """Return whether the head would lose a node if a job stayed on it past the shadow time."""
     if machine.counts[node] == 0:
         return False
-    head, task = sim[HEAD], machine.tasks[job]
+    head, task = sim.head, machine.tasks[job]
     if machine.tasks[head].form != PART or task.form != PART or machine.later[node] == 1:
         return True
     code = machine.tasks[head].code
@@ -323,4 +322,4 @@ def renew_neighbours(machine, sim, jobs, progress, blocks, entries, job):
                 break
             if machine.tasks[other].stamp != stamp:
                 machine.tasks[other].stamp = stamp
-                renew_rate(machine, sim[TIME], jobs, progress, blocks, entries, other)
+                renew_rate(machine, sim.time, jobs, progress, blocks, entries, other)

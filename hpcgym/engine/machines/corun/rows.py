@@ -16,7 +16,7 @@ from hpcgym.engine.machines.corun import easy as coscheduled
 from hpcgym.engine.machines.corun.nodes import nodes_with_room
 from hpcgym.engine.machines.corun.state import BESIDE, NOBODY_THERE, PART, TASK, Coscheduled
 from hpcgym.engine.ordered import BLOCK, block_at
-from hpcgym.engine.state import ENDED, FOREVER, RUNNING, SELECTED, STARTED_AS, TIME
+from hpcgym.engine.state import FOREVER, RUNNING, STARTED_AS
 
 # -- slots of `books` ------------------------------------------------------------------------------
 (
@@ -184,24 +184,24 @@ def run_shared(table, start, n, batch, rows, e, watts, ticks, job, beside):
     """
     machine, sim = shared_of(rows, e, n), batch.sim[e]
     jobs, progress, ended = table.jobs[start : start + n], batch.progress[e], batch.ended[e]
-    sim[SELECTED] = job
+    sim.selected = job
     machine.slots[BESIDE] = beside
     passes = 1
     while passes > 0:
-        before = sim[TIME]
+        before = sim.time
         more = drawn_more(table, rows, e, start, machine, watts)
         passes = coscheduled.run(
             jobs, table.keys, batch.scores[e], table.users, sim, progress, batch.history[e],
             batch.blocks[e], batch.entries[e], batch.profile[e], batch.line[e], batch.narrow[e],
             batch.freed[e], batch.idle[e], ended, machine, np.int64(FOREVER), np.int64(1),
         )  # fmt: skip
-        rows.joules[e, 0] += (sim[TIME] - before) / ticks * more
+        rows.joules[e, 0] += (sim.time - before) / ticks * more
         machine.slots[BESIDE] = NOBODY_THERE
         if job >= 0:
             # the pass that had asked has started it
             rows.books[e, BUSY_PROCESSORS] += rows.wanted[start + job]
             job = -1
-        while rows.books[e, N_ENDED] < sim[ENDED]:
+        while rows.books[e, N_ENDED] < sim.ended:
             gone = ended[rows.books[e, N_ENDED]]
             rows.books[e, BUSY_PROCESSORS] -= rows.wanted[start + gone]
             rows.books[e, N_ENDED] += 1

@@ -1,7 +1,7 @@
 """What the kernel that lets jobs share nodes works on, beside the arrays of every simulation.
 
 All nodes are alike and have so many parts. A job of form PART has one part of each of its nodes,
-others are alone on theirs. ``processors`` and ``sim[FREE]`` count parts; times are in ticks, much
+others are alone on theirs. ``processors`` and ``sim.free`` count parts; times are in ticks, much
 shorter than a second, for jobs that speed each other up end at no whole second.
 """
 

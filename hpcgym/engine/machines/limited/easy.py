@@ -53,25 +53,7 @@ from hpcgym.engine.machines.nodes.easy import next_scored
 from hpcgym.engine.machines.pool.easy import first_in_order
 from hpcgym.engine.ordered import BLOCK, NOTHING, block_at, copy_entry, tidy_swept
 from hpcgym.engine.orders.narrow import least_of_narrow, summarise_narrow
-from hpcgym.engine.state import (
-    ARRIVED,
-    ASKED,
-    DEPTH,
-    ENDED,
-    FOREVER,
-    HEAD,
-    KEYED,
-    NEXT,
-    PRIMARY,
-    QUEUE,
-    RUNNING,
-    SCORED,
-    SECONDARY,
-    SELECTION,
-    SHADOW,
-    SUBMISSION,
-    TIME,
-)
+from hpcgym.engine.state import FOREVER, KEYED, QUEUE, RUNNING, SCORED, SELECTION, SUBMISSION
 
 
 @jit_entry
@@ -97,22 +79,22 @@ def run(
             min(stop_time, control),
         )  # fmt: skip
         if not by_event:
-            over = sim[NEXT] == len(jobs) and blocks[QUEUE].count + blocks[RUNNING].count == 0
-            if sim[ASKED] != 0 or control > stop_time or control == FOREVER or over:
+            over = sim.next == len(jobs) and blocks[QUEUE].count + blocks[RUNNING].count == 0
+            if sim.asked != 0 or control > stop_time or control == FOREVER or over:
                 break
-            sim[TIME] = control
-        count_to(machine, sim[TIME])
-        end_switching(machine, sim[TIME])
-        begin_waiting(machine, sim[TIME])
+            sim.time = control
+        count_to(machine, sim.time)
+        end_switching(machine, sim.time)
+        begin_waiting(machine, sim.time)
         release_ended(machine, sim, ended)
-        wake_late(machine, blocks, entries, sim[TIME])
+        wake_late(machine, blocks, entries, sim.time)
         if by_event or slots[LIMITED] == 1:
             do_pass(
                 machine, jobs, keys, scores, users, sim, progress, history, blocks, entries,
                 narrow, freed, idle, ended,
             )  # fmt: skip
             passes += 1
-        switch_off_idle(machine, sim[TIME])
+        switch_off_idle(machine, sim.time)
     return passes
 
 
@@ -120,11 +102,11 @@ def run(
 def release_ended(machine, sim, ended):
     """Free the nodes of the jobs that have ended since the last pass."""
     slots = machine.slots
-    while slots[RELEASED] < sim[ENDED]:
+    while slots[RELEASED] < sim.ended:
         job = ended[slots[RELEASED]]
         slots[RELEASED] += 1
-        release(machine, sim[TIME], job)
-        forecast_start(machine, sim[TIME], job, LESS)
+        release(machine, sim.time, job)
+        forecast_start(machine, sim.time, job, LESS)
         give_back(machine, job)
 
 
@@ -134,15 +116,15 @@ def do_pass(
     sim, progress, history, blocks, entries, narrow, freed, idle, ended,
 ):  # fmt: skip
     """Let limits do what they do at this time, then start what may start."""
-    time = sim[TIME]
+    time = sim.time
     announce(machine, blocks, entries, time)
     switch_for_control(machine, blocks, entries, time)
     switch_for_caps(machine, blocks, entries, time)
     kill_for_caps(machine, sim, jobs, progress, users, history, blocks, entries, freed, idle, ended)
     look(machine, time)
-    for job in range(sim[NEXT] - sim[ARRIVED], sim[NEXT]):
+    for job in range(sim.next - sim.arrived, sim.next):
         enqueue(sim, jobs, progress, keys, scores, blocks, entries, narrow, job)
-    sim[ARRIVED] = 0
+    sim.arrived = 0
     if blocks[QUEUE].count > 0:
         weigh(machine, blocks, entries, time)
         serve_queue(machine, sim, jobs, keys, scores, progress, blocks, entries, narrow)
@@ -156,7 +138,7 @@ def kill_for_caps(
     machine, sim, jobs, progress, users, history, blocks, entries, freed, idle, ended
 ):
     """Kill the jobs that started last until the caps that kill, and begin now, hold."""
-    time = sim[TIME]
+    time = sim.time
     for c in range(len(machine.caps)):
         cap = machine.caps[c]
         if cap.kills == 0 or cap.known == 0 or time != max(cap.start, cap.announced):
@@ -208,15 +190,15 @@ def serve_queue(machine, sim, jobs, keys, scores, progress, blocks, entries, nar
         leave_queue(sim, jobs, progress, keys, blocks, entries, head)
         begin(machine, jobs, sim, progress, blocks, entries, head, level)
         head = -1
-    sim[HEAD] = head
-    if head < 0 or sim[DEPTH] == 0:
+    sim.head = head
+    if head < 0 or sim.depth == 0:
         return
     machine.slots[BACKFILLS] = 1
     find_shadow(machine, sim, jobs, blocks, entries, head)
     # where the order changes as jobs wait, the next pass may have another head: no promise
-    if progress[head].promised < 0 and sim[PRIMARY] < SELECTION:
-        progress[head].promised = sim[SHADOW]
-    if sim[SECONDARY] >= SCORED:
+    if progress[head].promised < 0 and sim.primary < SELECTION:
+        progress[head].promised = sim.shadow
+    if sim.secondary >= SCORED:
         sweep_scored(machine, sim, jobs, keys, scores, progress, blocks, entries)
     else:
         sweep(machine, sim, jobs, keys, progress, blocks, entries, narrow)
@@ -243,14 +225,14 @@ def sweep(machine, sim, jobs, keys, progress, blocks, entries, narrow):
         if blocks[block].least_width > free:
             continue
         if blocks[block].least_width > spare_nodes_for(machine):
-            window = sim[SHADOW] - sim[TIME]
+            window = sim.shadow - sim.time
             if blocks[block].least_span > window:
                 continue
             if blocks[block].narrow_known == 1 and least_of_narrow(narrow, block, free) > window:
                 continue
         sweep_block(machine, sim, jobs, keys, progress, blocks, entries, block)
         if blocks[QUEUE].in_use > 1:
-            if sim[SECONDARY] == SUBMISSION:
+            if sim.secondary == SUBMISSION:
                 summarise_narrow(blocks, entries, narrow, block)
             k = tidy_swept(blocks, entries, QUEUE, k)
 
@@ -266,12 +248,12 @@ def spare_nodes_for(machine):
 def sweep_block(machine, sim, jobs, keys, progress, blocks, entries, block):
     """Start the jobs of one block that may start, and make its summary anew."""
     least_span = least_width = NOTHING
-    window = sim[SHADOW] - sim[TIME]
+    window = sim.shadow - sim.time
     free, spare = widest(machine, sim), spare_nodes_for(machine)
     i = block * BLOCK
     while i < block * BLOCK + blocks[block].count:
         job, width, predicted = entries[i].job, entries[i].width, entries[i].span
-        if width <= free and (width <= spare or predicted <= window) and job != sim[HEAD]:
+        if width <= free and (width <= spare or predicted <= window) and job != sim.head:
             level = best_level(machine, sim, jobs, progress, job)
             if level >= 0:
                 take_out(sim, keys, blocks, entries, block, i)
@@ -294,7 +276,7 @@ def take_out(sim, keys, blocks, entries, block, i):
     while i < block * BLOCK + blocks[block].count:
         copy_entry(entries, i, i + 1)
         i += 1
-    if sim[PRIMARY] == KEYED:
+    if sim.primary == KEYED:
         leave_primary_queue(keys, blocks, entries, job)
 
 
@@ -306,7 +288,7 @@ def sweep_scored(machine, sim, jobs, keys, scores, progress, blocks, entries):
         job, score = next_scored(sim, jobs, scores, blocks, entries, job, score)
         if job < 0:
             return
-        if job == sim[HEAD]:
+        if job == sim.head:
             continue
         level = best_level(machine, sim, jobs, progress, job)
         if level >= 0:

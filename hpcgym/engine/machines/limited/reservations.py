@@ -40,14 +40,14 @@ from hpcgym.engine.machines.limited.state import (
     ZERO,
 )
 from hpcgym.engine.ordered import BLOCK, block_at
-from hpcgym.engine.state import FOREVER, RUNNING, SHADOW, TIME
+from hpcgym.engine.state import FOREVER, RUNNING
 
 
 @jit
 def find_shadow(machine, sim, jobs, blocks, entries, head):
     """Set the shadow time of the head, and what it leaves of nodes, power and energy then."""
     slots = machine.slots
-    time = sim[TIME]
+    time = sim.time
     off = count_off(machine)
     total, held = begin_plan(machine, blocks, entries, time, off)
     k, i = ZERO, ZERO
@@ -59,7 +59,7 @@ def find_shadow(machine, sim, jobs, blocks, entries, head):
                 break
         later = next_planned(machine, blocks, entries, k, i, time)
         if later == FOREVER:  # the machine is empty, and still switches nodes: no job passes by
-            sim[SHADOW] = sim[TIME]
+            sim.shadow = sim.time
             slots[SPARE_NODES], slots[BLOCK_FROM], slots[BLOCK_TO] = -1, 0, len(machine.nodes)
             slots[SPARE_MW] = -1
             return
@@ -78,7 +78,7 @@ def find_shadow(machine, sim, jobs, blocks, entries, head):
             held -= width_of(machine, job)
             leave(machine, job)
             i += 1
-    sim[SHADOW] = time
+    sim.shadow = time
     note_spare(machine, sim, jobs, head, level, time, total, held, off)
 
 
@@ -319,7 +319,7 @@ def note_spare(machine, sim, jobs, head, level, time, total, held, off):
     for b in range(len(machine.budgets)):
         budget = machine.budgets[b]
         budget.head_mj = 0
-        if budget.binds == 0 or budget.end <= sim[TIME]:
+        if budget.binds == 0 or budget.end <= sim.time:
             continue
         if budget.start < until and budget.end > time:
             more = planned_more(machine, budget, head, level, held, off)
@@ -331,5 +331,5 @@ def note_spare(machine, sim, jobs, head, level, time, total, held, off):
                 budget.head_mj = excess * seconds
             elif -excess < slots[SPARE_LIMIT_MW]:
                 slots[SPARE_LIMIT_MW], slots[LEFT_MW] = -excess, budget.rest_mw
-        if budget.start <= sim[TIME]:
+        if budget.start <= sim.time:
             budget.left_mj = left_at(machine, b, min(time, budget.end)) - budget.head_mj

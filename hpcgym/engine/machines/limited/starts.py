@@ -52,15 +52,7 @@ from hpcgym.engine.machines.limited.state import (
     ZERO,
 )
 from hpcgym.engine.ordered import insert
-from hpcgym.engine.state import (
-    BACKFILLED,
-    FREE,
-    RUNNING,
-    SHADOW,
-    STARTED,
-    STARTED_AS,
-    TIME,
-)
+from hpcgym.engine.state import BACKFILLED, RUNNING, STARTED_AS
 
 MILLION = 1_000_000
 
@@ -103,7 +95,7 @@ def lowest_level(machine):
 @jit
 def best_level(machine, sim, jobs, progress, job):
     """Return the highest level at which a job may start now, its nodes chosen; -1 if none."""
-    if jobs[job].processors > sim[FREE]:
+    if jobs[job].processors > sim.free:
         return -1
     for level in range(machine.slots[CEILING], lowest_level(machine) - 1, -1):
         if may_start(machine, sim, jobs, progress, job, level):
@@ -114,7 +106,7 @@ def best_level(machine, sim, jobs, progress, job):
 @jit_part
 def may_start(machine, sim, jobs, progress, job, level):
     """Return whether a job may start now at a level; its nodes are chosen then."""
-    slots, time = machine.slots, sim[TIME]
+    slots, time = machine.slots, sim.time
     requested = slowed(machine, job, level, jobs[job].requested)
     backfills, contiguous = slots[BACKFILLS] == 1, slots[CONTIGUOUS] == 1
     # first as if all its nodes were on: others would only draw more, and be ready later, but for
@@ -133,7 +125,7 @@ def may_start(machine, sim, jobs, progress, job, level):
         if not leaves_room(machine, sim, progress, job, level):
             return False
         predicted = slowed(machine, job, level, progress[job].predicted)
-        if contiguous and slots[READY] + predicted > sim[SHADOW]:
+        if contiguous and slots[READY] + predicted > sim.shadow:
             block_from, block_to = slots[BLOCK_FROM], slots[BLOCK_TO]
             if not choose(machine, time, job, requested, block_from, block_to):
                 return False
@@ -174,7 +166,7 @@ def leaves_room(machine, sim, progress, job, level):
     Whether it leaves the head its row, if nodes stand in a row, is looked at where they are chosen.
     """
     slots, width = machine.slots, width_of(machine, job)
-    if slots[READY] + slowed(machine, job, level, progress[job].predicted) <= sim[SHADOW]:
+    if slots[READY] + slowed(machine, job, level, progress[job].predicted) <= sim.shadow:
         return True
     if width > slots[SPARE_NODES] and slots[CONTIGUOUS] == 0:
         return False
@@ -187,7 +179,7 @@ def leaves_room(machine, sim, progress, job, level):
 @jit
 def limits_allow(machine, sim, job, level, until):
     """Return whether all limits that a job may run into allow it on the chosen nodes."""
-    return caps_allow(machine, sim[TIME], job, level, until) and budgets_allow(
+    return caps_allow(machine, sim.time, job, level, until) and budgets_allow(
         machine, sim, job, level, until
     )
 
@@ -195,7 +187,7 @@ def limits_allow(machine, sim, job, level, until):
 @jit
 def widest(machine, sim):
     """Return a number of nodes that no job may start now on more of, by the limits in force."""
-    slots, most = machine.slots, sim[FREE]
+    slots, most = machine.slots, sim.free
     if slots[FREE_RISING] > 0:
         return most
     each = machine.busy_mw[lowest_level(machine)] - slots[REST_MW]
@@ -203,12 +195,12 @@ def widest(machine, sim):
         return most
     for c in range(len(machine.caps)):
         cap = machine.caps[c]
-        if cap.known == 1 and cap.start <= sim[TIME] < cap.end:
+        if cap.known == 1 and cap.start <= sim.time < cap.end:
             most = min(most, max(cap.mw - slots[CHARGED], 0) // each)
     if slots[RULE] == POWERCAP or slots[RULE] == REDUCE_PC:
         for b in range(len(machine.budgets)):
             budget = machine.budgets[b]
-            if budget.binds == 1 and budget.start <= sim[TIME] < budget.end:
+            if budget.binds == 1 and budget.start <= sim.time < budget.end:
                 most = min(most, max(budget.mean_mw - slots[CHARGED], 0) // each)
     return most
 
@@ -274,7 +266,7 @@ def budgets_allow(machine, sim, job, level, until):
     times, and the machine idle; also for nodes that a job which ends before has switched on, if
     others may run into the period. Beyond that see :func:`head_allowed`, :func:`backfill_allowed`.
     """
-    time, backfills = sim[TIME], machine.slots[BACKFILLS] == 1
+    time, backfills = sim.time, machine.slots[BACKFILLS] == 1
     for b in range(len(machine.budgets)):
         budget = machine.budgets[b]
         reaches = budget.start < until
@@ -345,13 +337,13 @@ def head_allowed(machine, budget, time, power, until):
 @jit_part
 def backfill_allowed(machine, sim, budget, power, more):
     """Return whether a job leaves the head the energy that is reserved for it."""
-    time, rule = sim[TIME], machine.slots[RULE]
+    time, rule = sim.time, machine.slots[RULE]
     if rule == ENERGY_BUD and budget.start <= time:
         return more <= budget.left_mj
     if power > budget.mean_mw:
         return False
     if rule == REDUCE_PC and budget.start <= time:
-        seconds = max(min(sim[SHADOW], budget.end) - time, 0)
+        seconds = max(min(sim.shadow, budget.end) - time, 0)
         reserved = budget.reserved + budget.head_mj
         return (budget.mean_mw - power) * seconds >= reserved
     return True
@@ -363,7 +355,7 @@ def backfill_allowed(machine, sim, budget, power, more):
 @jit
 def begin(machine, jobs, sim, progress, blocks, entries, job, level):
     """Start a job, which is no longer queued, at a level on the nodes that were chosen for it."""
-    time, slots = sim[TIME], machine.slots
+    time, slots = sim.time, machine.slots
     task = machine.tasks[job]
     task.level = level
     task.passed = time
@@ -382,9 +374,9 @@ def begin(machine, jobs, sim, progress, blocks, entries, job, level):
         take_from_head(machine, sim, progress, job)
     settle_budgets(machine, sim, job, level)
     progress[job].start = task.ready
-    progress[job].marks += sim[STARTED] * STARTED_AS
-    sim[STARTED] += 1
-    sim[FREE] -= jobs[job].processors
+    progress[job].marks += sim.started * STARTED_AS
+    sim.started += 1
+    sim.free -= jobs[job].processors
     end = task.ready + jobs[job].run
     expected = task.ready + progress[job].predicted
     insert(blocks, entries, RUNNING, expected, job, end, jobs[job].processors)
@@ -397,7 +389,7 @@ def begin(machine, jobs, sim, progress, blocks, entries, job, level):
 def take_from_head(machine, sim, progress, job):
     """Take from what the head leaves at the shadow time, if a job runs on beyond it."""
     slots, task = machine.slots, machine.tasks[job]
-    if task.ready + progress[job].predicted > sim[SHADOW]:
+    if task.ready + progress[job].predicted > sim.shadow:
         width = width_of(machine, job)
         slots[SPARE_NODES] -= width
         slots[SPARE_MW] -= task.work_mw - width * slots[REST_MW]
@@ -407,7 +399,7 @@ def take_from_head(machine, sim, progress, job):
 @jit_part
 def settle_budgets(machine, sim, job, level):
     """Reserve what a job takes above the mean power of a budget, and what it takes of the rest."""
-    time, until = sim[TIME], machine.tasks[job].until
+    time, until = sim.time, machine.tasks[job].until
     for b in range(len(machine.budgets)):
         budget = machine.budgets[b]
         if budget.binds == 0 or budget.end <= time or budget.start >= until:

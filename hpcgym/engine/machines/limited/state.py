@@ -1,6 +1,6 @@
 """What the kernel under limits of power and energy works on, beside the arrays of every simulation.
 
-Whole nodes are given to jobs; ``processors`` and ``sim[FREE]`` count nodes. Power is in whole
+Whole nodes are given to jobs; ``processors`` and ``sim.free`` count nodes. Power is in whole
 milliwatts and energy in millijoules, int64: what limits look at is rounded up, limits are rounded
 down. So sums are exact, and nothing hangs on their order.
 

@@ -27,19 +27,7 @@ from hpcgym.engine.machines.nodes.placement import (
 )
 from hpcgym.engine.machines.pool.conservative import line_up
 from hpcgym.engine.ordered import BLOCK, block_at
-from hpcgym.engine.state import (
-    ARRIVED,
-    BACKFILLED,
-    DUE,
-    ENDED,
-    EXPIRED,
-    FOREVER,
-    FREED,
-    LOOSE,
-    NEXT,
-    RUNNING,
-    TIME,
-)
+from hpcgym.engine.state import BACKFILLED, FOREVER, RUNNING
 
 NOW, WITHIN = 0, 1  # rows of `ahead`: free at a time, and further on in the window that begins then
 
@@ -56,11 +44,11 @@ def run(
         sim, jobs, progress, users, history, blocks, entries, freed, idle, ended, stop_time
     ):
         forget_ended(sim, ended, nodes)
-        if sim[EXPIRED] == 1:
+        if sim.expired == 1:
             replan(sim, jobs, scores, progress, blocks, entries, line, nodes)
-        arrived = sim[ARRIVED]
-        sim[ARRIVED] = 0
-        for job in range(sim[NEXT] - arrived, sim[NEXT]):
+        arrived = sim.arrived
+        sim.arrived = 0
+        for job in range(sim.next - arrived, sim.next):
             reserve(sim, progress, line, nodes, job)
             enqueue(sim, jobs, progress, keys, scores, blocks, entries, narrow, job)
         compress(sim, jobs, keys, scores, progress, blocks, entries, line, idle, nodes)
@@ -71,14 +59,14 @@ def run(
 @jit_part
 def forget_ended(sim, ended, nodes):
     """Free the nodes of the jobs that have ended since the last pass, now and in the plan."""
-    while nodes.slots[RELEASED] < sim[ENDED]:
+    while nodes.slots[RELEASED] < sim.ended:
         job = ended[nodes.slots[RELEASED]]
         give_back(nodes, job)
         withdraw(nodes, job)
         nodes.slots[RELEASED] += 1
-    if sim[FREED] > 0:  # some ended before their predicted end
-        sim[LOOSE] = 1
-        sim[FREED] = 0
+    if sim.ended_early > 0:  # some ended before their predicted end
+        sim.may_advance = 1
+        sim.ended_early = 0
 
 
 @jit
@@ -129,7 +117,7 @@ def commit(sim, progress, line, nodes, job, time):
     foresee(nodes, time, job, -1)
     foresee(nodes, time + progress[job].predicted, job, 1)
     line[job].reserved = time
-    sim[DUE] = min(sim[DUE], time)
+    sim.first_reserved = min(sim.first_reserved, time)
 
 
 @jit
@@ -141,7 +129,7 @@ def earliest(sim, progress, nodes, job, latest):
     now, units = nodes.ahead[NOW], nodes.needs[job, 0]
     copy_room(now, nodes.free)
     found = count_held(now, nodes.needs, job)
-    time = sim[TIME]
+    time = sim.time
     i = 0
     while True:
         while i < nodes.slots[N_EVENTS] and nodes.plan[i].time <= time:
@@ -203,9 +191,9 @@ def shift(nodes, room, i, job):
 @jit
 def replan(sim, jobs, scores, progress, blocks, entries, line, nodes):
     """Make all reservations anew, in primary order, beside the running jobs' predicted ends."""
-    sim[EXPIRED] = 0
-    sim[LOOSE] = 0
-    sim[DUE] = FOREVER
+    sim.expired = 0
+    sim.may_advance = 0
+    sim.first_reserved = FOREVER
     nodes.slots[N_EVENTS] = 0
     for k in range(blocks[RUNNING].in_use):
         block = block_at(blocks, RUNNING, k)
@@ -218,24 +206,24 @@ def replan(sim, jobs, scores, progress, blocks, entries, line, nodes):
 @jit_inline
 def compress(sim, jobs, keys, scores, progress, blocks, entries, line, idle, nodes):
     """Make reservations earlier where that is possible, and start the jobs that are due."""
-    loose = sim[LOOSE] == 1
-    if not loose and sim[DUE] > sim[TIME]:
+    loose = sim.may_advance == 1
+    if not loose and sim.first_reserved > sim.time:
         return
-    sim[LOOSE] = 0
-    sim[DUE] = FOREVER
+    sim.may_advance = 0
+    sim.first_reserved = FOREVER
     waiting = False
     for i in range(line_up(sim, jobs, scores, blocks, entries, line)):
         job = line[i].job
-        if loose and line[job].reserved != sim[TIME]:
+        if loose and line[job].reserved != sim.time:
             advance(sim, progress, line, nodes, job)
-        if line[job].reserved > sim[TIME]:
-            sim[DUE] = min(sim[DUE], line[job].reserved)
+        if line[job].reserved > sim.time:
+            sim.first_reserved = min(sim.first_reserved, line[job].reserved)
             waiting = True
             continue
         if waiting:
             progress[job].marks += BACKFILLED
         withdraw(nodes, job)
-        foresee(nodes, sim[TIME] + progress[job].predicted, job, 1)
+        foresee(nodes, sim.time + progress[job].predicted, job, 1)
         take(nodes, job)
         leave_queue(sim, jobs, progress, keys, blocks, entries, job)
         start(sim, jobs, progress, blocks, entries, idle, job)
@@ -248,5 +236,5 @@ def advance(sim, progress, line, nodes, job):
     withdraw(nodes, job)
     time = earliest(sim, progress, nodes, job, before)
     if time < before:
-        sim[LOOSE] = 1
+        sim.may_advance = 1
     commit(sim, progress, line, nodes, job, time)

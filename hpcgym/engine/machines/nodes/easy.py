@@ -34,30 +34,14 @@ from hpcgym.engine.ordered import BLOCK, NOTHING, block_at, tidy_swept
 from hpcgym.engine.orders.scores import score_now
 from hpcgym.engine.state import (
     AN_ORDER,
-    ARRIVED,
-    ASKED,
-    ASKS,
-    CHANGED,
-    DEPTH,
     EACH_PASS,
     EACH_START,
-    ENDED,
-    FREE,
-    HEAD,
-    KEEPS,
-    NEXT,
     NOBODY,
-    PRIMARY,
     QUEUE,
     RUNNING,
     SCORED,
-    SECONDARY,
-    SELECTED,
     SELECTION,
-    SHADOW,
     SUBMISSION,
-    THRESHOLD,
-    TIME,
 )
 
 
@@ -73,24 +57,24 @@ def run(
     """
     passes = 0
     while passes < max_passes and (
-        sim[ASKED] == AN_ORDER
+        sim.asked == AN_ORDER
         or next_pass(
             sim, jobs, progress, users, history, blocks, entries, freed, idle, ended, stop_time
         )
     ):
-        if sim[ASKS] == EACH_START and sim[ASKED] == AN_ORDER:  # what was to start has started
-            sim[ASKED] = 0
+        if sim.asks == EACH_START and sim.asked == AN_ORDER:  # what was to start has started
+            sim.asked = 0
             passes += 1
             continue
         release_ended(sim, ended, nodes)
-        arrived = sim[ARRIVED]
-        sim[ARRIVED] = 0
-        settled = arrived == 1 and sim[ASKS] == NOBODY and settle_arrival(sim, keys, blocks, nodes)
-        for job in range(sim[NEXT] - arrived, sim[NEXT]):
+        arrived = sim.arrived
+        sim.arrived = 0
+        settled = arrived == 1 and sim.asks == NOBODY and settle_arrival(sim, keys, blocks, nodes)
+        for job in range(sim.next - arrived, sim.next):
             enqueue(sim, jobs, progress, keys, scores, blocks, entries, narrow, job)
         if not settled and blocks[QUEUE].count > 0:
             serve_queue(sim, jobs, keys, scores, progress, blocks, entries, idle, nodes)
-            if sim[ASKED] == AN_ORDER:
+            if sim.asked == AN_ORDER:
                 break
         passes += 1
     return passes
@@ -99,7 +83,7 @@ def run(
 @jit_part
 def release_ended(sim, ended, nodes):
     """Free the nodes of the jobs that have ended since the last pass."""
-    while nodes.slots[RELEASED] < sim[ENDED]:
+    while nodes.slots[RELEASED] < sim.ended:
         give_back(nodes, ended[nodes.slots[RELEASED]])
         nodes.slots[RELEASED] += 1
 
@@ -112,52 +96,52 @@ def settle_arrival(sim, keys, blocks, nodes):
     waited before it found no nodes at the last pass; that may change once others have started, for
     which nodes are passed over depends on what else is free.
     """
-    head, job = sim[HEAD], sim[NEXT] - 1
-    if blocks[QUEUE].count == 0 or sim[CHANGED] == 1 or head < 0 or sim[PRIMARY] >= SCORED:
+    head, job = sim.head, sim.next - 1
+    if blocks[QUEUE].count == 0 or sim.changed == 1 or head < 0 or sim.primary >= SCORED:
         return False
-    if sim[PRIMARY] != SUBMISSION and (sim[THRESHOLD] >= 0 or keys[job] < keys[head]):
+    if sim.primary != SUBMISSION and (sim.threshold >= 0 or keys[job] < keys[head]):
         return False
-    return sim[DEPTH] == 0 or (nodes.slots[STIRRED] == 0 and not fits(nodes, job))
+    return sim.depth == 0 or (nodes.slots[STIRRED] == 0 and not fits(nodes, job))
 
 
 @jit_part
 def serve_queue(sim, jobs, keys, scores, progress, blocks, entries, idle, nodes):
     """Start heads while they fit, then jobs behind the first head that does not."""
-    if sim[ASKS] == EACH_START:
+    if sim.asks == EACH_START:
         if not none_fits(sim, blocks, entries, nodes):
-            sim[ASKED] = AN_ORDER
+            sim.asked = AN_ORDER
         return
-    if sim[PRIMARY] >= SELECTION and may_wait(sim, blocks, entries, nodes):
+    if sim.primary >= SELECTION and may_wait(sim, blocks, entries, nodes):
         return
     head = -1
     while blocks[QUEUE].count > 0:
         head = first_in_order(sim, jobs, scores, progress, blocks, entries)
         if head < 0:
-            sim[ASKED] = AN_ORDER
+            sim.asked = AN_ORDER
             return
-        if jobs[head].processors > sim[FREE] or not fits(nodes, head):
+        if jobs[head].processors > sim.free or not fits(nodes, head):
             break
         place_now(nodes, head, False)
         take(nodes, head)
         leave_queue(sim, jobs, progress, keys, blocks, entries, head)
         start(sim, jobs, progress, blocks, entries, idle, head)
-        sim[CHANGED] = 1
-        sim[SELECTED] = -1
+        sim.changed = 1
+        sim.selected = -1
         head = -1
-        if sim[PRIMARY] == SELECTION and may_wait(sim, blocks, entries, nodes):
+        if sim.primary == SELECTION and may_wait(sim, blocks, entries, nodes):
             return
-    if sim[KEEPS] == 0:
-        sim[SELECTED] = -1
-    if head < 0 or sim[DEPTH] == 0:
-        sim[HEAD] = head
-        sim[CHANGED] = 0
+    if sim.keeps == 0:
+        sim.selected = -1
+    if head < 0 or sim.depth == 0:
+        sim.head = head
+        sim.changed = 0
         return
-    if sim[CHANGED] == 1 or head != sim[HEAD]:
-        sim[CHANGED] = 0
-        sim[HEAD] = head
+    if sim.changed == 1 or head != sim.head:
+        sim.changed = 0
+        sim.head = head
         find_shadow(sim, progress, blocks, entries, nodes)
     nodes.slots[STIRRED] = 0
-    if sim[SECONDARY] >= SCORED:
+    if sim.secondary >= SCORED:
         sweep_scored(sim, jobs, keys, scores, progress, blocks, entries, idle, nodes)
     else:
         sweep(sim, jobs, keys, progress, blocks, entries, idle, nodes)
@@ -166,14 +150,14 @@ def serve_queue(sim, jobs, keys, scores, progress, blocks, entries, idle, nodes)
 @jit_part
 def may_wait(sim, blocks, entries, nodes):
     """Return whether the pass is to end, or to be interrupted for new orders, before all else."""
-    if sim[KEEPS] == 0 and none_fits(sim, blocks, entries, nodes):
-        sim[CHANGED] = 1
+    if sim.keeps == 0 and none_fits(sim, blocks, entries, nodes):
+        sim.changed = 1
         return True
-    if sim[ASKS] == EACH_PASS:
-        sim[ASKED] = AN_ORDER - sim[ASKED]
-        sim[CHANGED] = 1
-        return sim[ASKED] == AN_ORDER
-    sim[ASKED] = 0
+    if sim.asks == EACH_PASS:
+        sim.asked = AN_ORDER - sim.asked
+        sim.changed = 1
+        return sim.asked == AN_ORDER
+    sim.asked = 0
     return False
 
 
@@ -183,7 +167,7 @@ def none_fits(sim, blocks, entries, nodes):
     for k in range(blocks[QUEUE].in_use):
         block = block_at(blocks, QUEUE, k)
         for i in range(block * BLOCK, block * BLOCK + blocks[block].count):
-            if entries[i].width <= sim[FREE] and fits(nodes, entries[i].job):
+            if entries[i].width <= sim.free and fits(nodes, entries[i].job):
                 return False
     return True
 
@@ -191,7 +175,7 @@ def none_fits(sim, blocks, entries, nodes):
 @jit
 def find_shadow(sim, progress, blocks, entries, nodes):
     """Find when the head fits, what is free then and how much of that it can spare."""
-    head, later, needs = sim[HEAD], nodes.later, nodes.needs
+    head, later, needs = sim.head, nodes.later, nodes.needs
     copy_room(later, nodes.free)
     units, most = needs[head, 0], needs[head, 0] + 2**40
     found = count_held(later, needs, head)
@@ -214,12 +198,12 @@ def find_shadow(sim, progress, blocks, entries, nodes):
                 for r in range(later.shape[1]):
                     later[node, r] += nodes.cells[c].units * needs[job, r + 1]
                 found += held_by(later, node, needs, head, most)
-    sim[SHADOW] = time
+    sim.shadow = time
     nodes.slots[GUARDED] = head
     nodes.slots[SLACK] = found - units
     nodes.slots[SHADOWS] += 1
     # where the order changes as jobs wait, the next pass may have another head: no promise
-    if progress[head].promised < 0 and sim[PRIMARY] < SELECTION:
+    if progress[head].promised < 0 and sim.primary < SELECTION:
         progress[head].promised = time
 
 
@@ -228,7 +212,7 @@ def may_start(sim, nodes, job, predicted):
     """Return whether a job may start now, before the head; its cells are written then."""
     if not fits(nodes, job):
         return False
-    lasts = sim[TIME] + predicted > sim[SHADOW]
+    lasts = sim.time + predicted > sim.shadow
     if not place_now(nodes, job, lasts):
         return False
     if lasts:
@@ -244,7 +228,7 @@ def sweep(sim, jobs, keys, progress, blocks, entries, idle, nodes):
     while k < blocks[QUEUE].in_use:
         block = block_at(blocks, QUEUE, k)
         k += 1
-        if blocks[block].least_width > sim[FREE]:
+        if blocks[block].least_width > sim.free:
             continue
         sweep_block(sim, jobs, keys, progress, blocks, entries, idle, nodes, block)
         if blocks[QUEUE].in_use > 1:
@@ -259,7 +243,7 @@ def sweep_block(sim, jobs, keys, progress, blocks, entries, idle, nodes, block):
     while i < block * BLOCK + blocks[block].count:
         job, width, predicted = entries[i].job, entries[i].width, entries[i].span
         # the head does not fit, and so is passed over
-        if width <= sim[FREE] and may_start(sim, nodes, job, predicted):
+        if width <= sim.free and may_start(sim, nodes, job, predicted):
             take(nodes, job)
             start_swept(sim, jobs, keys, progress, blocks, entries, idle, block, np.uint64(i))
             continue
@@ -292,15 +276,15 @@ def next_scored(sim, jobs, scores, blocks, entries, last, limit):
     best, highest = -1, -np.inf
     for k in range(blocks[QUEUE].in_use):
         block = block_at(blocks, QUEUE, k)
-        if blocks[block].least_width > sim[FREE]:
+        if blocks[block].least_width > sim.free:
             continue
         for i in range(block * BLOCK, block * BLOCK + blocks[block].count):
             job = entries[i].job
-            if entries[i].width > sim[FREE]:
+            if entries[i].width > sim.free:
                 continue
             second = scores[len(jobs) + job]
-            waiting = sim[TIME] - jobs[job].submit
-            score = score_now(sim[SECONDARY], second.score, second.patience, waiting)
+            waiting = sim.time - jobs[job].submit
+            score = score_now(sim.secondary, second.score, second.patience, waiting)
             if score > limit or (score == limit and job <= last):
                 continue
             if best < 0 or score > highest or (score == highest and job < best):
@@ -325,7 +309,7 @@ def start_chosen(jobs, keys, sim, progress, blocks, entries, idle, nodes, job, p
     take(nodes, job)
     leave_queue(sim, jobs, progress, keys, blocks, entries, job)
     start(sim, jobs, progress, blocks, entries, idle, job)
-    sim[CHANGED] = 1
+    sim.changed = 1
     return True
 
 

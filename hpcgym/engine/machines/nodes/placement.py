@@ -2,7 +2,7 @@
 
 A job asks for units, each of the same demand; a unit lies on one node, and a node holds as many
 units as its scarcest resource allows. Resource 0 is cores: each unit needs one, and the event loop
-counts them as processors, so that ``sim[FREE]`` is all free cores, wherever they are.
+counts them as processors, so that ``sim.free`` is all free cores, wherever they are.
 """
 
 from __future__ import annotations

@@ -19,26 +19,14 @@ from hpcgym.engine.machines.pool.profile import earliest, forget_past, occupy
 from hpcgym.engine.ordered import BLOCK, block_at
 from hpcgym.engine.orders.scores import score_now
 from hpcgym.engine.state import (
-    ARRIVED,
     BACKFILLED,
-    DUE,
-    EXPIRED,
     FOREVER,
-    FREED,
     KEYED,
-    LOOSE,
-    NEXT,
-    PASSES,
     PER_EVENT,
-    PRIMARY,
     PRIMARY_QUEUE,
-    PROFILE_END,
-    PROFILE_FIRST,
     QUEUE,
     RUNNING,
     SCORED,
-    THRESHOLD,
-    TIME,
 )
 
 
@@ -67,19 +55,19 @@ def conservative_pass(
     """Reserve for the new jobs and start those whose reservation is now."""
     forget_past(sim, profile)
     release_freed(sim, profile, freed)
-    replanned = sim[EXPIRED] == 1
+    replanned = sim.expired == 1
     if replanned:
         replan(sim, jobs, scores, progress, blocks, entries, profile, line)
-    arrived = sim[ARRIVED]
-    sim[ARRIVED] = 0
-    for job in range(sim[NEXT] - arrived, sim[NEXT]):
+    arrived = sim.arrived
+    sim.arrived = 0
+    for job in range(sim.next - arrived, sim.next):
         reserve(sim, jobs, progress, profile, line, job)
         enqueue(sim, jobs, progress, keys, scores, blocks, entries, narrow, job)
-    if sim[PASSES] == PER_EVENT and arrived == 1:
-        width = jobs[sim[NEXT] - 1].processors
+    if sim.passes == PER_EVENT and arrived == 1:
+        width = jobs[sim.next - 1].processors
         if width > free_processors(sim, blocks, entries):
             # what was planned for now will have to be planned again
-            sim[LOOSE] = max(sim[LOOSE], np.int64(replanned))
+            sim.may_advance = max(sim.may_advance, np.int64(replanned))
             return
     compress(sim, jobs, keys, scores, progress, blocks, entries, profile, line, idle)
 
@@ -88,11 +76,11 @@ def conservative_pass(
 def release_freed(sim, profile, freed):
     """Give back to the profile what jobs that ended early since the last pass were to use still."""
     # where a prediction has expired the profile is made anew
-    if sim[EXPIRED] == 0:
-        for i in range(sim[FREED]):
-            occupy(sim, profile, sim[TIME], freed[i].until, -freed[i].width)
-            sim[LOOSE] = 1
-    sim[FREED] = 0
+    if sim.expired == 0:
+        for i in range(sim.ended_early):
+            occupy(sim, profile, sim.time, freed[i].until, -freed[i].width)
+            sim.may_advance = 1
+    sim.ended_early = 0
 
 
 @jit_part
@@ -104,24 +92,24 @@ def reserve(sim, jobs, progress, profile, line, job):
     line[job].reserved = time
     if progress[job].promised < 0:
         progress[job].promised = time
-    sim[DUE] = min(sim[DUE], time)
+    sim.first_reserved = min(sim.first_reserved, time)
 
 
 @jit_part
 def compress(sim, jobs, keys, scores, progress, blocks, entries, profile, line, idle):
     """Make reservations earlier where that is possible, and start the jobs that are due."""
-    loose = sim[LOOSE] == 1
-    if not loose and sim[DUE] > sim[TIME]:
+    loose = sim.may_advance == 1
+    if not loose and sim.first_reserved > sim.time:
         return
-    sim[LOOSE] = 0
-    sim[DUE] = FOREVER
+    sim.may_advance = 0
+    sim.first_reserved = FOREVER
     waiting = False
     for i in range(line_up(sim, jobs, scores, blocks, entries, line)):
         job = line[i].job
-        if loose and line[job].reserved != sim[TIME]:
+        if loose and line[job].reserved != sim.time:
             advance(sim, jobs, progress, profile, line, job)
-        if line[job].reserved > sim[TIME]:
-            sim[DUE] = min(sim[DUE], line[job].reserved)
+        if line[job].reserved > sim.time:
+            sim.first_reserved = min(sim.first_reserved, line[job].reserved)
             waiting = True
             continue
         if waiting:
@@ -136,8 +124,8 @@ def advance(sim, jobs, progress, profile, line, job):
     """Make the reservation of a job anew if it can be earlier, or if its time was missed."""
     width, length, before = jobs[job].processors, progress[job].predicted, line[job].reserved
     latest = before
-    if before < sim[TIME]:
-        occupy(sim, profile, sim[TIME], before + length, -width)
+    if before < sim.time:
+        occupy(sim, profile, sim.time, before + length, -width)
         latest = FOREVER
     time = earliest(sim, profile, width, length, latest)
     if time == before:
@@ -146,15 +134,15 @@ def advance(sim, jobs, progress, profile, line, job):
         occupy(sim, profile, before, before + length, -width)
     occupy(sim, profile, time, time + length, width)
     line[job].reserved = time
-    sim[LOOSE] = 1
+    sim.may_advance = 1
 
 
 @jit
 def replan(sim, jobs, scores, progress, blocks, entries, profile, line):
     """Make all reservations anew, in primary order, beside the running jobs' predicted ends."""
-    sim[EXPIRED] = 0
-    sim[LOOSE] = 0
-    sim[DUE] = FOREVER
+    sim.expired = 0
+    sim.may_advance = 0
+    sim.first_reserved = FOREVER
     profile_of_running(sim, blocks, entries, profile)
     for i in range(line_up(sim, jobs, scores, blocks, entries, line)):
         reserve(sim, jobs, progress, profile, line, line[i].job)
@@ -164,7 +152,7 @@ def replan(sim, jobs, scores, progress, blocks, entries, profile, line):
 def profile_of_running(sim, blocks, entries, profile):
     """Make the profile of the running jobs alone."""
     end = 0
-    profile[0].time = sim[TIME]
+    profile[0].time = sim.time
     profile[0].free = free_processors(sim, blocks, entries)
     for k in range(blocks[RUNNING].in_use):
         block = block_at(blocks, RUNNING, k)
@@ -173,34 +161,34 @@ def profile_of_running(sim, blocks, entries, profile):
                 end += 1
                 profile[end].time = entries[i].key
                 profile[end].free = profile[end - 1].free
-            if entries[i].key > sim[TIME]:
+            if entries[i].key > sim.time:
                 profile[end].free += entries[i].width
-    sim[PROFILE_FIRST] = 0
-    sim[PROFILE_END] = end + 1
+    sim.profile_first = 0
+    sim.profile_end = end + 1
 
 
 @jit
 def line_up(sim, jobs, scores, blocks, entries, line):
     """Write the queued jobs to ``line`` in primary order; return how many there are."""
     starved = 0
-    if sim[THRESHOLD] >= 0 or sim[PRIMARY] >= SCORED:
+    if sim.threshold >= 0 or sim.primary >= SCORED:
         starved = line_up_starved(sim, jobs, blocks, entries, line)
-    which = PRIMARY_QUEUE if sim[PRIMARY] == KEYED else QUEUE
+    which = PRIMARY_QUEUE if sim.primary == KEYED else QUEUE
     count = starved
     for k in range(blocks[which].in_use):
         block = block_at(blocks, which, k)
         for i in range(block * BLOCK, block * BLOCK + blocks[block].count):
             job = entries[i].job
-            waiting = sim[TIME] - jobs[job].submit
-            if starved > 0 and waiting > sim[THRESHOLD]:
+            waiting = sim.time - jobs[job].submit
+            if starved > 0 and waiting > sim.threshold:
                 continue
             line[count].job = job
-            if sim[PRIMARY] >= SCORED:
+            if sim.primary >= SCORED:
                 line[count].score = score_now(
-                    sim[PRIMARY], scores[job].score, scores[job].patience, waiting
+                    sim.primary, scores[job].score, scores[job].patience, waiting
                 )
             count += 1
-    if sim[PRIMARY] >= SCORED:
+    if sim.primary >= SCORED:
         sort_line(line, starved, count)
     return count
 
@@ -209,13 +197,13 @@ def line_up(sim, jobs, scores, blocks, entries, line):
 def line_up_starved(sim, jobs, blocks, entries, line):
     """Write the jobs that have waited longer than the threshold to ``line``, oldest first."""
     count = 0
-    if sim[THRESHOLD] < 0:
+    if sim.threshold < 0:
         return count
     for k in range(blocks[QUEUE].in_use):
         block = block_at(blocks, QUEUE, k)
         for i in range(block * BLOCK, block * BLOCK + blocks[block].count):
             job = entries[i].job
-            if sim[TIME] - jobs[job].submit <= sim[THRESHOLD]:
+            if sim.time - jobs[job].submit <= sim.threshold:
                 return count
             line[count].job = job
             count += 1

@@ -36,35 +36,17 @@ from hpcgym.engine.orders.narrow import least_of_narrow, summarise_narrow
 from hpcgym.engine.orders.scores import best_scored, best_to_backfill
 from hpcgym.engine.state import (
     AN_ORDER,
-    ARRIVED,
-    ASKED,
-    ASKS,
     BACKFILLED,
-    CHANGED,
-    DEPTH,
     EACH_PASS,
-    EXTRA,
-    FREE,
-    HEAD,
-    KEEPS,
     KEYED,
-    NEXT,
     NOBODY,
-    OLDEST,
-    PASSES,
     PER_EVENT,
-    PRIMARY,
     PRIMARY_QUEUE,
     QUEUE,
     RUNNING,
     SCORED,
-    SECONDARY,
-    SELECTED,
     SELECTION,
-    SHADOW,
     SUBMISSION,
-    THRESHOLD,
-    TIME,
 )
 
 
@@ -76,34 +58,34 @@ def run(
 ):  # fmt: skip
     """Simulate to ``stop_time`` [s], the end or ``max_passes`` passes; return the passes done.
 
-    Where ``sim[ASKS]`` says so, it also stops within a pass, with ``sim[ASKED]`` AN_ORDER, for new
+    Where ``sim.asks`` says so, it also stops within a pass, with ``sim.asked`` AN_ORDER, for new
     scores or a selected job; called again, it goes on with the pass.
     """
     passes = 0
     while passes < max_passes and (
-        sim[ASKED] == AN_ORDER
+        sim.asked == AN_ORDER
         or next_pass(
             sim, jobs, progress, users, history, blocks, entries, freed, idle, ended, stop_time
         )
     ):
         # processors of jobs that are predicted to end now: only passes at single events see any
         leaving = 0
-        if sim[PASSES] == PER_EVENT and first_predicted_end(blocks, entries) <= sim[TIME]:
-            leaving = free_processors(sim, blocks, entries) - sim[FREE]
-            sim[CHANGED] = 1
-        arrived = sim[ARRIVED]
-        sim[ARRIVED] = 0
+        if sim.passes == PER_EVENT and first_predicted_end(blocks, entries) <= sim.time:
+            leaving = free_processors(sim, blocks, entries) - sim.free
+            sim.changed = 1
+        arrived = sim.arrived
+        sim.arrived = 0
         settled = starts = False
-        if arrived == 1 and sim[ASKS] == NOBODY:
+        if arrived == 1 and sim.asks == NOBODY:
             settled, starts = settle_arrival(sim, jobs, keys, progress, blocks, entries, leaving)
         if starts:
-            start(sim, jobs, progress, blocks, entries, idle, sim[NEXT] - 1)
+            start(sim, jobs, progress, blocks, entries, idle, sim.next - 1)
         else:
-            for job in range(sim[NEXT] - arrived, sim[NEXT]):
+            for job in range(sim.next - arrived, sim.next):
                 enqueue(sim, jobs, progress, keys, scores, blocks, entries, narrow, job)
         if not settled and blocks[QUEUE].count > 0:
             serve_queue(sim, jobs, keys, scores, progress, blocks, entries, narrow, idle, leaving)
-            if sim[ASKED] == AN_ORDER:
+            if sim.asked == AN_ORDER:
                 break
         passes += 1
     return passes
@@ -112,16 +94,16 @@ def run(
 @jit_part
 def settle_arrival(sim, jobs, keys, progress, blocks, entries, leaving):
     """Judge a single new job alone, where that settles the pass: (settled, the job starts)."""
-    job = sim[NEXT] - 1
-    fits = jobs[job].processors <= sim[FREE] + leaving
+    job = sim.next - 1
+    fits = jobs[job].processors <= sim.free + leaving
     if blocks[QUEUE].count == 0:
         return fits, fits
-    head = sim[HEAD]
-    if sim[CHANGED] == 1 or head < 0 or sim[PRIMARY] >= SCORED:
+    head = sim.head
+    if sim.changed == 1 or head < 0 or sim.primary >= SCORED:
         return False, False
-    if sim[PRIMARY] != SUBMISSION and (sim[THRESHOLD] >= 0 or keys[job] < keys[head]):
+    if sim.primary != SUBMISSION and (sim.threshold >= 0 or keys[job] < keys[head]):
         return False, False
-    if not fits or sim[DEPTH] == 0:
+    if not fits or sim.depth == 0:
         return True, False
     width, predicted = jobs[job].processors, progress[job].predicted
     starts = may_backfill(sim, width, predicted, leaving)
@@ -133,34 +115,34 @@ def settle_arrival(sim, jobs, keys, progress, blocks, entries, leaving):
 @jit_part
 def serve_queue(sim, jobs, keys, scores, progress, blocks, entries, narrow, idle, leaving):
     """Start heads while they fit, then jobs behind the first head that does not."""
-    if sim[PRIMARY] >= SELECTION and may_wait(sim, blocks, entries, leaving):
+    if sim.primary >= SELECTION and may_wait(sim, blocks, entries, leaving):
         return
     head = -1
     while blocks[QUEUE].count > 0:
         head = first_in_order(sim, jobs, scores, progress, blocks, entries)
         if head < 0:
-            sim[ASKED] = AN_ORDER
+            sim.asked = AN_ORDER
             return
-        if jobs[head].processors > sim[FREE] + leaving:
+        if jobs[head].processors > sim.free + leaving:
             break
         leave_queue(sim, jobs, progress, keys, blocks, entries, head)
         start(sim, jobs, progress, blocks, entries, idle, head)
-        sim[CHANGED] = 1
-        sim[SELECTED] = -1
+        sim.changed = 1
+        sim.selected = -1
         head = -1
-        if sim[PRIMARY] == SELECTION and may_wait(sim, blocks, entries, leaving):
+        if sim.primary == SELECTION and may_wait(sim, blocks, entries, leaving):
             return
-    if sim[KEEPS] == 0:
-        sim[SELECTED] = -1
-    if head < 0 or sim[DEPTH] == 0:
-        sim[HEAD] = head
-        sim[CHANGED] = 0
+    if sim.keeps == 0:
+        sim.selected = -1
+    if head < 0 or sim.depth == 0:
+        sim.head = head
+        sim.changed = 0
         return
-    if sim[CHANGED] == 1 or head != sim[HEAD]:
-        sim[CHANGED] = 0
-        sim[HEAD] = head
+    if sim.changed == 1 or head != sim.head:
+        sim.changed = 0
+        sim.head = head
         find_shadow(sim, progress, blocks, entries, jobs[head].processors)
-    if sim[SECONDARY] >= SCORED:
+    if sim.secondary >= SCORED:
         sweep_scored(sim, jobs, keys, scores, progress, blocks, entries, idle, leaving)
     else:
         sweep(sim, jobs, keys, progress, blocks, entries, narrow, idle, leaving)
@@ -173,17 +155,17 @@ def may_wait(sim, blocks, entries, leaving):
     It is to end where no job can start: then the order of the queue, which may be another at the
     next pass, makes no difference. If it is left in the middle, it is not over.
     """
-    if sim[KEEPS] == 0:
-        free = sim[FREE] + leaving
+    if sim.keeps == 0:
+        free = sim.free + leaving
         # bounds may be too low; what is asked must not depend on them
-        if least_width(blocks) > free or (sim[ASKS] != NOBODY and none_fits(blocks, entries, free)):
-            sim[CHANGED] = 1
+        if least_width(blocks) > free or (sim.asks != NOBODY and none_fits(blocks, entries, free)):
+            sim.changed = 1
             return True
-    if sim[ASKS] == EACH_PASS:
-        sim[ASKED] = AN_ORDER - sim[ASKED]
-        sim[CHANGED] = 1
-        return sim[ASKED] == AN_ORDER
-    sim[ASKED] = 0
+    if sim.asks == EACH_PASS:
+        sim.asked = AN_ORDER - sim.asked
+        sim.changed = 1
+        return sim.asked == AN_ORDER
+    sim.asked = 0
     return False
 
 
@@ -193,14 +175,14 @@ def first_in_order(sim, jobs, scores, progress, blocks, entries):
 
     The queue must not be empty.
     """
-    order = sim[PRIMARY]
-    if order == SUBMISSION and sim[SECONDARY] == SUBMISSION:
+    order = sim.primary
+    if order == SUBMISSION and sim.secondary == SUBMISSION:
         return entries[QUEUE * BLOCK].job
     if order == SELECTION:
-        return sim[SELECTED]
-    if order == SUBMISSION or sim[THRESHOLD] >= 0:
+        return sim.selected
+    if order == SUBMISSION or sim.threshold >= 0:
         job = oldest(sim, progress)
-        if order == SUBMISSION or sim[TIME] - jobs[job].submit > sim[THRESHOLD]:
+        if order == SUBMISSION or sim.time - jobs[job].submit > sim.threshold:
             return job
     if order >= SCORED:
         return best_scored(sim, jobs, scores, progress, blocks, entries)
@@ -210,10 +192,10 @@ def first_in_order(sim, jobs, scores, progress, blocks, entries):
 @jit_part
 def oldest(sim, progress):
     """Return the queued job that was submitted first."""
-    job = sim[OLDEST]
+    job = sim.oldest
     while progress[job].start >= 0:
         job += 1
-    sim[OLDEST] = job
+    sim.oldest = job
     return job
 
 
@@ -244,7 +226,7 @@ def none_fits(blocks, entries, free):
 @jit_inline
 def find_shadow(sim, progress, blocks, entries, width):
     """Set the shadow time of the head, of that many processors, and what it leaves free then."""
-    missing = width - sim[FREE]
+    missing = width - sim.free
     time = -1
     for k in range(blocks[RUNNING].in_use):
         block = block_at(blocks, RUNNING, k)
@@ -263,26 +245,26 @@ def find_shadow(sim, progress, blocks, entries, width):
             i += ONE
         if i < last:
             break
-    sim[SHADOW] = time
-    sim[EXTRA] = -missing
+    sim.shadow = time
+    sim.extra = -missing
     # where the order changes as jobs wait, the next pass may have another head: no promise
-    if progress[sim[HEAD]].promised < 0 and sim[PRIMARY] < SELECTION:
-        progress[sim[HEAD]].promised = time
+    if progress[sim.head].promised < 0 and sim.primary < SELECTION:
+        progress[sim.head].promised = time
 
 
 @jit_part
 def may_backfill(sim, width, predicted, leaving):
     """Return whether a job fits now and does not delay the head; the shadow must be known."""
-    if width > sim[FREE] + leaving:
+    if width > sim.free + leaving:
         return False
-    return width <= sim[EXTRA] or sim[TIME] + predicted <= sim[SHADOW]
+    return width <= sim.extra or sim.time + predicted <= sim.shadow
 
 
 @jit_part
 def count_backfilled(sim, progress, job, width, predicted):
     """Note that a job starts before the head."""
-    if sim[TIME] + predicted > sim[SHADOW]:
-        sim[EXTRA] -= width
+    if sim.time + predicted > sim.shadow:
+        sim.extra -= width
     progress[job].marks += BACKFILLED
 
 
@@ -293,18 +275,18 @@ def sweep(sim, jobs, keys, progress, blocks, entries, narrow, idle, leaving):
     while k < blocks[QUEUE].in_use:
         block = block_at(blocks, QUEUE, k)
         k += 1
-        free = sim[FREE] + leaving
+        free = sim.free + leaving
         if blocks[block].least_width > free:
             continue
-        window = sim[SHADOW] - sim[TIME]
-        if blocks[block].least_width > sim[EXTRA]:
+        window = sim.shadow - sim.time
+        if blocks[block].least_width > sim.extra:
             if blocks[block].least_span > window:
                 continue
             if blocks[block].narrow_known == 1 and least_of_narrow(narrow, block, free) > window:
                 continue
         sweep_block(sim, jobs, keys, progress, blocks, entries, idle, leaving, block)
         if blocks[QUEUE].in_use > 1:
-            if sim[SECONDARY] == SUBMISSION:
+            if sim.secondary == SUBMISSION:
                 summarise_narrow(blocks, entries, narrow, block)
             k = tidy_swept(blocks, entries, QUEUE, k)
 
@@ -315,9 +297,9 @@ def sweep_block(sim, jobs, keys, progress, blocks, entries, idle, leaving, block
     i = np.uint64(block * BLOCK)
     end = i + np.uint64(blocks[block].count)
     # the head does not fit, and so is passed over
-    free = sim[FREE] + leaving
-    extra = sim[EXTRA]
-    window = sim[SHADOW] - sim[TIME]
+    free = sim.free + leaving
+    extra = sim.extra
+    window = sim.shadow - sim.time
     least_span = NOTHING
     least_width = NOTHING
     while True:
@@ -333,7 +315,7 @@ def sweep_block(sim, jobs, keys, progress, blocks, entries, idle, leaving, block
         free -= entries[i].width
         start_swept(sim, jobs, keys, progress, blocks, entries, idle, block, i)
         end -= ONE
-        extra = sim[EXTRA]
+        extra = sim.extra
     blocks[block].least_span = least_span
     blocks[block].least_width = least_width
 
@@ -347,7 +329,7 @@ def start_swept(sim, jobs, keys, progress, blocks, entries, idle, block, i):
     while i < last:
         copy_entry(entries, i, i + ONE)
         i += ONE
-    if sim[PRIMARY] == KEYED:
+    if sim.primary == KEYED:
         leave_primary_queue(keys, blocks, entries, job)
     count_backfilled(sim, progress, job, width, predicted)
     start(sim, jobs, progress, blocks, entries, idle, job)

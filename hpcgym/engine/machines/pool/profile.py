@@ -1,36 +1,35 @@
 """The profile: the processors free from each time on, by running jobs and reservations.
 
-A step function in a flat array, from segment ``sim[PROFILE_FIRST]``, in which the present time
-lies, up to ``sim[PROFILE_END]``; the last segment lasts for ever. Neighbours differ in their number
+A step function in a flat array, from segment ``sim.profile_first``, in which the present time
+lies, up to ``sim.profile_end``; the last segment lasts for ever. Neighbours differ in their number
 of free processors.
 """
 
 from __future__ import annotations
 
 from hpcgym.compilation import jit, jit_part
-from hpcgym.engine.state import PROFILE_END, PROFILE_FIRST, TIME
 
 
 @jit
 def forget_past(sim, profile):
     """Drop the segments that ended before now, and use their room again when it is half of all."""
-    first = sim[PROFILE_FIRST]
-    while first + 1 < sim[PROFILE_END] and profile[first + 1].time <= sim[TIME]:
+    first = sim.profile_first
+    while first + 1 < sim.profile_end and profile[first + 1].time <= sim.time:
         first += 1
-    sim[PROFILE_FIRST] = first
-    if first > sim[PROFILE_END] - first:
-        for i in range(first, sim[PROFILE_END]):
+    sim.profile_first = first
+    if first > sim.profile_end - first:
+        for i in range(first, sim.profile_end):
             profile[i - first].time = profile[i].time
             profile[i - first].free = profile[i].free
-        sim[PROFILE_FIRST] = 0
-        sim[PROFILE_END] -= first
+        sim.profile_first = 0
+        sim.profile_end -= first
 
 
 @jit
 def segment_at(sim, profile, time):
     """Return the segment in which ``time`` lies; it must not be before the first."""
-    low = sim[PROFILE_FIRST]
-    high = sim[PROFILE_END]
+    low = sim.profile_first
+    high = sim.profile_end
     while high - low > 1:
         middle = (low + high) // 2
         if profile[middle].time <= time:
@@ -43,10 +42,10 @@ def segment_at(sim, profile, time):
 @jit_part
 def insert_segment(sim, profile, i, time):
     """Cut segment ``i - 1`` at ``time``, within it."""
-    for k in range(sim[PROFILE_END], i, -1):
+    for k in range(sim.profile_end, i, -1):
         profile[k].time = profile[k - 1].time
         profile[k].free = profile[k - 1].free
-    sim[PROFILE_END] += 1
+    sim.profile_end += 1
     profile[i].time = time
     profile[i].free = profile[i - 1].free
 
@@ -54,12 +53,12 @@ def insert_segment(sim, profile, i, time):
 @jit_part
 def join_segment(sim, profile, i):
     """Make segment ``i`` a part of the one before if their free processors are equal."""
-    if i <= sim[PROFILE_FIRST] or i >= sim[PROFILE_END]:
+    if i <= sim.profile_first or i >= sim.profile_end:
         return
     if profile[i].free != profile[i - 1].free:
         return
-    sim[PROFILE_END] -= 1
-    for k in range(i, sim[PROFILE_END]):
+    sim.profile_end -= 1
+    for k in range(i, sim.profile_end):
         profile[k].time = profile[k + 1].time
         profile[k].free = profile[k + 1].free
 
@@ -74,10 +73,10 @@ def occupy(sim, profile, start, end, width):
         first += 1
         insert_segment(sim, profile, first, start)
     i = first
-    while i < sim[PROFILE_END] and profile[i].time < end:
+    while i < sim.profile_end and profile[i].time < end:
         profile[i].free -= width
         i += 1
-    if i == sim[PROFILE_END] or profile[i].time > end:
+    if i == sim.profile_end or profile[i].time > end:
         insert_segment(sim, profile, i, end)
         profile[i].free += width
     join_segment(sim, profile, i)
@@ -92,9 +91,9 @@ def earliest(sim, profile, width, length, latest):
     time: what it holds itself does not stand in its way, for a start before ``latest`` ends before
     its reservation does.
     """
-    anchor = sim[TIME]
-    i = sim[PROFILE_FIRST]
-    while i < sim[PROFILE_END] and profile[i].time < min(anchor + length, latest):
+    anchor = sim.time
+    i = sim.profile_first
+    while i < sim.profile_end and profile[i].time < min(anchor + length, latest):
         if profile[i].free < width:
             anchor = profile[i + 1].time
             if anchor >= latest:
