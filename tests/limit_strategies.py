@@ -15,7 +15,6 @@ from strategies import predictions, workloads
 
 from hpcgym.cluster import Cluster, Level, NodeGroup, NodePower
 from hpcgym.cluster.power_plans import greatest_w
-from hpcgym.engine.machines.limited import state as powered_state
 from hpcgym.scheduler.limits import EnergyBudget, PowerCap
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.simulation.limited_machine import machine_for, node_power
@@ -203,7 +202,7 @@ def simulate_slowly(
     widths = -(-workload.requested_processors // cores)
     switching = replace(cluster, shutdown_after_s=0) if switches else cluster
     made = machine_for(workload, scheduler, switching, power, widths, tuple(case.limits))
-    constants = made.slots
+    constants = made.scalars
     levels, below = [], 1
     for level in cluster.levels:
         below *= level.of
@@ -219,9 +218,9 @@ def simulate_slowly(
         off_time=power.shutdown_time_s,
         boot_time=power.boot_time_s,
         levels=levels,
-        switches=bool(constants[powered_state.SWITCHES]),
+        switches=bool(constants.switches),
         timeout=cluster.shutdown_after_s,
-        lowest=int(constants[powered_state.LOWEST]),
+        lowest=int(constants.lowest),
     )
     jobs = []
     for j in range(len(workload)):

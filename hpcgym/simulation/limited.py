@@ -88,8 +88,8 @@ def _run(arrays: state.Prepared, machine: Powered, learning: Learning | None) ->
     with compiling(powered.run):
         while True:
             powered.run(*arrays, machine, state.FOREVER, state.UNLIMITED)
-            if machine.slots[powered_state.FULL]:
-                machine.slots[powered_state.FULL] = 0
+            if machine.scalars.full:
+                machine.scalars.full = 0
                 more = np.empty(len(machine.log), powered_state.LOG)
                 machine = machine._replace(log=np.concatenate([machine.log, more]))
             elif arrays.sim.asked:
@@ -161,7 +161,7 @@ def with_machine(
 ) -> Result:
     """Return a schedule with the nodes of jobs, their frequencies and the states of nodes."""
     level = machine.tasks["level"].copy()
-    slowed_down = bool((level < machine.slots[powered_state.HIGHEST]).any())
+    slowed_down = bool((level < machine.scalars.highest).any())
     return replace(
         result,
         frequency=level if slowed_down else None,
@@ -184,7 +184,7 @@ def _allocation(
 
 def _node_states(machine: Powered, end: int) -> NodeStates | None:
     """Return when nodes were off or switched, up to the last end [s]; None where all were on."""
-    log = machine.log[: machine.slots[powered_state.LOGGED]]
+    log = machine.log[: machine.scalars.logged]
     last = machine.nodes
     still = np.flatnonzero((last["state"] != powered_state.ON) & (last["since"] < end))
     columns = {

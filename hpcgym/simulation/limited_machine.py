@@ -69,11 +69,11 @@ def node_power(cluster: Cluster, needed: bool = True) -> NodePower:
 class Model(NamedTuple):
     """A machine and its jobs, without limits: what :class:`Powered` has of them.
 
-    ``constants`` are slots, ``levels`` nodes below a component and its power [mW], from the lowest
-    level on, and ``most_mw`` the greatest power there is.
+    ``constants`` are scalars by name, ``levels`` nodes below a component and its power [mW], from
+    the lowest level on, and ``most_mw`` the greatest power there is.
     """
 
-    constants: dict[int, int]
+    constants: dict[str, int]
     busy_mw: NDArray[np.int64]
     drawn_mw: NDArray[np.int64]
     slowdown: NDArray[np.int64]
@@ -106,7 +106,7 @@ def machine_for(
         budgets,
         int(workload.submit_time[0]) if len(workload) else 0,
     )
-    machine.slots[powered_state.LIMITED] = int(len(caps) > 0 or len(budgets) > 0)
+    machine.scalars.limited = int(len(caps) > 0 or len(budgets) > 0)
     check_possible(workload, machine)
     return machine
 
@@ -136,20 +136,20 @@ def model_of(
         a_node = max(a_node, int((-(-measured // widths[:, np.newaxis])).max()))
     timeout = cluster.shutdown_after_s
     constants = {
-        powered_state.IDLE_MW: idle,
-        powered_state.REST_MW: rest,
-        powered_state.OFF_MW: off,
-        powered_state.SHUTDOWN_MW: shut,
-        powered_state.BOOT_MW: boot,
-        powered_state.RISE_MW: max(boot, rest),
-        powered_state.OFF_TIME: power.shutdown_time_s,
-        powered_state.ON_TIME: power.boot_time_s,
-        powered_state.TIMEOUT: state.FOREVER if timeout is None else timeout,
-        powered_state.LOWEST: lowest_level(power, scheduler.power),
-        powered_state.HIGHEST: power.levels - 1,
-        powered_state.RULE: BUDGET_RULES.get(scheduler.power, powered_state.SUFFICES),
-        powered_state.CONTIGUOUS: int(scheduler.allocation == "contiguous"),
-        powered_state.SWITCHES: int(switches),
+        "idle_mw": idle,
+        "rest_mw": rest,
+        "off_mw": off,
+        "shutdown_mw": shut,
+        "boot_mw": boot,
+        "rise_mw": max(boot, rest),
+        "off_time": power.shutdown_time_s,
+        "on_time": power.boot_time_s,
+        "timeout": state.FOREVER if timeout is None else timeout,
+        "lowest": lowest_level(power, scheduler.power),
+        "highest": power.levels - 1,
+        "rule": BUDGET_RULES.get(scheduler.power, powered_state.SUFFICES),
+        "contiguous": int(scheduler.allocation == "contiguous"),
+        "switches": int(switches),
     }
     above = sum(-(-cluster.nodes // size) * mw for size, mw in levels)
     return Model(
@@ -318,20 +318,20 @@ def check_clock(workload: Workload, model: Model) -> None:
 
 def check_possible(workload: Workload, machine: Powered) -> None:
     """Raise an HpcgymError if a job can never start under the caps that have no end."""
-    slots, caps = machine.slots, machine.caps
+    scalars, caps = machine.scalars, machine.caps
     lasting = caps[caps["end"] == state.FOREVER]
     if not len(lasting) or not len(workload):
         return
     widths = np.diff(machine.first)
-    level = slots[powered_state.LOWEST]
+    level = scalars.lowest
     power = widths * machine.busy_mw[level]
     if len(machine.measured_mw):
         power = np.maximum(power, machine.measured_mw[:, level])
-    if slots[powered_state.SWITCHES]:  # its nodes may have to be switched on
-        power = np.maximum(power, widths * slots[powered_state.RISE_MW])
+    if scalars.switches:  # its nodes may have to be switched on
+        power = np.maximum(power, widths * scalars.rise_mw)
     for cap in lasting:
         floor = idle_mw(machine, cap["off"])
-        idle = widths * slots[powered_state.REST_MW]
+        idle = widths * scalars.rest_mw
         never = floor + power - idle > cap["mw"]
         never |= widths > len(machine.nodes) - lasting["off"].max()
         if never.any():

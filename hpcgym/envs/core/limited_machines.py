@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.engine.machines.limited import rows as powered_rows
-from hpcgym.engine.machines.limited import state as powered_state
 from hpcgym.engine.machines.limited.rows import PoweredRows
 from hpcgym.engine.machines.limited.state import Powered
 from hpcgym.engine.state import FOREVER
@@ -87,7 +86,7 @@ class Machines:
         self.rows: PoweredRows = powered_rows.make_rows(
             *self.model[:-1], self.widths, cluster.nodes, number, longest
         )
-        above = int(self.rows.begin[powered_state.COMPONENTS_MW])
+        above = int(self.rows.begin[0]["components_mw"])
         self.greatest_w = (cluster.nodes * int(self.rows.drawn_mw[-1]) + above) / 1000
         self.limits: list[tuple[Limit, ...]] = [()] * number
         self._next_limits = list(self.limits)
@@ -117,12 +116,12 @@ class Machines:
         stop = start + len(workload)
         machine = powered_rows.row_of(self.rows, e, start, stop)
         first = self.rows.total[start : stop + 1]
-        machine = machine._replace(caps=caps, slots=self.rows.begin, first=first)
+        machine = machine._replace(caps=caps, scalars=self.rows.begin[0], first=first)
         check_possible(workload, machine)
 
     def lengthen_logs(self) -> list[int]:
         """Make logs longer if one is full; return whose were: they are to be stepped again."""
-        full: list[int] = np.flatnonzero(self.rows.slots[:, powered_state.FULL]).tolist()
+        full: list[int] = np.flatnonzero(self.rows.scalars["full"]).tolist()
         if full:
             self.rows = powered_rows.with_longer_log(self.rows)
         return full
@@ -142,8 +141,8 @@ class Machines:
         What a schedule is made of are copies.
         """
         machine = powered_rows.row_of(self.rows, e, start, start + n)
-        log = machine.log[: machine.slots[powered_state.LOGGED]]
-        names = ("first", "cells", "nodes", "tasks", "slots")
+        log = machine.log[: machine.scalars.logged]
+        names = ("first", "cells", "nodes", "tasks", "scalars")
         return machine._replace(
             log=log.copy(), **{name: getattr(machine, name).copy() for name in names}
         )

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.engine.machines.corun.rows import N_BESIDE, SharedRows, make_rows, row_of
-from hpcgym.engine.machines.corun.state import N_IDLE, N_OPEN, PART, Coscheduled
+from hpcgym.engine.machines.corun.state import PART, Coscheduled
 from hpcgym.envs.core.options import Options
 from hpcgym.envs.core.pair_options import Sharing
 from hpcgym.envs.core.tables import Common
@@ -73,8 +73,8 @@ class SharedMachines:
 
     def find_room(self, e: int, jobs: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Return which of these waiting jobs of simulation ``e`` find enough nodes now."""
-        tasks, slots = self.rows.tasks[e][jobs], self.rows.slots[e]
-        room = slots[N_IDLE] + np.where(tasks["form"] == PART, slots[N_OPEN], 0)
+        tasks, scalars = self.rows.tasks[e][jobs], self.rows.scalars[e]
+        room = scalars.n_idle + np.where(tasks["form"] == PART, scalars.n_open, 0)
         found: NDArray[np.bool_] = tasks["nodes"] <= room
         return found
 

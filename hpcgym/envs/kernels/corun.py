@@ -20,7 +20,7 @@ from hpcgym.engine.machines.corun.rows import (
     run_shared,
     shared_of,
 )
-from hpcgym.engine.machines.corun.state import N_IDLE, N_OPEN, NOBODY_THERE, PART
+from hpcgym.engine.machines.corun.state import NOBODY_THERE, PART
 from hpcgym.engine.state import AN_ORDER, RUNNING
 from hpcgym.envs.core.arrays import (
     BSLD,
@@ -220,8 +220,8 @@ def show_machine(e, table, batch, machine, total, n_listed, row):
     """Write what is known of machine and queue as a whole."""
     place, sim, n_nodes = batch.place[e], batch.sim[e], len(machine.free)
     waiting, running = sim.next - sim.started, batch.blocks[e, RUNNING].count
-    row[0] = machine.slots[N_IDLE] / n_nodes
-    row[1] = machine.slots[N_OPEN] / n_nodes
+    row[0] = machine.scalars.n_idle / n_nodes
+    row[1] = machine.scalars.n_open / n_nodes
     row[2] = sim.free / (n_nodes * machine.who.shape[1])
     row[3] = waiting / (waiting + len(batch.window[e]))
     row[4] = (waiting - place[VISIBLE]) / max(waiting, 1)

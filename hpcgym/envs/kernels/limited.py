@@ -13,21 +13,7 @@ from hpcgym.engine.machines.limited.budgets import count_to
 from hpcgym.engine.machines.limited.caps import idle_mw
 from hpcgym.engine.machines.limited.controls import set_control
 from hpcgym.engine.machines.limited.starts import MILLION
-from hpcgym.engine.machines.limited.state import (
-    BEGIN,
-    CEILING,
-    CHARGED,
-    COMPONENTS_MW,
-    COUNTED_TO,
-    DRAWN,
-    FREE_OFF,
-    HIGHEST,
-    N_SWITCHING,
-    NEVER,
-    PLENTY,
-    USED,
-    ZERO,
-)
+from hpcgym.engine.machines.limited.state import NEVER, PLENTY, ZERO
 from hpcgym.schedule.metrics import TAU_S
 
 HOUR = 3600.0  # [s]
@@ -62,8 +48,8 @@ def share_of(number):
 @jit
 def greatest_mw(machine):
     """Return the charged power of a machine all of whose nodes are busy [mW]."""
-    slots = machine.slots
-    return len(machine.nodes) * machine.busy_mw[slots[HIGHEST]] + slots[COMPONENTS_MW]
+    scalars = machine.scalars
+    return len(machine.nodes) * machine.busy_mw[scalars.highest] + scalars.components_mw
 
 
 @jit
@@ -72,26 +58,26 @@ def control(machine, sim, numbers, frequency_at, nodes_at, power_at, end):
 
     ``frequency_at``, ``nodes_at`` and ``power_at`` are places in ``numbers``, or -1.
     """
-    slots, n_nodes = machine.slots, len(machine.nodes)
-    ceiling, off, mw = slots[HIGHEST], ZERO, PLENTY
+    scalars, n_nodes = machine.scalars, len(machine.nodes)
+    ceiling, off, mw = scalars.highest, ZERO, PLENTY
     if frequency_at >= 0:
-        ceiling = np.int64(np.rint(share_of(numbers[frequency_at]) * slots[HIGHEST]))
+        ceiling = np.int64(np.rint(share_of(numbers[frequency_at]) * scalars.highest))
     if nodes_at >= 0:
         off = n_nodes - np.int64(np.rint(share_of(numbers[nodes_at]) * n_nodes))
     if power_at >= 0 and numbers[power_at] < 1.0:
         idle = idle_mw(machine, ZERO)
         span = greatest_mw(machine) - idle
         mw = idle + np.int64(share_of(numbers[power_at]) * span)
-    start = slots[BEGIN] if slots[COUNTED_TO] < slots[BEGIN] else sim.time + 1
+    start = scalars.begin if scalars.counted_to < scalars.begin else sim.time + 1
     set_control(machine, start, end, np.int64(mw), np.int64(off), np.int64(ceiling))
 
 
 @jit
 def take_joules(machine, time):
     """Return the true energy up to ``time`` [s] that nobody has taken account of [J]."""
-    count_to(machine, max(time, machine.slots[COUNTED_TO]))
-    joules = machine.slots[USED] / 1000.0
-    machine.slots[USED] = 0
+    count_to(machine, max(time, machine.scalars.counted_to))
+    joules = machine.scalars.used / 1000.0
+    machine.scalars.used = 0
     return joules
 
 
@@ -135,15 +121,15 @@ def soon(seconds):
 @jit
 def observe_power(machine, sim, out, at):
     """Write what is known of power, limits and nodes into an observation, from ``at`` on."""
-    slots, n_nodes, most = machine.slots, len(machine.nodes), np.float64(greatest_mw(machine))
-    out[at + TRUE_POWER] = min(slots[DRAWN] / most, 1.0)
-    out[at + CHARGED_POWER] = min(slots[CHARGED] / most, 1.0)
+    scalars, n_nodes, most = machine.scalars, len(machine.nodes), np.float64(greatest_mw(machine))
+    out[at + TRUE_POWER] = min(scalars.drawn / most, 1.0)
+    out[at + CHARGED_POWER] = min(scalars.charged / most, 1.0)
     observe_caps(machine, sim.time, most, out, at)
     observe_budgets(machine, sim.time, most, out, at)
-    out[at + NODES_OFF] = slots[FREE_OFF] / n_nodes
-    out[at + NODES_SWITCHING] = slots[N_SWITCHING] / n_nodes
+    out[at + NODES_OFF] = scalars.free_off / n_nodes
+    out[at + NODES_SWITCHING] = scalars.n_switching / n_nodes
     out[at + NODES_BUSY] = (n_nodes - sim.free) / n_nodes
-    out[at + CEILING_NOW] = slots[CEILING] / slots[HIGHEST] if slots[HIGHEST] > 0 else 1.0
+    out[at + CEILING_NOW] = scalars.ceiling / scalars.highest if scalars.highest > 0 else 1.0
 
 
 @jit

@@ -17,7 +17,6 @@ from hpcgym.engine.answers.online import FOR_ORDERING, KNOWN
 from hpcgym.engine.machines.corun.rows import begin_shared
 from hpcgym.engine.machines.limited.controls import extend_control
 from hpcgym.engine.machines.limited.rows import begin_machine, machine_of, run_under_limits
-from hpcgym.engine.machines.limited.state import FULL
 from hpcgym.engine.machines.nodes.rows import empty_nodes, nodes_of, run_on_nodes
 from hpcgym.engine.machines.pool.idle_power import rest, some_idle, switch_off
 from hpcgym.engine.many.search import begin_learning, rewind, run_rows, set_second_scores
@@ -214,7 +213,7 @@ def act(e, table, batch, rooms, power, shared, chosen, numbers):
         if power is not None:
             control_machine(e, table, batch, power, numbers[e], stop)
         simulate(e, table, batch, rooms, power, shared, stop)
-        if power is not None and power.slots[e, FULL] == 1:
+        if power is not None and power.scalars[e].full == 1:
             return  # to be called again, with the same action, once there is room
         goes_on = stop < FOREVER and not interval_is_over(e, table, batch, stop)
     account(e, table, batch, rooms, power, shared)
@@ -306,7 +305,7 @@ def step(e, table, batch, rooms, power, shared, chosen, numbers, out):
     for term in range(N_TERMS):
         batch.terms[e, term] = 0.0
     act(e, table, batch, rooms, power, shared, chosen, numbers)
-    if power is not None and power.slots[e, FULL] == 1:
+    if power is not None and power.scalars[e].full == 1:
         return
     for term in range(N_TERMS):
         batch.totals[e, term] += batch.terms[e, term]

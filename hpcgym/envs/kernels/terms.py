@@ -6,7 +6,6 @@ import numpy as np
 
 from hpcgym.compilation import jit, jit_part
 from hpcgym.engine.machines.limited.rows import machine_of
-from hpcgym.engine.machines.limited.state import KILLS
 from hpcgym.engine.machines.nodes.rows import nodes_of
 from hpcgym.engine.machines.pool.idle_power import settle
 from hpcgym.engine.state import STARTED_AS
@@ -120,7 +119,7 @@ def add_terms_under_limits(e, table, batch, power):
         row, begun = table.jobs[start + job], progress[job].start
         terms[BSLD] += bsld_of(row.submit, row.run, begun, power.jobs[e, job].run)
         terms[WAIT] += begun - row.submit
-    if place[ENDED] == 1 and machine.slots[KILLS] > 0:  # they have been cut since they started
+    if place[ENDED] == 1 and machine.scalars.kills > 0:  # they have been cut since they started
         known = batch.totals[e, BSLD] + terms[BSLD]
         terms[BSLD] += sum_bsld(machine, power.jobs[e, :n], progress) - known
     place[LAST_TIME] = batch.sim[e].time

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.engine.machines.nodes import easy as node_easy
-from hpcgym.engine.machines.nodes.placement import ALLOCATION, RANDOM, RANDOM_STATE, Nodes
+from hpcgym.engine.machines.nodes.placement import RANDOM, Nodes
 from hpcgym.engine.ordered import BLOCK
 from hpcgym.engine.state import QUEUE, RUNNING, Prepared
 from hpcgym.errors import HpcgymError
@@ -54,9 +54,9 @@ def view_of(arrays: Prepared, nodes: Nodes, facts: Facts, queued: Ints | None = 
     running, end = _listed(arrays, RUNNING)
     jobs, progress = arrays.jobs, arrays.progress
     first, node, units = cells_of(nodes, running)
-    allocation, drawn = int(nodes.slots[ALLOCATION]), None
+    allocation, drawn = int(nodes.scalars.allocation), None
     if allocation == RANDOM:
-        drawn = np.concatenate([nodes.slots[RANDOM_STATE : RANDOM_STATE + 1], nodes.order])
+        drawn = np.concatenate([[nodes.scalars.random_state], nodes.order])
     return PassView(
         time=time,
         resources=facts.resources,

@@ -10,14 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.engine.machines.nodes import lists as node_lists
-from hpcgym.engine.machines.nodes.placement import (
-    FIRST_FIT,
-    RANDOM,
-    RANDOM_STATE,
-    Nodes,
-    make_nodes,
-    shuffle,
-)
+from hpcgym.engine.machines.nodes.placement import FIRST_FIT, RANDOM, Nodes, make_nodes, shuffle
 from hpcgym.engine.state import FOREVER
 from hpcgym.errors import HpcgymError
 from hpcgym.scheduler.dispatchers import by_hand
@@ -267,7 +260,7 @@ class PassView:
             needs = np.concatenate([needs, np.column_stack([held, self.running_per_unit])])
         nodes = make_nodes(needs, self.capacity, self.allocation)
         if self.drawn is not None:  # jobs get the nodes that the simulation will give them
-            nodes.slots[RANDOM_STATE], nodes.order[:] = self.drawn[0], self.drawn[1:]
+            nodes.scalars.random_state, nodes.order[:] = self.drawn[0], self.drawn[1:]
         if with_running:
             # as many cells as a running job has units there is room for
             for field, values in (("node", self.running_node), ("units", self.running_units)):

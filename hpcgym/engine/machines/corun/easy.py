@@ -26,18 +26,9 @@ from hpcgym.engine.machines.corun.state import (
     BESIDE_HEAD,
     BRIEFLY,
     COMPACT,
-    DELAYS,
-    FILLS,
     FREELY,
-    LOGS_SPELLS,
     NOBODY_THERE,
     PART,
-    RELEASED,
-    RIDE,
-    SLACK,
-    STAMP,
-    VERSION,
-    WEIGHED,
 )
 from hpcgym.engine.machines.limited.easy import take_out
 from hpcgym.engine.machines.nodes.easy import next_scored
@@ -94,11 +85,11 @@ def run(
 @jit
 def release_ended(machine, sim, jobs, progress, blocks, entries, ended):
     """Free the nodes of the jobs that have ended since the last pass; renew their neighbours."""
-    first = machine.slots[RELEASED]
-    while machine.slots[RELEASED] < sim.ended:
-        job = ended[machine.slots[RELEASED]]
-        machine.slots[RELEASED] += 1
-        if machine.slots[LOGS_SPELLS] == 1:
+    first = machine.scalars.released
+    while machine.scalars.released < sim.ended:
+        job = ended[machine.scalars.released]
+        machine.scalars.released += 1
+        if machine.scalars.logs_spells == 1:
             note_spell(machine, machine.tasks[job].end, job)
         give_back(machine, job)
     for i in range(first, sim.ended):
@@ -136,7 +127,7 @@ def serve_queue(machine, sim, jobs, keys, scores, progress, blocks, entries, nar
         serve_selected(machine, sim, jobs, keys, progress, blocks, entries)
         return
     same = is_settled(machine, sim, keys, arrived)
-    if same and sim.depth == 0 and machine.slots[FILLS] == 0:
+    if same and sim.depth == 0 and machine.scalars.fills == 0:
         return
     head = sim.head if same else -1
     while head < 0 and blocks[QUEUE].count > 0:
@@ -149,15 +140,15 @@ def serve_queue(machine, sim, jobs, keys, scores, progress, blocks, entries, nar
     sim.head = head
     # a job that starts behind the head may let another take other nodes: it is set again then
     sim.changed = 0
-    if head < 0 or (sim.depth == 0 and machine.slots[FILLS] == 0):
+    if head < 0 or (sim.depth == 0 and machine.scalars.fills == 0):
         return
-    if machine.slots[FILLS] == 0 and not same:
+    if machine.scalars.fills == 0 and not same:
         find_shadow(machine, sim, progress, blocks, entries, head)
     if same:
         # all others were refused at the last pass
         for job in range(sim.next - arrived, sim.next):
             start_before_head(machine, sim, jobs, keys, progress, blocks, entries, job)
-    elif machine.slots[WEIGHED] == 1 and machine.slots[FILLS] == 1:
+    elif machine.scalars.weighed == 1 and machine.scalars.fills == 1:
         fill_weighed(machine, sim, jobs, keys, progress, blocks, entries)
     elif sim.secondary >= SCORED:
         sweep_scored(machine, sim, jobs, keys, scores, progress, blocks, entries)
@@ -176,7 +167,7 @@ def is_settled(machine, sim, keys, arrived):
     if head < 0 or sim.changed == 1 or arrived != 1 or sim.primary >= SCORED:
         return False
     # who would delay a neighbour too long now may not when there is less left of it
-    if machine.slots[DELAYS] == 1 or machine.slots[WEIGHED] == 1 or sim.threshold >= 0:
+    if machine.scalars.delays == 1 or machine.scalars.weighed == 1 or sim.threshold >= 0:
         return False
     return sim.primary != KEYED or keys[sim.next - 1] >= keys[head]
 
@@ -184,7 +175,7 @@ def is_settled(machine, sim, keys, arrived):
 @jit_part
 def first_of_queue(machine, sim, jobs, scores, progress, blocks, entries):
     """Return the job that is first in the queue, which must not be empty."""
-    if machine.slots[WEIGHED] == 1:
+    if machine.scalars.weighed == 1:
         waiting = sim.next - sim.started
         return best_waiting(machine, jobs, blocks, entries, waiting, -1, -1)
     return first_in_order(sim, jobs, scores, progress, blocks, entries)
@@ -193,11 +184,11 @@ def first_of_queue(machine, sim, jobs, scores, progress, blocks, entries):
 @jit
 def find_shadow(machine, sim, progress, blocks, entries, head):
     """Find when the head can start, on which nodes, and how many of them it does not need."""
-    later, counts, slots = machine.later, machine.counts, machine.slots
-    slots[STAMP] += 1
-    slots[VERSION] += 1
-    slots[DELAYS] = 0
-    plan = slots[STAMP]
+    later, counts, scalars = machine.later, machine.counts, machine.scalars
+    scalars.stamp += 1
+    scalars.version += 1
+    scalars.delays = 0
+    plan = scalars.stamp
     needed, found, time = machine.tasks[head].nodes, 0, sim.time
     for node in range(len(later)):
         later[node] = machine.free[node]
@@ -215,9 +206,9 @@ def find_shadow(machine, sim, progress, blocks, entries, head):
             time = entries[i].key
             found += leave(machine, head, entries[i].job, plan)
     sim.shadow = time
-    slots[SLACK] = found - needed
-    slots[RIDE] = most_beside_head(machine, head)
-    static = sim.primary < SELECTION and slots[WEIGHED] == 0
+    scalars.slack = found - needed
+    scalars.rest_beside_head = most_beside_head(machine, head)
+    static = sim.primary < SELECTION and scalars.weighed == 0
     # where the order changes as jobs wait, the next pass may have another head: no promise
     if progress[head].promised < 0 and static:
         progress[head].promised = time
@@ -250,7 +241,7 @@ def most_beside_head(machine, head):
             shared += 1
         if free_of_head and machine.free[node] == parts:
             whole += 1
-    return max(shared + machine.slots[SLACK], (whole + machine.slots[SLACK]) * parts)
+    return max(shared + machine.scalars.slack, (whole + machine.scalars.slack) * parts)
 
 
 # --- Jobs behind the head -------------------------------------------------------------------------
@@ -259,7 +250,7 @@ def most_beside_head(machine, head):
 @jit
 def may_start(machine, sim, jobs, progress, job):
     """Return whether a job may start before the head; its cells are written then."""
-    if machine.slots[FILLS] == 1:
+    if machine.scalars.fills == 1:
         return choose(machine, sim, jobs, progress, job, FREELY)
     task, predicted = machine.tasks[job], np.float64(progress[job].predicted)
     most = 1.0 if task.form == COMPACT else machine.believed_alone[task.code]
@@ -305,7 +296,7 @@ def start_before_head(machine, sim, jobs, keys, progress, blocks, entries, job):
 @jit
 def sweep(machine, sim, jobs, keys, progress, blocks, entries, narrow):
     """Go through the queue in secondary order, passing over blocks in which no job can start."""
-    fills = machine.slots[FILLS] == 1
+    fills = machine.scalars.fills == 1
     # a job that takes longer than this, compact, does not end by the shadow time at any rate
     window = (sim.shadow - sim.time) * machine.greatest[0]
     k = 0
@@ -314,7 +305,7 @@ def sweep(machine, sim, jobs, keys, progress, blocks, entries, narrow):
         k += 1
         if blocks[block].least_width > sim.free:
             continue
-        if not fills and blocks[block].least_width > machine.slots[RIDE]:
+        if not fills and blocks[block].least_width > machine.scalars.rest_beside_head:
             if blocks[block].least_span > window:
                 continue
             known = blocks[block].narrow_known == 1
@@ -331,12 +322,12 @@ def sweep(machine, sim, jobs, keys, progress, blocks, entries, narrow):
 def sweep_block(machine, sim, jobs, keys, progress, blocks, entries, block):
     """Start the jobs of one block that may start, and make its summary anew."""
     least_span = least_width = NOTHING
-    fills = machine.slots[FILLS] == 1
+    fills = machine.scalars.fills == 1
     window = (sim.shadow - sim.time) * machine.greatest[0]
     i = block * BLOCK
     while i < block * BLOCK + blocks[block].count:
         job, width, predicted = entries[i].job, entries[i].width, entries[i].span
-        near = fills or width <= machine.slots[RIDE] or predicted <= window
+        near = fills or width <= machine.scalars.rest_beside_head or predicted <= window
         if (
             near
             and width <= sim.free
@@ -347,7 +338,7 @@ def sweep_block(machine, sim, jobs, keys, progress, blocks, entries, block):
             progress[job].marks += BACKFILLED
             begin(machine, sim, jobs, progress, blocks, entries, job)
             if not fills:
-                machine.slots[RIDE] = most_beside_head(machine, sim.head)
+                machine.scalars.rest_beside_head = most_beside_head(machine, sim.head)
             continue
         least_span = min(least_span, predicted)
         least_width = min(least_width, width)

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from hpcgym.compilation import jit, jit_inline, jit_part
 from hpcgym.engine.machines.corun import easy as coscheduled
 from hpcgym.engine.machines.corun.nodes import nodes_with_room
-from hpcgym.engine.machines.corun.state import BESIDE, NOBODY_THERE, PART, TASK, Coscheduled
+from hpcgym.engine.machines.corun.state import NOBODY_THERE, PART, TASK, Coscheduled
 from hpcgym.engine.ordered import BLOCK, block_at
 from hpcgym.engine.state import FOREVER, RUNNING, STARTED_AS
 
@@ -32,7 +32,7 @@ class SharedRows(NamedTuple):
     """Rows of :class:`~hpcgym.engine.machines.corun.state.Coscheduled`, with the same names there.
 
     The first fifteen are shared and do not change; ``usual``, ``all_idle`` and ``begin`` are
-    ``tasks``, ``idle`` and ``slots`` before the first job.
+    ``tasks``, ``idle`` and ``scalars`` before the first job.
     """
 
     speedup: NDArray[np.float64]
@@ -49,7 +49,7 @@ class SharedRows(NamedTuple):
     wanted: NDArray[np.int64]  # (n_rows,) processors
     cores: NDArray[np.int64]  # (3,) that a job of each shape has of a node at most
     all_idle: NDArray[np.uint64]
-    begin: NDArray[np.int64]
+    begin: NDArray[np.void]  # (1,)
     friends: NDArray[np.int64]
     tasks: NDArray[np.void]
     cells: NDArray[np.int32]
@@ -64,7 +64,7 @@ class SharedRows(NamedTuple):
     order: NDArray[np.int64]
     bounds: NDArray[np.int64]
     spells: NDArray[np.void]
-    slots: NDArray[np.int64]
+    scalars: NDArray[np.void]
     neighbours: NDArray[np.int64]  # (n, M) running jobs to be started beside, in order of start
     books: NDArray[np.int64]  # (n, N_BOOKS)
     joules: NDArray[np.float64]  # (n, 1) drawn by what runs, and not taken account of yet
@@ -111,7 +111,7 @@ def make_rows(
         wanted=np.array(wanted, np.int64),
         cores=cores,
         all_idle=one.idle.copy(),
-        begin=one.slots.copy(),
+        begin=one.scalars.reshape(1),
         neighbours=np.zeros((number, neighbours), np.int64),
         books=np.zeros((number, N_BOOKS), np.int64),
         joules=np.zeros((number, 1)),
@@ -135,7 +135,8 @@ def shared_of(rows, e, n):
         rows.speedup, rows.alone, rows.believed, rows.believed_alone, rows.rank, rows.good,
         rows.partner, rows.weights, rows.friends[e], rows.tasks[e, :n], rows.cells[e], rows.who[e],
         rows.free[e], rows.idle[e], rows.open[e], rows.later[e], rows.counts[e], rows.refused[e],
-        rows.level[e], rows.order[e], rows.bounds[e], rows.spells[e], rows.greatest, rows.slots[e],
+        rows.level[e], rows.order[e], rows.bounds[e], rows.spells[e], rows.greatest,
+        rows.scalars[e],
     )  # fmt: skip
 
 
@@ -164,8 +165,7 @@ def begin_shared(rows, e, start, n):
     for guard in range(machine.refused.shape[0]):
         for row in range(machine.refused.shape[1]):
             machine.refused[guard, row, 0] = machine.refused[guard, row, 1] = 0
-    for k in range(len(machine.slots)):
-        machine.slots[k] = rows.begin[k]
+    rows.scalars[e] = rows.begin[0]
     for k in range(rows.books.shape[1]):
         rows.books[e, k] = 0
     rows.joules[e, 0] = 0.0
@@ -185,7 +185,7 @@ def run_shared(table, start, n, batch, rows, e, watts, ticks, job, beside):
     machine, sim = shared_of(rows, e, n), batch.sim[e]
     jobs, progress, ended = table.jobs[start : start + n], batch.progress[e], batch.ended[e]
     sim.selected = job
-    machine.slots[BESIDE] = beside
+    machine.scalars.beside = beside
     passes = 1
     while passes > 0:
         before = sim.time
@@ -196,7 +196,7 @@ def run_shared(table, start, n, batch, rows, e, watts, ticks, job, beside):
             batch.freed[e], batch.idle[e], ended, machine, np.int64(FOREVER), np.int64(1),
         )  # fmt: skip
         rows.joules[e, 0] += (sim.time - before) / ticks * more
-        machine.slots[BESIDE] = NOBODY_THERE
+        machine.scalars.beside = NOBODY_THERE
         if job >= 0:
             # the pass that had asked has started it
             rows.books[e, BUSY_PROCESSORS] += rows.wanted[start + job]

@@ -7,7 +7,7 @@ shorter than a second, for jobs that speed each other up end at no whole second.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,26 +22,26 @@ FREELY, BRIEFLY, BESIDE_HEAD = range(3)
 
 NOBODY_THERE = -1  # instead of a job
 
-# -- slots of `slots` ------------------------------------------------------------------------------
-(
-    PARTNERS,
-    WEIGHED,  # 1 if the queue is served by weights over what the machine is like at a pass
-    FILLS,  # 1 if whatever fits behind the head starts, without a reservation
-    SELECTIVE,  # 1 if a job starts beside good partners only
-    LOGS_SPELLS,  # 1 if it is noted who ran how fast beside whom
-    N_IDLE,  # nodes without a job
-    N_OPEN,  # nodes with a job that have a part free
-    VERSION,  # goes up whenever something is taken or given back, or the plan is another
-    STAMP,  # goes up for each set of jobs that is marked
-    RELEASED,  # how many of the jobs that have ended have given their nodes back
-    SLACK,  # nodes that count for the head beyond those that it needs
-    N_SPELLS,  # in `spells`
-    N_CANDIDATES,  # in `order`
-    DELAYS,  # 1 if a node was left out, since the plan was made, for who would end later beside
-    RIDE,  # parts that jobs behind the head may take at most without ending by the shadow time
-    BESIDE,  # a running job whose nodes are to be taken first, NOBODY_THERE if there is none
-) = range(16)
-N_SLOTS = 16
+# The scalars of a machine, in one record.
+_SCALARS = (
+    "partners",
+    "weighed",  # 1 if the queue is served by weights over what the machine is like at a pass
+    "fills",  # 1 if whatever fits behind the head starts, without a reservation
+    "selective",  # 1 if a job starts beside good partners only
+    "logs_spells",  # 1 if it is noted who ran how fast beside whom
+    "n_idle",  # nodes without a job
+    "n_open",  # nodes with a job that have a part free
+    "version",  # goes up whenever something is taken or given back, or the plan is another
+    "stamp",  # goes up for each set of jobs that is marked
+    "released",  # how many of the jobs that have ended have given their nodes back
+    "slack",  # nodes that count for the head beyond those that it needs
+    "n_spells",  # in `spells`
+    "n_candidates",  # in `order`
+    "delays",  # 1 if a node was left out, since the plan was made, for who would end later beside
+    "rest_beside_head",  # parts that jobs may take at most without ending by then
+    "beside",  # a running job whose nodes are to be taken first, NOBODY_THERE if there is none
+)
+SCALARS = records(*((name, np.int64) for name in _SCALARS))
 
 # -- what the weights of an order are for ----------------------------------------------------------
 FIT, POPULARITY, SHORTNESS = range(3)
@@ -99,7 +99,7 @@ class Coscheduled(NamedTuple):
     bounds: NDArray[np.int64]  # (C + 3,) how many are of each level
     spells: NDArray[np.void]  # SPELL
     greatest: NDArray[np.float64]  # (1,) that lasting rates are predicted to be
-    slots: NDArray[np.int64]  # (N_SLOTS,)
+    scalars: Any  # one SCALARS
 
 
 def make_coscheduled(
@@ -129,14 +129,13 @@ def make_coscheduled(
     n_codes = len(speedup)
     tasks["first"] = np.cumsum(tasks["nodes"]) - tasks["nodes"]
     n_cells = int(tasks["nodes"].sum())
-    slots = np.zeros(N_SLOTS, np.int64)
-    slots[[PARTNERS, WEIGHED, FILLS, SELECTIVE]] = (
-        partners,
-        weights.any(),
-        fills,
-        pairs_above is not None,
-    )
-    slots[[LOGS_SPELLS, N_IDLE, VERSION, BESIDE]] = (logs_spells, n_nodes, 1, NOBODY_THERE)
+    scalars: Any = np.zeros(1, SCALARS)[0]
+    scalars.partners = partners
+    scalars.weighed = weights.any()
+    scalars.fills = fills
+    scalars.selective = pairs_above is not None
+    scalars.logs_spells, scalars.n_idle, scalars.version = logs_spells, n_nodes, 1
+    scalars.beside = NOBODY_THERE
     is_node = np.arange(64 * (n_nodes // 64 + 1)) < n_nodes
     idle = np.packbits(is_node, bitorder="little").view("<u8").astype(np.uint64)
     # a rate changes when a job comes or goes, at most once for each part of a node that is shared
@@ -165,7 +164,7 @@ def make_coscheduled(
         np.zeros(n_codes + 3, np.int64),
         np.empty(n_spells, SPELL),
         np.ones(1),
-        slots,
+        scalars,
     )
     believe(machine, speedup, alone, pairs_above, np.zeros(n_codes, np.int64))
     return machine
@@ -193,4 +192,4 @@ def believe(
     machine.good[:] = mean > 1
     machine.friends[:] = machine.good @ waiting
     machine.partner[:] = 1 if pairs_above is None else mean > pairs_above
-    machine.slots[VERSION] += 1
+    machine.scalars.version += 1

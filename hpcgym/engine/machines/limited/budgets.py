@@ -12,29 +12,7 @@ from hpcgym.engine.machines.limited.nodes import (
     wake,
     width_of,
 )
-from hpcgym.engine.machines.limited.state import (
-    BEGIN,
-    COMPONENTS_MW,
-    COUNTED_TO,
-    DRAWN,
-    FREE_OFF,
-    FREE_ON,
-    LESS,
-    N_SWITCHING,
-    NEVER,
-    OFF,
-    OFF_MW,
-    OFF_TIME,
-    ON,
-    ON_TIME,
-    REST_MW,
-    RISE_MW,
-    SAVED_MW,
-    SWITCHING_OFF,
-    TIMEOUT,
-    TO_WAKE,
-    USED,
-)
+from hpcgym.engine.machines.limited.state import LESS, NEVER, OFF, ON, SWITCHING_OFF
 from hpcgym.engine.ordered import BLOCK, block_at
 from hpcgym.engine.state import FOREVER, RUNNING
 
@@ -42,14 +20,14 @@ from hpcgym.engine.state import FOREVER, RUNNING
 @jit
 def count_to(machine, time):
     """Count what has been drawn up to ``time`` [s], since when nothing has changed."""
-    slots = machine.slots
+    scalars = machine.scalars
     for b in range(len(machine.budgets)):
         budget = machine.budgets[b]
-        seconds = min(time, budget.end) - max(slots[COUNTED_TO], budget.start)
+        seconds = min(time, budget.end) - max(scalars.counted_to, budget.start)
         if seconds > 0:
-            budget.spent += slots[DRAWN] * seconds
-    slots[USED] += slots[DRAWN] * max(time - max(slots[COUNTED_TO], slots[BEGIN]), 0)
-    slots[COUNTED_TO] = time
+            budget.spent += scalars.drawn * seconds
+    scalars.used += scalars.drawn * max(time - max(scalars.counted_to, scalars.begin), 0)
+    scalars.counted_to = time
 
 
 @jit
@@ -120,14 +98,14 @@ def weigh(machine, blocks, entries, time):
 @jit
 def weigh_free(machine, budget, begin):
     """Begin with the nodes that are free, and what stands above them."""
-    slots = machine.slots
-    components = slots[COMPONENTS_MW] - slots[SAVED_MW]
+    scalars = machine.scalars
+    components = scalars.components_mw - scalars.saved_mw
     seconds = budget.end - begin
-    budget.ahead = slots[FREE_ON] * idle_mj(machine, budget, begin)
-    budget.ahead += (slots[FREE_OFF] * slots[OFF_MW] + components) * seconds
-    budget.at_start_mw = slots[FREE_ON] * slots[REST_MW] + slots[FREE_OFF] * slots[OFF_MW]
+    budget.ahead = scalars.free_on * idle_mj(machine, budget, begin)
+    budget.ahead += (scalars.free_off * scalars.off_mw + components) * seconds
+    budget.at_start_mw = scalars.free_on * scalars.rest_mw + scalars.free_off * scalars.off_mw
     budget.at_start_mw += components
-    for i in range(slots[N_SWITCHING]):
+    for i in range(scalars.n_switching):
         record = machine.nodes[machine.switching[i]]
         if record.job < 0:
             budget.ahead += free_mj(machine, budget, begin, machine.switching[i])
@@ -138,7 +116,7 @@ def weigh_free(machine, budget, begin):
 def start_mw(machine, state):
     """Return what a free node, as it is now, counts as when a budget begins [mW]."""
     off = state in (OFF, SWITCHING_OFF)
-    return machine.slots[OFF_MW] if off else machine.slots[REST_MW]
+    return machine.scalars.off_mw if off else machine.scalars.rest_mw
 
 
 @jit
@@ -149,23 +127,23 @@ def idle_mj(machine, budget, begin):
     """
     seconds = max(budget.end - begin, 0)
     if budget.shuts == 0:
-        return machine.slots[REST_MW] * seconds
-    switching = min(seconds, machine.slots[OFF_TIME])
-    return machine.slots[REST_MW] * switching + machine.slots[OFF_MW] * (seconds - switching)
+        return machine.scalars.rest_mw * seconds
+    switching = min(seconds, machine.scalars.off_time)
+    return machine.scalars.rest_mw * switching + machine.scalars.off_mw * (seconds - switching)
 
 
 @jit
 def free_mj(machine, budget, begin, node):
     """Return what a free node is charged from ``begin`` [s] to the end of a budget [mJ]."""
-    record, slots = machine.nodes[node], machine.slots
+    record, scalars = machine.nodes[node], machine.scalars
     if record.state == ON:
         return idle_mj(machine, budget, begin)
     if record.state == OFF:
-        return slots[OFF_MW] * (budget.end - begin)
+        return scalars.off_mw * (budget.end - begin)
     done = min(max(record.until, begin), budget.end)
     if record.state == SWITCHING_OFF:
-        return slots[REST_MW] * (done - begin) + slots[OFF_MW] * (budget.end - done)
-    return slots[RISE_MW] * (done - begin) + idle_mj(machine, budget, done)
+        return scalars.rest_mw * (done - begin) + scalars.off_mw * (budget.end - done)
+    return scalars.rise_mw * (done - begin) + idle_mj(machine, budget, done)
 
 
 @jit
@@ -174,7 +152,7 @@ def weigh_job(machine, budget, begin, job):
     task = machine.tasks[job]
     budget.ahead += job_mj(machine, budget, begin, job)
     if task.until <= budget.start:
-        budget.at_start_mw += width_of(machine, job) * machine.slots[REST_MW]
+        budget.at_start_mw += width_of(machine, job) * machine.scalars.rest_mw
     else:
         budget.in_use = 1
         budget.at_start_mw += task.wait_mw if task.ready > budget.start else task.work_mw
@@ -201,8 +179,8 @@ def switch_off_idle(machine, time):
         if budget.shuts == 1 and budget.start <= time < budget.end:
             switch_off_free(machine, time, len(machine.nodes), NEVER)
             return
-    if machine.slots[TIMEOUT] < FOREVER:
-        switch_off_free(machine, time, len(machine.nodes), time - machine.slots[TIMEOUT])
+    if machine.scalars.timeout < FOREVER:
+        switch_off_free(machine, time, len(machine.nodes), time - machine.scalars.timeout)
 
 
 # --- Free nodes that are switched on again --------------------------------------------------------
@@ -222,9 +200,9 @@ def wake_free(machine, blocks, entries, time, begin, end):
 @jit
 def wake_late(machine, blocks, entries, time):
     """Switch on the free nodes that were to be, and had to be off first."""
-    if machine.slots[TO_WAKE] == 0:
+    if machine.scalars.to_wake == 0:
         return
-    machine.slots[TO_WAKE] = 0
+    machine.scalars.to_wake = 0
     near = cap_near(machine, time)  # a cap may have been announced since
     weigh(machine, blocks, entries, time)
     for node in range(len(machine.nodes)):
@@ -257,11 +235,11 @@ def count_woken(machine, time, node):
 @jit
 def woken_mj(machine, budget, time, node):
     """Return what it adds up to the end of a budget if a free node is switched on now [mJ]."""
-    slots = machine.slots
+    scalars = machine.scalars
     begin = max(time, budget.start)
-    ready = min(max(time + slots[ON_TIME], begin), budget.end)
-    stays = slots[OFF_MW] - woken_mw(machine, node, LESS)
-    more = slots[RISE_MW] * (ready - begin) + idle_mj(machine, budget, ready)
+    ready = min(max(time + scalars.on_time, begin), budget.end)
+    stays = scalars.off_mw - woken_mw(machine, node, LESS)
+    more = scalars.rise_mw * (ready - begin) + idle_mj(machine, budget, ready)
     return more - stays * (budget.end - begin)
 
 
@@ -278,5 +256,5 @@ def woken_mw(machine, node, before):
             if level == 0:
                 begin = node // size * size
                 end = min(begin + size, len(machine.nodes))
-                woken += (end - begin) * machine.slots[OFF_MW]
+                woken += (end - begin) * machine.scalars.off_mw
     return woken

@@ -16,24 +16,7 @@ from hpcgym.engine.machines.limited.nodes import (
     switch_off_free,
     width_of,
 )
-from hpcgym.engine.machines.limited.state import (
-    COMPONENTS_MW,
-    COUNTED_TO,
-    MORE,
-    N_SWITCHING,
-    NEVER,
-    NEXT_READY,
-    NEXT_SWITCHED,
-    OFF_MW,
-    OFF_TIME,
-    ON,
-    REST_MW,
-    RISE_MW,
-    SWITCHING_OFF,
-    SWITCHING_ON,
-    TIMEOUT,
-    ZERO,
-)
+from hpcgym.engine.machines.limited.state import MORE, NEVER, ON, SWITCHING_OFF, SWITCHING_ON, ZERO
 from hpcgym.engine.ordered import BLOCK, block_at
 from hpcgym.engine.state import FOREVER, RUNNING
 
@@ -43,10 +26,10 @@ from hpcgym.engine.state import FOREVER, RUNNING
 @jit
 def next_control(machine):
     """Return when there is something to do that is no event of a job [s], FOREVER if never."""
-    slots = machine.slots
-    now = slots[COUNTED_TO]
-    time = min(slots[NEXT_SWITCHED], slots[NEXT_READY])
-    if slots[TIMEOUT] < FOREVER:
+    scalars = machine.scalars
+    now = scalars.counted_to
+    time = min(scalars.next_switched, scalars.next_ready)
+    if scalars.timeout < FOREVER:
         time = min(time, next_timeout(machine))
     for c in range(len(machine.caps)):
         cap = machine.caps[c]
@@ -54,7 +37,7 @@ def next_control(machine):
             time = min(time, after(cap.announced, now))
             continue
         if cap.off > 0:
-            time = min(time, after(cap.start - slots[OFF_TIME], now))
+            time = min(time, after(cap.start - scalars.off_time, now))
         time = min(time, after(cap.start, now), after(cap.end, now))
     for b in range(len(machine.budgets)):
         budget = machine.budgets[b]
@@ -98,14 +81,14 @@ def announce(machine, blocks, entries, time):
 @jit_entry
 def idle_mw(machine, off):
     """Return what is charged without jobs while the first ``off`` nodes are off [mW]."""
-    slots, n_nodes = machine.slots, len(machine.nodes)
-    power = off * slots[OFF_MW] + (n_nodes - off) * slots[REST_MW] + slots[COMPONENTS_MW]
+    scalars, n_nodes = machine.scalars, len(machine.nodes)
+    power = off * scalars.off_mw + (n_nodes - off) * scalars.rest_mw + scalars.components_mw
     for level in range(len(machine.size)):
         size = machine.size[level]
         dark = n_nodes if off == n_nodes else off // size * size
         power -= -(-dark // size) * machine.component_mw[level]
         if level == 0:  # not even what is off draws anything
-            power -= dark * slots[OFF_MW]
+            power -= dark * scalars.off_mw
     return power
 
 
@@ -116,17 +99,17 @@ def set_floor(machine, cap, time):
     Nodes that are to be off, but not in time, are charged as they will be at the start; and so are
     those that still boot. Components below which a node is late, or has such a job, are not off.
     """
-    slots = machine.slots
+    scalars = machine.scalars
     cap.floor_mw = cap.idle_mw
-    for i in range(slots[N_SWITCHING]):
+    for i in range(scalars.n_switching):
         record = machine.nodes[machine.switching[i]]
         if record.job < 0 and record.state == SWITCHING_ON and record.until > cap.start:
-            cap.floor_mw += slots[RISE_MW] - slots[REST_MW]
+            cap.floor_mw += scalars.rise_mw - scalars.rest_mw
     if cap.inside == 0 and not some_late(machine, ZERO, cap.off, cap.start, time):
         return
     for node in range(cap.off):
         if is_late(machine, node, cap.start, time):
-            cap.floor_mw += slots[REST_MW] - slots[OFF_MW]
+            cap.floor_mw += scalars.rest_mw - scalars.off_mw
     for level in range(len(machine.size)):
         size = machine.size[level]
         begin = ZERO
@@ -138,14 +121,14 @@ def set_floor(machine, cap, time):
             ):
                 cap.floor_mw += machine.component_mw[level]
                 if level == 0:
-                    cap.floor_mw += (end - begin) * slots[OFF_MW]
+                    cap.floor_mw += (end - begin) * scalars.off_mw
             begin = end
 
 
 @jit
 def is_late(machine, node, start, time):
     """Return whether a node without a job from ``start`` [s] on cannot be off by then."""
-    record, off_time = machine.nodes[node], machine.slots[OFF_TIME]
+    record, off_time = machine.nodes[node], machine.scalars.off_time
     if record.job >= 0:
         until = machine.tasks[record.job].until
         return until <= start < until + off_time
@@ -194,15 +177,15 @@ def forecast_start(machine, time, job, sign):
         cap = machine.caps[c]
         if cap.known == 1 and cap.start > time:
             add_to_forecast(machine, cap, job, sign)
-            if machine.slots[N_SWITCHING] > 0 or count_below(machine, job, cap.off) > 0:
+            if machine.scalars.n_switching > 0 or count_below(machine, job, cap.off) > 0:
                 set_floor(machine, cap, time)
 
 
 @jit
 def forecast_mw(machine, cap):
     """Return the power charged at the start of a cap, which is to come [mW]."""
-    slots = machine.slots
-    return cap.floor_mw + cap.work_mw - cap.outside * slots[REST_MW] - cap.inside * slots[OFF_MW]
+    scalars = machine.scalars
+    return cap.floor_mw + cap.work_mw - cap.outside * scalars.rest_mw - cap.inside * scalars.off_mw
 
 
 @jit
@@ -211,7 +194,7 @@ def nodes_off(machine, begin, end):
     most = ZERO
     for c in range(len(machine.caps)):
         cap = machine.caps[c]
-        if cap.known == 1 and begin < cap.end and end > cap.start - machine.slots[OFF_TIME]:
+        if cap.known == 1 and begin < cap.end and end > cap.start - machine.scalars.off_time:
             most = max(most, cap.off)
     return most
 
@@ -224,7 +207,7 @@ def switch_for_caps(machine, blocks, entries, time):
         cap = machine.caps[c]
         if cap.known == 0 or cap.off == 0:
             continue
-        if cap.start - machine.slots[OFF_TIME] <= time < cap.end:
+        if cap.start - machine.scalars.off_time <= time < cap.end:
             due = max(due, cap.off)
         elif cap.end == time and not cap_near(machine, time):
             wake_free(machine, blocks, entries, time, ZERO, cap.off)

@@ -34,21 +34,7 @@ from hpcgym.engine.machines.limited.controls import switch_for_control
 from hpcgym.engine.machines.limited.nodes import begin_waiting, end_switching, release
 from hpcgym.engine.machines.limited.reservations import find_shadow
 from hpcgym.engine.machines.limited.starts import begin, best_level, widest
-from hpcgym.engine.machines.limited.state import (
-    BACKFILLS,
-    CHARGED,
-    CONTIGUOUS,
-    CONTROLLED,
-    FULL,
-    KILLS,
-    LESS,
-    LIMITED,
-    LOGGED,
-    RELEASED,
-    SPARE_NODES,
-    SWITCHES,
-    ZERO,
-)
+from hpcgym.engine.machines.limited.state import LESS, ZERO
 from hpcgym.engine.machines.nodes.easy import next_scored
 from hpcgym.engine.machines.pool.easy import first_in_order
 from hpcgym.engine.ordered import BLOCK, NOTHING, block_at, copy_entry, tidy_swept
@@ -68,10 +54,10 @@ def run(
     does, and with FULL where the log has to be made longer. Called again, it goes on.
     """
     passes = 0
-    slots = machine.slots
+    scalars = machine.scalars
     while passes < max_passes:
-        if slots[SWITCHES] == 1 and len(machine.log) - slots[LOGGED] < 8 * len(machine.nodes):
-            slots[FULL] = 1
+        if scalars.switches == 1 and len(machine.log) - scalars.logged < 8 * len(machine.nodes):
+            scalars.full = 1
             break
         control = next_control(machine)
         by_event = next_pass(
@@ -88,7 +74,7 @@ def run(
         begin_waiting(machine, sim.time)
         release_ended(machine, sim, ended)
         wake_late(machine, blocks, entries, sim.time)
-        if by_event or slots[LIMITED] == 1:
+        if by_event or scalars.limited == 1:
             do_pass(
                 machine, jobs, keys, scores, users, sim, progress, history, blocks, entries,
                 narrow, freed, idle, ended,
@@ -101,10 +87,10 @@ def run(
 @jit
 def release_ended(machine, sim, ended):
     """Free the nodes of the jobs that have ended since the last pass."""
-    slots = machine.slots
-    while slots[RELEASED] < sim.ended:
-        job = ended[slots[RELEASED]]
-        slots[RELEASED] += 1
+    scalars = machine.scalars
+    while scalars.released < sim.ended:
+        job = ended[scalars.released]
+        scalars.released += 1
         release(machine, sim.time, job)
         forecast_start(machine, sim.time, job, LESS)
         give_back(machine, job)
@@ -143,7 +129,7 @@ def kill_for_caps(
         cap = machine.caps[c]
         if cap.kills == 0 or cap.known == 0 or time != max(cap.start, cap.announced):
             continue
-        while machine.slots[CHARGED] > cap.mw and time < cap.end:
+        while machine.scalars.charged > cap.mw and time < cap.end:
             block, i = last_started(progress, blocks, entries, time)
             if block < 0:
                 break
@@ -152,7 +138,7 @@ def kill_for_caps(
             entries[i].span = time
             blocks[block].least_span = time
             end_first(sim, jobs, progress, users, history, blocks, entries, freed, idle, ended)
-            machine.slots[KILLS] += 1
+            machine.scalars.kills += 1
             release_ended(machine, sim, ended)
             switch_for_caps(machine, blocks, entries, time)
 
@@ -179,11 +165,11 @@ def last_started(progress, blocks, entries, time):
 def serve_queue(machine, sim, jobs, keys, scores, progress, blocks, entries, narrow):
     """Start heads while they may start, then jobs behind the first head that may not."""
     head = -1
-    machine.slots[BACKFILLS] = 0
+    machine.scalars.backfills = 0
     while blocks[QUEUE].count > 0:
         head = first_in_order(sim, jobs, scores, progress, blocks, entries)
         level = best_level(machine, sim, jobs, progress, head)
-        if level < 0 and machine.slots[CONTROLLED] == 1 and blocks[RUNNING].count == 0:
+        if level < 0 and machine.scalars.controlled == 1 and blocks[RUNNING].count == 0:
             level = level_without_control(machine, sim, jobs, progress, head)
         if level < 0:
             break
@@ -193,7 +179,7 @@ def serve_queue(machine, sim, jobs, keys, scores, progress, blocks, entries, nar
     sim.head = head
     if head < 0 or sim.depth == 0:
         return
-    machine.slots[BACKFILLS] = 1
+    machine.scalars.backfills = 1
     find_shadow(machine, sim, jobs, blocks, entries, head)
     # where the order changes as jobs wait, the next pass may have another head: no promise
     if progress[head].promised < 0 and sim.primary < SELECTION:
@@ -240,8 +226,8 @@ def sweep(machine, sim, jobs, keys, progress, blocks, entries, narrow):
 @jit_part
 def spare_nodes_for(machine):
     """Return how many nodes a job may take at most that runs on beyond the shadow time."""
-    slots = machine.slots
-    return len(machine.nodes) if slots[CONTIGUOUS] == 1 else slots[SPARE_NODES]
+    scalars = machine.scalars
+    return len(machine.nodes) if scalars.contiguous == 1 else scalars.spare_nodes
 
 
 @jit_part

@@ -6,36 +6,13 @@ import numpy as np
 
 from hpcgym.compilation import jit, jit_part, trailing_zeros
 from hpcgym.engine.machines.limited.state import (
-    ALL_ON,
-    BOOT_MW,
-    CHARGED,
-    CONTROLLED,
-    DRAWN,
-    FREE_OFF,
-    FREE_ON,
-    FREE_RISING,
-    IDLE_MW,
     LESS,
-    LOGGED,
     MORE,
-    N_SWITCHING,
-    N_WAITING,
     NEVER,
-    NEXT_READY,
-    NEXT_SWITCHED,
     OFF,
-    OFF_MW,
-    OFF_TIME,
     ON,
-    ON_TIME,
-    REST_MW,
-    RISE_MW,
-    SAVED_MW,
-    SHUTDOWN_MW,
     SWITCHING_OFF,
     SWITCHING_ON,
-    TIMEOUT,
-    TO_WAKE,
 )
 from hpcgym.engine.machines.nodes.placement import next_open
 
@@ -46,65 +23,65 @@ from hpcgym.engine.machines.nodes.placement import next_open
 def charged_for(machine, state):
     """Return what a free node in a state counts as [mW]."""
     if state == OFF:
-        return machine.slots[OFF_MW]
-    return machine.slots[RISE_MW] if state == SWITCHING_ON else machine.slots[REST_MW]
+        return machine.scalars.off_mw
+    return machine.scalars.rise_mw if state == SWITCHING_ON else machine.scalars.rest_mw
 
 
 @jit
 def drawn_by(machine, state):
     """Return what a node in a state draws without running a job [mW]."""
     if state == ON:
-        return machine.slots[IDLE_MW]
+        return machine.scalars.idle_mw
     if state == OFF:
-        return machine.slots[OFF_MW]
-    return machine.slots[BOOT_MW] if state == SWITCHING_ON else machine.slots[SHUTDOWN_MW]
+        return machine.scalars.off_mw
+    return machine.scalars.boot_mw if state == SWITCHING_ON else machine.scalars.shutdown_mw
 
 
 @jit
 def set_state(machine, time, node, state, until):
     """Let a node that runs no job be in another state from ``time`` [s] on."""
-    slots, record = machine.slots, machine.nodes[node]
+    scalars, record = machine.scalars, machine.nodes[node]
     before = record.state
     if record.job < 0:
-        slots[CHARGED] += charged_for(machine, state) - charged_for(machine, before)
+        scalars.charged += charged_for(machine, state) - charged_for(machine, before)
         count_free(machine, node, before, LESS)
         count_free(machine, node, state, MORE)
-    slots[DRAWN] += drawn_by(machine, state) - drawn_by(machine, before)
+    scalars.drawn += drawn_by(machine, state) - drawn_by(machine, before)
     if before != ON and time > record.since:
-        interval = machine.log[slots[LOGGED]]
+        interval = machine.log[scalars.logged]
         interval.node = node
         interval.state = before
         interval.begin = record.since
         interval.end = time
-        slots[LOGGED] += 1
+        scalars.logged += 1
     record.since = time
     record.until = until
     if before == OFF:
         count_dark(machine, node, LESS)
     elif before != ON:
-        slots[N_SWITCHING] -= 1
-        last = machine.switching[slots[N_SWITCHING]]
+        scalars.n_switching -= 1
+        last = machine.switching[scalars.n_switching]
         machine.switching[record.place] = last
         machine.nodes[last].place = record.place
     record.state = state
     if state == OFF:
         count_dark(machine, node, MORE)
     elif state != ON:
-        record.place = slots[N_SWITCHING]
+        record.place = scalars.n_switching
         machine.switching[record.place] = node
-        slots[N_SWITCHING] += 1
-        slots[NEXT_SWITCHED] = min(slots[NEXT_SWITCHED], until)
+        scalars.n_switching += 1
+        scalars.next_switched = min(scalars.next_switched, until)
 
 
 @jit
 def count_free(machine, node, state, sign):
     """Note that a node in this state is free, or no longer where ``sign`` is -1."""
     if state == OFF:
-        machine.slots[FREE_OFF] += sign
+        machine.scalars.free_off += sign
     elif state == SWITCHING_ON:
-        machine.slots[FREE_RISING] += sign
+        machine.scalars.free_rising += sign
     elif state == ON:
-        machine.slots[FREE_ON] += sign
+        machine.scalars.free_on += sign
         set_bit(machine.on, node, sign)
 
 
@@ -124,9 +101,9 @@ def count_dark(machine, node, sign):
         if machine.awake[place] > (0 if sign > 0 else 1):
             return
         saved = sign * (machine.component_mw[level] + off_below(machine, level, node))
-        machine.slots[SAVED_MW] += saved
-        machine.slots[CHARGED] -= saved
-        machine.slots[DRAWN] -= saved
+        machine.scalars.saved_mw += saved
+        machine.scalars.charged -= saved
+        machine.scalars.drawn -= saved
 
 
 @jit
@@ -136,13 +113,13 @@ def off_below(machine, level, node):
         return 0
     size = machine.size[0]
     begin = node // size * size
-    return (min(begin + size, len(machine.nodes)) - begin) * machine.slots[OFF_MW]
+    return (min(begin + size, len(machine.nodes)) - begin) * machine.scalars.off_mw
 
 
 @jit
 def switch_off(machine, time, node):
     """Begin to switch off a free node that is on."""
-    off_time = machine.slots[OFF_TIME]
+    off_time = machine.scalars.off_time
     if off_time == 0:
         set_state(machine, time, node, OFF, NEVER)
     else:
@@ -152,7 +129,7 @@ def switch_off(machine, time, node):
 @jit
 def switch_on(machine, time, node):
     """Begin to switch on a node that is off."""
-    on_time = machine.slots[ON_TIME]
+    on_time = machine.scalars.on_time
     if on_time == 0:
         set_state(machine, time, node, ON, NEVER)
     else:
@@ -171,12 +148,12 @@ def wake(machine, time, node):
 @jit
 def cap_near(machine, time):
     """Return whether a cap holds, or begins before nodes that are switched on now are on."""
-    soon = time + max(machine.slots[ON_TIME], 1)
+    soon = time + max(machine.scalars.on_time, 1)
     for c in range(len(machine.caps)):
         cap = machine.caps[c]
-        if cap.off == 0 and c == len(machine.caps) - machine.slots[CONTROLLED]:
+        if cap.off == 0 and c == len(machine.caps) - machine.scalars.controlled:
             continue  # a control without nodes of its own
-        if cap.known == 1 and cap.start - machine.slots[OFF_TIME] < soon and cap.end > time:
+        if cap.known == 1 and cap.start - machine.scalars.off_time < soon and cap.end > time:
             return True
     return False
 
@@ -184,10 +161,10 @@ def cap_near(machine, time):
 @jit
 def end_switching(machine, time):
     """Let nodes whose switching is done by ``time`` [s] be off or on."""
-    slots = machine.slots
-    if slots[NEXT_SWITCHED] > time:
+    scalars = machine.scalars
+    if scalars.next_switched > time:
         return
-    i = slots[N_SWITCHING] - 1
+    i = scalars.n_switching - 1
     while i >= 0:  # from the end, for the last takes the place of one that goes
         node = machine.switching[i]
         record = machine.nodes[node]
@@ -197,14 +174,16 @@ def end_switching(machine, time):
             else:
                 set_state(machine, time, node, OFF, NEVER)
                 if record.boots == 1 and record.job < 0:
-                    slots[TO_WAKE] = 1
+                    scalars.to_wake = 1
                 elif record.boots == 1:
                     record.boots = 0
                     switch_on(machine, time, node)
         i -= 1
-    slots[NEXT_SWITCHED] = NEVER
-    for i in range(slots[N_SWITCHING]):
-        slots[NEXT_SWITCHED] = min(slots[NEXT_SWITCHED], machine.nodes[machine.switching[i]].until)
+    scalars.next_switched = NEVER
+    for i in range(scalars.n_switching):
+        scalars.next_switched = min(
+            scalars.next_switched, machine.nodes[machine.switching[i]].until
+        )
 
 
 @jit
@@ -220,8 +199,8 @@ def switch_off_free(machine, time, before, idle_since):
 @jit
 def next_timeout(machine):
     """Return when the next free node has been idle for so long that it is switched off [s]."""
-    timeout, first = machine.slots[TIMEOUT], NEVER
-    if timeout < NEVER and machine.slots[FREE_ON] > 0:
+    timeout, first = machine.scalars.timeout, NEVER
+    if timeout < NEVER and machine.scalars.free_on > 0:
         node = next_open(machine.on, 0)
         while node < len(machine.nodes):
             first = min(first, machine.nodes[node].since + timeout)
@@ -245,7 +224,7 @@ def pick(machine, job, lowest):
         machine.cells[at] = node
         at += 1
         node = next_open(machine.on, node + 1)
-    machine.slots[ALL_ON] = np.int64(at == end)
+    machine.scalars.all_on = np.int64(at == end)
     if at == end:
         return True
     others = end - at
@@ -269,7 +248,7 @@ def pick_row(machine, job, lowest, block_from, block_to):
     """
     first, width = machine.first[job], machine.first[job + 1] - machine.first[job]
     begin = find_row(machine.on, len(machine.nodes), lowest, width, block_from, block_to)
-    machine.slots[ALL_ON] = np.int64(begin >= 0)
+    machine.scalars.all_on = np.int64(begin >= 0)
     if begin < 0:
         begin = find_row(machine.free, len(machine.nodes), lowest, width, block_from, block_to)
     if begin < 0:
@@ -329,30 +308,30 @@ def ready_time(machine, time, job):
             ready = max(ready, record.until)
         elif record.state != ON:
             since = record.until if record.state == SWITCHING_OFF else time
-            ready = max(ready, since + machine.slots[ON_TIME])
+            ready = max(ready, since + machine.scalars.on_time)
     return ready
 
 
 @jit
 def take(machine, time, job):
     """Give a job the nodes that were chosen for it."""
-    slots, task = machine.slots, machine.tasks[job]
+    scalars, task = machine.scalars, machine.tasks[job]
     for i in range(machine.first[job], machine.first[job + 1]):
         node = np.int64(machine.cells[i])
         record = machine.nodes[node]
-        slots[CHARGED] -= charged_for(machine, record.state)
+        scalars.charged -= charged_for(machine, record.state)
         count_free(machine, node, record.state, LESS)
         set_bit(machine.free, node, LESS)
         record.job = job
         wake(machine, time, node)
     if task.ready > time:
-        slots[CHARGED] += task.wait_mw
-        machine.waiting[slots[N_WAITING]] = job
-        slots[N_WAITING] += 1
-        slots[NEXT_READY] = min(slots[NEXT_READY], task.ready)
+        scalars.charged += task.wait_mw
+        machine.waiting[scalars.n_waiting] = job
+        scalars.n_waiting += 1
+        scalars.next_ready = min(scalars.next_ready, task.ready)
     else:
-        slots[CHARGED] += task.work_mw
-        slots[DRAWN] += task.drawn_mw - width_of(machine, job) * slots[IDLE_MW]
+        scalars.charged += task.work_mw
+        scalars.drawn += task.drawn_mw - width_of(machine, job) * scalars.idle_mw
 
 
 @jit_part
@@ -364,30 +343,30 @@ def width_of(machine, job):
 @jit
 def begin_waiting(machine, time):
     """Let jobs begin whose nodes are all on at ``time`` [s]."""
-    slots = machine.slots
-    if slots[NEXT_READY] > time:
+    scalars = machine.scalars
+    if scalars.next_ready > time:
         return
-    slots[NEXT_READY] = NEVER
+    scalars.next_ready = NEVER
     i = 0
-    while i < slots[N_WAITING]:
+    while i < scalars.n_waiting:
         job = machine.waiting[i]
         task = machine.tasks[job]
         if task.ready > time:
-            slots[NEXT_READY] = min(slots[NEXT_READY], task.ready)
+            scalars.next_ready = min(scalars.next_ready, task.ready)
             i += 1
             continue
-        slots[CHARGED] += task.work_mw - task.wait_mw
-        slots[DRAWN] += task.drawn_mw - width_of(machine, job) * slots[IDLE_MW]
-        slots[N_WAITING] -= 1
-        machine.waiting[i] = machine.waiting[slots[N_WAITING]]
+        scalars.charged += task.work_mw - task.wait_mw
+        scalars.drawn += task.drawn_mw - width_of(machine, job) * scalars.idle_mw
+        scalars.n_waiting -= 1
+        machine.waiting[i] = machine.waiting[scalars.n_waiting]
 
 
 @jit
 def release(machine, time, job):
     """Free the nodes of a job that has run; they remain on record."""
-    slots, task, width = machine.slots, machine.tasks[job], width_of(machine, job)
-    slots[CHARGED] += width * slots[REST_MW] - task.work_mw
-    slots[DRAWN] += width * slots[IDLE_MW] - task.drawn_mw
+    scalars, task, width = machine.scalars, machine.tasks[job], width_of(machine, job)
+    scalars.charged += width * scalars.rest_mw - task.work_mw
+    scalars.drawn += width * scalars.idle_mw - task.drawn_mw
     for i in range(machine.first[job], machine.first[job + 1]):
         node = np.int64(machine.cells[i])
         record = machine.nodes[node]

@@ -15,26 +15,10 @@ from hpcgym.engine.machines.limited.caps import after, next_look
 from hpcgym.engine.machines.limited.nodes import count_below, find_row, set_bit, width_of
 from hpcgym.engine.machines.limited.starts import lowest_level, slowed, work_mw
 from hpcgym.engine.machines.limited.state import (
-    BLOCK_FROM,
-    BLOCK_TO,
-    CEILING,
-    COMPONENTS_MW,
-    CONTIGUOUS,
-    FREE_OFF,
-    LEFT_MW,
     LESS,
     MORE,
-    N_SWITCHING,
-    OFF_MW,
-    OFF_TIME,
     PLENTY,
     POWERCAP,
-    REST_MW,
-    RULE,
-    SAVED_MW,
-    SPARE_LIMIT_MW,
-    SPARE_MW,
-    SPARE_NODES,
     SUFFICES,
     SWITCHING_OFF,
     ZERO,
@@ -46,7 +30,7 @@ from hpcgym.engine.state import FOREVER, RUNNING
 @jit
 def find_shadow(machine, sim, jobs, blocks, entries, head):
     """Set the shadow time of the head, and what it leaves of nodes, power and energy then."""
-    slots = machine.slots
+    scalars = machine.scalars
     time = sim.time
     off = count_off(machine)
     total, held = begin_plan(machine, blocks, entries, time, off)
@@ -60,8 +44,8 @@ def find_shadow(machine, sim, jobs, blocks, entries, head):
         later = next_planned(machine, blocks, entries, k, i, time)
         if later == FOREVER:  # the machine is empty, and still switches nodes: no job passes by
             sim.shadow = sim.time
-            slots[SPARE_NODES], slots[BLOCK_FROM], slots[BLOCK_TO] = -1, 0, len(machine.nodes)
-            slots[SPARE_MW] = -1
+            scalars.spare_nodes, scalars.block_from, scalars.block_to = -1, 0, len(machine.nodes)
+            scalars.spare_mw = -1
             return
         pass_over(machine, total, held, time, later)
         time = later
@@ -85,8 +69,8 @@ def find_shadow(machine, sim, jobs, blocks, entries, head):
 @jit
 def count_off(machine):
     """Return how many free nodes are off, or will be."""
-    off = machine.slots[FREE_OFF]
-    for i in range(machine.slots[N_SWITCHING]):
+    off = machine.scalars.free_off
+    for i in range(machine.scalars.n_switching):
         record = machine.nodes[machine.switching[i]]
         if record.job < 0 and record.state == SWITCHING_OFF and record.boots == 0:
             off += 1
@@ -96,13 +80,13 @@ def count_off(machine):
 @jit_part
 def begin_plan(machine, blocks, entries, time, off):
     """Sum up what runs now, and what will still run when limits begin; return power and nodes."""
-    slots = machine.slots
+    scalars = machine.scalars
     for c in range(len(machine.caps)):
         cap = machine.caps[c]
         cap.plan_work_mw = cap.plan_held = cap.plan_inside = cap.inside_now = 0
     for b in range(len(machine.budgets)):
         begin_budget(machine, machine.budgets[b], time, off)
-    if slots[CONTIGUOUS] == 1:
+    if scalars.contiguous == 1:
         for word in range(len(machine.free)):
             machine.later[word] = machine.free[word]
     total, held = ZERO, ZERO
@@ -137,10 +121,10 @@ def plan_cap(machine, cap, time, job, expected):
 @jit_part
 def begin_budget(machine, budget, time, off):
     """Begin with the machine without jobs."""
-    slots = machine.slots
-    budget.rest_mw = slots[OFF_MW] if budget.shuts == 1 else slots[REST_MW]
-    budget.base_mw = off * slots[OFF_MW] + (len(machine.nodes) - off) * budget.rest_mw
-    budget.base_mw += slots[COMPONENTS_MW] - slots[SAVED_MW]
+    scalars = machine.scalars
+    budget.rest_mw = scalars.off_mw if budget.shuts == 1 else scalars.rest_mw
+    budget.base_mw = off * scalars.off_mw + (len(machine.nodes) - off) * budget.rest_mw
+    budget.base_mw += scalars.components_mw - scalars.saved_mw
     budget.plan_start_mw = budget.base_mw
     budget.plan_spent = budget.spent
     budget.plan_mj = budget.spent
@@ -174,7 +158,7 @@ def next_planned(machine, blocks, entries, k, i, time):
     for b in range(len(machine.budgets)):
         budget = machine.budgets[b]
         later = min(later, after(budget.start, time), after(budget.end, time))
-        if budget.start <= time < budget.end and machine.slots[RULE] > POWERCAP:
+        if budget.start <= time < budget.end and machine.scalars.rule > POWERCAP:
             later = min(later, next_look(budget, time))
     return later
 
@@ -196,7 +180,7 @@ def leave(machine, job):
         cap = machine.caps[c]
         if cap.known == 1 and cap.off > 0:
             cap.inside_now -= count_below(machine, job, cap.off)
-    if machine.slots[CONTIGUOUS] == 1:
+    if machine.scalars.contiguous == 1:
         for i in range(machine.first[job], machine.first[job + 1]):
             set_bit(machine.later, np.int64(machine.cells[i]), MORE)
 
@@ -204,7 +188,7 @@ def leave(machine, job):
 @jit_part
 def planned_level(machine, jobs, head, time, total, held, off):
     """Return the highest level at which the head can start at ``time`` [s], -1 if none."""
-    for level in range(machine.slots[CEILING], lowest_level(machine) - 1, -1):
+    for level in range(machine.scalars.ceiling, lowest_level(machine) - 1, -1):
         until = time + slowed(machine, head, level, jobs[head].requested)
         spare, _ = spare_nodes(machine, jobs, head, time, until, held)
         if spare < 0:
@@ -225,10 +209,10 @@ def spare_nodes(machine, jobs, head, time, until, held):
         cap = machine.caps[c]
         if cap.known == 0 or cap.off <= lowest:
             continue
-        if time < cap.end and until > cap.start - machine.slots[OFF_TIME]:
+        if time < cap.end and until > cap.start - machine.scalars.off_time:
             lowest, inside = cap.off, cap.inside_now
     spare = n_nodes - lowest - (held - inside) - width
-    if spare < 0 or machine.slots[CONTIGUOUS] == 0:
+    if spare < 0 or machine.scalars.contiguous == 0:
         return spare, ZERO
     row = find_row(machine.later, n_nodes, lowest, width, ZERO, ZERO)
     return (spare, row) if row >= 0 else (LESS, ZERO)
@@ -237,8 +221,8 @@ def spare_nodes(machine, jobs, head, time, until, held):
 @jit
 def spare_below_caps(machine, head, level, time, until, total, held):
     """Return how much power the head leaves below all caps, negative if one is exceeded [mW]."""
-    spare, slots = PLENTY, machine.slots
-    more = work_mw(machine, head, level) - width_of(machine, head) * slots[REST_MW]
+    spare, scalars = PLENTY, machine.scalars
+    more = work_mw(machine, head, level) - width_of(machine, head) * scalars.rest_mw
     for c in range(len(machine.caps)):
         cap = machine.caps[c]
         if cap.known == 0 or cap.end <= time or cap.start >= until:
@@ -246,8 +230,8 @@ def spare_below_caps(machine, head, level, time, until, total, held):
         work, width, inside = total, held, cap.inside_now
         if cap.start > time:
             work, width, inside = cap.plan_work_mw, cap.plan_held, cap.plan_inside
-        power = cap.idle_mw + work - (width - inside) * slots[REST_MW]
-        power -= inside * slots[OFF_MW]
+        power = cap.idle_mw + work - (width - inside) * scalars.rest_mw
+        power -= inside * scalars.off_mw
         spare = min(spare, cap.mw - power - more)
     return spare
 
@@ -263,12 +247,12 @@ def plan_allows(machine, head, level, time, until, total, held, off):
         more = planned_more(machine, budget, head, level, held, off)
         if budget.plan_mj + more * seconds > budget.mj:
             return False
-        if machine.slots[RULE] == SUFFICES:
+        if machine.scalars.rule == SUFFICES:
             continue
         power = planned_mw(budget, time, total, held) + more
         if power <= budget.mean_mw:
             continue
-        if machine.slots[RULE] == POWERCAP or time < budget.start:
+        if machine.scalars.rule == POWERCAP or time < budget.start:
             return False
         if (power - budget.mean_mw) * seconds > left_at(machine, b, time):
             return False
@@ -288,7 +272,7 @@ def planned_more(machine, budget, head, level, held, off):
     """Return by how much the head raises the power, on nodes that are on first [mW]."""
     width = width_of(machine, head)
     on = min(width, len(machine.nodes) - off - held)
-    rest = on * budget.rest_mw + (width - on) * machine.slots[OFF_MW]
+    rest = on * budget.rest_mw + (width - on) * machine.scalars.off_mw
     return work_mw(machine, head, level) - rest
 
 
@@ -309,13 +293,13 @@ def left_at(machine, b, time):
 @jit_part
 def note_spare(machine, sim, jobs, head, level, time, total, held, off):
     """Note what the head leaves at the shadow time."""
-    slots = machine.slots
+    scalars = machine.scalars
     until = time + slowed(machine, head, level, jobs[head].requested)
     spare, row = spare_nodes(machine, jobs, head, time, until, held)
-    slots[SPARE_NODES] = spare
-    slots[BLOCK_FROM], slots[BLOCK_TO] = row, row + jobs[head].processors
-    slots[SPARE_MW] = spare_below_caps(machine, head, level, time, until, total, held)
-    slots[SPARE_LIMIT_MW], slots[LEFT_MW] = PLENTY, slots[REST_MW]
+    scalars.spare_nodes = spare
+    scalars.block_from, scalars.block_to = row, row + jobs[head].processors
+    scalars.spare_mw = spare_below_caps(machine, head, level, time, until, total, held)
+    scalars.spare_limit_mw, scalars.left_mw = PLENTY, scalars.rest_mw
     for b in range(len(machine.budgets)):
         budget = machine.budgets[b]
         budget.head_mj = 0
@@ -325,11 +309,11 @@ def note_spare(machine, sim, jobs, head, level, time, total, held, off):
             more = planned_more(machine, budget, head, level, held, off)
             seconds = min(until, budget.end) - max(time, budget.start)
             excess = planned_mw(budget, time, total, held) + more - budget.mean_mw
-            if slots[RULE] == SUFFICES:
+            if scalars.rule == SUFFICES:
                 budget.head_mj = more * seconds
             elif excess > 0:
                 budget.head_mj = excess * seconds
-            elif -excess < slots[SPARE_LIMIT_MW]:
-                slots[SPARE_LIMIT_MW], slots[LEFT_MW] = -excess, budget.rest_mw
+            elif -excess < scalars.spare_limit_mw:
+                scalars.spare_limit_mw, scalars.left_mw = -excess, budget.rest_mw
         if budget.start <= sim.time:
             budget.left_mj = left_at(machine, b, min(time, budget.end)) - budget.head_mj

@@ -15,13 +15,8 @@ from hpcgym.compilation import jit, jit_inline
 from hpcgym.engine.machines.limited import easy as powered
 from hpcgym.engine.machines.limited.nodes import set_bit
 from hpcgym.engine.machines.limited.state import (
-    BEGIN,
     BUDGET,
     CAP,
-    CONTROLLED,
-    FULL,
-    HIGHEST,
-    LIMITED,
     MORE,
     NEVER,
     ON,
@@ -44,7 +39,7 @@ COUNTS = records(  # how many limits an episode has
 class PoweredRows(NamedTuple):
     """Rows of :class:`~hpcgym.engine.machines.limited.state.Powered`, with the same names there.
 
-    The first eleven are shared and do not change; ``begin`` and ``all_awake`` are ``slots`` and
+    The first eleven are shared and do not change; ``begin`` and ``all_awake`` are ``scalars`` and
     ``awake`` before the first job.
     """
 
@@ -57,7 +52,7 @@ class PoweredRows(NamedTuple):
     component_mw: NDArray[np.int64]
     place: NDArray[np.int64]
     total: NDArray[np.int64]  # (n_rows + 1,) nodes of all jobs before
-    begin: NDArray[np.int64]
+    begin: NDArray[np.void]  # (1,)
     all_awake: NDArray[np.int64]
     jobs: NDArray[np.void]  # (n, longest) JOBS of the episode, as long as they are at their level
     first: NDArray[np.int64]  # (n, longest + 1)
@@ -78,7 +73,7 @@ class PoweredRows(NamedTuple):
     reserving: NDArray[np.int64]
     counts: NDArray[np.void]  # (n, 1) COUNTS
     log: NDArray[np.void]
-    slots: NDArray[np.int64]
+    scalars: NDArray[np.void]
 
 
 SHARED = 11
@@ -87,7 +82,7 @@ CHANGING = PoweredRows._fields[SHARED:]
 
 
 def make_rows(
-    constants: dict[int, int],
+    constants: dict[str, int],
     busy_mw: NDArray[np.int64],
     drawn_mw: NDArray[np.int64],
     slowdown: NDArray[np.int64],
@@ -109,8 +104,8 @@ def make_rows(
         constants, busy_mw, drawn_mw, slowdown, kind, measured_mw, levels, widths[:0], n_nodes,
         np.zeros(1, CAP), np.zeros(1, BUDGET), 0,
     )  # fmt: skip
-    begin = one.slots.copy()
-    begin[CONTROLLED] = begin[LIMITED] = 1
+    begin = one.scalars.reshape(1)
+    begin["controlled"] = begin["limited"] = 1
     total = np.concatenate([[0], np.cumsum(widths)]).astype(np.int64)
     ahead = np.minimum(np.arange(len(widths)) + longest, len(widths))
     n_cells = int((total[ahead] - total[:-1]).max(initial=0))
@@ -151,7 +146,7 @@ def set_next_limits(
 
 def with_longer_log(rows: PoweredRows) -> PoweredRows:
     """Return rows whose logs have twice the room, so that those that are full can go on."""
-    rows.slots[:, FULL] = 0
+    rows.scalars["full"] = 0
     return grown(rows, log=(2 * rows.log.shape[1],))
 
 
@@ -179,7 +174,7 @@ def row_of(rows: PoweredRows, e: int, start: int, stop: int) -> Powered:
         rows.size, rows.component_mw, rows.place, first, rows.cells[e, : first[-1]],
         rows.nodes[e], rows.free[e], rows.on[e], rows.later[e], rows.awake[e], rows.switching[e],
         rows.waiting[e], rows.tasks[e, :n], caps, budgets, rows.with_mw[e], rows.reserving[e],
-        rows.log[e], rows.slots[e],
+        rows.log[e], rows.scalars[e],
     )  # fmt: skip
 
 
@@ -195,7 +190,7 @@ def machine_of(rows, e, start, stop):
         rows.nodes[e], rows.free[e], rows.on[e], rows.later[e], rows.awake[e], rows.switching[e],
         rows.waiting[e], rows.tasks[e, :n], rows.caps[e, : counts.caps],
         rows.budgets[e, : counts.budgets], rows.with_mw[e], rows.reserving[e], rows.log[e],
-        rows.slots[e],
+        rows.scalars[e],
     )  # fmt: skip
 
 
@@ -208,12 +203,11 @@ def begin_machine(rows, e, start, stop, table_jobs):
         rows.jobs[e, j].requested = table_jobs[start + j].requested
         rows.jobs[e, j].processors = table_jobs[start + j].processors
         rows.jobs[e, j].since_first = table_jobs[start + j].since_first
-        rows.tasks[e, j].level = rows.begin[HIGHEST]
+        rows.tasks[e, j].level = rows.begin[0].highest
     for j in range(stop - start + 1):
         rows.first[e, j] = rows.total[start + j] - rows.total[start]
-    for k in range(len(rows.begin)):
-        rows.slots[e, k] = rows.begin[k]
-    rows.slots[e, BEGIN] = table_jobs[start].submit
+    rows.scalars[e] = rows.begin[0]
+    rows.scalars[e].begin = table_jobs[start].submit
     for k in range(len(rows.all_awake)):
         rows.awake[e, k] = rows.all_awake[k]
     begin_nodes(rows, e, table_jobs[start].submit)

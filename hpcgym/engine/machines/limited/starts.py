@@ -21,34 +21,13 @@ from hpcgym.engine.machines.limited.nodes import (
     width_of,
 )
 from hpcgym.engine.machines.limited.state import (
-    ALL_ON,
-    BACKFILLS,
-    BLOCK_FROM,
-    BLOCK_TO,
-    CEILING,
-    CHARGED,
-    CONTIGUOUS,
     ENERGY_BUD,
-    FREE_RISING,
-    LEFT_MW,
-    LOWEST,
     MORE,
     OFF,
-    OFF_MW,
-    PICKED_MW,
-    PICKED_OFF,
     POWERCAP,
-    READY,
     REDUCE_PC,
-    REST_MW,
-    RISE_MW,
-    RULE,
-    SPARE_LIMIT_MW,
-    SPARE_MW,
-    SPARE_NODES,
     SUFFICES,
     SWITCHING_OFF,
-    WOKEN_MW,
     ZERO,
 )
 from hpcgym.engine.ordered import insert
@@ -75,7 +54,7 @@ def work_mw(machine, job, level):
 @jit
 def wait_mw(machine, job, level):
     """Return what a job is charged while it waits for its nodes [mW]."""
-    return max(width_of(machine, job) * machine.slots[RISE_MW], work_mw(machine, job, level))
+    return max(width_of(machine, job) * machine.scalars.rise_mw, work_mw(machine, job, level))
 
 
 @jit
@@ -89,7 +68,7 @@ def drawn_mw(machine, job, level):
 @jit
 def lowest_level(machine):
     """Return the lowest level at which a job may start: where that is above the ceiling, this."""
-    return min(machine.slots[LOWEST], machine.slots[CEILING])
+    return min(machine.scalars.lowest, machine.scalars.ceiling)
 
 
 @jit
@@ -97,7 +76,7 @@ def best_level(machine, sim, jobs, progress, job):
     """Return the highest level at which a job may start now, its nodes chosen; -1 if none."""
     if jobs[job].processors > sim.free:
         return -1
-    for level in range(machine.slots[CEILING], lowest_level(machine) - 1, -1):
+    for level in range(machine.scalars.ceiling, lowest_level(machine) - 1, -1):
         if may_start(machine, sim, jobs, progress, job, level):
             return level
     return -1
@@ -106,54 +85,54 @@ def best_level(machine, sim, jobs, progress, job):
 @jit_part
 def may_start(machine, sim, jobs, progress, job, level):
     """Return whether a job may start now at a level; its nodes are chosen then."""
-    slots, time = machine.slots, sim.time
+    scalars, time = machine.scalars, sim.time
     requested = slowed(machine, job, level, jobs[job].requested)
-    backfills, contiguous = slots[BACKFILLS] == 1, slots[CONTIGUOUS] == 1
+    backfills, contiguous = scalars.backfills == 1, scalars.contiguous == 1
     # first as if all its nodes were on: others would only draw more, and be ready later, but for
     # those that are just being switched on and count as more than idle
-    slots[READY] = time
-    slots[PICKED_MW] = width_of(machine, job) * slots[REST_MW]
-    slots[PICKED_OFF] = slots[WOKEN_MW] = 0
+    scalars.ready = time
+    scalars.picked_mw = width_of(machine, job) * scalars.rest_mw
+    scalars.picked_off = scalars.woken_mw = 0
     if backfills and not leaves_room(machine, sim, progress, job, level):
         return False
-    sure = slots[FREE_RISING] == 0
+    sure = scalars.free_rising == 0
     if sure and not limits_allow(machine, sim, job, level, time + requested):
         return False
     if not choose(machine, time, job, requested, ZERO, ZERO):
         return False
-    if backfills and (contiguous or slots[READY] > time):
+    if backfills and (contiguous or scalars.ready > time):
         if not leaves_room(machine, sim, progress, job, level):
             return False
         predicted = slowed(machine, job, level, progress[job].predicted)
-        if contiguous and slots[READY] + predicted > sim.shadow:
-            block_from, block_to = slots[BLOCK_FROM], slots[BLOCK_TO]
+        if contiguous and scalars.ready + predicted > sim.shadow:
+            block_from, block_to = scalars.block_from, scalars.block_to
             if not choose(machine, time, job, requested, block_from, block_to):
                 return False
-    if slots[ALL_ON] == 0:
+    if scalars.all_on == 0:
         weigh_picked(machine, job)
     elif sure:
         return True
-    return limits_allow(machine, sim, job, level, slots[READY] + requested)
+    return limits_allow(machine, sim, job, level, scalars.ready + requested)
 
 
 @jit
 def choose(machine, time, job, requested, block_from, block_to):
     """Choose nodes for a job outside a block; return whether it can have enough of them."""
-    slots = machine.slots
+    scalars = machine.scalars
     lowest = nodes_off(machine, time, time + requested)
     while True:
-        if slots[CONTIGUOUS] == 1:
+        if scalars.contiguous == 1:
             found = pick_row(machine, job, lowest, block_from, block_to)
         else:
             found = pick(machine, job, lowest)
         if not found:
             return False
-        slots[READY] = time
-        if slots[ALL_ON] == 1:
+        scalars.ready = time
+        if scalars.all_on == 1:
             return True
-        slots[READY] = ready_time(machine, time, job)
+        scalars.ready = ready_time(machine, time, job)
         # one that waits for its nodes ends later, and may run into another cap
-        again = nodes_off(machine, time, slots[READY] + requested)
+        again = nodes_off(machine, time, scalars.ready + requested)
         if again <= lowest:
             return True
         lowest = again
@@ -165,15 +144,15 @@ def leaves_room(machine, sim, progress, job, level):
 
     Whether it leaves the head its row, if nodes stand in a row, is looked at where they are chosen.
     """
-    slots, width = machine.slots, width_of(machine, job)
-    if slots[READY] + slowed(machine, job, level, progress[job].predicted) <= sim.shadow:
+    scalars, width = machine.scalars, width_of(machine, job)
+    if scalars.ready + slowed(machine, job, level, progress[job].predicted) <= sim.shadow:
         return True
-    if width > slots[SPARE_NODES] and slots[CONTIGUOUS] == 0:
+    if width > scalars.spare_nodes and scalars.contiguous == 0:
         return False
     work = work_mw(machine, job, level)
-    if work - width * slots[LEFT_MW] > slots[SPARE_LIMIT_MW]:
+    if work - width * scalars.left_mw > scalars.spare_limit_mw:
         return False
-    return work - width * slots[REST_MW] <= slots[SPARE_MW]
+    return work - width * scalars.rest_mw <= scalars.spare_mw
 
 
 @jit
@@ -187,69 +166,69 @@ def limits_allow(machine, sim, job, level, until):
 @jit
 def widest(machine, sim):
     """Return a number of nodes that no job may start now on more of, by the limits in force."""
-    slots, most = machine.slots, sim.free
-    if slots[FREE_RISING] > 0:
+    scalars, most = machine.scalars, sim.free
+    if scalars.free_rising > 0:
         return most
-    each = machine.busy_mw[lowest_level(machine)] - slots[REST_MW]
+    each = machine.busy_mw[lowest_level(machine)] - scalars.rest_mw
     if each <= 0:
         return most
     for c in range(len(machine.caps)):
         cap = machine.caps[c]
         if cap.known == 1 and cap.start <= sim.time < cap.end:
-            most = min(most, max(cap.mw - slots[CHARGED], 0) // each)
-    if slots[RULE] == POWERCAP or slots[RULE] == REDUCE_PC:
+            most = min(most, max(cap.mw - scalars.charged, 0) // each)
+    if scalars.rule == POWERCAP or scalars.rule == REDUCE_PC:
         for b in range(len(machine.budgets)):
             budget = machine.budgets[b]
             if budget.binds == 1 and budget.start <= sim.time < budget.end:
-                most = min(most, max(budget.mean_mw - slots[CHARGED], 0) // each)
+                most = min(most, max(budget.mean_mw - scalars.charged, 0) // each)
     return most
 
 
 @jit_part
 def weigh_picked(machine, job):
     """Reckon what is charged now for the nodes that were chosen, and wakes with them."""
-    slots = machine.slots
-    slots[PICKED_MW] = slots[PICKED_OFF] = slots[WOKEN_MW] = 0
+    scalars = machine.scalars
+    scalars.picked_mw = scalars.picked_off = scalars.woken_mw = 0
     first, end = machine.first[job], machine.first[job + 1]
     for i in range(first, end):
         node = np.int64(machine.cells[i])
         state = machine.nodes[node].state
-        slots[PICKED_MW] += charged_for(machine, state)
+        scalars.picked_mw += charged_for(machine, state)
         if state in (OFF, SWITCHING_OFF):
-            slots[PICKED_OFF] += 1
+            scalars.picked_off += 1
         if state == OFF:
-            slots[WOKEN_MW] += woken_mw(machine, node, machine.cells[i - 1] if i > first else -1)
+            scalars.woken_mw += woken_mw(machine, node, machine.cells[i - 1] if i > first else -1)
 
 
 @jit
 def more_now(machine, time, job, level):
     """Return by how much the charged power rises when a job starts on the chosen nodes [mW]."""
-    slots = machine.slots
-    waits = slots[READY] > time
+    scalars = machine.scalars
+    waits = scalars.ready > time
     power = wait_mw(machine, job, level) if waits else work_mw(machine, job, level)
-    return power - slots[PICKED_MW] + slots[WOKEN_MW]
+    return power - scalars.picked_mw + scalars.woken_mw
 
 
 @jit
 def mw_at(machine, time, job, level):
     """Return what a job that starts now on the chosen nodes is charged at a later time [mW]."""
-    waits = machine.slots[READY] > time
+    waits = machine.scalars.ready > time
     return wait_mw(machine, job, level) if waits else work_mw(machine, job, level)
 
 
 @jit_part
 def caps_allow(machine, time, job, level, until):
     """Return whether all caps that a job may run into allow it on the chosen nodes."""
-    slots = machine.slots
+    scalars = machine.scalars
     for c in range(len(machine.caps)):
         cap = machine.caps[c]
         if cap.known == 0 or cap.end <= time or cap.start >= until:
             continue
         if cap.start <= time:
-            power = slots[CHARGED] + more_now(machine, time, job, level)
+            power = scalars.charged + more_now(machine, time, job, level)
         else:
             power = forecast_mw(machine, cap) + mw_at(machine, cap.start, job, level)
-            power -= width_of(machine, job) * slots[REST_MW]
+            power -= width_of(machine, job) * scalars.rest_mw
         if power > cap.mw:
             return False
     return True
@@ -266,13 +245,13 @@ def budgets_allow(machine, sim, job, level, until):
     times, and the machine idle; also for nodes that a job which ends before has switched on, if
     others may run into the period. Beyond that see :func:`head_allowed`, :func:`backfill_allowed`.
     """
-    time, backfills = sim.time, machine.slots[BACKFILLS] == 1
+    time, backfills = sim.time, machine.scalars.backfills == 1
     for b in range(len(machine.budgets)):
         budget = machine.budgets[b]
         reaches = budget.start < until
         if budget.binds == 0 or budget.end <= time:
             continue
-        if not reaches and (budget.in_use == 0 or machine.slots[PICKED_OFF] == 0):
+        if not reaches and (budget.in_use == 0 or machine.scalars.picked_off == 0):
             continue
         more = more_mj(machine, budget, time, job, level, until)
         sure = budget.spent + budget.ahead + more
@@ -280,7 +259,7 @@ def budgets_allow(machine, sim, job, level, until):
             return False
         if not reaches:  # it only leaves nodes on that were off
             continue
-        if machine.slots[RULE] == SUFFICES:
+        if machine.scalars.rule == SUFFICES:
             if backfills and sure + budget.head_mj > budget.mj:
                 return False
             continue
@@ -298,27 +277,27 @@ def budgets_allow(machine, sim, job, level, until):
 @jit
 def with_mw(machine, budget, time, job, level):
     """Return the charged power with a job on the chosen nodes, now or when a budget begins [mW]."""
-    slots = machine.slots
+    scalars = machine.scalars
     if budget.start <= time:
-        return slots[CHARGED] + more_now(machine, time, job, level)
-    rest = width_of(machine, job) - slots[PICKED_OFF]
-    rest = rest * slots[REST_MW] + slots[PICKED_OFF] * slots[OFF_MW]
-    more = mw_at(machine, budget.start, job, level) - rest + slots[WOKEN_MW]
+        return scalars.charged + more_now(machine, time, job, level)
+    rest = width_of(machine, job) - scalars.picked_off
+    rest = rest * scalars.rest_mw + scalars.picked_off * scalars.off_mw
+    more = mw_at(machine, budget.start, job, level) - rest + scalars.woken_mw
     return budget.at_start_mw + more
 
 
 @jit
 def more_mj(machine, budget, time, job, level, until):
     """Return what a job on the chosen nodes adds to what is charged in a budget's period [mJ]."""
-    slots, width = machine.slots, width_of(machine, job)
+    scalars, width = machine.scalars, width_of(machine, job)
     begin, end = max(time, budget.start), budget.end
-    ready = min(max(slots[READY], begin), end)
+    ready = min(max(scalars.ready, begin), end)
     done = min(max(until, begin), end)
     more = wait_mw(machine, job, level) * (ready - begin)
     more += work_mw(machine, job, level) * max(done - ready, 0)
     more += width * idle_mj(machine, budget, max(until, begin))
-    more += slots[WOKEN_MW] * (end - begin)
-    if slots[READY] == time and slots[PICKED_OFF] == 0:  # all are on
+    more += scalars.woken_mw * (end - begin)
+    if scalars.ready == time and scalars.picked_off == 0:  # all are on
         return more - width * idle_mj(machine, budget, begin)
     for i in range(machine.first[job], machine.first[job + 1]):
         more -= free_mj(machine, budget, begin, np.int64(machine.cells[i]))
@@ -328,7 +307,7 @@ def more_mj(machine, budget, time, job, level, until):
 @jit_part
 def head_allowed(machine, budget, time, power, until):
     """Return whether enough has been saved for a job that takes the power above the mean."""
-    if machine.slots[RULE] == POWERCAP or time < budget.start:
+    if machine.scalars.rule == POWERCAP or time < budget.start:
         return False
     excess = (power - budget.mean_mw) * (min(until, budget.end) - time)
     return excess <= budget.saved - budget.reserved
@@ -337,7 +316,7 @@ def head_allowed(machine, budget, time, power, until):
 @jit_part
 def backfill_allowed(machine, sim, budget, power, more):
     """Return whether a job leaves the head the energy that is reserved for it."""
-    time, rule = sim.time, machine.slots[RULE]
+    time, rule = sim.time, machine.scalars.rule
     if rule == ENERGY_BUD and budget.start <= time:
         return more <= budget.left_mj
     if power > budget.mean_mw:
@@ -355,11 +334,11 @@ def backfill_allowed(machine, sim, budget, power, more):
 @jit
 def begin(machine, jobs, sim, progress, blocks, entries, job, level):
     """Start a job, which is no longer queued, at a level on the nodes that were chosen for it."""
-    time, slots = sim.time, machine.slots
+    time, scalars = sim.time, machine.scalars
     task = machine.tasks[job]
     task.level = level
     task.passed = time
-    task.ready = slots[READY]
+    task.ready = scalars.ready
     task.work_mw = work_mw(machine, job, level)
     task.wait_mw = wait_mw(machine, job, level)
     task.drawn_mw = drawn_mw(machine, job, level)
@@ -369,7 +348,7 @@ def begin(machine, jobs, sim, progress, blocks, entries, job, level):
     jobs[job].requested = slowed(machine, job, level, jobs[job].requested)
     progress[job].predicted = slowed(machine, job, level, progress[job].predicted)
     task.until = task.ready + jobs[job].requested
-    if slots[BACKFILLS] == 1:
+    if scalars.backfills == 1:
         progress[job].marks += BACKFILLED
         take_from_head(machine, sim, progress, job)
     settle_budgets(machine, sim, job, level)
@@ -388,12 +367,12 @@ def begin(machine, jobs, sim, progress, blocks, entries, job, level):
 @jit_part
 def take_from_head(machine, sim, progress, job):
     """Take from what the head leaves at the shadow time, if a job runs on beyond it."""
-    slots, task = machine.slots, machine.tasks[job]
+    scalars, task = machine.scalars, machine.tasks[job]
     if task.ready + progress[job].predicted > sim.shadow:
         width = width_of(machine, job)
-        slots[SPARE_NODES] -= width
-        slots[SPARE_MW] -= task.work_mw - width * slots[REST_MW]
-        slots[SPARE_LIMIT_MW] -= task.work_mw - width * slots[LEFT_MW]
+        scalars.spare_nodes -= width
+        scalars.spare_mw -= task.work_mw - width * scalars.rest_mw
+        scalars.spare_limit_mw -= task.work_mw - width * scalars.left_mw
 
 
 @jit_part
@@ -405,7 +384,7 @@ def settle_budgets(machine, sim, job, level):
         if budget.binds == 0 or budget.end <= time or budget.start >= until:
             continue
         power = with_mw(machine, budget, time, job, level)
-        if budget.start <= time and power > budget.mean_mw and machine.slots[RULE] != SUFFICES:
+        if budget.start <= time and power > budget.mean_mw and machine.scalars.rule != SUFFICES:
             reserve(machine, b, job, power)
-        if machine.slots[BACKFILLS] == 1:
+        if machine.scalars.backfills == 1:
             budget.left_mj -= more_mj(machine, budget, time, job, level, until)

@@ -12,7 +12,7 @@ or busy, whichever is more.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,64 +26,64 @@ ZERO, NEVER, LESS, MORE = np.array([0, FOREVER, -1, 1])
 # -- states of a node: the first three are places in STATE_NAMES of schedule.node_states ----------
 OFF, SWITCHING_OFF, SWITCHING_ON, ON = np.arange(4)
 
-# -- slots of `slots` ------------------------------------------------------------------------------
-(
+# The scalars of a machine, in one record.
+_SCALARS = (
     # the machine; powers of a node [mW]
-    IDLE_MW,
-    REST_MW,  # charged for a node that is on and free
-    OFF_MW,
-    SHUTDOWN_MW,
-    BOOT_MW,
-    RISE_MW,  # charged for a free node that is being switched on
-    OFF_TIME,  # [s] that it takes to switch off, and on
-    ON_TIME,
-    TIMEOUT,  # [s] of idleness, after which nodes are switched off; FOREVER: never
-    COMPONENTS_MW,  # of all components above nodes
+    "idle_mw",
+    "rest_mw",  # charged for a node that is on and free
+    "off_mw",
+    "shutdown_mw",
+    "boot_mw",
+    "rise_mw",  # charged for a free node that is being switched on
+    "off_time",  # [s] that it takes to switch off, and on
+    "on_time",
+    "timeout",  # [s] of idleness, after which nodes are switched off; FOREVER: never
+    "components_mw",  # of all components above nodes
     # the rules
-    LOWEST,  # the lowest and the highest level at which jobs run
-    HIGHEST,
-    CEILING,  # the highest for the present: below HIGHEST only if somebody says so from outside
-    RULE,  # what back-filled jobs must leave of a budget, see below
-    CONTIGUOUS,  # 1 if the nodes of a job stand in a row
-    LIMITED,  # 1 if there is any limit: then a pass follows whatever changes power
-    SWITCHES,  # 1 if nodes may be switched off at all
-    CONTROLLED,  # 1 if the last cap is set anew from outside, see controls.py
-    BEGIN,  # [s] from when on USED counts
+    "lowest",  # the lowest and the highest level at which jobs run
+    "highest",
+    "ceiling",  # the highest for the present: below HIGHEST only if somebody says so from outside
+    "rule",  # what back-filled jobs must leave of a budget, see below
+    "contiguous",  # 1 if the nodes of a job stand in a row
+    "limited",  # 1 if there is any limit: then a pass follows whatever changes power
+    "switches",  # 1 if nodes may be switched off at all
+    "controlled",  # 1 if the last cap is set anew from outside, see controls.py
+    "begin",  # [s] from when on USED counts
     # the present state
-    CHARGED,  # [mW]
-    DRAWN,  # [mW] the true power
-    SAVED_MW,  # by components that are off, with all that is below them
-    COUNTED_TO,  # [s] up to which everything has been counted
-    FREE_ON,  # free nodes that are on
-    FREE_OFF,  # free nodes that are off
-    FREE_RISING,  # free nodes that are being switched on
-    N_SWITCHING,  # nodes in `switching`
-    NEXT_SWITCHED,  # [s] when the first of them is done, FOREVER if there is none
-    N_WAITING,  # jobs in `waiting`
-    NEXT_READY,  # [s] when the first of them begins
-    RELEASED,  # how many of the jobs that have ended have given their nodes back
-    LOGGED,  # intervals in `log`
-    FULL,  # 1 if the log must be made longer before the kernel goes on
-    KILLS,  # jobs that were killed for a cap
-    USED,  # [mJ] true energy from BEGIN on, as far as counted, until somebody takes it away
-    WAS_OFF,  # nodes that the last cap had off before it was set anew
-    TO_WAKE,  # 1 if free nodes were to be switched on as soon as they are off, which they are now
+    "charged",  # [mW]
+    "drawn",  # [mW] the true power
+    "saved_mw",  # by components that are off, with all that is below them
+    "counted_to",  # [s] up to which everything has been counted
+    "free_on",  # free nodes that are on
+    "free_off",  # free nodes that are off
+    "free_rising",  # free nodes that are being switched on
+    "n_switching",  # nodes in `switching`
+    "next_switched",  # [s] when the first of them is done, FOREVER if there is none
+    "n_waiting",  # jobs in `waiting`
+    "next_ready",  # [s] when the first of them begins
+    "released",  # how many of the jobs that have ended have given their nodes back
+    "logged",  # intervals in `log`
+    "full",  # 1 if the log must be made longer before the kernel goes on
+    "kills",  # jobs that were killed for a cap
+    "used",  # [mJ] true energy from BEGIN on, as far as counted, until somebody takes it away
+    "was_off",  # nodes that the last cap had off before it was set anew
+    "to_wake",  # 1 if free nodes were to be switched on as soon as they are off, which they are now
     # of the job that was tried last, see hpcgym.engine.machines.limited.starts
-    BACKFILLS,  # 1 if it would start before the head, which has a reservation
-    READY,  # [s] when the last of its nodes is on
-    ALL_ON,  # 1 if they all are
-    PICKED_MW,  # charged for its nodes as they are
-    PICKED_OFF,  # how many of them are off, or on the way there
-    WOKEN_MW,  # of components that are switched on with them
+    "backfills",  # 1 if it would start before the head, which has a reservation
+    "ready",  # [s] when the last of its nodes is on
+    "all_on",  # 1 if they all are
+    "picked_mw",  # charged for its nodes as they are
+    "picked_off",  # how many of them are off, or on the way there
+    "woken_mw",  # of components that are switched on with them
     # of the head's reservation, see reservations.py; what it leaves at the shadow time:
-    SPARE_NODES,
-    SPARE_MW,  # below caps
-    SPARE_LIMIT_MW,  # below the mean power of a budget
-    LEFT_MW,  # charged there for a node that a job has left
-    BLOCK_FROM,  # its nodes, if they stand in a row
-    BLOCK_TO,
-) = range(49)
-N_SLOTS = BLOCK_TO + 1
+    "spare_nodes",
+    "spare_mw",  # below caps
+    "spare_limit_mw",  # below the mean power of a budget
+    "left_mw",  # charged there for a node that a job has left
+    "block_from",  # its nodes, if they stand in a row
+    "block_to",
+)
+SCALARS = records(*((name, np.int64) for name in _SCALARS))
 
 # -- values of the rules ---------------------------------------------------------------------------
 # RULE; SUFFICES: only what the budget is sure to suffice for
@@ -189,11 +189,11 @@ class Powered(NamedTuple):
     with_mw: NDArray[np.int64]  # (n_budgets, n_jobs) power with a job that is above the mean
     reserving: NDArray[np.int64]  # (n_budgets, N) these jobs, while they run
     log: NDArray[np.void]  # LOG: when nodes were off or switched
-    slots: NDArray[np.int64]  # (N_SLOTS,)
+    scalars: Any  # one SCALARS
 
 
 def make_powered(
-    constants: dict[int, int],
+    constants: dict[str, int],
     busy_mw: NDArray[np.int64],
     drawn_mw: NDArray[np.int64],
     slowdown: NDArray[np.int64],
@@ -210,15 +210,15 @@ def make_powered(
 
     Parameters
     ----------
-    constants : slots up to SWITCHES, but for COMPONENTS_MW and CEILING.
+    constants : scalars by name, up to ``switches``, but for ``components_mw`` and ``ceiling``.
     busy_mw, drawn_mw, slowdown, kind, measured_mw, caps, budgets : as in :class:`Powered`.
     levels : (nodes below a component, its power [mW]) of each level above nodes.
     widths : (n_jobs,) nodes of each job.
     n_nodes : N.
     """
-    slots = np.zeros(N_SLOTS, np.int64)
-    for slot, value in constants.items():
-        slots[slot] = value
+    scalars: Any = np.zeros(1, SCALARS)[0]
+    for name, value in constants.items():
+        scalars[name] = value
     nodes = np.zeros(n_nodes, NODE)
     nodes["state"], nodes["since"], nodes["until"], nodes["job"] = ON, begin, FOREVER, -1
     counts = [-(-n_nodes // size) for size, _ in levels]
@@ -230,16 +230,16 @@ def make_powered(
         for component in range(count):
             awake[place[number] + component] = min(step, below - component * step)
         below = count
-    slots[COMPONENTS_MW] = sum(
+    scalars.components_mw = sum(
         count * power for count, (_, power) in zip(counts, levels, strict=True)
     )
-    slots[CHARGED] = n_nodes * slots[REST_MW] + slots[COMPONENTS_MW]
-    slots[DRAWN] = n_nodes * slots[IDLE_MW] + slots[COMPONENTS_MW]
-    slots[CEILING] = slots[HIGHEST]
-    slots[FREE_ON] = n_nodes
-    slots[BEGIN] = begin
-    slots[COUNTED_TO] = BEFORE - 1
-    slots[[NEXT_SWITCHED, NEXT_READY]] = FOREVER
+    scalars.charged = n_nodes * scalars.rest_mw + scalars.components_mw
+    scalars.drawn = n_nodes * scalars.idle_mw + scalars.components_mw
+    scalars.ceiling = scalars.highest
+    scalars.free_on = n_nodes
+    scalars.begin = begin
+    scalars.counted_to = BEFORE - 1
+    scalars.next_switched = scalars.next_ready = FOREVER
     words = n_nodes // 64 + 1
     free = np.zeros(words, np.uint64)
     for node in range(n_nodes):
@@ -269,6 +269,6 @@ def make_powered(
         budgets,
         np.zeros((len(budgets), n_jobs), np.int64),
         np.empty((len(budgets), n_nodes), np.int64),
-        np.empty(16 * n_nodes if slots[SWITCHES] else 0, LOG),
-        slots,
+        np.empty(16 * n_nodes if scalars.switches else 0, LOG),
+        scalars,
     )

@@ -12,13 +12,7 @@ import numpy as np
 from hpcgym.compilation import jit, jit_entry, jit_part
 from hpcgym.engine.events import enqueue, leave_queue, next_pass, start
 from hpcgym.engine.machines.nodes.placement import (
-    ALLOCATION,
-    GUARDED,
     RANDOM,
-    RELEASED,
-    SHADOWS,
-    SLACK,
-    STIRRED,
     change,
     copy_room,
     count_held,
@@ -83,9 +77,9 @@ def run(
 @jit_part
 def release_ended(sim, ended, nodes):
     """Free the nodes of the jobs that have ended since the last pass."""
-    while nodes.slots[RELEASED] < sim.ended:
-        give_back(nodes, ended[nodes.slots[RELEASED]])
-        nodes.slots[RELEASED] += 1
+    while nodes.scalars.released < sim.ended:
+        give_back(nodes, ended[nodes.scalars.released])
+        nodes.scalars.released += 1
 
 
 @jit_part
@@ -101,7 +95,7 @@ def settle_arrival(sim, keys, blocks, nodes):
         return False
     if sim.primary != SUBMISSION and (sim.threshold >= 0 or keys[job] < keys[head]):
         return False
-    return sim.depth == 0 or (nodes.slots[STIRRED] == 0 and not fits(nodes, job))
+    return sim.depth == 0 or (nodes.scalars.started_before_head == 0 and not fits(nodes, job))
 
 
 @jit_part
@@ -140,7 +134,7 @@ def serve_queue(sim, jobs, keys, scores, progress, blocks, entries, idle, nodes)
         sim.changed = 0
         sim.head = head
         find_shadow(sim, progress, blocks, entries, nodes)
-    nodes.slots[STIRRED] = 0
+    nodes.scalars.started_before_head = 0
     if sim.secondary >= SCORED:
         sweep_scored(sim, jobs, keys, scores, progress, blocks, entries, idle, nodes)
     else:
@@ -199,9 +193,9 @@ def find_shadow(sim, progress, blocks, entries, nodes):
                     later[node, r] += nodes.cells[c].units * needs[job, r + 1]
                 found += held_by(later, node, needs, head, most)
     sim.shadow = time
-    nodes.slots[GUARDED] = head
-    nodes.slots[SLACK] = found - units
-    nodes.slots[SHADOWS] += 1
+    nodes.scalars.guarded = head
+    nodes.scalars.slack = found - units
+    nodes.scalars.shadows += 1
     # where the order changes as jobs wait, the next pass may have another head: no promise
     if progress[head].promised < 0 and sim.primary < SELECTION:
         progress[head].promised = time
@@ -217,7 +211,7 @@ def may_start(sim, nodes, job, predicted):
         return False
     if lasts:
         change(nodes, nodes.later, job, -1)
-    nodes.slots[STIRRED] = 1
+    nodes.scalars.started_before_head = 1
     return True
 
 
@@ -302,7 +296,7 @@ def start_chosen(jobs, keys, sim, progress, blocks, entries, idle, nodes, job, p
     if placed:
         if not cells_fit(nodes, job):
             return False
-        if nodes.slots[ALLOCATION] == RANDOM:
+        if nodes.scalars.allocation == RANDOM:
             shuffle(nodes)
     elif not fits(nodes, job) or not place_now(nodes, job, False):
         return False

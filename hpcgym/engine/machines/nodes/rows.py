@@ -10,8 +10,6 @@ from numpy.typing import NDArray
 from hpcgym.compilation import jit, jit_inline
 from hpcgym.engine.machines.nodes import easy as node_easy
 from hpcgym.engine.machines.nodes.placement import (
-    N_STALE,
-    VERSION,
     Nodes,
     copy_room,
     fits,
@@ -25,14 +23,14 @@ from hpcgym.engine.state import FOREVER
 class Rooms(NamedTuple):
     """Rows of :class:`~hpcgym.engine.machines.nodes.placement.Nodes`, with the same names there.
 
-    The first five are shared and do not change; ``begin`` is ``slots`` before the first job.
+    The first five are shared and do not change; ``begin`` is ``scalars`` before the first job.
     """
 
     needs: NDArray[np.int64]  # (n_rows, 1 + R)
     kind: NDArray[np.int64]  # (n_rows,)
     capacity: NDArray[np.int64]
     total: NDArray[np.float64]
-    begin: NDArray[np.int64]
+    begin: NDArray[np.void]  # (1,)
     free: NDArray[np.int64]
     open: NDArray[np.uint64]
     later: NDArray[np.int64]
@@ -44,7 +42,7 @@ class Rooms(NamedTuple):
     known: NDArray[np.void]
     plan: NDArray[np.void]
     ahead: NDArray[np.int64]
-    slots: NDArray[np.int64]
+    scalars: NDArray[np.void]
 
 
 #: Fields of :class:`Rooms` that have a row for each simulation.
@@ -71,7 +69,7 @@ def make_rooms(
     }
     rows["cells"] = np.zeros((number, n_cells), one.cells.dtype)
     rows["held"] = np.zeros((number, longest), one.held.dtype)
-    return Rooms(one.needs, one.kind, one.capacity, one.total, one.slots.copy(), **rows)
+    return Rooms(one.needs, one.kind, one.capacity, one.total, one.scalars.reshape(1), **rows)
 
 
 def row_of(rooms: Rooms, e: int, start: int, stop: int) -> Nodes:
@@ -89,7 +87,7 @@ def nodes_of(rooms, e, start, stop):
         rooms.needs[start:stop], rooms.kind[start:stop], rooms.capacity, rooms.total,
         rooms.free[e], rooms.open[e], rooms.later[e], rooms.cells[e], rooms.held[e], rooms.order[e],
         rooms.left[e], rooms.stale[e], rooms.known[e], rooms.plan[e], rooms.ahead[e],
-        rooms.slots[e],
+        rooms.scalars[e],
     )  # fmt: skip
 
 
@@ -97,15 +95,14 @@ def nodes_of(rooms, e, start, stop):
 def empty_nodes(rooms, e, start, stop):
     """Let the nodes of simulation ``e`` be empty, before the jobs in these rows of the table."""
     nodes = nodes_of(rooms, e, start, stop)
-    for k in range(len(nodes.slots)):
-        nodes.slots[k] = rooms.begin[k]
-    nodes.slots[N_STALE] = 0
+    rooms.scalars[e] = rooms.begin[0]
+    nodes.scalars.n_stale = 0
     copy_room(nodes.free, nodes.capacity)
     for node in range(len(nodes.free)):
         nodes.order[node] = node
         nodes.stale[1, node] = 0
     for kind in range(len(nodes.known)):
-        nodes.known[kind].version = nodes.known[kind].guarded_version = nodes.slots[VERSION] - 1
+        nodes.known[kind].version = nodes.known[kind].guarded_version = nodes.scalars.version - 1
     first = 0
     for job in range(stop - start):
         nodes.held[job].first = first
