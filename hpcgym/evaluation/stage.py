@@ -18,6 +18,7 @@ from hpcgym.errors import HpcgymError, unknown
 from hpcgym.evaluation.limited import Limits, limits_of, measured, same_limits
 from hpcgym.policy import WEIGHTED_FEATURES
 from hpcgym.preparation import machine_of
+from hpcgym.reading import shaped
 from hpcgym.scheduler import Scheduler
 from hpcgym.workload import Workload
 
@@ -178,8 +179,8 @@ class Stage:
             raise HpcgymError(
                 f"{name} acts in an environment: give env='hpcgym/JobSelection-v0' or another"
             )
-        options = {**getattr(policy, "env_options", {}), **given}
-        return self._make(env_id, options)
+        with shaped(name, "an agent for which an environment can be made"):
+            return self._make(env_id, {**getattr(policy, "env_options", {}), **given})
 
     def _make(self, env_id: str, options: Mapping[str, Any]) -> Any:
         """Make an environment that has the slices of this evaluation."""
