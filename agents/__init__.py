@@ -1,7 +1,8 @@
 """Things that learn to schedule or plan ahead; imported as ``hpcgym.agents``.
 
 Each is one readable file, but for ``xnes``: where it searches is in ``search``, and how searches go
-side by side in ``lockstep``.
+side by side in ``lockstep``. Files of networks are in ``network_files``, what clones learn from in
+``recordings``.
 
 An agent stands on the library (``hpcgym``), which imports it only where a command trains one or a
 file of one is named. Networks need PyTorch and Stable-Baselines3, ``runtime_regression`` and
@@ -43,8 +44,10 @@ _MODULES = (
     "lookahead",
     "losses",
     "maskable_ppo",
+    "network_files",
     "ppo",
     "progress",
+    "recordings",
     "refitted",
     "runtime_regression",
     "search",
@@ -61,7 +64,11 @@ def load(path: str | Path) -> Any:
     """
     contents = contents_of(path)
     with shaped(path, _KIND):
-        return import_agent(AGENTS[contents["agent"]]).load(contents)
+        agent = import_agent(AGENTS[contents["agent"]]).load(contents)
+        told = contents.get("env_id", agent.env_id)  # not all files have it
+        if told != agent.env_id:
+            raise HpcgymError(f"'env_id' is {told!r}, and {agent.name} acts in {agent.env_id!r}")
+        return agent
 
 
 def contents_of(path: str | Path) -> dict[str, Any]:
@@ -76,7 +83,7 @@ def contents_of(path: str | Path) -> dict[str, Any]:
     """
     with shaped(path, _KIND):  # what cannot be the name of a file is none
         network = zipfile.is_zipfile(path)
-    contents = import_agent("common").read(path) if network else _json_of(path)
+    contents = import_agent("network_files").read(path) if network else _json_of(path)
     name = contents.get("agent")
     if not isinstance(name, str) or name not in AGENTS:
         raise HpcgymError(

@@ -13,62 +13,27 @@ represent and what the observation leaves out.
 
 from __future__ import annotations
 
-import json
+import math
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import gymnasium
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch.nn.functional import cross_entropy
 
 import hpcgym  # noqa: F401  its import registers the environments
-from hpcgym.agents.common import (
-    OF_WORKLOADS,
-    Budget,
-    one_thread,
-    plain_options,
-    read,
-    settled_options,
-    write,
-)
+from hpcgym.agents.common import Budget, keeping, one_thread, plain_options, settled_options
 from hpcgym.agents.maskable_ppo import ENV_ID, JobAgent, JobNetwork, network_of, shape_of
+from hpcgym.agents.network_files import OF_WORKLOADS, adam_state, read_before, write
+from hpcgym.agents.recordings import Recording, check_selections, load_recording, save_recording
 from hpcgym.baselines import find_baseline
 from hpcgym.errors import HpcgymError
-from hpcgym.files import arrays_of, json_of, shaped
-from hpcgym.files.writing import whole
+from hpcgym.files import shaped
 from hpcgym.progress import SHOW_S
 
 NAME = "clone"
-
-#: Fields of a recording that are no part of observations.
-_OTHERS = ("actions", "rewards", "terminations", "orders", "bounds", "about")
-
-
-class Recording(NamedTuple):
-    """What a policy did; an entry a transition, one episode after the other.
-
-    Attributes
-    ----------
-    observations : field -> (n, ...), before the action; "observation" if they are flat.
-    actions : (n,) or (n, size).
-    rewards : (n,).
-    terminations : (n,) whether the episode ended with the transition.
-    orders : (n, most) int32, places in the window in the order in which an expert served them, -1
-        behind them; (n, 0) of policies that do not tell.
-    bounds : (n,) what an expert has proved of its objective, nan where nothing.
-    about : the policy, the environment with its arguments, and the names of the episodes.
-    """
-
-    observations: dict[str, NDArray[Any]]
-    actions: NDArray[Any]
-    rewards: NDArray[np.float64]
-    terminations: NDArray[np.bool_]
-    orders: NDArray[np.int32]
-    bounds: NDArray[np.float64]
-    about: dict[str, Any]
 
 
 def record(
@@ -170,47 +135,6 @@ def _stacked(rows: list[tuple[Any, ...]], about: dict[str, Any]) -> Recording:
     )
 
 
-def save_recording(path: str | Path, recording: Recording) -> None:
-    """Write a recording as ``.npz``, whole or not at all.
-
-    Raises
-    ------
-    HpcgymError : the file cannot be written.
-    """
-    arrays = {
-        **recording.observations,
-        "actions": recording.actions,
-        "rewards": recording.rewards,
-        "terminations": recording.terminations,
-        "orders": recording.orders,
-        "bounds": recording.bounds,
-        "about": np.array(json.dumps(recording.about)),
-    }
-    # given a path, numpy would change its ending
-    with whole(path, folders=True) as part, part.open("wb") as file:
-        np.savez_compressed(file, **arrays)
-
-
-def load_recording(path: str | Path) -> Recording:
-    """Return a recording that was written by ``record``.
-
-    Raises
-    ------
-    HpcgymError : the file holds none.
-    """
-    arrays = arrays_of(path)
-    with shaped(path, "a recording"):
-        observations = {name: value for name, value in arrays.items() if name not in _OTHERS}
-        known = [arrays[name] for name in _OTHERS[:-1]]
-        about = json_of(str(arrays["about"]), f"{path}, 'about'", finite=False)
-        if not isinstance(about["env_id"], str) or not isinstance(about["env_options"], dict):
-            raise TypeError
-        lengths = {len(array) for array in (*observations.values(), *known)}
-        if len(lengths) != 1 or 0 in lengths or not np.issubdtype(known[0].dtype, np.number):
-            raise TypeError
-        return Recording(observations, *known, about=about)
-
-
 def train(
     workload: Any = None,
     *,
@@ -256,26 +180,31 @@ def train(
     checkpoint_s : time between checkpoints [s].
     show : is given a line on the progress every few seconds.
     """
-    before = None if resume is None else read(resume)
+    before = read_before(resume, ENV_ID, NAME)
     if (workload is None) == (recording is None):
         raise HpcgymError("give either a workload to record on or a recording")
     if recording is None:
-        given = {**(before or {}).get("env_options", {}), **(env_options or {})}
+        given = {**before.get("env_options", {}), **(env_options or {})}
         recording = record(
             baseline, workload, record_episodes=record_episodes, seed=seed, episodes=episodes,
             jobs=jobs, part=part, train_share=train_share, env_options=given,
         )  # fmt: skip
-    elif not isinstance(recording, Recording):
-        recording = load_recording(recording)
-    if recording.about["env_id"] != ENV_ID or "jobs" not in recording.observations:
-        raise HpcgymError(f"only what was done in {ENV_ID} with observation='dict' can be cloned")
-    budget = Budget(steps, minutes, (before or {}).get("steps", 0))
+    source = "recording"
+    if not isinstance(recording, Recording):
+        source, recording = str(recording), load_recording(recording)
+    with shaped(source, "a recording"):
+        if recording.about["env_id"] != ENV_ID or "observation" in recording.observations:
+            raise HpcgymError(
+                f"only what was done in {ENV_ID} with observation='dict' can be cloned"
+            )
+        check_selections(recording)
+    budget = Budget(steps, minutes, before.get("steps", 0))
     torch.manual_seed(seed)
     with shaped(resume, f"the file of a {NAME}"):
         network = _network(recording, before, resume, width)
         optimizer = torch.optim.Adam(network.parameters(), lr=learning_rate)
-        if before is not None and "optimizer" in before:
-            optimizer.load_state_dict(before["optimizer"])
+        if before:
+            optimizer.load_state_dict(adam_state(before["optimizer"], optimizer))
 
     def save() -> None:
         if output is not None:
@@ -291,29 +220,26 @@ def train(
             }
             write(output, contents)
 
-    try:
-        with one_thread():
-            _fit(
-                network, optimizer, recording, budget, batch_size, learning_rate, seed,
-                tensorboard, save, checkpoint_s, show,
-            )  # fmt: skip
-    finally:  # also when it is interrupted
-        save()
+    with keeping(save, lambda: budget.done > budget.first, network), one_thread():
+        _fit(
+            network, optimizer, recording, budget, batch_size, learning_rate, seed,
+            tensorboard, save, checkpoint_s, show,
+        )  # fmt: skip
     return JobAgent(network, recording.about["env_options"], NAME)
 
 
-def _network(
-    recording: Recording, before: Mapping[str, Any] | None, path: Any, width: int
-) -> JobNetwork:
+def _network(recording: Recording, before: Mapping[str, Any], path: Any, width: int) -> JobNetwork:
     """Return a network for these observations, new or from a file."""
     fields = recording.observations
     n_context = sum(fields[name].shape[1] for name in ("cluster", "queue", "time"))
     n_features = fields["jobs"].shape[2]
-    if before is None:
+    if not before:
         return JobNetwork(n_features, n_context, width)
-    if before.get("agent") != NAME or before["network"]["n_features"] != n_features:
+    network = network_of(before)
+    shape = shape_of(network)
+    if (shape["n_features"], shape["n_context"]) != (n_features, n_context):
         raise HpcgymError(f"{path} holds no {NAME} with the same features")
-    return network_of(before)
+    return network
 
 
 def _fit(
@@ -330,17 +256,24 @@ def _fit(
     show: Callable[[str], None] | None,
 ) -> None:
     """Make the recorded choices likely, batch by batch."""
-    fields = {name: torch.as_tensor(value) for name, value in recording.observations.items()}
+    seen = recording.observations
+    fields = {name: torch.as_tensor(np.asarray(seen[name], np.float32)) for name in seen}
     actions = torch.as_tensor(recording.actions.astype(np.int64))
     generator = torch.Generator().manual_seed(seed + budget.first)
     log = _log(tensorboard)
-    saved_s = shown_s = agreement = loss_now = 0.0
+    saved_s = shown_s = agreement = 0.0
     while budget.left > 0:
         rows = torch.randint(len(actions), (batch_size,), generator=generator)
-        observation = {name: value[rows].float() for name, value in fields.items()}
+        observation = {name: value[rows] for name, value in fields.items()}
         scores = network.forward_actor(observation)
         scores = scores.masked_fill(observation["mask"] < 0.5, -1e8)
         loss = cross_entropy(scores, actions[rows])
+        loss_now = float(loss.detach())
+        if not math.isfinite(loss_now):
+            raise HpcgymError(
+                f"the training has led to a loss of {loss_now} in batch {budget.done + 1}; a lower"
+                " learning_rate may help"
+            )
         for group in optimizer.param_groups:
             group["lr"] = learning_rate * max(budget.left, 1e-3)
         optimizer.zero_grad()
@@ -349,7 +282,6 @@ def _fit(
         budget.done += 1
         same = float((scores.argmax(dim=1) == actions[rows]).float().mean())
         agreement += 0.02 * (same - agreement) if agreement else same
-        loss_now = float(loss.detach())
         if log is not None and budget.done % 20 == 0:
             log.add_scalar("clone/loss", loss_now, budget.done)
             log.add_scalar("clone/agreement", agreement, budget.done)

@@ -1,8 +1,4 @@
-"""What the learning agents share: how long to train, progress, checkpoints, files of agents.
-
-The file of an agent is a dictionary of plain values and tensors, written by ``torch.save``. It is
-read without running code from it, so a file from elsewhere is safe to load.
-"""
+"""What the learning agents share: how long to train, progress, checkpoints."""
 
 from __future__ import annotations
 
@@ -12,7 +8,6 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 import numba
@@ -21,25 +16,13 @@ import torch
 from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.vec_env import VecEnvWrapper
 
+from hpcgym.agents.network_files import DIVERGED, OF_WORKLOADS, are_finite
 from hpcgym.errors import HpcgymError
-from hpcgym.files import check_archive, saying
-from hpcgym.files.writing import whole
 from hpcgym.progress import SHOW_S
 from hpcgym.simulation.run import simulate
 
 # several threads are slower than one for networks this small, and may stall where cores are few
 torch.set_num_threads(1)
-
-FORMAT = 1
-
-#: What files of agents have, where they have it.
-_KINDS = {
-    "agent": str, "env_id": str, "env_options": dict, "network": dict, "weights": dict,
-    "value": dict, "optimizer": dict, "steps": int, "width": int, "units": list,
-}  # fmt: skip
-
-#: Arguments of environments that say which jobs there are, not what an agent is made for.
-OF_WORKLOADS = ("workload", "processors", "cluster", "episodes", "jobs", "part", "train_share")
 
 
 @contextmanager
@@ -56,6 +39,38 @@ def one_thread() -> Iterator[None]:
         yield
     finally:
         numba.set_num_threads(threads)
+
+
+@contextmanager
+def keeping(
+    save: Callable[[], None], learned: Callable[[], bool], network: torch.nn.Module
+) -> Iterator[None]:
+    """Save what is trained when the training ends.
+
+    After an error what was there stays: the last checkpoint, or the agent of an earlier training.
+    So it does where a training is interrupted that has learned nothing yet.
+
+    Parameters
+    ----------
+    save : writes the file.
+    learned : tells whether the network has changed.
+    network : what is trained.
+
+    Raises
+    ------
+    HpcgymError : the weights of the network are no numbers any more.
+    """
+    try:
+        yield
+    except KeyboardInterrupt:
+        if learned():
+            save()
+        raise
+    except ValueError as error:  # of torch's distributions, which refuse what is no number
+        if isinstance(error, HpcgymError) or are_finite(network.parameters()):
+            raise
+        raise HpcgymError(DIVERGED) from None
+    save()
 
 
 class Budget:
@@ -249,32 +264,3 @@ def _is_plain(value: Any) -> bool:
     if isinstance(value, (list, tuple)):
         return all(map(_is_plain, value))
     return value is None or isinstance(value, (str, int, float, bool))
-
-
-def write(path: str | Path, contents: Mapping[str, Any]) -> None:
-    """Write the file of an agent, in such a way that a reader never sees half of it."""
-    with whole(path, folders=True) as part:
-        torch.save({"format": FORMAT, **contents}, part)
-
-
-def read(path: str | Path) -> dict[str, Any]:
-    """Return the contents of the file of an agent.
-
-    Raises
-    ------
-    HpcgymError : there is no such file, or it holds no agent.
-    """
-    wrong = f"{path} is not the file of an agent of this version"
-    with saying(path), Path(path).open("rb"):  # said as of other files
-        pass
-    try:
-        check_archive(path)
-        contents = torch.load(path, map_location="cpu", weights_only=True)
-    except Exception:  # torch raises many kinds for files that it did not write
-        raise HpcgymError(wrong) from None
-    if not isinstance(contents, dict) or contents.get("format") != FORMAT:
-        raise HpcgymError(wrong)
-    for key, kind in _KINDS.items():
-        if key in contents and not isinstance(contents[key], kind):
-            raise HpcgymError(wrong)
-    return contents

@@ -13,6 +13,7 @@ The scores are the logits of the choice; places of the window without a job are 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -29,12 +30,12 @@ from hpcgym.agents.common import (
     Progress,
     RelativeRewards,
     both_scales,
+    keeping,
     one_thread,
     plain_options,
-    read,
     settled_options,
-    write,
 )
+from hpcgym.agents.network_files import adam_state, read_before, weights_for, write
 from hpcgym.envs.sb3 import HpcVecEnv
 from hpcgym.errors import HpcgymError
 from hpcgym.files import shaped
@@ -193,9 +194,9 @@ def network_of(contents: Mapping[str, Any]) -> JobNetwork:
     """Return the network of a file's contents, which takes no more memory than its weights do."""
     with torch.device("meta"):
         network = JobNetwork(**contents["network"])
-    # a copy: torch notes in the file's own dict to assign, for whoever loads it next
-    network.load_state_dict(dict(contents["weights"]), assign=True)
-    return network.float()
+    weights = weights_for("weights", contents["weights"], network.state_dict())
+    network.load_state_dict(weights, assign=True)
+    return network
 
 
 def train(
@@ -249,20 +250,20 @@ def train(
     checkpoint_s : time between checkpoints [s].
     show : is given a line on the progress every few seconds.
     """
-    before = None if resume is None else read(resume)
-    options = plain_options({**((before or {}).get("env_options", {})), **(env_options or {})})
+    before = read_before(resume, ENV_ID, NAME, "clone")
+    options = plain_options({**before.get("env_options", {}), **(env_options or {})})
     if options.get("shutdown_action") or options.get("observation", "dict") != "dict":
         raise HpcgymError(
             "env_options: the network scores jobs of observation='dict', and no shutdown_action"
         )
-    budget = Budget(steps, minutes, (before or {}).get("steps", 0))
+    budget = Budget(steps, minutes, before.get("steps", 0))
     options.setdefault("reservation", "revised")
     envs = HpcVecEnv(
         ENV_ID, n_envs, workload=workload, episodes=episodes, jobs=jobs, part=part,
         train_share=train_share, **options,
     )  # fmt: skip
     options = settled_options(envs.env, options)
-    if before is not None:
+    if before:
         with shaped(resume, f"the file of a {NAME}"):
             width = shape_of(network_of(before))["width"]
     model = MaskablePPO(
@@ -280,7 +281,7 @@ def train(
         seed=seed,
         device="cpu",
     )
-    if before is not None:
+    if before:
         with shaped(resume, f"the file of a {NAME}"):
             _go_on(model, before, resume)
 
@@ -290,12 +291,9 @@ def train(
 
     progress = Progress(budget, save, checkpoint_s, show)
     last = budget.last_step
-    try:
-        with one_thread():
-            model.learn(last - budget.first, progress, tb_log_name=NAME, reset_num_timesteps=False)
-    finally:  # also when it is interrupted
-        save()
-        envs.close()
+    kept = keeping(save, lambda: model._n_updates > 0, model.policy)
+    with closing(envs), kept, one_thread():
+        model.learn(last - budget.first, progress, tb_log_name=NAME, reset_num_timesteps=False)
     return JobAgent(model.policy.mlp_extractor, options)
 
 
@@ -328,11 +326,13 @@ def shape_of(network: JobNetwork) -> dict[str, int]:
 
 def _go_on(model: MaskablePPO, before: Mapping[str, Any], path: Any) -> None:
     """Give a model what a file has."""
-    network = model.policy.mlp_extractor
-    if before.get("env_id") != ENV_ID or before["network"] != shape_of(network):
+    network, head, optimizer = (
+        model.policy.mlp_extractor, model.policy.value_net, model.policy.optimizer,
+    )  # fmt: skip
+    if before["network"] != shape_of(network):
         raise HpcgymError(f"{path} is not an agent with the same actions and features")
-    network.load_state_dict(before["weights"])
+    network.load_state_dict(weights_for("weights", before["weights"], network.state_dict()))
     if "value" in before:
-        model.policy.value_net.load_state_dict(before["value"])
-        model.policy.optimizer.load_state_dict(before["optimizer"])
+        head.load_state_dict(weights_for("value", before["value"], head.state_dict()))
+        optimizer.load_state_dict(adam_state(before["optimizer"], optimizer))
     model.num_timesteps = before["steps"]

@@ -14,6 +14,7 @@ are ten processors, and no other weight would ever matter.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -31,12 +32,12 @@ from hpcgym.agents.common import (
     Progress,
     RelativeRewards,
     both_scales,
+    keeping,
     one_thread,
     plain_options,
-    read,
     settled_options,
-    write,
 )
+from hpcgym.agents.network_files import adam_state, read_before, small_envs, weights_for, write
 from hpcgym.envs.core.episodes import Episodes
 from hpcgym.envs.sb3 import HpcVecEnv
 from hpcgym.errors import HpcgymError
@@ -45,6 +46,8 @@ from hpcgym.scheduler.policies.features import FEATURES, JobColumns
 
 NAME = "ppo"
 ENV_ID = "hpcgym/MixedPolicy-v0"
+
+_MOST_LOG = 80  # of a standard deviation: that is neither 0 nor infinite in float32
 
 
 class Summary(BaseFeaturesExtractor):
@@ -166,12 +169,12 @@ class WeightsAgent:
 def load(contents: Mapping[str, Any]) -> WeightsAgent:
     """Return the agent of a file's contents; :func:`hpcgym.agents.load` reads files."""
     options, width = contents["env_options"], _width(contents)
-    env = HpcVecEnv(ENV_ID, 1, workload="lublin:jobs=300,processors=16", **options)
+    env = small_envs(ENV_ID, options)
     policy = MultiInputActorCriticPolicy(
         env.observation_space, env.action_space, lambda _: 0.0, **_shape(width)
     )
     _take(policy, contents)
-    return WeightsAgent(policy, np.array(contents["units"], np.float64), options)
+    return WeightsAgent(policy, _units(contents), options)
 
 
 def train(
@@ -224,7 +227,7 @@ def train(
     checkpoint_s : time between checkpoints [s].
     show : is given a line on the progress every few seconds.
     """
-    before = {} if resume is None else _checked(read(resume), resume)
+    before = read_before(resume, ENV_ID, NAME)
     options = plain_options({**before.get("env_options", {}), **(env_options or {})})
     if options.get("observation", "dict") != "dict":
         raise HpcgymError("env_options: the network takes observation='dict'")
@@ -241,7 +244,7 @@ def train(
         with shaped(resume, f"the file of a {NAME}"):
             if before["env_options"]["policy_features"] != options["policy_features"]:
                 raise HpcgymError("it weighs other policy_features")
-            units, width = np.array(before["units"], np.float64), _width(before)
+            units, width = _units(before), _width(before)
     model = PPO(
         MultiInputActorCriticPolicy,
         ScaledWeights(RelativeRewards(envs, reference, power), units),
@@ -260,7 +263,8 @@ def train(
     if before:
         with shaped(resume, f"the file of a {NAME}"):
             _take(model.policy, before)
-            model.policy.optimizer.load_state_dict(before["optimizer"])
+            optimizer = model.policy.optimizer
+            optimizer.load_state_dict(adam_state(before["optimizer"], optimizer))
             model.num_timesteps = before["steps"]
 
     def save() -> None:
@@ -279,17 +283,10 @@ def train(
             write(output, contents)
 
     progress = Progress(budget, save, checkpoint_s, show)
-    try:
-        with one_thread():
-            model.learn(
-                budget.last_step - budget.first,
-                progress,
-                tb_log_name=NAME,
-                reset_num_timesteps=False,
-            )
-    finally:  # also when it is interrupted
-        save()
-        envs.close()
+    last = budget.last_step
+    kept = keeping(save, lambda: model._n_updates > 0, model.policy)
+    with closing(envs), kept, one_thread():
+        model.learn(last - budget.first, progress, tb_log_name=NAME, reset_num_timesteps=False)
     return WeightsAgent(model.policy, units, options)
 
 
@@ -301,22 +298,26 @@ def _shape(width: int) -> dict[str, Any]:
 
 def _width(contents: Mapping[str, Any]) -> int:
     """Return the width of a file's network, which takes no more memory than its weights do."""
-    width: int = contents["weights"]["action_net.weight"].shape[1]
-    if contents["width"] != width:
+    rows, columns = contents["weights"]["mlp_extractor.policy_net.2.weight"].shape
+    if not contents["width"] == rows == columns:
         raise HpcgymError(f"this {NAME} has weights of another width")
+    width: int = rows
     return width
+
+
+def _units(contents: Mapping[str, Any]) -> NDArray[np.float64]:
+    """Return what a file's weights are divided by, one number a feature."""
+    units = np.array(contents["units"], np.float64)
+    if units.shape != (len(contents["env_options"]["policy_features"]),):
+        raise HpcgymError("'units' must have a number for each of policy_features")
+    if not (np.isfinite(units) & (units > 0)).all():
+        raise HpcgymError("'units' must be numbers above 0")
+    return units
 
 
 def _take(policy: MultiInputActorCriticPolicy, contents: Mapping[str, Any]) -> None:
     """Give a policy the weights of a file."""
-    try:
-        policy.load_state_dict(contents["weights"])
-    except RuntimeError:  # sizes differ
-        raise HpcgymError(f"this {NAME} was made for other fields of the observation") from None
-
-
-def _checked(contents: dict[str, Any], path: Any) -> dict[str, Any]:
-    """Return the contents of a file, if it is one of this kind."""
-    if contents.get("agent") != NAME:
-        raise HpcgymError(f"{path} holds no {NAME}")
-    return contents
+    weights = weights_for("weights", contents["weights"], policy.state_dict())
+    if (weights["log_std"].abs() > _MOST_LOG).any():
+        raise HpcgymError(f"weights['log_std'] must be from {-_MOST_LOG} to {_MOST_LOG}")
+    policy.load_state_dict(weights)

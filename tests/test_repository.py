@@ -216,7 +216,7 @@ MAY_PARSE = {
     "hpcgym/files/writing.py gzip.GzipFile": "it writes",
     "hpcgym/compilation/kept.py pickle.loads": "what it has written itself, from trusted folders",
     "hpcgym/sweep/tasks.py json.loads": "a task, as canonical() has written it",
-    "agents/common.py torch.load": "bounded, and no code of the file is run",
+    "agents/network_files.py torch.load": "bounded, and no code of the file is run",
     "benchmarks/cp/instances.py pickle.loads": "what it has pickled itself, in memory",
     "benchmarks/speed.py json.loads": "what a process of its own has printed",
 }

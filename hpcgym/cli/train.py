@@ -100,7 +100,8 @@ def _group() -> None:
 
     An agent is one file, which hpcgym evaluate takes. Those of xnes, controls and pairs are a few
     weights. The others are networks, which need PyTorch and Stable-Baselines3, the extra "agents"
-    of hpcgym; their files are written every two minutes and at the end, also after Ctrl-C.
+    of hpcgym; their files are written every two minutes and at the end, also after Ctrl-C. A
+    training that fails leaves its file as it was.
     """
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from hpcgym.evaluation.leaderboard import Leaderboard
 from hpcgym.evaluation.lineup import by_name
 from hpcgym.evaluation.slices import Failures, Progress, measured_on, silent
 from hpcgym.evaluation.stage import acts, as_policy, begin_in, load_agent
+from hpcgym.files import shaped
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.simulation.run import simulate
 from hpcgym.workload import Workload
@@ -94,7 +96,11 @@ def evaluate_shared(
         options["cluster"] = cluster
     # those that bring no environment follow the first that does
     usual = _brought(acting.values())
-    envs = {name: _make(policy, whole, part, usual, options) for name, policy in acting.items()}
+    envs = {}
+    for name, policy in acting.items():
+        kind = "an agent for which an environment can be made"
+        with shaped(name, kind) if hasattr(policy, "env_options") else nullcontext():
+            envs[name] = _make(policy, whole, part, usual, options)
     base = _agreed(envs) if envs else _make(None, whole, part, usual, options)
     machine = {"cluster": base.options.cluster, "speedups": base.speedups}
     values: dict[str, list[dict[str, float]]] = {}

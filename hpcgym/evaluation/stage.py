@@ -16,6 +16,7 @@ from hpcgym.cluster import Cluster
 from hpcgym.envs.core.episodes import Episode, Episodes
 from hpcgym.errors import HpcgymError, unknown
 from hpcgym.evaluation.limited import Limits, limits_of, measured, same_limits
+from hpcgym.files import shaped
 from hpcgym.scheduler.policies import WEIGHTED_FEATURES
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.simulation.prepare import machine_of
@@ -178,8 +179,8 @@ class Stage:
             raise HpcgymError(
                 f"{name} acts in an environment: give env='hpcgym/JobSelection-v0' or another"
             )
-        options = {**getattr(policy, "env_options", {}), **given}
-        return self._make(env_id, options)
+        with shaped(name, "an agent for which an environment can be made"):
+            return self._make(env_id, {**getattr(policy, "env_options", {}), **given})
 
     def _make(self, env_id: str, options: Mapping[str, Any]) -> Any:
         """Make an environment that has the slices of this evaluation."""

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 import hpcgym
-from hpcgym.agents import common, contents_of, coschedule, load
+from hpcgym.agents import common, contents_of, coschedule, load, network_files
 from hpcgym.envs.sb3 import HpcVecEnv
 from hpcgym.evaluation import shared
 
@@ -77,7 +77,7 @@ def test_files_that_hold_no_agent(tmp_path):
     text.write_text("nothing")
     torch.save({"weights": 1}, other)
     unknown = tmp_path / "unknown.pt"
-    common.write(unknown, {"agent": "unheard-of"})
+    network_files.write(unknown, {"agent": "unheard-of"})
     nameless, near, odd, listed, network = (
         tmp_path / f"{name}.json" for name in ("nameless", "near", "odd", "listed", "network")
     )
@@ -107,7 +107,7 @@ def test_loading_runs_no_code_from_the_file(tmp_path):
             return (open, (str(tmp_path / "harm"), "w"))
 
     path = tmp_path / "agent.pt"
-    torch.save({"format": common.FORMAT, "agent": Harmful()}, path)
+    torch.save({"format": network_files.FORMAT, "agent": Harmful()}, path)
     with pytest.raises(hpcgym.HpcgymError, match="is not the file of an agent"):
         load(path)
     assert not (tmp_path / "harm").exists()

@@ -127,17 +127,17 @@ def pairs(path: Path) -> Reader:
 
 
 def network(path: Path) -> Reader:
-    common, module = agents.common, agents.maskable_ppo
+    module = agents.maskable_ppo
     made = module.JobNetwork(8, 12, 4)
     options = {"features": ["wait"], "window": 16}
     contents = {"agent": "maskable-ppo", "env_id": module.ENV_ID, "env_options": options}
     shape = {"network": module.shape_of(made), "weights": made.state_dict(), "steps": 3, "seed": 0}
-    common.write(path, {**contents, **shape})
+    agents.network_files.write(path, {**contents, **shape})
     return agents.load
 
 
 def recording(path: Path) -> Reader:
-    module = agents.behaviour_cloning
+    module = agents.recordings
     about = {"policy": "sjf", "env_id": "hpcgym/JobSelection-v0", "env_options": {"window": 4}}
     seen = {"jobs": np.ones((5, 4, 8), np.float32), "mask": np.ones((5, 4), np.float32)}
     zeros = np.zeros(5)

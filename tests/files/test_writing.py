@@ -310,14 +310,14 @@ def write_picture(path):
 
 def write_agent(path):
     pytest.importorskip("torch")
-    from hpcgym.agents.common import write
+    from hpcgym.agents.network_files import write
 
     write(path, {"weights": [1.0]})
 
 
 def write_recording(path):
     pytest.importorskip("torch")
-    from hpcgym.agents.behaviour_cloning import Recording, save_recording
+    from hpcgym.agents.recordings import Recording, save_recording
 
     arrays = [np.zeros(3)] * 5
     save_recording(path, Recording({"observation": np.zeros((3, 2))}, *arrays, about={}))

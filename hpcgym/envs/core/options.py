@@ -140,6 +140,8 @@ def _features(features: Any) -> tuple[tuple[str, ...], dict[str, Callable[[Any],
     """Return the names of the window's columns, and the functions of those that are users' own."""
     if isinstance(features, str) or not isinstance(features, (Sequence, Mapping)):
         raise HpcgymError(f"features must be names of features, not {features!r}")
+    if not all(isinstance(name, str) for name in features):
+        raise HpcgymError(f"features must be names of features, not {features!r}")
     given = features if isinstance(features, Mapping) else dict.fromkeys(features)
     if len(given) < len(features):
         raise HpcgymError("features: a feature is named twice")
@@ -177,7 +179,8 @@ def read_reward_of(
         return (_mix(reward, known),), None
     if callable(reward):
         return ((0.0,) * len(TERMS),), reward
-    if isinstance(reward, Sequence) and reward:
+    names = isinstance(reward, Sequence) and all(isinstance(name, str) for name in reward)
+    if names and reward:
         return tuple(_mix({name: 1.0}, known) for name in reward), None
     raise HpcgymError(
         f"reward must be a name, weights by name, names or a function, not {reward!r}"

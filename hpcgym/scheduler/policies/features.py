@@ -76,6 +76,8 @@ class Feature:
 def check_features(argument: str, names: Iterable[str]) -> None:
     """Raise an HpcgymError unless these are names of features of jobs."""
     for name in names:
+        if not isinstance(name, str):
+            raise HpcgymError(f"{argument} must be names of features, not {name!r}")
         if name in USER_FEATURES:
             raise HpcgymError(
                 f"{argument}: {name!r} hangs on what users have used, which only simulate() counts"

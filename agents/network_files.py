@@ -1,0 +1,208 @@
+"""Files of networks: written by ``torch.save``, and checked before anything is made of them.
+
+Such a file is a dictionary of plain values and tensors. It is read without running code from it,
+and nothing in it may take more memory than it has bytes, so a file from elsewhere is safe to load.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from hpcgym.cluster import Cluster, NodeGroup
+from hpcgym.envs.sb3 import HpcVecEnv
+from hpcgym.errors import HpcgymError
+from hpcgym.files import check_archive, saying, shaped
+from hpcgym.files.writing import whole
+
+FORMAT = 1
+
+#: What files of networks have, where they have it.
+_KINDS = {
+    "agent": str, "env_id": str, "env_options": dict, "network": dict, "weights": dict,
+    "value": dict, "optimizer": dict, "steps": int, "width": int, "units": list,
+}  # fmt: skip
+
+#: What is said of a training that went wrong.
+DIVERGED = "the training has led to weights that are no numbers; a lower learning_rate may help"
+
+#: Entries that hold numbers of a network.
+_LEARNED = ("weights", "value", "optimizer")
+
+#: No number that was learned is near it; sums of products of such numbers are finite in float32.
+_MOST = 1e12
+
+#: Steps that a file may tell of at most.
+_MOST_STEPS = 2**53
+
+#: Arguments of environments that say which jobs there are, not what an agent is made for.
+OF_WORKLOADS = ("workload", "processors", "cluster", "episodes", "jobs", "part", "train_share")
+
+
+def are_finite(tensors: Iterable[torch.Tensor]) -> bool:
+    """Tell whether all numbers of all tensors are finite."""
+    return all(bool(torch.isfinite(one).all()) for one in tensors)
+
+
+def write(path: str | Path, contents: Mapping[str, Any]) -> None:
+    """Write the file of a network, in such a way that a reader never sees half of it.
+
+    Raises
+    ------
+    HpcgymError : a number of the network is none: what was there stays.
+    """
+    if not are_finite(_tensors_in([contents.get(name) for name in _LEARNED])):
+        raise HpcgymError(f"{path} is not written: {DIVERGED}")
+    with whole(path, folders=True) as part:
+        torch.save({"format": FORMAT, **contents}, part)
+
+
+def read(path: str | Path) -> dict[str, Any]:
+    """Return the contents of the file of a network.
+
+    Raises
+    ------
+    HpcgymError : there is no such file, it holds no network, or a tensor that is larger than what
+        is stored of it.
+    """
+    wrong = f"{path} is not the file of an agent of this version"
+    with saying(path), Path(path).open("rb"):  # said as of other files
+        pass
+    try:
+        check_archive(path)
+        contents = torch.load(path, map_location="cpu", weights_only=True)
+    except Exception:  # torch raises many kinds for files that it did not write
+        raise HpcgymError(wrong) from None
+    if not all(map(_is_stored, _tensors_in(contents))):
+        raise HpcgymError(f"{wrong}: it has a tensor of which not all numbers are stored")
+    known = isinstance(contents, dict) and isinstance(contents.get("format"), int)
+    if not known or contents["format"] != FORMAT:
+        raise HpcgymError(wrong)
+    for key, kind in _KINDS.items():
+        if key in contents and not isinstance(contents[key], kind):
+            raise HpcgymError(f"{wrong}: {key!r} is of another kind")
+    if not 0 <= contents.get("steps", 0) <= _MOST_STEPS:
+        raise HpcgymError(f"{wrong}: 'steps' is {contents['steps']}")
+    return contents
+
+
+def read_before(path: str | Path | None, env_id: str, *names: str) -> dict[str, Any]:
+    """Return the file that a training goes on from, {} without one.
+
+    Parameters
+    ----------
+    path : of the file, or None.
+    env_id : the environment that it must be made for.
+    names : the agents that it may be of.
+
+    Raises
+    ------
+    HpcgymError : as of :func:`read`; also for another agent, and options of the environment that
+        cannot be.
+    """
+    if path is None:
+        return {}
+    contents = read(path)
+    with shaped(path, f"the file of a {names[0]}"):
+        if contents["agent"] not in names:
+            raise HpcgymError(f"{path} holds no {' or '.join(names)}")
+        if contents["env_id"] != env_id:
+            raise HpcgymError(f"'env_id' is {contents['env_id']!r}, not {env_id!r}")
+        contents["steps"]  # which must be there
+        small_envs(env_id, contents["env_options"]).close()
+    return contents
+
+
+def small_envs(env_id: str, options: Mapping[str, Any]) -> HpcVecEnv:
+    """Return an environment with the options of a file, on a few jobs; it says what is wrong."""
+    options = {name: value for name, value in options.items() if name not in OF_WORKLOADS}
+    machine = None
+    if options.get("allocation", "first-fit") != "first-fit":  # which only machines with nodes have
+        machine = Cluster(groups=(NodeGroup("nodes", 16, {"core": 1}),))
+    jobs = "lublin:jobs=300,processors=16,users=3"
+    return HpcVecEnv(env_id, 1, workload=jobs, cluster=machine, **options)
+
+
+def weights_for(
+    name: str, given: Mapping[str, Any], wanted: Mapping[str, torch.Tensor]
+) -> dict[str, torch.Tensor]:
+    """Return weights of a file as float32, checked to be such as a network's.
+
+    Parameters
+    ----------
+    name : of the entry of the file, for errors.
+    given : what stands there.
+    wanted : the network's own, of which the shapes count.
+
+    Raises
+    ------
+    HpcgymError : other names or shapes, or values that are no numbers.
+    """
+    if set(given) != set(wanted):
+        raise HpcgymError(f"{name!r} are not those of such a network")
+    return {key: _numbers(f"{name}[{key!r}]", given[key], one) for key, one in wanted.items()}
+
+
+def adam_state(given: Mapping[str, Any], optimizer: torch.optim.Optimizer) -> dict[str, Any]:
+    """Return the state of a file's Adam for one of the same network, checked.
+
+    What is set of an optimiser, such as its learning rate, is that of the new training.
+
+    Raises
+    ------
+    HpcgymError : parameters that the network does not have, other shapes, or values that cannot be.
+    """
+    parameters = [one for group in optimizer.param_groups for one in group["params"]]
+    state = {}
+    for place, entry in given["state"].items():
+        where = f"optimizer, state[{place!r}]"
+        if not isinstance(place, int) or not 0 <= place < len(parameters):
+            raise HpcgymError(f"{where}: the network has no such parameter")
+        if not isinstance(entry, Mapping) or set(entry) != {"step", "exp_avg", "exp_avg_sq"}:
+            raise HpcgymError(f"{where} is not that of Adam")
+        like = {"step": torch.zeros(()), "exp_avg": parameters[place]}
+        like["exp_avg_sq"] = parameters[place]
+        kept = {key: _numbers(f"{where}[{key!r}]", entry[key], one) for key, one in like.items()}
+        for key in ("step", "exp_avg_sq"):
+            if (kept[key] < 0).any():
+                raise HpcgymError(f"{where}[{key!r}] is below 0")
+        state[int(place)] = kept
+    return {"state": state, "param_groups": optimizer.state_dict()["param_groups"]}
+
+
+def _numbers(where: str, given: Any, like: torch.Tensor) -> torch.Tensor:
+    """Return a tensor of a file as float32, checked to be one of finite numbers of a shape."""
+    if not isinstance(given, torch.Tensor) or not given.dtype.is_floating_point:
+        raise HpcgymError(f"{where} must be a tensor of real numbers")
+    if given.shape != like.shape:
+        raise HpcgymError(
+            f"{where} has the shape {tuple(given.shape)}, not {tuple(like.shape)}: it was made for"
+            " other fields of the observation, or is damaged"
+        )
+    numbers = given.detach().float()
+    if not (numbers.abs() <= _MOST).all():  # as none is not
+        raise HpcgymError(f"{where} has values that no training leads to: none, or above {_MOST:g}")
+    return numbers
+
+
+def _tensors_in(contents: Any) -> list[torch.Tensor]:
+    """Return all tensors in dictionaries and lists, however they are nested, each once."""
+    found, ahead, seen = [], [contents], set()
+    while ahead:
+        one = ahead.pop()
+        if isinstance(one, torch.Tensor):
+            found.append(one)
+        elif isinstance(one, (Mapping, list, tuple, set)) and id(one) not in seen:
+            seen.add(id(one))
+            ahead.extend([*one, *one.values()] if isinstance(one, Mapping) else one)
+    return found
+
+
+def _is_stored(one: torch.Tensor) -> bool:
+    """Tell whether a tensor has all its numbers in memory, none of them twice."""
+    if one.layout != torch.strided or one.device.type != "cpu" or one.is_quantized:
+        return False
+    return one.numel() * one.element_size() <= one.untyped_storage().nbytes()
