@@ -214,8 +214,7 @@ class Lookahead:
         if len(keys):
             gap = len(keys) - len(table.jobs)
             keys = keys[gap + start - n : gap + start + n]
-        row = [array[0] for array in batch[: len(state.State._fields)]]
-        kept = [*row[:7], *row[8:]]  # all but `narrow`
+        kept = [getattr(batch, name)[0] for name in state.State._fields if name != "narrow"]
         with compiling(lookahead.choose):
             best = lookahead.choose(jobs, keys, users, *kept, self._look)
         weights: NDArray[np.float64] = self.weights[best].copy()

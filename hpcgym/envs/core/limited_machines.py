@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from hpcgym.engine.machines.limited import rows as powered_rows
 from hpcgym.engine.machines.limited.rows import PoweredRows
 from hpcgym.engine.machines.limited.state import Powered
+from hpcgym.engine.rows import Rows, names_of
 from hpcgym.engine.state import FOREVER
 from hpcgym.envs.core import arrays
 from hpcgym.envs.core.layout import Layout
@@ -128,7 +129,8 @@ class Machines:
 
     def make_room(self, saved: tuple[NDArray[Any], ...]) -> None:
         """Have room in the arrays for a saved row of each: limits and logs grow."""
-        shapes = {name: row.shape for name, row in zip(powered_rows.CHANGING, saved, strict=True)}
+        names = names_of(Rows, PoweredRows)
+        shapes = {name: row.shape for name, row in zip(names, saved, strict=True)}
         self.rows = powered_rows.grown(self.rows, **shapes)
 
     def began(self, e: int) -> None:

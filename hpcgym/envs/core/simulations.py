@@ -13,11 +13,10 @@ from numpy.typing import NDArray
 
 from hpcgym.cluster.power_plans import greatest_w
 from hpcgym.compilation import compiling
-from hpcgym.engine.machines.corun import rows as coscheduled_rows
 from hpcgym.engine.machines.corun.rows import SharedRows
-from hpcgym.engine.machines.limited import rows as powered_rows
 from hpcgym.engine.machines.limited.rows import PoweredRows
-from hpcgym.engine.machines.nodes.rows import CHANGING, Rooms
+from hpcgym.engine.machines.nodes.rows import Rooms
+from hpcgym.engine.rows import arrays_of_rows, shared_arrays
 from hpcgym.envs.core import arrays
 from hpcgym.envs.core.episodes import Episode, Episodes
 from hpcgym.envs.core.layout import Layout
@@ -223,15 +222,12 @@ class Simulations:
     @property
     def changing(self) -> tuple[NDArray[Any], ...]:
         """All arrays with a row for each simulation."""
+        machine: Any = self.rooms
         if self.machines is not None:
-            rows = self.machines.rows
-            return (*self.batch, *(getattr(rows, name) for name in powered_rows.CHANGING))
-        if self.shared is not None:
-            shared = self.shared.rows
-            return (*self.batch, *(getattr(shared, name) for name in coscheduled_rows.CHANGING))
-        if self.rooms is None:
-            return tuple(self.batch)
-        return (*self.batch, *(getattr(self.rooms, name) for name in CHANGING))
+            machine = self.machines.rows
+        elif self.shared is not None:
+            machine = self.shared.rows
+        return tuple(self.batch) if machine is None else (*self.batch, *arrays_of_rows(machine))
 
     @cached_property
     def fingerprint(self) -> tuple[int, ...]:
@@ -246,9 +242,9 @@ class Simulations:
         if self.rooms is not None:
             rules += (self.rooms.needs, self.rooms.capacity, self.rooms.begin)
         if self.machines is not None:
-            rules += self.machines.rows[: powered_rows.SHARED]
+            rules += shared_arrays(self.machines.rows)
         if self.shared is not None:
-            rules += self.shared.rows[: coscheduled_rows.SHARED]
+            rules += shared_arrays(self.shared.rows)
         # limits and logs may grow
         sizes = [size for array in self.batch for size in array.shape[1:]]
         return (crc32(table.jobs.tobytes()), *(crc32(array.tobytes()) for array in rules), *sizes)

@@ -6,7 +6,7 @@ between two of them no job comes or goes.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +16,7 @@ from hpcgym.engine.machines.corun import easy as coscheduled
 from hpcgym.engine.machines.corun.nodes import nodes_with_room
 from hpcgym.engine.machines.corun.state import NOBODY_THERE, PART, TASK, Coscheduled
 from hpcgym.engine.ordered import BLOCK, block_at
+from hpcgym.engine.rows import Rows, Shared, empty_rows, names_of
 from hpcgym.engine.state import FOREVER, RUNNING, STARTED_AS
 
 # -- slots of `books` ------------------------------------------------------------------------------
@@ -31,48 +32,43 @@ N_BOOKS = 4
 class SharedRows(NamedTuple):
     """Rows of :class:`~hpcgym.engine.machines.corun.state.Coscheduled`, with the same names there.
 
-    The first fifteen are shared and do not change; ``usual``, ``all_idle`` and ``begin`` are
-    ``tasks``, ``idle`` and ``scalars`` before the first job.
+    ``usual``, ``all_idle`` and ``begin`` are ``tasks``, ``idle`` and ``scalars`` before the first
+    job.
     """
 
-    speedup: NDArray[np.float64]
-    alone: NDArray[np.float64]
-    believed: NDArray[np.float64]
-    believed_alone: NDArray[np.float64]
-    rank: NDArray[np.int64]
-    good: NDArray[np.int64]
-    partner: NDArray[np.int64]
-    weights: NDArray[np.float64]
-    greatest: NDArray[np.float64]
-    mean: NDArray[np.float64]  # (C,) believed speedup of a code, over all neighbours
-    usual: NDArray[np.void]  # (n_rows,) TASK
-    wanted: NDArray[np.int64]  # (n_rows,) processors
-    cores: NDArray[np.int64]  # (3,) that a job of each shape has of a node at most
-    all_idle: NDArray[np.uint64]
-    begin: NDArray[np.void]  # (1,)
-    friends: NDArray[np.int64]
-    tasks: NDArray[np.void]
-    cells: NDArray[np.int32]
-    who: NDArray[np.int64]
-    free: NDArray[np.int64]
-    idle: NDArray[np.uint64]
-    open: NDArray[np.uint64]
-    later: NDArray[np.int64]
-    counts: NDArray[np.int64]
-    refused: NDArray[np.int64]
-    level: NDArray[np.int64]
-    order: NDArray[np.int64]
-    bounds: NDArray[np.int64]
-    spells: NDArray[np.void]
-    scalars: NDArray[np.void]
-    neighbours: NDArray[np.int64]  # (n, M) running jobs to be started beside, in order of start
-    books: NDArray[np.int64]  # (n, N_BOOKS)
-    joules: NDArray[np.float64]  # (n, 1) drawn by what runs, and not taken account of yet
-
-
-SHARED = 15
-#: Fields of :class:`SharedRows` that have a row for each simulation.
-CHANGING = SharedRows._fields[SHARED:]
+    speedup: Shared
+    alone: Shared
+    believed: Shared
+    believed_alone: Shared
+    rank: Shared
+    good: Shared
+    partner: Shared
+    weights: Shared
+    greatest: Shared
+    mean: Shared  # (C,) believed speedup of a code, over all neighbours
+    usual: Shared  # (n_rows,) TASK
+    wanted: Shared  # (n_rows,) processors
+    cores: Shared  # (3,) that a job of each shape has of a node at most
+    all_idle: Shared
+    begin: Shared  # (1,)
+    friends: Rows
+    tasks: Rows
+    cells: Rows
+    who: Rows
+    free: Rows
+    idle: Rows
+    open: Rows
+    later: Rows
+    counts: Rows
+    refused: Rows
+    level: Rows
+    order: Rows
+    bounds: Rows
+    spells: Rows
+    scalars: Rows
+    neighbours: Rows  # (n, M) running jobs to be started beside, in order of start
+    books: Rows  # (n, N_BOOKS)
+    joules: Rows  # (n, 1) drawn by what runs, and not taken account of yet
 
 
 def make_rows(
@@ -97,15 +93,11 @@ def make_rows(
     n = len(tasks)
     total = np.concatenate([[0], np.cumsum(tasks["nodes"])])
     n_cells = int((total[np.minimum(np.arange(n) + longest, n)] - total[:-1]).max(initial=0))
-    rows: dict[str, Any] = {
-        name: np.zeros((number, *getattr(one, name).shape), getattr(one, name).dtype)
-        for name in CHANGING
-        if name in Coscheduled._fields
-    }
+    rows = empty_rows(one, number, names_of(Rows, SharedRows, Coscheduled))
     rows["tasks"] = np.zeros((number, longest), TASK)
     rows["cells"] = np.zeros((number, n_cells), np.int32)
     return SharedRows(
-        **{name: getattr(one, name) for name in SharedRows._fields[:9]},
+        **{name: getattr(one, name) for name in names_of(Shared, SharedRows, Coscheduled)},
         mean=one.believed.mean(axis=1),
         usual=tasks,
         wanted=np.array(wanted, np.int64),
@@ -121,10 +113,11 @@ def make_rows(
 
 def row_of(rows: SharedRows, e: int, n: int) -> Coscheduled:
     """Return the nodes of simulation ``e``, whose episode has ``n`` jobs."""
-    changing = {name: getattr(rows, name)[e] for name in CHANGING if name in Coscheduled._fields}
+    names = names_of(Rows, SharedRows, Coscheduled)
+    changing = {name: getattr(rows, name)[e] for name in names}
     changing["tasks"] = changing["tasks"][:n]
     changing["cells"] = changing["cells"][: int(changing["tasks"]["nodes"].sum())]
-    alike = {name: getattr(rows, name) for name in SharedRows._fields[:9]}
+    alike = {name: getattr(rows, name) for name in names_of(Shared, SharedRows, Coscheduled)}
     return Coscheduled(**alike, **changing)
 
 

@@ -6,7 +6,7 @@ episode that comes next are set beforehand, and taken over when it begins.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +26,7 @@ from hpcgym.engine.machines.limited.state import (
     make_powered,
 )
 from hpcgym.engine.ordered import records
+from hpcgym.engine.rows import Rows, Shared, empty_rows, names_of
 from hpcgym.engine.state import FOREVER, JOBS
 
 COUNTS = records(  # how many limits an episode has
@@ -39,46 +40,40 @@ COUNTS = records(  # how many limits an episode has
 class PoweredRows(NamedTuple):
     """Rows of :class:`~hpcgym.engine.machines.limited.state.Powered`, with the same names there.
 
-    The first eleven are shared and do not change; ``begin`` and ``all_awake`` are ``scalars`` and
-    ``awake`` before the first job.
+    ``begin`` and ``all_awake`` are ``scalars`` and ``awake`` before the first job.
     """
 
-    busy_mw: NDArray[np.int64]
-    drawn_mw: NDArray[np.int64]
-    slowdown: NDArray[np.int64]
-    kind: NDArray[np.int64]  # (n_rows,)
-    measured_mw: NDArray[np.int64]  # (n_rows, L), or empty
-    size: NDArray[np.int64]
-    component_mw: NDArray[np.int64]
-    place: NDArray[np.int64]
-    total: NDArray[np.int64]  # (n_rows + 1,) nodes of all jobs before
-    begin: NDArray[np.void]  # (1,)
-    all_awake: NDArray[np.int64]
-    jobs: NDArray[np.void]  # (n, longest) JOBS of the episode, as long as they are at their level
-    first: NDArray[np.int64]  # (n, longest + 1)
-    cells: NDArray[np.int32]
-    nodes: NDArray[np.void]
-    free: NDArray[np.uint64]
-    on: NDArray[np.uint64]
-    later: NDArray[np.uint64]
-    awake: NDArray[np.int64]
-    switching: NDArray[np.int64]
-    waiting: NDArray[np.int64]
-    tasks: NDArray[np.void]
-    caps: NDArray[np.void]
-    budgets: NDArray[np.void]
-    next_caps: NDArray[np.void]
-    next_budgets: NDArray[np.void]
-    with_mw: NDArray[np.int64]
-    reserving: NDArray[np.int64]
-    counts: NDArray[np.void]  # (n, 1) COUNTS
-    log: NDArray[np.void]
-    scalars: NDArray[np.void]
-
-
-SHARED = 11
-#: Fields of :class:`PoweredRows` that have a row for each simulation.
-CHANGING = PoweredRows._fields[SHARED:]
+    busy_mw: Shared
+    drawn_mw: Shared
+    slowdown: Shared
+    kind: Shared  # (n_rows,)
+    measured_mw: Shared  # (n_rows, L), or empty
+    size: Shared
+    component_mw: Shared
+    place: Shared
+    total: Shared  # (n_rows + 1,) nodes of all jobs before
+    begin: Shared  # (1,)
+    all_awake: Shared
+    jobs: Rows  # (n, longest) JOBS of the episode, as long as they are at their level
+    first: Rows  # (n, longest + 1)
+    cells: Rows
+    nodes: Rows
+    free: Rows
+    on: Rows
+    later: Rows
+    awake: Rows
+    switching: Rows
+    waiting: Rows
+    tasks: Rows
+    caps: Rows
+    budgets: Rows
+    next_caps: Rows
+    next_budgets: Rows
+    with_mw: Rows
+    reserving: Rows
+    counts: Rows  # (n, 1) COUNTS
+    log: Rows
+    scalars: Rows
 
 
 def make_rows(
@@ -109,10 +104,7 @@ def make_rows(
     total = np.concatenate([[0], np.cumsum(widths)]).astype(np.int64)
     ahead = np.minimum(np.arange(len(widths)) + longest, len(widths))
     n_cells = int((total[ahead] - total[:-1]).max(initial=0))
-    rows: dict[str, Any] = {
-        name: np.zeros((number, *getattr(one, name).shape), getattr(one, name).dtype)
-        for name in Powered._fields[8:]
-    }
+    rows = empty_rows(one, number, names_of(Rows, PoweredRows, Powered))
     for name, size, dtype in (
         ("jobs", longest, JOBS),
         ("first", longest + 1, np.int64),
@@ -124,7 +116,8 @@ def make_rows(
     ):
         rows[name] = np.zeros((number, size), dtype)
     rows["with_mw"] = np.zeros((number, 1, longest), np.int64)
-    return PoweredRows(*one[:8], total=total, begin=begin, all_awake=one.awake, **rows)
+    alike = {name: getattr(one, name) for name in names_of(Shared, PoweredRows, Powered)}
+    return PoweredRows(**alike, total=total, begin=begin, all_awake=one.awake, **rows)
 
 
 def set_next_limits(

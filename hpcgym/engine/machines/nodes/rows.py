@@ -17,36 +17,33 @@ from hpcgym.engine.machines.nodes.placement import (
     note_open,
     weigh_all,
 )
+from hpcgym.engine.rows import Rows, Shared, empty_rows, names_of
 from hpcgym.engine.state import FOREVER
 
 
 class Rooms(NamedTuple):
     """Rows of :class:`~hpcgym.engine.machines.nodes.placement.Nodes`, with the same names there.
 
-    The first five are shared and do not change; ``begin`` is ``scalars`` before the first job.
+    ``begin`` is ``scalars`` before the first job.
     """
 
-    needs: NDArray[np.int64]  # (n_rows, 1 + R)
-    kind: NDArray[np.int64]  # (n_rows,)
-    capacity: NDArray[np.int64]
-    total: NDArray[np.float64]
-    begin: NDArray[np.void]  # (1,)
-    free: NDArray[np.int64]
-    open: NDArray[np.uint64]
-    later: NDArray[np.int64]
-    cells: NDArray[np.void]
-    held: NDArray[np.void]
-    order: NDArray[np.int64]
-    left: NDArray[np.float64]
-    stale: NDArray[np.int64]
-    known: NDArray[np.void]
-    plan: NDArray[np.void]
-    ahead: NDArray[np.int64]
-    scalars: NDArray[np.void]
-
-
-#: Fields of :class:`Rooms` that have a row for each simulation.
-CHANGING = Rooms._fields[5:]
+    needs: Shared  # (n_rows, 1 + R)
+    kind: Shared  # (n_rows,)
+    capacity: Shared
+    total: Shared
+    begin: Shared  # (1,)
+    free: Rows
+    open: Rows
+    later: Rows
+    cells: Rows
+    held: Rows
+    order: Rows
+    left: Rows
+    stale: Rows
+    known: Rows
+    plan: Rows
+    ahead: Rows
+    scalars: Rows
 
 
 def make_rooms(
@@ -63,10 +60,7 @@ def make_rooms(
     ahead = np.minimum(np.arange(len(most)) + longest, len(most))
     n_cells = int((total[ahead] - total[:-1]).max(initial=0))
     one = make_nodes(needs, capacity, allocation, seed)
-    rows = {
-        name: np.zeros((number, *getattr(one, name).shape), getattr(one, name).dtype)
-        for name in CHANGING
-    }
+    rows = empty_rows(one, number, names_of(Rows, Rooms))
     rows["cells"] = np.zeros((number, n_cells), one.cells.dtype)
     rows["held"] = np.zeros((number, longest), one.held.dtype)
     return Rooms(one.needs, one.kind, one.capacity, one.total, one.scalars.reshape(1), **rows)
@@ -74,7 +68,7 @@ def make_rooms(
 
 def row_of(rooms: Rooms, e: int, start: int, stop: int) -> Nodes:
     """Return the nodes of simulation ``e``, for the jobs in these rows of the table."""
-    changing = {name: getattr(rooms, name)[e] for name in CHANGING}
+    changing = {name: getattr(rooms, name)[e] for name in names_of(Rows, Rooms)}
     needs, kind = rooms.needs[start:stop], rooms.kind[start:stop]
     changing["held"] = changing["held"][: stop - start]
     return Nodes(needs, kind, rooms.capacity, rooms.total, **changing)
