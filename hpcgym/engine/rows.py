@@ -7,7 +7,7 @@ each field says which of the two it is, so that nothing has to be cut by its pla
 from __future__ import annotations
 
 from functools import cache
-from typing import Annotated, Any, get_args, get_type_hints
+from typing import Annotated, Any, cast, get_args, get_type_hints
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,12 +28,12 @@ def names_of(kind: Any, cls: Any, other: Any = None) -> tuple[str, ...]:
 
 def shared_arrays(rows: Any) -> tuple[NDArray[Any], ...]:
     """Return the arrays that are one for all simulations."""
-    return tuple(getattr(rows, name) for name in names_of(Shared, type(rows)))
+    return tuple(getattr(rows, name) for name in names_of(Shared, cast(Any, type(rows))))
 
 
 def arrays_of_rows(rows: Any) -> tuple[NDArray[Any], ...]:
     """Return the arrays that have a row for each simulation."""
-    return tuple(getattr(rows, name) for name in names_of(Rows, type(rows)))
+    return tuple(getattr(rows, name) for name in names_of(Rows, cast(Any, type(rows))))
 
 
 def empty_rows(one: Any, number: int, names: tuple[str, ...]) -> dict[str, NDArray[Any]]:

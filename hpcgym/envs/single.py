@@ -18,7 +18,7 @@ from hpcgym.envs.core.infos import end_of, info_of
 from hpcgym.envs.core.layout import Observation
 from hpcgym.envs.core.numbers import read_reward
 from hpcgym.envs.core.options import Options, read_options, refuse_others
-from hpcgym.envs.core.schedules import state_of
+from hpcgym.envs.core.schedules import schedule_of, state_of
 from hpcgym.envs.core.simulations import Simulations
 from hpcgym.envs.core.snapshot import Snapshot, check_owner, hidden, restore_row, save_row
 from hpcgym.envs.core.spec import Spec, has_matplotlib, spec_of
@@ -240,7 +240,7 @@ class SchedulingEnv(gymnasium.Env[Any, Any]):
 
         Its metrics mean something once all have started.
         """
-        return self.simulations.result(0)
+        return schedule_of(self.simulations, state_of(self.simulations, 0))
 
     # -- look-ahead --------------------------------------------------------------------------------
 

@@ -14,44 +14,14 @@ from hpcgym.errors import HpcgymError, check_each_once, unknown
 from hpcgym.files import MOST_TOML, bytes_of, toml_of
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.sweep.sharing import at, believed, check_sharing, simulate_two
+from hpcgym.sweep.source import SEED, SLICES, Source
 from hpcgym.workload.cleaning import filter_names
 from hpcgym.workload.io.files import check_errors
 
-SLICES = ("whole", "weeks", "months")
-SEED = "{seed}"
 MOST_SHUFFLES = 100_000
 
 _KEYS = ("workloads", "schedulers", "speedups", "shuffles", "seeds", "metrics")
 _RULES = tuple(field.name for field in fields(Scheduler))
-
-
-@dataclass(frozen=True)
-class Source:
-    """One of the ``workloads`` of an experiment.
-
-    Attributes
-    ----------
-    workload : a file, a trace of the archive or a generator; ``{seed}`` in it is each of the seeds.
-    name : what it is called in tables; by default ``workload``.
-    clean, processors, errors : as for :func:`hpcgym.load_workload`.
-    slices : "whole", "weeks" or "months".
-    first, last : numbers of the first and the last week or month, both included.
-    cluster : the machine, in place of ``processors``: the name of a ready-made one, a TOML file or
-        such as "100x2x24"; None: a pool of processors.
-    codes : seed of the codes of the speedups that jobs are given at random; None: they have codes
-        of their own, or need none.
-    """
-
-    workload: str
-    name: str = ""
-    clean: str = "default"
-    processors: int | None = None
-    errors: str = "raise"
-    slices: str = "whole"
-    first: int = 1
-    last: int | None = None
-    cluster: str | None = None
-    codes: int | None = None
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ from hpcgym.schedule.metrics import needs_watts, watts_given
 from hpcgym.scheduler.policies.fair_share import FairShare
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.speedups import Heatmap
-from hpcgym.sweep.experiment import SEED, Experiment, Source
+from hpcgym.sweep.experiment import Experiment
 from hpcgym.sweep.records import canonical, identity
 from hpcgym.sweep.simulations import (
     input_file,
@@ -31,6 +31,7 @@ from hpcgym.sweep.simulations import (
     read_speedups_of,
     speedups_file,
 )
+from hpcgym.sweep.source import SEED, Source
 from hpcgym.version import __version__
 from hpcgym.workload import Workload, codes_of
 from hpcgym.workload.io.files import sha256_of

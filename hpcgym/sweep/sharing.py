@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from hpcgym.schedule.result import Result
     from hpcgym.scheduler.rules import Scheduler
     from hpcgym.speedups import Heatmap
-    from hpcgym.sweep.experiment import Source
+    from hpcgym.sweep.source import Source
 
 
 def check_sharing(

@@ -23,10 +23,11 @@ from hpcgym.sweep import (
     run_tasks,
     status,
 )
-from hpcgym.sweep.experiment import Experiment, Source
+from hpcgym.sweep.experiment import Experiment
 from hpcgym.sweep.manifest import Manifest, Tasks, make_manifest
 from hpcgym.sweep.run import origin_of, read_manifest, warnings_of
 from hpcgym.sweep.simulations import load_slices, simulate_task
+from hpcgym.sweep.source import Source
 from hpcgym.workload import write_swf
 
 JOBS = "lublin:jobs=50,processors=16"

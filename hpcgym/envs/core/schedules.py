@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,14 +11,12 @@ from numpy.typing import NDArray
 from hpcgym.engine.machines.nodes.rows import row_of
 from hpcgym.envs.core import arrays
 from hpcgym.envs.core.episodes import Episode
+from hpcgym.envs.core.simulations import Simulations
 from hpcgym.schedule.result import Allocation, Result
 from hpcgym.scheduler.limits import Limit
 from hpcgym.simulation.nodes import allocation_of, assign_nodes, needs_on
 from hpcgym.simulation.run import idle_processor_seconds
 from hpcgym.workload.model import Workload
-
-if TYPE_CHECKING:
-    from hpcgym.envs.core.simulations import Simulations
 
 
 class State(NamedTuple):

@@ -25,7 +25,6 @@ from hpcgym.envs.core.node_books import keeps_books
 from hpcgym.envs.core.options import Options
 from hpcgym.envs.core.pair_layout import PairLayout
 from hpcgym.envs.core.pair_options import Sharing
-from hpcgym.envs.core.schedules import schedule_of, state_of
 from hpcgym.envs.core.shared_machines import SharedMachines
 from hpcgym.envs.core.tables import (
     asks_when,
@@ -38,7 +37,6 @@ from hpcgym.envs.core.tables import (
 from hpcgym.envs.kernels import steps as kernel
 from hpcgym.envs.kernels.limited import POWER_SIZE
 from hpcgym.errors import HpcgymError
-from hpcgym.schedule.result import Result
 from hpcgym.scheduler.estimates.learning import (
     asks_for_predictions,
     check_compiled,
@@ -358,7 +356,3 @@ class Simulations:
         if self.machines is not None:
             return self.machines.rows.jobs[e, :n]
         return self.table.jobs[start : start + n]
-
-    def result(self, e: int) -> Result:
-        """Return the schedule of simulation ``e`` so far; jobs not started have start -1."""
-        return schedule_of(self, state_of(self, e))

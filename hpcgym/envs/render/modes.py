@@ -13,18 +13,17 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcgym.envs.render.view import View, clock, duration, look, metrics_so_far
+from hpcgym.envs.render.view import Drawn, View, clock, duration, look, metrics_so_far
 from hpcgym.errors import HpcgymError, installing
 
 if TYPE_CHECKING:
     from hpcgym.envs.render.picture import Picture
-    from hpcgym.envs.single import SchedulingEnv
 
 BAR_LETTERS = 50  # of the bar of busy processors
 MOST_RUNNING, MOST_QUEUED = 10, 10  # rows of the tables
 
 
-def ansi(env: SchedulingEnv) -> str:
+def ansi(env: Drawn) -> str:
     """Return the present state as text: clock, machine, running jobs, queue and metrics.
 
     Parameters
@@ -93,10 +92,10 @@ def _table(heading: str, total: int, columns: dict[str, list[str]]) -> list[str]
     return [heading, *lines, *more]
 
 
-_PICTURES: WeakKeyDictionary[SchedulingEnv, Picture] = WeakKeyDictionary()
+_PICTURES: WeakKeyDictionary[Drawn, Picture] = WeakKeyDictionary()
 
 
-def rgb_array(env: SchedulingEnv) -> NDArray[np.uint8]:
+def rgb_array(env: Drawn) -> NDArray[np.uint8]:
     """Return the present state as an image, (800, 1280, 3) uint8; see `hpcgym.envs.render.picture`.
 
     Parameters

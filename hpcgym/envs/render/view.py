@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import gymnasium
 import numpy as np
@@ -12,13 +12,36 @@ from numpy.typing import NDArray
 from hpcgym.engine import state
 from hpcgym.engine.ordered import BLOCK
 from hpcgym.envs.core import arrays
+from hpcgym.envs.core.options import Options
+from hpcgym.envs.core.simulations import Simulations
 from hpcgym.report.numbers import shown
 from hpcgym.schedule.result import Coschedule, Result
-
-if TYPE_CHECKING:
-    from hpcgym.envs.single import SchedulingEnv
+from hpcgym.scheduler.dispatchers import PassView
+from hpcgym.workload.model import Workload
 
 _UNITS = ((86_400, "d"), (3_600, "h"), (60, "min"))
+
+
+class Drawn(Protocol):
+    """What is looked at of an environment: a :class:`hpcgym.envs.SchedulingEnv` has it."""
+
+    options: Options
+    simulations: Simulations
+
+    @property
+    def episode_workload(self) -> Workload: ...  # noqa: D102
+
+    @property
+    def time(self) -> Any: ...  # noqa: D102
+
+    @property
+    def free(self) -> int: ...  # noqa: D102
+
+    def running(self) -> NDArray[np.int64]: ...  # noqa: D102
+
+    def pass_view(self, rows: NDArray[np.int64] | None = None) -> PassView: ...  # noqa: D102
+
+    def result(self) -> Result: ...  # noqa: D102
 
 
 @dataclass(frozen=True)
@@ -83,7 +106,7 @@ class View:
         )
 
 
-def look(env: SchedulingEnv) -> View:
+def look(env: Drawn) -> View:
     """Return what an online scheduler knows of the present episode.
 
     Raises
@@ -142,7 +165,7 @@ def _in_ticks(
     return sharing._replace(start_ticks=start_ticks, end_ticks=start_ticks + length)
 
 
-def _free(env: SchedulingEnv) -> int:
+def _free(env: Drawn) -> int:
     """Return the number of free processors, which under limits are those of free nodes."""
     cluster = env.options.cluster
     if env.simulations.shared is not None:
@@ -154,7 +177,7 @@ def _free(env: SchedulingEnv) -> int:
     return env.free * (cluster.processors // cluster.nodes)
 
 
-def _fits(env: SchedulingEnv, rows: NDArray[np.int64]) -> NDArray[np.bool_]:
+def _fits(env: Drawn, rows: NDArray[np.int64]) -> NDArray[np.bool_]:
     """Return which of these waiting jobs would fit now, whatever limits say, (n,)."""
     if env.simulations.shared is not None:
         return env.simulations.shared.find_room(0, rows)
@@ -173,7 +196,7 @@ def running_entries(batch: arrays.Batch) -> NDArray[np.void]:
     return np.concatenate(parts)
 
 
-def _running(env: SchedulingEnv) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _running(env: Drawn) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return the running jobs and their predicted ends [s], the first first."""
     entries = running_entries(env.simulations.batch)
     ends = env.simulations.seconds(entries["key"].astype(np.int64))

@@ -1,0 +1,37 @@
+"""One of the workloads of an experiment."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+SLICES = ("whole", "weeks", "months")
+SEED = "{seed}"
+
+
+@dataclass(frozen=True)
+class Source:
+    """One of the ``workloads`` of an experiment.
+
+    Attributes
+    ----------
+    workload : a file, a trace of the archive or a generator; ``{seed}`` in it is each of the seeds.
+    name : what it is called in tables; by default ``workload``.
+    clean, processors, errors : as for :func:`hpcgym.load_workload`.
+    slices : "whole", "weeks" or "months".
+    first, last : numbers of the first and the last week or month, both included.
+    cluster : the machine, in place of ``processors``: the name of a ready-made one, a TOML file or
+        such as "100x2x24"; None: a pool of processors.
+    codes : seed of the codes of the speedups that jobs are given at random; None: they have codes
+        of their own, or need none.
+    """
+
+    workload: str
+    name: str = ""
+    clean: str = "default"
+    processors: int | None = None
+    errors: str = "raise"
+    slices: str = "whole"
+    first: int = 1
+    last: int | None = None
+    cluster: str | None = None
+    codes: int | None = None
