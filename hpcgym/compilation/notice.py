@@ -42,19 +42,19 @@ _NODES, _LIMITS, _CORUN = (f"{_ENGINE}.machines.{kind}" for kind in ("nodes", "l
 
 #: The parts that ``hpcgym warmup`` compiles, by its names for them, in its order.
 PARTS = {
-    "simulator": Part("the simulator", 12, ("hpcgym",)),
-    "batches": Part("the simulator of many schedules", 40, (f"{_ENGINE}.many",)),
+    "simulator": Part("the simulator", 20, ("hpcgym",)),
+    "batches": Part("the simulator of many schedules", 35, (f"{_ENGINE}.many",)),
     "environments": Part("the environments", 60, (_STEPS,)),
-    "nodes": Part("the simulator of nodes", 20, (_NODES, *_ON_NODES)),
-    "learning": Part("run times that are learned", 30, (f"{_ENGINE}.answers",)),
-    "fair-share": Part("fair share", 30, (f"{_ENGINE}.answers.shares",)),
+    "nodes": Part("the simulator of nodes", 40, (_NODES, *_ON_NODES)),
+    "learning": Part("run times that are learned", 40, (f"{_ENGINE}.answers",)),
+    "fair-share": Part("fair share", 45, (f"{_ENGINE}.answers.shares",)),
     "limits": Part("the simulator of limits of power", 30, (_LIMITS,)),
-    "corun": Part("the simulator of shared nodes", 20, (_CORUN,)),
-    "coverage": Part("coverage of weights", 40, (f"{_ENGINE}.many.coverage",)),
+    "corun": Part("the simulator of shared nodes", 25, (_CORUN,)),
+    "coverage": Part("coverage of weights", 50, (f"{_ENGINE}.many.coverage",)),
     "lookahead": Part("look-ahead", 40, (f"{_ENGINE}.many.lookahead",)),
-    "environments-nodes": Part("the environments on nodes", 60, (_STEPS,), _NODES),
-    "environments-limits": Part("the environments under limits", 60, (_STEPS,), _LIMITS),
-    "environments-corun": Part("the environments of shared nodes", 60, (_STEPS,), _CORUN),
+    "environments-nodes": Part("the environments on nodes", 90, (_STEPS,), _NODES),
+    "environments-limits": Part("the environments under limits", 120, (_STEPS,), _LIMITS),
+    "environments-corun": Part("the environments of shared nodes", 120, (_STEPS,), _CORUN),
 }
 
 
@@ -104,7 +104,7 @@ _quiet = False
 
 def spent_s() -> float:
     """Return how long this process has been compiling up to now [s]."""
-    return sum(_spent_s.values())
+    return sum(_spent_s.values(), 0.0)
 
 
 @contextmanager
