@@ -15,6 +15,7 @@ from types import SimpleNamespace
 import numpy as np
 import pandas as pd
 import pytest
+from processes import completed
 
 from hpcgym.envs import IDS
 
@@ -45,12 +46,8 @@ def run(*arguments: str, seed: str = "0") -> subprocess.CompletedProcess[str]:
     bash = shutil.which("bash")
     if bash is None:
         pytest.skip("needs bash")
-    return subprocess.run(
-        [bash, str(ROOT / "scripts" / "guard"), *arguments],
-        env={**os.environ, "HPCGYM_VENV": sys.prefix, "PYTHONHASHSEED": seed},
-        text=True,
-        capture_output=True,
-    )
+    command = [bash, str(ROOT / "scripts" / "guard"), *arguments]
+    return completed(command, env={**os.environ, "HPCGYM_VENV": sys.prefix, "PYTHONHASHSEED": seed})
 
 
 # --- The command ----------------------------------------------------------------------------

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import sys
 import tempfile
 from pathlib import Path
 from typing import Any
 
 import pytest
+from processes import completed
 
 from hpcgym import compilation
 
@@ -33,13 +33,7 @@ def run_python(code: str, **environment: str) -> str:
     """Run code in another process, with some variables of the environment replaced."""
     names = ("NUMBA_CACHE_DIR", "XDG_CACHE_HOME")
     kept = {name: value for name, value in os.environ.items() if name not in names}
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        env={**kept, **environment},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = completed([sys.executable, "-c", code], env={**kept, **environment})
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""
     return done.stdout

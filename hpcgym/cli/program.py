@@ -29,6 +29,7 @@ from hpcgym.cli.speedups import Speedups, speedups
 from hpcgym.cli.sweep import sweep
 from hpcgym.cli.traces import traces
 from hpcgym.cli.train import train
+from hpcgym.cli.warmup import Warmup, warmup
 from hpcgym.version import __version__
 
 app = typer.Typer(
@@ -53,6 +54,7 @@ app.add_typer(traces)
 app.command(cls=Machines)(machines)
 app.command(cls=Speedups)(speedups)
 app.command(cls=Generate)(generate)
+app.command(cls=Warmup)(warmup)
 
 
 def _print_version(wanted: bool) -> None:

@@ -51,15 +51,22 @@ def keep(dispatcher: Any, folder: Path) -> None:
     if missing:
         _warn(f"with this version of numba compiled code is not kept: {missing}")
         return
-    compile_one = dispatcher.compile
+    compile_one, function = dispatcher.compile, dispatcher.py_func
 
     def compile_alone(signature: Any) -> Any:
         """Compile as numba does; whatever happens, the locks taken meanwhile are released."""
-        with locks.releasing(), notice.counting(dispatcher.py_func.__module__):
+        part = notice.part_of(f"{function.__module__}.{function.__qualname__}", signature)
+        with locks.releasing(), notice.about(part):
             return compile_one(signature)
 
-    dispatcher._cache = Kept(dispatcher.py_func, folder)
+    dispatcher._cache = Kept(function, folder)
     dispatcher.compile = compile_alone
+
+
+def folder_of(dispatcher: Any) -> str | None:
+    """Return where a function's versions are kept, None where they are not, or none is compiled."""
+    cache = getattr(dispatcher, "_cache", None)
+    return cache.cache_path if isinstance(cache, Kept) else None
 
 
 class Kept:
@@ -72,6 +79,13 @@ class Kept:
 
     def load_overload(self, signature: Any, target: Any) -> Any:
         """Return a version compiled before; None if there is none, which is then locked."""
+        found = self._found(signature, target)
+        if found is None:
+            notice.start()
+        return found
+
+    def _found(self, signature: Any, target: Any) -> Any:
+        """Return a version compiled before, by this process or another one; or None."""
         try:
             if is_edited(self._function.__code__.co_filename):
                 return None  # what is kept may be of other sources than those imported

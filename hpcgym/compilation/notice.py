@@ -1,7 +1,7 @@
 """What people are told while functions are compiled: one line, once it has been silent for long.
 
 It goes to the logger ``hpcgym``, as a warning: on the error stream, unless the program that imports
-hpcgym says otherwise (:mod:`logging`).
+hpcgym says otherwise (:mod:`logging`). :data:`PARTS` is the one table of what is compiled.
 """
 
 from __future__ import annotations
@@ -11,88 +11,165 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any, NamedTuple
 
 SILENCE_S = 2.0  # [s] of compiling, in all, before something is said
 
 _LOGGER = logging.getLogger("hpcgym")
 
-#: Where a function stands -> what it is part of, how long all of that takes [s] on an idle core,
-#: and the part of ``hpcgym warmup`` that it belongs to. The first that fits counts.
-_PARTS = (
-    ("hpcgym.envs.kernels", "the environments", 60, "environments"),
-    ("hpcgym.engine.machines.nodes", "the simulator of nodes", 20, "nodes"),
-    ("hpcgym.engine.machines.limited", "the simulator of limits of power", 30, "limits"),
-    ("hpcgym.engine.machines.corun", "the simulator of shared nodes", 20, "corun"),
-    ("hpcgym.engine.answers", "learned run times and fair share", 30, "learning"),
-    ("hpcgym.engine.many", "the simulator of many schedules", 40, "batches"),
-    ("hpcgym", "the simulator", 12, "simulator"),
-)
+
+class Part(NamedTuple):
+    """Compiled functions that are used together.
+
+    Attributes
+    ----------
+    what : they are, in words.
+    seconds : that compiling all of them takes on an idle core, nothing being compiled before.
+    where : what their names begin with, module first.
+    given : what the name of the module of one of their arguments' types begins with, where the
+        same functions are compiled anew for each kind of machine; else "".
+    """
+
+    what: str
+    seconds: int
+    where: tuple[str, ...]
+    given: str = ""
 
 
-def text_of(module: str) -> str:
-    """Return what is said while a function of a module is compiled."""
-    for begin, what, seconds, part in _PARTS:
-        if module.startswith(begin):
-            return (
-                f"hpcgym: compiling {what} for this machine, about {seconds} s on an idle core;"
-                f" this happens once, and `hpcgym warmup {part}` does it beforehand"
-            )
-    return f"hpcgym: compiling {module}; this happens once"
+_ENGINE, _STEPS = "hpcgym.engine", "hpcgym.envs.kernels"
+_ON_NODES = tuple(f"{_ENGINE}.warm_start.{name}" for name in ("place_running", "hold_on_nodes"))
+_NODES, _LIMITS, _CORUN = (f"{_ENGINE}.machines.{kind}" for kind in ("nodes", "limited", "corun"))
+
+#: The parts that ``hpcgym warmup`` compiles, by its names for them, in its order.
+PARTS = {
+    "simulator": Part("the simulator", 20, ("hpcgym",)),
+    "batches": Part("the simulator of many schedules", 35, (f"{_ENGINE}.many",)),
+    "environments": Part("the environments", 60, (_STEPS,)),
+    "nodes": Part("the simulator of nodes", 40, (_NODES, *_ON_NODES)),
+    "learning": Part("run times that are learned", 40, (f"{_ENGINE}.answers",)),
+    "fair-share": Part("fair share", 45, (f"{_ENGINE}.answers.shares",)),
+    "limits": Part("the simulator of limits of power", 30, (_LIMITS,)),
+    "corun": Part("the simulator of shared nodes", 25, (_CORUN,)),
+    "coverage": Part("coverage of weights", 50, (f"{_ENGINE}.many.coverage",)),
+    "lookahead": Part("look-ahead", 40, (f"{_ENGINE}.many.lookahead",)),
+    "environments-nodes": Part("the environments on nodes", 90, (_STEPS,), _NODES),
+    "environments-limits": Part("the environments under limits", 120, (_STEPS,), _LIMITS),
+    "environments-corun": Part("the environments of shared nodes", 120, (_STEPS,), _CORUN),
+}
 
 
-class _Silence:
-    """How long this process has been compiling each part; numba lets one thread do so at a time."""
+def part_of(function: str, signature: Any = ()) -> str | None:
+    """Return the name of the part that a function belongs to, None of one that is not hpcgym's.
 
-    def __init__(self) -> None:
-        self.text = ""  # of the function that is compiled now, with all that it calls
-        self._spent_s: dict[str, float] = {}
-        self._begin = 0.0
-        self._timer: threading.Timer | None = None
+    What fits best counts.
 
-    def start(self) -> None:
-        """Begin to count; once it is too long, say once what is compiled."""
-        self._begin = time.monotonic()
-        left_s = SILENCE_S - self._spent_s.get(self.text, 0.0)
-        if left_s > 0:
-            self._timer = threading.Timer(left_s, _LOGGER.warning, (self.text,))
-            self._timer.daemon = True
-            self._timer.start()
-
-    def stop(self) -> None:
-        """Stop counting."""
-        spent_s = time.monotonic() - self._begin
-        self._spent_s[self.text] = self._spent_s.get(self.text, 0.0) + spent_s
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
+    Parameters
+    ----------
+    function : its module and name.
+    signature : types of its arguments, as numba has them.
+    """
+    types = getattr(signature, "args", signature)
+    homes = [getattr(kind, "instance_class", object).__module__ for kind in types]
+    fit = [
+        (len(begin) + len(part.given), name)
+        for name, part in PARTS.items()
+        for begin in part.where
+        if f"{function}.".startswith(f"{begin}.")
+        and (not part.given or any(home.startswith(f"{part.given}.") for home in homes))
+    ]
+    return max(fit, default=(0, None))[1]
 
 
-_silence = _Silence()
+def text_of(name: str) -> str:
+    """Return what is said while a part is compiled."""
+    return (
+        f"hpcgym: compiling {PARTS[name].what} for this machine, about {PARTS[name].seconds} s on"
+        f" an idle core; this happens once, and `hpcgym warmup {name}` does it beforehand"
+    )
+
+
+class _Compiled(threading.local):
+    """The function that a thread compiles now, with all that it calls; numba lets one do so."""
+
+    part: str | None = None
+    begin: float | None = None  # [s], None while nothing is counted
+    timer: threading.Timer | None = None
+
+
+_now = _Compiled()
+_spent_s: dict[str, float] = {}  # by part, that this process has been compiling
+_said: set[str] = set()
+_quiet = False
+
+
+def spent_s() -> float:
+    """Return how long this process has been compiling up to now [s]."""
+    return sum(_spent_s.values(), 0.0)
 
 
 @contextmanager
-def counting(module: str) -> Iterator[None]:
-    """Count the time for which a function of a module is compiled."""
-    if _silence.text:  # it is called by the function that is compiled
+def about(part: str | None) -> Iterator[None]:
+    """Say which part the function belongs to that is compiled within, unless another calls it."""
+    if _now.part is not None:
         yield
         return
-    _silence.text = text_of(module)
-    _silence.start()
+    _now.part = part
     try:
         yield
     finally:
-        _silence.stop()
-        _silence.text = ""
+        _stop()
+        _now.part = None
+
+
+def start() -> None:
+    """Begin to count, if nobody has: a function is compiled, since it is not kept."""
+    if _now.part is None or _now.begin is not None:
+        return
+    _now.begin = time.monotonic()
+    left_s = SILENCE_S - _spent_s.get(_now.part, 0.0)
+    if left_s > 0:
+        _now.timer = threading.Timer(left_s, _say, (_now.part,))
+        _now.timer.daemon = True
+        _now.timer.start()
+    else:
+        _say(_now.part)
+
+
+def _stop() -> bool:
+    """Stop counting; return whether it was on."""
+    if _now.part is None or _now.begin is None:
+        return False
+    if _now.timer is not None:
+        _now.timer.cancel()
+    _spent_s[_now.part] = _spent_s.get(_now.part, 0.0) + time.monotonic() - _now.begin
+    _now.timer = _now.begin = None
+    return True
+
+
+def _say(part: str) -> None:
+    """Say once what is compiled."""
+    if part not in _said and not _quiet:
+        _said.add(part)
+        _LOGGER.warning(text_of(part))
+
+
+@contextmanager
+def quietly() -> Iterator[None]:
+    """Say nothing: who compiles within has said so."""
+    global _quiet
+    before, _quiet = _quiet, True
+    try:
+        yield
+    finally:
+        _quiet = before
 
 
 @contextmanager
 def paused() -> Iterator[None]:
     """Do not count while another process compiles the function: that one speaks."""
-    if not _silence.text:
-        yield
-        return
-    _silence.stop()
+    counted = _stop()
     try:
         yield
     finally:
-        _silence.start()
+        if counted:
+            start()

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from processes import completed
 from typer.testing import CliRunner
 
 from hpcgym.baselines import SCHEDULERS
@@ -57,7 +58,7 @@ def as_csv(*arguments):
 def program(*arguments, **options):
     """Run the program in a process of its own."""
     command = [sys.executable, "-c", "from hpcgym.cli import main; main()", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, check=False, **options)
+    return completed(command, **options)
 
 
 @pytest.fixture(scope="module")

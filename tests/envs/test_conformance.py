@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pickle
-import subprocess
 import sys
 import warnings
 from typing import Any
@@ -27,6 +26,7 @@ from driving import (
 )
 from gymnasium.utils.env_checker import check_env
 from gymnasium.wrappers import FlattenObservation, RecordEpisodeStatistics, TimeLimit
+from processes import completed
 
 import hpcgym
 from hpcgym import Cluster
@@ -233,9 +233,7 @@ print(type(env).__name__)
 
 
 def test_a_fresh_process_finds_the_environments() -> None:
-    found = subprocess.run(
-        [sys.executable, "-c", FRESH], capture_output=True, text=True, check=False
-    )
+    found = completed([sys.executable, "-c", FRESH])
     assert found.returncode == 0, found.stderr
     names = [f"hpcgym/{name}-v0" for name in (*NAMES, *LIMITED)]
     assert found.stdout.split() == [*names, "JobSelectionVector"]

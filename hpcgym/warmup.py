@@ -1,0 +1,258 @@
+"""Compile beforehand what a first use would have to wait for: each part does something tiny."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import gymnasium
+import numpy as np
+
+from hpcgym.agents.lookahead import Lookahead
+from hpcgym.cluster import NodeGroup, NodePower
+from hpcgym.cluster.pool import Cluster
+from hpcgym.compilation import notice
+from hpcgym.compilation.kept import folder_of
+from hpcgym.engine.answers import nag
+from hpcgym.engine.machines.pool import easy
+from hpcgym.errors import HpcgymError, unknown
+from hpcgym.scheduler.dispatchers import PassView
+from hpcgym.scheduler.limits import EnergyBudget, PowerCap
+from hpcgym.simulation.continued import continued
+from hpcgym.simulation.run import simulate
+from hpcgym.sweep import BatchSimulator, cover
+from hpcgym.workload import load_workload, write_swf
+from hpcgym.workload.model import Workload
+
+_PROCESSORS = 8
+_SINGLE = "lublin:jobs=40,processors=8,seed=1,load=2"
+_POWER = NodePower(60.0, 150.0, 5.0, shutdown_time_s=5, boot_time_s=30)
+
+
+def warmup(
+    parts: Iterable[str] | None = None,
+    progress: Callable[[str, float | None], None] | None = None,
+) -> dict[str, float]:
+    """Compile parts of hpcgym, so that no later process has to.
+
+    Parameters
+    ----------
+    parts : names of :data:`PARTS`; by default all.
+    progress : called with the name of each part and None before it is compiled, and with its
+        seconds after.
+
+    Returns
+    -------
+    seconds : by part, how long compiling took [s]; 0.0 where it had been done before.
+
+    Raises
+    ------
+    HpcgymError : a name that there is not.
+
+    Examples
+    --------
+    >>> from hpcgym.warmup import warmup
+    >>> list(warmup(["simulator"]))
+    ['simulator']
+    """
+    names = list(dict.fromkeys(check_parts(PARTS if parts is None else parts)))
+    seconds: dict[str, float] = {}
+    with notice.quietly():
+        for name in names:
+            if progress is not None:
+                progress(name, None)
+            before = notice.spent_s()
+            PARTS[name]()
+            seconds[name] = notice.spent_s() - before
+            if progress is not None:
+                progress(name, seconds[name])
+    return seconds
+
+
+def kept_in() -> str | None:
+    """Return the folder of compiled code; None where it is kept nowhere, or nothing is compiled."""
+    return folder_of(easy.run)
+
+
+def check_parts(parts: Iterable[str]) -> list[str]:
+    """Return names of parts.
+
+    Raises
+    ------
+    HpcgymError : a name that there is not.
+    """
+    names = [parts] if isinstance(parts, str) else list(parts)
+    for name in names:
+        if name not in PARTS:
+            raise HpcgymError(unknown("part", name, PARTS))
+    return names
+
+
+# --- Simulations ----------------------------------------------------------------------------------
+
+
+def _jobs() -> Workload:
+    """Return jobs that wait for each other."""
+    return load_workload(_SINGLE)
+
+
+def _nodes(power: NodePower | None = None) -> Cluster:
+    """Return as many processors, as nodes of two cores and two units of memory each."""
+    group = NodeGroup("node", _PROCESSORS // 2, {"core": 2, "mem": 2}, power)
+    return Cluster(groups=(group,))
+
+
+def _units() -> Workload:
+    """Return jobs whose units are more than single cores."""
+    jobs = _jobs()
+    one = np.ones(len(jobs), np.int64)
+    return replace(jobs, units=jobs.requested_processors, per_unit={"core": one, "mem": one})
+
+
+def _extract(jobs: Workload, **rules: Any) -> None:
+    """Simulate, and go on from the middle of it."""
+    result = simulate(jobs, **rules)
+    middle = int(np.median(jobs.submit_time)) + 1
+    simulate(continued(result, middle), **rules)
+
+
+def _simulator() -> None:
+    jobs = _jobs()
+    for backfill in ("easy", "conservative"):
+        _extract(jobs, backfill=backfill)
+    simulate(jobs, cluster=Cluster(_PROCESSORS, shutdown_after_s=60))
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "jobs.swf"
+        write_swf(jobs, path)
+        load_workload(path)
+
+
+def _simulator_of_nodes() -> None:
+    simulate(_jobs(), cluster=_nodes())  # single cores
+    jobs = _units()
+    for backfill in ("easy", "conservative"):
+        _extract(jobs, backfill=backfill, cluster=_nodes(), allocation="random")
+    simulate(jobs, _in_order, cluster=_nodes(), allocation="random")
+
+
+def _in_order(view: PassView) -> list[int]:
+    """Start jobs by submission: a dispatcher that does all that a view can do."""
+    order = np.arange(len(view.job))
+    if view.fits().any():
+        view.plan(order)
+        view.placed(order, view.free, after=1)
+    return view.in_order(order)
+
+
+def _learning() -> None:
+    jobs = _jobs()
+    for estimate in ("e-loss", "data-driven"):  # compiled, and a predictor in Python
+        rules: dict[str, Any] = {"estimate": estimate, "policy_estimate": estimate, "policy": "spf"}
+        for backfill in ("easy", "conservative"):
+            simulate(jobs, backfill=backfill, **rules)
+    simulate(_units(), cluster=_nodes(), estimate="e-loss")
+    _regression()
+
+
+def _regression() -> None:
+    """Learn as :class:`hpcgym.agents.runtime_regression.RuntimeRegression` does, without river."""
+    x, phi, terms = np.ones(1), np.ones(3), np.ones((nag.N_ROWS, 3))  # by 1, x and its square
+    loss, degree = np.zeros(1, nag.LOSS), 2
+    loss["degree"], loss["eta"] = degree, 1.0
+    nag.predict_from(x, phi, terms, degree)
+    nag.learn_from(x, phi, terms, np.ones(2), loss[0], 1.0, 1.0, 1.0)
+
+
+def _fair_share() -> None:
+    for backfill in ("easy", "conservative"):
+        rules = {"policy": "fairshare", "backfill": backfill}
+        _extract(_jobs(), **rules)
+        _extract(_units(), cluster=_nodes(), **rules)
+
+
+def _limits() -> None:
+    cluster = _nodes(_POWER)
+    cap = PowerCap.of(cluster, 0.9)
+    budget = EnergyBudget.of(cluster, 0.9, 0, 86_400)
+    simulate(_jobs(), cluster=cluster, limits=[cap, budget], estimate="e-loss")
+
+
+def _corun() -> None:
+    jobs = load_workload("codes:jobs=20,processes=8,processors=64,seed=1")
+    simulate(jobs, "easy-co", cluster="8x2x4", speedups="generated:codes=16")
+
+
+# --- Many simulations -----------------------------------------------------------------------------
+
+
+def _batches() -> None:
+    batch = BatchSimulator([_jobs()], ["area", "wait"])
+    for threads in (1, 2):
+        batch.run([[-1.0, 0.0]], threads=threads)
+
+
+def _coverage() -> None:
+    for threads in (1, 2):
+        cover(_jobs(), points=2, threads=threads)
+
+
+def _lookahead() -> None:
+    look = Lookahead(["spf", "saf"])
+    look.run(_jobs())
+    env: Any = gymnasium.make(
+        "hpcgym/MixedPolicy-v0", workload=_jobs(), jobs=20, **look.env_options
+    )
+    observation, info = env.reset(seed=0)
+    look.begin(env)
+    look.act(observation, info)
+
+
+# --- Environments ---------------------------------------------------------------------------------
+
+
+def _steps(name: str, **arguments: Any) -> None:
+    """Do a step in an environment, and in two at once."""
+    arguments["jobs"] = 10
+    env = gymnasium.make(f"hpcgym/{name}-v0", **arguments)
+    env.reset(seed=0)
+    env.step(env.action_space.sample())
+    envs = gymnasium.make_vec(f"hpcgym/{name}-v0", 2, **arguments)
+    envs.reset(seed=0)
+    envs.step(envs.action_space.sample())
+
+
+def _environments() -> None:
+    _steps("JobSelection", workload=_jobs())
+
+
+def _environments_on_nodes() -> None:
+    _steps("JobSelection", workload=_units(), cluster=_nodes())
+
+
+def _environments_under_limits() -> None:
+    _steps("PowerCap", workload=_jobs(), cluster=_nodes(_POWER))
+
+
+def _environments_of_shared_nodes() -> None:
+    _steps("CoSchedule")
+
+
+#: Name of a part -> function that has all of it compiled; words are in ``notice.PARTS``.
+PARTS: dict[str, Callable[[], None]] = {
+    "simulator": _simulator,
+    "batches": _batches,
+    "environments": _environments,
+    "nodes": _simulator_of_nodes,
+    "learning": _learning,
+    "fair-share": _fair_share,
+    "limits": _limits,
+    "corun": _corun,
+    "coverage": _coverage,
+    "lookahead": _lookahead,
+    "environments-nodes": _environments_on_nodes,
+    "environments-limits": _environments_under_limits,
+    "environments-corun": _environments_of_shared_nodes,
+}
