@@ -154,9 +154,9 @@ class SchedulingEnv(gymnasium.Env[Any, Any]):
         ResetNeeded : the episode has ended, or none has begun.
         """
         simulations = self.simulations
-        if not self._begun or simulations.batch.place[0, arrays.ENDED] == 1:
+        if not self._begun or simulations.batch.episode_state[0].ended == 1:
             raise gymnasium.error.ResetNeeded("the episode has ended: call reset()")
-        before = simulations.seconds(simulations.batch.place[0, arrays.LAST_TIME])
+        before = simulations.seconds(simulations.batch.episode_state[0].last_time)
         self._set_action(action)
         simulations.step(0)
         ended = bool(simulations.out.ended[0])
@@ -293,7 +293,7 @@ class SchedulingEnv(gymnasium.Env[Any, Any]):
         """Return what a reward function sees."""
         simulations, batch = self.simulations, self.simulations.batch
         n = simulations.rows(0)[1]
-        started = batch.new[0, : batch.place[0, arrays.NEW]].copy()
+        started = batch.new[0, : batch.episode_state[0].new].copy()
         jobs = simulations.jobs(0)[started]
         submitted, begun = batch.sim[0].next, batch.sim[0].started
         return StepView(

@@ -13,7 +13,6 @@ from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 
 from hpcgym.compilation import config as numba_config
-from hpcgym.envs.core import arrays
 from hpcgym.envs.core.episodes import Episode, Episodes, read_options_of_reset
 from hpcgym.envs.core.infos import Ends, Teller
 from hpcgym.envs.core.layout import Observation
@@ -172,7 +171,7 @@ class SchedulingVectorEnv(VectorEnv[Any, Any, Any]):
         self.simulations.tell_anew()  # infos of the last step have the arrays
         self._begin(those)
         self._done = self._done & ~mask  # the last step has returned this array
-        self._begun = bool((self.simulations.batch.place[:, arrays.JOBS] > 0).all())
+        self._begun = bool((self.simulations.batch.episode_state["jobs"] > 0).all())
         return self._observations(), self._teller.of_some(those.tolist())
 
     def step(
@@ -215,7 +214,7 @@ class SchedulingVectorEnv(VectorEnv[Any, Any, Any]):
     def _note_resets(self) -> None:
         """Draw the next episodes of the environments that have just begun one."""
         simulations = self.simulations
-        for e in np.flatnonzero(simulations.batch.place[:, arrays.RESETS]).tolist():
+        for e in np.flatnonzero(simulations.batch.episode_state["resets"]).tolist():
             simulations.began(e)
             self._ahead[e] = None
             simulations.set_next(e, self._next(e))
@@ -288,11 +287,11 @@ class SchedulingVectorEnv(VectorEnv[Any, Any, Any]):
 
     def _truncate(self, most: int) -> NDArray[np.bool_]:
         """Return which episodes have had so many steps, and end them."""
-        place = self.simulations.batch.place
+        states = self.simulations.batch.episode_state
         # the step that begins an episode is none of it
-        self._steps = np.where(place[:, arrays.RESETS] == 1, 0, self._steps + 1)
+        self._steps = np.where(states["resets"] == 1, 0, self._steps + 1)
         truncated: NDArray[np.bool_] = self._steps >= most
-        place[truncated, arrays.ENDED] = 1
+        states["ended"][truncated] = 1
         return truncated
 
 

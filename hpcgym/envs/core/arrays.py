@@ -7,42 +7,44 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-# -- slots of `Batch.place`: where an environment is -----------------------------------------------
-(
-    START,  # the first row of the episode in the table
-    JOBS,  # of the episode
-    ORIGIN,  # the first row of the episode in the workload
-    NEXT_START,  # the same two of the episode that follows, where environments reset themselves
-    NEXT_JOBS,
-    VISIBLE,  # jobs in the window
-    SHOWN,  # jobs in the window when it was last written to the observation
-    CURSOR,  # jobs from this one on have not been in the window
-    STOP,  # [s] the time of the next decision by the clock; by submissions the second before it
-    LAST_TIME,  # [s] up to which energy is accounted for
-    COUNTED,  # jobs that have started and been accounted for
-    NEW,  # jobs that started in the last step
-    ENDED,  # 1 once all jobs of the episode have started
-    RESETS,  # 1 if the last step began an episode
-    SET,  # 1 once the controls of the present action hold
-) = range(15)
-N_PLACES = 15
+from hpcgym.engine.ordered import records
 
-# -- slots of `Table.settings` ---------------------------------------------------------------------
-(
-    KIND,
-    INTERVAL,  # what weights and controls hold for
-    INTERVAL_LENGTH,  # seconds or submissions
-    PROCESSORS,
-    AUTORESET,  # 1 if the step after the end of an episode begins the next
-    CLOCK,  # [s] time of the week at the trace's time 0
-    BY_ACTION,  # 1 if the last index of the window stands for switching idle processors off
-    ACT_FREQUENCY,  # where controls of a machine under limits stand in the action, or -1
-    ACT_NODES,
-    ACT_POWER,
-    SEEN_POWER,  # where power stands in the observation
-    TICKS,  # in a second
-) = range(12)
-N_SETTINGS = 12
+# Where an environment is: a record each, `Batch.episode_state`.
+_OF_EPISODES = (
+    "start",  # the first row of the episode in the table
+    "jobs",  # of the episode
+    "origin",  # the first row of the episode in the workload
+    "next_start",  # the same two of the episode that follows, where environments reset themselves
+    "next_jobs",
+    "visible",  # jobs in the window
+    "shown",  # jobs in the window when it was last written to the observation
+    "cursor",  # jobs from this one on have not been in the window
+    "stop",  # [s] the time of the next decision by the clock; by submissions the second before it
+    "last_time",  # [s] up to which energy is accounted for
+    "counted",  # jobs that have started and been accounted for
+    "new",  # jobs that started in the last step
+    "ended",  # 1 once all jobs of the episode have started
+    "resets",  # 1 if the last step began an episode
+    "controls_hold",  # 1 once the controls of the present action hold
+)
+EPISODE = records(*((name, np.int64) for name in _OF_EPISODES))
+
+# What all environments of a table share: one record, `Table.settings`.
+_OF_TABLES = (
+    "kind",
+    "interval",  # what weights and controls hold for
+    "interval_length",  # seconds or submissions
+    "processors",
+    "autoreset",  # 1 if the step after the end of an episode begins the next
+    "clock",  # [s] time of the week at the trace's time 0
+    "by_action",  # 1 if the last index of the window stands for switching idle processors off
+    "act_frequency",  # where controls of a machine under limits stand in the action, or -1
+    "act_nodes",
+    "act_power",
+    "seen_power",  # where power stands in the observation
+    "ticks",  # in a second
+)
+SETTINGS = records(*((name, np.int64) for name in _OF_TABLES))
 # KIND; the last two where jobs share nodes
 SELECTION_KIND, ORDERING_KIND, WEIGHTS_KIND, PAIRS_KIND, PAIR_SCORES_KIND = range(5)
 PASSES_INTERVAL, SECONDS_INTERVAL, SUBMISSIONS_INTERVAL, EPISODE_INTERVAL = range(4)  # INTERVAL
@@ -76,7 +78,7 @@ class Table(NamedTuple):
     node_watts: NDArray[np.float64]
     still_w: NDArray[np.float64]
     taste: NDArray[np.float64]  # (n_rewards, N_TERMS) weights of the terms in each reward
-    settings: NDArray[np.int64]
+    settings: NDArray[np.void]  # (1,) SETTINGS
     sim: NDArray[np.void]  # (1,) SIM, the state of an empty machine before the first submission
     blocks: NDArray[np.void]
     # hpcgym.engine.answers.online.Estimators, one by one: parallel loops take no tuples within
@@ -112,7 +114,7 @@ class Batch(NamedTuple):
     weights: NDArray[np.float64]
     scratch: NDArray[np.float64]
     scores: NDArray[np.void]  # (n, 2 * longest) or (n, 0)
-    place: NDArray[np.int64]  # (n, N_PLACES)
+    episode_state: NDArray[np.void]  # an EPISODE each
     window: NDArray[np.int64]  # (n, window) visible jobs
     new: NDArray[np.int64]  # (n, longest) jobs that started in the last step
     terms: NDArray[np.float64]  # (n, N_TERMS) sums over them

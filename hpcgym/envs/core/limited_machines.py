@@ -14,7 +14,6 @@ from hpcgym.engine.machines.limited.rows import PoweredRows
 from hpcgym.engine.machines.limited.state import Powered
 from hpcgym.engine.rows import Rows, names_of
 from hpcgym.engine.state import FOREVER
-from hpcgym.envs.core import arrays
 from hpcgym.envs.core.layout import Layout
 from hpcgym.envs.core.options import Options
 from hpcgym.errors import HpcgymError
@@ -162,13 +161,13 @@ class Machines:
 
 
 def set_places(
-    settings: NDArray[np.int64], limited: Limited | None, n_weights: int, layout: Layout
+    settings: NDArray[np.void], limited: Limited | None, n_weights: int, layout: Layout
 ) -> None:
     """Say where controls stand in the action, behind the weights, and power in the observation."""
-    settings[arrays.SEEN_POWER] = layout.power_at
+    settings["seen_power"] = layout.power_at
     places = {} if limited is None else {name: k for k, name in enumerate(limited.controls)}
-    for slot, name in zip(_PLACES, CONTROLS, strict=True):
-        settings[slot] = n_weights + places[name] if name in places else -1
+    for field, name in zip(_PLACES, CONTROLS, strict=True):
+        settings[field] = n_weights + places[name] if name in places else -1
 
 
-_PLACES = (arrays.ACT_FREQUENCY, arrays.ACT_NODES, arrays.ACT_POWER)
+_PLACES = ("act_frequency", "act_nodes", "act_power")  # in the order of CONTROLS

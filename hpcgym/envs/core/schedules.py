@@ -25,7 +25,7 @@ class State(NamedTuple):
     name: str  # of the episode
     workload: Workload | None  # None: the jobs of the episode as they are
     table: arrays.Table
-    place: NDArray[np.int64]  # these three as in `Batch`
+    episode_state: Any  # one EPISODE; these three as in `Batch`
     sim: Any  # one SIM
     totals: NDArray[np.float64]
     progress: NDArray[np.void]  # (n_jobs,)
@@ -38,14 +38,15 @@ class State(NamedTuple):
     @property
     def episode(self) -> Episode:
         """Which rows of the workload it has."""
-        start, n = int(self.place[arrays.ORIGIN]), int(self.place[arrays.JOBS])
+        start, n = int(self.episode_state.origin), int(self.episode_state.jobs)
         return Episode(self.name, start, start + n)
 
 
 def state_of(simulations: Simulations, e: int) -> State:
     """Return what the schedule of simulation ``e`` is made of, as it is now."""
-    batch, table, place = simulations.batch, simulations.table, simulations.batch.place[e].copy()
-    start, n = int(place[arrays.START]), int(place[arrays.JOBS])
+    batch, table = simulations.batch, simulations.table
+    now: Any = batch.episode_state[e].copy()
+    start, n = int(now.start), int(now.jobs)
     jobs, machine, limits = cast(Any, None), cast(Any, None), cast(Any, ())
     if simulations.machines is not None:
         machine = simulations.machines.row(e, start, n)
@@ -59,7 +60,7 @@ def state_of(simulations: Simulations, e: int) -> State:
         simulations.names[e],
         simulations.episode(e) if simulations.hides(e) else None,
         table,
-        place,
+        now,
         batch.sim[e].copy(),
         batch.totals[e].copy(),
         batch.progress[e, :n].copy(),
@@ -73,7 +74,7 @@ def state_of(simulations: Simulations, e: int) -> State:
 
 def means_of(simulations: Simulations, told: State) -> dict[str, float]:
     """Return the metrics that the sums give at once, of the jobs that have started."""
-    jobs = max(int(told.place[arrays.COUNTED]), 1)
+    jobs = max(int(told.episode_state.counted), 1)
     found = {
         "mean_bsld": told.totals[arrays.BSLD] / jobs,
         "mean_wait_s": told.totals[arrays.WAIT] / jobs,
@@ -95,7 +96,7 @@ def schedule_of(simulations: Simulations, told: State) -> Result:
         workload = simulations.episodes.workload_of(told.episode)
     progress, jobs = told.progress, told.jobs
     if jobs is None:
-        first = int(told.place[arrays.START])
+        first = int(told.episode_state.start)
         jobs = told.table.jobs[first : first + len(progress)].copy()
     if simulations.shared is not None:
         return simulations.shared.result(workload, jobs, progress, told.machine)
@@ -104,7 +105,7 @@ def schedule_of(simulations: Simulations, told: State) -> Result:
         seconds = idle_processor_seconds(told.sim.copy(), told.idle.copy())
     result = Result.of(workload, cluster, scheduler, jobs, progress, seconds, True)
     if simulations.machines is not None:
-        start = int(told.place[arrays.START])
+        start = int(told.episode_state.start)
         return simulations.machines.result(result, told.machine, start, told.limits)
     allocation: Allocation | None = None
     if told.machine is not None:

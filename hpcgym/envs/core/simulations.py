@@ -146,15 +146,15 @@ class Simulations:
             self.shared = SharedMachines(sharing, options, workload, number, episodes.longest)
             common, units = self.shared.common(common), self.shared.parts
         first = empty_machine(options, episodes.longest, kind, rules, common, units)
-        settings = np.zeros(arrays.N_SETTINGS, np.int64)
-        settings[arrays.BY_ACTION] = shutdown_action
-        settings[arrays.KIND] = kind
-        settings[arrays.INTERVAL] = _INTERVALS[interval[0]]
-        settings[arrays.INTERVAL_LENGTH] = interval[1]
-        settings[arrays.PROCESSORS] = units if self.shared is None else cluster.processors
-        settings[arrays.TICKS] = self.ticks
-        settings[arrays.AUTORESET] = autoreset
-        settings[arrays.CLOCK] = clock_of(workload)
+        settings = np.zeros(1, arrays.SETTINGS)
+        settings["by_action"] = shutdown_action
+        settings["kind"] = kind
+        settings["interval"] = _INTERVALS[interval[0]]
+        settings["interval_length"] = interval[1]
+        settings["processors"] = units if self.shared is None else cluster.processors
+        settings["ticks"] = self.ticks
+        settings["autoreset"] = autoreset
+        settings["clock"] = clock_of(workload)
         if isinstance(self.layout, Layout):
             set_places(settings, limited, len(features), self.layout)
         self.whole = self.table = table_of(
@@ -163,7 +163,7 @@ class Simulations:
         if self.machines is not None:
             self.table.watts[arrays.BUSY] = self.machines.greatest_w / units
         elif books:
-            self.table.watts[arrays.BUSY] = greatest_w(cluster) / settings[arrays.PROCESSORS]
+            self.table.watts[arrays.BUSY] = greatest_w(cluster) / settings[0]["processors"]
         scored = (
             kind in (arrays.ORDERING_KIND, arrays.WEIGHTS_KIND) or len(self.table.second_scores) > 0
         )
@@ -250,8 +250,8 @@ class Simulations:
     def set_next(self, e: int, episode: Episode) -> None:
         """Say which episode simulation ``e`` is to begin next."""
         self._next_names[e] = episode.name
-        self.batch.place[e, arrays.NEXT_START] = episode.start
-        self.batch.place[e, arrays.NEXT_JOBS] = episode.stop - episode.start
+        self.batch.episode_state[e].next_start = episode.start
+        self.batch.episode_state[e].next_jobs = episode.stop - episode.start
         if self.machines is not None:
             workload = self.episodes.workload_of(episode)
             self.machines.set_next(e, workload, episode.start)
@@ -312,7 +312,7 @@ class Simulations:
     def visible(self, e: int) -> NDArray[np.int64]:
         """Return the rows of the episode that are in the window, -1 behind them; a new array."""
         rows: NDArray[np.int64] = self.batch.window[e].copy()
-        rows[self.batch.place[e, arrays.VISIBLE] :] = -1
+        rows[self.batch.episode_state[e].visible :] = -1
         return rows
 
     def episode(self, e: int) -> Workload:
@@ -331,8 +331,8 @@ class Simulations:
 
     def present(self, e: int) -> Episode:
         """Return which episode simulation ``e`` is in."""
-        place = self.batch.place[e]
-        start, n = int(place[arrays.ORIGIN]), int(place[arrays.JOBS])
+        now: Any = self.batch.episode_state[e]
+        start, n = int(now.origin), int(now.jobs)
         return Episode(self.names[e], start, start + n)
 
     def hides(self, e: int) -> bool:
@@ -344,8 +344,8 @@ class Simulations:
 
     def rows(self, e: int) -> tuple[int, int]:
         """Return the first row of the episode of simulation ``e``, and how many it has."""
-        place = self.batch.place[e]
-        return int(place[arrays.START]), int(place[arrays.JOBS])
+        now: Any = self.batch.episode_state[e]
+        return int(now.start), int(now.jobs)
 
     def jobs(self, e: int) -> NDArray[np.void]:
         """Return the records of the jobs of the present episode of simulation ``e``, (n_jobs,).

@@ -40,10 +40,10 @@ def save_row(
     rows = [array[e].copy() for array in simulations.changing]
     out, hides, table = simulations.out, simulations.hides(e), simulations.whole
     if hides:
-        place = rows[_PLACE]
-        first, n = int(place[arrays.START]), int(place[arrays.JOBS])
+        episode = rows[_PLACE]
+        first, n = int(episode.start), int(episode.jobs)
         table = _part_of(simulations.table, first, n)
-        place[arrays.START] = 0
+        episode.start = 0
     return Snapshot(
         rows=tuple(rows),
         observation=out.observations[e].copy(),
@@ -92,9 +92,9 @@ def joined(whole: arrays.Table, snapshots: list[Snapshot]) -> tuple[arrays.Table
     tables, moved, rows = [whole], [], len(whole.jobs)
     for snapshot in snapshots:
         if snapshot.hides:
-            place = snapshot.rows[_PLACE].copy()
-            place[arrays.START] += rows
-            parts = (*snapshot.rows[:_PLACE], place, *snapshot.rows[_PLACE + 1 :])
+            episode = snapshot.rows[_PLACE].copy()
+            episode["start"] += rows
+            parts = (*snapshot.rows[:_PLACE], episode, *snapshot.rows[_PLACE + 1 :])
             tables.append(snapshot.table)
             rows += len(snapshot.table.jobs)
             moved.append(snapshot._replace(rows=parts))
@@ -111,7 +111,7 @@ def joined(whole: arrays.Table, snapshots: list[Snapshot]) -> tuple[arrays.Table
     return whole._replace(**columns), moved
 
 
-_PLACE = arrays.Batch._fields.index("place")
+_PLACE = arrays.Batch._fields.index("episode_state")
 #: Fields of a table that have an entry for each row of jobs, or none at all.
 _BY_ROW = (
     "jobs",
@@ -135,7 +135,7 @@ def hidden(snapshot: Snapshot) -> Snapshot:
     if len(snapshot.rows) > len(arrays.Batch._fields):
         raise HpcgymError("snapshot: the future can be hidden on pools of processors only")
     rows = arrays.Batch(*(row.copy() for row in snapshot.rows))
-    first, n = int(rows.place[arrays.START]), int(rows.place[arrays.JOBS])
+    first, n = int(rows.episode_state["start"]), int(rows.episode_state["jobs"])
     known = int(rows.sim["next"])
     table = _part_of(snapshot.table, first, known)
     progress, run = rows.progress[:known], table.jobs["run"]
@@ -150,7 +150,7 @@ def hidden(snapshot: Snapshot) -> Snapshot:
         run[here["job"]] = here["span"] - start[here["job"]]
         if len(here):
             rows.blocks["least_span"][block] = here["span"].min()
-    rows.place[arrays.START], rows.place[arrays.JOBS] = 0, known
+    rows.episode_state["start"], rows.episode_state["jobs"] = 0, known
     rows.sim["changed"] = 1
     if rows.scores.size:
         # the second half is for the secondary order, and begins behind the jobs
@@ -165,14 +165,14 @@ def _count_anew(rows: arrays.Batch, table: arrays.Table) -> None:
     jobs, start = table.jobs[begun], rows.progress["start"][: len(table.jobs)][begun]
     wait = start - jobs["submit"]
     seconds = float((jobs["processors"] * jobs["run"].astype(np.float64)).sum())
-    watts, machine = table.watts, int(table.settings[arrays.PROCESSORS])
+    watts, machine = table.watts, int(table.settings[0].processors)
     rows.totals[arrays.BSLD] = bsld(wait, jobs["run"]).sum()
     rows.totals[arrays.WAIT] = wait.sum()
     joules = float(rows.counted_j)
     n = max(len(table.jobs), 1)
     submits = table.jobs["submit"] if len(table.jobs) else np.zeros(1, np.int64)
     if table.sim[0].managed == 0:
-        elapsed = float(rows.place[arrays.LAST_TIME] - submits[0]) if len(table.jobs) else 0.0
+        elapsed = float(rows.episode_state["last_time"] - submits[0]) if len(table.jobs) else 0.0
         joules = (elapsed * machine - seconds) * watts[arrays.IDLING]
     rows.totals[arrays.ENERGY] = joules + seconds * watts[arrays.BUSY]
     span = float(submits[-1] - submits[0] + 1)

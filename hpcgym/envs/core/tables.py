@@ -90,7 +90,7 @@ def table_of(
     workload: Workload,
     longest: int,
     features: tuple[str, ...],
-    settings: NDArray[np.int64],
+    settings: NDArray[np.void],
     first: state.State,
     common: Common,
     books: bool,
@@ -102,7 +102,7 @@ def table_of(
     columns = JobColumns(workload)
     ordered_by = jobs["requested"] if common.ordered_by is None else common.ordered_by
     estimators = make_estimators(options.scheduler, common.users, jobs["processors"])
-    if settings[arrays.KIND] == arrays.WEIGHTS_KIND:
+    if settings[0]["kind"] == arrays.WEIGHTS_KIND:
         estimators.looks[0] = 1
     own = dict(options.own)
     codes = [OWN + list(own).index(name) if name in own else _CODES[name] for name in options.names]
@@ -172,7 +172,7 @@ def batch_of(
         **state.rows_of(first, number),
         **learner_rows(learner, number),
         scores=np.zeros((number, 2 * longest if scored else 0), state.SCORES),
-        place=np.zeros((number, arrays.N_PLACES), np.int64),
+        episode_state=np.zeros(number, arrays.EPISODE),
         window=np.zeros((number, options.window), np.int64),
         new=np.zeros((number, longest), np.int64),
         terms=np.zeros((number, arrays.N_TERMS)),

@@ -22,23 +22,7 @@ from hpcgym.engine.machines.corun.rows import (
 )
 from hpcgym.engine.machines.corun.state import NOBODY_THERE, PART
 from hpcgym.engine.state import AN_ORDER, RUNNING
-from hpcgym.envs.core.arrays import (
-    BSLD,
-    BUSY,
-    ELAPSED,
-    ENERGY,
-    IDLING,
-    JOBS,
-    KIND,
-    LAST_TIME,
-    NEW,
-    PAIR_SCORES_KIND,
-    PROCESSORS,
-    START,
-    TICKS,
-    VISIBLE,
-    WAIT,
-)
+from hpcgym.envs.core.arrays import BSLD, BUSY, ELAPSED, ENERGY, IDLING, PAIR_SCORES_KIND, WAIT
 from hpcgym.schedule.metrics import TAU_S
 
 HOUR = 3600.0  # [s]
@@ -51,9 +35,9 @@ MACHINE_SIZE, JOB_SIZE, NEIGHBOUR_SIZE, PAIR_SIZE = 8, 8, 5, 2
 @jit
 def serve(e, table, batch, shared, job, beside):
     """Start a job, or none, and go on to the next question or to the end."""
-    place = batch.place[e]
+    episode = batch.episode_state[e]
     run_shared(
-        table, place[START], place[JOBS], batch, shared, e, table.watts, table.settings[TICKS],
+        table, episode.start, episode.jobs, batch, shared, e, table.watts, table.settings[0].ticks,
         job, beside,
     )  # fmt: skip
 
@@ -61,8 +45,8 @@ def serve(e, table, batch, shared, job, beside):
 @jit
 def act_on_pairs(e, table, batch, shared, chosen, numbers):
     """Do what the action says, and go to the next decision."""
-    machine = shared_of(shared, e, batch.place[e, JOBS])
-    if table.settings[KIND] == PAIR_SCORES_KIND:
+    machine = shared_of(shared, e, batch.episode_state[e].jobs)
+    if table.settings[0].kind == PAIR_SCORES_KIND:
         start_by_scores(e, table, batch, shared, machine, numbers)
         return
     width, window = shared.neighbours.shape[1] + 1, batch.window[e]
@@ -85,7 +69,7 @@ def act_on_pairs(e, table, batch, shared, chosen, numbers):
 @jit_part
 def is_possible(e, batch, shared, machine, i, k):
     """Return whether waiting job ``i`` can start, beside neighbour ``k`` unless that is 0."""
-    if i >= batch.place[e, VISIBLE]:
+    if i >= batch.episode_state[e].visible:
         return False
     job = batch.window[e, i]
     if batch.progress[e, job].start >= 0 or not finds_room(machine, job):
@@ -109,7 +93,7 @@ def start_by_scores(e, table, batch, shared, machine, scores):
     time, goes_on = sim.time, True
     while goes_on and sim.asked == AN_ORDER and sim.time == time:
         job, beside, highest = np.int64(-1), np.int64(NOBODY_THERE), -np.inf
-        for i in range(batch.place[e, VISIBLE]):
+        for i in range(batch.episode_state[e].visible):
             for k in range(listed + 1):
                 score = scores[i * width + k]
                 if score > highest and is_possible(e, batch, shared, machine, i, k):
@@ -132,8 +116,8 @@ def begin_norms(e, table, batch, shared):
     That is the time that their processor seconds need on all processors, or that from the first
     submission to the last if it is longer.
     """
-    start, n = batch.place[e, START], batch.place[e, JOBS]
-    ticks, processors = table.settings[TICKS], table.settings[PROCESSORS]
+    start, n = batch.episode_state[e].start, batch.episode_state[e].jobs
+    ticks, processors = table.settings[0].ticks, table.settings[0].processors
     work = 0.0
     for row in range(start, start + n):
         work += shared.wanted[row] * (table.jobs[row].run / ticks)
@@ -146,22 +130,27 @@ def begin_norms(e, table, batch, shared):
 @jit
 def add_terms_of_shared(e, table, batch, shared):
     """Add waits of jobs that started, slowdowns of jobs that ended, energy and time."""
-    place, terms, sim, progress = batch.place[e], batch.terms[e], batch.sim[e], batch.progress[e]
-    machine, ticks = shared_of(shared, e, place[JOBS]), table.settings[TICKS]
-    for i in range(place[NEW]):
+    episode, terms, sim, progress = (
+        batch.episode_state[e],
+        batch.terms[e],
+        batch.sim[e],
+        batch.progress[e],
+    )
+    machine, ticks = shared_of(shared, e, episode.jobs), table.settings[0].ticks
+    for i in range(episode.new):
         job = batch.new[e, i]
-        terms[WAIT] += (progress[job].start - table.jobs[place[START] + job].submit) / ticks
+        terms[WAIT] += (progress[job].start - table.jobs[episode.start + job].submit) / ticks
     while shared.books[e, N_COUNTED] < sim.ended:
         job = batch.ended[e, shared.books[e, N_COUNTED]]
         shared.books[e, N_COUNTED] += 1
-        row = table.jobs[place[START] + job]
+        row = table.jobs[episode.start + job]
         response = (machine.tasks[job].end - row.submit) / ticks
         terms[BSLD] += max(response / max(row.run / ticks, np.float64(TAU_S)), 1.0)
-    elapsed = (sim.time - place[LAST_TIME]) / ticks
-    place[LAST_TIME] = sim.time
+    elapsed = (sim.time - episode.last_time) / ticks
+    episode.last_time = sim.time
     still = table.still_w[0]
     if len(table.node_watts) == 0:
-        still = table.watts[IDLING] * table.settings[PROCESSORS]
+        still = table.watts[IDLING] * table.settings[0].processors
     terms[ENERGY] += shared.joules[e, 0] + elapsed * still
     shared.joules[e, 0] = 0.0
     terms[ELAPSED] += elapsed
@@ -185,8 +174,8 @@ def unit(speedup):
 @jit
 def show_pairs(e, table, batch, shared, out):
     """Write the observation of environment ``e`` and its mask, and list the neighbours."""
-    place = batch.place[e]
-    machine = shared_of(shared, e, place[JOBS])
+    episode = batch.episode_state[e]
+    machine = shared_of(shared, e, episode.jobs)
     listed = shared.neighbours[e]
     total = list_neighbours(machine, batch.progress[e], batch.blocks[e], batch.entries[e], listed)
     shared.books[e, N_BESIDE] = total
@@ -198,13 +187,13 @@ def show_pairs(e, table, batch, shared, out):
     pairs_at = neighbours_at + len(listed) * NEIGHBOUR_SIZE
     mask_at = pairs_at + len(window) * len(listed) * PAIR_SIZE
     show_machine(e, table, batch, machine, total, len(listed), row)
-    for i in range(place[VISIBLE]):
+    for i in range(episode.visible):
         show_job(e, table, batch, shared, machine, window[i], row, jobs_at + i * JOB_SIZE)
     for k in range(min(total, len(listed))):
         at = neighbours_at + k * NEIGHBOUR_SIZE
         show_neighbour(e, table, batch, machine, listed[k], row, at)
         beside = machine.tasks[listed[k]].code
-        for i in range(place[VISIBLE]):
+        for i in range(episode.visible):
             task = machine.tasks[window[i]]
             if task.form == PART:
                 at = pairs_at + (i * len(listed) + k) * PAIR_SIZE
@@ -218,30 +207,30 @@ def show_pairs(e, table, batch, shared, out):
 @jit
 def show_machine(e, table, batch, machine, total, n_listed, row):
     """Write what is known of machine and queue as a whole."""
-    place, sim, n_nodes = batch.place[e], batch.sim[e], len(machine.free)
+    episode, sim, n_nodes = batch.episode_state[e], batch.sim[e], len(machine.free)
     waiting, running = sim.next - sim.started, batch.blocks[e, RUNNING].count
     row[0] = machine.scalars.n_idle / n_nodes
     row[1] = machine.scalars.n_open / n_nodes
     row[2] = sim.free / (n_nodes * machine.who.shape[1])
     row[3] = waiting / (waiting + len(batch.window[e]))
-    row[4] = (waiting - place[VISIBLE]) / max(waiting, 1)
+    row[4] = (waiting - episode.visible) / max(waiting, 1)
     row[5] = running / (running + n_listed)
     row[6] = max(total - n_listed, 0) / max(total, 1)
-    if place[VISIBLE] > 0:
-        oldest = table.jobs[place[START] + batch.window[e, 0]].submit
-        row[7] = soon((sim.time - oldest) / table.settings[TICKS])
+    if episode.visible > 0:
+        oldest = table.jobs[episode.start + batch.window[e, 0]].submit
+        row[7] = soon((sim.time - oldest) / table.settings[0].ticks)
 
 
 @jit
 def show_job(e, table, batch, shared, machine, job, row, at):
     """Write what is known of a waiting job."""
-    place, sim, task = batch.place[e], batch.sim[e], machine.tasks[job]
-    ticks, n_nodes = table.settings[TICKS], len(machine.free)
+    episode, sim, task = batch.episode_state[e], batch.sim[e], machine.tasks[job]
+    ticks, n_nodes = table.settings[0].ticks, len(machine.free)
     others = sim.next - sim.started - 1
     predicted = batch.progress[e, job].predicted / ticks
     row[at] = task.nodes / n_nodes
     row[at + 1] = soon(predicted)
-    row[at + 2] = soon((sim.time - table.jobs[place[START] + job].submit) / ticks)
+    row[at + 2] = soon((sim.time - table.jobs[episode.start + job].submit) / ticks)
     row[at + 3] = unit(shared.mean[task.code])
     row[at + 4] = unit(machine.believed_alone[task.code])
     if others > 0:
@@ -256,11 +245,11 @@ def show_neighbour(e, table, batch, machine, job, row, at):
     """Write what is known of a running job that another can be started beside."""
     task, n_nodes, time = machine.tasks[job], len(machine.free), batch.sim[e].time
     # the work that the scheduler believes is left; what is left is as much less as the run time
-    run = table.jobs[batch.place[e, START] + job].run
+    run = table.jobs[batch.episode_state[e].start + job].run
     left = left_at(machine, job, time) + (batch.progress[e, job].predicted - run)
     row[at] = room_beside(machine, job) / n_nodes
     row[at + 1] = task.nodes / n_nodes
-    row[at + 2] = soon(max(left, 0.0) / table.settings[TICKS])
+    row[at + 2] = soon(max(left, 0.0) / table.settings[0].ticks)
     row[at + 3] = unit(task.rate)
     row[at + 4] = unit(machine.believed_alone[task.code])
 
@@ -271,7 +260,7 @@ def show_mask(e, batch, shared, machine, mask):
     width = shared.neighbours.shape[1] + 1
     listed = min(shared.books[e, N_BESIDE], width - 1)
     for i in range(len(batch.window[e])):
-        room = i < batch.place[e, VISIBLE] and finds_room(machine, batch.window[e, i])
+        room = i < batch.episode_state[e].visible and finds_room(machine, batch.window[e, i])
         shares = room and machine.tasks[batch.window[e, i]].form == PART
         mask[i * width] = room
         for k in range(1, width):

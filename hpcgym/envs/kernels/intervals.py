@@ -11,52 +11,42 @@ from hpcgym.engine.ordered import BLOCK, block_at
 from hpcgym.engine.orders.mixing import mix
 from hpcgym.engine.orders.scores import forget_bounds
 from hpcgym.engine.state import FOREVER, QUEUE, SCORED
-from hpcgym.envs.core.arrays import (
-    INTERVAL,
-    INTERVAL_LENGTH,
-    JOBS,
-    PASSES_INTERVAL,
-    SECONDS_INTERVAL,
-    SET,
-    START,
-    STOP,
-    SUBMISSIONS_INTERVAL,
-)
+from hpcgym.envs.core.arrays import PASSES_INTERVAL, SECONDS_INTERVAL, SUBMISSIONS_INTERVAL
 
 
 @jit_part
 def next_stop(e, table, batch):
     """Return the last second that the next weights and controls hold for."""
-    interval, length = table.settings[INTERVAL], table.settings[INTERVAL_LENGTH]
-    place = batch.place[e]
-    if batch.sim[e].started == place[JOBS]:
+    interval, length = table.settings[0].interval, table.settings[0].interval_length
+    episode = batch.episode_state[e]
+    if batch.sim[e].started == episode.jobs:
         return np.int64(FOREVER)
     if interval == SECONDS_INTERVAL:
-        return place[STOP] + length - 1
+        return episode.stop + length - 1
     if interval == SUBMISSIONS_INTERVAL:
-        if place[SET] == 0:  # else the step goes on, once logs have been made longer
-            place[STOP] = stop_by_submissions(e, table, batch, length)
-        return place[STOP]
+        if episode.controls_hold == 0:  # else the step goes on, once logs have been made longer
+            episode.stop = stop_by_submissions(e, table, batch, length)
+        return episode.stop
     return np.int64(FOREVER)
 
 
 @jit_part
 def interval_is_over(e, table, batch, stop):
     """Return whether new weights are to be asked for; else go on with the same."""
-    place, sim = batch.place[e], batch.sim[e]
-    if table.settings[INTERVAL] == SUBMISSIONS_INTERVAL:
+    episode, sim = batch.episode_state[e], batch.sim[e]
+    if table.settings[0].interval == SUBMISSIONS_INTERVAL:
         # once all have started, the weights hold to the end
-        return sim.started < place[JOBS]
-    place[STOP] = stop + 1
-    if sim.started == place[JOBS]:
+        return sim.started < episode.jobs
+    episode.stop = stop + 1
+    if sim.started == episode.jobs:
         return False  # to the end of the last job
     # all events up to this second have been seen
     sim.time = max(sim.time, stop)
     if sim.started == sim.next:
         # nothing waits: an answer would be of no use, and when one is would tell what comes
-        idle = table.jobs[place[START] + sim.next].submit - place[STOP]
-        length = table.settings[INTERVAL_LENGTH]
-        place[STOP] += max(idle // length, 0) * length
+        idle = table.jobs[episode.start + sim.next].submit - episode.stop
+        length = table.settings[0].interval_length
+        episode.stop += max(idle // length, 0) * length
         return False
     return True
 
@@ -75,11 +65,11 @@ def weigh(e, table, batch, weights, stop):
         block = block_at(blocks, QUEUE, k)
         for i in range(block * BLOCK, block * BLOCK + blocks[block].count):
             score_by(e, table, batch, weights, total, entries[i].job)
-    if table.settings[INTERVAL] == PASSES_INTERVAL:
+    if table.settings[0].interval == PASSES_INTERVAL:
         return  # jobs to come are weighed when they are in the queue
     # jobs that have come without a pass are not in the queue yet
-    job, n = batch.sim[e].next - batch.sim[e].arrived, batch.place[e, JOBS]
-    while job < n and table.jobs[batch.place[e, START] + job].submit <= stop:
+    job, n = batch.sim[e].next - batch.sim[e].arrived, batch.episode_state[e].jobs
+    while job < n and table.jobs[batch.episode_state[e].start + job].submit <= stop:
         score_by(e, table, batch, weights, total, job)
         job += 1
 
@@ -87,11 +77,11 @@ def weigh(e, table, batch, weights, stop):
 @jit_part
 def stop_by_submissions(e, table, batch, length):
     """Return the last second before so many more jobs have been submitted."""
-    place, following = batch.place[e], batch.sim[e].next
-    if following + length >= place[JOBS]:
+    episode, following = batch.episode_state[e], batch.sim[e].next
+    if following + length >= episode.jobs:
         return np.int64(FOREVER)
-    first = table.jobs[place[START] + following].submit
-    last = table.jobs[place[START] + following + length].submit - 1
+    first = table.jobs[episode.start + following].submit
+    last = table.jobs[episode.start + following + length].submit - 1
     return max(first, last)
 
 
@@ -101,11 +91,11 @@ def score_by(e, table, batch, weights, total, job):
     if table.kinds[FOR_ORDERING] != KNOWN:
         # that of a job to come will be known when it is submitted
         if job < batch.sim[e].next:
-            start, n = batch.place[e, START], batch.place[e, JOBS]
+            start, n = batch.episode_state[e].start, batch.episode_state[e].jobs
             jobs = table.jobs[start : start + n]
             rank(jobs, batch.scores[e], SCORED, job, 0, learner_of(batch, e))
         return
-    row = batch.place[e, START] + job
+    row = batch.episode_state[e].start + job
     serial = table.serial[row] if len(table.serial) > 0 else 1.0
     batch.scores[e, job].score, batch.scores[e, job].patience = mix(
         weights, table.places, total, table.weighed[row], table.waiting, serial,

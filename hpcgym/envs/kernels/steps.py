@@ -23,39 +23,14 @@ from hpcgym.engine.many.search import begin_learning, rewind, run_rows, set_seco
 from hpcgym.engine.orders.scores import forget_bounds
 from hpcgym.engine.state import FOREVER, NOBODY, STARTED_AS
 from hpcgym.envs.core.arrays import (
-    ACT_FREQUENCY,
-    ACT_NODES,
-    ACT_POWER,
-    AUTORESET,
     BSLD,
     BUSY,
-    BY_ACTION,
-    CLOCK,
-    COUNTED,
-    CURSOR,
-    ENDED,
     ENERGY,
-    INTERVAL,
-    JOBS,
-    KIND,
-    LAST_TIME,
     N_TERMS,
     N_TOLD,
-    NEW,
-    NEXT_JOBS,
-    NEXT_START,
     ORDERING_KIND,
-    ORIGIN,
-    PROCESSORS,
-    RESETS,
     SECONDS_INTERVAL,
-    SEEN_POWER,
     SELECTION_KIND,
-    SET,
-    SHOWN,
-    START,
-    STOP,
-    VISIBLE,
     WAIT,
     WEIGHTS_KIND,
 )
@@ -84,12 +59,12 @@ def begin(e, table, batch, rooms, power, shared):
     Here and in all that follows ``rooms`` is None on a pool of processors, ``power`` but on a
     machine under limits, and ``shared`` but where jobs share nodes.
     """
-    place = batch.place[e]
-    start, n = place[NEXT_START], place[NEXT_JOBS]
-    place[START], place[JOBS], place[ORIGIN] = start, n, start
-    place[VISIBLE] = place[CURSOR] = place[COUNTED] = place[NEW] = place[ENDED] = 0
-    place[LAST_TIME] = place[STOP] = table.jobs[start].submit
-    place[RESETS], place[SET] = 1, 0
+    episode = batch.episode_state[e]
+    start, n = episode.next_start, episode.next_jobs
+    episode.start, episode.jobs, episode.origin = start, n, start
+    episode.visible = episode.cursor = episode.counted = episode.new = episode.ended = 0
+    episode.last_time = episode.stop = table.jobs[start].submit
+    episode.resets, episode.controls_hold = 1, 0
     rewind(
         table.sim, table.blocks, table.jobs[start : start + n], table.predicted[start : start + n],
         batch.sim, e, batch.progress[e], batch.history[e], batch.blocks[e],
@@ -104,9 +79,9 @@ def begin(e, table, batch, rooms, power, shared):
     for node in range(len(batch.busy_until[e])):
         batch.busy_until[e, node] = 0
     if table.sim[0].managed == 1:
-        rest(batch.sim[e], batch.idle[e], table.settings[PROCESSORS])
+        rest(batch.sim[e], batch.idle[e], table.settings[0].processors)
     span = table.jobs[start + n - 1].submit - table.jobs[start].submit + 1
-    full = table.watts[BUSY] * table.settings[PROCESSORS]
+    full = table.watts[BUSY] * table.settings[0].processors
     batch.norms[e, BSLD] = -1.0 / n
     batch.norms[e, WAIT] = -1.0 / (3600.0 * n)
     batch.norms[e, ENERGY] = -1.0 / max(full * span, 1.0)
@@ -124,7 +99,7 @@ def begin(e, table, batch, rooms, power, shared):
 def begin_scores(e, table, batch, start, n):
     """Set the scores that do not depend on actions."""
     scores = batch.scores[e]
-    if table.settings[KIND] == ORDERING_KIND:
+    if table.settings[0].kind == ORDERING_KIND:
         # jobs outside the window come after those within, by submission
         for job in range(n):
             scores[job].score = -np.inf
@@ -135,7 +110,7 @@ def begin_scores(e, table, batch, start, n):
 @jit_inline
 def simulate(e, table, batch, rooms, power, shared, stop_time):
     """Run the simulator of environment ``e`` to its next question, its end or ``stop_time`` [s]."""
-    start, n = batch.place[e, START], batch.place[e, JOBS]
+    start, n = batch.episode_state[e].start, batch.episode_state[e].jobs
     if shared is not None:
         serve(e, table, batch, shared, np.int64(-1), np.int64(-1))
     elif power is not None:
@@ -149,10 +124,10 @@ def simulate(e, table, batch, rooms, power, shared, stop_time):
 @jit_inline
 def account(e, table, batch, rooms, power, shared):
     """Note the jobs that have started since the last decision, sum their terms, fill the window."""
-    place, window, sim, new = batch.place[e], batch.window[e], batch.sim[e], batch.new[e]
+    episode, window, sim, new = batch.episode_state[e], batch.window[e], batch.sim[e], batch.new[e]
     progress = batch.progress[e]
     found = kept = 0
-    for i in range(place[VISIBLE]):
+    for i in range(episode.visible):
         job = window[i]
         if progress[job].start < 0:
             window[kept] = job
@@ -160,21 +135,21 @@ def account(e, table, batch, rooms, power, shared):
         else:
             new[found] = job
             found += 1
-    job = place[CURSOR]
-    while place[COUNTED] + found < sim.started:
-        if progress[job].start >= 0 and progress[job].marks // STARTED_AS >= place[COUNTED]:
+    job = episode.cursor
+    while episode.counted + found < sim.started:
+        if progress[job].start >= 0 and progress[job].marks // STARTED_AS >= episode.counted:
             new[found] = job
             found += 1
         job += 1
-    while kept < len(window) and place[CURSOR] < sim.next:
-        if progress[place[CURSOR]].start < 0:
-            window[kept] = place[CURSOR]
+    while kept < len(window) and episode.cursor < sim.next:
+        if progress[episode.cursor].start < 0:
+            window[kept] = episode.cursor
             kept += 1
-        place[CURSOR] += 1
-    place[VISIBLE] = kept
-    place[NEW] = found
-    place[COUNTED] = sim.started
-    place[ENDED] = 1 if sim.started == place[JOBS] else 0
+        episode.cursor += 1
+    episode.visible = kept
+    episode.new = found
+    episode.counted = sim.started
+    episode.ended = 1 if sim.started == episode.jobs else 0
     if shared is not None:
         add_terms_of_shared(e, table, batch, shared)
     elif power is not None:
@@ -193,16 +168,16 @@ def act(e, table, batch, rooms, power, shared, chosen, numbers):
         act_on_pairs(e, table, batch, shared, chosen[e], numbers[e])
         account(e, table, batch, rooms, power, shared)
         return
-    kind = table.settings[KIND]
+    kind = table.settings[0].kind
     if kind == SELECTION_KIND:
         i = chosen[e]
         if i == len(batch.window[e]) and switch_off(batch.sim[e], batch.idle[e]):
-            batch.place[e, NEW] = 0
+            batch.episode_state[e].new = 0
             return
         # there is no job to select: the first is served
-        batch.sim[e].selected = batch.window[e, i if 0 <= i < batch.place[e, VISIBLE] else 0]
+        batch.sim[e].selected = batch.window[e, i if 0 <= i < batch.episode_state[e].visible else 0]
     elif kind == ORDERING_KIND:
-        for i in range(batch.place[e, VISIBLE]):
+        for i in range(batch.episode_state[e].visible):
             batch.scores[e, batch.window[e, i]].score = numbers[e, i]
         forget_bounds(batch.blocks[e])
     stop, goes_on = np.int64(FOREVER), True
@@ -217,25 +192,25 @@ def act(e, table, batch, rooms, power, shared, chosen, numbers):
             return  # to be called again, with the same action, once there is room
         goes_on = stop < FOREVER and not interval_is_over(e, table, batch, stop)
     account(e, table, batch, rooms, power, shared)
-    batch.place[e, SET] = 0
+    batch.episode_state[e].controls_hold = 0
 
 
 @jit_part
 def control_machine(e, table, batch, power, numbers, stop):
     """Set the controls by the action, or let them hold for longer if that has been done."""
-    place, settings = batch.place[e], table.settings
+    episode, settings = batch.episode_state[e], table.settings[0]
     # the time of the next submission must not be told
-    by_clock = settings[INTERVAL] == SECONDS_INTERVAL and stop < FOREVER
+    by_clock = settings.interval == SECONDS_INTERVAL and stop < FOREVER
     end = stop + 1 if by_clock else np.int64(FOREVER)
-    machine = machine_of(power, e, place[START], place[START] + place[JOBS])
-    if place[SET] == 1:
+    machine = machine_of(power, e, episode.start, episode.start + episode.jobs)
+    if episode.controls_hold == 1:
         extend_control(machine, end)
     else:
         control(
             machine, batch.sim[e], numbers,
-            settings[ACT_FREQUENCY], settings[ACT_NODES], settings[ACT_POWER], end,
+            settings.act_frequency, settings.act_nodes, settings.act_power, end,
         )  # fmt: skip
-        place[SET] = 1
+        episode.controls_hold = 1
 
 
 @jit_inline
@@ -244,8 +219,8 @@ def show(e, table, batch, rooms, power, shared, out):
     if shared is not None:
         show_pairs(e, table, batch, shared, out)
         return
-    place = batch.place[e]
-    start, n = place[START], place[JOBS]
+    episode = batch.episode_state[e]
+    start, n = episode.start, episode.jobs
     ordered_by = table.ordered_by[start : start + n]
     if table.kinds[FOR_ORDERING] != KNOWN:
         ordered_by = batch.ordered_by[e]
@@ -254,30 +229,30 @@ def show(e, table, batch, rooms, power, shared, out):
         nodes = nodes_of(rooms, e, start, start + n)
     observe(
         nodes, batch.sim[e], batch.progress[e], batch.blocks[e], batch.entries[e], batch.idle[e],
-        batch.window[e], place[VISIBLE], place[SHOWN], ordered_by,
+        batch.window[e], episode.visible, episode.shown, ordered_by,
         table.jobs[start : start + n], table.columns[start : start + n], table.codes,
-        table.settings[CLOCK], table.settings[PROCESSORS], out.observations[e],
+        table.settings[0].clock, table.settings[0].processors, out.observations[e],
     )  # fmt: skip
     if power is not None:
         machine = machine_of(power, e, start, start + n)
-        observe_power(machine, batch.sim[e], out.observations[e], table.settings[SEEN_POWER])
-    if table.settings[BY_ACTION] == 1:
-        idle = not place[ENDED] and some_idle(batch.sim[e], batch.idle[e])
+        observe_power(machine, batch.sim[e], out.observations[e], table.settings[0].seen_power)
+    if table.settings[0].by_action == 1:
+        idle = not episode.ended and some_idle(batch.sim[e], batch.idle[e])
         out.masks[e, len(batch.window[e])] = idle
-    for i in range(place[VISIBLE], place[SHOWN]):
+    for i in range(episode.visible, episode.shown):
         out.masks[e, i] = 0
-    for i in range(place[SHOWN], place[VISIBLE]):
+    for i in range(episode.shown, episode.visible):
         out.masks[e, i] = 1
-    place[SHOWN] = place[VISIBLE]
+    episode.shown = episode.visible
 
 
 @jit_part
 def tell(e, batch, out):
     """Note what infos say of environment ``e``, where the next step does not change it."""
-    place, told, window = batch.place[e], out.told[e], batch.window[e]
+    episode, told, window = batch.episode_state[e], out.told[e], batch.window[e]
     told[0] = batch.sim[e].time
-    told[1] = place[VISIBLE]
-    for i in range(place[VISIBLE]):
+    told[1] = episode.visible
+    for i in range(episode.visible):
         told[N_TOLD + i] = window[i]
     for term in range(N_TERMS):
         out.terms[e, term] = batch.terms[e, term]
@@ -294,14 +269,14 @@ def restart(e, table, batch, rooms, power, shared, out):
 @jit
 def step(e, table, batch, rooms, power, shared, chosen, numbers, out):
     """Do one action in environment ``e``, and show what comes of it."""
-    place = batch.place[e]
-    if place[ENDED] == 1 and table.settings[AUTORESET] == 1:
+    episode = batch.episode_state[e]
+    if episode.ended == 1 and table.settings[0].autoreset == 1:
         restart(e, table, batch, rooms, power, shared, out)
         out.ended[e] = False
         for k in range(out.rewards.shape[1]):
             out.rewards[e, k] = 0.0
         return
-    place[RESETS] = 0
+    episode.resets = 0
     for term in range(N_TERMS):
         batch.terms[e, term] = 0.0
     act(e, table, batch, rooms, power, shared, chosen, numbers)
@@ -316,7 +291,7 @@ def step(e, table, batch, rooms, power, shared, chosen, numbers, out):
         out.rewards[e, k] = reward
     show(e, table, batch, rooms, power, shared, out)
     tell(e, batch, out)
-    out.ended[e] = place[ENDED] == 1
+    out.ended[e] = episode.ended == 1
 
 
 @jit_entry

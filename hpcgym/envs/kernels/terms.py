@@ -12,16 +12,9 @@ from hpcgym.engine.state import STARTED_AS
 from hpcgym.envs.core.arrays import (
     BSLD,
     BUSY,
-    COUNTED,
-    ENDED,
     ENERGY,
     IDLING,
-    JOBS,
-    LAST_TIME,
-    NEW,
     OFF,
-    PROCESSORS,
-    START,
     SWITCHING_OFF,
     SWITCHING_ON,
     WAIT,
@@ -32,11 +25,11 @@ from hpcgym.envs.kernels.limited import bsld_of, sum_bsld, take_joules
 @jit_part
 def add_waits(e, table, batch):
     """Add slowdowns and waits of the jobs that started; return their processor seconds."""
-    place, terms = batch.place[e], batch.terms[e]
+    episode, terms = batch.episode_state[e], batch.terms[e]
     processor_seconds = 0.0
-    for i in range(place[NEW]):
+    for i in range(episode.new):
         job = batch.new[e, i]
-        row = table.jobs[place[START] + job]
+        row = table.jobs[episode.start + job]
         begun = batch.progress[e, job].start
         terms[BSLD] += bsld_of(row.submit, row.run, begun, row.run)
         terms[WAIT] += begun - row.submit
@@ -47,12 +40,12 @@ def add_waits(e, table, batch):
 @jit_part
 def joules_of_processors(e, table, batch, processor_seconds):
     """Return the energy of the jobs that started, and of processors without a job meanwhile."""
-    place = batch.place[e]
-    elapsed = np.float64(batch.sim[e].time - place[LAST_TIME])
-    place[LAST_TIME] = batch.sim[e].time
+    episode = batch.episode_state[e]
+    elapsed = np.float64(batch.sim[e].time - episode.last_time)
+    episode.last_time = batch.sim[e].time
     watts = table.watts
     if table.sim[0].managed == 0:
-        idle_seconds = elapsed * table.settings[PROCESSORS] - processor_seconds
+        idle_seconds = elapsed * table.settings[0].processors - processor_seconds
         return idle_seconds * watts[IDLING] + processor_seconds * watts[BUSY]
     settle(batch.sim[e], batch.idle[e])
     sim = batch.sim[e]
@@ -70,18 +63,18 @@ def joules_on_nodes(e, table, batch, rooms):
 
     That is until the last end of its jobs so far: so they are counted in the order of their starts.
     """
-    place, progress, new, until = (
-        batch.place[e],
+    episode, progress, new, until = (
+        batch.episode_state[e],
         batch.progress[e],
         batch.new[e],
         batch.busy_until[e],
     )
-    start, n = place[START], place[JOBS]
+    start, n = episode.start, episode.jobs
     nodes = nodes_of(rooms, e, start, start + n)
-    sort_by_start(new, progress, place[NEW], place[COUNTED] - place[NEW])
-    joules = np.float64(batch.sim[e].time - place[LAST_TIME]) * table.still_w[0]
-    place[LAST_TIME] = batch.sim[e].time
-    for i in range(place[NEW]):
+    sort_by_start(new, progress, episode.new, episode.counted - episode.new)
+    joules = np.float64(batch.sim[e].time - episode.last_time) * table.still_w[0]
+    episode.last_time = batch.sim[e].time
+    for i in range(episode.new):
         job = new[i]
         begun = progress[job].start
         end = begun + table.jobs[start + job].run
@@ -111,16 +104,16 @@ def sort_by_start(new, progress, n, before):
 @jit_part
 def add_terms_under_limits(e, table, batch, power):
     """Add slowdowns, waits and energy: jobs take as long as they take at their level."""
-    place, terms, progress = batch.place[e], batch.terms[e], batch.progress[e]
-    start, n = place[START], place[JOBS]
+    episode, terms, progress = batch.episode_state[e], batch.terms[e], batch.progress[e]
+    start, n = episode.start, episode.jobs
     machine = machine_of(power, e, start, start + n)
-    for i in range(place[NEW]):
+    for i in range(episode.new):
         job = batch.new[e, i]
         row, begun = table.jobs[start + job], progress[job].start
         terms[BSLD] += bsld_of(row.submit, row.run, begun, power.jobs[e, job].run)
         terms[WAIT] += begun - row.submit
-    if place[ENDED] == 1 and machine.scalars.kills > 0:  # they have been cut since they started
+    if episode.ended == 1 and machine.scalars.kills > 0:  # they have been cut since they started
         known = batch.totals[e, BSLD] + terms[BSLD]
         terms[BSLD] += sum_bsld(machine, power.jobs[e, :n], progress) - known
-    place[LAST_TIME] = batch.sim[e].time
+    episode.last_time = batch.sim[e].time
     terms[ENERGY] += take_joules(machine, batch.sim[e].time)

@@ -114,7 +114,7 @@ def look(env: Drawn) -> View:
     ResetNeeded : no episode has begun.
     """
     batch = env.simulations.batch
-    if batch.place[0, arrays.JOBS] == 0:
+    if batch.episode_state[0].jobs == 0:
         raise gymnasium.error.ResetNeeded("there is nothing to render: call reset() first")
     result = env.result()
     submitted = int(batch.sim[0].next)
