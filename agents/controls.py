@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import hpcgym  # noqa: F401  its import registers the environments
-from hpcgym.agents.held_back import search
+from hpcgym.agents.episode_search import search
 from hpcgym.agents.search import check_whole, spread
 from hpcgym.envs import EnergyBudgetVector, PowerCapVector
 from hpcgym.envs.core.episodes import Episode

@@ -18,11 +18,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 import hpcgym  # noqa: F401  its import registers the environments
-from hpcgym.agents.held_back import search
+from hpcgym.agents.episode_search import search
 from hpcgym.agents.search import check_whole
 from hpcgym.envs import CoScheduleVector
+from hpcgym.envs.core.corun_layout import PairLayout
 from hpcgym.envs.core.episodes import Episode
-from hpcgym.envs.core.pair_layout import PairLayout
 from hpcgym.errors import HpcgymError
 from hpcgym.files.writing import whole_text
 

@@ -10,10 +10,10 @@ from gymnasium import spaces
 from numpy.typing import NDArray
 
 from hpcgym.envs.core import arrays
+from hpcgym.envs.core.corun_layout import PairLayout
+from hpcgym.envs.core.corun_options import DEFAULT_CODES, read_action, read_pair_options
 from hpcgym.envs.core.numbers import read_numbers
 from hpcgym.envs.core.options import refuse_others
-from hpcgym.envs.core.pair_layout import PairLayout
-from hpcgym.envs.core.pair_options import DEFAULT_CODES, read_action, read_pair_options
 from hpcgym.envs.job_selection import read_index, read_indices
 from hpcgym.envs.pages.page import page
 from hpcgym.envs.render.view import running_entries

@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 from hpcgym.cluster.levels import Above, levels_above
 from hpcgym.cluster.powers import Floats, Ints, Mask, Powers, powers_of, weighed
 from hpcgym.errors import HpcgymError
-from hpcgym.schedule.energy_split import Sharing, nothing_shared, share
+from hpcgym.schedule.energy_split import EnergySplit, no_split, share
 from hpcgym.schedule.node_states import OFF, STATE_NAMES, SWITCHING_OFF, NodeStates
 from hpcgym.schedule.power_uses import QUANTUM_W, Cells, Parts, cells_of, parts_of
 
@@ -215,9 +215,9 @@ class Books:
         )
 
     @cached_property
-    def _sharing(self) -> Sharing:
+    def _sharing(self) -> EnergySplit:
         if self._alone.all():
-            return nothing_shared()
+            return no_split()
         cells = self._cells.take(~self._alone)
         begin, end = (places[cells.job] for places in self._of_jobs)
         return share(cells, begin, end, self._powers, len(self.time))

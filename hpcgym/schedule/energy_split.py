@@ -13,7 +13,7 @@ from hpcgym.cluster.powers import Floats, Ints, Powers, weighed
 from hpcgym.schedule.power_uses import Cells
 
 
-class Sharing(NamedTuple):
+class EnergySplit(NamedTuple):
     """Nodes over time, between changes; k intervals, s shares, those of jobs that are not measured.
 
     Attributes
@@ -50,13 +50,13 @@ class Sharing(NamedTuple):
         return weighed(self.job, self.weight * sums, n_jobs)
 
 
-def nothing_shared() -> Sharing:
+def no_split() -> EnergySplit:
     """Return that no node is shared."""
     none, empty = np.zeros(0, np.int64), np.zeros(0)
-    return Sharing(none, none, none, none, none, empty, none, empty, none, none)
+    return EnergySplit(none, none, none, none, none, empty, none, empty, none, none)
 
 
-def share(cells: Cells, begin: Ints, end: Ints, powers: Powers, n_times: int) -> Sharing:
+def share(cells: Cells, begin: Ints, end: Ints, powers: Powers, n_times: int) -> EnergySplit:
     """Return what happens on shared nodes.
 
     Parameters
@@ -66,7 +66,7 @@ def share(cells: Cells, begin: Ints, end: Ints, powers: Powers, n_times: int) ->
     """
     m = len(cells.job)
     if not m:
-        return nothing_shared()
+        return no_split()
     keys = np.concatenate([cells.node * n_times + begin, cells.node * n_times + end])
     order = np.argsort(keys, kind="stable")
     sorted_keys = keys[order]
@@ -100,7 +100,7 @@ def share(cells: Cells, begin: Ints, end: Ints, powers: Powers, n_times: int) ->
     by_place = np.argsort(first, kind="stable")  # so that sums between shares are short
     shares = cells.take(unmeasured)
     weight = shares.cores * powers.busy[shares.group, shares.level]
-    return Sharing(
+    return EnergySplit(
         node,
         time,
         until,

@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 
 from hpcgym.compilation import compiling
 from hpcgym.engine import state
-from hpcgym.engine.machines.corun import easy as coscheduled
+from hpcgym.engine.machines.corun import easy
 from hpcgym.engine.machines.corun import state as engine
-from hpcgym.engine.machines.corun.state import Coscheduled
+from hpcgym.engine.machines.corun.state import CorunNodes
 from hpcgym.engine.machines.pool import conservative
 from hpcgym.errors import HpcgymError, WorkloadError
 from hpcgym.naming import CORE
@@ -61,7 +61,7 @@ def simulate_coscheduled(
 
 def _run(
     arrays: state.Prepared,
-    machine: Coscheduled,
+    machine: CorunNodes,
     scheduler: Scheduler,
     learning: PairLearning | None,
 ) -> None:
@@ -70,12 +70,12 @@ def _run(
         with compiling(conservative.run):
             conservative.run(*arrays, state.FOREVER, state.UNLIMITED)
         return
-    with compiling(coscheduled.run):
+    with compiling(easy.run):
         if learning is None:
-            coscheduled.run(*arrays, machine, state.FOREVER, state.UNLIMITED)
+            easy.run(*arrays, machine, state.FOREVER, state.UNLIMITED)
             return
         learning.tell(arrays, machine)
-        while coscheduled.run(*arrays, machine, state.FOREVER, 1):
+        while easy.run(*arrays, machine, state.FOREVER, 1):
             learning.learn(arrays, machine)
 
 
@@ -199,7 +199,7 @@ def tasks_of(
         nodes = np.where(spread, wide, nodes)
         shape[spread] = engine.SPREAD if parts == 1 else engine.PART
     tasks = np.zeros(len(workload), engine.TASK)
-    tasks["nodes"], tasks["form"], tasks["code"] = nodes, shape, code
+    tasks["nodes"], tasks["placement"], tasks["code"] = nodes, shape, code
     return tasks, parts
 
 
@@ -279,7 +279,7 @@ def arrays_of(
         arrays.sim.threshold = min(int(arrays.sim.threshold) * ticks, state.FOREVER)
     if scheduler.backfill == "fill":
         arrays.sim.depth = 0
-    each = np.where(tasks["form"] == engine.PART, 1, parts)
+    each = np.where(tasks["placement"] == engine.PART, 1, parts)
     arrays.jobs["processors"] = tasks["nodes"] * each
     arrays.sim.free = cluster.nodes * parts
     if len(arrays.profile):
@@ -289,13 +289,13 @@ def arrays_of(
 
 def machine_of(
     scheduler: Scheduler, speedups: Heatmap, tasks: NDArray[np.void], n_nodes: int, parts: int
-) -> Coscheduled:
+) -> CorunNodes:
     """Return idle nodes, and how fast codes run beside each other there."""
     weights = np.zeros(len(PASS_FEATURES))
     if looks_at_pass(scheduler):
         given = parse_policy(scheduler.policy).weights
         weights[:] = [given.get(name, 0.0) for name in PASS_FEATURES]
-    return engine.make_coscheduled(
+    return engine.make_corun(
         speedups.filled,
         speedups.alone,
         tasks,
@@ -309,7 +309,7 @@ def machine_of(
     )
 
 
-def _place(arrays: state.Prepared, machine: Coscheduled) -> None:
+def _place(arrays: state.Prepared, machine: CorunNodes) -> None:
     """Give nodes, the first that are free, to compact jobs whose starts are known."""
     jobs, progress, tasks = arrays.jobs, arrays.progress, machine.tasks
     tasks["end"] = progress["start"] + jobs["run"]
@@ -332,7 +332,7 @@ def result_of(
     speedups: Heatmap,
     jobs: NDArray[np.void],
     progress: NDArray[np.void],
-    machine: Coscheduled,
+    machine: CorunNodes,
     ticks: int,
     learning: PairLearning | None = None,
 ) -> Result:
@@ -344,7 +344,7 @@ def result_of(
         end_ticks=tasks["end"].copy(),
         promised_ticks=progress["promised"].copy(),
         compact_s=jobs["run"] // ticks,
-        shape=tasks["form"].astype(np.int8),
+        shape=tasks["placement"].astype(np.int8),
         code=tasks["code"].copy(),
         parts=machine.who.shape[1],
         speedups=speedups,
@@ -374,7 +374,7 @@ def _allocation(
     workload: Workload,
     scheduler: Scheduler,
     cluster: Cluster,
-    machine: Coscheduled,
+    machine: CorunNodes,
     run: Coschedule,
 ) -> Allocation:
     """Return the nodes of jobs: on each as many processes as it takes, the rest on the last."""

@@ -9,7 +9,7 @@ import numpy as np
 
 from hpcgym.engine import state
 from hpcgym.engine.machines.corun import state as engine
-from hpcgym.engine.machines.corun.state import Coscheduled
+from hpcgym.engine.machines.corun.state import CorunNodes
 from hpcgym.errors import HpcgymError
 from hpcgym.speedups.heatmap import Heatmap
 from hpcgym.speedups.learned import LearnedSpeedups
@@ -55,7 +55,7 @@ class PairLearning:
         """Whether ends are learned from."""
         return hasattr(self.pairs, "learn")
 
-    def tell(self, arrays: state.Prepared, machine: Coscheduled) -> None:
+    def tell(self, arrays: state.Prepared, machine: CorunNodes) -> None:
         """Let the simulator's scheduler take what is believed now for the speedups."""
         codes = list(self._codes)
         if self.learns:
@@ -70,7 +70,7 @@ class PairLearning:
         engine.believe(machine, matrix, alone, self._above, of_codes)
         arrays.sim.changed = 1  # who was refused may not be now
 
-    def learn(self, arrays: state.Prepared, machine: Coscheduled) -> None:
+    def learn(self, arrays: state.Prepared, machine: CorunNodes) -> None:
         """Learn from the jobs that have ended since the last time."""
         if not self.learns or arrays.sim.ended == self._ended:
             return
@@ -88,7 +88,7 @@ class PairLearning:
         if learned:
             self.tell(arrays, machine)
 
-    def _learn_from(self, job: int, arrays: state.Prepared, machine: Coscheduled) -> bool:
+    def _learn_from(self, job: int, arrays: state.Prepared, machine: CorunNodes) -> bool:
         """Learn from the end of a job; return whether it told anything."""
         spells = self._beside.pop(job, {})
         total = sum(spells.values())

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from hpcgym.compilation import compiling
 from hpcgym.engine import state
-from hpcgym.engine.machines.limited import easy as powered
-from hpcgym.engine.machines.limited import state as powered_state
-from hpcgym.engine.machines.limited.state import Powered
+from hpcgym.engine.machines.limited import easy
+from hpcgym.engine.machines.limited import state as limited_state
+from hpcgym.engine.machines.limited.state import LimitedNodes
 from hpcgym.errors import HpcgymError
 from hpcgym.schedule.node_states import NodeStates
 from hpcgym.schedule.result import Allocation, Result
@@ -83,14 +83,14 @@ def simulate_powered(
     return with_machine(result, machine, needs[:, 0], a_node, found)
 
 
-def _run(arrays: state.Prepared, machine: Powered, learning: Learning | None) -> Powered:
+def _run(arrays: state.Prepared, machine: LimitedNodes, learning: Learning | None) -> LimitedNodes:
     """Simulate to the end; return the machine, whose log may have become longer."""
-    with compiling(powered.run):
+    with compiling(easy.run):
         while True:
-            powered.run(*arrays, machine, state.FOREVER, state.UNLIMITED)
+            easy.run(*arrays, machine, state.FOREVER, state.UNLIMITED)
             if machine.scalars.full:
                 machine.scalars.full = 0
-                more = np.empty(len(machine.log), powered_state.LOG)
+                more = np.empty(len(machine.log), limited_state.LOG)
                 machine = machine._replace(log=np.concatenate([machine.log, more]))
             elif arrays.sim.asked:
                 assert learning is not None
@@ -138,7 +138,7 @@ def _result(
     scheduler: Scheduler,
     cluster: Cluster,
     arrays: state.Prepared,
-    machine: Powered,
+    machine: LimitedNodes,
     learning: Learning | None,
 ) -> Result:
     """Return the schedule, with the frequencies of jobs and the states of nodes."""
@@ -154,7 +154,7 @@ def _result(
 
 def with_machine(
     result: Result,
-    machine: Powered,
+    machine: LimitedNodes,
     units: NDArray[np.int64],
     a_node: NDArray[np.int64],
     limits: tuple[Limit, ...],
@@ -172,7 +172,7 @@ def with_machine(
 
 
 def _allocation(
-    machine: Powered, units: NDArray[np.int64], a_node: NDArray[np.int64]
+    machine: LimitedNodes, units: NDArray[np.int64], a_node: NDArray[np.int64]
 ) -> Allocation:
     """Return the nodes of jobs: as many units on each as it holds, the rest on the last."""
     widths = np.diff(machine.first)
@@ -182,11 +182,11 @@ def _allocation(
     return Allocation(machine.first, machine.cells, on_each.astype(np.int32))
 
 
-def _node_states(machine: Powered, end: int) -> NodeStates | None:
+def _node_states(machine: LimitedNodes, end: int) -> NodeStates | None:
     """Return when nodes were off or switched, up to the last end [s]; None where all were on."""
     log = machine.log[: machine.scalars.logged]
     last = machine.nodes
-    still = np.flatnonzero((last["state"] != powered_state.ON) & (last["since"] < end))
+    still = np.flatnonzero((last["state"] != limited_state.ON) & (last["since"] < end))
     columns = {
         "node": np.concatenate([log["node"], still]),
         "state": np.concatenate([log["state"], last["state"][still]]),

@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from hpcgym.cluster.power import MILLION, NodePower
 from hpcgym.cluster.power_plans import greatest_w, rho, savings_w
 from hpcgym.engine import state
-from hpcgym.engine.machines.limited import state as powered_state
+from hpcgym.engine.machines.limited import state as limited_state
 from hpcgym.engine.machines.limited.caps import idle_mw
-from hpcgym.engine.machines.limited.state import Powered, make_powered
+from hpcgym.engine.machines.limited.state import LimitedNodes, make_limited
 from hpcgym.errors import HpcgymError, WorkloadError
 from hpcgym.schedule.power_uses import QUANTUM_W
 from hpcgym.scheduler.limits import EnergyBudget, Limit, PowerCap
@@ -26,9 +26,9 @@ if TYPE_CHECKING:
 
 #: What the rule ``power`` is under budgets, where it says more than that they must suffice.
 BUDGET_RULES = {
-    "powercap": powered_state.POWERCAP,
-    "reduce-pc": powered_state.REDUCE_PC,
-    "energy-bud": powered_state.ENERGY_BUD,
+    "powercap": limited_state.POWERCAP,
+    "reduce-pc": limited_state.REDUCE_PC,
+    "energy-bud": limited_state.ENERGY_BUD,
 }
 #: ``mix`` uses frequencies of at least this share of the highest (document 004, section 4.5.2: from
 #: 2.0 GHz on of 2.7).
@@ -67,7 +67,7 @@ def node_power(cluster: Cluster, needed: bool = True) -> NodePower:
 
 
 class Model(NamedTuple):
-    """A machine and its jobs, without limits: what :class:`Powered` has of them.
+    """A machine and its jobs, without limits: what :class:`LimitedNodes` has of them.
 
     ``constants`` are scalars by name, ``levels`` nodes below a component and its power [mW], from
     the lowest level on, and ``most_mw`` the greatest power there is.
@@ -90,7 +90,7 @@ def machine_for(
     power: NodePower,
     widths: NDArray[np.int64],
     given: tuple[Limit, ...],
-) -> Powered:
+) -> LimitedNodes:
     """Return a machine under limits before the first event."""
     shuts = any(isinstance(limit, EnergyBudget) and limit.shutdown for limit in given)
     planned = scheduler.power in ("shut", "mix") and any(isinstance(c, PowerCap) for c in given)
@@ -98,7 +98,7 @@ def machine_for(
     model = model_of(workload, scheduler, cluster, power, widths, switches)
     check_clock(workload, model)
     caps, budgets = limit_records(scheduler, cluster, power, model, given)
-    machine = make_powered(
+    machine = make_limited(
         *model[:-1],
         widths,
         cluster.nodes,
@@ -147,7 +147,7 @@ def model_of(
         "timeout": state.FOREVER if timeout is None else timeout,
         "lowest": lowest_level(power, scheduler.power),
         "highest": power.levels - 1,
-        "rule": BUDGET_RULES.get(scheduler.power, powered_state.SUFFICES),
+        "rule": BUDGET_RULES.get(scheduler.power, limited_state.SUFFICES),
         "contiguous": int(scheduler.allocation == "contiguous"),
         "switches": int(switches),
     }
@@ -263,12 +263,12 @@ def nodes_off(cluster: Cluster, power: NodePower, cap: PowerCap, rule: str) -> i
 
 def cap_records(caps: list[PowerCap], off: list[int]) -> NDArray[np.void]:
     """Return caps as the engine takes them, with how many nodes are off under each."""
-    records = np.zeros(len(caps), powered_state.CAP)
+    records = np.zeros(len(caps), limited_state.CAP)
     for record, cap, nodes in zip(records, caps, off, strict=True):
         record["start"] = cap.start
         record["end"] = state.FOREVER if cap.end is None else cap.end
-        record["announced"] = powered_state.BEFORE if cap.announced is None else cap.announced
-        record["mw"] = math.floor(min(cap.watts * 1000, powered_state.PLENTY))
+        record["announced"] = limited_state.BEFORE if cap.announced is None else cap.announced
+        record["mw"] = math.floor(min(cap.watts * 1000, limited_state.PLENTY))
         record["kills"] = cap.kills
         record["off"] = nodes
     return records
@@ -286,13 +286,13 @@ def budget_records(budgets: list[EnergyBudget], most: int) -> NDArray[np.void]:
         if not (binds or budget.shutdown):
             continue
         mj = math.floor(min(budget.joules * 1000, most * seconds))
-        record = np.zeros((), powered_state.BUDGET)
+        record = np.zeros((), limited_state.BUDGET)
         record["start"], record["end"] = budget.start, budget.end
         record["mj"], record["mean_mw"] = mj, mj // seconds
         record["period"] = budget.period if binds else seconds
         record["shuts"], record["binds"] = budget.shutdown, binds
         kept.append(record)
-    return np.array(kept, powered_state.BUDGET)
+    return np.array(kept, limited_state.BUDGET)
 
 
 def _check_energy(most: int, budgets: list[EnergyBudget]) -> None:
@@ -316,7 +316,7 @@ def check_clock(workload: Workload, model: Model) -> None:
         )
 
 
-def check_possible(workload: Workload, machine: Powered) -> None:
+def check_possible(workload: Workload, machine: LimitedNodes) -> None:
     """Raise an HpcgymError if a job can never start under the caps that have no end."""
     scalars, caps = machine.scalars, machine.caps
     lasting = caps[caps["end"] == state.FOREVER]

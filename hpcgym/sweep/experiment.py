@@ -13,7 +13,7 @@ from hpcgym.baselines.schedulers import SCHEDULERS, find_scheduler
 from hpcgym.errors import HpcgymError, check_each_once, unknown
 from hpcgym.files import MOST_TOML, bytes_of, toml_of
 from hpcgym.scheduler.rules import Scheduler
-from hpcgym.sweep.sharing import at, believed, check_sharing, simulate_two
+from hpcgym.sweep.corun import at, believed, check_sharing, simulate_two
 from hpcgym.sweep.source import SEED, SLICES, Source
 from hpcgym.workload.cleaning import filter_names
 from hpcgym.workload.io.files import check_errors

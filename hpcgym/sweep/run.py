@@ -21,6 +21,7 @@ from hpcgym.errors import HpcgymError
 from hpcgym.files import MOST_TOML, bytes_of, shaped, text_of
 from hpcgym.files.writing import same_file, whole
 from hpcgym.sweep import manifest_file
+from hpcgym.sweep.corun import simulate_two
 from hpcgym.sweep.executors import warm
 from hpcgym.sweep.experiment import load_experiment
 from hpcgym.sweep.manifest import (
@@ -45,7 +46,6 @@ from hpcgym.sweep.records import (
     read_records,
     read_results,
 )
-from hpcgym.sweep.sharing import simulate_two
 from hpcgym.sweep.simulations import simulate_task
 from hpcgym.sweep.tasks import Progress, Summary, check_arguments, run_locked
 

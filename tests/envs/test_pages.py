@@ -17,9 +17,9 @@ import pytest
 from driving import BUSY, LIMITED, NAMES, SINGLE, VECTOR
 
 from hpcgym.envs.co_schedule import CoSchedule, CoScheduleVector
+from hpcgym.envs.core.corun_options import read_pair_options
 from hpcgym.envs.core.episodes import Episodes
 from hpcgym.envs.core.options import read_options
-from hpcgym.envs.core.pair_options import read_pair_options
 from hpcgym.envs.kernels.limited import POWER_SIZE
 from hpcgym.envs.kernels.observe import JOBS_AT, QUEUE_AT, TIME_AT
 from hpcgym.envs.pages.page import ARGUMENTS, PARTS

@@ -18,8 +18,8 @@ from driving import BUSY, CHASSIS, LIMITED, LOADED, NAMES, VECTOR, assert_same, 
 from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.wrappers.vector import RecordEpisodeStatistics
 
+from hpcgym.envs.core.corun_options import DEFAULT_CODES
 from hpcgym.envs.core.infos import Teller
-from hpcgym.envs.core.pair_options import DEFAULT_CODES
 
 OPTIONS: dict[str, dict[str, Any]] = {
     "JobSelection": {"reservation": "kept", "observation": "flat", "backfill_order": "sjbf"},

@@ -12,8 +12,8 @@ from hpcgym import Cluster, Scheduler, Workload, simulate, validate_schedule
 from hpcgym.cluster import Level, NodeGroup, NodePower, find_cluster
 from hpcgym.cluster.power_plans import greatest_w
 from hpcgym.engine import state
-from hpcgym.engine.machines.limited import easy as powered
-from hpcgym.engine.machines.limited import state as powered_state
+from hpcgym.engine.machines.limited import easy
+from hpcgym.engine.machines.limited import state as limited_state
 from hpcgym.envs.job_selection import JobSelection
 from hpcgym.errors import HpcgymError
 from hpcgym.schedule.result import Result
@@ -527,20 +527,20 @@ def test_it_can_stop_and_go_on() -> None:
 
     arrays, nodes = prepared()
     passes = 0
-    while done := powered.run(*arrays, nodes, state.FOREVER, 3):
+    while done := easy.run(*arrays, nodes, state.FOREVER, 3):
         passes += done
     assert np.array_equal(arrays.progress["start"], expected.start)
     arrays, nodes = prepared()
     again = 0
     for time in range(0, 10**6, 1777):
-        again += powered.run(*arrays, nodes, time, state.UNLIMITED)
+        again += easy.run(*arrays, nodes, time, state.UNLIMITED)
         if time == 1777 * 10:  # a copy is a simulation of its own
             copies = [array.copy() for array in arrays]
-            other = powered_state.Powered(*(array.copy() for array in nodes))
-    again += powered.run(*arrays, nodes, state.FOREVER, state.UNLIMITED)
+            other = limited_state.LimitedNodes(*(array.copy() for array in nodes))
+    again += easy.run(*arrays, nodes, state.FOREVER, state.UNLIMITED)
     assert again == passes
     assert np.array_equal(arrays.progress["start"], expected.start)
-    powered.run(*copies, other, state.FOREVER, state.UNLIMITED)
+    easy.run(*copies, other, state.FOREVER, state.UNLIMITED)
     assert np.array_equal(copies[5]["start"], expected.start)
 
 

@@ -77,7 +77,7 @@ class Table(NamedTuple):
     # core, 0; (1,) the power of the machine idle
     node_watts: NDArray[np.float64]
     still_w: NDArray[np.float64]
-    taste: NDArray[np.float64]  # (n_rewards, N_TERMS) weights of the terms in each reward
+    reward_weights: NDArray[np.float64]  # (n_rewards, N_TERMS) weights of the terms in each reward
     settings: NDArray[np.void]  # (1,) SETTINGS
     sim: NDArray[np.void]  # (1,) SIM, the state of an empty machine before the first submission
     blocks: NDArray[np.void]

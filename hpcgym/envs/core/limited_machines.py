@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcgym.engine.machines.limited import rows as powered_rows
-from hpcgym.engine.machines.limited.rows import PoweredRows
-from hpcgym.engine.machines.limited.state import Powered
+from hpcgym.engine.machines.limited import rows as limited_rows
+from hpcgym.engine.machines.limited.rows import LimitedRows
+from hpcgym.engine.machines.limited.state import LimitedNodes
 from hpcgym.engine.rows import Rows, names_of
 from hpcgym.engine.state import FOREVER
 from hpcgym.envs.core.layout import Layout
@@ -83,7 +83,7 @@ class Machines:
             workload, scheduler, cluster, self.power, self.widths, limited.switches
         )
         check_clock(workload, self.model)
-        self.rows: PoweredRows = powered_rows.make_rows(
+        self.rows: LimitedRows = limited_rows.make_rows(
             *self.model[:-1], self.widths, cluster.nodes, number, longest
         )
         above = int(self.rows.begin[0]["components_mw"])
@@ -106,7 +106,7 @@ class Machines:
         caps, budgets = limit_records(scheduler, cluster, self.power, self.model, given)
         if (caps["end"] == FOREVER).any():
             self._check_possible(e, start, workload, caps)
-        self.rows = powered_rows.set_next_limits(self.rows, e, caps, budgets)
+        self.rows = limited_rows.set_next_limits(self.rows, e, caps, budgets)
         self._next_limits[e] = given
 
     def _check_possible(
@@ -114,7 +114,7 @@ class Machines:
     ) -> None:
         """Raise an HpcgymError if a job of an episode can never start under a cap without end."""
         stop = start + len(workload)
-        machine = powered_rows.row_of(self.rows, e, start, stop)
+        machine = limited_rows.row_of(self.rows, e, start, stop)
         first = self.rows.total[start : stop + 1]
         machine = machine._replace(caps=caps, scalars=self.rows.begin[0], first=first)
         check_possible(workload, machine)
@@ -123,25 +123,25 @@ class Machines:
         """Make logs longer if one is full; return whose were: they are to be stepped again."""
         full: list[int] = np.flatnonzero(self.rows.scalars["full"]).tolist()
         if full:
-            self.rows = powered_rows.with_longer_log(self.rows)
+            self.rows = limited_rows.with_longer_log(self.rows)
         return full
 
     def make_room(self, saved: tuple[NDArray[Any], ...]) -> None:
         """Have room in the arrays for a saved row of each: limits and logs grow."""
-        names = names_of(Rows, PoweredRows)
+        names = names_of(Rows, LimitedRows)
         shapes = {name: row.shape for name, row in zip(names, saved, strict=True)}
-        self.rows = powered_rows.grown(self.rows, **shapes)
+        self.rows = limited_rows.grown(self.rows, **shapes)
 
     def began(self, e: int) -> None:
         """Note that simulation ``e`` has begun the episode that was to come next."""
         self.limits[e] = self._next_limits[e]
 
-    def row(self, e: int, start: int, n: int) -> Powered:
+    def row(self, e: int, start: int, n: int) -> LimitedNodes:
         """Return the machine of simulation ``e`` for its ``n`` jobs from row ``start`` on.
 
         What a schedule is made of are copies.
         """
-        machine = powered_rows.row_of(self.rows, e, start, start + n)
+        machine = limited_rows.row_of(self.rows, e, start, start + n)
         log = machine.log[: machine.scalars.logged]
         names = ("first", "cells", "nodes", "tasks", "scalars")
         return machine._replace(
@@ -149,7 +149,7 @@ class Machines:
         )
 
     def result(
-        self, result: Result, machine: Powered, start: int, limits: tuple[Limit, ...]
+        self, result: Result, machine: LimitedNodes, start: int, limits: tuple[Limit, ...]
     ) -> Result:
         """Return the schedule of the jobs from row ``start`` on with nodes, levels and limits."""
         n = len(result.start)

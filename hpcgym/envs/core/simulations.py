@@ -13,19 +13,19 @@ from numpy.typing import NDArray
 
 from hpcgym.cluster.power_plans import greatest_w
 from hpcgym.compilation import compiling
-from hpcgym.engine.machines.corun.rows import SharedRows
-from hpcgym.engine.machines.limited.rows import PoweredRows
+from hpcgym.engine.machines.corun.rows import CorunRows
+from hpcgym.engine.machines.limited.rows import LimitedRows
 from hpcgym.engine.machines.nodes.rows import Rooms
 from hpcgym.engine.rows import arrays_of_rows, shared_arrays
 from hpcgym.envs.core import arrays
+from hpcgym.envs.core.corun_layout import PairLayout
+from hpcgym.envs.core.corun_machines import SharedMachines
+from hpcgym.envs.core.corun_options import Corun
 from hpcgym.envs.core.episodes import Episode, Episodes
 from hpcgym.envs.core.layout import Layout
 from hpcgym.envs.core.limited_machines import Limited, Machines, set_places
 from hpcgym.envs.core.node_books import keeps_books
 from hpcgym.envs.core.options import Options
-from hpcgym.envs.core.pair_layout import PairLayout
-from hpcgym.envs.core.pair_options import Sharing
-from hpcgym.envs.core.shared_machines import SharedMachines
 from hpcgym.envs.core.tables import (
     asks_when,
     batch_of,
@@ -91,7 +91,7 @@ class Simulations:
         features: tuple[str, ...] = (),
         interval: tuple[str, int] = ("pass", 0),
         limited: Limited | None = None,
-        sharing: Sharing | None = None,
+        sharing: Corun | None = None,
         autoreset: bool = False,
     ) -> None:
         self.options, self.episodes, self.kind = options, episodes, kind
@@ -192,12 +192,12 @@ class Simulations:
         self.numbers = np.zeros((number, width))
 
     @property
-    def _power(self) -> PoweredRows | None:
+    def _power(self) -> LimitedRows | None:
         """The rows of machines under limits, None where there are none."""
         return None if self.machines is None else self.machines.rows
 
     @property
-    def _machine(self) -> tuple[Rooms | None, PoweredRows | None, SharedRows | None]:
+    def _machine(self) -> tuple[Rooms | None, LimitedRows | None, CorunRows | None]:
         """What the kernel takes for nodes, machines under limits and nodes that jobs share."""
         shared = None if self.shared is None else self.shared.rows
         return self.rooms, self._power, shared

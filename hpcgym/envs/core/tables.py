@@ -126,7 +126,7 @@ def table_of(
         watts=np.array([getattr(cluster, name) for name in _WATTS]),
         node_watts=watts,
         still_w=still,
-        taste=np.array(options.weights),
+        reward_weights=np.array(options.weights),
         settings=settings,
         sim=first.sim.reshape(1),
         blocks=first.blocks,

@@ -76,7 +76,7 @@ def is_possible(e, batch, shared, machine, i, k):
         return False
     if k == 0:
         return True
-    if machine.tasks[job].form != PART or k > shared.books[e, N_BESIDE]:
+    if machine.tasks[job].placement != PART or k > shared.books[e, N_BESIDE]:
         return False
     return room_beside(machine, shared.neighbours[e, k - 1]) > 0
 
@@ -195,7 +195,7 @@ def show_pairs(e, table, batch, shared, out):
         beside = machine.tasks[listed[k]].code
         for i in range(episode.visible):
             task = machine.tasks[window[i]]
-            if task.form == PART:
+            if task.placement == PART:
                 at = pairs_at + (i * len(listed) + k) * PAIR_SIZE
                 row[at] = unit(machine.believed[task.code, beside])
                 row[at + 1] = unit(machine.believed[beside, task.code])
@@ -236,7 +236,7 @@ def show_job(e, table, batch, shared, machine, job, row, at):
     if others > 0:
         friends = machine.friends[task.code] - machine.good[task.code, task.code]
         row[at + 5] = friends / others
-    row[at + 6] = np.float64(task.form == PART)
+    row[at + 6] = np.float64(task.placement == PART)
     row[at + 7] = np.float64(finds_room(machine, job))
 
 
@@ -261,7 +261,7 @@ def show_mask(e, batch, shared, machine, mask):
     listed = min(shared.books[e, N_BESIDE], width - 1)
     for i in range(len(batch.window[e])):
         room = i < batch.episode_state[e].visible and finds_room(machine, batch.window[e, i])
-        shares = room and machine.tasks[batch.window[e, i]].form == PART
+        shares = room and machine.tasks[batch.window[e, i]].placement == PART
         mask[i * width] = room
         for k in range(1, width):
             mask[i * width + k] = shares and k <= listed

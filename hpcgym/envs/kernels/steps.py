@@ -284,10 +284,10 @@ def step(e, table, batch, rooms, power, shared, chosen, numbers, out):
         return
     for term in range(N_TERMS):
         batch.totals[e, term] += batch.terms[e, term]
-    for k in range(len(table.taste)):
+    for k in range(len(table.reward_weights)):
         reward = 0.0
         for term in range(N_TERMS):
-            reward += table.taste[k, term] * batch.terms[e, term] * batch.norms[e, term]
+            reward += table.reward_weights[k, term] * batch.terms[e, term] * batch.norms[e, term]
         out.rewards[e, k] = reward
     show(e, table, batch, rooms, power, shared, out)
     tell(e, batch, out)

@@ -12,10 +12,10 @@ import inspect
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
+from hpcgym.envs.core.corun_layout import PairLayout
+from hpcgym.envs.core.corun_options import read_pair_options
 from hpcgym.envs.core.layout import Layout
 from hpcgym.envs.core.options import USUAL_FEATURES, WINDOW_FEATURES, read_options
-from hpcgym.envs.core.pair_layout import PairLayout
-from hpcgym.envs.core.pair_options import read_pair_options
 from hpcgym.envs.kernels import observe
 from hpcgym.envs.kernels.limited import POWER_SIZE
 from hpcgym.envs.pages import corun as pair_page

@@ -13,7 +13,7 @@ from hpcgym.engine.machines.nodes import lists as node_lists
 from hpcgym.engine.machines.nodes.placement import FIRST_FIT, RANDOM, Nodes, make_nodes, shuffle
 from hpcgym.engine.state import FOREVER
 from hpcgym.errors import HpcgymError
-from hpcgym.scheduler.dispatchers import by_hand
+from hpcgym.scheduler.dispatchers import given_view
 
 Ints = NDArray[np.int64]
 
@@ -127,17 +127,17 @@ class PassView:
             node that there is not or that a job has twice, more running than a node has. The
             argument is named.
         """
-        now = int(by_hand.whole("time", time, (), 0))
-        names, nodes = by_hand.machine(resources, capacity)
-        waiting = by_hand.queued(queue, now, len(names))
-        runs = by_hand.running(running, now, len(nodes), len(names), len(waiting["job"]))
+        now = int(given_view.whole("time", time, (), 0))
+        names, nodes = given_view.machine(resources, capacity)
+        waiting = given_view.queued(queue, now, len(names))
+        runs = given_view.running(running, now, len(nodes), len(names), len(waiting["job"]))
         held = [runs[f"running_{part}"] for part in ("first", "node", "units", "per_unit")]
         return cls(
             time=now,
             resources=names,
             capacity=nodes,
-            free=by_hand.free_beside(names, nodes, *held),
-            allocation=int(by_hand.whole("allocation", allocation, (), FIRST_FIT, RANDOM)),
+            free=given_view.free_beside(names, nodes, *held),
+            allocation=int(given_view.whole("allocation", allocation, (), FIRST_FIT, RANDOM)),
             **waiting,
             **runs,
         )
@@ -236,7 +236,7 @@ class PassView:
 
     def _places(self, order: Any) -> Ints:
         """Return an order of places, checked."""
-        places = by_hand.array("an order", order)
+        places = given_view.array("an order", order)
         if places.size == 0:
             places = places.astype(np.int64)
         if places.ndim != 1 or places.dtype.kind not in "iu":

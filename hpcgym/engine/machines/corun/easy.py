@@ -218,7 +218,7 @@ def find_shadow(machine, sim, progress, blocks, entries, head):
 def leave(machine, head, job, plan):
     """Let a job have left its nodes; return how many more count for the head then."""
     task, more = machine.tasks[job], 0
-    parts = 1 if task.form == PART else machine.who.shape[1]
+    parts = 1 if task.placement == PART else machine.who.shape[1]
     task.stamp = plan
     for i in range(task.first, task.first + task.nodes):
         node = machine.cells[i]
@@ -237,7 +237,7 @@ def most_beside_head(machine, head):
         if machine.free[node] == 0:
             continue
         free_of_head = machine.counts[node] == 0
-        if free_of_head or (machine.later[node] > 1 and machine.tasks[head].form == PART):
+        if free_of_head or (machine.later[node] > 1 and machine.tasks[head].placement == PART):
             shared += 1
         if free_of_head and machine.free[node] == parts:
             whole += 1
@@ -253,7 +253,7 @@ def may_start(machine, sim, jobs, progress, job):
     if machine.scalars.fills == 1:
         return choose(machine, sim, jobs, progress, job, FREELY)
     task, predicted = machine.tasks[job], np.float64(progress[job].predicted)
-    most = 1.0 if task.form == COMPACT else machine.believed_alone[task.code]
+    most = 1.0 if task.placement == COMPACT else machine.believed_alone[task.code]
     if sim.time + ticks_for(predicted, most) <= sim.shadow:
         if not choose(machine, sim, jobs, progress, job, BRIEFLY):
             return False
@@ -269,7 +269,7 @@ def may_start(machine, sim, jobs, progress, job):
 def rate_there(machine, job):
     """Return the least rate that is believed of a job on the nodes that it is to take."""
     task = machine.tasks[job]
-    if task.form == COMPACT:
+    if task.placement == COMPACT:
         return 1.0
     rate = machine.believed_alone[task.code]
     for i in range(task.first, task.first + task.nodes):

@@ -14,7 +14,7 @@ from hpcgym.engine.machines.nodes.placement import next_open
 def nodes_with_room(machine, job):
     """Return how many nodes there are on which a job may find room, whoever is there."""
     scalars = machine.scalars
-    if machine.tasks[job].form == PART:
+    if machine.tasks[job].placement == PART:
         return scalars.n_idle + scalars.n_open
     return scalars.n_idle
 
@@ -23,7 +23,7 @@ def nodes_with_room(machine, job):
 def alike(machine, job):
     """Return a number for all jobs that may take the same nodes, whatever they are like."""
     task = machine.tasks[job]
-    return task.code if task.form == PART else len(machine.alone)
+    return task.code if task.placement == PART else len(machine.alone)
 
 
 @jit_part
@@ -45,7 +45,7 @@ def choose(machine, sim, jobs, progress, job, guard):
     if was_refused(machine, job, guard):
         return False
     task = machine.tasks[job]
-    if task.form == PART:
+    if task.placement == PART:
         gather(machine, sim, jobs, progress, job, guard)
         rank_candidates(machine)
     else:
@@ -174,7 +174,7 @@ def merge_by_number(machine):
 @jit_part
 def counts_for(machine, head, node, plan):
     """Return whether a node has room for the head once the jobs that the plan marks have left."""
-    if machine.tasks[head].form != PART:
+    if machine.tasks[head].placement != PART:
         return machine.later[node] == machine.who.shape[1]
     if machine.later[node] == 0:
         return False
@@ -195,7 +195,7 @@ def costs_head(machine, sim, job, node):
     if machine.counts[node] == 0:
         return False
     head, task = sim.head, machine.tasks[job]
-    if machine.tasks[head].form != PART or task.form != PART or machine.later[node] == 1:
+    if machine.tasks[head].placement != PART or task.placement != PART or machine.later[node] == 1:
         return True
     code = machine.tasks[head].code
     return machine.scalars.selective == 1 and machine.partner[code, task.code] == 0
@@ -205,7 +205,7 @@ def costs_head(machine, sim, job, node):
 def reserve_beside(machine, sim, job):
     """Note that a job stays on its nodes past the shadow time."""
     task = machine.tasks[job]
-    parts = 1 if task.form == PART else machine.who.shape[1]
+    parts = 1 if task.placement == PART else machine.who.shape[1]
     for i in range(task.first, task.first + task.nodes):
         node = machine.cells[i]
         if costs_head(machine, sim, job, node):
@@ -238,7 +238,7 @@ def take(machine, job):
             k += 1
         task.neighbours += k
         who[node, k] = job
-        free[node] = free[node] - 1 if task.form == PART else 0
+        free[node] = free[node] - 1 if task.placement == PART else 0
         note_room(machine, node, k == 0, parts)
     machine.scalars.version += 1
 
@@ -275,7 +275,7 @@ def give_back(machine, job):
             k += 1
         who[node, k] = NOBODY_THERE
         was_full = free[node] == 0
-        free[node] = free[node] + 1 if task.form == PART else parts
+        free[node] = free[node] + 1 if task.placement == PART else parts
         if k == 0:
             write_bit(machine.idle, node, True)
             scalars.n_idle += 1
@@ -292,7 +292,7 @@ def give_back(machine, job):
 def renew_neighbours(machine, sim, jobs, progress, blocks, entries, job):
     """Renew the rates of those that have, or had, a part of the nodes of a job."""
     task = machine.tasks[job]
-    if task.form != PART:
+    if task.placement != PART:
         return
     machine.scalars.stamp += 1
     stamp = machine.scalars.stamp

@@ -21,7 +21,7 @@ from hpcgym.engine.state import RUNNING
 def rate_of(machine, job):
     """Return the rate of a running job as its neighbours are now, and the code that limits it."""
     task = machine.tasks[job]
-    if task.form == COMPACT:
+    if task.placement == COMPACT:
         return 1.0, -1
     if task.neighbours == 0:
         return machine.alone[task.code], -1
@@ -53,7 +53,7 @@ def lasting_rate(machine, job, rate):
     As the scheduler believes it runs with nobody beside it.
     """
     task = machine.tasks[job]
-    return rate if task.form == COMPACT else min(rate, machine.believed_alone[task.code])
+    return rate if task.placement == COMPACT else min(rate, machine.believed_alone[task.code])
 
 
 @jit_part
@@ -145,7 +145,7 @@ def rate_beside(machine, job, code):
 def is_delayed(machine, jobs, progress, time, shadow, job, code):
     """Return whether a running job is to end by the shadow time, but not beside this code."""
     task = machine.tasks[job]
-    if task.predicted_end > shadow or task.form != PART:
+    if task.predicted_end > shadow or task.placement != PART:
         return False
     rate = lasting_rate(machine, job, rate_beside(machine, job, code))
     more = progress[job].predicted - jobs[job].run

@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.compilation import jit, jit_inline, jit_part
-from hpcgym.engine.machines.corun import easy as coscheduled
+from hpcgym.engine.machines.corun import easy
 from hpcgym.engine.machines.corun.nodes import nodes_with_room
-from hpcgym.engine.machines.corun.state import NOBODY_THERE, PART, TASK, Coscheduled
+from hpcgym.engine.machines.corun.state import NOBODY_THERE, PART, TASK, CorunNodes
 from hpcgym.engine.ordered import BLOCK, block_at
 from hpcgym.engine.rows import Rows, Shared, empty_rows, names_of
 from hpcgym.engine.state import FOREVER, RUNNING, STARTED_AS
@@ -29,8 +29,8 @@ from hpcgym.engine.state import FOREVER, RUNNING, STARTED_AS
 N_BOOKS = 4
 
 
-class SharedRows(NamedTuple):
-    """Rows of :class:`~hpcgym.engine.machines.corun.state.Coscheduled`, with the same names there.
+class CorunRows(NamedTuple):
+    """Rows of :class:`~hpcgym.engine.machines.corun.state.CorunNodes`, with the same names there.
 
     ``usual``, ``all_idle`` and ``begin`` are ``tasks``, ``idle`` and ``scalars`` before the first
     job.
@@ -72,14 +72,14 @@ class SharedRows(NamedTuple):
 
 
 def make_rows(
-    one: Coscheduled,
+    one: CorunNodes,
     tasks: NDArray[np.void],
     wanted: NDArray[np.int64],
     cores: NDArray[np.int64],
     number: int,
     longest: int,
     neighbours: int,
-) -> SharedRows:
+) -> CorunRows:
     """Return the nodes of that many simulations of up to ``longest`` jobs of a table.
 
     Parameters
@@ -87,17 +87,17 @@ def make_rows(
     one : the nodes of one simulation without jobs.
     tasks : (n_rows,) TASK of all jobs of the table: nodes, shape and code.
     wanted : (n_rows,) processors that they ask for.
-    cores : as in :class:`SharedRows`.
+    cores : as in :class:`CorunRows`.
     neighbours : M, how many running jobs are listed.
     """
     n = len(tasks)
     total = np.concatenate([[0], np.cumsum(tasks["nodes"])])
     n_cells = int((total[np.minimum(np.arange(n) + longest, n)] - total[:-1]).max(initial=0))
-    rows = empty_rows(one, number, names_of(Rows, SharedRows, Coscheduled))
+    rows = empty_rows(one, number, names_of(Rows, CorunRows, CorunNodes))
     rows["tasks"] = np.zeros((number, longest), TASK)
     rows["cells"] = np.zeros((number, n_cells), np.int32)
-    return SharedRows(
-        **{name: getattr(one, name) for name in names_of(Shared, SharedRows, Coscheduled)},
+    return CorunRows(
+        **{name: getattr(one, name) for name in names_of(Shared, CorunRows, CorunNodes)},
         mean=one.believed.mean(axis=1),
         usual=tasks,
         wanted=np.array(wanted, np.int64),
@@ -111,20 +111,20 @@ def make_rows(
     )
 
 
-def row_of(rows: SharedRows, e: int, n: int) -> Coscheduled:
+def row_of(rows: CorunRows, e: int, n: int) -> CorunNodes:
     """Return the nodes of simulation ``e``, whose episode has ``n`` jobs."""
-    names = names_of(Rows, SharedRows, Coscheduled)
+    names = names_of(Rows, CorunRows, CorunNodes)
     changing = {name: getattr(rows, name)[e] for name in names}
     changing["tasks"] = changing["tasks"][:n]
     changing["cells"] = changing["cells"][: int(changing["tasks"]["nodes"].sum())]
-    alike = {name: getattr(rows, name) for name in names_of(Shared, SharedRows, Coscheduled)}
-    return Coscheduled(**alike, **changing)
+    alike = {name: getattr(rows, name) for name in names_of(Shared, CorunRows, CorunNodes)}
+    return CorunNodes(**alike, **changing)
 
 
 @jit_inline
 def shared_of(rows, e, n):
     """Return the same in compiled code."""
-    return Coscheduled(
+    return CorunNodes(
         rows.speedup, rows.alone, rows.believed, rows.believed_alone, rows.rank, rows.good,
         rows.partner, rows.weights, rows.friends[e], rows.tasks[e, :n], rows.cells[e], rows.who[e],
         rows.free[e], rows.idle[e], rows.open[e], rows.later[e], rows.counts[e], rows.refused[e],
@@ -140,7 +140,7 @@ def begin_shared(rows, e, start, n):
     for job in range(n):
         task = machine.tasks[job]
         task.nodes = rows.usual[start + job].nodes
-        task.form = rows.usual[start + job].form
+        task.placement = rows.usual[start + job].placement
         task.code = rows.usual[start + job].code
         task.first = first
         task.neighbours = task.stamp = task.end = task.predicted_end = 0
@@ -183,7 +183,7 @@ def run_shared(table, start, n, batch, rows, e, watts, ticks, job, beside):
     while passes > 0:
         before = sim.time
         more = drawn_more(table, rows, e, start, machine, watts)
-        passes = coscheduled.run(
+        passes = easy.run(
             jobs, table.keys, batch.scores[e], table.users, sim, progress, batch.history[e],
             batch.blocks[e], batch.entries[e], batch.profile[e], batch.line[e], batch.narrow[e],
             batch.freed[e], batch.idle[e], ended, machine, np.int64(FOREVER), np.int64(1),
@@ -221,7 +221,7 @@ def drawn_more(table, rows, e, start, machine, watts):
 @jit_part
 def cores_on(rows, start, machine, job, node):
     """Return how many cores a job has of one of its nodes: the last has what is left over."""
-    task, each = machine.tasks[job], rows.cores[machine.tasks[job].form]
+    task, each = machine.tasks[job], rows.cores[machine.tasks[job].placement]
     if machine.cells[task.first + task.nodes - 1] != node:
         return each
     return rows.wanted[start + job] - (task.nodes - 1) * each
@@ -240,7 +240,7 @@ def finds_room(machine, job):
 def room_beside(machine, job):
     """Return how many nodes of a running job have a part free."""
     task, found = machine.tasks[job], 0
-    if task.form == PART:
+    if task.placement == PART:
         for i in range(task.first, task.first + task.nodes):
             if machine.free[machine.cells[i]] > 0:
                 found += 1

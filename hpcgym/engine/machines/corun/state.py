@@ -1,6 +1,6 @@
 """What the kernel that lets jobs share nodes works on, beside the arrays of every simulation.
 
-All nodes are alike and have so many parts. A job of form PART has one part of each of its nodes,
+All nodes are alike and have so many parts. A job of placement PART has one part of each of its nodes,
 others are alone on theirs. ``processors`` and ``sim.free`` count parts; times are in ticks, much
 shorter than a second, for jobs that speed each other up end at no whole second.
 """
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from hpcgym.engine.ordered import records
 
-COMPACT, SPREAD, PART = range(3)  # FORM of a job
+COMPACT, SPREAD, PART = range(3)  # placement of a job
 BEST, FILL, FIRST = range(3)  # PARTNERS: the order in which nodes are taken
 # what a start must leave alone: nothing; neighbours that are to end by the shadow time; and then
 # the head's nodes too
@@ -58,7 +58,7 @@ TASK = records(
     ("stamp", np.int64),
     # of each job
     ("nodes", np.int64),  # how many it needs
-    ("form", np.int64),  # numpy has a shape of its own for records
+    ("placement", np.int64),  # numpy has a shape of its own for records
     ("code", np.int64),
     ("first", np.int64),  # of its cells
     ("limit", np.int64),  # the code beside it that limits its rate, -1 if none does
@@ -73,7 +73,7 @@ SPELL = records(
 )
 
 
-class Coscheduled(NamedTuple):
+class CorunNodes(NamedTuple):
     """Nodes that jobs share, and how fast the jobs run there. C codes, N nodes, K parts."""
 
     speedup: NDArray[np.float64]  # (C, C) of a code beside another
@@ -102,7 +102,7 @@ class Coscheduled(NamedTuple):
     scalars: Any  # one SCALARS
 
 
-def make_coscheduled(
+def make_corun(
     speedup: NDArray[np.float64],
     alone: NDArray[np.float64],
     tasks: NDArray[np.void],
@@ -113,13 +113,13 @@ def make_coscheduled(
     weights: NDArray[np.float64],
     fills: bool,
     logs_spells: bool = False,
-) -> Coscheduled:
+) -> CorunNodes:
     """Return idle nodes; the scheduler believes in the true speedups.
 
     Parameters
     ----------
-    speedup, alone, weights : as in :class:`Coscheduled`.
-    tasks : (n_jobs,) TASK with nodes, form and code.
+    speedup, alone, weights : as in :class:`CorunNodes`.
+    tasks : (n_jobs,) TASK with nodes, placement and code.
     n_nodes, parts : N and K.
     partners : BEST, FILL or FIRST.
     pairs_above : what the mean speedup of good partners is above; None: all are good.
@@ -140,7 +140,7 @@ def make_coscheduled(
     idle = np.packbits(is_node, bitorder="little").view("<u8").astype(np.uint64)
     # a rate changes when a job comes or goes, at most once for each part of a node that is shared
     n_spells = 2 * n_cells * (parts - 1) + len(tasks) if logs_spells else 0
-    machine = Coscheduled(
+    machine = CorunNodes(
         np.ascontiguousarray(speedup, np.float64),
         np.ascontiguousarray(alone, np.float64),
         np.empty((n_codes, n_codes)),
@@ -171,7 +171,7 @@ def make_coscheduled(
 
 
 def believe(
-    machine: Coscheduled,
+    machine: CorunNodes,
     believed: NDArray[np.float64],
     alone: NDArray[np.float64],
     pairs_above: float | None,

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.compilation import jit, jit_inline
-from hpcgym.engine.machines.limited import easy as powered
+from hpcgym.engine.machines.limited import easy
 from hpcgym.engine.machines.limited.nodes import set_bit
 from hpcgym.engine.machines.limited.state import (
     BUDGET,
@@ -22,8 +22,8 @@ from hpcgym.engine.machines.limited.state import (
     ON,
     PLENTY,
     TASK,
-    Powered,
-    make_powered,
+    LimitedNodes,
+    make_limited,
 )
 from hpcgym.engine.ordered import records
 from hpcgym.engine.rows import Rows, Shared, empty_rows, names_of
@@ -37,8 +37,8 @@ COUNTS = records(  # how many limits an episode has
 )
 
 
-class PoweredRows(NamedTuple):
-    """Rows of :class:`~hpcgym.engine.machines.limited.state.Powered`, with the same names there.
+class LimitedRows(NamedTuple):
+    """Rows of ``LimitedNodes`` (:mod:`hpcgym.engine.machines.limited.state`), with its names.
 
     ``begin`` and ``all_awake`` are ``scalars`` and ``awake`` before the first job.
     """
@@ -88,14 +88,14 @@ def make_rows(
     n_nodes: int,
     number: int,
     longest: int,
-) -> PoweredRows:
+) -> LimitedRows:
     """Return the machines of that many simulations of up to ``longest`` jobs of a table.
 
     Parameters
     ----------
-    constants to n_nodes : as :func:`hpcgym.engine.machines.limited.state.make_powered` takes them.
+    constants to n_nodes : as :func:`hpcgym.engine.machines.limited.state.make_limited` takes them.
     """
-    one = make_powered(
+    one = make_limited(
         constants, busy_mw, drawn_mw, slowdown, kind, measured_mw, levels, widths[:0], n_nodes,
         np.zeros(1, CAP), np.zeros(1, BUDGET), 0,
     )  # fmt: skip
@@ -104,7 +104,7 @@ def make_rows(
     total = np.concatenate([[0], np.cumsum(widths)]).astype(np.int64)
     ahead = np.minimum(np.arange(len(widths)) + longest, len(widths))
     n_cells = int((total[ahead] - total[:-1]).max(initial=0))
-    rows = empty_rows(one, number, names_of(Rows, PoweredRows, Powered))
+    rows = empty_rows(one, number, names_of(Rows, LimitedRows, LimitedNodes))
     for name, size, dtype in (
         ("jobs", longest, JOBS),
         ("first", longest + 1, np.int64),
@@ -116,13 +116,13 @@ def make_rows(
     ):
         rows[name] = np.zeros((number, size), dtype)
     rows["with_mw"] = np.zeros((number, 1, longest), np.int64)
-    alike = {name: getattr(one, name) for name in names_of(Shared, PoweredRows, Powered)}
-    return PoweredRows(**alike, total=total, begin=begin, all_awake=one.awake, **rows)
+    alike = {name: getattr(one, name) for name in names_of(Shared, LimitedRows, LimitedNodes)}
+    return LimitedRows(**alike, total=total, begin=begin, all_awake=one.awake, **rows)
 
 
 def set_next_limits(
-    rows: PoweredRows, e: int, caps: NDArray[np.void], budgets: NDArray[np.void]
-) -> PoweredRows:
+    rows: LimitedRows, e: int, caps: NDArray[np.void], budgets: NDArray[np.void]
+) -> LimitedRows:
     """Set the limits of the next episode of simulation ``e``; return rows with room for them."""
     room, places = (len(caps) + 1,), len(budgets)
     rows = grown(
@@ -137,13 +137,13 @@ def set_next_limits(
     return rows
 
 
-def with_longer_log(rows: PoweredRows) -> PoweredRows:
+def with_longer_log(rows: LimitedRows) -> LimitedRows:
     """Return rows whose logs have twice the room, so that those that are full can go on."""
     rows.scalars["full"] = 0
     return grown(rows, log=(2 * rows.log.shape[1],))
 
 
-def grown(rows: PoweredRows, **shapes: tuple[int, ...]) -> PoweredRows:
+def grown(rows: LimitedRows, **shapes: tuple[int, ...]) -> LimitedRows:
     """Return rows with at least so much room in the arrays named, for each simulation."""
     wider = {}
     for name, shape in shapes.items():
@@ -155,13 +155,13 @@ def grown(rows: PoweredRows, **shapes: tuple[int, ...]) -> PoweredRows:
     return rows._replace(**wider) if wider else rows
 
 
-def row_of(rows: PoweredRows, e: int, start: int, stop: int) -> Powered:
+def row_of(rows: LimitedRows, e: int, start: int, stop: int) -> LimitedNodes:
     """Return the machine of simulation ``e``, for the jobs in these rows of the table."""
     n, counts = stop - start, rows.counts[e, 0]
     first = rows.first[e, : n + 1]
     kind, measured = rows.kind[start:stop], rows.measured_mw
     caps, budgets = rows.caps[e, : counts["caps"]], rows.budgets[e, : counts["budgets"]]
-    return Powered(
+    return LimitedNodes(
         rows.busy_mw, rows.drawn_mw, rows.slowdown, kind,
         measured[start:stop] if len(measured) else measured,
         rows.size, rows.component_mw, rows.place, first, rows.cells[e, : first[-1]],
@@ -177,7 +177,7 @@ def machine_of(rows, e, start, stop):
     n, counts, measured = stop - start, rows.counts[e, 0], rows.measured_mw
     if len(measured) > 0:
         measured = measured[start:stop]
-    return Powered(
+    return LimitedNodes(
         rows.busy_mw, rows.drawn_mw, rows.slowdown, rows.kind[start:stop], measured,
         rows.size, rows.component_mw, rows.place, rows.first[e, : n + 1], rows.cells[e],
         rows.nodes[e], rows.free[e], rows.on[e], rows.later[e], rows.awake[e], rows.switching[e],
@@ -248,7 +248,7 @@ def run_under_limits(table, start, n, states, rows, e, stop_time):
     if len(keys) > 0:
         gap = len(keys) - len(table.jobs)
         keys = keys[gap + start - n : gap + stop]
-    return powered.run(
+    return easy.run(
         rows.jobs[e, :n], keys, states.scores[e], users,
         states.sim[e], states.progress[e], states.history[e], states.blocks[e], states.entries[e],
         states.profile[e], states.line[e], states.narrow[e], states.freed[e], states.idle[e],

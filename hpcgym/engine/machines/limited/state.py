@@ -160,7 +160,7 @@ BUDGET = records(
 LOG = records(("node", np.int64), ("state", np.int64), ("begin", np.int64), ("end", np.int64))
 
 
-class Powered(NamedTuple):
+class LimitedNodes(NamedTuple):
     """A machine under limits: N nodes, L levels, C kinds of slowdowns.
 
     The first nine do not change.
@@ -192,7 +192,7 @@ class Powered(NamedTuple):
     scalars: Any  # one SCALARS
 
 
-def make_powered(
+def make_limited(
     constants: dict[str, int],
     busy_mw: NDArray[np.int64],
     drawn_mw: NDArray[np.int64],
@@ -205,13 +205,13 @@ def make_powered(
     caps: NDArray[np.void],
     budgets: NDArray[np.void],
     begin: int,
-) -> Powered:
+) -> LimitedNodes:
     """Return a machine all of whose nodes are on and idle from ``begin`` [s] on.
 
     Parameters
     ----------
     constants : scalars by name, up to ``switches``, but for ``components_mw`` and ``ceiling``.
-    busy_mw, drawn_mw, slowdown, kind, measured_mw, caps, budgets : as in :class:`Powered`.
+    busy_mw, drawn_mw, slowdown, kind, measured_mw, caps, budgets : as in :class:`LimitedNodes`.
     levels : (nodes below a component, its power [mW]) of each level above nodes.
     widths : (n_jobs,) nodes of each job.
     n_nodes : N.
@@ -246,7 +246,7 @@ def make_powered(
         free[node >> 6] |= np.uint64(1) << np.uint64(node & 63)
     n_jobs = len(widths)
     first = np.concatenate([[0], np.cumsum(widths)]).astype(np.int64)
-    return Powered(
+    return LimitedNodes(
         busy_mw,
         drawn_mw,
         slowdown,

@@ -7,10 +7,10 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcgym.engine.machines.corun.rows import N_BESIDE, SharedRows, make_rows, row_of
-from hpcgym.engine.machines.corun.state import PART, Coscheduled
+from hpcgym.engine.machines.corun.rows import N_BESIDE, CorunRows, make_rows, row_of
+from hpcgym.engine.machines.corun.state import PART, CorunNodes
+from hpcgym.envs.core.corun_options import Corun
 from hpcgym.envs.core.options import Options
-from hpcgym.envs.core.pair_options import Sharing
 from hpcgym.envs.core.tables import Common
 from hpcgym.schedule.result import Allocation, Result
 from hpcgym.simulation.corun import check_machine, machine_of, result_of, tasks_of, ticks_a_second
@@ -30,7 +30,7 @@ class SharedMachines:
     """
 
     def __init__(
-        self, sharing: Sharing, options: Options, workload: Workload, number: int, longest: int
+        self, sharing: Corun, options: Options, workload: Workload, number: int, longest: int
     ) -> None:
         cluster, scheduler = options.cluster, options.scheduler
         self._sharing, self._options = sharing, options
@@ -39,10 +39,10 @@ class SharedMachines:
         tasks, parts = tasks_of(workload, scheduler, cluster.nodes, cores, sockets, code)
         self.ticks = ticks_a_second(_busiest(workload, longest), sharing.speedups)
         self.parts = cluster.nodes * parts
-        self.widths = tasks["nodes"] * np.where(tasks["form"] == PART, 1, parts)
+        self.widths = tasks["nodes"] * np.where(tasks["placement"] == PART, 1, parts)
         one = machine_of(scheduler, sharing.speedups, tasks[:0], cluster.nodes, parts)
         part = cores // sockets // max(parts, 2) * sockets
-        self.rows: SharedRows = make_rows(
+        self.rows: CorunRows = make_rows(
             one,
             tasks,
             workload.requested_processors,
@@ -74,11 +74,11 @@ class SharedMachines:
     def find_room(self, e: int, jobs: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Return which of these waiting jobs of simulation ``e`` find enough nodes now."""
         tasks, scalars = self.rows.tasks[e][jobs], self.rows.scalars[e]
-        room = scalars.n_idle + np.where(tasks["form"] == PART, scalars.n_open, 0)
+        room = scalars.n_idle + np.where(tasks["placement"] == PART, scalars.n_open, 0)
         found: NDArray[np.bool_] = tasks["nodes"] <= room
         return found
 
-    def row(self, e: int, n: int) -> Coscheduled:
+    def row(self, e: int, n: int) -> CorunNodes:
         """Return the nodes of simulation ``e``, whose episode has ``n`` jobs.
 
         What a schedule is made of are copies.
@@ -91,7 +91,7 @@ class SharedMachines:
         workload: Workload,
         jobs: NDArray[np.void],
         progress: NDArray[np.void],
-        machine: Coscheduled,
+        machine: CorunNodes,
     ) -> Result:
         """Return the schedule of a simulation so far; jobs not started have start -1.
 

@@ -23,7 +23,7 @@ ACTIONS = ("pair", "scores")
 
 
 @dataclass(frozen=True)
-class Sharing:
+class Corun:
     """What an environment says of nodes that jobs share.
 
     Attributes
@@ -48,7 +48,7 @@ def read_pair_options(
     window: int = 16,
     neighbours: int = 16,
     observation: str = "dict",
-) -> tuple[Options, Sharing]:
+) -> tuple[Options, Corun]:
     """Return the arguments, checked.
 
     Raises
@@ -71,7 +71,7 @@ def read_pair_options(
         workload, machine, scheduler, weights, function, read_window("window", window),
         (), {}, observation == "flat",
     )  # fmt: skip
-    return options, Sharing(find_speedups(speedups), read_window("neighbours", neighbours))
+    return options, Corun(find_speedups(speedups), read_window("neighbours", neighbours))
 
 
 def read_action(action: Any) -> str:
