@@ -1,8 +1,8 @@
 """What the kernel that lets jobs share nodes works on, beside the arrays of every simulation.
 
-All nodes are alike and have so many parts. A job of placement PART has one part of each of its nodes,
-others are alone on theirs. ``processors`` and ``sim.free`` count parts; times are in ticks, much
-shorter than a second, for jobs that speed each other up end at no whole second.
+All nodes are alike and have so many parts. A job of placement PART has one part of each of its
+nodes, others are alone on theirs. ``processors`` and ``sim.free`` count parts; times are in ticks,
+much shorter than a second, for jobs that speed each other up end at no whole second.
 """
 
 from __future__ import annotations
