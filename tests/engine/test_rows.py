@@ -1,0 +1,71 @@
+"""Rows of many simulations: each array is shared or has a row for each, and none is both."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+
+from hpcgym.engine.machines.corun.rows import CorunRows
+from hpcgym.engine.machines.corun.state import CorunNodes
+from hpcgym.engine.machines.limited.rows import LimitedRows
+from hpcgym.engine.machines.limited.state import LimitedNodes
+from hpcgym.engine.machines.nodes.placement import Nodes
+from hpcgym.engine.machines.nodes.rows import Rooms
+from hpcgym.engine.rows import (
+    Rows,
+    Shared,
+    arrays_of_rows,
+    empty_rows,
+    names_of,
+    shared_arrays,
+)
+
+
+class One(NamedTuple):
+    """A machine of one simulation."""
+
+    size: Any
+    free: Any
+    scalars: Any
+
+
+class Many(NamedTuple):
+    """The same of many, with an array more of each kind."""
+
+    size: Shared
+    start: Shared
+    free: Rows
+    scalars: Rows
+    extra: Rows
+
+
+def test_annotations_tell_what_is_shared() -> None:
+    assert names_of(Shared, Many) == ("size", "start")
+    assert names_of(Rows, Many) == ("free", "scalars", "extra")
+    assert names_of(Shared, Many, One) == ("size",)
+    assert names_of(Rows, Many, One) == ("free", "scalars")
+
+
+def test_rows_are_like_the_arrays_of_one() -> None:
+    record = np.zeros(1, [("time", np.int64)])[0]
+    one = One(np.arange(3), np.ones((2, 4), np.int32), record)
+    rows = empty_rows(one, 5, names_of(Rows, Many, One))
+    assert {name: (array.shape, array.dtype) for name, array in rows.items()} == {
+        "free": ((5, 2, 4), np.int32),
+        "scalars": ((5,), record.dtype),
+    }
+    many = Many(one.size, np.zeros(1), **rows, extra=np.zeros(5))
+    assert [id(array) for array in shared_arrays(many)] == [id(many.size), id(many.start)]
+    assert [id(array) for array in arrays_of_rows(many)] == [id(array) for array in many[2:]]
+
+
+@pytest.mark.parametrize(
+    ("one", "many"), [(Nodes, Rooms), (LimitedNodes, LimitedRows), (CorunNodes, CorunRows)]
+)
+def test_every_array_of_a_machine_is_one_or_the_other(one: Any, many: Any) -> None:
+    kinds = [*names_of(Shared, many), *names_of(Rows, many)]
+    assert sorted(kinds) == sorted(many._fields)
+    # what the rows lack is made of others: where the nodes of a job begin
+    assert set(one._fields) <= {*many._fields}
