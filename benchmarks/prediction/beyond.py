@@ -198,7 +198,7 @@ def tables(
 
 
 def _tasks(source: str, families: Sequence[str], n_cuts: int, made_by: str) -> list[Task]:
-    """Return the tasks of one trace; what their values hang on is in them."""
+    """Return the tasks of one trace; what their values depend on is in them."""
     trace = load_workload(source, clean=RECIPE)
     hashes = {at: _hash(cut_weeks(trace, at)) for at in shifts(n_cuts)}
     return [

@@ -1,6 +1,6 @@
 """Which triple to take: on other traces (table 7.7), and over what should matter little.
 
-A mean bounded slowdown hangs on few jobs, and another threshold or scale of the loss moves it as
+A mean bounded slowdown depends on few jobs, and another threshold or scale of the loss moves it as
 much as another triple does. So triples are compared by their medians over such variants too.
 """
 

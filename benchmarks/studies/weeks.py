@@ -1,6 +1,6 @@
 """Weeks of a trace as what schedulers are compared on: cut at several times, with intervals.
 
-A week's mean bounded slowdown hangs on few jobs: moving one of them changes the rest of a crowded
+A week's mean bounded slowdown depends on few jobs: moving one of them changes the rest of a crowded
 week. So each trace is cut into weeks at several times of the week; a value is the mean over these
 cuts, and intervals are those of paired resamples of weeks, the cuts of a week together; of fewer
 than five weeks there are none.

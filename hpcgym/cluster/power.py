@@ -136,7 +136,7 @@ class Level:
 def slowed(time_s: ArrayLike, slowdown: ArrayLike) -> NDArray[np.int64]:
     """Return how long jobs take when they are slowed down: whole seconds, rounded up.
 
-    A slowdown counts in millionths, so that nothing hangs on how a fraction is rounded: 100 s
+    A slowdown counts in millionths, so that nothing depends on how a fraction is rounded: 100 s
     slowed by 1.1 are 110 s.
 
     Parameters

@@ -263,7 +263,7 @@ def _up(number: float) -> int:
 
 
 def _clean(number: float) -> float:
-    """Return a number without what is left of rounding, so that no node hangs on it."""
+    """Return a number without what is left of rounding, so that no node depends on it."""
     return round(number, 9)
 
 

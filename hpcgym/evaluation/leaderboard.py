@@ -65,8 +65,8 @@ class Leaderboard:
           ``mean_bsld_low`` and ``mean_bsld_high``: its 95 % bootstrap confidence interval, the
           percentiles of the means over random resamples of the slices, the same resamples for all
           policies; nan with fewer than five slices, whose resamples would say nothing. It says how
-          far the mean hangs on the choice of slices; slices that overlap are worth less than their
-          number.
+          far the mean depends on the choice of slices; slices that overlap are worth less than
+          their number.
         - ``median_bsld``: the median over the slices of the same.
         - ``win_rate``: share of the slices on which no policy is better; k policies that are
           equally good get 1/k each, so that the rates add up to 1.

@@ -155,7 +155,7 @@ def in_order(metrics: Mapping[str, Any]) -> list[Metric]:
 def best(metric: Metric, values: Sequence[float]) -> list[bool]:
     """Tell which values are the best; none if all are shown alike, or nothing is better.
 
-    Values that are shown alike are equally good: a mark must not hang on a rounding error.
+    Values that are shown alike are equally good: a mark must not depend on a rounding error.
     """
     texts = [metric.text(value) for value in values]
     numbers = [value for value in values if value == value]  # NaN differs from itself

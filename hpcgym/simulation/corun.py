@@ -136,7 +136,7 @@ def _is(estimate: Any, *names: str) -> bool:
 
 
 def looks_at_pass(scheduler: Scheduler) -> bool:
-    """Return whether the order of the queue hangs on what the machine is like at a pass."""
+    """Return whether the order of the queue depends on what the machine is like at a pass."""
     return parse_policy(scheduler.policy).looks_at_pass
 
 

@@ -108,7 +108,7 @@ def prepare(
     rules = engine_rules(scheduler, primary, secondary, predicted, jobs["run"], last)
     dispatched = state.NOBODY if scheduler.dispatcher is None else state.EACH_START
     rules |= {"asks": dispatched, **power_rules(cluster, scheduler)}
-    # scores that hang on usage are asked for as predictions are: at submissions, and after ends
+    # scores that depend on usage are asked for as predictions are: at submissions, and after ends
     shares = shares and any(scheduler.usage_orders)
     learning = learning_rules(scheduler, asks, logs_ends)
     rules |= dict.fromkeys(learning, 1) if shares else learning
@@ -199,7 +199,7 @@ def orders(
 ) -> tuple[int, int, NDArray[np.int64], NDArray[np.void]]:
     """Return the codes of the primary and the secondary order, their keys and their scores.
 
-    With ``shares``, scores may hang on usage; they are returned without what that adds.
+    With ``shares``, scores may depend on usage; they are returned without what that adds.
     """
     run_time = np.minimum(workload.run_time, workload.requested_time)
     # where they are learned, the requested times hold their places

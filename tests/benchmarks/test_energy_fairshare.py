@@ -75,7 +75,7 @@ def test_statistics_are_those_of_a_sample() -> None:
 
 
 def test_three_users_of_light_esp() -> None:
-    """What the thesis says of its figures, but for what hangs on when jobs come."""
+    """What the thesis says of its figures, but for what depends on when jobs come."""
     outcomes = [esp.run(kind, 1.0, 3) for kind in (esp.EFFICIENCY, esp.WORKLOAD)]
     table = shares_tables.statements(outcomes)
     so = dict(zip(table["document 004, section 6.3.2"], table["so, load 1"], strict=True))

@@ -247,7 +247,7 @@ def test_what_learns_has_learned_from_all_jobs_before_a_slice(
     fresh, expected = [], []
     for rows in slices:
         jobs, begins = TRACE.take(rows), int(TRACE.submit_time[rows.start])
-        # a slice's value hangs on no other slice
+        # a slice's value depends on no other slice
         learned = learn_before(TRACE, scheduler, begins)
         assert learned is not None
         expected.append(simulate(jobs, scheduler, learned=learned).metrics["mean_bsld"])

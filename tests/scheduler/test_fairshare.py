@@ -164,26 +164,26 @@ def test_policies_by_usage_are_told_from_others() -> None:
 
 # --- Who does not count usage ---------------------------------------------------------------
 
-HANGS = "hangs on what users have used, which only simulate"
+DEPENDS = "depends on what users have used, which only simulate"
 
 
 def test_environments_say_so() -> None:
-    with pytest.raises(HpcgymError, match=f"backfill_order 'fairshare' {HANGS}"):
+    with pytest.raises(HpcgymError, match=f"backfill_order 'fairshare' {DEPENDS}"):
         gymnasium.make("hpcgym/JobSelection-v0", workload=JOBS, backfill_order="fairshare")
-    with pytest.raises(HpcgymError, match=f"policy_features: 'fairshare' {HANGS}"):
+    with pytest.raises(HpcgymError, match=f"policy_features: 'fairshare' {DEPENDS}"):
         gymnasium.make("hpcgym/MixedPolicy-v0", workload=JOBS, policy_features=["fairshare"])
 
 
 def test_batches_and_look_ahead_say_so() -> None:
-    with pytest.raises(HpcgymError, match=f"feature: 'energy_fairshare' {HANGS}"):
+    with pytest.raises(HpcgymError, match=f"feature: 'energy_fairshare' {DEPENDS}"):
         BatchSimulator([JOBS], features=["wait", "energy_fairshare"])
-    with pytest.raises(HpcgymError, match=f"backfill_order 'fs.efs' {HANGS}"):
+    with pytest.raises(HpcgymError, match=f"backfill_order 'fs.efs' {DEPENDS}"):
         BatchSimulator([JOBS], scheduler=Scheduler(backfill_order="fs+efs"))
-    with pytest.raises(HpcgymError, match=f"portfolio 'fairshare' {HANGS}"):
+    with pytest.raises(HpcgymError, match=f"portfolio 'fairshare' {DEPENDS}"):
         Lookahead(["saf", "fairshare"])
-    with pytest.raises(HpcgymError, match=f"policy 'fairshare' {HANGS}"):
+    with pytest.raises(HpcgymError, match=f"policy 'fairshare' {DEPENDS}"):
         Lookahead(["saf"]).run(JOBS, backfill_order="fairshare")
-    with pytest.raises(HpcgymError, match=f"baseline 'fairshare' {HANGS}"):
+    with pytest.raises(HpcgymError, match=f"baseline 'fairshare' {DEPENDS}"):
         find_baseline("fairshare")
 
 

@@ -755,7 +755,7 @@ def test_every_name_runs(name: str, where: str) -> None:
 def test_what_a_view_starts_fits_on_random_nodes_too(
     data: st.DataObject, cluster: Cluster, seed: int, name: str
 ) -> None:
-    """Whether the next job fits hangs on the nodes of those before it: they must be the same."""
+    """Whether the next job fits depends on the nodes of those before it: they must be the same."""
     workload = data.draw(workloads_for(cluster))
     hpcgym.validate_schedule(simulate(workload, name, cluster=cluster, allocation=f"random:{seed}"))
 

@@ -80,7 +80,8 @@ def check_features(argument: str, names: Iterable[str]) -> None:
             raise HpcgymError(f"{argument} must be names of features, not {name!r}")
         if name in USER_FEATURES:
             raise HpcgymError(
-                f"{argument}: {name!r} hangs on what users have used, which only simulate() counts"
+                f"{argument}: {name!r} depends on what users have used, which only simulate()"
+                " counts"
             )
         if name not in FEATURES:
             raise HpcgymError(unknown(argument, name, FEATURES))

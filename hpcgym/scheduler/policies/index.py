@@ -44,12 +44,12 @@ class IndexPolicy:
 
     @property
     def looks_at_usage(self) -> bool:
-        """Whether the order hangs on what users have used."""
+        """Whether the order depends on what users have used."""
         return self.summed or not USER_FEATURES.keys().isdisjoint(self.weights)
 
     @property
     def looks_at_pass(self) -> bool:
-        """Whether the order hangs on what the machine and the queue are like at a pass."""
+        """Whether the order depends on what the machine and the queue are like at a pass."""
         return not PASS_FEATURES.keys().isdisjoint(self.weights)
 
 
@@ -229,7 +229,7 @@ def rank_without_usage(policy: PolicyLike, jobs: JobColumns) -> Ranking:
 
 
 def looks_at_usage(policy: PolicyLike) -> bool:
-    """Return whether a policy hangs on what users have used."""
+    """Return whether a policy depends on what users have used."""
     return parse_policy(policy).looks_at_usage
 
 
@@ -247,7 +247,7 @@ def refuse_usage(policy: PolicyLike, argument: str = "policy") -> None:
     if looks_at_usage(policy):
         words = policy if isinstance(policy, str) else parse_policy(policy).meaning
         raise HpcgymError(
-            f"{argument} {words!r} hangs on what users have used, which only simulate() counts"
+            f"{argument} {words!r} depends on what users have used, which only simulate() counts"
         )
 
 

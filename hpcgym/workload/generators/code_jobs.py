@@ -106,7 +106,7 @@ def codes_in(speedups: Heatmap, *, processes: int | None = None, seed: int = 0) 
     ----------
     speedups : the table; ``speedups.take(names)`` is one of some codes alone.
     processes : of each code whose processes the table does not tell.
-    seed : of the run times that are drawn, at least 0. What a code gets hangs on its place.
+    seed : of the run times that are drawn, at least 0. What a code gets depends on its place.
 
     Raises
     ------
@@ -145,7 +145,7 @@ def generate_code_jobs(
 ) -> Workload:
     """Generate jobs that are runs of codes.
 
-    The same arguments give the same workload. Which codes come does not hang on when they do, nor
+    The same arguments give the same workload. Which codes come does not depend on when they do, nor
     the other way round.
 
     Parameters

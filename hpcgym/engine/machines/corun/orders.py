@@ -1,4 +1,4 @@
-"""Orders of the queue that hang on what the machine and the queue are like at a pass.
+"""Orders of the queue that depend on what the machine and the queue are like at a pass.
 
 A score is the sum of three features, weighed; the highest is first, of equals the one submitted
 first. Document 003 names the co-schedulers that serve by them, not the formulas:

@@ -78,7 +78,7 @@ def set_rate(machine, jobs, progress, time, job, rate, limit):
     more = progress[job].predicted - jobs[job].run
     task.predicted_end = time + ticks_for(task.left + more, task.least)
     if task.least >= least_before:
-        # no later than before: what is left of the work is rounded, and promises hang on it
+        # no later than before: what is left of the work is rounded, and promises depend on it
         task.predicted_end = min(task.predicted_end, before)
     task.end = min(time + ticks_for(task.left, rate), task.predicted_end)
 

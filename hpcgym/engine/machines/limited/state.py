@@ -2,7 +2,7 @@
 
 Whole nodes are given to jobs; ``processors`` and ``sim.free`` count nodes. Power is in whole
 milliwatts and energy in millijoules, int64: what limits look at is rounded up, limits are rounded
-down. So sums are exact, and nothing hangs on their order.
+down. So sums are exact, and nothing depends on their order.
 
 Two powers are kept. The *true* one is what nodes draw. The *charged* one, which is never below it,
 is what limits look at: a node that is on and free may begin to switch off in the next second, and
