@@ -202,7 +202,7 @@ def simulate_slowly(
     widths = -(-workload.requested_processors // cores)
     switching = replace(cluster, shutdown_after_s=0) if switches else cluster
     made = machine_for(workload, scheduler, switching, power, widths, tuple(case.limits))
-    constants = made.scalars
+    constants = made.scalars[0]
     levels, below = [], 1
     for level in cluster.levels:
         below *= level.of

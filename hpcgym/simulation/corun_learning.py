@@ -74,14 +74,14 @@ class PairLearning:
         """Learn from the jobs that have ended since the last time."""
         if not self.learns or arrays.sim.ended == self._ended:
             return
-        for spell in machine.spells[self._told : machine.scalars.n_spells]:
+        for spell in machine.spells[self._told : machine.scalars[0].n_spells]:
             of_job = self._beside.setdefault(int(spell["job"]), {})
             beside = int(spell["beside"])
             of_job[beside] = of_job.get(beside, 0) + int(spell["end"] - spell["begin"])
-        self._told = int(machine.scalars.n_spells)
+        self._told = int(machine.scalars[0].n_spells)
         learned = False
         # the jobs that ended at this pass; their last spells are noted then
-        released = int(machine.scalars.released)
+        released = int(machine.scalars[0].released)
         for job in arrays.ended[self._ended : released].tolist():
             learned |= self._learn_from(job, arrays, machine)
         self._ended = released

@@ -88,8 +88,8 @@ def _run(arrays: state.Prepared, machine: LimitedNodes, learning: Learning | Non
     with compiling(easy.run):
         while True:
             easy.run(*arrays, machine, state.FOREVER, state.UNLIMITED)
-            if machine.scalars.full:
-                machine.scalars.full = 0
+            if machine.scalars[0].full:
+                machine.scalars[0].full = 0
                 more = np.empty(len(machine.log), limited_state.LOG)
                 machine = machine._replace(log=np.concatenate([machine.log, more]))
             elif arrays.sim.asked:
@@ -161,7 +161,7 @@ def with_machine(
 ) -> Result:
     """Return a schedule with the nodes of jobs, their frequencies and the states of nodes."""
     level = machine.tasks["level"].copy()
-    slowed_down = bool((level < machine.scalars.highest).any())
+    slowed_down = bool((level < machine.scalars[0].highest).any())
     return replace(
         result,
         frequency=level if slowed_down else None,
@@ -184,7 +184,7 @@ def _allocation(
 
 def _node_states(machine: LimitedNodes, end: int) -> NodeStates | None:
     """Return when nodes were off or switched, up to the last end [s]; None where all were on."""
-    log = machine.log[: machine.scalars.logged]
+    log = machine.log[: machine.scalars[0].logged]
     last = machine.nodes
     still = np.flatnonzero((last["state"] != limited_state.ON) & (last["since"] < end))
     columns = {

@@ -106,7 +106,7 @@ def machine_for(
         budgets,
         int(workload.submit_time[0]) if len(workload) else 0,
     )
-    machine.scalars.limited = int(len(caps) > 0 or len(budgets) > 0)
+    machine.scalars[0].limited = int(len(caps) > 0 or len(budgets) > 0)
     check_possible(workload, machine)
     return machine
 
@@ -318,7 +318,7 @@ def check_clock(workload: Workload, model: Model) -> None:
 
 def check_possible(workload: Workload, machine: LimitedNodes) -> None:
     """Raise an HpcgymError if a job can never start under the caps that have no end."""
-    scalars, caps = machine.scalars, machine.caps
+    scalars, caps = machine.scalars[0], machine.caps
     lasting = caps[caps["end"] == state.FOREVER]
     if not len(lasting) or not len(workload):
         return

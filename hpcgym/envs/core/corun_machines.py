@@ -73,7 +73,7 @@ class SharedMachines:
 
     def find_room(self, e: int, jobs: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Return which of these waiting jobs of simulation ``e`` find enough nodes now."""
-        tasks, scalars = self.rows.tasks[e][jobs], self.rows.scalars[e]
+        tasks, scalars = self.rows.tasks[e][jobs], self.rows.scalars[e, 0]
         room = scalars.n_idle + np.where(tasks["placement"] == PART, scalars.n_open, 0)
         found: NDArray[np.bool_] = tasks["nodes"] <= room
         return found

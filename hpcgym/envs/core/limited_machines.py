@@ -116,7 +116,7 @@ class Machines:
         stop = start + len(workload)
         machine = limited_rows.row_of(self.rows, e, start, stop)
         first = self.rows.total[start : stop + 1]
-        machine = machine._replace(caps=caps, scalars=self.rows.begin[0], first=first)
+        machine = machine._replace(caps=caps, scalars=self.rows.begin, first=first)
         check_possible(workload, machine)
 
     def lengthen_logs(self) -> list[int]:
@@ -142,7 +142,7 @@ class Machines:
         What a schedule is made of are copies.
         """
         machine = limited_rows.row_of(self.rows, e, start, start + n)
-        log = machine.log[: machine.scalars.logged]
+        log = machine.log[: machine.scalars[0].logged]
         names = ("first", "cells", "nodes", "tasks", "scalars")
         return machine._replace(
             log=log.copy(), **{name: getattr(machine, name).copy() for name in names}

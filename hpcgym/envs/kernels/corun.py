@@ -209,8 +209,8 @@ def show_machine(e, table, batch, machine, total, n_listed, row):
     """Write what is known of machine and queue as a whole."""
     episode, sim, n_nodes = batch.episode_state[e], batch.sim[e], len(machine.free)
     waiting, running = sim.next - sim.started, batch.blocks[e, RUNNING].count
-    row[0] = machine.scalars.n_idle / n_nodes
-    row[1] = machine.scalars.n_open / n_nodes
+    row[0] = machine.scalars[0].n_idle / n_nodes
+    row[1] = machine.scalars[0].n_open / n_nodes
     row[2] = sim.free / (n_nodes * machine.who.shape[1])
     row[3] = waiting / (waiting + len(batch.window[e]))
     row[4] = (waiting - episode.visible) / max(waiting, 1)

@@ -48,7 +48,7 @@ def share_of(number):
 @jit
 def greatest_mw(machine):
     """Return the charged power of a machine all of whose nodes are busy [mW]."""
-    scalars = machine.scalars
+    scalars = machine.scalars[0]
     return len(machine.nodes) * machine.busy_mw[scalars.highest] + scalars.components_mw
 
 
@@ -58,7 +58,7 @@ def control(machine, sim, numbers, frequency_at, nodes_at, power_at, end):
 
     ``frequency_at``, ``nodes_at`` and ``power_at`` are places in ``numbers``, or -1.
     """
-    scalars, n_nodes = machine.scalars, len(machine.nodes)
+    scalars, n_nodes = machine.scalars[0], len(machine.nodes)
     ceiling, off, mw = scalars.highest, ZERO, PLENTY
     if frequency_at >= 0:
         ceiling = np.int64(np.rint(share_of(numbers[frequency_at]) * scalars.highest))
@@ -75,9 +75,9 @@ def control(machine, sim, numbers, frequency_at, nodes_at, power_at, end):
 @jit
 def take_joules(machine, time):
     """Return the true energy up to ``time`` [s] that nobody has taken account of [J]."""
-    count_to(machine, max(time, machine.scalars.counted_to))
-    joules = machine.scalars.used / 1000.0
-    machine.scalars.used = 0
+    count_to(machine, max(time, machine.scalars[0].counted_to))
+    joules = machine.scalars[0].used / 1000.0
+    machine.scalars[0].used = 0
     return joules
 
 
@@ -121,7 +121,11 @@ def soon(seconds):
 @jit
 def observe_power(machine, sim, out, at):
     """Write what is known of power, limits and nodes into an observation, from ``at`` on."""
-    scalars, n_nodes, most = machine.scalars, len(machine.nodes), np.float64(greatest_mw(machine))
+    scalars, n_nodes, most = (
+        machine.scalars[0],
+        len(machine.nodes),
+        np.float64(greatest_mw(machine)),
+    )
     out[at + TRUE_POWER] = min(scalars.drawn / most, 1.0)
     out[at + CHARGED_POWER] = min(scalars.charged / most, 1.0)
     observe_caps(machine, sim.time, most, out, at)

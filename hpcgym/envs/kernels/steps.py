@@ -188,7 +188,7 @@ def act(e, table, batch, rooms, power, shared, chosen, numbers):
         if power is not None:
             control_machine(e, table, batch, power, numbers[e], stop)
         simulate(e, table, batch, rooms, power, shared, stop)
-        if power is not None and power.scalars[e].full == 1:
+        if power is not None and power.scalars[e, 0].full == 1:
             return  # to be called again, with the same action, once there is room
         goes_on = stop < FOREVER and not interval_is_over(e, table, batch, stop)
     account(e, table, batch, rooms, power, shared)
@@ -280,7 +280,7 @@ def step(e, table, batch, rooms, power, shared, chosen, numbers, out):
     for term in range(N_TERMS):
         batch.terms[e, term] = 0.0
     act(e, table, batch, rooms, power, shared, chosen, numbers)
-    if power is not None and power.scalars[e].full == 1:
+    if power is not None and power.scalars[e, 0].full == 1:
         return
     for term in range(N_TERMS):
         batch.totals[e, term] += batch.terms[e, term]

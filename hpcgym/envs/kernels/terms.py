@@ -112,7 +112,7 @@ def add_terms_under_limits(e, table, batch, power):
         row, begun = table.jobs[start + job], progress[job].start
         terms[BSLD] += bsld_of(row.submit, row.run, begun, power.jobs[e, job].run)
         terms[WAIT] += begun - row.submit
-    if episode.ended == 1 and machine.scalars.kills > 0:  # they have been cut since they started
+    if episode.ended == 1 and machine.scalars[0].kills > 0:  # they have been cut since they started
         known = batch.totals[e, BSLD] + terms[BSLD]
         terms[BSLD] += sum_bsld(machine, power.jobs[e, :n], progress) - known
     episode.last_time = batch.sim[e].time

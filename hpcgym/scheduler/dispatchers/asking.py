@@ -54,9 +54,9 @@ def view_of(arrays: Prepared, nodes: Nodes, facts: Facts, queued: Ints | None = 
     running, end = _listed(arrays, RUNNING)
     jobs, progress = arrays.jobs, arrays.progress
     first, node, units = cells_of(nodes, running)
-    allocation, drawn = int(nodes.scalars.allocation), None
+    allocation, drawn = int(nodes.scalars[0].allocation), None
     if allocation == RANDOM:
-        drawn = np.concatenate([[nodes.scalars.random_state], nodes.order])
+        drawn = np.concatenate([[nodes.scalars[0].random_state], nodes.order])
     return PassView(
         time=time,
         resources=facts.resources,

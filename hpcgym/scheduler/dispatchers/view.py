@@ -260,7 +260,7 @@ class PassView:
             needs = np.concatenate([needs, np.column_stack([held, self.running_per_unit])])
         nodes = make_nodes(needs, self.capacity, self.allocation)
         if self.drawn is not None:  # jobs get the nodes that the simulation will give them
-            nodes.scalars.random_state, nodes.order[:] = self.drawn[0], self.drawn[1:]
+            nodes.scalars[0].random_state, nodes.order[:] = self.drawn[0], self.drawn[1:]
         if with_running:
             # as many cells as a running job has units there is room for
             for field, values in (("node", self.running_node), ("units", self.running_units)):

@@ -85,11 +85,11 @@ def run(
 @jit
 def release_ended(machine, sim, jobs, progress, blocks, entries, ended):
     """Free the nodes of the jobs that have ended since the last pass; renew their neighbours."""
-    first = machine.scalars.released
-    while machine.scalars.released < sim.ended:
-        job = ended[machine.scalars.released]
-        machine.scalars.released += 1
-        if machine.scalars.logs_spells == 1:
+    first = machine.scalars[0].released
+    while machine.scalars[0].released < sim.ended:
+        job = ended[machine.scalars[0].released]
+        machine.scalars[0].released += 1
+        if machine.scalars[0].logs_spells == 1:
             note_spell(machine, machine.tasks[job].end, job)
         give_back(machine, job)
     for i in range(first, sim.ended):
@@ -127,7 +127,7 @@ def serve_queue(machine, sim, jobs, keys, scores, progress, blocks, entries, nar
         serve_selected(machine, sim, jobs, keys, progress, blocks, entries)
         return
     same = is_settled(machine, sim, keys, arrived)
-    if same and sim.depth == 0 and machine.scalars.fills == 0:
+    if same and sim.depth == 0 and machine.scalars[0].fills == 0:
         return
     head = sim.head if same else -1
     while head < 0 and blocks[QUEUE].count > 0:
@@ -140,15 +140,15 @@ def serve_queue(machine, sim, jobs, keys, scores, progress, blocks, entries, nar
     sim.head = head
     # a job that starts behind the head may let another take other nodes: it is set again then
     sim.changed = 0
-    if head < 0 or (sim.depth == 0 and machine.scalars.fills == 0):
+    if head < 0 or (sim.depth == 0 and machine.scalars[0].fills == 0):
         return
-    if machine.scalars.fills == 0 and not same:
+    if machine.scalars[0].fills == 0 and not same:
         find_shadow(machine, sim, progress, blocks, entries, head)
     if same:
         # all others were refused at the last pass
         for job in range(sim.next - arrived, sim.next):
             start_before_head(machine, sim, jobs, keys, progress, blocks, entries, job)
-    elif machine.scalars.weighed == 1 and machine.scalars.fills == 1:
+    elif machine.scalars[0].weighed == 1 and machine.scalars[0].fills == 1:
         fill_weighed(machine, sim, jobs, keys, progress, blocks, entries)
     elif sim.secondary >= SCORED:
         sweep_scored(machine, sim, jobs, keys, scores, progress, blocks, entries)
@@ -167,7 +167,7 @@ def is_settled(machine, sim, keys, arrived):
     if head < 0 or sim.changed == 1 or arrived != 1 or sim.primary >= SCORED:
         return False
     # who would delay a neighbour too long now may not when there is less left of it
-    if machine.scalars.delays == 1 or machine.scalars.weighed == 1 or sim.threshold >= 0:
+    if machine.scalars[0].delays == 1 or machine.scalars[0].weighed == 1 or sim.threshold >= 0:
         return False
     return sim.primary != KEYED or keys[sim.next - 1] >= keys[head]
 
@@ -175,7 +175,7 @@ def is_settled(machine, sim, keys, arrived):
 @jit_part
 def first_of_queue(machine, sim, jobs, scores, progress, blocks, entries):
     """Return the job that is first in the queue, which must not be empty."""
-    if machine.scalars.weighed == 1:
+    if machine.scalars[0].weighed == 1:
         waiting = sim.next - sim.started
         return best_waiting(machine, jobs, blocks, entries, waiting, -1, -1)
     return first_in_order(sim, jobs, scores, progress, blocks, entries)
@@ -184,7 +184,7 @@ def first_of_queue(machine, sim, jobs, scores, progress, blocks, entries):
 @jit
 def find_shadow(machine, sim, progress, blocks, entries, head):
     """Find when the head can start, on which nodes, and how many of them it does not need."""
-    later, counts, scalars = machine.later, machine.counts, machine.scalars
+    later, counts, scalars = machine.later, machine.counts, machine.scalars[0]
     scalars.stamp += 1
     scalars.version += 1
     scalars.delays = 0
@@ -241,7 +241,7 @@ def most_beside_head(machine, head):
             shared += 1
         if free_of_head and machine.free[node] == parts:
             whole += 1
-    return max(shared + machine.scalars.slack, (whole + machine.scalars.slack) * parts)
+    return max(shared + machine.scalars[0].slack, (whole + machine.scalars[0].slack) * parts)
 
 
 # --- Jobs behind the head -------------------------------------------------------------------------
@@ -250,7 +250,7 @@ def most_beside_head(machine, head):
 @jit
 def may_start(machine, sim, jobs, progress, job):
     """Return whether a job may start before the head; its cells are written then."""
-    if machine.scalars.fills == 1:
+    if machine.scalars[0].fills == 1:
         return choose(machine, sim, jobs, progress, job, FREELY)
     task, predicted = machine.tasks[job], np.float64(progress[job].predicted)
     most = 1.0 if task.placement == COMPACT else machine.believed_alone[task.code]
@@ -296,7 +296,7 @@ def start_before_head(machine, sim, jobs, keys, progress, blocks, entries, job):
 @jit
 def sweep(machine, sim, jobs, keys, progress, blocks, entries, narrow):
     """Go through the queue in secondary order, passing over blocks in which no job can start."""
-    fills = machine.scalars.fills == 1
+    fills = machine.scalars[0].fills == 1
     # a job that takes longer than this, compact, does not end by the shadow time at any rate
     window = (sim.shadow - sim.time) * machine.greatest[0]
     k = 0
@@ -305,7 +305,7 @@ def sweep(machine, sim, jobs, keys, progress, blocks, entries, narrow):
         k += 1
         if blocks[block].least_width > sim.free:
             continue
-        if not fills and blocks[block].least_width > machine.scalars.rest_beside_head:
+        if not fills and blocks[block].least_width > machine.scalars[0].rest_beside_head:
             if blocks[block].least_span > window:
                 continue
             known = blocks[block].narrow_known == 1
@@ -322,12 +322,12 @@ def sweep(machine, sim, jobs, keys, progress, blocks, entries, narrow):
 def sweep_block(machine, sim, jobs, keys, progress, blocks, entries, block):
     """Start the jobs of one block that may start, and make its summary anew."""
     least_span = least_width = NOTHING
-    fills = machine.scalars.fills == 1
+    fills = machine.scalars[0].fills == 1
     window = (sim.shadow - sim.time) * machine.greatest[0]
     i = block * BLOCK
     while i < block * BLOCK + blocks[block].count:
         job, width, predicted = entries[i].job, entries[i].width, entries[i].span
-        near = fills or width <= machine.scalars.rest_beside_head or predicted <= window
+        near = fills or width <= machine.scalars[0].rest_beside_head or predicted <= window
         if (
             near
             and width <= sim.free
@@ -338,7 +338,7 @@ def sweep_block(machine, sim, jobs, keys, progress, blocks, entries, block):
             progress[job].marks += BACKFILLED
             begin(machine, sim, jobs, progress, blocks, entries, job)
             if not fills:
-                machine.scalars.rest_beside_head = most_beside_head(machine, sim.head)
+                machine.scalars[0].rest_beside_head = most_beside_head(machine, sim.head)
             continue
         least_span = min(least_span, predicted)
         least_width = min(least_width, width)

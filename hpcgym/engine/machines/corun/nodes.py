@@ -13,7 +13,7 @@ from hpcgym.engine.machines.nodes.placement import next_open
 @jit_part
 def nodes_with_room(machine, job):
     """Return how many nodes there are on which a job may find room, whoever is there."""
-    scalars = machine.scalars
+    scalars = machine.scalars[0]
     if machine.tasks[job].placement == PART:
         return scalars.n_idle + scalars.n_open
     return scalars.n_idle
@@ -33,7 +33,7 @@ def was_refused(machine, job, guard):
     if nodes_with_room(machine, job) < nodes:
         return True
     refused, row = machine.refused, alike(machine, job)
-    return refused[guard, row, 1] == machine.scalars.version and nodes >= refused[guard, row, 0]
+    return refused[guard, row, 1] == machine.scalars[0].version and nodes >= refused[guard, row, 0]
 
 
 @jit
@@ -50,8 +50,8 @@ def choose(machine, sim, jobs, progress, job, guard):
         rank_candidates(machine)
     else:
         gather_idle(machine, job, guard)
-    chosen, slack = 0, machine.scalars.slack
-    for i in range(machine.scalars.n_candidates):
+    chosen, slack = 0, machine.scalars[0].slack
+    for i in range(machine.scalars[0].n_candidates):
         node = machine.order[1, i]
         if guard == BESIDE_HEAD and costs_head(machine, sim, job, node):
             if slack == 0:
@@ -63,7 +63,7 @@ def choose(machine, sim, jobs, progress, job, guard):
             return True
     # what was refused before, if nothing has changed since, was more
     machine.refused[guard, alike(machine, job), 0] = task.nodes
-    machine.refused[guard, alike(machine, job), 1] = machine.scalars.version
+    machine.refused[guard, alike(machine, job), 1] = machine.scalars[0].version
     return False
 
 
@@ -76,14 +76,14 @@ def gather_idle(machine, job, guard):
         machine.order[1, found] = node
         found += 1
         node = next_open(machine.idle, node + 1)
-    machine.scalars.n_candidates = found
+    machine.scalars[0].n_candidates = found
 
 
 @jit
 def gather(machine, sim, jobs, progress, job, guard):
     """List the nodes that a job with a part of each may take, with their levels."""
     task, n_nodes, n_codes = machine.tasks[job], len(machine.free), len(machine.alone)
-    by_number = machine.scalars.partners == FIRST
+    by_number = machine.scalars[0].partners == FIRST
     found, node = 0, next_open(machine.open, 0)
     while node < n_nodes:
         level = level_of(machine, sim, jobs, progress, job, node, guard)
@@ -95,7 +95,7 @@ def gather(machine, sim, jobs, progress, job, guard):
     level = 1 + machine.rank[task.code, n_codes]
     if by_number:
         level = 1
-    elif machine.scalars.partners == FILL:
+    elif machine.scalars[0].partners == FILL:
         level = n_codes + 2
     most = found + (n_nodes if guard == BESIDE_HEAD else task.nodes)
     node = next_open(machine.idle, 0)
@@ -104,7 +104,7 @@ def gather(machine, sim, jobs, progress, job, guard):
         machine.order[0, found] = node
         found += 1
         node = next_open(machine.idle, node + 1)
-    machine.scalars.n_candidates = found
+    machine.scalars[0].n_candidates = found
 
 
 @jit
@@ -115,15 +115,15 @@ def level_of(machine, sim, jobs, progress, job, node, guard):
         other = machine.who[node, k]
         if other == NOBODY_THERE:
             break
-        if other == machine.scalars.beside:
+        if other == machine.scalars[0].beside:
             return 0
         beside = machine.tasks[other].code
-        if machine.scalars.selective == 1 and machine.partner[code, beside] == 0:
+        if machine.scalars[0].selective == 1 and machine.partner[code, beside] == 0:
             return -1
         if guard >= BRIEFLY and is_delayed(
             machine, jobs, progress, sim.time, sim.shadow, other, code
         ):
-            machine.scalars.delays = 1
+            machine.scalars[0].delays = 1
             return -1
         worst = max(worst, machine.rank[code, beside])
     return 1 + worst
@@ -133,8 +133,8 @@ def level_of(machine, sim, jobs, progress, job, node, guard):
 def rank_candidates(machine):
     """Bring the nodes that may be taken into the order of their levels, then of their numbers."""
     bounds, order, level = machine.bounds, machine.order, machine.level
-    found = machine.scalars.n_candidates
-    if machine.scalars.partners != FILL:
+    found = machine.scalars[0].n_candidates
+    if machine.scalars[0].partners != FILL:
         merge_by_number(machine)
     for b in range(len(bounds)):
         bounds[b] = 0
@@ -153,7 +153,7 @@ def rank_candidates(machine):
 @jit
 def merge_by_number(machine):
     """Merge nodes in use and idle ones, each by number, into one order by number."""
-    order, found = machine.order, machine.scalars.n_candidates
+    order, found = machine.order, machine.scalars[0].n_candidates
     in_use = 0
     while in_use < found and machine.idle[order[0, in_use] >> 6] >> np.uint64(
         order[0, in_use] & 63
@@ -178,7 +178,7 @@ def counts_for(machine, head, node, plan):
         return machine.later[node] == machine.who.shape[1]
     if machine.later[node] == 0:
         return False
-    if machine.scalars.selective == 1:
+    if machine.scalars[0].selective == 1:
         for k in range(machine.who.shape[1]):
             other = machine.who[node, k]
             if other == NOBODY_THERE:
@@ -198,7 +198,7 @@ def costs_head(machine, sim, job, node):
     if machine.tasks[head].placement != PART or task.placement != PART or machine.later[node] == 1:
         return True
     code = machine.tasks[head].code
-    return machine.scalars.selective == 1 and machine.partner[code, task.code] == 0
+    return machine.scalars[0].selective == 1 and machine.partner[code, task.code] == 0
 
 
 @jit
@@ -210,7 +210,7 @@ def reserve_beside(machine, sim, job):
         node = machine.cells[i]
         if costs_head(machine, sim, job, node):
             machine.counts[node] = 0
-            machine.scalars.slack -= 1
+            machine.scalars[0].slack -= 1
         machine.later[node] -= parts
 
 
@@ -240,13 +240,13 @@ def take(machine, job):
         who[node, k] = job
         free[node] = free[node] - 1 if task.placement == PART else 0
         note_room(machine, node, k == 0, parts)
-    machine.scalars.version += 1
+    machine.scalars[0].version += 1
 
 
 @jit_part
 def note_room(machine, node, was_idle, parts):
     """Write anew, after a job has come, whether a node is idle and whether it is open."""
-    scalars = machine.scalars
+    scalars = machine.scalars[0]
     if was_idle:
         write_bit(machine.idle, node, False)
         scalars.n_idle -= 1
@@ -261,7 +261,7 @@ def note_room(machine, node, was_idle, parts):
 @jit
 def give_back(machine, job):
     """Free the nodes of a job that has ended; they remain on record."""
-    task, who, free, scalars = machine.tasks[job], machine.who, machine.free, machine.scalars
+    task, who, free, scalars = machine.tasks[job], machine.who, machine.free, machine.scalars[0]
     parts = who.shape[1]
     for i in range(task.first, task.first + task.nodes):
         node = np.int64(machine.cells[i])
@@ -294,8 +294,8 @@ def renew_neighbours(machine, sim, jobs, progress, blocks, entries, job):
     task = machine.tasks[job]
     if task.placement != PART:
         return
-    machine.scalars.stamp += 1
-    stamp = machine.scalars.stamp
+    machine.scalars[0].stamp += 1
+    stamp = machine.scalars[0].stamp
     task.stamp = stamp
     for i in range(task.first, task.first + task.nodes):
         node = machine.cells[i]

@@ -70,7 +70,7 @@ def set_rate(machine, jobs, progress, time, job, rate, limit):
     before, least_before = task.predicted_end, task.least
     task.left = left_at(machine, job, time)
     task.since = time
-    if machine.scalars.logs_spells == 1:
+    if machine.scalars[0].logs_spells == 1:
         note_spell(machine, time, job)
     task.rate = rate
     task.limit = limit
@@ -86,7 +86,7 @@ def set_rate(machine, jobs, progress, time, job, rate, limit):
 @jit
 def note_spell(machine, time, job):
     """Keep how fast a job has run beside whom up to now."""
-    task, number = machine.tasks[job], machine.scalars.n_spells
+    task, number = machine.tasks[job], machine.scalars[0].n_spells
     if time > task.begun:
         spell = machine.spells[number]
         spell.job = job
@@ -94,7 +94,7 @@ def note_spell(machine, time, job):
         spell.begin = task.begun
         spell.end = time
         spell.rate = task.rate
-        machine.scalars.n_spells = number + 1
+        machine.scalars[0].n_spells = number + 1
     task.begun = time
 
 
@@ -105,7 +105,7 @@ def renew_rate(machine, sim_time, jobs, progress, blocks, entries, job):
     rate, limit = rate_of(machine, job)
     if rate == task.rate:
         if limit != task.limit:
-            if machine.scalars.logs_spells == 1:
+            if machine.scalars[0].logs_spells == 1:
                 note_spell(machine, sim_time, job)
             task.limit = limit
         return

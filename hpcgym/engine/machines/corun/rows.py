@@ -103,7 +103,7 @@ def make_rows(
         wanted=np.array(wanted, np.int64),
         cores=cores,
         all_idle=one.idle.copy(),
-        begin=one.scalars.reshape(1),
+        begin=one.scalars.copy(),
         neighbours=np.zeros((number, neighbours), np.int64),
         books=np.zeros((number, N_BOOKS), np.int64),
         joules=np.zeros((number, 1)),
@@ -158,7 +158,7 @@ def begin_shared(rows, e, start, n):
     for guard in range(machine.refused.shape[0]):
         for row in range(machine.refused.shape[1]):
             machine.refused[guard, row, 0] = machine.refused[guard, row, 1] = 0
-    rows.scalars[e] = rows.begin[0]
+    rows.scalars[e, 0] = rows.begin[0]
     for k in range(rows.books.shape[1]):
         rows.books[e, k] = 0
     rows.joules[e, 0] = 0.0
@@ -178,7 +178,7 @@ def run_shared(table, start, n, batch, rows, e, watts, ticks, job, beside):
     machine, sim = shared_of(rows, e, n), batch.sim[e]
     jobs, progress, ended = table.jobs[start : start + n], batch.progress[e], batch.ended[e]
     sim.selected = job
-    machine.scalars.beside = beside
+    machine.scalars[0].beside = beside
     passes = 1
     while passes > 0:
         before = sim.time
@@ -189,7 +189,7 @@ def run_shared(table, start, n, batch, rows, e, watts, ticks, job, beside):
             batch.freed[e], batch.idle[e], ended, machine, np.int64(FOREVER), np.int64(1),
         )  # fmt: skip
         rows.joules[e, 0] += (sim.time - before) / ticks * more
-        machine.scalars.beside = NOBODY_THERE
+        machine.scalars[0].beside = NOBODY_THERE
         if job >= 0:
             # the pass that had asked has started it
             rows.books[e, BUSY_PROCESSORS] += rows.wanted[start + job]

@@ -99,7 +99,7 @@ class CorunNodes(NamedTuple):
     bounds: NDArray[np.int64]  # (C + 3,) how many are of each level
     spells: NDArray[np.void]  # SPELL
     greatest: NDArray[np.float64]  # (1,) that lasting rates are predicted to be
-    scalars: Any  # one SCALARS
+    scalars: NDArray[np.void]  # (1,) SCALARS
 
 
 def make_corun(
@@ -129,13 +129,14 @@ def make_corun(
     n_codes = len(speedup)
     tasks["first"] = np.cumsum(tasks["nodes"]) - tasks["nodes"]
     n_cells = int(tasks["nodes"].sum())
-    scalars: Any = np.zeros(1, SCALARS)[0]
-    scalars.partners = partners
-    scalars.weighed = weights.any()
-    scalars.fills = fills
-    scalars.selective = pairs_above is not None
-    scalars.logs_spells, scalars.n_idle, scalars.version = logs_spells, n_nodes, 1
-    scalars.beside = NOBODY_THERE
+    scalars = np.zeros(1, SCALARS)
+    own: Any = scalars[0]
+    own.partners = partners
+    own.weighed = weights.any()
+    own.fills = fills
+    own.selective = pairs_above is not None
+    own.logs_spells, own.n_idle, own.version = logs_spells, n_nodes, 1
+    own.beside = NOBODY_THERE
     is_node = np.arange(64 * (n_nodes // 64 + 1)) < n_nodes
     idle = np.packbits(is_node, bitorder="little").view("<u8").astype(np.uint64)
     # a rate changes when a job comes or goes, at most once for each part of a node that is shared
@@ -192,4 +193,4 @@ def believe(
     machine.good[:] = mean > 1
     machine.friends[:] = machine.good @ waiting
     machine.partner[:] = 1 if pairs_above is None else mean > pairs_above
-    machine.scalars.version += 1
+    machine.scalars[0].version += 1

@@ -20,7 +20,7 @@ from hpcgym.engine.state import FOREVER, RUNNING
 @jit
 def count_to(machine, time):
     """Count what has been drawn up to ``time`` [s], since when nothing has changed."""
-    scalars = machine.scalars
+    scalars = machine.scalars[0]
     for b in range(len(machine.budgets)):
         budget = machine.budgets[b]
         seconds = min(time, budget.end) - max(scalars.counted_to, budget.start)
@@ -98,7 +98,7 @@ def weigh(machine, blocks, entries, time):
 @jit
 def weigh_free(machine, budget, begin):
     """Begin with the nodes that are free, and what stands above them."""
-    scalars = machine.scalars
+    scalars = machine.scalars[0]
     components = scalars.components_mw - scalars.saved_mw
     seconds = budget.end - begin
     budget.ahead = scalars.free_on * idle_mj(machine, budget, begin)
@@ -116,7 +116,7 @@ def weigh_free(machine, budget, begin):
 def start_mw(machine, state):
     """Return what a free node, as it is now, counts as when a budget begins [mW]."""
     off = state in (OFF, SWITCHING_OFF)
-    return machine.scalars.off_mw if off else machine.scalars.rest_mw
+    return machine.scalars[0].off_mw if off else machine.scalars[0].rest_mw
 
 
 @jit
@@ -127,15 +127,17 @@ def idle_mj(machine, budget, begin):
     """
     seconds = max(budget.end - begin, 0)
     if budget.shuts == 0:
-        return machine.scalars.rest_mw * seconds
-    switching = min(seconds, machine.scalars.off_time)
-    return machine.scalars.rest_mw * switching + machine.scalars.off_mw * (seconds - switching)
+        return machine.scalars[0].rest_mw * seconds
+    switching = min(seconds, machine.scalars[0].off_time)
+    return machine.scalars[0].rest_mw * switching + machine.scalars[0].off_mw * (
+        seconds - switching
+    )
 
 
 @jit
 def free_mj(machine, budget, begin, node):
     """Return what a free node is charged from ``begin`` [s] to the end of a budget [mJ]."""
-    record, scalars = machine.nodes[node], machine.scalars
+    record, scalars = machine.nodes[node], machine.scalars[0]
     if record.state == ON:
         return idle_mj(machine, budget, begin)
     if record.state == OFF:
@@ -152,7 +154,7 @@ def weigh_job(machine, budget, begin, job):
     task = machine.tasks[job]
     budget.ahead += job_mj(machine, budget, begin, job)
     if task.until <= budget.start:
-        budget.at_start_mw += width_of(machine, job) * machine.scalars.rest_mw
+        budget.at_start_mw += width_of(machine, job) * machine.scalars[0].rest_mw
     else:
         budget.in_use = 1
         budget.at_start_mw += task.wait_mw if task.ready > budget.start else task.work_mw
@@ -179,8 +181,8 @@ def switch_off_idle(machine, time):
         if budget.shuts == 1 and budget.start <= time < budget.end:
             switch_off_free(machine, time, len(machine.nodes), NEVER)
             return
-    if machine.scalars.timeout < FOREVER:
-        switch_off_free(machine, time, len(machine.nodes), time - machine.scalars.timeout)
+    if machine.scalars[0].timeout < FOREVER:
+        switch_off_free(machine, time, len(machine.nodes), time - machine.scalars[0].timeout)
 
 
 # --- Free nodes that are switched on again --------------------------------------------------------
@@ -200,9 +202,9 @@ def wake_free(machine, blocks, entries, time, begin, end):
 @jit
 def wake_late(machine, blocks, entries, time):
     """Switch on the free nodes that were to be, and had to be off first."""
-    if machine.scalars.to_wake == 0:
+    if machine.scalars[0].to_wake == 0:
         return
-    machine.scalars.to_wake = 0
+    machine.scalars[0].to_wake = 0
     near = cap_near(machine, time)  # a cap may have been announced since
     weigh(machine, blocks, entries, time)
     for node in range(len(machine.nodes)):
@@ -235,7 +237,7 @@ def count_woken(machine, time, node):
 @jit
 def woken_mj(machine, budget, time, node):
     """Return what it adds up to the end of a budget if a free node is switched on now [mJ]."""
-    scalars = machine.scalars
+    scalars = machine.scalars[0]
     begin = max(time, budget.start)
     ready = min(max(time + scalars.on_time, begin), budget.end)
     stays = scalars.off_mw - woken_mw(machine, node, LESS)
@@ -256,5 +258,5 @@ def woken_mw(machine, node, before):
             if level == 0:
                 begin = node // size * size
                 end = min(begin + size, len(machine.nodes))
-                woken += (end - begin) * machine.scalars.off_mw
+                woken += (end - begin) * machine.scalars[0].off_mw
     return woken

@@ -26,7 +26,7 @@ from hpcgym.engine.state import FOREVER, RUNNING
 @jit
 def next_control(machine):
     """Return when there is something to do that is no event of a job [s], FOREVER if never."""
-    scalars = machine.scalars
+    scalars = machine.scalars[0]
     now = scalars.counted_to
     time = min(scalars.next_switched, scalars.next_ready)
     if scalars.timeout < FOREVER:
@@ -81,7 +81,7 @@ def announce(machine, blocks, entries, time):
 @jit_entry
 def idle_mw(machine, off):
     """Return what is charged without jobs while the first ``off`` nodes are off [mW]."""
-    scalars, n_nodes = machine.scalars, len(machine.nodes)
+    scalars, n_nodes = machine.scalars[0], len(machine.nodes)
     power = off * scalars.off_mw + (n_nodes - off) * scalars.rest_mw + scalars.components_mw
     for level in range(len(machine.size)):
         size = machine.size[level]
@@ -99,7 +99,7 @@ def set_floor(machine, cap, time):
     Nodes that are to be off, but not in time, are charged as they will be at the start; and so are
     those that still boot. Components below which a node is late, or has such a job, are not off.
     """
-    scalars = machine.scalars
+    scalars = machine.scalars[0]
     cap.floor_mw = cap.idle_mw
     for i in range(scalars.n_switching):
         record = machine.nodes[machine.switching[i]]
@@ -128,7 +128,7 @@ def set_floor(machine, cap, time):
 @jit
 def is_late(machine, node, start, time):
     """Return whether a node without a job from ``start`` [s] on cannot be off by then."""
-    record, off_time = machine.nodes[node], machine.scalars.off_time
+    record, off_time = machine.nodes[node], machine.scalars[0].off_time
     if record.job >= 0:
         until = machine.tasks[record.job].until
         return until <= start < until + off_time
@@ -177,14 +177,14 @@ def forecast_start(machine, time, job, sign):
         cap = machine.caps[c]
         if cap.known == 1 and cap.start > time:
             add_to_forecast(machine, cap, job, sign)
-            if machine.scalars.n_switching > 0 or count_below(machine, job, cap.off) > 0:
+            if machine.scalars[0].n_switching > 0 or count_below(machine, job, cap.off) > 0:
                 set_floor(machine, cap, time)
 
 
 @jit
 def forecast_mw(machine, cap):
     """Return the power charged at the start of a cap, which is to come [mW]."""
-    scalars = machine.scalars
+    scalars = machine.scalars[0]
     return cap.floor_mw + cap.work_mw - cap.outside * scalars.rest_mw - cap.inside * scalars.off_mw
 
 
@@ -194,7 +194,7 @@ def nodes_off(machine, begin, end):
     most = ZERO
     for c in range(len(machine.caps)):
         cap = machine.caps[c]
-        if cap.known == 1 and begin < cap.end and end > cap.start - machine.scalars.off_time:
+        if cap.known == 1 and begin < cap.end and end > cap.start - machine.scalars[0].off_time:
             most = max(most, cap.off)
     return most
 
@@ -207,7 +207,7 @@ def switch_for_caps(machine, blocks, entries, time):
         cap = machine.caps[c]
         if cap.known == 0 or cap.off == 0:
             continue
-        if cap.start - machine.scalars.off_time <= time < cap.end:
+        if cap.start - machine.scalars[0].off_time <= time < cap.end:
             due = max(due, cap.off)
         elif cap.end == time and not cap_near(machine, time):
             wake_free(machine, blocks, entries, time, ZERO, cap.off)

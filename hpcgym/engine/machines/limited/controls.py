@@ -32,7 +32,7 @@ def set_control(machine, start, end, mw, off, ceiling):
     ``off`` is how many of the first nodes are to be off, ``ceiling`` a level. Where nothing was
     limited, and nothing is, there is no pass for it: the schedule is as if nobody had said it.
     """
-    scalars = machine.scalars
+    scalars = machine.scalars[0]
     control = machine.caps[len(machine.caps) - 1]
     limits_nothing = control.mw == PLENTY and control.off == 0 and mw == PLENTY and off == 0
     if limits_nothing and ceiling == scalars.ceiling:
@@ -50,7 +50,7 @@ def set_control(machine, start, end, mw, off, ceiling):
 @jit
 def switch_for_control(machine, blocks, entries, time):
     """Begin to switch on the nodes that a control which begins now does not have off any more."""
-    if machine.scalars.controlled == 0:
+    if machine.scalars[0].controlled == 0:
         return
     last = len(machine.caps) - 1
     control = machine.caps[last]
@@ -58,6 +58,6 @@ def switch_for_control(machine, blocks, entries, time):
         return
     control.known = 0  # it says nothing of the nodes behind its own
     if not cap_near(machine, time):
-        wake_free(machine, blocks, entries, time, control.off, machine.scalars.was_off)
+        wake_free(machine, blocks, entries, time, control.off, machine.scalars[0].was_off)
     control.known = 1
-    machine.scalars.was_off = control.off
+    machine.scalars[0].was_off = control.off

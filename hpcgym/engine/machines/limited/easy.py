@@ -54,7 +54,7 @@ def run(
     does, and with FULL where the log has to be made longer. Called again, it goes on.
     """
     passes = 0
-    scalars = machine.scalars
+    scalars = machine.scalars[0]
     while passes < max_passes:
         if scalars.switches == 1 and len(machine.log) - scalars.logged < 8 * len(machine.nodes):
             scalars.full = 1
@@ -87,7 +87,7 @@ def run(
 @jit
 def release_ended(machine, sim, ended):
     """Free the nodes of the jobs that have ended since the last pass."""
-    scalars = machine.scalars
+    scalars = machine.scalars[0]
     while scalars.released < sim.ended:
         job = ended[scalars.released]
         scalars.released += 1
@@ -129,7 +129,7 @@ def kill_for_caps(
         cap = machine.caps[c]
         if cap.kills == 0 or cap.known == 0 or time != max(cap.start, cap.announced):
             continue
-        while machine.scalars.charged > cap.mw and time < cap.end:
+        while machine.scalars[0].charged > cap.mw and time < cap.end:
             block, i = last_started(progress, blocks, entries, time)
             if block < 0:
                 break
@@ -138,7 +138,7 @@ def kill_for_caps(
             entries[i].span = time
             blocks[block].least_span = time
             end_first(sim, jobs, progress, users, history, blocks, entries, freed, idle, ended)
-            machine.scalars.kills += 1
+            machine.scalars[0].kills += 1
             release_ended(machine, sim, ended)
             switch_for_caps(machine, blocks, entries, time)
 
@@ -165,11 +165,11 @@ def last_started(progress, blocks, entries, time):
 def serve_queue(machine, sim, jobs, keys, scores, progress, blocks, entries, narrow):
     """Start heads while they may start, then jobs behind the first head that may not."""
     head = -1
-    machine.scalars.backfills = 0
+    machine.scalars[0].backfills = 0
     while blocks[QUEUE].count > 0:
         head = first_in_order(sim, jobs, scores, progress, blocks, entries)
         level = best_level(machine, sim, jobs, progress, head)
-        if level < 0 and machine.scalars.controlled == 1 and blocks[RUNNING].count == 0:
+        if level < 0 and machine.scalars[0].controlled == 1 and blocks[RUNNING].count == 0:
             level = level_without_control(machine, sim, jobs, progress, head)
         if level < 0:
             break
@@ -179,7 +179,7 @@ def serve_queue(machine, sim, jobs, keys, scores, progress, blocks, entries, nar
     sim.head = head
     if head < 0 or sim.depth == 0:
         return
-    machine.scalars.backfills = 1
+    machine.scalars[0].backfills = 1
     find_shadow(machine, sim, jobs, blocks, entries, head)
     # where the order changes as jobs wait, the next pass may have another head: no promise
     if progress[head].promised < 0 and sim.primary < SELECTION:
@@ -226,7 +226,7 @@ def sweep(machine, sim, jobs, keys, progress, blocks, entries, narrow):
 @jit_part
 def spare_nodes_for(machine):
     """Return how many nodes a job may take at most that runs on beyond the shadow time."""
-    scalars = machine.scalars
+    scalars = machine.scalars[0]
     return len(machine.nodes) if scalars.contiguous == 1 else scalars.spare_nodes
 
 

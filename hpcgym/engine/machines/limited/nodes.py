@@ -23,24 +23,24 @@ from hpcgym.engine.machines.nodes.placement import next_open
 def charged_for(machine, state):
     """Return what a free node in a state counts as [mW]."""
     if state == OFF:
-        return machine.scalars.off_mw
-    return machine.scalars.rise_mw if state == SWITCHING_ON else machine.scalars.rest_mw
+        return machine.scalars[0].off_mw
+    return machine.scalars[0].rise_mw if state == SWITCHING_ON else machine.scalars[0].rest_mw
 
 
 @jit
 def drawn_by(machine, state):
     """Return what a node in a state draws without running a job [mW]."""
     if state == ON:
-        return machine.scalars.idle_mw
+        return machine.scalars[0].idle_mw
     if state == OFF:
-        return machine.scalars.off_mw
-    return machine.scalars.boot_mw if state == SWITCHING_ON else machine.scalars.shutdown_mw
+        return machine.scalars[0].off_mw
+    return machine.scalars[0].boot_mw if state == SWITCHING_ON else machine.scalars[0].shutdown_mw
 
 
 @jit
 def set_state(machine, time, node, state, until):
     """Let a node that runs no job be in another state from ``time`` [s] on."""
-    scalars, record = machine.scalars, machine.nodes[node]
+    scalars, record = machine.scalars[0], machine.nodes[node]
     before = record.state
     if record.job < 0:
         scalars.charged += charged_for(machine, state) - charged_for(machine, before)
@@ -77,11 +77,11 @@ def set_state(machine, time, node, state, until):
 def count_free(machine, node, state, sign):
     """Note that a node in this state is free, or no longer where ``sign`` is -1."""
     if state == OFF:
-        machine.scalars.free_off += sign
+        machine.scalars[0].free_off += sign
     elif state == SWITCHING_ON:
-        machine.scalars.free_rising += sign
+        machine.scalars[0].free_rising += sign
     elif state == ON:
-        machine.scalars.free_on += sign
+        machine.scalars[0].free_on += sign
         set_bit(machine.on, node, sign)
 
 
@@ -101,9 +101,9 @@ def count_dark(machine, node, sign):
         if machine.awake[place] > (0 if sign > 0 else 1):
             return
         saved = sign * (machine.component_mw[level] + off_below(machine, level, node))
-        machine.scalars.saved_mw += saved
-        machine.scalars.charged -= saved
-        machine.scalars.drawn -= saved
+        machine.scalars[0].saved_mw += saved
+        machine.scalars[0].charged -= saved
+        machine.scalars[0].drawn -= saved
 
 
 @jit
@@ -113,13 +113,13 @@ def off_below(machine, level, node):
         return 0
     size = machine.size[0]
     begin = node // size * size
-    return (min(begin + size, len(machine.nodes)) - begin) * machine.scalars.off_mw
+    return (min(begin + size, len(machine.nodes)) - begin) * machine.scalars[0].off_mw
 
 
 @jit
 def switch_off(machine, time, node):
     """Begin to switch off a free node that is on."""
-    off_time = machine.scalars.off_time
+    off_time = machine.scalars[0].off_time
     if off_time == 0:
         set_state(machine, time, node, OFF, NEVER)
     else:
@@ -129,7 +129,7 @@ def switch_off(machine, time, node):
 @jit
 def switch_on(machine, time, node):
     """Begin to switch on a node that is off."""
-    on_time = machine.scalars.on_time
+    on_time = machine.scalars[0].on_time
     if on_time == 0:
         set_state(machine, time, node, ON, NEVER)
     else:
@@ -148,12 +148,12 @@ def wake(machine, time, node):
 @jit
 def cap_near(machine, time):
     """Return whether a cap holds, or begins before nodes that are switched on now are on."""
-    soon = time + max(machine.scalars.on_time, 1)
+    soon = time + max(machine.scalars[0].on_time, 1)
     for c in range(len(machine.caps)):
         cap = machine.caps[c]
-        if cap.off == 0 and c == len(machine.caps) - machine.scalars.controlled:
+        if cap.off == 0 and c == len(machine.caps) - machine.scalars[0].controlled:
             continue  # a control without nodes of its own
-        if cap.known == 1 and cap.start - machine.scalars.off_time < soon and cap.end > time:
+        if cap.known == 1 and cap.start - machine.scalars[0].off_time < soon and cap.end > time:
             return True
     return False
 
@@ -161,7 +161,7 @@ def cap_near(machine, time):
 @jit
 def end_switching(machine, time):
     """Let nodes whose switching is done by ``time`` [s] be off or on."""
-    scalars = machine.scalars
+    scalars = machine.scalars[0]
     if scalars.next_switched > time:
         return
     i = scalars.n_switching - 1
@@ -199,8 +199,8 @@ def switch_off_free(machine, time, before, idle_since):
 @jit
 def next_timeout(machine):
     """Return when the next free node has been idle for so long that it is switched off [s]."""
-    timeout, first = machine.scalars.timeout, NEVER
-    if timeout < NEVER and machine.scalars.free_on > 0:
+    timeout, first = machine.scalars[0].timeout, NEVER
+    if timeout < NEVER and machine.scalars[0].free_on > 0:
         node = next_open(machine.on, 0)
         while node < len(machine.nodes):
             first = min(first, machine.nodes[node].since + timeout)
@@ -224,7 +224,7 @@ def pick(machine, job, lowest):
         machine.cells[at] = node
         at += 1
         node = next_open(machine.on, node + 1)
-    machine.scalars.all_on = np.int64(at == end)
+    machine.scalars[0].all_on = np.int64(at == end)
     if at == end:
         return True
     others = end - at
@@ -248,7 +248,7 @@ def pick_row(machine, job, lowest, block_from, block_to):
     """
     first, width = machine.first[job], machine.first[job + 1] - machine.first[job]
     begin = find_row(machine.on, len(machine.nodes), lowest, width, block_from, block_to)
-    machine.scalars.all_on = np.int64(begin >= 0)
+    machine.scalars[0].all_on = np.int64(begin >= 0)
     if begin < 0:
         begin = find_row(machine.free, len(machine.nodes), lowest, width, block_from, block_to)
     if begin < 0:
@@ -308,14 +308,14 @@ def ready_time(machine, time, job):
             ready = max(ready, record.until)
         elif record.state != ON:
             since = record.until if record.state == SWITCHING_OFF else time
-            ready = max(ready, since + machine.scalars.on_time)
+            ready = max(ready, since + machine.scalars[0].on_time)
     return ready
 
 
 @jit
 def take(machine, time, job):
     """Give a job the nodes that were chosen for it."""
-    scalars, task = machine.scalars, machine.tasks[job]
+    scalars, task = machine.scalars[0], machine.tasks[job]
     for i in range(machine.first[job], machine.first[job + 1]):
         node = np.int64(machine.cells[i])
         record = machine.nodes[node]
@@ -343,7 +343,7 @@ def width_of(machine, job):
 @jit
 def begin_waiting(machine, time):
     """Let jobs begin whose nodes are all on at ``time`` [s]."""
-    scalars = machine.scalars
+    scalars = machine.scalars[0]
     if scalars.next_ready > time:
         return
     scalars.next_ready = NEVER
@@ -364,7 +364,7 @@ def begin_waiting(machine, time):
 @jit
 def release(machine, time, job):
     """Free the nodes of a job that has run; they remain on record."""
-    scalars, task, width = machine.scalars, machine.tasks[job], width_of(machine, job)
+    scalars, task, width = machine.scalars[0], machine.tasks[job], width_of(machine, job)
     scalars.charged += width * scalars.rest_mw - task.work_mw
     scalars.drawn += width * scalars.idle_mw - task.drawn_mw
     for i in range(machine.first[job], machine.first[job + 1]):

@@ -30,7 +30,7 @@ from hpcgym.engine.state import FOREVER, RUNNING
 @jit
 def find_shadow(machine, sim, jobs, blocks, entries, head):
     """Set the shadow time of the head, and what it leaves of nodes, power and energy then."""
-    scalars = machine.scalars
+    scalars = machine.scalars[0]
     time = sim.time
     off = count_off(machine)
     total, held = begin_plan(machine, blocks, entries, time, off)
@@ -69,8 +69,8 @@ def find_shadow(machine, sim, jobs, blocks, entries, head):
 @jit
 def count_off(machine):
     """Return how many free nodes are off, or will be."""
-    off = machine.scalars.free_off
-    for i in range(machine.scalars.n_switching):
+    off = machine.scalars[0].free_off
+    for i in range(machine.scalars[0].n_switching):
         record = machine.nodes[machine.switching[i]]
         if record.job < 0 and record.state == SWITCHING_OFF and record.boots == 0:
             off += 1
@@ -80,7 +80,7 @@ def count_off(machine):
 @jit_part
 def begin_plan(machine, blocks, entries, time, off):
     """Sum up what runs now, and what will still run when limits begin; return power and nodes."""
-    scalars = machine.scalars
+    scalars = machine.scalars[0]
     for c in range(len(machine.caps)):
         cap = machine.caps[c]
         cap.plan_work_mw = cap.plan_held = cap.plan_inside = cap.inside_now = 0
@@ -121,7 +121,7 @@ def plan_cap(machine, cap, time, job, expected):
 @jit_part
 def begin_budget(machine, budget, time, off):
     """Begin with the machine without jobs."""
-    scalars = machine.scalars
+    scalars = machine.scalars[0]
     budget.rest_mw = scalars.off_mw if budget.shuts == 1 else scalars.rest_mw
     budget.base_mw = off * scalars.off_mw + (len(machine.nodes) - off) * budget.rest_mw
     budget.base_mw += scalars.components_mw - scalars.saved_mw
@@ -158,7 +158,7 @@ def next_planned(machine, blocks, entries, k, i, time):
     for b in range(len(machine.budgets)):
         budget = machine.budgets[b]
         later = min(later, after(budget.start, time), after(budget.end, time))
-        if budget.start <= time < budget.end and machine.scalars.rule > POWERCAP:
+        if budget.start <= time < budget.end and machine.scalars[0].rule > POWERCAP:
             later = min(later, next_look(budget, time))
     return later
 
@@ -180,7 +180,7 @@ def leave(machine, job):
         cap = machine.caps[c]
         if cap.known == 1 and cap.off > 0:
             cap.inside_now -= count_below(machine, job, cap.off)
-    if machine.scalars.contiguous == 1:
+    if machine.scalars[0].contiguous == 1:
         for i in range(machine.first[job], machine.first[job + 1]):
             set_bit(machine.later, np.int64(machine.cells[i]), MORE)
 
@@ -188,7 +188,7 @@ def leave(machine, job):
 @jit_part
 def planned_level(machine, jobs, head, time, total, held, off):
     """Return the highest level at which the head can start at ``time`` [s], -1 if none."""
-    for level in range(machine.scalars.ceiling, lowest_level(machine) - 1, -1):
+    for level in range(machine.scalars[0].ceiling, lowest_level(machine) - 1, -1):
         until = time + slowed(machine, head, level, jobs[head].requested)
         spare, _ = spare_nodes(machine, jobs, head, time, until, held)
         if spare < 0:
@@ -209,10 +209,10 @@ def spare_nodes(machine, jobs, head, time, until, held):
         cap = machine.caps[c]
         if cap.known == 0 or cap.off <= lowest:
             continue
-        if time < cap.end and until > cap.start - machine.scalars.off_time:
+        if time < cap.end and until > cap.start - machine.scalars[0].off_time:
             lowest, inside = cap.off, cap.inside_now
     spare = n_nodes - lowest - (held - inside) - width
-    if spare < 0 or machine.scalars.contiguous == 0:
+    if spare < 0 or machine.scalars[0].contiguous == 0:
         return spare, ZERO
     row = find_row(machine.later, n_nodes, lowest, width, ZERO, ZERO)
     return (spare, row) if row >= 0 else (LESS, ZERO)
@@ -221,7 +221,7 @@ def spare_nodes(machine, jobs, head, time, until, held):
 @jit
 def spare_below_caps(machine, head, level, time, until, total, held):
     """Return how much power the head leaves below all caps, negative if one is exceeded [mW]."""
-    spare, scalars = PLENTY, machine.scalars
+    spare, scalars = PLENTY, machine.scalars[0]
     more = work_mw(machine, head, level) - width_of(machine, head) * scalars.rest_mw
     for c in range(len(machine.caps)):
         cap = machine.caps[c]
@@ -247,12 +247,12 @@ def plan_allows(machine, head, level, time, until, total, held, off):
         more = planned_more(machine, budget, head, level, held, off)
         if budget.plan_mj + more * seconds > budget.mj:
             return False
-        if machine.scalars.rule == SUFFICES:
+        if machine.scalars[0].rule == SUFFICES:
             continue
         power = planned_mw(budget, time, total, held) + more
         if power <= budget.mean_mw:
             continue
-        if machine.scalars.rule == POWERCAP or time < budget.start:
+        if machine.scalars[0].rule == POWERCAP or time < budget.start:
             return False
         if (power - budget.mean_mw) * seconds > left_at(machine, b, time):
             return False
@@ -272,7 +272,7 @@ def planned_more(machine, budget, head, level, held, off):
     """Return by how much the head raises the power, on nodes that are on first [mW]."""
     width = width_of(machine, head)
     on = min(width, len(machine.nodes) - off - held)
-    rest = on * budget.rest_mw + (width - on) * machine.scalars.off_mw
+    rest = on * budget.rest_mw + (width - on) * machine.scalars[0].off_mw
     return work_mw(machine, head, level) - rest
 
 
@@ -293,7 +293,7 @@ def left_at(machine, b, time):
 @jit_part
 def note_spare(machine, sim, jobs, head, level, time, total, held, off):
     """Note what the head leaves at the shadow time."""
-    scalars = machine.scalars
+    scalars = machine.scalars[0]
     until = time + slowed(machine, head, level, jobs[head].requested)
     spare, row = spare_nodes(machine, jobs, head, time, until, held)
     scalars.spare_nodes = spare

@@ -99,7 +99,7 @@ def make_rows(
         constants, busy_mw, drawn_mw, slowdown, kind, measured_mw, levels, widths[:0], n_nodes,
         np.zeros(1, CAP), np.zeros(1, BUDGET), 0,
     )  # fmt: skip
-    begin = one.scalars.reshape(1)
+    begin = one.scalars.copy()
     begin["controlled"] = begin["limited"] = 1
     total = np.concatenate([[0], np.cumsum(widths)]).astype(np.int64)
     ahead = np.minimum(np.arange(len(widths)) + longest, len(widths))
@@ -199,8 +199,8 @@ def begin_machine(rows, e, start, stop, table_jobs):
         rows.tasks[e, j].level = rows.begin[0].highest
     for j in range(stop - start + 1):
         rows.first[e, j] = rows.total[start + j] - rows.total[start]
-    rows.scalars[e] = rows.begin[0]
-    rows.scalars[e].begin = table_jobs[start].submit
+    rows.scalars[e, 0] = rows.begin[0]
+    rows.scalars[e, 0].begin = table_jobs[start].submit
     for k in range(len(rows.all_awake)):
         rows.awake[e, k] = rows.all_awake[k]
     begin_nodes(rows, e, table_jobs[start].submit)

@@ -54,7 +54,7 @@ def work_mw(machine, job, level):
 @jit
 def wait_mw(machine, job, level):
     """Return what a job is charged while it waits for its nodes [mW]."""
-    return max(width_of(machine, job) * machine.scalars.rise_mw, work_mw(machine, job, level))
+    return max(width_of(machine, job) * machine.scalars[0].rise_mw, work_mw(machine, job, level))
 
 
 @jit
@@ -68,7 +68,7 @@ def drawn_mw(machine, job, level):
 @jit
 def lowest_level(machine):
     """Return the lowest level at which a job may start: where that is above the ceiling, this."""
-    return min(machine.scalars.lowest, machine.scalars.ceiling)
+    return min(machine.scalars[0].lowest, machine.scalars[0].ceiling)
 
 
 @jit
@@ -76,7 +76,7 @@ def best_level(machine, sim, jobs, progress, job):
     """Return the highest level at which a job may start now, its nodes chosen; -1 if none."""
     if jobs[job].processors > sim.free:
         return -1
-    for level in range(machine.scalars.ceiling, lowest_level(machine) - 1, -1):
+    for level in range(machine.scalars[0].ceiling, lowest_level(machine) - 1, -1):
         if may_start(machine, sim, jobs, progress, job, level):
             return level
     return -1
@@ -85,7 +85,7 @@ def best_level(machine, sim, jobs, progress, job):
 @jit_part
 def may_start(machine, sim, jobs, progress, job, level):
     """Return whether a job may start now at a level; its nodes are chosen then."""
-    scalars, time = machine.scalars, sim.time
+    scalars, time = machine.scalars[0], sim.time
     requested = slowed(machine, job, level, jobs[job].requested)
     backfills, contiguous = scalars.backfills == 1, scalars.contiguous == 1
     # first as if all its nodes were on: others would only draw more, and be ready later, but for
@@ -118,7 +118,7 @@ def may_start(machine, sim, jobs, progress, job, level):
 @jit
 def choose(machine, time, job, requested, block_from, block_to):
     """Choose nodes for a job outside a block; return whether it can have enough of them."""
-    scalars = machine.scalars
+    scalars = machine.scalars[0]
     lowest = nodes_off(machine, time, time + requested)
     while True:
         if scalars.contiguous == 1:
@@ -144,7 +144,7 @@ def leaves_room(machine, sim, progress, job, level):
 
     Whether it leaves the head its row, if nodes stand in a row, is looked at where they are chosen.
     """
-    scalars, width = machine.scalars, width_of(machine, job)
+    scalars, width = machine.scalars[0], width_of(machine, job)
     if scalars.ready + slowed(machine, job, level, progress[job].predicted) <= sim.shadow:
         return True
     if width > scalars.spare_nodes and scalars.contiguous == 0:
@@ -166,7 +166,7 @@ def limits_allow(machine, sim, job, level, until):
 @jit
 def widest(machine, sim):
     """Return a number of nodes that no job may start now on more of, by the limits in force."""
-    scalars, most = machine.scalars, sim.free
+    scalars, most = machine.scalars[0], sim.free
     if scalars.free_rising > 0:
         return most
     each = machine.busy_mw[lowest_level(machine)] - scalars.rest_mw
@@ -187,7 +187,7 @@ def widest(machine, sim):
 @jit_part
 def weigh_picked(machine, job):
     """Reckon what is charged now for the nodes that were chosen, and wakes with them."""
-    scalars = machine.scalars
+    scalars = machine.scalars[0]
     scalars.picked_mw = scalars.picked_off = scalars.woken_mw = 0
     first, end = machine.first[job], machine.first[job + 1]
     for i in range(first, end):
@@ -203,7 +203,7 @@ def weigh_picked(machine, job):
 @jit
 def more_now(machine, time, job, level):
     """Return by how much the charged power rises when a job starts on the chosen nodes [mW]."""
-    scalars = machine.scalars
+    scalars = machine.scalars[0]
     waits = scalars.ready > time
     power = wait_mw(machine, job, level) if waits else work_mw(machine, job, level)
     return power - scalars.picked_mw + scalars.woken_mw
@@ -212,14 +212,14 @@ def more_now(machine, time, job, level):
 @jit
 def mw_at(machine, time, job, level):
     """Return what a job that starts now on the chosen nodes is charged at a later time [mW]."""
-    waits = machine.scalars.ready > time
+    waits = machine.scalars[0].ready > time
     return wait_mw(machine, job, level) if waits else work_mw(machine, job, level)
 
 
 @jit_part
 def caps_allow(machine, time, job, level, until):
     """Return whether all caps that a job may run into allow it on the chosen nodes."""
-    scalars = machine.scalars
+    scalars = machine.scalars[0]
     for c in range(len(machine.caps)):
         cap = machine.caps[c]
         if cap.known == 0 or cap.end <= time or cap.start >= until:
@@ -245,13 +245,13 @@ def budgets_allow(machine, sim, job, level, until):
     times, and the machine idle; also for nodes that a job which ends before has switched on, if
     others may run into the period. Beyond that see :func:`head_allowed`, :func:`backfill_allowed`.
     """
-    time, backfills = sim.time, machine.scalars.backfills == 1
+    time, backfills = sim.time, machine.scalars[0].backfills == 1
     for b in range(len(machine.budgets)):
         budget = machine.budgets[b]
         reaches = budget.start < until
         if budget.binds == 0 or budget.end <= time:
             continue
-        if not reaches and (budget.in_use == 0 or machine.scalars.picked_off == 0):
+        if not reaches and (budget.in_use == 0 or machine.scalars[0].picked_off == 0):
             continue
         more = more_mj(machine, budget, time, job, level, until)
         sure = budget.spent + budget.ahead + more
@@ -259,7 +259,7 @@ def budgets_allow(machine, sim, job, level, until):
             return False
         if not reaches:  # it only leaves nodes on that were off
             continue
-        if machine.scalars.rule == SUFFICES:
+        if machine.scalars[0].rule == SUFFICES:
             if backfills and sure + budget.head_mj > budget.mj:
                 return False
             continue
@@ -277,7 +277,7 @@ def budgets_allow(machine, sim, job, level, until):
 @jit
 def with_mw(machine, budget, time, job, level):
     """Return the charged power with a job on the chosen nodes, now or when a budget begins [mW]."""
-    scalars = machine.scalars
+    scalars = machine.scalars[0]
     if budget.start <= time:
         return scalars.charged + more_now(machine, time, job, level)
     rest = width_of(machine, job) - scalars.picked_off
@@ -289,7 +289,7 @@ def with_mw(machine, budget, time, job, level):
 @jit
 def more_mj(machine, budget, time, job, level, until):
     """Return what a job on the chosen nodes adds to what is charged in a budget's period [mJ]."""
-    scalars, width = machine.scalars, width_of(machine, job)
+    scalars, width = machine.scalars[0], width_of(machine, job)
     begin, end = max(time, budget.start), budget.end
     ready = min(max(scalars.ready, begin), end)
     done = min(max(until, begin), end)
@@ -307,7 +307,7 @@ def more_mj(machine, budget, time, job, level, until):
 @jit_part
 def head_allowed(machine, budget, time, power, until):
     """Return whether enough has been saved for a job that takes the power above the mean."""
-    if machine.scalars.rule == POWERCAP or time < budget.start:
+    if machine.scalars[0].rule == POWERCAP or time < budget.start:
         return False
     excess = (power - budget.mean_mw) * (min(until, budget.end) - time)
     return excess <= budget.saved - budget.reserved
@@ -316,7 +316,7 @@ def head_allowed(machine, budget, time, power, until):
 @jit_part
 def backfill_allowed(machine, sim, budget, power, more):
     """Return whether a job leaves the head the energy that is reserved for it."""
-    time, rule = sim.time, machine.scalars.rule
+    time, rule = sim.time, machine.scalars[0].rule
     if rule == ENERGY_BUD and budget.start <= time:
         return more <= budget.left_mj
     if power > budget.mean_mw:
@@ -334,7 +334,7 @@ def backfill_allowed(machine, sim, budget, power, more):
 @jit
 def begin(machine, jobs, sim, progress, blocks, entries, job, level):
     """Start a job, which is no longer queued, at a level on the nodes that were chosen for it."""
-    time, scalars = sim.time, machine.scalars
+    time, scalars = sim.time, machine.scalars[0]
     task = machine.tasks[job]
     task.level = level
     task.passed = time
@@ -367,7 +367,7 @@ def begin(machine, jobs, sim, progress, blocks, entries, job, level):
 @jit_part
 def take_from_head(machine, sim, progress, job):
     """Take from what the head leaves at the shadow time, if a job runs on beyond it."""
-    scalars, task = machine.scalars, machine.tasks[job]
+    scalars, task = machine.scalars[0], machine.tasks[job]
     if task.ready + progress[job].predicted > sim.shadow:
         width = width_of(machine, job)
         scalars.spare_nodes -= width
@@ -384,7 +384,7 @@ def settle_budgets(machine, sim, job, level):
         if budget.binds == 0 or budget.end <= time or budget.start >= until:
             continue
         power = with_mw(machine, budget, time, job, level)
-        if budget.start <= time and power > budget.mean_mw and machine.scalars.rule != SUFFICES:
+        if budget.start <= time and power > budget.mean_mw and machine.scalars[0].rule != SUFFICES:
             reserve(machine, b, job, power)
-        if machine.scalars.backfills == 1:
+        if machine.scalars[0].backfills == 1:
             budget.left_mj -= more_mj(machine, budget, time, job, level, until)

@@ -189,7 +189,7 @@ class LimitedNodes(NamedTuple):
     with_mw: NDArray[np.int64]  # (n_budgets, n_jobs) power with a job that is above the mean
     reserving: NDArray[np.int64]  # (n_budgets, N) these jobs, while they run
     log: NDArray[np.void]  # LOG: when nodes were off or switched
-    scalars: Any  # one SCALARS
+    scalars: NDArray[np.void]  # (1,) SCALARS
 
 
 def make_limited(
@@ -216,9 +216,10 @@ def make_limited(
     widths : (n_jobs,) nodes of each job.
     n_nodes : N.
     """
-    scalars: Any = np.zeros(1, SCALARS)[0]
+    scalars = np.zeros(1, SCALARS)
+    own: Any = scalars[0]
     for name, value in constants.items():
-        scalars[name] = value
+        own[name] = value
     nodes = np.zeros(n_nodes, NODE)
     nodes["state"], nodes["since"], nodes["until"], nodes["job"] = ON, begin, FOREVER, -1
     counts = [-(-n_nodes // size) for size, _ in levels]
@@ -230,16 +231,14 @@ def make_limited(
         for component in range(count):
             awake[place[number] + component] = min(step, below - component * step)
         below = count
-    scalars.components_mw = sum(
-        count * power for count, (_, power) in zip(counts, levels, strict=True)
-    )
-    scalars.charged = n_nodes * scalars.rest_mw + scalars.components_mw
-    scalars.drawn = n_nodes * scalars.idle_mw + scalars.components_mw
-    scalars.ceiling = scalars.highest
-    scalars.free_on = n_nodes
-    scalars.begin = begin
-    scalars.counted_to = BEFORE - 1
-    scalars.next_switched = scalars.next_ready = FOREVER
+    own.components_mw = sum(count * power for count, (_, power) in zip(counts, levels, strict=True))
+    own.charged = n_nodes * own.rest_mw + own.components_mw
+    own.drawn = n_nodes * own.idle_mw + own.components_mw
+    own.ceiling = own.highest
+    own.free_on = n_nodes
+    own.begin = begin
+    own.counted_to = BEFORE - 1
+    own.next_switched = own.next_ready = FOREVER
     words = n_nodes // 64 + 1
     free = np.zeros(words, np.uint64)
     for node in range(n_nodes):
@@ -269,6 +268,6 @@ def make_limited(
         budgets,
         np.zeros((len(budgets), n_jobs), np.int64),
         np.empty((len(budgets), n_nodes), np.int64),
-        np.empty(16 * n_nodes if scalars.switches else 0, LOG),
+        np.empty(16 * n_nodes if own.switches else 0, LOG),
         scalars,
     )

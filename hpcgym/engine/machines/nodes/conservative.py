@@ -56,11 +56,11 @@ def run(
 @jit_part
 def forget_ended(sim, ended, nodes):
     """Free the nodes of the jobs that have ended since the last pass, now and in the plan."""
-    while nodes.scalars.released < sim.ended:
-        job = ended[nodes.scalars.released]
+    while nodes.scalars[0].released < sim.ended:
+        job = ended[nodes.scalars[0].released]
         give_back(nodes, job)
         withdraw(nodes, job)
-        nodes.scalars.released += 1
+        nodes.scalars[0].released += 1
     if sim.ended_early > 0:  # some ended before their predicted end
         sim.may_advance = 1
         sim.ended_early = 0
@@ -72,8 +72,8 @@ def foresee(nodes, time, job, sign):
 
     Of one time, what is given back comes first.
     """
-    i = nodes.scalars.n_events
-    nodes.scalars.n_events += 1
+    i = nodes.scalars[0].n_events
+    nodes.scalars[0].n_events += 1
     while i > 0 and (
         nodes.plan[i - 1].time > time
         or (nodes.plan[i - 1].time == time and nodes.plan[i - 1].sign < sign)
@@ -91,13 +91,13 @@ def foresee(nodes, time, job, sign):
 def withdraw(nodes, job):
     """Take all of a job out of the plan."""
     kept = 0
-    for i in range(nodes.scalars.n_events):
+    for i in range(nodes.scalars[0].n_events):
         if nodes.plan[i].job != job:
             nodes.plan[kept].time = nodes.plan[i].time
             nodes.plan[kept].job = nodes.plan[i].job
             nodes.plan[kept].sign = nodes.plan[i].sign
             kept += 1
-    nodes.scalars.n_events = kept
+    nodes.scalars[0].n_events = kept
 
 
 @jit
@@ -129,11 +129,11 @@ def earliest(sim, progress, nodes, job, latest):
     time = sim.time
     i = 0
     while True:
-        while i < nodes.scalars.n_events and nodes.plan[i].time <= time:
+        while i < nodes.scalars[0].n_events and nodes.plan[i].time <= time:
             found += shift(nodes, now, i, job)
             i += 1
         if found >= units and lasts(nodes, job, i, time + progress[job].predicted, found):
-            if nodes.scalars.allocation != FIRST_FIT:
+            if nodes.scalars[0].allocation != FIRST_FIT:
                 weigh_all(nodes, nodes.later)
             place(nodes, nodes.later, job, False, False)
             return time
@@ -153,7 +153,7 @@ def lasts(nodes, job, i, end, found):
     units, most = needs[job, 0], needs[job, 0] + 2**40
     copy_room(within, nodes.ahead[NOW])
     copy_room(later, within)
-    while i < nodes.scalars.n_events and nodes.plan[i].time < end and found >= units:
+    while i < nodes.scalars[0].n_events and nodes.plan[i].time < end and found >= units:
         other, sign = nodes.plan[i].job, nodes.plan[i].sign
         change(nodes, within, other, sign)
         i += 1
@@ -191,7 +191,7 @@ def replan(sim, jobs, scores, progress, blocks, entries, line, nodes):
     sim.expired = 0
     sim.may_advance = 0
     sim.first_reserved = FOREVER
-    nodes.scalars.n_events = 0
+    nodes.scalars[0].n_events = 0
     for k in range(blocks[RUNNING].in_use):
         block = block_at(blocks, RUNNING, k)
         for i in range(block * BLOCK, block * BLOCK + blocks[block].count):

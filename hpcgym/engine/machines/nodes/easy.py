@@ -77,9 +77,9 @@ def run(
 @jit_part
 def release_ended(sim, ended, nodes):
     """Free the nodes of the jobs that have ended since the last pass."""
-    while nodes.scalars.released < sim.ended:
-        give_back(nodes, ended[nodes.scalars.released])
-        nodes.scalars.released += 1
+    while nodes.scalars[0].released < sim.ended:
+        give_back(nodes, ended[nodes.scalars[0].released])
+        nodes.scalars[0].released += 1
 
 
 @jit_part
@@ -95,7 +95,7 @@ def settle_arrival(sim, keys, blocks, nodes):
         return False
     if sim.primary != SUBMISSION and (sim.threshold >= 0 or keys[job] < keys[head]):
         return False
-    return sim.depth == 0 or (nodes.scalars.started_before_head == 0 and not fits(nodes, job))
+    return sim.depth == 0 or (nodes.scalars[0].started_before_head == 0 and not fits(nodes, job))
 
 
 @jit_part
@@ -134,7 +134,7 @@ def serve_queue(sim, jobs, keys, scores, progress, blocks, entries, idle, nodes)
         sim.changed = 0
         sim.head = head
         find_shadow(sim, progress, blocks, entries, nodes)
-    nodes.scalars.started_before_head = 0
+    nodes.scalars[0].started_before_head = 0
     if sim.secondary >= SCORED:
         sweep_scored(sim, jobs, keys, scores, progress, blocks, entries, idle, nodes)
     else:
@@ -193,9 +193,9 @@ def find_shadow(sim, progress, blocks, entries, nodes):
                     later[node, r] += nodes.cells[c].units * needs[job, r + 1]
                 found += held_by(later, node, needs, head, most)
     sim.shadow = time
-    nodes.scalars.guarded = head
-    nodes.scalars.slack = found - units
-    nodes.scalars.shadows += 1
+    nodes.scalars[0].guarded = head
+    nodes.scalars[0].slack = found - units
+    nodes.scalars[0].shadows += 1
     # where the order changes as jobs wait, the next pass may have another head: no promise
     if progress[head].promised < 0 and sim.primary < SELECTION:
         progress[head].promised = time
@@ -211,7 +211,7 @@ def may_start(sim, nodes, job, predicted):
         return False
     if lasts:
         change(nodes, nodes.later, job, -1)
-    nodes.scalars.started_before_head = 1
+    nodes.scalars[0].started_before_head = 1
     return True
 
 
@@ -296,7 +296,7 @@ def start_chosen(jobs, keys, sim, progress, blocks, entries, idle, nodes, job, p
     if placed:
         if not cells_fit(nodes, job):
             return False
-        if nodes.scalars.allocation == RANDOM:
+        if nodes.scalars[0].allocation == RANDOM:
             shuffle(nodes)
     elif not fits(nodes, job) or not place_now(nodes, job, False):
         return False

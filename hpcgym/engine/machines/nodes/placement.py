@@ -68,13 +68,13 @@ class Nodes(NamedTuple):
     # unless backfilling is conservative these two are empty
     plan: NDArray[np.void]  # PLAN by time
     ahead: NDArray[np.int64]  # (2, N, R) free at a time to come
-    scalars: Any  # one SCALARS
+    scalars: NDArray[np.void]  # (1,) SCALARS
 
     def set_free(self, free: NDArray[np.int64]) -> None:
         """Let so much be free, (N, R)."""
         self.free[:] = free
         note_open(self)
-        self.scalars.version += 1
+        self.scalars[0].version += 1
         weigh_all(self, self.free)
 
 
@@ -101,10 +101,11 @@ def make_nodes(
     most = np.minimum(needs[:, 0], n_nodes)
     held["first"] = np.cumsum(most) - most
     known = np.zeros(int(kind.max(initial=-1)) + 1, KNOWN)
-    scalars: Any = np.zeros(1, SCALARS)[0]
-    scalars.allocation, scalars.version, scalars.guarded = allocation, 1, -1
+    scalars = np.zeros(1, SCALARS)
+    own: Any = scalars[0]
+    own.allocation, own.version, own.guarded = allocation, 1, -1
     state = np.random.SeedSequence(seed).generate_state(1, np.uint64)[0]
-    scalars.random_state = np.int64(state >> np.uint64(1)) | 1
+    own.random_state = np.int64(state >> np.uint64(1)) | 1
     total = np.maximum(capacity.sum(axis=0), 1).astype(np.float64)
     nodes = Nodes(
         np.ascontiguousarray(needs, np.int64),
@@ -155,7 +156,7 @@ def held_by(room, node, needs, job, most):
 def fits(nodes, job):
     """Return whether all units of a job find room now."""
     kind, units = nodes.kind[job], nodes.needs[job, 0]
-    if nodes.known[kind].version == nodes.scalars.version:
+    if nodes.known[kind].version == nodes.scalars[0].version:
         return nodes.known[kind].units >= units
     found = 0
     node = next_open(nodes.open, 0)
@@ -163,7 +164,7 @@ def fits(nodes, job):
         found += held_by(nodes.free, node, nodes.needs, job, units - found)
         node = next_open(nodes.open, node + 1)
     if found < units:  # all nodes have been counted
-        nodes.known[kind].version = nodes.scalars.version
+        nodes.known[kind].version = nodes.scalars[0].version
         nodes.known[kind].units = found
     return found >= units
 
@@ -210,7 +211,10 @@ def place_now(nodes, job, guarded):
 
     ``guarded``: beside the head, which is to fit into ``nodes.later``. Nothing is taken yet.
     """
-    known, version = nodes.known[nodes.kind[job]], nodes.scalars.version + nodes.scalars.shadows
+    known, version = (
+        nodes.known[nodes.kind[job]],
+        nodes.scalars[0].version + nodes.scalars[0].shadows,
+    )
     if not guarded:
         return place(nodes, nodes.free, job, True, guarded)
     # for all jobs of a kind the same nodes would be filled, up to the last of their units; in a
@@ -220,7 +224,7 @@ def place_now(nodes, job, guarded):
     placed = place(nodes, nodes.free, job, True, guarded)
     if not placed:
         known.guarded_version = version
-        known.guarded_units = nodes.scalars.placed
+        known.guarded_units = nodes.scalars[0].placed
     return placed
 
 
@@ -228,8 +232,8 @@ def place_now(nodes, job, guarded):
 def place(nodes, room, job, now, guarded):
     """Choose nodes with ``room`` (N, R) for a job: what is free ``now``, or at another time."""
     arrange(nodes)
-    by_number = nodes.scalars.allocation == FIRST_FIT
-    missing, slack = nodes.needs[job, 0], nodes.scalars.slack
+    by_number = nodes.scalars[0].allocation == FIRST_FIT
+    missing, slack = nodes.needs[job, 0], nodes.scalars[0].slack
     cell = nodes.held[job].first
     i = next_open(nodes.open, 0) if now and by_number else 0
     while i < len(room):
@@ -248,19 +252,19 @@ def place(nodes, room, job, now, guarded):
             if missing == 0:
                 break
     nodes.held[job].count = cell - nodes.held[job].first
-    nodes.scalars.placed = nodes.needs[job, 0] - missing
+    nodes.scalars[0].placed = nodes.needs[job, 0] - missing
     if missing > 0:
         nodes.held[job].count = 0
         return False
     if guarded:
-        nodes.scalars.slack = slack
+        nodes.scalars[0].slack = slack
     return True
 
 
 @jit
 def spared(nodes, node, job, units, slack):
     """Return how many of the units of a job the head can spare a node for; the slack then left."""
-    head, needs, later = nodes.scalars.guarded, nodes.needs, nodes.later
+    head, needs, later = nodes.scalars[0].guarded, nodes.needs, nodes.later
     most = needs[head, 0] + 2**40
     before = held_by(later, node, needs, head, most)
     while units > 0:
@@ -278,13 +282,13 @@ def spared(nodes, node, job, units, slack):
 @jit
 def arrange(nodes):
     """Bring the nodes into the order in which they are to be filled."""
-    allocation = nodes.scalars.allocation
+    allocation = nodes.scalars[0].allocation
     if allocation == FIRST_FIT:
         return
     if allocation == RANDOM:
         shuffle(nodes)
         return
-    if nodes.scalars.n_stale > 0:
+    if nodes.scalars[0].n_stale > 0:
         sort_stale(nodes)
         merge_stale(nodes)
 
@@ -294,14 +298,14 @@ def comes_before(nodes, a, b):
     """Return whether node ``a`` is filled before node ``b``."""
     left, other = nodes.left[a], nodes.left[b]
     if left != other:
-        return (left < other) == (nodes.scalars.allocation == BEST_FIT)
+        return (left < other) == (nodes.scalars[0].allocation == BEST_FIT)
     return a < b
 
 
 @jit
 def sort_stale(nodes):
     """Sort the nodes that have changed (Shell's sort)."""
-    stale, n = nodes.stale, nodes.scalars.n_stale
+    stale, n = nodes.stale, nodes.scalars[0].n_stale
     gap = 1
     while gap < n // 3:
         gap = 3 * gap + 1
@@ -319,7 +323,7 @@ def sort_stale(nodes):
 @jit
 def merge_stale(nodes):
     """Put the nodes that have changed back to where they belong among the others."""
-    order, stale, n = nodes.order, nodes.stale, nodes.scalars.n_stale
+    order, stale, n = nodes.order, nodes.stale, nodes.scalars[0].n_stale
     kept = 0
     for i in range(len(order)):
         if stale[1, order[i]] == 0:
@@ -336,7 +340,7 @@ def merge_stale(nodes):
             order[i] = node
             stale[1, node] = 0
             n -= 1
-    nodes.scalars.n_stale = 0
+    nodes.scalars[0].n_stale = 0
 
 
 @jit_entry
@@ -344,11 +348,11 @@ def shuffle(nodes):
     """Bring the nodes into a random order (xorshift; Fisher and Yates)."""
     order = nodes.order
     for i in range(len(order) - 1, 0, -1):
-        x = np.uint64(nodes.scalars.random_state)
+        x = np.uint64(nodes.scalars[0].random_state)
         x ^= x << np.uint64(13)
         x ^= x >> np.uint64(7)
         x ^= x << np.uint64(17)
-        nodes.scalars.random_state = np.int64(x)
+        nodes.scalars[0].random_state = np.int64(x)
         k = np.int64((x >> np.uint64(11)) % np.uint64(i + 1))
         order[i], order[k] = order[k], order[i]
 
@@ -363,15 +367,15 @@ def weigh_all(nodes, room):
 @jit_part
 def weigh(nodes, room, node):
     """Compute anew what of the machine's resources is free on a node: what best fit goes by."""
-    if nodes.scalars.allocation == BEST_FIT or nodes.scalars.allocation == WORST_FIT:
+    if nodes.scalars[0].allocation == BEST_FIT or nodes.scalars[0].allocation == WORST_FIT:
         left = 0.0
         for r in range(room.shape[1]):
             left += room[node, r] / nodes.total[r]
         nodes.left[node] = left
         if nodes.stale[1, node] == 0:
             nodes.stale[1, node] = 1
-            nodes.stale[0, nodes.scalars.n_stale] = node
-            nodes.scalars.n_stale += 1
+            nodes.stale[0, nodes.scalars[0].n_stale] = node
+            nodes.scalars[0].n_stale += 1
 
 
 @jit
@@ -408,9 +412,9 @@ def give_back(nodes, job):
 @jit_part
 def move(nodes, job, sign):
     """Add the cells of a job to what is free, or take them from it where ``sign`` is -1."""
-    nodes.scalars.version += 1
+    nodes.scalars[0].version += 1
     needs, free, cells, bits = nodes.needs, nodes.free, nodes.cells, nodes.open
-    orders = nodes.scalars.allocation == BEST_FIT or nodes.scalars.allocation == WORST_FIT
+    orders = nodes.scalars[0].allocation == BEST_FIT or nodes.scalars[0].allocation == WORST_FIT
     first = np.uint64(nodes.held[job].first)
     end = first + np.uint64(nodes.held[job].count)
     for i in range(first, end):

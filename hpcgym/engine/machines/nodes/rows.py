@@ -63,7 +63,7 @@ def make_rooms(
     rows = empty_rows(one, number, names_of(Rows, Rooms))
     rows["cells"] = np.zeros((number, n_cells), one.cells.dtype)
     rows["held"] = np.zeros((number, longest), one.held.dtype)
-    return Rooms(one.needs, one.kind, one.capacity, one.total, one.scalars.reshape(1), **rows)
+    return Rooms(one.needs, one.kind, one.capacity, one.total, one.scalars.copy(), **rows)
 
 
 def row_of(rooms: Rooms, e: int, start: int, stop: int) -> Nodes:
@@ -89,14 +89,14 @@ def nodes_of(rooms, e, start, stop):
 def empty_nodes(rooms, e, start, stop):
     """Let the nodes of simulation ``e`` be empty, before the jobs in these rows of the table."""
     nodes = nodes_of(rooms, e, start, stop)
-    rooms.scalars[e] = rooms.begin[0]
-    nodes.scalars.n_stale = 0
+    rooms.scalars[e, 0] = rooms.begin[0]
+    nodes.scalars[0].n_stale = 0
     copy_room(nodes.free, nodes.capacity)
     for node in range(len(nodes.free)):
         nodes.order[node] = node
         nodes.stale[1, node] = 0
     for kind in range(len(nodes.known)):
-        nodes.known[kind].version = nodes.known[kind].guarded_version = nodes.scalars.version - 1
+        nodes.known[kind].version = nodes.known[kind].guarded_version = nodes.scalars[0].version - 1
     first = 0
     for job in range(stop - start):
         nodes.held[job].first = first
