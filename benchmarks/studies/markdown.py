@@ -100,7 +100,9 @@ def check_report(path: Path, head: str) -> None:
         return
     with path.open("rb") as file:
         first = file.readline(1000).decode(errors="replace")
-    if first and first.strip() != title:  # earlier versions emptied it before the work
+    # earlier versions emptied it before the work, beside the folder of its tasks
+    emptied = not first and (path.parent / "tasks").is_dir()
+    if first.strip() != title and not emptied:
         raise HpcgymError(
             f"{path} is there already, and is no report of this study ({title.lstrip('# ')}):"
             " choose another folder (--output)"

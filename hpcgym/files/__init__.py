@@ -12,9 +12,9 @@ from hpcgym.files.tables import (
     arrays_of,
     check_archive,
     csv_frame,
+    csv_lines,
     csv_rows,
     csv_rows_of,
-    csv_widths,
     parquet_frame,
 )
 from hpcgym.files.texts import (
@@ -36,9 +36,9 @@ __all__ = [
     "check_value",
     "check_values",
     "csv_frame",
+    "csv_lines",
     "csv_rows",
     "csv_rows_of",
-    "csv_widths",
     "header_number",
     "json_file",
     "json_of",

@@ -5,11 +5,9 @@ from __future__ import annotations
 import csv
 import io
 import zipfile
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-
-import numpy as np
 
 from hpcgym.errors import HpcgymError
 from hpcgym.files.opening import (
@@ -24,7 +22,6 @@ from hpcgym.files.opening import (
 
 if TYPE_CHECKING:
     import pandas as pd
-    from numpy.typing import NDArray
 
 #: Columns that a table may have.
 MOST_COLUMNS = 2048
@@ -32,10 +29,14 @@ MOST_COLUMNS = 2048
 #: Bytes of the small tables that are read line by line: speedups, signals.
 MOST_CSV = 64 * MEGABYTE
 
-#: Values, rows times columns, that any Parquet file may hold. Beyond them it may hold some for each
-#: of its bytes: equal values take nearly no room there, and much in the memory.
+#: Values, rows times columns, that any table may have. Beyond them it may have some for each byte
+#: of its file: equal values of Parquet, and those that lines of CSV lack, take no room there, and
+#: much in the memory.
 _VALUES_FREE = 64 * MEGABYTE
 _VALUES_RATIO = 64
+
+# values of a CSV file that are read at a time
+_PIECE = 8 * MEGABYTE
 
 # what archives of arrays may always unpack to, and beyond it for each byte: mostly they are zeros
 _ARRAYS_FREE = 1024 * MEGABYTE
@@ -72,7 +73,10 @@ def csv_rows_of(
 
 
 def csv_frame(path: Path, error: type[HpcgymError] = HpcgymError, **options: Any) -> pd.DataFrame:
-    """Return a CSV file, plain or gzip, as pandas reads it.
+    """Return a CSV file, plain or gzip, as pandas reads it, without rows that have no value.
+
+    The index counts them: it has the place of each row among all, of which ``attrs["rows"]`` tells
+    the number. However many lines are blank, they take no memory: the file is read in pieces.
 
     Parameters
     ----------
@@ -89,7 +93,12 @@ def csv_frame(path: Path, error: type[HpcgymError] = HpcgymError, **options: Any
     with open_bytes(path, error) as file:
         _check_head(file.peek(HEAD_BYTES), path, error)
         try:
-            frame: pd.DataFrame = pd.read_csv(file, encoding="utf-8-sig", **options)
+            width = file.peek(HEAD_BYTES).split(b"\n", 1)[0].count(b",") + 1
+            pieces = pd.read_csv(
+                file, encoding="utf-8-sig", chunksize=max(1, _PIECE // width), **options
+            )
+            with pieces:
+                frame = _joined(pieces, max(_VALUES_FREE, _VALUES_RATIO * path.stat().st_size))
         except pd.errors.EmptyDataError:
             raise error(f"{path} is empty") from None
         except UnicodeDecodeError:
@@ -102,8 +111,34 @@ def csv_frame(path: Path, error: type[HpcgymError] = HpcgymError, **options: Any
     return frame
 
 
-def csv_widths(path: Path, error: type[HpcgymError] = HpcgymError) -> NDArray[np.int64]:
-    """Return how many fields each line of a CSV file has, 0 of a blank one, as pandas counts them.
+def _joined(pieces: Iterable[pd.DataFrame], most: int) -> pd.DataFrame:
+    """Return pieces as one table, without rows that have no value; ``attrs`` tells of how many.
+
+    Raises
+    ------
+    ValueError : it has over ``most`` values, rows times columns: lines that lack nearly all.
+    """
+    import pandas as pd
+
+    kept: list[pd.DataFrame] = []
+    rows = values = 0
+    for piece in pieces:
+        rows += len(piece)
+        some = piece.dropna(how="all")
+        values += some.size
+        if values > most:
+            raise ValueError(
+                f"its lines have far fewer fields than the {piece.shape[1]:,} of line 1"
+            )
+        if len(some) or not kept:
+            kept.append(some)
+    frame = pd.concat(kept) if len(kept) > 1 else kept[0]
+    frame.attrs["rows"] = rows
+    return frame
+
+
+def csv_lines(path: Path, error: type[HpcgymError] = HpcgymError) -> Iterator[list[str]]:
+    """Go through the lines of a CSV file of any size, as lists of fields; a blank one has none.
 
     Raises
     ------
@@ -112,13 +147,12 @@ def csv_widths(path: Path, error: type[HpcgymError] = HpcgymError) -> NDArray[np
     with open_bytes(path, error) as file:
         text = io.TextIOWrapper(file, encoding="utf-8-sig", newline="")
         try:
-            rows = csv.reader(text, skipinitialspace=True)
-            found = [0 if row == [""] else len(row) for row in rows]
+            for row in csv.reader(text, skipinitialspace=True):
+                yield [] if row == [""] else row
         except csv.Error as problem:
             raise error(f"{path} is not a CSV table: {problem}") from None
         except UnicodeDecodeError:
             raise error(f"{path} is binary, not a CSV table") from None
-    return np.array(found, np.int64)
 
 
 def parquet_frame(path: Path, error: type[HpcgymError] = HpcgymError) -> pd.DataFrame:

@@ -6,7 +6,12 @@ import math
 import sys
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from hpcgym.errors import HpcgymError
+
+MOST_CODES = 4096  # a table of pairs has the square of it
 
 
 def positive(what: str, value: Any) -> float:
@@ -38,3 +43,15 @@ def positive_text(what: str, text: str) -> float:
     if not 0 < number < math.inf:
         raise HpcgymError(f"{what} must be a number above 0, not {text!r}")
     return number
+
+
+def unknown_pairs(where: str, codes: int) -> NDArray[np.float64]:
+    """Return the speedups of that many codes, (codes, codes), all unknown.
+
+    Raises
+    ------
+    HpcgymError : there are more than ``MOST_CODES``; ``where`` is what the error names.
+    """
+    if codes > MOST_CODES:
+        raise HpcgymError(f"{where} has {codes:,} codes, at most {MOST_CODES:,}")
+    return np.full((codes, codes), np.nan)

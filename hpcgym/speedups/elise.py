@@ -21,7 +21,7 @@ import numpy as np
 
 from hpcgym.errors import HpcgymError
 from hpcgym.files import json_of
-from hpcgym.speedups.checks import positive
+from hpcgym.speedups.checks import positive, unknown_pairs
 from hpcgym.speedups.heatmap import UNKNOWN_PROCESSES, Heatmap
 
 LOADS = "loads"
@@ -47,7 +47,7 @@ def heatmap_of_loads(where: str, loads: Sequence[Any]) -> Heatmap:
             raise HpcgymError(f"{where}, load {number}: {load[_NAME]!r} stands there twice")
         found[load[_NAME]] = load
     rows = {name: row for row, name in enumerate(found)}
-    speedup = np.full((len(rows), len(rows)), np.nan)
+    speedup = unknown_pairs(where, len(rows))
     compact_s = np.full(len(rows), np.nan)
     dropped = 0
     for name, load in found.items():

@@ -33,7 +33,7 @@ import numpy as np
 from hpcgym.errors import HpcgymError, unknown
 from hpcgym.files import csv_rows_of, json_of, text_of
 from hpcgym.files.writing import whole_text
-from hpcgym.speedups.checks import positive, positive_text
+from hpcgym.speedups.checks import positive, positive_text, unknown_pairs
 from hpcgym.speedups.elise import LOADS, heatmap_of_loads
 from hpcgym.speedups.heatmap import Heatmap
 
@@ -144,7 +144,7 @@ def _of_pairs(
     """Return the heatmap of pairs; codes that are only neighbours come after those with rows."""
     codes = tuple(dict.fromkeys([*rows_of, *(beside for _, beside in pairs)]))
     rows = {code: row for row, code in enumerate(codes)}
-    speedup = np.full((len(codes), len(codes)), np.nan)
+    speedup = unknown_pairs(where, len(codes))
     for (a, b), value in pairs.items():
         speedup[rows[a], rows[b]] = value
     return Heatmap(codes, speedup, source=where)

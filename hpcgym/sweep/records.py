@@ -30,7 +30,7 @@ RESULTS, FAILURES, FUNCTION, LOCK = "results.jsonl", "failures.jsonl", "function
 
 MOST_LINE = 64 << 20  # bytes of a line: what damage makes of a file may be one line
 _MOST_NAME = 1 << 16  # bytes of the name of a function
-_NAME = re.compile(r"[\w.<>]+")
+_NAME = re.compile(r"[\w.<>]+\n")
 
 #: Between what a line says and its checksum.
 _SEAL = b', "sha256": "'
@@ -268,22 +268,20 @@ def claim(folder: Path, function: str) -> None:
     HpcgymError : it has results of another, or files of these names that are the user's.
     """
     path = folder / FUNCTION
-    before = ""
     if path.is_file():
-        before = text_of(path, _MOST_NAME, "the name of a function").strip()
-    if before == function:
-        return
-    files = [folder / name for name in (RESULTS, FAILURES)]
-    files = [file for file in files if file.exists() and file.stat().st_size]
-    users = [path] if before and not _NAME.fullmatch(before) else []
-    if not before:
-        users = [file for file in files if not any(read_records(file))]
-    if users:
-        raise HpcgymError(f"{users[0]} is there, and is none of a sweep: choose another folder")
-    if before and files:
-        raise HpcgymError(
-            f"{folder} has results of {before}, not of {function}: choose another folder"
-        )
+        before = text_of(path, _MOST_NAME, "the name of a function")
+        if before == f"{function}\n":
+            return
+        if _NAME.fullmatch(before):
+            raise HpcgymError(
+                f"{folder} has results of {before.strip()}, not of {function}: choose another"
+                " folder"
+            )
+        raise HpcgymError(f"{path} is there, and is none of a sweep: choose another folder")
+    for name in (RESULTS, FAILURES):
+        file = folder / name
+        if file.exists() and file.stat().st_size and not any(read_records(file)):
+            raise HpcgymError(f"{file} is there, and is none of a sweep: choose another folder")
     with whole(path) as part:
         part.write_bytes(f"{function}\n".encode())
 

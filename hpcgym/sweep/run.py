@@ -108,6 +108,15 @@ def _is_own(name: str) -> bool:
     return name in (LOCK, *_FILES) or (name.startswith(_FILES) and name.endswith(".part"))
 
 
+def _may_go(path: Path, experiment: Path) -> bool:
+    """Return whether a file of that name is what a kill left: the same, or nothing yet."""
+    if path.stat().st_size == 0:
+        return True
+    if path.name == EXPERIMENT:
+        return path.read_bytes() == bytes_of(experiment, MOST_TOML, HpcgymError)
+    return path.name != ORIGIN or origin_of(path.parent).is_dir()
+
+
 def _check_free(folder: Path, experiment: Path) -> None:
     """Raise an HpcgymError unless a sweep can begin in a folder.
 
@@ -130,7 +139,7 @@ def _check_free(folder: Path, experiment: Path) -> None:
         others = [
             name
             for name in os.listdir(folder)
-            if not (begun and _is_own(name))
+            if not (begun and _is_own(name) and _may_go(folder / name, experiment))
             and not (name == EXPERIMENT and same_file(folder / name, experiment))
         ]
     if others:
@@ -268,21 +277,28 @@ def read_table(folder: str | Path) -> pd.DataFrame:
     tasks = Tasks(manifest)
     keys = keys_of(manifest)
     with shaped(Path(folder) / RESULTS, "the file of the results of a sweep"):
-        rows = [_row(record, keys) for record in read_results(folder, tasks)]
+        metrics = set(manifest["metrics"])
+        rows = [_row(record, keys, metrics) for record in read_results(folder, tasks)]
         table = pd.DataFrame(rows, columns=None if rows else keys)
         # where no slice has a value of a metric, it is still a number that is missing
-        metrics = [name for name in table.columns[len(keys) :] if table[name].dtype == object]
-        table = table.astype({"seed": "Int64", **dict.fromkeys(metrics, "float64")})
+        missing = [name for name in table.columns[len(keys) :] if table[name].dtype == object]
+        table = table.astype({"seed": "Int64", **dict.fromkeys(missing, "float64")})
     if "speedups" in keys and "makespan_s" in table:
         _add_improvement(table, keys, next(iter(manifest["schedulers"])))
     return table
 
 
-def _row(record: Mapping[str, Any], keys: list[str]) -> dict[str, Any]:
-    """Return the row of a task; raise a ValueError if its result is not one of metrics."""
+def _row(record: Mapping[str, Any], keys: list[str], metrics: set[str]) -> dict[str, Any]:
+    """Return the row of a task; raise a ValueError if its result has not these metrics.
+
+    Without ``metrics`` it has all that there are, whose names are one word.
+    """
     task, result = record["task"], record["result"]
-    if any(name in keys or type(one) not in (int, float, NoneType) for name, one in result.items()):
+    if not result or (metrics and result.keys() != metrics):
         raise ValueError(result)
+    for name, value in result.items():
+        if name in keys or not name.isidentifier() or type(value) not in (int, float, NoneType):
+            raise ValueError(result)
     return {**{key: task[key] for key in keys}, **result}
 
 

@@ -95,7 +95,10 @@ def test_a_report_of_somebody_else_is_no_place_for_ours(tmp_path: Path) -> None:
         with pytest.raises(HpcgymError, match="is no report of this study"):
             check_report(path, HEAD)
         assert path.read_text() == text
-    path.write_text("")  # as earlier versions left it when they were interrupted
+    path.write_text("")
+    with pytest.raises(HpcgymError, match="is no report of this study"):
+        check_report(path, HEAD)
+    (tmp_path / "tasks").mkdir()  # as earlier versions left it when they were interrupted
     check_report(path, HEAD)
 
 

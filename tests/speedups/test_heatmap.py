@@ -359,3 +359,20 @@ def test_the_loads_of_aris(measured: Callable[[str], Heatmap], tmp_path: Path) -
     assert not np.isnan(found.filled).any()
     write_speedups(found, tmp_path / "aris.json")
     assert read_speedups(tmp_path / "aris.json").digest == found.digest
+
+
+@pytest.mark.parametrize("ending", [".csv", ".json"])
+def test_files_of_too_many_codes_are_refused(
+    ending: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A table has the square of their number: a small file of pairs would fill the memory."""
+    monkeypatch.setattr("hpcgym.speedups.checks.MOST_CODES", 10)
+    path = tmp_path / f"pairs{ending}"
+    pairs = [(f"a{k}", f"b{k}") for k in range(6)]
+    if ending == ".csv":
+        rows = [f"{a},{b},1.0\n" for a, b in pairs]
+        path.write_text("".join(["code,beside,speedup\n", *rows]))
+    else:
+        path.write_text(json.dumps({a: {b: 1.0} for a, b in pairs}))
+    with pytest.raises(HpcgymError, match=f"pairs{ending} has 12 codes, at most 10"):
+        read_speedups(path)

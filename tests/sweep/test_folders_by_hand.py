@@ -16,7 +16,7 @@ from hpcgym.errors import HpcgymError, HpcgymWarning
 from hpcgym.sweep import read_results, read_table, resume, run_experiment, run_tasks, status
 from hpcgym.sweep.manifest import Tasks
 from hpcgym.sweep.manifest_file import as_text
-from hpcgym.sweep.records import kept, read_records, result_line
+from hpcgym.sweep.records import canonical, kept, read_records, result_line
 from hpcgym.sweep.run import read_manifest
 from hpcgym.workload import write_swf
 
@@ -68,6 +68,34 @@ def test_a_manifest_with_a_checksum_is_still_looked_at(others: dict[str, Any], s
     for look in (status, read_table, lambda folder: resume(folder, "serial")):
         with pytest.raises(HpcgymError, match=r"manifest\.json is not the manifest of a sweep"):
             look(sweep)
+
+
+@pytest.mark.parametrize(
+    "result",
+    [{}, {"x": 5}, {"jobs": 20, "mean_bsld": 1.5}, {"\x1b[31mred\n": 1}],
+    ids=str,
+)
+def test_results_with_other_metrics_are_none_of_a_sweep(result: Any, sweep: Path) -> None:
+    path = sweep / "results.jsonl"
+    first, *others = path.read_text().splitlines(keepends=True)
+    record = json.loads(first)
+    task = canonical(record["task"])
+    path.write_text("".join([result_line(record["id"], task, result), *others]))
+    with pytest.raises(HpcgymError, match=r"results\.jsonl is not the file of the results"):
+        read_table(sweep)
+
+
+@pytest.mark.parametrize("name", ["experiment.toml", "origin"])
+def test_files_of_the_user_beside_an_empty_lock_stay(
+    name: str, experiment: Path, tmp_path: Path
+) -> None:
+    folder = tmp_path / "sweep"
+    folder.mkdir()
+    (folder / "lock").touch()
+    (folder / name).write_text("mine\n")
+    with pytest.raises(HpcgymError, match="is there already, and is no sweep"):
+        run_experiment(experiment, folder, "serial")
+    assert (folder / name).read_text() == "mine\n"
 
 
 @pytest.mark.parametrize(
@@ -129,6 +157,8 @@ def test_the_name_of_the_function_may_not_be_as_long_as_the_disk(tmp_path: Path)
         ("failures.jsonl", '{"mine": 1}\n'),
         ("results.jsonl", "no line ends"),
         ("function", "def secret(): pass\n"),
+        ("function", "cosine"),
+        ("function", "  \n"),
     ],
 )
 def test_files_of_the_user_stay_as_they_are(name: str, text: str, tmp_path: Path) -> None:

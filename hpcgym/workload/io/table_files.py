@@ -7,10 +7,8 @@ import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from hpcgym.errors import WorkloadError, installing
-from hpcgym.files import csv_frame, csv_widths, parquet_frame
+from hpcgym.files import csv_frame, csv_lines, parquet_frame
 from hpcgym.naming import CODE
 from hpcgym.workload.io.files import Errors
 
@@ -47,57 +45,43 @@ def read_csv(path: Path, errors: Errors, skipped: dict[str, int]) -> pd.DataFram
     number = said.count("Skipping line")
     if number:
         skipped["dropped: line with too many fields"] = number
-    frame.index = pd.RangeIndex(2, len(frame) + 2, name="line")
-    frame = _without_short_lines(path, frame, errors, skipped)
-    filled = frame.dropna(how="all")
-    if len(filled) < len(frame) and (number := _empty_lines(path)):
+    frame.index = pd.Index(frame.index + 2, name="line")
+    rows = frame.attrs.pop("rows")
+    if len(frame) == rows and (rows == 0 or frame.iloc[:, -1].notna().all()):
+        return frame
+    blank, short = _odd_lines(path)
+    if number := rows - len(frame) - blank:
         skipped["dropped: line without any value"] = number
-    return filled
-
-
-def _without_short_lines(
-    path: Path, frame: pd.DataFrame, errors: Errors, skipped: dict[str, int]
-) -> pd.DataFrame:
-    """Return the rows of lines with all fields: pandas takes those that lack some for empty."""
-    if len(frame) == 0 or frame.iloc[:, -1].notna().all():
-        return frame
-    widths = csv_widths(path, WorkloadError)
-    header = int(np.flatnonzero(widths)[0])
-    lines = widths[header + 1 :]
-    if len(lines) != len(frame):  # those that are longer have been left out
-        lines = lines[lines <= widths[header]]
-    short = (lines > 0) & (lines < widths[header])
-    number = int(short.sum())
-    if number == 0:
-        return frame
-    if len(lines) != len(frame):
-        raise WorkloadError(f"{path} is not a CSV table: it has lines that are too short")
-    if errors == "raise":
-        first = int(np.flatnonzero(short)[0])
+    lacking = frame.index[frame.index.isin(list(short))]
+    if len(lacking) and errors == "raise":
+        first = int(lacking[0])
         raise WorkloadError(
-            f"{path}, line {frame.index[first]} has {lines[first]} fields, and line 1, the names of"
-            f" columns, {widths[header]}"
+            f"{path}, line {first} has {short[first]} fields, and line 1, the names of columns, has"
+            f" {frame.shape[1]}"
         )
-    skipped["dropped: line with too few fields"] = number
-    whole: pd.DataFrame = frame[~short]
-    return whole
+    if len(lacking):
+        skipped["dropped: line with too few fields"] = len(lacking)
+    return frame.drop(index=lacking)
 
 
-def _empty_lines(path: Path) -> int:
-    """Return how many lines of a CSV file have separators and nothing else.
+def _odd_lines(path: Path) -> tuple[int, dict[int, int]]:
+    """Return how many lines are blank, and how many fields those have that lack some, by line.
 
-    In the table they look as blank lines do; without those only they have no value.
+    pandas takes fields that are not there for empty ones. It leaves out lines with too many fields,
+    and does not count them: nor do the numbers of lines here.
     """
-    frame = csv_frame(
-        path,
-        WorkloadError,
-        dtype="str",
-        skipinitialspace=True,
-        skip_blank_lines=True,
-        index_col=False,
-        on_bad_lines="skip",
-    )
-    return int(frame.isna().all(axis=1).sum())
+    lines = csv_lines(path, WorkloadError)
+    width = len(next(lines))
+    blank, short, number = 0, {}, 1
+    for fields in lines:
+        if len(fields) > width:
+            continue
+        number += 1
+        if not fields:
+            blank += 1
+        elif len(fields) < width:
+            short[number] = len(fields)
+    return blank, short
 
 
 def read_parquet(path: Path) -> pd.DataFrame:
