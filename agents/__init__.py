@@ -46,7 +46,6 @@ _MODULES = (
     "maskable_ppo",
     "network_files",
     "ppo",
-    "progress",
     "recordings",
     "refitted",
     "runtime_regression",

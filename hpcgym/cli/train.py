@@ -31,6 +31,7 @@ from hpcgym.cli.train_options import (
 from hpcgym.cli.train_pairs import TrainPairs, train_pairs
 from hpcgym.cli.train_xnes import TrainXnes, train_xnes
 from hpcgym.errors import HpcgymError
+from hpcgym.progress import say
 
 train = typer.Typer(name="train", no_args_is_help=True, rich_markup_mode=None)
 
@@ -367,7 +368,7 @@ def _train(
             minutes=minutes,
             steps=steps,
             output=output,
-            show=_module("progress").say,
+            show=say,
             **arguments,
         )
     except KeyboardInterrupt:

@@ -173,7 +173,8 @@ def test_the_hash_of_the_code_is_of_simulations_and_of_the_modules_named() -> No
         sources._sources("hpcgym.sweep.coverage")
     )
     package = Path(hpcgym.__file__).parent
-    for name in ("engine/easy.py", "engine/coverage.py", "metrics.py", "policy/index.py"):
+    engine = ("engine/machines/pool/easy.py", "engine/many/coverage.py")
+    for name in (*engine, "schedule/metrics.py", "scheduler/policies/index.py"):
         assert str(package / name) in known
     assert store.code() == store.code("hpcgym.simulation.run")  # which is one of them
     assert store.code() != store.code("hpcgym.agents.xnes") != store.code("hpcgym.agents.search")

@@ -160,15 +160,19 @@ def is_module(package: str, name: str) -> bool:
 BESIDE = {
     *("hpcgym.baselines.dispatchers", "hpcgym.errors", "hpcgym.version", "hpcgym.files.writing"),
     # packages, whose modules are named where they are taken
-    *("hpcgym.compilation", "hpcgym.scheduler.dispatchers", "hpcgym.engine"),
-    *(f"hpcgym.compilation.{name}" for name in ("files", "folders", "kept", "locks", "sources")),
-    "hpcgym.files",
-    *(f"hpcgym.files.{name}" for name in ("files", "tables", "texts")),
+    *("hpcgym.compilation", "hpcgym.scheduler.dispatchers", "hpcgym.engine", "hpcgym.files"),
+    *(f"hpcgym.engine.{name}" for name in ("answers", "machines", "orders")),
+    *(f"hpcgym.engine.machines.{name}" for name in ("corun", "limited", "nodes", "pool")),
     *(
-        f"hpcgym.workload.{name}"
-        for name in ("files", "records", "slicing", "swf", "swf_lines", "swf_header")
+        f"hpcgym.compilation.{name}"
+        for name in ("files", "folders", "kept", "locks", "notice", "sources")
     ),
-    "hpcgym.workload.io.schedule_header",
+    *(f"hpcgym.files.{name}" for name in ("opening", "tables", "texts")),
+    *(
+        f"hpcgym.workload.io.{name}"
+        for name in ("files", "records", "schedule_header", "swf", "swf_header", "swf_lines")
+    ),
+    "hpcgym.workload.slicing",
 }
 
 

@@ -200,7 +200,7 @@ def test_the_bar_tells_rate_and_remaining_time(
     monkeypatch.setenv("FORCE_COLOR", "1")
     now = iter([0.0, 2.0])
     clock = SimpleNamespace(monotonic=lambda: next(now))
-    monkeypatch.setattr("hpcgym.cli.running.time", clock)
+    monkeypatch.setattr("hpcgym.progress.time", clock)
     with measuring("simulating") as show:
         show(500, 1000)  # done before: no rate
         show(600, 1000)
