@@ -154,9 +154,9 @@ class SchedulingEnv(gymnasium.Env[Any, Any]):
         ResetNeeded : the episode has ended, or none has begun.
         """
         simulations = self.simulations
-        if not self._begun or simulations.batch.episode_state[0].ended == 1:
+        if not self._begun or simulations.batch.episode_state["ended"][0] == 1:
             raise gymnasium.error.ResetNeeded("the episode has ended: call reset()")
-        before = simulations.seconds(simulations.batch.episode_state[0].last_time)
+        before = simulations.seconds(simulations.batch.episode_state["last_time"][0])
         self._set_action(action)
         simulations.step(0)
         ended = bool(simulations.out.ended[0])
@@ -204,16 +204,16 @@ class SchedulingEnv(gymnasium.Env[Any, Any]):
     @property
     def time(self) -> Any:
         """The time [s], an int; where jobs share nodes a float."""
-        return self.simulations.seconds(self.simulations.batch.sim[0].time).item()
+        return self.simulations.seconds(self.simulations.batch.sim["time"][0]).item()
 
     @property
     def free(self) -> int:
         """Number of free processors; under limits of free nodes, where jobs share them of parts."""
-        return int(self.simulations.batch.sim[0].free)
+        return int(self.simulations.batch.sim["free"][0])
 
     def queued(self) -> NDArray[np.int64]:
         """Return the rows of the episode's jobs that wait, in order of submission."""
-        submitted = self.simulations.batch.sim[0].next
+        submitted = self.simulations.batch.sim["next"][0]
         return np.flatnonzero(self.simulations.batch.progress[0, :submitted]["start"] < 0)
 
     def running(self) -> NDArray[np.int64]:
@@ -293,9 +293,9 @@ class SchedulingEnv(gymnasium.Env[Any, Any]):
         """Return what a reward function sees."""
         simulations, batch = self.simulations, self.simulations.batch
         n = simulations.rows(0)[1]
-        started = batch.new[0, : batch.episode_state[0].new].copy()
+        started = batch.new[0, : batch.episode_state["new"][0]].copy()
         jobs = simulations.jobs(0)[started]
-        submitted, begun = batch.sim[0].next, batch.sim[0].started
+        submitted, begun = batch.sim["next"][0], batch.sim["started"][0]
         return StepView(
             time_s=self.time,
             elapsed_s=self.time - before,

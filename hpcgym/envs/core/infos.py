@@ -32,7 +32,7 @@ def info_of(simulations: Simulations, e: int) -> dict[str, Any]:
     batch = simulations.batch
     info = {
         "window": simulations.visible(e),
-        "time": simulations.seconds(batch.sim[e].time).item(),
+        "time": simulations.seconds(batch.sim["time"][e]).item(),
         "reward_terms": dict(zip(terms_of(simulations), batch.terms[e].tolist(), strict=False)),
     }
     if simulations.shared is not None:

@@ -250,8 +250,8 @@ class Simulations:
     def set_next(self, e: int, episode: Episode) -> None:
         """Say which episode simulation ``e`` is to begin next."""
         self._next_names[e] = episode.name
-        self.batch.episode_state[e].next_start = episode.start
-        self.batch.episode_state[e].next_jobs = episode.stop - episode.start
+        self.batch.episode_state["next_start"][e] = episode.start
+        self.batch.episode_state["next_jobs"][e] = episode.stop - episode.start
         if self.machines is not None:
             workload = self.episodes.workload_of(episode)
             self.machines.set_next(e, workload, episode.start)
@@ -312,7 +312,7 @@ class Simulations:
     def visible(self, e: int) -> NDArray[np.int64]:
         """Return the rows of the episode that are in the window, -1 behind them; a new array."""
         rows: NDArray[np.int64] = self.batch.window[e].copy()
-        rows[self.batch.episode_state[e].visible :] = -1
+        rows[self.batch.episode_state["visible"][e] :] = -1
         return rows
 
     def episode(self, e: int) -> Workload:
@@ -344,8 +344,8 @@ class Simulations:
 
     def rows(self, e: int) -> tuple[int, int]:
         """Return the first row of the episode of simulation ``e``, and how many it has."""
-        now: Any = self.batch.episode_state[e]
-        return int(now.start), int(now.jobs)
+        states = self.batch.episode_state
+        return int(states["start"][e]), int(states["jobs"][e])
 
     def jobs(self, e: int) -> NDArray[np.void]:
         """Return the records of the jobs of the present episode of simulation ``e``, (n_jobs,).

@@ -114,10 +114,10 @@ def look(env: Drawn) -> View:
     ResetNeeded : no episode has begun.
     """
     batch = env.simulations.batch
-    if batch.episode_state[0].jobs == 0:
+    if batch.episode_state["jobs"][0] == 0:
         raise gymnasium.error.ResetNeeded("there is nothing to render: call reset() first")
     result = env.result()
-    submitted = int(batch.sim[0].next)
+    submitted = int(batch.sim["next"][0])
     first = int(result.workload.submit_time[0])
     now = max(int(env.time), first)  # the clock stands at 0 before the first event
     running, until = _running(env)
