@@ -25,7 +25,7 @@ from hpcgym.envs import EnergyBudgetVector, PowerCapVector
 from hpcgym.envs.core.episodes import Episode
 from hpcgym.envs.kernels import limited as power_kernel
 from hpcgym.envs.kernels.observe import QUEUE_AT
-from hpcgym.errors import HpcgymError, unknown
+from hpcgym.errors import HpcgymError, check_choice
 from hpcgym.files.writing import whole_text
 
 NAME = "controls"
@@ -238,13 +238,10 @@ def train(
     ------
     HpcgymError : an argument that is not one of these, or fewer than two episodes.
     """
-    if env not in ENVIRONMENTS:
-        raise HpcgymError(unknown("env", env, ENVIRONMENTS))
-    if method not in METHODS:
-        raise HpcgymError(unknown("method", method, METHODS))
+    check_choice("env", env, ENVIRONMENTS)
+    check_choice("method", method, METHODS)
     for name in inputs:
-        if name not in INPUTS:
-            raise HpcgymError(unknown("inputs", name, INPUTS))
+        check_choice("inputs", name, INPUTS)
     for argument, value, least in (("budget", budget, 1), ("population", population, 2)):
         check_whole(argument, value, least)
     if not (isinstance(sigma, float | int) and 0 < sigma < math.inf):

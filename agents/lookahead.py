@@ -20,7 +20,7 @@ from hpcgym.cluster.pool import Cluster
 from hpcgym.compilation import compiling
 from hpcgym.engine import state
 from hpcgym.engine.many import beliefs, lookahead
-from hpcgym.errors import HpcgymError, WorkloadError, unknown
+from hpcgym.errors import HpcgymError, WorkloadError, check_choice
 from hpcgym.schedule.metrics import TAU_S, check_tau
 from hpcgym.schedule.result import Result
 from hpcgym.scheduler.estimates.learning import asks_for_predictions
@@ -88,8 +88,7 @@ class Lookahead:
     ) -> None:
         if isinstance(portfolio, str | Mapping) or not len(portfolio):
             raise HpcgymError("portfolio must be a sequence of policies, at least one")
-        if estimate not in ESTIMATES:
-            raise HpcgymError(unknown("estimate", estimate, ESTIMATES))
+        check_choice("estimate", estimate, ESTIMATES)
         self.estimate, self.tau = estimate, check_tau(tau)
         used = {name for policy in portfolio for name in parse_policy(policy, "portfolio").weights}
         self.features = tuple(

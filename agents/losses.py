@@ -10,7 +10,7 @@ import numpy as np
 from river import optim
 
 from hpcgym.engine.answers.nag import LARGEST_EXPONENT, WEIGHTINGS
-from hpcgym.errors import HpcgymError, unknown
+from hpcgym.errors import HpcgymError, check_choice
 from hpcgym.scheduler.estimates import Regression
 
 
@@ -28,8 +28,7 @@ def job_weight(weight: str, run: float, processors: float) -> float:
     ------
     HpcgymError : an unknown weight.
     """
-    if weight not in WEIGHTINGS:
-        raise HpcgymError(unknown("weight", weight, WEIGHTINGS))
+    check_choice("weight", weight, WEIGHTINGS)
     p, q = math.log(max(run, 1.0)), math.log(max(processors, 1.0))
     weights = (1.0, 5.0 + (p - q), 5.0 + (q - p), 11.0 - (q + p), 1.0 + (q + p))
     return weights[WEIGHTINGS.index(weight)]

@@ -52,7 +52,7 @@ def write(path: str | Path, contents: Mapping[str, Any]) -> None:
 
     Raises
     ------
-    HpcgymError : a number of the network is none: what was there stays.
+    HpcgymError : a weight is not a finite number; the file stays as it was.
     """
     if not are_finite(_tensors_in([contents.get(name) for name in _LEARNED])):
         raise HpcgymError(f"{path} is not written: {DIVERGED}")

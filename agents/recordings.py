@@ -99,7 +99,7 @@ def load_recording(path: str | Path) -> Recording:
 
 
 def check_recording(recording: Recording) -> None:
-    """Raise an error if an array of a recording is none that could have been recorded.
+    """Raise an error if an array of a recording cannot have been recorded.
 
     Raises
     ------

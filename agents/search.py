@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcgym.errors import HpcgymError, unknown
+from hpcgym.errors import HpcgymError, check_choice, unknown
 from hpcgym.scheduler.policies.features import FEATURES, WEIGHTED_FEATURES, JobColumns
 from hpcgym.sweep.batch import feature_names
 from hpcgym.workload.model import Workload
@@ -95,8 +95,7 @@ def checked(plan: Plan) -> Plan:
     ------
     HpcgymError : a value that is not one of these.
     """
-    if plan.method not in METHODS:
-        raise HpcgymError(unknown("method", plan.method, METHODS))
+    check_choice("method", plan.method, METHODS)
     for argument, least in (("budget", 1), ("samples", 0), ("restarts", 1), ("population", 2)):
         if argument != "population" or plan.population is not None:
             check_whole(argument, getattr(plan, argument), least)

@@ -31,7 +31,7 @@ from hpcgym.agents.lockstep import Checkpoint, Objective, Progress, Way, go, ide
 from hpcgym.agents.search import Plan, check_whole, checked, features_of, searching, units_of
 from hpcgym.baselines import find_scheduler
 from hpcgym.baselines.policies import Baseline
-from hpcgym.errors import HpcgymError, unknown
+from hpcgym.errors import HpcgymError, check_choice, unknown
 from hpcgym.files.writing import whole_text
 from hpcgym.schedule.metrics import TAU_S, check_tau
 from hpcgym.scheduler.rules import OF_SHARED_NODES, Scheduler
@@ -110,8 +110,7 @@ class Xnes:
         tau: float = TAU_S,
     ) -> None:
         self.features = features_of(features)
-        if scale not in SCALES:
-            raise HpcgymError(unknown("scale", scale, SCALES))
+        check_choice("scale", scale, SCALES)
         if metric not in METRICS or metric == "utilization":
             less = [name for name in METRICS if name != "utilization"]
             raise HpcgymError(unknown("metric", metric, less))

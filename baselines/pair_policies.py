@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcgym.errors import HpcgymError, unknown
+from hpcgym.errors import HpcgymError, check_choice
 
 Floats = NDArray[np.float64]
 Observation = Mapping[str, NDArray[Any]]
@@ -47,8 +47,7 @@ class PairPolicy:
     """
 
     def __init__(self, name: str) -> None:
-        if name not in PAIR_POLICIES:
-            raise HpcgymError(unknown("pair policy", name, PAIR_POLICIES))
+        check_choice("pair policy", name, PAIR_POLICIES)
         self.name = name
         self._workload: Any = None
         self._nodes = 0

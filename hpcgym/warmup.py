@@ -18,7 +18,7 @@ from hpcgym.compilation import notice
 from hpcgym.compilation.kept import folder_of
 from hpcgym.engine.answers import nag
 from hpcgym.engine.machines.pool import easy
-from hpcgym.errors import HpcgymError, unknown
+from hpcgym.errors import check_choice
 from hpcgym.scheduler.dispatchers import PassView
 from hpcgym.scheduler.limits import EnergyBudget, PowerCap
 from hpcgym.simulation.continued import continued
@@ -84,11 +84,8 @@ def check_parts(parts: Iterable[str]) -> list[str]:
     ------
     HpcgymError : a name that there is not.
     """
-    names = [parts] if isinstance(parts, str) else list(parts)
-    for name in names:
-        if name not in PARTS:
-            raise HpcgymError(unknown("part", name, PARTS))
-    return names
+    names = [parts] if isinstance(parts, str) else parts
+    return [check_choice("part", name, PARTS) for name in names]
 
 
 # --- Simulations ----------------------------------------------------------------------------------

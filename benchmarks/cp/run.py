@@ -35,7 +35,7 @@ from hpcgym.benchmarks.studies.markdown import (
 from hpcgym.benchmarks.studies.pictures import save_picture
 from hpcgym.benchmarks.studies.progress import Progress, no_progress
 from hpcgym.benchmarks.studies.spread import run_all
-from hpcgym.errors import HpcgymError, unknown
+from hpcgym.errors import HpcgymError, check_choice
 from hpcgym.report.canvas import require_matplotlib
 from hpcgym.sweep import read_results
 
@@ -110,11 +110,9 @@ def reproduce(
         or no OR-Tools where a dispatcher solves models.
     """
     for name in machines:
-        if name not in MACHINES:
-            raise HpcgymError(unknown("machine of the study", name, MACHINES))
+        check_choice("machine of the study", name, MACHINES)
     for name in dispatchers:
-        if name not in DISPATCHERS:
-            raise HpcgymError(unknown("dispatcher of the study", name, DISPATCHERS))
+        check_choice("dispatcher of the study", name, DISPATCHERS)
     if days is not None and not days > 0:
         raise HpcgymError(f"days must be a number above 0, not {days!r}")
     if full and days is not None:

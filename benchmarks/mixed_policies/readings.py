@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from hpcgym.benchmarks.studies.weeks import WEEKS
-from hpcgym.errors import HpcgymError, WorkloadError, unknown
+from hpcgym.errors import WorkloadError, check_choice
 from hpcgym.workload.model import Workload
 from hpcgym.workload.slicing import MONTH_S, WEEK_S, slices
 
@@ -62,8 +62,7 @@ def find_reading(name: str) -> Reading:
     ------
     HpcgymError : an unknown name.
     """
-    if name not in READINGS:
-        raise HpcgymError(unknown("reading", name, READINGS))
+    check_choice("reading", name, READINGS)
     return READINGS[name]
 
 

@@ -75,8 +75,8 @@ def check_report(path: Path, head: str) -> None:
 
     An older report of the study stays as it is until the new one is whole. Any other file of that
     name is the user's, and so is all in a folder without a report: a study replaces and removes
-    files of its own. Where there is none a first line is written, by which the folder is known
-    however the study is interrupted.
+    files of its own. Without a report its first line is written at once: it marks the folder,
+    even if the study is interrupted.
 
     Parameters
     ----------

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from hpcgym.errors import HpcgymError, unknown
+from hpcgym.errors import HpcgymError, check_choice
 
 if TYPE_CHECKING:
     from hpcgym.cluster import Cluster
@@ -80,8 +80,7 @@ def _limit(option: str, text: str, machine: Cluster, keys: tuple[str, ...]) -> L
     given: dict[str, Any] = {}
     for part in text.split(","):
         key, equals, value = (word.strip() for word in part.partition("="))
-        if key not in keys:
-            raise HpcgymError(unknown(f"{option}: key", key, keys))
+        check_choice(f"{option}: key", key, keys)
         given[key] = True if key in _FLAGS and not equals else _number(option, key, value)
     if (amount in given) == ("percent" in given):
         raise HpcgymError(f"{option} {text}: it needs either {amount} or percent")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcgym.errors import HpcgymError, unknown
+from hpcgym.errors import HpcgymError, check_choice
 from hpcgym.evaluation.intervals import bootstrap, win_rates
 
 if TYPE_CHECKING:
@@ -58,8 +58,7 @@ def compare_shuffles(
     """
     import pandas as pd
 
-    if reference not in outcomes:
-        raise HpcgymError(unknown("reference", reference, outcomes))
+    check_choice("reference", reference, outcomes)
     rows = {name: [_metrics(one) for one in parts] for name, parts in outcomes.items()}
     makespans = _makespans(rows, reference)
     improvement = 100 * (makespans[:, [list(rows).index(reference)]] / makespans - 1)

@@ -14,7 +14,7 @@ import numpy as np
 
 from hpcgym.cluster import Cluster
 from hpcgym.envs.core.episodes import Episode, Episodes
-from hpcgym.errors import HpcgymError, unknown
+from hpcgym.errors import HpcgymError, check_choice
 from hpcgym.evaluation.limited import Limits, limits_of, measured, same_limits
 from hpcgym.files import shaped
 from hpcgym.scheduler.policies import WEIGHTED_FEATURES
@@ -260,8 +260,7 @@ def _checked(rules: Mapping[str, Any]) -> dict[str, Any]:
     """Return rules that are given, as names."""
     given = {rule: value for rule, value in rules.items() if value is not None}
     for rule in given:
-        if rule not in RULES:
-            raise HpcgymError(unknown("argument", rule, RULES))
+        check_choice("argument", rule, RULES)
     Scheduler().but(**given)
     for rule in ("estimate", "policy_estimate"):
         if not isinstance(given.get(rule, ""), str):

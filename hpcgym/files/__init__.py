@@ -1,8 +1,8 @@
 """All that is read from files, in bounded memory and time; what is wrong ends in one clear line.
 
 Every reader of the library goes through here, so that none has to know how a file can be damaged:
-``files`` opens, unpacks and decodes, ``texts`` parses JSON and TOML, ``tables`` CSV, Parquet and
-arrays, ``headers`` the numbers in headers of traces.
+``opening`` opens, unpacks and decodes, ``texts`` parses JSON and TOML, ``tables`` CSV, Parquet and
+arrays, ``headers`` the numbers in headers of traces. ``writing`` writes files whole or not at all.
 """
 
 from hpcgym.files.headers import header_number, plain_number

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcgym.errors import HpcgymError, unknown
+from hpcgym.errors import HpcgymError, check_choice
 from hpcgym.report.canvas import (
     BLUE,
     GREEN,
@@ -66,8 +66,7 @@ def palette_of(result: Result, by: str | None = None) -> Palette:
     """
     if by is None:
         by = _usual(result)
-    if by not in _PALETTES:
-        raise HpcgymError(unknown("colours", by, _PALETTES))
+    check_choice("colours", by, _PALETTES)
     if by != "user" and result.coschedule is None:
         raise HpcgymError(f"colours by {by} are for schedules with speedups of jobs")
     palette: Palette = _PALETTES[by](result)

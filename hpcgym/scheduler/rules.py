@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from hpcgym.errors import HpcgymError, unknown
+from hpcgym.errors import HpcgymError, check_choice, unknown
 from hpcgym.scheduler.estimates.by_name import CORRECTIONS, Estimate, check_estimate, learns
 from hpcgym.scheduler.policies.fair_share import FairShare
 from hpcgym.scheduler.policies.index import PolicyLike, looks_at_usage, parse_policy, weight_text
@@ -203,8 +203,7 @@ class Scheduler:
         """
         known = [field.name for field in fields(self)]
         for name in changes:
-            if name not in known:
-                raise HpcgymError(unknown("rule", name, known))
+            check_choice("rule", name, known)
         if vars(self)["_usual_correction"]:
             changes = {"correction": None, **changes}
         return replace(self, **changes)

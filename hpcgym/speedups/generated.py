@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from hpcgym.errors import HpcgymError, unknown
+from hpcgym.errors import HpcgymError, check_choice
 from hpcgym.speedups.files import read_speedups
 from hpcgym.speedups.heatmap import Floats, Heatmap
 
@@ -113,8 +113,7 @@ def _arguments(text: str) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for part in filter(None, text.partition(":")[2].split(",")):
         name, _, value = (word.strip() for word in part.partition("="))
-        if name not in known:
-            raise HpcgymError(unknown(f"argument of {_NAME} speedups", name, known))
+        check_choice(f"argument of {_NAME} speedups", name, known)
         if name in found:
             raise HpcgymError(f"{_NAME} speedups: {name} is given twice")
         # a seed may be too long for a float

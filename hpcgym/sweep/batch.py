@@ -15,7 +15,7 @@ from hpcgym.compilation import compiling
 from hpcgym.engine import state
 from hpcgym.engine.answers import online
 from hpcgym.engine.many import search
-from hpcgym.errors import HpcgymError, unknown
+from hpcgym.errors import HpcgymError, check_choice
 from hpcgym.schedule.metrics import TAU_S, check_tau
 from hpcgym.scheduler.estimates.by_name import learns, predicted_run_times
 from hpcgym.scheduler.estimates.learning import (
@@ -160,8 +160,7 @@ class BatchSimulator:
         if not names:
             raise HpcgymError("metrics: there must be at least one")
         for name in names:
-            if name not in METRICS:
-                raise HpcgymError(unknown("metric", name, METRICS))
+            check_choice("metric", name, METRICS)
         codes = np.array([METRICS[name] for name in names], np.int64)
         values = np.empty((len(vectors), len(self), len(codes)))
         self._fill(values, vectors, codes, thread_count(threads), progress)

@@ -10,7 +10,7 @@ from typing import Any
 
 from hpcgym.baselines.coschedulers import COSCHEDULERS
 from hpcgym.baselines.schedulers import SCHEDULERS, find_scheduler
-from hpcgym.errors import HpcgymError, check_each_once, unknown
+from hpcgym.errors import HpcgymError, check_choice, check_each_once
 from hpcgym.files import MOST_TOML, bytes_of, toml_of
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.sweep.corun import at, believed, check_sharing, simulate_two
@@ -127,8 +127,7 @@ def _source(where: str, entry: dict[str, Any]) -> Source:
         raise HpcgymError(f"{where}: either cluster or processors, not both")
     if source.codes is not None and source.codes < 0:
         raise HpcgymError(f"{where}.codes is a seed of at least 0, not {source.codes}")
-    if source.slices not in SLICES:
-        raise HpcgymError(unknown(f"{where}.slices", source.slices, SLICES))
+    check_choice(f"{where}.slices", source.slices, SLICES)
     for key in ("first", "last"):
         if key in entry and source.slices == "whole":
             raise HpcgymError(f"{where}.{key} needs slices = 'weeks' or 'months'")
@@ -207,8 +206,7 @@ def _check_metrics(metrics: tuple[str, ...], shared: bool) -> None:
     plain = load_workload("lublin:jobs=2,processors=2")
     known = (simulate_two() if shared else simulate(plain)).metrics
     for place, name in enumerate(metrics):
-        if name not in known:
-            raise HpcgymError(unknown(f"metrics[{place}]", name, known))
+        check_choice(f"metrics[{place}]", name, known)
 
 
 def _list(table: Mapping[str, Any], key: str, kinds: list[type]) -> list[Any]:
@@ -230,5 +228,4 @@ def _list(table: Mapping[str, Any], key: str, kinds: list[type]) -> list[Any]:
 def _check_keys(where: str, table: Mapping[str, Any], known: Iterable[str]) -> None:
     known = list(known)
     for key in table:
-        if key not in known:
-            raise HpcgymError(unknown(f"key of {where}" if where else "key", key, known))
+        check_choice(f"key of {where}" if where else "key", key, known)

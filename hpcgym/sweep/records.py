@@ -67,6 +67,11 @@ def identity(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
+def ids_of(tasks: Iterable[Any]) -> set[str]:
+    """Return what tasks are known by."""
+    return {identity(canonical(task)) for task in tasks}
+
+
 def plain(value: Any) -> Any:
     """Return a value as JSON has it: no numpy scalars or arrays; what is no number is null."""
     if isinstance(value, Mapping):

@@ -37,9 +37,8 @@ from hpcgym.sweep.records import (
     FUNCTION,
     LOCK,
     RESULTS,
-    canonical,
     check_files,
-    identity,
+    ids_of,
     is_locked,
     locked,
     read_failures,
@@ -245,7 +244,7 @@ def status(folder: str | Path) -> Status:
     running, total = is_locked(folder), len(tasks)
     ids = [record and record["id"] for record in read_records(folder / RESULTS)]
     failed_ids = [record["id"] for record in read_failures(folder)]
-    wanted = {identity(canonical(task)) for task in tasks} if ids or failed_ids else set()
+    wanted = ids_of(tasks) if ids or failed_ids else set()
     damaged = ids.count(None)
     done = len(wanted & {*ids})
     failed = len(wanted & {*failed_ids})

@@ -32,6 +32,7 @@ from hpcgym.sweep.records import (
     claim,
     failure_line,
     identity,
+    ids_of,
     kept,
     locked,
     result_line,
@@ -171,7 +172,7 @@ class _Run:
         self.progress, self.chunk = progress, chunk
         done, self.damaged = kept(folder / RESULTS)
         self.damaged += kept(folder / FAILURES)[1]
-        wanted = {identity(canonical(task)) for task in tasks}
+        wanted = ids_of(tasks)
         self.left = wanted - done
         self.total, self.done = len(wanted), len(wanted) - len(self.left)
         self.new = self.failed = self.deaths = 0

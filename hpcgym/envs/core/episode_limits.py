@@ -9,7 +9,7 @@ from typing import Any
 from hpcgym.cluster import Cluster, NodeGroup, find_cluster
 from hpcgym.envs.core.limited_machines import CONTROLS
 from hpcgym.envs.core.options import read_policy_features
-from hpcgym.errors import HpcgymError, unknown
+from hpcgym.errors import HpcgymError, check_choice
 from hpcgym.scheduler.limits import EnergyBudget, Limit, PowerCap, check_limits
 from hpcgym.simulation.prepare import machine_of
 from hpcgym.workload.load import load_workload
@@ -42,8 +42,7 @@ def read_controls(controls: Any, policy_features: Any) -> tuple[tuple[str, ...],
     if isinstance(controls, str) or not isinstance(controls, Sequence):
         raise HpcgymError(f"controls must be names of controls, not {controls!r}")
     for name in controls:
-        if name not in CONTROLS:
-            raise HpcgymError(unknown("controls", name, CONTROLS))
+        check_choice("controls", name, CONTROLS)
     if len(set(controls)) < len(controls):
         raise HpcgymError("controls: a control is named twice")
     none = isinstance(policy_features, Sequence) and not policy_features

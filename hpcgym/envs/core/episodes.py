@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from hpcgym.errors import HpcgymError, WorkloadError, check_whole, unknown
+from hpcgym.errors import HpcgymError, WorkloadError, check_choice, check_whole, unknown
 from hpcgym.workload.model import Workload
 from hpcgym.workload.slicing import months, weeks
 
@@ -138,8 +138,7 @@ class Episodes:
         """
         known = ("slice", "start", "jobs")
         for key in options:
-            if key not in known:
-                raise HpcgymError(unknown("key of options", key, known))
+            check_choice("key of options", key, known)
         if set(options) == {"slice"}:
             return self._named(options["slice"])
         if set(options) == {"start", "jobs"}:

@@ -190,8 +190,7 @@ def read_reward_of(
 def _mix(weights: Mapping[str, float], known: Sequence[str]) -> tuple[float, ...]:
     """Return the weights of the terms, 0 where none is given."""
     for name, weight in weights.items():
-        if name not in known:
-            raise HpcgymError(unknown("reward", name, known))
+        check_choice("reward", name, known)
         if not isinstance(weight, (int, float)) or not abs(weight) <= _MOST_WEIGHT:
             raise HpcgymError(
                 f"reward: the weight of {name!r} must be a number, of at most {_MOST_WEIGHT:g} in"

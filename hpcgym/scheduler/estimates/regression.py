@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from hpcgym.engine.answers.nag import BRANCHES, WEIGHTINGS
-from hpcgym.errors import HpcgymError, unknown
+from hpcgym.errors import HpcgymError, check_choice, unknown
 from hpcgym.scheduler.estimates.features import JOB_FEATURES
 
 _PREFIX = "regression"
@@ -137,8 +137,7 @@ def _features(names: Any) -> tuple[str, ...]:
     if isinstance(names, str) or not isinstance(names, Sequence) or not names:
         raise HpcgymError(f"features must be names of features, at least one, not {names!r}")
     for name in names:
-        if name not in JOB_FEATURES:
-            raise HpcgymError(unknown("feature", name, JOB_FEATURES))
+        check_choice("feature", name, JOB_FEATURES)
     if len(set(names)) < len(names):
         raise HpcgymError("features: a feature is named twice")
     return tuple(names)

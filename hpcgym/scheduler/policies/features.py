@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.engine.orders import formulas
-from hpcgym.errors import HpcgymError, unknown
+from hpcgym.errors import HpcgymError, check_choice
 
 if TYPE_CHECKING:
     from hpcgym.workload.model import Workload
@@ -83,8 +83,7 @@ def check_features(argument: str, names: Iterable[str]) -> None:
                 f"{argument}: {name!r} depends on what users have used, which only simulate()"
                 " counts"
             )
-        if name not in FEATURES:
-            raise HpcgymError(unknown(argument, name, FEATURES))
+        check_choice(argument, name, FEATURES)
 
 
 _LEGRAND = "document 002, section 4.1"

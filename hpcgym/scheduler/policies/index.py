@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcgym.errors import HpcgymError, unknown
+from hpcgym.errors import HpcgymError, check_choice, unknown
 from hpcgym.scheduler.policies.features import (
     FEATURES,
     PASS_FEATURES,
@@ -178,8 +178,7 @@ def _mixed(weights: Mapping[str, Any], argument: str) -> IndexPolicy:
     used = {}
     for name, weight in weights.items():
         known = [*FEATURES, *USER_FEATURES, *PASS_FEATURES]
-        if name not in known:
-            raise HpcgymError(unknown(f"feature in {argument}", name, known))
+        check_choice(f"feature in {argument}", name, known)
         if not isinstance(weight, (int, float, np.number)) or not math.isfinite(weight):
             raise HpcgymError(
                 f"{argument}: the weight of {name!r} must be a finite number, not {weight!r}"
