@@ -27,6 +27,11 @@ def records(*fields: tuple[str, type[np.generic]]) -> np.dtype[np.void]:
     return np.dtype((np.record, list(fields)))
 
 
+def whole_numbers(*names: str) -> np.dtype[np.void]:
+    """Return the dtype of records whose fields are all int64."""
+    return records(*((name, np.int64) for name in names))
+
+
 BLOCKS = records(
     ("count", np.int64),  # entries
     ("order", np.int64),  # the block that stands at this position

@@ -11,16 +11,16 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcgym.engine.ordered import make_lists, records
+from hpcgym.engine.ordered import make_lists, records, whole_numbers
 from hpcgym.engine.orders.narrow import CLASSES
 
 FOREVER = 2**62  # [s] later than any event
 LATEST_TIME = 2**53  # [s] the latest that a workload may contain, so that no sum of times overflows
 
 # -- values of the rules, which are fields of `sim` -----------------------------------------------
-PER_TIMESTAMP, PER_EVENT = 0, 1  # PASSES
-UNLIMITED = 2**62  # DEPTH: a reservation for every queued job
-NO_THRESHOLD = -1  # THRESHOLD [s]
+PER_TIMESTAMP, PER_EVENT = 0, 1  # passes
+UNLIMITED = 2**62  # depth: a reservation for every queued job
+NO_THRESHOLD = -1  # threshold [s]
 
 # primary and secondary, the orders in which the queue is served and back-filled. SUBMISSION is that
 # of arrival; KEYED ones do not change with time; SCORED ones do, and are computed at each pass.
@@ -90,7 +90,7 @@ _PRESENT = (
     "profile_first",  # the profile's present segment
     "profile_end",  # the end of its segments
 )
-SIM = records(*((name, np.int64) for name in (*RULES, *_PRESENT)))
+SIM = whole_numbers(*RULES, *_PRESENT)
 
 JOBS = records(  # read-only, but for KILL
     ("submit", np.int64),  # [s]
@@ -222,14 +222,6 @@ def make_state(
     idle = np.empty(min(n_jobs, processors) + 2 if sim.managed else 0, IDLE)
     ended = np.empty(n_jobs if sim.logs else 0, np.int64)
     return State(sim, progress, history, *lists, profile, line, narrow, freed, idle, ended)
-
-
-def rows_of(first: State, number: int) -> dict[str, NDArray[Any]]:
-    """Return arrays for that many simulations by name, whose rows are like those of ``first``."""
-    return {
-        name: np.zeros((number, *array.shape), array.dtype)
-        for name, array in first._asdict().items()
-    }
 
 
 def rules_of(sim: Any) -> dict[str, int]:

@@ -15,6 +15,7 @@ from hpcgym.compilation import compiling
 from hpcgym.engine import state
 from hpcgym.engine.answers import online
 from hpcgym.engine.many import search
+from hpcgym.engine.rows import empty_rows
 from hpcgym.errors import HpcgymError, check_choice
 from hpcgym.schedule.metrics import TAU_S, check_tau
 from hpcgym.scheduler.estimates.by_name import learns, predicted_run_times
@@ -371,4 +372,4 @@ def make_workers(
     """Return arrays for that many workers, each with rows like those of an empty machine."""
     scores = np.zeros((number, 2 * longest), state.SCORES)
     learned = learner_rows(learner, number)
-    return search.Workers(**state.rows_of(empty, number), **learned, scores=scores)
+    return search.Workers(**empty_rows(empty, number, empty._fields), **learned, scores=scores)

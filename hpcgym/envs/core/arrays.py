@@ -7,10 +7,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcgym.engine.ordered import records
+from hpcgym.engine.ordered import whole_numbers
 
 # Where an environment is: a record each, `Batch.episode_state`.
-_OF_EPISODES = (
+EPISODE = whole_numbers(
     "start",  # the first row of the episode in the table
     "jobs",  # of the episode
     "origin",  # the first row of the episode in the workload
@@ -27,10 +27,9 @@ _OF_EPISODES = (
     "resets",  # 1 if the last step began an episode
     "controls_hold",  # 1 once the controls of the present action hold
 )
-EPISODE = records(*((name, np.int64) for name in _OF_EPISODES))
 
 # What all environments of a table share: one record, `Table.settings`.
-_OF_TABLES = (
+SETTINGS = whole_numbers(
     "kind",
     "interval",  # what weights and controls hold for
     "interval_length",  # seconds or submissions
@@ -44,10 +43,9 @@ _OF_TABLES = (
     "seen_power",  # where power stands in the observation
     "ticks",  # in a second
 )
-SETTINGS = records(*((name, np.int64) for name in _OF_TABLES))
-# KIND; the last two where jobs share nodes
+# kind; the last two where jobs share nodes
 SELECTION_KIND, ORDERING_KIND, WEIGHTS_KIND, PAIRS_KIND, PAIR_SCORES_KIND = range(5)
-PASSES_INTERVAL, SECONDS_INTERVAL, SUBMISSIONS_INTERVAL, EPISODE_INTERVAL = range(4)  # INTERVAL
+PASSES_INTERVAL, SECONDS_INTERVAL, SUBMISSIONS_INTERVAL, EPISODE_INTERVAL = range(4)  # interval
 
 # -- reward terms, summed over the jobs that started in a step -------------------------------------
 BSLD, WAIT, ENERGY, ELAPSED = range(4)  # the last where jobs share nodes

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from hpcgym.engine import state
 from hpcgym.engine.answers import online
+from hpcgym.engine.rows import empty_rows
 from hpcgym.envs.core import arrays
 from hpcgym.envs.core.node_books import node_watts
 from hpcgym.envs.core.options import WINDOW_FEATURES, Options
@@ -169,7 +170,7 @@ def batch_of(
     ``n_nodes`` is how many nodes there are books of.
     """
     return arrays.Batch(
-        **state.rows_of(first, number),
+        **empty_rows(first, number, first._fields),
         **learner_rows(learner, number),
         scores=np.zeros((number, 2 * longest if scored else 0), state.SCORES),
         episode_state=np.zeros(number, arrays.EPISODE),

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcgym.engine.ordered import records
+from hpcgym.engine.ordered import records, whole_numbers
 
 COMPACT, SPREAD, PART = range(3)  # placement of a job
 BEST, FILL, FIRST = range(3)  # PARTNERS: the order in which nodes are taken
@@ -23,7 +23,7 @@ FREELY, BRIEFLY, BESIDE_HEAD = range(3)
 NOBODY_THERE = -1  # instead of a job
 
 # The scalars of a machine, in one record.
-_SCALARS = (
+SCALARS = whole_numbers(
     "partners",
     "weighed",  # 1 if the queue is served by weights over what the machine is like at a pass
     "fills",  # 1 if whatever fits behind the head starts, without a reservation
@@ -41,7 +41,6 @@ _SCALARS = (
     "rest_beside_head",  # parts that jobs may take at most without ending by then
     "beside",  # a running job whose nodes are to be taken first, NOBODY_THERE if there is none
 )
-SCALARS = records(*((name, np.int64) for name in _SCALARS))
 
 # -- what the weights of an order are for ----------------------------------------------------------
 FIT, POPULARITY, SHORTNESS = range(3)

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcgym.engine.ordered import records
+from hpcgym.engine.ordered import records, whole_numbers
 from hpcgym.engine.state import FOREVER
 
 # numba compiles a function anew for each plain number that it is called with, but not for these
@@ -27,7 +27,7 @@ ZERO, NEVER, LESS, MORE = np.array([0, FOREVER, -1, 1])
 OFF, SWITCHING_OFF, SWITCHING_ON, ON = np.arange(4)
 
 # The scalars of a machine, in one record.
-_SCALARS = (
+SCALARS = whole_numbers(
     # the machine; powers of a node [mW]
     "idle_mw",
     "rest_mw",  # charged for a node that is on and free
@@ -83,7 +83,6 @@ _SCALARS = (
     "block_from",  # its nodes, if they stand in a row
     "block_to",
 )
-SCALARS = records(*((name, np.int64) for name in _SCALARS))
 
 # -- values of the rules ---------------------------------------------------------------------------
 # RULE; SUFFICES: only what the budget is sure to suffice for

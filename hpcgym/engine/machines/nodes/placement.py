@@ -13,12 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.compilation import jit, jit_entry, jit_part, trailing_zeros
-from hpcgym.engine.ordered import records
+from hpcgym.engine.ordered import records, whole_numbers
 
 FIRST_FIT, BEST_FIT, WORST_FIT, RANDOM = range(4)  # ALLOCATION
 
 # The scalars of a machine, in one record.
-_SCALARS = (
+SCALARS = whole_numbers(
     "allocation",  # the order in which nodes are looked at
     "random_state",
     "version",  # goes up whenever something is taken or given back
@@ -31,7 +31,6 @@ _SCALARS = (
     "released",  # how many of the jobs that have ended have given their nodes back
     "n_events",  # in the plan, see hpcgym.engine.machines.nodes.conservative
 )
-SCALARS = records(*((name, np.int64) for name in _SCALARS))
 
 CELLS = records(("node", np.int32), ("units", np.int32))  # units of a job on a node
 HELD = records(("first", np.int64), ("count", np.int64))  # where the cells of a job stand
