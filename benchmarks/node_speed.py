@@ -15,10 +15,8 @@ import numpy as np
 
 from hpcgym import Cluster, Scheduler, Workload, load_workload
 from hpcgym.cluster import NodeGroup, find_cluster
-from hpcgym.engine import state
-from hpcgym.engine.machines.pool import easy
-from hpcgym.simulation.nodes import assign_nodes, needs_on, nodes_for, run_on_nodes, single_cores
-from hpcgym.simulation.prepare import prepare
+from hpcgym.simulation.driver import started
+from hpcgym.simulation.nodes import assign_nodes, needs_on, nodes_for, single_cores
 
 Run = Callable[[], float]  # seconds of one simulation
 
@@ -80,9 +78,9 @@ def pool(jobs: Workload) -> Run:
     cluster = Cluster(jobs.processors)
 
     def run() -> float:
-        prepared = prepare(jobs, Scheduler(), cluster)
+        simulation = started(jobs, Scheduler(), cluster)
         begin = time.perf_counter()
-        easy.run(*prepared, state.FOREVER, state.UNLIMITED)
+        simulation.drive()
         return time.perf_counter() - begin
 
     return run
@@ -94,14 +92,13 @@ def on_nodes(jobs: Workload, cluster: Cluster, allocation: str, general: bool = 
     alike = single_cores(needs) and not general
 
     def run() -> float:
-        prepared = prepare(jobs, scheduler, cluster, logs_ends=not alike)
-        nodes = nodes_for(needs, cluster, scheduler)
+        nodes = None if alike else nodes_for(needs, cluster, scheduler)
+        simulation = started(jobs, scheduler, cluster, nodes)
         begin = time.perf_counter()
+        simulation.drive()
         if alike:
-            easy.run(*prepared, state.FOREVER, state.UNLIMITED)
-            assign_nodes(prepared.jobs, prepared.progress, needs, cluster, scheduler)
-        else:
-            run_on_nodes(jobs, scheduler, cluster, prepared, nodes, None)
+            ended = simulation.arrays
+            assign_nodes(ended.jobs, ended.progress, needs, cluster, scheduler)
         return time.perf_counter() - begin
 
     run()

@@ -189,11 +189,12 @@ def limited(
 
 
 def simulate_slowly(
-    case: Case, simulator: Any = LimitedSimulation, switches: bool = False
+    case: Case, simulator: Any = LimitedSimulation, switches: bool = False, **orders: Any
 ) -> LimitedSimulation:
     """Simulate a case with the slow simulator, or one that is made as it is.
 
-    ``switches`` says that nodes may be switched off, whatever limits say.
+    ``switches`` says that nodes may be switched off, whatever limits say; ``orders`` are those of
+    the queue which only the slow simulator takes.
     """
     workload, cluster = case.workload, case.cluster
     scheduler = Scheduler(**case.rules)
@@ -250,6 +251,7 @@ def simulate_slowly(
         for record in made.budgets
     ]  # fmt: skip
     rules = {key: value for key, value in case.rules.items() if key not in ("power", "allocation")}
+    rules |= orders
     contiguous = case.rules["allocation"] == "contiguous"
     simulation = simulator(
         jobs, machine, found_caps, found_budgets, case.rules["power"], contiguous, **rules

@@ -408,7 +408,7 @@ class LimitedSimulation(Plans, Simulation):
                     break
                 job = max(begun, key=lambda job: job.order)
                 job.real = now - job.start
-                job.end = now
+                job.end = job.killed_at = now
                 self.terminate(job)
                 self.nodes_for_caps(now)
 

@@ -71,6 +71,7 @@ class LimitedJob(Job):
     order: int = -1
     real: int = -1  # run time, once it is known
     asked: int = -1  # requested time at its level
+    killed_at: int = -1  # by a cap, at a pass
 
     @property
     def actual(self) -> int:

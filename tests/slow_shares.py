@@ -95,7 +95,9 @@ class SlowOrder:
     """An order of the queue by usage, as the oracle takes it.
 
     ``kind`` is "cpu", "energy", "both" or two weights of the priorities, beside ``rest``, a score
-    of the oracle. ``watts`` are of each processor of each job, ``busy`` of the machine's.
+    of the oracle. ``watts`` are of each processor of each job, ``busy`` of the machine's, and
+    ``drawn`` tells which part of its watts a job has drawn; ``counts``, whether a job that has
+    ended counts yet. ``processors`` are the machine's, where they are not the simulation's own.
     """
 
     def __init__(
@@ -105,34 +107,38 @@ class SlowOrder:
         watts: list[float],
         busy: float,
         rest: Any = lambda job, now: 0.0,
+        drawn: Any = lambda job: 1,
+        processors: int | None = None,
     ):
         self.kind, self.accounts, self.watts, self.busy, self.rest = (
             kind, accounts, watts, busy, rest,
         )  # fmt: skip
+        self.drawn, self.processors = drawn, processors
+        self.counts: Any = lambda job, now: True
 
     def begin(self, simulation: Any) -> None:
         self.simulation = simulation
         self.known: dict[Any, Decimal] = {}
-        self.first = simulation.jobs[0].submit if simulation.jobs else 0
 
-    def ended(self) -> list[Any]:
-        return [job for jobs in self.simulation.terminated.values() for job in jobs]
+    def ended(self, now: int) -> list[Any]:
+        jobs = [job for jobs in self.simulation.terminated.values() for job in jobs]
+        return [job for job in jobs if self.counts(job, now)]
 
-    def charges(self, what: str) -> list[tuple[int, int, Decimal]]:
+    def charges(self, what: str, now: int) -> list[tuple[int, int, Decimal]]:
         return [
             (
                 job.end,
                 job.user,
                 Decimal(job.processors * job.actual)
-                * (1 if what == "cpu" else Decimal(self.watts[job.number])),
+                * (1 if what == "cpu" else Decimal(self.watts[job.number]) * self.drawn(job)),
             )
-            for job in self.ended()
+            for job in self.ended(now)
         ]
 
     def ratio(self, what: str, user: int, now: int) -> Decimal:
-        key = (what, user, now, len(self.ended()))
+        key = (what, user, now, len(self.ended(now)))
         if key not in self.known:
-            charges = self.charges(what)
+            charges = self.charges(what, now)
             used = self.accounts.effective(user, charges, now)
             self.known[key] = used / self.accounts.share(user)
         return self.known[key]
@@ -148,13 +154,14 @@ class SlowOrder:
             value = -self.ratio(self.kind, job.user, now)
         else:
             value = Decimal(self.rest(job, now))
-            processors = Decimal(self.simulation.processors)
+            processors = Decimal(self.processors or self.simulation.processors)
+            first = self.simulation.jobs[0].submit
             capacities = (processors, processors * Decimal(self.busy))
             for what, weight, capacity in zip(
                 ("cpu", "energy"), self.kind, capacities, strict=True
             ):
                 if weight:
                     ratio = self.ratio(what, job.user, now)
-                    priority = self.accounts.priority(ratio, capacity, now - self.first)
+                    priority = self.accounts.priority(ratio, capacity, now - first)
                     value += Decimal(weight) * priority
         return float(f"{value:.11e}")

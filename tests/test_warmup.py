@@ -40,7 +40,7 @@ for package in (hpcgym, hpcgym.agents, hpcgym.baselines):
 seconds, missing = {}, {}
 for part in warmup.PARTS:
     seconds |= warmup.warmup([part])
-    of_part = [(n, entry) for n, entry in entries if part_of(n) == part != "environments"]
+    of_part = [(n, entry) for n, entry in entries if part_of([n]) == part != "environments"]
     missing[part] = [n for n, entry in of_part if not entry.signatures]
 steps = {n.rpartition(".")[2]: len(e.signatures) for n, e in entries if ".envs.kernels." in n}
 print(json.dumps({"entries": len(entries), "missing": missing, "steps": steps}))
@@ -80,8 +80,8 @@ class Type:
         ("hpcgym.workload.io.swf_lines.parse_lines", [], "simulator"),
         ("hpcgym.engine.warm_start.begin", [], "simulator"),
         ("hpcgym.engine.warm_start.hold_on_nodes", [], "nodes"),
-        ("hpcgym.engine.answers.online.run", [], "learning"),
-        ("hpcgym.engine.answers.shares.run_on_nodes", [], "fair-share"),
+        ("hpcgym.engine.answers.online.answer", [], "learning"),
+        ("hpcgym.engine.answers.shares.begin", ["hpcgym.engine.answers.shares"], "fair-share"),
         ("hpcgym.envs.kernels.steps.step_one", ["hpcgym.envs.core.arrays"], "environments"),
         (
             "hpcgym.envs.kernels.steps.step_one",
@@ -94,7 +94,7 @@ class Type:
     ],
 )
 def test_which_part_a_function_belongs_to(function: str, homes: list[str], part: str) -> None:
-    assert notice.part_of(function, [object(), *map(Type, homes)]) == part
+    assert notice.part_of([function], [object(), *map(Type, homes)]) == part
 
 
 def test_names_of_parts_are_checked_before_anything_is_compiled(

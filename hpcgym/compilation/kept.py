@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from hpcgym.compilation import files, locks, notice
-from hpcgym.compilation.sources import hash_of_file, is_edited
+from hpcgym.compilation.sources import hash_of_files, is_edited
 from hpcgym.errors import CompilationWarning
 
 try:
@@ -55,7 +55,7 @@ def keep(dispatcher: Any, folder: Path) -> None:
 
     def compile_alone(signature: Any) -> Any:
         """Compile as numba does; whatever happens, the locks taken meanwhile are released."""
-        part = notice.part_of(f"{function.__module__}.{function.__qualname__}", signature)
+        part = notice.part_of(_names(function), signature)
         with locks.releasing(), notice.about(part):
             return compile_one(signature)
 
@@ -87,7 +87,7 @@ class Kept:
     def _found(self, signature: Any, target: Any) -> Any:
         """Return a version compiled before, by this process or another one; or None."""
         try:
-            if is_edited(self._function.__code__.co_filename):
+            if is_edited(*_files(self._function)):
                 return None  # what is kept may be of other sources than those imported
             target.refresh()  # or else it may not know all that a version calls
             key = self._key(signature, target.codegen())
@@ -110,7 +110,7 @@ class Kept:
         try:
             if compiled.library.has_dynamic_globals:
                 raise TypeError(f"{self._function.__qualname__} has addresses in it")
-            if is_edited(self._function.__code__.co_filename):
+            if is_edited(*_files(self._function)):
                 raise RuntimeError("sources were written after this process began")
             key = self._key(signature, compiled.codegen)
             files.write(self._path(key), _dumps((key, _to_parts(compiled))))
@@ -133,11 +133,8 @@ class Kept:
 
     def _key(self, signature: Any, codegen: Any) -> tuple[Any, ...]:
         """Return what a version is made of and for: all of it must be the same."""
-        code = self._function.__code__
-        cells = tuple(cell.cell_contents for cell in self._function.__closure__ or ())
-        source = hash_of_file(code.co_filename)
-        held = hashlib.sha256(code.co_code + (_dumps(cells) if cells else b"")).hexdigest()
-        return signature, codegen.magic_tuple(), held, source
+        source = hash_of_files(*_files(self._function))
+        return signature, codegen.magic_tuple(), _identity(self._function), source
 
     def _path(self, key: tuple[Any, ...]) -> Path:
         """Return the file of a version: two trees that are used by turns keep theirs."""
@@ -156,6 +153,40 @@ class Kept:
         """Return the function's module and name, as a file may be called."""
         name = f"{self._function.__module__}.{self._function.__qualname__}"
         return name.replace("<", "").replace(">", "")
+
+
+def _held(function: Any) -> tuple[list[Any], list[Any]]:
+    """Return the compiled functions that a function holds in its closure, and what else it holds.
+
+    Parts that a loop is made of are functions of this kind.
+    """
+    held = [cell.cell_contents for cell in function.__closure__ or ()]
+    parts = [each.py_func for each in held if hasattr(each, "py_func")]
+    return parts, [each for each in held if not hasattr(each, "py_func")]
+
+
+def _files(function: Any) -> set[str]:
+    """Return the source files of a function and of those that it holds."""
+    own = {function.__code__.co_filename}
+    return own.union(*(_files(part) for part in _held(function)[0]))
+
+
+def _names(function: Any) -> list[str]:
+    """Return the names of a function and of those that it holds, each with its module."""
+    own = [f"{function.__module__}.{function.__qualname__}"]
+    return own + [name for part in _held(function)[0] for name in _names(part)]
+
+
+def _identity(function: Any) -> str:
+    """Return a hash of a function's code and of what it holds."""
+    parts, others = _held(function)
+    digest = hashlib.sha256(function.__code__.co_code)
+    digest.update(f"{function.__module__}.{function.__qualname__}".encode())
+    if others:
+        digest.update(_dumps(others))
+    for part in parts:
+        digest.update(_identity(part).encode())
+    return digest.hexdigest()
 
 
 def _load(path: Path, key: tuple[Any, ...], target: Any) -> Any:

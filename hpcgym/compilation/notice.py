@@ -9,8 +9,9 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from itertools import product
 from typing import Any, NamedTuple
 
 SILENCE_S = 2.0  # [s] of compiling, in all, before something is said
@@ -27,7 +28,7 @@ class Part(NamedTuple):
     seconds : that compiling all of them takes on an idle core, nothing being compiled before.
     where : what their names begin with, module first.
     given : what the name of the module of one of their arguments' types begins with, where the
-        same functions are compiled anew for each kind of machine; else "".
+        same functions are compiled anew for each kind of it; else "".
     """
 
     what: str
@@ -38,6 +39,7 @@ class Part(NamedTuple):
 
 _ENGINE, _STEPS = "hpcgym.engine", "hpcgym.envs.kernels"
 _ON_NODES = tuple(f"{_ENGINE}.warm_start.{name}" for name in ("place_running", "hold_on_nodes"))
+_ANSWERS = f"{_ENGINE}.answers"
 _NODES, _LIMITS, _CORUN = (f"{_ENGINE}.machines.{kind}" for kind in ("nodes", "limited", "corun"))
 
 #: The parts that ``hpcgym warmup`` compiles, by its names for them, in its order.
@@ -46,8 +48,8 @@ PARTS = {
     "batches": Part("the simulator of many schedules", 35, (f"{_ENGINE}.many",)),
     "environments": Part("the environments", 60, (_STEPS,)),
     "nodes": Part("the simulator of nodes", 40, (_NODES, *_ON_NODES)),
-    "learning": Part("run times that are learned", 40, (f"{_ENGINE}.answers",)),
-    "fair-share": Part("fair share", 45, (f"{_ENGINE}.answers.shares",)),
+    "learning": Part("run times that are learned", 40, (_ANSWERS,)),
+    "fair-share": Part("fair share", 45, (_ANSWERS,), f"{_ANSWERS}.shares"),
     "limits": Part("the simulator of limits of power", 30, (_LIMITS,)),
     "corun": Part("the simulator of shared nodes", 25, (_CORUN,)),
     "coverage": Part("coverage of weights", 50, (f"{_ENGINE}.many.coverage",)),
@@ -58,14 +60,14 @@ PARTS = {
 }
 
 
-def part_of(function: str, signature: Any = ()) -> str | None:
-    """Return the name of the part that a function belongs to, None of one that is not hpcgym's.
+def part_of(functions: Iterable[str], signature: Any = ()) -> str | None:
+    """Return the name of the part that functions belong to, None of those that are not hpcgym's.
 
     What fits best counts.
 
     Parameters
     ----------
-    function : its module and name.
+    functions : the names of one and of its parts, each with its module.
     signature : types of its arguments, as numba has them.
     """
     types = getattr(signature, "args", signature)
@@ -73,7 +75,7 @@ def part_of(function: str, signature: Any = ()) -> str | None:
     fit = [
         (len(begin) + len(part.given), name)
         for name, part in PARTS.items()
-        for begin in part.where
+        for begin, function in product(part.where, functions)
         if f"{function}.".startswith(f"{begin}.")
         and (not part.given or any(home.startswith(f"{part.given}.") for home in homes))
     ]

@@ -28,23 +28,23 @@ _LAST = "hpcgym.compilation"
 
 
 @cache
-def hash_of_file(path: str) -> str:
-    """Return a hash of a source file and of what it imports from hpcgym.
+def hash_of_files(*paths: str) -> str:
+    """Return a hash of some source files and of what they import from hpcgym.
 
     Raises
     ------
     OSError : there is no such file, as for functions of a notebook.
     """
-    return _hash(_files(path))
+    return _hash(_files(paths))
 
 
-def is_edited(path: str) -> bool:
+def is_edited(*paths: str) -> bool:
     """Tell whether a source, or one that it imports, was written after hpcgym was imported.
 
     Then nobody knows which of its versions have been imported. A file that is moved to its place
     may have been written long before.
     """
-    found = [os.stat(each) for each in _files(path)]
+    found = [os.stat(each) for each in _files(paths)]
     return any(max(each.st_mtime, each.st_ctime) > IMPORTED_AT for each in found)
 
 
@@ -62,8 +62,9 @@ def hash_of_modules(*names: str) -> str:
     return _hash({origin for name in names for origin in _sources(name)})
 
 
-def _files(path: str) -> set[str]:
-    return {path, *(origin for name in _imported(path) for origin in _sources(name))}
+def _files(paths: tuple[str, ...]) -> set[str]:
+    imported = {name for path in paths for name in _imported(path)}
+    return {*paths, *(origin for name in imported for origin in _sources(name))}
 
 
 def _hash(paths: set[str]) -> str:

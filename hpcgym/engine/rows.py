@@ -12,6 +12,8 @@ from typing import Annotated, Any, cast, get_args, get_type_hints
 import numpy as np
 from numpy.typing import NDArray
 
+from hpcgym.compilation import jit_inline, jit_part
+
 #: One array for all simulations, which nobody changes.
 Shared = Annotated[NDArray[Any], "shared"]
 #: An array with a row for each simulation.
@@ -43,3 +45,48 @@ def empty_rows(one: Any, number: int, names: tuple[str, ...]) -> dict[str, NDArr
     """
     arrays = {name: getattr(one, name) for name in names}
     return {name: np.zeros((number, *array.shape), array.dtype) for name, array in arrays.items()}
+
+
+def loop_on_rows(run: Any) -> Any:
+    """Return the compiled loop of a machine, on one of many simulations.
+
+    ``run``: that of one, of :func:`hpcgym.engine.loop.loop_of`.
+    """
+
+    @jit_inline
+    def run_row(jobs, table, start, rows, e, machine, stop_time, max_passes):
+        """Simulate jobs, which a table has from row ``start`` on, in row ``e`` of the arrays.
+
+        ``table`` has the users and keys of all jobs, ``rows`` the arrays of State and the scores.
+        """
+        return run(
+            jobs, keys_of(table, start, len(jobs)), rows.scores[e],
+            users_of(table, start, len(jobs)),
+            rows.sim[e], rows.progress[e], rows.history[e], rows.blocks[e], rows.entries[e],
+            rows.profile[e], rows.line[e], rows.narrow[e], rows.freed[e], rows.idle[e],
+            rows.ended[e], machine, stop_time, max_passes,
+        )  # fmt: skip
+
+    return run_row
+
+
+@jit_part
+def users_of(table, start, n):
+    """Return the users of ``n`` jobs of a table, empty where nobody looks at them."""
+    users = table.users
+    if len(users) > 0:
+        users = users[start : start + n]
+    return users
+
+
+@jit_part
+def keys_of(table, start, n):
+    """Return the keys of ``n`` jobs of a table, empty where no order has any.
+
+    The kernel looks for the secondary key of job j at n + j: hence the gap before all keys.
+    """
+    keys = table.keys
+    if len(keys) > 0:
+        gap = len(keys) - len(table.jobs)
+        keys = keys[gap + start - n : gap + start + n]
+    return keys

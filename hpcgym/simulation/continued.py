@@ -3,24 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcgym.compilation import compiling
 from hpcgym.engine import state
-from hpcgym.engine.machines.nodes import conservative as node_plan
-from hpcgym.engine.machines.nodes import easy as node_easy
 from hpcgym.engine.machines.nodes.placement import Nodes
-from hpcgym.engine.machines.pool import conservative, easy
 from hpcgym.errors import HpcgymError, WorkloadError
 from hpcgym.scheduler.dispatchers.view import cells_of
 from hpcgym.scheduler.estimates.learning import asks_for_predictions
-from hpcgym.simulation.fair_share import run_with_shares
+from hpcgym.simulation.driver import started
 from hpcgym.simulation.nodes import needs_on, nodes_for, single_cores
-from hpcgym.simulation.prepare import prepare
-from hpcgym.simulation.warm_start import begin_on_nodes
 from hpcgym.workload.extracts import interval, named
 from hpcgym.workload.warm_start import Cells, Initial, Ongoing, joined
 
@@ -126,19 +120,9 @@ def _up_to(result: Result, last: int) -> tuple[state.Prepared, Nodes | None]:
     if cluster.groups:
         needs = needs_on(workload, cluster)
         nodes = None if single_cores(needs) else nodes_for(needs, cluster, scheduler)
-    if any(scheduler.usage_orders):
-        return run_with_shares(workload, scheduler, cluster, nodes, last), nodes
-    arrays = prepare(workload, scheduler, cluster, logs_ends=nodes is not None, extracts=True)
-    plans = scheduler.backfill == "conservative"
-    run = conservative.run if plans else easy.run
-    given: tuple[Any, ...] = tuple(arrays)
-    if nodes is not None:
-        begin_on_nodes(workload, scheduler, cluster, arrays, nodes)
-        run = node_plan.run if plans else node_easy.run
-        given = (*arrays, nodes)
-    with compiling(run):
-        run(*given, last, state.UNLIMITED)
-    return arrays, nodes
+    simulation = started(workload, scheduler, cluster, nodes)
+    simulation.drive(last)
+    return simulation.arrays, nodes
 
 
 def _reserved(arrays: state.Prepared, queued: NDArray[np.bool_]) -> NDArray[np.int64] | None:

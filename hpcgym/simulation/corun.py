@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcgym.compilation import compiling
 from hpcgym.engine import state
-from hpcgym.engine.machines.corun import easy
 from hpcgym.engine.machines.corun import state as engine
 from hpcgym.engine.machines.corun.state import CorunNodes
-from hpcgym.engine.machines.pool import conservative
+from hpcgym.engine.machines.kinds import CORUN, POOL
 from hpcgym.errors import HpcgymError, WorkloadError
 from hpcgym.naming import CORE
 from hpcgym.schedule.result import Allocation, Coschedule, Result
 from hpcgym.scheduler.policies.features import PASS_FEATURES
 from hpcgym.scheduler.policies.index import parse_policy
 from hpcgym.simulation.corun_learning import PairLearning
+from hpcgym.simulation.driver import Simulation, answers_for
 from hpcgym.simulation.prepare import COSCHEDULED, prepare
 from hpcgym.speedups.heatmap import Heatmap
 from hpcgym.workload.codes import codes_of
@@ -52,31 +52,18 @@ def simulate_coscheduled(
     arrays = arrays_of(workload, scheduler, cluster, tasks, parts, ticks)
     machine = machine_of(scheduler, speedups, tasks, cluster.nodes, parts)
     learning = PairLearning.of(scheduler, speedups)
-    _run(arrays, machine, scheduler, learning)
+    answers = answers_for(workload, as_on_a_pool(scheduler), cluster, arrays, ticks=ticks)
     if scheduler.backfill == "conservative":
+        Simulation(POOL, arrays, **answers).drive()
         _place(arrays, machine)
+    elif learning is None:
+        Simulation(CORUN, arrays, machine, **answers).drive()
+    else:
+        learning.tell(arrays, machine)
+        learn = partial(learning.learn, arrays, machine)
+        Simulation(CORUN, arrays, machine, after_pass=learn, **answers).drive()
     ended = arrays.jobs, arrays.progress, machine
     return result_of(workload, scheduler, cluster, speedups, *ended, ticks, learning)
-
-
-def _run(
-    arrays: state.Prepared,
-    machine: CorunNodes,
-    scheduler: Scheduler,
-    learning: PairLearning | None,
-) -> None:
-    """Simulate to the end; what learns is told of ends after each pass."""
-    if scheduler.backfill == "conservative":
-        with compiling(conservative.run):
-            conservative.run(*arrays, state.FOREVER, state.UNLIMITED)
-        return
-    with compiling(easy.run):
-        if learning is None:
-            easy.run(*arrays, machine, state.FOREVER, state.UNLIMITED)
-            return
-        learning.tell(arrays, machine)
-        while easy.run(*arrays, machine, state.FOREVER, 1):
-            learning.learn(arrays, machine)
 
 
 # --- Checks ---------------------------------------------------------------------------------------
@@ -101,7 +88,6 @@ def check_rules(scheduler: Scheduler) -> None:
         "a dispatcher": scheduler.dispatcher is not None,
         "passes='per-event'": scheduler.passes == "per-event",
         f"power={scheduler.power!r}": scheduler.power != "none",
-        "a policy that looks at usage": any(scheduler.usage_orders),
         "policy_estimate": not _is(scheduler.policy_estimate, "requested"),
     }
     for rule, given in refused.items():
@@ -253,6 +239,17 @@ def _slowest(speedups: Heatmap) -> tuple[float, float]:
     return float(speedups.filled.min()), float(speedups.alone.min())
 
 
+def as_on_a_pool(scheduler: Scheduler) -> Scheduler:
+    """Return the rules that a pool has too: the orders, estimates and reservations."""
+    plain: dict[str, Any] = {"allocation": "first-fit", "partners": "best", "pairs_above": None}
+    if looks_at_pass(scheduler):
+        plain["policy"] = "fcfs"
+    if scheduler.backfill == "fill":  # the queue is swept in its own order
+        plain |= {"backfill": "easy", "backfill_order": plain.get("policy", scheduler.policy)}
+    plain["pair_estimate"] = "known"
+    return scheduler.but(**plain)
+
+
 def arrays_of(
     workload: Workload,
     scheduler: Scheduler,
@@ -262,13 +259,9 @@ def arrays_of(
     ticks: int,
 ) -> state.Prepared:
     """Return the arrays of every simulation, in ticks, with parts of nodes for processors."""
-    plain: dict[str, Any] = {"allocation": "first-fit", "partners": "best", "pairs_above": None}
-    if looks_at_pass(scheduler):
-        plain["policy"] = "fcfs"
-    if scheduler.backfill == "fill":  # the queue is swept in its own order
-        plain |= {"backfill": "easy", "backfill_order": plain.get("policy", scheduler.policy)}
-    plain["pair_estimate"] = "known"
-    arrays = prepare(workload, scheduler.but(**plain), cluster, logs_ends=True)
+    counts = any(scheduler.usage_orders)
+    rules = as_on_a_pool(scheduler)
+    arrays = prepare(workload, rules, cluster, logs_ends=True, shares=counts)
     for name in ("submit", "run", "requested"):
         arrays.jobs[name] *= ticks
     arrays.progress["predicted"] *= ticks

@@ -3,73 +3,38 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcgym.compilation import compiling
 from hpcgym.engine import state
 from hpcgym.engine.answers import shares as engine
 from hpcgym.errors import HpcgymError
 from hpcgym.naming import CORE
-from hpcgym.scheduler.estimates.learning import asks_for_predictions
 from hpcgym.scheduler.policies.fair_share import FairShare
 from hpcgym.scheduler.policies.features import USER_FEATURES
 from hpcgym.scheduler.policies.index import PolicyLike, parse_policy
-from hpcgym.simulation.prepare import prepare
-from hpcgym.simulation.warm_start import begin_on_nodes, past_jobs
+from hpcgym.simulation.warm_start import past_jobs
 from hpcgym.workload.extracts import recorded_run_time
 from hpcgym.workload.model import MISSING
 
 if TYPE_CHECKING:
     from hpcgym.cluster.pool import Cluster
-    from hpcgym.engine.machines.nodes.placement import Nodes
     from hpcgym.scheduler.rules import Scheduler
     from hpcgym.workload.model import Workload
 
 
-def run_with_shares(
+def make_shares(
     workload: Workload,
     scheduler: Scheduler,
     cluster: Cluster,
-    nodes: Nodes | None = None,
-    until: int = state.FOREVER,
-) -> state.Prepared:
-    """Simulate up to ``until`` [s] on a pool, or on nodes; return the arrays of the simulation.
-
-    Raises
-    ------
-    HpcgymError : run times that are learned beside shares, or energy where there is no power.
-    WorkloadError : a job that cannot be simulated.
-    """
-    if asks_for_predictions(scheduler):
-        rule = "estimate" if scheduler.policy_estimate == "requested" else "policy_estimate"
-        raise HpcgymError(
-            f"{rule}: beside a policy that looks at usage it must be one that is known at "
-            "submission, or as estimate the mean of the user's last jobs (ave2), not "
-            f"{scheduler.describe()[rule]!r}"
-        )
-    arrays = prepare(workload, scheduler, cluster, logs_ends=True, shares=True, extracts=True)
-    if nodes is not None:
-        begin_on_nodes(workload, scheduler, cluster, arrays, nodes)
-    plans = scheduler.backfill == "conservative"
-    shares = make_shares(workload, scheduler, cluster, arrays)
-    if nodes is None:
-        run = engine.run_conservative if plans else engine.run
-        given: tuple[Any, ...] = (*arrays, shares)
-    else:
-        run = engine.run_plan_on_nodes if plans else engine.run_on_nodes
-        given = (*arrays, nodes, shares)
-    with compiling(run):
-        run(*given, until, state.UNLIMITED)
-    return arrays
-
-
-def make_shares(
-    workload: Workload, scheduler: Scheduler, cluster: Cluster, arrays: state.Prepared
+    arrays: state.Prepared,
+    ticks: int = 1,
 ) -> engine.Shares:
     """Return the accounts of a simulation before its first event.
+
+    ``ticks``: of its clock in a second.
 
     Raises
     ------
@@ -95,11 +60,19 @@ def make_shares(
     n = len(tree.parent)
     begin = min((int(part.submit_time[0]) for part in every if len(part)), default=0)
     own = len(by_end)  # from there on are the jobs that are simulated
-    book = np.zeros(engine.N_SLOTS, np.int64)
-    book[engine.N_LEAVES] = tree.leaves
-    book[engine.HALF_LIFE] = 0 if rules.half_life_s == math.inf else rules.half_life_s
-    book[[engine.BEGIN, engine.EPOCH, engine.WRITTEN_AT]] = begin
-    book[engine.OPEN_AT] = book[engine.WRITTEN] = -1
+    book = np.zeros(1, engine.BOOK)
+    endless = rules.half_life_s == math.inf
+    for name, value in {
+        "leaves": tree.leaves,
+        "half_life": 0 if endless else min(int(rules.half_life_s) * ticks, state.FOREVER),
+        "ticks": ticks,
+        "begin": begin * ticks,
+        "epoch": begin * ticks,
+        "open_at": -1,
+        "written": -1,
+        "written_at": begin * ticks,
+    }.items():
+        book[name] = value
     shares = engine.Shares(
         owner=tree.owner[own:],
         rate=rate[:, own:].copy(),
@@ -108,7 +81,7 @@ def make_shares(
         part=tree.part,
         kinds=np.array([kind for kind, _ in orders]),
         weights=weights,
-        base=arrays.scores["score"].copy(),
+        base=arrays.scores.copy(),
         capacity=np.array([cluster.processors, energy_capacity], np.float64),
         damping=np.array([rules.damping]),
         used=np.zeros((2, n)),

@@ -9,19 +9,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcgym.compilation import compiling
-from hpcgym.engine import state
-from hpcgym.engine.machines.limited import easy
+from hpcgym.engine.machines.kinds import LIMITED
 from hpcgym.engine.machines.limited import state as limited_state
 from hpcgym.engine.machines.limited.state import LimitedNodes
 from hpcgym.errors import HpcgymError
 from hpcgym.schedule.node_states import NodeStates
 from hpcgym.schedule.result import Allocation, Result
-from hpcgym.scheduler.estimates.learning import asks_for_predictions
 from hpcgym.scheduler.limits import Limit, check_limits
+from hpcgym.simulation.driver import Simulation, answers_for, asks_for_answers
 from hpcgym.simulation.limited_machine import machine_for, node_power
 from hpcgym.simulation.nodes import check_passes, needs_on
-from hpcgym.simulation.predictions import Learning
 from hpcgym.simulation.prepare import prepare
 
 if TYPE_CHECKING:
@@ -65,41 +62,29 @@ def simulate_powered(
     found = check_limits(() if given is None else given)
     check_rules(scheduler)
     power = node_power(cluster, needed=bool(found) or cluster.shutdown_after_s is not None)
-    asks = asks_for_predictions(scheduler) or learned is not None
-    arrays = prepare(
-        workload, scheduler, replace(cluster, shutdown_after_s=None), asks, logs_ends=True
-    )
+    asks, counts = asks_for_answers(scheduler, learned)
+    awake = replace(cluster, shutdown_after_s=None)
+    arrays = prepare(workload, scheduler, awake, asks, logs_ends=True, shares=counts)
     needs = needs_on(workload, cluster)
     a_node = units_a_node(needs, cluster)
     widths = -(-needs[:, 0] // a_node)
     arrays.jobs["processors"] = widths
     arrays.sim.free = cluster.nodes
     machine = machine_for(workload, scheduler, cluster, power, widths, found)
-    learning = Learning(workload, scheduler, arrays, learned) if asks else None
-    machine = _run(arrays, machine, learning)
+    answers = answers_for(workload, scheduler, cluster, arrays, learned)
+    simulation = Simulation(LIMITED, arrays, machine, lengthen=_longer, **answers)
+    simulation.drive()
     if (arrays.progress["start"] < 0).any():
         raise HpcgymError("limits: the simulator found no start for a job: an error of its own")
-    result = _result(workload, scheduler, cluster, arrays, machine, learning)
-    return with_machine(result, machine, needs[:, 0], a_node, found)
+    result = _result(workload, scheduler, cluster, simulation)
+    return with_machine(result, simulation.machine, needs[:, 0], a_node, found)
 
 
-def _run(arrays: state.Prepared, machine: LimitedNodes, learning: Learning | None) -> LimitedNodes:
-    """Simulate to the end; return the machine, whose log may have become longer."""
-    with compiling(easy.run):
-        while True:
-            easy.run(*arrays, machine, state.FOREVER, state.UNLIMITED)
-            if machine.scalars[0].full:
-                machine.scalars[0].full = 0
-                more = np.empty(len(machine.log), limited_state.LOG)
-                machine = machine._replace(log=np.concatenate([machine.log, more]))
-            elif arrays.sim.asked:
-                assert learning is not None
-                learning.answer()
-            else:
-                break
-    if learning is not None:
-        learning.finish()
-    return machine
+def _longer(machine: LimitedNodes) -> LimitedNodes:
+    """Return the machine with twice as long a log."""
+    machine.scalars[0].full = 0
+    more = np.empty(len(machine.log), limited_state.LOG)
+    return machine._replace(log=np.concatenate([machine.log, more]))
 
 
 # --- Checks ---------------------------------------------------------------------------------------
@@ -112,8 +97,6 @@ def check_rules(scheduler: Scheduler) -> None:
         raise HpcgymError("backfill='conservative' keeps no limits: none or easy")
     if scheduler.dispatcher is not None:
         raise HpcgymError("dispatcher: under limits a scheduler says what starts")
-    if any(scheduler.usage_orders):
-        raise HpcgymError("policy: under limits it must not look at what users have used")
     if scheduler.allocation not in ("first-fit", "contiguous"):
         raise HpcgymError(
             "allocation: with nodes of their own jobs are placed first-fit or contiguous, not"
@@ -134,22 +117,13 @@ def units_a_node(needs: NDArray[np.int64], cluster: Cluster) -> NDArray[np.int64
 
 
 def _result(
-    workload: Workload,
-    scheduler: Scheduler,
-    cluster: Cluster,
-    arrays: state.Prepared,
-    machine: LimitedNodes,
-    learning: Learning | None,
+    workload: Workload, scheduler: Scheduler, cluster: Cluster, simulation: Simulation
 ) -> Result:
-    """Return the schedule, with the frequencies of jobs and the states of nodes."""
-    progress = arrays.progress.copy()
-    progress["predicted"] = machine.tasks["predicted"]
-    result = Result.of(workload, cluster, scheduler, arrays.jobs, progress)
-    return replace(
-        result,
-        learned=None if learning is None else learning.learned,
-        policy_run_time=None if learning is None else learning.policy_run_time,
-    )
+    """Return the schedule, with the run times as they were predicted at full frequency."""
+    progress = simulation.arrays.progress.copy()
+    progress["predicted"] = simulation.machine.tasks["predicted"]
+    result = Result.of(workload, cluster, scheduler, simulation.arrays.jobs, progress)
+    return replace(result, **simulation.learned)
 
 
 def with_machine(

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.baselines.dispatchers import find_dispatcher
-from hpcgym.compilation import compiling
 from hpcgym.engine import state
-from hpcgym.engine.machines.nodes import conservative as node_plan
-from hpcgym.engine.machines.nodes import easy as node_easy
 from hpcgym.engine.machines.nodes import placement as engine_nodes
 from hpcgym.engine.machines.nodes.placement import Nodes, make_nodes
 from hpcgym.engine.machines.nodes.rows import Rooms, make_rooms
@@ -27,7 +26,6 @@ from hpcgym.workload.needs import check_fits, expected_waits, needs_of
 if TYPE_CHECKING:
     from hpcgym.cluster.pool import Cluster
     from hpcgym.scheduler.rules import Scheduler
-    from hpcgym.simulation.predictions import Learning
     from hpcgym.workload.model import Workload
     from hpcgym.workload.warm_start import Initial
 
@@ -76,36 +74,14 @@ def nodes_for(needs: NDArray[np.int64], cluster: Cluster, scheduler: Scheduler) 
     return make_nodes(needs, cluster.capacity, *_allocation_of(scheduler), plans)
 
 
-def run_on_nodes(
-    workload: Workload,
-    scheduler: Scheduler,
-    cluster: Cluster,
-    arrays: state.Prepared,
-    nodes: Nodes,
-    learning: Learning | None,
-) -> Any:
-    """Simulate to the end; return the dispatcher that was asked, or None."""
-    run = node_plan.run if scheduler.backfill == "conservative" else node_easy.run
-    dispatcher = scheduler.dispatcher
+def asked(
+    dispatcher: Any, workload: Workload, cluster: Cluster
+) -> tuple[Any, Callable[[state.Prepared, Nodes], None]]:
+    """Return a dispatcher, told that a simulation begins, and what asks it in a pass."""
     if isinstance(dispatcher, str):
         dispatcher = find_dispatcher(dispatcher)
     begin(dispatcher)
-    facts = None if dispatcher is None else facts_of(workload, cluster)
-    with compiling(run):
-        while True:
-            run(*arrays, nodes, state.FOREVER, state.UNLIMITED)
-            if not arrays.sim.asked:
-                break
-            if arrays.sim.asked == state.AN_ORDER:
-                assert dispatcher is not None
-                assert facts is not None
-                dispatch(dispatcher, arrays, nodes, facts)
-            else:
-                assert learning is not None
-                learning.answer()
-    if learning is not None:
-        learning.finish()
-    return dispatcher
+    return dispatcher, partial(dispatch, dispatcher, facts=facts_of(workload, cluster))
 
 
 def facts_of(workload: Workload, cluster: Cluster, pool: bool = False) -> Facts:

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcgym.compilation import compiling
 from hpcgym.engine import state
 from hpcgym.engine.answers import histories, online
 from hpcgym.errors import HpcgymError
@@ -33,13 +32,14 @@ if TYPE_CHECKING:
 
 
 class Learning:
-    """A simulation with predictions: runs it, and keeps what has been learned.
+    """Predicts run times in a simulation, and keeps what has been learned.
 
     Parameters
     ----------
     workload, scheduler : what is simulated, by which rules.
-    arrays : the simulation, as :func:`hpcgym.simulation.run.prepare` returns it.
+    arrays : the simulation, as :func:`hpcgym.simulation.prepare.prepare` returns it.
     learned : what to go on with.
+    ranked : where predictions change scores: where usage is added to them, not those of ``arrays``.
 
     Raises
     ------
@@ -52,8 +52,10 @@ class Learning:
         scheduler: Scheduler,
         arrays: state.Prepared,
         learned: Learned | None = None,
+        ranked: NDArray[np.void] | None = None,
     ) -> None:
         self.arrays, self._facts = arrays, _Facts(workload)
+        self._ranked = arrays.scores if ranked is None else ranked
         users = arrays.users
         n_users = int(users.max()) + 1 if len(users) else 0
         # where what is known of a user, and of a class of ratios, stands
@@ -111,36 +113,13 @@ class Learning:
         """The predictions that the policy looked at, (n_jobs,) [s], None if it looked at others."""
         return self.learner.ordered_by if len(self.learner.ordered_by) else None
 
-    def run(self, until: int = state.FOREVER) -> None:
-        """Simulate up to ``until`` [s], and learn from all jobs that have ended by then.
-
-        Called again, it goes on.
-        """
-        a = self.arrays
-        conservative = a.sim.depth == state.UNLIMITED
-        run = online.run_conservative if conservative else online.run
-        rules = self.estimators, self.learner
-        with compiling(run):
-            while run(*a, *rules, until, state.FOREVER) >= 0 and a.sim.asked:
-                self._ask_predictors()
-        self.finish()
-
-    def answer(self) -> None:
-        """Answer a question for predictions, where somebody else runs the simulation."""
-        a = self.arrays
-        if not online.answer_inside(
-            a.jobs, a.scores, a.users, a.sim, a.progress, a.blocks, a.entries, a.ended,
-            self.estimators, self.learner,
-        ):  # fmt: skip
-            self._ask_predictors()
-
     def finish(self) -> None:
         """Learn from all jobs that have ended."""
         a, rules = self.arrays, (self.estimators, self.learner)
         online.learn_from_ended(a.jobs, a.users, a.sim, a.progress, a.ended, *rules)
         self._teach()
 
-    def _ask_predictors(self) -> None:
+    def ask_predictors(self) -> None:
         """Answer what compiled code does not: by predictors in Python."""
         a = self.arrays
         self._teach()
@@ -148,7 +127,7 @@ class Learning:
             self._renew()
         else:
             self._predict()
-            online.answer(a.jobs, a.scores, a.sim, a.progress, self.estimators, self.learner)
+            online.answer(a.jobs, self._ranked, a.sim, a.progress, self.estimators, self.learner)
 
     def _teach(self) -> None:
         """Teach the predictors in Python the jobs that have ended since the last time."""
@@ -186,7 +165,7 @@ class Learning:
             online.consider(a.jobs, a.users, a.sim, a.progress, a.blocks, a.entries, job, *rules)
             x = self._facts.of(job, self.learner.scratch[online.NOW, : histories.N_SEEN], 0.0)
             self.learner.scratch[online.ANSWERS, online.FOR_ORDERING] = _seconds(predictor, x)
-            online.renew_one(a.jobs, a.scores, a.sim, a.blocks, job, *rules)
+            online.renew_one(a.jobs, self._ranked, a.sim, a.blocks, job, *rules)
 
 
 def _ratio_rows(

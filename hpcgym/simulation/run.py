@@ -15,30 +15,25 @@ from hpcgym.baselines.coschedulers import COSCHEDULERS
 from hpcgym.baselines.dispatchers import DISPATCHERS
 from hpcgym.baselines.schedulers import SCHEDULERS, find_scheduler
 from hpcgym.cluster.pool import Cluster
-from hpcgym.compilation import compiling
 from hpcgym.engine import state
-from hpcgym.engine.machines.pool import conservative, easy
 from hpcgym.engine.machines.pool import idle_power as power
 from hpcgym.errors import HpcgymError, WorkloadError, unknown
 from hpcgym.schedule.result import Result
-from hpcgym.scheduler.estimates.by_name import learns
-from hpcgym.scheduler.estimates.learning import Learned, asks_for_predictions
+from hpcgym.scheduler.estimates.learning import Learned
 from hpcgym.scheduler.limits import Limit
 from hpcgym.scheduler.rules import OF_THE_QUEUE, Scheduler, not_beside_a_dispatcher
 from hpcgym.simulation.corun import simulate_coscheduled
-from hpcgym.simulation.fair_share import run_with_shares
+from hpcgym.simulation.driver import Simulation, check_learned, learns_in, started
 from hpcgym.simulation.limited import simulate_powered, takes_whole_nodes
 from hpcgym.simulation.nodes import (
     allocation_of,
+    asked,
     assign_nodes,
     needs_on,
     nodes_for,
-    run_on_nodes,
     single_cores,
 )
-from hpcgym.simulation.predictions import Learning
-from hpcgym.simulation.prepare import machine_of, prepare
-from hpcgym.simulation.warm_start import begin_on_nodes
+from hpcgym.simulation.prepare import machine_of
 from hpcgym.speedups.generated import find_speedups
 from hpcgym.speedups.heatmap import Heatmap
 from hpcgym.workload.model import Workload
@@ -108,13 +103,12 @@ def simulate(
         raise WorkloadError(f"simulate takes a workload of load_workload, not {workload!r}")
     chosen = scheduler_of(scheduler, rules)
     cluster = machine_of(workload, cluster, processors)
+    check_learned(chosen, learned)
     if speedups is not None:
-        _check_learned(chosen, learned)
         if limits is not None:
             raise HpcgymError("limits: there are none yet where jobs share nodes")
         return simulate_coscheduled(workload, chosen, cluster, find_speedups(speedups))
     if takes_whole_nodes(cluster, chosen, limits):
-        _check_learned(chosen, learned)
         return simulate_powered(workload, chosen, cluster, limits, learned)
     if cluster.groups or chosen.dispatcher is not None:
         return _simulate_on_nodes(workload, chosen, cluster, learned)
@@ -160,53 +154,23 @@ def _simulate_on_nodes(
         nodes = assign_nodes(*facts, cluster, chosen, workload.initial)
         return replace(result, allocation=allocation_of(nodes))
     nodes = nodes_for(needs, cluster, chosen)
-    if any(chosen.usage_orders):
-        _check_learned(chosen, learned)
-        prepared = run_with_shares(workload, chosen, cluster, nodes)
-        result = result_of(workload, cluster, chosen, prepared)
-        return replace(result, allocation=allocation_of(nodes))
-    asks = asks_for_predictions(chosen) or (learned is not None and _learns(chosen))
-    _check_learned(chosen, learned)
-    prepared = prepare(workload, chosen, cluster, asks, logs_ends=True, extracts=not asks)
-    begin_on_nodes(workload, chosen, cluster, prepared, nodes)
-    learning = Learning(workload, chosen, prepared, learned) if asks else None
-    dispatcher = run_on_nodes(workload, chosen, cluster, prepared, nodes, learning)
-    result = result_of(workload, cluster, chosen, prepared, outside=chosen.dispatcher is not None)
-    return replace(
-        result,
-        allocation=allocation_of(nodes) if cluster.groups else None,
-        dispatcher=dispatcher,
-        learned=None if learning is None else learning.learned,
-        policy_run_time=None if learning is None else learning.policy_run_time,
-    )
-
-
-def _check_learned(chosen: Scheduler, learned: Learned | None) -> None:
-    """Raise an HpcgymError if something has been learned that nobody goes on with."""
-    if learned is not None and not _learns(chosen):
-        raise HpcgymError("learned: no estimate of this scheduler learns")
+    simulation = started(workload, chosen, cluster, nodes, learned)
+    dispatcher = chosen.dispatcher
+    if dispatcher is not None:
+        dispatcher, simulation.dispatch = asked(dispatcher, workload, cluster)
+    simulation.drive()
+    result = result_of(workload, cluster, chosen, simulation, outside=dispatcher is not None)
+    allocation = allocation_of(nodes) if cluster.groups else None
+    return replace(result, allocation=allocation, dispatcher=dispatcher)
 
 
 def _simulate_on_pool(
     workload: Workload, chosen: Scheduler, cluster: Cluster, learned: Learned | None
 ) -> tuple[Result, state.Prepared]:
     """Simulate on as many processors as the machine has; return the arrays as well."""
-    if any(chosen.usage_orders):
-        _check_learned(chosen, learned)
-        prepared = run_with_shares(workload, chosen, cluster)
-        return result_of(workload, cluster, chosen, prepared), prepared
-    if asks_for_predictions(chosen) or (learned is not None and _learns(chosen)):
-        learning = _learning(workload, chosen, cluster, learned)
-        learning.run()
-        result = result_of(workload, cluster, chosen, learning.arrays)
-        result = replace(result, learned=learning.learned, policy_run_time=learning.policy_run_time)
-        return result, learning.arrays
-    _check_learned(chosen, learned)
-    prepared = prepare(workload, chosen, cluster, extracts=True)
-    run = conservative.run if chosen.backfill == "conservative" else easy.run
-    with compiling(run):
-        run(*prepared, state.FOREVER, state.UNLIMITED)
-    return result_of(workload, cluster, chosen, prepared), prepared
+    simulation = started(workload, chosen, cluster, learned=learned)
+    simulation.drive()
+    return result_of(workload, cluster, chosen, simulation), simulation.arrays
 
 
 def learn_before(
@@ -253,17 +217,18 @@ def learn_at(
     As :func:`learn_before` does for one of them.
     """
     ends = [_whole_time(time) - 1 for time in times]
-    if not _learns(scheduler):
+    if not learns_in(scheduler):
         return [None] * len(ends)
     if cluster.groups or scheduler.dispatcher is not None:
         raise HpcgymError(
             "what is learned before a time is known for pools of processors, without a dispatcher"
         )
-    learning = _learning(workload, scheduler, cluster, learned)
+    simulation = started(workload, scheduler, cluster, learned=learned)
+    assert simulation.learning is not None
     found: list[Learned | None] = []
     for end in ends:
-        learning.run(end)
-        found.append(learning.learned)
+        simulation.drive(end)
+        found.append(simulation.learning.learned)
     return found
 
 
@@ -274,37 +239,25 @@ def _whole_time(time: Any) -> int:
     return math.ceil(min(max(time, -state.LATEST_TIME), state.LATEST_TIME))
 
 
-def _learns(scheduler: Scheduler) -> bool:
-    """Return whether an estimate of the scheduler learns."""
-    return learns(scheduler.estimate) or learns(scheduler.policy_estimate)
-
-
-def _learning(
-    workload: Workload, scheduler: Scheduler, cluster: Cluster, learned: Learned | None
-) -> Learning:
-    """Return a simulation that asks for predictions, before its first event."""
-    prepared = prepare(workload, scheduler, cluster, asks=True)
-    return Learning(workload, scheduler, prepared, learned)
-
-
 def result_of(
     workload: Workload,
     cluster: Cluster,
     scheduler: Scheduler,
-    ended: state.Prepared,
+    simulation: Simulation,
     outside: bool = False,
 ) -> Result:
     """Return the result of a simulation that has run to its end.
 
     ``outside`` says that the order of the queue was not the scheduler's.
     """
-    idle_seconds = None
+    ended, idle_seconds = simulation.arrays, None
     if ended.sim.managed and len(workload):
         check_processor_seconds(workload, cluster, int(ended.sim.time))
         idle_seconds = idle_processor_seconds(ended.sim, ended.idle)
-    return Result.of(
+    result = Result.of(
         workload, cluster, scheduler, ended.jobs, ended.progress, idle_seconds, outside
     )
+    return replace(result, **simulation.learned)
 
 
 def idle_processor_seconds(sim: Any, idle: NDArray[np.void]) -> dict[str, int]:

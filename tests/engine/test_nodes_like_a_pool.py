@@ -7,8 +7,8 @@ import pytest
 
 from hpcgym import Cluster, Scheduler, load_workload, simulate
 from hpcgym.cluster import NodeGroup
-from hpcgym.simulation.nodes import needs_on, nodes_for, run_on_nodes
-from hpcgym.simulation.prepare import prepare
+from hpcgym.simulation.driver import started
+from hpcgym.simulation.nodes import needs_on, nodes_for
 
 JOBS = load_workload("lublin:jobs=1500,processors=32,seed=3,load=1.1")
 
@@ -29,9 +29,11 @@ JOBS = load_workload("lublin:jobs=1500,processors=32,seed=3,load=1.1")
 def test_the_general_way_is_the_pools(rules: dict[str, object], allocation: str) -> None:
     scheduler = Scheduler(allocation=allocation, **rules)  # type: ignore[arg-type]
     cluster = Cluster(groups=(NodeGroup("thin", 32, {"core": 1}),))
-    arrays = prepare(JOBS, scheduler, cluster, logs_ends=True)
-    nodes = nodes_for(needs_on(JOBS, cluster), cluster, scheduler)
-    run_on_nodes(JOBS, scheduler, cluster, arrays, nodes, None)
+    simulation = started(
+        JOBS, scheduler, cluster, nodes_for(needs_on(JOBS, cluster), cluster, scheduler)
+    )
+    simulation.drive()
+    arrays = simulation.arrays
     expected = simulate(JOBS, Scheduler(**rules), processors=32)  # type: ignore[arg-type]
     assert np.array_equal(arrays.progress["start"], expected.start)
     assert np.array_equal(arrays.progress["promised"], expected.reserved_start)

@@ -12,18 +12,16 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from oracle import jobs_of, simulate_slowly, weighted
+from oracle import Simulation, jobs_of, simulate_slowly, weighted
+from predictors import Crooked
 from slow_shares import Accounts, SlowOrder
 from strategies import predictions, workloads
 
 import hpcgym
 from hpcgym import Cluster, Scheduler, simulate
 from hpcgym.cluster import NodeGroup
-from hpcgym.engine import state
-from hpcgym.engine.answers import shares as engine
 from hpcgym.scheduler.policies import FairShare
-from hpcgym.simulation.fair_share import make_shares
-from hpcgym.simulation.prepare import prepare
+from hpcgym.simulation.driver import started
 from hpcgym.workload.model import Workload
 
 BUSY_W = 100.0
@@ -85,10 +83,12 @@ def order(draw: st.DrawFn, slow: Accounts, watts: list[float]) -> tuple[Any, Slo
         return name, SlowOrder(names[name], slow, watts, BUSY_W)
     both = draw(st.sampled_from([(1.0, 1.0), (1.0, 0.0), (-0.5, 2.0), (0.0, 100.0)]))
     wait, size = draw(st.sampled_from([(0.0, 0.0), (0.01, 0.0), (0.0, -0.25), (-0.01, 0.25)]))
-    if not wait and not size and 0.0 in both:
+    time = draw(st.sampled_from([0.0, 0.0, -0.25]))
+    if not wait and not size and not time and 0.0 in both:
         wait = 0.01
     weights = {"fairshare": both[0], "energy_fairshare": both[1], "wait": wait, "processors": size}
-    rest = weighted((size, 0, wait, 0, 0, 0))
+    weights["requested"] = time
+    rest = weighted((size, time, wait, 0, 0, 0))
     return weights, SlowOrder(both, slow, watts, BUSY_W, rest)
 
 
@@ -104,6 +104,33 @@ def test_random_cases(case: tuple[Workload, dict[str, Any], dict[str, Any]]) -> 
     assert result.backfilled.tolist() == [job.backfilled for job in expected]
     assert result.reserved_start.tolist() == [job.reserved_start for job in expected]
     hpcgym.validate_schedule(result)
+
+
+LEARNED = ("ave2", "ave3", "user-ratio", "typical-ratio", Crooked())
+
+
+@settings(max_examples=300)
+@given(st.data(), cases())
+def test_run_times_are_learned_beside(
+    data: st.DataObject, case: tuple[Workload, dict[str, Any], dict[str, Any]]
+) -> None:
+    workload, ours, theirs = case
+    rules = {
+        "estimate": data.draw(st.sampled_from(["requested", *LEARNED])),
+        "policy_estimate": data.draw(st.sampled_from(["requested", "clairvoyant", *LEARNED])),
+    }
+    if rules["estimate"] in LEARNED[1:]:
+        known = ["requested", "recursive-doubling"]
+        rules["correction"] = data.draw(st.sampled_from([*known, "predicted-again"]))
+    cluster = Cluster(workload.processors, busy_power_w=BUSY_W)
+    result = simulate(workload, cluster=cluster, **ours | rules)
+    slow = Simulation(jobs_of(workload), workload.processors, **theirs | rules)
+    expected = slow.run()
+    assert result.start.tolist() == [job.start for job in expected]
+    assert result.end.tolist() == [job.end for job in expected]
+    assert result.predicted_run_time.tolist() == [job.predicted for job in expected]
+    assert result.backfilled.tolist() == [job.backfilled for job in expected]
+    assert result.reserved_start.tolist() == [job.reserved_start for job in expected]
 
 
 @settings(max_examples=300)
@@ -158,10 +185,9 @@ def priorities(
     # the second weight makes the score the priority itself, and not an order like it
     policy = {feature: 1.0, "wait": 1e-9}
     scheduler = Scheduler(policy=policy, backfill_order="fcfs", fair_share=fair)
-    arrays = prepare(workload, scheduler, cluster, logs_ends=True, shares=True)
-    shares = make_shares(workload, scheduler, cluster, arrays)
-    engine.run(*arrays, shares, state.FOREVER, state.UNLIMITED)
-    values: list[float] = arrays.scores["score"][: len(workload)].tolist()
+    simulation = started(workload, scheduler, cluster)
+    simulation.drive()
+    values: list[float] = simulation.arrays.scores["score"][: len(workload)].tolist()
     return values
 
 

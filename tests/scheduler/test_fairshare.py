@@ -187,13 +187,6 @@ def test_batches_and_look_ahead_say_so() -> None:
         find_baseline("fairshare")
 
 
-def test_run_times_that_are_learned_say_so() -> None:
-    with pytest.raises(HpcgymError, match="estimate: beside a policy that looks at usage"):
-        simulate(JOBS, "fairshare", estimate="e-loss")
-    with pytest.raises(HpcgymError, match="policy_estimate: beside a policy that looks at usage"):
-        simulate(JOBS, policy={"fairshare": 1, "requested": -1}, policy_estimate="ave2")
-
-
 def test_energy_without_power_is_said() -> None:
     dark = hpcgym.Cluster(16, busy_power_w=0.0)
     with pytest.raises(HpcgymError, match="without power there is no energy to share"):

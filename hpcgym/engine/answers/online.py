@@ -23,7 +23,6 @@ from hpcgym.engine.answers.histories import (
     user_ratio,
     whole_seconds,
 )
-from hpcgym.engine.machines.pool import conservative, easy
 from hpcgym.engine.ordered import BLOCK, block_at
 from hpcgym.engine.orders.mixing import JobNumbers, rank_one
 from hpcgym.engine.orders.scores import forget_bounds
@@ -64,55 +63,6 @@ N_SCRATCH = 5
 
 
 @jit_entry
-def run(
-    jobs, keys, scores, users,
-    sim, progress, history, blocks, entries, profile, line, narrow, freed, idle,
-    ended, estimators, learner, stop_time, max_passes,
-):  # fmt: skip
-    """Simulate with predictions as :func:`hpcgym.engine.machines.pool.easy.run` does without.
-
-    It stops with ``sim.asked`` set where an order is asked for, or a prediction FROM_OUTSIDE.
-    """
-    passes = 0
-    while True:
-        passes += easy.run(
-            jobs, keys, scores, users,
-            sim, progress, history, blocks, entries, profile, line, narrow, freed, idle,
-            ended, stop_time, max_passes - passes,
-        )  # fmt: skip
-        if not asks_for_prediction(sim) or not answer_inside(
-            jobs, scores, users, sim, progress, blocks, entries, ended, estimators, learner
-        ):
-            return passes
-
-
-@jit_entry
-def run_conservative(
-    jobs, keys, scores, users,
-    sim, progress, history, blocks, entries, profile, line, narrow, freed, idle,
-    ended, estimators, learner, stop_time, max_passes,
-):  # fmt: skip
-    """Do the same with a reservation for each queued job."""
-    passes = 0
-    while True:
-        passes += conservative.run(
-            jobs, keys, scores, users,
-            sim, progress, history, blocks, entries, profile, line, narrow, freed, idle,
-            ended, stop_time, max_passes - passes,
-        )  # fmt: skip
-        if not asks_for_prediction(sim) or not answer_inside(
-            jobs, scores, users, sim, progress, blocks, entries, ended, estimators, learner
-        ):
-            return passes
-
-
-@jit_part
-def asks_for_prediction(sim):
-    """Return whether the simulator waits for a prediction."""
-    return sim.asked >= A_PREDICTION
-
-
-@jit_entry
 def answer_inside(jobs, scores, users, sim, progress, blocks, entries, ended, estimators, learner):
     """Answer the simulator and return True, unless a prediction is to come FROM_OUTSIDE."""
     learn_from_ended(jobs, users, sim, progress, ended, estimators, learner)
@@ -120,6 +70,8 @@ def answer_inside(jobs, scores, users, sim, progress, blocks, entries, ended, es
     if sim.asked == A_RENEWAL:
         if estimators.kinds[FOR_ORDERING] == FROM_OUTSIDE:
             return False
+        if estimators.kinds[FOR_ORDERING] == KNOWN:  # somebody else asks for renewals
+            return True
         renew_all(jobs, scores, users, sim, progress, blocks, entries, ended, estimators, learner)
         return True
     job = sim.next if sim.asked == A_PREDICTION else sim.expiring

@@ -14,18 +14,16 @@ processor seconds are exact, and so are ties.
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from functools import cache
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.compilation import jit, jit_entry, jit_part
-from hpcgym.engine.machines.nodes import conservative as node_plan
-from hpcgym.engine.machines.nodes import easy as node_easy
-from hpcgym.engine.machines.pool import conservative, easy
-from hpcgym.engine.ordered import BLOCK, block_at
+from hpcgym.engine.ordered import BLOCK, block_at, whole_numbers
 from hpcgym.engine.orders.scores import forget_bounds
-from hpcgym.engine.state import A_PREDICTION, QUEUE
+from hpcgym.engine.state import A_PREDICTION, A_RENEWAL, QUEUE
 
 CPU, ENERGY = 0, 1  # what is counted
 
@@ -34,21 +32,21 @@ CPU, ENERGY = 0, 1  # what is counted
 # over its present maximum; priorities 2^(-usage / share / damping), weighted, beside other features
 UNAWARE, BY_CPU, BY_ENERGY, BY_BOTH, MIXED = range(5)
 
-# -- slots of `book` -------------------------------------------------------------------------------
-(
-    N_LEAVES,  # accounts that jobs have; they are the first
-    HALF_LIFE,  # [s] 0: nothing is forgotten
-    BEGIN,  # [s] from when on there was something to use
-    EPOCH,  # [s] when usage is multiplied by 1
-    CHARGED,  # how many of the jobs that have ended have been charged
-    OPEN,  # the first of them whose charge is not in `used` yet
-    OPEN_AT,  # [s] when these ended
-    VERSION,  # goes up with each charge
-    WRITTEN,  # the version that scores are of
-    WRITTEN_AT,  # [s] the time that they are of
-    STAMP,  # goes up whenever terms are made anew
-) = range(11)
-N_SLOTS = 11
+# The scalars of the accounts, in one record. Times are of the simulation's clock.
+BOOK = whole_numbers(
+    "leaves",  # accounts that jobs have; they are the first
+    "half_life",  # 0: nothing is forgotten
+    "ticks",  # of the clock in a second
+    "begin",  # from when on there was something to use
+    "epoch",  # when usage is multiplied by 1
+    "charged",  # how many of the jobs that have ended have been charged
+    "open",  # the first of them whose charge is not in `used` yet
+    "open_at",  # when these ended
+    "version",  # goes up with each charge
+    "written",  # the version that scores are of
+    "written_at",  # the time that they are of
+    "stamp",  # goes up whenever terms are made anew
+)
 
 MOST_HALF_LIVES = 256  # between the epoch and now
 
@@ -63,127 +61,73 @@ class Shares(NamedTuple):
     part: NDArray[np.float64]  # (A,) of the account above
     kinds: NDArray[np.int64]  # (2,) what the two orders make of usage
     weights: NDArray[np.float64]  # (2, 2) of the two priorities, in the two orders
-    base: NDArray[np.float64]  # (n_scores,) scores without usage
+    base: NDArray[np.void]  # (n_scores,) SCORES without usage
     capacity: NDArray[np.float64]  # (2,) what there is to use in a second
     damping: NDArray[np.float64]  # (1,)
     used: NDArray[np.float64]  # (2, A) times 2^((time - epoch) / half-life)
-    recent: NDArray[np.float64]  # (2, A) charged at OPEN_AT
+    recent: NDArray[np.float64]  # (2, A) charged at `book.open_at`
     greatest: NDArray[np.float64]  # (2,) the present maximum of usage / share, where it is needed
     terms: NDArray[np.float64]  # (2, n_leaves) what is added to scores in the two orders
     stamp: NDArray[np.int64]  # (n_leaves,) when they were made
-    book: NDArray[np.int64]  # (N_SLOTS,)
+    book: NDArray[np.void]  # (1,) BOOK
 
 
-@jit_entry
-def run(
-    jobs, keys, scores, users,
-    sim, progress, history, blocks, entries, profile, line, narrow, freed, idle,
-    ended, shares, stop_time, max_passes,
-):  # fmt: skip
-    """Simulate with shares as :func:`hpcgym.engine.machines.pool.easy.run` does without."""
-    passes = 0
-    while True:
-        passes += easy.run(
-            jobs, keys, scores, users,
-            sim, progress, history, blocks, entries, profile, line, narrow, freed, idle,
-            ended, stop_time, max_passes - passes,
-        )  # fmt: skip
-        if sim.asked < A_PREDICTION:
-            return passes
-        answer(jobs, scores, sim, progress, blocks, entries, ended, shares)
+@cache
+def counting(usage_of: Any) -> Any:
+    """Return what keeps the accounts of a machine while it is simulated.
+
+    Parameters
+    ----------
+    usage_of : tells of a job that has ended on the machine when that was, and how much of the
+        energy it has used that it would have used at its usual power.
+    """
+
+    @jit_entry
+    def count_usage(jobs, scores, sim, progress, blocks, entries, ended, machine, shares, learns):
+        """Charge the jobs that have ended, and give jobs the scores that follow.
+
+        ``learns``: whether what is learned of run times may have changed scores without usage.
+        """
+        book = shares.book[0]
+        if book.charged < sim.ended:
+            move_epoch(shares, sim.time)
+            for k in range(book.charged, sim.ended):
+                end, drawn = usage_of(jobs, progress, machine, ended[k])
+                charge(progress, ended, shares, k, end, drawn)
+            book.charged = sim.ended
+            book.version += 1
+        mixed = shares.kinds[0] == MIXED or shares.kinds[1] == MIXED
+        renewed = learns and sim.asked == A_RENEWAL
+        if renewed or book.version != book.written or (mixed and book.written_at != sim.time):
+            write_all(scores, sim, blocks, entries, shares)
+        # a job that is to be submitted; its prediction is known, or is made by the simulator
+        if sim.asked == A_PREDICTION:
+            write(scores, sim, shares, sim.next, growth(book, book.open_at))
+            sim.answered = sim.next + 1
+
+    return count_usage
 
 
-@jit_entry
-def run_conservative(
-    jobs, keys, scores, users,
-    sim, progress, history, blocks, entries, profile, line, narrow, freed, idle,
-    ended, shares, stop_time, max_passes,
-):  # fmt: skip
-    """Do the same with a reservation for each queued job."""
-    passes = 0
-    while True:
-        passes += conservative.run(
-            jobs, keys, scores, users,
-            sim, progress, history, blocks, entries, profile, line, narrow, freed, idle,
-            ended, stop_time, max_passes - passes,
-        )  # fmt: skip
-        if sim.asked < A_PREDICTION:
-            return passes
-        answer(jobs, scores, sim, progress, blocks, entries, ended, shares)
-
-
-@jit_entry
-def run_on_nodes(
-    jobs, keys, scores, users,
-    sim, progress, history, blocks, entries, profile, line, narrow, freed, idle,
-    ended, nodes, shares, stop_time, max_passes,
-):  # fmt: skip
-    """Simulate with shares as :func:`hpcgym.engine.machines.nodes.easy.run` does without."""
-    passes = 0
-    while True:
-        passes += node_easy.run(
-            jobs, keys, scores, users,
-            sim, progress, history, blocks, entries, profile, line, narrow, freed, idle,
-            ended, nodes, stop_time, max_passes - passes,
-        )  # fmt: skip
-        if sim.asked < A_PREDICTION:
-            return passes
-        answer(jobs, scores, sim, progress, blocks, entries, ended, shares)
-
-
-@jit_entry
-def run_plan_on_nodes(
-    jobs, keys, scores, users,
-    sim, progress, history, blocks, entries, profile, line, narrow, freed, idle,
-    ended, nodes, shares, stop_time, max_passes,
-):  # fmt: skip
-    """Do the same with a reservation for each queued job."""
-    passes = 0
-    while True:
-        passes += node_plan.run(
-            jobs, keys, scores, users,
-            sim, progress, history, blocks, entries, profile, line, narrow, freed, idle,
-            ended, nodes, stop_time, max_passes - passes,
-        )  # fmt: skip
-        if sim.asked < A_PREDICTION:
-            return passes
-        answer(jobs, scores, sim, progress, blocks, entries, ended, shares)
+@jit_part
+def usage_by_clock(jobs, progress, machine, job):
+    """Return when a job has ended that ran at its usual power, as long as it was to run."""
+    return progress[job].start + jobs[job].run, 1.0
 
 
 @jit
-def answer(jobs, scores, sim, progress, blocks, entries, ended, shares):
-    """Charge the jobs that have ended, and give jobs the scores that follow."""
-    book = shares.book
-    charge(jobs, sim, progress, ended, shares)
-    mixed = shares.kinds[0] == MIXED or shares.kinds[1] == MIXED
-    if book[VERSION] != book[WRITTEN] or (mixed and book[WRITTEN_AT] != sim.time):
-        write_all(scores, sim, blocks, entries, shares)
-    # a job that is to be submitted; its prediction is known, or is made by the simulator
-    if sim.asked == A_PREDICTION:
-        write(scores, sim, shares, sim.next, growth(book, book[OPEN_AT]))
-        sim.answered = sim.next + 1
-
-
-@jit
-def charge(jobs, sim, progress, ended, shares):
-    """Charge the jobs that have ended since the last time to their accounts."""
-    book = shares.book
-    if book[CHARGED] == sim.ended:
-        return
-    move_epoch(shares, sim.time)
-    for k in range(book[CHARGED], sim.ended):
-        job = ended[k]
-        end = progress[job].start + jobs[job].run
-        if end != book[OPEN_AT]:
-            settle(ended, shares, k)
-            book[OPEN], book[OPEN_AT] = k, end
-        account = shares.owner[job]
-        while account >= 0:
-            for what in range(2):
-                shares.recent[what, account] += shares.rate[what, job] * jobs[job].run
-            account = shares.parent[account]
-    book[CHARGED] = sim.ended
-    book[VERSION] += 1
+def charge(progress, ended, shares, k, end, drawn):
+    """Charge the job at place ``k`` of those that have ended to its accounts."""
+    book, job = shares.book[0], ended[k]
+    if end != book.open_at:
+        settle(ended, shares, k)
+        book.open, book.open_at = k, end
+    # whole seconds stay whole: their sums are exact
+    seconds = (end - progress[job].start) / book.ticks
+    account = shares.owner[job]
+    while account >= 0:
+        shares.recent[CPU, account] += shares.rate[CPU, job] * seconds
+        shares.recent[ENERGY, account] += shares.rate[ENERGY, job] * seconds * drawn
+        account = shares.parent[account]
 
 
 @jit_entry
@@ -195,12 +139,12 @@ def begin(scores, sim, blocks, entries, shares, owner, rate, run, end):
     owner, run, end : (n_past,) leaves, run times [s] and ends [s], rising.
     rate : (2, n_past) what a second counts.
     """
-    book = shares.book
+    book = shares.book[0]
     for k in range(len(owner)):
-        if end[k] != book[OPEN_AT]:
+        if end[k] != book.open_at:
             settle_all(shares)
             move_epoch(shares, end[k])
-            book[OPEN_AT] = end[k]
+            book.open_at = end[k]
         account = owner[k]
         while account >= 0:
             for what in range(2):
@@ -212,8 +156,8 @@ def begin(scores, sim, blocks, entries, shares, owner, rate, run, end):
 
 @jit_part
 def settle_all(shares):
-    """Add what was charged at OPEN_AT to all before."""
-    factor = growth(shares.book, shares.book[OPEN_AT])
+    """Add what was charged at `open_at` to all before."""
+    factor = growth(shares.book[0], shares.book[0].open_at)
     for what in range(2):
         for account in range(len(shares.share)):
             shares.used[what, account] += shares.recent[what, account] * factor
@@ -222,10 +166,10 @@ def settle_all(shares):
 
 @jit_part
 def settle(ended, shares, end):
-    """Add what was charged at OPEN_AT, of the jobs before the place ``end``, to all before."""
-    book = shares.book
-    factor = growth(book, book[OPEN_AT])
-    for k in range(book[OPEN], end):
+    """Add what was charged at `open_at`, of the jobs before the place ``end``, to all before."""
+    book = shares.book[0]
+    factor = growth(book, book.open_at)
+    for k in range(book.open, end):
         account = shares.owner[ended[k]]
         while account >= 0:
             for what in range(2):
@@ -237,11 +181,11 @@ def settle(ended, shares, end):
 @jit_part
 def growth(book, time):
     """Return 2^((time - epoch) / half-life)."""
-    if book[HALF_LIFE] == 0:
+    if book.half_life == 0:
         return 1.0
-    whole = (time - book[EPOCH]) // book[HALF_LIFE]
-    rest = time - book[EPOCH] - whole * book[HALF_LIFE]
-    return times_two_to(np.exp2(rest / book[HALF_LIFE]), whole)
+    whole = (time - book.epoch) // book.half_life
+    rest = time - book.epoch - whole * book.half_life
+    return times_two_to(np.exp2(rest / book.half_life), whole)
 
 
 @jit_part
@@ -256,29 +200,29 @@ def times_two_to(number, exponent):
 @jit_part
 def move_epoch(shares, time):
     """Let the epoch be at most so many half-lives before ``time``."""
-    book = shares.book
-    if book[HALF_LIFE] == 0:
+    book = shares.book[0]
+    if book.half_life == 0:
         return
-    whole = (time - book[EPOCH]) // book[HALF_LIFE]
+    whole = (time - book.epoch) // book.half_life
     if whole > MOST_HALF_LIVES:
         factor = times_two_to(1.0, -whole)
         for what in range(2):
             for account in range(len(shares.share)):
                 shares.used[what, account] *= factor
-        book[EPOCH] += whole * book[HALF_LIFE]
+        book.epoch += whole * book.half_life
 
 
 @jit
 def write_all(scores, sim, blocks, entries, shares):
     """Give all waiting jobs the scores of now."""
-    book = shares.book
-    book[STAMP] += 1
-    book[WRITTEN], book[WRITTEN_AT] = book[VERSION], sim.time
-    factor = growth(book, book[OPEN_AT])
+    book = shares.book[0]
+    book.stamp += 1
+    book.written, book.written_at = book.version, sim.time
+    factor = growth(book, book.open_at)
     if shares.kinds[0] == BY_BOTH or shares.kinds[1] == BY_BOTH:
         for what in range(2):
             shares.greatest[what] = 0.0
-            for leaf in range(book[N_LEAVES]):
+            for leaf in range(book.leaves):
                 usage = effective(shares, what, leaf, factor) / shares.share[leaf]
                 shares.greatest[what] = max(shares.greatest[what], usage)
     for k in range(blocks[QUEUE].in_use):
@@ -292,17 +236,19 @@ def write_all(scores, sim, blocks, entries, shares):
 
 @jit_part
 def write(scores, sim, shares, job, factor):
-    """Give a job the scores of now; ``factor`` is the growth up to OPEN_AT."""
+    """Give a job the scores of now; ``factor`` is the growth up to `open_at`."""
     leaf = shares.owner[job]
-    if shares.stamp[leaf] != shares.book[STAMP]:
-        shares.stamp[leaf] = shares.book[STAMP]
+    if shares.stamp[leaf] != shares.book[0].stamp:
+        shares.stamp[leaf] = shares.book[0].stamp
         for half in range(2):
             if shares.kinds[half] != UNAWARE:
                 shares.terms[half, leaf] = term(shares, half, leaf, sim.time, factor)
+    # of an order that does not look at usage the terms are 0
     for half in range(2):
-        if shares.kinds[half] != UNAWARE:
-            place = half * len(shares.owner) + job
-            scores[place].score = shares.base[place] + shares.terms[half, leaf]
+        place = half * len(shares.owner) + job
+        base = shares.base[place]
+        scores[place].score = base.score + shares.terms[half, leaf]
+        scores[place].patience = base.patience
 
 
 @jit
@@ -347,11 +293,11 @@ def priority(shares, what, usage, time):
     """Return 2^(-U / S / damping) of an account whose ``usage`` is divided by its share S."""
     if usage == 0:
         return 1.0
-    book = shares.book
-    passed = np.float64(time - book[BEGIN])
-    if book[HALF_LIFE] > 0:
+    book = shares.book[0]
+    passed = (time - book.begin) / book.ticks
+    if book.half_life > 0:
         # all that there was to use, which has decayed likewise
-        in_half_life = book[HALF_LIFE] / math.log(2.0)
+        in_half_life = book.half_life / book.ticks / math.log(2.0)
         passed = -in_half_life * math.expm1(-passed / in_half_life)
     normalised = usage / growth(book, time) / (shares.capacity[what] * passed)
     return np.exp2(-normalised / shares.damping[0])

@@ -63,7 +63,7 @@ def follow_best(
         run(
             jobs, keys, scores, users,
             sim, progress, history, blocks, entries, profile, line, narrow, freed, idle,
-            ended, np.int64(FOREVER), np.int64(FOREVER),
+            ended, (), np.int64(FOREVER), np.int64(FOREVER),
         )  # fmt: skip
         if sim.asked == 0:
             return
@@ -132,7 +132,7 @@ def drain(
     run(
         look.jobs, keys, look.scores[vector], users,
         look.sim[0], look.progress, history, look.blocks, look.entries, profile, line, look.narrow,
-        freed, idle, ended, np.int64(FOREVER), passes,
+        freed, idle, ended, (), np.int64(FOREVER), passes,
     )  # fmt: skip
 
 

@@ -13,10 +13,12 @@ from numba import prange
 from numpy.typing import NDArray
 
 from hpcgym.compilation import jit, jit_entry, jit_inline, jit_parallel, jit_part
-from hpcgym.engine.answers import online
+from hpcgym.engine.answers.answering import answering
 from hpcgym.engine.answers.online import FOR_ORDERING, KNOWN, Estimators, Learner, forget
-from hpcgym.engine.machines.pool.easy import run
+from hpcgym.engine.answers.shares import usage_by_clock
+from hpcgym.engine.machines.pool import easy
 from hpcgym.engine.orders.mixing import mix
+from hpcgym.engine.rows import keys_of, loop_on_rows, users_of
 from hpcgym.engine.state import FOREVER
 
 # what can be measured of a schedule, as hpcgym.schedule.metrics defines it
@@ -168,34 +170,26 @@ def set_weights(table, rows, e, weights, total):
         rows.weights[e, 0, table.formulas[k]] = weight
 
 
+_run_row, _run_learning = loop_on_rows(easy.run), answering(easy.run, usage_by_clock)
+
+
 @jit_inline
 def run_rows(table, start, n, rows, e, stop_time, max_passes):
-    """Simulate ``n`` jobs of a table in row ``e`` of the arrays of many simulations.
+    """Simulate ``n`` jobs of a table on a pool in row ``e`` of the arrays of many simulations.
 
     To the end, ``stop_time`` [s], a question or so many passes; return the passes done. ``table``
     has the jobs, users and keys of all, ``rows`` the arrays of State and the scores.
     """
-    stop, users, keys = start + n, table.users, table.keys
-    if len(users) > 0:
-        users = users[start:stop]
-    if len(keys) > 0:
-        # the kernel looks for the secondary key of job j at n + j: hence the gap
-        gap = len(keys) - len(table.jobs)
-        keys = keys[gap + start - n : gap + stop]
+    jobs = table.jobs[start : start + n]
     if rows.sim[e].learns == 1:
-        return online.run(
-            table.jobs[start:stop], keys, rows.scores[e], users,
+        return _run_learning(
+            jobs, keys_of(table, start, n), rows.scores[e], users_of(table, start, n),
             rows.sim[e], rows.progress[e], rows.history[e], rows.blocks[e], rows.entries[e],
             rows.profile[e], rows.line[e], rows.narrow[e], rows.freed[e], rows.idle[e],
-            rows.ended[e], estimators_of(table, start, stop), learner_of(rows, e),
+            rows.ended[e], (), estimators_of(table, start, start + n), learner_of(rows, e), None,
             stop_time, max_passes,
         )  # fmt: skip
-    return run(
-        table.jobs[start:stop], keys, rows.scores[e], users,
-        rows.sim[e], rows.progress[e], rows.history[e], rows.blocks[e], rows.entries[e],
-        rows.profile[e], rows.line[e], rows.narrow[e], rows.freed[e], rows.idle[e],
-        rows.ended[e], stop_time, max_passes,
-    )  # fmt: skip
+    return _run_row(jobs, table, start, rows, e, (), stop_time, max_passes)
 
 
 @jit_inline

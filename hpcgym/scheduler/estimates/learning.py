@@ -15,7 +15,7 @@ from hpcgym.errors import HpcgymError
 from hpcgym.scheduler.estimates.by_name import Estimate, Predictor, average_of, learns, predictor_of
 from hpcgym.scheduler.estimates.features import JOB_FEATURES
 from hpcgym.scheduler.estimates.regression import Regression
-from hpcgym.scheduler.policies.features import FEATURES
+from hpcgym.scheduler.policies.features import FEATURES, USER_FEATURES
 from hpcgym.scheduler.policies.index import PolicyLike, parse_policy, refuse_usage
 
 if TYPE_CHECKING:
@@ -110,7 +110,7 @@ def check_compiled(scheduler: Scheduler, limits: bool = False) -> None:
 def looks_at_time(policy: PolicyLike) -> bool:
     """Return whether a policy looks at requested times, or at what stands for them."""
     index = parse_policy(policy)
-    return index.cubed or not {"processors", "wait"}.issuperset(index.weights)
+    return index.cubed or not {"processors", "wait", *USER_FEATURES}.issuperset(index.weights)
 
 
 def make_estimators(
@@ -165,8 +165,8 @@ def make_learner(
     weights = np.zeros((2, mixing.N_FEATURES))
     for half, policy in enumerate(_orders(scheduler)):
         given = {} if policy is None else parse_policy(policy).weights
-        for name, weight in given.items():
-            weights[half, list(FEATURES).index(name)] = weight
+        for name in FEATURES.keys() & given.keys():  # what usage adds is counted elsewhere
+            weights[half, list(FEATURES).index(name)] = given[name]
     return online.Learner(
         memory=np.zeros((n_users, memory)),
         ratios=np.zeros((n_ratios, 2)),

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 import random
 from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 from shared_strategies import Case, cases
-from slow_shared import COMPACT, Job, Machine, Rules, Speedups, share_slowly
+from slow_shared import COMPACT, Job, Machine, Rules, SharedSimulation, Speedups, share_slowly
+from slow_shares import Accounts, SlowOrder
 
 import hpcgym
 from hpcgym.cluster.nodes import NodeGroup
@@ -67,13 +70,17 @@ def one_that_both_take(case: Case) -> Case:
     return dataclasses.replace(case, rules=rules, ticks=10**9)
 
 
+def group_of(machine: Machine) -> tuple[NodeGroup, int]:
+    """The nodes of a machine, and the cores of each."""
+    cores = machine.sockets * machine.cores
+    return NodeGroup("all", machine.nodes, {"core": cores}, sockets=machine.sockets), cores
+
+
 def simulated(case: Case) -> tuple[hpcgym.Result, list[Job]]:
     jobs = [Job(*job) for job in case.jobs]
     slow = share_slowly(jobs, case.machine, case.rules, case.true, case.believed, case.ticks)
-    machine = case.machine
-    cores = machine.sockets * machine.cores
-    group = NodeGroup("all", machine.nodes, {"core": cores}, sockets=machine.sockets)
-    workload = as_workload(slow, len(case.true.alone), machine.nodes * cores)
+    group, cores = group_of(case.machine)
+    workload = as_workload(slow, len(case.true.alone), case.machine.nodes * cores)
     result = hpcgym.simulate(
         workload,
         scheduler_of(case),
@@ -129,3 +136,69 @@ def test_many_nodes_and_jobs(seed: int) -> None:
     true = Speedups(pairs, [max(one) for one in pairs])
     ordered = tuple(sorted(jobs))
     agree(Case(ordered, Machine(nodes, 1, 3), rules, true, None, 10**9))
+
+
+# --- Fair share -----------------------------------------------------------------------------------
+
+USERS = (0, 1, 2)
+
+
+class Sharing(SharedSimulation):
+    """The slow simulator with an order by what users have used."""
+
+    def share(self, order: SlowOrder, users: list[int]) -> list[Job]:
+        self.order, self.processors = order, self.m.nodes * self.m.sockets * self.m.cores
+        self.terminated: dict[int, list[Any]] = {}
+        for job, user in zip(self.jobs, users, strict=True):
+            job.user = user  # type: ignore[attr-defined]
+        order.begin(self)
+        return self.run()
+
+    def dynamic(self) -> bool:
+        return True
+
+    def in_order(self) -> list[Job]:
+        return sorted(self.queue, key=lambda job: (-self.order(job, self.now), job.number))
+
+    def end_jobs(self) -> None:
+        for job in self.running:
+            if job.end == self.now:
+                job.actual = job.end - job.start  # type: ignore[attr-defined]
+                user = job.user  # type: ignore[attr-defined]
+                self.terminated.setdefault(user, []).append(job)
+        super().end_jobs()
+
+
+@settings(max_examples=200, suppress_health_check=list(HealthCheck))
+@given(cases(order="fcfs"), st.data())
+def test_usage_decides_who_is_first(case: Case, data: st.DataObject) -> None:
+    case = one_that_both_take(case)
+    jobs = [Job(*job) for job in case.jobs]
+    many = st.lists(st.sampled_from(USERS), min_size=len(jobs), max_size=len(jobs))
+    users, half_life = data.draw(many), data.draw(st.sampled_from([5, 100, None]))
+    shares: dict[Any, float] = data.draw(st.sampled_from([{}, {0: 2.0}, {0: 0.5, 1: 4.0}]))
+    in_ticks = None if half_life is None else half_life * case.ticks
+    used = Accounts({*users}, shares, half_life=in_ticks)
+    by_priority = data.draw(st.booleans())
+    order = SlowOrder((1.0, 0.0) if by_priority else "cpu", used, [1.0] * len(jobs), 1.0)
+    simulation = Sharing(jobs, case.machine, case.rules, case.true, case.believed, case.ticks)
+    slow = simulation.share(order, users)
+    policy: Any = {"fairshare": 1.0, "wait": 1e-30} if by_priority else "fairshare"
+    fair = hpcgym.scheduler.policies.FairShare(half_life or math.inf, 1.0, shares)
+    rules: dict[str, Any] = {"policy": policy, "fair_share": fair}
+    if case.rules.backfill == "easy" and case.rules.backfill_order == "policy":
+        rules["backfill_order"] = policy
+    group, cores = group_of(case.machine)
+    workload = as_workload(slow, len(case.true.alone), case.machine.nodes * cores)
+    result = hpcgym.simulate(
+        workload.with_columns(user_id=users),
+        scheduler_of(case).but(**rules),
+        cluster=hpcgym.Cluster(groups=(group,)),
+        speedups=named(case.true),
+    )
+    hpcgym.validate_schedule(result)
+    found = result.coschedule
+    assert found is not None
+    assert found.start_ticks.tolist() == [job.start for job in slow]
+    assert found.end_ticks.tolist() == [job.end for job in slow]
+    assert result.backfilled.tolist() == [job.backfilled for job in slow]

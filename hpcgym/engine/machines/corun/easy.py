@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from hpcgym.compilation import jit, jit_entry, jit_part
-from hpcgym.engine.events import enqueue, leave_queue, next_pass
+from hpcgym.compilation import jit, jit_part
+from hpcgym.engine.events import enqueue, leave_queue
+from hpcgym.engine.loop import loop_of, next_event_pass
 from hpcgym.engine.machines.corun.nodes import (
     choose,
     counts_for,
@@ -48,38 +49,25 @@ from hpcgym.engine.state import (
 )
 
 
-@jit_entry
-def run(
+@jit_part
+def do_pass(
     jobs, keys, scores, users,
     sim, progress, history, blocks, entries, profile, line, narrow, freed, idle,
-    ended, machine, stop_time, max_passes,
+    ended, machine,
 ):  # fmt: skip
-    """Simulate to ``stop_time`` [ticks], the end or ``max_passes`` passes; return the passes done.
+    """Free the nodes of jobs that have ended, and start what may start.
 
-    Where jobs are selected from outside it stops with ``sim.asked``; the answer is
-    ``sim.selected``, below 0 if no job is to start now. Called again, it goes on.
+    Where jobs are selected from outside, the answer to a question is ``sim.selected``, below 0 if
+    no job is to start now.
     """
-    passes = 0
-    while passes < max_passes and (
-        sim.asked == AN_ORDER
-        or next_pass(
-            sim, jobs, progress, users, history, blocks, entries, freed, idle, ended, stop_time
-        )
-    ):
-        release_ended(machine, sim, jobs, progress, blocks, entries, ended)
-        arrived = sim.arrived
-        sim.arrived = 0
-        for job in range(sim.next - arrived, sim.next):
-            enqueue(sim, jobs, progress, keys, scores, blocks, entries, narrow, job)
-            count_waiting(machine, machine.tasks[job].code, 1)
-        if blocks[QUEUE].count > 0:
-            serve_queue(
-                machine, sim, jobs, keys, scores, progress, blocks, entries, narrow, arrived
-            )
-            if sim.asked == AN_ORDER:
-                break
-        passes += 1
-    return passes
+    release_ended(machine, sim, jobs, progress, blocks, entries, ended)
+    arrived = sim.arrived
+    sim.arrived = 0
+    for job in range(sim.next - arrived, sim.next):
+        enqueue(sim, jobs, progress, keys, scores, blocks, entries, narrow, job)
+        count_waiting(machine, machine.tasks[job].code, 1)
+    if blocks[QUEUE].count > 0:
+        serve_queue(machine, sim, jobs, keys, scores, progress, blocks, entries, narrow, arrived)
 
 
 @jit
@@ -400,3 +388,12 @@ def some_fits(machine, sim, jobs, progress, blocks, entries):
             if choose(machine, sim, jobs, progress, job, FREELY):
                 return True
     return False
+
+
+@jit_part
+def usage_beside(jobs, progress, machine, job):
+    """Return when a job has ended, however fast it ran, at its usual power."""
+    return machine.tasks[job].end, 1.0
+
+
+run = loop_of(next_event_pass, do_pass)

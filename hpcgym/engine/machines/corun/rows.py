@@ -16,7 +16,7 @@ from hpcgym.engine.machines.corun import easy
 from hpcgym.engine.machines.corun.nodes import nodes_with_room
 from hpcgym.engine.machines.corun.state import NOBODY_THERE, PART, TASK, CorunNodes
 from hpcgym.engine.ordered import BLOCK, block_at
-from hpcgym.engine.rows import Rows, Shared, empty_rows, names_of
+from hpcgym.engine.rows import Rows, Shared, empty_rows, loop_on_rows, names_of
 from hpcgym.engine.state import FOREVER, RUNNING, STARTED_AS
 
 # -- slots of `books` ------------------------------------------------------------------------------
@@ -164,6 +164,9 @@ def begin_shared(rows, e, start, n):
     rows.joules[e, 0] = 0.0
 
 
+_run_row = loop_on_rows(easy.run)
+
+
 @jit
 def run_shared(table, start, n, batch, rows, e, watts, ticks, job, beside):
     """Start a job, none if it is below 0, and go on to the next question or to the end.
@@ -176,18 +179,14 @@ def run_shared(table, start, n, batch, rows, e, watts, ticks, job, beside):
     beside : a running job whose nodes are to be taken first, or NOBODY_THERE.
     """
     machine, sim = shared_of(rows, e, n), batch.sim[e]
-    jobs, progress, ended = table.jobs[start : start + n], batch.progress[e], batch.ended[e]
+    jobs, ended = table.jobs[start : start + n], batch.ended[e]
     sim.selected = job
     machine.scalars[0].beside = beside
     passes = 1
     while passes > 0:
         before = sim.time
         more = drawn_more(table, rows, e, start, machine, watts)
-        passes = easy.run(
-            jobs, table.keys, batch.scores[e], table.users, sim, progress, batch.history[e],
-            batch.blocks[e], batch.entries[e], batch.profile[e], batch.line[e], batch.narrow[e],
-            batch.freed[e], batch.idle[e], ended, machine, np.int64(FOREVER), np.int64(1),
-        )  # fmt: skip
+        passes = _run_row(jobs, table, start, batch, e, machine, np.int64(FOREVER), np.int64(1))
         rows.joules[e, 0] += (sim.time - before) / ticks * more
         machine.scalars[0].beside = NOBODY_THERE
         if job >= 0:

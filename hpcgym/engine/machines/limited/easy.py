@@ -8,7 +8,7 @@ limits begin and end, when meters are looked at and when nodes have been switche
 
 from __future__ import annotations
 
-from hpcgym.compilation import jit, jit_entry, jit_part
+from hpcgym.compilation import jit, jit_inline, jit_part
 from hpcgym.engine.events import (
     end_first,
     enqueue,
@@ -16,6 +16,7 @@ from hpcgym.engine.events import (
     leave_queue,
     next_pass,
 )
+from hpcgym.engine.loop import loop_of
 from hpcgym.engine.machines.limited.budgets import (
     count_to,
     give_back,
@@ -33,32 +34,37 @@ from hpcgym.engine.machines.limited.caps import (
 from hpcgym.engine.machines.limited.controls import switch_for_control
 from hpcgym.engine.machines.limited.nodes import begin_waiting, end_switching, release
 from hpcgym.engine.machines.limited.reservations import find_shadow
-from hpcgym.engine.machines.limited.starts import begin, best_level, widest
+from hpcgym.engine.machines.limited.starts import begin, best_level, drawn_mw, widest
 from hpcgym.engine.machines.limited.state import LESS, ZERO
 from hpcgym.engine.machines.nodes.easy import next_scored
 from hpcgym.engine.machines.pool.easy import first_in_order
 from hpcgym.engine.ordered import BLOCK, NOTHING, block_at, copy_entry, tidy_swept
 from hpcgym.engine.orders.narrow import least_of_narrow, summarise_narrow
-from hpcgym.engine.state import FOREVER, KEYED, QUEUE, RUNNING, SCORED, SELECTION, SUBMISSION
+from hpcgym.engine.state import (
+    A_RENEWAL,
+    FOREVER,
+    KEYED,
+    QUEUE,
+    RUNNING,
+    SCORED,
+    SELECTION,
+    SUBMISSION,
+)
 
 
-@jit_entry
-def run(
-    jobs, keys, scores, users,
-    sim, progress, history, blocks, entries, profile, line, narrow, freed, idle,
-    ended, machine, stop_time, max_passes,
-):  # fmt: skip
-    """Simulate to ``stop_time`` [s], the end or ``max_passes`` passes; return the passes done.
+@jit_inline
+def advance(
+    sim, jobs, progress, users, history, blocks, entries, freed, idle, ended, machine, stop_time
+):
+    """Advance to the next pass: after an event, or where limits or switched nodes need one.
 
-    It also stops where a prediction is asked for, as :func:`hpcgym.engine.machines.pool.easy.run`
-    does, and with FULL where the log has to be made longer. Called again, it goes on.
+    False also where the log has to be made longer first: ``full`` of the machine says so.
     """
-    passes = 0
     scalars = machine.scalars[0]
-    while passes < max_passes:
+    while True:
         if scalars.switches == 1 and len(machine.log) - scalars.logged < 8 * len(machine.nodes):
             scalars.full = 1
-            break
+            return False
         control = next_control(machine)
         by_event = next_pass(
             sim, jobs, progress, users, history, blocks, entries, freed, idle, ended,
@@ -67,21 +73,19 @@ def run(
         if not by_event:
             over = sim.next == len(jobs) and blocks[QUEUE].count + blocks[RUNNING].count == 0
             if sim.asked != 0 or control > stop_time or control == FOREVER or over:
-                break
+                return False
             sim.time = control
+            if scalars.limited == 1 and sim.renews == 1 and sim.next > sim.started:
+                sim.asked = A_RENEWAL  # orders of the queue may have changed without an event
+                return False
         count_to(machine, sim.time)
         end_switching(machine, sim.time)
         begin_waiting(machine, sim.time)
         release_ended(machine, sim, ended)
         wake_late(machine, blocks, entries, sim.time)
         if by_event or scalars.limited == 1:
-            do_pass(
-                machine, jobs, keys, scores, users, sim, progress, history, blocks, entries,
-                narrow, freed, idle, ended,
-            )  # fmt: skip
-            passes += 1
+            return True
         switch_off_idle(machine, sim.time)
-    return passes
 
 
 @jit
@@ -98,8 +102,9 @@ def release_ended(machine, sim, ended):
 
 @jit_part
 def do_pass(
-    machine, jobs, keys, scores, users,
-    sim, progress, history, blocks, entries, narrow, freed, idle, ended,
+    jobs, keys, scores, users,
+    sim, progress, history, blocks, entries, profile, line, narrow, freed, idle,
+    ended, machine,
 ):  # fmt: skip
     """Let limits do what they do at this time, then start what may start."""
     time = sim.time
@@ -114,6 +119,7 @@ def do_pass(
     if blocks[QUEUE].count > 0:
         weigh(machine, blocks, entries, time)
         serve_queue(machine, sim, jobs, keys, scores, progress, blocks, entries, narrow)
+    switch_off_idle(machine, time)
 
 
 # --- Caps that kill -------------------------------------------------------------------------------
@@ -280,3 +286,14 @@ def sweep_scored(machine, sim, jobs, keys, scores, progress, blocks, entries):
         if level >= 0:
             leave_queue(sim, jobs, progress, keys, blocks, entries, job)
             begin(machine, jobs, sim, progress, blocks, entries, job, level)
+
+
+@jit_part
+def usage_at_level(jobs, progress, machine, job):
+    """Return when a job has ended, and what it has drawn by what it draws at full frequency."""
+    full = drawn_mw(machine, job, machine.scalars[0].highest)
+    drawn = machine.tasks[job].drawn_mw / full if full > 0 else 1.0
+    return progress[job].start + jobs[job].run, drawn
+
+
+run = loop_of(advance, do_pass)

@@ -26,7 +26,7 @@ from hpcgym.engine.machines.limited.state import (
     make_limited,
 )
 from hpcgym.engine.ordered import records
-from hpcgym.engine.rows import Rows, Shared, empty_rows, names_of
+from hpcgym.engine.rows import Rows, Shared, empty_rows, loop_on_rows, names_of
 from hpcgym.engine.state import FOREVER, JOBS
 
 COUNTS = records(  # how many limits an episode has
@@ -239,18 +239,13 @@ def begin_limits(rows, e):
     control.work_mw = control.outside = control.inside = 0
 
 
+_run_row = loop_on_rows(easy.run)
+
+
 @jit_inline
 def run_under_limits(table, start, n, states, rows, e, stop_time):
     """Simulate ``n`` jobs of a table in row ``e``, as :func:`search.run_rows` does on a pool."""
-    stop, users, keys = start + n, table.users, table.keys
-    if len(users) > 0:
-        users = users[start:stop]
-    if len(keys) > 0:
-        gap = len(keys) - len(table.jobs)
-        keys = keys[gap + start - n : gap + stop]
-    return easy.run(
-        rows.jobs[e, :n], keys, states.scores[e], users,
-        states.sim[e], states.progress[e], states.history[e], states.blocks[e], states.entries[e],
-        states.profile[e], states.line[e], states.narrow[e], states.freed[e], states.idle[e],
-        states.ended[e], machine_of(rows, e, start, stop), stop_time, np.int64(FOREVER),
-    )  # fmt: skip
+    machine = machine_of(rows, e, start, start + n)
+    return _run_row(
+        rows.jobs[e, :n], table, start, states, e, machine, stop_time, np.int64(FOREVER)
+    )

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from hpcgym.compilation import jit, jit_entry, jit_inline, jit_part
-from hpcgym.engine.events import enqueue, leave_queue, next_pass, start
+from hpcgym.compilation import jit, jit_inline, jit_part
+from hpcgym.engine.events import enqueue, leave_queue, start
+from hpcgym.engine.loop import loop_of, next_event_pass
 from hpcgym.engine.machines.nodes.placement import (
     FIRST_FIT,
     change,
@@ -29,28 +30,22 @@ from hpcgym.engine.state import BACKFILLED, FOREVER, RUNNING
 NOW, WITHIN = 0, 1  # rows of `ahead`: free at a time, and further on in the window that begins then
 
 
-@jit_entry
-def run(
+@jit_part
+def do_pass(
     jobs, keys, scores, users,
     sim, progress, history, blocks, entries, profile, line, narrow, freed, idle,
-    ended, nodes, stop_time, max_passes,
+    ended, machine,
 ):  # fmt: skip
-    """Simulate to ``stop_time`` [s], the end or ``max_passes`` passes; return the passes done."""
-    passes = 0
-    while passes < max_passes and next_pass(
-        sim, jobs, progress, users, history, blocks, entries, freed, idle, ended, stop_time
-    ):
-        forget_ended(sim, ended, nodes)
-        if sim.expired == 1:
-            replan(sim, jobs, scores, progress, blocks, entries, line, nodes)
-        arrived = sim.arrived
-        sim.arrived = 0
-        for job in range(sim.next - arrived, sim.next):
-            reserve(sim, progress, line, nodes, job)
-            enqueue(sim, jobs, progress, keys, scores, blocks, entries, narrow, job)
-        compress(sim, jobs, keys, scores, progress, blocks, entries, line, idle, nodes)
-        passes += 1
-    return passes
+    """Reserve for the new jobs and start those whose reservation is now."""
+    forget_ended(sim, ended, machine)
+    if sim.expired == 1:
+        replan(sim, jobs, scores, progress, blocks, entries, line, machine)
+    arrived = sim.arrived
+    sim.arrived = 0
+    for job in range(sim.next - arrived, sim.next):
+        reserve(sim, progress, line, machine, job)
+        enqueue(sim, jobs, progress, keys, scores, blocks, entries, narrow, job)
+    compress(sim, jobs, keys, scores, progress, blocks, entries, line, idle, machine)
 
 
 @jit_part
@@ -235,3 +230,6 @@ def advance(sim, progress, line, nodes, job):
     if time < before:
         sim.may_advance = 1
     commit(sim, progress, line, nodes, job, time)
+
+
+run = loop_of(next_event_pass, do_pass)

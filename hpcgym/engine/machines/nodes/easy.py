@@ -10,7 +10,8 @@ from __future__ import annotations
 import numpy as np
 
 from hpcgym.compilation import jit, jit_entry, jit_part
-from hpcgym.engine.events import enqueue, leave_queue, next_pass, start
+from hpcgym.engine.events import enqueue, leave_queue, start
+from hpcgym.engine.loop import loop_of, next_event_pass
 from hpcgym.engine.machines.nodes.placement import (
     RANDOM,
     change,
@@ -39,39 +40,24 @@ from hpcgym.engine.state import (
 )
 
 
-@jit_entry
-def run(
+@jit_part
+def do_pass(
     jobs, keys, scores, users,
     sim, progress, history, blocks, entries, profile, line, narrow, freed, idle,
-    ended, nodes, stop_time, max_passes,
+    ended, machine,
 ):  # fmt: skip
-    """Simulate to ``stop_time`` [s], the end or ``max_passes`` passes; return the passes done.
-
-    As :func:`hpcgym.engine.machines.pool.easy.run` does it on a pool of processors.
-    """
-    passes = 0
-    while passes < max_passes and (
-        sim.asked == AN_ORDER
-        or next_pass(
-            sim, jobs, progress, users, history, blocks, entries, freed, idle, ended, stop_time
-        )
-    ):
-        if sim.asks == EACH_START and sim.asked == AN_ORDER:  # what was to start has started
-            sim.asked = 0
-            passes += 1
-            continue
-        release_ended(sim, ended, nodes)
-        arrived = sim.arrived
-        sim.arrived = 0
-        settled = arrived == 1 and sim.asks == NOBODY and settle_arrival(sim, keys, blocks, nodes)
-        for job in range(sim.next - arrived, sim.next):
-            enqueue(sim, jobs, progress, keys, scores, blocks, entries, narrow, job)
-        if not settled and blocks[QUEUE].count > 0:
-            serve_queue(sim, jobs, keys, scores, progress, blocks, entries, idle, nodes)
-            if sim.asked == AN_ORDER:
-                break
-        passes += 1
-    return passes
+    """Free the nodes of jobs that have ended, and start what may start."""
+    if sim.asks == EACH_START and sim.asked == AN_ORDER:  # what was to start has started
+        sim.asked = 0
+        return
+    release_ended(sim, ended, machine)
+    arrived = sim.arrived
+    sim.arrived = 0
+    settled = arrived == 1 and sim.asks == NOBODY and settle_arrival(sim, keys, blocks, machine)
+    for job in range(sim.next - arrived, sim.next):
+        enqueue(sim, jobs, progress, keys, scores, blocks, entries, narrow, job)
+    if not settled and blocks[QUEUE].count > 0:
+        serve_queue(sim, jobs, keys, scores, progress, blocks, entries, idle, machine)
 
 
 @jit_part
@@ -316,3 +302,6 @@ def cells_fit(nodes, job):
         if held_by(nodes.free, nodes.cells[i].node, nodes.needs, job, units) < units:
             return False
     return True
+
+
+run = loop_of(next_event_pass, do_pass)

@@ -17,7 +17,7 @@ from hpcgym.engine.machines.nodes.placement import (
     note_open,
     weigh_all,
 )
-from hpcgym.engine.rows import Rows, Shared, empty_rows, names_of
+from hpcgym.engine.rows import Rows, Shared, empty_rows, loop_on_rows, names_of
 from hpcgym.engine.state import FOREVER
 
 
@@ -106,21 +106,15 @@ def empty_nodes(rooms, e, start, stop):
     weigh_all(nodes, nodes.free)
 
 
+_run_row = loop_on_rows(node_easy.run)
+
+
 @jit_inline
 def run_on_nodes(table, start, n, rows, rooms, e, stop_time):
     """Simulate ``n`` jobs of a table in row ``e``, as :func:`search.run_rows` does on a pool."""
-    stop, users, keys = start + n, table.users, table.keys
-    if len(users) > 0:
-        users = users[start:stop]
-    if len(keys) > 0:
-        gap = len(keys) - len(table.jobs)
-        keys = keys[gap + start - n : gap + stop]
-    return node_easy.run(
-        table.jobs[start:stop], keys, rows.scores[e], users,
-        rows.sim[e], rows.progress[e], rows.history[e], rows.blocks[e], rows.entries[e],
-        rows.profile[e], rows.line[e], rows.narrow[e], rows.freed[e], rows.idle[e],
-        rows.ended[e], nodes_of(rooms, e, start, stop), stop_time, np.int64(FOREVER),
-    )  # fmt: skip
+    nodes = nodes_of(rooms, e, start, start + n)
+    jobs = table.jobs[start : start + n]
+    return _run_row(jobs, table, start, rows, e, nodes, stop_time, np.int64(FOREVER))
 
 
 @jit

@@ -13,8 +13,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from hpcgym.compilation import jit, jit_entry, jit_inline, jit_part
-from hpcgym.engine.events import enqueue, free_processors, leave_queue, next_pass, start
+from hpcgym.compilation import jit, jit_part
+from hpcgym.engine.events import enqueue, free_processors, leave_queue, start
+from hpcgym.engine.loop import loop_of, next_event_pass
 from hpcgym.engine.machines.pool.profile import earliest, forget_past, occupy
 from hpcgym.engine.ordered import BLOCK, block_at
 from hpcgym.engine.orders.scores import score_now
@@ -30,28 +31,12 @@ from hpcgym.engine.state import (
 )
 
 
-@jit_entry
-def run(
+@jit_part
+def do_pass(
     jobs, keys, scores, users,
     sim, progress, history, blocks, entries, profile, line, narrow, freed, idle,
-    ended, stop_time, max_passes,
+    ended, machine,
 ):  # fmt: skip
-    """Simulate to ``stop_time`` [s], the end or ``max_passes`` passes; return the passes done."""
-    passes = 0
-    while passes < max_passes and next_pass(
-        sim, jobs, progress, users, history, blocks, entries, freed, idle, ended, stop_time
-    ):
-        conservative_pass(
-            sim, jobs, keys, scores, progress, blocks, entries, profile, line, narrow, freed, idle
-        )
-        passes += 1
-    return passes
-
-
-@jit_inline
-def conservative_pass(
-    sim, jobs, keys, scores, progress, blocks, entries, profile, line, narrow, freed, idle
-):
     """Reserve for the new jobs and start those whose reservation is now."""
     forget_past(sim, profile)
     release_freed(sim, profile, freed)
@@ -245,3 +230,6 @@ def comes_later(line, a, b):
     if line[a].score != line[b].score:
         return line[a].score < line[b].score
     return line[a].job > line[b].job
+
+
+run = loop_of(next_event_pass, do_pass)

@@ -14,16 +14,16 @@ from __future__ import annotations
 
 import numpy as np
 
-from hpcgym.compilation import jit, jit_entry, jit_inline, jit_part
+from hpcgym.compilation import jit, jit_inline, jit_part
 from hpcgym.engine.events import (
     enqueue,
     first_predicted_end,
     free_processors,
     leave_primary_queue,
     leave_queue,
-    next_pass,
     start,
 )
+from hpcgym.engine.loop import loop_of, next_event_pass
 from hpcgym.engine.ordered import (
     BLOCK,
     NOTHING,
@@ -50,45 +50,30 @@ from hpcgym.engine.state import (
 )
 
 
-@jit_entry
-def run(
+@jit_part
+def do_pass(
     jobs, keys, scores, users,
     sim, progress, history, blocks, entries, profile, line, narrow, freed, idle,
-    ended, stop_time, max_passes,
+    ended, machine,
 ):  # fmt: skip
-    """Simulate to ``stop_time`` [s], the end or ``max_passes`` passes; return the passes done.
-
-    Where ``sim.asks`` says so, it also stops within a pass, with ``sim.asked`` AN_ORDER, for new
-    scores or a selected job; called again, it goes on with the pass.
-    """
-    passes = 0
-    while passes < max_passes and (
-        sim.asked == AN_ORDER
-        or next_pass(
-            sim, jobs, progress, users, history, blocks, entries, freed, idle, ended, stop_time
-        )
-    ):
-        # processors of jobs that are predicted to end now: only passes at single events see any
-        leaving = 0
-        if sim.passes == PER_EVENT and first_predicted_end(blocks, entries) <= sim.time:
-            leaving = free_processors(sim, blocks, entries) - sim.free
-            sim.changed = 1
-        arrived = sim.arrived
-        sim.arrived = 0
-        settled = starts = False
-        if arrived == 1 and sim.asks == NOBODY:
-            settled, starts = settle_arrival(sim, jobs, keys, progress, blocks, entries, leaving)
-        if starts:
-            start(sim, jobs, progress, blocks, entries, idle, sim.next - 1)
-        else:
-            for job in range(sim.next - arrived, sim.next):
-                enqueue(sim, jobs, progress, keys, scores, blocks, entries, narrow, job)
-        if not settled and blocks[QUEUE].count > 0:
-            serve_queue(sim, jobs, keys, scores, progress, blocks, entries, narrow, idle, leaving)
-            if sim.asked == AN_ORDER:
-                break
-        passes += 1
-    return passes
+    """Start what may start; ``machine`` is an empty tuple, for ``sim`` tells all of a pool."""
+    # processors of jobs that are predicted to end now: only passes at single events see any
+    leaving = 0
+    if sim.passes == PER_EVENT and first_predicted_end(blocks, entries) <= sim.time:
+        leaving = free_processors(sim, blocks, entries) - sim.free
+        sim.changed = 1
+    arrived = sim.arrived
+    sim.arrived = 0
+    settled = starts = False
+    if arrived == 1 and sim.asks == NOBODY:
+        settled, starts = settle_arrival(sim, jobs, keys, progress, blocks, entries, leaving)
+    if starts:
+        start(sim, jobs, progress, blocks, entries, idle, sim.next - 1)
+    else:
+        for job in range(sim.next - arrived, sim.next):
+            enqueue(sim, jobs, progress, keys, scores, blocks, entries, narrow, job)
+    if not settled and blocks[QUEUE].count > 0:
+        serve_queue(sim, jobs, keys, scores, progress, blocks, entries, narrow, idle, leaving)
 
 
 @jit_part
@@ -345,3 +330,6 @@ def sweep_scored(sim, jobs, keys, scores, progress, blocks, entries, idle, leavi
         leave_queue(sim, jobs, progress, keys, blocks, entries, job)
         count_backfilled(sim, progress, job, jobs[job].processors, progress[job].predicted)
         start(sim, jobs, progress, blocks, entries, idle, job)
+
+
+run = loop_of(next_event_pass, do_pass)

@@ -1,0 +1,62 @@
+"""Loops that answer what a simulation asks for: predictions that are learned, orders by usage.
+
+The loop of a machine stops before each submission, and before a pass that follows ends. Here it is
+answered and goes on. What answers is composed: learned predictions, shares or both.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+from hpcgym.compilation import jit_entry
+from hpcgym.engine.answers.online import answer_inside
+from hpcgym.engine.answers.shares import counting
+from hpcgym.engine.state import A_CORRECTION, A_PREDICTION
+
+
+@cache
+def answering(run: Any, usage_of: Any) -> Any:
+    """Return the compiled loop of a machine with answers to what it asks for.
+
+    Parameters
+    ----------
+    run : the loop of the machine, of :func:`hpcgym.engine.loop.loop_of`.
+    usage_of : what :func:`hpcgym.engine.answers.shares.counting` takes.
+    """
+    count_usage = counting(usage_of)
+
+    @jit_entry
+    def run_with_answers(
+        jobs, keys, scores, users,
+        sim, progress, history, blocks, entries, profile, line, narrow, freed, idle,
+        ended, machine, estimators, learner, shares, stop_time, max_passes,
+    ):  # fmt: skip
+        """Simulate as ``run`` does, with a learner, shares or both; None of what there is not.
+
+        It stops with ``sim.asked`` set where an order is asked for, or a prediction from outside.
+        """
+        passes = 0
+        while True:
+            passes += run(
+                jobs, keys, scores, users,
+                sim, progress, history, blocks, entries, profile, line, narrow, freed, idle,
+                ended, machine, stop_time, max_passes - passes,
+            )  # fmt: skip
+            if sim.asked < A_PREDICTION:
+                return passes
+            # what is learned changes scores; usage is added to them
+            ranked = scores
+            if shares is not None:
+                ranked = shares.base
+            if estimators is not None and not answer_inside(
+                jobs, ranked, users, sim, progress, blocks, entries, ended, estimators, learner
+            ):
+                return passes
+            if shares is not None and sim.asked != A_CORRECTION:
+                count_usage(
+                    jobs, scores, sim, progress, blocks, entries, ended, machine, shares,
+                    estimators is not None,
+                )  # fmt: skip
+
+    return run_with_answers

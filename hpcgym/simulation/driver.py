@@ -1,0 +1,164 @@
+"""A simulation that is driven to a time: what the simulator asks for is answered as it comes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from hpcgym.compilation import compiling
+from hpcgym.engine import state
+from hpcgym.engine.answers.answering import answering
+from hpcgym.engine.answers.shares import Shares, counting
+from hpcgym.engine.machines.kinds import NODES, POOL, Kind
+from hpcgym.errors import HpcgymError
+from hpcgym.scheduler.estimates.by_name import learns
+from hpcgym.scheduler.estimates.learning import asks_for_predictions
+from hpcgym.simulation.fair_share import make_shares
+from hpcgym.simulation.predictions import Learning
+from hpcgym.simulation.prepare import prepare
+from hpcgym.simulation.warm_start import begin_on_nodes
+
+if TYPE_CHECKING:
+    from hpcgym.cluster.pool import Cluster
+    from hpcgym.engine.machines.nodes.placement import Nodes
+    from hpcgym.scheduler.estimates.learning import Learned
+    from hpcgym.scheduler.rules import Scheduler
+    from hpcgym.workload.model import Workload
+
+
+@dataclass
+class Simulation:
+    """A simulation, and those who answer it.
+
+    Attributes
+    ----------
+    kind : of the machine.
+    arrays : of the simulation.
+    machine : as its kind takes it; one with a longer log once that is full.
+    learning : predicts run times, or None.
+    shares : keep accounts of users, or None.
+    dispatch : starts jobs in a pass, or None.
+    after_pass : is called after each pass, or None.
+    lengthen : returns the machine with a longer log; None if it has none.
+    """
+
+    kind: Kind
+    arrays: state.Prepared
+    machine: Any = ()
+    learning: Learning | None = None
+    shares: Shares | None = None
+    dispatch: Callable[[state.Prepared, Any], None] | None = None
+    after_pass: Callable[[], None] | None = None
+    lengthen: Callable[[Any], Any] | None = None
+
+    def drive(self, until: int = state.FOREVER) -> None:
+        """Simulate up to ``until``, on the simulation's clock; called again, it goes on."""
+        plans = self.arrays.sim.depth == state.UNLIMITED
+        run = self.kind.conservative if plans else self.kind.easy
+        learning, answers = self.learning, ()
+        if learning is not None or self.shares is not None:
+            run = answering(run, self.kind.usage_of)
+            parts = (None, None) if learning is None else (learning.estimators, learning.learner)
+            answers = (*parts, self.shares)
+        most = state.UNLIMITED if self.after_pass is None else 1
+        with compiling(run):
+            while True:
+                passes = run(*self.arrays, self.machine, *answers, until, most)
+                if self.arrays.sim.asked:
+                    self._answer()
+                elif self.lengthen is not None and self.machine.scalars[0].full:
+                    self.machine = self.lengthen(self.machine)
+                elif self.after_pass is not None and passes:
+                    self.after_pass()
+                else:
+                    break
+        if learning is not None:
+            learning.finish()
+
+    @property
+    def learned(self) -> dict[str, Any]:
+        """What a result tells of learning, by its attributes."""
+        if self.learning is None:
+            return {}
+        return {
+            "learned": self.learning.learned,
+            "policy_run_time": self.learning.policy_run_time,
+        }
+
+    def _answer(self) -> None:
+        """Answer what compiled code does not."""
+        a = self.arrays
+        if a.sim.asked == state.AN_ORDER:
+            assert self.dispatch is not None
+            self.dispatch(a, self.machine)
+            return
+        assert self.learning is not None
+        self.learning.ask_predictors()
+        if self.shares is not None and a.sim.asked != state.A_CORRECTION:
+            counting(self.kind.usage_of)(
+                a.jobs, a.scores, a.sim, a.progress, a.blocks, a.entries, a.ended, self.machine,
+                self.shares, True,
+            )  # fmt: skip
+
+
+def started(
+    workload: Workload,
+    scheduler: Scheduler,
+    cluster: Cluster,
+    nodes: Nodes | None = None,
+    learned: Learned | None = None,
+) -> Simulation:
+    """Return a simulation on a pool, or on nodes, before its first event.
+
+    Raises
+    ------
+    HpcgymError : rules that it cannot have.
+    WorkloadError : a job that cannot be simulated.
+    """
+    asks, counts = asks_for_answers(scheduler, learned)
+    arrays = prepare(
+        workload, scheduler, cluster, asks,
+        logs_ends=counts or nodes is not None, shares=counts, extracts=not asks,
+    )  # fmt: skip
+    if nodes is not None:
+        begin_on_nodes(workload, scheduler, cluster, arrays, nodes)
+    kind, machine = (POOL, ()) if nodes is None else (NODES, nodes)
+    answers = answers_for(workload, scheduler, cluster, arrays, learned)
+    return Simulation(kind, arrays, machine, **answers)
+
+
+def answers_for(
+    workload: Workload,
+    scheduler: Scheduler,
+    cluster: Cluster,
+    arrays: state.Prepared,
+    learned: Learned | None = None,
+    ticks: int = 1,
+) -> dict[str, Any]:
+    """Return what learns and counts in a simulation, as :class:`Simulation` takes it.
+
+    ``ticks``: of the simulation's clock in a second.
+    """
+    asks, counts = asks_for_answers(scheduler, learned)
+    shares = make_shares(workload, scheduler, cluster, arrays, ticks) if counts else None
+    ranked = None if shares is None else shares.base
+    learning = Learning(workload, scheduler, arrays, learned, ranked) if asks else None
+    return {"learning": learning, "shares": shares}
+
+
+def asks_for_answers(scheduler: Scheduler, learned: Learned | None = None) -> tuple[bool, bool]:
+    """Return whether a simulation asks for predictions, and whether usage is counted in it."""
+    asks = asks_for_predictions(scheduler) or (learned is not None and learns_in(scheduler))
+    return asks, any(scheduler.usage_orders)
+
+
+def check_learned(scheduler: Scheduler, learned: Learned | None) -> None:
+    """Raise an HpcgymError if something has been learned that nobody goes on with."""
+    if learned is not None and not learns_in(scheduler):
+        raise HpcgymError("learned: no estimate of this scheduler learns")
+
+
+def learns_in(scheduler: Scheduler) -> bool:
+    """Return whether an estimate of the scheduler learns."""
+    return learns(scheduler.estimate) or learns(scheduler.policy_estimate)
