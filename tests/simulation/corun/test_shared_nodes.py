@@ -306,7 +306,6 @@ ONE = workload((0, 10, 10, 1, "a"))
         ({"backfill": "conservative"}, "is for compact jobs"),
         ({"estimate": "ave2"}, "estimate: with speedups it is"),
         ({"passes": "per-event"}, "passes='per-event' does not go with speedups"),
-        ({"policy": "fairshare"}, "a policy that looks at usage does not go with"),
         ({"policy": {"fit": 1, "wait": 1}}, "are weighed with each other only, not with 'wait'"),
         ({"policy": "filler", "threshold": 60}, "threshold: not with a policy"),
         (
