@@ -19,18 +19,22 @@ from hpcgym.baselines import find_scheduler
 from hpcgym.cluster.pool import Cluster
 from hpcgym.compilation import compiling
 from hpcgym.engine import state
+from hpcgym.engine.machines.kinds import POOL
 from hpcgym.engine.many import beliefs, lookahead
 from hpcgym.errors import HpcgymError, WorkloadError, check_choice
 from hpcgym.schedule.metrics import TAU_S, check_tau
 from hpcgym.schedule.result import Result
+from hpcgym.scheduler.capabilities import check_scheduler
 from hpcgym.scheduler.estimates.learning import asks_for_predictions
 from hpcgym.scheduler.policies.features import FEATURES, WEIGHTED_FEATURES, JobColumns
 from hpcgym.scheduler.policies.index import POLICIES, PolicyLike, parse_policy, refuse_usage
 from hpcgym.scheduler.policies.mixed import weighed
 from hpcgym.scheduler.rules import Scheduler
+from hpcgym.simulation.driver import Simulation
 from hpcgym.simulation.nodes import check_pool
 from hpcgym.simulation.prepare import machine_of, prepare
 from hpcgym.simulation.run import result_of
+from hpcgym.simulation.warm_start import check_extract
 from hpcgym.workload.model import Workload
 
 #: The twelve pure policies of document 002. Of equally good vectors the first is followed.
@@ -142,8 +146,8 @@ class Lookahead:
         if not isinstance(chosen, Scheduler):
             chosen = find_scheduler(chosen)
         chosen = chosen.but(**rules).but(policy="fcfs")
-        if chosen.backfill == "conservative":
-            raise HpcgymError("look-ahead is for backfill='easy' or 'none'")
+        check_scheduler(chosen, "look-ahead")
+        check_extract(workload, "look-ahead")
         _check_estimates(chosen)
         machine = machine_of(workload, cluster, processors)
         check_pool(machine, workload, "look-ahead")
@@ -159,7 +163,7 @@ class Lookahead:
             prepared = prepared._replace(scores=look.scores[0].copy())
             with compiling(lookahead.follow_best):
                 lookahead.follow_best(*prepared, look)
-        return result_of(workload, machine, chosen, prepared, outside=True)
+        return result_of(workload, machine, chosen, Simulation(POOL, prepared), outside=True)
 
     # -- in an environment -------------------------------------------------------------------------
 

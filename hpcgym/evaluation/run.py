@@ -25,11 +25,13 @@ from hpcgym.evaluation.lineup import (
 from hpcgym.evaluation.slices import Failures, Progress, measured_on, silent, warn_of_failures
 from hpcgym.evaluation.stage import Stage, acts
 from hpcgym.evaluation.static_weights import best_static
-from hpcgym.scheduler.estimates.learning import Learned, check_compiled
+from hpcgym.scheduler.capabilities import check_scheduler
+from hpcgym.scheduler.estimates.learning import Learned
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.simulation.nodes import needs_on
 from hpcgym.simulation.prepare import check_allocation, check_jobs, machine_of
 from hpcgym.simulation.run import learn_at, simulate
+from hpcgym.simulation.warm_start import check_extract
 from hpcgym.workload import Workload, load_workload
 
 #: Metrics of a schedule that are kept; policies are ranked by the first.
@@ -174,6 +176,7 @@ def _on_stage(
 
     whole, machine, limits = part.workload, stage.machine, stage.limits
     check_jobs(whole, machine.processors)
+    check_extract(whole, "environments")
     needs_on(whole, machine)
     training: list[Workload] = []
     if budget > 0:
@@ -220,7 +223,7 @@ def _on_stage(
 def _check_static(rules: Mapping[str, Any]) -> None:
     """Raise an HpcgymError for rules that static weights cannot be chosen under."""
     try:
-        check_compiled(Scheduler().but(**rules))
+        check_scheduler(Scheduler().but(**rules), "environments")
     except HpcgymError as error:
         raise HpcgymError(f"{error}; budget=0 (--budget 0) leaves best-static out") from None
 

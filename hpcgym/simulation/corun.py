@@ -16,11 +16,13 @@ from hpcgym.engine.machines.kinds import CORUN, POOL
 from hpcgym.errors import HpcgymError, WorkloadError
 from hpcgym.naming import CORE
 from hpcgym.schedule.result import Allocation, Coschedule, Result
+from hpcgym.scheduler.capabilities import check, check_scheduler
 from hpcgym.scheduler.policies.features import PASS_FEATURES
 from hpcgym.scheduler.policies.index import parse_policy
 from hpcgym.simulation.corun_learning import PairLearning
 from hpcgym.simulation.driver import Simulation, answers_for
 from hpcgym.simulation.prepare import COSCHEDULED, prepare
+from hpcgym.simulation.warm_start import check_extract
 from hpcgym.speedups.heatmap import Heatmap
 from hpcgym.workload.codes import codes_of
 
@@ -44,6 +46,7 @@ def simulate_coscheduled(
     WorkloadError : a job that cannot be simulated, or whose code has no speedups.
     """
     check_rules(scheduler)
+    check_extract(workload, "shared nodes")
     cores, sockets = check_machine(cluster)
     _check_resources(workload)
     code = codes_of(workload, speedups.codes)
@@ -84,15 +87,9 @@ def check_rules(scheduler: Scheduler) -> None:
             f"allocation: with speedups it is compact, spread, half-socket or part:K, not "
             f"{scheduler.allocation!r}"
         )
-    refused = {
-        "a dispatcher": scheduler.dispatcher is not None,
-        "passes='per-event'": scheduler.passes == "per-event",
-        f"power={scheduler.power!r}": scheduler.power != "none",
-        "policy_estimate": not _is(scheduler.policy_estimate, "requested"),
-    }
-    for rule, given in refused.items():
-        if given:
-            raise HpcgymError(f"{rule} does not go with speedups of jobs that share nodes")
+    check_scheduler(scheduler, "shared nodes")
+    if not _is(scheduler.policy_estimate, "requested"):
+        raise HpcgymError("policy_estimate does not go with speedups of jobs that share nodes")
     if not _is(scheduler.estimate, "requested", "double-requested", "clairvoyant"):
         raise HpcgymError(
             "estimate: with speedups it is 'requested', 'double-requested' or 'clairvoyant': run"
@@ -153,7 +150,7 @@ def check_machine(cluster: Cluster) -> tuple[int, int]:
     if len(shapes) > 1:
         raise HpcgymError("speedups: all nodes must have the same cores and sockets")
     if cluster.shutdown_after_s is not None:
-        raise HpcgymError("shutdown_after_s: nodes that jobs share stay on")
+        check("shared nodes", "shutdown")
     return shapes.pop()
 
 

@@ -17,7 +17,7 @@ from hpcgym.scheduler.estimates.learning import asks_for_predictions
 from hpcgym.simulation.fair_share import make_shares
 from hpcgym.simulation.predictions import Learning
 from hpcgym.simulation.prepare import prepare
-from hpcgym.simulation.warm_start import begin_on_nodes
+from hpcgym.simulation.warm_start import begin_on_nodes, check_extract
 
 if TYPE_CHECKING:
     from hpcgym.cluster.pool import Cluster
@@ -117,10 +117,10 @@ def started(
     WorkloadError : a job that cannot be simulated.
     """
     asks, counts = asks_for_answers(scheduler, learned)
-    arrays = prepare(
-        workload, scheduler, cluster, asks,
-        logs_ends=counts or nodes is not None, shares=counts, extracts=not asks,
-    )  # fmt: skip
+    if asks:
+        check_extract(workload, "learned")
+    logs = counts or nodes is not None
+    arrays = prepare(workload, scheduler, cluster, asks, logs_ends=logs, shares=counts)
     if nodes is not None:
         begin_on_nodes(workload, scheduler, cluster, arrays, nodes)
     kind, machine = (POOL, ()) if nodes is None else (NODES, nodes)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -12,14 +13,16 @@ from numpy.typing import NDArray
 from hpcgym.engine.machines.kinds import LIMITED
 from hpcgym.engine.machines.limited import state as limited_state
 from hpcgym.engine.machines.limited.state import LimitedNodes
-from hpcgym.errors import HpcgymError
+from hpcgym.errors import HpcgymError, HpcgymWarning
 from hpcgym.schedule.node_states import NodeStates
 from hpcgym.schedule.result import Allocation, Result
+from hpcgym.scheduler.capabilities import check_scheduler
 from hpcgym.scheduler.limits import Limit, check_limits
 from hpcgym.simulation.driver import Simulation, answers_for, asks_for_answers
 from hpcgym.simulation.limited_machine import machine_for, node_power
-from hpcgym.simulation.nodes import check_passes, needs_on
+from hpcgym.simulation.nodes import needs_on
 from hpcgym.simulation.prepare import prepare
+from hpcgym.simulation.warm_start import check_extract
 
 if TYPE_CHECKING:
     from hpcgym.cluster.pool import Cluster
@@ -61,6 +64,7 @@ def simulate_powered(
     """
     found = check_limits(() if given is None else given)
     check_rules(scheduler)
+    check_extract(workload, "limits")
     power = node_power(cluster, needed=bool(found) or cluster.shutdown_after_s is not None)
     asks, counts = asks_for_answers(scheduler, learned)
     awake = replace(cluster, shutdown_after_s=None)
@@ -68,6 +72,15 @@ def simulate_powered(
     needs = needs_on(workload, cluster)
     a_node = units_a_node(needs, cluster)
     widths = -(-needs[:, 0] // a_node)
+    partly = int((widths * a_node != needs[:, 0]).sum())
+    if given is None and scheduler.allocation != "contiguous" and partly:
+        warnings.warn(
+            "shutdown_after_s: nodes are switched off whole, so each job has nodes of its own, also"
+            f" the {partly:,} of {len(workload):,} jobs that do not fill theirs; limits=[] says"
+            " that this is meant",
+            HpcgymWarning,
+            stacklevel=3,
+        )
     arrays.jobs["processors"] = widths
     arrays.sim.free = cluster.nodes
     machine = machine_for(workload, scheduler, cluster, power, widths, found)
@@ -92,11 +105,7 @@ def _longer(machine: LimitedNodes) -> LimitedNodes:
 
 def check_rules(scheduler: Scheduler) -> None:
     """Raise an HpcgymError for rules that do not go with limits, or with each other."""
-    check_passes(scheduler)
-    if scheduler.backfill == "conservative":
-        raise HpcgymError("backfill='conservative' keeps no limits: none or easy")
-    if scheduler.dispatcher is not None:
-        raise HpcgymError("dispatcher: under limits a scheduler says what starts")
+    check_scheduler(scheduler, "limits")
     if scheduler.allocation not in ("first-fit", "contiguous"):
         raise HpcgymError(
             "allocation: with nodes of their own jobs are placed first-fit or contiguous, not"

@@ -16,9 +16,9 @@ from hpcgym.engine.machines.nodes.placement import Nodes, make_nodes
 from hpcgym.engine.machines.nodes.rows import Rooms, make_rooms
 from hpcgym.errors import HpcgymError
 from hpcgym.schedule.result import Allocation
+from hpcgym.scheduler.capabilities import check, check_scheduler
 from hpcgym.scheduler.dispatchers.asking import Facts, begin, dispatch
 from hpcgym.scheduler.dispatchers.view import cells_of
-from hpcgym.scheduler.estimates.learning import asks_for_predictions
 from hpcgym.scheduler.rules import random_seed
 from hpcgym.simulation.warm_start import own_cells, write_cells
 from hpcgym.workload.needs import check_fits, expected_waits, needs_of
@@ -69,7 +69,7 @@ def nodes_for(needs: NDArray[np.int64], cluster: Cluster, scheduler: Scheduler) 
     ------
     HpcgymError : passes at single events, which are for pools of processors.
     """
-    check_passes(scheduler)
+    check_scheduler(scheduler, "nodes")
     plans = scheduler.backfill == "conservative"
     return make_nodes(needs, cluster.capacity, *_allocation_of(scheduler), plans)
 
@@ -140,13 +140,17 @@ def node_needs(
     needs = needs_on(workload, cluster)
     if single_cores(needs) and not keeps_books:
         return None
-    if asks_for_predictions(scheduler):
-        raise HpcgymError(
-            "estimate: in environments on nodes it must be one that is known at submission, "
-            f"or the mean of the user's last jobs (ave2), not {scheduler.describe()['estimate']!r}"
-        )
-    check_passes(scheduler)
+    check_scheduler(scheduler, "nodes", "environments on nodes")
     return needs
+
+
+def check_limits_kept(scheduler: Scheduler, cluster: Cluster) -> None:
+    """Raise an HpcgymError for what environments do only under limits."""
+    place = "environments on nodes" if cluster.groups else "pool"
+    if scheduler.power != "none":
+        check_scheduler(scheduler, place)
+    if cluster.groups and cluster.shutdown_after_s is not None:
+        check(place, "shutdown")
 
 
 def rooms_for(
@@ -157,24 +161,9 @@ def rooms_for(
 
 
 def _allocation_of(scheduler: Scheduler) -> tuple[int, int]:
-    """Return the allocation as the engine takes it, and its seed.
-
-    Raises
-    ------
-    HpcgymError : jobs that are to have nodes of their own.
-    """
+    """Return the allocation as the engine takes it, and its seed."""
     allocation = scheduler.allocation
-    if allocation == "contiguous":
-        raise HpcgymError("allocation='contiguous': only simulate() gives jobs nodes of their own")
     return _ALLOCATIONS[allocation.partition(":")[0]], random_seed(allocation)
-
-
-def check_passes(scheduler: Scheduler) -> None:
-    """Raise an HpcgymError for passes at single events."""
-    if scheduler.passes == "per-event":
-        raise HpcgymError(
-            "passes='per-event' is for pools of processors, and for units that are single cores"
-        )
 
 
 def check_pool(cluster: Cluster, workload: Workload, what: str) -> None:

@@ -13,6 +13,7 @@ from hpcgym.cluster.files import find_cluster
 from hpcgym.cluster.pool import Cluster
 from hpcgym.engine import state
 from hpcgym.errors import HpcgymError, WorkloadError
+from hpcgym.scheduler.capabilities import check_scheduler
 from hpcgym.scheduler.estimates.by_name import CORRECTION_CODES, learns, predicted_run_times
 from hpcgym.scheduler.estimates.learning import (
     asks_for_predictions,
@@ -29,7 +30,7 @@ from hpcgym.scheduler.policies.index import (
     rank_without_usage,
 )
 from hpcgym.scheduler.rules import Scheduler
-from hpcgym.simulation.warm_start import begin_with, check_empty
+from hpcgym.simulation.warm_start import begin_with
 from hpcgym.workload.model import Workload
 
 _DEPTHS = {"none": 0, "easy": 1, "conservative": state.UNLIMITED}
@@ -76,19 +77,18 @@ def prepare(
     asks: bool | None = None,
     logs_ends: bool = False,
     shares: bool = False,
-    extracts: bool = False,
 ) -> state.Prepared:
     """Return the arrays of a simulation that is about to start.
 
     ``asks`` says whether it is to stop for predictions; by default only if it needs to.
     ``logs_ends`` says that ends are noted in any case, so that nodes can be given back; ``shares``,
-    that somebody keeps books of what users have used, if an order looks at that; ``extracts``, that
-    the workload may begin with jobs that run and wait, which on nodes are yet to be placed.
+    that somebody keeps books of what users have used, if an order looks at that. Jobs that run
+    at the beginning are yet to be placed on nodes.
 
     Raises
     ------
     HpcgymError : an order of nodes where there are none, or one of the queue that looks at usage,
-        without ``shares``; an extract without ``extracts``.
+        without ``shares``.
     WorkloadError : a job that cannot be simulated.
     """
     check_allocation(scheduler.allocation, cluster)
@@ -98,7 +98,7 @@ def prepare(
             " pair_estimate are for co-scheduling: give simulate() speedups of jobs that share"
             " nodes"
         )
-    check_jobs(workload, cluster.processors, extracts)
+    check_jobs(workload, cluster.processors)
     jobs = job_records(workload)
     predicted = predicted_run_times(scheduler.estimate, jobs["run"], workload)
     asks = asks_for_predictions(scheduler) if asks is None else asks
@@ -129,11 +129,7 @@ def power_rules(cluster: Cluster, scheduler: Scheduler, by_action: bool = False)
     """
     if cluster.shutdown_after_s is None and not by_action:
         return {}
-    if cluster.groups and cluster.shutdown_after_s is not None:
-        raise HpcgymError("shutdown_after_s: only simulate() switches nodes off")
-    for rule, value in (("backfill", "conservative"), ("passes", "per-event")):
-        if getattr(scheduler, rule) == value:
-            raise HpcgymError(f"shutdown_after_s: processors stay on with {rule}={value!r}")
+    check_scheduler(scheduler, "shutdown")
     after = cluster.shutdown_after_s
     timeout = state.FOREVER if after is None else after
     return {
@@ -259,13 +255,8 @@ def numbered(user_id: NDArray[np.int64]) -> tuple[NDArray[np.int64], int]:
     return numbered.astype(np.int64), distinct.size
 
 
-def check_jobs(workload: Workload, processors: int, extracts: bool = False) -> None:
-    """Raise a WorkloadError that names the first job that cannot be simulated on the machine.
-
-    Or an HpcgymError of an extract, without ``extracts``: simulations begin with an empty machine.
-    """
-    if not extracts:
-        check_empty(workload)
+def check_jobs(workload: Workload, processors: int) -> None:
+    """Raise a WorkloadError that names the first job that cannot be simulated on the machine."""
     if len(workload) == 0:
         return
     checks = (

@@ -19,6 +19,7 @@ from hpcgym.engine import state
 from hpcgym.engine.machines.pool import idle_power as power
 from hpcgym.errors import HpcgymError, WorkloadError, unknown
 from hpcgym.schedule.result import Result
+from hpcgym.scheduler.capabilities import check
 from hpcgym.scheduler.estimates.learning import Learned
 from hpcgym.scheduler.limits import Limit
 from hpcgym.scheduler.rules import OF_THE_QUEUE, Scheduler, not_beside_a_dispatcher
@@ -106,7 +107,7 @@ def simulate(
     check_learned(chosen, learned)
     if speedups is not None:
         if limits is not None:
-            raise HpcgymError("limits: there are none yet where jobs share nodes")
+            check("limits", "shared nodes")
         return simulate_coscheduled(workload, chosen, cluster, find_speedups(speedups))
     if takes_whole_nodes(cluster, chosen, limits):
         return simulate_powered(workload, chosen, cluster, limits, learned)

@@ -11,7 +11,8 @@ from hpcgym.compilation import compiling
 from hpcgym.engine import state
 from hpcgym.engine import warm_start as engine
 from hpcgym.engine.machines.nodes.placement import Nodes
-from hpcgym.errors import HpcgymError, WorkloadError
+from hpcgym.errors import WorkloadError
+from hpcgym.scheduler.capabilities import check
 from hpcgym.workload.extracts import recorded_run_time
 
 if TYPE_CHECKING:
@@ -23,15 +24,15 @@ if TYPE_CHECKING:
 Ints = NDArray[np.int64]
 
 
-def check_empty(workload: Workload) -> None:
-    """Raise an HpcgymError of an extract, where simulations begin with an empty machine."""
+def check_extract(workload: Workload, *things: str) -> None:
+    """Raise an HpcgymError of an extract, where simulations begin with an empty machine.
+
+    ``things`` are what they do, of :mod:`hpcgym.scheduler.capabilities`.
+    """
     if workload.initial is not None:
-        raise HpcgymError(
-            f"{workload.name} begins with the jobs that run at {workload.initial.begin} s: only "
-            "simulate() can, on pools and nodes, without limits, speedups, shutdown_after_s, "
-            "and run times that are learned; dataclasses.replace(workload, initial=None) lets them "
-            "begin to wait"
-        )
+        begin = workload.initial.begin
+        words = f"{workload.name}, which begins with the jobs that run at {begin} s,"
+        check(*things, extract=words)
 
 
 def begin_with(
@@ -49,7 +50,7 @@ def begin_with(
     if initial is None:
         return
     if sim.managed:
-        check_empty(workload)
+        check_extract(workload, "shutdown")
     running = _in_order(workload, initial)
     ongoing = going_on(initial, scheduler, cluster)
     number = int(np.searchsorted(workload.submit_time, initial.begin))

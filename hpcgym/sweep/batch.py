@@ -18,11 +18,11 @@ from hpcgym.engine.many import search
 from hpcgym.engine.rows import empty_rows
 from hpcgym.errors import HpcgymError, check_choice
 from hpcgym.schedule.metrics import TAU_S, check_tau
+from hpcgym.scheduler.capabilities import check, check_scheduler
 from hpcgym.scheduler.estimates.by_name import learns, predicted_run_times
 from hpcgym.scheduler.estimates.learning import (
     asks_for_predictions,
     average_in_kernel,
-    check_compiled,
     learner_rows,
     learning_rules,
     make_estimators,
@@ -42,6 +42,7 @@ from hpcgym.simulation.prepare import (
     orders,
     power_rules,
 )
+from hpcgym.simulation.warm_start import check_extract
 from hpcgym.workload.model import Workload
 
 #: Metric -> its code in the engine; each is what :func:`hpcgym.schedule.metrics.compute_metrics`
@@ -250,14 +251,12 @@ def feature_names(features: Sequence[str]) -> tuple[str, ...]:
 
 def _check_rules(rules: Scheduler, machine: Cluster) -> None:
     """Raise an error for rules that the batch does not simulate."""
-    if rules.backfill == "conservative":
-        raise HpcgymError("scheduler: the batch simulates backfill='easy' or 'none'")
+    check_scheduler(rules, "batches")
     check_allocation(rules.allocation, machine)
-    check_compiled(rules)
     if not isinstance(rules.estimate, str) or not isinstance(rules.policy_estimate, str):
         raise HpcgymError("scheduler: the batch takes estimates by name, not arrays")
     if machine.shutdown_after_s is not None:
-        raise HpcgymError("cluster: the batch does not switch processors off")
+        check("batches", "shutdown")
 
 
 def thread_count(threads: int | None) -> int:
@@ -343,6 +342,7 @@ class _Piece:
 def _piece(part: Workload, features: tuple[str, ...], rules: Scheduler, processors: int) -> _Piece:
     """Return the arrays of one slice."""
     check_jobs(part, processors)
+    check_extract(part, "batches")
     n, jobs = len(part), job_records(part)
     predicted = predicted_run_times(rules.estimate, jobs["run"], part)
     ordered_by = predicted_run_times(rules.policy_estimate, jobs["run"], part, "policy_estimate")

@@ -14,7 +14,7 @@ from hpcgym.engine import state
 from hpcgym.engine.many import coverage
 from hpcgym.errors import HpcgymError, unknown
 from hpcgym.schedule.metrics import TAU_S
-from hpcgym.scheduler.estimates.by_name import learns
+from hpcgym.scheduler.capabilities import check_scheduler
 from hpcgym.scheduler.policies.features import FEATURES
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.sweep.batch import METRICS, BatchSimulator, make_workers, thread_count
@@ -235,13 +235,7 @@ def _tiles(
 
 def _check(batch: BatchSimulator) -> None:
     """Raise an error where scores are not linear or not fixed, or passes are not one a time."""
-    if batch.scheduler.passes != "per-timestamp":
-        raise HpcgymError("scheduler: coverage needs passes='per-timestamp'")
-    for rule in ("estimate", "policy_estimate"):
-        estimate = getattr(batch.scheduler, rule)
-        if learns(estimate):
-            # what has ended when a job is submitted is another under each vector
-            raise HpcgymError(f"{rule}: coverage is without learning, so not with {estimate!r}")
+    check_scheduler(batch.scheduler, "coverage")
     if len(batch.features) != len(THREE):
         raise HpcgymError(f"features: coverage is of three, not of {len(batch.features)}")
     for name in batch.features:

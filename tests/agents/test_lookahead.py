@@ -231,7 +231,7 @@ def test_run_takes_what_simulate_takes() -> None:
     easy = Lookahead().run(jobs, "easy")
     assert easy.scheduler.backfill_order == "fcfs"
     assert (easy.start == Lookahead().run(jobs, backfill_order="fcfs").start).all()
-    with pytest.raises(HpcgymError, match="look-ahead is for backfill='easy' or 'none'"):
+    with pytest.raises(HpcgymError, match="backfill='conservative' and look-ahead do not go"):
         Lookahead().run(jobs, "conservative")
     with pytest.raises(HpcgymError, match="portfolio in place of the rule policy"):
         Lookahead().run(jobs, policy="saf")

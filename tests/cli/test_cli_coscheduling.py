@@ -300,9 +300,12 @@ POOL = "lublin:jobs=20,processors=128"
         (["simulate", JOBS, *MACHINE, "--cap", "watts=1"], "--power do not go with --speedups"),
         (["simulate", JOBS, *MACHINE, "--partners", "best"], "--partners is for jobs that share"),
         (["compare", JOBS, *MACHINE, "--scheduler", "easy", "--pairs-above", "1"], "--pairs-above"),
-        (["compare", JOBS, *MACHINE, "--scheduler", "easy,prb"], "prb: a dispatcher does not go"),
+        (
+            ["compare", JOBS, *MACHINE, "--scheduler", "easy,prb"],
+            "prb: dispatcher='prb' and speedups",
+        ),
         (["compare", JOBS, *MACHINE, "--scheduler", "easy,easy++"], "easy++: estimate: with"),
-        (["simulate", JOBS, *MACHINE, "--passes", "per-event"], "easy: passes='per-event' does"),
+        (["simulate", JOBS, *MACHINE, "--passes", "per-event"], "easy: passes='per-event' and"),
         (["simulate", JOBS, *MACHINE, "--scheduler", "easi-co"], "did you mean 'easy-co'"),
     ],
 )

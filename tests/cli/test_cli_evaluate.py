@@ -205,7 +205,7 @@ def test_a_machine_of_nodes() -> None:
         (["--cluster", "kth-sp2"], "which the machine lacks; it has core"),
         (["--allocation", "best-fit"], "--allocation is for machines with nodes"),
         (["--cluster", "eurora", "--allocation", "best"], "did you mean 'best-fit'"),
-        (["--cluster", "eurora", "--passes", "per-event"], "is for pools of processors"),
+        (["--cluster", "eurora", "--passes", "per-event"], "and a machine of nodes do not"),
     ],
 )
 def test_errors_of_machines_are_one_line(arguments: list[str], message: str) -> None:

@@ -284,7 +284,7 @@ def refused() -> Iterator[tuple[dict[str, Any], str]]:
 @pytest.mark.parametrize(("rules", "named"), list(refused()))
 def test_schedulers_that_leave_processors_on(rules: dict[str, Any], named: str) -> None:
     workload = workload_of(2, (0, 1, 10))
-    with pytest.raises(HpcgymError, match=rf"^shutdown_after_s: .*{named}"):
+    with pytest.raises(HpcgymError, match=rf"^{named} and shutdown_after_s do"):
         hpcgym.simulate(workload, cluster=Cluster(2, shutdown_after_s=0), **rules)
     hpcgym.simulate(workload, cluster=Cluster(2, boot_time_s=5), **rules)  # nothing is switched off
 

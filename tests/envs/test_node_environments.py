@@ -408,7 +408,7 @@ def test_jobs_that_have_not_started_have_no_nodes() -> None:
 @pytest.mark.parametrize("value", ["e-loss", "user-ratio"])
 @ids
 def test_what_learns_is_refused_on_nodes(name: str, rule: str, value: str) -> None:
-    with pytest.raises(HpcgymError, match=r"in environments on nodes .*known at submission"):
+    with pytest.raises(HpcgymError, match="and environments on nodes do not go together"):
         make(name, **{rule: value})
 
 
@@ -420,10 +420,10 @@ def of_one_kind(**resources: int) -> Cluster:
     ("options", "message"),
     [
         ({"cluster": "eurrora"}, "unknown machine 'eurrora'; did you mean 'eurora'"),
-        ({"passes": "per-event"}, "passes='per-event' is for pools"),
+        ({"passes": "per-event"}, "passes='per-event' and a machine of nodes"),
         ({"allocation": "best"}, "did you mean 'best-fit'"),
         ({"processors": 1024}, "either cluster or processors, not both"),
-        ({"correction": "kill"}, "correction 'kill': only simulate"),
+        ({"correction": "kill"}, "correction='kill' and environments do not"),
         ({"correction": "next-second"}, "'next-second' is for dispatchers only"),
         ({"cluster": of_one_kind(core=16)}, r"asks for \d+ 'mem' a unit, which the machine lacks"),
         (

@@ -35,8 +35,8 @@ State, Episode End, Determinism, Arguments, Vectorized environment, Reference, V
 
 def script() -> Any:
     """The script that writes the pages."""
-    file = ROOT / "scripts" / "environment_pages.py"
-    spec = importlib.util.spec_from_file_location("environment_pages", file)
+    file = ROOT / "scripts" / "pages.py"
+    spec = importlib.util.spec_from_file_location("pages", file)
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
@@ -48,10 +48,12 @@ def test_files_are_the_docstrings(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     module = script()
     assert set(module.PAGES.values()) == set(PAGES.values())
     monkeypatch.setattr(module, "FOLDER", tmp_path)
+    monkeypatch.setattr(module, "COMBINATIONS", tmp_path / "combinations.md")
+    (tmp_path / "combinations.md").write_text("By hand.\n\n")
     module.main()
     for name in module.PAGES:
         written = (FOLDER / name).read_text()
-        assert written == (tmp_path / name).read_text(), "run scripts/environment_pages.py"
+        assert written == (tmp_path / name).read_text(), "run scripts/pages.py"
     others = {file.name for file in FOLDER.iterdir()} - set(module.PAGES)
     assert others == {"README.md"}
 

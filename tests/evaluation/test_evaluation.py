@@ -850,7 +850,7 @@ SERIAL_ON_1024 = load_workload("lublin:jobs=600,processors=1024,seed=0")
             {"cluster": Cluster(groups=(NodeGroup("all", 999, {"core": 4, "mem": 16_000}),))},
             "'?(gpu|mic)'? a unit, which the machine lacks",
         ),
-        ({"passes": "per-event"}, "passes='per-event' is for pools"),
+        ({"passes": "per-event"}, "passes='per-event' and a machine of nodes"),
         ({"allocation": "best"}, "did you mean 'best-fit'"),
         ({"env_options": {"cluster": "eurora"}}, "env_options: give cluster to the evaluation"),
         ({"env_options": {"processors": 64}}, "env_options: give processors to the evaluation"),

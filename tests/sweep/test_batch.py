@@ -207,9 +207,9 @@ def test_progress_goes_up_to_all(slices: list[Workload]) -> None:
         ({"scheduler": "esay"}, "unknown scheduler 'esay'"),
         ({"tau": 0}, "tau must be a number of seconds above 0, not 0"),
         ({"processors": 3}, "processors=3"),
-        ({"scheduler": Scheduler(estimate="data-driven")}, "estimate: only simulate() asks"),
+        ({"scheduler": Scheduler(estimate="data-driven")}, "estimate='data-driven' and a batch"),
         ({"scheduler": Scheduler(policy_estimate=[1, 2])}, "estimates by name, not arrays"),
-        ({"cluster": hpcgym.Cluster(64, shutdown_after_s=5)}, "does not switch processors off"),
+        ({"cluster": hpcgym.Cluster(64, shutdown_after_s=5)}, "shutdown_after_s and a batch"),
         ({"scheduler": Scheduler(allocation="best-fit")}, "allocation 'best-fit' is for machines"),
     ],
 )

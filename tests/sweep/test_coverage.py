@@ -124,5 +124,5 @@ def test_bad_arguments(arguments: dict[str, Any], message: str) -> None:
 def test_estimates_that_learn_are_refused(estimate: str, rule: str) -> None:
     workload = hpcgym.load_workload("lublin:jobs=20,processors=8,seed=0")
     rules = Scheduler(**{rule: estimate})
-    with pytest.raises(HpcgymError, match=f"^{rule}: coverage is without learning, so not with"):
+    with pytest.raises(HpcgymError, match=f"^{rule}=.* and coverage do not go together"):
         cover(workload, scheduler=rules, points=2)

@@ -7,7 +7,7 @@ from typing import Any
 
 from hpcgym.envs.core.options import TERMS, Options, Reward, read_reward_of, read_window
 from hpcgym.errors import check_choice
-from hpcgym.scheduler.estimates.learning import check_compiled
+from hpcgym.scheduler.capabilities import check_scheduler
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.simulation.corun import check_machine, check_rules
 from hpcgym.simulation.prepare import machine_of
@@ -63,7 +63,7 @@ def read_pair_options(
         allocation=allocation, partners=partners, estimate=estimate, backfill="none"
     )
     check_rules(scheduler)
-    check_compiled(scheduler)
+    check_scheduler(scheduler, "environments")
     check_machine(machine)
     check_choice("observation", observation, ("dict", "flat"))
     weights, function = read_reward_of(reward, TERMS)

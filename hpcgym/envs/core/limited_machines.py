@@ -18,7 +18,7 @@ from hpcgym.envs.core.layout import Layout
 from hpcgym.envs.core.options import Options
 from hpcgym.errors import HpcgymError
 from hpcgym.schedule.result import Result
-from hpcgym.scheduler.estimates.learning import asks_for_predictions
+from hpcgym.scheduler.capabilities import check_scheduler
 from hpcgym.scheduler.limits import Limit, check_limits
 from hpcgym.simulation.limited import check_rules, units_a_node, with_machine
 from hpcgym.simulation.limited_machine import (
@@ -72,8 +72,7 @@ class Machines:
     ) -> None:
         scheduler, cluster = options.scheduler, options.cluster
         check_rules(scheduler)
-        if asks_for_predictions(scheduler):
-            raise HpcgymError("estimate: under limits environments take none that is learned")
+        check_scheduler(scheduler, "environments under limits")
         self.limited, self.options = limited, options
         self.power = node_power(cluster)
         self.needs = needs_on(workload, cluster)

@@ -10,7 +10,7 @@ from typing import Any
 
 from hpcgym.cluster.pool import Cluster
 from hpcgym.errors import HpcgymError, check_choice, nearest, unknown
-from hpcgym.scheduler.estimates.learning import check_compiled
+from hpcgym.scheduler.capabilities import check_scheduler
 from hpcgym.scheduler.policies.features import check_features
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.simulation.prepare import check_allocation, machine_of
@@ -128,7 +128,7 @@ def read_options(
         power=power,
     )
     check_allocation(allocation, cluster)
-    check_compiled(scheduler, limits=True)  # others are refused where it keeps none
+    check_scheduler(scheduler, "environments")
     names, own = _features(features)
     weights, function = read_reward_of(reward, REWARDS)
     return Options(

@@ -39,12 +39,12 @@ from hpcgym.envs.kernels.limited import POWER_SIZE
 from hpcgym.errors import HpcgymError
 from hpcgym.scheduler.estimates.learning import (
     asks_for_predictions,
-    check_compiled,
     learning_rules,
     make_learner,
 )
-from hpcgym.simulation.nodes import node_needs, rooms_for
+from hpcgym.simulation.nodes import check_limits_kept, node_needs, rooms_for
 from hpcgym.simulation.prepare import check_jobs, power_rules
+from hpcgym.simulation.warm_start import check_extract
 from hpcgym.workload.model import Workload
 
 _INTERVALS = {
@@ -120,12 +120,13 @@ class Simulations:
         if sharing is not None:
             books = keeps_books(options)
         elif limited is None:
-            check_compiled(options.scheduler)
+            check_limits_kept(options.scheduler, cluster)
             books = keeps_books(options)
             needs = node_needs(cluster, workload, options.scheduler, books)
         else:  # switching is the limits' own
             cluster = replace(cluster, shutdown_after_s=None)
         check_jobs(workload, options.cluster.processors)
+        check_extract(workload, "environments")
         asks = asks_when(kind, interval[0])
         scheduler = options.scheduler
         if shutdown_action and options.cluster.groups:

@@ -2,7 +2,7 @@
 
 The page of an environment is the docstring of its class. The decorator :func:`page` puts the parts
 that all have where the docstring says ``{observation}``, ``{rewards}`` and so on; names, indices
-and defaults come from the code. ``scripts/environment_pages.py`` writes the pages into
+and defaults come from the code. ``scripts/pages.py`` writes the pages into
 ``docs/environments``, and a test fails if they differ.
 """
 
@@ -392,6 +392,6 @@ def markdown(cls: type) -> str:
     return (
         f"# {cls.__name__.removesuffix('Env')}\n\n"
         f"<!-- The docstring of {cls.__module__}.{cls.__name__}, written by"
-        " scripts/environment_pages.py: change it there. -->\n\n"
+        " scripts/pages.py: change it there. -->\n\n"
         f"{cls.__doc__}\n"
     )

@@ -11,12 +11,11 @@ from numpy.typing import NDArray
 
 from hpcgym.engine.answers import histories, nag, online
 from hpcgym.engine.orders import mixing
-from hpcgym.errors import HpcgymError
-from hpcgym.scheduler.estimates.by_name import Estimate, Predictor, average_of, learns, predictor_of
+from hpcgym.scheduler.estimates.by_name import Estimate, Predictor, average_of, learns
 from hpcgym.scheduler.estimates.features import JOB_FEATURES
 from hpcgym.scheduler.estimates.regression import Regression
 from hpcgym.scheduler.policies.features import FEATURES, USER_FEATURES
-from hpcgym.scheduler.policies.index import PolicyLike, parse_policy, refuse_usage
+from hpcgym.scheduler.policies.index import PolicyLike, parse_policy
 
 if TYPE_CHECKING:
     from hpcgym.scheduler.rules import Scheduler
@@ -75,36 +74,6 @@ def learning_rules(scheduler: Scheduler, asks: bool, logs_ends: bool = False) ->
         "renews": int(learns(scheduler.policy_estimate)),
         "logs": int(asks or logs_ends),
     }
-
-
-def check_compiled(scheduler: Scheduler, limits: bool = False) -> None:
-    """Raise an HpcgymError for rules that environments and batches do not know.
-
-    ``limits`` says that it keeps limits of power and energy.
-    """
-    if scheduler.correction == "kill":
-        raise HpcgymError("correction 'kill': only simulate() kills jobs at their predictions")
-    if scheduler.power != "none" and not limits:
-        raise HpcgymError(
-            f"power={scheduler.power!r}: only simulate(), PowerCap and EnergyBudget keep limits"
-        )
-    if scheduler.allocation == "contiguous" and not limits:
-        raise HpcgymError(
-            "allocation='contiguous': only simulate(), PowerCap and EnergyBudget give jobs nodes of"
-            " their own"
-        )
-    for rule in ("policy", "backfill_order"):
-        if getattr(scheduler, rule) != "sjbf":
-            refuse_usage(getattr(scheduler, rule), rule)
-    if scheduler.dispatcher is not None:
-        raise HpcgymError("dispatcher: only simulate() and evaluate() ask dispatchers")
-    for rule in ("estimate", "policy_estimate"):
-        estimate = getattr(scheduler, rule)
-        if predictor_of(estimate) is not None:
-            raise HpcgymError(
-                f"{rule}: only simulate() asks predictors in Python; here it must be a compiled "
-                f"one, such as 'ave2' or 'e-loss', not {scheduler.describe()[rule]!r}"
-            )
 
 
 def looks_at_time(policy: PolicyLike) -> bool:

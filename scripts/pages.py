@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Write the pages of the environments, which are docstrings, into docs/environments."""
+"""Write what the code says into docs: the pages of the environments, and what goes together."""
 
 from pathlib import Path
 
@@ -9,8 +9,10 @@ from hpcgym.envs.mixed_policy import MixedPolicy
 from hpcgym.envs.pages.page import markdown
 from hpcgym.envs.power_limits import EnergyBudgetEnv, PowerCapEnv
 from hpcgym.envs.queue_ordering import QueueOrdering
+from hpcgym.scheduler.capabilities import table
 
 FOLDER = Path(__file__).parents[1] / "docs" / "environments"
+COMBINATIONS = FOLDER.parent / "combinations.md"
 
 PAGES = {
     "job-selection.md": JobSelection,
@@ -24,8 +26,10 @@ PAGES = {
 
 def main() -> None:
     """Write the pages that differ."""
-    for name, environment in PAGES.items():
-        file, text = FOLDER / name, markdown(environment)
+    texts = {FOLDER / name: markdown(environment) for name, environment in PAGES.items()}
+    # what stands above the table is written by hand
+    texts[COMBINATIONS] = COMBINATIONS.read_text().partition("|")[0] + table() + "\n"
+    for file, text in texts.items():
         if not file.exists() or file.read_text() != text:
             file.write_text(text)
             print(f"wrote {file}")

@@ -1,0 +1,199 @@
+"""What goes together: the one table of what refuses what, and why.
+
+All that is not in :data:`APART` combines. :func:`check` raises the one error of those that are, and
+:func:`table` is what the docs show.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from hpcgym.errors import HpcgymError
+from hpcgym.scheduler.estimates.by_name import learns, predictor_of
+from hpcgym.scheduler.estimates.learning import average_in_kernel
+from hpcgym.scheduler.rules import Scheduler
+
+#: Where jobs are scheduled, in words: first the machines, then what simulates them.
+PLACES = {
+    "pool": "a pool of processors",
+    "nodes": "a machine of nodes",
+    "limits": "limits of power and energy",
+    "shared nodes": "speedups of jobs that share nodes",
+    "environments": "environments",
+    "environments on nodes": "environments on nodes",
+    "environments under limits": "environments under limits",
+    "batches": "a batch",
+    "coverage": "coverage",
+    "look-ahead": "look-ahead",
+}
+#: What else a place is, on the machine that it usually has.
+WITHIN = {
+    "environments": ("pool",),
+    "environments on nodes": ("environments", "nodes"),
+    "environments under limits": ("environments", "limits"),
+    "batches": ("pool",),
+    "coverage": ("batches", "pool"),
+    "look-ahead": ("pool",),
+}
+#: What one may ask for, in words.
+FEATURES = {
+    "conservative": "backfill='conservative'",
+    "per-event": "passes='per-event'",
+    "kill": "correction='kill'",
+    "averages": "the mean of a user's last jobs",
+    "learned": "run times that are learned",
+    "predictor": "a predictor in Python",
+    "usage": "an order by what users have used",
+    "dispatcher": "a dispatcher",
+    "threshold": "a starvation threshold",
+    "contiguous": "allocation='contiguous'",
+    "shutdown": "shutdown_after_s",
+    "extract": "an extract, which begins with jobs that run",
+}
+
+_OF_AGENTS = "there the agent says what starts"
+_SHARED_RUNS = "run times stand once for all simulations, and a kill changes them"
+_EMPTY = (
+    "they begin with an empty machine; dataclasses.replace(workload, initial=None) lets the jobs"
+    " that run wait from the beginning"
+)
+_NO_PYTHON = "no Python runs inside; 'ave2' or 'e-loss' are compiled"
+_NOT_COUNTED = "only simulate() counts usage"
+_OTHER_ENDS = "how long a job runs depends on who is beside it"
+_OTHER_VECTORS = "what has ended at a submission differs from vector to vector"
+
+#: What does not go together, and why.
+APART: dict[tuple[str, str], str] = {
+    ("conservative", "limits"): "a reservation would have to hold under all limits to come",
+    ("conservative", "shutdown"): "reservations reckon with processors that are on",
+    ("conservative", "environments"): "a new order at each pass would move all reservations",
+    ("conservative", "batches"): "a batch simulates backfill='easy' or 'none'",
+    ("conservative", "look-ahead"): "look-ahead drains queues with backfill='easy' or 'none'",
+    ("per-event", "nodes"): "simulators with such passes know pools, and units of single cores",
+    ("per-event", "limits"): "simulators with such passes know pools",
+    ("per-event", "shared nodes"): "simulators with such passes know pools",
+    ("per-event", "shutdown"): "processors would be awaited in the middle of a time",
+    ("per-event", "coverage"): "coverage follows one pass at each time",
+    ("kill", "environments"): _SHARED_RUNS,
+    ("kill", "batches"): _SHARED_RUNS,
+    ("learned", "shared nodes"): _OTHER_ENDS,
+    ("learned", "environments on nodes"): "estimates known at submission do, and 'ave2'",
+    ("learned", "environments under limits"): "estimates known at submission do, and 'ave2'",
+    ("averages", "shared nodes"): _OTHER_ENDS,
+    ("averages", "coverage"): _OTHER_VECTORS,
+    ("learned", "coverage"): _OTHER_VECTORS,
+    ("learned", "extract"): "what had been learned before its beginning is not known",
+    ("learned", "look-ahead"): "look-ahead learns run times itself",
+    ("predictor", "shared nodes"): _OTHER_ENDS,
+    ("predictor", "environments"): _NO_PYTHON,
+    ("predictor", "batches"): _NO_PYTHON,
+    ("predictor", "look-ahead"): "look-ahead learns run times itself",
+    ("usage", "environments"): _NOT_COUNTED,
+    ("usage", "batches"): _NOT_COUNTED,
+    ("usage", "look-ahead"): _NOT_COUNTED,
+    ("dispatcher", "limits"): "a scheduler says when and at which frequency jobs start",
+    ("dispatcher", "shared nodes"): "it is not told who may be beside whom",
+    ("dispatcher", "environments"): _OF_AGENTS,
+    ("dispatcher", "batches"): "there weights order the queue",
+    ("dispatcher", "look-ahead"): "there weights order the queue",
+    ("threshold", "environments"): "there an agent orders the queue",
+    ("contiguous", "pool"): "its processors are no nodes; cluster= says which machine",
+    ("contiguous", "environments on nodes"): "only those under limits give jobs nodes of their own",
+    ("contiguous", "shared nodes"): "allocation says there how jobs share nodes",
+    ("contiguous", "batches"): "it is for jobs with nodes of their own",
+    ("shutdown", "shared nodes"): "nodes that jobs share stay on",
+    ("shutdown", "environments on nodes"): "only those under limits switch nodes off",
+    ("shutdown", "batches"): "a batch switches nothing off",
+    ("shutdown", "extract"): "which processors were off at its beginning is not known",
+    ("limits", "pool"): "its processors are no nodes with a power; cluster= says which machine",
+    ("limits", "shared nodes"): "powers are of nodes with one job each",
+    ("limits", "environments on nodes"): "PowerCap and EnergyBudget keep limits",
+    ("limits", "batches"): "a batch keeps none",
+    ("extract", "limits"): _EMPTY,
+    ("extract", "shared nodes"): _EMPTY,
+    ("extract", "environments"): _EMPTY,
+    ("extract", "batches"): _EMPTY,
+    ("extract", "look-ahead"): _EMPTY,
+}
+
+
+def check(*things: str, **named: str) -> None:
+    """Raise an HpcgymError if some things do not go together.
+
+    Parameters
+    ----------
+    things : of :data:`PLACES` and :data:`FEATURES`.
+    named : others, in the words of whoever asks for them; spaces and dashes are underscores.
+    """
+    present = {thing: PLACES.get(thing) or FEATURES[thing] for thing in things}
+    for name, words in named.items():
+        present[_ALIASES.get(name, name)] = words
+    for (one, other), why in APART.items():
+        if one in present and other in present:
+            raise HpcgymError(f"{present[one]} and {present[other]} do not go together: {why}")
+
+
+def check_scheduler(scheduler: Scheduler, *things: str) -> None:
+    """Raise an HpcgymError if a scheduler asks for what does not go together, or with the things.
+
+    As :func:`check` does.
+    """
+    check(*things, **features_of(scheduler))
+
+
+_ALIASES = {name.replace(" ", "_").replace("-", "_"): name for name in {**PLACES, **FEATURES}}
+
+
+def features_of(scheduler: Scheduler) -> dict[str, str]:
+    """Return what a scheduler asks for, in the words of its rules, as :func:`check` takes it."""
+    rules: Mapping[str, Any] = scheduler.describe()
+    found = {}
+    if scheduler.backfill == "conservative":
+        found["conservative"] = FEATURES["conservative"]
+    if scheduler.passes == "per-event":
+        found["per_event"] = FEATURES["per-event"]
+    if scheduler.correction == "kill":
+        found["kill"] = FEATURES["kill"]
+    for rule in ("policy_estimate", "estimate"):
+        if learns(getattr(scheduler, rule)):
+            kind = "averages" if average_in_kernel(scheduler) else "learned"
+            found[kind] = f"{rule}={rules[rule]!r}"
+        if predictor_of(getattr(scheduler, rule)) is not None:
+            found["predictor"] = f"{rule}={rules[rule]!r}"
+    for rule, looks in zip(("policy", "backfill_order"), scheduler.usage_orders, strict=True):
+        if looks:
+            found["usage"] = f"{rule}={rules[rule]!r}"
+    if scheduler.dispatcher is not None:
+        found["dispatcher"] = f"dispatcher={rules['dispatcher']!r}"
+    if scheduler.threshold is not None:
+        found["threshold"] = "threshold"
+    if scheduler.power != "none":
+        found["limits"] = f"power={scheduler.power!r}"
+    if scheduler.allocation == "contiguous":
+        found["contiguous"] = FEATURES["contiguous"]
+    return found
+
+
+def refuses(place: str, feature: str) -> bool:
+    """Return whether a feature does not go with a place, or with what that is within."""
+    return any((feature, each) in APART for each in (place, *WITHIN.get(place, ())))
+
+
+def table() -> str:
+    """Return what goes with which machine, and where: a table in Markdown, and the reasons."""
+    head = ["", *PLACES]
+    lines = [_row(head), _row(["---"] * len(head))]
+    for feature in FEATURES:
+        cells = ["no" if refuses(place, feature) else "yes" for place in PLACES]
+        lines.append(_row([FEATURES[feature], *cells]))
+    reasons = [f"- {_named(a)}, {_named(b)}: {why}." for (a, b), why in APART.items()]
+    return "\n".join([*lines, "", *reasons])
+
+
+def _row(cells: list[str]) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+def _named(thing: str) -> str:
+    return PLACES.get(thing) or FEATURES[thing]

@@ -1,0 +1,159 @@
+"""The table of what goes together is true: each thing is tried in each place."""
+
+from __future__ import annotations
+
+import dataclasses
+import warnings
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import gymnasium
+import pytest
+
+import hpcgym
+from agents.lookahead import Lookahead
+from hpcgym import Cluster, Scheduler, Workload, simulate
+from hpcgym.cluster import NodeGroup, NodePower
+from hpcgym.errors import HpcgymError, HpcgymWarning
+from hpcgym.scheduler.capabilities import APART, FEATURES, PLACES, check, refuses, table
+from hpcgym.scheduler.limits import PowerCap
+from hpcgym.sweep import BatchSimulator, cover
+from hpcgym.workload.codes import with_codes
+
+N = 30
+JOBS = hpcgym.load_workload(f"lublin:jobs={N},processors=8,seed=1").with_columns(
+    wait_time=[0] * N, user_id=[job % 3 for job in range(N)]
+)
+PLAIN_NODES = Cluster(groups=(NodeGroup("a", 4, {"core": 4}, power=NodePower(10.0, 100.0)),))
+NODES = Cluster(groups=(NodeGroup("a", 4, {"core": 4, "mem": 8}, power=NodePower(10.0, 100.0)),))
+#: Each unit needs memory too: else a machine of nodes is a pool of cores.
+NEEDY = Workload.from_columns(
+    {name: column for name, column in JOBS.columns.items() if name != "job_number"},
+    processors=16,
+    units=JOBS.requested_processors,
+    per_unit={"core": [1] * N, "mem": [1] * N},
+)
+CODED = with_codes(JOBS, ["code-1", "code-2"] * (N // 2))
+POOL = Cluster(8)
+
+
+class Twice:
+    """A predictor in Python."""
+
+    def predict_one(self, x: dict[str, Any]) -> float:
+        return 2 * float(x["last"])
+
+    def learn_one(self, x: dict[str, Any], y: float) -> None:
+        pass
+
+
+RULES: dict[str, dict[str, Any]] = {
+    "conservative": {"backfill": "conservative"},
+    "per-event": {"passes": "per-event"},
+    "kill": {"correction": "kill"},
+    "averages": {"estimate": "ave2"},
+    "learned": {"estimate": "e-loss"},
+    "predictor": {"estimate": Twice()},
+    "usage": {"backfill_order": "fairshare"},
+    "dispatcher": {"dispatcher": "prb"},
+    "threshold": {"threshold": 60},
+    "contiguous": {"allocation": "contiguous"},
+    "shutdown": {},
+    "extract": {},
+}
+
+
+def step(name: str, jobs: Workload, *, cluster: Cluster, **rules: Any) -> None:
+    env = gymnasium.make(f"hpcgym/{name}", workload=jobs, cluster=cluster, jobs=5, **rules)
+    env.reset(seed=0)
+
+
+def batch(jobs: Workload, *, cluster: Cluster, **rules: Any) -> None:
+    BatchSimulator([jobs], ["area"], Scheduler(**rules), cluster=cluster).run([[-1.0]])
+
+
+def coverage(jobs: Workload, *, cluster: Cluster, **rules: Any) -> None:
+    batch(jobs, cluster=cluster, **rules)
+    cover(jobs, scheduler=Scheduler(**rules), points=2, processors=cluster.processors)
+
+
+def look_ahead(jobs: Workload, *, cluster: Cluster, **rules: Any) -> None:
+    Lookahead().run(jobs, Scheduler(**rules), cluster=cluster)
+
+
+#: Who tries it with which jobs on which machine.
+TRIED: dict[str, tuple[Callable[..., Any], Workload, Cluster]] = {
+    "pool": (simulate, JOBS, POOL),
+    "nodes": (simulate, NEEDY, NODES),
+    "limits": (partial(simulate, limits=[PowerCap(300)]), NEEDY, NODES),
+    "shared nodes": (partial(simulate, speedups="generated:codes=2"), CODED, PLAIN_NODES),
+    "environments": (partial(step, "JobSelection-v0"), JOBS, POOL),
+    "environments on nodes": (partial(step, "JobSelection-v0"), NEEDY, NODES),
+    "environments under limits": (partial(step, "PowerCap-v0"), NEEDY, NODES),
+    "batches": (batch, JOBS, POOL),
+    "coverage": (coverage, JOBS, POOL),
+    "look-ahead": (look_ahead, JOBS, POOL),
+}
+
+
+@pytest.mark.parametrize("feature", FEATURES)
+@pytest.mark.parametrize("place", PLACES)
+def test_the_table_is_true(place: str, feature: str) -> None:
+    run, jobs, cluster = TRIED[place]
+    if feature == "shutdown":
+        cluster = dataclasses.replace(cluster, shutdown_after_s=60)
+    if feature == "extract":
+        jobs = jobs.extract(int(jobs.submit_time[10]))
+    if refuses(place, feature):
+        with pytest.raises((HpcgymError, TypeError)):
+            run(jobs, cluster=cluster, **RULES[feature])
+    else:
+        run(jobs, cluster=cluster, **RULES[feature])
+
+
+def test_two_things_that_no_machine_takes_together() -> None:
+    together = {key for key in APART if key[1] in FEATURES}
+    assert together == {
+        ("conservative", "shutdown"),
+        ("per-event", "shutdown"),
+        ("shutdown", "extract"),
+        ("learned", "extract"),
+    }
+    part = JOBS.extract(int(JOBS.submit_time[10]))
+    asleep = dataclasses.replace(POOL, shutdown_after_s=60)
+    for jobs, cluster, rules in (
+        (JOBS, asleep, RULES["conservative"]),
+        (JOBS, asleep, RULES["per-event"]),
+        (part, asleep, {}),
+        (part, POOL, RULES["learned"]),
+    ):
+        with pytest.raises(HpcgymError, match="do not go together"):
+            simulate(jobs, cluster=cluster, **rules)
+
+
+def test_all_names_are_known() -> None:
+    assert {name for pair in APART for name in pair} <= {*PLACES, *FEATURES, "limits"}
+    assert list(RULES) == list(FEATURES)
+
+
+def test_the_error_names_both_and_tells_why() -> None:
+    with pytest.raises(HpcgymError, match=r"^policy='x' and a batch do not go together: only sim"):
+        check("batches", usage="policy='x'")
+
+
+def test_the_docs_show_the_table() -> None:
+    page = Path(__file__).parents[2] / "docs" / "combinations.md"
+    assert table() in page.read_text(encoding="utf-8"), "run scripts/pages.py"
+
+
+def test_nodes_of_their_own_are_not_given_in_silence() -> None:
+    asleep = dataclasses.replace(NODES, shutdown_after_s=60)
+    with pytest.warns(HpcgymWarning, match=r"^shutdown_after_s: nodes are switched off"):
+        loud = simulate(NEEDY, cluster=asleep)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        meant = simulate(NEEDY, cluster=asleep, limits=[])
+        simulate(NEEDY, cluster=asleep, allocation="contiguous")
+    assert loud.start.tolist() == meant.start.tolist()
