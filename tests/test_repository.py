@@ -246,6 +246,18 @@ def test_importing_hpcgym_imports_nothing_heavy() -> None:
     assert run.stdout.strip() == ""
 
 
+def test_the_type_checker_finds_what_is_installed_as_a_part_of_hpcgym() -> None:
+    """Else it takes all that is imported from there for anything."""
+    with (ROOT / "pyproject.toml").open("rb") as file:
+        settings = tomllib.load(file)
+    for name, folder in settings["tool"]["setuptools"]["package-dir"].items():
+        found = (ROOT if name == "hpcgym" else ROOT / ".typed") / name.replace(".", "/")
+        assert found.is_dir()
+        assert found.samefile(ROOT / folder), name
+    checked = {"hpcgym", ".typed/hpcgym", "benchmarks/*.py", "scripts"}
+    assert checked == {*settings["tool"]["mypy"]["files"]}
+
+
 # --- The wheel ------------------------------------------------------------------------------
 
 
