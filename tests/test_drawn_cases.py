@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 from hypothesis import is_hypothesis_test, settings
 
+pytestmark = pytest.mark.distributed
+
 TESTS = Path(__file__).parent
 COMMAND = [sys.executable, "-m", "pytest", "-q", "-p", "conftest", "-p", "no:cacheprovider"]
 
@@ -79,7 +81,7 @@ def test_a_seed_asks_for_random_cases_as_many_as_the_profile_says(tmp_path: Path
 
 def test_few_cases_are_the_same_in_each_run_too(tmp_path: Path) -> None:
     few = drawn(tmp_path, PROFILE.format("dev"))
-    assert 5 <= len(few) < 20
+    assert 3 <= len(few) < 20
     assert few == drawn(tmp_path, PROFILE.format("dev"))
 
 

@@ -33,6 +33,16 @@ def test_tests_have_the_tiers_of_their_folder(request: pytest.FixtureRequest) ->
             assert marked >= {*TIERS[item.path.parent.relative_to(TESTS).as_posix()]}, item.nodeid
 
 
+@pytest.mark.parametrize("what", ["CliRunner(", "subprocess.run("])
+def test_what_starts_commands_and_processes_is_marked(what: str) -> None:
+    modules = [module for module in TESTS.rglob("test_*.py") if what in module.read_text()]
+    assert modules
+    for module in modules:
+        folder = module.parent.relative_to(TESTS).as_posix()
+        told = {*TIERS[folder], *re.findall(r"pytest\.mark\.(\w+)", module.read_text())}
+        assert told & set(NAMES), module
+
+
 @pytest.mark.distributed
 def test_quick_tests_are_those_without_a_tier() -> None:
     """Of all kinds that are told in CONTRIBUTING.md."""

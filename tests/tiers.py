@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 #: The marks; what each means, pyproject.toml says.
-NAMES = ("compiled", "study", "distributed", "cli")
+NAMES = ("compiled", "study", "distributed", "cli", "pictures")
 
 #: Folder of tests/ -> tiers of all that is in it. Each folder is named here.
 TIERS: dict[str, tuple[str, ...]] = {
@@ -21,7 +21,7 @@ TIERS: dict[str, tuple[str, ...]] = {
     "envs": ("compiled",),
     "evaluation": ("compiled",),
     "files": (),
-    "report": (),
+    "report": ("pictures",),
     "schedule": (),
     "scheduler": (),
     "simulation": (),

@@ -22,6 +22,8 @@ from hpcgym import Cluster, HpcgymError, Scheduler, load_workload, simulate, val
 from hpcgym.scheduler.estimates import JOB_FACTS, JOB_FEATURES, Regression
 from hpcgym.workload.model import Workload
 
+pytestmark = pytest.mark.compiled
+
 EASY = load_workload("lublin:jobs=250,processors=32,seed=2,load=1.3")
 BUSY = load_workload("lublin:jobs=400,processors=64,seed=1,load=2")
 
