@@ -397,6 +397,34 @@ def test_the_folder_above_a_clone_does_not_hide_the_package(tmp_path: Path) -> N
         assert after.stdout == "load_workload\n", after.stderr
 
 
+@pytest.mark.distributed
+@needs_bash
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        ((), "-n 2"),
+        (("-k", "swf"), "-n 2 -k swf"),
+        (("--fast",), "-n 2 --quick --hypothesis-profile=dev"),
+        (("-k", "swf", "--fast", "-x"), "-n 2 --quick --hypothesis-profile=dev -k swf -x"),
+    ],
+    ids=str,
+)
+def test_fast_is_for_quick_tests_and_the_rest_for_pytest(
+    arguments: tuple[str, ...], expected: str, tmp_path: Path
+) -> None:
+    python = tmp_path / "venv" / "bin" / "python"
+    python.parent.mkdir(parents=True)
+    says = f'echo "$*" >>"{tmp_path}/calls"; [[ $* != *purelib* ]] || echo "{tmp_path}"'
+    python.write_text(f"#!{shutil.which('bash')}\n{says}\n")
+    python.chmod(0o755)
+    venv = str(tmp_path / "venv")
+    code, text = run_script("test", *arguments, folder=tmp_path, HPCGYM_VENV=venv)
+    assert code == 0, text
+    calls = (tmp_path / "calls").read_text().splitlines()
+    checks = ["-m ruff check .", "-m ruff format --check .", "-m mypy"]
+    assert calls[-4:] == [*checks, f"-m pytest {expected}"]
+
+
 def test_the_readme_has_two_commands_for_a_fresh_machine() -> None:
     first = blocks(ROOT / "README.md", "sh")[0]
     commands = [line.split()[0] for line in first.splitlines()]
