@@ -190,6 +190,7 @@ class RelativeRewards(VecEnvWrapper):
     def __init__(self, venv: Any, reference: str = "sjf", power: float = 0.5) -> None:
         super().__init__(venv)
         self.reference, self.power = reference, power
+        self._env = venv.unwrapped.env
         self._known: dict[str, float] = {}
         self._divisors = np.ones(self.num_envs, np.float32)
 
@@ -207,17 +208,18 @@ class RelativeRewards(VecEnvWrapper):
         return observations, rewards, dones, infos
 
     def _look(self, begun: Any) -> None:
-        names = self.venv.unwrapped.env.simulations.names
+        names = self._env.simulations.names
         for e in begun:
             if names[e] not in self._known:
                 self._known[names[e]] = self._reach(names[e])
             self._divisors[e] = self._known[names[e]]
 
     def _reach(self, name: str) -> float:
-        env = self.venv.unwrapped.env
-        jobs = env.episodes.workload_of(env.episodes.find({"slice": name}))
-        rules = env.options.scheduler.but(policy=self.reference)
-        return float(simulate(jobs, rules).metrics["mean_bsld"]) ** self.power
+        episodes = self._env.episodes
+        jobs = episodes.workload_of(episodes.find({"slice": name}))
+        rules = self._env.options.scheduler.but(policy=self.reference)
+        bsld = float(simulate(jobs, rules).metrics["mean_bsld"])
+        return math.pow(bsld, self.power)
 
 
 def both_scales(jobs: torch.Tensor) -> torch.Tensor:

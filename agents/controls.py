@@ -316,7 +316,9 @@ class _Stage:
     def __init__(
         self, kind: Any, workload: Any, options: Mapping[str, Any], inputs: tuple[str, ...], n: int
     ) -> None:
-        self._make = lambda number: kind(number, workload, copy=False, **options)
+        self._make: Callable[[int], Any] = lambda number: kind(
+            number, workload, copy=False, **options
+        )
         self._population = n
         self.env = self._make(1)
         self._wide: Any = None
@@ -330,7 +332,8 @@ class _Stage:
             self._wide = self._make(max(len(pairs), self._population * len(episodes)))
             self._wide.reset(seed=0)
         returns = self._returns(rows, weights, pairs)
-        return -returns.reshape(len(vectors), len(episodes)).mean(axis=1)
+        means: Numbers = returns.reshape(len(vectors), len(episodes)).mean(axis=1)
+        return -means
 
     def _returns(
         self, rows: Numbers, weights: Numbers, pairs: list[tuple[int, Episode]]

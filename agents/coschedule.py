@@ -269,7 +269,9 @@ class _Stage:
     """A vector environment in which vectors play episodes side by side."""
 
     def __init__(self, workload: Any, options: Mapping[str, Any]) -> None:
-        self._make = lambda number: CoScheduleVector(number, workload, copy=False, **options)
+        self._make: Callable[[int], CoScheduleVector] = lambda number: CoScheduleVector(
+            number, workload, copy=False, **options
+        )
         self.env = self._make(1)
         self._wide: Any = None
 

@@ -69,7 +69,7 @@ class Way:
         # of values that differ only by rounding the first counts
         near = rounded(values)
         first = int(near.argmin())
-        if near[first] < rounded(np.float64(self.best)):
+        if near[first] < rounded(self.best):
             self.best, self.weights = float(values[first]), self.vectors[first].copy()
         self.done += len(values)
         self.rows.append(

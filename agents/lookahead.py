@@ -99,7 +99,10 @@ class Lookahead:
             name for name in FEATURES if name in used or name in WEIGHTED_FEATURES
         )
         self.weights = np.array([_vector(policy, self.features) for policy in portfolio])
-        self.env_options = {"interval": "pass", "policy_features": self.features}
+        self.env_options: dict[str, Any] = {
+            "interval": "pass",
+            "policy_features": self.features,
+        }
         self._env: Any = None
         self._look: lookahead.Foresight | None = None
 

@@ -88,7 +88,8 @@ class JobNetwork(nn.Module):
         pooled.index_add_(0, visible.nonzero()[:, 0], hidden)
         number = visible.sum(dim=1, keepdim=True).clamp(min=1)
         parts = [pooled / number, pooled / 32.0, _context(observation)]
-        return self.value(torch.cat(parts, dim=1))
+        hidden_value: torch.Tensor = self.value(torch.cat(parts, dim=1))
+        return hidden_value
 
 
 def _near_zero(width: int) -> nn.Linear:
@@ -125,17 +126,20 @@ class Unchanged(BaseFeaturesExtractor):
 class JobPolicy(MaskableActorCriticPolicy):
     """The policy of sb3-contrib with :class:`JobNetwork` in it."""
 
-    def __init__(self, *arguments: Any, width: int = 32, **more: Any) -> None:
+    mlp_extractor: Any  # a JobNetwork, where the library has a network of its own
+
+    def __init__(
+        self, seen: Any, acted: Any, lr_schedule: Any, *, width: int = 32, **more: Any
+    ) -> None:
         self.width = width
-        super().__init__(*arguments, features_extractor_class=Unchanged, **more)
+        super().__init__(seen, acted, lr_schedule, features_extractor_class=Unchanged, **more)
 
     def _build(self, lr_schedule: Callable[[float], float]) -> None:
         self.mlp_extractor = JobNetwork(*sizes(self.observation_space), self.width)
         self.action_net = nn.Identity()  # the network's scores are the logits
         self.value_net = nn.Linear(2 * self.width, 1)
-        self.optimizer = self.optimizer_class(
-            self.parameters(), lr=lr_schedule(1), **self.optimizer_kwargs
-        )
+        optimizer: Callable[..., torch.optim.Optimizer] = self.optimizer_class
+        self.optimizer = optimizer(self.parameters(), lr=lr_schedule(1), **self.optimizer_kwargs)
 
 
 class JobAgent:
@@ -294,14 +298,22 @@ def train(
     kept = keeping(save, lambda: model._n_updates > 0, model.policy)
     with closing(envs), kept, one_thread():
         model.learn(last - budget.first, progress, tb_log_name=NAME, reset_num_timesteps=False)
-    return JobAgent(model.policy.mlp_extractor, options)
+    return JobAgent(_network(model), options)
+
+
+def _network(model: MaskablePPO) -> JobNetwork:
+    """Return what a model learns."""
+    policy: Any = model.policy
+    assert isinstance(policy, JobPolicy)
+    network: JobNetwork = policy.mlp_extractor
+    return network
 
 
 def _contents(
     model: MaskablePPO, options: Mapping[str, Any], budget: Budget, seed: int
 ) -> dict[str, Any]:
     """Return what the file of an agent has."""
-    network = model.policy.mlp_extractor
+    network = _network(model)
     return {
         "agent": NAME,
         "env_id": ENV_ID,
@@ -326,9 +338,7 @@ def shape_of(network: JobNetwork) -> dict[str, int]:
 
 def _go_on(model: MaskablePPO, before: Mapping[str, Any], path: Any) -> None:
     """Give a model what a file has."""
-    network, head, optimizer = (
-        model.policy.mlp_extractor, model.policy.value_net, model.policy.optimizer,
-    )  # fmt: skip
+    network, head, optimizer = _network(model), model.policy.value_net, model.policy.optimizer
     if before["network"] != shape_of(network):
         raise HpcgymError(f"{path} is not an agent with the same actions and features")
     network.load_state_dict(weights_for("weights", before["weights"], network.state_dict()))

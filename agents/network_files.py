@@ -78,8 +78,9 @@ def read(path: str | Path) -> dict[str, Any]:
         raise HpcgymError(wrong) from None
     if not all(map(_is_stored, _tensors_in(contents))):
         raise HpcgymError(f"{wrong}: it has a tensor of which not all numbers are stored")
-    known = isinstance(contents, dict) and isinstance(contents.get("format"), int)
-    if not known or contents["format"] != FORMAT:
+    if not isinstance(contents, dict):
+        raise HpcgymError(wrong)
+    if not isinstance(contents.get("format"), int) or contents["format"] != FORMAT:
         raise HpcgymError(wrong)
     for key, kind in _KINDS.items():
         if key in contents and not isinstance(contents[key], kind):

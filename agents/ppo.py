@@ -22,7 +22,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from stable_baselines3 import PPO
-from stable_baselines3.common.policies import MultiInputActorCriticPolicy
+from stable_baselines3.common.policies import ActorCriticPolicy, MultiInputActorCriticPolicy
 from stable_baselines3.common.torch_layers import BaseFeaturesExtractor
 from stable_baselines3.common.vec_env import VecEnvWrapper
 
@@ -39,6 +39,7 @@ from hpcgym.agents.common import (
 )
 from hpcgym.agents.network_files import adam_state, read_before, small_envs, weights_for, write
 from hpcgym.envs.core.episodes import Episodes
+from hpcgym.envs.mixed_policy import MixedPolicyVector
 from hpcgym.envs.sb3 import HpcVecEnv
 from hpcgym.errors import HpcgymError
 from hpcgym.files import shaped
@@ -128,7 +129,7 @@ class WeightsAgent:
 
     def __init__(
         self,
-        policy: MultiInputActorCriticPolicy,
+        policy: ActorCriticPolicy,
         units: NDArray[np.float64],
         env_options: Mapping[str, Any],
     ) -> None:
@@ -152,7 +153,8 @@ class WeightsAgent:
             raise HpcgymError(f"{self.name} acts in {ENV_ID} with observation='dict'")
         if tuple(env.policy_features) != self.policy_features:
             raise HpcgymError(f"{self.name} weighs {', '.join(self.policy_features)}")
-        width = self.policy.observation_space.spaces["jobs"].shape[1]
+        space: Any = self.policy.observation_space
+        width = space["jobs"].shape[1]
         if len(env.options.names) != width:
             raise HpcgymError(f"{self.name} knows {width} features of jobs")
 
@@ -170,9 +172,8 @@ def load(contents: Mapping[str, Any]) -> WeightsAgent:
     """Return the agent of a file's contents; :func:`hpcgym.agents.load` reads files."""
     options, width = contents["env_options"], _width(contents)
     env = small_envs(ENV_ID, options)
-    policy = MultiInputActorCriticPolicy(
-        env.observation_space, env.action_space, lambda _: 0.0, **_shape(width)
-    )
+    seen: Any = env.observation_space
+    policy = MultiInputActorCriticPolicy(seen, env.action_space, lambda _: 0.0, **_shape(width))
     _take(policy, contents)
     return WeightsAgent(policy, _units(contents), options)
 
@@ -237,6 +238,7 @@ def train(
         ENV_ID, n_envs, workload=workload, episodes=episodes, jobs=jobs, part=part,
         train_share=train_share, **options,
     )  # fmt: skip
+    assert isinstance(envs.env, MixedPolicyVector)
     options["policy_features"] = list(envs.env.policy_features)
     options = settled_options(envs.env, options)
     units = mean_features(envs.env.episodes, envs.env.policy_features)
@@ -315,7 +317,7 @@ def _units(contents: Mapping[str, Any]) -> NDArray[np.float64]:
     return units
 
 
-def _take(policy: MultiInputActorCriticPolicy, contents: Mapping[str, Any]) -> None:
+def _take(policy: ActorCriticPolicy, contents: Mapping[str, Any]) -> None:
     """Give a policy the weights of a file."""
     weights = weights_for("weights", contents["weights"], policy.state_dict())
     if (weights["log_std"].abs() > _MOST_LOG).any():

@@ -73,11 +73,12 @@ def save_recording(path: str | Path, recording: Recording) -> None:
     ------
     HpcgymError : the file cannot be written.
     """
-    others = {name: getattr(recording, name) for name in _ENTRIES}
+    entries: dict[str, Any] = {name: getattr(recording, name) for name in _ENTRIES}
+    entries |= recording.observations
     about = np.array(json.dumps(recording.about))
     # given a path, numpy would change its ending
     with whole(path, folders=True) as part, part.open("wb") as file:
-        np.savez_compressed(file, **recording.observations, **others, about=about)
+        np.savez_compressed(file, **entries, about=about)
 
 
 def load_recording(path: str | Path) -> Recording:

@@ -188,9 +188,7 @@ def river_pipeline(
     """
     branches = (over, under, over_scale, under_scale, threshold)
     Regression(*branches, weight, eta, l2, degree=degree)  # checks them
-    terms = feature_extraction.PolynomialExtender(  # type: ignore[no-untyped-call]
-        degree=degree, include_bias=True
-    )
+    terms = feature_extraction.PolynomialExtender(degree=degree, include_bias=True)
     model = terms | NAGRegression(NAG(eta), BranchLoss(*branches), l2, weight)
     if features is None:
         return model

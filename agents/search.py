@@ -307,8 +307,8 @@ def normalised(vectors: Vectors) -> Vectors:
     return signed
 
 
-def rounded(values: Values) -> Values:
-    """Return values rounded to about nine digits."""
+def rounded(values: float | Values) -> Values:
+    """Return values, or one, rounded to about nine digits."""
     mantissa, exponent = np.frexp(values)
     nearest: Values = np.ldexp(np.rint(np.ldexp(mantissa, 30)), exponent - 30)
     return nearest

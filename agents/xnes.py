@@ -259,8 +259,8 @@ class Xnes:
         ways = []
         for one, parts in zip(searches, slices, strict=True):
             units = units_of(self.scale, parts, self.features)
-            way = searching(one.plan, units, one.seed)
-            ways.append(Way(way, units.scale, self.features, self.plan.penalty))
+            search = searching(one.plan, units, one.seed)
+            ways.append(Way(search, units.scale, self.features, self.plan.penalty))
         with Checkpoint(path, identity(self.settings(), slices)) as known:
             go(ways, objective, known, progress)
         for one, parts, way in zip(searches, slices, ways, strict=True):

@@ -196,7 +196,7 @@ class Baseline:
 
     def _check_rules(self, given: Mapping[str, Any]) -> None:
         """Raise if an environment has other rules than the name stands for."""
-        wanted = Scheduler(**self.rules).describe()
+        wanted = Scheduler().but(**self.rules).describe()
         there = Scheduler().but(**given).describe()
         wrong = [rule for rule in self.rules if wanted[rule] != there[rule]]
         if wrong:
@@ -233,10 +233,11 @@ def find_baseline(name: PolicyLike | Dispatcher) -> Baseline | Expert:
         return Expert(name)
     if isinstance(name, str) and name in _VARIANTS:
         scheduler, plain = _VARIANTS[name], Scheduler()
-        needed = {"backfill": scheduler.backfill, "backfill_order": scheduler.backfill_order}
+        rules = ("backfill", "backfill_order", "estimate", "correction")
+        needed: dict[str, str] = {rule: getattr(scheduler, rule) for rule in rules}
         for rule in ("estimate", "correction"):
-            if getattr(scheduler, rule) != getattr(plain, rule):
-                needed[rule] = getattr(scheduler, rule)
+            if needed[rule] == getattr(plain, rule):
+                del needed[rule]
         return Baseline(scheduler.policy, name, needed)
     if isinstance(name, str) and name in SCHEDULERS and name not in POLICIES:
         why = "which has one reservation at most"

@@ -3,16 +3,16 @@
 import argparse
 import time
 from collections.abc import Callable
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import pairwise
 from typing import Any
 
-import numba
 import numpy as np
 from sections import Column, Section, best, machine, names_among, show
 
 import hpcgym
 from hpcgym.baselines import find_scheduler
+from hpcgym.compilation import config
 from hpcgym.errors import HpcgymError
 from hpcgym.sweep import BatchSimulator, cover, open_executor
 from hpcgym.sweep.coverage import THREE
@@ -39,7 +39,7 @@ DEFAULT = "lublin:jobs=40000,processors=128,seed=0,load=0.7"
 def main() -> None:
     """Read the command line and print the sections asked for."""
     given = arguments()
-    show(SECTIONS, given, machine() | {"threads": numba.config.NUMBA_NUM_THREADS})
+    show(SECTIONS, given, machine() | {"threads": config.NUMBA_NUM_THREADS})
 
 
 def arguments() -> argparse.Namespace:
@@ -121,8 +121,8 @@ def by_threads(given: argparse.Namespace) -> Section:
     """Time the compiled call on one thread, two, and so on, and a loop over simulate."""
     one, weights = batch(given.workload, given.clean, given.weeks), vectors(given.vectors)
     rows = []
-    for threads in range(1, numba.config.NUMBA_NUM_THREADS + 1):
-        seconds = best(lambda threads=threads: one.run(weights, threads=threads), given.repeat)
+    for threads in range(1, config.NUMBA_NUM_THREADS + 1):
+        seconds = best(partial(one.run, weights, threads=threads), given.repeat)
         rows.append(row(given, f"{threads} threads", seconds))
     few = max(given.vectors // 10, 1)
     parts, rules = slices(given.workload, given.clean, given.weeks), find_scheduler("spf")
@@ -141,7 +141,8 @@ def share(
 ) -> list[list[float]]:
     """Do some of the vectors, on one thread."""
     one = batch(workload, clean, number)
-    return one.run(vectors(count)[first:stop], threads=1).tolist()
+    values: list[list[float]] = one.run(vectors(count)[first:stop], threads=1).tolist()
+    return values
 
 
 def by_executors(given: argparse.Namespace) -> Section:
@@ -150,9 +151,10 @@ def by_executors(given: argparse.Namespace) -> Section:
     pieces = np.linspace(0, given.vectors, 9).astype(int).tolist()
     expected = batch(given.workload, given.clean, given.weeks).run(vectors(given.vectors))
     for name in given.executors:
-        numbers = range(1, numba.config.NUMBA_NUM_THREADS + 1)
+        numbers = range(1, config.NUMBA_NUM_THREADS + 1)
         for workers in numbers if name == "processes" else [None]:
-            with open_executor(name, workers) as executor:
+            with open_executor(name, workers) as opened:
+                executor: Any = opened
 
                 def run(executor: Any = executor) -> Any:
                     futures = [
@@ -181,7 +183,7 @@ def by_coverage(given: argparse.Namespace) -> Section:
         seconds = time.perf_counter() - start
         one = BatchSimulator([part], THREE)
         some = np.random.default_rng(0).uniform(-1, 1, (1000, 3))
-        each = best(lambda one=one, some=some: one.run(some), 1) / 1000
+        each = best(partial(one.run, some), 1) / 1000
         rows.append(
             {
                 "slice": part.name,

@@ -11,8 +11,8 @@ import numpy as np
 from sections import Column, Section, best, machine, names_among, show
 
 import hpcgym
+from hpcgym.compilation import config
 from hpcgym.envs import IDS
-from hpcgym.envs.core import arrays
 
 EPILOG = """\
 sections:
@@ -47,7 +47,7 @@ VISIBLE = Column("visible", "visible jobs, mean", ".1f")
 def main() -> None:
     """Read the command line and print the sections asked for."""
     given = arguments()
-    show(SECTIONS, given, machine() | {"threads": numba.config.NUMBA_NUM_THREADS})
+    show(SECTIONS, given, machine() | {"threads": config.NUMBA_NUM_THREADS})
 
 
 def arguments() -> argparse.Namespace:
@@ -76,6 +76,7 @@ def single(given: argparse.Namespace) -> Section:
         for form in ("dict", "flat"):
             options = {"workload": jobs, "observation": form, **GIVEN.get(name, {})}
             env = gymnasium.make(name, **options)
+            inner: Any = env.unwrapped
             space = env.action_space
             action: Any = 0 if space.shape == () else np.ones(space.shape, space.dtype)
             env.reset(seed=0)
@@ -86,7 +87,7 @@ def single(given: argparse.Namespace) -> Section:
                         env.reset()
 
             seconds = best(run, given.repeat)
-            memory = env.unwrapped.simulations.nbytes
+            memory = inner.simulations.nbytes
             rows.append(
                 {
                     "env": name,
@@ -111,7 +112,7 @@ def vector(given: argparse.Namespace) -> Section:
     rows = []
     jobs = workload()
     for number in (1, 8, 64, 512):
-        for threads in sorted({1, numba.config.NUMBA_NUM_THREADS}):
+        for threads in sorted({1, config.NUMBA_NUM_THREADS}):
             rows.append({"envs": number, **rates(given, jobs, number, threads)})
     columns = (
         Column("envs", "environments", ",d"),
@@ -133,10 +134,13 @@ def rates(
     steps = max(given.steps // number, 20)
     actions = np.zeros(number, np.int64)
     row: dict[str, Any] = {"threads": threads}
-    ways = {"copies": {}, "views": {"copy": False}}
-    ways["flat_views"] = {"copy": False, "observation": "flat"}
+    ways: dict[str, dict[str, Any]] = {
+        "copies": {},
+        "views": {"copy": False},
+        "flat_views": {"copy": False, "observation": "flat"},
+    }
     for way, more in ways.items():
-        env = gymnasium.make_vec(
+        env: Any = gymnasium.make_vec(
             "hpcgym/JobSelection-v0",
             num_envs=number,
             vectorization_mode="vector_entry_point",
@@ -153,24 +157,24 @@ def rates(
 
         row[way] = number * steps / best(run, given.repeat)
         simulations = env.unwrapped.simulations
-        visible = []
+        visible: list[float] = []
 
         def compiled(simulations: Any = simulations, visible: list[float] = visible) -> None:
             for _ in range(steps):
                 simulations.step_all()
-            visible.append(simulations.batch.place[:, arrays.VISIBLE].mean())
+            visible.append(float(simulations.batch.episode_state["visible"].mean()))
 
     row["compiled"] = number * steps / best(compiled, given.repeat)
     row["visible"] = float(np.mean(visible))
     row["kb"] = simulations.nbytes / number / 1000
-    numba.set_num_threads(numba.config.NUMBA_NUM_THREADS)
+    numba.set_num_threads(config.NUMBA_NUM_THREADS)
     return row
 
 
 def queue(given: argparse.Namespace) -> Section:
     """Time 64 environments with ever fuller windows."""
     rows = []
-    threads = numba.config.NUMBA_NUM_THREADS
+    threads = config.NUMBA_NUM_THREADS
     for load, length in ((0.8, 256), (1.2, 1024), (3.0, 4096)):
         jobs = workload(20_000, load)
         rows.append({"load": load, "jobs": length, **rates(given, jobs, 64, threads, jobs=length)})
@@ -191,7 +195,7 @@ def trace(given: argparse.Namespace) -> Section:
     rows = []
     for length in (1_000, 10_000, 100_000, 1_000_000):
         # the load is that of the model: longer traces have no longer queues
-        found = rates(given, workload(length, 0.6), 64, numba.config.NUMBA_NUM_THREADS)
+        found = rates(given, workload(length, 0.6), 64, config.NUMBA_NUM_THREADS)
         rows.append({"trace": length, **found})
     columns = (
         Column("trace", "jobs of the trace", ",d"),

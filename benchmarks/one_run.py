@@ -43,9 +43,9 @@ def measure(
     facts["load_s"], jobs = timed(hpcgym.load_workload, workload, clean)
     loading_peak, resident = memory("VmHWM"), memory("VmRSS")
     forget_peak()
-    times = []
+    times: list[float] = []
     while not times or (len(times) < repeat and sum(times) < budget):
-        result = None  # two results at once would count twice
+        result: Any = None  # two results at once would count twice
         seconds, result = timed(simulate, jobs, scheduler)
         times.append(seconds)
         if len(times) == 1:

@@ -80,7 +80,7 @@ def by_state(result: Result) -> object:
     return result.books.by_state
 
 
-def by_job(result: Result) -> object:
+def by_job(result: Result) -> tuple[object, ...]:
     """Work out what jobs are charged too."""
     return result.books.by_state, result.books.by_job()
 

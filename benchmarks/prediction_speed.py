@@ -26,7 +26,7 @@ example:
   python benchmarks/prediction_speed.py KTH-SP2 --clean glesser
 """
 DEFAULT = "lublin:jobs=20000,processors=128,seed=0,load=0.8"
-E_LOSS = {"over": "squared", "under": "absolute", "weight": "large"}
+E_LOSS: dict[str, Any] = {"over": "squared", "under": "absolute", "weight": "large"}
 
 
 def main() -> None:

@@ -8,6 +8,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -40,7 +41,7 @@ examples:
 """
 
 #: Name in the tables -> scheduler, other rules.
-SCHEDULERS: dict[str, tuple[str, dict[str, str]]] = {
+SCHEDULERS: dict[str, tuple[str, dict[str, Any]]] = {
     "easy": ("easy", {}),
     "easy, per-event": ("easy", {"passes": "per-event"}),
     "easy-sjbf": ("easy-sjbf", {}),
@@ -147,8 +148,8 @@ def schedulers(given: argparse.Namespace) -> Section:
     from hpcgym.simulation.run import simulate
 
     workload = hpcgym.load_workload(given.workload, given.clean)
-    calls = {
-        name: lambda scheduler=scheduler, rules=rules: simulate(workload, scheduler, **rules)
+    calls: dict[str, Callable[[], Any]] = {
+        name: partial(simulate, workload, scheduler, **rules)
         for name, (scheduler, rules) in SCHEDULERS.items()
     }
     with doing(f"simulating {workload.name}"):
@@ -246,7 +247,7 @@ def one_run(
     if done.returncode:
         reason = done.stderr.strip().splitlines() or [f"ended with status {done.returncode}"]
         raise hpcgym.HpcgymError(f"{scheduler} on {workload}: {reason[-1]}")
-    facts = json.loads(done.stdout)
+    facts: dict[str, Any] = json.loads(done.stdout)
     return facts | {
         "note": "",
         "min_ns": facts["min_s"] / facts["jobs"] * 1e9,
@@ -354,7 +355,8 @@ def flat_row(given: argparse.Namespace, workload: hpcgym.Workload) -> dict[str, 
     def flat_starts() -> Any:
         run = np.minimum(workload.run_time, workload.requested_time)
         columns = workload.submit_time, run, workload.requested_time, workload.requested_processors
-        return flat_easy(*map(np.ascontiguousarray, columns), workload.processors)
+        compiled: Any = flat_easy
+        return compiled(*map(np.ascontiguousarray, columns), workload.processors)
 
     with doing(f"plain EASY on {workload.name}"):
         calls = {"hpcgym": lambda: simulate(workload, "easy"), "flat": flat_starts}

@@ -1,21 +1,37 @@
-"""What all tests share: how random cases are drawn, and the real traces.
+"""What all tests share: their tiers, how random cases are drawn, and the real traces.
 
-Under the profile ``fixed``, the default, a property test draws the same cases in each run: no run
-fails by chance. Under ``random`` it draws others each time, or those of ``--hypothesis-seed``. With
-``HPCGYM_EXAMPLES`` it draws that many.
+A test is quick, or has tiers: marks for what makes it slow. Those of its folder stand in
+``tiers.py``; a module or a test marks itself where the folder does not tell. With ``--quick`` only
+quick tests are run, and folders that have none are not even imported.
+
+A profile says how many cases a property test draws, and which. Under ``ci``, the default, they are
+as many as the test says, and the same in each run: no run fails by chance. Under ``dev`` they are
+few, and the same too. Under ``nightly`` they are many more, and others each time. With
+``--hypothesis-seed`` they are those of the seed, as many as the profile says; with
+``HPCGYM_EXAMPLES`` they are that many.
 """
 
 import os
 from collections.abc import Callable
+from itertools import compress
+from operator import not_
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, is_hypothesis_test, settings
 from hypothesis.internal.conjecture import providers
+from tiers import NAMES, tiers_of
 
 from hpcgym.speedups import Heatmap, read_speedups
 from hpcgym.workload.archive import TRACES, cache_folder, data_folders
+
+#: Profile -> how many cases it makes of those that a test asks for.
+CASES: dict[str, Callable[[int], int]] = {
+    "dev": lambda own: min(max(own // 10, 1), 5),
+    "ci": lambda own: own,
+    "nightly": lambda own: 10 * own,
+}
 
 # The first case compiles the engine: no limit of time means anything. This module is imported
 # before all tests; their own settings start from the profile that is loaded at their import.
@@ -24,18 +40,18 @@ _COMMON: dict[str, Any] = {
     "print_blob": True,
     "suppress_health_check": [HealthCheck.too_slow, HealthCheck.data_too_large],
 }
-settings.register_profile("fixed", derandomize=True, database=None, **_COMMON)
+for _name in ("dev", "ci"):
+    settings.register_profile(_name, derandomize=True, database=None, **_COMMON)
 # what hypothesis is set to before, with CI=1 in the environment, draws the same cases each time
-settings.register_profile("random", settings.get_profile("default"), **_COMMON)
-settings.load_profile("fixed")
+settings.register_profile("nightly", settings.get_profile("default"), **_COMMON)
+settings.load_profile("ci")
 
 
 @pytest.hookimpl(trylast=True)  # hypothesis loads --hypothesis-profile before
 def pytest_configure(config: pytest.Config) -> None:
     """Take ``--hypothesis-seed`` for a wish for random cases; let fixed ones be fixed."""
-    if config.getoption("--hypothesis-profile") is None:
-        given = config.getoption("--hypothesis-seed") is not None
-        settings.load_profile("random" if given else "fixed")
+    seeded = config.getoption("--hypothesis-seed") is not None
+    settings.load_profile("nightly" if seeded else _profile(config))
     if settings.default.derandomize and hasattr(providers, "_get_local_constants"):
         # hypothesis mixes in constants of whatever modules are imported by now: other tests that
         # were run before, and in which order, would change the cases
@@ -43,18 +59,46 @@ def pytest_configure(config: pytest.Config) -> None:
         providers._get_local_constants = lambda: none
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Let property tests draw as many cases as ``HPCGYM_EXAMPLES`` says."""
-    given = os.environ.get("HPCGYM_EXAMPLES")
-    if given is None:
-        return
-    if not (given.isdecimal() and int(given) > 0):
-        raise pytest.UsageError(f"HPCGYM_EXAMPLES must be a whole number above 0, not {given!r}")
+def _profile(config: pytest.Config) -> str:
+    return config.getoption("--hypothesis-profile") or "ci"
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add what asks for quick tests."""
+    parser.addoption("--quick", action="store_true", help="run only tests without a tier")
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Leave out folders without a quick test: to import what they use takes long."""
+    return True if config.getoption("--quick") and tiers_of(collection_path) else None
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Give tests the tiers of their folder, and property tests their number of cases."""
+    for item in items:
+        for tier in tiers_of(item.path):
+            item.add_marker(tier)
+    if config.getoption("--quick"):
+        slow = [any(map(item.get_closest_marker, NAMES)) for item in items]
+        config.hook.pytest_deselected(items=list(compress(items, slow)))
+        items[:] = compress(items, map(not_, slow))
+    cases = _cases(config)
     for item in items:
         test = getattr(item, "obj", None)
         if is_hypothesis_test(test):
             own = test._hypothesis_internal_use_settings
-            test._hypothesis_internal_use_settings = settings(own, max_examples=int(given))
+            number = cases(own.max_examples)
+            test._hypothesis_internal_use_settings = settings(own, max_examples=number)
+
+
+def _cases(config: pytest.Config) -> Callable[[int], int]:
+    """Return how many cases are drawn, as a function of what a test asks for."""
+    given = os.environ.get("HPCGYM_EXAMPLES")
+    if given is None:
+        return CASES.get(_profile(config), CASES["ci"])
+    if not (given.isdecimal() and int(given) > 0):
+        raise pytest.UsageError(f"HPCGYM_EXAMPLES must be a whole number above 0, not {given!r}")
+    return lambda own: int(given)
 
 
 BESIDE_THE_REPOSITORY = Path(__file__).parents[2] / "shared"

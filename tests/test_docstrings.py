@@ -7,6 +7,8 @@ from importlib import import_module
 
 import pytest
 
+pytestmark = pytest.mark.compiled
+
 MODULES = [
     "hpcgym.agents.lookahead",
     "hpcgym.agents.xnes",

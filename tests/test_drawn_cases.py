@@ -10,9 +10,12 @@ from pathlib import Path
 import pytest
 from hypothesis import is_hypothesis_test, settings
 
+pytestmark = pytest.mark.distributed
+
 TESTS = Path(__file__).parent
 COMMAND = [sys.executable, "-m", "pytest", "-q", "-p", "conftest", "-p", "no:cacheprovider"]
 
+PROFILE = "--hypothesis-profile={}"
 DRAWING = """
 import os
 from pathlib import Path
@@ -58,17 +61,33 @@ def test_the_same_cases_in_each_run(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("machine", [{}, {"CI": "true"}])
 def test_other_cases_on_request(tmp_path: Path, machine: dict[str, str]) -> None:
-    random = "--hypothesis-profile=random"
-    fixed, one, other = (drawn(tmp_path, *more, **machine) for more in ((), (random,), (random,)))
+    nightly = PROFILE.format("nightly")
+    fixed, one, other = (drawn(tmp_path, *more, **machine) for more in ((), (nightly,), (nightly,)))
     assert len({str(cases) for cases in (fixed, one, other)}) == 3
-    # a seed is a wish for random cases
-    seeded = drawn(tmp_path, "--hypothesis-seed=7")
-    assert seeded == drawn(tmp_path, "--hypothesis-seed=7", random)
+    assert min(len(one), len(other)) >= 10 * 30
+
+
+def test_a_seed_asks_for_random_cases_as_many_as_the_profile_says(tmp_path: Path) -> None:
+    fixed, seeded, again = (
+        drawn(tmp_path, *more)
+        for more in ((), ("--hypothesis-seed=7",), ("--hypothesis-seed=7", PROFILE.format("ci")))
+    )
+    assert seeded == again
     assert seeded not in (fixed, drawn(tmp_path, "--hypothesis-seed=8"))
+    assert 30 <= len(seeded) < 60
+    assert len(drawn(tmp_path, "--hypothesis-seed=7", PROFILE.format("dev"))) < 20
+    assert len(drawn(tmp_path, "--hypothesis-seed=7", PROFILE.format("nightly"))) >= 300
+
+
+def test_few_cases_are_the_same_in_each_run_too(tmp_path: Path) -> None:
+    few = drawn(tmp_path, PROFILE.format("dev"))
+    assert 3 <= len(few) < 20
+    assert few == drawn(tmp_path, PROFILE.format("dev"))
 
 
 def test_as_many_cases_as_one_likes(tmp_path: Path) -> None:
     assert 70 <= len(drawn(tmp_path, HPCGYM_EXAMPLES="70")) < 100
+    assert 70 <= len(drawn(tmp_path, PROFILE.format("dev"), HPCGYM_EXAMPLES="70")) < 100
 
 
 def test_a_number_of_cases_that_is_none(tmp_path: Path) -> None:

@@ -14,6 +14,8 @@ from processes import completed
 
 from hpcgym import compilation
 
+pytestmark = pytest.mark.distributed
+
 #: Gymnasium, with which the environments are registered, imports numpy.
 HEAVY = ("numba", "pandas", "matplotlib", "pooch", "scipy", "typer", "rich", "pyarrow", "torch")
 

@@ -80,6 +80,7 @@ def test_every_extra_that_messages_name_is_one() -> None:
     assert installing("cp") == "pip install '.[cp]' in the clone of hpcgym"
 
 
+@pytest.mark.compiled
 @pytest.mark.parametrize("page", PAGES, ids=page_id)
 def test_python_in_pages_runs(
     page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
@@ -240,15 +241,29 @@ def test_all_that_is_read_goes_through_one_room() -> None:
     assert found == set(MAY_PARSE)
 
 
+@pytest.mark.distributed
 def test_importing_hpcgym_imports_nothing_heavy() -> None:
     code = "import hpcgym, sys; print(*{'numba', 'pandas', 'matplotlib', 'torch'} & {*sys.modules})"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert run.stdout.strip() == ""
 
 
+def test_the_type_checker_finds_what_is_installed_as_a_part_of_hpcgym() -> None:
+    """Else it takes all that is imported from there for anything."""
+    with (ROOT / "pyproject.toml").open("rb") as file:
+        settings = tomllib.load(file)
+    for name, folder in settings["tool"]["setuptools"]["package-dir"].items():
+        found = (ROOT if name == "hpcgym" else ROOT / ".typed") / name.replace(".", "/")
+        assert found.is_dir()
+        assert found.samefile(ROOT / folder), name
+    checked = {"hpcgym", ".typed/hpcgym", "benchmarks/*.py", "scripts"}
+    assert checked == {*settings["tool"]["mypy"]["files"]}
+
+
 # --- The wheel ------------------------------------------------------------------------------
 
 
+@pytest.mark.distributed
 def test_the_wheel_holds_all_modules_and_nothing_else(tmp_path: Path) -> None:
     """All under ``hpcgym``: ``agents`` and ``baselines`` are too common names to install."""
     copy = tmp_path / "copy"
@@ -311,6 +326,7 @@ def path_with_python(folder: Path, answer: str) -> str:
     return str(tools)
 
 
+@pytest.mark.distributed
 @needs_bash
 @pytest.mark.parametrize("name", SCRIPTS)
 def test_scripts_explain_themselves_from_any_folder(name: str, tmp_path: Path) -> None:
@@ -320,6 +336,7 @@ def test_scripts_explain_themselves_from_any_folder(name: str, tmp_path: Path) -
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.distributed
 @needs_bash
 @pytest.mark.parametrize("name", SCRIPTS)
 @pytest.mark.parametrize(
@@ -342,6 +359,7 @@ def test_scripts_say_what_is_missing(name: str, python: str, message: str, tmp_p
     assert "line " not in text  # bash's own complaints
 
 
+@pytest.mark.distributed
 @needs_bash
 def test_scripts_leave_a_folder_that_is_no_environment(tmp_path: Path) -> None:
     (tmp_path / "thesis.tex").touch()
@@ -351,6 +369,7 @@ def test_scripts_leave_a_folder_that_is_no_environment(tmp_path: Path) -> None:
     assert (tmp_path / "thesis.tex").exists()
 
 
+@pytest.mark.distributed
 @needs_bash
 def test_the_folder_above_a_clone_does_not_hide_the_package(tmp_path: Path) -> None:
     """There Python finds a folder ``hpcgym``: the clone, which is not the package in it."""
@@ -376,6 +395,34 @@ def test_the_folder_above_a_clone_does_not_hide_the_package(tmp_path: Path) -> N
     for folder in (above, ROOT, tmp_path):
         after = subprocess.run(command, cwd=folder, capture_output=True, text=True)
         assert after.stdout == "load_workload\n", after.stderr
+
+
+@pytest.mark.distributed
+@needs_bash
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        ((), "-n 2"),
+        (("-k", "swf"), "-n 2 -k swf"),
+        (("--fast",), "-n 2 --quick --hypothesis-profile=dev"),
+        (("-k", "swf", "--fast", "-x"), "-n 2 --quick --hypothesis-profile=dev -k swf -x"),
+    ],
+    ids=str,
+)
+def test_fast_is_for_quick_tests_and_the_rest_for_pytest(
+    arguments: tuple[str, ...], expected: str, tmp_path: Path
+) -> None:
+    python = tmp_path / "venv" / "bin" / "python"
+    python.parent.mkdir(parents=True)
+    says = f'echo "$*" >>"{tmp_path}/calls"; [[ $* != *purelib* ]] || echo "{tmp_path}"'
+    python.write_text(f"#!{shutil.which('bash')}\n{says}\n")
+    python.chmod(0o755)
+    venv = str(tmp_path / "venv")
+    code, text = run_script("test", *arguments, folder=tmp_path, HPCGYM_VENV=venv)
+    assert code == 0, text
+    calls = (tmp_path / "calls").read_text().splitlines()
+    checks = ["-m ruff check .", "-m ruff format --check .", "-m mypy"]
+    assert calls[-4:] == [*checks, f"-m pytest {expected}"]
 
 
 def test_the_readme_has_two_commands_for_a_fresh_machine() -> None:

@@ -8,7 +8,7 @@ hard to serve; and a queue of jobs of 1 to 32 units of 1 to 20 cores.
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -102,11 +102,11 @@ def state_of(nodes: int, queued: int, seed: int) -> PassView:
     return PassView.of(now, ("core", "mem"), capacity, queue=queue, running=running)
 
 
-def by_nodes(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+def by_nodes(rows: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
     """Return the rows whose queue is the usual one."""
     return [row for row in rows if row["queued"] == USUAL_QUEUED]
 
 
-def by_queued(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+def by_queued(rows: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
     """Return the rows whose machine is the usual one."""
     return [row for row in rows if row["nodes"] == USUAL_NODES]

@@ -50,8 +50,8 @@ def known_one(task: dict[str, Any]) -> dict[str, Any]:
     each, queued, seed = task["each"], task["queued"], task["seed"]
     view = small_state(each, queued, seed)
     name = f"{each} of {len(KINDS)} kinds of nodes, {queued} jobs, seed {seed}"
-    row: dict[str, Any] = known_best({name: view}, task["work"]).iloc[0].to_dict()
-    return row
+    row = known_best({name: view}, task["work"]).iloc[0]
+    return {str(column): value for column, value in row.items()}
 
 
 def small_state(each: int, queued: int, seed: int) -> PassView:

@@ -152,8 +152,8 @@ def _compare(findings: Sequence[Findings], folder: Path, **spread: Any) -> None:
         for run in DRIVERS.get(found.machine, ())
         if found.load.wants(run.dispatcher)
     }
-    what = {"of": "comparisons", "what": "the same instances", "chunk": 1}
-    run_all(compare_one, tasks.values(), folder, **spread, **what)
+    what = "the same instances"
+    run_all(compare_one, tasks.values(), folder, **spread, of="comparisons", what=what, chunk=1)
     records = read_results(folder, tasks.values())
     by_machine = {found.machine: found for found in findings}
     for (machine, run), record in zip(tasks, records, strict=True):

@@ -17,6 +17,7 @@ from hpcgym.benchmarks.cp.shapes import box, queues_of, shapes_of, slowdown_of
 from hpcgym.cluster import Cluster
 from hpcgym.cluster.files import cluster_toml, find_cluster
 from hpcgym.errors import HpcgymError
+from hpcgym.schedule.result import Result
 from hpcgym.simulation.run import simulate
 from hpcgym.validation.validate import validate_schedule
 from hpcgym.workload.fingerprint import fingerprint
@@ -120,7 +121,8 @@ def simulate_one(task: dict[str, Any]) -> dict[str, Any]:
     )
     run = Run(task["dispatcher"], task["duration"], task["allocation"])
     timed = None if run.dispatcher == "easy" else Timed(dispatcher_of(run.dispatcher))
-    results, seconds = [], 0.0
+    results: list[Result] = []
+    seconds = 0.0
     for workload in workloads:
         if timed is not None and results:
             timed.go_on_with(dispatcher_of(run.dispatcher))

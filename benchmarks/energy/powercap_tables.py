@@ -253,7 +253,9 @@ def _idle_is_worst(shapes: Shapes) -> Finding:
         worst &= min(work.values()) == work["none"]
     words = ", ".join(f"{cap:.0%}: {-100 * less:+.0f} %" for cap, less in by_cap)
     lowest = by_cap[-1][1]
-    return f"against the mean of the others, {words}", worst and abs(lowest - NONE_LESS) < 0.15
+    return f"against the mean of the others, {words}", worst and bool(
+        abs(lowest - NONE_LESS) < 0.15
+    )
 
 
 def _idle_same_energy(shapes: Shapes) -> Finding:

@@ -52,7 +52,7 @@ class Cut:
 
     def __init__(self, workload: Workload, shift_s: int, vectors: Floats):
         self.weeks = cut_weeks(workload, shift_s)
-        self.numbers = np.array(list(self.weeks))
+        self.numbers = list(self.weeks)
         self.values: Floats = BatchSimulator(list(self.weeks.values()), WEIGHTED_FEATURES).run(
             vectors
         )

@@ -152,8 +152,8 @@ def _covered(axes: Axes, box: Bbox, taken: NDArray[np.float64]) -> int:
     """Return how many places, (n, 2) in pixels, a name would cover; many if outside the axes."""
     frame, room = axes.get_window_extent(), box.padded(_MARK_PIXELS)
     inside = (taken > room.min) & (taken < room.max)
-    outside = (box.min < frame.min).any() or (box.max > frame.max).any()
-    return int(inside.all(axis=1).sum()) + len(taken) * int(outside)
+    outside = bool(np.any(box.min < frame.min) or np.any(box.max > frame.max))
+    return int(inside.all(axis=1).sum()) + len(taken) * outside
 
 
 def _finish(axes: Axes, x: str, y: str) -> None:
@@ -185,8 +185,9 @@ def _legend(figure: Figure, table: pd.DataFrame) -> None:
     hollow: dict[str, Any] = {"color": BLACK, "markerfacecolor": "none"}
     entries["without learning"] = tuple(mark(form, **hollow) for form in _MARKERS.values())
     entries |= {order.upper(): (mark(_MARKERS[order], color=DARK_GREY),) for order in _MARKERS}
+    handles: list[Any] = list(entries.values())  # what their handler draws
     figure.legend(
-        list(entries.values()),
+        handles,
         list(entries),
         handler_map={tuple: HandlerTuple(ndivide=None)},
         loc="outside lower center",

@@ -57,14 +57,11 @@ def board_of(
     """
     import pandas as pd
 
-    by_slice = pd.DataFrame(
-        {
-            name: pd.concat(
-                [pd.Series(v, weeks) for weeks, v in zip(numbers, values, strict=True)], axis=1
-            ).mean(axis=1)
-            for name, values in found.items()
-        }
-    ).sort_index()
+    columns = {}
+    for name, values in found.items():
+        cuts = [pd.Series(v, list(weeks)) for weeks, v in zip(numbers, values, strict=True)]
+        columns[name] = pd.concat(cuts, axis=1).mean(axis=1)
+    by_slice = pd.DataFrame(columns).sort_index()
     return Leaderboard(by_slice, dict.fromkeys(found), {}, {})
 
 

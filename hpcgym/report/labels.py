@@ -82,9 +82,9 @@ def scheduler_name(scheduler: Scheduler) -> str:
 
     rules = scheduler.describe()
     if scheduler.dispatcher is not None:
-        usual = type(scheduler)(dispatcher=scheduler.dispatcher, allocation=scheduler.allocation)
+        bare = type(scheduler)(dispatcher=scheduler.dispatcher, allocation=scheduler.allocation)
         # requested times are never too short, so their correction does not matter
-        if {**usual.describe(), "correction": rules["correction"]} == rules:
+        if {**bare.describe(), "correction": rules["correction"]} == rules:
             return ", ".join([str(rules["dispatcher"]), *_allocation(scheduler)])
         return describe(scheduler)
     names = ("passes", "allocation", "power", *_OF_SHARED_NODES)

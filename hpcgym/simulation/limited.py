@@ -72,7 +72,7 @@ def simulate_powered(
     needs = needs_on(workload, cluster)
     a_node = units_a_node(needs, cluster)
     widths = -(-needs[:, 0] // a_node)
-    partly = int((widths * a_node != needs[:, 0]).sum())
+    partly = int((needs[:, 0] % units_that_fit(needs, cluster) > 0).sum())
     if given is None and scheduler.allocation != "contiguous" and partly:
         warnings.warn(
             "shutdown_after_s: nodes are switched off whole, so each job has nodes of its own, also"
@@ -115,11 +115,18 @@ def check_rules(scheduler: Scheduler) -> None:
 
 def units_a_node(needs: NDArray[np.int64], cluster: Cluster) -> NDArray[np.int64]:
     """Return how many units of each job a node holds, (n_jobs,)."""
+    held: NDArray[np.int64] = np.minimum(units_that_fit(needs, cluster), needs[:, 0])
+    return held
+
+
+def units_that_fit(needs: NDArray[np.int64], cluster: Cluster) -> NDArray[np.int64]:
+    """Return how many units such as those of each job fit on a node, (n_jobs,)."""
     each = needs[:, 1:]
     has = np.broadcast_to(cluster.capacity[0], each.shape)
-    most = np.where(each > 0, has // np.maximum(each, 1), np.iinfo(np.int64).max)
-    held: NDArray[np.int64] = np.minimum(most.min(axis=1), needs[:, 0])
-    return held
+    most: NDArray[np.int64] = np.where(
+        each > 0, has // np.maximum(each, 1), np.iinfo(np.int64).max
+    ).min(axis=1)
+    return most
 
 
 # --- The result -----------------------------------------------------------------------------------

@@ -7,6 +7,7 @@ and nothing could be compared. ``RENAMED`` says what the library calls them now.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -154,7 +155,7 @@ def workload_of(columns: Mapping[str, Any], processors: int, **others: Any) -> A
 
 def facts_of(result: Any) -> dict[str, Any]:
     """Return what is hashed of a schedule."""
-    return {name: attempt(lambda read=read: read(result)) for name, read in RESULT.items()}
+    return {name: attempt(partial(read, result)) for name, read in RESULT.items()}
 
 
 def metrics_of(metrics: Mapping[str, Any]) -> dict[str, Any]:

@@ -19,7 +19,7 @@ def pool(processors: int, **others: Any) -> Any:
 
 def single_cores(processors: int) -> Any:
     """Return as many nodes of one core."""
-    return library.Cluster(groups=[library.NodeGroup("node", processors, {"core": 1})])
+    return library.Cluster(groups=(library.NodeGroup("node", processors, {"core": 1}),))
 
 
 def few_cores(processors: int) -> Any:
@@ -27,7 +27,7 @@ def few_cores(processors: int) -> Any:
     fours, rest = divmod(processors, 4)
     counts = {"four": (fours, 4), "two": (rest // 2, 2), "one": (rest % 2, 1)}
     groups = [library.NodeGroup(name, n, {"core": core}) for name, (n, core) in counts.items() if n]
-    return library.Cluster(groups=groups)
+    return library.Cluster(groups=tuple(groups))
 
 
 #: Machines for jobs that ask for processors only; a function of how many there are.
@@ -51,11 +51,11 @@ POOLS: dict[str, Callable[[int], Any]] = {
 }
 
 MIXED = library.Cluster(
-    groups=[
+    groups=(
         library.NodeGroup("thin", 3, {"core": 4, "mem": 8}),
         library.NodeGroup("gpu", 2, {"core": 4, "mem": 16, "gpu": 2}),
         library.NodeGroup("fat", 1, {"core": 8, "mem": 32, "gpu": 1}),
-    ],
+    ),
     queues={"short": 600, "long": 7200},
     name="mixed",
 )
@@ -63,13 +63,13 @@ _NODE_W = library.NodePower(60, 150.5, 7, shutdown_time_s=5, boot_time_s=30, boo
 #: Machines for jobs that ask for units.
 NODES: dict[str, Any] = {
     "mixed": MIXED,
-    "equal": library.Cluster(groups=[library.NodeGroup("node", 7, {"core": 4})]),
+    "equal": library.Cluster(groups=(library.NodeGroup("node", 7, {"core": 4}),)),
     "powered": library.Cluster(
-        groups=[
+        groups=(
             library.NodeGroup("thin", 5, {"core": 4, "mem": 16, "gpu": 1}, _NODE_W),
             library.NodeGroup("fat", 1, {"core": 8, "mem": 32, "gpu": 2}),
-        ],
-        levels=[library.Level("chassis", 2, 25), library.Level("rack", 2, 40.5)],
+        ),
+        levels=(library.Level("chassis", 2, 25), library.Level("rack", 2, 40.5)),
     ),
 }
 
@@ -78,8 +78,8 @@ def _cut(name: str, nodes: int, cores: int, levels: tuple[tuple[str, int, float]
     """Return some nodes with the power of those of a ready-made machine."""
     power = library.find_cluster(name).groups[0].power
     return library.Cluster(
-        groups=[library.NodeGroup(name, nodes, {"core": cores}, power)],
-        levels=[library.Level(*level) for level in levels],
+        groups=(library.NodeGroup(name, nodes, {"core": cores}, power),),
+        levels=tuple(library.Level(*level) for level in levels),
     )
 
 
@@ -98,7 +98,7 @@ _SLOW = library.NodePower(
 LIMITED: dict[str, Any] = {
     "taurus": _cut("taurus", 8, 12),
     "curie": _cut("curie", 12, 4, (("chassis", 3, 248), ("rack", 2, 900))),
-    "slow": library.Cluster(groups=[library.NodeGroup("node", 8, {"core": 2}, _SLOW)]),
+    "slow": library.Cluster(groups=(library.NodeGroup("node", 8, {"core": 2}, _SLOW),)),
 }
 
 
@@ -169,7 +169,7 @@ def limits_of(name: str, cluster: Any, workload: Any) -> list[Any]:
 SHARED: dict[str, Any] = {
     "8x2x8": library.find_cluster("8x2x8"),
     "6x1x4": library.find_cluster("6x1x4"),
-    "5x2x6": library.Cluster(groups=[library.NodeGroup("n", 5, {"core": 12}, _NODE_W, sockets=2)]),
+    "5x2x6": library.Cluster(groups=(library.NodeGroup("n", 5, {"core": 12}, _NODE_W, sockets=2),)),
 }
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import random
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 Row = dict[str, str]  # factor -> the name of its value
@@ -46,7 +47,7 @@ def named(group: str, factors: Factors, row: Row) -> str:
 
 def cases_of(group: str, factors: Factors, rows: Iterable[Row], run: Callable[[Row], Any]) -> Group:
     """Return a group with a case for each row."""
-    cases = (Case(named(group, factors, row), lambda row=row: run(row)) for row in rows)
+    cases = (Case(named(group, factors, row), partial(run, row)) for row in rows)
     return Group(group, cases)
 
 
@@ -113,12 +114,13 @@ def _filled(
     open_factors = [factor for factor in factors if factor not in row]
     for _ in range(20):  # other orders, where one ends at a factor without a value that goes
         rng.shuffle(open_factors)
-        trial: Row | None = dict(row)
+        trial = dict(row)
         for factor in open_factors:
-            trial = _with_best(trial, factor, factors, excluded, left, rng)
-            if trial is None:
+            found = _with_best(trial, factor, factors, excluded, left, rng)
+            if found is None:
                 break
-        if trial is not None:
+            trial = found
+        else:
             return trial
     return None
 

@@ -70,6 +70,7 @@ def _extracted(row: Row) -> dict[str, Any]:
     else:
         part = before.as_workload().extract(begin, end)
     initial = part.initial
+    assert initial is not None
     facts = {"submit": part.submit_time, "wait": part.wait_time, "past": len(initial.past)}
     return {**facts, "running": initial.running, **simulated(part, row["after"], **usual)}
 

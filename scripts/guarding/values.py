@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -44,7 +45,8 @@ class Longest:
 
     def predict_one(self, x: Mapping[str, Any]) -> float:
         """Return a prediction [s]."""
-        return max(self.longest.get(x["user"], x["requested"]), x.get("elapsed", 0))
+        known = self.longest.get(x["user"], float(x["requested"]))
+        return max(known, float(x.get("elapsed", 0)))
 
     def learn_one(self, x: Mapping[str, Any], y: float) -> None:
         """Learn how long a job has run."""
@@ -66,6 +68,11 @@ class Odd:
         self.ended += 1
 
 
+def _same(name: str, workload: Any) -> str:
+    """Return the name, which needs no workload."""
+    return name
+
+
 def _given(workload: Any, seed: int) -> Any:
     """Return a given prediction for each job: too short, right, too long, beyond the request."""
     factors = np.array([0, 1, 5, 10, 10, 20, 70])
@@ -82,7 +89,7 @@ _QUANTILE = "regression:over=absolute,under=absolute,over_scale=0.2,under_scale=
 _FEW = "regression:over=absolute,under=exponential,under_scale=0.001,l2=0,features=requested+ave2"
 #: Estimates of run times by name; a function of the workload.
 ESTIMATES: dict[str, _Make] = {
-    **{name: (lambda workload, name=name: name) for name in _NAMED},
+    **{name: partial(_same, name) for name in _NAMED},
     "quantile": lambda workload: f"{_QUANTILE},weight=wide,threshold=30",
     "few-features": lambda workload: f"{_FEW},weight=small,degree=1",
     "loss": lambda workload: library.Regression("absolute", "squared", weight="long", eta=100.0),

@@ -26,7 +26,8 @@ def own_reward(view: Any) -> float:
     """Return a reward: minus all that a step tells, weighed oddly."""
     started = float((view.wait_s * view.processors).sum() + 0.5 * view.run_time_s.sum())
     whole = view.elapsed_s + 3 * view.queued - 7 * view.free + view.energy_j / 1000 + view.bsld
-    return -(started + whole + float(view.requested_time_s.sum()) / 3) / view.jobs
+    least: float = started + whole + float(view.requested_time_s.sum()) / 3
+    return -least / float(view.jobs)
 
 
 def late_cap(workload: Any) -> list[Any]:
@@ -127,7 +128,8 @@ def _limited(row: Row) -> dict[str, Any]:
 def _paired(row: Row) -> dict[str, Any]:
     """Return the arguments of the environment in which jobs share nodes."""
     cluster = machines.SHARED[row["machine"]]
-    given = {name: row[name] for name in ("action", "allocation", "partners", "estimate")}
+    rules = ("action", "allocation", "partners", "estimate")
+    given: dict[str, Any] = {name: row[name] for name in rules}
     given |= {
         "workload": workloads.coded(row["coded"], cluster.processors),
         "cluster": cluster,

@@ -25,6 +25,8 @@ from hpcgym.scheduler.dispatchers.asking import DispatchError
 from hpcgym.simulation.nodes import facts_of
 from hpcgym.workload import Workload, load_workload
 
+pytestmark = pytest.mark.compiled
+
 SLOW = settings(
     deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
 )

@@ -19,6 +19,8 @@ from hpcgym.scheduler.policies import FEATURES, POLICIES
 from hpcgym.simulation.run import simulate
 from hpcgym.workload import load_workload
 
+pytestmark = pytest.mark.compiled
+
 BUSY = load_workload("lublin:jobs=600,processors=64,seed=0,load=2")
 WHERE = {"start": 100, "jobs": 400}  # up to 60 jobs wait
 

@@ -20,12 +20,6 @@ TRACE = "lublin:jobs=2000,processors=64,load=3"
 FEW = ("--jobs", "100", "--number", "5", "--budget", "15")
 
 
-@pytest.fixture(autouse=True)
-def _no_forced_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("FORCE_COLOR", "TTY_COMPATIBLE", "TTY_INTERACTIVE"):
-        monkeypatch.delenv(name, raising=False)
-
-
 def command(*arguments: str) -> Any:
     return CliRunner().invoke(app, ["evaluate", "--workload", TRACE, *FEW, *arguments])
 

@@ -85,8 +85,7 @@ def refused(result: Any, message: str) -> None:
 @pytest.fixture(autouse=True)
 def _in_a_folder_of_its_own(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.chdir(tmp_path)
-    for name in ("FORCE_COLOR", "TTY_COMPATIBLE", "TTY_INTERACTIVE", "HPCGYM_DATA"):
-        monkeypatch.delenv(name, raising=False)
+    monkeypatch.delenv("HPCGYM_DATA", raising=False)
 
 
 # --- Every command --------------------------------------------------------------------------------

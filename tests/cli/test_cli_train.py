@@ -26,8 +26,6 @@ SHORT = ("--workload", TRACE, "--jobs", "20", "--steps", "64", "--envs", "4")
 
 @pytest.fixture(autouse=True)
 def _in_a_folder_of_its_own(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    for name in ("FORCE_COLOR", "TTY_COMPATIBLE", "TTY_INTERACTIVE"):
-        monkeypatch.delenv(name, raising=False)
     monkeypatch.chdir(tmp_path)
 
 

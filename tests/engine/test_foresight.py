@@ -22,6 +22,8 @@ from hpcgym.engine import state
 from hpcgym.engine.many import beliefs, lookahead
 from hpcgym.workload import Workload
 
+pytestmark = pytest.mark.compiled
+
 BINS = 40
 DECAY = Fraction(9, 10)
 BUSY = load_workload("lublin:jobs=300,processors=64,seed=1,load=2")

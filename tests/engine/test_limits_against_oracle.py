@@ -14,6 +14,8 @@ from hpcgym import simulate
 from hpcgym.errors import HpcgymError
 from hpcgym.schedule.node_states import STATE_NAMES
 
+pytestmark = pytest.mark.compiled
+
 CODES = {"off": "off", "shutting": "switching_off", "booting": "switching_on"}
 
 

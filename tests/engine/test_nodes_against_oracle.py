@@ -16,6 +16,8 @@ import hpcgym
 from hpcgym.cluster import Cluster, NodeGroup
 from hpcgym.workload.model import Workload
 
+pytestmark = pytest.mark.compiled
+
 
 def units_by_node(result: Any) -> list[dict[int, int]]:
     """Return of each job node -> units on it."""

@@ -24,6 +24,8 @@ from hpcgym.scheduler.policies import FairShare
 from hpcgym.simulation.driver import started
 from hpcgym.workload.model import Workload
 
+pytestmark = pytest.mark.compiled
+
 BUSY_W = 100.0
 FACTORS = (-1.0, 50.0, 100.0, 200.0)  # powers of two, so that ties are exact in both
 ABOVE: list[dict[Any, str]] = [
@@ -392,6 +394,7 @@ def test_clocks_may_count_billions_of_half_lives(begin: int, gap: int) -> None:
     assert expected.max() > 0
 
 
+@pytest.mark.distributed
 def test_shares_run_as_plain_python() -> None:
     """Python's functions are stricter than numba's."""
     code = """if True:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from envs.driving import NAMES, SINGLE, VECTOR, play, random_acts
+from driving import NAMES, SINGLE, VECTOR, play, random_acts
 
 from hpcgym import HpcgymError, load_workload
 from hpcgym.cluster import Cluster, Level, NodeGroup, NodePower

@@ -24,6 +24,8 @@ from hpcgym.validation.books import check_books, check_states, lengths_at_freque
 from hpcgym.validation.validate import validate_schedule
 from hpcgym.workload.model import Workload
 
+pytestmark = pytest.mark.compiled
+
 SLOW = settings(
     deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
 )

@@ -12,6 +12,7 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
+import pytest
 from hypothesis import assume, event, given, settings
 from hypothesis import strategies as st
 from limit_strategies import Case, limited
@@ -25,6 +26,8 @@ from hpcgym.cluster import Cluster
 from hpcgym.errors import HpcgymError
 from hpcgym.scheduler.limits import EnergyBudget, PowerCap
 from hpcgym.workload.model import Workload
+
+pytestmark = pytest.mark.compiled
 
 SLOW = settings(max_examples=100)
 PART = Fraction(1, 10**12)  # by which sums of the same energy may differ

@@ -178,6 +178,7 @@ def test_files_that_are_none(tmp_path: Path) -> None:
         Signal(np.array([0]), np.array([1.0]), "g")
 
 
+@pytest.mark.compiled
 def test_a_signal_that_ends_too_early() -> None:
     workload = hpcgym.load_workload("lublin:jobs=20,processors=192,seed=1")
     result = hpcgym.simulate(workload, "easy", cluster="taurus")
@@ -187,6 +188,7 @@ def test_a_signal_that_ends_too_early() -> None:
     assert total_of(result, replace(short, period=100)) == pytest.approx(result.energy.total_j)
 
 
+@pytest.mark.cli
 def test_the_command_adds_metrics(tmp_path: Path) -> None:
     carbon = write(
         tmp_path, "datetime,g_per_kwh\n2024-01-01,50\n2024-01-01T12:00,20\n2024-01-02,9\n"

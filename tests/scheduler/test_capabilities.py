@@ -22,6 +22,8 @@ from hpcgym.scheduler.limits import PowerCap
 from hpcgym.sweep import BatchSimulator, cover
 from hpcgym.workload.codes import with_codes
 
+pytestmark = pytest.mark.compiled
+
 N = 30
 JOBS = hpcgym.load_workload(f"lublin:jobs={N},processors=8,seed=1").with_columns(
     wait_time=[0] * N, user_id=[job % 3 for job in range(N)]

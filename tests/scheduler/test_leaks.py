@@ -21,6 +21,8 @@ from hpcgym.schedule.result import Result
 from hpcgym.simulation.run import learn_before
 from hpcgym.workload.model import Workload
 
+pytestmark = pytest.mark.compiled
+
 ESTIMATES = (
     "requested",
     "double-requested",

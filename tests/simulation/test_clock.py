@@ -55,6 +55,7 @@ def check_same(workload: Workload, shift: int, **rules: Any) -> None:
 # --- Schedules ------------------------------------------------------------------------------------
 
 
+@pytest.mark.compiled
 @pytest.mark.parametrize("shift", EPOCHS)
 @pytest.mark.parametrize("policy", [*POLICIES, LATE, (0.5, -1e-3, 1, 2, -3, 1e-6)], ids=str)
 def test_policies(policy: Any, shift: int) -> None:
@@ -73,6 +74,7 @@ def test_any_rules(case: tuple[Workload, dict[str, Any]], shift: int) -> None:
     check_same(case[0], shift, **case[1])
 
 
+@pytest.mark.compiled
 @pytest.mark.parametrize(
     "estimate", ["clairvoyant", "double-requested", "ave2", "user-ratio", "typical-ratio"]
 )
@@ -83,6 +85,7 @@ def test_estimates(estimate: str) -> None:
         check_same(BUSY, EPOCHS[1], policy=policy, policy_estimate=estimate, **rules)
 
 
+@pytest.mark.compiled
 def test_a_regression_looks_at_the_time_of_the_week() -> None:
     """So shifts by whole weeks alone change nothing."""
     names = ("requested", "last", "day_sin", "week_cos")
@@ -114,6 +117,7 @@ def test_the_formulas_count_from_the_first_submission_by_hand() -> None:
 # --- Parts of a log -------------------------------------------------------------------------------
 
 
+@pytest.mark.compiled
 @pytest.mark.parametrize("policy", BY_SUBMISSION)
 def test_parts_count_from_the_beginning_of_the_whole(policy: str) -> None:
     """So does the oracle, whose jobs know when the first of the log came."""
@@ -153,6 +157,7 @@ def test_what_is_continued_is_as_the_whole(policy: Any) -> None:
 # --- Batches and environments ---------------------------------------------------------------------
 
 
+@pytest.mark.compiled
 @pytest.mark.parametrize("estimate", ["requested", "ave2"])
 def test_batches(estimate: str) -> None:
     rules = find_scheduler("spf").but(policy_estimate=estimate)
@@ -181,6 +186,7 @@ def played(env: Any, act: Any) -> list[Any]:
     return [shown, env.unwrapped.result().wait.tolist()]
 
 
+@pytest.mark.compiled
 def test_environments() -> None:
     weights = np.array([0.001, 0, 0.1, 0, 0.2, -1e-6, 0, -1, 0, -1e-4, 0])
     runs = []

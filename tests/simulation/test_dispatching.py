@@ -23,6 +23,8 @@ from hpcgym.scheduler.dispatchers.asking import DispatchError
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.workload import Workload, load_workload
 
+pytestmark = pytest.mark.compiled
+
 SLOW = settings(
     deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
 )

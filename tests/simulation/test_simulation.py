@@ -64,6 +64,7 @@ def test_the_machine_is_the_workloads_or_the_one_given() -> None:
     assert hpcgym.simulate(workload, processors=4).start.tolist() == [0, 0, 60]
 
 
+@pytest.mark.compiled
 def test_a_pool_has_no_nodes_to_fill_in_another_order() -> None:
     workload = hpcgym.load_workload("lublin:jobs=60,processors=16,seed=0")
     rules = {"allocation": "best-fit"}
@@ -137,6 +138,7 @@ def test_no_jobs(backfill: str, estimate: Any) -> None:
             hpcgym.validate_schedule(result)
 
 
+@pytest.mark.compiled
 @pytest.mark.parametrize("shares", ["half_life_s=86400", "accounts=group"])
 @pytest.mark.parametrize("name", ["fairshare", "fs+efs"])
 def test_no_jobs_and_no_users(name: str, shares: str) -> None:
@@ -180,6 +182,7 @@ def test_every_schedule_is_valid_and_the_same_again(case: tuple[Workload, dict[s
     assert schedule_of(hpcgym.simulate(workload, **rules)) == schedule_of(result)
 
 
+@pytest.mark.distributed
 def test_two_processes_make_the_same_schedules() -> None:
     code = f"""
 import hashlib, hpcgym

@@ -19,6 +19,8 @@ from hpcgym.schedule.result import Result
 from hpcgym.scheduler.limits import EnergyBudget, PowerCap
 from hpcgym.validation.validate import ScheduleError
 
+pytestmark = pytest.mark.compiled
+
 POWER = NodePower(100, [150, 200], 10, [1, 2], 1.5, shutdown_time_s=5, boot_time_s=20)
 MACHINE = Cluster(groups=(NodeGroup("node", 16, {"core": 4}, POWER),))
 JOBS = hpcgym.load_workload("lublin:jobs=300,processors=64,seed=2,load=1.2")

@@ -314,6 +314,7 @@ def run() -> Callable[..., str]:
     return call
 
 
+@pytest.mark.cli
 def test_the_command_generates_them(run: Callable[..., str], speedups: Path) -> None:
     output = speedups.with_name("jobs.swf")
     run(f"codes:speedups={speedups},jobs=9,mix=list", str(output))

@@ -1,0 +1,399 @@
+"""The study of predictions on a small trace, as a whole and at the command line."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from prediction_files import row_of, write_published
+from typer.testing import CliRunner
+
+import hpcgym
+from hpcgym.benchmarks.prediction import (
+    campaign,
+    configurations,
+    figures,
+    ranks,
+    simulations,
+)
+from hpcgym.benchmarks.prediction.configurations import (
+    E_LOSS_TRIPLE,
+    EASY,
+    EASY_PLUS_PLUS,
+    scheduler_of,
+)
+from hpcgym.benchmarks.prediction.published import read_published
+from hpcgym.benchmarks.prediction.report import report_text
+from hpcgym.benchmarks.prediction.run import reproduce
+from hpcgym.benchmarks.studies.progress import no_progress
+from hpcgym.cli import app
+from hpcgym.errors import HpcgymError
+
+JOBS = 400
+
+
+@pytest.fixture(scope="module")
+def trace_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A trace of few users on 8 processors, with bursts, so that jobs wait."""
+    rng = np.random.default_rng(0)
+    submit = np.sort(rng.choice(20, JOBS) * 40_000 + rng.integers(0, 7_200, JOBS))
+    run = rng.integers(5, 9_000, JOBS)
+    lines = ["; MaxProcs: 8"]
+    for k in range(JOBS):
+        request = int(run[k] * rng.uniform(1, 5)) + 1
+        size, user = rng.integers(1, 9), rng.integers(1, 6)
+        lines.append(
+            f"{k + 1} {submit[k]} 0 {run[k]} {size} -1 -1 {size} {request} -1 1 {user}"
+            " -1 -1 -1 -1 -1 -1"
+        )
+    path = tmp_path_factory.mktemp("trace") / "bursts.swf"
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+@pytest.fixture(scope="module")
+def published_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Published results of the trace, all but one configuration's whole."""
+    rng = np.random.default_rng(1)
+    rows = [
+        row_of(one, JOBS - (one == EASY_PLUS_PLUS), rng.uniform(2, 9), 50, 9, 4000, 90_000)
+        for one in configurations.usual()
+    ]
+    easy = f"easy_backfill_scheduler{',NA' * 8},{JOBS},3.5,1,1,1,1"
+    folder = tmp_path_factory.mktemp("published")
+    write_published(folder / "glesser-ch7-bursts.csv.gz", [easy, *rows])
+    write_published(folder / "glesser-ch7-cea-curie.csv.gz", [easy])
+    return folder
+
+
+def test_errors_are_of_predictions_at_submission(trace_file: Path) -> None:
+    workload = hpcgym.load_workload(trace_file)
+    result = hpcgym.simulate(workload, scheduler_of(EASY))
+    found = simulations.errors_of(result)
+    error = workload.requested_time - result.run_time
+    assert found["mae_s"] == pytest.approx(np.abs(error).mean())
+    assert found["too_short_share"] == 0
+    weight = np.log(workload.requested_processors * result.run_time)
+    assert found["mean_e_loss"] == pytest.approx((weight * error.astype(float) ** 2).mean())
+
+
+# --- The campaign ---------------------------------------------------------------------------------
+
+
+def outcome(folder: Path) -> dict[str, dict[str, float]]:
+    """Id of each task that is done -> its result without the time it took."""
+    lines = (folder / "tasks" / "results.jsonl").read_text().splitlines()
+    records = [json.loads(line) for line in lines]
+    for record in records:
+        assert record["result"].pop("seconds") > 0
+    return {record["id"]: record["result"] for record in records}
+
+
+@pytest.fixture(scope="module")
+def made(
+    trace_file: Path, published_folder: Path, tmp_path_factory: pytest.TempPathFactory
+) -> tuple[Path, dict[str, pd.DataFrame]]:
+    """The study of the small trace, and of the same trace under another name: folder and tables."""
+    folder = tmp_path_factory.mktemp("study")
+    second = tmp_path_factory.mktemp("again") / "again.swf"
+    second.write_text(trace_file.read_text())
+    sources = [str(trace_file), str(second)]
+    _, found = reproduce(sources, folder, published=published_folder, executor="serial")
+    return folder, found
+
+
+def test_outcomes_are_those_of_simulate(
+    made: tuple[Path, dict[str, pd.DataFrame]], trace_file: Path
+) -> None:
+    folder, _ = made
+    table = pd.read_csv(folder / "bursts" / "configurations.csv").set_index("configuration")
+    assert list(table.index) == [str(one) for one in configurations.usual()]
+    workload = hpcgym.load_workload(trace_file, clean="glesser")
+    estimates = {E_LOSS_TRIPLE: "e-loss", EASY: "requested", EASY_PLUS_PLUS: "ave2"}
+    for one, estimate in estimates.items():
+        result = hpcgym.simulate(
+            workload, "easy", estimate=estimate, correction=one.correction,
+            backfill_order=one.order, passes="per-event",
+        )  # fmt: skip
+        row = table.loc[str(one)]
+        assert row["mean_bsld"] == pytest.approx(result.metrics["mean_bsld"], rel=1e-12)
+        assert row["max_response_s"] == result.metrics["max_response_s"]
+        error = result.predicted_run_time - result.run_time
+        assert row["mae_s"] == pytest.approx(np.abs(error).mean())
+        assert row["too_short_share"] == pytest.approx((error < 0).mean())
+    assert table["mean_bsld"].nunique() > 60  # losses and corrections come to bear
+
+
+def test_tables_have_the_published_values_beside_ours(
+    made: tuple[Path, dict[str, pd.DataFrame]], published_folder: Path
+) -> None:
+    folder, found = made
+    values = read_published(published_folder)["bursts"].table["mean_bsld"]
+    exact = found["without-learning"].set_index("configuration")
+    assert len(exact) == 11  # the published EASY++ did not come to its end
+    assert (exact["published"] == values.reindex(exact.index)).all()
+    overview = found["7.6"].set_index(["trace", "what"])
+    table = pd.read_csv(folder / "bursts" / "configurations.csv").set_index("configuration")
+    learned = table[table["over_scale"].eq(1) & table["under_scale"].eq(1)]
+    names = learned.index[learned["order"] == "fcfs"]
+    assert len(names) == 180
+    best = overview.loc[("bursts", "learning, FCFS: best")]
+    assert (best["ours"], best["published"]) == (
+        table.loc[names, "mean_bsld"].min(),
+        values[names].min(),
+    )
+    claim = found["claim"].query("trace == 'bursts' and values == 'published'")
+    triple, easy = values[str(E_LOSS_TRIPLE)], values[str(EASY)]
+    assert claim["below EASY %"].item() == pytest.approx(100 * (1 - triple / easy))
+    rows = found["correlations"].query("trace == 'bursts'").set_index("of")
+    assert rows.loc["the thesis's", "configurations"] == 120
+    assert rows.loc["correction: incremental", "configurations"] == 40
+    part = learned[learned["weight"].eq("wide") & learned["threshold"].eq(0)]
+    assert rows.loc["weight: wide", "Spearman"] == pytest.approx(
+        ranks.spearman(part["mean_bsld"].to_numpy(), part["published"].to_numpy())
+    )
+    spread = found["spread"].set_index(["trace", "values"]).loc[("bursts", "published")]
+    variants = values[[str(one) for one in configurations.variants(E_LOSS_TRIPLE)]]
+    assert spread["median"] == variants.median()
+    assert spread["its place"] == f"{(variants < triple).sum() + 1} of 27"
+
+
+def test_a_triple_of_the_other_trace_is_judged_on_this_one(
+    made: tuple[Path, dict[str, pd.DataFrame]],
+) -> None:
+    folder, found = made
+    rows = found["7.7"].set_index(["trace", "chosen on"])
+    again = pd.read_csv(folder / "again" / "configurations.csv").set_index("configuration")
+    asked = again[again["estimate"].isin(["regression", "ave2"]) & ~again["over_scale"].gt(1)]
+    asked = asked[~asked["under_scale"].gt(1) & ~asked["threshold"].gt(0)]
+    row = rows.loc[("bursts", "ours: again")]
+    assert row["triple"] == asked["mean_bsld"].idxmin()
+    assert row["ours: triple"] == asked["mean_bsld"].min()  # both traces are the same
+
+
+def test_the_report_has_all_tables_and_pictures(
+    made: tuple[Path, dict[str, pd.DataFrame]],
+) -> None:
+    folder, found = made
+    report = (folder / "report.md").read_text()
+    assert {file.name for file in folder.glob("*.csv")} == {f"table-{name}.csv" for name in found}
+    names = {"without-learning", "7.1", "7.6", "7.7", "claim", "spread", "7.8", "best", "cost"}
+    assert names | {"correlations"} <= set(found)
+    pictures = [path.relative_to(folder).as_posix() for path in folder.rglob("*.png")]
+    assert {"bursts/published.png", "bursts/errors.png", "again/predicted.png"} < set(pictures)
+    assert all(f"({picture})" in report for picture in pictures)
+    assert "bursts: 397 rows; 1 of them" in report
+    assert "quick cut" not in report
+
+
+@pytest.fixture
+def two_findings(trace_file: Path) -> list[campaign.Findings]:
+    """Invented outcomes of a quick cut on two traces."""
+    some = configurations.quick()
+    rng = np.random.default_rng(3)
+    workload = hpcgym.load_workload(trace_file)
+    findings = []
+    for name in ("one", "other"):
+        table = pd.DataFrame([one.words() for one in some], index=[str(one) for one in some])
+        table["mean_bsld"] = rng.uniform(50, 90, len(some))
+        named = workload.take(slice(None), name=name)
+        findings.append(campaign.findings_of("-", named, some, table, None))
+    return findings
+
+
+def test_names_are_in_the_picture_and_cover_no_mark(
+    two_findings: list[campaign.Findings],
+) -> None:
+    first, second = two_findings
+    table = first.table["mean_bsld"].to_frame("x").join(second.table["mean_bsld"].rename("y"))
+    corner = table.loc[str(EASY_PLUS_PLUS)].copy()
+    for two in two_findings:  # at the right edge, where there is least room
+        two.table.loc[str(EASY_PLUS_PLUS), "mean_bsld"] = 100.0
+    table.loc[str(EASY_PLUS_PLUS)] = 100.0
+    assert (corner < 100).all()
+    figure = figures.draw_two_traces(first, second)
+    figure.canvas.draw()
+    (axes,) = figure.axes
+    marks, frame = axes.transData.transform(table.to_numpy()), axes.get_window_extent()
+    boxes = {label.get_text(): figures._letters(label) for label in axes.texts}
+    assert set(boxes) == {
+        "EASY", "EASY++", "E-Loss, incremental, SJBF", "clairvoyant, FCFS", "clairvoyant, SJBF"
+    }  # fmt: skip
+    for name, box in boxes.items():
+        assert (box.min >= frame.min).all(), name
+        assert (box.max <= frame.max).all(), name
+        assert not ((marks > box.min) & (marks < box.max)).all(axis=1).any(), name
+        assert sum(box.overlaps(other) for other in boxes.values()) == 1, name
+
+
+def test_the_legend_has_what_the_picture_has(two_findings: list[campaign.Findings]) -> None:
+    figure = figures.draw_two_traces(*two_findings)
+    (legend,) = figure.legends
+    named = [text.get_text() for text in legend.get_texts()]
+    learned = {one.correction for one in configurations.quick() if one.learned}
+    assert len(learned) < len(configurations.CORRECTIONS)
+    assert {f"correction: {name}" for name in learned} < set(named)
+    assert set(named) - {f"correction: {name}" for name in learned} == {
+        "without learning", "FCFS", "SJBF"
+    }  # fmt: skip
+    forms = {line.get_marker() for line in legend.get_lines()}
+    assert forms == set(figures._MARKERS.values())
+
+
+def test_long_tails_of_errors_are_out_of_sight() -> None:
+    run = np.full(1000, 200_000)
+    predicted = run + np.arange(-3600, 3600, 7.2).astype(np.int64)
+    predicted[:10] = 1  # 1 % are very much too short
+    figure = figures.draw_errors({"AVE2": np.stack([predicted, run])}, "here")
+    (axes,) = figure.axes
+    assert axes.get_xlim() == pytest.approx((-0.96, 0.96), abs=0.01)
+    assert any("2% of a predictor's errors are beyond" in text.get_text() for text in axes.texts)
+
+
+def test_one_trace_has_no_picture_of_two(two_findings: list[campaign.Findings]) -> None:
+    one = two_findings[:1]
+    assert "Figure 7.2 is of two traces" in report_text(one, {}, [], {}, quick=True)
+    pairs = [("one and other", Path("x.png"))]
+    assert "Figure 7.2 is" not in report_text(two_findings, {}, pairs, {}, quick=True)
+
+
+class StoppedError(Exception):
+    """What ends a run in the middle."""
+
+
+def test_an_interrupted_campaign_goes_on_with_nothing_lost(
+    trace_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("hpcgym.sweep.tasks._CHUNK_MOST", 4)  # else all of so few are one chunk
+
+    def stop(what: str, done: int, total: int) -> None:
+        if what == "simulations" and done > 5:
+            raise StoppedError
+
+    with pytest.raises(StoppedError):
+        reproduce([str(trace_file)], tmp_path, quick=True, executor="serial", progress=stop)
+    before = outcome(tmp_path)
+    number = len(configurations.quick())
+    assert 5 < len(before) < number
+    told = []
+
+    def note(what: str, done: int, total: int) -> None:
+        if what == "simulations":
+            told.append((done, total))
+
+    reproduce([str(trace_file)], tmp_path, quick=True, executor="serial", progress=note)
+    assert told[0] == (len(before), number)
+    after = outcome(tmp_path)
+    assert list(after)[: len(before)] == list(before)
+    assert len(after) == number
+    reproduce([str(trace_file)], tmp_path, quick=True, executor="serial")
+    assert outcome(tmp_path) == after
+
+
+def test_results_are_the_same_on_processes(trace_file: Path, tmp_path: Path) -> None:
+    for executor in ("serial", "processes"):
+        folder, workers = tmp_path / executor, {"processes": 2}.get(executor)
+        reproduce([str(trace_file)], folder, quick=True, executor=executor, workers=workers)
+    assert outcome(tmp_path / "serial") == outcome(tmp_path / "processes")
+
+
+def test_simulations_do_not_outlive_an_edit_of_the_code(
+    trace_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    traces = campaign.load_traces([str(trace_file)], quick=True)
+    some = configurations.quick()[:2]
+    for edited, lines in (("once", 2), ("twice", 4), ("once", 4)):
+        monkeypatch.setattr(campaign, "code", lambda *names, edited=edited: edited)
+        campaign.run_campaign(
+            traces, some, tmp_path / "tasks", "serial", None, quick=True, progress=no_progress
+        )
+        assert len(outcome(tmp_path)) == lines
+
+
+def test_a_worker_with_other_jobs_says_so(trace_file: Path, tmp_path: Path) -> None:
+    traces = campaign.load_traces([str(trace_file)], quick=False)
+    (source, workload), name = next(iter(traces.values())), next(iter(traces))
+    other = {name: (source, workload.take(slice(0, 50), name=name))}
+    with pytest.raises(HpcgymError, match="simulations failed"):
+        campaign.run_campaign(
+            other, [EASY], tmp_path / "tasks", "serial", None, quick=False, progress=no_progress
+        )
+    assert "other jobs" in (tmp_path / "tasks" / "failures.jsonl").read_text()
+
+
+# --- The command ----------------------------------------------------------------------------------
+
+
+def command(*arguments: str) -> tuple[int, str, str]:
+    run = CliRunner().invoke(app, ["reproduce", "prediction", "--executor", "serial", *arguments])
+    return run.exit_code, run.stdout, run.stderr
+
+
+def test_the_command_prints_the_overview(
+    trace_file: Path, published_folder: Path, tmp_path: Path
+) -> None:
+    given = ["--workload", str(trace_file), "--output", str(tmp_path), "--quick"]
+    code, out, _ = command(*given, "--published", str(published_folder), "--format", "json")
+    assert code == 0
+    rows = {row["what"]: row for row in json.loads(out)["rows"]}
+    assert rows["learning, SJBF: best"]["ours"] <= rows["learning, SJBF: worst"]["ours"]
+    assert rows["EASY"]["published"] is None  # a cut is compared with nothing
+    report = (tmp_path / "report.md").read_text()
+    assert "quick cut" in report
+    assert "| published" not in report
+    code, out, err = command(*given)
+    assert code == 0
+    assert "EASY++" in out
+    assert "report.md" in err
+
+
+def test_a_trace_without_requested_times_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "none.swf"
+    file.write_text("; MaxProcs: 8\n1 0 0 10 1 -1 -1 1 -1 -1 1 1 -1 -1 -1 -1 -1 -1\n")
+    code, _, err = command("--workload", str(file), "--output", str(tmp_path / "out"))
+    assert code == 1
+    assert "none.swf has no requested times" in err
+    assert "name another trace" in err
+    assert "clean=" not in err  # there is no such option
+
+
+@pytest.mark.parametrize("begun", [True, False])
+def test_an_interrupted_command_says_that_it_goes_on(
+    begun: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "study"
+
+    def interrupted(sources: list[str], folder: Path, **options: object) -> None:
+        if begun:
+            folder.mkdir()
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("hpcgym.benchmarks.prediction.run.reproduce", interrupted)
+    code, _, err = command("--workload", "lublin:jobs=9", "--output", str(folder))
+    assert code == 130
+    told = f"{folder} keeps what is done: the same command goes on\n"
+    assert err.lstrip() == told * begun + "hpcgym: interrupted\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--published", "nowhere"], "nowhere: there is no such folder"),
+        (["--published", "nowhere", "--quick"], "nowhere: there is no such folder"),
+        (["--full", "--quick"], "full and quick"),
+        (["--workload", "nowhere.swf"], "nowhere.swf"),
+        (["--output", "/dev/null/x", "--quick"], "/dev/null/x"),
+        (["--workload", "lublin:jobs=9,processors=4,seed=1"], "two workloads are called"),
+    ],
+)
+def test_mistakes_end_in_one_line(arguments: list[str], message: str, tmp_path: Path) -> None:
+    given = ["--workload", "lublin:jobs=9,processors=4", "--output", str(tmp_path), *arguments]
+    if "two" in message:
+        given += ["--workload", "lublin:jobs=8,processors=4,seed=1"]
+    code, _, err = command(*given)
+    assert code == 1
+    assert message in err
+    assert len(err.strip().splitlines()) == 1

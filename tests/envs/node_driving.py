@@ -1,0 +1,62 @@
+"""Environments on nodes that tests drive."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any
+
+import pytest
+from driving import (
+    NAMES,
+    SINGLE,
+)
+from hypothesis import strategies as st
+from node_strategies import machines, workloads_for
+
+from hpcgym import Cluster
+from hpcgym.cluster import NodeGroup
+from hpcgym.workload import Workload, load_workload
+
+ids = pytest.mark.parametrize("name", NAMES)
+
+#: Jobs with GPUs and MICs wait in it, most of them on too few free nodes of their kind.
+EURORA = load_workload("eurora:jobs=300,seed=1,load=3")
+
+#: The rules that environments have on nodes.
+RULES = st.fixed_dictionaries(
+    {
+        "backfill": st.sampled_from(["easy", "easy", "none"]),
+        "backfill_order": st.sampled_from(["fcfs", "sjbf", "saf", "lexp"]),
+        "estimate": st.sampled_from(["requested", "clairvoyant", "ave2", "ave2"]),
+        "correction": st.sampled_from(["requested", "incremental", "recursive-doubling"]),
+        "allocation": st.sampled_from(["first-fit", "best-fit", "worst-fit"]),
+    }
+)
+
+
+@st.composite
+def places(draw: st.DrawFn) -> tuple[Cluster, Workload]:
+    """A small machine of nodes, and jobs that fit it."""
+    cluster = draw(machines())
+    return cluster, draw(workloads_for(cluster))
+
+
+def make(name: str, workload: Any = EURORA, **options: Any) -> Any:
+    arguments = {"jobs": 40, "window": 9, "cluster": "eurora", **options}
+    if name == "MixedPolicy":
+        arguments.setdefault("interval", 4)
+    return SINGLE[name](workload, **arguments)
+
+
+def units_on_nodes(result: Any) -> list[dict[int, int]]:
+    """Return of each job node -> units on it."""
+    first, node, units = (part.tolist() for part in result.allocation)
+    return [dict(zip(node[a:b], units[a:b], strict=True)) for a, b in pairwise(first)]
+
+
+def _interval(name: str) -> dict[str, Any]:
+    return {"interval": "pass"} if name == "MixedPolicy" else {}
+
+
+SERIAL = load_workload("lublin:jobs=300,processors=64,seed=1,load=2")
+FOUR = Cluster(groups=(NodeGroup("thin", 12, {"core": 4}), NodeGroup("fat", 2, {"core": 8})))

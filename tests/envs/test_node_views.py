@@ -1,0 +1,263 @@
+"""Environments on nodes: what is seen, what is hidden, and what is refused."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from driving import (
+    NAMES,
+    SINGLE,
+    SLOW,
+    assert_same,
+    label,
+    play,
+    random_acts,
+    visible_acts,
+    whole,
+)
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+from node_driving import EURORA, FOUR, RULES, SERIAL, _interval, ids, make, places, units_on_nodes
+from test_hidden_future import horizon, known
+
+from hpcgym import Cluster, HpcgymError
+from hpcgym.cluster import NodeGroup
+from hpcgym.envs.core.options import USUAL_FEATURES
+from hpcgym.workload import Workload
+
+
+def waits_on_node(env: Any) -> bool:
+    """Tell whether some job waits for which there are cores enough, but not on the right nodes."""
+    rows = env.queued()
+    cores = env.episode_workload.requested_processors[rows]
+    return bool(((cores <= env.free) & ~env.pass_view().fits()).any())
+
+
+# --- What is seen ---------------------------------------------------------------------------
+
+
+def free_now(env: Any) -> Any:
+    """Return what each node has free, (N, R), worked out from the running jobs' nodes."""
+    jobs, cluster = env.episode_workload, env.options.cluster
+    free, held = cluster.capacity.tolist(), units_on_nodes(env.result())
+    for row in env.running().tolist():
+        for node, units in held[row].items():
+            for r, resource in enumerate(cluster.resources):
+                free[node][r] -= units * int(jobs.per_unit[resource][row])
+    return free
+
+
+def fits_on(free: Any, env: Any, row: int) -> bool:
+    """Return whether the nodes together hold the units of a job."""
+    jobs, room = env.episode_workload, 0
+    demand = [int(jobs.per_unit[name][row]) for name in env.options.cluster.resources]
+    for node in free:
+        room += min(have // need for have, need in zip(node, demand, strict=True) if need)
+    return room >= int(jobs.units[row])
+
+
+def check_seen(env: Any, observation: Any, info: Any) -> list[bool]:
+    """Compare what is seen of the machine with what is worked out; return what fits."""
+    free = free_now(env)
+    rows = info["window"][info["window"] >= 0].tolist()
+    fits = [fits_on(free, env, row) for row in rows]
+    column = USUAL_FEATURES.index("fits")
+    shown = observation["jobs"][:, column].tolist()
+    assert shown == [*map(float, fits), *[0.0] * (len(shown) - len(fits))]
+    share = np.float32(sum(fits) / max(len(fits), 1))
+    assert observation["queue"][5] == share
+    assert sum(node[0] for node in free) == env.free
+    view = env.pass_view()
+    assert view.free.tolist() == free
+    assert view.job.tolist() == env.queued().tolist()
+    assert view.fits().tolist() == [fits_on(free, env, row) for row in view.job.tolist()]
+    return fits
+
+
+@settings(SLOW, max_examples=100)
+@given(places(), RULES, st.sampled_from(NAMES[:2]), st.integers(0, 2**16))
+def test_what_fits_is_seen(
+    place: tuple[Cluster, Workload], rules: dict[str, Any], name: str, seed: int
+) -> None:
+    cluster, workload = place
+    assume(any(need.any() for key, need in workload.per_unit.items() if key != "core")
+           or (workload.per_unit["core"] > 1).any())  # fmt: skip
+    env = make(name, **whole(workload, cluster=cluster, window=6), **rules)
+    acts, steps = visible_acts(env, seed), 0
+    observation, info = env.reset()
+    ended = False
+    while not ended:
+        check_seen(env, observation, info)
+        observation, _, ended, _, info = env.step(acts(steps, observation, info))
+        steps += 1
+
+
+@ids
+def test_cores_enough_do_not_mean_that_a_job_fits(name: str) -> None:
+    """The column tells of nodes: it differs from that of a pool."""
+    env = make(name, jobs=120, window=40, **_interval(name))
+    observation, info = env.reset(seed=0)
+    ended, scattered = False, 0
+    while not ended:
+        check_seen(env, observation, info)
+        scattered += waits_on_node(env)
+        action = 0 if name == "JobSelection" else np.zeros(env.action_space.shape)
+        observation, _, ended, _, info = env.step(action)
+    assert scattered > 3
+
+
+# --- What is refused ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("rule", ["estimate", "policy_estimate"])
+@pytest.mark.parametrize("value", ["e-loss", "user-ratio"])
+@ids
+def test_what_learns_is_refused_on_nodes(name: str, rule: str, value: str) -> None:
+    with pytest.raises(HpcgymError, match="and environments on nodes do not go together"):
+        make(name, **{rule: value})
+
+
+def of_one_kind(**resources: int) -> Cluster:
+    return Cluster(groups=(NodeGroup("all", 100, resources),))
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"cluster": "eurrora"}, "unknown machine 'eurrora'; did you mean 'eurora'"),
+        ({"passes": "per-event"}, "passes='per-event' and a machine of nodes"),
+        ({"allocation": "best"}, "did you mean 'best-fit'"),
+        ({"processors": 1024}, "either cluster or processors, not both"),
+        ({"correction": "kill"}, "correction='kill' and environments do not"),
+        ({"correction": "next-second"}, "'next-second' is for dispatchers only"),
+        ({"cluster": of_one_kind(core=16)}, r"asks for \d+ 'mem' a unit, which the machine lacks"),
+        (
+            {"cluster": of_one_kind(core=8, mem=16_000, gpu=2, mic=2)},
+            r"asks for \d+ units? of 16 core, .*; the empty machine holds 0\. So it is with \d+ of",
+        ),
+    ],
+    ids=label,
+)
+def test_mistakes_are_told(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(HpcgymError, match=message):
+        make("JobSelection", **options)
+
+
+@pytest.mark.parametrize("cluster", ["eurora", FOUR], ids=label)
+def test_processors_of_nodes_are_not_switched_off(cluster: Any) -> None:
+    workload = EURORA if cluster == "eurora" else SERIAL
+    with pytest.raises(HpcgymError, match="shutdown_action"):
+        make("JobSelection", workload, cluster=cluster, shutdown_action=True)
+
+
+# --- Pictures -------------------------------------------------------------------------------
+
+
+@ids
+def test_text_and_frames(name: str) -> None:
+    pytest.importorskip("matplotlib", reason="frames need matplotlib")
+    frames: list[Any] = []
+    for mode in ("ansi", "rgb_array"):
+        env = make(name, render_mode=mode)
+        acts = random_acts(env.action_space, 0)
+        env.reset(seed=0)
+        for steps in (0, 12):
+            play(env, acts, most=steps, seed=0)
+            frames.append(env.render())
+    assert f"{1024 - env.free:,} of 1,024 busy, {env.free:,} free" in frames[1]
+    assert frames[0] != frames[1]
+    assert frames[2].shape == frames[3].shape == (800, 1280, 3)
+    assert (frames[2] != frames[3]).any()
+
+
+def test_the_text_says_what_fits_on_nodes() -> None:
+    env = make("QueueOrdering", jobs=120, window=40, render_mode="ansi")
+    env.reset(seed=0)
+    seen = 0
+    for _ in range(60):
+        rows, free = env.queued().tolist(), free_now(env)
+        lines = [line.split() for line in env.render().partition("Queue,")[2].splitlines()]
+        told = {line[0]: line[-1] for line in lines if line and line[-1] in ("yes", "no")}
+        expected = {str(r): "yes" if fits_on(free, env, r) else "no" for r in rows[:10]}
+        assert told == expected
+        seen += waits_on_node(env)
+        if env.step(np.zeros(40))[2]:
+            break
+    assert seen > 3
+
+
+# --- What no scheduler knows ----------------------------------------------------------------
+
+
+def altered(env: Any, now: int, seed: int, keeps_next: bool) -> Workload:
+    """Return the jobs of an episode with another future, after ``now`` [s]."""
+    rng = np.random.default_rng(seed)
+    jobs, start = env.episode_workload, env.result().start
+    n = int((jobs.submit_time <= now).sum())  # events of this second are known
+    submit, run = jobs.submit_time.copy(), jobs.run_time.copy()
+    requested, units = jobs.requested_time.copy(), jobs.units.copy()
+    for row in range(n):
+        length = min(run[row], requested[row])
+        if start[row] < 0:
+            run[row] = rng.integers(1, 2 * requested[row] + 1)
+        elif start[row] + length > now and start[row] + requested[row] > now + 1:
+            run[row] = rng.integers(now + 1 - start[row], 2 * requested[row] + 1)
+    later = len(jobs) - n
+    kept = int((submit[n:] == submit[n]).sum()) if keeps_next and later else 0
+    submit[n + kept :] = max(now, submit[n + kept - 1]) + np.cumsum(
+        rng.choice([1, 7, 600, 5000], later - kept)
+    )
+    run[n:], requested[n:] = rng.integers(1, 3000, (2, later))
+    units[n:] = 1
+    columns = {
+        "submit_time": submit,
+        "run_time": run,
+        "requested_time": requested,
+        "requested_processors": units * jobs.per_unit["core"],
+        "user_id": jobs.user_id,
+    }
+    return Workload.from_columns(
+        columns, processors=jobs.processors, units=units, per_unit=jobs.per_unit, name=jobs.name
+    )
+
+
+@settings(SLOW, max_examples=250)
+@given(
+    places(),
+    RULES.filter(lambda rules: rules["estimate"] != "clairvoyant"),
+    st.sampled_from(NAMES),
+    st.sampled_from(["pass", "1h", 2, "episode"]),
+    st.integers(0, 30),
+    st.integers(0, 2**16),
+)
+def test_another_future_looks_the_same(
+    place: tuple[Cluster, Workload],
+    rules: dict[str, Any],
+    name: str,
+    interval: Any,
+    decisions: int,
+    seed: int,
+) -> None:
+    cluster, workload = place
+    arguments: dict[str, Any] = {"window": 4, "cluster": cluster, **rules}
+    if name == "MixedPolicy":
+        arguments["interval"] = interval
+    env = SINGLE[name](**whole(workload, **arguments))
+    acts = visible_acts(env, seed)
+    one = play(env, acts, most=decisions)
+    assume(not one[-1].terminated)
+    now = horizon(env, interval if name == "MixedPolicy" else None)
+    assume(name != "MixedPolicy" or len(one) > 1 or interval == "pass")
+    other_env = SINGLE[name](
+        **whole(altered(env, now, seed, isinstance(interval, int)), **arguments)
+    )
+    other = play(other_env, acts, most=decisions)
+    assert_same(known(one), known(other))
+    assert_same(vars_of(env.pass_view()), vars_of(other_env.pass_view()))
+
+
+def vars_of(view: Any) -> dict[str, Any]:
+    """Return all that a view tells."""
+    return {name: value for name, value in vars(view).items() if name != "resources"}
