@@ -31,11 +31,9 @@ from hpcgym.engine.machines.corun.state import (
     NOBODY_THERE,
     PART,
 )
-from hpcgym.engine.machines.limited.easy import take_out
-from hpcgym.engine.machines.nodes.easy import next_scored
 from hpcgym.engine.machines.pool.easy import first_in_order
-from hpcgym.engine.ordered import BLOCK, NOTHING, block_at, insert, tidy_swept
-from hpcgym.engine.orders.narrow import least_of_narrow, summarise_narrow
+from hpcgym.engine.ordered import BLOCK, NOTHING, block_at, insert
+from hpcgym.engine.passes.backfilling import sweep_of, sweep_scored_of
 from hpcgym.engine.state import (
     AN_ORDER,
     BACKFILLED,
@@ -45,29 +43,7 @@ from hpcgym.engine.state import (
     SCORED,
     SELECTION,
     STARTED_AS,
-    SUBMISSION,
 )
-
-
-@jit_part
-def do_pass(
-    jobs, keys, scores, users,
-    sim, progress, history, blocks, entries, profile, line, narrow, freed, idle,
-    ended, machine,
-):  # fmt: skip
-    """Free the nodes of jobs that have ended, and start what may start.
-
-    Where jobs are selected from outside, the answer to a question is ``sim.selected``, below 0 if
-    no job is to start now.
-    """
-    release_ended(machine, sim, jobs, progress, blocks, entries, ended)
-    arrived = sim.arrived
-    sim.arrived = 0
-    for job in range(sim.next - arrived, sim.next):
-        enqueue(sim, jobs, progress, keys, scores, blocks, entries, narrow, job)
-        count_waiting(machine, machine.tasks[job].code, 1)
-    if blocks[QUEUE].count > 0:
-        serve_queue(machine, sim, jobs, keys, scores, progress, blocks, entries, narrow, arrived)
 
 
 @jit
@@ -106,42 +82,6 @@ def begin(machine, sim, jobs, progress, blocks, entries, job):
 
 
 # --- The queue ------------------------------------------------------------------------------------
-
-
-@jit_part
-def serve_queue(machine, sim, jobs, keys, scores, progress, blocks, entries, narrow, arrived):
-    """Start heads while they may start, then jobs behind the first head that may not."""
-    if sim.primary == SELECTION:
-        serve_selected(machine, sim, jobs, keys, progress, blocks, entries)
-        return
-    same = is_settled(machine, sim, keys, arrived)
-    if same and sim.depth == 0 and machine.scalars[0].fills == 0:
-        return
-    head = sim.head if same else -1
-    while head < 0 and blocks[QUEUE].count > 0:
-        head = first_of_queue(machine, sim, jobs, scores, progress, blocks, entries)
-        if not choose(machine, sim, jobs, progress, head, FREELY):
-            break
-        leave_queue(sim, jobs, progress, keys, blocks, entries, head)
-        begin(machine, sim, jobs, progress, blocks, entries, head)
-        head = -1
-    sim.head = head
-    # a job that starts behind the head may let another take other nodes: it is set again then
-    sim.changed = 0
-    if head < 0 or (sim.depth == 0 and machine.scalars[0].fills == 0):
-        return
-    if machine.scalars[0].fills == 0 and not same:
-        find_shadow(machine, sim, progress, blocks, entries, head)
-    if same:
-        # all others were refused at the last pass
-        for job in range(sim.next - arrived, sim.next):
-            start_before_head(machine, sim, jobs, keys, progress, blocks, entries, job)
-    elif machine.scalars[0].weighed == 1 and machine.scalars[0].fills == 1:
-        fill_weighed(machine, sim, jobs, keys, progress, blocks, entries)
-    elif sim.secondary >= SCORED:
-        sweep_scored(machine, sim, jobs, keys, scores, progress, blocks, entries)
-    else:
-        sweep(machine, sim, jobs, keys, progress, blocks, entries, narrow)
 
 
 @jit_part
@@ -270,85 +210,46 @@ def rate_there(machine, job):
     return rate
 
 
+@jit_part
+def begin_before_head(machine, sim, jobs, progress, blocks, entries, idle, job):
+    """Start a job, no longer in the queue, on the nodes of its cells, before the head."""
+    progress[job].marks += BACKFILLED
+    begin(machine, sim, jobs, progress, blocks, entries, job)
+
+
+@jit_part
+def begin_swept(machine, sim, jobs, progress, blocks, entries, idle, job):
+    """Do the same, and note what the head leaves to others now."""
+    begin_before_head(machine, sim, jobs, progress, blocks, entries, idle, job)
+    if machine.scalars[0].fills == 0:
+        machine.scalars[0].rest_beside_head = most_beside_head(machine, sim.head)
+
+
+@jit_part
+def bounds(machine, sim):
+    """Return the most parts of a job, those of one that runs on, and when it does so."""
+    scalars = machine.scalars[0]
+    beyond = NOTHING if scalars.fills == 1 else scalars.rest_beside_head
+    # a job that takes longer than this, compact, does not end by the shadow time at any rate
+    return sim.free, beyond, (sim.shadow - sim.time) * machine.greatest[0]
+
+
 @jit
-def start_before_head(machine, sim, jobs, keys, progress, blocks, entries, job):
+def start_before_head(machine, sim, jobs, keys, progress, blocks, entries, idle, job):
     """Start a job before the head if it may; return whether it has started."""
     if not may_start(machine, sim, jobs, progress, job):
         return False
     leave_queue(sim, jobs, progress, keys, blocks, entries, job)
-    progress[job].marks += BACKFILLED
-    begin(machine, sim, jobs, progress, blocks, entries, job)
+    begin_before_head(machine, sim, jobs, progress, blocks, entries, idle, job)
     return True
 
 
-@jit
-def sweep(machine, sim, jobs, keys, progress, blocks, entries, narrow):
-    """Go through the queue in secondary order, passing over blocks in which no job can start."""
-    fills = machine.scalars[0].fills == 1
-    # a job that takes longer than this, compact, does not end by the shadow time at any rate
-    window = (sim.shadow - sim.time) * machine.greatest[0]
-    k = 0
-    while k < blocks[QUEUE].in_use:
-        block = block_at(blocks, QUEUE, k)
-        k += 1
-        if blocks[block].least_width > sim.free:
-            continue
-        if not fills and blocks[block].least_width > machine.scalars[0].rest_beside_head:
-            if blocks[block].least_span > window:
-                continue
-            known = blocks[block].narrow_known == 1
-            if known and least_of_narrow(narrow, block, sim.free) > window:
-                continue
-        sweep_block(machine, sim, jobs, keys, progress, blocks, entries, block)
-        if blocks[QUEUE].in_use > 1:
-            if sim.secondary == SUBMISSION:
-                summarise_narrow(blocks, entries, narrow, block)
-            k = tidy_swept(blocks, entries, QUEUE, k)
+sweep = sweep_of(may_start, begin_swept, bounds, knows_narrow=True)
+sweep_scored = sweep_scored_of(may_start, begin_before_head)
 
 
 @jit
-def sweep_block(machine, sim, jobs, keys, progress, blocks, entries, block):
-    """Start the jobs of one block that may start, and make its summary anew."""
-    least_span = least_width = NOTHING
-    fills = machine.scalars[0].fills == 1
-    window = (sim.shadow - sim.time) * machine.greatest[0]
-    i = block * BLOCK
-    while i < block * BLOCK + blocks[block].count:
-        job, width, predicted = entries[i].job, entries[i].width, entries[i].span
-        near = fills or width <= machine.scalars[0].rest_beside_head or predicted <= window
-        if (
-            near
-            and width <= sim.free
-            and job != sim.head
-            and may_start(machine, sim, jobs, progress, job)
-        ):
-            take_out(sim, keys, blocks, entries, block, i)
-            progress[job].marks += BACKFILLED
-            begin(machine, sim, jobs, progress, blocks, entries, job)
-            if not fills:
-                machine.scalars[0].rest_beside_head = most_beside_head(machine, sim.head)
-            continue
-        least_span = min(least_span, predicted)
-        least_width = min(least_width, width)
-        i += 1
-    blocks[block].least_span = least_span
-    blocks[block].least_width = least_width
-
-
-@jit
-def sweep_scored(machine, sim, jobs, keys, scores, progress, blocks, entries):
-    """Go through the queue in an order that time changes, from the best job to the last."""
-    job, score = -1, np.inf
-    while True:
-        job, score = next_scored(sim, jobs, scores, blocks, entries, job, score)
-        if job < 0:
-            return
-        if job != sim.head:
-            start_before_head(machine, sim, jobs, keys, progress, blocks, entries, job)
-
-
-@jit
-def fill_weighed(machine, sim, jobs, keys, progress, blocks, entries):
+def fill_weighed(machine, sim, jobs, keys, progress, blocks, entries, idle):
     """Start the best of the jobs that find room, again and again."""
     while blocks[QUEUE].count > 0:
         waiting = sim.next - sim.started
@@ -356,7 +257,43 @@ def fill_weighed(machine, sim, jobs, keys, progress, blocks, entries):
         if job < 0:
             return
         # where it is refused, jobs like it are passed over from now on
-        start_before_head(machine, sim, jobs, keys, progress, blocks, entries, job)
+        start_before_head(machine, sim, jobs, keys, progress, blocks, entries, idle, job)
+
+
+@jit_part
+def serve_queue(machine, sim, jobs, keys, scores, progress, blocks, entries, narrow, idle, arrived):
+    """Start heads while they may start, then jobs behind the first head that may not."""
+    if sim.primary == SELECTION:
+        serve_selected(machine, sim, jobs, keys, progress, blocks, entries)
+        return
+    same = is_settled(machine, sim, keys, arrived)
+    if same and sim.depth == 0 and machine.scalars[0].fills == 0:
+        return
+    head = sim.head if same else -1
+    while head < 0 and blocks[QUEUE].count > 0:
+        head = first_of_queue(machine, sim, jobs, scores, progress, blocks, entries)
+        if not choose(machine, sim, jobs, progress, head, FREELY):
+            break
+        leave_queue(sim, jobs, progress, keys, blocks, entries, head)
+        begin(machine, sim, jobs, progress, blocks, entries, head)
+        head = -1
+    sim.head = head
+    # a job that starts behind the head may let another take other nodes: it is set again then
+    sim.changed = 0
+    if head < 0 or (sim.depth == 0 and machine.scalars[0].fills == 0):
+        return
+    if machine.scalars[0].fills == 0 and not same:
+        find_shadow(machine, sim, progress, blocks, entries, head)
+    if same:
+        # all others were refused at the last pass
+        for job in range(sim.next - arrived, sim.next):
+            start_before_head(machine, sim, jobs, keys, progress, blocks, entries, idle, job)
+    elif machine.scalars[0].weighed == 1 and machine.scalars[0].fills == 1:
+        fill_weighed(machine, sim, jobs, keys, progress, blocks, entries, idle)
+    elif sim.secondary >= SCORED:
+        sweep_scored(machine, sim, jobs, keys, scores, progress, blocks, entries, idle)
+    else:
+        sweep(machine, sim, jobs, keys, scores, progress, blocks, entries, narrow, idle)
 
 
 # --- Jobs that are selected from outside ----------------------------------------------------------
@@ -394,6 +331,29 @@ def some_fits(machine, sim, jobs, progress, blocks, entries):
 def usage_beside(jobs, progress, machine, job):
     """Return when a job has ended, however fast it ran, at its usual power."""
     return machine.tasks[job].end, 1.0
+
+
+@jit_part
+def do_pass(
+    jobs, keys, scores, users,
+    sim, progress, history, blocks, entries, profile, line, narrow, freed, idle,
+    ended, machine,
+):  # fmt: skip
+    """Free the nodes of jobs that have ended, and start what may start.
+
+    Where jobs are selected from outside, the answer to a question is ``sim.selected``, below 0 if
+    no job is to start now.
+    """
+    release_ended(machine, sim, jobs, progress, blocks, entries, ended)
+    arrived = sim.arrived
+    sim.arrived = 0
+    for job in range(sim.next - arrived, sim.next):
+        enqueue(sim, jobs, progress, keys, scores, blocks, entries, narrow, job)
+        count_waiting(machine, machine.tasks[job].code, 1)
+    if blocks[QUEUE].count > 0:
+        serve_queue(
+            machine, sim, jobs, keys, scores, progress, blocks, entries, narrow, idle, arrived
+        )
 
 
 run = loop_of(next_event_pass, do_pass)

@@ -12,7 +12,6 @@ from hpcgym.compilation import jit, jit_inline, jit_part
 from hpcgym.engine.events import (
     end_first,
     enqueue,
-    leave_primary_queue,
     leave_queue,
     next_pass,
 )
@@ -36,19 +35,16 @@ from hpcgym.engine.machines.limited.nodes import begin_waiting, end_switching, r
 from hpcgym.engine.machines.limited.reservations import find_shadow
 from hpcgym.engine.machines.limited.starts import begin, best_level, drawn_mw, widest
 from hpcgym.engine.machines.limited.state import LESS, ZERO
-from hpcgym.engine.machines.nodes.easy import next_scored
 from hpcgym.engine.machines.pool.easy import first_in_order
-from hpcgym.engine.ordered import BLOCK, NOTHING, block_at, copy_entry, tidy_swept
-from hpcgym.engine.orders.narrow import least_of_narrow, summarise_narrow
+from hpcgym.engine.ordered import BLOCK, block_at
+from hpcgym.engine.passes.backfilling import sweep_of, sweep_scored_of
 from hpcgym.engine.state import (
     A_RENEWAL,
     FOREVER,
-    KEYED,
     QUEUE,
     RUNNING,
     SCORED,
     SELECTION,
-    SUBMISSION,
 )
 
 
@@ -100,28 +96,6 @@ def release_ended(machine, sim, ended):
         give_back(machine, job)
 
 
-@jit_part
-def do_pass(
-    jobs, keys, scores, users,
-    sim, progress, history, blocks, entries, profile, line, narrow, freed, idle,
-    ended, machine,
-):  # fmt: skip
-    """Let limits do what they do at this time, then start what may start."""
-    time = sim.time
-    announce(machine, blocks, entries, time)
-    switch_for_control(machine, blocks, entries, time)
-    switch_for_caps(machine, blocks, entries, time)
-    kill_for_caps(machine, sim, jobs, progress, users, history, blocks, entries, freed, idle, ended)
-    look(machine, time)
-    for job in range(sim.next - sim.arrived, sim.next):
-        enqueue(sim, jobs, progress, keys, scores, blocks, entries, narrow, job)
-    sim.arrived = 0
-    if blocks[QUEUE].count > 0:
-        weigh(machine, blocks, entries, time)
-        serve_queue(machine, sim, jobs, keys, scores, progress, blocks, entries, narrow)
-    switch_off_idle(machine, time)
-
-
 # --- Caps that kill -------------------------------------------------------------------------------
 
 
@@ -167,8 +141,34 @@ def last_started(progress, blocks, entries, time):
 # --- The queue ------------------------------------------------------------------------------------
 
 
+@jit
+def may_start(machine, sim, jobs, progress, job):
+    """Return whether a job may start now, and note at which level."""
+    level = best_level(machine, sim, jobs, progress, job)
+    machine.scalars[0].level = level
+    return level >= 0
+
+
 @jit_part
-def serve_queue(machine, sim, jobs, keys, scores, progress, blocks, entries, narrow):
+def begin_noted(machine, sim, jobs, progress, blocks, entries, idle, job):
+    """Start a job, no longer in the queue, at the level that was noted for it."""
+    begin(machine, jobs, sim, progress, blocks, entries, job, machine.scalars[0].level)
+
+
+@jit_part
+def bounds(machine, sim):
+    """Return the most nodes of a job, those of one that runs on, and when it does so."""
+    scalars = machine.scalars[0]
+    spare = len(machine.nodes) if scalars.contiguous == 1 else scalars.spare_nodes
+    return widest(machine, sim), spare, sim.shadow - sim.time
+
+
+sweep = sweep_of(may_start, begin_noted, bounds, knows_narrow=True)
+sweep_scored = sweep_scored_of(may_start, begin_noted)
+
+
+@jit_part
+def serve_queue(machine, sim, jobs, keys, scores, progress, blocks, entries, narrow, idle):
     """Start heads while they may start, then jobs behind the first head that may not."""
     head = -1
     machine.scalars[0].backfills = 0
@@ -191,9 +191,9 @@ def serve_queue(machine, sim, jobs, keys, scores, progress, blocks, entries, nar
     if progress[head].promised < 0 and sim.primary < SELECTION:
         progress[head].promised = sim.shadow
     if sim.secondary >= SCORED:
-        sweep_scored(machine, sim, jobs, keys, scores, progress, blocks, entries)
+        sweep_scored(machine, sim, jobs, keys, scores, progress, blocks, entries, idle)
     else:
-        sweep(machine, sim, jobs, keys, progress, blocks, entries, narrow)
+        sweep(machine, sim, jobs, keys, scores, progress, blocks, entries, narrow, idle)
 
 
 @jit
@@ -207,93 +207,33 @@ def level_without_control(machine, sim, jobs, progress, head):
 
 
 @jit_part
-def sweep(machine, sim, jobs, keys, progress, blocks, entries, narrow):
-    """Go through the queue in secondary order, passing over blocks in which no job can start."""
-    k = 0
-    while k < blocks[QUEUE].in_use:
-        block = block_at(blocks, QUEUE, k)
-        k += 1
-        free = widest(machine, sim)
-        if blocks[block].least_width > free:
-            continue
-        if blocks[block].least_width > spare_nodes_for(machine):
-            window = sim.shadow - sim.time
-            if blocks[block].least_span > window:
-                continue
-            if blocks[block].narrow_known == 1 and least_of_narrow(narrow, block, free) > window:
-                continue
-        sweep_block(machine, sim, jobs, keys, progress, blocks, entries, block)
-        if blocks[QUEUE].in_use > 1:
-            if sim.secondary == SUBMISSION:
-                summarise_narrow(blocks, entries, narrow, block)
-            k = tidy_swept(blocks, entries, QUEUE, k)
-
-
-@jit_part
-def spare_nodes_for(machine):
-    """Return how many nodes a job may take at most that runs on beyond the shadow time."""
-    scalars = machine.scalars[0]
-    return len(machine.nodes) if scalars.contiguous == 1 else scalars.spare_nodes
-
-
-@jit_part
-def sweep_block(machine, sim, jobs, keys, progress, blocks, entries, block):
-    """Start the jobs of one block that may start, and make its summary anew."""
-    least_span = least_width = NOTHING
-    window = sim.shadow - sim.time
-    free, spare = widest(machine, sim), spare_nodes_for(machine)
-    i = block * BLOCK
-    while i < block * BLOCK + blocks[block].count:
-        job, width, predicted = entries[i].job, entries[i].width, entries[i].span
-        if width <= free and (width <= spare or predicted <= window) and job != sim.head:
-            level = best_level(machine, sim, jobs, progress, job)
-            if level >= 0:
-                take_out(sim, keys, blocks, entries, block, i)
-                begin(machine, jobs, sim, progress, blocks, entries, job, level)
-                free, spare = widest(machine, sim), spare_nodes_for(machine)
-                continue
-        least_span = min(least_span, predicted)
-        least_width = min(least_width, width)
-        i += 1
-    blocks[block].least_span = least_span
-    blocks[block].least_width = least_width
-
-
-@jit_part
-def take_out(sim, keys, blocks, entries, block, i):
-    """Take an entry out of the queue; the block is tidied when the sweep has left it."""
-    job = entries[i].job
-    blocks[block].count -= 1
-    blocks[block].sum_width -= entries[i].width
-    while i < block * BLOCK + blocks[block].count:
-        copy_entry(entries, i, i + 1)
-        i += 1
-    if sim.primary == KEYED:
-        leave_primary_queue(keys, blocks, entries, job)
-
-
-@jit
-def sweep_scored(machine, sim, jobs, keys, scores, progress, blocks, entries):
-    """Go through the queue in an order that time changes, from the best job to the last."""
-    job, score = LESS, float("inf")
-    while True:
-        job, score = next_scored(sim, jobs, scores, blocks, entries, job, score)
-        if job < 0:
-            return
-        if job == sim.head:
-            continue
-        level = best_level(machine, sim, jobs, progress, job)
-        if level >= 0:
-            leave_queue(sim, jobs, progress, keys, blocks, entries, job)
-            begin(machine, jobs, sim, progress, blocks, entries, job, level)
-
-
-@jit_part
 def usage_at_level(jobs, progress, machine, job):
     """Return when a job has ended, and what it has drawn by what it draws at full frequency."""
     full = drawn_mw(machine, job, machine.scalars[0].highest)
     drawn = machine.tasks[job].drawn_mw / full if full > 0 else 1.0
     return progress[job].start + jobs[job].run, drawn
+
+
+@jit_part
+def do_pass(
+    jobs, keys, scores, users,
+    sim, progress, history, blocks, entries, profile, line, narrow, freed, idle,
+    ended, machine,
+):  # fmt: skip
+    """Let limits do what they do at this time, then start what may start."""
+    time = sim.time
+    announce(machine, blocks, entries, time)
+    switch_for_control(machine, blocks, entries, time)
+    switch_for_caps(machine, blocks, entries, time)
+    kill_for_caps(machine, sim, jobs, progress, users, history, blocks, entries, freed, idle, ended)
+    look(machine, time)
+    for job in range(sim.next - sim.arrived, sim.next):
+        enqueue(sim, jobs, progress, keys, scores, blocks, entries, narrow, job)
+    sim.arrived = 0
+    if blocks[QUEUE].count > 0:
+        weigh(machine, blocks, entries, time)
+        serve_queue(machine, sim, jobs, keys, scores, progress, blocks, entries, narrow, idle)
+    switch_off_idle(machine, time)
 
 
 run = loop_of(advance, do_pass)

@@ -80,6 +80,7 @@ SCALARS = whole_numbers(
     "spare_mw",  # below caps
     "spare_limit_mw",  # below the mean power of a budget
     "left_mw",  # charged there for a node that a job has left
+    "level",  # at which the job may start that was looked at last
     "block_from",  # its nodes, if they stand in a row
     "block_to",
 )

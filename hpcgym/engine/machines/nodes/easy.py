@@ -24,9 +24,9 @@ from hpcgym.engine.machines.nodes.placement import (
     shuffle,
     take,
 )
-from hpcgym.engine.machines.pool.easy import count_backfilled, first_in_order, start_swept
-from hpcgym.engine.ordered import BLOCK, NOTHING, block_at, tidy_swept
-from hpcgym.engine.orders.scores import score_now
+from hpcgym.engine.machines.pool.easy import count_backfilled, first_in_order
+from hpcgym.engine.ordered import BLOCK, NOTHING, block_at
+from hpcgym.engine.passes.backfilling import sweep_of, sweep_scored_of
 from hpcgym.engine.state import (
     AN_ORDER,
     EACH_PASS,
@@ -38,26 +38,6 @@ from hpcgym.engine.state import (
     SELECTION,
     SUBMISSION,
 )
-
-
-@jit_part
-def do_pass(
-    jobs, keys, scores, users,
-    sim, progress, history, blocks, entries, profile, line, narrow, freed, idle,
-    ended, machine,
-):  # fmt: skip
-    """Free the nodes of jobs that have ended, and start what may start."""
-    if sim.asks == EACH_START and sim.asked == AN_ORDER:  # what was to start has started
-        sim.asked = 0
-        return
-    release_ended(sim, ended, machine)
-    arrived = sim.arrived
-    sim.arrived = 0
-    settled = arrived == 1 and sim.asks == NOBODY and settle_arrival(sim, keys, blocks, machine)
-    for job in range(sim.next - arrived, sim.next):
-        enqueue(sim, jobs, progress, keys, scores, blocks, entries, narrow, job)
-    if not settled and blocks[QUEUE].count > 0:
-        serve_queue(sim, jobs, keys, scores, progress, blocks, entries, idle, machine)
 
 
 @jit_part
@@ -82,49 +62,6 @@ def settle_arrival(sim, keys, blocks, nodes):
     if sim.primary != SUBMISSION and (sim.threshold >= 0 or keys[job] < keys[head]):
         return False
     return sim.depth == 0 or (nodes.scalars[0].started_before_head == 0 and not fits(nodes, job))
-
-
-@jit_part
-def serve_queue(sim, jobs, keys, scores, progress, blocks, entries, idle, nodes):
-    """Start heads while they fit, then jobs behind the first head that does not."""
-    if sim.asks == EACH_START:
-        if not none_fits(sim, blocks, entries, nodes):
-            sim.asked = AN_ORDER
-        return
-    if sim.primary >= SELECTION and may_wait(sim, blocks, entries, nodes):
-        return
-    head = -1
-    while blocks[QUEUE].count > 0:
-        head = first_in_order(sim, jobs, scores, progress, blocks, entries)
-        if head < 0:
-            sim.asked = AN_ORDER
-            return
-        if jobs[head].processors > sim.free or not fits(nodes, head):
-            break
-        place_now(nodes, head, False)
-        take(nodes, head)
-        leave_queue(sim, jobs, progress, keys, blocks, entries, head)
-        start(sim, jobs, progress, blocks, entries, idle, head)
-        sim.changed = 1
-        sim.selected = -1
-        head = -1
-        if sim.primary == SELECTION and may_wait(sim, blocks, entries, nodes):
-            return
-    if sim.keeps == 0:
-        sim.selected = -1
-    if head < 0 or sim.depth == 0:
-        sim.head = head
-        sim.changed = 0
-        return
-    if sim.changed == 1 or head != sim.head:
-        sim.changed = 0
-        sim.head = head
-        find_shadow(sim, progress, blocks, entries, nodes)
-    nodes.scalars[0].started_before_head = 0
-    if sim.secondary >= SCORED:
-        sweep_scored(sim, jobs, keys, scores, progress, blocks, entries, idle, nodes)
-    else:
-        sweep(sim, jobs, keys, progress, blocks, entries, idle, nodes)
 
 
 @jit_part
@@ -188,88 +125,78 @@ def find_shadow(sim, progress, blocks, entries, nodes):
 
 
 @jit
-def may_start(sim, nodes, job, predicted):
+def may_start(machine, sim, jobs, progress, job):
     """Return whether a job may start now, before the head; its cells are written then."""
-    if not fits(nodes, job):
+    if not fits(machine, job):
         return False
-    lasts = sim.time + predicted > sim.shadow
-    if not place_now(nodes, job, lasts):
+    lasts = sim.time + progress[job].predicted > sim.shadow
+    if not place_now(machine, job, lasts):
         return False
     if lasts:
-        change(nodes, nodes.later, job, -1)
-    nodes.scalars[0].started_before_head = 1
+        change(machine, machine.later, job, -1)
+    machine.scalars[0].started_before_head = 1
     return True
 
 
 @jit_part
-def sweep(sim, jobs, keys, progress, blocks, entries, idle, nodes):
-    """Go through the queue in secondary order, passing over blocks in which no job can start."""
-    k = 0
-    while k < blocks[QUEUE].in_use:
-        block = block_at(blocks, QUEUE, k)
-        k += 1
-        if blocks[block].least_width > sim.free:
-            continue
-        sweep_block(sim, jobs, keys, progress, blocks, entries, idle, nodes, block)
-        if blocks[QUEUE].in_use > 1:
-            k = tidy_swept(blocks, entries, QUEUE, k)
+def begin_before_head(machine, sim, jobs, progress, blocks, entries, idle, job):
+    """Start a job, no longer in the queue, on the nodes of its cells."""
+    take(machine, job)
+    count_backfilled(sim, progress, job, jobs[job].processors, progress[job].predicted)
+    start(sim, jobs, progress, blocks, entries, idle, job)
 
 
-@jit
-def sweep_block(sim, jobs, keys, progress, blocks, entries, idle, nodes, block):
-    """Start the jobs of one block that may start, and make its summary anew."""
-    least_span = least_width = NOTHING
-    i = block * BLOCK
-    while i < block * BLOCK + blocks[block].count:
-        job, width, predicted = entries[i].job, entries[i].width, entries[i].span
-        # the head does not fit, and so is passed over
-        if width <= sim.free and may_start(sim, nodes, job, predicted):
-            take(nodes, job)
-            start_swept(sim, jobs, keys, progress, blocks, entries, idle, block, np.uint64(i))
-            continue
-        least_span = min(least_span, predicted)
-        least_width = min(least_width, width)
-        i += 1
-    blocks[block].least_span = least_span
-    blocks[block].least_width = least_width
+@jit_part
+def bounds(machine, sim):
+    """Return how much a job can have at most: of nodes no more is known."""
+    return sim.free, NOTHING, NOTHING
 
 
-@jit
-def sweep_scored(sim, jobs, keys, scores, progress, blocks, entries, idle, nodes):
-    """Go through the queue in an order that time changes, from the best job to the last."""
-    job, score = -1, np.inf
-    while True:
-        job, score = next_scored(sim, jobs, scores, blocks, entries, job, score)
-        if job < 0:
+sweep = sweep_of(may_start, begin_before_head, bounds, knows_narrow=False)
+sweep_scored = sweep_scored_of(may_start, begin_before_head)
+
+
+@jit_part
+def serve_queue(sim, jobs, keys, scores, progress, blocks, entries, narrow, idle, nodes):
+    """Start heads while they fit, then jobs behind the first head that does not."""
+    if sim.asks == EACH_START:
+        if not none_fits(sim, blocks, entries, nodes):
+            sim.asked = AN_ORDER
+        return
+    if sim.primary >= SELECTION and may_wait(sim, blocks, entries, nodes):
+        return
+    head = -1
+    while blocks[QUEUE].count > 0:
+        head = first_in_order(sim, jobs, scores, progress, blocks, entries)
+        if head < 0:
+            sim.asked = AN_ORDER
             return
-        if may_start(sim, nodes, job, progress[job].predicted):
-            take(nodes, job)
-            leave_queue(sim, jobs, progress, keys, blocks, entries, job)
-            width, predicted = jobs[job].processors, progress[job].predicted
-            count_backfilled(sim, progress, job, width, predicted)
-            start(sim, jobs, progress, blocks, entries, idle, job)
-
-
-@jit
-def next_scored(sim, jobs, scores, blocks, entries, last, limit):
-    """Return the queued job that comes after job ``last``, of score ``limit``, and its score."""
-    best, highest = -1, -np.inf
-    for k in range(blocks[QUEUE].in_use):
-        block = block_at(blocks, QUEUE, k)
-        if blocks[block].least_width > sim.free:
-            continue
-        for i in range(block * BLOCK, block * BLOCK + blocks[block].count):
-            job = entries[i].job
-            if entries[i].width > sim.free:
-                continue
-            second = scores[len(jobs) + job]
-            waiting = sim.time - jobs[job].submit
-            score = score_now(sim.secondary, second.score, second.patience, waiting)
-            if score > limit or (score == limit and job <= last):
-                continue
-            if best < 0 or score > highest or (score == highest and job < best):
-                best, highest = job, score
-    return best, highest
+        if jobs[head].processors > sim.free or not fits(nodes, head):
+            break
+        place_now(nodes, head, False)
+        take(nodes, head)
+        leave_queue(sim, jobs, progress, keys, blocks, entries, head)
+        start(sim, jobs, progress, blocks, entries, idle, head)
+        sim.changed = 1
+        sim.selected = -1
+        head = -1
+        if sim.primary == SELECTION and may_wait(sim, blocks, entries, nodes):
+            return
+    if sim.keeps == 0:
+        sim.selected = -1
+    if head < 0 or sim.depth == 0:
+        sim.head = head
+        sim.changed = 0
+        return
+    if sim.changed == 1 or head != sim.head:
+        sim.changed = 0
+        sim.head = head
+        find_shadow(sim, progress, blocks, entries, nodes)
+    nodes.scalars[0].started_before_head = 0
+    if sim.secondary >= SCORED:
+        sweep_scored(nodes, sim, jobs, keys, scores, progress, blocks, entries, idle)
+    else:
+        sweep(nodes, sim, jobs, keys, scores, progress, blocks, entries, narrow, idle)
 
 
 @jit_entry
@@ -302,6 +229,26 @@ def cells_fit(nodes, job):
         if held_by(nodes.free, nodes.cells[i].node, nodes.needs, job, units) < units:
             return False
     return True
+
+
+@jit_part
+def do_pass(
+    jobs, keys, scores, users,
+    sim, progress, history, blocks, entries, profile, line, narrow, freed, idle,
+    ended, machine,
+):  # fmt: skip
+    """Free the nodes of jobs that have ended, and start what may start."""
+    if sim.asks == EACH_START and sim.asked == AN_ORDER:  # what was to start has started
+        sim.asked = 0
+        return
+    release_ended(sim, ended, machine)
+    arrived = sim.arrived
+    sim.arrived = 0
+    settled = arrived == 1 and sim.asks == NOBODY and settle_arrival(sim, keys, blocks, machine)
+    for job in range(sim.next - arrived, sim.next):
+        enqueue(sim, jobs, progress, keys, scores, blocks, entries, narrow, job)
+    if not settled and blocks[QUEUE].count > 0:
+        serve_queue(sim, jobs, keys, scores, progress, blocks, entries, narrow, idle, machine)
 
 
 run = loop_of(next_event_pass, do_pass)

@@ -1,0 +1,1 @@
+"""What scheduling passes on different machines have in common."""
