@@ -77,14 +77,20 @@ def folder_of(dispatcher: Any) -> str | None:
     return str(cache.folder) if isinstance(cache, Kept) and cache.folder else None
 
 
+def came_in(dispatcher: Any) -> str | None:
+    """Return where versions of a function came with hpcgym, None if none did."""
+    cache = getattr(dispatcher, "_cache", None)
+    return str(cache.came) if isinstance(cache, Kept) and cache.came else None
+
+
 class Kept:
     """The compiled versions of one function: a file for each, named after what it is made for."""
 
     def __init__(self, function: Any, folder: Path | None, came: Path | None) -> None:
         self.cache_path = str(folder or came)  # numba shows it
         self.folder = folder
+        self.came = came
         self._function = function
-        self._came = came
 
     def load_overload(self, signature: Any, target: Any) -> Any:
         """Return a version compiled before; None if there is none, which is then locked."""
@@ -101,7 +107,7 @@ class Kept:
             target.refresh()  # or else it may not know all that a version calls
             processor = target.codegen().magic_tuple()
             key = self._key(signature, processor)
-            found = self._own(key, target) or self._shipped(signature, processor, target)
+            found = self._own(key, target) or self._brought(signature, processor, target)
         except Exception as error:
             self._not_kept(error)
             return None
@@ -122,13 +128,12 @@ class Kept:
                 os.utime(path)
         return found
 
-    def _shipped(self, signature: Any, processor: tuple[str, ...], target: Any) -> Any:
-        """Return a version that came with hpcgym and can run here, None if there is none."""
-        baseline = shipped.processor(processor) if self._came is not None else None
-        if self._came is None or baseline is None:
+    def _brought(self, signature: Any, processor: tuple[str, ...], target: Any) -> Any:
+        """Return a version that came with hpcgym, None if there is none."""
+        if self.came is None:
             return None
-        key = self._key(signature, baseline)
-        path = self._path(key, self._came)
+        key = self._key(signature, shipped.processor(processor))
+        path = self._path(key, self.came)
         return _load(path, files.read(path, shipped.is_trusted), key, target)
 
     def save_overload(self, signature: Any, compiled: Any) -> None:

@@ -11,7 +11,6 @@ from __future__ import annotations
 import os
 import platform
 import stat
-from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -64,7 +63,7 @@ def baseline() -> Baseline | None:
 
 
 def find_folder(name: str) -> Path | None:
-    """Return the folder of that name that came with hpcgym; None if there is none.
+    """Return the folder of that name that came with hpcgym; None if there is none for this machine.
 
     Here the rule of :mod:`hpcgym.compilation.folders` is another. Whoever can write the sources of
     hpcgym can run what they like in it anyway, be it root, the user, or who installed it for all.
@@ -77,7 +76,7 @@ def find_folder(name: str) -> Path | None:
     except OSError:
         return None
     trusted = all(stat.S_ISDIR(each.st_mode) and _is_like(each, beside) for each in found)
-    return FOLDER / name if trusted else None
+    return FOLDER / name if trusted and _runs_here() else None
 
 
 def is_trusted(found: os.stat_result) -> bool:
@@ -93,24 +92,21 @@ def _is_like(found: os.stat_result, beside: os.stat_result) -> bool:
     return found.st_uid in owners and not more and not other_group
 
 
-def processor(own: tuple[str, ...]) -> tuple[str, ...] | None:
-    """Return what numba would call the baseline; None if it must not run here.
+def processor(own: tuple[str, ...]) -> tuple[str, ...]:
+    """Return what numba calls the processor that shipped code is for.
 
     Parameters
     ----------
-    own : what numba calls the processor that it compiles for: system, name, features.
+    own : what it calls the one that it compiles for: system, name, features.
     """
     known = baseline()
-    if known is None or not _may_run(known):
-        return None
-    return (own[0], known.name, NO_FEATURES)
+    return own if known is None else (own[0], known.name, NO_FEATURES)
 
 
-@cache
-def _may_run(known: Baseline) -> bool:
-    """Tell whether this processor has all that a baseline needs, and the user has no other wish."""
-    wish = (config.CPU_NAME, config.CPU_FEATURES)
-    if wish not in ((None, None), (known.name, NO_FEATURES)):
+def _runs_here() -> bool:
+    """Tell whether this processor has all that shipped code needs, and the user no other wish."""
+    known, wish = baseline(), (config.CPU_NAME, config.CPU_FEATURES)
+    if known is None or wish not in ((None, None), (known.name, NO_FEATURES)):
         return False
     try:
         features = llvm.get_host_cpu_features()
