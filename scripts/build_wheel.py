@@ -62,6 +62,9 @@ def compiled_for(baseline: shipped.Baseline, parts: list[str]) -> list[Path]:
     have two threads, for with one hpcgym uses nothing of what is for many. After one that has
     compiled another one tells what is needed: those that only others call are compiled into them.
     """
+    for name in os.environ.keys() - {"NUMBA_CACHE_DIR"}:
+        if name.startswith("NUMBA_"):
+            del os.environ[name]  # users have none of them
     os.environ["NUMBA_CPU_NAME"] = baseline.name
     os.environ["NUMBA_CPU_FEATURES"] = shipped.NO_FEATURES
     os.environ["NUMBA_NUM_THREADS"] = "2"
@@ -114,6 +117,7 @@ def add_code(tree: Path, files: list[Path]) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         # what is kept is for its user's eyes alone, a wheel for all who use an installation
         shutil.copyfile(file, folder / file.name)
+        (folder / file.name).chmod(0o644)
     (tree / "setup.py").write_text(SETUP)
     size = sum(file.stat().st_size for file in files)
     versions = ", ".join(

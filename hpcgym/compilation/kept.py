@@ -138,13 +138,13 @@ class Kept:
 
     def save_overload(self, signature: Any, compiled: Any) -> None:
         """Keep a version that has been compiled; if that fails there is a warning, no error."""
+        if self.folder is None:
+            return
         try:
             if compiled.library.has_dynamic_globals:
                 raise TypeError(f"{self._function.__qualname__} has addresses in it")
             if is_edited(self._function.__code__.co_filename):
                 raise RuntimeError("sources were written after this process began")
-            if self.folder is None:
-                return
             key = self._key(signature, compiled.codegen.magic_tuple())
             path = self._path(key, self.folder)
             files.write(path, _dumps((key, _to_parts(compiled))))
