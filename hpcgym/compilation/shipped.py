@@ -70,8 +70,8 @@ def find_folder(name: str) -> Path | None:
     So what lies beside the sources is trusted as they are: nobody may be able to write it who
     cannot write them. Each file is looked at as well (:func:`is_trusted`).
     """
-    beside = os.stat(FOLDER.parent)
     try:
+        beside = os.stat(FOLDER.parent)
         found = [os.lstat(each) for each in (FOLDER, FOLDER / name)]
     except OSError:
         return None
