@@ -14,8 +14,7 @@ import numpy as np
 from hpcgym.agents.lookahead import Lookahead
 from hpcgym.cluster import NodeGroup, NodePower
 from hpcgym.cluster.pool import Cluster
-from hpcgym.compilation import notice
-from hpcgym.compilation.kept import folder_of
+from hpcgym.compilation import kept, notice
 from hpcgym.engine.answers import nag
 from hpcgym.engine.machines.pool import easy
 from hpcgym.errors import check_choice
@@ -74,7 +73,12 @@ def warmup(
 
 def kept_in() -> str | None:
     """Return the folder of compiled code; None where it is kept nowhere, or nothing is compiled."""
-    return folder_of(easy.run)
+    return kept.folder_of(easy.run)
+
+
+def came_in() -> str | None:
+    """Return the folder of what came compiled with hpcgym; None if nothing did that fits here."""
+    return kept.came_in(easy.run)
 
 
 def check_parts(parts: Iterable[str]) -> list[str]:

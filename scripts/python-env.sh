@@ -48,7 +48,8 @@ make_venv() {
     "$python" -m venv --clear "$venv" || die "No virtual environment could be made in $venv."
 }
 
-# Install hpcgym as it stands in the repository with the extras $1, unless that is done already.
+# Install hpcgym as it stands in the repository with the extras $1, none if it is empty, unless that is
+# done already.
 install_hpcgym() {
     local extras=$1 done_before="$venv/.hpcgym-${1//,/-}" wanted
     make_venv
@@ -65,8 +66,8 @@ install_hpcgym() {
         echo "Installing PyTorch: 200 MB of downloads for CPUs, some GB otherwise"
         run_pip torch==2.13.0
     fi
-    echo "Installing hpcgym[$extras]: up to 150 MB are downloaded the first time"
-    run_pip --editable "$root[$extras]"
+    echo "Installing hpcgym${extras:+[$extras]}: up to 150 MB are downloaded the first time"
+    run_pip --editable "$root${extras:+[$extras]}"
     printf '%s\n' "$wanted" >"$done_before"
     echo "Installed in $SECONDS s"
 }

@@ -31,6 +31,7 @@ from hpcgym.workload.cleaning import RECIPES
 ROOT = Path(__file__).parents[1]
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("benchmarks/**/*.md")])
 SCRIPTS = ("quickstart", "test")
+WITH_HELP = (*SCRIPTS, "build-wheel")
 CODE = re.compile(r"^```(\w*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 
 
@@ -121,7 +122,7 @@ def test_links_and_paths_in_pages_exist(page: Path) -> None:
     ]
     folders = "|".join(("hpcgym", "agents", "baselines", "benchmarks", "tests", "docs", "scripts"))
     paths = re.findall(rf"`((?:{folders})/[\w./-]*)`", text)
-    paths += re.findall(r"^(?:python )?((?:scripts|benchmarks)/[\w./]+)", page.read_text(), re.M)
+    paths += re.findall(r"^(?:python )?((?:scripts|benchmarks)/[\w./-]+)", page.read_text(), re.M)
     missing += [path for path in paths if not (ROOT / path).exists()]
     assert not missing
 
@@ -328,7 +329,7 @@ def path_with_python(folder: Path, answer: str) -> str:
 
 @pytest.mark.distributed
 @needs_bash
-@pytest.mark.parametrize("name", SCRIPTS)
+@pytest.mark.parametrize("name", WITH_HELP)
 def test_scripts_explain_themselves_from_any_folder(name: str, tmp_path: Path) -> None:
     code, text = run_script(name, "--help", folder=tmp_path)
     assert code == 0
@@ -338,7 +339,7 @@ def test_scripts_explain_themselves_from_any_folder(name: str, tmp_path: Path) -
 
 @pytest.mark.distributed
 @needs_bash
-@pytest.mark.parametrize("name", SCRIPTS)
+@pytest.mark.parametrize("name", WITH_HELP)
 @pytest.mark.parametrize(
     ("python", "message"),
     [

@@ -37,14 +37,15 @@ def warmup(
     """Compile beforehand, so that no first use has to wait.
 
     hpcgym compiles its simulators for this machine when they are first used, and keeps the result
-    in the user's cache folder. This does it now. What has been compiled already is left as it is.
-    It may be run at any time, such as when an image is built. A new version compiles anew.
+    in the user's cache folder. This does it now. What has been compiled already, or came compiled
+    with hpcgym, is left as it is. It may be run at any time, such as when an image is built. A new
+    version compiles anew.
     """
-    from hpcgym.warmup import PARTS, check_parts, kept_in, warmup
+    from hpcgym.warmup import PARTS, came_in, check_parts, kept_in, warmup
 
     names = check_parts(parts or PARTS)
-    folder = kept_in()
-    if folder is None:
+    folder, came = kept_in(), came_in()
+    if folder is None and came is None:
         raise HpcgymError(
             "compiled code is kept nowhere, so nothing can be compiled beforehand: each process"
             " compiles for itself, or nothing, if NUMBA_DISABLE_JIT is set"
@@ -64,8 +65,11 @@ def warmup(
         output.print_json(rows)
     elif format is Format.csv:
         output.print_csv(rows)
-    before = "" if any(seconds.values()) else "all of it was compiled already; "
-    note(f"{before}compiled code is kept in {folder}")
+    told = [] if any(seconds.values()) else ["all of it was compiled already"]
+    if came is not None:
+        told.append(f"what came compiled with hpcgym is in {came}")
+    told.append(f"compiled code is kept {'nowhere' if folder is None else f'in {folder}'}")
+    note("; ".join(told))
 
 
 def _text(seconds: float) -> str:

@@ -2,8 +2,9 @@
 
 Compiled code is kept, each function under a hash of what its module is made of: an edit compiles
 anew only what depends on it. ``folders`` finds a folder that only the user can write to, ``files``
-writes and checks what lies in it, ``locks`` lets one process compile while others wait, ``sources``
-makes the hashes, and ``kept`` is all that knows numba.
+writes and checks what lies in it, ``shipped`` finds what came compiled with hpcgym, ``locks`` lets
+one process compile while others wait, ``sources`` makes the hashes, and ``kept`` is all that knows
+numba.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from numba.core import config as numba_config
 from numba.core import types
 from numba.extending import intrinsic
 
+from hpcgym.compilation import shipped
 from hpcgym.compilation.folders import find_folder
 from hpcgym.compilation.kept import keep
 
@@ -29,11 +31,11 @@ config: Any = numba_config
 njit: Any = numba.njit
 
 
-def _hash_of_settings() -> str:
-    """Return a hash of what all machine code depends on, whatever its source."""
+def _name_of_folder() -> str:
+    """Return a name with a hash of what all machine code depends on, whatever its source."""
     options = (config.BOUNDSCHECK, config.DISABLE_JIT, str(config.OPT), config.LOOP_VECTORIZE)
     settings = f"{numba.__version__} {llvmlite.__version__} {options}"
-    return hashlib.sha256(settings.encode()).hexdigest()[:16]
+    return f"hpcgym-{hashlib.sha256(settings.encode()).hexdigest()[:16]}"
 
 
 def cache_folder() -> Path | None:
@@ -42,10 +44,11 @@ def cache_folder() -> Path | None:
     ``NUMBA_CACHE_DIR`` is respected; else it is in the user's cache folder, else in the system's
     folder for temporary files; :mod:`hpcgym.compilation.folders` tells which are trusted.
     """
-    return find_folder(f"hpcgym-{_hash_of_settings()}", config.CACHE_DIR)
+    return find_folder(_name_of_folder(), config.CACHE_DIR)
 
 
 _FOLDER = cache_folder()
+_SHIPPED = shipped.find_folder(_name_of_folder())
 
 
 def _compile(function: Any, **options: Any) -> Any:
@@ -57,8 +60,8 @@ def _compile(function: Any, **options: Any) -> Any:
     compiled = njit(nogil=True, error_model="numpy", _nrt=False, no_cfunc_wrapper=True, **options)(
         function
     )
-    if _FOLDER and not config.DISABLE_JIT:
-        keep(compiled, _FOLDER)
+    if (_FOLDER or _SHIPPED) and not config.DISABLE_JIT:
+        keep(compiled, _FOLDER, _SHIPPED)
     return compiled
 
 

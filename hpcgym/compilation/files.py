@@ -9,6 +9,7 @@ import hashlib
 import os
 import stat
 import tempfile
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
@@ -45,15 +46,28 @@ def write(path: Path, content: bytes) -> None:
         raise
 
 
-def read(path: Path) -> bytes | None:
-    """Return the content of a file; None if it is missing, damaged, or others may have written it.
+def is_own(found: os.stat_result) -> bool:
+    """Tell whether something is a file that only the user can have written."""
+    if not stat.S_ISREG(found.st_mode):
+        return False
+    if not hasattr(os, "geteuid"):
+        return True
+    return found.st_uid == os.geteuid() and not found.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+
+
+def read(path: Path, is_trusted: Callable[[os.stat_result], bool] = is_own) -> bytes | None:
+    """Return the content of a file; None if it is missing, damaged, or not trusted.
 
     A folder that others could once write to may hold files of theirs, so the owner is looked at.
+
+    Parameters
+    ----------
+    is_trusted : tells by what the system says of the file whether it may be read.
     """
     try:
         opened = os.open(path, _FLAGS)
         try:
-            if not _is_own(os.fstat(opened)):
+            if not is_trusted(os.fstat(opened)):
                 return None
             with open(opened, "rb", closefd=False) as file:
                 kept = file.read()
@@ -63,12 +77,3 @@ def read(path: Path) -> bytes | None:
         return None
     content = kept[len(FORMAT) + _SIZE :]
     return content if kept == sealed(content) else None
-
-
-def _is_own(found: os.stat_result) -> bool:
-    """Tell whether something is a file that only the user can have written."""
-    if not stat.S_ISREG(found.st_mode):
-        return False
-    if not hasattr(os, "geteuid"):
-        return True
-    return found.st_uid == os.geteuid() and not found.st_mode & (stat.S_IWGRP | stat.S_IWOTH)

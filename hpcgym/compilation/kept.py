@@ -22,7 +22,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from hpcgym.compilation import files, locks, notice
+from hpcgym.compilation import files, locks, notice, shipped
 from hpcgym.compilation.sources import hash_of_files, is_edited
 from hpcgym.errors import CompilationWarning
 
@@ -39,9 +39,17 @@ else:
 
 UNUSED_S = 60 * 86400.0  # a version that nobody has loaded for so long is dropped
 
+#: The files of all versions that this process has loaded or written.
+used: set[Path] = set()
 
-def keep(dispatcher: Any, folder: Path) -> None:
-    """Let numba look for a function in ``folder`` before it compiles it, and put it there after.
+
+def keep(dispatcher: Any, folder: Path | None, came: Path | None = None) -> None:
+    """Let numba look for a function in some folders before it compiles it, and put it into one.
+
+    Parameters
+    ----------
+    folder : of the user, where versions are kept; None if they can be kept nowhere.
+    came : with hpcgym, with versions for the processor of :mod:`hpcgym.compilation.shipped`.
 
     Warns
     -----
@@ -59,23 +67,30 @@ def keep(dispatcher: Any, folder: Path) -> None:
         with locks.releasing(), notice.about(part):
             return compile_one(signature)
 
-    dispatcher._cache = Kept(function, folder)
+    dispatcher._cache = Kept(function, folder, came)
     dispatcher.compile = compile_alone
 
 
 def folder_of(dispatcher: Any) -> str | None:
     """Return where a function's versions are kept, None where they are not, or none is compiled."""
     cache = getattr(dispatcher, "_cache", None)
-    return cache.cache_path if isinstance(cache, Kept) else None
+    return str(cache.folder) if isinstance(cache, Kept) and cache.folder else None
+
+
+def came_in(dispatcher: Any) -> str | None:
+    """Return where versions of a function came with hpcgym, None if none did."""
+    cache = getattr(dispatcher, "_cache", None)
+    return str(cache.came) if isinstance(cache, Kept) and cache.came else None
 
 
 class Kept:
     """The compiled versions of one function: a file for each, named after what it is made for."""
 
-    def __init__(self, function: Any, folder: Path) -> None:
-        self.cache_path = str(folder)  # numba shows it
+    def __init__(self, function: Any, folder: Path | None, came: Path | None) -> None:
+        self.cache_path = str(folder or came)  # numba shows it
+        self.folder = folder
+        self.came = came
         self._function = function
-        self._folder = folder
 
     def load_overload(self, signature: Any, target: Any) -> Any:
         """Return a version compiled before; None if there is none, which is then locked."""
@@ -90,59 +105,79 @@ class Kept:
             if is_edited(*_files(self._function)):
                 return None  # what is kept may be of other sources than those imported
             target.refresh()  # or else it may not know all that a version calls
-            key = self._key(signature, target.codegen())
+            processor = target.codegen().magic_tuple()
+            key = self._key(signature, processor)
+            found = self._own(key, target) or self._brought(signature, processor, target)
         except Exception as error:
             self._not_kept(error)
             return None
-        path = self._path(key)
-        found = _load(path, key, target)
-        if found is None:
+        if found is None and self.folder is not None:
             with notice.paused():
-                locks.take(path)
-            found = _load(path, key, target)  # whoever had the lock has put it there
+                locks.take(self._path(key, self.folder))
+            found = self._own(key, target)  # whoever had the lock has put it there
+        return found
+
+    def _own(self, key: tuple[Any, ...], target: Any) -> Any:
+        """Return a version of the user's folder, None if there is none; it is used now."""
+        if self.folder is None:
+            return None
+        path = self._path(key, self.folder)
+        found = _load(path, files.read(path), key, target)
         if found is not None:
             with suppress(OSError):
-                os.utime(path)  # it is used
+                os.utime(path)
         return found
+
+    def _brought(self, signature: Any, processor: tuple[str, ...], target: Any) -> Any:
+        """Return a version that came with hpcgym, None if there is none."""
+        if self.came is None:
+            return None
+        key = self._key(signature, shipped.processor(processor))
+        path = self._path(key, self.came)
+        return _load(path, files.read(path, shipped.is_trusted), key, target)
 
     def save_overload(self, signature: Any, compiled: Any) -> None:
         """Keep a version that has been compiled; if that fails there is a warning, no error."""
+        if self.folder is None:
+            return
         try:
             if compiled.library.has_dynamic_globals:
                 raise TypeError(f"{self._function.__qualname__} has addresses in it")
             if is_edited(*_files(self._function)):
                 raise RuntimeError("sources were written after this process began")
-            key = self._key(signature, compiled.codegen)
-            files.write(self._path(key), _dumps((key, _to_parts(compiled))))
-            self._drop_unused()
+            key = self._key(signature, compiled.codegen.magic_tuple())
+            path = self._path(key, self.folder)
+            files.write(path, _dumps((key, _to_parts(compiled))))
+            used.add(path)
+            self._drop_unused(self.folder)
         except Exception as error:
             if not (os.name == "nt" and isinstance(error, PermissionError)):  # it is being read
                 self._not_kept(error)
 
     def flush(self) -> None:
-        """Drop all versions."""
-        for path in self._folder.glob(f"{self._name()}.*.nbc"):
+        """Drop all versions that are the user's."""
+        for path in [] if self.folder is None else self.folder.glob(f"{self._name()}.*.nbc"):
             path.unlink(missing_ok=True)
 
-    def _drop_unused(self) -> None:
+    def _drop_unused(self, folder: Path) -> None:
         """Drop versions that no process has loaded for long: of sources that are no more."""
-        for path in self._folder.glob(f"{self._place()}-*.nbc"):
+        for path in folder.glob(f"{self._place()}-*.nbc"):
             with suppress(OSError):  # another process has dropped it
                 if time.time() - path.stat().st_mtime > UNUSED_S:
                     path.unlink()
 
-    def _key(self, signature: Any, codegen: Any) -> tuple[Any, ...]:
+    def _key(self, signature: Any, processor: tuple[str, ...]) -> tuple[Any, ...]:
         """Return what a version is made of and for: all of it must be the same."""
         source = hash_of_files(*_files(self._function))
-        return signature, codegen.magic_tuple(), _identity(self._function), source
+        return signature, processor, _identity(self._function), source
 
-    def _path(self, key: tuple[Any, ...]) -> Path:
+    def _path(self, key: tuple[Any, ...], folder: Path) -> Path:
         """Return the file of a version: two trees that are used by turns keep theirs."""
         name = hashlib.sha256(repr(key).encode()).hexdigest()[:16]
-        return self._folder / f"{self._name()}.{name}.nbc"
+        return folder / f"{self._name()}.{name}.nbc"
 
     def _not_kept(self, error: Exception) -> None:
-        _warn(f"compiled code is not kept in {self._folder}: {_named(error)}")
+        _warn(f"compiled code is not kept in {self.cache_path}: {_named(error)}")
 
     def _name(self) -> str:
         """Return what the files of all versions begin with."""
@@ -189,17 +224,20 @@ def _identity(function: Any) -> str:
     return digest.hexdigest()
 
 
-def _load(path: Path, key: tuple[Any, ...], target: Any) -> Any:
+def _load(path: Path, content: bytes | None, key: tuple[Any, ...], target: Any) -> Any:
     """Return what a file holds, ready to be called; None if it is not there or of no use."""
-    content = files.read(path)
     if content is None:
         return None
     try:
         found, parts = pickle.loads(content)
-        return _from_parts(target, *parts) if found == key else None
+        if found != key:
+            return None
+        loaded = _from_parts(target, *parts)
     except Exception as error:  # whatever it is, to compile is the way out
         _warn(f"compiled code in {path.parent} is of no use here, and made anew: {_named(error)}")
         return None
+    used.add(path)
+    return loaded
 
 
 def _named(error: Exception) -> str:
