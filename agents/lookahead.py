@@ -22,7 +22,7 @@ from hpcgym.engine import state
 from hpcgym.engine.machines.kinds import POOL
 from hpcgym.engine.many import beliefs, lookahead
 from hpcgym.errors import HpcgymError, WorkloadError, check_choice
-from hpcgym.schedule.metrics import TAU_S, check_tau
+from hpcgym.schedule.bounded_slowdown import TAU_S, check_tau
 from hpcgym.schedule.result import Result
 from hpcgym.scheduler.capabilities import check_scheduler
 from hpcgym.scheduler.estimates.learning import asks_for_predictions

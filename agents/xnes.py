@@ -33,7 +33,7 @@ from hpcgym.baselines import find_scheduler
 from hpcgym.baselines.policies import Baseline
 from hpcgym.errors import HpcgymError, check_choice, unknown
 from hpcgym.files.writing import whole_text
-from hpcgym.schedule.metrics import TAU_S, check_tau
+from hpcgym.schedule.bounded_slowdown import TAU_S, check_tau
 from hpcgym.scheduler.rules import OF_SHARED_NODES, Scheduler
 from hpcgym.sweep.batch import METRICS, BatchSimulator
 from hpcgym.workload.load import load_workload

@@ -13,7 +13,8 @@ from hpcgym.cli.options import Format
 from hpcgym.cli.running import ExplainedCommand, Lists, note
 from hpcgym.errors import HpcgymError, PolicyWarning, unknown
 from hpcgym.progress import counting
-from hpcgym.report.tables import LESS, MORE, Metric, best
+from hpcgym.report.tables import best, text_of
+from hpcgym.schedule.metrics import LESS, MORE, Metric
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -371,7 +372,7 @@ def _rich_table(board: Leaderboard) -> Table:
     for place, (policy, row) in enumerate(values.iterrows()):
         cells = []
         for metric in columns:
-            text, top = metric.text(row[metric.name]), marks[metric.name][place]
+            text, top = text_of(metric, row[metric.name]), marks[metric.name][place]
             cells.append(Text(f"{text}*", "bold green") if top else Text(f"{text} "))
             if metric.name in INTERVALS:
                 cells.append(Text(_interval(metric, row)))
@@ -382,4 +383,4 @@ def _rich_table(board: Leaderboard) -> Table:
 def _interval(metric: Metric, row: Any) -> str:
     """Return the ends of an interval for people."""
     low, high = row[f"{metric.name}_low"], row[f"{metric.name}_high"]
-    return "- " if low != low else f"{metric.text(low)} to {metric.text(high)} "
+    return "- " if low != low else f"{text_of(metric, low)} to {text_of(metric, high)} "

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from rich.text import Text
 
-    from hpcgym.report.tables import Metric
+    from hpcgym.schedule.metrics import Metric
 
 sweep = typer.Typer(name="sweep", no_args_is_help=True, rich_markup_mode=None)
 
@@ -333,12 +333,12 @@ def _cells(
     """Return the means of a line, the best of its rivals marked."""
     from rich.text import Text
 
-    from hpcgym.report.tables import best
+    from hpcgym.report.tables import best, text_of
 
     cells = []
     for metric in metrics:
         top = best(metric, [other[metric.name] for other in rivals])[rivals.index(line)]
-        text = metric.text(line[metric.name])
+        text = text_of(metric, line[metric.name])
         cells.append(Text(f"{text}*", "bold green") if top else Text(f"{text} "))
         if metric.name == _IMPROVEMENT:
             cells.append(Text(f"{line['interval']} "))

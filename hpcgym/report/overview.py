@@ -27,7 +27,7 @@ from hpcgym.report.job_speedups import (
 )
 from hpcgym.report.labels import Results, describe, drawable, subtitle
 from hpcgym.report.placement import has_nodes
-from hpcgym.report.tables import comparison, described
+from hpcgym.report.tables import comparison, described, text_of
 from hpcgym.report.timeline import nodes_on, queue_length_on, throughput_on, utilization_on
 
 if TYPE_CHECKING:
@@ -108,7 +108,7 @@ def _draw_one(parts: Mapping[str, Result]) -> Figure:
     ((_, result),) = parts.items()
     names = (*_LISTED, *_OF_SPEEDUPS) if has_speedups(parts) else _LISTED
     rows = [
-        [(metric.heading, False), (metric.text(result.metrics[metric.name]), False)]
+        [(metric.heading, False), (text_of(metric, result.metrics[metric.name]), False)]
         for metric in described(names)
     ]
     _draw_table(figure.add_subplot(grid[-1, 1]), rows)

@@ -3,97 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from hpcgym.report.labels import Results, named
 from hpcgym.report.numbers import shown
+from hpcgym.schedule.metrics import MORE, NEITHER, Metric, known_metrics
 
 if TYPE_CHECKING:
     import pandas as pd
     from rich.table import Table
 
     from hpcgym.schedule.result import Result
-
-LESS, MORE, NEITHER = -1, 1, 0  # what is better
-
-
-@dataclass(frozen=True)
-class Metric:
-    """How a metric is shown.
-
-    Attributes
-    ----------
-    name : key in ``Result.metrics``.
-    title : heading for people.
-    unit : of what is shown, empty for plain numbers.
-    better : LESS, MORE or NEITHER.
-    scale : factor from the metric to what is shown.
-    """
-
-    name: str
-    title: str
-    unit: str = ""
-    better: int = NEITHER
-    scale: float = 1
-
-    @property
-    def heading(self) -> str:
-        """Title and unit."""
-        return f"{self.title} ({self.unit})" if self.unit else self.title
-
-    def text(self, value: float) -> str:
-        """Return a value of the metric for people."""
-        return shown(value if self.scale == 1 else value * self.scale)
-
-
-_JOULES_A_MWH = 3.6e9
-
-#: All metrics of any schedule in the order in which they are shown; others follow.
-METRICS = (
-    Metric("jobs", "jobs"),
-    Metric("mean_bsld", "mean BSLD", "", LESS),
-    Metric("rms_bsld", "RMS BSLD", "", LESS),
-    Metric("median_bsld", "median BSLD", "", LESS),
-    Metric("p95_bsld", "P95 of BSLD", "", LESS),
-    Metric("p99_bsld", "P99 of BSLD", "", LESS),
-    Metric("max_bsld", "max BSLD", "", LESS),
-    Metric("mean_bsld_short", "mean BSLD of short jobs", "", LESS),
-    Metric("mean_bsld_medium", "mean BSLD of medium jobs", "", LESS),
-    Metric("mean_bsld_long", "mean BSLD of long jobs", "", LESS),
-    Metric("mean_slowdown", "mean slowdown", "", LESS),
-    Metric("mean_wait_s", "mean wait", "s", LESS),
-    Metric("max_wait_s", "max wait", "s", LESS),
-    Metric("mean_response_s", "mean response", "s", LESS),
-    Metric("max_response_s", "max response", "s", LESS),
-    Metric("utilization", "utilisation", "%", MORE, 100),
-    Metric("makespan_s", "makespan", "s", LESS),
-    Metric("mean_queue_length", "mean queued jobs", "", LESS),
-    Metric("max_queue_length", "max queued jobs", "", LESS),
-    Metric("backfilled_share", "backfilled", "%", NEITHER, 100),
-    Metric("starved_share", "starved", "%", LESS, 100),
-    Metric("killed_jobs", "killed jobs"),
-    Metric("energy_idle_j", "energy idle", "MWh", LESS, 1 / _JOULES_A_MWH),
-    Metric("energy_busy_j", "energy busy", "MWh", LESS, 1 / _JOULES_A_MWH),
-    Metric("energy_off_j", "energy off", "MWh", LESS, 1 / _JOULES_A_MWH),
-    Metric("energy_switching_j", "energy switching", "MWh", LESS, 1 / _JOULES_A_MWH),
-    Metric("energy_j", "energy", "MWh", LESS, 1 / _JOULES_A_MWH),
-)
-
-#: Metrics of some machines, of limits, of energy whose carbon intensity or price is known, and of
-#: jobs that share nodes.
-SOMETIMES = (
-    Metric("energy_components_j", "energy components", "MWh", LESS, 1 / _JOULES_A_MWH),
-    Metric("cap_exceeded_s", "above caps", "s", LESS),
-    Metric("budget_exceeded_j", "above budgets", "MWh", LESS, 1 / _JOULES_A_MWH),
-    Metric("carbon_g", "carbon", "kg", LESS, 1e-3),
-    Metric("cost", "cost of energy", "", LESS),
-    Metric("makespan_improvement", "makespan improvement", "%", MORE, 100),
-    Metric("mean_job_speedup", "mean job speedup", "", MORE),
-    Metric("slowed_share", "slowed down", "%", LESS, 100),
-    Metric("compact_share", "compact jobs", "%", NEITHER, 100),
-    Metric("throughput_per_h", "throughput", "jobs/h", MORE),
-)
 
 #: Columns of the table that compares schedulers on a terminal.
 COMPARED = (
@@ -142,14 +62,19 @@ def metrics_table(results: Results) -> pd.DataFrame:
 
 def described(names: Sequence[str]) -> list[Metric]:
     """Return how metrics are shown; one that is not known here by its own name."""
-    known = {metric.name: metric for metric in (*METRICS, *SOMETIMES)}
+    known = known_metrics()
     return [known.get(name) or Metric(name, name.replace("_", " ")) for name in names]
 
 
 def in_order(metrics: Mapping[str, Any]) -> list[Metric]:
     """Return all metrics of a result in the order in which they are shown."""
-    known = [metric.name for metric in (*METRICS, *SOMETIMES) if metric.name in metrics]
+    known = [name for name in known_metrics() if name in metrics]
     return described([*known, *(name for name in metrics if name not in known)])
+
+
+def text_of(metric: Metric, value: float) -> str:
+    """Return a value of a metric for people."""
+    return shown(value if metric.scale == 1 else value * metric.scale)
 
 
 def best(metric: Metric, values: Sequence[float]) -> list[bool]:
@@ -157,11 +82,11 @@ def best(metric: Metric, values: Sequence[float]) -> list[bool]:
 
     Values that are shown alike are equally good: a mark must not depend on a rounding error.
     """
-    texts = [metric.text(value) for value in values]
+    texts = [text_of(metric, value) for value in values]
     numbers = [value for value in values if value == value]  # NaN differs from itself
     if metric.better == NEITHER or len({*texts}) < 2 or not numbers:
         return [False] * len(values)
-    top = metric.text(max(numbers) if metric.better == MORE else min(numbers))
+    top = text_of(metric, max(numbers) if metric.better == MORE else min(numbers))
     return [text == top for text in texts]
 
 
@@ -190,7 +115,7 @@ def comparison(
         [
             (name, False),
             *(
-                (metric.text(part.metrics[metric.name]), marks[metric.name][row])
+                (text_of(metric, part.metrics[metric.name]), marks[metric.name][row])
                 for metric in metrics
             ),
         ]
@@ -247,5 +172,5 @@ def rich_metrics(result: Result) -> Table:
     table.add_column("value", justify="right")
     table.add_column("unit")
     for metric in in_order(told_metrics(result)):
-        table.add_row(metric.title, metric.text(result.metrics[metric.name]), metric.unit)
+        table.add_row(metric.title, text_of(metric, result.metrics[metric.name]), metric.unit)
     return table

@@ -105,7 +105,7 @@ def utilization_on(
     legend: bool = True,
 ) -> Axes:
     """Draw utilisation over a time axis that others may share; see :func:`draw_utilization`."""
-    from hpcgym.schedule.metrics import processors_in_use
+    from hpcgym.schedule.over_time import processors_in_use
 
     lines = {}
     for name, result in parts.items():
@@ -128,7 +128,7 @@ def queue_length_on(
     """Draw queue lengths over a time axis that others may share; see :func:`draw_queue_length`."""
     from matplotlib.ticker import MaxNLocator
 
-    from hpcgym.schedule.metrics import queue_length
+    from hpcgym.schedule.over_time import queue_length
 
     lines = {}
     means = [float(result.metrics["mean_queue_length"]) for result in parts.values()]

@@ -1,94 +1,237 @@
-"""The metrics of a schedule: one definition of each, used by rewards, tables and tests alike."""
+"""The metrics of a schedule: one table, with the unit, the direction and the formula of each."""
 
 from __future__ import annotations
 
 import operator
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcgym.errors import HpcgymError
+from hpcgym.schedule.bounded_slowdown import slowdown
+from hpcgym.schedule.energy_sums import energies_of, exceeded_j, exceeded_s
+from hpcgym.schedule.over_time import longest_queue
 
 if TYPE_CHECKING:
     from hpcgym.cluster.pool import Cluster
     from hpcgym.schedule.result import Result
     from hpcgym.workload.model import Workload
 
-TAU_S = 10  # [s] run times below this count as this in the bounded slowdown
-
 #: Classes of jobs by their run time [s]: name -> (from, below).
 LENGTH_CLASSES = {"short": (0, 600), "medium": (600, 7200), "long": (7200, 2**62)}
 
+LESS, NEITHER, MORE = -1, 0, 1  # Metric.better
 
-def check_tau(tau: float) -> float:
-    """Return what short run times count as [s], checked.
-
-    Raises
-    ------
-    HpcgymError : no number above 0.
-    """
-    if not isinstance(tau, int | float | np.number) or not 0 < tau < np.inf:
-        raise HpcgymError(f"tau must be a number of seconds above 0, not {tau!r}")
-    return float(tau)
+_JOULES_A_MWH = 3.6e9
+_ROUNDING_OF_TICKS = 1e-9
 
 
-def bsld(
-    wait: NDArray[np.int64],
-    run: NDArray[np.int64],
-    tau: float = TAU_S,
-    full_speed: NDArray[np.int64] | None = None,
-) -> NDArray[np.float64]:
-    """Return the bounded slowdown of each job: max((wait + run) / max(full_speed, tau), 1).
+class Facts:
+    """What formulas of metrics are made of.
 
-    Document 002, equation 1; document 004, section 7.4.3: there no job is slowed down, and
-    ``full_speed`` is ``run``.
-
-    Parameters
+    Attributes
     ----------
-    wait, run : (n_jobs,) [s] waiting and run times.
-    tau : [s] run times below this count as this.
-    full_speed : (n_jobs,) [s] run times at the highest frequency; None: as they are.
+    result : the schedule.
+    n : jobs that it started: not those that ran at the beginning.
+    wait, run : (n,) [s].
+    bsld : (n,) bounded slowdowns; one nan without jobs.
+    machine : the schedule from its beginning on: of the machine, all jobs count.
+    span : [s] the makespan C, last end - first submission; 0 without jobs.
+    busy : processor seconds of jobs.
+    energies : name -> J, by what processors or nodes do; none without a span.
     """
-    length = run if full_speed is None else full_speed
-    return np.maximum((wait + run) / np.maximum(length, tau), 1.0)
+
+    def __init__(self, result: Result) -> None:
+        jobs = result.decided
+        self.result, self.jobs = result, jobs
+        self.n = int(np.count_nonzero(jobs))
+        self.wait, self.run = result.wait[jobs], result.run_time[jobs]
+        self.bsld = result.bsld[jobs] if self.n else np.full(1, np.nan)
+        self.machine = result.from_begin
+
+    @cached_property
+    def span(self) -> float:  # noqa: D102 - the class says what it is
+        seen = self.machine
+        if not len(seen.start):
+            return 0
+        span: float = (seen.end.max() - seen.workload.submit_time.min()).item()
+        return span
+
+    @cached_property
+    def busy(self) -> float:  # noqa: D102
+        seen = self.machine
+        return _sum_of_products(seen.workload.requested_processors, seen.run_time)
+
+    @cached_property
+    def energies(self) -> Mapping[str, float]:  # noqa: D102
+        return energies_of(self.machine, self.busy, self.span) if self.span else {}
+
+    def of_class(self, name: str) -> NDArray[np.float64]:
+        """Return the bounded slowdowns of a class of jobs."""
+        low, high = LENGTH_CLASSES[name]
+        return self.bsld[(self.run >= low) & (self.run < high)] if self.n else self.bsld[:0]
 
 
-def slowdown(wait: NDArray[np.int64], run: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Return the slowdown of each job: (wait + run) / run, (n_jobs,)."""
-    return (wait + run) / run
+class Metric(NamedTuple):
+    """A metric, and how people are shown it.
 
-
-def queue_length(result: Result) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the number of waiting jobs over time.
-
-    Returns
-    -------
-    times : (n_times,) int64 [s], strictly increasing; each value holds from its time to the next.
-    lengths : (n_times,) int64; the last is 0.
+    Attributes
+    ----------
+    name : key in ``Result.metrics``; ends in its unit, ``_s`` seconds or ``_j`` joules.
+    title : heading for people.
+    unit : of what is shown, empty for plain numbers.
+    better : LESS, MORE or NEITHER.
+    scale : factor from the metric to what is shown.
+    formula : takes :class:`Facts`; None where something else tells it: signals, a comparison.
+    of : which schedules have it, a key of :data:`HAVE`; "": all.
     """
-    seen = result.from_begin
-    ones = np.ones(len(seen.start), np.int64)
-    return _steps(seen.workload.submit_time, seen.start, ones)
+
+    name: str
+    title: str
+    unit: str = ""
+    better: int = NEITHER
+    scale: float = 1
+    formula: Callable[[Facts], float | int] | None = None
+    of: str = ""
+
+    @property
+    def heading(self) -> str:
+        """Title and unit."""
+        return f"{self.title} ({self.unit})" if self.unit else self.title
 
 
-def processors_in_use(result: Result) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the number of busy processors over time, as :func:`queue_length` does."""
-    seen = result.from_begin
-    return _steps(seen.start, seen.end, seen.workload.requested_processors)
+def _jobs(name: str, title: str, unit: str, formula: Callable[[Facts], float | int]) -> Metric:
+    """Return a metric of jobs of which less is better, nan without jobs."""
+    return Metric(name, title, unit, LESS, 1, lambda f: formula(f) if f.n else np.nan)
 
 
-def _steps(
-    begin: NDArray[np.int64], end: NDArray[np.int64], amount: NDArray[np.int64]
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the step function that is the sum of ``amount`` over [begin, end) of all jobs."""
-    moments = np.concatenate([begin, end])
-    order = np.argsort(moments, kind="stable")
-    moments = moments[order]
-    totals = np.cumsum(np.concatenate([amount, -amount])[order])
-    last = np.flatnonzero(np.diff(moments, append=moments[-1:] + 1))  # of all changes at a time
-    return moments[last], totals[last]
+def _of_class(name: str) -> Metric:
+    title = f"mean BSLD of {name} jobs"
+    mean = lambda f: float(f.of_class(name).mean()) if f.of_class(name).size else np.nan  # noqa: E731
+    return Metric(f"mean_bsld_{name}", title, "", LESS, 1, mean)
+
+
+def _percentile(name: str, title: str, share: int) -> Metric:
+    return _jobs(name, title, "", lambda f: float(np.percentile(f.bsld, share)))
+
+
+def _energy(name: str, of: str = "") -> Metric:
+    title, key = f"energy {name}", f"energy_{name}_j"
+    return Metric(
+        key, title, "MWh", LESS, 1 / _JOULES_A_MWH, lambda f: f.energies.get(key, 0.0), of
+    )
+
+
+def _share(name: str, title: str, better: int, formula: Callable[[Facts], float]) -> Metric:
+    """Return a metric of jobs that is shown in per cent, 0 without jobs."""
+    return Metric(name, title, "%", better, 100, lambda f: formula(f) / max(f.n, 1))
+
+
+def _shared(
+    name: str, title: str, unit: str, better: int, scale: float, formula: Callable[[Facts], float]
+) -> Metric:
+    """Return a metric of schedules whose jobs may have shared nodes."""
+    return Metric(name, title, unit, better, scale, formula, "shared nodes")
+
+
+def _limited(f: Facts, attribute: str) -> bool:
+    return any(hasattr(limit, attribute) for limit in f.result.limits or ())
+
+
+#: Which schedules have what not all have.
+HAVE: dict[str, Callable[[Facts], bool]] = {
+    "": lambda f: True,
+    "levels": lambda f: bool(f.span and f.machine.cluster.levels),
+    "caps": lambda f: _limited(f, "watts"),
+    "budgets": lambda f: _limited(f, "joules"),
+    "shared nodes": lambda f: f.n > 0 and f.result.coschedule is not None,
+}
+
+
+def _starved(f: Facts) -> int:
+    threshold = f.result.scheduler.threshold
+    return 0 if threshold is None else int((f.wait > threshold).sum())
+
+
+#: All metrics, in the order in which they are shown. n: jobs, m: processors, C: the makespan.
+METRICS = (
+    Metric("jobs", "jobs", formula=lambda f: f.n),
+    _jobs("mean_bsld", "mean BSLD", "", lambda f: float(f.bsld.mean())),
+    _jobs("rms_bsld", "RMS BSLD", "", lambda f: float(np.sqrt(np.mean(f.bsld * f.bsld)))),
+    _percentile("median_bsld", "median BSLD", 50),
+    _percentile("p95_bsld", "P95 of BSLD", 95),
+    _percentile("p99_bsld", "P99 of BSLD", 99),
+    _jobs("max_bsld", "max BSLD", "", lambda f: float(f.bsld.max())),
+    *map(_of_class, LENGTH_CLASSES),
+    _jobs("mean_slowdown", "mean slowdown", "", lambda f: float(slowdown(f.wait, f.run).mean())),
+    _jobs("mean_wait_s", "mean wait", "s", lambda f: float(f.wait.mean())),
+    _jobs("max_wait_s", "max wait", "s", lambda f: f.wait.max().item()),
+    _jobs("mean_response_s", "mean response", "s", lambda f: float((f.wait + f.run).mean())),
+    _jobs("max_response_s", "max response", "s", lambda f: (f.wait + f.run).max().item()),
+    Metric(  # sum of processors x run time / (m C)
+        "utilization", "utilisation", "%", MORE, 100,
+        lambda f: f.busy / (f.machine.cluster.processors * f.span) if f.span else np.nan,
+    ),
+    Metric("makespan_s", "makespan", "s", LESS, 1, lambda f: f.span),
+    Metric(  # waiting jobs, averaged over C
+        "mean_queue_length", "mean queued jobs", "", LESS, 1,
+        lambda f: float(f.machine.wait.sum(dtype=np.float64)) / f.span if f.span else np.nan,
+    ),
+    Metric(
+        "max_queue_length", "max queued jobs", "", LESS, 1,
+        lambda f: longest_queue(f.machine) if f.span else 0,
+    ),
+    _share(  # started before a job that came earlier in the queue
+        "backfilled_share", "backfilled", NEITHER, lambda f: int(f.result.backfilled[f.jobs].sum())
+    ),
+    _share("starved_share", "starved", LESS, _starved),  # waited longer than the threshold
+    # cut at their requested time, or killed for a cap
+    Metric("killed_jobs", "killed jobs", formula=lambda f: int(f.result.killed[f.jobs].sum())),
+    _energy("idle"),
+    _energy("busy"),
+    _energy("off"),
+    _energy("switching"),
+    Metric(  # the integral of power over C
+        "energy_j", "energy", "MWh", LESS, 1 / _JOULES_A_MWH,
+        lambda f: sum(f.energies.values()) if f.span else 0.0,
+    ),
+    _energy("components", "levels"),
+    Metric(  # how long the power was above a cap that held and was known
+        "cap_exceeded_s", "above caps", "s", LESS, 1,
+        lambda f: exceeded_s(f.result), "caps",
+    ),
+    Metric(  # what was used beyond budgets
+        "budget_exceeded_j", "above budgets", "MWh", LESS, 1 / _JOULES_A_MWH,
+        lambda f: exceeded_j(f.result), "budgets",
+    ),
+    Metric("carbon_g", "carbon", "kg", LESS, 1e-3),
+    Metric("cost", "cost of energy", "", LESS),
+    Metric("makespan_improvement", "makespan improvement", "%", MORE, 100),
+    # run time of compact jobs over that which it took (document 003); below 1, slowed down
+    _shared(
+        "mean_job_speedup", "mean job speedup", "", MORE, 1,
+        lambda f: float(f.result.job_speedup.mean()),
+    ),
+    _shared(
+        "slowed_share", "slowed down", "%", LESS, 100,
+        lambda f: float((f.result.job_speedup < 1 - _ROUNDING_OF_TICKS).mean()),
+    ),
+    _shared(  # as the rules say, or because they are too wide
+        "compact_share", "compact jobs", "%", NEITHER, 100,
+        lambda f: float((f.result.coschedule.shape == 0).mean()),  # type: ignore[union-attr]
+    ),
+    _shared(
+        "throughput_per_h", "throughput", "jobs/h", MORE, 1,
+        lambda f: len(f.result.start) / float(f.span) * 3600,
+    ),
+)  # fmt: skip
+
+
+def known_metrics() -> dict[str, Metric]:
+    """Return all metrics by name, in the order in which they are shown."""
+    return {metric.name: metric for metric in METRICS}
 
 
 def watts_given(cluster: Cluster | None, workload: Workload) -> bool:
@@ -145,156 +288,12 @@ def compute_metrics(result: Result) -> dict[str, float | int]:
 
     Without jobs counts, makespan and energies are 0 and all else is nan.
     """
-    jobs = result.decided
-    n = int(np.count_nonzero(jobs))
-    wait, run = result.wait[jobs], result.run_time[jobs]
-    metrics: dict[str, float | int] = {"jobs": n}
-    values = result.bsld[jobs] if n else np.full(1, np.nan)
-    metrics["mean_bsld"] = float(values.mean())
-    metrics["max_bsld"] = float(values.max())
-    metrics["rms_bsld"] = float(np.sqrt(np.mean(values * values)))
-    for name, share in (("median", 50), ("p95", 95), ("p99", 99)):
-        metrics[f"{name}_bsld"] = float(np.percentile(values, share))
-    for name, (low, high) in LENGTH_CLASSES.items():
-        of_class = values[(run >= low) & (run < high)] if n else values[:0]
-        metrics[f"mean_bsld_{name}"] = float(of_class.mean()) if of_class.size else np.nan
-    metrics["mean_slowdown"] = float(slowdown(wait, run).mean()) if n else np.nan
-    for name, times in (("wait", wait), ("response", wait + run)):
-        metrics[f"mean_{name}_s"] = float(times.mean()) if n else np.nan
-        metrics[f"max_{name}_s"] = times.max().item() if n else np.nan
-    if n and result.coschedule is not None:
-        metrics |= _of_shared_nodes(result)
-    return metrics | _machine_metrics(result.from_begin) | _counts(result, n) | _of_limits(result)
-
-
-def _longest_queue(result: Result) -> int:
-    """Return the greatest number of waiting jobs: some submission reaches it."""
-    submits, starts = result.workload.submit_time, np.sort(result.start)
-    longest = 0
-    for first in range(0, submits.size, 1_000_000):
-        times = submits[first : first + 1_000_000]
-        waiting = np.searchsorted(submits, times, "right") - np.searchsorted(starts, times, "right")
-        longest = max(longest, int(waiting.max()))
-    return longest
-
-
-def _machine_metrics(result: Result) -> dict[str, float | int]:
-    """Return the metrics of the machine over the makespan."""
-    if not len(result.start):
-        return _WITHOUT_JOBS.copy()
-    cluster = result.cluster
-    span = (result.end.max() - result.workload.submit_time.min()).item()
-    if span == 0:  # all that there is of an extract ends as it begins
-        return _WITHOUT_JOBS.copy()
-    busy = _sum_of_products(result.workload.requested_processors, result.run_time)
-    capacity = cluster.processors * span
-    if result.keeps_books:
-        energies = books_energies_j(result)
-    else:
-        seconds = result.idle_seconds or {"idle": capacity - busy}
-        energies = energies_j(cluster, {"busy": busy, **seconds})
+    facts = Facts(result)
     return {
-        "utilization": busy / capacity,
-        "makespan_s": span,
-        "mean_queue_length": float(result.wait.sum(dtype=np.float64)) / span,
-        "max_queue_length": _longest_queue(result),
-        **energies,
-        "energy_j": sum(energies.values()),
+        metric.name: metric.formula(facts)
+        for metric in METRICS
+        if metric.formula is not None and HAVE[metric.of](facts)
     }
-
-
-def energies_j(cluster: Cluster, seconds: Mapping[str, float]) -> dict[str, float]:
-    """Return the energy of processors by what they do [J], from processor seconds by the same."""
-    off, on = seconds.get("switching_off", 0), seconds.get("switching_on", 0)
-    return {
-        "energy_busy_j": seconds["busy"] * cluster.busy_power_w,
-        "energy_idle_j": seconds["idle"] * cluster.idle_power_w,
-        "energy_off_j": seconds.get("off", 0) * cluster.off_power_w,
-        "energy_switching_j": off * cluster.shutdown_w + on * cluster.boot_w,
-    }
-
-
-def books_energies_j(result: Result) -> dict[str, float]:
-    """Return the energy by what nodes do, and of components where the machine has any [J]."""
-    states = result.books.by_state
-    busy = [joules for name, joules in states.items() if name.startswith("busy")]
-    energies = {
-        "energy_busy_j": sum(busy),
-        "energy_idle_j": states["idle"],
-        "energy_off_j": states["off"],
-        "energy_switching_j": states["switching_off"] + states["switching_on"],
-    }
-    if result.cluster.levels:
-        energies["energy_components_j"] = states["components"]
-    return energies
-
-
-def _of_limits(result: Result) -> dict[str, float | int]:
-    """Return by how much limits were exceeded: by the idle machine, or by what ran before."""
-    limits: tuple[Any, ...] = result.limits or ()
-    caps = [limit for limit in limits if hasattr(limit, "watts")]
-    budgets = [limit for limit in limits if hasattr(limit, "joules")]
-    metrics: dict[str, float | int] = {}
-    if not caps and not budgets:
-        return metrics
-    books = result.books
-    if caps:
-        metrics["cap_exceeded_s"] = _exceeded_s(caps, books.time, books.total_w)
-    if budgets:
-        excess = 0.0
-        for budget in budgets:
-            used = books.joules(budget.start, budget.end)
-            if used > budget.joules * (1 + _ROUNDING):
-                excess += used - budget.joules
-        metrics["budget_exceeded_j"] = excess
-    return metrics
-
-
-def _exceeded_s(caps: list[Any], times: NDArray[np.int64], watts: NDArray[np.float64]) -> int:
-    """Return how long the power is above any cap that is known [s]; each second counts once."""
-    windows = [
-        (max(cap.start, cap.announced or 0), times[-1] if cap.end is None else cap.end)
-        for cap in caps
-    ]
-    moments = np.concatenate([times, np.clip(np.ravel(windows), times[0], times[-1])])
-    cuts = np.unique(moments)
-    here = watts[np.searchsorted(times, cuts[:-1], "right") - 1]
-    above = np.zeros(len(here), np.bool_)
-    for cap, (begin, end) in zip(caps, windows, strict=True):
-        inside = (cuts[:-1] >= begin) & (cuts[:-1] < end)
-        above |= inside & (here > cap.watts * (1 + _ROUNDING))
-    return int(np.diff(cuts)[above].sum())
-
-
-_ROUNDING = 1e-12  # of sums of powers
-
-_WITHOUT_JOBS: dict[str, float | int] = {
-    "utilization": np.nan,
-    "makespan_s": 0,
-    "mean_queue_length": np.nan,
-    "max_queue_length": 0,
-    "energy_busy_j": 0.0,
-    "energy_idle_j": 0.0,
-    "energy_off_j": 0.0,
-    "energy_switching_j": 0.0,
-    "energy_j": 0.0,
-}
-
-
-def _of_shared_nodes(result: Result) -> dict[str, float | int]:
-    """Return how jobs did that may have shared nodes."""
-    speedup, found = result.job_speedup, result.coschedule
-    assert found is not None
-    span = result.end.max() - result.workload.submit_time.min()
-    return {
-        "mean_job_speedup": float(speedup.mean()),
-        "slowed_share": float((speedup < 1 - _ROUNDING_OF_TICKS).mean()),
-        "compact_share": float((found.shape == 0).mean()),
-        "throughput_per_h": len(speedup) / float(span) * 3600,
-    }
-
-
-_ROUNDING_OF_TICKS = 1e-9
 
 
 def _sum_of_products(processors: NDArray[np.int64], run: NDArray[Any]) -> float:
@@ -306,14 +305,3 @@ def _sum_of_products(processors: NDArray[np.int64], run: NDArray[Any]) -> float:
     # no int64 holds them, but Python's integers do
     total: int = sum(map(operator.mul, processors.tolist(), run.tolist()))
     return total
-
-
-def _counts(result: Result, n: int) -> dict[str, float | int]:
-    """Return the shares and counts of the ``n`` jobs that something happened to."""
-    jobs, threshold = result.decided, result.scheduler.threshold
-    starved = 0 if threshold is None else int((result.wait[jobs] > threshold).sum())
-    return {
-        "backfilled_share": int(result.backfilled[jobs].sum()) / max(n, 1),
-        "starved_share": starved / max(n, 1),
-        "killed_jobs": int(result.killed[jobs].sum()),
-    }

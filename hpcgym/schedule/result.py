@@ -15,8 +15,9 @@ from hpcgym.cluster.pool import Cluster
 from hpcgym.cluster.power import slowed, unslowed
 from hpcgym.engine.state import BACKFILLED
 from hpcgym.schedule.books import Books
+from hpcgym.schedule.bounded_slowdown import bsld
 from hpcgym.schedule.energy import Energy, power_table
-from hpcgym.schedule.metrics import bsld, compute_metrics
+from hpcgym.schedule.metrics import compute_metrics
 from hpcgym.schedule.power_uses import known_powers
 from hpcgym.schedule.slowdowns import job_slowdowns
 from hpcgym.scheduler.rules import Scheduler
@@ -240,7 +241,7 @@ class Result:
 
     @cached_property
     def bsld(self) -> NDArray[np.float64]:
-        """Bounded slowdowns, (n_jobs,) float64; see :func:`hpcgym.schedule.metrics.bsld`."""
+        """Bounded slowdowns, (n_jobs,) float64: :func:`hpcgym.schedule.bounded_slowdown.bsld`."""
         return _read_only(bsld(self.wait, self.run_time, full_speed=self.full_speed_run_time))
 
     @cached_property

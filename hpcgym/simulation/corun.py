@@ -20,7 +20,7 @@ from hpcgym.scheduler.capabilities import check, check_scheduler
 from hpcgym.scheduler.policies.features import PASS_FEATURES
 from hpcgym.scheduler.policies.index import parse_policy
 from hpcgym.simulation.corun_learning import PairLearning
-from hpcgym.simulation.driver import Simulation, answers_for
+from hpcgym.simulation.driver import Simulation, answers_for, asks_for_answers
 from hpcgym.simulation.prepare import COSCHEDULED, prepare
 from hpcgym.simulation.warm_start import check_extract
 from hpcgym.speedups.heatmap import Heatmap
@@ -55,7 +55,9 @@ def simulate_coscheduled(
     arrays = arrays_of(workload, scheduler, cluster, tasks, parts, ticks)
     machine = machine_of(scheduler, speedups, tasks, cluster.nodes, parts)
     learning = PairLearning.of(scheduler, speedups)
-    answers = answers_for(workload, as_on_a_pool(scheduler), cluster, arrays, ticks=ticks)
+    rules = as_on_a_pool(scheduler)
+    given = asks_for_answers(rules)
+    answers = answers_for(workload, rules, cluster, arrays, given, ticks=ticks)
     if scheduler.backfill == "conservative":
         Simulation(POOL, arrays, **answers).drive()
         _place(arrays, machine)

@@ -84,7 +84,7 @@ def simulate_powered(
     arrays.jobs["processors"] = widths
     arrays.sim.free = cluster.nodes
     machine = machine_for(workload, scheduler, cluster, power, widths, found)
-    answers = answers_for(workload, scheduler, cluster, arrays, learned)
+    answers = answers_for(workload, scheduler, cluster, arrays, (asks, counts), learned)
     simulation = Simulation(LIMITED, arrays, machine, lengthen=_longer, **answers)
     simulation.drive()
     if (arrays.progress["start"] < 0).any():

@@ -224,7 +224,7 @@ def learn_at(
         raise HpcgymError(
             "what is learned before a time is known for pools of processors, without a dispatcher"
         )
-    simulation = started(workload, scheduler, cluster, learned=learned)
+    simulation = started(workload, scheduler, cluster, learned=learned, tells=True)
     assert simulation.learning is not None
     found: list[Learned | None] = []
     for end in ends:

@@ -17,7 +17,7 @@ from hpcgym.engine.answers import online
 from hpcgym.engine.many import search
 from hpcgym.engine.rows import empty_rows
 from hpcgym.errors import HpcgymError, check_choice
-from hpcgym.schedule.metrics import TAU_S, check_tau
+from hpcgym.schedule.bounded_slowdown import TAU_S, check_tau
 from hpcgym.scheduler.capabilities import check, check_scheduler
 from hpcgym.scheduler.estimates.by_name import learns, predicted_run_times
 from hpcgym.scheduler.estimates.learning import (

@@ -13,7 +13,7 @@ from hpcgym.compilation import compiling
 from hpcgym.engine import state
 from hpcgym.engine.many import coverage
 from hpcgym.errors import HpcgymError, unknown
-from hpcgym.schedule.metrics import TAU_S
+from hpcgym.schedule.bounded_slowdown import TAU_S
 from hpcgym.scheduler.capabilities import check_scheduler
 from hpcgym.scheduler.policies.features import FEATURES
 from hpcgym.scheduler.rules import Scheduler

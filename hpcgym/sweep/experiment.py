@@ -12,8 +12,9 @@ from hpcgym.baselines.coschedulers import COSCHEDULERS
 from hpcgym.baselines.schedulers import SCHEDULERS, find_scheduler
 from hpcgym.errors import HpcgymError, check_choice, check_each_once
 from hpcgym.files import MOST_TOML, bytes_of, toml_of
+from hpcgym.schedule.metrics import known_metrics
 from hpcgym.scheduler.rules import Scheduler
-from hpcgym.sweep.corun import at, believed, check_sharing, simulate_two
+from hpcgym.sweep.corun import at, believed, check_sharing
 from hpcgym.sweep.source import SEED, SLICES, Source
 from hpcgym.workload.cleaning import filter_names
 from hpcgym.workload.io.files import check_errors
@@ -197,14 +198,13 @@ def _shuffles(table: Mapping[str, Any]) -> tuple[int, ...]:
 
 
 def _check_metrics(metrics: tuple[str, ...], shared: bool) -> None:
-    """Raise unless simulations have these metrics."""
-    if not metrics:
-        return
-    from hpcgym.simulation.run import simulate
-    from hpcgym.workload import load_workload
-
-    plain = load_workload("lublin:jobs=2,processors=2")
-    known = (simulate_two() if shared else simulate(plain)).metrics
+    """Raise unless simulations have these metrics: ``shared``, such as share nodes."""
+    of = ("", "shared nodes") if shared else ("",)
+    known = [
+        metric.name
+        for metric in known_metrics().values()
+        if metric.formula is not None and metric.of in of
+    ]
     for place, name in enumerate(metrics):
         check_choice(f"metrics[{place}]", name, known)
 

@@ -165,7 +165,7 @@ BESIDE = {
     *(f"hpcgym.engine.machines.{name}" for name in ("corun", "limited", "nodes", "pool")),
     *(
         f"hpcgym.compilation.{name}"
-        for name in ("files", "folders", "kept", "locks", "notice", "sources")
+        for name in ("files", "folders", "kept", "locks", "notice", "shipped", "sources")
     ),
     *(f"hpcgym.files.{name}" for name in ("opening", "tables", "texts")),
     *(

@@ -304,7 +304,7 @@ POOL = "lublin:jobs=20,processors=128"
             ["compare", JOBS, *MACHINE, "--scheduler", "easy,prb"],
             "prb: dispatcher='prb' and speedups",
         ),
-        (["compare", JOBS, *MACHINE, "--scheduler", "easy,easy++"], "easy++: estimate: with"),
+        (["compare", JOBS, *MACHINE, "--scheduler", "easy,easy++"], "easy++: estimate='ave2' and"),
         (["simulate", JOBS, *MACHINE, "--passes", "per-event"], "easy: passes='per-event' and"),
         (["simulate", JOBS, *MACHINE, "--scheduler", "easi-co"], "did you mean 'easy-co'"),
     ],

@@ -379,7 +379,10 @@ def test_help_names_all_corrections():
         (["--cluster", "eurora", "--allocation", "random:x"], "needs a whole number, not 'x'"),
         (["--allocation", "best-fit"], "--allocation is for machines with nodes"),
         (["--cluster", "pool.toml", "--allocation", "best-fit"], "a pool of processors has none"),
-        (["--cluster", "eurora", "--scheduler", "saf", "--passes", "per-event"], "pools of proc"),
+        (
+            ["--cluster", "eurora", "--scheduler", "saf", "--passes", "per-event"],
+            "a machine of nodes",
+        ),
         (["--scheduler", "prbb"], "unknown scheduler or dispatcher 'prbb'; did you mean 'prb'"),
         (["--scheduler", "prb", "--policy", "saf"], "--policy does not go with the dispatcher prb"),
         (["--scheduler", "prb", "--policy", "fcfs"], "prb, which says itself what starts: leave"),

@@ -12,7 +12,11 @@ from hypothesis import strategies as st
 from strategies import workloads
 
 import hpcgym
-from hpcgym.schedule.metrics import bsld, processors_in_use, queue_length, slowdown
+import hpcgym.sweep.experiment
+from hpcgym.report.tables import in_order, text_of
+from hpcgym.schedule import metrics
+from hpcgym.schedule.bounded_slowdown import bsld, slowdown
+from hpcgym.schedule.over_time import processors_in_use, queue_length
 from hpcgym.schedule.result import Result
 from hpcgym.workload.model import Workload
 
@@ -184,3 +188,15 @@ def test_classes_without_jobs_have_no_mean() -> None:
     metrics = hpcgym.simulate(Workload.from_columns(columns, processors=4), "easy").metrics
     assert metrics["mean_bsld_short"] == metrics["mean_bsld_medium"] == 1.0
     assert math.isnan(metrics["mean_bsld_long"])
+
+
+def test_a_metric_is_added_in_one_place(result: Result, monkeypatch: pytest.MonkeyPatch) -> None:
+    share = metrics.Metric(
+        "waited_share", "waited", "%", metrics.LESS, 100, lambda f: float((f.wait > 0).mean())
+    )
+    monkeypatch.setattr(metrics, "METRICS", (*metrics.METRICS, share))
+    found = metrics.compute_metrics(result)
+    assert found["waited_share"] == (result.wait > 0).mean()
+    shown = in_order(found)[-1]
+    assert (shown.heading, text_of(shown, 0.5)) == ("waited (%)", text_of(share, 0.5))
+    assert "waited_share" in hpcgym.sweep.experiment.known_metrics()

@@ -14,7 +14,7 @@ from strategies import WEIGHTS, schedulers, workloads
 import hpcgym
 from hpcgym.baselines import SCHEDULERS
 from hpcgym.errors import HpcgymError, WorkloadError
-from hpcgym.schedule.metrics import bsld
+from hpcgym.schedule.bounded_slowdown import bsld
 from hpcgym.scheduler.policies import FEATURES, WEIGHTED_FEATURES
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.sweep import BatchSimulator

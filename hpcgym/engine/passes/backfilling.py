@@ -33,9 +33,7 @@ def sweep_of(may_start: Any, begin: Any, bounds: Any, knows_narrow: bool) -> Any
     """
 
     @jit_part
-    def sweep_block(
-        machine, sim, jobs, keys, scores, progress, blocks, entries, narrow, idle, block
-    ):
+    def sweep_block(machine, sim, jobs, keys, progress, blocks, entries, idle, block):
         """Start the jobs of one block that may start, and make its summary anew."""
         least_span = least_width = NOTHING
         free, beyond, longest = bounds(machine, sim)
@@ -59,7 +57,7 @@ def sweep_of(may_start: Any, begin: Any, bounds: Any, knows_narrow: bool) -> Any
         blocks[block].least_width = least_width
 
     @jit_part
-    def sweep(machine, sim, jobs, keys, scores, progress, blocks, entries, narrow, idle):
+    def sweep(machine, sim, jobs, keys, progress, blocks, entries, narrow, idle):
         """Go through the queue in secondary order, passing over blocks in which none can start."""
         k = 0
         while k < blocks[QUEUE].in_use:
@@ -77,9 +75,7 @@ def sweep_of(may_start: Any, begin: Any, bounds: Any, knows_narrow: bool) -> Any
                     and least_of_narrow(narrow, block, free) > longest
                 ):
                     continue
-            sweep_block(
-                machine, sim, jobs, keys, scores, progress, blocks, entries, narrow, idle, block
-            )
+            sweep_block(machine, sim, jobs, keys, progress, blocks, entries, idle, block)
             if blocks[QUEUE].in_use > 1:
                 if knows_narrow and sim.secondary == SUBMISSION:
                     summarise_narrow(blocks, entries, narrow, block)

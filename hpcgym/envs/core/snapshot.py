@@ -12,7 +12,7 @@ from hpcgym.engine.ordered import BLOCK
 from hpcgym.envs.core import arrays
 from hpcgym.envs.core.simulations import Simulations
 from hpcgym.errors import HpcgymError
-from hpcgym.schedule.metrics import bsld
+from hpcgym.schedule.bounded_slowdown import bsld
 
 
 class Snapshot(NamedTuple):

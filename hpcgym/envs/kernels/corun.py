@@ -23,7 +23,7 @@ from hpcgym.engine.machines.corun.rows import (
 from hpcgym.engine.machines.corun.state import NOBODY_THERE, PART
 from hpcgym.engine.state import AN_ORDER, RUNNING
 from hpcgym.envs.core.arrays import BSLD, BUSY, ELAPSED, ENERGY, IDLING, PAIR_SCORES_KIND, WAIT
-from hpcgym.schedule.metrics import TAU_S
+from hpcgym.schedule.bounded_slowdown import TAU_S
 
 HOUR = 3600.0  # [s]
 MACHINE_SIZE, JOB_SIZE, NEIGHBOUR_SIZE, PAIR_SIZE = 8, 8, 5, 2

@@ -14,7 +14,7 @@ from hpcgym.engine.machines.limited.caps import idle_mw
 from hpcgym.engine.machines.limited.controls import set_control
 from hpcgym.engine.machines.limited.starts import MILLION
 from hpcgym.engine.machines.limited.state import NEVER, PLENTY, ZERO
-from hpcgym.schedule.metrics import TAU_S
+from hpcgym.schedule.bounded_slowdown import TAU_S
 
 HOUR = 3600.0  # [s]
 

@@ -20,7 +20,7 @@ from hpcgym.envs.kernels import observe
 from hpcgym.envs.kernels.limited import POWER_SIZE
 from hpcgym.envs.pages import corun as pair_page
 from hpcgym.envs.pages import limited as power_page
-from hpcgym.schedule.metrics import TAU_S
+from hpcgym.schedule.bounded_slowdown import TAU_S
 from hpcgym.scheduler.policies.features import FEATURES
 
 Class = TypeVar("Class", bound=type)

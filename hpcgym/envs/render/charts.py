@@ -14,7 +14,7 @@ from hpcgym.report.palettes import JOB_COLOURS
 from hpcgym.report.placement import Rectangles, place_jobs, rows_of
 from hpcgym.report.steps import envelope
 from hpcgym.report.timeline import BINS, MOST_STEPS
-from hpcgym.schedule.metrics import processors_in_use, queue_length
+from hpcgym.schedule.over_time import processors_in_use, queue_length
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist

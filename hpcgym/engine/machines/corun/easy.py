@@ -293,7 +293,7 @@ def serve_queue(machine, sim, jobs, keys, scores, progress, blocks, entries, nar
     elif sim.secondary >= SCORED:
         sweep_scored(machine, sim, jobs, keys, scores, progress, blocks, entries, idle)
     else:
-        sweep(machine, sim, jobs, keys, scores, progress, blocks, entries, narrow, idle)
+        sweep(machine, sim, jobs, keys, progress, blocks, entries, narrow, idle)
 
 
 # --- Jobs that are selected from outside ----------------------------------------------------------

@@ -193,7 +193,7 @@ def serve_queue(machine, sim, jobs, keys, scores, progress, blocks, entries, nar
     if sim.secondary >= SCORED:
         sweep_scored(machine, sim, jobs, keys, scores, progress, blocks, entries, idle)
     else:
-        sweep(machine, sim, jobs, keys, scores, progress, blocks, entries, narrow, idle)
+        sweep(machine, sim, jobs, keys, progress, blocks, entries, narrow, idle)
 
 
 @jit

@@ -196,7 +196,7 @@ def serve_queue(sim, jobs, keys, scores, progress, blocks, entries, narrow, idle
     if sim.secondary >= SCORED:
         sweep_scored(nodes, sim, jobs, keys, scores, progress, blocks, entries, idle)
     else:
-        sweep(nodes, sim, jobs, keys, scores, progress, blocks, entries, narrow, idle)
+        sweep(nodes, sim, jobs, keys, progress, blocks, entries, narrow, idle)
 
 
 @jit_entry
