@@ -31,6 +31,7 @@ RULES = (
     "correction",
     "passes",
     "allocation",
+    "threshold",
 )
 
 _COLUMNS = ("submit_time", "run_time", "requested_time", "requested_processors")
@@ -223,10 +224,6 @@ class Stage:
 
     def _agree(self, name: str, env: Any) -> None:
         """Take over the rules of an environment, or say how they differ."""
-        if env.scheduler_rules.get("threshold") is not None:
-            raise HpcgymError(
-                f"threshold: the environment of {name} has one, which the references do not have"
-            )
         theirs = {rule: env.scheduler_rules[rule] for rule in RULES}
         for rule in ("estimate", "policy_estimate"):
             if not isinstance(theirs[rule], str):
