@@ -139,9 +139,7 @@ class Xnes:
     @property
     def env_options(self) -> dict[str, Any]:
         """The features and rules of the environment in which it is evaluated."""
-        options = {"policy_features": list(self.features), "interval": "episode", **self._rules()}
-        del options["threshold"]  # which environments do not have
-        return options
+        return {"policy_features": list(self.features), "interval": "episode", **self._rules()}
 
     # -- learning ----------------------------------------------------------------------------------
 
@@ -297,10 +295,11 @@ class Xnes:
 
     def begin(self, env: Any) -> None:
         """Look at the jobs of an episode; to be called after each reset."""
-        if self.rules.threshold is not None:
+        theirs = env.unwrapped.scheduler_rules.get("threshold")
+        if self.rules.threshold not in (None, theirs):
             raise HpcgymError(
-                "these weights were learned with a threshold, which environments do not have;"
-                " simulate with agent.scheduler()"
+                f"these weights were learned with threshold={self.rules.threshold:g}, and the"
+                f" environment has {theirs}; give it threshold, or simulate with agent.scheduler()"
             )
         self._actor = Baseline(self._found(), self.name)
         self._actor.begin(env)

@@ -205,6 +205,7 @@ def evaluate(
     ] = None,
     correction: options.CorrectionOption = None,
     passes: options.PassesOption = None,
+    threshold: options.ThresholdOption = None,
     allocation: options.AllocationOption = None,
     cluster: options.ClusterOption = None,
     unfit: options.UnfitOption = "raise",
@@ -244,6 +245,7 @@ def evaluate(
         correction=correction,
         passes=passes,
         allocation=allocation,
+        threshold=threshold,
     )
     name = _env(env)
     with warnings.catch_warnings():

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from hpcgym.errors import HpcgymError, check_choice
+from hpcgym.errors import HpcgymError
 
 if TYPE_CHECKING:
     from hpcgym.cluster import Cluster
@@ -43,14 +43,10 @@ PowerOption = Annotated[
     ),
 ]
 
-_CAP = ("watts", "percent", "start", "end", "announced", "kills")
-_BUDGET = ("joules", "percent", "start", "end", "period", "shutdown")
-_FLAGS = ("kills", "shutdown")
-
 
 def read(
     machine: Cluster | None, caps: list[str] | None, budgets: list[str] | None, power: str | None
-) -> list[Limit] | None:
+) -> tuple[Limit, ...] | None:
     """Return the limits of the options; None without any of them.
 
     Raises
@@ -65,47 +61,9 @@ def read(
             "--cap, --budget and --power are for machines whose nodes have a power; --cluster says"
             " which"
         )
-    return [
-        *(_limit("--cap", text, machine, _CAP) for text in caps or ()),
-        *(_limit("--budget", text, machine, _BUDGET) for text in budgets or ()),
-    ]
+    from hpcgym.scheduler.limit_texts import read_limits
 
-
-def _limit(option: str, text: str, machine: Cluster, keys: tuple[str, ...]) -> Limit:
-    """Return one limit."""
-    from hpcgym.scheduler.limits import EnergyBudget, PowerCap
-
-    made: type[PowerCap | EnergyBudget] = PowerCap if option == "--cap" else EnergyBudget
-    amount = keys[0]
-    given: dict[str, Any] = {}
-    for part in text.split(","):
-        key, equals, value = (word.strip() for word in part.partition("="))
-        check_choice(f"{option}: key", key, keys)
-        given[key] = True if key in _FLAGS and not equals else _number(option, key, value)
-    if (amount in given) == ("percent" in given):
-        raise HpcgymError(f"{option} {text}: it needs either {amount} or percent")
-    if option == "--budget" and not {"start", "end"} <= set(given):
-        raise HpcgymError(f"{option} {text}: it needs start and end")
-    try:
-        if "percent" not in given:
-            return made(**given)
-        share, start = given.pop("percent") / 100, given.pop("start", 0)
-        return made.of(machine, share, start, **given)
-    except HpcgymError as error:
-        raise HpcgymError(f"{option} {text}: {error}") from None
-
-
-def _number(option: str, key: str, value: str) -> float | int | bool:
-    """Return the value of a key: a number, whole where it is a time."""
-    if key in _FLAGS:
-        if value.lower() in ("yes", "no", "true", "false"):
-            return value.lower() in ("yes", "true")
-        raise HpcgymError(f"{option}: {key} is yes or no, not {value!r}")
-    try:
-        return float(value) if key in ("watts", "joules", "percent") else int(value)
-    except ValueError:
-        kind = "a number" if key in ("watts", "joules", "percent") else "a whole number"
-        raise HpcgymError(f"{option}: {key} must be {kind}, not {value!r}") from None
+    return read_limits(machine, caps or (), budgets or (), where="--")
 
 
 #: Options of commands that are arguments of one environment or the other.

@@ -173,6 +173,14 @@ CorrectionOption = Annotated[
         show_default=False,
     ),
 ]
+ThresholdOption = Annotated[
+    int | None,
+    typer.Option(
+        metavar="SECONDS",
+        help="Jobs that waited longer come first, whatever the policy.",
+        show_default=False,
+    ),
+]
 FairShareOption = Annotated[
     str | None,
     typer.Option(

@@ -92,14 +92,7 @@ def simulate(
     estimate: options.EstimateOption = None,
     policy_estimate: options.PolicyEstimateOption = None,
     correction: options.CorrectionOption = None,
-    threshold: Annotated[
-        int | None,
-        typer.Option(
-            metavar="SECONDS",
-            help="Jobs that waited longer come first, whatever the policy.",
-            show_default=False,
-        ),
-    ] = None,
+    threshold: options.ThresholdOption = None,
     fair_share: options.FairShareOption = None,
     processors: options.ProcessorsOption = None,
     cluster: options.ClusterOption = None,

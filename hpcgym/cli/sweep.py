@@ -57,6 +57,30 @@ cluster = "8x2x8"
 codes = 7                                # seed: its jobs are given codes at random
 """
 
+#: The same under limits of power and energy.
+LIMITED = """\
+schedulers = [
+    "easy",
+    { name = "shut", power = "shut" },   # nodes are switched off under caps
+    { name = "dvfs", power = "dvfs" },   # jobs run slower
+]
+
+[[limits]]
+name = "none"                            # jobs have nodes of their own, and nothing limits them
+
+[[limits]]
+name = "60 % for an hour"
+cap = "percent=60,start=90000,end=93600" # as --cap of hpcgym simulate; or a list of such texts
+
+[[limits]]
+name = "60 % of the energy"
+budget = "percent=60,start=86400,end=345600"
+
+[[workloads]]
+workload = "lublin:jobs=1000,processors=192,load=1.3"
+cluster = "taurus"
+"""
+
 
 class _Run(ExplainedCommand):
     examples = (
@@ -78,6 +102,7 @@ class _Run(ExplainedCommand):
         files = {
             "An experiment, weeks.toml": EXPERIMENT,
             "Another, of jobs that share nodes, sharing.toml": SHARING,
+            "Another, under limits of power and energy, limited.toml": LIMITED,
         }
         for title, text in files.items():
             with formatter.section(title):
@@ -270,7 +295,7 @@ def _run(folder: Path, run: Callable[[Any], Any]) -> None:
 def _in_words(record: dict[str, Any]) -> str:
     """Return one line about a task that failed."""
     task = record["task"]
-    keys = ("workload", "speedups", "slice", "seed", "shuffle", "scheduler")
+    keys = ("workload", "speedups", "limits", "slice", "seed", "shuffle", "scheduler")
     what = " · ".join(str(task[key]) for key in keys if task.get(key) is not None)
     return f"failed: {what}: {record['error']}"
 
@@ -295,7 +320,7 @@ def _print_means(rows: pd.DataFrame, first: str) -> None:
     from hpcgym.report.tables import COMPARED, SHARED, described
 
     shared = "speedups" in rows
-    keys = ["workload", *(["speedups"] if shared else []), "scheduler"]
+    keys = [key for key in ("workload", "speedups", "limits", "scheduler") if key in rows]
     found = [str(name) for name in rows.columns if name not in (*keys, "slice", "seed", "shuffle")]
     usual = SHARED if shared else COMPARED
     metrics = described([name for name in usual if name in found] or found)

@@ -190,7 +190,7 @@ class SchedulingEnv(gymnasium.Env[Any, Any]):
         """
         names = [
             "backfill", "backfill_order", "estimate", "policy_estimate", "correction", "passes",
-            "allocation",
+            "allocation", "threshold",
         ]  # fmt: skip
         if self.simulations.machines is not None:
             names.append("power")

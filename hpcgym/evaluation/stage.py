@@ -31,6 +31,7 @@ RULES = (
     "correction",
     "passes",
     "allocation",
+    "threshold",
 )
 
 _COLUMNS = ("submit_time", "run_time", "requested_time", "requested_processors")

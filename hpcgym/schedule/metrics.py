@@ -234,6 +234,10 @@ def known_metrics() -> dict[str, Metric]:
     return {metric.name: metric for metric in METRICS}
 
 
+#: Metrics that schedules have under caps, and under budgets.
+OF_LIMITS = ("cap_exceeded_s", "budget_exceeded_j")
+
+
 def watts_given(cluster: Cluster | None, workload: Workload) -> bool:
     """Tell whether somebody gave powers: of the machine, None: a usual pool, or of any job."""
     power_w = workload.columns.get("power_w")

@@ -21,6 +21,7 @@ PLACES = {
     "limits": "limits of power and energy",
     "shared nodes": "speedups of jobs that share nodes",
     "environments": "environments",
+    "job selection": "environments that ask for one job after the other",
     "environments on nodes": "environments on nodes",
     "environments under limits": "environments under limits",
     "batches": "a batch",
@@ -30,6 +31,7 @@ PLACES = {
 #: What else a place is, on the machine that it usually has.
 WITHIN = {
     "environments": ("pool",),
+    "job selection": ("environments", "pool"),
     "environments on nodes": ("environments", "nodes"),
     "environments under limits": ("environments", "limits"),
     "batches": ("pool",),
@@ -97,7 +99,9 @@ APART: dict[tuple[str, str], str] = {
     ("dispatcher", "environments"): _OF_AGENTS,
     ("dispatcher", "batches"): "there weights order the queue",
     ("dispatcher", "look-ahead"): "there weights order the queue",
-    ("threshold", "environments"): "there an agent orders the queue",
+    ("threshold", "job selection"): (
+        "the agent names each job that is served, so there is no order with a head to come to"
+    ),
     ("contiguous", "pool"): "its processors are no nodes; cluster= says which machine",
     ("contiguous", "environments on nodes"): "only those under limits give jobs nodes of their own",
     ("contiguous", "shared nodes"): "allocation says there how jobs share nodes",

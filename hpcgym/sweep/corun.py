@@ -61,7 +61,7 @@ def _machine_of(where: str, source: Source, shared: bool, folder: Path) -> Clust
     """Return the machine of a workload, None of a pool; its nodes can be shared, if they are."""
     machine = None
     if source.cluster is not None:
-        machine = at(f"{where}.cluster", _machine, source.cluster, folder)
+        machine = at(f"{where}.cluster", machine_of, source.cluster, folder)
     if shared and machine is None:
         raise HpcgymError(
             f"{where}.cluster is missing: speedups are of jobs on nodes; such as '100x2x24', nodes"
@@ -89,7 +89,7 @@ def simulate_two() -> Result:
     return simulate(workload, "easy-co", cluster="2x1x2", speedups=pairs)
 
 
-def _machine(text: str, folder: Path) -> Cluster:
+def machine_of(text: str, folder: Path) -> Cluster:
     """Return the machine that an experiment names."""
     path = machine_file(text, folder)
     return find_cluster(text if path is None else path)

@@ -13,15 +13,17 @@ from hpcgym.baselines.schedulers import SCHEDULERS, find_scheduler
 from hpcgym.errors import HpcgymError, check_choice, check_each_once
 from hpcgym.files import MOST_TOML, bytes_of, toml_of
 from hpcgym.schedule.metrics import known_metrics
+from hpcgym.scheduler.capabilities import check
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.sweep.corun import at, believed, check_sharing
+from hpcgym.sweep.limits import LimitSet, check_limited
 from hpcgym.sweep.source import SEED, SLICES, Source
 from hpcgym.workload.cleaning import filter_names
 from hpcgym.workload.io.files import check_errors
 
 MOST_SHUFFLES = 100_000
 
-_KEYS = ("workloads", "schedulers", "speedups", "shuffles", "seeds", "metrics")
+_KEYS = ("workloads", "schedulers", "speedups", "limits", "shuffles", "seeds", "metrics")
 _RULES = tuple(field.name for field in fields(Scheduler))
 
 
@@ -29,7 +31,7 @@ _RULES = tuple(field.name for field in fields(Scheduler))
 class Experiment:
     """What is to be simulated: every workload, slice and seed under every scheduler.
 
-    With speedups or shuffles, with each of them.
+    With speedups, limits or shuffles, with each of them.
 
     Attributes
     ----------
@@ -41,6 +43,7 @@ class Experiment:
     metrics : names of the metrics that are kept; none: all.
     speedups : files of speedups, or generated ones, of jobs that share nodes; none: none do.
     shuffles : seeds of the orders into which jobs are shuffled; none: they come as they are.
+    limits : sets of limits of power and energy; none: jobs may share nodes.
     """
 
     path: Path
@@ -51,6 +54,7 @@ class Experiment:
     metrics: tuple[str, ...] = ()
     speedups: tuple[str, ...] = ()
     shuffles: tuple[int, ...] = ()
+    limits: tuple[LimitSet, ...] = ()
 
     @property
     def folder(self) -> Path:
@@ -63,8 +67,9 @@ def load_experiment(path: str | Path) -> Experiment:
 
     The file has ``schedulers``, a list of names and of tables (a ``name`` of one's own, a
     ``scheduler`` to begin with, and rules that differ); ``[[workloads]]``, tables with the keys of
-    :class:`Source`; and, if wanted, ``seeds``, ``metrics``, ``speedups``, one or a list, and
-    ``shuffles``, a list of seeds or how many, from 0 on.
+    :class:`Source`; and, if wanted, ``seeds``, ``metrics``, ``speedups``, one or a list,
+    ``shuffles``, a list of seeds or how many, from 0 on, and ``[[limits]]``, tables with the keys
+    of :class:`LimitSet`.
 
     Raises
     ------
@@ -101,9 +106,16 @@ def _experiment(table: Mapping[str, Any], path: Path, sha256: str) -> Experiment
     _check_seeds(workloads, seeds)
     check_each_once("speedups", speedups)
     check_each_once("shuffles", shuffles)
+    limits = _limits(table)
+    check_each_once("limits", [one.name for one in limits])
+    if limits and speedups:
+        check(limits="limits", shared_nodes="speedups")
     check_sharing(workloads, schedulers, speedups, path.parent)
-    _check_metrics(metrics, bool(speedups))
-    return Experiment(path, sha256, workloads, schedulers, seeds, metrics, speedups, shuffles)
+    check_limited(workloads, schedulers, limits, path.parent)
+    _check_metrics(metrics, bool(speedups), limits)
+    return Experiment(
+        path, sha256, workloads, schedulers, seeds, metrics, speedups, shuffles, limits
+    )
 
 
 def _source(where: str, entry: dict[str, Any]) -> Source:
@@ -181,6 +193,32 @@ def _speedups(table: Mapping[str, Any]) -> tuple[str, ...]:
     return tuple(_list(table, "speedups", [str])) if "speedups" in table else ()
 
 
+def _limits(table: Mapping[str, Any]) -> tuple[LimitSet, ...]:
+    """Return the sets of limits of the file."""
+    if "limits" not in table:
+        return ()
+    found = []
+    for place, entry in enumerate(_list(table, "limits", [dict])):
+        where = f"limits[{place}]"
+        _check_keys(where, entry, ("name", "cap", "budget"))
+        if not isinstance(entry.get("name"), str) or not entry["name"]:
+            raise HpcgymError(f"{where}.name must say what these limits are called in tables")
+        texts = {key: _texts(f"{where}.{key}", entry[key]) for key in entry if key != "name"}
+        found.append(LimitSet(entry["name"], **texts))
+    return tuple(found)
+
+
+def _texts(where: str, given: Any) -> tuple[str, ...]:
+    """Return the texts of a key that has one, or a list."""
+    texts = [given] if isinstance(given, str) else given
+    if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
+        raise HpcgymError(
+            f"{where} must be a text, such as 'percent=60,start=0,end=3600', or a list of texts,"
+            f" not {given!r}"
+        )
+    return tuple(texts)
+
+
 def _shuffles(table: Mapping[str, Any]) -> tuple[int, ...]:
     """Return the seeds of the shuffles of the file, which has a list, or how many."""
     given = table.get("shuffles")
@@ -197,14 +235,16 @@ def _shuffles(table: Mapping[str, Any]) -> tuple[int, ...]:
     )
 
 
-def _check_metrics(metrics: tuple[str, ...], shared: bool) -> None:
+def _check_metrics(metrics: tuple[str, ...], shared: bool, limits: tuple[LimitSet, ...]) -> None:
     """Raise unless simulations have these metrics: ``shared``, such as share nodes."""
-    of = ("", "shared nodes") if shared else ("",)
-    known = [
-        metric.name
-        for metric in known_metrics().values()
-        if metric.formula is not None and metric.of in of
-    ]
+    of = {
+        "shared nodes": shared,
+        "caps": any(one.cap for one in limits),
+        "budgets": any(one.budget for one in limits),
+    }
+    had = ["", *(name for name, there in of.items() if there)]
+    every = known_metrics().items()
+    known = [name for name, metric in every if metric.formula is not None and metric.of in had]
     for place, name in enumerate(metrics):
         check_choice(f"metrics[{place}]", name, known)
 

@@ -63,7 +63,7 @@ def make_manifest(experiment: Experiment) -> Manifest:
         "experiment_sha256": experiment.sha256,
         "inputs_sha256": inputs,
         "seeds": list(experiment.seeds),
-        **_of_sharing(heatmaps, experiment.shuffles),
+        **_crossed(heatmaps, experiment),
         "workloads": workloads,
         "schedulers": {name: _rules(one) for name, one in experiment.schedulers.items()},
         "metrics": list(experiment.metrics),
@@ -91,9 +91,13 @@ def _files_of_rules(experiment: Experiment) -> dict[str, str]:
     return found
 
 
-def _of_sharing(heatmaps: Iterable[Heatmap], shuffles: Iterable[int]) -> Manifest:
-    """Return what a manifest has of speedups and shuffles: nothing where there are none."""
-    told = {"speedups": [heatmap.describe() for heatmap in heatmaps], "shuffles": list(shuffles)}
+def _crossed(heatmaps: Iterable[Heatmap], experiment: Experiment) -> Manifest:
+    """Return what a manifest has of speedups, limits and shuffles: nothing where there are none."""
+    told: Manifest = {
+        "speedups": [heatmap.describe() for heatmap in heatmaps],
+        "limits": [one.describe() for one in experiment.limits],
+        "shuffles": list(experiment.shuffles),
+    }
     return {key: value for key, value in told.items() if value}
 
 
@@ -108,7 +112,8 @@ class Tasks(Collection[dict[str, Any]]):
 
     A task has the keys of an entry of ``workloads`` in the manifest, with one ``slice``, and
     ``scheduler``, ``rules`` and ``metrics``; where there are speedups or shuffles, the name of one
-    in ``speedups``, the seed of one in ``shuffle``.
+    in ``speedups``, the seed of one in ``shuffle``; where there are limits, the name of a set in
+    ``limits``, its texts in ``cap`` and ``budget``.
     """
 
     def __init__(self, manifest: Mapping[str, Any]) -> None:
@@ -117,7 +122,7 @@ class Tasks(Collection[dict[str, Any]]):
     def __len__(self) -> int:
         slices = sum(len(one["slice_names"]) for one in self._manifest["workloads"])
         each = len(self._manifest["schedulers"])
-        for key in ("speedups", "shuffles"):
+        for key in ("speedups", "limits", "shuffles"):
             each *= len(self._manifest.get(key, [None]))
         return slices * each
 
@@ -128,22 +133,29 @@ class Tasks(Collection[dict[str, Any]]):
         """Go through workloads, slices, schedulers: tasks of one workload follow each other."""
         manifest = self._manifest
         schedulers = manifest["schedulers"].items()
-        # without speedups, or shuffles, there is one way: nothing is said of them
+        # without speedups, limits or shuffles there is one way: nothing is said of them
         speedups = [{"speedups": one["source"]} for one in manifest.get("speedups", [])] or [{}]
+        limits = [_as_task(one) for one in manifest.get("limits", [])] or [{}]
         shuffles = [{"shuffle": seed} for seed in manifest.get("shuffles", [])] or [{}]
         for workload in manifest["workloads"]:
             common = {key: value for key, value in workload.items() if key != "slice_names"}
-            ways = product(speedups, workload["slice_names"], shuffles, schedulers)
-            for pairs, part, shuffle, (name, rules) in ways:
+            ways = product(speedups, limits, workload["slice_names"], shuffles, schedulers)
+            for pairs, kept, part, shuffle, (name, rules) in ways:
                 yield {
                     **common,
                     **pairs,
+                    **kept,
                     "slice": part,
                     **shuffle,
                     "scheduler": name,
                     "rules": rules,
                     "metrics": manifest["metrics"],
                 }
+
+
+def _as_task(limits: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a task has of a set of limits."""
+    return {"limits": limits["name"], "cap": limits["cap"], "budget": limits["budget"]}
 
 
 def _spelt_out(

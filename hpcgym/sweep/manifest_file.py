@@ -106,6 +106,10 @@ def _has_source(value: Any) -> bool:
     return isinstance(value, dict) and _is_text(value.get("source"))
 
 
+def _is_limits(value: Any) -> bool:
+    return isinstance(value, dict) and not _first_wrong(value, _OF_LIMITS, {})
+
+
 def _has_rules(value: Any) -> bool:
     return isinstance(value, dict) and _is_text(value.get("backfill"))
 
@@ -127,6 +131,13 @@ _OF_WORKLOAD: dict[str, _Check] = {
 }
 _OF_SOME_WORKLOADS: dict[str, _Check] = {"cluster": _is_text, "codes": _is_number}
 
+#: The entries of a set of limits.
+_OF_LIMITS: dict[str, _Check] = {
+    "name": _is_text,
+    "cap": _list_of(_is_text),
+    "budget": _list_of(_is_text),
+}
+
 #: The entries of a manifest: those that all have, and others.
 _ENTRIES: dict[str, _Check] = {
     "versions": _has_versions,
@@ -141,5 +152,6 @@ _ENTRIES: dict[str, _Check] = {
 }
 _MAY_HAVE: dict[str, _Check] = {
     "speedups": _some_of(_has_source),
+    "limits": _some_of(_is_limits),
     "shuffles": _some_of(_is_number, MOST_SHUFFLES),
 }

@@ -24,6 +24,7 @@ from hpcgym.sweep import manifest_file
 from hpcgym.sweep.corun import simulate_two
 from hpcgym.sweep.executors import warm
 from hpcgym.sweep.experiment import load_experiment
+from hpcgym.sweep.limits import simulate_limited
 from hpcgym.sweep.manifest import (
     Manifest,
     Tasks,
@@ -265,9 +266,10 @@ def read_table(folder: str | Path) -> pd.DataFrame:
     -------
     table : columns workload, slice ("whole", "week 1", ...), seed (missing without one), scheduler,
         then the metrics; in the order of the experiment, on whatever executor it ran. With speedups
-        there is a column ``speedups`` behind workload, and with shuffles ``shuffle``, their seeds,
-        before scheduler. With speedups and makespans the last column is ``makespan_improvement``:
-        the makespan of the first scheduler on the same jobs over that of the row, less 1; missing
+        there is a column ``speedups`` behind workload, with limits ``limits``, their names, and
+        with shuffles ``shuffle``, their seeds, before scheduler. With speedups and makespans the
+        last column is ``makespan_improvement``: the makespan of the first scheduler on the same
+        jobs over that of the row, less 1; missing
         as long as the first is not done.
     """
     import pandas as pd
@@ -303,9 +305,9 @@ def _row(record: Mapping[str, Any], keys: list[str], metrics: set[str]) -> dict[
 
 def keys_of(manifest: Mapping[str, Any]) -> list[str]:
     """Return which columns of the table tell simulations apart, the scheduler being the last."""
-    speedups = ["speedups"] if "speedups" in manifest else []
+    of_jobs = [key for key in ("speedups", "limits") if key in manifest]
     shuffle = ["shuffle"] if "shuffles" in manifest else []
-    return ["workload", *speedups, "slice", "seed", *shuffle, "scheduler"]
+    return ["workload", *of_jobs, "slice", "seed", *shuffle, "scheduler"]
 
 
 def _add_improvement(table: pd.DataFrame, keys: list[str], first: str) -> None:
@@ -332,6 +334,8 @@ def _run(
         warm("conservative")
     if "speedups" in manifest:
         simulate_two()
+    if "limits" in manifest:
+        simulate_limited(caps=True, budgets=True)
     function = partial(
         simulate_task, folder=str(origin_of(folder)), digests=manifest["inputs_sha256"]
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Mapping
 from dataclasses import replace
@@ -11,7 +12,8 @@ from typing import Any, cast
 
 from hpcgym.cluster import Cluster, find_cluster
 from hpcgym.errors import HpcgymError
-from hpcgym.schedule.metrics import told_metrics
+from hpcgym.schedule.metrics import OF_LIMITS, told_metrics
+from hpcgym.scheduler.limit_texts import read_limits
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.simulation.run import simulate
 from hpcgym.speedups import Heatmap, find_speedups
@@ -37,7 +39,8 @@ def simulate_task(
 
     Returns
     -------
-    metrics : those that the task names, or all, but for energies where nobody gave watts.
+    metrics : those that the task names, or all, but for energies where nobody gave watts. Under
+        limits of another kind ``cap_exceeded_s`` and ``budget_exceeded_j`` are nan.
 
     Raises
     ------
@@ -61,8 +64,16 @@ def simulate_task(
     machine = None
     if cluster is not None:
         machine = load_machine(cluster, folder, digests.get(cluster, ""))
-    result = simulate(workload, Scheduler(**rules), cluster=machine, speedups=speedups)
-    return {name: result.metrics[name] for name in task["metrics"] or told_metrics(result)}
+    limits = None
+    if "limits" in task:
+        assert machine is not None
+        limits = read_limits(machine, task["cap"], task["budget"])
+    result = simulate(
+        workload, Scheduler(**rules), cluster=machine, speedups=speedups, limits=limits
+    )
+    known = dict.fromkeys(OF_LIMITS, math.nan) if limits is not None else {}
+    known |= result.metrics
+    return {name: known[name] for name in task["metrics"] or told_metrics(result)}
 
 
 @lru_cache(maxsize=4)

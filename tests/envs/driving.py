@@ -97,6 +97,9 @@ RULES = st.fixed_dictionaries(
     }
 )
 
+#: Waiting [s] after which a job comes first, where an agent gives scores or weights.
+THRESHOLDS = st.sampled_from([None, 0, 5, 100, 2000])
+
 
 class Step(NamedTuple):
     observation: Any

@@ -9,7 +9,8 @@ decides:
 - Selection, "kept": a pass asks as long as jobs are queued and none is selected. A selected job
   that does not fit stays selected until it starts; each pass back-fills the others around it.
 - Ordering: each pass at which some queued job fits asks for scores, once. The highest goes first,
-  ties and jobs outside the window (after all others) by submission.
+  ties and jobs outside the window (after all others) by submission. With a threshold [s], here
+  and under weights, jobs that have waited longer come before all others, by submission.
 - Weights: as ordering, by the weights of the last decision. One is made before each pass at which
   some queued job fits; or at the start of each stretch of seconds in which jobs wait or come; or
   each time that the next submission would be one too many for the last; or once.
@@ -88,12 +89,13 @@ class Machine:
         policy_estimate: Any = "requested",
         correction: str = "requested",
         passes: str = "per-timestamp",
+        threshold: int | None = None,
     ) -> None:
         self.jobs = slow_jobs(workload)
         self.processors = workload.processors
         self.backfill, self.order = backfill, backfill_order
         self.estimator, self.policy_estimator = Estimator(estimate), Estimator(policy_estimate)
-        self.correction, self.passes = correction, passes
+        self.correction, self.passes, self.threshold = correction, passes, threshold
         self.coming = list(self.jobs)
         self.queue: list[Job] = []
         self.running: list[Job] = []
@@ -217,6 +219,9 @@ class Machine:
         return sorted(self.queue, key=lambda job: -score(job.for_policies, now))
 
     def start_in_order(self, order: list[Job], now: int) -> None:
+        if self.threshold is not None:
+            starved = [job for job in self.queue if now - job.submit > self.threshold]
+            order = starved + [job for job in order if job not in starved]
         for job in order:
             if not self.fits(job, now):
                 self.backfill_around(job, now)

@@ -286,6 +286,7 @@ def test_the_state_in_plain_terms() -> None:
         "correction": "requested",
         "passes": "per-timestamp",
         "allocation": "first-fit",
+        "threshold": None,
     }
     assert (
         hpcgym.simulate(jobs, **env.scheduler_rules).start.tolist() == env.result().start.tolist()

@@ -12,6 +12,7 @@ from driving import (
     NAMES,
     SINGLE,
     SLOW,
+    THRESHOLDS,
     assert_same,
     go_on,
     play,
@@ -98,11 +99,17 @@ def test_baselines_make_the_schedules_of_simulate(
     RULES,
     st.sampled_from(["pass", "1h", "episode", 1, 3]),
     st.tuples(*[WEIGHTS] * 6),
+    THRESHOLDS,
 )
 def test_constant_weights_make_the_schedule_of_simulate(
-    place: tuple[Cluster, Workload], rules: dict[str, Any], interval: Any, weights: Any
+    place: tuple[Cluster, Workload],
+    rules: dict[str, Any],
+    interval: Any,
+    weights: Any,
+    threshold: int | None,
 ) -> None:
     cluster, workload = place
+    rules = {**rules, "threshold": threshold}
     env = SINGLE["MixedPolicy"](**whole(workload, interval=interval, cluster=cluster, **rules))
     play(env, lambda _, __, ___: np.array(weights))
     size = np.abs(np.array(weights)).sum()

@@ -10,17 +10,30 @@ from typing import Any
 
 import numpy as np
 import pytest
-from driving import BUSY, NAMES, RULES, SINGLE, SLOW, Step, play, random_acts, whole
+from driving import (
+    BUSY,
+    NAMES,
+    RULES,
+    SINGLE,
+    SLOW,
+    THRESHOLDS,
+    VECTOR,
+    Step,
+    play,
+    random_acts,
+    whole,
+)
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from oracle import jobs_of, score_of, weighted
+from oracle import jobs_of, score_of, simulate_slowly, weighted
 from slow_environments import Ordering, Selection, Weights
 from strategies import POLICY, WEIGHTS, workloads
 
-from hpcgym import Cluster, simulate
+from hpcgym import Cluster, simulate, validate_schedule
 from hpcgym.envs.job_selection import JobSelection
 from hpcgym.envs.mixed_policy import MixedPolicy
 from hpcgym.envs.queue_ordering import QueueOrdering
+from hpcgym.errors import HpcgymError
 from hpcgym.schedule.metrics import compute_metrics
 from hpcgym.scheduler.policies import FEATURES
 from hpcgym.scheduler.policies.features import JobColumns
@@ -96,8 +109,11 @@ def test_any_selection(
 
 
 @settings(SLOW, max_examples=200)
-@given(workloads(), RULES, WINDOWS, SEEDS)
-def test_any_scores(workload: Workload, rules: dict[str, Any], window: int, seed: int) -> None:
+@given(workloads(), RULES, WINDOWS, SEEDS, THRESHOLDS)
+def test_any_scores(
+    workload: Workload, rules: dict[str, Any], window: int, seed: int, threshold: int | None
+) -> None:
+    rules = {**rules, "threshold": threshold}
     env = QueueOrdering(**whole(workload, window=window, **rules))
     steps = play_scores(env, seed)
     slow = Ordering(workload, lambda now, rows: scores(seed, now, rows), window=window, **rules)
@@ -106,10 +122,22 @@ def test_any_scores(workload: Workload, rules: dict[str, Any], window: int, seed
 
 
 @settings(SLOW, max_examples=200)
-@given(workloads(), RULES, INTERVALS, st.lists(st.tuples(*[WEIGHTS] * 6), min_size=1, max_size=5))
+@given(
+    workloads(),
+    RULES,
+    INTERVALS,
+    st.lists(st.tuples(*[WEIGHTS] * 6), min_size=1, max_size=5),
+    THRESHOLDS,
+)
 def test_weights_that_change(
-    workload: Workload, rules: dict[str, Any], interval: Any, given_weights: list[Any]
+    workload: Workload,
+    rules: dict[str, Any],
+    interval: Any,
+    given_weights: list[Any],
+    threshold: int | None,
 ) -> None:
+    rules = {**rules, "threshold": threshold}
+
     def weights(number: int) -> Any:
         return np.array(given_weights[number % len(given_weights)])
 
@@ -121,6 +149,72 @@ def test_weights_that_change(
     play(env, lambda k, _, __: weights(k))
     slow = Weights(workload, normalised, interval=interval, **rules)
     assert starts(env) == slow.play()
+
+
+@settings(SLOW, max_examples=150)
+@given(workloads(), RULES, INTERVALS, st.tuples(*[WEIGHTS] * 6).filter(any), THRESHOLDS)
+def test_a_threshold_is_that_of_simulate(
+    workload: Workload, rules: dict[str, Any], interval: Any, weights: Any, threshold: int | None
+) -> None:
+    """Weights that stay make the schedule of that policy and threshold, also the oracle's."""
+    rules = {**rules, "threshold": threshold}
+    env = MixedPolicy(**whole(workload, interval=interval, **rules))
+    play(env, lambda *_: np.array(weights))
+    policy = tuple((np.array(weights) / np.abs(weights).sum()).tolist())
+    assert env.scheduler_rules["threshold"] == threshold
+    same = simulate(workload, policy=policy, **env.scheduler_rules)
+    assert starts(env) == same.start.tolist()
+    assert env.result().metrics["starved_share"] == same.metrics["starved_share"]
+    slow = simulate_slowly(jobs_of(workload), workload.processors, policy=policy, **rules)
+    assert starts(env) == [job.start for job in slow]
+    validate_schedule(env.result())
+
+
+def late_jobs() -> Workload:
+    """Four processors: a job on all up to 10 s, then one on all; at 5 s one on 1, at 6 s on 4."""
+    columns = {
+        "submit_time": [0, 1, 5, 6],
+        "run_time": [10, 100, 10, 10],
+        "requested_time": [10, 100, 10, 10],
+        "requested_processors": [4, 4, 1, 4],
+        "user_id": [1, 1, 1, 1],
+    }
+    return Workload.from_columns(columns, processors=4)
+
+
+@pytest.mark.parametrize(
+    ("threshold", "expected"),
+    [
+        (None, [0, 30, 10, 20]),
+        (8, [0, 10, 110, 120]),
+        (9, [0, 20, 10, 120]),  # at 20 s it has waited 19 s, and comes before the last
+    ],
+)
+def test_a_job_comes_first_once_it_has_waited_longer(
+    threshold: int | None, expected: list[int]
+) -> None:
+    """At 10 s the long job has waited 9 s; the agent wants short ones first."""
+    weights = {"policy_features": ["requested"], "interval": "episode"}
+    env = MixedPolicy(**whole(late_jobs(), threshold=threshold, **weights))
+    play(env, lambda *_: np.array([-1.0]))
+    assert starts(env) == expected
+    vector: Any = VECTOR["MixedPolicy"](2, **whole(late_jobs(), threshold=threshold, **weights))
+    vector.reset(seed=0)
+    vector.step(np.full((2, 1), -1.0))
+    assert vector.simulations.batch.progress["start"].tolist() == [expected] * 2
+    ordering = QueueOrdering(**whole(late_jobs(), threshold=threshold))
+    requested = late_jobs().requested_time
+    play(
+        ordering,
+        lambda _, __, info: padded(-requested[rows_of(info)] / 100, ordering.options.window),
+    )
+    assert starts(ordering) == expected
+
+
+def test_where_an_agent_names_each_job_there_is_no_threshold() -> None:
+    for made in (SINGLE["JobSelection"], VECTOR["JobSelection"]):
+        with pytest.raises(HpcgymError, match=r"^threshold and environments that ask for one job"):
+            made(workload=BUSY, threshold=60)
 
 
 def test_long_queues() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from driving import SLOW, Step, play, random_acts, whole
+from driving import SLOW, THRESHOLDS, Step, play, random_acts, whole
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from limit_strategies import Case, limited, simulate_slowly
@@ -51,7 +51,7 @@ def environment(case: Case, **more: Any) -> PowerCapEnv:
 def steered(draw: st.DrawFn) -> Case:
     """A case for environments: in the order of submission, its clock from 0 on."""
     case = draw(limited(KINDS))
-    case.rules |= {"policy": "fcfs", "threshold": None}
+    case.rules |= {"policy": "fcfs", "threshold": None}  # of fcfs, none changes anything
     first = int(case.workload.submit_time[0])
     moved = case.workload.with_columns(submit_time=case.workload.submit_time - first)
     limits = []
@@ -130,8 +130,12 @@ def assert_same_schedule(result: Any, jobs: list[Any], intervals: list[Any]) -> 
 
 
 @settings(SLOW, max_examples=200)
-@given(steered(), INTERVALS, st.one_of(st.none(), st.tuples(*[WEIGHTS] * 6).filter(any)))
-def test_controls_that_limit_nothing(case: Case, interval: Any, weights: Any) -> None:
+@given(
+    steered(), INTERVALS, st.one_of(st.none(), st.tuples(*[WEIGHTS] * 6).filter(any)), THRESHOLDS
+)
+def test_controls_that_limit_nothing(
+    case: Case, interval: Any, weights: Any, threshold: int | None
+) -> None:
     """The schedule is that of the same limits alone, also where weights order the queue."""
     power = case.cluster.groups[0].power
     assert power is not None
@@ -144,7 +148,14 @@ def test_controls_that_limit_nothing(case: Case, interval: Any, weights: Any) ->
     features: Any = ()
     if weights is not None:
         features = ("processors", "requested", "wait", "ratio", "expansion", "area")
-    env = begin(case, controls=controls, interval=interval, policy_features=features)
+    case.rules["threshold"] = threshold
+    env = begin(
+        case,
+        controls=controls,
+        interval=interval,
+        policy_features=features,
+        threshold=threshold,
+    )
     neutral = np.array([1.0] * len(controls) + list(weights or ()))
     play(env, lambda *_: neutral)
     policy: Any = "fcfs"

@@ -341,3 +341,22 @@ def test_wrong_arguments(arguments: dict[str, Any], message: str) -> None:
     with pytest.raises(HpcgymError) as caught:
         evaluate(**{"workload": TRACE, **arguments})
     assert message in str(caught.value)
+
+
+def test_a_threshold_holds_for_weights_and_for_references() -> None:
+    saf = find_baseline("saf")
+    agent = SimpleNamespace(name="agent", begin=saf.begin, act=saf.act)
+    boards = [
+        evaluate(
+            [agent, "saf"], TRACE, env="hpcgym/MixedPolicy-v0", threshold=given, jobs=60, n=2,
+            budget=0, resamples=20,
+        )
+        for given in (60, None)
+    ]  # fmt: skip
+    for board, threshold in zip(boards, (60.0, None), strict=True):
+        (row,) = [name for name in board.by_slice if str(name).startswith("saf")]
+        scheduler = board.schedulers[str(row)]
+        assert scheduler is not None
+        assert scheduler.threshold == threshold
+        assert board.by_slice["agent"].equals(board.by_slice[row])
+    assert not boards[0].by_slice["agent"].equals(boards[1].by_slice["agent"])

@@ -100,6 +100,7 @@ def read_options(
     passes: str = "per-timestamp",
     allocation: str = "first-fit",
     power: str = "none",
+    threshold: float | None = None,
     reward: Reward = "bsld",
     window: int = 128,
     features: Sequence[str] | Mapping[str, Callable[[Any], Any] | None] = USUAL_FEATURES,
@@ -126,6 +127,7 @@ def read_options(
         passes=passes,
         allocation=allocation,
         power=power,
+        threshold=threshold,
     )
     check_allocation(allocation, cluster)
     check_scheduler(scheduler, "environments")

@@ -37,6 +37,7 @@ from hpcgym.envs.core.tables import (
 from hpcgym.envs.kernels import steps as kernel
 from hpcgym.envs.kernels.limited import POWER_SIZE
 from hpcgym.errors import HpcgymError
+from hpcgym.scheduler.capabilities import check_scheduler
 from hpcgym.scheduler.estimates.learning import (
     asks_for_predictions,
     learning_rules,
@@ -127,6 +128,8 @@ class Simulations:
             cluster = replace(cluster, shutdown_after_s=None)
         check_jobs(workload, options.cluster.processors)
         check_extract(workload, "environments")
+        if kind == arrays.SELECTION_KIND:
+            check_scheduler(options.scheduler, "job selection")
         asks = asks_when(kind, interval[0])
         scheduler = options.scheduler
         if shutdown_action and options.cluster.groups:

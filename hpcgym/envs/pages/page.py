@@ -51,6 +51,9 @@ ARGUMENTS = {
     "passes": '`"per-timestamp"` or `"per-event"`',
     "allocation": "the order in which nodes are filled, on machines that have nodes: a name of "
     "`hpcgym.scheduler.rules.ALLOCATIONS`",
+    "threshold": "seconds of waiting after which a job goes to the head of the queue, whatever the "
+    "agent says of the order; `None`: never, as it must be in JobSelection, whose agent names each "
+    "job that is served",
     "reward": "see Rewards",
     "window": "how many waiting jobs are visible",
     "features": "names of the columns of `jobs`; or a mapping of names to `None`, or for columns "

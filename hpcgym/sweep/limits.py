@@ -1,0 +1,93 @@
+"""Experiments under limits of power and energy: sets of limits, and what goes with them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from hpcgym.cluster import Cluster, NodeGroup, NodePower
+from hpcgym.errors import HpcgymError
+from hpcgym.scheduler.limit_texts import read_limits
+from hpcgym.scheduler.limits import EnergyBudget, Limit, PowerCap, check_limits
+from hpcgym.simulation.limited import check_rules, takes_whole_nodes
+from hpcgym.simulation.limited_machine import node_power, nodes_off
+from hpcgym.simulation.run import simulate
+from hpcgym.sweep.corun import at, machine_of
+from hpcgym.workload import load_workload
+
+if TYPE_CHECKING:
+    from hpcgym.schedule.result import Result
+    from hpcgym.scheduler.rules import Scheduler
+    from hpcgym.sweep.source import Source
+
+
+@dataclass(frozen=True)
+class LimitSet:
+    """Limits that hold in the same simulations; none: jobs have nodes of their own all the same.
+
+    Attributes
+    ----------
+    name : what it is called in tables.
+    cap, budget : texts, as :func:`hpcgym.scheduler.limit_texts.read_limits` takes them.
+    """
+
+    name: str
+    cap: tuple[str, ...] = ()
+    budget: tuple[str, ...] = ()
+
+    def describe(self) -> dict[str, Any]:
+        """Return what a manifest has of it."""
+        return {key: list(v) if isinstance(v, tuple) else v for key, v in asdict(self).items()}
+
+
+def check_limited(
+    workloads: Sequence[Source],
+    schedulers: Mapping[str, Scheduler],
+    sets: Sequence[LimitSet],
+    folder: Path,
+) -> None:
+    """Raise an HpcgymError unless machines, schedulers and limits go together.
+
+    Parameters
+    ----------
+    workloads, schedulers, sets : of the experiment.
+    folder : what names of files are relative to.
+    """
+    for place, scheduler in enumerate(schedulers.values()):
+        if sets:
+            at(f"schedulers[{place}]", check_rules, scheduler)
+        else:
+            at(f"schedulers[{place}]", takes_whole_nodes, Cluster(1), scheduler, None)
+    needed = any(one.cap or one.budget for one in sets)
+    for number, source in enumerate(workloads if sets else ()):
+        where = f"workloads[{number}].cluster"
+        if source.cluster is None:
+            raise HpcgymError(
+                f"{where} is missing: limits are of machines whose nodes have a power, such as"
+                " 'taurus'"
+            )
+        machine = at(where, machine_of, source.cluster, folder)
+        power = at(where, node_power, machine, needed)
+        for place, one in enumerate(sets):
+            found = read_limits(machine, one.cap, one.budget, f"limits[{place}].")
+            at(f"limits[{place}]", check_limits, found)
+            caps = [limit for limit in found if isinstance(limit, PowerCap)]
+            for rank, scheduler in enumerate(schedulers.values()):
+                for cap in caps:
+                    pair = f"schedulers[{rank}] under limits[{place}] on workloads[{number}]"
+                    at(pair, nodes_off, machine, power, cap, scheduler.power)
+
+
+def simulate_limited(caps: bool, budgets: bool) -> Result:
+    """Simulate two jobs under limits: compiles the simulator, and shows which metrics it has.
+
+    Workers then find the compiled code in the cache. ``caps`` and ``budgets`` are whether there are
+    any.
+    """
+    node = NodeGroup("node", 2, {"core": 1}, NodePower(idle_w=1.0, busy_w=2.0))
+    limits: list[Limit] = [*[PowerCap(4.0)] * caps, *[EnergyBudget(1e9, 0, 60)] * budgets]
+    return simulate(
+        load_workload("lublin:jobs=2,processors=2"), cluster=Cluster(groups=(node,)), limits=limits
+    )
