@@ -217,8 +217,9 @@ def _identity(function: Any) -> str:
     parts, others = _held(function)
     digest = hashlib.sha256(function.__code__.co_code)
     digest.update(f"{function.__module__}.{function.__qualname__}".encode())
-    if others:
-        digest.update(_dumps(others))
+    if any(not isinstance(each, bool | int | float | str | None) for each in others):
+        raise TypeError(f"{function.__qualname__} holds what may change unseen")
+    digest.update(repr(others).encode())
     for part in parts:
         digest.update(_identity(part).encode())
     return digest.hexdigest()

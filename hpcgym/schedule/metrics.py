@@ -290,7 +290,7 @@ def compute_metrics(result: Result) -> dict[str, float | int]:
     submission. Where jobs run or wait at its beginning, C begins there; machine and queue are what
     they are from then on, with the jobs that run.
 
-    Without jobs counts, makespan and energies are 0 and all else is nan.
+    Without jobs counts, shares of jobs, makespan and energies are 0, and all else is nan.
     """
     facts = Facts(result)
     return {

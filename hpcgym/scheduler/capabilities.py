@@ -1,7 +1,7 @@
 """What goes together: the one table of what refuses what, and why.
 
-All that is not in :data:`APART` combines. :func:`check` raises the one error of those that are, and
-:func:`table` is what the docs show.
+:func:`check` raises the one error of what is in :data:`APART`, and :func:`table` is what the docs
+show. Beside it, rules have errors of their own where a value, not a thing, does not fit.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from hpcgym.scheduler.rules import Scheduler
 PLACES = {
     "pool": "a pool of processors",
     "nodes": "a machine of nodes",
+    "whole nodes": "jobs with nodes of their own",
     "limits": "limits of power and energy",
     "shared nodes": "speedups of jobs that share nodes",
     "environments": "environments",
@@ -28,12 +29,13 @@ PLACES = {
     "coverage": "coverage",
     "look-ahead": "look-ahead",
 }
-#: What else a place is, on the machine that it usually has.
+#: Place -> others whose refusals hold there too.
 WITHIN = {
+    "limits": ("whole nodes",),
     "environments": ("pool",),
     "job selection": ("environments", "pool"),
     "environments on nodes": ("environments", "nodes"),
-    "environments under limits": ("environments", "limits"),
+    "environments under limits": ("environments", "limits", "whole nodes"),
     "batches": ("pool",),
     "coverage": ("batches", "pool"),
     "look-ahead": ("pool",),
@@ -67,13 +69,13 @@ _OTHER_VECTORS = "what has ended at a submission differs from vector to vector"
 
 #: What does not go together, and why.
 APART: dict[tuple[str, str], str] = {
-    ("conservative", "limits"): "a reservation would have to hold under all limits to come",
+    ("conservative", "whole nodes"): "a reservation would have to hold under limits to come",
     ("conservative", "shutdown"): "reservations reckon with processors that are on",
     ("conservative", "environments"): "a new order at each pass would move all reservations",
     ("conservative", "batches"): "a batch simulates backfill='easy' or 'none'",
     ("conservative", "look-ahead"): "look-ahead drains queues with backfill='easy' or 'none'",
     ("per-event", "nodes"): "simulators with such passes know pools, and units of single cores",
-    ("per-event", "limits"): "simulators with such passes know pools",
+    ("per-event", "whole nodes"): "simulators with such passes know pools",
     ("per-event", "shared nodes"): "simulators with such passes know pools",
     ("per-event", "shutdown"): "processors would be awaited in the middle of a time",
     ("per-event", "coverage"): "coverage follows one pass at each time",
@@ -94,7 +96,7 @@ APART: dict[tuple[str, str], str] = {
     ("usage", "environments"): _NOT_COUNTED,
     ("usage", "batches"): _NOT_COUNTED,
     ("usage", "look-ahead"): _NOT_COUNTED,
-    ("dispatcher", "limits"): "a scheduler says when and at which frequency jobs start",
+    ("dispatcher", "whole nodes"): "a scheduler says when and at which frequency jobs start",
     ("dispatcher", "shared nodes"): "it is not told who may be beside whom",
     ("dispatcher", "environments"): _OF_AGENTS,
     ("dispatcher", "batches"): "there weights order the queue",
@@ -114,7 +116,7 @@ APART: dict[tuple[str, str], str] = {
     ("limits", "shared nodes"): "powers are of nodes with one job each",
     ("limits", "environments on nodes"): "PowerCap and EnergyBudget keep limits",
     ("limits", "batches"): "a batch keeps none",
-    ("extract", "limits"): _EMPTY,
+    ("extract", "whole nodes"): _EMPTY,
     ("extract", "shared nodes"): _EMPTY,
     ("extract", "environments"): _EMPTY,
     ("extract", "batches"): _EMPTY,
@@ -132,7 +134,7 @@ def check(*things: str, **named: str) -> None:
     """
     present = {thing: PLACES.get(thing) or FEATURES[thing] for thing in things}
     for name, words in named.items():
-        present[_ALIASES.get(name, name)] = words
+        present[_ALIASES[name]] = words
     for (one, other), why in APART.items():
         if one in present and other in present:
             raise HpcgymError(f"{present[one]} and {present[other]} do not go together: {why}")

@@ -56,8 +56,7 @@ def simulate_coscheduled(
     machine = machine_of(scheduler, speedups, tasks, cluster.nodes, parts)
     learning = PairLearning.of(scheduler, speedups)
     rules = as_on_a_pool(scheduler)
-    given = asks_for_answers(rules)
-    answers = answers_for(workload, rules, cluster, arrays, given, ticks=ticks)
+    answers = answers_for(workload, rules, cluster, arrays, *asks_for_answers(rules), ticks=ticks)
     if scheduler.backfill == "conservative":
         Simulation(POOL, arrays, **answers).drive()
         _place(arrays, machine)

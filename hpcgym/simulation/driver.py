@@ -77,7 +77,7 @@ class Simulation:
             learning.finish()
 
     @property
-    def learned(self) -> dict[str, Any]:
+    def for_result(self) -> dict[str, Any]:
         """What a result tells of learning, by its attributes."""
         if self.learning is None:
             return {}
@@ -108,11 +108,11 @@ def started(
     cluster: Cluster,
     nodes: Nodes | None = None,
     learned: Learned | None = None,
-    tells: bool = False,
+    always_learns: bool = False,
 ) -> Simulation:
     """Return a simulation on a pool, or on nodes, before its first event.
 
-    ``tells`` says that what it learns is told, also where it could do without learning.
+    ``always_learns``: also where the kernel could average by itself, and tells nobody.
 
     Raises
     ------
@@ -120,7 +120,7 @@ def started(
     WorkloadError : a job that cannot be simulated.
     """
     asks, counts = asks_for_answers(scheduler, learned)
-    asks |= tells and learns_in(scheduler)
+    asks |= always_learns and learns_in(scheduler)
     if asks:
         check_extract(workload, "learned")
     logs = counts or nodes is not None
@@ -128,7 +128,7 @@ def started(
     if nodes is not None:
         begin_on_nodes(workload, scheduler, cluster, arrays, nodes)
     kind, machine = (POOL, ()) if nodes is None else (NODES, nodes)
-    answers = answers_for(workload, scheduler, cluster, arrays, (asks, counts), learned)
+    answers = answers_for(workload, scheduler, cluster, arrays, asks, counts, learned)
     return Simulation(kind, arrays, machine, **answers)
 
 
@@ -137,16 +137,16 @@ def answers_for(
     scheduler: Scheduler,
     cluster: Cluster,
     arrays: state.Prepared,
-    given: tuple[bool, bool],
+    asks: bool,
+    counts: bool,
     learned: Learned | None = None,
     ticks: int = 1,
 ) -> dict[str, Any]:
     """Return what learns and counts in a simulation, as :class:`Simulation` takes it.
 
-    ``given``: whether run times are learned, and usage is counted; ``ticks``: of the simulation's
-    clock in a second.
+    ``asks``: it asks for predictions; ``counts``: usage is counted in it; ``ticks``: of its clock
+    in a second.
     """
-    asks, counts = given
     shares = make_shares(workload, scheduler, cluster, arrays, ticks) if counts else None
     ranked = None if shares is None else shares.base
     learning = Learning(workload, scheduler, arrays, learned, ranked) if asks else None

@@ -63,8 +63,8 @@ def simulate_powered(
     WorkloadError : a job that cannot be simulated.
     """
     found = check_limits(() if given is None else given)
-    check_rules(scheduler)
-    check_extract(workload, "limits")
+    check_rules(scheduler, given is not None)
+    check_extract(workload, "whole nodes")
     power = node_power(cluster, needed=bool(found) or cluster.shutdown_after_s is not None)
     asks, counts = asks_for_answers(scheduler, learned)
     awake = replace(cluster, shutdown_after_s=None)
@@ -84,7 +84,7 @@ def simulate_powered(
     arrays.jobs["processors"] = widths
     arrays.sim.free = cluster.nodes
     machine = machine_for(workload, scheduler, cluster, power, widths, found)
-    answers = answers_for(workload, scheduler, cluster, arrays, (asks, counts), learned)
+    answers = answers_for(workload, scheduler, cluster, arrays, asks, counts, learned)
     simulation = Simulation(LIMITED, arrays, machine, lengthen=_longer, **answers)
     simulation.drive()
     if (arrays.progress["start"] < 0).any():
@@ -103,9 +103,12 @@ def _longer(machine: LimitedNodes) -> LimitedNodes:
 # --- Checks ---------------------------------------------------------------------------------------
 
 
-def check_rules(scheduler: Scheduler) -> None:
-    """Raise an HpcgymError for rules that do not go with limits, or with each other."""
-    check_scheduler(scheduler, "limits")
+def check_rules(scheduler: Scheduler, limited: bool = True) -> None:
+    """Raise an HpcgymError for rules that do not go with nodes of their own, or each other.
+
+    ``limited``: there are limits too.
+    """
+    check_scheduler(scheduler, "whole nodes", *(["limits"] if limited else []))
     if scheduler.allocation not in ("first-fit", "contiguous"):
         raise HpcgymError(
             "allocation: with nodes of their own jobs are placed first-fit or contiguous, not"
@@ -139,7 +142,7 @@ def _result(
     progress = simulation.arrays.progress.copy()
     progress["predicted"] = simulation.machine.tasks["predicted"]
     result = Result.of(workload, cluster, scheduler, simulation.arrays.jobs, progress)
-    return replace(result, **simulation.learned)
+    return replace(result, **simulation.for_result)
 
 
 def with_machine(

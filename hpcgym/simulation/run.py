@@ -224,7 +224,7 @@ def learn_at(
         raise HpcgymError(
             "what is learned before a time is known for pools of processors, without a dispatcher"
         )
-    simulation = started(workload, scheduler, cluster, learned=learned, tells=True)
+    simulation = started(workload, scheduler, cluster, learned=learned, always_learns=True)
     assert simulation.learning is not None
     found: list[Learned | None] = []
     for end in ends:
@@ -258,7 +258,7 @@ def result_of(
     result = Result.of(
         workload, cluster, scheduler, ended.jobs, ended.progress, idle_seconds, outside
     )
-    return replace(result, **simulation.learned)
+    return replace(result, **simulation.for_result)
 
 
 def idle_processor_seconds(sim: Any, idle: NDArray[np.void]) -> dict[str, int]:

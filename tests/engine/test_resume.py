@@ -46,7 +46,7 @@ def outcome(arrays: Prepared) -> list[Any]:
 def in_one_go(case: Case) -> tuple[Prepared, int]:
     """Return the arrays after the last event, and the number of passes."""
     run, arrays = prepared(case)
-    passes = run(*arrays, FOREVER, UNLIMITED)
+    passes = run(*arrays, (), FOREVER, UNLIMITED)
     assert (arrays.progress["start"] >= 0).all()
     return arrays, passes
 
@@ -58,11 +58,11 @@ def test_pass_by_pass(case: Case, at_once: int) -> None:
     run, arrays = prepared(case)
     passes = []
     while not passes or passes[-1] == at_once:
-        passes.append(run(*arrays, FOREVER, at_once))
+        passes.append(run(*arrays, (), FOREVER, at_once))
         assert 0 <= passes[-1] <= at_once
     assert sum(passes) == all_passes
     assert outcome(arrays) == outcome(expected)
-    assert run(*arrays, FOREVER, UNLIMITED) == 0  # there is nothing left to do
+    assert run(*arrays, (), FOREVER, UNLIMITED) == 0  # there is nothing left to do
 
 
 @settings(max_examples=100)
@@ -75,11 +75,11 @@ def test_from_time_to_time(case: Case, data: st.DataObject) -> None:
     moments = st.one_of(st.sampled_from(start.tolist()), st.integers(-1, int(start.max()) + 1))
     passes = 0
     for moment in sorted(data.draw(st.lists(moments, max_size=12))):
-        passes += run(*arrays, moment, UNLIMITED)
+        passes += run(*arrays, (), moment, UNLIMITED)
         due = start <= moment
         np.testing.assert_array_equal(arrays.progress["start"] >= 0, due)
         np.testing.assert_array_equal(arrays.progress["start"][due], start[due])
-    passes += run(*arrays, FOREVER, UNLIMITED)
+    passes += run(*arrays, (), FOREVER, UNLIMITED)
     assert passes == all_passes
     assert outcome(arrays) == outcome(expected)
 
@@ -89,12 +89,12 @@ def test_from_time_to_time(case: Case, data: st.DataObject) -> None:
 def test_a_copy_goes_on_by_itself(case: Case, passes: int) -> None:
     expected, _ = in_one_go(case)
     run, first = prepared(case)
-    run(*first, FOREVER, passes)
+    run(*first, (), FOREVER, passes)
     second, untouched = copied(first), copied(first)
-    run(*first, FOREVER, UNLIMITED)
+    run(*first, (), FOREVER, UNLIMITED)
     for name, array in zip(Prepared._fields, untouched, strict=True):
         assert getattr(second, name).tobytes() == array.tobytes(), name
-    run(*second, FOREVER, UNLIMITED)
+    run(*second, (), FOREVER, UNLIMITED)
     assert outcome(first) == outcome(second) == outcome(expected)
 
 
@@ -103,6 +103,6 @@ def test_no_pass_allowed_is_no_pass_done(backfill: str) -> None:
     workload = hpcgym.load_workload("lublin:jobs=50,processors=16")
     rules = {"policy": "fcfs", "backfill_order": "fcfs", "backfill": backfill}
     run, arrays = prepared((workload, rules))
-    assert run(*arrays, FOREVER, 0) == 0
-    assert run(*arrays, -1, UNLIMITED) == 0
+    assert run(*arrays, (), FOREVER, 0) == 0
+    assert run(*arrays, (), -1, UNLIMITED) == 0
     assert (arrays.progress["start"] == -1).all()

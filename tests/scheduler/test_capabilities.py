@@ -89,6 +89,7 @@ def look_ahead(jobs: Workload, *, cluster: Cluster, **rules: Any) -> None:
 TRIED: dict[str, tuple[Callable[..., Any], Workload, Cluster]] = {
     "pool": (simulate, JOBS, POOL),
     "nodes": (simulate, NEEDY, NODES),
+    "whole nodes": (partial(simulate, limits=[]), NEEDY, NODES),
     "limits": (partial(simulate, limits=[PowerCap(300)]), NEEDY, NODES),
     "shared nodes": (partial(simulate, speedups="generated:codes=2"), CODED, PLAIN_NODES),
     "environments": (partial(step, "MixedPolicy-v0"), JOBS, POOL),
@@ -101,6 +102,21 @@ TRIED: dict[str, tuple[Callable[..., Any], Workload, Cluster]] = {
 }
 
 
+BY_THE_TABLE = "do not go together"
+#: What is refused before the table is asked: an argument that there is not, or a value.
+OTHERWISE: dict[tuple[str, str], str] = {
+    **{(place, "conservative"): "unknown backfill" for place in PLACES if "env" in place},
+    **{(place, "dispatcher"): "unexpected keyword argument" for place in PLACES if "env" in place},
+    ("shared nodes", "contiguous"): "^allocation: with speedups",
+    **{
+        (place, "contiguous"): "for machines with nodes"
+        for place in ("pool", "environments", "job selection", "look-ahead")
+    },
+}
+for feature, words in (("conservative", "unknown backfill"), ("dispatcher", "unexpected keyword")):
+    OTHERWISE["job selection", feature] = words
+
+
 @pytest.mark.parametrize("feature", FEATURES)
 @pytest.mark.parametrize("place", PLACES)
 def test_the_table_is_true(place: str, feature: str) -> None:
@@ -109,8 +125,11 @@ def test_the_table_is_true(place: str, feature: str) -> None:
         cluster = dataclasses.replace(cluster, shutdown_after_s=60)
     if feature == "extract":
         jobs = jobs.extract(int(jobs.submit_time[10]))
-    if refuses(place, feature):
-        with pytest.raises((HpcgymError, TypeError)):
+    if (place, feature) in OTHERWISE:
+        with pytest.raises((HpcgymError, TypeError), match=OTHERWISE[place, feature]):
+            run(jobs, cluster=cluster, **RULES[feature])
+    elif refuses(place, feature):
+        with pytest.raises(HpcgymError, match=BY_THE_TABLE):
             run(jobs, cluster=cluster, **RULES[feature])
     else:
         run(jobs, cluster=cluster, **RULES[feature])

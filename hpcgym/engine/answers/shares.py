@@ -78,8 +78,8 @@ def counting(usage_of: Any) -> Any:
 
     Parameters
     ----------
-    usage_of : tells of a job that has ended on the machine when that was, and how much of the
-        energy it has used that it would have used at its usual power.
+    usage_of : returns when a job ended on the machine, and the energy that it used by that at its
+        usual power.
     """
 
     @jit_entry

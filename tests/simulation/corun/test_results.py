@@ -11,6 +11,7 @@ import pytest
 import hpcgym
 from hpcgym.cluster import Cluster, NodeGroup, NodePower
 from hpcgym.errors import HpcgymError
+from hpcgym.schedule.over_time import processors_in_use
 from hpcgym.schedule.result import Result
 from hpcgym.speedups import Heatmap
 from hpcgym.validation.books import check_books
@@ -168,7 +169,7 @@ def test_a_log_has_whole_seconds_and_nobody_overlaps(many: Result, tmp_path: Pat
     assert (log.run_time >= 1).all()
     long = many.run_time >= 1.5
     assert np.abs(start + log.run_time - many.end)[long].max() <= 0.5
-    times, used = hpcgym.schedule.metrics.processors_in_use(many)
+    times, used = processors_in_use(many)
     assert used.max() <= many.cluster.processors
     many.to_swf(tmp_path / "log.swf")
     read = load_workload(tmp_path / "log.swf", clean="none")
@@ -191,7 +192,7 @@ def test_extracts_are_refused(scheduler: str) -> None:
     with pytest.raises(HpcgymError, match="speedups of jobs that share nodes cannot be continued"):
         hpcgym.continued(result, 50)
     part = result.as_workload().extract(50)
-    with pytest.raises(HpcgymError, match="without limits, speedups"):
+    with pytest.raises(HpcgymError, match="and speedups of jobs that share nodes do not go"):
         hpcgym.simulate(part, scheduler, cluster=two_nodes(), speedups=PAIR)
     later = hpcgym.simulate(part, "easy", cluster=two_nodes())  # a trace like any other
     assert later.end.tolist() == np.rint(result.end).tolist()
