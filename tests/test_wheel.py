@@ -21,9 +21,10 @@ from hpcgym.compilation import shipped
 
 ROOT = Path(__file__).parents[1]
 
-pytestmark = pytest.mark.skipif(
-    not shipped._runs_here(), reason="no code is shipped for this processor"
-)
+pytestmark = [
+    pytest.mark.distributed,
+    pytest.mark.skipif(not shipped._runs_here(), reason="no code is shipped for this processor"),
+]
 
 #: Runs some lines; prints what they print last, and the functions that are compiled meanwhile.
 WATCHED = """

@@ -218,6 +218,8 @@ def learn_at(
     As :func:`learn_before` does for one of them.
     """
     ends = [_whole_time(time) - 1 for time in times]
+    check_learned(scheduler, learned)
+    takes_whole_nodes(cluster, scheduler, None)  # for what it refuses
     if not learns_in(scheduler):
         return [None] * len(ends)
     if cluster.groups or scheduler.dispatcher is not None:

@@ -40,7 +40,6 @@ from hpcgym.simulation.prepare import (
     machine_of,
     numbered,
     orders,
-    power_rules,
 )
 from hpcgym.simulation.warm_start import check_extract
 from hpcgym.workload.model import Workload
@@ -289,7 +288,6 @@ def _shared(
     longest, n_users = int(sizes.max()), max(piece.n_users for piece in pieces)
     engine |= {
         "asks": state.NOBODY,
-        **power_rules(machine, rules),
         **learning_rules(rules, asks_for_predictions(rules)),
     }
     empty = state.make_state(engine, None, longest, machine.processors, n_users, last)

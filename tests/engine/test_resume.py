@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 from strategies import cases
 
 import hpcgym
+from hpcgym.engine.machines import kinds
 from hpcgym.engine.machines.pool import conservative, easy
 from hpcgym.engine.state import FOREVER, UNLIMITED, Prepared
 from hpcgym.scheduler.rules import Scheduler
@@ -106,3 +108,13 @@ def test_no_pass_allowed_is_no_pass_done(backfill: str) -> None:
     assert run(*arrays, (), FOREVER, 0) == 0
     assert run(*arrays, (), -1, UNLIMITED) == 0
     assert (arrays.progress["start"] == -1).all()
+
+
+@pytest.mark.parametrize("kind", [kinds.POOL, kinds.NODES, kinds.LIMITED, kinds.CORUN])
+def test_loops_take_what_is_prepared_in_its_order(kind: kinds.Kind) -> None:
+    """Arrays are handed over by place: none may stand where another does."""
+    behind = ("machine", "stop_time", "max_passes")
+    for run in (kind.easy, kind.conservative):
+        if run is not None:
+            names = inspect.signature(getattr(run, "py_func", run)).parameters
+            assert tuple(names) == (*Prepared._fields, *behind)

@@ -108,7 +108,7 @@ def test_tiles_hold_all_directions_once() -> None:
         ({"points": 1}, "points must be a whole number from 2 to 1000, not 1"),
         ({"metric": "bsld"}, "unknown metric 'bsld'"),
         ({"metric": "utilization"}, "unknown metric 'utilization'"),
-        ({"scheduler": Scheduler(passes="per-event")}, "per-timestamp"),
+        ({"scheduler": Scheduler(passes="per-event")}, "per-event' and coverage do not go"),
     ],
 )
 def test_bad_arguments(arguments: dict[str, Any], message: str) -> None:

@@ -296,7 +296,7 @@ def shared(text: str = "", scheduler: str = '"easy-co"', speedups: str = '"gener
         (shared(speedups='"no.csv"'), "speedups[0]: no.csv: there is no such file; speedups"),
         (shared(speedups="'generated:code=1'"), "speedups[0]: unknown argument of generated"),
         (shared(speedups="'generated:codes=2'"), "workloads[0]: codes random x 9 seed 0: job"),
-        (shared(scheduler="'easy++'"), "schedulers[0]: estimate: with speedups it is"),
+        (shared(scheduler="'easy++'"), "schedulers[0]: estimate='ave2' and speedups of"),
         (shared().replace('cluster = "4x2x2"', ""), "workloads[0].cluster is missing: speedups"),
         (
             shared().replace("4x2x2", "8x2x1"),
