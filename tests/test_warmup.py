@@ -35,10 +35,14 @@ for package in (hpcgym, hpcgym.agents, hpcgym.baselines):
         source = Path(importlib.util.find_spec(found.name).origin).read_text()
         if "@jit" not in source:
             continue
-        for value in vars(importlib.import_module(found.name)).values():
-            if isinstance(value, Dispatcher) and value.py_func.__module__ == found.name:
+        for name, value in vars(importlib.import_module(found.name)).items():
+            # the loops of machines are made elsewhere, and stand in their modules
+            of_machine = name == "run" and ".machines." in found.name
+            if isinstance(value, Dispatcher) and (
+                value.py_func.__module__ == found.name or of_machine
+            ):
                 if not value.targetoptions.get("no_cpython_wrapper"):
-                    entries.append((f"{found.name}.{value.py_func.__name__}", value))
+                    entries.append((f"{found.name}.{name}", value))
 seconds, missing = {}, {}
 for part in warmup.PARTS:
     seconds |= warmup.warmup([part])

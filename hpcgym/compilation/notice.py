@@ -77,7 +77,7 @@ def part_of(functions: Iterable[str], signature: Any = ()) -> str | None:
         for name, part in PARTS.items()
         for begin, function in product(part.where, functions)
         if f"{function}.".startswith(f"{begin}.")
-        and (not part.given or any(home.startswith(f"{part.given}.") for home in homes))
+        and (not part.given or any(f"{home}.".startswith(f"{part.given}.") for home in homes))
     ]
     return max(fit, default=(0, None))[1]
 
