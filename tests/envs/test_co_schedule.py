@@ -341,7 +341,7 @@ def test_a_reward_of_ones_own() -> None:
         ({"cluster": Cluster(256)}, "give a cluster"),
         ({"speedups": "nowhere.csv"}, "there are no speedups"),
         ({"speedups": generate_speedups(3)}, "which is none of the 3 codes"),
-        ({"estimate": "ave2"}, "estimate=.ave2. and speedups of jobs"),
+        ({"estimate": "ave2"}, "estimate='ave2' and speedups of jobs"),
         ({"action": "pairs"}, "did you mean 'pair'"),
         ({"neighbours": 0}, "neighbours must be a whole number"),
         ({"window": True}, "window must be a whole number"),

@@ -334,7 +334,7 @@ def test_an_agent_that_does_nonsense_fails_in_a_real_environment() -> None:
         ({"backfil": "easy"}, "unknown argument 'backfil'; did you mean 'backfill'"),
         ({"backfill": "conservative"}, "evaluate 'conservative' by name"),
         ({"estimate": [1.0]}, "estimate must be a name"),
-        ({"threshold": 5}, "unknown argument 'threshold'"),
+        ({"thresholds": 5}, "unknown argument 'thresholds'"),
     ],
 )
 def test_wrong_arguments(arguments: dict[str, Any], message: str) -> None:
