@@ -178,7 +178,8 @@ def _limits() -> None:
     cluster = _nodes(_POWER)
     cap = PowerCap.of(cluster, 0.9)
     budget = EnergyBudget.of(cluster, 0.9, 0, 86_400)
-    simulate(_jobs(), cluster=cluster, limits=[cap, budget], estimate="e-loss")
+    for estimate in ("requested", "e-loss"):
+        simulate(_jobs(), cluster=cluster, limits=[cap, budget], estimate=estimate)
 
 
 def _corun() -> None:

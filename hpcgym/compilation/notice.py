@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from itertools import product
 from typing import Any, NamedTuple
@@ -27,8 +27,8 @@ class Part(NamedTuple):
     what : they are, in words.
     seconds : that compiling all of them takes on an idle core, nothing being compiled before.
     where : what their names begin with, module first.
-    given : what the name of the module of one of their arguments' types begins with, where the
-        same functions are compiled anew for each kind of it; else "".
+    given : what the name of the module of one of their arguments' types begins with, or their own,
+        where the same functions are compiled anew for each kind of it; else "".
     """
 
     what: str
@@ -60,18 +60,19 @@ PARTS = {
 }
 
 
-def part_of(functions: Iterable[str], signature: Any = ()) -> str | None:
+def part_of(functions: Sequence[str], signature: Any = ()) -> str | None:
     """Return the name of the part that functions belong to, None of those that are not hpcgym's.
 
     What fits best counts.
 
     Parameters
     ----------
-    functions : the names of one and of its parts, each with its module.
+    functions : the names of one and then of its parts, each with its module.
     signature : types of its arguments, as numba has them.
     """
     types = getattr(signature, "args", signature)
     homes = [getattr(kind, "instance_class", object).__module__ for kind in types]
+    homes.append(functions[0])
     fit = [
         (len(begin) + len(part.given), name)
         for name, part in PARTS.items()

@@ -16,7 +16,7 @@ from hpcgym.engine.machines.limited.state import LimitedNodes
 from hpcgym.errors import HpcgymError, HpcgymWarning
 from hpcgym.schedule.node_states import NodeStates
 from hpcgym.schedule.result import Allocation, Result
-from hpcgym.scheduler.capabilities import check_scheduler
+from hpcgym.scheduler.capabilities import PLACES, check, features_of
 from hpcgym.scheduler.limits import Limit, check_limits
 from hpcgym.simulation.driver import Simulation, answers_for, asks_for_answers
 from hpcgym.simulation.limited_machine import machine_for, node_power
@@ -108,7 +108,8 @@ def check_rules(scheduler: Scheduler, limited: bool = True) -> None:
 
     ``limited``: there are limits too.
     """
-    check_scheduler(scheduler, "whole nodes", *(["limits"] if limited else []))
+    words = PLACES["limits" if limited else "whole nodes"]
+    check(*(["limits"] if limited else []), whole_nodes=words, **features_of(scheduler))
     if scheduler.allocation not in ("first-fit", "contiguous"):
         raise HpcgymError(
             "allocation: with nodes of their own jobs are placed first-fit or contiguous, not"

@@ -62,7 +62,7 @@ NOW, X, PHI, STATIC, ANSWERS = range(5)
 N_SCRATCH = 5
 
 
-@jit_entry
+@jit
 def answer_inside(jobs, scores, users, sim, progress, blocks, entries, ended, estimators, learner):
     """Answer the simulator and return True, unless a prediction is to come FROM_OUTSIDE."""
     learn_from_ended(jobs, users, sim, progress, ended, estimators, learner)
