@@ -19,7 +19,6 @@ from hpcgym.baselines import find_scheduler
 from hpcgym.cluster.pool import Cluster
 from hpcgym.compilation import compiling
 from hpcgym.engine import state
-from hpcgym.engine.machines.kinds import POOL
 from hpcgym.engine.many import beliefs, lookahead
 from hpcgym.errors import HpcgymError, WorkloadError, check_choice
 from hpcgym.schedule.bounded_slowdown import TAU_S, check_tau
@@ -30,7 +29,6 @@ from hpcgym.scheduler.policies.features import FEATURES, WEIGHTED_FEATURES, JobC
 from hpcgym.scheduler.policies.index import POLICIES, PolicyLike, parse_policy, refuse_usage
 from hpcgym.scheduler.policies.mixed import weighed
 from hpcgym.scheduler.rules import Scheduler
-from hpcgym.simulation.driver import Simulation
 from hpcgym.simulation.nodes import check_pool
 from hpcgym.simulation.prepare import machine_of, prepare
 from hpcgym.simulation.run import result_of
@@ -166,7 +164,7 @@ class Lookahead:
             prepared = prepared._replace(scores=look.scores[0].copy())
             with compiling(lookahead.follow_best):
                 lookahead.follow_best(*prepared, look)
-        return result_of(workload, machine, chosen, Simulation(POOL, prepared), outside=True)
+        return result_of(workload, machine, chosen, prepared, outside=True)
 
     # -- in an environment -------------------------------------------------------------------------
 

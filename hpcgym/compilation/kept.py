@@ -118,7 +118,7 @@ class Kept:
         return found
 
     def _own(self, key: tuple[Any, ...], target: Any) -> Any:
-        """Return a version of the user's folder, None if there is none; it is used now."""
+        """Return a version from the user's folder and note its use; None if there is no version."""
         if self.folder is None:
             return None
         path = self._path(key, self.folder)
@@ -129,7 +129,7 @@ class Kept:
         return found
 
     def _brought(self, signature: Any, processor: tuple[str, ...], target: Any) -> Any:
-        """Return a version that came with hpcgym, None if there is none."""
+        """Return a version that came with hpcgym; None if none did."""
         if self.came is None:
             return None
         key = self._key(signature, shipped.processor(processor))

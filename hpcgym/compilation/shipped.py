@@ -63,7 +63,7 @@ def baseline() -> Baseline | None:
 
 
 def find_folder(name: str) -> Path | None:
-    """Return the folder of that name that came with hpcgym; None if there is none for this machine.
+    """Return the folder of this name that came with hpcgym; None where it is not for this machine.
 
     Here the rule of :mod:`hpcgym.compilation.folders` is another. Whoever can write the sources of
     hpcgym can run what they like in it anyway, be it root, the user, or who installed it for all.

@@ -235,7 +235,7 @@ def known_metrics() -> dict[str, Metric]:
 
 
 #: Metrics that schedules have under caps, and under budgets.
-OF_LIMITS = ("cap_exceeded_s", "budget_exceeded_j")
+OF_LIMITS = tuple(metric.name for metric in METRICS if metric.of in ("caps", "budgets"))
 
 
 def watts_given(cluster: Cluster | None, workload: Workload) -> bool:

@@ -124,17 +124,17 @@ APART: dict[tuple[str, str], str] = {
 }
 
 
-def check(*things: str, **named: str) -> None:
+def check(*things: str, words: Mapping[str, str] | None = None) -> None:
     """Raise an HpcgymError if some things do not go together.
 
     Parameters
     ----------
     things : of :data:`PLACES` and :data:`FEATURES`.
-    named : others, in the words of whoever asks for them; spaces and dashes are underscores.
+    words : others, and what whoever asks for them calls them.
     """
     present = {thing: PLACES.get(thing) or FEATURES[thing] for thing in things}
-    for name, words in named.items():
-        present[_ALIASES[name]] = words
+    present |= words or {}
+    assert present.keys() <= {*PLACES, *FEATURES}, present
     for (one, other), why in APART.items():
         if one in present and other in present:
             raise HpcgymError(f"{present[one]} and {present[other]} do not go together: {why}")
@@ -145,10 +145,7 @@ def check_scheduler(scheduler: Scheduler, *things: str) -> None:
 
     As :func:`check` does.
     """
-    check(*things, **features_of(scheduler))
-
-
-_ALIASES = {name.replace(" ", "_").replace("-", "_"): name for name in {**PLACES, **FEATURES}}
+    check(*things, words=features_of(scheduler))
 
 
 def features_of(scheduler: Scheduler) -> dict[str, str]:
@@ -158,7 +155,7 @@ def features_of(scheduler: Scheduler) -> dict[str, str]:
     if scheduler.backfill == "conservative":
         found["conservative"] = FEATURES["conservative"]
     if scheduler.passes == "per-event":
-        found["per_event"] = FEATURES["per-event"]
+        found["per-event"] = FEATURES["per-event"]
     if scheduler.correction == "kill":
         found["kill"] = FEATURES["kill"]
     for rule in ("policy_estimate", "estimate"):

@@ -108,8 +108,8 @@ def check_rules(scheduler: Scheduler, limited: bool = True) -> None:
 
     ``limited``: there are limits too.
     """
-    words = PLACES["limits" if limited else "whole nodes"]
-    check(*(["limits"] if limited else []), whole_nodes=words, **features_of(scheduler))
+    asked = {"whole nodes": PLACES["limits" if limited else "whole nodes"]}
+    check(*(["limits"] if limited else []), words=asked | features_of(scheduler))
     if scheduler.allocation not in ("first-fit", "contiguous"):
         raise HpcgymError(
             "allocation: with nodes of their own jobs are placed first-fit or contiguous, not"

@@ -24,7 +24,7 @@ from hpcgym.scheduler.estimates.learning import Learned
 from hpcgym.scheduler.limits import Limit
 from hpcgym.scheduler.rules import OF_THE_QUEUE, Scheduler, not_beside_a_dispatcher
 from hpcgym.simulation.corun import simulate_coscheduled
-from hpcgym.simulation.driver import Simulation, check_learned, learns_in, started
+from hpcgym.simulation.driver import check_learned, learns_in, started
 from hpcgym.simulation.limited import simulate_powered, takes_whole_nodes
 from hpcgym.simulation.nodes import (
     allocation_of,
@@ -160,9 +160,13 @@ def _simulate_on_nodes(
     if dispatcher is not None:
         dispatcher, simulation.dispatch = asked(dispatcher, workload, cluster)
     simulation.drive()
-    result = result_of(workload, cluster, chosen, simulation, outside=dispatcher is not None)
-    allocation = allocation_of(nodes) if cluster.groups else None
-    return replace(result, allocation=allocation, dispatcher=dispatcher)
+    ended, outside = simulation.arrays, dispatcher is not None
+    return replace(
+        result_of(workload, cluster, chosen, ended, outside),
+        allocation=allocation_of(nodes) if cluster.groups else None,
+        dispatcher=dispatcher,
+        **simulation.for_result,
+    )
 
 
 def _simulate_on_pool(
@@ -171,7 +175,8 @@ def _simulate_on_pool(
     """Simulate on as many processors as the machine has; return the arrays as well."""
     simulation = started(workload, chosen, cluster, learned=learned)
     simulation.drive()
-    return result_of(workload, cluster, chosen, simulation), simulation.arrays
+    result = result_of(workload, cluster, chosen, simulation.arrays)
+    return replace(result, **simulation.for_result), simulation.arrays
 
 
 def learn_before(
@@ -246,21 +251,20 @@ def result_of(
     workload: Workload,
     cluster: Cluster,
     scheduler: Scheduler,
-    simulation: Simulation,
+    ended: state.Prepared,
     outside: bool = False,
 ) -> Result:
-    """Return the result of a simulation that has run to its end.
+    """Return the result of a simulation that has run to its end, but for what it has learned.
 
     ``outside`` says that the order of the queue was not the scheduler's.
     """
-    ended, idle_seconds = simulation.arrays, None
+    idle_seconds = None
     if ended.sim.managed and len(workload):
         check_processor_seconds(workload, cluster, int(ended.sim.time))
         idle_seconds = idle_processor_seconds(ended.sim, ended.idle)
-    result = Result.of(
+    return Result.of(
         workload, cluster, scheduler, ended.jobs, ended.progress, idle_seconds, outside
     )
-    return replace(result, **simulation.for_result)
 
 
 def idle_processor_seconds(sim: Any, idle: NDArray[np.void]) -> dict[str, int]:

@@ -32,7 +32,7 @@ def check_extract(workload: Workload, *things: str) -> None:
     if workload.initial is not None:
         begin = workload.initial.begin
         words = f"{workload.name}, which begins with the jobs that run at {begin} s,"
-        check(*things, extract=words)
+        check(*things, words={"extract": words})
 
 
 def begin_with(

@@ -80,10 +80,7 @@ def believed(text: str, folder: Path) -> Heatmap | str:
 
 
 def simulate_two() -> Result:
-    """Simulate two jobs that share nodes: compiles the simulator, and shows which metrics it has.
-
-    Workers then find the compiled code in the cache.
-    """
+    """Simulate two jobs that share nodes, so that workers find the compiled code in the cache."""
     pairs = "generated:codes=2"
     workload = load_workload(f"codes:speedups={pairs},jobs=2,processes=2")
     return simulate(workload, "easy-co", cluster="2x1x2", speedups=pairs)

@@ -109,7 +109,7 @@ def _experiment(table: Mapping[str, Any], path: Path, sha256: str) -> Experiment
     limits = _limits(table)
     check_each_once("limits", [one.name for one in limits])
     if limits and speedups:
-        check(limits="limits", shared_nodes="speedups")
+        check(words={"limits": "limits", "shared nodes": "speedups"})
     check_sharing(workloads, schedulers, speedups, path.parent)
     check_limited(workloads, schedulers, limits, path.parent)
     _check_metrics(metrics, bool(speedups), limits)

@@ -80,14 +80,10 @@ def check_limited(
                     at(pair, nodes_off, machine, power, cap, scheduler.power)
 
 
-def simulate_limited(caps: bool, budgets: bool) -> Result:
-    """Simulate two jobs under limits: compiles the simulator, and shows which metrics it has.
-
-    Workers then find the compiled code in the cache. ``caps`` and ``budgets`` are whether there are
-    any.
-    """
+def simulate_limited() -> Result:
+    """Simulate two jobs under limits, so that workers find the compiled code in the cache."""
     node = NodeGroup("node", 2, {"core": 1}, NodePower(idle_w=1.0, busy_w=2.0))
-    limits: list[Limit] = [*[PowerCap(4.0)] * caps, *[EnergyBudget(1e9, 0, 60)] * budgets]
+    limits: list[Limit] = [PowerCap(4.0), EnergyBudget(1e9, 0, 60)]
     return simulate(
         load_workload("lublin:jobs=2,processors=2"), cluster=Cluster(groups=(node,)), limits=limits
     )

@@ -335,7 +335,7 @@ def _run(
     if "speedups" in manifest:
         simulate_two()
     if "limits" in manifest:
-        simulate_limited(caps=True, budgets=True)
+        simulate_limited()
     function = partial(
         simulate_task, folder=str(origin_of(folder)), digests=manifest["inputs_sha256"]
     )

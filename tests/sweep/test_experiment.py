@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from mistakes import assert_told
 
 from hpcgym import Scheduler, load_workload, simulate
 from hpcgym.errors import HpcgymError
@@ -134,14 +135,7 @@ def test_schedulers_may_be_tables_and_policies_weights(tmp_path: Path) -> None:
     ],
 )
 def test_a_mistake_is_named_before_anything_runs(text: str, message: str, tmp_path: Path) -> None:
-    path = tmp_path / "wrong.toml"
-    path.write_text(text)
-    with pytest.raises(HpcgymError) as caught:
-        run_experiment(path, tmp_path / "sweep", "serial")
-    assert message in str(caught.value)
-    assert str(caught.value).startswith(str(path))
-    assert "\n" not in str(caught.value)
-    assert not (tmp_path / "sweep").exists()
+    assert_told(text, message, tmp_path)
 
 
 def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from mistakes import assert_told
 from typer.testing import CliRunner
 
 from hpcgym import generate_speedups, load_workload, simulate
@@ -334,14 +335,7 @@ def shared(text: str = "", scheduler: str = '"easy-co"', speedups: str = '"gener
     ],
 )
 def test_a_mistake_is_named_before_anything_runs(text: str, message: str, tmp_path: Path) -> None:
-    path = tmp_path / "wrong.toml"
-    path.write_text(text)
-    with pytest.raises(HpcgymError) as caught:
-        run_experiment(path, tmp_path / "sweep", "serial")
-    assert message in str(caught.value)
-    assert str(caught.value).startswith(str(path))
-    assert "\n" not in str(caught.value)
-    assert not (tmp_path / "sweep").exists()
+    assert_told(text, message, tmp_path)
 
 
 def test_the_experiment_in_the_help_is_one(tmp_path: Path) -> None:

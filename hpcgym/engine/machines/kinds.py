@@ -19,7 +19,7 @@ class Kind(NamedTuple):
     Attributes
     ----------
     easy : the loop with no reservation or one, of :func:`hpcgym.engine.loop.loop_of`.
-    conservative : that with a reservation for each queued job; None if there is none.
+    conservative : the loop with a reservation for each queued job, or None.
     usage_of : what :func:`hpcgym.engine.answers.shares.counting` takes.
     """
 
