@@ -116,8 +116,12 @@ def _units() -> Workload:
 def _extract(jobs: Workload, **rules: Any) -> None:
     """Simulate, and go on from the middle of it."""
     result = simulate(jobs, **rules)
-    middle = int(np.median(jobs.submit_time)) + 1
-    simulate(continued(result, middle), **rules)
+    simulate(continued(result, _middle(jobs)), **rules)
+
+
+def _middle(jobs: Workload) -> int:
+    """Return a time when some jobs have been submitted, and others come."""
+    return int(np.median(jobs.submit_time)) + 1
 
 
 def _simulator() -> None:
@@ -155,6 +159,8 @@ def _learning() -> None:
         for backfill in ("easy", "conservative"):
             simulate(jobs, backfill=backfill, **rules)
     simulate(_units(), cluster=_nodes(), estimate="e-loss")
+    part = simulate(jobs).as_workload().extract(_middle(jobs))
+    simulate(part, estimate="e-loss", correction="predicted-again")
     _regression()
 
 

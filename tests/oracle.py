@@ -71,8 +71,11 @@ An extract of a trace
     before B and ends after; else queued. It is left out if its wait was not recorded. Running jobs
     get their processors in the order of their starts; one for which too few are left is queued.
     Jobs submitted at B or later come as usual, up to the end of the extract, exclusive.
-19. Predictions for all of them are made at B, by what has terminated; those of running jobs then
-    expire, at B too, as if they had been made when the jobs started. Nothing is reserved yet.
+19. Predictions for all of them are made at B in the order of submission, by what has terminated and
+    by who runs then; those of running jobs then expire, at B too, as if they had been made when the
+    jobs started. Nothing is reserved yet. What learns has learned the terminated jobs in the order
+    of their ends, as they were seen when they were submitted: who had ended by then had ended, and
+    who had started before ran.
 20. A pass is due at B: per-timestamp, after all that happens then; per-event, before.
 Records
 16. reserved_start: the first promise. EASY: the shadow time of the first pass that leaves the job
@@ -89,7 +92,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from slow_predictions import Estimator
+from slow_predictions import Estimator, features
 
 INCREMENTS = (60, 300, 900, 1800, 3600, 7200, 18000, 36000, 72000, 180000, 360000)
 
@@ -288,10 +291,15 @@ class Simulation:
                 self.running.append(job)
         self.queue.sort(key=lambda job: job.number)
         ended = [job for job in before if -1 < job.end <= begin]
-        for job in sorted(ended, key=lambda job: (job.end, job.start)):
+        ended.sort(key=lambda job: (job.end, job.start))
+        for job in ended:
+            past = [other for other in ended if other.end <= job.submit and other.user == job.user]
+            ran = [other for other in ended + self.running if other.start < job.submit < other.end]
+            job.seen = features(job, job.submit, past, ran)
+        for job in ended:
             self.running.append(job)
             self.terminate(job)
-        for job in self.running + self.queue:
+        for job in sorted(self.running + self.queue, key=lambda job: job.number):
             self.predict(job, begin)
         for now in range(min((job.start for job in self.running), default=begin), begin + 1):
             self.expire(now)

@@ -25,8 +25,9 @@ from hpcgym.engine.machines.nodes.conservative import commit, foresee
 from hpcgym.engine.machines.nodes.placement import place_now, take
 from hpcgym.engine.machines.pool.conservative import profile_of_running
 from hpcgym.engine.machines.pool.profile import occupy
-from hpcgym.engine.ordered import BLOCK, block_at
+from hpcgym.engine.ordered import BLOCK, block_at, insert
 from hpcgym.engine.state import (
+    A_CORRECTION,
     A_PREDICTION,
     A_RENEWAL,
     AVERAGE,
@@ -40,20 +41,24 @@ from hpcgym.engine.state import (
 
 
 @jit_entry
-def begin(
-    jobs, keys, scores, users,
-    sim, progress, history, blocks, entries, profile, line, narrow, freed, idle,
-    ended, running, number, time, due,
+def list_running(jobs, progress, blocks, entries, running):
+    """List the jobs that run, (n_running,) int64, in empty lists, before their ends are known."""
+    for job in running:
+        start, width = progress[job].start, jobs[job].processors
+        insert(blocks, entries, RUNNING, start, job, start + jobs[job].run, width)
+
+
+@jit_entry
+def start_running(
+    jobs, users, sim, progress, history, blocks, entries, idle, running, number
 ):  # fmt: skip
-    """Put the first jobs on the machine and into the queue.
+    """Put the jobs that run on the machine, as predicted when it was asked for.
 
     Parameters
     ----------
     running : (n_running,) int64, jobs that run, in the order of their starts, which ``progress``
         has.
-    number : of jobs that were submitted before ``time``.
-    time : [s] when the simulation begins.
-    due : 1 if a pass is due then.
+    number : of jobs that were submitted before the simulation begins.
     """
     for job in range(number):
         if sim.estimate == AVERAGE and progress[job].predicted < 0:
@@ -64,15 +69,39 @@ def begin(
     for job in running:
         sim.time = progress[job].start
         start(sim, jobs, progress, blocks, entries, idle, job)
+
+
+@jit_entry
+def catch_up(sim, jobs, progress, blocks, entries, time, due):
+    """Correct the predictions of running jobs that have ended by ``time``, that second only if due.
+
+    Where a new one is asked for, ``sim.asked`` says so. Called again, it goes on.
+    """
     while sim.correction != NEVER and first_predicted_end(blocks, entries) < time:
         sim.time = first_predicted_end(blocks, entries)
         expire(sim, jobs, progress, blocks, entries)
-    sim.time = time - 1
-    if due == 1:
+        if sim.asked == A_CORRECTION:
+            return
+    if due == 1 and sim.correction != NEVER:
         # what expires in the second in which a pass is due does so before it
         sim.time = time
-        if sim.correction != NEVER:
-            expire(sim, jobs, progress, blocks, entries)
+        expire(sim, jobs, progress, blocks, entries)
+
+
+@jit_entry
+def line_up(
+    jobs, keys, scores, users,
+    sim, progress, history, blocks, entries, narrow, freed, idle,
+    ended, number, time, due,
+):  # fmt: skip
+    """Put the jobs that wait into the queue; see :func:`start_running`.
+
+    Parameters
+    ----------
+    time : [s] when the simulation begins.
+    due : 1 if a pass is due then.
+    """
+    sim.time = time if due == 1 else time - 1
     sim.next = number
     for job in range(number):
         if progress[job].start < 0:

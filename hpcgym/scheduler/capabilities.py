@@ -87,7 +87,6 @@ APART: dict[tuple[str, str], str] = {
     ("averages", "shared nodes"): _OTHER_ENDS,
     ("averages", "coverage"): _OTHER_VECTORS,
     ("learned", "coverage"): _OTHER_VECTORS,
-    ("learned", "extract"): "what had been learned before its beginning is not known",
     ("learned", "look-ahead"): "look-ahead learns run times itself",
     ("predictor", "shared nodes"): _OTHER_ENDS,
     ("predictor", "environments"): _NO_PYTHON,

@@ -29,8 +29,8 @@ def continued(result: Result, start: float, end: float | None = None) -> Workloa
     Simulated by the same scheduler on the same machine, they start as in ``result``, to the second;
     by another one, that is what it makes of this state. Jobs that had started before ``start`` and
     end then or later are *running*, those that were submitted before and start later are
-    *queued*, and those that had ended are kept for fair share and for predictions from users' last
-    jobs, as :func:`hpcgym.workload.extracts.extract` says of traces. Waiting times of the jobs,
+    *queued*, and those that had ended are kept for fair share and for run times that are learned,
+    as :func:`hpcgym.workload.extracts.extract` says of traces. Waiting times of the jobs,
     the column ``wait_time``, are those of ``result``.
 
     To know what no schedule tells, such as reservations, the simulation is done again up to

@@ -17,7 +17,7 @@ from hpcgym.scheduler.estimates.learning import asks_for_predictions
 from hpcgym.simulation.fair_share import make_shares
 from hpcgym.simulation.predictions import Learning
 from hpcgym.simulation.prepare import prepare
-from hpcgym.simulation.warm_start import begin_on_nodes, check_extract
+from hpcgym.simulation.warm_start import begin_on_nodes, begin_with, learned_before
 
 if TYPE_CHECKING:
     from hpcgym.cluster.pool import Cluster
@@ -94,7 +94,7 @@ class Simulation:
             self.dispatch(a, self.machine)
             return
         assert self.learning is not None
-        self.learning.ask_predictors()
+        self.learning.ask_predictors(a.scores if self.shares is None else self.shares.base)
         if self.shares is not None and a.sim.asked != state.A_CORRECTION:
             counting(self.kind.usage_of)(
                 a.jobs, a.scores, a.sim, a.progress, a.blocks, a.entries, a.ended, self.machine,
@@ -121,14 +121,12 @@ def started(
     """
     asks, counts = asks_for_answers(scheduler, learned)
     asks |= always_learns and learns_in(scheduler)
-    if asks:
-        check_extract(workload, "learned")
     logs = counts or nodes is not None
     arrays = prepare(workload, scheduler, cluster, asks, logs_ends=logs, shares=counts)
+    answers = answers_for(workload, scheduler, cluster, arrays, asks, counts, learned)
     if nodes is not None:
         begin_on_nodes(workload, scheduler, cluster, arrays, nodes)
     kind, machine = (POOL, ()) if nodes is None else (NODES, nodes)
-    answers = answers_for(workload, scheduler, cluster, arrays, asks, counts, learned)
     return Simulation(kind, arrays, machine, **answers)
 
 
@@ -144,12 +142,16 @@ def answers_for(
 ) -> dict[str, Any]:
     """Return what learns and counts in a simulation, as :class:`Simulation` takes it.
 
-    ``asks``: it asks for predictions; ``counts``: usage is counted in it; ``ticks``: of its clock
-    in a second.
+    That of an extract begins with its state then, and what has been learned from its past, unless
+    ``learned`` is given. ``asks``: it asks for predictions; ``counts``: usage is counted in it;
+    ``ticks``: of its clock in a second.
     """
+    learning = None
+    if asks:
+        before = learned_before(workload, scheduler) if learned is None else learned
+        learning = Learning(workload, scheduler, arrays, before)
+    begin_with(workload, scheduler, cluster, arrays, learning)
     shares = make_shares(workload, scheduler, cluster, arrays, ticks) if counts else None
-    ranked = None if shares is None else shares.base
-    learning = Learning(workload, scheduler, arrays, learned, ranked) if asks else None
     return {"learning": learning, "shares": shares}
 
 

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from hpcgym.scheduler.rules import Scheduler
     from hpcgym.workload.model import Workload
 
+Lists = NDArray[np.void]  # blocks or entries of hpcgym.engine.ordered
+
 
 class Learning:
     """Predicts run times in a simulation, and keeps what has been learned.
@@ -39,7 +41,6 @@ class Learning:
     workload, scheduler : what is simulated, by which rules.
     arrays : the simulation, as :func:`hpcgym.simulation.prepare.prepare` returns it.
     learned : what to go on with.
-    ranked : where predictions change scores: where usage is added to them, not those of ``arrays``.
 
     Raises
     ------
@@ -52,10 +53,8 @@ class Learning:
         scheduler: Scheduler,
         arrays: state.Prepared,
         learned: Learned | None = None,
-        ranked: NDArray[np.void] | None = None,
     ) -> None:
         self.arrays, self._facts = arrays, _Facts(workload)
-        self._ranked = arrays.scores if ranked is None else ranked
         users = arrays.users
         n_users = int(users.max()) + 1 if len(users) else 0
         # where what is known of a user, and of a class of ratios, stands
@@ -119,15 +118,38 @@ class Learning:
         online.learn_from_ended(a.jobs, a.users, a.sim, a.progress, a.ended, *rules)
         self._teach()
 
-    def ask_predictors(self) -> None:
-        """Answer what compiled code does not: by predictors in Python."""
+    def predict_first(self, number: int, time: int, blocks: Lists, entries: Lists) -> None:
+        """Predict how long the first ``number`` jobs run, as if submitted at ``time`` [s].
+
+        ``blocks`` and ``entries`` list those of them that run then; they are not in ``arrays`` yet.
+        """
+        sim = self.arrays.sim
+        sim.time = time
+        for job in range(number):
+            sim.next, sim.asked = job, state.A_PREDICTION
+            self.answer(blocks, entries)
+        sim.next = sim.asked = 0
+
+    def answer(self, blocks: Lists, entries: Lists) -> None:
+        """Answer what a simulation that does not run in a loop asks for."""
+        a, rules = self.arrays, (self.estimators, self.learner)
+        if not online.answer_alone(
+            a.jobs, a.scores, a.users, a.sim, a.progress, blocks, entries, a.ended, *rules
+        ):
+            self.ask_predictors(a.scores)
+
+    def ask_predictors(self, ranked: NDArray[np.void]) -> None:
+        """Answer what compiled code does not: by predictors in Python.
+
+        ``ranked`` are the scores that predictions change: those to which usage is added, if any.
+        """
         a = self.arrays
         self._teach()
         if a.sim.asked == state.A_RENEWAL:
-            self._renew()
+            self._renew(ranked)
         else:
             self._predict()
-            online.answer(a.jobs, self._ranked, a.sim, a.progress, self.estimators, self.learner)
+            online.answer(a.jobs, ranked, a.sim, a.progress, self.estimators, self.learner)
 
     def _teach(self) -> None:
         """Teach the predictors in Python the jobs that have ended since the last time."""
@@ -154,7 +176,7 @@ class Learning:
             if predictor is not None:
                 learner.scratch[online.ANSWERS, k] = _seconds(predictor, dict(x))
 
-    def _renew(self) -> None:
+    def _renew(self, ranked: NDArray[np.void]) -> None:
         """Ask for the run times of waiting jobs whose users had ends since the last pass."""
         a, rules = self.arrays, (self.estimators, self.learner)
         predictor = self._predictors[online.FOR_ORDERING]
@@ -165,7 +187,7 @@ class Learning:
             online.consider(a.jobs, a.users, a.sim, a.progress, a.blocks, a.entries, job, *rules)
             x = self._facts.of(job, self.learner.scratch[online.NOW, : histories.N_SEEN], 0.0)
             self.learner.scratch[online.ANSWERS, online.FOR_ORDERING] = _seconds(predictor, x)
-            online.renew_one(a.jobs, self._ranked, a.sim, a.blocks, job, *rules)
+            online.renew_one(a.jobs, ranked, a.sim, a.blocks, job, *rules)
 
 
 def _ratio_rows(

@@ -30,7 +30,6 @@ from hpcgym.scheduler.policies.index import (
     rank_without_usage,
 )
 from hpcgym.scheduler.rules import Scheduler
-from hpcgym.simulation.warm_start import begin_with
 from hpcgym.workload.model import Workload
 
 _DEPTHS = {"none": 0, "easy": 1, "conservative": state.UNLIMITED}
@@ -82,8 +81,8 @@ def prepare(
 
     ``asks`` says whether it is to stop for predictions; by default only if it needs to.
     ``logs_ends`` says that ends are noted in any case, so that nodes can be given back; ``shares``,
-    that somebody keeps books of what users have used, if an order looks at that. Jobs that run
-    at the beginning are yet to be placed on nodes.
+    that somebody keeps books of what users have used, if an order looks at that. The machine is
+    empty: :func:`hpcgym.simulation.warm_start.begin_with` sets up the state of an extract.
 
     Raises
     ------
@@ -115,9 +114,7 @@ def prepare(
     start = state.make_state(rules, predicted, len(workload), cluster.processors, n_users, last)
     if len(workload) and start.sim.managed:
         all_idle(start, int(workload.submit_time[0]), cluster.processors)
-    prepared = state.Prepared(jobs, keys, scores, users, *start)
-    begin_with(workload, scheduler, cluster, prepared)
-    return prepared
+    return state.Prepared(jobs, keys, scores, users, *start)
 
 
 def power_rules(cluster: Cluster, scheduler: Scheduler, by_action: bool = False) -> dict[str, int]:

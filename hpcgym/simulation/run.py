@@ -66,7 +66,8 @@ def simulate(
         machine had.
     processors : size of the machine, instead of ``cluster``.
     learned : what an earlier simulation learned of run times, ``result.learned``, for estimates
-        that learn: they go on with it.
+        that learn: they go on with it. Without, those of an extract learn first from the jobs that
+        ended before it.
     limits : caps of power and budgets of energy, :class:`hpcgym.scheduler.limits.PowerCap` and
         :class:`hpcgym.scheduler.limits.EnergyBudget`, on a machine whose nodes have a power; the
         rule ``power`` says how they are kept. With limits, or an empty list of them, each job has

@@ -10,13 +10,19 @@ from numpy.typing import NDArray
 from hpcgym.compilation import compiling
 from hpcgym.engine import state
 from hpcgym.engine import warm_start as engine
+from hpcgym.engine.answers import online
 from hpcgym.engine.machines.nodes.placement import Nodes
+from hpcgym.engine.ordered import make_lists
 from hpcgym.errors import WorkloadError
 from hpcgym.scheduler.capabilities import check
+from hpcgym.simulation.predictions import Learning
+from hpcgym.simulation.prepare import check_jobs, job_records, numbered
 from hpcgym.workload.extracts import recorded_run_time
+from hpcgym.workload.warm_start import joined
 
 if TYPE_CHECKING:
     from hpcgym.cluster.pool import Cluster
+    from hpcgym.scheduler.estimates.learning import Learned
     from hpcgym.scheduler.rules import Scheduler
     from hpcgym.workload.model import Workload
     from hpcgym.workload.warm_start import Cells, Initial, Ongoing
@@ -36,9 +42,15 @@ def check_extract(workload: Workload, *things: str) -> None:
 
 
 def begin_with(
-    workload: Workload, scheduler: Scheduler, cluster: Cluster, arrays: state.Prepared
+    workload: Workload,
+    scheduler: Scheduler,
+    cluster: Cluster,
+    arrays: state.Prepared,
+    learning: Learning | None = None,
 ) -> None:
     """Let a simulation begin with the state of its workload, if it has one.
+
+    ``learning`` predicts how long the jobs run, as if all had been submitted at the beginning.
 
     Raises
     ------
@@ -51,6 +63,7 @@ def begin_with(
         return
     if sim.managed:
         check_extract(workload, "shutdown")
+    a = arrays
     running = _in_order(workload, initial)
     ongoing = going_on(initial, scheduler, cluster)
     number = int(np.searchsorted(workload.submit_time, initial.begin))
@@ -58,17 +71,30 @@ def begin_with(
     if sim.estimate == state.AVERAGE:
         progress["predicted"][:number] = -1 if ongoing is None else ongoing.predicted[:number]
         _remember(workload, initial, arrays)
+    if learning is not None:
+        lists = make_lists([len(running)])
+        engine.list_running(a.jobs, progress, *lists, running)
+        learning.predict_first(number, initial.begin, *lists)
     if ongoing is not None:
         progress["promised"][:number] = ongoing.promised[:number]
     _check(workload, initial, cluster, arrays, running)
     due = _due(initial, ongoing)
-    with compiling(engine.begin):
-        engine.begin(*arrays, running, number, initial.begin, due)
-    if ongoing is not None and ongoing.reserved is not None:
-        engine.hold(
-            arrays.jobs, sim, progress, arrays.blocks, arrays.entries, arrays.profile, arrays.line,
-            ongoing.reserved,
+    with compiling(engine.line_up):
+        engine.start_running(
+            a.jobs, a.users, sim, progress, a.history, a.blocks, a.entries, a.idle, running, number
+        )
+        while True:
+            engine.catch_up(sim, a.jobs, progress, a.blocks, a.entries, initial.begin, due)
+            if not sim.asked:
+                break
+            assert learning is not None
+            learning.answer(a.blocks, a.entries)
+        engine.line_up(
+            a.jobs, a.keys, a.scores, a.users, sim, progress, a.history, a.blocks, a.entries,
+            a.narrow, a.freed, a.idle, a.ended, number, initial.begin, due,
         )  # fmt: skip
+    if ongoing is not None and ongoing.reserved is not None:
+        engine.hold(a.jobs, sim, progress, a.blocks, a.entries, a.profile, a.line, ongoing.reserved)
 
 
 def begin_on_nodes(
@@ -140,6 +166,47 @@ def past_jobs(workload: Workload) -> tuple[Workload | None, Ints, Ints]:
     start = past.submit_time + past.wait_time
     end = start + recorded_run_time(past)
     return past, np.lexsort((start, end)), end
+
+
+def learned_before(workload: Workload, scheduler: Scheduler) -> Learned | None:
+    """Return what is learned of run times from the jobs that ended before the beginning.
+
+    Each is learned from at its end, as it was seen at its submission: of the jobs that had ended
+    by then, and of those that ran. None where there are no such jobs.
+
+    Raises
+    ------
+    WorkloadError : one that nobody could have simulated.
+    """
+    initial = workload.initial
+    if initial is None or not len(initial.past):
+        return None
+    past, runs = initial.past, workload.take(initial.running)
+    submit = np.concatenate([past.submit_time, runs.submit_time])
+    order = np.argsort(submit, kind="stable")
+    started = np.concatenate([past.submit_time + past.wait_time, initial.start[initial.running]])[
+        order
+    ]
+    ended = (np.arange(len(order)) < len(past))[order]
+    both = joined(past, runs)
+    check_jobs(past, max(past.processors, int(past.requested_processors.max())))
+    jobs = job_records(both)
+    jobs["run"][~ended] = state.LATEST_TIME  # they run on
+    users, n_users = numbered(both.user_id)
+    begun = state.make_state(
+        {"logs": 1}, np.zeros(len(both), np.int64), len(both), len(both), n_users
+    )
+    begun.progress["start"] = started
+    keys, scores = np.zeros(0, np.int64), np.zeros(0, state.SCORES)
+    arrays = state.Prepared(jobs, keys, scores, users, *begun)
+    learning = Learning(both, scheduler, arrays)
+    online.learn_from_record(
+        jobs, users, begun.sim, begun.progress, begun.history, begun.blocks, begun.entries,
+        begun.freed, begun.idle, begun.ended, np.flatnonzero(ended),
+        np.argsort(started, kind="stable"), initial.begin, learning.estimators, learning.learner,
+    )  # fmt: skip
+    learning.finish()
+    return learning.learned
 
 
 def _in_order(workload: Workload, initial: Initial) -> Ints:

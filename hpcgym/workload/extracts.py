@@ -33,7 +33,7 @@ def extract(workload: Workload, start: float, end: float | None = None) -> Workl
     - *queued* if it started at ``start`` or later; it keeps its submit time, and may start from
       ``start`` on, when the scheduler looks at the queue for the first time.
     - *past* if it had ended, at ``start`` at the latest. It is no job of the extract, but kept
-      in ``Workload.initial``, for fair share and predictions from users' last jobs.
+      in ``Workload.initial``, for fair share and for run times that are learned.
 
     Nothing goes unsaid in the ``cleaning`` of the extract, which counts nothing else: a job with an
     unknown waiting or run time that was submitted before ``start`` is dropped; where a trace has

@@ -89,7 +89,7 @@ class Initial:
     begin : [s] when the simulation begins.
     start : (n_jobs,) int64 [s], when a job that runs at ``begin`` started; -1 of all others.
     past : the jobs that had ended, with the waiting and run times that they had: what counters of
-        fair share and users' histories are rebuilt from.
+        fair share and users' histories are rebuilt from, and what is learned of run times.
     ongoing : more, where the state is that of a simulation; None where it is that of a trace.
     """
 

@@ -111,19 +111,25 @@ def test_random_cases(case: tuple[Workload, dict[str, Any], dict[str, Any]]) -> 
 LEARNED = ("ave2", "ave3", "user-ratio", "typical-ratio", Crooked())
 
 
+@st.composite
+def learned_rules(draw: st.DrawFn) -> dict[str, Any]:
+    rules = {
+        "estimate": draw(st.sampled_from(["requested", *LEARNED])),
+        "policy_estimate": draw(st.sampled_from(["requested", "clairvoyant", *LEARNED])),
+    }
+    if rules["estimate"] in LEARNED[1:]:
+        known = ["requested", "recursive-doubling"]
+        rules["correction"] = draw(st.sampled_from([*known, "predicted-again"]))
+    return rules
+
+
 @settings(max_examples=300)
 @given(st.data(), cases())
 def test_run_times_are_learned_beside(
     data: st.DataObject, case: tuple[Workload, dict[str, Any], dict[str, Any]]
 ) -> None:
     workload, ours, theirs = case
-    rules = {
-        "estimate": data.draw(st.sampled_from(["requested", *LEARNED])),
-        "policy_estimate": data.draw(st.sampled_from(["requested", "clairvoyant", *LEARNED])),
-    }
-    if rules["estimate"] in LEARNED[1:]:
-        known = ["requested", "recursive-doubling"]
-        rules["correction"] = data.draw(st.sampled_from([*known, "predicted-again"]))
+    rules = data.draw(learned_rules())
     cluster = Cluster(workload.processors, busy_power_w=BUSY_W)
     result = simulate(workload, cluster=cluster, **ours | rules)
     slow = Simulation(jobs_of(workload), workload.processors, **theirs | rules)
@@ -169,6 +175,8 @@ def test_an_extract_of_a_trace_begins_with_what_was_used(
     for rules in (ours, theirs):
         if not isinstance(rules["estimate"], str):
             rules["estimate"] = "clairvoyant"
+    more = data.draw(st.one_of(st.just({}), learned_rules()))
+    ours, theirs = ours | more, theirs | more
     cluster = Cluster(workload.processors, busy_power_w=BUSY_W)
     result = simulate(workload.extract(begin), cluster=cluster, **ours)
     expected = simulate_slowly(jobs_of(workload), workload.processors, **theirs, begin=begin)

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import numpy as np
+from hypothesis import strategies as st
 from oracle import Simulation, jobs_of
+from predictors import Crooked, KernelRegression
+from strategies import POLICY, workloads
 
 from hpcgym import load_workload
 from hpcgym.scheduler.estimates import Regression
@@ -14,6 +18,77 @@ from hpcgym.workload.model import Workload
 EASY = load_workload("lublin:jobs=250,processors=32,seed=2,load=1.3")
 BUSY = load_workload("lublin:jobs=400,processors=64,seed=1,load=2")
 ELOSS = Regression.parse("e-loss")
+
+
+WORDS = ("requested", "double-requested", "clairvoyant", "ave1", "ave2", "ave3")
+WORDS += ("user-ratio", "typical-ratio")
+
+
+# eager ones, which are often wrong within a few jobs
+REGRESSIONS = (
+    ELOSS,
+    Regression("absolute", "squared", weight="small", eta=0.5, l2=0.0, threshold=3),
+    Regression("exponential", "absolute", 0.01, 2, weight="wide", eta=1, l2=1, degree=1),
+    Regression(features=("last", "requested", "occupied"), weight="long", eta=2, l2=0.0),
+)
+
+
+@st.composite
+def estimates(draw: st.DrawFn, workload: Workload) -> tuple[Any, Any]:
+    """An estimate, as the simulator and as the oracle takes it."""
+    kind = draw(st.sampled_from(["word", "predictor", "regression", "array"]))
+    if kind == "word":
+        name = draw(st.sampled_from(WORDS))
+        return name, name
+    if kind == "predictor":
+        return Crooked(), Crooked()
+    if kind == "regression":
+        rules = draw(st.sampled_from(REGRESSIONS))
+        return rules, KernelRegression(rules)
+    times = draw(st.lists(st.integers(0, 300), min_size=len(workload), max_size=len(workload)))
+    return times, times
+
+
+@st.composite
+def cases(draw: st.DrawFn) -> tuple[Workload, dict[str, Any], dict[str, Any]]:
+    """A workload, and the rules of a scheduler as the simulator and as the oracle takes them."""
+    workload = named(draw(workloads(max_jobs=30)))
+    orders = POLICY.filter(lambda policy: isinstance(policy, str) or any(policy))
+    corrections = ["requested", "incremental", "recursive-doubling"]
+    pairs = {rule: draw(estimates(workload)) for rule in ("estimate", "policy_estimate")}
+    known = (*WORDS[:3], None)
+    estimate = pairs["estimate"][0]
+    if not isinstance(estimate, list) and estimate not in known:
+        corrections += ["predicted-again"] * 2
+    common = {
+        "policy": draw(orders),
+        "backfill": draw(st.sampled_from(["none", "easy", "easy", "conservative"])),
+        "backfill_order": draw(st.one_of(st.sampled_from(["fcfs", "sjbf"]), orders)),
+        "correction": draw(st.sampled_from(corrections)),
+        "threshold": draw(st.sampled_from([None, None, 5, 2000])),
+        "passes": draw(st.sampled_from(["per-timestamp", "per-event"])),
+    }
+    fast, slow = ({**common, **{rule: pair[k] for rule, pair in pairs.items()}} for k in (0, 1))
+    return workload, fast, slow
+
+
+def settled(log: list[Any]) -> list[Any]:
+    """Return a log where corrections that follow one another are in the order of the jobs."""
+    groups = itertools.groupby(log, lambda event: event[0] == "predict" and event[1]["elapsed"] > 0)
+    return [
+        event
+        for corrections, events in groups
+        for event in (sorted(events, key=lambda e: e[1]["job"]) if corrections else events)
+    ]
+
+
+def assert_same_log(fast: list[Any], slow: list[Any]) -> None:
+    """Compare what two predictors were asked and taught, in order, but for corrections in a row."""
+    fast, slow = settled(fast), settled(slow)
+    assert [event[0] for event in fast] == [event[0] for event in slow]
+    for (_, x, *y), (_, expected, *run) in zip(fast, slow, strict=True):
+        assert {name: x[name] for name in expected} == expected
+        assert y == run
 
 
 def named(workload: Workload) -> Workload:

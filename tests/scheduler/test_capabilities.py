@@ -141,7 +141,6 @@ def test_two_things_that_no_machine_takes_together() -> None:
         ("conservative", "shutdown"),
         ("per-event", "shutdown"),
         ("shutdown", "extract"),
-        ("learned", "extract"),
     }
     part = JOBS.extract(int(JOBS.submit_time[10]))
     asleep = dataclasses.replace(POOL, shutdown_after_s=60)
@@ -149,7 +148,6 @@ def test_two_things_that_no_machine_takes_together() -> None:
         (JOBS, asleep, RULES["conservative"]),
         (JOBS, asleep, RULES["per-event"]),
         (part, asleep, {}),
-        (part, POOL, RULES["learned"]),
     ):
         with pytest.raises(HpcgymError, match="do not go together"):
             simulate(jobs, cluster=cluster, **rules)

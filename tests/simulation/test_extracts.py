@@ -12,6 +12,7 @@ from typing import Any
 import gymnasium
 import numpy as np
 import pytest
+from extract_strategies import parts_of, recorded, usable
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from node_oracle import NoRoomError, node_jobs_of, simulate_nodes_slowly
@@ -35,14 +36,6 @@ from hpcgym.workload.model import Workload
 ENGINE = settings(
     deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
 )
-
-
-def usable(rules: dict[str, Any]) -> dict[str, Any]:
-    """The rules without orders of no weight, which are refused."""
-    for rule in ("policy", "backfill_order"):
-        if not isinstance(rules[rule], str) and not any(rules[rule]):
-            rules[rule] = "fcfs"
-    return rules
 
 
 def times_of(long: Result) -> st.SearchStrategy[int]:
@@ -120,42 +113,6 @@ def test_any_scheduler_goes_on_from_any_state(
     hpcgym.validate_schedule(result)
     running = long.start[long.end >= begin] < begin
     assert result.start[running].tolist() == long.start[long.end >= begin][running].tolist()
-
-
-WAITS = st.sampled_from([-1, 0, 0, 1, 2, 5, 8, 30, 100])
-
-
-def recorded(data: st.DataObject, workload: Workload) -> Workload:
-    """The workload with waiting times as a log has them: some unknown, many impossible."""
-    waits = data.draw(st.lists(WAITS, min_size=len(workload), max_size=len(workload)))
-    unit = data.draw(st.sampled_from([1, 20, 600]))
-    return workload.with_columns(wait_time=[wait * max(unit * (wait > 0), 1) for wait in waits])
-
-
-def parts_of(
-    data: st.DataObject, workload: Workload, rules: dict[str, Any], last: bool = True
-) -> tuple[Workload | None, dict[str, Any], int, float]:
-    """An extract, the rules for it, and from when to when it is; None if it cannot be."""
-    started = workload.submit_time + np.maximum(workload.wait_time, 0)
-    times = {*started.tolist(), *(started + workload.run_time).tolist()}
-    near = sorted({time + more for time in times for more in (0, 1)})
-    begin = data.draw(st.one_of(st.sampled_from(near), st.integers(0, near[-1])))
-    end = data.draw(st.sampled_from([None, begin + 1, begin + 60])) if last else None
-    before, known = workload.submit_time < begin, workload.wait_time >= 0
-    run_time = np.minimum(workload.run_time, workload.requested_time)
-    left = before & known & (started + run_time > begin)
-    left |= ~before & (workload.submit_time < (np.inf if end is None else end))
-    why = None if left.any() else "has no job from"
-    if before.any() and not known[before].any():
-        why = "does not tell when jobs ran"
-    if why:
-        with pytest.raises(hpcgym.WorkloadError, match=why):
-            workload.extract(begin, end)
-        return None, rules, begin, 0
-    part = workload.extract(begin, end)
-    if not isinstance(rules["estimate"], str):
-        rules = rules | {"estimate": "clairvoyant"}
-    return part, rules, begin, np.inf if end is None else end
 
 
 def assert_same(result: Result, expected: list[Any], begin: int) -> None:
@@ -438,7 +395,6 @@ def test_what_cannot_begin_with_a_state_says_so() -> None:
     part = small(**SMALL).extract(100)
     switched = Cluster(4, shutdown_after_s=5)
     for refused in (
-        lambda: hpcgym.simulate(part, estimate="user-ratio"),
         lambda: hpcgym.simulate(part, cluster=switched),
         lambda: hpcgym.simulate(part, cluster=GROUPED, limits=[]),
         lambda: gymnasium.make("hpcgym/JobSelection-v0", workload=part, jobs=2),

@@ -23,10 +23,19 @@ from hpcgym.engine.answers.histories import (
     user_ratio,
     whole_seconds,
 )
+from hpcgym.engine.events import end_first, next_end, start
 from hpcgym.engine.ordered import BLOCK, block_at
 from hpcgym.engine.orders.mixing import JobNumbers, rank_one
 from hpcgym.engine.orders.scores import forget_bounds
-from hpcgym.engine.state import A_CORRECTION, A_PREDICTION, A_RENEWAL, CUBED, PER_EVENT, QUEUE
+from hpcgym.engine.state import (
+    A_CORRECTION,
+    A_PREDICTION,
+    A_RENEWAL,
+    CUBED,
+    FOREVER,
+    PER_EVENT,
+    QUEUE,
+)
 
 # -- `Estimators.kinds`: how run times are predicted, for what there are two of --------------------
 KNOWN, BY_AVERAGE, BY_USER_RATIO, BY_TYPICAL_RATIO, BY_REGRESSION, FROM_OUTSIDE = range(6)
@@ -80,6 +89,14 @@ def answer_inside(jobs, scores, users, sim, progress, blocks, entries, ended, es
         return False
     answer(jobs, scores, sim, progress, estimators, learner)
     return True
+
+
+@jit_entry
+def answer_alone(jobs, scores, users, sim, progress, blocks, entries, ended, estimators, learner):
+    """Do the same where no loop runs."""
+    return answer_inside(
+        jobs, scores, users, sim, progress, blocks, entries, ended, estimators, learner
+    )
 
 
 @jit
@@ -169,6 +186,42 @@ def learn_from_ended(jobs, users, sim, progress, ended, estimators, learner):
             if estimators.kinds[which] == BY_REGRESSION:
                 learn(jobs[job], estimators, learner, which, learner.seen[job])
     sim.learned = sim.ended
+
+
+@jit_entry
+def learn_from_record(
+    jobs, users, sim, progress, history, blocks, entries, freed, idle, ended, past, by_start, time,
+    estimators, learner,
+):  # fmt: skip
+    """Learn from jobs that have ended by ``time`` [s], each as it was seen at its submission.
+
+    Jobs that had ended in that second had ended, and those ran that had started before. The lists
+    are empty; ``progress`` has the starts.
+
+    Parameters
+    ----------
+    past : (n_past,) int64, jobs that ended, by submission.
+    by_start : (n_jobs,) int64, all jobs, also others that run, in the order of their starts.
+    """
+    begun = 0
+    for i in range(len(past) + 1):
+        now = jobs[past[i]].submit if i < len(past) else time
+        while True:
+            end = next_end(blocks)
+            began = progress[by_start[begun]].start if begun < len(by_start) else FOREVER
+            if end <= min(now, began):
+                sim.time = end
+                end_first(sim, jobs, progress, users, history, blocks, entries, freed, idle, ended)
+            elif began < now:
+                sim.time = began
+                start(sim, jobs, progress, blocks, entries, idle, by_start[begun])
+                begun += 1
+            else:
+                break
+        learn_from_ended(jobs, users, sim, progress, ended, estimators, learner)
+        if i < len(past):
+            sim.time, sim.asked = now, A_PREDICTION
+            consider(jobs, users, sim, progress, blocks, entries, past[i], estimators, learner)
 
 
 @jit_entry

@@ -1,0 +1,215 @@
+"""Predictions that are learned, in extracts: from the jobs that ended before the beginning."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from extract_strategies import parts_of, recorded
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from node_oracle import NodeSimulation, NoRoomError, node_jobs_of
+from node_strategies import machines, workloads_for
+from online import assert_same_log, cases, estimates, named
+from oracle import Simulation, jobs_of
+from predictors import Crooked
+
+from hpcgym import WorkloadError, continued, simulate, validate_schedule
+from hpcgym.cluster import Cluster
+from hpcgym.simulation.run import learn_before
+from hpcgym.workload.model import Workload
+
+pytestmark = pytest.mark.compiled
+ENGINE = settings(
+    deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
+)
+RULES = ("estimate", "policy_estimate")
+
+
+def learning(fast: dict[str, Any], slow: dict[str, Any]) -> None:
+    """Let no predictions be given one by one, which an extract would have to take along."""
+    for rules in (fast, slow):
+        for rule in RULES:
+            if isinstance(rules[rule], list):
+                rules[rule] = "user-ratio"
+
+
+def assert_same_extract(result: Any, slow: Simulation, begin: int) -> None:
+    """Compare with what the oracle makes of the extract, of which it starts no other job."""
+    validate_schedule(result)
+    decided = [job for job in slow.jobs if job.end > begin]
+    assert result.predicted_run_time.tolist() == [job.predicted for job in decided]
+    if result.policy_run_time is not None:
+        assert result.policy_run_time.tolist() == [job.policy_time for job in decided]
+    assert result.start.tolist() == [job.start for job in decided]
+    assert result.end.tolist() == [job.end for job in decided]
+    assert result.backfilled.tolist() == [job.backfilled for job in decided]
+    assert result.reserved_start.tolist() == [job.reserved_start for job in decided]
+
+
+@settings(ENGINE, max_examples=500)
+@given(st.data(), cases())
+def test_the_past_is_learned_as_by_the_slow_ones(
+    data: st.DataObject, case: tuple[Workload, dict[str, Any], dict[str, Any]]
+) -> None:
+    workload, fast, slow = case
+    workload = recorded(data, workload)
+    learning(fast, slow)
+    part, _, begin, end = parts_of(data, workload, fast)
+    if part is None:
+        return
+    expected = Simulation(jobs_of(workload), workload.processors, **slow)
+    expected.begin(begin, end)
+    expected.run()
+    assert_same_extract(simulate(part, **fast), expected, begin)
+    for rule in RULES:
+        if isinstance(fast[rule], Crooked):
+            assert_same_log(fast[rule].log, slow[rule].log)
+
+
+@settings(ENGINE, max_examples=200)
+@given(st.data(), machines())
+def test_so_it_is_on_nodes(data: st.DataObject, cluster: Cluster) -> None:
+    workload = recorded(data, named(data.draw(workloads_for(cluster))))
+    rules = {
+        "policy": data.draw(st.sampled_from(["fcfs", "saf", "wfp3"])),
+        "backfill": data.draw(st.sampled_from(["none", "easy", "conservative"])),
+        "backfill_order": data.draw(st.sampled_from(["fcfs", "sjbf"])),
+        "correction": data.draw(st.sampled_from(["incremental", "recursive-doubling"])),
+    }
+    pairs = {rule: data.draw(estimates(workload)) for rule in RULES}
+    fast, slow = ({**rules, **{rule: pair[k] for rule, pair in pairs.items()}} for k in (0, 1))
+    learning(fast, slow)
+    part, _, begin, _ = parts_of(data, workload, fast, last=False)
+    if part is None:
+        return
+    jobs, capacity = node_jobs_of(workload, cluster.resources), cluster.capacity.tolist()
+    try:
+        expected = NodeSimulation(
+            jobs, capacity, **slow, allocation="first-fit", threshold=None, passes="per-timestamp"
+        )
+        expected.begin(begin, np.inf)
+    except NoRoomError:
+        with pytest.raises(WorkloadError, match="finds no room on the nodes"):
+            simulate(part, cluster=cluster, **fast)
+        return
+    expected.run()
+    assert_same_extract(simulate(part, cluster=cluster, **fast), expected, begin)
+
+
+# --- Worked out by hand ---------------------------------------------------------------------------
+
+#: At 100 s: 0 and 1 have ended, 2 runs, 3 waits; 4 comes then, when nothing more has ended.
+SMALL = Workload.from_columns(
+    {
+        "job_number": [0, 1, 2, 3, 4],
+        "submit_time": [0, 10, 20, 90, 100],
+        "wait_time": [0, 50, 30, 40, 5],
+        "run_time": [20, 40, 80, 10, 10],
+        "requested_time": [40, 50, 90, 100, 200],
+        "requested_processors": [2, 1, 2, 4, 1],
+        "user_id": [1, 1, 2, 1, 1],
+    },
+    processors=4,
+    name="t",
+)
+
+
+class Kept:
+    """A predictor that says what was requested; copies share what they were told."""
+
+    def __init__(self) -> None:
+        self.told: list[tuple[str, dict[str, Any]]] = []
+
+    def __deepcopy__(self, memo: Any) -> Kept:
+        return self
+
+    def predict_one(self, x: dict[str, Any]) -> float:
+        self.told.append(("predict", x))
+        return float(x["requested"])
+
+    def learn_one(self, x: dict[str, Any], y: float) -> None:
+        self.told.append(("learn", x))
+
+
+def test_what_is_known_when() -> None:
+    kept = Kept()
+    simulate(SMALL.extract(100), estimate=kept)
+    first, second, runs, waits, comes = kept.told[:5]
+    names = ("job", "requested", "last", "last2", "running_jobs", "longest_running", "break_time")
+    assert [(what, [x[name] for name in names]) for what, x in (first, second)] == [
+        ("learn", [0, 40, 0, 0, 0, 0, 0]),
+        ("learn", [1, 50, 0, 0, 1, 10, 0]),  # 0 ran when it was submitted, and had done so for 10 s
+    ]
+    assert [(what, [x[name] for name in names]) for what, x in (runs, waits, comes)] == [
+        ("predict", [2, 90, 0, 0, 0, 0, 0]),
+        ("predict", [3, 100, 40, 20, 0, 0, 0]),  # 1 has just ended; of the user 1 no job runs
+        ("predict", [4, 200, 40, 20, 0, 0, 0]),
+    ]
+    assert [x["job"] for what, x in kept.told if what == "learn"] == [0, 1, 2, 3, 4]
+
+
+def test_run_times_of_the_past_make_predictions() -> None:
+    part = SMALL.extract(100)
+    ratio = simulate(part, estimate="user-ratio")
+    # (20 / 40 + 40 / 50) / 2 = 0.65 of user 1; 2 ends at 130 s, after 80 of 90 s
+    assert ratio.predicted_run_time.tolist() == [90, 65, 130]
+    for estimate in ("ave2", "user-ratio"):
+        asked = simulate(part, policy="saf", policy_estimate=estimate)
+        # 4 runs from 100 to 110 s: then 3, which waits on, is predicted anew
+        times = [90, (40 + 10) // 2, 30] if estimate == "ave2" else [90, 45, 130]
+        assert asked.policy_run_time is not None
+        assert asked.policy_run_time.tolist() == times
+
+
+def test_what_is_given_stands_for_the_past() -> None:
+    part = SMALL.extract(100)
+    other = Workload.from_columns(
+        {
+            "submit_time": [0],
+            "run_time": [10],
+            "requested_time": [100],
+            "requested_processors": [1],
+            "user_id": [1],
+        },
+        processors=4,
+    )
+    learned = simulate(other, estimate="user-ratio").learned
+    result = simulate(part, estimate="user-ratio", learned=learned)
+    assert result.predicted_run_time.tolist() == [90, 10, 20]
+    kept = Kept()
+    simulate(part, estimate=kept, learned=simulate(other, estimate=Kept()).learned)
+    assert kept.told == []  # it goes on with the other
+
+
+def test_without_a_past_nothing_is_learned_before() -> None:
+    part = SMALL.extract(15)
+    assert part.initial is not None
+    assert len(part.initial.past) == 0
+    result = simulate(part, estimate="user-ratio")
+    assert result.predicted_run_time[:2].tolist() == [40, 50]
+
+
+@pytest.mark.parametrize("estimate", ["ave2", "user-ratio"])
+def test_what_is_learned_up_to_a_time_has_the_past_in_it(estimate: str) -> None:
+    rules = {"estimate": estimate, "scheduler": "easy"}
+    learned = learn_before(SMALL.extract(100), time=101, **rules)
+    assert learned is not None
+    assert learned.memory[1][:3].tolist() == [2, 60, 3]
+
+
+def test_a_past_job_that_nobody_could_have_simulated_is_named() -> None:
+    part = SMALL.with_columns(requested_time=[40, -1, 90, 100, 200]).extract(100)
+    with pytest.raises(WorkloadError, match=r"^t before 100: 1 of 2 jobs .* that of job 1 "):
+        simulate(part, estimate="user-ratio")
+    simulate(part, estimate="ave2")
+
+
+def test_the_past_of_a_simulation_is_learned_too() -> None:
+    long = simulate(SMALL, "easy")
+    part = continued(long, 95)
+    result = simulate(part, "easy", estimate="user-ratio")
+    validate_schedule(result)
+    assert part.initial is not None
+    assert result.predicted_run_time[0] == 90
