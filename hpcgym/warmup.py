@@ -202,6 +202,12 @@ def _batches() -> None:
         batch.run([[-1.0, 0.0]], threads=threads)
 
 
+def _batches_on_nodes() -> None:
+    batch = BatchSimulator([_units()], ["area", "wait"], cluster=_nodes())
+    for threads in (1, 2):
+        batch.run([[-1.0, 0.0]], threads=threads)
+
+
 def _coverage() -> None:
     for threads in (1, 2):
         cover(_jobs(), points=2, threads=threads)
@@ -252,6 +258,7 @@ def _environments_of_shared_nodes() -> None:
 PARTS: dict[str, Callable[[], None]] = {
     "simulator": _simulator,
     "batches": _batches,
+    "batches-nodes": _batches_on_nodes,
     "environments": _environments,
     "nodes": _simulator_of_nodes,
     "learning": _learning,

@@ -46,9 +46,14 @@ _NODES, _LIMITS, _CORUN = (f"{_ENGINE}.machines.{kind}" for kind in ("nodes", "l
 PARTS = {
     "simulator": Part("the simulator", 20, ("hpcgym",)),
     "batches": Part("the simulator of many schedules", 35, (f"{_ENGINE}.many",)),
+    "batches-nodes": Part(
+        "the simulator of many schedules on nodes", 60, (f"{_ENGINE}.many",), _NODES
+    ),
     "environments": Part("the environments", 60, (_STEPS,)),
     "nodes": Part("the simulator of nodes", 40, (_NODES, *_ON_NODES)),
-    "learning": Part("run times that are learned", 40, (_ANSWERS,)),
+    "learning": Part(
+        "run times that are learned", 40, (_ANSWERS, f"{_ENGINE}.warm_start.list_running")
+    ),
     "fair-share": Part("fair share", 45, (_ANSWERS,), f"{_ANSWERS}.shares"),
     "limits": Part("the simulator of limits of power", 30, (_LIMITS,)),
     "corun": Part("the simulator of shared nodes", 25, (_CORUN,)),

@@ -13,6 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.compilation import jit_inline, jit_part
+from hpcgym.engine.answers.answering import answering
+from hpcgym.engine.answers.online import Estimators, Learner
 
 #: One array for all simulations, which nobody changes.
 Shared = Annotated[NDArray[Any], "shared"]
@@ -47,10 +49,14 @@ def empty_rows(one: Any, number: int, names: tuple[str, ...]) -> dict[str, NDArr
     return {name: np.zeros((number, *array.shape), array.dtype) for name, array in arrays.items()}
 
 
-def loop_on_rows(run: Any) -> Any:
+def loop_on_rows(run: Any, usage_of: Any = None) -> Any:
     """Return the compiled loop of a machine, on one of many simulations.
 
-    ``run``: that of one, of :func:`hpcgym.engine.loop.loop_of`.
+    Parameters
+    ----------
+    run : that of one, of :func:`hpcgym.engine.loop.loop_of`.
+    usage_of : what :func:`hpcgym.engine.answers.answering.answering` takes, for simulations that
+        learn run times if their rules say so; None for such as never do.
     """
 
     @jit_inline
@@ -67,7 +73,43 @@ def loop_on_rows(run: Any) -> Any:
             rows.ended[e], machine, stop_time, max_passes,
         )  # fmt: skip
 
-    return run_row
+    if usage_of is None:
+        return run_row
+    learning = answering(run, usage_of)
+
+    @jit_inline
+    def run_row_or_learn(jobs, table, start, rows, e, machine, stop_time, max_passes):
+        """Do the same; ``table`` has the Estimators too, and ``rows`` the Learners."""
+        if rows.sim[e].learns == 1:
+            n = len(jobs)
+            return learning(
+                jobs, keys_of(table, start, n), rows.scores[e], users_of(table, start, n),
+                rows.sim[e], rows.progress[e], rows.history[e], rows.blocks[e], rows.entries[e],
+                rows.profile[e], rows.line[e], rows.narrow[e], rows.freed[e], rows.idle[e],
+                rows.ended[e], machine, estimators_of(table, start, start + n), learner_of(rows, e),
+                None, stop_time, max_passes,
+            )  # fmt: skip
+        return run_row(jobs, table, start, rows, e, machine, stop_time, max_passes)
+
+    return run_row_or_learn
+
+
+@jit_inline
+def estimators_of(table, start, stop):
+    """Return how a simulation of these rows of a shared table predicts run times."""
+    classes = table.classes
+    if len(classes) > 0:
+        classes = classes[start:stop]
+    return Estimators(table.kinds, table.last, table.loss, table.chosen, table.looks, classes)
+
+
+@jit_inline
+def learner_of(rows, e):
+    """Return what simulation ``e`` has learned."""
+    return Learner(
+        rows.memory[e], rows.ratios[e], rows.seen[e], rows.model[e], rows.model_sums[e],
+        rows.ordered_by[e], rows.weights[e], rows.scratch[e],
+    )  # fmt: skip
 
 
 @jit_part

@@ -26,6 +26,7 @@ PLACES = {
     "environments on nodes": "environments on nodes",
     "environments under limits": "environments under limits",
     "batches": "a batch",
+    "batches on nodes": "a batch on nodes",
     "coverage": "coverage",
     "look-ahead": "look-ahead",
 }
@@ -37,6 +38,7 @@ WITHIN = {
     "environments on nodes": ("environments", "nodes"),
     "environments under limits": ("environments", "limits", "whole nodes"),
     "batches": ("pool",),
+    "batches on nodes": ("batches", "nodes"),
     "coverage": ("batches", "pool"),
     "look-ahead": ("pool",),
 }

@@ -156,7 +156,7 @@ def check_limits_kept(scheduler: Scheduler, cluster: Cluster) -> None:
 def rooms_for(
     needs: NDArray[np.int64], cluster: Cluster, scheduler: Scheduler, number: int, longest: int
 ) -> Rooms:
-    """Return the nodes of that many simulations in an environment."""
+    """Return the nodes of that many simulations in an environment or a batch."""
     return make_rooms(needs, cluster.capacity, *_allocation_of(scheduler), number, longest)
 
 
@@ -171,7 +171,7 @@ def check_pool(cluster: Cluster, workload: Workload, what: str) -> None:
     if cluster.groups and not single_cores(needs_on(workload, cluster)):
         raise HpcgymError(
             f"{what} knows pools of processors only, and jobs whose units are single cores; "
-            "simulate, evaluate and environments know nodes"
+            "simulate, evaluate, environments and batches know nodes"
         )
 
 

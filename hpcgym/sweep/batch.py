@@ -14,6 +14,7 @@ from hpcgym.cluster.pool import Cluster
 from hpcgym.compilation import compiling
 from hpcgym.engine import state
 from hpcgym.engine.answers import online
+from hpcgym.engine.machines.nodes.rows import Rooms
 from hpcgym.engine.many import search
 from hpcgym.engine.rows import empty_rows
 from hpcgym.errors import HpcgymError, check_choice
@@ -31,7 +32,7 @@ from hpcgym.scheduler.estimates.learning import (
 from hpcgym.scheduler.policies.features import WEIGHTED_FEATURES, JobColumns, check_features
 from hpcgym.scheduler.policies.mixed import Weighed, weighed
 from hpcgym.scheduler.rules import Scheduler
-from hpcgym.simulation.nodes import check_pool
+from hpcgym.simulation.nodes import needs_on, rooms_for, single_cores
 from hpcgym.simulation.prepare import (
     check_allocation,
     check_jobs,
@@ -65,6 +66,8 @@ _JOBS_A_CALL = 4_000_000  # simulated between two reports of progress, a fractio
 class BatchSimulator:
     """Simulates slices of one trace, each from an empty machine, under many weight vectors.
 
+    Machines are pools of processors, or nodes that several jobs may be on.
+
     The schedules are those of :func:`hpcgym.simulate` with the same rules and the vector as policy,
     to the last bit; the metrics are those of the result, but for the rounding of sums. Neither
     depends on the number of threads. Jobs are prepared once, and shared by all simulations.
@@ -88,6 +91,7 @@ class BatchSimulator:
     ------
     HpcgymError : no slice, slices of different machines, or rules that the batch does not know:
         conservative backfilling, an order of nodes on a pool, or processors that are switched off.
+    WorkloadError : a job that cannot be simulated.
 
     Examples
     --------
@@ -114,16 +118,16 @@ class BatchSimulator:
         rules = scheduler if isinstance(scheduler, Scheduler) else find_scheduler(scheduler)
         machine = machine_of(parts[0], cluster, processors)
         _check_rules(rules, machine)
-        for part in parts:
-            check_pool(machine, part, "a batch")
+        self._needs = _needs(parts, rules, machine)
+        self._machine = machine
         self.scheduler, self.processors = rules, machine.processors
         self.names = [part.name for part in parts]
         self.sizes = np.array([len(part) for part in parts])
         self.settings = np.array([machine.processors, check_tau(tau)], np.float64)
         self.shared, self.empty, self.learner = _shared(
-            parts, self.sizes, self.features, rules, machine
+            parts, self.sizes, self.features, rules, machine, self._needs is not None
         )
-        self._workers = make_workers(self.empty, self.learner, int(self.sizes.max()), 1)
+        self._workers, self._rooms = self._rows(1)
 
     def __len__(self) -> int:
         return len(self.sizes)
@@ -177,7 +181,7 @@ class BatchSimulator:
     ) -> None:
         """Write the metrics of all simulations, some at a time."""
         if len(self._workers.sim) != threads:
-            self._workers = make_workers(self.empty, self.learner, int(self.sizes.max()), threads)
+            self._workers, self._rooms = self._rows(threads)
         function = search.search_alone if threads == 1 else search.search_all
         tasks = values.shape[0] * values.shape[1]
         at_once = max(threads, int(_JOBS_A_CALL / self.sizes.mean()))
@@ -185,10 +189,19 @@ class BatchSimulator:
             for first in range(0, tasks, at_once):
                 stop = min(first + at_once, tasks)
                 function(
-                    first, stop, self.shared, self._workers, vectors, codes, self.settings, values
-                )
+                    first, stop, self.shared, self._workers, self._rooms, vectors, codes,
+                    self.settings, values,
+                )  # fmt: skip
                 if progress is not None:
                     progress(stop)
+
+    def _rows(self, number: int) -> tuple[search.Workers, Rooms | None]:
+        """Return the arrays of that many workers, and their nodes where there are any."""
+        longest = int(self.sizes.max())
+        workers = make_workers(self.empty, self.learner, longest, number)
+        if self._needs is None:
+            return workers, None
+        return workers, rooms_for(self._needs, self._machine, self.scheduler, number, longest)
 
     def _vectors(self, weights: ArrayLike) -> NDArray[np.float64]:
         """Return the weights as (n_vectors, 1 or n_slices, n_features), checked."""
@@ -258,6 +271,20 @@ def _check_rules(rules: Scheduler, machine: Cluster) -> None:
         check("batches", "shutdown")
 
 
+def _needs(parts: list[Workload], rules: Scheduler, machine: Cluster) -> NDArray[np.int64] | None:
+    """Return what all jobs ask of nodes, (n_rows, 1 + R); None on a pool of processors.
+
+    So it is where jobs ask for single cores.
+    """
+    if not machine.groups:
+        return None
+    needs = np.concatenate([needs_on(part, machine) for part in parts])
+    if single_cores(needs):
+        return None
+    check_scheduler(rules, "nodes", "batches on nodes")
+    return needs
+
+
 def thread_count(threads: int | None) -> int:
     """Return how many threads to use, at most those of numba."""
     if threads is None:
@@ -276,6 +303,7 @@ def _shared(
     features: tuple[str, ...],
     rules: Scheduler,
     machine: Cluster,
+    on_nodes: bool,
 ) -> tuple[search.Shared, state.State, online.Learner]:
     """Return what all simulations share, and one before it begins, with room for any slice."""
     pieces = [_piece(part, features, rules, machine.processors) for part in parts]
@@ -288,7 +316,7 @@ def _shared(
     longest, n_users = int(sizes.max()), max(piece.n_users for piece in pieces)
     engine |= {
         "asks": state.NOBODY,
-        **learning_rules(rules, asks_for_predictions(rules)),
+        **learning_rules(rules, asks_for_predictions(rules), logs_ends=on_nodes),
     }
     empty = state.make_state(engine, None, longest, machine.processors, n_users, last)
     estimators = make_estimators(rules, joined["users"], joined["jobs"]["processors"])

@@ -97,6 +97,7 @@ TRIED: dict[str, tuple[Callable[..., Any], Workload, Cluster]] = {
     "environments on nodes": (partial(step, "MixedPolicy-v0"), NEEDY, NODES),
     "environments under limits": (partial(step, "PowerCap-v0"), NEEDY, NODES),
     "batches": (batch, JOBS, POOL),
+    "batches on nodes": (batch, NEEDY, NODES),
     "coverage": (coverage, JOBS, POOL),
     "look-ahead": (look_ahead, JOBS, POOL),
 }

@@ -10,6 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from oracle import jobs_of, simulate_slowly
 from strategies import WEIGHTS, schedulers, workloads
+from worth import worth
 
 import hpcgym
 from hpcgym.baselines import SCHEDULERS
@@ -43,30 +44,6 @@ def batches(draw: st.DrawFn) -> tuple[list[Workload], dict[str, Any], list[Any]]
     return parts, rules, draw(st.lists(VECTORS, min_size=1, max_size=3))
 
 
-def measured(workload: Workload, rules: dict[str, Any]) -> dict[str, float]:
-    """What the oracle's schedule is worth, written out."""
-    jobs = simulate_slowly(jobs_of(workload), workload.processors, **rules)
-    waits = [job.start - job.submit for job in jobs]
-    runs = [job.end - job.start for job in jobs]
-    slowdowns = [max((w + p) / max(p, 10), 1.0) for w, p in zip(waits, runs, strict=True)]
-    responses = [w + p for w, p in zip(waits, runs, strict=True)]
-    makespan = max(job.end for job in jobs) - jobs[0].submit
-    work = sum(job.processors * p for job, p in zip(jobs, runs, strict=True))
-    n = len(jobs)
-    return {
-        "mean_bsld": sum(slowdowns) / n,
-        "max_bsld": max(slowdowns),
-        "rms_bsld": (sum(value * value for value in slowdowns) / n) ** 0.5,
-        "mean_slowdown": sum(r / p for r, p in zip(responses, runs, strict=True)) / n,
-        "mean_wait_s": sum(waits) / n,
-        "max_wait_s": max(waits),
-        "mean_response_s": sum(responses) / n,
-        "max_response_s": max(responses),
-        "makespan_s": makespan,
-        "utilization": work / (workload.processors * makespan),
-    }
-
-
 @settings(
     max_examples=150,
     deadline=None,
@@ -83,7 +60,8 @@ def test_metrics_are_those_of_the_oracle(
     assert values.shape == (len(vectors), len(parts), len(METRICS))
     for v, vector in enumerate(vectors):
         for s, part in enumerate(parts):
-            expected = measured(part, {**rules, "policy": vector})
+            jobs = simulate_slowly(jobs_of(part), part.processors, **{**rules, "policy": vector})
+            expected = worth(jobs, part.processors)
             found = dict(zip(METRICS, values[v, s].tolist(), strict=True))
             assert found == pytest.approx(expected, rel=1e-12)
 

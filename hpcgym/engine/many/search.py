@@ -13,12 +13,12 @@ from numba import prange
 from numpy.typing import NDArray
 
 from hpcgym.compilation import jit, jit_entry, jit_inline, jit_parallel, jit_part
-from hpcgym.engine.answers.answering import answering
-from hpcgym.engine.answers.online import FOR_ORDERING, KNOWN, Estimators, Learner, forget
+from hpcgym.engine.answers.online import FOR_ORDERING, KNOWN, forget
 from hpcgym.engine.answers.shares import usage_by_clock
+from hpcgym.engine.machines.nodes.rows import empty_nodes, run_on_nodes
 from hpcgym.engine.machines.pool import easy
 from hpcgym.engine.orders.mixing import mix
-from hpcgym.engine.rows import keys_of, loop_on_rows, users_of
+from hpcgym.engine.rows import learner_of, loop_on_rows
 from hpcgym.engine.state import FOREVER
 
 # what can be measured of a schedule, as hpcgym.schedule.metrics defines it
@@ -137,24 +137,6 @@ def set_second_scores(scores, second_scores, start, n):
         scores[n + j].patience = second_scores[start + j].patience
 
 
-@jit_inline
-def estimators_of(table, start, stop):
-    """Return how a simulation of these rows of a shared table predicts run times."""
-    classes = table.classes
-    if len(classes) > 0:
-        classes = classes[start:stop]
-    return Estimators(table.kinds, table.last, table.loss, table.chosen, table.looks, classes)
-
-
-@jit_inline
-def learner_of(rows, e):
-    """Return what simulation ``e`` has learned."""
-    return Learner(
-        rows.memory[e], rows.ratios[e], rows.seen[e], rows.model[e], rows.model_sums[e],
-        rows.ordered_by[e], rows.weights[e], rows.scratch[e],
-    )  # fmt: skip
-
-
 @jit_part
 def begin_learning(table, rows, e):
     """Let simulation ``e`` have learned nothing."""
@@ -170,7 +152,7 @@ def set_weights(table, rows, e, weights, total):
         rows.weights[e, 0, table.formulas[k]] = weight
 
 
-_run_row, _run_learning = loop_on_rows(easy.run), answering(easy.run, usage_by_clock)
+_run_row = loop_on_rows(easy.run, usage_by_clock)
 
 
 @jit_inline
@@ -181,14 +163,6 @@ def run_rows(table, start, n, rows, e, stop_time, max_passes):
     has the jobs, users and keys of all, ``rows`` the arrays of State and the scores.
     """
     jobs = table.jobs[start : start + n]
-    if rows.sim[e].learns == 1:
-        return _run_learning(
-            jobs, keys_of(table, start, n), rows.scores[e], users_of(table, start, n),
-            rows.sim[e], rows.progress[e], rows.history[e], rows.blocks[e], rows.entries[e],
-            rows.profile[e], rows.line[e], rows.narrow[e], rows.freed[e], rows.idle[e],
-            rows.ended[e], (), estimators_of(table, start, start + n), learner_of(rows, e), None,
-            stop_time, max_passes,
-        )  # fmt: skip
     return _run_row(jobs, table, start, rows, e, (), stop_time, max_passes)
 
 
@@ -198,6 +172,14 @@ def run_slice(worker, shared, workers, s, max_passes):
     start = shared.slices[s, 0]
     n = shared.slices[s, 1] - start
     return run_rows(shared, start, n, workers, worker, np.int64(FOREVER), max_passes)
+
+
+@jit_inline
+def run_slice_on_nodes(worker, shared, workers, rooms, s):
+    """Simulate a slice to its end on nodes that are empty at first."""
+    start, stop = shared.slices[s, 0], shared.slices[s, 1]
+    empty_nodes(rooms, worker, start, stop)
+    run_on_nodes(shared, start, stop - start, workers, rooms, worker, np.int64(FOREVER))
 
 
 @jit
@@ -238,7 +220,9 @@ def measure(metric, jobs, progress, processors, tau):
 
 
 @jit
-def search_share(worker, n_workers, first, stop, shared, workers, weights, metrics, settings, out):
+def search_share(
+    worker, n_workers, first, stop, shared, workers, rooms, weights, metrics, settings, out
+):  # fmt: skip
     """Do every ``n_workers``-th task from ``first`` to ``stop``; see :func:`search_all`."""
     processors, tau = settings[0], settings[1]
     n_vectors = len(weights)
@@ -246,27 +230,32 @@ def search_share(worker, n_workers, first, stop, shared, workers, weights, metri
         s, v = task // n_vectors, task % n_vectors
         own = s if weights.shape[1] > 1 else 0
         begin_slice(worker, shared, workers, weights[v, own], 1.0, s)
-        run_slice(worker, shared, workers, s, np.int64(FOREVER))
+        if rooms is None:
+            run_slice(worker, shared, workers, s, np.int64(FOREVER))
+        else:
+            run_slice_on_nodes(worker, shared, workers, rooms, s)
         jobs = shared.jobs[shared.slices[s, 0] : shared.slices[s, 1]]
         for k in range(len(metrics)):
             out[v, s, k] = measure(metrics[k], jobs, workers.progress[worker], processors, tau)
 
 
 @jit_entry
-def search_alone(first, stop, shared, workers, weights, metrics, settings, out):
+def search_alone(first, stop, shared, workers, rooms, weights, metrics, settings, out):
     """Do the same as :func:`search_all` on this thread."""
     search_share(
-        np.int64(0), np.int64(1), first, stop, shared, workers, weights, metrics, settings, out
-    )
+        np.int64(0), np.int64(1), first, stop, shared, workers, rooms, weights, metrics, settings,
+        out,
+    )  # fmt: skip
 
 
 @jit_parallel
-def search_all(first, stop, shared, workers, weights, metrics, settings, out):
+def search_all(first, stop, shared, workers, rooms, weights, metrics, settings, out):
     """Simulate the tasks from ``first`` to ``stop`` (exclusive), on a thread for each worker.
 
     Parameters
     ----------
     first, stop : task ``s * n_vectors + v`` is slice s under vector v.
+    rooms : hpcgym.engine.machines.nodes.rows.Rooms of the workers, None on a pool of processors.
     weights : (n_vectors, 1 or n_slices, n_features) float64.
     metrics : (n_metrics,) codes of this module.
     settings : (2,) float64, processors of the machine, and what short run times count as [s].
@@ -275,6 +264,6 @@ def search_all(first, stop, shared, workers, weights, metrics, settings, out):
     n_workers = len(workers.sim)
     for worker in prange(n_workers):
         search_share(
-            np.int64(worker), np.int64(n_workers), first, stop, shared, workers, weights, metrics,
-            settings, out,
+            np.int64(worker), np.int64(n_workers), first, stop, shared, workers, rooms, weights,
+            metrics, settings, out,
         )  # fmt: skip

@@ -6,10 +6,11 @@ import numpy as np
 
 from hpcgym.compilation import jit_inline, jit_part
 from hpcgym.engine.answers.online import FOR_ORDERING, KNOWN, rank
-from hpcgym.engine.many.search import learner_of, set_weights
+from hpcgym.engine.many.search import set_weights
 from hpcgym.engine.ordered import BLOCK, block_at
 from hpcgym.engine.orders.mixing import mix
 from hpcgym.engine.orders.scores import forget_bounds
+from hpcgym.engine.rows import learner_of
 from hpcgym.engine.state import FOREVER, QUEUE, SCORED
 from hpcgym.envs.core.arrays import PASSES_INTERVAL, SECONDS_INTERVAL, SUBMISSIONS_INTERVAL
 

@@ -1,4 +1,4 @@
-"""Nodes of many simulations, a row for each, for environments; what they share stands once."""
+"""Nodes of many simulations, a row for each; what they share stands once."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.compilation import jit, jit_inline
+from hpcgym.engine.answers.shares import usage_by_clock
 from hpcgym.engine.machines.nodes import easy as node_easy
 from hpcgym.engine.machines.nodes.placement import (
     Nodes,
@@ -106,7 +107,7 @@ def empty_nodes(rooms, e, start, stop):
     weigh_all(nodes, nodes.free)
 
 
-_run_row = loop_on_rows(node_easy.run)
+_run_row = loop_on_rows(node_easy.run, usage_by_clock)
 
 
 @jit_inline
