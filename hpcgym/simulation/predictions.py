@@ -41,6 +41,8 @@ class Learning:
     workload, scheduler : what is simulated, by which rules.
     arrays : the simulation, as :func:`hpcgym.simulation.prepare.prepare` returns it.
     learned : what to go on with.
+    parts : how it predicts, and what it has learned, where these are of one of many simulations; by
+        default its own.
 
     Raises
     ------
@@ -53,6 +55,7 @@ class Learning:
         scheduler: Scheduler,
         arrays: state.Prepared,
         learned: Learned | None = None,
+        parts: tuple[online.Estimators, online.Learner] | None = None,
     ) -> None:
         self.arrays, self._facts = arrays, _Facts(workload)
         users = arrays.users
@@ -62,9 +65,12 @@ class Learning:
         self._memory_rows = dict(zip(workload.user_id[first].tolist(), rows.tolist(), strict=True))
         self._estimates = in_words(scheduler)
         self._predictors = [predictor_of(estimate) for estimate in two_estimates(scheduler)]
-        processors = workload.requested_processors
-        self.estimators = make_estimators(scheduler, users, processors)
-        self.learner = make_learner(scheduler, len(workload), n_users, self.estimators.classes)
+        if parts is None:
+            estimators = make_estimators(scheduler, users, workload.requested_processors)
+            learner = make_learner(scheduler, len(workload), n_users, estimators.classes)
+            parts = estimators, learner
+        self.estimators, self.learner = parts
+        n_users = len(self.learner.memory)
         self._ratio_rows = _ratio_rows(workload, self._memory_rows, self.estimators, n_users)
         if learned is not None:
             self._go_on(learned)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -58,9 +59,35 @@ def begin_with(
     WorkloadError : running jobs that are no jobs before the beginning, over-use the machine or
         would have ended by then; jobs that wait and are submitted later.
     """
-    initial, sim, progress = workload.initial, arrays.sim, arrays.progress
+    initial, a = workload.initial, arrays
     if initial is None:
         return
+    number, due = begin_running(workload, scheduler, cluster, arrays, learning)
+    with compiling(engine.line_up):
+        engine.line_up(
+            a.jobs, a.keys, a.scores, a.users, a.sim, a.progress, a.history, a.blocks, a.entries,
+            a.narrow, a.freed, a.idle, a.ended, number, initial.begin, due,
+        )  # fmt: skip
+    ongoing = going_on(initial, scheduler, cluster)
+    if ongoing is not None and ongoing.reserved is not None:
+        engine.hold(
+            a.jobs, a.sim, a.progress, a.blocks, a.entries, a.profile, a.line, ongoing.reserved
+        )
+
+
+def begin_running(
+    workload: Workload,
+    scheduler: Scheduler,
+    cluster: Cluster,
+    arrays: state.Prepared,
+    learning: Learning | None = None,
+) -> tuple[int, int]:
+    """Do what :func:`begin_with` does of an extract before the queue, whose order is not needed.
+
+    Return how many jobs were submitted before the beginning, and 1 if a pass is due then.
+    """
+    initial, sim, progress = workload.initial, arrays.sim, arrays.progress
+    assert initial is not None
     if sim.managed:
         check_extract(workload, "shutdown")
     a = arrays
@@ -79,7 +106,7 @@ def begin_with(
         progress["promised"][:number] = ongoing.promised[:number]
     _check(workload, initial, cluster, arrays, running)
     due = _due(initial, ongoing)
-    with compiling(engine.line_up):
+    with compiling(engine.start_running):
         engine.start_running(
             a.jobs, a.users, sim, progress, a.history, a.blocks, a.entries, a.idle, running, number
         )
@@ -89,12 +116,7 @@ def begin_with(
                 break
             assert learning is not None
             learning.answer(a.blocks, a.entries)
-        engine.line_up(
-            a.jobs, a.keys, a.scores, a.users, sim, progress, a.history, a.blocks, a.entries,
-            a.narrow, a.freed, a.idle, a.ended, number, initial.begin, due,
-        )  # fmt: skip
-    if ongoing is not None and ongoing.reserved is not None:
-        engine.hold(a.jobs, sim, progress, a.blocks, a.entries, a.profile, a.line, ongoing.reserved)
+    return number, due
 
 
 def begin_on_nodes(
@@ -137,6 +159,14 @@ def going_on(initial: Initial, scheduler: Scheduler, cluster: Cluster) -> Ongoin
     if ongoing is None or ongoing.cluster != cluster or ongoing.rules != scheduler.describe():
         return None
     return ongoing
+
+
+def taken_over(workload: Workload) -> Workload:
+    """Return an extract with which no scheduler goes on, whatever its rules."""
+    initial = workload.initial
+    if initial is None or initial.ongoing is None:
+        return workload
+    return replace(workload, initial=replace(initial, ongoing=replace(initial.ongoing, rules={})))
 
 
 def own_cells(initial: Initial, cluster: Cluster) -> Cells | None:

@@ -43,6 +43,7 @@ from hpcgym.simulation.prepare import (
     orders,
 )
 from hpcgym.simulation.warm_start import check_extract
+from hpcgym.sweep.beginnings import states_before
 from hpcgym.workload.model import Workload
 
 #: Metric -> its code in the engine; each is what :func:`hpcgym.schedule.metrics.compute_metrics`
@@ -64,9 +65,11 @@ _JOBS_A_CALL = 4_000_000  # simulated between two reports of progress, a fractio
 
 
 class BatchSimulator:
-    """Simulates slices of one trace, each from an empty machine, under many weight vectors.
+    """Simulates slices of one trace, each from its own beginning, under many weight vectors.
 
-    Machines are pools of processors, or nodes that several jobs may be on.
+    Machines are pools of processors, or nodes that several jobs may be on. They are empty at first
+    but where a slice is an extract, on a pool: under each vector that begins with the same state.
+    Of an extract of a simulation weights take over, as another scheduler does.
 
     The schedules are those of :func:`hpcgym.simulate` with the same rules and the vector as policy,
     to the last bit; the metrics are those of the result, but for the rounding of sums. Neither
@@ -127,6 +130,7 @@ class BatchSimulator:
         self.shared, self.empty, self.learner = _shared(
             parts, self.sizes, self.features, rules, machine, self._needs is not None
         )
+        self._before = states_before(parts, rules, machine, self.shared, self.empty, self.learner)
         self._workers, self._rooms = self._rows(1)
 
     def __len__(self) -> int:
@@ -189,8 +193,8 @@ class BatchSimulator:
             for first in range(0, tasks, at_once):
                 stop = min(first + at_once, tasks)
                 function(
-                    first, stop, self.shared, self._workers, self._rooms, vectors, codes,
-                    self.settings, values,
+                    first, stop, self.shared, self._workers, self._before, self._rooms, vectors,
+                    codes, self.settings, values,
                 )  # fmt: skip
                 if progress is not None:
                     progress(stop)
@@ -282,6 +286,8 @@ def _needs(parts: list[Workload], rules: Scheduler, machine: Cluster) -> NDArray
     if single_cores(needs):
         return None
     check_scheduler(rules, "nodes", "batches on nodes")
+    for part in parts:
+        check_extract(part, "batches on nodes")
     return needs
 
 
@@ -368,7 +374,6 @@ class _Piece:
 def _piece(part: Workload, features: tuple[str, ...], rules: Scheduler, processors: int) -> _Piece:
     """Return the arrays of one slice."""
     check_jobs(part, processors)
-    check_extract(part, "batches")
     n, jobs = len(part), job_records(part)
     predicted = predicted_run_times(rules.estimate, jobs["run"], part)
     ordered_by = predicted_run_times(rules.policy_estimate, jobs["run"], part, "policy_estimate")

@@ -17,6 +17,7 @@ from hpcgym.schedule.bounded_slowdown import TAU_S
 from hpcgym.scheduler.capabilities import check_scheduler
 from hpcgym.scheduler.policies.features import FEATURES
 from hpcgym.scheduler.rules import Scheduler
+from hpcgym.simulation.warm_start import check_extract
 from hpcgym.sweep.batch import METRICS, BatchSimulator, make_workers, thread_count
 from hpcgym.workload.model import Workload
 
@@ -98,6 +99,7 @@ def cover(
     """
     if not isinstance(workload, Workload):
         raise HpcgymError(f"workload must be a single workload, not {workload!r}")
+    check_extract(workload, "coverage")
     batch = BatchSimulator([workload], features, scheduler, processors=processors, tau=tau)
     _check(batch)
     if metric not in METRICS or metric == "utilization":

@@ -28,7 +28,6 @@ from hpcgym.evaluation import evaluate
 from hpcgym.report import write_html
 from hpcgym.report.canvas import time_axis
 from hpcgym.schedule.result import Result
-from hpcgym.sweep import BatchSimulator
 from hpcgym.workload import write_swf, write_table
 from hpcgym.workload.fingerprint import fingerprint
 from hpcgym.workload.model import Workload
@@ -398,7 +397,6 @@ def test_what_cannot_begin_with_a_state_says_so() -> None:
         lambda: hpcgym.simulate(part, cluster=switched),
         lambda: hpcgym.simulate(part, cluster=GROUPED, limits=[]),
         lambda: gymnasium.make("hpcgym/JobSelection-v0", workload=part, jobs=2),
-        lambda: BatchSimulator([part], ["area"]),
         lambda: evaluate(["easy"], part, jobs=2),
     ):
         with pytest.raises(hpcgym.HpcgymError, match="do not go together"):

@@ -6,15 +6,28 @@ from collections.abc import Sequence
 
 from oracle import Job
 
+OF_JOBS = ("mean_bsld", "max_bsld", "rms_bsld", "mean_slowdown", "mean_wait_s", "max_wait_s")
+OF_JOBS += ("mean_response_s", "max_response_s")
 
-def worth(jobs: Sequence[Job], processors: int) -> dict[str, float]:
-    """Return the metrics of a batch by name."""
+
+def worth(jobs: Sequence[Job], processors: int, begin: int = 0) -> dict[str, float]:
+    """Return the metrics of a batch by name.
+
+    Of an extract from ``begin`` on, jobs that ended by then are none of it, and those that ran then
+    count for the machine, from then on.
+    """
+    jobs = [job for job in jobs if job.end > begin]
+    first = max(jobs[0].submit, begin)
+    work = sum(job.processors * (job.end - max(job.start, first)) for job in jobs)
+    makespan = max(job.end for job in jobs) - first
+    machine = {"makespan_s": makespan, "utilization": work / (processors * makespan)}
+    jobs = [job for job in jobs if job.start >= first]
+    if not jobs:
+        return dict.fromkeys(OF_JOBS, float("nan")) | machine
     waits = [job.start - job.submit for job in jobs]
     runs = [job.end - job.start for job in jobs]
     slowdowns = [max((w + p) / max(p, 10), 1.0) for w, p in zip(waits, runs, strict=True)]
     responses = [w + p for w, p in zip(waits, runs, strict=True)]
-    makespan = max(job.end for job in jobs) - jobs[0].submit
-    work = sum(job.processors * p for job, p in zip(jobs, runs, strict=True))
     n = len(jobs)
     return {
         "mean_bsld": sum(slowdowns) / n,
@@ -25,6 +38,4 @@ def worth(jobs: Sequence[Job], processors: int) -> dict[str, float]:
         "max_wait_s": max(waits),
         "mean_response_s": sum(responses) / n,
         "max_response_s": max(responses),
-        "makespan_s": makespan,
-        "utilization": work / (processors * makespan),
-    }
+    } | machine

@@ -66,9 +66,10 @@ def cover_tile(worker, tile, s, shared, workers, notes, sphere, metric, settings
         if not np.isnan(values[vector]):
             continue
         begin_notes(worker, tile, vector, notes, sphere, values)
-        begin_slice(worker, shared, workers, sphere.weights[vector], 1.0, s)
+        begin_slice(worker, shared, workers, None, sphere.weights[vector], 1.0, s)
         simulate_vector(worker, s, shared, workers, notes, sphere)
-        value = measure(metric, jobs, workers.progress[worker], settings[0], settings[1])
+        progress, begin = workers.progress[worker], jobs[0].submit
+        value = measure(metric, jobs, progress, begin, settings[0], settings[1])
         simulations += 1
         values[vector] = value
         for i in range(notes.counts[worker, 1]):

@@ -13,13 +13,15 @@ from numba import prange
 from numpy.typing import NDArray
 
 from hpcgym.compilation import jit, jit_entry, jit_inline, jit_parallel, jit_part
-from hpcgym.engine.answers.online import FOR_ORDERING, KNOWN, forget
+from hpcgym.engine.answers.online import FOR_ORDERING, KNOWN, forget, rank_both
 from hpcgym.engine.answers.shares import usage_by_clock
 from hpcgym.engine.machines.nodes.rows import empty_nodes, run_on_nodes
 from hpcgym.engine.machines.pool import easy
+from hpcgym.engine.ordered import BLOCK, block_at
 from hpcgym.engine.orders.mixing import mix
-from hpcgym.engine.rows import learner_of, loop_on_rows
-from hpcgym.engine.state import FOREVER
+from hpcgym.engine.rows import estimators_of, keys_of, learner_of, loop_on_rows, users_of
+from hpcgym.engine.state import FOREVER, RUNNING
+from hpcgym.engine.warm_start import line_up
 
 # what can be measured of a schedule, as hpcgym.schedule.metrics defines it
 (
@@ -88,6 +90,29 @@ class Workers(NamedTuple):
     scores: NDArray[np.void]  # (n_workers, 2 * longest)
 
 
+class Before(NamedTuple):
+    """The states with which slices begin, a row for each, where some are extracts.
+
+    From ``sim`` on they are what :class:`Workers` has. The jobs that wait are in no list yet, since
+    weights say in which order.
+    """
+
+    time: NDArray[np.int64]  # (n_slices,) [s] when the slice begins, -1 where it is no extract
+    number: NDArray[np.int64]  # (n_slices,) jobs that run or wait then
+    due: NDArray[np.int64]  # (n_slices,) 1 if a pass is due then
+    sim: NDArray[np.void]
+    progress: NDArray[np.void]
+    history: NDArray[np.int64]
+    blocks: NDArray[np.void]
+    entries: NDArray[np.void]
+    memory: NDArray[np.float64]
+    ratios: NDArray[np.float64]
+    seen: NDArray[np.float64]
+    model: NDArray[np.float64]
+    model_sums: NDArray[np.float64]
+    ordered_by: NDArray[np.int64]
+
+
 @jit
 def rewind(empty_sim, empty_blocks, jobs, predicted, sims, row, progress, history, blocks):
     """Empty the machine of row ``row``, and let none of the jobs have been submitted."""
@@ -106,16 +131,22 @@ def rewind(empty_sim, empty_blocks, jobs, predicted, sims, row, progress, histor
 
 
 @jit
-def begin_slice(worker, shared, workers, weights, total, s):
-    """Empty the machine before a slice, whose jobs get scores by the weights divided by a total."""
+def begin_slice(worker, shared, workers, before, weights, total, s):
+    """Begin a slice, whose jobs get scores by the weights divided by a total.
+
+    With an empty machine where ``before`` is None, else with the state that it has of the slice.
+    """
     start, stop = shared.slices[s, 0], shared.slices[s, 1]
     jobs, n = shared.jobs[start:stop], stop - start
-    rewind(
-        shared.sim, shared.blocks, jobs, shared.predicted[start:stop],
-        workers.sim, worker, workers.progress[worker], workers.history[worker],
-        workers.blocks[worker],
-    )  # fmt: skip
-    begin_learning(shared, workers, worker)
+    if before is None:
+        rewind(
+            shared.sim, shared.blocks, jobs, shared.predicted[start:stop],
+            workers.sim, worker, workers.progress[worker], workers.history[worker],
+            workers.blocks[worker],
+        )  # fmt: skip
+        begin_learning(shared, workers, worker)
+    else:
+        recall(before, s, n, workers, worker)
     if shared.kinds[FOR_ORDERING] != KNOWN:
         set_weights(shared, workers, worker, weights, total)
     scores = workers.scores[worker]
@@ -127,6 +158,63 @@ def begin_slice(worker, shared, workers, weights, total, s):
             np.float64(shared.ordered_by[row]),
         )  # fmt: skip
     set_second_scores(scores, shared.second_scores, start, n)
+    if before is not None and before.time[s] >= 0:
+        line_up_slice(worker, shared, workers, before, s)
+
+
+@jit
+def recall(before, s, n, workers, worker):
+    """Put a worker into the state with which slice ``s``, of ``n`` jobs, begins."""
+    blocks, entries = workers.blocks[worker], workers.entries[worker]
+    workers.sim[worker] = before.sim[s]
+    for k in range(len(blocks)):
+        blocks[k] = before.blocks[s, k]
+    for k in range(blocks[RUNNING].in_use):
+        block = block_at(blocks, RUNNING, k)
+        for i in range(block * BLOCK, block * BLOCK + blocks[block].count):
+            entries[i] = before.entries[s, i]
+    for job in range(n):
+        workers.progress[worker, job] = before.progress[s, job]
+    copy_table(workers.history[worker], before.history[s])
+    if workers.sim[worker].learns == 0:
+        return
+    copy_table(workers.memory[worker], before.memory[s])
+    copy_table(workers.ratios[worker], before.ratios[s])
+    copy_table(workers.model_sums[worker], before.model_sums[s])
+    for which in range(2):
+        copy_table(workers.model[worker, which], before.model[s, which])
+    for job in range(min(before.number[s], before.seen.shape[1])):
+        for k in range(before.seen.shape[2]):
+            workers.seen[worker, job, k] = before.seen[s, job, k]
+    for job in range(min(before.number[s], before.ordered_by.shape[1])):
+        workers.ordered_by[worker, job] = before.ordered_by[s, job]
+
+
+@jit_part
+def copy_table(target, source):
+    """Copy a table of two dimensions."""
+    for i in range(source.shape[0]):
+        for k in range(source.shape[1]):
+            target[i, k] = source[i, k]
+
+
+@jit
+def line_up_slice(worker, shared, workers, before, s):
+    """Put the jobs of an extract that wait into the queue, by the scores that they have now."""
+    start, stop = shared.slices[s, 0], shared.slices[s, 1]
+    jobs, n = shared.jobs[start:stop], stop - start
+    sim, scores = workers.sim[worker], workers.scores[worker]
+    if shared.kinds[FOR_ORDERING] != KNOWN:
+        estimators, learner = estimators_of(shared, start, stop), learner_of(workers, worker)
+        for job in range(before.number[s]):
+            rank_both(jobs, scores, sim, job, estimators, learner)
+    line_up(
+        jobs, keys_of(shared, start, n), scores, users_of(shared, start, n),
+        sim, workers.progress[worker], workers.history[worker], workers.blocks[worker],
+        workers.entries[worker], workers.narrow[worker], workers.freed[worker],
+        workers.idle[worker], workers.ended[worker], before.number[s], before.time[s],
+        before.due[s],
+    )  # fmt: skip
 
 
 @jit_part
@@ -183,14 +271,23 @@ def run_slice_on_nodes(worker, shared, workers, rooms, s):
 
 
 @jit
-def measure(metric, jobs, progress, processors, tau):
-    """Return a metric of a schedule that has ended."""
-    n = len(jobs)
+def measure(metric, jobs, progress, begin, processors, tau):
+    """Return a metric of a schedule that has ended, and begun at ``begin`` [s].
+
+    Jobs that ran then count for the machine alone, and from then on.
+    """
+    n = 0
     total = most = 0.0
     last = np.int64(0)
-    for j in range(n):
-        wait = progress[j].start - jobs[j].submit
-        length = jobs[j].run
+    for j in range(len(jobs)):
+        start, length = progress[j].start, jobs[j].run
+        last = max(last, start + length)
+        if start < begin:
+            if metric == UTILIZATION:
+                total += np.float64((start + length - begin) * jobs[j].processors)
+            continue
+        n += 1
+        wait = start - jobs[j].submit
         value = 0.0
         if metric <= RMS_BSLD:
             value = max((wait + length) / max(np.float64(length), tau), 1.0)
@@ -206,8 +303,9 @@ def measure(metric, jobs, progress, processors, tau):
             value = np.float64(length * jobs[j].processors)
         total += value
         most = max(most, value)
-        last = max(last, progress[j].start + length)
-    makespan = np.float64(last - jobs[0].submit)
+    makespan = np.float64(last - begin)
+    if metric < MAKESPAN and n == 0:
+        return np.nan
     if metric in (MAX_BSLD, MAX_WAIT, MAX_RESPONSE):
         return most
     if metric == RMS_BSLD:
@@ -221,7 +319,7 @@ def measure(metric, jobs, progress, processors, tau):
 
 @jit
 def search_share(
-    worker, n_workers, first, stop, shared, workers, rooms, weights, metrics, settings, out
+    worker, n_workers, first, stop, shared, workers, before, rooms, weights, metrics, settings, out
 ):  # fmt: skip
     """Do every ``n_workers``-th task from ``first`` to ``stop``; see :func:`search_all`."""
     processors, tau = settings[0], settings[1]
@@ -229,32 +327,36 @@ def search_share(
     for task in range(first + worker, stop, n_workers):
         s, v = task // n_vectors, task % n_vectors
         own = s if weights.shape[1] > 1 else 0
-        begin_slice(worker, shared, workers, weights[v, own], 1.0, s)
+        begin_slice(worker, shared, workers, before, weights[v, own], 1.0, s)
         if rooms is None:
             run_slice(worker, shared, workers, s, np.int64(FOREVER))
         else:
             run_slice_on_nodes(worker, shared, workers, rooms, s)
         jobs = shared.jobs[shared.slices[s, 0] : shared.slices[s, 1]]
+        progress, begin = workers.progress[worker], jobs[0].submit
+        if before is not None:
+            begin = max(begin, before.time[s])
         for k in range(len(metrics)):
-            out[v, s, k] = measure(metrics[k], jobs, workers.progress[worker], processors, tau)
+            out[v, s, k] = measure(metrics[k], jobs, progress, begin, processors, tau)
 
 
 @jit_entry
-def search_alone(first, stop, shared, workers, rooms, weights, metrics, settings, out):
+def search_alone(first, stop, shared, workers, before, rooms, weights, metrics, settings, out):
     """Do the same as :func:`search_all` on this thread."""
     search_share(
-        np.int64(0), np.int64(1), first, stop, shared, workers, rooms, weights, metrics, settings,
-        out,
+        np.int64(0), np.int64(1), first, stop, shared, workers, before, rooms, weights, metrics,
+        settings, out,
     )  # fmt: skip
 
 
 @jit_parallel
-def search_all(first, stop, shared, workers, rooms, weights, metrics, settings, out):
+def search_all(first, stop, shared, workers, before, rooms, weights, metrics, settings, out):
     """Simulate the tasks from ``first`` to ``stop`` (exclusive), on a thread for each worker.
 
     Parameters
     ----------
     first, stop : task ``s * n_vectors + v`` is slice s under vector v.
+    before : how slices begin, None if all do with an empty machine.
     rooms : hpcgym.engine.machines.nodes.rows.Rooms of the workers, None on a pool of processors.
     weights : (n_vectors, 1 or n_slices, n_features) float64.
     metrics : (n_metrics,) codes of this module.
@@ -264,6 +366,6 @@ def search_all(first, stop, shared, workers, rooms, weights, metrics, settings, 
     n_workers = len(workers.sim)
     for worker in prange(n_workers):
         search_share(
-            np.int64(worker), np.int64(n_workers), first, stop, shared, workers, rooms, weights,
-            metrics, settings, out,
+            np.int64(worker), np.int64(n_workers), first, stop, shared, workers, before, rooms,
+            weights, metrics, settings, out,
         )  # fmt: skip

@@ -1,0 +1,60 @@
+"""The states with which the slices of a batch begin, where some are extracts."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from hpcgym.cluster.pool import Cluster
+from hpcgym.engine import state
+from hpcgym.engine.answers import online
+from hpcgym.engine.many import search
+from hpcgym.engine.rows import empty_rows
+from hpcgym.scheduler.estimates.learning import learner_rows
+from hpcgym.scheduler.rules import Scheduler
+from hpcgym.simulation.predictions import Learning
+from hpcgym.simulation.warm_start import begin_running, learned_before, taken_over
+from hpcgym.workload.model import Workload
+
+_NONE = np.zeros(0, np.int64)
+
+
+def states_before(
+    parts: list[Workload],
+    rules: Scheduler,
+    machine: Cluster,
+    shared: search.Shared,
+    empty: state.State,
+    learner: online.Learner,
+) -> search.Before | None:
+    """Return the states with which slices begin; None if all do with an empty machine."""
+    n = len(parts)
+    if all(part.initial is None for part in parts):
+        return None
+    rows = empty_rows(empty, n, empty._fields) | learner_rows(learner, n)
+    rows = {name: rows[name] for name in search.Before._fields if name in rows}
+    before = search.Before(np.full(n, -1), np.zeros(n, np.int64), np.zeros(n, np.int64), **rows)
+    for s, part in enumerate(parts):
+        start, stop = shared.slices[s]
+        jobs, users = shared.jobs[start:stop], shared.users[start:stop]
+        own = state.State._make([array.copy() for array in empty])
+        own.sim.time = jobs[0].submit
+        own.progress["predicted"][: len(part)] = shared.predicted[start:stop]
+        mine = online.Learner._make([array.copy() for array in learner])
+        if part.initial is not None:
+            scores = np.zeros(2 * len(part), state.SCORES)
+            arrays = state.Prepared(jobs, _NONE, scores, users, *own)
+            learning = None
+            if own.sim.learns:
+                fields = [getattr(shared, name) for name in online.Estimators._fields]
+                known = online.Estimators._make(fields)
+                known = known._replace(classes=known.classes[start:stop])
+                learned = learned_before(part, rules)
+                learning = Learning(part, rules, arrays, learned, (known, mine))
+            before.time[s] = part.initial.begin
+            before.number[s], before.due[s] = begin_running(
+                taken_over(part), rules, machine, arrays, learning
+            )
+        for name in rows:
+            kept = own if name in own._fields else mine
+            getattr(before, name)[s] = getattr(kept, name)
+    return before
