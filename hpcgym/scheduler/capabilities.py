@@ -120,7 +120,6 @@ APART: dict[tuple[str, str], str] = {
     ("extract", "whole nodes"): _EMPTY,
     ("extract", "shared nodes"): _EMPTY,
     ("extract", "environments"): _EMPTY,
-    ("extract", "batches on nodes"): _EMPTY,
     ("extract", "coverage"): _EMPTY,
     ("extract", "look-ahead"): _EMPTY,
 }

@@ -135,7 +135,19 @@ def begin_on_nodes(
     initial = workload.initial
     if initial is None:
         return
+    place_running(workload, scheduler, cluster, nodes)
     ongoing = going_on(initial, scheduler, cluster)
+    if ongoing is not None and ongoing.reserved is not None:
+        engine.hold_on_nodes(
+            arrays.sim, arrays.progress, arrays.blocks, arrays.entries, arrays.line, nodes,
+            ongoing.reserved,
+        )  # fmt: skip
+
+
+def place_running(workload: Workload, scheduler: Scheduler, cluster: Cluster, nodes: Nodes) -> None:
+    """Do the part of :func:`begin_on_nodes` that is for jobs that run, of an extract."""
+    initial = workload.initial
+    assert initial is not None
     cells = own_cells(initial, cluster)
     if cells is not None:
         write_cells(nodes, cells)
@@ -146,11 +158,6 @@ def begin_on_nodes(
             f"{workload.name}: {workload.called(without)} runs at {initial.begin} s, and finds no "
             f"room on the nodes beside those that started before it, by {scheduler.allocation}"
         )
-    if ongoing is not None and ongoing.reserved is not None:
-        engine.hold_on_nodes(
-            arrays.sim, arrays.progress, arrays.blocks, arrays.entries, arrays.line, nodes,
-            ongoing.reserved,
-        )  # fmt: skip
 
 
 def going_on(initial: Initial, scheduler: Scheduler, cluster: Cluster) -> Ongoing | None:

@@ -42,8 +42,7 @@ from hpcgym.simulation.prepare import (
     numbered,
     orders,
 )
-from hpcgym.simulation.warm_start import check_extract
-from hpcgym.sweep.beginnings import states_before
+from hpcgym.sweep.beginnings import fill_rooms, states_before
 from hpcgym.workload.model import Workload
 
 #: Metric -> its code in the engine; each is what :func:`hpcgym.schedule.metrics.compute_metrics`
@@ -68,7 +67,7 @@ class BatchSimulator:
     """Simulates slices of one trace, each from its own beginning, under many weight vectors.
 
     Machines are pools of processors, or nodes that several jobs may be on. They are empty at first
-    but where a slice is an extract, on a pool: under each vector that begins with the same state.
+    but where a slice is an extract: under each vector that begins with the same state.
     Of an extract of a simulation weights take over, as another scheduler does.
 
     The schedules are those of :func:`hpcgym.simulate` with the same rules and the vector as policy,
@@ -122,7 +121,7 @@ class BatchSimulator:
         machine = machine_of(parts[0], cluster, processors)
         _check_rules(rules, machine)
         self._needs = _needs(parts, rules, machine)
-        self._machine = machine
+        self._machine, self._parts = machine, parts
         self.scheduler, self.processors = rules, machine.processors
         self.names = [part.name for part in parts]
         self.sizes = np.array([len(part) for part in parts])
@@ -205,7 +204,12 @@ class BatchSimulator:
         workers = make_workers(self.empty, self.learner, longest, number)
         if self._needs is None:
             return workers, None
-        return workers, rooms_for(self._needs, self._machine, self.scheduler, number, longest)
+        rules, machine = self.scheduler, self._machine
+        behind = 0 if self._before is None else len(self)
+        rooms = rooms_for(self._needs, machine, rules, number + behind, longest)
+        if behind:
+            fill_rooms(self._parts, rules, machine, self.shared.slices, rooms, number)
+        return workers, rooms
 
     def _vectors(self, weights: ArrayLike) -> NDArray[np.float64]:
         """Return the weights as (n_vectors, 1 or n_slices, n_features), checked."""
@@ -286,8 +290,6 @@ def _needs(parts: list[Workload], rules: Scheduler, machine: Cluster) -> NDArray
     if single_cores(needs):
         return None
     check_scheduler(rules, "nodes", "batches on nodes")
-    for part in parts:
-        check_extract(part, "batches on nodes")
     return needs
 
 

@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hpcgym.cluster.pool import Cluster
 from hpcgym.engine import state
 from hpcgym.engine.answers import online
+from hpcgym.engine.machines.nodes.rows import Rooms, empty_nodes, row_of
 from hpcgym.engine.many import search
 from hpcgym.engine.rows import empty_rows
 from hpcgym.scheduler.estimates.learning import learner_rows
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.simulation.predictions import Learning
-from hpcgym.simulation.warm_start import begin_running, learned_before, taken_over
+from hpcgym.simulation.warm_start import (
+    begin_running,
+    learned_before,
+    place_running,
+    taken_over,
+)
 from hpcgym.workload.model import Workload
 
 _NONE = np.zeros(0, np.int64)
@@ -58,3 +65,18 @@ def states_before(
             kept = own if name in own._fields else mine
             getattr(before, name)[s] = getattr(kept, name)
     return before
+
+
+def fill_rooms(
+    parts: list[Workload],
+    rules: Scheduler,
+    machine: Cluster,
+    slices: NDArray[np.int64],
+    rooms: Rooms,
+    first: int,
+) -> None:
+    """Set up the nodes with which slices begin, in the rows from ``first`` on."""
+    for e, (part, (start, stop)) in enumerate(zip(parts, slices.tolist(), strict=True), first):
+        empty_nodes(rooms, e, start, stop)
+        if part.initial is not None:
+            place_running(part, rules, machine, row_of(rooms, e, start, stop))

@@ -9,13 +9,15 @@ import pytest
 from extract_strategies import parts_of, recorded
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from node_oracle import NoRoomError, node_jobs_of, simulate_nodes_slowly
+from node_strategies import machines, node_schedulers, workloads_for
 from oracle import jobs_of, simulate_slowly
 from strategies import WEIGHTS, schedulers, workloads
 from worth import worth
 
 import hpcgym
-from hpcgym.cluster import Cluster, NodeGroup
-from hpcgym.errors import HpcgymError
+from hpcgym.cluster import Cluster
+from hpcgym.errors import HpcgymError, WorkloadError
 from hpcgym.scheduler.policies import FEATURES, WEIGHTED_FEATURES
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.sweep import BatchSimulator, cover
@@ -27,14 +29,17 @@ VECTORS = st.tuples(*[WEIGHTS] * 6).filter(any)
 ENGINE = settings(deadline=None, suppress_health_check=list(HealthCheck))
 
 
-def rules_for(data: st.DataObject, workload: Workload) -> dict[str, Any]:
-    rules = data.draw(schedulers(workload))
+def rules_for(data: st.DataObject, workload: Workload, some: Any = schedulers) -> dict[str, Any]:
+    """The rules of a scheduler that a batch simulates, for an extract."""
+    rules = data.draw(some(workload))
     if rules["backfill"] == "conservative":
         rules["backfill"] = "easy"
     if not isinstance(rules["estimate"], str):
         rules["estimate"] = "ave2"
     if not isinstance(rules["backfill_order"], str) and not any(rules["backfill_order"]):
         rules["backfill_order"] = "sjbf"
+    if rules["correction"] == "kill":
+        rules["correction"] = "incremental"
     return rules | {"policy": "fcfs"}
 
 
@@ -62,6 +67,52 @@ def test_metrics_are_those_of_the_oracle(
             jobs = simulate_slowly(jobs_of(whole), whole.processors, **theirs)
             found = dict(zip(METRICS, values[v, 1].tolist(), strict=True))
             assert found == pytest.approx(worth(jobs, whole.processors))
+
+
+@settings(ENGINE, max_examples=300)
+@given(st.data(), machines(), st.lists(VECTORS, min_size=1, max_size=3))
+def test_so_they_are_on_nodes(data: st.DataObject, cluster: Cluster, vectors: list[Any]) -> None:
+    workload = recorded(data, data.draw(workloads_for(cluster)))
+    rules = rules_for(data, workload, node_schedulers)
+    part, _, begin, _ = parts_of(data, workload, rules, last=False)
+    if part is None:
+        return
+    slices = [workload, part] if data.draw(st.booleans()) else [part]
+    jobs, capacity = node_jobs_of(workload, cluster.resources), cluster.capacity.tolist()
+    for v, vector in enumerate(vectors):
+        theirs = rules | {"policy": vector}
+        try:
+            expected = simulate_nodes_slowly(jobs, capacity, **theirs, begin=begin)
+        except NoRoomError:
+            with pytest.raises(WorkloadError, match="finds no room on the nodes"):
+                BatchSimulator(slices, WEIGHTED_FEATURES, Scheduler(**rules), cluster=cluster)
+            return
+        batch = BatchSimulator(slices, WEIGHTED_FEATURES, Scheduler(**rules), cluster=cluster)
+        values = batch.run(vectors, list(METRICS), threads=1)
+        found = dict(zip(METRICS, values[v, -1].tolist(), strict=True))
+        assert found == pytest.approx(worth(expected, cluster.processors, begin), nan_ok=True)
+        if len(slices) > 1:
+            expected = simulate_nodes_slowly(jobs, capacity, **theirs)
+            found = dict(zip(METRICS, values[v, 0].tolist(), strict=True))
+            assert found == pytest.approx(worth(expected, cluster.processors))
+
+
+@settings(ENGINE, max_examples=100)
+@given(st.data(), machines(), VECTORS)
+def test_running_jobs_keep_their_nodes(
+    data: st.DataObject, cluster: Cluster, vector: tuple[float, ...]
+) -> None:
+    """Of a simulation it is known where they are, and weights take over with these nodes."""
+    workload = data.draw(workloads_for(cluster))
+    rules = rules_for(data, workload, node_schedulers)
+    long = hpcgym.simulate(workload, "easy", cluster=cluster, allocation="worst-fit")
+    begin = data.draw(st.sampled_from(sorted({*long.start.tolist(), *long.end.tolist()})))
+    part = hpcgym.continued(long, begin)
+    batch = BatchSimulator([part], WEIGHTED_FEATURES, Scheduler(**rules), cluster=cluster)
+    values = batch.run([vector], list(METRICS), threads=1)
+    metrics = hpcgym.simulate(part, cluster=cluster, **rules | {"policy": vector}).metrics
+    expected = [metrics[name] for name in METRICS]
+    assert values[0, 0].tolist() == pytest.approx(expected, rel=1e-12, nan_ok=True)
 
 
 LEARNED = ["requested", "ave3", "typical-ratio", "e-loss", "user-ratio"]
@@ -132,16 +183,7 @@ def test_weights_take_over_from_the_scheduler_of_a_simulation() -> None:
         assert value == pytest.approx(result.metrics["mean_wait_s"], rel=1e-12)
 
 
-def test_what_begins_with_an_empty_machine_says_so() -> None:
+def test_coverage_begins_with_an_empty_machine_and_says_so() -> None:
     part = log().extract(100_000)
     with pytest.raises(HpcgymError, match="and coverage do not go together"):
         cover(part, points=2)
-    nodes = Cluster(groups=(NodeGroup("a", 32, {"core": 2, "mem": 4}),))
-    one = np.ones(len(part), np.int64)
-    needy = part.with_columns()
-    needy = type(part).from_columns(
-        dict(part.columns), processors=64, units=part.requested_processors,
-        per_unit={"core": one, "mem": one}, initial=part.initial,
-    )  # fmt: skip
-    with pytest.raises(HpcgymError, match="and a batch on nodes do not go together"):
-        BatchSimulator([needy], cluster=nodes)

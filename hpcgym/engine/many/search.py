@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from hpcgym.compilation import jit, jit_entry, jit_inline, jit_parallel, jit_part
 from hpcgym.engine.answers.online import FOR_ORDERING, KNOWN, forget, rank_both
 from hpcgym.engine.answers.shares import usage_by_clock
-from hpcgym.engine.machines.nodes.rows import empty_nodes, run_on_nodes
+from hpcgym.engine.machines.nodes.rows import copy_nodes, empty_nodes, run_on_nodes
 from hpcgym.engine.machines.pool import easy
 from hpcgym.engine.ordered import BLOCK, block_at
 from hpcgym.engine.orders.mixing import mix
@@ -263,10 +263,13 @@ def run_slice(worker, shared, workers, s, max_passes):
 
 
 @jit_inline
-def run_slice_on_nodes(worker, shared, workers, rooms, s):
-    """Simulate a slice to its end on nodes that are empty at first."""
+def run_slice_on_nodes(worker, shared, workers, before, rooms, s):
+    """Simulate a slice to its end on nodes."""
     start, stop = shared.slices[s, 0], shared.slices[s, 1]
-    empty_nodes(rooms, worker, start, stop)
+    if before is None:
+        empty_nodes(rooms, worker, start, stop)
+    else:
+        copy_nodes(rooms, len(workers.sim) + s, worker, start, stop, before.number[s])
     run_on_nodes(shared, start, stop - start, workers, rooms, worker, np.int64(FOREVER))
 
 
@@ -331,7 +334,7 @@ def search_share(
         if rooms is None:
             run_slice(worker, shared, workers, s, np.int64(FOREVER))
         else:
-            run_slice_on_nodes(worker, shared, workers, rooms, s)
+            run_slice_on_nodes(worker, shared, workers, before, rooms, s)
         jobs = shared.jobs[shared.slices[s, 0] : shared.slices[s, 1]]
         progress, begin = workers.progress[worker], jobs[0].submit
         if before is not None:
@@ -357,7 +360,8 @@ def search_all(first, stop, shared, workers, before, rooms, weights, metrics, se
     ----------
     first, stop : task ``s * n_vectors + v`` is slice s under vector v.
     before : how slices begin, None if all do with an empty machine.
-    rooms : hpcgym.engine.machines.nodes.rows.Rooms of the workers, None on a pool of processors.
+    rooms : hpcgym.engine.machines.nodes.rows.Rooms of the workers, and behind them those with which
+        slices begin, if ``before`` says how; None on a pool of processors.
     weights : (n_vectors, 1 or n_slices, n_features) float64.
     metrics : (n_metrics,) codes of this module.
     settings : (2,) float64, processors of the machine, and what short run times count as [s].

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcgym.compilation import jit, jit_inline
+from hpcgym.compilation import jit, jit_entry, jit_inline
 from hpcgym.engine.answers.shares import usage_by_clock
 from hpcgym.engine.machines.nodes import easy as node_easy
 from hpcgym.engine.machines.nodes.placement import (
@@ -86,7 +86,7 @@ def nodes_of(rooms, e, start, stop):
     )  # fmt: skip
 
 
-@jit
+@jit_entry
 def empty_nodes(rooms, e, start, stop):
     """Let the nodes of simulation ``e`` be empty, before the jobs in these rows of the table."""
     nodes = nodes_of(rooms, e, start, stop)
@@ -105,6 +105,29 @@ def empty_nodes(rooms, e, start, stop):
         first += min(nodes.needs[job, 0], len(nodes.free))
     note_open(nodes)
     weigh_all(nodes, nodes.free)
+
+
+@jit
+def copy_nodes(rooms, source, e, start, stop, number):
+    """Let the nodes of simulation ``e`` be as those of ``source``, of which ``number`` jobs count.
+
+    They are of the same jobs, and nobody has looked yet for what fits.
+    """
+    empty_nodes(rooms, e, start, stop)
+    nodes, others = nodes_of(rooms, e, start, stop), nodes_of(rooms, source, start, stop)
+    copy_room(nodes.free, others.free)
+    nodes.scalars[0] = others.scalars[0]
+    for node in range(len(nodes.free)):
+        nodes.order[node], nodes.left[node] = others.order[node], others.left[node]
+        nodes.stale[0, node], nodes.stale[1, node] = others.stale[0, node], others.stale[1, node]
+    for kind in range(len(nodes.known)):
+        nodes.known[kind].version = nodes.known[kind].guarded_version = nodes.scalars[0].version - 1
+    for job in range(number):
+        first, count = others.held[job].first, others.held[job].count
+        nodes.held[job].count = count
+        for cell in range(first, first + count):
+            nodes.cells[cell] = others.cells[cell]
+    note_open(nodes)
 
 
 _run_row = loop_on_rows(node_easy.run, usage_by_clock)
