@@ -47,7 +47,10 @@ PARTS = {
     "simulator": Part("the simulator", 20, ("hpcgym",)),
     "batches": Part("the simulator of many schedules", 35, (f"{_ENGINE}.many",)),
     "batches-nodes": Part(
-        "the simulator of many schedules on nodes", 60, (f"{_ENGINE}.many",), _NODES
+        "the simulator of many schedules on nodes",
+        60,
+        (f"{_ENGINE}.many", f"{_NODES}.rows"),
+        _NODES,
     ),
     "environments": Part("the environments", 60, (_STEPS,)),
     "nodes": Part("the simulator of nodes", 40, (_NODES, *_ON_NODES)),
