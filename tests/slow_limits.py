@@ -531,13 +531,7 @@ class LimitedSimulation(Plans, Simulation):
         self.nodes_for_caps(now)
         self.kill(now)
         self.look(now)
-        head = None
-        for job in self.primary_order(now):
-            also = self.best(job, backfills=False)
-            if also is None:
-                head = job
-                break
-            self.begin(also, backfills=False)
+        head = self.serve(now)
         if head is None or self.backfill == "none":
             return
         self.plan(head, now)
@@ -549,6 +543,15 @@ class LimitedSimulation(Plans, Simulation):
             also = self.best(job, backfills=True)
             if also is not None:
                 self.begin(also, backfills=True)
+
+    def serve(self, now: int) -> Any:
+        """Start heads; return the first that may not start."""
+        for job in self.primary_order(now):
+            also = self.best(job, backfills=False)
+            if also is None:
+                return job
+            self.begin(also, backfills=False)
+        return None
 
     def levels(self) -> range:
         return range(len(self.m.busy) - 1, self.m.lowest - 1, -1)

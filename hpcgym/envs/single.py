@@ -36,11 +36,13 @@ class StepView(NamedTuple):
     time_s, elapsed_s : [s] the time now, and since the last decision; where jobs share nodes these
         and ``wait_s`` are float64.
     started : (n,) int64, rows of the episode's jobs that started in the step.
-    wait_s, run_time_s, requested_time_s, processors : (n,) int64, of these jobs; on machines under
-        limits both times are those at the frequencies at which they run, and processors are nodes.
+    wait_s, run_time_s, requested_time_s, processors : (n,) int64, of these jobs; where jobs have
+        nodes of their own both times are those at the frequencies at which they run, and processors
+        are nodes.
     bsld : sum of their bounded slowdowns.
     energy_j : energy accounted to the step; see the reward "energy".
-    queued, free : jobs that wait now, processors that are free now; nodes under limits.
+    queued, free : jobs that wait now, processors that are free now; nodes where jobs have such of
+        their own.
     jobs : jobs of the episode.
     """
 
@@ -208,7 +210,7 @@ class SchedulingEnv(gymnasium.Env[Any, Any]):
 
     @property
     def free(self) -> int:
-        """Number of free processors; under limits of free nodes, where jobs share them of parts."""
+        """Number of free processors; of nodes of jobs' own, of parts of nodes that jobs share."""
         return int(self.simulations.batch.sim["free"][0])
 
     def queued(self) -> NDArray[np.int64]:
@@ -219,7 +221,7 @@ class SchedulingEnv(gymnasium.Env[Any, Any]):
     def running(self) -> NDArray[np.int64]:
         """Return the rows of the episode's jobs that run, in order of submission.
 
-        Under limits also those that have their nodes, and wait until these are on.
+        With nodes of their own also those that have them, and wait until these are on.
         """
         jobs = self.simulations.jobs(0)
         start = self.simulations.batch.progress[0, : len(jobs)]["start"]

@@ -106,11 +106,9 @@ APART: dict[tuple[str, str], str] = {
         "the agent names each job that is served, so there is no order with a head to come to"
     ),
     ("contiguous", "pool"): "its processors are no nodes; cluster= says which machine",
-    ("contiguous", "environments on nodes"): "only those under limits give jobs nodes of their own",
     ("contiguous", "shared nodes"): "allocation says there how jobs share nodes",
     ("contiguous", "batches"): "it is for jobs with nodes of their own",
     ("shutdown", "shared nodes"): "nodes that jobs share stay on",
-    ("shutdown", "environments on nodes"): "only those under limits switch nodes off",
     ("shutdown", "batches"): "a batch switches nothing off",
     ("shutdown", "extract"): "which processors were off at its beginning is not known",
     ("limits", "pool"): "its processors are no nodes with a power; cluster= says which machine",

@@ -72,15 +72,8 @@ def simulate_powered(
     needs = needs_on(workload, cluster)
     a_node = units_a_node(needs, cluster)
     widths = -(-needs[:, 0] // a_node)
-    partly = int((needs[:, 0] % units_that_fit(needs, cluster) > 0).sum())
-    if given is None and scheduler.allocation != "contiguous" and partly:
-        warnings.warn(
-            "shutdown_after_s: nodes are switched off whole, so each job has nodes of its own, also"
-            f" the {partly:,} of {len(workload):,} jobs that do not fill theirs; limits=[] says"
-            " that this is meant",
-            HpcgymWarning,
-            stacklevel=3,
-        )
+    if given is None:
+        warn_of_own_nodes(needs, cluster, scheduler, "; limits=[] says that this is meant")
     arrays.jobs["processors"] = widths
     arrays.sim.free = cluster.nodes
     machine = machine_for(workload, scheduler, cluster, power, widths, found)
@@ -114,6 +107,23 @@ def check_rules(scheduler: Scheduler, limited: bool = True) -> None:
         raise HpcgymError(
             "allocation: with nodes of their own jobs are placed first-fit or contiguous, not"
             f" {scheduler.allocation!r}"
+        )
+
+
+def warn_of_own_nodes(
+    needs: NDArray[np.int64], cluster: Cluster, scheduler: Scheduler, hint: str = ""
+) -> None:
+    """Warn where jobs do not fill the nodes that they have only because nodes are switched off.
+
+    ``hint``: what to do about it.
+    """
+    partly = int((needs[:, 0] % units_that_fit(needs, cluster) > 0).sum())
+    if scheduler.allocation != "contiguous" and partly:
+        warnings.warn(
+            "shutdown_after_s: nodes are switched off whole, so each job has nodes of its own, also"
+            f" the {partly:,} of {len(needs):,} jobs that do not fill theirs{hint}",
+            HpcgymWarning,
+            stacklevel=4,
         )
 
 

@@ -16,7 +16,7 @@ from hpcgym.engine.machines.nodes.placement import Nodes, make_nodes
 from hpcgym.engine.machines.nodes.rows import Rooms, make_rooms
 from hpcgym.errors import HpcgymError
 from hpcgym.schedule.result import Allocation
-from hpcgym.scheduler.capabilities import check, check_scheduler
+from hpcgym.scheduler.capabilities import check_scheduler
 from hpcgym.scheduler.dispatchers.asking import Facts, begin, dispatch
 from hpcgym.scheduler.dispatchers.view import cells_of
 from hpcgym.scheduler.rules import random_seed
@@ -146,11 +146,8 @@ def node_needs(
 
 def check_limits_kept(scheduler: Scheduler, cluster: Cluster) -> None:
     """Raise an HpcgymError for what environments do only under limits."""
-    place = "environments on nodes" if cluster.groups else "pool"
     if scheduler.power != "none":
-        check_scheduler(scheduler, place)
-    if cluster.groups and cluster.shutdown_after_s is not None:
-        check(place, "shutdown")
+        check_scheduler(scheduler, "environments on nodes" if cluster.groups else "pool")
 
 
 def rooms_for(

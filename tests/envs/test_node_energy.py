@@ -87,5 +87,5 @@ def test_what_cannot_be_counted_is_refused() -> None:
         make(SINGLE, "QueueOrdering", reward="energy", estimate="e-loss")
     measured = SMALL.with_columns(power_w=np.full(len(SMALL), 5.0))
     for cluster in (MIXED, None):
-        with pytest.raises(HpcgymError, match="power_w, count in PowerCap and EnergyBudget only"):
+        with pytest.raises(HpcgymError, match="power_w, count only where jobs have nodes"):
             SINGLE["MixedPolicy"](measured, cluster=cluster, reward={"bsld": 1, "energy": 0.1})

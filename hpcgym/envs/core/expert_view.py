@@ -27,10 +27,12 @@ def pass_view(simulations: Simulations, e: int, rows: NDArray[np.int64]) -> Pass
 
     Raises
     ------
-    HpcgymError : a machine under limits, which no dispatcher knows.
+    HpcgymError : a machine whose jobs have nodes of their own, which no dispatcher knows.
     """
     if simulations.machines is not None:
-        raise HpcgymError("pass_view: dispatchers know nothing of limits of power and energy")
+        raise HpcgymError(
+            "pass_view: dispatchers know nothing of nodes of jobs' own, nor of limits"
+        )
     batch, rooms = simulations.batch, simulations.rooms
     start, n = simulations.rows(e)
     changing: dict[str, Any] = {name: getattr(batch, name)[e] for name in state.State._fields}

@@ -1,4 +1,4 @@
-"""Machines under limits behind an environment: their arrays, the limits of episodes, results."""
+"""Machines behind an environment whose jobs have nodes of their own, under limits or not."""
 
 from __future__ import annotations
 
@@ -20,7 +20,13 @@ from hpcgym.errors import HpcgymError
 from hpcgym.schedule.result import Result
 from hpcgym.scheduler.capabilities import check_scheduler
 from hpcgym.scheduler.limits import Limit, check_limits
-from hpcgym.simulation.limited import check_rules, units_a_node, with_machine
+from hpcgym.simulation.limited import (
+    check_rules,
+    takes_whole_nodes,
+    units_a_node,
+    warn_of_own_nodes,
+    with_machine,
+)
 from hpcgym.simulation.limited_machine import (
     check_clock,
     check_possible,
@@ -33,18 +39,26 @@ from hpcgym.workload.model import Workload
 
 
 class Limited(NamedTuple):
-    """What an environment says of a machine under limits.
+    """What an environment says of a machine whose jobs have nodes of their own.
 
     Attributes
     ----------
     controls : names of CONTROLS, in the order of the action.
-    limits_of : returns the limits of an episode's jobs, in seconds of their clock.
+    limits_of : returns the limits of an episode's jobs, in seconds of their clock; None: it has
+        none, and nothing is said of power.
     switches : whether nodes may be switched off at all.
     """
 
     controls: tuple[str, ...]
-    limits_of: Callable[[Workload], tuple[Limit, ...]]
+    limits_of: Callable[[Workload], tuple[Limit, ...]] | None
     switches: bool
+
+
+def own_nodes(options: Options) -> Limited | None:
+    """Return what is said of a machine without limits if jobs have nodes of their own on it."""
+    if not takes_whole_nodes(options.cluster, options.scheduler, None):
+        return None
+    return Limited((), None, options.cluster.shutdown_after_s is not None)
 
 
 #: What an agent may set.
@@ -52,7 +66,7 @@ CONTROLS = ("frequency", "nodes", "power")
 
 
 class Machines:
-    """The machines under limits of many simulations.
+    """The machines of many simulations whose jobs have nodes of their own.
 
     Attributes
     ----------
@@ -63,7 +77,8 @@ class Machines:
 
     Raises
     ------
-    HpcgymError : rules that do not go with limits, or nodes that are not alike or without a power.
+    HpcgymError : rules that do not go with nodes of one's own or with limits, or nodes that are
+        not alike or without a power.
     WorkloadError : a job that cannot be simulated.
     """
 
@@ -71,19 +86,29 @@ class Machines:
         self, limited: Limited, options: Options, workload: Workload, number: int, longest: int
     ) -> None:
         scheduler, cluster = options.scheduler, options.cluster
-        check_rules(scheduler)
-        check_scheduler(scheduler, "environments under limits")
+        has_limits = limited.limits_of is not None
+        check_rules(scheduler, has_limits)
+        place = "environments under limits" if has_limits else "environments on nodes"
+        check_scheduler(scheduler, place)
+        unknown = [group.name for group in cluster.groups if group.power is None]
+        if not has_limits and unknown:
+            raise HpcgymError(
+                "allocation='contiguous': environments count what nodes draw where jobs have nodes"
+                f" of their own, and group {unknown[0]!r} has no power: NodePower"
+            )
         self.limited, self.options = limited, options
         self.power = node_power(cluster)
         self.needs = needs_on(workload, cluster)
         self.a_node = units_a_node(self.needs, cluster)
+        if not has_limits:
+            warn_of_own_nodes(self.needs, cluster, scheduler)
         self.widths = -(-self.needs[:, 0] // self.a_node)
         self.model = model_of(
             workload, scheduler, cluster, self.power, self.widths, limited.switches
         )
         check_clock(workload, self.model)
         self.rows: LimitedRows = limited_rows.make_rows(
-            *self.model[:-1], self.widths, cluster.nodes, number, longest
+            *self.model[:-1], self.widths, cluster.nodes, number, longest, has_limits
         )
         above = int(self.rows.begin[0]["components_mw"])
         self.greatest_w = (cluster.nodes * int(self.rows.drawn_mw[-1]) + above) / 1000
@@ -98,7 +123,8 @@ class Machines:
         HpcgymError : limits that are none, that need nodes to be switched off where they stay on,
             or under which a job can never start.
         """
-        given = check_limits(self.limited.limits_of(workload))
+        limits_of = self.limited.limits_of
+        given = () if limits_of is None else check_limits(limits_of(workload))
         scheduler, cluster = self.options.scheduler, self.options.cluster
         if any(getattr(limit, "shutdown", False) for limit in given) and not self.limited.switches:
             raise HpcgymError("limits: budgets with shutdown need the control 'nodes'")

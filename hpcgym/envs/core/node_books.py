@@ -30,8 +30,8 @@ def keeps_books(options: Options) -> bool:
             raise HpcgymError("reward 'energy': on nodes with powers run times cannot be learned")
         if measured is not None and (measured >= 0).any():
             raise HpcgymError(
-                "reward 'energy': measured powers of jobs, power_w, count in PowerCap and"
-                " EnergyBudget only; workload.with_columns(power_w=...) of -1 leaves them out"
+                "reward 'energy': measured powers of jobs, power_w, count only where jobs have"
+                " nodes of their own; workload.with_columns(power_w=...) of -1 leaves them out"
             )
     return powers and not learns
 

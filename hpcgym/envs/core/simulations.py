@@ -23,7 +23,7 @@ from hpcgym.envs.core.corun_machines import SharedMachines
 from hpcgym.envs.core.corun_options import Corun
 from hpcgym.envs.core.episodes import Episode, Episodes
 from hpcgym.envs.core.layout import Layout
-from hpcgym.envs.core.limited_machines import Limited, Machines, set_places
+from hpcgym.envs.core.limited_machines import Limited, Machines, own_nodes, set_places
 from hpcgym.envs.core.node_books import keeps_books
 from hpcgym.envs.core.options import Options
 from hpcgym.envs.core.tables import (
@@ -68,7 +68,7 @@ class Simulations:
     keeps : whether a selected job that does not fit stays selected.
     shutdown_action : whether an action may be to switch idle processors off.
     features, interval : that weights are for, and what weights and controls hold for.
-    limited : of environments under limits; None of others.
+    limited : of environments under limits; None of others, even where jobs have nodes of their own.
     sharing : of environments in which jobs share nodes; None of others.
     autoreset : whether the step after the end of an episode begins the next.
 
@@ -96,9 +96,13 @@ class Simulations:
         autoreset: bool = False,
     ) -> None:
         self.options, self.episodes, self.kind = options, episodes, kind
+        if limited is None and sharing is None:
+            check_limits_kept(options.scheduler, options.cluster)
+            limited = own_nodes(options)
         self.layout: Layout | PairLayout
         if sharing is None:
-            extra = 0 if limited is None else POWER_SIZE
+            has_limits = limited is not None and limited.limits_of is not None
+            extra = POWER_SIZE if has_limits else 0
             self.layout = Layout(options.window, len(options.names), options.flat, extra)
         else:
             self.layout = PairLayout(options.window, sharing.neighbours, options.flat)
@@ -121,10 +125,9 @@ class Simulations:
         if sharing is not None:
             books = keeps_books(options)
         elif limited is None:
-            check_limits_kept(options.scheduler, cluster)
             books = keeps_books(options)
             needs = node_needs(cluster, workload, options.scheduler, books)
-        else:  # switching is the limits' own
+        else:  # nodes are switched off, not processors
             cluster = replace(cluster, shutdown_after_s=None)
         check_jobs(workload, options.cluster.processors)
         check_extract(workload, "environments")
@@ -197,12 +200,12 @@ class Simulations:
 
     @property
     def _power(self) -> LimitedRows | None:
-        """The rows of machines under limits, None where there are none."""
+        """The rows of machines whose jobs have nodes of their own, None where there are none."""
         return None if self.machines is None else self.machines.rows
 
     @property
     def _machine(self) -> tuple[Rooms | None, LimitedRows | None, CorunRows | None]:
-        """What the kernel takes for nodes, machines under limits and nodes that jobs share."""
+        """What the kernel takes for nodes, nodes of jobs' own and nodes that jobs share."""
         shared = None if self.shared is None else self.shared.rows
         return self.rooms, self._power, shared
 
@@ -281,7 +284,7 @@ class Simulations:
             self._go_on()
 
     def _go_on(self) -> None:
-        """Let simulations under limits whose logs were full end their steps."""
+        """Let simulations whose logs of nodes were full end their steps."""
         assert self.machines is not None
         for e in self.machines.lengthen_logs():
             self.step(e)
@@ -354,7 +357,7 @@ class Simulations:
     def jobs(self, e: int) -> NDArray[np.void]:
         """Return the records of the jobs of the present episode of simulation ``e``, (n_jobs,).
 
-        Under limits jobs that have started are as long as they are at their level.
+        With nodes of their own jobs that have started are as long as they are at their level.
         """
         start, n = self.rows(e)
         if self.machines is not None:

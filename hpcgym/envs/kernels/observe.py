@@ -21,6 +21,7 @@ HOUR = 3600.0  # [s]
 HORIZONS = np.array([60, 600, 3600, 14_400, 43_200, 86_400, 259_200, 604_800], np.int64)
 N_HORIZONS = len(HORIZONS)
 CLUSTER_SIZE, QUEUE_SIZE, TIME_SIZE = 1 + N_HORIZONS + 1, 6, 4
+ON_AT = CLUSTER_SIZE - 1  # where the share of what is free and on stands
 QUEUE_AT = CLUSTER_SIZE
 TIME_AT = QUEUE_AT + QUEUE_SIZE
 JOBS_AT = TIME_AT + TIME_SIZE
@@ -110,7 +111,7 @@ def observe_cluster(sim, blocks, entries, idle, processors, out):
     for group in range(sim.groups):
         if idle[group].off_at < sim.time:
             ready -= idle[group].width
-    out[1 + N_HORIZONS] = ready * share
+    out[ON_AT] = ready * share
     return now_free
 
 

@@ -43,7 +43,7 @@ from hpcgym.envs.kernels.corun import (
 )
 from hpcgym.envs.kernels.intervals import interval_is_over, next_stop, weigh
 from hpcgym.envs.kernels.limited import control, observe_power
-from hpcgym.envs.kernels.observe import observe
+from hpcgym.envs.kernels.observe import ON_AT, observe
 from hpcgym.envs.kernels.terms import (
     add_terms_under_limits,
     add_waits,
@@ -56,8 +56,8 @@ from hpcgym.envs.kernels.terms import (
 def begin(e, table, batch, rooms, power, shared):
     """Begin the next episode of environment ``e``, and go to its first decision.
 
-    Here and in all that follows ``rooms`` is None on a pool of processors, ``power`` but on a
-    machine under limits, and ``shared`` but where jobs share nodes.
+    Here and in all that follows ``rooms`` is None on a pool of processors, ``power`` but where jobs
+    have nodes of their own, under limits or not, and ``shared`` but where jobs share nodes.
     """
     episode = batch.episode_state[e]
     start, n = episode.next_start, episode.next_jobs
@@ -169,17 +169,19 @@ def act(e, table, batch, rooms, power, shared, chosen, numbers):
         account(e, table, batch, rooms, power, shared)
         return
     kind = table.settings[0].kind
-    if kind == SELECTION_KIND:
-        i = chosen[e]
-        if i == len(batch.window[e]) and switch_off(batch.sim[e], batch.idle[e]):
-            batch.episode_state[e].new = 0
-            return
-        # there is no job to select: the first is served
-        batch.sim[e].selected = batch.window[e, i if 0 <= i < batch.episode_state[e].visible else 0]
-    elif kind == ORDERING_KIND:
-        for i in range(batch.episode_state[e].visible):
-            batch.scores[e, batch.window[e, i]].score = numbers[e, i]
-        forget_bounds(batch.blocks[e])
+    if power is None or batch.episode_state[e].controls_hold == 0:  # else the action goes on
+        if kind == SELECTION_KIND:
+            i = chosen[e]
+            if i == len(batch.window[e]) and switch_off(batch.sim[e], batch.idle[e]):
+                batch.episode_state[e].new = 0
+                return
+            # there is no job to select: the first is served
+            first = i if 0 <= i < batch.episode_state[e].visible else 0
+            batch.sim[e].selected = batch.window[e, first]
+        elif kind == ORDERING_KIND:
+            for i in range(batch.episode_state[e].visible):
+                batch.scores[e, batch.window[e, i]].score = numbers[e, i]
+            forget_bounds(batch.blocks[e])
     stop, goes_on = np.int64(FOREVER), True
     while goes_on:
         if kind == WEIGHTS_KIND:
@@ -199,18 +201,21 @@ def act(e, table, batch, rooms, power, shared, chosen, numbers):
 def control_machine(e, table, batch, power, numbers, stop):
     """Set the controls by the action, or let them hold for longer if that has been done."""
     episode, settings = batch.episode_state[e], table.settings[0]
+    held = episode.controls_hold
+    episode.controls_hold = 1
+    if power.begin[0].controlled == 0:
+        return
     # the time of the next submission must not be told
     by_clock = settings.interval == SECONDS_INTERVAL and stop < FOREVER
     end = stop + 1 if by_clock else np.int64(FOREVER)
     machine = machine_of(power, e, episode.start, episode.start + episode.jobs)
-    if episode.controls_hold == 1:
+    if held == 1:
         extend_control(machine, end)
     else:
         control(
             machine, batch.sim[e], numbers,
             settings.act_frequency, settings.act_nodes, settings.act_power, end,
         )  # fmt: skip
-        episode.controls_hold = 1
 
 
 @jit_inline
@@ -235,7 +240,10 @@ def show(e, table, batch, rooms, power, shared, out):
     )  # fmt: skip
     if power is not None:
         machine = machine_of(power, e, start, start + n)
-        observe_power(machine, batch.sim[e], out.observations[e], table.settings[0].seen_power)
+        if power.begin[0].limited == 1:
+            observe_power(machine, batch.sim[e], out.observations[e], table.settings[0].seen_power)
+        else:
+            out.observations[e, ON_AT] = machine.scalars[0].free_on / len(machine.nodes)
     if table.settings[0].by_action == 1:
         idle = not episode.ended and some_idle(batch.sim[e], batch.idle[e])
         out.masks[e, len(batch.window[e])] = idle

@@ -31,7 +31,7 @@ ARGUMENTS = {
     "a generator",
     "processors": "size of the machine; `None`: that of the workload",
     "cluster": "a `hpcgym.Cluster` in place of `processors`, for other powers, and for idle "
-    "processors that are switched off",
+    "processors or nodes that are switched off; where nodes are, each job has nodes of its own",
     "episodes": '`"windows"`: `jobs` jobs from anywhere; `"weeks"`, `"months"`: of the trace, but '
     'for the first, without jobs that cross a boundary; `"whole"`: all jobs of the part',
     "jobs": "jobs of a window; only windows heed it",
@@ -50,7 +50,7 @@ ARGUMENTS = {
     "correction": '`"requested"`, `"incremental"`, `"recursive-doubling"` or `"predicted-again"`',
     "passes": '`"per-timestamp"` or `"per-event"`',
     "allocation": "the order in which nodes are filled, on machines that have nodes: a name of "
-    "`hpcgym.scheduler.rules.ALLOCATIONS`",
+    '`hpcgym.scheduler.rules.ALLOCATIONS`, or `"contiguous"`: nodes of a job\'s own, in a row',
     "threshold": "seconds of waiting after which a job goes to the head of the queue, whatever the "
     "agent says of the order; `None`: never, as it must be in JobSelection, whose agent names each "
     "job that is served",
@@ -107,7 +107,8 @@ nan are left out |
 `restore()`."""
 
 _MACHINE = """\
-m stands for the processors of the machine. A time t appears as t / (t + 1 h)."""
+m stands for the processors of the machine. Where jobs have nodes of their own it stands for nodes,
+as processors do in this table and the next. A time t appears as t / (t + 1 h)."""
 
 _REWARDS = """\
 {when}
@@ -198,7 +199,8 @@ _REWARDS_PARTS = {
 run is the time that the job will run, at most the requested one. The return is the metric but for
 the rounding of a sum (a relative error below 1e-12). While processors are never switched off,
 schedules of the same jobs differ in energy only by when they end: see `shutdown_after_s` of
-`hpcgym.Cluster`.""",
+`hpcgym.Cluster`. Where jobs have nodes of their own, energy counts as it is drawn, by all nodes and
+what stands above them, each in whole milliwatts, rounded up; E is then that of all nodes busy.""",
 }
 
 

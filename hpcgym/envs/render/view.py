@@ -166,7 +166,7 @@ def _in_ticks(
 
 
 def _free(env: Drawn) -> int:
-    """Return the number of free processors, which under limits are those of free nodes."""
+    """Return the number of free processors, which may be those of whole free nodes."""
     cluster = env.options.cluster
     if env.simulations.shared is not None:
         return cluster.processors - int(

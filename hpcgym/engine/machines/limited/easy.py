@@ -35,12 +35,14 @@ from hpcgym.engine.machines.limited.nodes import begin_waiting, end_switching, r
 from hpcgym.engine.machines.limited.reservations import find_shadow
 from hpcgym.engine.machines.limited.starts import begin, best_level, drawn_mw, widest
 from hpcgym.engine.machines.limited.state import LESS, ZERO
-from hpcgym.engine.machines.pool.easy import first_in_order
+from hpcgym.engine.machines.pool.easy import asks_for_order, first_in_order
 from hpcgym.engine.ordered import BLOCK, block_at
 from hpcgym.engine.passes.backfilling import sweep_of, sweep_scored_of
 from hpcgym.engine.state import (
     A_RENEWAL,
+    AN_ORDER,
     FOREVER,
+    NOBODY,
     QUEUE,
     RUNNING,
     SCORED,
@@ -167,13 +169,38 @@ sweep = sweep_of(may_start, begin_noted, bounds, knows_narrow=True)
 sweep_scored = sweep_scored_of(may_start, begin_noted)
 
 
+@jit
+def may_wait(machine, sim, jobs, progress, blocks, entries):
+    """Return whether the pass is to end, or to be interrupted for new orders, before all else."""
+    if sim.keeps == 0 and none_may_start(machine, sim, jobs, progress, blocks, entries):
+        return True
+    return asks_for_order(sim)
+
+
+@jit_part
+def none_may_start(machine, sim, jobs, progress, blocks, entries):
+    """Return whether no queued job may start now."""
+    for k in range(blocks[QUEUE].in_use):
+        block = block_at(blocks, QUEUE, k)
+        for i in range(block * BLOCK, block * BLOCK + blocks[block].count):
+            if best_level(machine, sim, jobs, progress, entries[i].job) >= 0:
+                return False
+    return True
+
+
 @jit_part
 def serve_queue(machine, sim, jobs, keys, scores, progress, blocks, entries, narrow, idle):
     """Start heads while they may start, then jobs behind the first head that may not."""
     head = -1
     machine.scalars[0].backfills = 0
+    asks = sim.asks != NOBODY
+    if asks and may_wait(machine, sim, jobs, progress, blocks, entries):
+        return
     while blocks[QUEUE].count > 0:
         head = first_in_order(sim, jobs, scores, progress, blocks, entries)
+        if head < 0:
+            sim.asked = AN_ORDER
+            return
         level = best_level(machine, sim, jobs, progress, head)
         if level < 0 and machine.scalars[0].controlled == 1 and blocks[RUNNING].count == 0:
             level = level_without_control(machine, sim, jobs, progress, head)
@@ -182,6 +209,12 @@ def serve_queue(machine, sim, jobs, keys, scores, progress, blocks, entries, nar
         leave_queue(sim, jobs, progress, keys, blocks, entries, head)
         begin(machine, jobs, sim, progress, blocks, entries, head, level)
         head = -1
+        sim.selected = -1
+        again = asks and sim.primary == SELECTION
+        if again and may_wait(machine, sim, jobs, progress, blocks, entries):
+            return
+    if sim.keeps == 0:
+        sim.selected = -1
     sim.head = head
     if head < 0 or sim.depth == 0:
         return
@@ -222,18 +255,22 @@ def do_pass(
 ):  # fmt: skip
     """Let limits do what they do at this time, then start what may start."""
     time = sim.time
-    announce(machine, blocks, entries, time)
-    switch_for_control(machine, blocks, entries, time)
-    switch_for_caps(machine, blocks, entries, time)
-    kill_for_caps(machine, sim, jobs, progress, users, history, blocks, entries, freed, idle, ended)
-    look(machine, time)
-    for job in range(sim.next - sim.arrived, sim.next):
-        enqueue(sim, jobs, progress, keys, scores, blocks, entries, narrow, job)
-    sim.arrived = 0
+    if sim.asked != AN_ORDER:  # else the pass goes on
+        announce(machine, blocks, entries, time)
+        switch_for_control(machine, blocks, entries, time)
+        switch_for_caps(machine, blocks, entries, time)
+        kill_for_caps(
+            machine, sim, jobs, progress, users, history, blocks, entries, freed, idle, ended
+        )
+        look(machine, time)
+        for job in range(sim.next - sim.arrived, sim.next):
+            enqueue(sim, jobs, progress, keys, scores, blocks, entries, narrow, job)
+        sim.arrived = 0
     if blocks[QUEUE].count > 0:
         weigh(machine, blocks, entries, time)
         serve_queue(machine, sim, jobs, keys, scores, progress, blocks, entries, narrow, idle)
-    switch_off_idle(machine, time)
+    if sim.asked != AN_ORDER:
+        switch_off_idle(machine, time)
 
 
 run = loop_of(advance, do_pass)

@@ -1,7 +1,8 @@
 """Machines under limits of many simulations, a row for each, for environments.
 
-Each has a control (:mod:`hpcgym.engine.machines.limited.controls`) as its last cap. Limits of the
-episode that comes next are set beforehand, and taken over when it begins.
+Each has a control (:mod:`hpcgym.engine.machines.limited.controls`) as its last cap, which says
+nothing where nobody may set it. Limits of the episode that comes next are set beforehand, and taken
+over when it begins.
 """
 
 from __future__ import annotations
@@ -88,11 +89,13 @@ def make_rows(
     n_nodes: int,
     number: int,
     longest: int,
+    limited: bool,
 ) -> LimitedRows:
     """Return the machines of that many simulations of up to ``longest`` jobs of a table.
 
     Parameters
     ----------
+    limited : whether there may be limits, and the control is set.
     constants to n_nodes : as :func:`hpcgym.engine.machines.limited.state.make_limited` takes them.
     """
     one = make_limited(
@@ -100,7 +103,7 @@ def make_rows(
         np.zeros(1, CAP), np.zeros(1, BUDGET), 0,
     )  # fmt: skip
     begin = one.scalars.copy()
-    begin["controlled"] = begin["limited"] = 1
+    begin["controlled"] = begin["limited"] = int(limited)
     total = np.concatenate([[0], np.cumsum(widths)]).astype(np.int64)
     ahead = np.minimum(np.arange(len(widths)) + longest, len(widths))
     n_cells = int((total[ahead] - total[:-1]).max(initial=0))

@@ -24,12 +24,11 @@ from hpcgym.engine.machines.nodes.placement import (
     shuffle,
     take,
 )
-from hpcgym.engine.machines.pool.easy import count_backfilled, first_in_order
+from hpcgym.engine.machines.pool.easy import asks_for_order, count_backfilled, first_in_order
 from hpcgym.engine.ordered import BLOCK, NOTHING, block_at
 from hpcgym.engine.passes.backfilling import sweep_of, sweep_scored_of
 from hpcgym.engine.state import (
     AN_ORDER,
-    EACH_PASS,
     EACH_START,
     NOBODY,
     QUEUE,
@@ -70,12 +69,7 @@ def may_wait(sim, blocks, entries, nodes):
     if sim.keeps == 0 and none_fits(sim, blocks, entries, nodes):
         sim.changed = 1
         return True
-    if sim.asks == EACH_PASS:
-        sim.asked = AN_ORDER - sim.asked
-        sim.changed = 1
-        return sim.asked == AN_ORDER
-    sim.asked = 0
-    return False
+    return asks_for_order(sim)
 
 
 @jit

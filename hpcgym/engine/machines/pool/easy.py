@@ -146,6 +146,12 @@ def may_wait(sim, blocks, entries, leaving):
         if least_width(blocks) > free or (sim.asks != NOBODY and none_fits(blocks, entries, free)):
             sim.changed = 1
             return True
+    return asks_for_order(sim)
+
+
+@jit_part
+def asks_for_order(sim):
+    """Return whether the pass is to be interrupted for a new order; it is asked for once."""
     if sim.asks == EACH_PASS:
         sim.asked = AN_ORDER - sim.asked
         sim.changed = 1
