@@ -188,13 +188,25 @@ def limited(
     return Case(workload, cluster, found, rules)
 
 
+def on_single_cores(case: Case) -> Case:
+    """The case on as many nodes of one core, its jobs no wider than that."""
+    group = replace(case.cluster.groups[0], resources={"core": 1})
+    width = np.minimum(case.workload.requested_processors, case.cluster.nodes)
+    cluster = Cluster(
+        groups=(group,), levels=case.cluster.levels, shutdown_after_s=case.cluster.shutdown_after_s
+    )
+    return replace(
+        case, cluster=cluster, workload=case.workload.with_columns(requested_processors=width)
+    )
+
+
 def simulate_slowly(
     case: Case, simulator: Any = LimitedSimulation, switches: bool = False, **orders: Any
 ) -> LimitedSimulation:
     """Simulate a case with the slow simulator, or one that is made as it is.
 
-    ``switches`` says that nodes may be switched off, whatever limits say; ``orders`` are those of
-    the queue which only the slow simulator takes.
+    ``switches`` says that nodes may be switched off, whatever limits say; ``orders`` are rules
+    that only the slow simulator takes so.
     """
     workload, cluster = case.workload, case.cluster
     scheduler = Scheduler(**case.rules)

@@ -531,7 +531,7 @@ class LimitedSimulation(Plans, Simulation):
         self.nodes_for_caps(now)
         self.kill(now)
         self.look(now)
-        head = self.serve(now)
+        head = self.start_in_order(now)
         if head is None or self.backfill == "none":
             return
         self.plan(head, now)
@@ -544,7 +544,7 @@ class LimitedSimulation(Plans, Simulation):
             if also is not None:
                 self.begin(also, backfills=True)
 
-    def serve(self, now: int) -> Any:
+    def start_in_order(self, now: int) -> Any:
         """Start heads; return the first that may not start."""
         for job in self.primary_order(now):
             also = self.best(job, backfills=False)

@@ -135,13 +135,10 @@ def node_needs(
     HpcgymError : rules with which environments know no nodes.
     WorkloadError : a job that never fits.
     """
-    if not cluster.groups:
-        return None
-    needs = needs_on(workload, cluster)
-    if single_cores(needs) and not keeps_books:
+    if not cluster.groups or (is_pool(cluster, workload) and not keeps_books):
         return None
     check_scheduler(scheduler, "nodes", "environments on nodes")
-    return needs
+    return needs_on(workload, cluster)
 
 
 def check_limits_kept(scheduler: Scheduler, cluster: Cluster) -> None:
@@ -163,9 +160,19 @@ def _allocation_of(scheduler: Scheduler) -> tuple[int, int]:
     return _ALLOCATIONS[allocation.partition(":")[0]], random_seed(allocation)
 
 
+def is_pool(cluster: Cluster, workload: Workload) -> bool:
+    """Return whether a machine is a pool of processors, as where jobs ask for single cores.
+
+    Raises
+    ------
+    WorkloadError : a job that never fits.
+    """
+    return not cluster.groups or single_cores(needs_on(workload, cluster))
+
+
 def check_pool(cluster: Cluster, workload: Workload, what: str) -> None:
     """Raise an HpcgymError where jobs ask for more of nodes than single cores."""
-    if cluster.groups and not single_cores(needs_on(workload, cluster)):
+    if not is_pool(cluster, workload):
         raise HpcgymError(
             f"{what} knows pools of processors only, and jobs whose units are single cores; "
             "simulate, evaluate, environments and batches know nodes"

@@ -27,10 +27,11 @@ from driving import (
 from gymnasium.vector import AutoresetMode
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-from limit_strategies import Case, limited, simulate_slowly
-from slow_own_nodes import OwnOrdering, OwnSelection, OwnWeights
+from limit_strategies import Case, limited, on_single_cores, simulate_slowly
+from slow_agents_on_nodes import OwnOrdering, OwnSelection, OwnWeights
 from strategies import WEIGHTS
 from test_node_environments import POLICIES, driven
+from test_predicted import for_slow, rules
 from test_steered_schedules import assert_same_schedule
 from test_vector import MODES, assert_alike, drive
 from test_vector import make as make_vector
@@ -45,7 +46,9 @@ pytestmark = pytest.mark.filterwarnings("ignore::hpcgym.errors.HpcgymWarning")
 
 SEEDS = st.integers(0, 2**16)
 WINDOWS = st.sampled_from([1, 2, 3, 40])
-RULE_NAMES = ("backfill", "backfill_order", "estimate", "correction", "allocation")
+RULE_NAMES = (
+    "backfill", "backfill_order", "estimate", "policy_estimate", "correction", "allocation",
+)  # fmt: skip
 ids = pytest.mark.parametrize("name", NAMES)
 
 #: Switching takes time, and powers are whole watts.
@@ -56,10 +59,18 @@ SCORES = np.array([-1.0, -0.5, 0.0, 0.0, 0.25, 1.0], np.float32)
 
 
 @st.composite
-def cases(draw: st.DrawFn) -> Case:
-    """A case without limits whose nodes are switched off, or stand in a row, or both."""
+def cases(draw: st.DrawFn, learns: bool = False, any_cores: bool = False) -> Case:
+    """A case without limits whose nodes are switched off, or stand in a row, or both.
+
+    ``learns``: with rules of those who predict; unless they have ``any_cores``, on nodes of one
+    core: what is learned of a job looks at its nodes, and `slow_predictions.py` at its processors.
+    """
     case = draw(limited("none"))
-    case.rules |= {"policy": "fcfs", "threshold": None}
+    case.rules |= {"policy": "fcfs", "threshold": None, "policy_estimate": "requested"}
+    if learns:
+        case.rules |= {rule: value for rule, value in draw(rules()).items() if rule != "passes"}
+        if not any_cores:
+            case = on_single_cores(case)
     if case.cluster.shutdown_after_s is None and case.rules["allocation"] != "contiguous":
         after = draw(st.sampled_from([0, 1, 30, 600]))
         case.cluster = replace(case.cluster, shutdown_after_s=after)
@@ -74,7 +85,12 @@ def environment(name: str, case: Case, **more: Any) -> Any:
 def played(case: Case, simulator: Any, *given_first: Any, **more: Any) -> Any:
     """Return what a slow simulator has done, made with these arguments before all others."""
     case = Case(case.workload, case.cluster, [], {**case.rules, **more})
-    return simulate_slowly(case, lambda *given, **rules: simulator(*given_first, *given, **rules))
+    names = ("estimate", "policy_estimate")
+    return simulate_slowly(
+        case,
+        lambda *given, **rules: simulator(*given_first, *given, **rules),
+        **for_slow({name: case.rules[name] for name in names}),
+    )
 
 
 def rows_of(info: dict[str, Any]) -> list[int]:
@@ -95,7 +111,7 @@ def assert_seen(steps: list[Step], slow: Any) -> None:
 
 
 @settings(SLOW, max_examples=200)
-@given(cases(), WINDOWS, SEEDS, st.sampled_from(["kept", "revised"]))
+@given(st.booleans().flatmap(cases), WINDOWS, SEEDS, st.sampled_from(["kept", "revised"]))
 def test_any_selection(case: Case, window: int, seed: int, reservation: str) -> None:
     def place(now: int, rows: list[int]) -> int:
         return int(np.random.default_rng((seed, now, *rows)).integers(len(rows)))
@@ -109,7 +125,7 @@ def test_any_selection(case: Case, window: int, seed: int, reservation: str) -> 
 
 
 @settings(SLOW, max_examples=200)
-@given(cases(), WINDOWS, SEEDS, THRESHOLDS)
+@given(st.booleans().flatmap(cases), WINDOWS, SEEDS, THRESHOLDS)
 def test_any_scores(case: Case, window: int, seed: int, threshold: int | None) -> None:
     def scores(now: int, rows: list[int]) -> Any:
         return np.random.default_rng((seed, now, *rows)).choice(SCORES, len(rows))
@@ -122,7 +138,11 @@ def test_any_scores(case: Case, window: int, seed: int, threshold: int | None) -
 
 
 @settings(SLOW, max_examples=200)
-@given(cases(), st.lists(st.tuples(*[WEIGHTS] * 6), min_size=1, max_size=5), THRESHOLDS)
+@given(
+    st.booleans().flatmap(cases),
+    st.lists(st.tuples(*[WEIGHTS] * 6), min_size=1, max_size=5),
+    THRESHOLDS,
+)
 def test_weights_that_change_at_each_pass(
     case: Case, given_weights: list[Any], threshold: int | None
 ) -> None:
@@ -171,7 +191,10 @@ def test_baselines_make_the_schedules_of_simulate(case: Case, policy: str, name:
 
 @settings(SLOW, max_examples=150)
 @given(
-    cases(), st.sampled_from(["pass", "1h", "episode", 1, 3]), st.tuples(*[WEIGHTS] * 6), THRESHOLDS
+    st.booleans().flatmap(lambda learns: cases(learns, any_cores=True)),
+    st.sampled_from(["pass", "1h", "episode", 1, 3]),
+    st.tuples(*[WEIGHTS] * 6),
+    THRESHOLDS,
 )
 def test_constant_weights_make_the_schedule_of_simulate(
     case: Case, interval: Any, weights: Any, threshold: int | None
@@ -215,7 +238,7 @@ def test_native_and_loop_are_alike(name: str, mode: AutoresetMode, options: dict
 
 
 @settings(SLOW, max_examples=60)
-@given(cases(), st.sampled_from(NAMES), st.integers(0, 20), SEEDS)
+@given(st.booleans().flatmap(cases), st.sampled_from(NAMES), st.integers(0, 20), SEEDS)
 def test_what_follows_a_snapshot_follows_again(
     case: Case, name: str, decisions: int, seed: int
 ) -> None:

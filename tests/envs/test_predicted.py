@@ -83,11 +83,20 @@ def assert_same_predictions(found: Any, expected: Any) -> None:
 # --- Schedules --------------------------------------------------------------------------------
 
 
+POLICIES = POLICY.filter(lambda p: isinstance(p, str) or any(p))
+EACH_FEATURE = st.lists(WEIGHTS, min_size=len(FEATURES), max_size=len(FEATURES))
+
+
 @settings(SLOW, max_examples=150)
-@given(workloads(max_jobs=30), rules(), POLICY.filter(lambda p: isinstance(p, str) or any(p)))
+@given(workloads(max_jobs=30), rules(), POLICIES)
 def test_index_policies_make_the_schedules_of_simulate(
     workload: Workload, given_rules: dict[str, Any], policy: Any
 ) -> None:
+    index_policies_agree(workload, given_rules, policy)
+
+
+def index_policies_agree(workload: Workload, given_rules: dict[str, Any], policy: Any) -> None:
+    """Play a policy in environments and by `simulate`, with all these arguments."""
     expected = simulate(workload, policy=policy, **given_rules)
     jobs, score = jobs_of(workload), score_of(policy)
 
@@ -116,15 +125,17 @@ def test_index_policies_make_the_schedules_of_simulate(
 
 
 @settings(SLOW, max_examples=150)
-@given(
-    workloads(max_jobs=30),
-    rules(),
-    INTERVALS,
-    st.lists(WEIGHTS, min_size=len(FEATURES), max_size=len(FEATURES)),
-)
+@given(workloads(max_jobs=30), rules(), INTERVALS, EACH_FEATURE)
 def test_constant_weights_make_the_schedule_of_simulate(
     workload: Workload, given_rules: dict[str, Any], interval: Any, weights: list[float]
 ) -> None:
+    constant_weights_agree(workload, given_rules, interval, weights)
+
+
+def constant_weights_agree(
+    workload: Workload, given_rules: dict[str, Any], interval: Any, weights: list[float]
+) -> None:
+    """Play the same weights in an environment and by `simulate`, with all these arguments."""
     size = float(np.abs(weights).sum())
     policy: Any = {name: w / size for name, w in zip(FEATURES, weights, strict=True) if w}
     expected = simulate(workload, policy=policy or "fcfs", **given_rules)

@@ -13,10 +13,11 @@ from hpcgym.errors import HpcgymError
 from hpcgym.scheduler.estimates.learning import asks_for_predictions
 
 
-def keeps_books(options: Options) -> bool:
+def keeps_books(options: Options, alike: bool = False) -> bool:
     """Return whether energy is counted by what nodes and what stands above them draw.
 
-    Not where run times are learned, which environments do on pools of processors only.
+    ``alike``: the cores could be a pool of processors. While run times are learned they are, unless
+    energy is rewarded: books need nodes.
 
     Raises
     ------
@@ -24,16 +25,13 @@ def keeps_books(options: Options) -> bool:
     """
     cluster, measured = options.cluster, options.workload.columns.get("power_w")
     powers = any(group.power is not None for group in cluster.groups) or bool(cluster.levels)
-    learns = asks_for_predictions(options.scheduler)
-    if any(weights[REWARDS.index("energy")] for weights in options.weights):
-        if powers and learns:
-            raise HpcgymError("reward 'energy': on nodes with powers run times cannot be learned")
-        if measured is not None and (measured >= 0).any():
-            raise HpcgymError(
-                "reward 'energy': measured powers of jobs, power_w, count only where jobs have"
-                " nodes of their own; workload.with_columns(power_w=...) of -1 leaves them out"
-            )
-    return powers and not learns
+    rewarded = any(weights[REWARDS.index("energy")] for weights in options.weights)
+    if rewarded and measured is not None and (measured >= 0).any():
+        raise HpcgymError(
+            "reward 'energy': measured powers of jobs, power_w, count only where jobs have"
+            " nodes of their own; workload.with_columns(power_w=...) of -1 leaves them out"
+        )
+    return powers and (rewarded or not (alike and asks_for_predictions(options.scheduler)))
 
 
 def node_watts(cluster: Cluster, books: bool) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

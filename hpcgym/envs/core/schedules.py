@@ -104,6 +104,7 @@ def schedule_of(simulations: Simulations, told: State) -> Result:
     if told.idle is not None:
         seconds = idle_processor_seconds(told.sim.copy(), told.idle.copy())
     result = Result.of(workload, cluster, scheduler, jobs, progress, seconds, True)
+    result = replace(result, policy_run_time=_policy_run_time(told, jobs))
     if simulations.machines is not None:
         start = int(told.episode_state.start)
         return simulations.machines.result(result, told.machine, start, told.limits)
@@ -113,7 +114,7 @@ def schedule_of(simulations: Simulations, told: State) -> Result:
     elif cluster.groups:
         needs = needs_on(workload, cluster)
         allocation = allocation_of(assign_nodes(jobs, progress, needs, cluster, scheduler))
-    return replace(result, policy_run_time=_policy_run_time(told, jobs), allocation=allocation)
+    return replace(result, allocation=allocation)
 
 
 def _policy_run_time(told: State, jobs: NDArray[np.void]) -> NDArray[np.int64] | None:

@@ -43,7 +43,7 @@ from hpcgym.scheduler.estimates.learning import (
     learning_rules,
     make_learner,
 )
-from hpcgym.simulation.nodes import check_limits_kept, node_needs, rooms_for
+from hpcgym.simulation.nodes import check_limits_kept, is_pool, node_needs, rooms_for
 from hpcgym.simulation.prepare import check_jobs, power_rules
 from hpcgym.simulation.warm_start import check_extract
 from hpcgym.workload.model import Workload
@@ -125,7 +125,7 @@ class Simulations:
         if sharing is not None:
             books = keeps_books(options)
         elif limited is None:
-            books = keeps_books(options)
+            books = keeps_books(options, is_pool(cluster, workload))
             needs = node_needs(cluster, workload, options.scheduler, books)
         else:  # nodes are switched off, not processors
             cluster = replace(cluster, shutdown_after_s=None)

@@ -242,7 +242,7 @@ def begin_limits(rows, e):
     control.work_mw = control.outside = control.inside = 0
 
 
-_run_row = loop_on_rows(easy.run)
+_run_row = loop_on_rows(easy.run, easy.usage_at_level)
 
 
 @jit_inline
