@@ -84,7 +84,6 @@ APART: dict[tuple[str, str], str] = {
     ("kill", "environments"): _SHARED_RUNS,
     ("kill", "batches"): _SHARED_RUNS,
     ("learned", "shared nodes"): _OTHER_ENDS,
-    ("learned", "environments under limits"): "estimates known at submission do, and 'ave2'",
     ("averages", "shared nodes"): _OTHER_ENDS,
     ("averages", "coverage"): _OTHER_VECTORS,
     ("learned", "coverage"): _OTHER_VECTORS,

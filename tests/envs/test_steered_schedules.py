@@ -11,9 +11,10 @@ import pytest
 from driving import SLOW, THRESHOLDS, Step, play, random_acts, whole
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-from limit_strategies import Case, limited, simulate_slowly
+from limit_strategies import Case, limited, on_single_cores, simulate_slowly
 from slow_controls import SteeredSimulation
 from strategies import WEIGHTS
+from test_predicted import for_slow, rules
 
 from hpcgym import simulate, validate_schedule
 from hpcgym.envs.power_limits import PowerCapEnv
@@ -40,7 +41,10 @@ CODES = {"off": "off", "shutting": "switching_off", "booting": "switching_on"}
 
 def environment(case: Case, **more: Any) -> PowerCapEnv:
     """The environment of a case, whose one episode is all jobs."""
-    names = ("backfill", "backfill_order", "estimate", "correction", "allocation", "power")
+    names = (
+        "backfill", "backfill_order", "estimate", "policy_estimate", "correction", "allocation",
+        "power",
+    )  # fmt: skip
     rules = {name: case.rules[name] for name in names}
     return PowerCapEnv(
         **whole(case.workload, cluster=case.cluster, limits=case.limits, window=4, **rules, **more)
@@ -48,10 +52,26 @@ def environment(case: Case, **more: Any) -> PowerCapEnv:
 
 
 @st.composite
-def steered(draw: st.DrawFn) -> Case:
-    """A case for environments: in the order of submission, its clock from 0 on."""
+def steered(draw: st.DrawFn, learns: bool = False, any_cores: bool = False) -> Case:
+    """A case for environments: in the order of submission, its clock from 0 on.
+
+    ``learns``: with rules of those who predict; unless they have ``any_cores``, on nodes of one
+    core: what is learned of a job looks at its nodes, and `slow_predictions.py` at its processors.
+    Likewise at one level where shares of requested times are learned, which are longer at others.
+    """
     case = draw(limited(KINDS))
-    case.rules |= {"policy": "fcfs", "threshold": None}  # of fcfs, none changes anything
+    # of fcfs, no threshold changes anything
+    case.rules |= {"policy": "fcfs", "threshold": None, "policy_estimate": "requested"}
+    if learns:
+        case.rules |= {rule: value for rule, value in draw(rules()).items() if rule != "passes"}
+        if not any_cores:
+            case = on_single_cores(case)
+            assert case.cluster.groups[0].power is not None
+            if case.cluster.groups[0].power.levels > 1:
+                shares = ("user-ratio", "typical-ratio")
+                for rule in ("estimate", "policy_estimate"):
+                    if case.rules[rule] in shares:
+                        case.rules[rule] = "e-loss"
     first = int(case.workload.submit_time[0])
     moved = case.workload.with_columns(submit_time=case.workload.submit_time - first)
     limits = []
@@ -88,7 +108,7 @@ def total(steps: list[Step]) -> Any:
 
 
 @settings(SLOW, max_examples=250)
-@given(steered(), SETS, INTERVALS, SEEDS)
+@given(st.booleans().flatmap(steered), SETS, INTERVALS, SEEDS)
 def test_any_controls(case: Case, controls: tuple[str, ...], interval: Any, seed: int) -> None:
     env = begin(case, controls=controls, interval=interval)
     steps = play(env, lambda number, _, __: action_of(controls, seed, number))
@@ -103,7 +123,9 @@ def test_any_controls(case: Case, controls: tuple[str, ...], interval: Any, seed
         return SteeredSimulation(decide, every, *given, **rules)
 
     assert env.simulations.machines is not None
-    slow = simulate_slowly(case, steers, env.simulations.machines.limited.switches)
+    estimates = {name: case.rules[name] for name in ("estimate", "policy_estimate")}
+    switches = env.simulations.machines.limited.switches
+    slow = simulate_slowly(case, steers, switches, **for_slow(estimates))
     assert_same_schedule(env.result(), slow.jobs, slow.intervals)
     assert [step.info["time"] for step in steps[:-1]] == [time for time, _ in slow.seen]
     seen = np.array([step.observation["power"] for step in steps[:-1]])
@@ -131,7 +153,10 @@ def assert_same_schedule(result: Any, jobs: list[Any], intervals: list[Any]) -> 
 
 @settings(SLOW, max_examples=200)
 @given(
-    steered(), INTERVALS, st.one_of(st.none(), st.tuples(*[WEIGHTS] * 6).filter(any)), THRESHOLDS
+    st.booleans().flatmap(lambda learns: steered(learns, any_cores=True)),
+    INTERVALS,
+    st.one_of(st.none(), st.tuples(*[WEIGHTS] * 6).filter(any)),
+    THRESHOLDS,
 )
 def test_controls_that_limit_nothing(
     case: Case, interval: Any, weights: Any, threshold: int | None

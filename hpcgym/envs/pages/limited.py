@@ -7,10 +7,7 @@ LIMITED_ARGUMENTS = {
     "processors": "size of the machine, where `cluster` does not say; `None`: that of the workload",
     "cluster": "a `hpcgym.Cluster` whose nodes are all alike and have a power, or its name, such "
     'as `"curie"`; `shutdown_after_s` of it is heeded. `None`: the nodes that Description tells of',
-    "estimate": 'run times that backfilling reckons with: `"requested"`, `"clairvoyant"`, '
-    '`"ave2"`, or predicted run times [s] of all jobs. Others that learn are refused',
-    "policy_estimate": "run times that `backfill_order` and weights look at: as `estimate`, but "
-    "none that learns",
+    "policy_estimate": "run times that `backfill_order` and weights look at, as `estimate`",
     "passes": '`"per-timestamp"` only',
     "allocation": '`"first-fit"`, or `"contiguous"`: nodes in a row',
 }
