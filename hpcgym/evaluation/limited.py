@@ -41,9 +41,8 @@ def limits_of(env: Any) -> Limits | None:
     from hpcgym.envs import SchedulingEnv  # needs numba
 
     machines = env.simulations.machines if isinstance(env, SchedulingEnv) else None
-    if machines is None:
-        return None
-    return Limits(machines.limited.limits_of, env.options.scheduler.power)
+    limits = None if machines is None else machines.limited.limits_of
+    return None if limits is None else Limits(limits, env.options.scheduler.power)
 
 
 def ruled(name: str) -> tuple[str, str] | None:

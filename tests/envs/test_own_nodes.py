@@ -41,6 +41,7 @@ from hpcgym.baselines.policies import Baseline
 from hpcgym.cluster import NodeGroup, NodePower
 from hpcgym.envs.kernels.observe import ON_AT
 from hpcgym.errors import HpcgymWarning
+from hpcgym.evaluation.limited import limits_of
 
 pytestmark = pytest.mark.filterwarnings("ignore::hpcgym.errors.HpcgymWarning")
 
@@ -316,3 +317,11 @@ def test_what_is_refused(name: str) -> None:
         env.snapshot(hide=True)
     with pytest.raises(HpcgymError, match=r"^pass_view: dispatchers know nothing of nodes"):
         env.pass_view()
+
+
+@ids
+def test_evaluations_find_no_limits(name: str) -> None:
+    """So schedulers beside it are simulated without any, on nodes of jobs' own all the same."""
+    env = SINGLE[name](BUSY, cluster=ASLEEP)
+    assert limits_of(env) is None
+    assert env.scheduler_rules["power"] == "none"
