@@ -97,10 +97,14 @@ def loop_on_rows(run: Any, usage_of: Any = None) -> Any:
 @jit_inline
 def estimators_of(table, start, stop):
     """Return how a simulation of these rows of a shared table predicts run times."""
-    classes = table.classes
+    classes, asked = table.classes, table.asked
     if len(classes) > 0:
         classes = classes[start:stop]
-    return Estimators(table.kinds, table.last, table.loss, table.chosen, table.looks, classes)
+    if len(asked) > 0:
+        asked = asked[start:stop]
+    return Estimators(
+        table.kinds, table.last, table.loss, table.chosen, table.looks, classes, asked
+    )
 
 
 @jit_inline

@@ -66,7 +66,9 @@ class Learning:
         self._estimates = in_words(scheduler)
         self._predictors = [predictor_of(estimate) for estimate in two_estimates(scheduler)]
         if parts is None:
-            estimators = make_estimators(scheduler, users, workload.requested_processors)
+            estimators = make_estimators(
+                scheduler, users, workload.requested_processors, arrays.jobs["processors"]
+            )
             learner = make_learner(scheduler, len(workload), n_users, estimators.classes)
             parts = estimators, learner
         self.estimators, self.learner = parts

@@ -327,7 +327,8 @@ def _shared(
         **learning_rules(rules, asks_for_predictions(rules), logs_ends=on_nodes),
     }
     empty = state.make_state(engine, None, longest, machine.processors, n_users, last)
-    estimators = make_estimators(rules, joined["users"], joined["jobs"]["processors"])
+    processors = joined["jobs"]["processors"]
+    estimators = make_estimators(rules, joined["users"], processors, processors)
     estimators.looks[0] = 1
     keys, ends = joined["keys"], np.cumsum(sizes)
     shared = search.Shared(

@@ -38,11 +38,19 @@ N_SEEN = 20  # features of a job
 
 
 @jit_part
-def remember(memory, job, end):
+def asked_by(jobs, asked, job):
+    """Return how many processors a job asked for; see ``online.Estimators.asked``."""
+    if len(asked) > 0:
+        return asked[job]
+    return jobs[job].processors
+
+
+@jit_part
+def remember(memory, job, processors, end):
     """Add a job that has ended to what is known of its user."""
     memory[NUMBER] += 1.0
     memory[RUN] += job.run
-    memory[PROCESSORS] += job.processors
+    memory[PROCESSORS] += processors
     memory[LAST_END] = end
     memory[RATIOS] += job.run / job.requested
     for k in range(len(memory) - 1, LAST, -1):
@@ -80,10 +88,13 @@ def shrunk(ratios, wider):
 
 
 @jit
-def describe(jobs, users, sim, progress, blocks, entries, memory, job, x):
-    """Write the features of a job to ``x``; see :data:`hpcgym.scheduler.estimates.JOB_FEATURES`."""
+def describe(jobs, asked, users, sim, progress, blocks, entries, memory, job, x):
+    """Write the features of a job to ``x``; see :data:`hpcgym.scheduler.estimates.JOB_FEATURES`.
+
+    ``asked`` is that of the estimators.
+    """
     user, now = users[job], sim.time
-    number, processors = memory[user, NUMBER], np.float64(jobs[job].processors)
+    number, processors = memory[user, NUMBER], np.float64(asked_by(jobs, asked, job))
     x[0] = jobs[job].requested
     for k in range(3):
         x[1 + k] = memory[user, LAST + k]
@@ -104,7 +115,7 @@ def describe(jobs, users, sim, progress, blocks, entries, memory, job, x):
                 count += 1.0
                 longest = max(longest, elapsed)
                 total += elapsed
-                occupied += entries[i].width
+                occupied += asked_by(jobs, asked, other)
     x[10] = occupied / max(count, 1.0)
     x[11] = count
     x[12] = longest

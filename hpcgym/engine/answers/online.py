@@ -15,6 +15,7 @@ from hpcgym.compilation import jit, jit_entry, jit_inline, jit_part
 from hpcgym.engine.answers import nag
 from hpcgym.engine.answers.histories import (
     N_SEEN,
+    asked_by,
     describe,
     mean_of_last,
     remember,
@@ -51,6 +52,7 @@ class Estimators(NamedTuple):
     chosen: NDArray[np.int64]  # (2, N_SEEN) places of its features; behind them -1
     looks: NDArray[np.int64]  # (2,) whether the first and the second order look at predictions
     classes: NDArray[np.int64]  # (n_jobs,) a number for each user and number of processors, or (0,)
+    asked: NDArray[np.int64]  # (n_jobs,) processors of jobs where these count nodes, else (0,)
 
 
 class Learner(NamedTuple):
@@ -178,13 +180,15 @@ def learn_from_ended(jobs, users, sim, progress, ended, estimators, learner):
     """Learn from the jobs that have ended since the last time."""
     for i in range(sim.learned, sim.ended):
         job = ended[i]
-        remember(learner.memory[users[job]], jobs[job], progress[job].start + jobs[job].run)
+        memory, end = learner.memory[users[job]], progress[job].start + jobs[job].run
+        asked = asked_by(jobs, estimators.asked, job)
+        remember(memory, jobs[job], asked, end)
         if len(learner.ratios) > 0:
             of_user, of_class = ratio_rows(users[job], job, estimators, learner)
             remember_ratio(learner.ratios, jobs[job], of_user, of_class)
         for which in range(2):
             if estimators.kinds[which] == BY_REGRESSION:
-                learn(jobs[job], estimators, learner, which, learner.seen[job])
+                learn(jobs[job].run, asked, estimators, learner, which, learner.seen[job])
     sim.learned = sim.ended
 
 
@@ -232,7 +236,9 @@ def consider(jobs, users, sim, progress, blocks, entries, job, estimators, learn
         # what is learned from is what was known at submission
         if sim.asked == A_PREDICTION:
             x = learner.seen[job]
-        describe(jobs, users, sim, progress, blocks, entries, learner.memory, job, x)
+        describe(
+            jobs, estimators.asked, users, sim, progress, blocks, entries, learner.memory, job, x
+        )
     answers = learner.scratch[ANSWERS]
     for which in range(2):
         kind = estimators.kinds[which]
@@ -269,12 +275,12 @@ def fill_phi(x, estimators, learner, which):
 
 
 @jit
-def learn(job, estimators, learner, which, x):
-    """Learn from a job that has ended and had features ``x``."""
+def learn(run, asked, estimators, learner, which, x):
+    """Learn from a job of ``asked`` processors that ran so long [s] and had features ``x``."""
     n = fill_phi(x, estimators, learner, which)
     loss = estimators.loss[which]
-    run = np.float64(job.run)
-    weight = nag.weight_of(loss.weighting, run, np.float64(job.processors))
+    run = np.float64(run)
+    weight = nag.weight_of(loss.weighting, run, np.float64(asked))
     phi = learner.scratch[PHI][:n]
     nag.learn(learner.model[which], learner.model_sums[which], phi, loss, run, weight)
 
@@ -308,20 +314,21 @@ def answer(jobs, scores, sim, progress, estimators, learner):
 @jit_part
 def rank_both(jobs, scores, sim, job, estimators, learner):
     """Write the scores of a job under the orders that look at predictions."""
+    asked = asked_by(jobs, estimators.asked, job)
     if estimators.looks[0] == 1:
-        rank(jobs, scores, sim.primary, job, 0, learner)
+        rank(jobs, asked, scores, sim.primary, job, 0, learner)
     if estimators.looks[1] == 1:
-        rank(jobs, scores, sim.secondary, job, 1, learner)
+        rank(jobs, asked, scores, sim.secondary, job, 1, learner)
 
 
 @jit
-def rank(jobs, scores, order, job, half, learner):
-    """Write the score of a job under the first or the second order, by predictions."""
+def rank(jobs, asked, scores, order, job, half, learner):
+    """Write the score of a job of ``asked`` processors under one of the orders, by predictions."""
     place = half * len(jobs) + job
     numbers = JobNumbers(
         np.float64(jobs[job].since_first),
         np.float64(learner.ordered_by[job]),
-        np.float64(jobs[job].processors),
+        np.float64(asked),
     )
     if order == CUBED:
         scores[place].score, scores[place].patience = numbers.processors, numbers.requested

@@ -63,6 +63,7 @@ class Shared(NamedTuple):
     chosen: NDArray[np.int64]
     looks: NDArray[np.int64]
     classes: NDArray[np.int64]
+    asked: NDArray[np.int64]
 
 
 class Workers(NamedTuple):

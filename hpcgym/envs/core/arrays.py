@@ -87,6 +87,7 @@ class Table(NamedTuple):
     chosen: NDArray[np.int64]
     looks: NDArray[np.int64]
     classes: NDArray[np.int64]
+    asked: NDArray[np.int64]
 
 
 class Batch(NamedTuple):

@@ -241,8 +241,8 @@ class Simulations:
         rules: tuple[NDArray[Any], ...] = (
             *(table.settings, table.sim, table.watts, table.places, table.waiting, table.codes),
             *(table.kinds, table.last, table.loss, table.chosen, table.predicted, table.ordered_by),
-            *(table.looks, table.users, table.classes, table.keys, table.second_scores),
-            *(table.node_watts, table.still_w),
+            *(table.looks, table.users, table.classes, table.asked, table.keys),
+            *(table.second_scores, table.node_watts, table.still_w),
         )
         if self.rooms is not None:
             rules += (self.rooms.needs, self.rooms.capacity, self.rooms.begin)

@@ -123,6 +123,7 @@ _BY_ROW = (
     "predicted",
     "ordered_by",
     "classes",
+    "asked",
 )
 
 

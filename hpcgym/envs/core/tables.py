@@ -102,7 +102,9 @@ def table_of(
         keys = np.concatenate([np.zeros(longest, np.int64), common.keys[n:]])
     columns = JobColumns(workload)
     ordered_by = jobs["requested"] if common.ordered_by is None else common.ordered_by
-    estimators = make_estimators(options.scheduler, common.users, workload.requested_processors)
+    estimators = make_estimators(
+        options.scheduler, common.users, workload.requested_processors, jobs["processors"]
+    )
     if settings[0]["kind"] == arrays.WEIGHTS_KIND:
         estimators.looks[0] = 1
     own = dict(options.own)

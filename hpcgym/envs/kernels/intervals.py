@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from hpcgym.compilation import jit_inline, jit_part
+from hpcgym.engine.answers.histories import asked_by
 from hpcgym.engine.answers.online import FOR_ORDERING, KNOWN, rank
 from hpcgym.engine.many.search import set_weights
 from hpcgym.engine.ordered import BLOCK, block_at
@@ -94,7 +95,8 @@ def score_by(e, table, batch, weights, total, job):
         if job < batch.sim[e].next:
             start, n = batch.episode_state[e].start, batch.episode_state[e].jobs
             jobs = table.jobs[start : start + n]
-            rank(jobs, batch.scores[e], SCORED, job, 0, learner_of(batch, e))
+            asked = asked_by(table.jobs, table.asked, start + job)
+            rank(jobs, asked, batch.scores[e], SCORED, job, 0, learner_of(batch, e))
         return
     row = batch.episode_state[e].start + job
     serial = table.serial[row] if len(table.serial) > 0 else 1.0

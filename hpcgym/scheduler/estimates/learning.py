@@ -83,11 +83,19 @@ def looks_at_time(policy: PolicyLike) -> bool:
 
 
 def make_estimators(
-    scheduler: Scheduler, users: NDArray[np.int64], processors: NDArray[np.int64]
+    scheduler: Scheduler,
+    users: NDArray[np.int64],
+    processors: NDArray[np.int64],
+    counted: NDArray[np.int64],
 ) -> online.Estimators:
     """Return how the simulator is to predict run times.
 
-    ``users`` and ``processors`` are those of all jobs, (n_jobs,), the former numbered.
+    Parameters
+    ----------
+    scheduler : the rules.
+    users : (n_jobs,) numbered from 0.
+    processors : (n_jobs,) that jobs ask for.
+    counted : (n_jobs,) what the simulator counts in their place: nodes, where jobs have their own.
     """
     specs = _specs(scheduler)
     chosen = np.full((2, histories.N_SEEN), -1, np.int64)
@@ -103,6 +111,7 @@ def make_estimators(
             np.int64,
         ),
         classes=_classes(specs, users, processors),
+        asked=np.array([] if np.array_equal(processors, counted) else processors, np.int64),
     )
 
 
