@@ -25,6 +25,7 @@ from numba.extending import intrinsic
 
 from hpcgym.compilation import shipped
 from hpcgym.compilation.folders import find_folder
+from hpcgym.compilation.inlining import Pipeline
 from hpcgym.compilation.kept import keep
 
 config: Any = numba_config
@@ -57,9 +58,14 @@ def _compile(function: Any, **options: Any) -> Any:
     Whether a function is inlined is said for each: numba would let it have the choice of the first
     one that calls it.
     """
-    compiled = njit(nogil=True, error_model="numpy", _nrt=False, no_cfunc_wrapper=True, **options)(
-        function
-    )
+    compiled = njit(
+        nogil=True,
+        error_model="numpy",
+        _nrt=False,
+        no_cfunc_wrapper=True,
+        pipeline_class=Pipeline,
+        **options,
+    )(function)
     if (_FOLDER or _SHIPPED) and not config.DISABLE_JIT:
         keep(compiled, _FOLDER, _SHIPPED)
     return compiled

@@ -134,9 +134,10 @@ PROFILE = records(  # free processors from each time on, by predicted ends and r
 )
 
 # -- the ordered lists -----------------------------------------------------------------------------
-RUNNING = 0  # running jobs by predicted end
-QUEUE = 1  # queued jobs in secondary order
-PRIMARY_QUEUE = 2  # queued jobs in primary order, if it is KEYED
+# Running jobs by predicted end, queued jobs in secondary order and, if it is KEYED, in primary
+# order. For plain numbers numba would compile what works on a list anew for each.
+_LISTS: Any = np.arange(3)
+RUNNING, QUEUE, PRIMARY_QUEUE = _LISTS
 
 
 class State(NamedTuple):

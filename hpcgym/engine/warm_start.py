@@ -11,6 +11,8 @@ nobody has looked at the queue yet, as in a trace, a pass is due at ``begin`` in
 
 from __future__ import annotations
 
+import numpy as np
+
 from hpcgym.compilation import jit_entry
 from hpcgym.engine.events import (
     average_of_last,
@@ -156,7 +158,7 @@ def hold_on_nodes(sim, progress, blocks, entries, line, nodes, reserved):
     for k in range(blocks[RUNNING].in_use):
         block = block_at(blocks, RUNNING, k)
         for i in range(block * BLOCK, block * BLOCK + blocks[block].count):
-            foresee(nodes, entries[i].key, entries[i].job, 1)
+            foresee(nodes, entries[i].key, entries[i].job, np.int64(1))
     for k in range(blocks[QUEUE].in_use):
         block = block_at(blocks, QUEUE, k)
         for i in range(block * BLOCK, block * BLOCK + blocks[block].count):

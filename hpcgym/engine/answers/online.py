@@ -316,9 +316,9 @@ def rank_both(jobs, scores, sim, job, estimators, learner):
     """Write the scores of a job under the orders that look at predictions."""
     asked = asked_by(jobs, estimators.asked, job)
     if estimators.looks[0] == 1:
-        rank(jobs, asked, scores, sim.primary, job, 0, learner)
+        rank(jobs, asked, scores, sim.primary, job, np.int64(0), learner)
     if estimators.looks[1] == 1:
-        rank(jobs, asked, scores, sim.secondary, job, 1, learner)
+        rank(jobs, asked, scores, sim.secondary, job, np.int64(1), learner)
 
 
 @jit

@@ -90,7 +90,7 @@ def sweep_scored_of(may_start: Any, begin: Any) -> Any:
     @jit
     def sweep_scored(machine, sim, jobs, keys, scores, progress, blocks, entries, idle):
         """Go through the queue from the best job to the last."""
-        job, score = -1, np.inf
+        job, score = np.int64(-1), np.inf
         while True:
             job, score = next_scored(sim, jobs, scores, blocks, entries, job, score)
             if job < 0:

@@ -65,7 +65,7 @@ def begin(machine, sim, jobs, progress, blocks, entries, job):
     """Start a job, no longer in the queue, on the nodes of its cells."""
     time, task = sim.time, machine.tasks[job]
     take(machine, job)
-    count_waiting(machine, task.code, -1)
+    count_waiting(machine, task.code, np.int64(-1))
     progress[job].start = time
     progress[job].marks += sim.started * STARTED_AS
     sim.started += 1
@@ -105,7 +105,8 @@ def first_of_queue(machine, sim, jobs, scores, progress, blocks, entries):
     """Return the job that is first in the queue, which must not be empty."""
     if machine.scalars[0].weighed == 1:
         waiting = sim.next - sim.started
-        return best_waiting(machine, jobs, blocks, entries, waiting, -1, -1)
+        nobody = np.int64(-1)
+        return best_waiting(machine, jobs, blocks, entries, waiting, nobody, nobody)
     return first_in_order(sim, jobs, scores, progress, blocks, entries)
 
 
@@ -349,7 +350,7 @@ def do_pass(
     sim.arrived = 0
     for job in range(sim.next - arrived, sim.next):
         enqueue(sim, jobs, progress, keys, scores, blocks, entries, narrow, job)
-        count_waiting(machine, machine.tasks[job].code, 1)
+        count_waiting(machine, machine.tasks[job].code, np.int64(1))
     if blocks[QUEUE].count > 0:
         serve_queue(
             machine, sim, jobs, keys, scores, progress, blocks, entries, narrow, idle, arrived

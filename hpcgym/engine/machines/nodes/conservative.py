@@ -98,7 +98,7 @@ def withdraw(nodes, job):
 @jit
 def reserve(sim, progress, line, nodes, job):
     """Give a job a reservation at the earliest time; the first is what it is promised."""
-    commit(sim, progress, line, nodes, job, earliest(sim, progress, nodes, job, FOREVER))
+    commit(sim, progress, line, nodes, job, earliest(sim, progress, nodes, job, np.int64(FOREVER)))
     if progress[job].promised < 0:
         progress[job].promised = line[job].reserved
 
@@ -106,8 +106,8 @@ def reserve(sim, progress, line, nodes, job):
 @jit_part
 def commit(sim, progress, line, nodes, job, time):
     """Put the reservation of a job, whose cells are written, into the plan."""
-    foresee(nodes, time, job, -1)
-    foresee(nodes, time + progress[job].predicted, job, 1)
+    foresee(nodes, time, job, np.int64(-1))
+    foresee(nodes, time + progress[job].predicted, job, np.int64(1))
     line[job].reserved = time
     sim.first_reserved = min(sim.first_reserved, time)
 
@@ -190,7 +190,7 @@ def replan(sim, jobs, scores, progress, blocks, entries, line, nodes):
     for k in range(blocks[RUNNING].in_use):
         block = block_at(blocks, RUNNING, k)
         for i in range(block * BLOCK, block * BLOCK + blocks[block].count):
-            foresee(nodes, entries[i].key, entries[i].job, 1)
+            foresee(nodes, entries[i].key, entries[i].job, np.int64(1))
     for i in range(line_up(sim, jobs, scores, blocks, entries, line)):
         reserve(sim, progress, line, nodes, line[i].job)
 
@@ -215,7 +215,7 @@ def compress(sim, jobs, keys, scores, progress, blocks, entries, line, idle, nod
         if waiting:
             progress[job].marks += BACKFILLED
         withdraw(nodes, job)
-        foresee(nodes, sim.time + progress[job].predicted, job, 1)
+        foresee(nodes, sim.time + progress[job].predicted, job, np.int64(1))
         take(nodes, job)
         leave_queue(sim, jobs, progress, keys, blocks, entries, job)
         start(sim, jobs, progress, blocks, entries, idle, job)

@@ -127,7 +127,7 @@ def may_start(machine, sim, jobs, progress, job):
     if not place_now(machine, job, lasts):
         return False
     if lasts:
-        change(machine, machine.later, job, -1)
+        change(machine, machine.later, job, np.int64(-1))
     machine.scalars[0].started_before_head = 1
     return True
 

@@ -72,7 +72,7 @@ def release_freed(sim, profile, freed):
 def reserve(sim, jobs, progress, profile, line, job):
     """Give a job a reservation at the earliest time; the first is what it is promised."""
     width, length = jobs[job].processors, progress[job].predicted
-    time = earliest(sim, profile, width, length, FOREVER)
+    time = earliest(sim, profile, width, length, np.int64(FOREVER))
     occupy(sim, profile, time, time + length, width)
     line[job].reserved = time
     if progress[job].promised < 0:
@@ -205,7 +205,7 @@ def sort_line(line, start, end):
         job, score = line[start].job, line[start].score
         line[start].job, line[start].score = line[start + last].job, line[start + last].score
         line[start + last].job, line[start + last].score = job, score
-        sift_down(line, start, 0, last)
+        sift_down(line, start, np.int64(0), last)
 
 
 @jit

@@ -1,0 +1,95 @@
+"""Functions with parts that are put into them as hpcgym does, beside plain Python and numba."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numba
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numba.core import ir
+
+from hpcgym.compilation import jit_entry, jit_part
+from hpcgym.compilation.inlining import Pipeline
+
+pytestmark = pytest.mark.compiled
+
+
+@jit_part
+def clipped(value, least, most):
+    """Return early, from several blocks."""
+    if value < least:
+        return least
+    if value > most:
+        return most
+    return value
+
+
+@jit_part
+def total_of(values, nothing):
+    """Return a sum with a loop, a part within, and a branch that may be left out."""
+    total = 0
+    for i in range(len(values)):
+        step = clipped(values[i], -3, 3)
+        if step == 0:
+            continue
+        total += step
+    return total if nothing is None else -total
+
+
+def twice(values, limit):
+    """Use parts at two places, with the same names as theirs."""
+    total = total_of(values, None)
+    step = clipped(total, 0, limit)
+    while step > 0:
+        total += clipped(step, 1, 2)
+        step -= 3
+    return total - total_of(values[::2], True)
+
+
+compiled = jit_entry(twice)
+
+
+@given(st.lists(st.integers(-9, 9), max_size=30), st.integers(0, 20))
+def test_it_does_what_python_does(values: list[int], limit: int) -> None:
+    array = np.array(values, np.int64)
+    assert compiled(array, limit) == plain(array, limit)
+
+
+def plain(values: Any, limit: int) -> int:
+    steps = np.clip(values, -3, 3)
+    total = int(steps.sum())
+    step = min(max(total, 0), limit)
+    while step > 0:
+        total += min(max(step, 1), 2)
+        step -= 3
+    return total + int(steps[::2].sum())
+
+
+def test_numba_without_our_pass_comes_to_the_same() -> None:
+    theirs = numba.njit(twice)
+    for values in ([], [5, -2, 0, 1], list(range(-7, 20))):
+        array = np.array(values, np.int64)
+        assert theirs(array, 11) == compiled(array, 11)
+
+
+def test_variables_of_parts_are_not_copied_with_each_block(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    copies = 0
+    reduce = ir.Scope.__reduce_ex__
+
+    def counted(scope: Any, number: Any) -> Any:
+        nonlocal copies
+        copies += 1
+        return reduce(scope, number)
+
+    monkeypatch.setattr(ir.Scope, "__reduce_ex__", counted)
+    array = np.array([5, -2, 0, 1])
+    assert numba.njit(twice)(array, 11) == plain(array, 11)
+    assert copies > 100
+    copies = 0
+    assert numba.njit(pipeline_class=Pipeline)(twice)(array, 11) == plain(array, 11)
+    assert copies == 0
