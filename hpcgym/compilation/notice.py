@@ -45,7 +45,9 @@ _NODES, _LIMITS, _CORUN = (f"{_ENGINE}.machines.{kind}" for kind in ("nodes", "l
 #: The parts that ``hpcgym warmup`` compiles, by its names for them, in its order.
 PARTS = {
     "simulator": Part("the simulator", 20, ("hpcgym",)),
-    "batches": Part("the simulator of many schedules", 35, (f"{_ENGINE}.many",)),
+    "batches": Part(
+        "the simulator of many schedules", 35, (f"{_ENGINE}.many", "hpcgym.compilation.threads")
+    ),
     "batches-nodes": Part(
         "the simulator of many schedules on nodes",
         60,

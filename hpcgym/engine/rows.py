@@ -12,7 +12,7 @@ from typing import Annotated, Any, cast, get_args, get_type_hints
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcgym.compilation import jit_inline, jit_part
+from hpcgym.compilation import jit_part
 from hpcgym.engine.answers.answering import answering
 from hpcgym.engine.answers.online import Estimators, Learner
 
@@ -49,52 +49,44 @@ def empty_rows(one: Any, number: int, names: tuple[str, ...]) -> dict[str, NDArr
     return {name: np.zeros((number, *array.shape), array.dtype) for name, array in arrays.items()}
 
 
-def loop_on_rows(run: Any, usage_of: Any = None) -> Any:
+def loop_on_rows(run: Any, usage_of: Any) -> Any:
     """Return the compiled loop of a machine, on one of many simulations.
 
     Parameters
     ----------
     run : that of one, of :func:`hpcgym.engine.loop.loop_of`.
-    usage_of : what :func:`hpcgym.engine.answers.answering.answering` takes, for simulations that
-        learn run times if their rules say so; None for such as never do.
+    usage_of : what :func:`hpcgym.engine.answers.answering.answering` takes.
     """
+    run_with_answers = answering(run, usage_of)
 
-    @jit_inline
-    def run_row(jobs, table, start, rows, e, machine, stop_time, max_passes):
+    @jit_part
+    def run_row(jobs, table, start, rows, e, machine, learns, stop_time, max_passes):
         """Simulate jobs, which a table has from row ``start`` on, in row ``e`` of the arrays.
 
         ``table`` has the users and keys of all jobs, ``rows`` the arrays of State and the scores.
+        Where run times are learned, ``table`` has the Estimators too, and ``rows`` the Learners;
+        else ``learns`` is None.
         """
-        return run(
-            jobs, keys_of(table, start, len(jobs)), rows.scores[e],
-            users_of(table, start, len(jobs)),
-            rows.sim[e], rows.progress[e], rows.history[e], rows.blocks[e], rows.entries[e],
-            rows.profile[e], rows.line[e], rows.narrow[e], rows.freed[e], rows.idle[e],
-            rows.ended[e], machine, stop_time, max_passes,
-        )  # fmt: skip
-
-    if usage_of is None:
-        return run_row
-    learning = answering(run, usage_of)
-
-    @jit_inline
-    def run_row_or_learn(jobs, table, start, rows, e, machine, stop_time, max_passes):
-        """Do the same; ``table`` has the Estimators too, and ``rows`` the Learners."""
-        if rows.sim[e].learns == 1:
-            n = len(jobs)
-            return learning(
+        n = len(jobs)
+        if learns is None:
+            return run(
                 jobs, keys_of(table, start, n), rows.scores[e], users_of(table, start, n),
                 rows.sim[e], rows.progress[e], rows.history[e], rows.blocks[e], rows.entries[e],
                 rows.profile[e], rows.line[e], rows.narrow[e], rows.freed[e], rows.idle[e],
-                rows.ended[e], machine, estimators_of(table, start, start + n), learner_of(rows, e),
-                None, stop_time, max_passes,
+                rows.ended[e], machine, stop_time, max_passes,
             )  # fmt: skip
-        return run_row(jobs, table, start, rows, e, machine, stop_time, max_passes)
+        return run_with_answers(
+            jobs, keys_of(table, start, n), rows.scores[e], users_of(table, start, n),
+            rows.sim[e], rows.progress[e], rows.history[e], rows.blocks[e], rows.entries[e],
+            rows.profile[e], rows.line[e], rows.narrow[e], rows.freed[e], rows.idle[e],
+            rows.ended[e], machine, estimators_of(table, start, start + n), learner_of(rows, e),
+            None, stop_time, max_passes,
+        )  # fmt: skip
 
-    return run_row_or_learn
+    return run_row
 
 
-@jit_inline
+@jit_part
 def estimators_of(table, start, stop):
     """Return how a simulation of these rows of a shared table predicts run times."""
     classes, asked = table.classes, table.asked
@@ -107,7 +99,7 @@ def estimators_of(table, start, stop):
     )
 
 
-@jit_inline
+@jit_part
 def learner_of(rows, e):
     """Return what simulation ``e`` has learned."""
     return Learner(

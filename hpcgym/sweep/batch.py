@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from hpcgym.baselines.schedulers import find_scheduler
 from hpcgym.cluster.pool import Cluster
 from hpcgym.compilation import compiling
+from hpcgym.compilation.threads import on_threads
 from hpcgym.engine import state
 from hpcgym.engine.answers import online
 from hpcgym.engine.machines.nodes.rows import Rooms
@@ -61,6 +62,7 @@ METRICS = {
 }
 
 _JOBS_A_CALL = 4_000_000  # simulated between two reports of progress, a fraction of a second
+_search = on_threads(search.search_share)
 
 
 class BatchSimulator:
@@ -185,16 +187,16 @@ class BatchSimulator:
         """Write the metrics of all simulations, some at a time."""
         if len(self._workers.sim) != threads:
             self._workers, self._rooms = self._rows(threads)
-        function = search.search_alone if threads == 1 else search.search_all
         tasks = values.shape[0] * values.shape[1]
         at_once = max(threads, int(_JOBS_A_CALL / self.sizes.mean()))
-        with compiling(function):
+        learns = True if self.shared.sim["learns"][0] else None
+        pool = () if self._rooms is None else None
+        machine = self.shared, self._workers, self._before, pool, self._rooms, learns
+        rest = vectors, codes, self.settings, values
+        with compiling(search.search_share):
             for first in range(0, tasks, at_once):
                 stop = min(first + at_once, tasks)
-                function(
-                    first, stop, self.shared, self._workers, self._before, self._rooms, vectors,
-                    codes, self.settings, values,
-                )  # fmt: skip
+                _search(threads, first, stop, *machine, *rest)
                 if progress is not None:
                     progress(stop)
 

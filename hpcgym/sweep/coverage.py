@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.compilation import compiling
+from hpcgym.compilation.threads import on_threads
 from hpcgym.engine import state
 from hpcgym.engine.many import coverage
 from hpcgym.errors import HpcgymError, unknown
@@ -28,6 +29,7 @@ THREE = ("processors", "requested", "wait")
 
 _TILE = 1500  # vectors, about
 _TILES_A_CALL = 50
+_cover = on_threads(coverage.cover_share)
 
 
 class Coverage(NamedTuple):
@@ -123,13 +125,12 @@ def cover(
         counts=np.zeros((number, 2), np.int64),
     )
     workers = make_workers(batch.empty, batch.learner, longest, number)
-    function = coverage.cover_alone if number == 1 else coverage.cover_all
     code, settings = np.int64(METRICS[metric]), batch.settings
-    with compiling(function):
+    with compiling(coverage.cover_share):
         for begin in range(0, len(counts), _TILES_A_CALL):
             stop = min(begin + _TILES_A_CALL, len(counts))
-            function(
-                begin, stop, 0, shared, workers, notes, vectors.sphere, code, settings,
+            _cover(
+                number, begin, stop, 0, shared, workers, notes, vectors.sphere, code, settings,
                 values, counts,
             )  # fmt: skip
             if progress is not None:

@@ -111,14 +111,6 @@ def test_cores_enough_do_not_mean_that_a_job_fits(name: str) -> None:
 # --- What is refused ------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("rule", ["estimate", "policy_estimate"])
-@pytest.mark.parametrize("value", ["e-loss", "user-ratio"])
-@ids
-def test_what_learns_is_refused_on_nodes(name: str, rule: str, value: str) -> None:
-    with pytest.raises(HpcgymError, match="and environments on nodes do not go together"):
-        make(name, **{rule: value})
-
-
 def of_one_kind(**resources: int) -> Cluster:
     return Cluster(groups=(NodeGroup("all", 100, resources),))
 

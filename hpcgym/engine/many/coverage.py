@@ -24,10 +24,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import prange
 from numpy.typing import NDArray
 
-from hpcgym.compilation import jit, jit_entry, jit_parallel, jit_part
+from hpcgym.compilation import jit, jit_entry, jit_part
 from hpcgym.engine.many.search import begin_slice, measure, run_slice
 from hpcgym.engine.ordered import BLOCK, block_at
 from hpcgym.engine.orders.mixing import BY_WAIT
@@ -101,7 +100,7 @@ def simulate_vector(worker, s, shared, workers, notes, sphere):
             # no vector is left: nothing more to find out
             sim.asks = NOBODY
             queued, at_once = 0, np.int64(FOREVER)
-        passes = run_slice(worker, shared, workers, s, at_once)
+        passes = run_slice(worker, shared, workers, None, s, at_once)
         if sim.asked == AN_ORDER:
             queued, free = note_queue(worker, workers, notes), sim.free
         elif passes < at_once:
@@ -273,31 +272,24 @@ def cut_off(worker, s, shared, notes, sphere, time, one, two):
 
 
 @jit_entry
-def cover_alone(first, stop, s, shared, workers, notes, sphere, metric, settings, values, counts):
-    """Do the same as :func:`cover_all` on this thread."""
-    for tile in range(first, stop):
-        counts[tile] = cover_tile(
-            np.int64(0), tile, s, shared, workers, notes, sphere, metric, settings, values
-        )
-
-
-@jit_parallel
-def cover_all(first, stop, s, shared, workers, notes, sphere, metric, settings, values, counts):
-    """Cover the tiles from ``first`` to ``stop`` (exclusive), on a thread for each worker.
+def cover_share(
+    worker, n_workers, first, stop, s, shared, workers, notes, sphere, metric, settings, values,
+    counts,
+):  # fmt: skip
+    """Cover every ``n_workers``-th tile from ``first`` to ``stop`` (exclusive).
 
     Parameters
     ----------
+    worker, n_workers : who does this share of them, and how many share.
     s : the slice.
-    shared, workers, settings : see :func:`hpcgym.engine.many.search.search_all`; ``shared.sim`` has
-        passes after all events of a second, and asks before each. The features are three, "wait"
-        or such as do not change with waiting.
+    shared, workers, settings : see :func:`hpcgym.engine.many.search.search_share`; ``shared.sim``
+        has passes after all events of a second, and asks before each. The features are three,
+        "wait" or such as do not change with waiting.
     metric : a code of hpcgym.engine.many.search.
     values : (n_vectors,) float64, written where it is NaN.
     counts : (n_tiles,) int64, written: simulations that were needed.
     """
-    n_workers = len(workers.sim)
-    for worker in prange(n_workers):
-        for tile in range(first + worker, stop, n_workers):
-            counts[tile] = cover_tile(
-                np.int64(worker), tile, s, shared, workers, notes, sphere, metric, settings, values
-            )
+    for tile in range(first + worker, stop, n_workers):
+        counts[tile] = cover_tile(
+            worker, tile, s, shared, workers, notes, sphere, metric, settings, values
+        )

@@ -9,10 +9,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import prange
 from numpy.typing import NDArray
 
-from hpcgym.compilation import jit, jit_entry, jit_inline, jit_parallel, jit_part
+from hpcgym.compilation import jit, jit_entry, jit_part
 from hpcgym.engine.answers.online import FOR_ORDERING, KNOWN, forget, rank_both
 from hpcgym.engine.answers.shares import usage_by_clock
 from hpcgym.engine.machines.nodes.rows import copy_nodes, empty_nodes, run_on_nodes
@@ -55,8 +54,7 @@ class Shared(NamedTuple):
     ordered_by: NDArray[np.int64]  # (n_rows,) [s] what policies look at, as above
     sim: NDArray[np.void]  # (1,) SIM, the state of an empty machine before the first submission
     blocks: NDArray[np.void]
-    # hpcgym.engine.answers.online.Estimators, one by one: parallel loops take no tuples within
-    # tuples
+    # hpcgym.engine.answers.online.Estimators, one by one
     kinds: NDArray[np.int64]
     last: NDArray[np.int64]
     loss: NDArray[np.void]
@@ -244,34 +242,36 @@ def set_weights(table, rows, e, weights, total):
 _run_row = loop_on_rows(easy.run, usage_by_clock)
 
 
-@jit_inline
-def run_rows(table, start, n, rows, e, stop_time, max_passes):
+@jit_part
+def run_rows(table, start, n, rows, e, learns, stop_time, max_passes):
     """Simulate ``n`` jobs of a table on a pool in row ``e`` of the arrays of many simulations.
 
     To the end, ``stop_time`` [s], a question or so many passes; return the passes done. ``table``
-    has the jobs, users and keys of all, ``rows`` the arrays of State and the scores.
+    has the jobs, users and keys of all, ``rows`` the arrays of State and the scores; ``learns`` is
+    None where no run times are learned.
     """
     jobs = table.jobs[start : start + n]
-    return _run_row(jobs, table, start, rows, e, (), stop_time, max_passes)
+    return _run_row(jobs, table, start, rows, e, (), learns, stop_time, max_passes)
 
 
-@jit_inline
-def run_slice(worker, shared, workers, s, max_passes):
+@jit_part
+def run_slice(worker, shared, workers, learns, s, max_passes):
     """Simulate a slice to its end, a question or so many passes; return the passes done."""
     start = shared.slices[s, 0]
     n = shared.slices[s, 1] - start
-    return run_rows(shared, start, n, workers, worker, np.int64(FOREVER), max_passes)
+    return run_rows(shared, start, n, workers, worker, learns, np.int64(FOREVER), max_passes)
 
 
-@jit_inline
-def run_slice_on_nodes(worker, shared, workers, before, rooms, s):
+@jit_part
+def run_slice_on_nodes(worker, shared, workers, before, rooms, learns, s):
     """Simulate a slice to its end on nodes."""
     start, stop = shared.slices[s, 0], shared.slices[s, 1]
     if before is None:
         empty_nodes(rooms, worker, start, stop)
     else:
         copy_nodes(rooms, len(workers.sim) + s, worker, start, stop, before.number[s])
-    run_on_nodes(shared, start, stop - start, workers, rooms, worker, np.int64(FOREVER))
+    n, end = stop - start, np.int64(FOREVER)
+    run_on_nodes(shared, start, n, workers, rooms, worker, learns, end)
 
 
 @jit
@@ -321,56 +321,40 @@ def measure(metric, jobs, progress, begin, processors, tau):
     return total / n
 
 
-@jit
+@jit_entry
 def search_share(
-    worker, n_workers, first, stop, shared, workers, before, rooms, weights, metrics, settings, out
+    worker, n_workers, first, stop, shared, workers, before, pool, rooms, learns, weights, metrics,
+    settings, out,
 ):  # fmt: skip
-    """Do every ``n_workers``-th task from ``first`` to ``stop``; see :func:`search_all`."""
+    """Simulate every ``n_workers``-th task from ``first`` to ``stop`` (exclusive).
+
+    Parameters
+    ----------
+    worker, n_workers : who does this share of them, and how many share.
+    first, stop : task ``s * n_vectors + v`` is slice s under vector v.
+    before : how slices begin, None if all do with an empty machine.
+    pool : not None on a pool of processors, where ``rooms`` is None.
+    rooms : hpcgym.engine.machines.nodes.rows.Rooms of the workers, and behind them those with which
+        slices begin, if ``before`` says how.
+    learns : None where no run times are learned.
+    weights : (n_vectors, 1 or n_slices, n_features) float64.
+    metrics : (n_metrics,) codes of this module.
+    settings : (2,) float64, processors of the machine, and what short run times count as [s].
+    out : (n_vectors, n_slices, n_metrics) float64, written.
+    """
     processors, tau = settings[0], settings[1]
     n_vectors = len(weights)
     for task in range(first + worker, stop, n_workers):
         s, v = task // n_vectors, task % n_vectors
         own = s if weights.shape[1] > 1 else 0
         begin_slice(worker, shared, workers, before, weights[v, own], 1.0, s)
-        if rooms is None:
-            run_slice(worker, shared, workers, s, np.int64(FOREVER))
-        else:
-            run_slice_on_nodes(worker, shared, workers, before, rooms, s)
+        if pool is not None:
+            run_slice(worker, shared, workers, learns, s, np.int64(FOREVER))
+        if rooms is not None:
+            run_slice_on_nodes(worker, shared, workers, before, rooms, learns, s)
         jobs = shared.jobs[shared.slices[s, 0] : shared.slices[s, 1]]
         progress, begin = workers.progress[worker], jobs[0].submit
         if before is not None:
             begin = max(begin, before.time[s])
         for k in range(len(metrics)):
             out[v, s, k] = measure(metrics[k], jobs, progress, begin, processors, tau)
-
-
-@jit_entry
-def search_alone(first, stop, shared, workers, before, rooms, weights, metrics, settings, out):
-    """Do the same as :func:`search_all` on this thread."""
-    search_share(
-        np.int64(0), np.int64(1), first, stop, shared, workers, before, rooms, weights, metrics,
-        settings, out,
-    )  # fmt: skip
-
-
-@jit_parallel
-def search_all(first, stop, shared, workers, before, rooms, weights, metrics, settings, out):
-    """Simulate the tasks from ``first`` to ``stop`` (exclusive), on a thread for each worker.
-
-    Parameters
-    ----------
-    first, stop : task ``s * n_vectors + v`` is slice s under vector v.
-    before : how slices begin, None if all do with an empty machine.
-    rooms : hpcgym.engine.machines.nodes.rows.Rooms of the workers, and behind them those with which
-        slices begin, if ``before`` says how; None on a pool of processors.
-    weights : (n_vectors, 1 or n_slices, n_features) float64.
-    metrics : (n_metrics,) codes of this module.
-    settings : (2,) float64, processors of the machine, and what short run times count as [s].
-    out : (n_vectors, n_slices, n_metrics) float64, written.
-    """
-    n_workers = len(workers.sim)
-    for worker in prange(n_workers):
-        search_share(
-            np.int64(worker), np.int64(n_workers), first, stop, shared, workers, before, rooms,
-            weights, metrics, settings, out,
-        )  # fmt: skip

@@ -79,8 +79,7 @@ class Table(NamedTuple):
     settings: NDArray[np.void]  # (1,) SETTINGS
     sim: NDArray[np.void]  # (1,) SIM, the state of an empty machine before the first submission
     blocks: NDArray[np.void]
-    # hpcgym.engine.answers.online.Estimators, one by one: parallel loops take no tuples within
-    # tuples
+    # hpcgym.engine.answers.online.Estimators, one by one
     kinds: NDArray[np.int64]
     last: NDArray[np.int64]
     loss: NDArray[np.void]

@@ -8,12 +8,12 @@ from typing import Any
 from zlib import crc32
 
 import numpy as np
-from numba import get_num_threads, set_num_threads
+from numba import get_num_threads
 from numpy.typing import NDArray
 
 from hpcgym.cluster.power_plans import greatest_w
 from hpcgym.compilation import compiling
-from hpcgym.engine.machines.corun.rows import CorunRows
+from hpcgym.compilation.threads import on_threads
 from hpcgym.engine.machines.limited.rows import LimitedRows
 from hpcgym.engine.machines.nodes.rows import Rooms
 from hpcgym.engine.rows import arrays_of_rows, shared_arrays
@@ -54,6 +54,7 @@ _INTERVALS = {
     "submissions": arrays.SUBMISSIONS_INTERVAL,
     "episode": arrays.EPISODE_INTERVAL,
 }
+_go_on_threads = on_threads(kernel.go_on)
 
 
 class Simulations:
@@ -195,6 +196,8 @@ class Simulations:
         if kind in (arrays.ORDERING_KIND, arrays.PAIR_SCORES_KIND):
             numbers = self.layout.scores
         width = max(numbers, 1)
+        self._learns = True if rules["learns"] else None
+        self._pool = None if on_nodes else ()  # the machine of a pool is empty
         self.chosen = np.zeros(number, np.int64)
         self.numbers = np.zeros((number, width))
 
@@ -202,12 +205,6 @@ class Simulations:
     def _power(self) -> LimitedRows | None:
         """The rows of machines whose jobs have nodes of their own, None where there are none."""
         return None if self.machines is None else self.machines.rows
-
-    @property
-    def _machine(self) -> tuple[Rooms | None, LimitedRows | None, CorunRows | None]:
-        """What the kernel takes for nodes, nodes of jobs' own and nodes that jobs share."""
-        shared = None if self.shared is None else self.shared.rows
-        return self.rooms, self._power, shared
 
     @property
     def ticks(self) -> int:
@@ -265,10 +262,17 @@ class Simulations:
 
     def reset(self, those: NDArray[np.int64]) -> None:
         """Begin the next episodes of some simulations, (k,)."""
-        with compiling(kernel.reset_some):
-            kernel.reset_some(those, self.table, self.batch, *self._machine, self.out)
         for e in those.tolist():
+            with compiling(kernel.go_on):
+                kernel.go_on(0, 1, e, e + 1, True, *self._all)
             self.began(e)
+
+    @property
+    def _all(self) -> tuple[Any, ...]:
+        """What the kernel takes beside the simulations that are to go on."""
+        shared = None if self.shared is None else self.shared.rows
+        machine = self._pool, self.rooms, self._power, shared, self._learns
+        return (self.table, self.batch, *machine, self.chosen, self.numbers, self.out)
 
     def began(self, e: int) -> None:
         """Note that simulation ``e`` has begun the episode that was to come next."""
@@ -278,12 +282,11 @@ class Simulations:
 
     def step(self, e: int) -> None:
         """Do the action of simulation ``e`` that stands in ``chosen`` or ``numbers``."""
-        actions = self.chosen, self.numbers
-        kernel.step_one(e, self.table, self.batch, *self._machine, *actions, self.out)
+        kernel.go_on(0, 1, e, e + 1, False, *self._all)
         if self.machines is not None:
-            self._go_on()
+            self._end_steps()
 
-    def _go_on(self) -> None:
+    def _end_steps(self) -> None:
         """Let simulations whose logs of nodes were full end their steps."""
         assert self.machines is not None
         for e in self.machines.lengthen_logs():
@@ -298,23 +301,11 @@ class Simulations:
     def step_all(self, threads: int | None = None) -> None:
         """Do the actions of all simulations, on that many threads of numba's, or on all."""
         self.tell_anew()
-        before = get_num_threads()
-        if threads is not None and threads != before:
-            set_num_threads(threads)
-        actions = self.chosen, self.numbers
+        n = len(self.chosen)
+        workers = min(n, get_num_threads() if threads is None else threads)
+        _go_on_threads(workers, 0, n, False, *self._all)
         if self.machines is not None:
-            rows = self.machines.rows
-            kernel.step_all_under_limits(self.table, self.batch, rows, *actions, self.out)
-            self._go_on()
-        elif self.shared is not None:
-            shared = self.shared.rows
-            kernel.step_all_on_shared(self.table, self.batch, shared, *actions, self.out)
-        elif self.rooms is None:
-            kernel.step_all(self.table, self.batch, *actions, self.out)
-        else:
-            kernel.step_all_on_nodes(self.table, self.batch, self.rooms, *actions, self.out)
-        if threads is not None and threads != before:
-            set_num_threads(before)
+            self._end_steps()
 
     def visible(self, e: int) -> NDArray[np.int64]:
         """Return the rows of the episode that are in the window, -1 behind them; a new array."""

@@ -96,7 +96,7 @@ def score_by(e, table, batch, weights, total, job):
             start, n = batch.episode_state[e].start, batch.episode_state[e].jobs
             jobs = table.jobs[start : start + n]
             asked = asked_by(table.jobs, table.asked, start + job)
-            rank(jobs, asked, batch.scores[e], SCORED, job, 0, learner_of(batch, e))
+            rank(jobs, asked, batch.scores[e], SCORED, job, np.int64(0), learner_of(batch, e))
         return
     row = batch.episode_state[e].start + job
     serial = table.serial[row] if len(table.serial) > 0 else 1.0

@@ -10,9 +10,8 @@ Numbers are passed on as np.int64: numba would compile a function anew for each 
 from __future__ import annotations
 
 import numpy as np
-from numba import prange
 
-from hpcgym.compilation import jit, jit_entry, jit_inline, jit_parallel, jit_part
+from hpcgym.compilation import jit_entry, jit_inline, jit_part
 from hpcgym.engine.answers.online import FOR_ORDERING, KNOWN
 from hpcgym.engine.machines.corun.rows import begin_shared
 from hpcgym.engine.machines.limited.controls import extend_control
@@ -52,12 +51,13 @@ from hpcgym.envs.kernels.terms import (
 )
 
 
-@jit
-def begin(e, table, batch, rooms, power, shared):
+@jit_part
+def begin(e, table, batch, pool, rooms, power, shared, learns):
     """Begin the next episode of environment ``e``, and go to its first decision.
 
-    Here and in all that follows ``rooms`` is None on a pool of processors, ``power`` but where jobs
-    have nodes of their own, under limits or not, and ``shared`` but where jobs share nodes.
+    Here and in all that follows one of ``pool``, ``rooms``, ``power`` and ``shared`` is not None:
+    on a pool of processors, on nodes, where jobs have nodes of their own, under limits or not, and
+    where jobs share nodes. ``learns`` is None where no run times are learned.
     """
     episode = batch.episode_state[e]
     start, n = episode.next_start, episode.next_jobs
@@ -91,7 +91,7 @@ def begin(e, table, batch, rooms, power, shared):
         begin_shared(shared, e, start, n)
         begin_norms(e, table, batch, shared)
     if table.sim[0].asks != NOBODY:
-        simulate(e, table, batch, rooms, power, shared, np.int64(FOREVER))
+        simulate(e, table, batch, pool, rooms, power, shared, learns, np.int64(FOREVER))
         account(e, table, batch, rooms, power, shared)
 
 
@@ -107,18 +107,19 @@ def begin_scores(e, table, batch, start, n):
     set_second_scores(scores, table.second_scores, start, n)
 
 
-@jit_inline
-def simulate(e, table, batch, rooms, power, shared, stop_time):
+@jit_part
+def simulate(e, table, batch, pool, rooms, power, shared, learns, stop_time):
     """Run the simulator of environment ``e`` to its next question, its end or ``stop_time`` [s]."""
     start, n = batch.episode_state[e].start, batch.episode_state[e].jobs
+    # not one "else": numba leaves out what is under a None
+    if pool is not None:
+        run_rows(table, start, n, batch, e, learns, stop_time, np.int64(FOREVER))
+    if rooms is not None:
+        run_on_nodes(table, start, n, batch, rooms, e, learns, stop_time)
+    if power is not None:
+        run_under_limits(table, start, n, batch, power, e, learns, stop_time)
     if shared is not None:
         serve(e, table, batch, shared, np.int64(-1), np.int64(-1))
-    elif power is not None:
-        run_under_limits(table, start, n, batch, power, e, stop_time)
-    elif rooms is None:
-        run_rows(table, start, n, batch, e, stop_time, np.int64(FOREVER))
-    else:
-        run_on_nodes(table, start, n, batch, rooms, e, stop_time)
 
 
 @jit_inline
@@ -161,8 +162,8 @@ def account(e, table, batch, rooms, power, shared):
         batch.terms[e, ENERGY] += joules_of_processors(e, table, batch, add_waits(e, table, batch))
 
 
-@jit_inline
-def act(e, table, batch, rooms, power, shared, chosen, numbers):
+@jit_part
+def act(e, table, batch, pool, rooms, power, shared, learns, chosen, numbers):
     """Do what the action says, and go to the next decision."""
     if shared is not None:
         act_on_pairs(e, table, batch, shared, chosen[e], numbers[e])
@@ -189,7 +190,7 @@ def act(e, table, batch, rooms, power, shared, chosen, numbers):
             weigh(e, table, batch, numbers[e], stop)
         if power is not None:
             control_machine(e, table, batch, power, numbers[e], stop)
-        simulate(e, table, batch, rooms, power, shared, stop)
+        simulate(e, table, batch, pool, rooms, power, shared, learns, stop)
         if power is not None and power.scalars[e, 0].full == 1:
             return  # to be called again, with the same action, once there is room
         goes_on = stop < FOREVER and not interval_is_over(e, table, batch, stop)
@@ -266,28 +267,22 @@ def tell(e, batch, out):
         out.terms[e, term] = batch.terms[e, term]
 
 
-@jit
-def restart(e, table, batch, rooms, power, shared, out):
+@jit_part
+def restart(e, table, batch, pool, rooms, power, shared, learns, out):
     """Begin the next episode of environment ``e``, and show its first decision."""
-    begin(e, table, batch, rooms, power, shared)
+    begin(e, table, batch, pool, rooms, power, shared, learns)
     show(e, table, batch, rooms, power, shared, out)
     tell(e, batch, out)
 
 
-@jit
-def step(e, table, batch, rooms, power, shared, chosen, numbers, out):
+@jit_part
+def step(e, table, batch, pool, rooms, power, shared, learns, chosen, numbers, out):
     """Do one action in environment ``e``, and show what comes of it."""
     episode = batch.episode_state[e]
-    if episode.ended == 1 and table.settings[0].autoreset == 1:
-        restart(e, table, batch, rooms, power, shared, out)
-        out.ended[e] = False
-        for k in range(out.rewards.shape[1]):
-            out.rewards[e, k] = 0.0
-        return
     episode.resets = 0
     for term in range(N_TERMS):
         batch.terms[e, term] = 0.0
-    act(e, table, batch, rooms, power, shared, chosen, numbers)
+    act(e, table, batch, pool, rooms, power, shared, learns, chosen, numbers)
     if power is not None and power.scalars[e, 0].full == 1:
         return
     for term in range(N_TERMS):
@@ -303,41 +298,25 @@ def step(e, table, batch, rooms, power, shared, chosen, numbers, out):
 
 
 @jit_entry
-def reset_some(those, table, batch, rooms, power, shared, out):
-    """Begin the next episodes of some environments."""
-    for e in those:
-        restart(e, table, batch, rooms, power, shared, out)
+def go_on(
+    worker, n_workers, first, stop, begins, table, batch, pool, rooms, power, shared, learns,
+    chosen, numbers, out,
+):  # fmt: skip
+    """Do one action in each of some environments, or begin their next episodes.
 
-
-@jit_entry
-def step_one(e, table, batch, rooms, power, shared, chosen, numbers, out):
-    """Do one action in environment ``e``."""
-    step(e, table, batch, rooms, power, shared, chosen, numbers, out)
-
-
-@jit_parallel
-def step_all(table, batch, chosen, numbers, out):
-    """Do one action in each environment, on all threads."""
-    for e in prange(len(out.ended)):
-        step(np.int64(e), table, batch, None, None, None, chosen, numbers, out)
-
-
-@jit_parallel
-def step_all_on_nodes(table, batch, rooms, chosen, numbers, out):
-    """Do one action in each environment, on all threads."""
-    for e in prange(len(out.ended)):
-        step(np.int64(e), table, batch, rooms, None, None, chosen, numbers, out)
-
-
-@jit_parallel
-def step_all_on_shared(table, batch, shared, chosen, numbers, out):
-    """Do one action in each environment, on all threads."""
-    for e in prange(len(out.ended)):
-        step(np.int64(e), table, batch, None, None, shared, chosen, numbers, out)
-
-
-@jit_parallel
-def step_all_under_limits(table, batch, power, chosen, numbers, out):
-    """Do one action in each environment, on all threads."""
-    for e in prange(len(out.ended)):
-        step(np.int64(e), table, batch, None, power, None, chosen, numbers, out)
+    Parameters
+    ----------
+    worker, n_workers : who does this share of them, and how many share.
+    first, stop : the environments.
+    begins : whether all begin.
+    """
+    n = stop - first
+    for e in range(first + n * worker // n_workers, first + n * (worker + 1) // n_workers):
+        if begins or (batch.episode_state[e].ended == 1 and table.settings[0].autoreset == 1):
+            restart(e, table, batch, pool, rooms, power, shared, learns, out)
+            if not begins:
+                out.ended[e] = False
+                for k in range(out.rewards.shape[1]):
+                    out.rewards[e, k] = 0.0
+        else:
+            step(e, table, batch, pool, rooms, power, shared, learns, chosen, numbers, out)

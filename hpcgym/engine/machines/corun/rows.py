@@ -164,7 +164,7 @@ def begin_shared(rows, e, start, n):
     rows.joules[e, 0] = 0.0
 
 
-_run_row = loop_on_rows(easy.run)
+_run_row = loop_on_rows(easy.run, easy.usage_beside)
 
 
 @jit
@@ -186,7 +186,9 @@ def run_shared(table, start, n, batch, rows, e, watts, ticks, job, beside):
     while passes > 0:
         before = sim.time
         more = drawn_more(table, rows, e, start, machine, watts)
-        passes = _run_row(jobs, table, start, batch, e, machine, np.int64(FOREVER), np.int64(1))
+        passes = _run_row(
+            jobs, table, start, batch, e, machine, None, np.int64(FOREVER), np.int64(1)
+        )
         rows.joules[e, 0] += (sim.time - before) / ticks * more
         machine.scalars[0].beside = NOBODY_THERE
         if job >= 0:

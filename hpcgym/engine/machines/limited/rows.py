@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcgym.compilation import jit, jit_inline
+from hpcgym.compilation import jit, jit_part
 from hpcgym.engine.machines.limited import easy
 from hpcgym.engine.machines.limited.nodes import set_bit
 from hpcgym.engine.machines.limited.state import (
@@ -174,7 +174,7 @@ def row_of(rows: LimitedRows, e: int, start: int, stop: int) -> LimitedNodes:
     )  # fmt: skip
 
 
-@jit_inline
+@jit_part
 def machine_of(rows, e, start, stop):
     """Return the same in compiled code."""
     n, counts, measured = stop - start, rows.counts[e, 0], rows.measured_mw
@@ -245,10 +245,10 @@ def begin_limits(rows, e):
 _run_row = loop_on_rows(easy.run, easy.usage_at_level)
 
 
-@jit_inline
-def run_under_limits(table, start, n, states, rows, e, stop_time):
+@jit_part
+def run_under_limits(table, start, n, states, rows, e, learns, stop_time):
     """Simulate ``n`` jobs of a table in row ``e``, as :func:`search.run_rows` does on a pool."""
     machine = machine_of(rows, e, start, start + n)
     return _run_row(
-        rows.jobs[e, :n], table, start, states, e, machine, stop_time, np.int64(FOREVER)
+        rows.jobs[e, :n], table, start, states, e, machine, learns, stop_time, np.int64(FOREVER)
     )

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcgym.compilation import jit, jit_entry, jit_inline
+from hpcgym.compilation import jit, jit_entry, jit_part
 from hpcgym.engine.answers.shares import usage_by_clock
 from hpcgym.engine.machines.nodes import easy as node_easy
 from hpcgym.engine.machines.nodes.placement import (
@@ -75,7 +75,7 @@ def row_of(rooms: Rooms, e: int, start: int, stop: int) -> Nodes:
     return Nodes(needs, kind, rooms.capacity, rooms.total, **changing)
 
 
-@jit_inline
+@jit_part
 def nodes_of(rooms, e, start, stop):
     """Return the same in compiled code."""
     return Nodes(
@@ -133,12 +133,12 @@ def copy_nodes(rooms, source, e, start, stop, number):
 _run_row = loop_on_rows(node_easy.run, usage_by_clock)
 
 
-@jit_inline
-def run_on_nodes(table, start, n, rows, rooms, e, stop_time):
+@jit_part
+def run_on_nodes(table, start, n, rows, rooms, e, learns, stop_time):
     """Simulate ``n`` jobs of a table in row ``e``, as :func:`search.run_rows` does on a pool."""
     nodes = nodes_of(rooms, e, start, start + n)
     jobs = table.jobs[start : start + n]
-    return _run_row(jobs, table, start, rows, e, nodes, stop_time, np.int64(FOREVER))
+    return _run_row(jobs, table, start, rows, e, nodes, learns, stop_time, np.int64(FOREVER))
 
 
 @jit
