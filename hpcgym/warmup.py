@@ -5,13 +5,16 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Callable, Iterable
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import gymnasium
+import numba
 import numpy as np
 
 from hpcgym.agents.lookahead import Lookahead
+from hpcgym.baselines.schedulers import find_scheduler
 from hpcgym.cluster import NodeGroup, NodePower
 from hpcgym.cluster.pool import Cluster
 from hpcgym.compilation import kept, notice
@@ -197,19 +200,25 @@ def _corun() -> None:
 
 
 def _batches() -> None:
-    batch = BatchSimulator([_jobs()], ["area", "wait"])
-    for threads in (1, 2):
-        batch.run([[-1.0, 0.0]], threads=threads)
+    _batch([_jobs()])
 
 
 def _batches_on_nodes() -> None:
-    batch = BatchSimulator([_units()], ["area", "wait"], cluster=_nodes())
-    for threads in (1, 2):
-        batch.run([[-1.0, 0.0]], threads=threads)
+    _batch([_units()], cluster=_nodes())
+
+
+def _batch(slices: list[Workload], **arguments: Any) -> None:
+    """Simulate slices, and an extract, on one thread and on two."""
+    part = simulate(slices[0], **arguments).as_workload().extract(_middle(slices[0]))
+    for estimate, given in product(("requested", "e-loss"), (slices, [part])):
+        rules = find_scheduler("spf").but(estimate=estimate)
+        batch = BatchSimulator(given, ["area", "wait"], rules, **arguments)
+        for threads in (1, _threads()):
+            batch.run([[-1.0, 0.0]], threads=threads)
 
 
 def _coverage() -> None:
-    for threads in (1, 2):
+    for threads in (1, _threads()):
         cover(_jobs(), points=2, threads=threads)
 
 
@@ -228,26 +237,34 @@ def _lookahead() -> None:
 
 
 def _steps(name: str, **arguments: Any) -> None:
-    """Do a step in an environment, and in two at once."""
+    """Do a step in an environment, and in two at once, on threads where there are any."""
     arguments["jobs"] = 10
     env = gymnasium.make(f"hpcgym/{name}-v0", **arguments)
     env.reset(seed=0)
     env.step(env.action_space.sample())
-    envs = gymnasium.make_vec(f"hpcgym/{name}-v0", 2, **arguments)
+    envs = gymnasium.make_vec(f"hpcgym/{name}-v0", 2, threads=_threads(), **arguments)
     envs.reset(seed=0)
     envs.step(envs.action_space.sample())
 
 
+def _threads() -> int:
+    """Return two, or one where numba has no more."""
+    return min(2, numba.config.NUMBA_NUM_THREADS)
+
+
 def _environments() -> None:
-    _steps("JobSelection", workload=_jobs())
+    for estimate in ("requested", "e-loss"):
+        _steps("JobSelection", workload=_jobs(), estimate=estimate)
 
 
 def _environments_on_nodes() -> None:
-    _steps("JobSelection", workload=_units(), cluster=_nodes())
+    for estimate in ("requested", "e-loss"):
+        _steps("JobSelection", workload=_units(), cluster=_nodes(), estimate=estimate)
 
 
 def _environments_under_limits() -> None:
-    _steps("PowerCap", workload=_jobs(), cluster=_nodes(_POWER))
+    for estimate in ("requested", "e-loss"):
+        _steps("PowerCap", workload=_jobs(), cluster=_nodes(_POWER), estimate=estimate)
 
 
 def _environments_of_shared_nodes() -> None:

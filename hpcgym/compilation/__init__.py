@@ -3,8 +3,9 @@
 Compiled code is kept, each function under a hash of what its module is made of: an edit compiles
 anew only what depends on it. ``folders`` finds a folder that only the user can write to, ``files``
 writes and checks what lies in it, ``shipped`` finds what came compiled with hpcgym, ``locks`` lets
-one process compile while others wait, ``sources`` makes the hashes, and ``kept`` is all that knows
-numba.
+one process compile while others wait, and ``sources`` makes the hashes. Parts of numba that it does
+not promise to keep are used by three: ``kept``, ``inlining``, which puts parts into functions, and
+``threads``, which calls compiled functions on threads.
 """
 
 from __future__ import annotations

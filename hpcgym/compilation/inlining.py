@@ -3,6 +3,7 @@
 A part, of :func:`hpcgym.compilation.jit_part`, is read anew at each place that calls it, and copied
 there block by block. numba copies with each block all variables of the part; here they are copied
 with none, since nobody has the part that was read beside its copy. What comes of it is the same.
+A numba that does it otherwise does it as it likes, in its own time.
 """
 
 from __future__ import annotations
@@ -11,7 +12,11 @@ from typing import Any
 
 from numba.core.compiler import Compiler, DefaultPassBuilder
 from numba.core.compiler_machinery import register_pass
+from numba.core.inline_closurecall import InlineWorker
 from numba.core.untyped_passes import InlineInlinables
+
+#: Whether this numba puts parts into functions as :class:`InlineParts` knows it.
+_FITS = hasattr(InlineInlinables, "_do_work") and hasattr(InlineWorker, "run_untyped_passes")
 
 
 @register_pass(mutates_CFG=True, analysis_only=False)
@@ -58,4 +63,5 @@ class Pipeline(Compiler):
 
     def define_pipelines(self) -> Any:
         """Return the lists of passes; see numba's "Customizing the Compiler"."""
-        return [_with_parts(manager) for manager in super().define_pipelines()]
+        lists = super().define_pipelines()
+        return [_with_parts(manager) for manager in lists] if _FITS else lists

@@ -1,4 +1,4 @@
-"""All that knows the private parts of numba: its compiled functions are kept in a folder of ours.
+"""What numba compiles is kept in a folder of ours: all that knows how numba keeps it.
 
 A function that numba compiles (a dispatcher) has in ``_cache`` an object that is asked before it is
 compiled (``load_overload``) and told after (``save_overload``); here that is a :class:`Kept`.

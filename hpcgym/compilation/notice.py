@@ -37,7 +37,7 @@ class Part(NamedTuple):
     given: str = ""
 
 
-_ENGINE, _STEPS = "hpcgym.engine", "hpcgym.envs.kernels"
+_ENGINE, _STEPS = "hpcgym.engine", ("hpcgym.envs.kernels", "hpcgym.compilation.threads")
 _ON_NODES = tuple(f"{_ENGINE}.warm_start.{name}" for name in ("place_running", "hold_on_nodes"))
 _ANSWERS = f"{_ENGINE}.answers"
 _NODES, _LIMITS, _CORUN = (f"{_ENGINE}.machines.{kind}" for kind in ("nodes", "limited", "corun"))
@@ -45,16 +45,14 @@ _NODES, _LIMITS, _CORUN = (f"{_ENGINE}.machines.{kind}" for kind in ("nodes", "l
 #: The parts that ``hpcgym warmup`` compiles, by its names for them, in its order.
 PARTS = {
     "simulator": Part("the simulator", 20, ("hpcgym",)),
-    "batches": Part(
-        "the simulator of many schedules", 35, (f"{_ENGINE}.many", "hpcgym.compilation.threads")
-    ),
+    "batches": Part("the simulator of many schedules", 35, (f"{_ENGINE}.many",)),
     "batches-nodes": Part(
         "the simulator of many schedules on nodes",
         60,
         (f"{_ENGINE}.many", f"{_NODES}.rows"),
         _NODES,
     ),
-    "environments": Part("the environments", 60, (_STEPS,)),
+    "environments": Part("the environments", 60, _STEPS),
     "nodes": Part("the simulator of nodes", 40, (_NODES, *_ON_NODES)),
     "learning": Part(
         "run times that are learned", 40, (_ANSWERS, f"{_ENGINE}.warm_start.list_running")
@@ -64,9 +62,9 @@ PARTS = {
     "corun": Part("the simulator of shared nodes", 25, (_CORUN,)),
     "coverage": Part("coverage of weights", 50, (f"{_ENGINE}.many.coverage",)),
     "lookahead": Part("look-ahead", 40, (f"{_ENGINE}.many.lookahead",)),
-    "environments-nodes": Part("the environments on nodes", 90, (_STEPS,), _NODES),
-    "environments-limits": Part("the environments under limits", 120, (_STEPS,), _LIMITS),
-    "environments-corun": Part("the environments of shared nodes", 120, (_STEPS,), _CORUN),
+    "environments-nodes": Part("the environments on nodes", 90, _STEPS, _NODES),
+    "environments-limits": Part("the environments under limits", 120, _STEPS, _LIMITS),
+    "environments-corun": Part("the environments of shared nodes", 120, _STEPS, _CORUN),
 }
 
 
@@ -80,7 +78,10 @@ def part_of(functions: Sequence[str], signature: Any = ()) -> str | None:
     functions : the names of one and then of its parts, each with its module.
     signature : types of its arguments, as numba has them.
     """
-    types = getattr(signature, "args", signature)
+    types = list(getattr(signature, "args", signature))
+    for kind in types:  # what is in a plain tuple counts too
+        if not hasattr(kind, "instance_class"):
+            types += getattr(kind, "types", ())
     homes = [getattr(kind, "instance_class", object).__module__ for kind in types]
     homes.append(functions[0])
     fit = [

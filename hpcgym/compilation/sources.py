@@ -23,8 +23,9 @@ _IMPORT = re.compile(r"^(?:from\s+(hpcgym[\w.]*)\s+import\s+(\([^)]*\)|.*)|impor
 _COMMENT = re.compile(r"#.*")
 _NAME = re.compile(r"(?<!\bas )\b(?!as\b)[\w.]+")
 
-#: How functions are compiled: what it imports says only where the results are kept.
-_LAST = "hpcgym.compilation"
+#: How functions are compiled: but for how parts are put into functions, what it imports says only
+#: where the results are kept.
+_LAST, _INLINING = "hpcgym.compilation", "hpcgym.compilation.inlining"
 
 
 @cache
@@ -85,8 +86,7 @@ def _sources(module: str) -> frozenset[str]:
         if name in found or path is None:
             continue
         found[name] = path
-        if name != _LAST:
-            left += _imported(path)
+        left += [_INLINING] if name == _LAST else _imported(path)
     return frozenset(found.values())
 
 

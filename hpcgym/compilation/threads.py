@@ -25,8 +25,9 @@ _intrinsic: Any = intrinsic
 _WORKER = types.UniTuple(types.int64, 2)  # a thread's number, and that of all
 
 # A note is an array of words. What is in it, from which word on: the function that reads it and
-# makes the call, a hash of the types of the arguments, the function that is called, the arguments.
-_CALLER, _KIND, _ADDRESS, _ARGUMENTS = range(4)
+# makes the call, a hash of the types of the arguments, the function that is called, whether a call
+# has failed, the arguments.
+_CALLER, _KIND, _ADDRESS, _FAILED, _ARGUMENTS = range(5)
 _WORDS = 8192  # more than the arguments of any function take
 _WORD = ir.IntType(64)
 _OF_CALLER = ir.FunctionType(ir.VoidType(), [_WORD.as_pointer(), _WORD, _WORD])
@@ -35,11 +36,12 @@ _OF_CALLER = ir.FunctionType(ir.VoidType(), [_WORD.as_pointer(), _WORD, _WORD])
 def on_threads(work: Any) -> Callable[..., None]:
     """Return what calls ``work(worker, n_workers, *arguments)`` on a thread for each worker.
 
-    It takes the number of workers, up to ``numba.get_num_threads()``, and the arguments.
+    It takes the number of workers, up to ``numba.get_num_threads()``, and the arguments. With
+    several, it raises a RuntimeError where one of them does, and each does what it can of its own.
 
     Parameters
     ----------
-    work : of :func:`hpcgym.compilation.jit_entry`; what it returns is dropped.
+    work : of :func:`hpcgym.compilation.jit_entry`; it must return nothing.
     """
     addresses: dict[int, int] = {}  # by the types of arguments
 
@@ -53,9 +55,11 @@ def on_threads(work: Any) -> Callable[..., None]:
         kind = int(note[_KIND])
         if kind not in addresses:
             addresses[kind] = _address_of(work, arguments)
-        note[_ADDRESS] = addresses[kind]
+        note[_ADDRESS], note[_FAILED] = addresses[kind], 0
         with _threads(n_workers):
             _call_all(note, n_workers)
+        if note[_FAILED]:
+            raise RuntimeError(f"{work.__name__} failed on a thread; on one thread it says why")
 
     return call
 
@@ -65,7 +69,11 @@ def _address_of(work: Any, arguments: tuple[Any, ...]) -> int:
     kinds = (*_WORKER, *(work.typeof_pyval(one) for one in arguments))
     work.compile(kinds)
     found = work.overloads[kinds]
+    if found.signature.return_type != types.none:
+        raise TypeError(f"{work.__name__} returns something: there is no room for it on threads")
     address: int = found.library.get_pointer_to_function(found.fndesc.llvm_func_name)
+    if not address:
+        raise RuntimeError(f"{work.__name__}: numba does not say where it is")
     return address
 
 
@@ -94,7 +102,7 @@ def _note(typing: Any, note: Any, arguments: Any) -> Any:
             raise ValueError("the arguments are larger than what they are written down in")
         caller = _caller(context, builder.module, signature.args[1], values.type)
         builder.store(builder.ptrtoint(caller, _WORD), _behind(builder, start, _CALLER))
-        kind = hashlib.sha256(str(signature.args[1]).encode()).digest()[:8]
+        kind = hashlib.sha256(_text_of(signature.args[1]).encode()).digest()[:8]
         number = ir.Constant(_WORD, int.from_bytes(kind, "little"))
         builder.store(number, _behind(builder, start, _KIND))
         place = _behind(builder, start, _ARGUMENTS)
@@ -102,6 +110,12 @@ def _note(typing: Any, note: Any, arguments: Any) -> Any:
         return context.get_dummy_value()
 
     return types.none(note, arguments), generate
+
+
+def _text_of(arguments: Any) -> str:
+    """Return what tells types of arguments apart; the name of a class alone does not."""
+    classes = [getattr(one, "instance_class", object) for one in arguments]
+    return f"{arguments} {[(cls.__module__, cls.__qualname__) for cls in classes]}"
 
 
 def _behind(builder: Any, start: Any, words: int) -> Any:
@@ -120,9 +134,11 @@ def _caller(context: Any, module: Any, arguments: Any, kind: Any) -> Any:
     address = builder.inttoptr(builder.load(_behind(builder, start, _ADDRESS)), called)
     place = builder.bitcast(_behind(builder, start, _ARGUMENTS), kind.as_pointer())
     values = cgutils.unpack_tuple(builder, builder.load(place, align=8), len(arguments))
-    context.call_conv.call_function(
+    status, _ = context.call_conv.call_function(
         builder, address, types.none, kinds, [worker, n_workers, *values]
     )
+    with builder.if_then(status.is_error):
+        builder.store(ir.Constant(_WORD, 1), _behind(builder, start, _FAILED))
     builder.ret_void()
     return caller
 

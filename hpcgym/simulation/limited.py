@@ -111,11 +111,15 @@ def check_rules(scheduler: Scheduler, limited: bool = True) -> None:
 
 
 def warn_of_own_nodes(
-    needs: NDArray[np.int64], cluster: Cluster, scheduler: Scheduler, hint: str = ""
+    needs: NDArray[np.int64],
+    cluster: Cluster,
+    scheduler: Scheduler,
+    hint: str = "",
+    stacklevel: int = 4,
 ) -> None:
     """Warn where jobs do not fill the nodes that they have only because nodes are switched off.
 
-    ``hint``: what to do about it.
+    ``hint``: what to do about it; ``stacklevel``: whose line is warned of, from here.
     """
     partly = int((needs[:, 0] % units_that_fit(needs, cluster) > 0).sum())
     if scheduler.allocation != "contiguous" and partly:
@@ -123,7 +127,7 @@ def warn_of_own_nodes(
             "shutdown_after_s: nodes are switched off whole, so each job has nodes of its own, also"
             f" the {partly:,} of {len(needs):,} jobs that do not fill theirs{hint}",
             HpcgymWarning,
-            stacklevel=4,
+            stacklevel=stacklevel,
         )
 
 

@@ -123,7 +123,7 @@ class BatchSimulator:
         machine = machine_of(parts[0], cluster, processors)
         _check_rules(rules, machine)
         self._needs = _needs(parts, rules, machine)
-        self._machine, self._parts = machine, parts
+        self._machine = machine
         self.scheduler, self.processors = rules, machine.processors
         self.names = [part.name for part in parts]
         self.sizes = np.array([len(part) for part in parts])
@@ -132,6 +132,8 @@ class BatchSimulator:
             parts, self.sizes, self.features, rules, machine, self._needs is not None
         )
         self._before = states_before(parts, rules, machine, self.shared, self.empty, self.learner)
+        # how extracts begin on nodes is told for each number of workers
+        self._parts = parts if self._needs is not None and self._before is not None else []
         self._workers, self._rooms = self._rows(1)
 
     def __len__(self) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+import numba
 import numpy as np
 import pytest
 from numba import get_num_threads, set_num_threads
@@ -33,6 +34,9 @@ def share(worker, n_workers, first, stop, pair, nothing, factor, out):
 
 
 share_on_threads = on_threads(share)
+several = pytest.mark.skipif(
+    get_num_threads() < 2 or numba.config.DISABLE_JIT, reason="needs two threads of numba"
+)
 
 
 def arguments(stop: int, nothing: Any = None) -> tuple[Any, ...]:
@@ -56,14 +60,43 @@ def test_the_number_of_threads_of_others_stays() -> None:
     before = get_num_threads()
     set_num_threads(1)
     try:
-        share_on_threads(1, *arguments(100))
+        given = arguments(100)
+        share_on_threads(before, *given)
         assert get_num_threads() == 1
     finally:
         set_num_threads(before)
-    given = arguments(100)
-    share_on_threads(before, *given)
-    assert get_num_threads() == before
     assert given[-1][3:, 1].sum() == 97
+
+
+@jit_entry
+def fails(worker, n_workers, out):
+    """Raise an error on the last thread."""
+    if worker == n_workers - 1 and out[0] > 0:
+        raise ValueError("the last one")
+    out[worker] = 1.0
+
+
+@several
+def test_an_error_on_a_thread_is_one() -> None:
+    call, out = on_threads(fails), np.array([0.0, 0.0])
+    call(2, out)
+    assert out.tolist() == [1.0, 1.0]
+    with pytest.raises(RuntimeError, match="fails failed on a thread"):
+        call(2, out)
+    out[:] = 0.0
+    call(2, out)
+
+
+@jit_entry
+def returns(worker, n_workers, out):
+    """Return what nobody takes."""
+    return out[0], out[1], worker
+
+
+@several
+def test_what_returns_something_is_refused() -> None:
+    with pytest.raises(TypeError, match="returns returns something"):
+        on_threads(returns)(2, np.zeros(2))
 
 
 def test_what_is_called_is_compiled_for_the_types_of_each_call() -> None:

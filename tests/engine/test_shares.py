@@ -276,6 +276,22 @@ def test_shares_of_accounts_multiply_along_the_path() -> None:
     assert tree.share[:4].sum() == pytest.approx(1.0)
 
 
+def test_shares_that_come_to_the_same_are_a_tie() -> None:
+    """User 0 has 1/9 of an account's shares and has used 250 J, user 1 has 8/9 and 16,000 J.
+
+    For their shares, both have used what the account has and 2,000 J more; in floating point one of
+    the sums is larger. The drawn cases had found it.
+    """
+    rows = [(0, 0, 1, 1), (0, 0, 1, 1), (0, 1, 8, 10), (0, 0, 1, 1), (0, 1, 15, 1), (0, 0, 15, 1)]
+    watts = [-1.0, -1.0, 200.0, 50.0, -1.0, -1.0]
+    workload = users_workload(rows, 15).with_columns(power_w=watts)
+    fair = FairShare(math.inf, 1.0, {0: 0.5, 1: 4.0}, {0: "a", 1: "a"})
+    cluster = Cluster(15, busy_power_w=100.0)
+    rules = {"policy": "energy-fairshare", "backfill": "none", "fair_share": fair}
+    result = simulate(workload, cluster=cluster, **rules)
+    assert result.start.tolist() == [0, 0, 0, 0, 10, 11]
+
+
 def test_groups_of_the_workload_are_accounts() -> None:
     fair = FairShare(accounts="group", shares={"group:7": 3})
     tree = fair.tree(np.array([1, 1, 2, 3]), np.array([7, 8, 7, 8]))

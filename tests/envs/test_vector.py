@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 import gymnasium
+import numba
 import numpy as np
 import pytest
 from driving import BUSY, CHASSIS, LIMITED, LOADED, NAMES, VECTOR, assert_same, limits_that_grow
@@ -41,6 +42,7 @@ PREDICTED: dict[str, Any] = {
 }
 MODES = list(AutoresetMode)
 N = 3
+THREADS = min(2, numba.config.NUMBA_NUM_THREADS)
 
 
 def make(name: str, mode: AutoresetMode, way: str, **options: Any) -> VectorEnv:
@@ -52,7 +54,8 @@ def make(name: str, mode: AutoresetMode, way: str, **options: Any) -> VectorEnv:
     if way == "sync":
         arguments["vector_kwargs"] = {"autoreset_mode": mode}
     else:
-        arguments["autoreset_mode"] = mode
+        # all that is compared is stepped on threads
+        arguments = {"autoreset_mode": mode, "threads": THREADS, **arguments}
     return gymnasium.make_vec(f"hpcgym/{name}-v0", N, vectorization_mode=way, **arguments)
 
 

@@ -14,7 +14,6 @@ from hpcgym.cluster.power_plans import greatest_w
 from hpcgym.engine import state
 from hpcgym.engine.machines.limited import easy
 from hpcgym.engine.machines.limited import state as limited_state
-from hpcgym.envs.job_selection import JobSelection
 from hpcgym.errors import HpcgymError
 from hpcgym.schedule.result import Result
 from hpcgym.scheduler.limits import EnergyBudget, PowerCap
@@ -613,12 +612,7 @@ def test_limits_that_are_none(make: Any, message: str) -> None:
 
 def test_where_limits_are_not_known() -> None:
     given = jobs((0, 1, 1))
-    cluster = machine(cores=4)
     with pytest.raises(HpcgymError, match=r"power='mix' and a batch do not go"):
         BatchSimulator([given], scheduler=Scheduler(power="mix"))
-    with pytest.raises(HpcgymError, match="allocation='contiguous' and"):
-        JobSelection(given, cluster=cluster, allocation="contiguous", jobs=1)
-    with pytest.raises(HpcgymError, match="shutdown_after_s and environments on nodes"):
-        JobSelection(given, cluster=machine(cores=4, shutdown_after_s=5), jobs=1)
     with pytest.raises(HpcgymError, match="allocation='contiguous', are for machines with nodes"):
         simulate(given, processors=4, allocation="contiguous")

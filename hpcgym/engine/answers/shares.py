@@ -267,7 +267,14 @@ def term(shares, half, leaf, time, factor):
             total -= usage if weight > 0 else -usage
         elif shares.greatest[what] > 0:
             total -= usage / shares.greatest[what]
-    return total
+    return rounded(total)
+
+
+@jit_part
+def rounded(number):
+    """Return a number to 40 bits, about 12 digits: where sums differ by their rounding is a tie."""
+    fraction, exponent = math.frexp(number)
+    return math.ldexp(np.round(fraction * 2.0**40), exponent - 40)
 
 
 @jit_part

@@ -149,8 +149,8 @@ def copy_machine(sim, progress, blocks, entries, look):
     look.sim[0].managed = 0  # no processor has to be switched on first
     look.sim[0].head = -1
     look.sim[0].changed = 1
-    empty(look.blocks, np.int64(RUNNING))
-    empty(look.blocks, np.int64(QUEUE))
+    empty(look.blocks, RUNNING)
+    empty(look.blocks, QUEUE)
     for k in range(blocks[RUNNING].in_use):
         block = block_at(blocks, RUNNING, k)
         for i in range(block * BLOCK, block * BLOCK + blocks[block].count):

@@ -88,20 +88,21 @@ class Machines:
         scheduler, cluster = options.scheduler, options.cluster
         has_limits = limited.limits_of is not None
         check_rules(scheduler, has_limits)
-        place = "environments under limits" if has_limits else "environments on nodes"
-        check_scheduler(scheduler, place)
+        if not has_limits:
+            check_scheduler(scheduler, "environments on nodes")
         unknown = [group.name for group in cluster.groups if group.power is None]
         if not has_limits and unknown:
             raise HpcgymError(
-                "allocation='contiguous': environments count what nodes draw where jobs have nodes"
-                f" of their own, and group {unknown[0]!r} has no power: NodePower"
+                "with nodes of their own for jobs (shutdown_after_s, allocation='contiguous')"
+                f" environments count what nodes draw, and group {unknown[0]!r} has no power:"
+                " NodePower"
             )
         self.limited, self.options = limited, options
         self.power = node_power(cluster)
         self.needs = needs_on(workload, cluster)
         self.a_node = units_a_node(self.needs, cluster)
         if not has_limits:
-            warn_of_own_nodes(self.needs, cluster, scheduler)
+            warn_of_own_nodes(self.needs, cluster, scheduler, stacklevel=6)
         self.widths = -(-self.needs[:, 0] // self.a_node)
         self.model = model_of(
             workload, scheduler, cluster, self.power, self.widths, limited.switches

@@ -262,9 +262,12 @@ class Simulations:
 
     def reset(self, those: NDArray[np.int64]) -> None:
         """Begin the next episodes of some simulations, (k,)."""
+        everything, n = self._all, len(self.chosen)
+        rows = [(0, n)] if len(those) == n else [(e, e + 1) for e in those.tolist()]
+        with compiling(kernel.go_on):
+            for first, stop in rows:
+                kernel.go_on(0, 1, first, stop, True, *everything)
         for e in those.tolist():
-            with compiling(kernel.go_on):
-                kernel.go_on(0, 1, e, e + 1, True, *self._all)
             self.began(e)
 
     @property

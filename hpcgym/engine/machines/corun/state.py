@@ -18,7 +18,7 @@ COMPACT, SPREAD, PART = range(3)  # placement of a job
 BEST, FILL, FIRST = range(3)  # PARTNERS: the order in which nodes are taken
 # what a start must leave alone: nothing; neighbours that are to end by the shadow time; and then
 # the head's nodes too
-FREELY, BRIEFLY, BESIDE_HEAD = np.arange(3)
+FREELY, BRIEFLY, BESIDE_HEAD = np.arange(3)  # numbers of numpy: see `engine.state.RUNNING`
 
 NOBODY_THERE = -1  # instead of a job
 
