@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import gymnasium
-import numba
 import numpy as np
+from numba import get_num_threads
 
 from hpcgym.agents.lookahead import Lookahead
 from hpcgym.baselines.schedulers import find_scheduler
@@ -249,7 +249,7 @@ def _steps(name: str, **arguments: Any) -> None:
 
 def _threads() -> int:
     """Return two, or one where numba has no more."""
-    return min(2, numba.config.NUMBA_NUM_THREADS)
+    return min(2, int(get_num_threads()))
 
 
 def _environments() -> None:

@@ -42,7 +42,7 @@ PREDICTED: dict[str, Any] = {
 }
 MODES = list(AutoresetMode)
 N = 3
-THREADS = min(2, numba.config.NUMBA_NUM_THREADS)
+THREADS = min(2, numba.get_num_threads())
 
 
 def make(name: str, mode: AutoresetMode, way: str, **options: Any) -> VectorEnv:
