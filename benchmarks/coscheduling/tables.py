@@ -48,7 +48,7 @@ def values(outcome: Mapping[str, Any], scheduler: str, what: str) -> Floats:
 
 def text_of(mean: float) -> str:
     """Return a mean speedup as the document prints it."""
-    return f"{mean:.3f}".removesuffix("0")
+    return f"{mean:.2f}"
 
 
 def _rows(outcome: Mapping[str, Any], scheduler: str) -> list[Mapping[str, Any]]:
