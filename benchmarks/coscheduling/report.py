@@ -82,8 +82,8 @@ TEXTS = {
     "traces": (
         "Simulated days an hour of logs",
         "128 nodes of 64 cores, as the document prints; SDSC-SP2 as cleaned here, its jobs with"
-        " codes drawn at random. KIT-FH2 (published: 28.32 and 27.19 days an hour) has no public"
-        " trace at hand.",
+        " codes drawn at random. KIT-FH2 (published: 28.32 and 27.19 days an hour) is public too,"
+        " `hpcgym traces fetch KIT-FH2`, and not timed here.",
     ),
 }
 

@@ -13,11 +13,13 @@ import pytest
 from typer.testing import CliRunner
 
 from hpcgym.benchmarks.coscheduling import plans, published, readings, run, runs, speed, tables
+from hpcgym.benchmarks.coscheduling.report import TEXTS
 from hpcgym.cli import app
 from hpcgym.errors import HpcgymError
 from hpcgym.simulation.run import simulate
 from hpcgym.speedups import Heatmap, generate_speedups, write_speedups
 from hpcgym.workload import Code, generate_code_jobs
+from hpcgym.workload.archive import is_trace
 
 SMALL = plans.Sizes(heatmaps=1, shuffles=1, measured_shuffles=2, jobs=20)
 
@@ -312,6 +314,13 @@ def test_the_whole_study(tmp_path: Path, file: Path) -> None:
     before = [one.read_bytes() for one in kept]
     run.reproduce(file, folder, quick=True, executor="serial")
     assert [one.read_bytes() for one in kept] == before
+
+
+def test_logs_of_the_archive_are_not_called_closed() -> None:
+    assert all(is_trace(name) for name in published.TRACES)
+    text = TEXTS["traces"][1]
+    assert "traces fetch KIT-FH2" in text
+    assert "no public" not in text
 
 
 def test_by_command_without_measured_speedups(
