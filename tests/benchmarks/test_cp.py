@@ -29,6 +29,7 @@ from hpcgym.benchmarks.cp.configurations import MACHINES, Machine, Run
 from hpcgym.benchmarks.cp.published import (
     STATEMENTS,
     TIMES,
+    VARIABLES_BELOW,
 )
 from hpcgym.cli import app
 from hpcgym.cli.reproduce import _with_workloads
@@ -179,6 +180,31 @@ def test_sizes_are_counted_as_the_paper_does() -> None:
     per_unit = np.array([[4, 1], [8, 0]])
     # positions: 2 jobs + (1 + 3) units x 2 types; alternatives: 2 + (1 + 1 + 0) + (2 + 2 + 2)
     assert instances.published_sizes(np.array([1, 3]), per_unit, capacity) == (10, 10)
+
+
+@pytest.mark.parametrize(
+    ("per_unit", "most"),
+    [
+        ([16, 500, 0, 0], 1),  # its units fill their nodes
+        ([8, 500, 0, 0], 2),
+        ([4, 500, 0, 0], 6),
+        ([1, 500, 0, 0], 25),
+        ([1, 500, 1, 0], 0),  # with a GPU: not even a single unit
+        ([1, 500, 0, 2], 0),
+    ],
+)
+def test_of_what_units_a_job_of_eurora_is_that_figure_6_allows(
+    per_unit: list[int], most: int
+) -> None:
+    """As the docstring of the generator says: k < 1.6 c, or none with GPUs or MICs."""
+    gpus, mics = [16, 16_000, 2, 0], [16, 16_000, 0, 2]
+    capacity = np.array([gpus] * 32 + [mics] * 32)
+    kept = []
+    for units in range(1, 33):
+        sizes = instances.published_sizes(np.array([units]), np.array([per_unit]), capacity)
+        if sizes[0] < VARIABLES_BELOW * sizes[1]:
+            kept.append(units)
+    assert kept == list(range(1, most + 1))
 
 
 # --- The whole ------------------------------------------------------------------------------------
