@@ -128,6 +128,16 @@ def test_the_substitute_has_the_facts_of_the_text() -> None:
     short = jobs.run_time == 3
     assert set(longer.requested_time[short].tolist()) == {36_000}
     assert longer.requested_time.max() == 86_400
+    # what README.md and REQUESTS say of both readings
+    times = longer.requested_time / longer.run_time
+    assert np.median(times) == 8_640
+    assert np.mean(longer.requested_time == 86_400) == pytest.approx(0.55, abs=0.005)
+    assert (times * area).sum() / area.sum() == pytest.approx(113, abs=0.5)
+    times = jobs.requested_time / jobs.run_time
+    assert np.median(times) == pytest.approx(71, abs=0.5)
+    assert (times * area).sum() / area.sum() == pytest.approx(15, abs=0.5)
+    for reading, median in ((AS_WRITTEN, "8,640"), (AS_GENERATED, "71")):
+        assert f"{median} times at the median" in powercap_workload.REQUESTS[reading]
     with pytest.raises(HpcgymError, match="a job needs"):
         powercap_workload.load("substitute:0", AS_GENERATED, MACHINE)
 
