@@ -60,7 +60,7 @@ def reproduce(
     *,
     reading: str = "numbers",
     quick: bool = False,
-    executor: str | None = None,
+    executor: str = "processes",
     workers: int | None = None,
     progress: Progress = no_progress,
 ) -> tuple[Path, list[Findings]]:
@@ -75,7 +75,7 @@ def reproduce(
     reading : "text" or "numbers", see ``readings.READINGS``.
     quick : a small cut.
     executor, workers : where the long part, the coverages, is done; see
-        :func:`hpcgym.sweep.open_executor`. By default in this process, on all its threads.
+        :func:`hpcgym.sweep.open_executor`. The rest is done in this process, on all its threads.
     progress : told of each step.
 
     Returns
@@ -106,8 +106,7 @@ def reproduce(
     publish()
     for found in findings:
         if found.study.reading.name == reading:
-            if executor is not None:
-                cover_on(found.study, found.source, folder, executor, workers)
+            cover_on(found.study, found.source, folder, executor, workers)
             for add in (add_units, add_optimum, add_searches, add_months):
                 add(found, folder)
                 publish()

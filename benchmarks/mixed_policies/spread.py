@@ -16,6 +16,8 @@ from hpcgym.benchmarks.mixed_policies.optimum import covered, file_of
 from hpcgym.benchmarks.mixed_policies.study import Study
 from hpcgym.benchmarks.studies.spread import run_all
 from hpcgym.errors import HpcgymError
+from hpcgym.sweep.coverage import THREE, cover
+from hpcgym.workload.load import load_workload
 
 
 def cover_on(
@@ -49,6 +51,8 @@ def cover_on(
     ]
     if not tasks:
         return
+    if executor != "serial":
+        _compile(study)
     what = f"{study.trace}: all vectors on {len(tasks)} weeks and months"
     summary = run_all(
         cover_one,
@@ -68,6 +72,12 @@ def cover_on(
             " must see it and have the same hpcgym; if files were deleted there, delete"
             f" {records} too"
         )
+
+
+def _compile(study: Study) -> None:
+    """Compile in this process what workers, each on one thread, then find in the cache."""
+    few = load_workload("lublin:jobs=20,processors=8,seed=0")
+    cover(few, THREE, study.rules(), points=2, tau=study.reading.tau_s, threads=1)
 
 
 def _uncovered(study: Study) -> list[tuple[str, int, str]]:

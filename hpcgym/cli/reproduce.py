@@ -95,15 +95,7 @@ def mixed_policies(
         bool,
         typer.Option("--quick", help="A small cut that takes seconds: six weeks, a coarse grid."),
     ] = False,
-    executor: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME",
-            help="Where the long part is done, see the list below; all workers must see the"
-            " folder. Results are the same.",
-            show_default="this process, on all its threads",
-        ),
-    ] = None,
+    executor: executors.ExecutorOption = "processes",
     workers: executors.WorkersOption = None,
     format: options.FormatOption = Format.table,
 ) -> None:
@@ -112,14 +104,12 @@ def mixed_policies(
     Weekly bounded slowdowns of the twelve pure policies with and without threshold; the best of a
     million mixed policies of each week and month, of a training half, of the week before; XNES over
     three and six weights. KTH-SP2 and SDSC-SP2 take ten minutes of two cores; after an
-    interruption, the same command goes on.
+    interruption, the same command goes on. The long part, the coverages, is tasks of the executor,
+    whose workers must all see the folder.
     """
     from hpcgym.benchmarks.mixed_policies.run import reproduce as run
 
-    if executor is not None:
-        executors.become_mpi(executor, workers)
-    elif workers is not None:
-        raise HpcgymError("--workers needs an --executor, such as processes")
+    executors.become_mpi(executor, workers)
     sources = list(dict.fromkeys(workload or at_hand(TRACES)))
     rules = {"reading": reading, "quick": quick, "executor": executor, "workers": workers}
     path, findings = shown(run, sources, folder, **rules)

@@ -12,6 +12,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+import typer
+from typer.testing import CliRunner
 
 from hpcgym.benchmarks.studies import store
 from hpcgym.benchmarks.studies.markdown import (
@@ -24,11 +26,46 @@ from hpcgym.benchmarks.studies.markdown import (
 from hpcgym.benchmarks.studies.pictures import save_picture
 from hpcgym.benchmarks.studies.progress import no_progress
 from hpcgym.benchmarks.studies.spread import run_all
+from hpcgym.cli import app
 from hpcgym.compilation import sources
 from hpcgym.errors import HpcgymError
 from hpcgym.report.canvas import new_figure
 
 HEAD = "# A study, computed anew\n\nBy somebody.\n"
+
+
+def test_all_studies_have_the_same_options_of_executors() -> None:
+    group: Any = typer.main.get_command(app)
+    studies = group.commands["reproduce"].commands
+    found = {
+        name: {
+            option.name: (option.default, option.help, option.metavar)
+            for option in study.params
+            if option.name in ("executor", "workers")
+        }
+        for name, study in studies.items()
+    }
+    assert len(found) == 7
+    assert set(found["prediction"]) == {"executor", "workers"}
+    assert found["prediction"]["executor"][0] == "processes"
+    assert all(options == found["prediction"] for options in found.values()), found
+
+
+def test_a_study_takes_workers_without_an_executor(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """They are those of processes; mixed-policies once refused them."""
+    given: dict[str, Any] = {}
+
+    def run(sources: Any, folder: Path, **options: Any) -> Any:
+        given.update(options)
+        return folder / "report.md", []
+
+    monkeypatch.setattr("hpcgym.benchmarks.mixed_policies.run.reproduce", run)
+    arguments = ["mixed-policies", "--workload", "x.swf", "--output", str(tmp_path / "x")]
+    result = CliRunner().invoke(app, ["reproduce", *arguments, "--workers", "3"])
+    assert result.exit_code == 0, result.stderr
+    assert (given["executor"], given["workers"]) == ("processes", 3)
 
 
 def test_tables_are_for_people() -> None:
