@@ -42,7 +42,7 @@ class Findings:
     tables : name -> table; each is a CSV file too.
     pictures : name -> file, relative to the folder of the report.
     optimum, months : what the coverages of weeks and months told.
-    searched : name of a search -> its arrays.
+    searched : name of a search -> its arrays, for each budget.
     """
 
     study: Study
@@ -51,7 +51,7 @@ class Findings:
     pictures: dict[str, Path] = field(default_factory=dict)
     optimum: Optimum | None = None
     months: Optimum | None = None
-    searched: dict[str, Any] = field(default_factory=dict)
+    searched: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
 
 
 def reproduce(
@@ -158,7 +158,7 @@ def add_searches(found: Findings, folder: Path) -> None:
     assert found.optimum is not None
     study = found.study
     found.searched = search_all(study)
-    found.tables["searches"] = tables.searches(study, found.optimum, found.searched)
+    found.tables["searches"] = tables.searches(found.optimum, found.searched)
     found.tables["weekly"] = weekly = tables.weekly(study, found.optimum, found.searched)
     draw = figures.draw_searches
     found.pictures["searches"] = _drawn(found, folder, "searches", draw, weekly)

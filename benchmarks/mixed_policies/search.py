@@ -18,26 +18,27 @@ SEED = 0
 _MODULES = ("hpcgym.agents.search", "hpcgym.agents.lockstep", "hpcgym.agents.xnes")
 
 
-def search_all(study: Study) -> dict[str, dict[str, Any]]:
+def search_all(study: Study) -> dict[str, list[dict[str, Any]]]:
     """Return what the searches find.
 
     Returns
     -------
-    Name -> ``bsld`` (n_weeks,), ``weights`` (n_weeks, n_features), ``evaluations`` of a week.
+    Name -> for each budget of the study ``bsld`` (n_weeks,), ``weights`` (n_weeks, n_features),
+    ``evaluations`` of a week.
     """
-    return {name: searched(study, name) for name in SEARCHES}
+    return {name: [searched(study, name, of) for of in study.budgets] for name in SEARCHES}
 
 
-def searched(study: Study, name: str) -> dict[str, Any]:
-    """Search the best weights of each week."""
+def searched(study: Study, name: str, budget: int) -> dict[str, Any]:
+    """Search the best weights of each week, with that many evaluations of it."""
     from hpcgym.agents.xnes import Xnes
 
-    budget, tau = study.budget, study.reading.tau_s
+    tau = study.reading.tau_s
     search = Xnes(name, budget=budget, seed=SEED, scheduler=study.rules(), tau=tau)
 
     def compute() -> dict[str, Any]:
         parts = list(study.weeks.values())
-        what = f"{study.trace}: {name}, {len(parts)} weeks at once"
+        what = f"{study.trace}: {name}, {budget:,} evaluations of {len(parts)} weeks at once"
         found = search.fit_each(
             parts, progress=lambda done, best: study.progress(what, done, budget)
         )

@@ -48,7 +48,7 @@ class Study:
     weeks, months : number -> jobs, by the paper's numbers; no months of a short trace.
     train, test : numbers of the weeks of the two halves (section 7.2.1).
     points, month_points : values of a weight in the grids of weeks and months.
-    budget : evaluations of a search for one week.
+    budgets : evaluations of a search for one week, least first; figures show those of the least.
 
     Raises
     ------
@@ -70,7 +70,7 @@ class Study:
         self.progress = progress
         self.quick = quick
         self.points, self.month_points = (8, 6) if quick else (100, 30)
-        self.budget = 60 if quick else 500
+        self.budgets = (60, 120) if quick else (500, 1000, 2000)
         last = 6 if quick else WEEKS.get(self.trace)
         self.weeks = weeks(self.workload, self.reading, last)
         if len(self.weeks) < 2:

@@ -25,6 +25,7 @@ from hpcgym.benchmarks.mixed_policies.run import reproduce
 from hpcgym.benchmarks.mixed_policies.spread import cover_on
 from hpcgym.benchmarks.mixed_policies.study import PURE, THRESHOLD_S
 from hpcgym.benchmarks.studies import store
+from hpcgym.benchmarks.studies.markdown import table_text
 from hpcgym.benchmarks.studies.store import Store
 from hpcgym.benchmarks.studies.weeks import WEEKS
 from hpcgym.cli import app
@@ -158,7 +159,7 @@ def test_a_step_does_not_outlive_an_edit_of_its_code(
     kept = set()
     for edited in ("once", "twice"):
         monkeypatch.setattr(search_module, "code", lambda *names, edited=edited: edited)
-        search_module.searched(study, "xnes3")
+        search_module.searched(study, "xnes3", 10)
         kept.update(study.store.folder.glob("*-xnes3-*") if study.store else ())
     assert len(kept) == 2
 
@@ -288,6 +289,41 @@ def test_gains_and_orders() -> None:
     ours = {"fcfs": 200.0, "saf": 100.0, "laf": 300.0}
     assert tables.gains(ours) == {"fcfs": 0.0, "saf": 50.0, "laf": -50.0}
     assert tables.order_agreement(ours, {"fcfs": 3.0, "saf": 1.0, "laf": 2.0}) == (2, 3)
+
+
+def test_searches_are_counted_by_how_near_they_come_to_the_optimum() -> None:
+    best = np.array([10.0, 10.0, 10.0, 10.0, 10.0])
+    few = {"bsld": np.array([10.0, 10.1, 10.2, 9.9, 8.0]), "evaluations": np.array(500)}
+    many = {"bsld": best * (1 + 1e-10), "evaluations": np.array(1000)}
+    known: Any = SimpleNamespace(best=best, numbers=np.array([3, 4, 5, 7, 8]))
+    table = tables.searches(known, {"xnes3": [few, many], "xnes6": [few]})
+    assert table["search"].tolist() == ["xnes3", "xnes3", "xnes6"]
+    assert table["features"].tolist() == [3, 3, 6]
+    assert table["evaluations a week"].tolist() == [500, 1000, 500]
+    first, second = table.iloc[0], table.iloc[1]
+    assert first["weeks at w* or below"] == 3  # 10.0, 9.9 and 8.0
+    assert first["share of weeks at w* or below"] == pytest.approx(0.6)
+    assert first["share at most 0.01 above w*"] == pytest.approx(0.8)  # and 10.1
+    assert first["share within 0.01 of w*, either way"] == pytest.approx(0.6)  # but not 8.0
+    assert first["weeks above w*"] == "4 5"
+    assert first["largest ratio to w*"] == pytest.approx(1.02)
+    assert (second["share of weeks at w* or below"], second["weeks above w*"]) == (1, "")
+    text = table_text(table)
+    assert "| 0.600 | 0.800 | 0.600 |" in text
+
+
+def test_figures_show_the_searches_of_the_least_budget(study: Study) -> None:
+    few, many = (np.full(len(study.weeks), value) for value in (2.0, 1.0))
+    table = tables.weekly(study, None, {"xnes3": [{"bsld": few}, {"bsld": many}]})
+    assert table["xnes3"].tolist() == few.tolist()
+
+
+def test_a_study_searches_with_all_its_budgets(
+    study: Study, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(search_module, "searched", lambda of, name, budget: (name, budget))
+    found = search_module.search_all(study)
+    assert found == {name: [(name, 60), (name, 120)] for name in ("xnes3", "xnes6")}
 
 
 def test_the_picture_of_the_space_shows_the_nearest_vectors() -> None:
