@@ -69,22 +69,21 @@ def test_the_number_of_threads_of_others_stays() -> None:
 
 
 @jit_entry
-def fails(worker, n_workers, out):
-    """Raise an error on the last thread."""
-    if worker == n_workers - 1 and out[0] > 0:
+def fails(worker, n_workers, fail, out):
+    """Raise an error on the last thread, if it is to fail."""
+    if worker == n_workers - 1 and fail:
         raise ValueError("the last one")
     out[worker] = 1.0
 
 
 @several
 def test_an_error_on_a_thread_is_one() -> None:
-    call, out = on_threads(fails), np.array([0.0, 0.0])
-    call(2, out)
+    call, out = on_threads(fails), np.zeros(2)
+    call(2, False, out)
     assert out.tolist() == [1.0, 1.0]
     with pytest.raises(RuntimeError, match="fails failed on a thread"):
-        call(2, out)
-    out[:] = 0.0
-    call(2, out)
+        call(2, True, out)
+    call(2, False, out)
 
 
 @jit_entry

@@ -306,7 +306,7 @@ def test_what_is_refused(name: str) -> None:
         ({"cluster": mixed}, "nodes that are all alike, but groups 'node' and 'other' differ"),
         (
             {"cluster": Cluster(groups=(plain,)), "allocation": "contiguous"},
-            "^allocation='contiguous': .* and group 'plain' has no power: NodePower",
+            "^with nodes of their own for jobs .* and group 'plain' has no power: NodePower",
         ),
     ):
         with pytest.raises(HpcgymError, match=message):
