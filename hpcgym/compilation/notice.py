@@ -64,7 +64,7 @@ PARTS = {
     "lookahead": Part("look-ahead", 40, (f"{_ENGINE}.many.lookahead",)),
     "environments-nodes": Part("the environments on nodes", 90, _STEPS, _NODES),
     "environments-limits": Part("the environments under limits", 120, _STEPS, _LIMITS),
-    "environments-corun": Part("the environments of shared nodes", 120, _STEPS, _CORUN),
+    "environments-corun": Part("the environments of shared nodes", 70, _STEPS, _CORUN),
 }
 
 
