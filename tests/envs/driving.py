@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, assume, settings
 from hypothesis import strategies as st
 
 from hpcgym.cluster import Cluster, Level, NodeGroup, find_cluster
@@ -178,3 +178,52 @@ def assert_same(one: Any, other: Any, where: str = "", rtol: float = 0.0) -> Non
             np.testing.assert_allclose(a, b, rtol=rtol, atol=0, err_msg=where)
         else:
             np.testing.assert_array_equal(a, b, err_msg=where)
+
+
+def follows_again(env: Any, seed: int, decisions: int) -> tuple[Any, Any]:
+    """Go on twice from a snapshot after some decisions, and compare what is seen.
+
+    In between, other actions are tried from it. Return the second result and the first.
+    """
+    acts = visible_acts(env, seed)
+    begun = play(env, acts, most=decisions)
+    assume(not begun[-1].terminated)
+    saved = env.snapshot()
+    first = go_on(env, acts, begun[-1].observation, begun[-1].info)
+    result = env.result()
+    for others in (seed + 1, seed):
+        observation, info = env.restore(saved)
+        assert_same(observation, begun[-1].observation)
+        again = go_on(env, visible_acts(env, others), observation, info)
+    assert_same(again, first)
+    return env.result(), result
+
+
+def by_chance(seed: int, kind: str) -> tuple[Any, Any]:
+    """Return random choices by time and waiting rows: as slow agents ask for them, and as actions.
+
+    Of kind "scores" they are scores of the rows, else a place in a window of five.
+    """
+
+    def numbers(now: int, rows: list[int]) -> Any:
+        scores = np.random.default_rng((seed, now, *rows)).integers(-2, 3, len(rows)) / 2
+        return scores if kind == "scores" else int(np.argmax(scores))
+
+    def act(_: int, __: Any, info: dict[str, Any]) -> Any:
+        chosen = numbers(info["time"], [row for row in info["window"].tolist() if row >= 0])
+        return np.pad(chosen, (0, 5 - len(chosen))) if kind == "scores" else chosen
+
+    return numbers, act
+
+
+def in_turn(given_weights: list[Any]) -> tuple[Any, Any]:
+    """Return what gives weights by the number of a decision: as they are, and normalised."""
+
+    def weights(number: int) -> Any:
+        return np.array(given_weights[number % len(given_weights)])
+
+    def normalised(number: int) -> Any:
+        size = np.abs(weights(number)).sum()
+        return (weights(number) / size if size else weights(number)).tolist()
+
+    return weights, normalised

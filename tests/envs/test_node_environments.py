@@ -14,6 +14,7 @@ from driving import (
     SLOW,
     THRESHOLDS,
     assert_same,
+    follows_again,
     go_on,
     play,
     random_acts,
@@ -22,7 +23,7 @@ from driving import (
 )
 from gymnasium.utils.env_checker import check_env
 from gymnasium.vector import AutoresetMode
-from hypothesis import assume, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from node_driving import EURORA, FOUR, RULES, SERIAL, _interval, ids, make, places, units_on_nodes
 from strategies import WEIGHTS
@@ -211,18 +212,8 @@ def test_what_follows_a_snapshot_follows_again(
 ) -> None:
     cluster, workload = place
     env = make(name, **whole(workload, cluster=cluster, window=6), **rules)
-    acts = visible_acts(env, seed)
-    begun = play(env, acts, most=decisions)
-    assume(not begun[-1].terminated)
-    saved = env.snapshot()
-    first = go_on(env, acts, begun[-1].observation, begun[-1].info)
-    result = env.result()
-    for others in (seed + 1, seed):
-        observation, info = env.restore(saved)
-        assert_same(observation, begun[-1].observation)
-        again = go_on(env, visible_acts(env, others), observation, info)
-    assert_same(again, first)
-    assert_schedule(env.result(), result)
+    again, result = follows_again(env, seed, decisions)
+    assert_schedule(again, result)
 
 
 @ids

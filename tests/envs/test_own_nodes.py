@@ -18,8 +18,8 @@ from driving import (
     THRESHOLDS,
     VECTOR,
     Step,
-    assert_same,
-    go_on,
+    follows_again,
+    in_turn,
     play,
     visible_acts,
     whole,
@@ -147,13 +147,7 @@ def test_any_scores(case: Case, window: int, seed: int, threshold: int | None) -
 def test_weights_that_change_at_each_pass(
     case: Case, given_weights: list[Any], threshold: int | None
 ) -> None:
-    def weights(number: int) -> Any:
-        return np.array(given_weights[number % len(given_weights)])
-
-    def normalised(number: int) -> Any:
-        size = np.abs(weights(number)).sum()
-        return (weights(number) / size if size else weights(number)).tolist()
-
+    weights, normalised = in_turn(given_weights)
     env = environment("MixedPolicy", case, interval="pass", threshold=threshold)
     steps = play(env, lambda number, _, __: weights(number))
     slow = played(case, OwnWeights, normalised, threshold=threshold)
@@ -244,18 +238,8 @@ def test_what_follows_a_snapshot_follows_again(
     case: Case, name: str, decisions: int, seed: int
 ) -> None:
     env = environment(name, case, window=6)
-    acts = visible_acts(env, seed)
-    begun = play(env, acts, most=decisions)
-    assume(not begun[-1].terminated)
-    saved = env.snapshot()
-    first = go_on(env, acts, begun[-1].observation, begun[-1].info)
-    result = env.result()
-    for others in (seed + 1, seed):
-        observation, info = env.restore(saved)
-        assert_same(observation, begun[-1].observation)
-        again = go_on(env, visible_acts(env, others), observation, info)
-    assert_same(again, first)
-    assert_simulated(env.result(), result)
+    again, result = follows_again(env, seed, decisions)
+    assert_simulated(again, result)
 
 
 @ids

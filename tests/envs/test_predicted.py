@@ -13,7 +13,9 @@ from driving import (
     SLOW,
     VECTOR,
     assert_same,
+    by_chance,
     go_on,
+    in_turn,
     play,
     random_acts,
     visible_acts,
@@ -160,13 +162,7 @@ def constant_weights_agree(
 def test_weights_that_change(
     workload: Workload, given_rules: dict[str, Any], interval: Any, given_weights: list[Any]
 ) -> None:
-    def weights(number: int) -> Any:
-        return np.array(given_weights[number % len(given_weights)])
-
-    def normalised(number: int) -> Any:
-        size = np.abs(weights(number)).sum()
-        return (weights(number) / size if size else weights(number)).tolist()
-
+    weights, normalised = in_turn(given_weights)
     env = SINGLE["MixedPolicy"](**whole(workload, interval=interval, **given_rules))
     play(env, lambda k, _, __: weights(k))
     slow = Weights(workload, normalised, interval=interval, **for_slow(given_rules))
@@ -180,14 +176,7 @@ def test_any_selection_and_any_scores(
 ) -> None:
     arguments = whole(workload, window=5, **given_rules)
 
-    def numbers(now: int, rows: list[int]) -> Any:
-        scores = np.random.default_rng((seed, now, *rows)).integers(-2, 3, len(rows)) / 2
-        return scores if kind == "scores" else int(np.argmax(scores))
-
-    def act(_: int, __: Any, info: dict[str, Any]) -> Any:
-        chosen = numbers(info["time"], [row for row in info["window"].tolist() if row >= 0])
-        return np.pad(chosen, (0, 5 - len(chosen))) if kind == "scores" else chosen
-
+    numbers, act = by_chance(seed, kind)
     slow: Any
     if kind == "scores":
         env = SINGLE["QueueOrdering"](**arguments)

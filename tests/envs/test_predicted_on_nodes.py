@@ -7,11 +7,20 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 import pytest
-from driving import NAMES, SINGLE, SLOW, THRESHOLDS, assert_same, go_on, play, visible_acts, whole
+from driving import (
+    NAMES,
+    SINGLE,
+    SLOW,
+    THRESHOLDS,
+    by_chance,
+    follows_again,
+    in_turn,
+    play,
+    whole,
+)
 from gymnasium.vector import AutoresetMode
-from hypothesis import assume, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from node_driving import EURORA, ids, places, units_on_nodes
 from node_oracle import node_jobs_of
@@ -77,14 +86,7 @@ def test_any_selection_and_any_scores(
 ) -> None:
     cluster, workload = place
 
-    def numbers(now: int, rows: list[int]) -> Any:
-        scores = np.random.default_rng((seed, now, *rows)).integers(-2, 3, len(rows)) / 2
-        return scores if kind == "scores" else int(np.argmax(scores))
-
-    def act(_: int, __: Any, info: dict[str, Any]) -> Any:
-        chosen = numbers(info["time"], [row for row in info["window"].tolist() if row >= 0])
-        return np.pad(chosen, (0, 5 - len(chosen))) if kind == "scores" else chosen
-
+    numbers, act = by_chance(seed, kind)
     arguments = whole(workload, cluster=cluster, window=5, **given_rules)
     if kind == "scores":
         env = SINGLE["QueueOrdering"](**arguments)
@@ -102,13 +104,7 @@ def test_any_selection_and_any_scores(
 def test_weights_that_change_at_each_pass(
     place: Place, given_rules: dict[str, Any], given_weights: list[Any], threshold: int | None
 ) -> None:
-    def weights(number: int) -> Any:
-        return np.array(given_weights[number % len(given_weights)])
-
-    def normalised(number: int) -> Any:
-        size = np.abs(weights(number)).sum()
-        return (weights(number) / size if size else weights(number)).tolist()
-
+    weights, normalised = in_turn(given_weights)
     cluster, workload = place
     given_rules = {**given_rules, "threshold": threshold}
     env = SINGLE["MixedPolicy"](**whole(workload, cluster=cluster, interval="pass", **given_rules))
@@ -157,16 +153,6 @@ def test_what_follows_a_snapshot_follows_again(
 ) -> None:
     cluster, workload = place
     env = SINGLE[name](**whole(workload, cluster=cluster, window=6, **given_rules))
-    acts = visible_acts(env, seed)
-    begun = play(env, acts, most=decisions)
-    assume(not begun[-1].terminated)
-    saved = env.snapshot()
-    first = go_on(env, acts, begun[-1].observation, begun[-1].info)
-    result = env.result()
-    for others in (seed + 1, seed):
-        observation, info = env.restore(saved)
-        assert_same(observation, begun[-1].observation)
-        again = go_on(env, visible_acts(env, others), observation, info)
-    assert_same(again, first)
-    assert env.result().start.tolist() == result.start.tolist()
-    assert env.result().predicted_run_time.tolist() == result.predicted_run_time.tolist()
+    again, result = follows_again(env, seed, decisions)
+    assert again.start.tolist() == result.start.tolist()
+    assert again.predicted_run_time.tolist() == result.predicted_run_time.tolist()

@@ -19,6 +19,7 @@ from driving import (
     THRESHOLDS,
     VECTOR,
     Step,
+    in_turn,
     play,
     random_acts,
     whole,
@@ -138,13 +139,7 @@ def test_weights_that_change(
 ) -> None:
     rules = {**rules, "threshold": threshold}
 
-    def weights(number: int) -> Any:
-        return np.array(given_weights[number % len(given_weights)])
-
-    def normalised(number: int) -> Any:
-        size = np.abs(weights(number)).sum()
-        return (weights(number) / size if size else weights(number)).tolist()
-
+    weights, normalised = in_turn(given_weights)
     env = MixedPolicy(**whole(workload, interval=interval, **rules))
     play(env, lambda k, _, __: weights(k))
     slow = Weights(workload, normalised, interval=interval, **rules)

@@ -13,8 +13,8 @@ OF_JOBS += ("mean_response_s", "max_response_s")
 def worth(jobs: Sequence[Job], processors: int, begin: int = 0) -> dict[str, float]:
     """Return the metrics of a batch by name.
 
-    Of an extract from ``begin`` on, jobs that ended by then are none of it, and those that ran then
-    count for the machine, from then on.
+    ``begin`` is when an extract begins. Jobs that ended before do not count. Jobs that ran then
+    count for the machine only, from then on.
     """
     jobs = [job for job in jobs if job.end > begin]
     first = max(jobs[0].submit, begin)

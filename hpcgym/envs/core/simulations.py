@@ -203,7 +203,7 @@ class Simulations:
 
     @property
     def _power(self) -> LimitedRows | None:
-        """The rows of machines whose jobs have nodes of their own, None where there are none."""
+        """The rows of machines whose jobs have nodes of their own; None on all others."""
         return None if self.machines is None else self.machines.rows
 
     @property
