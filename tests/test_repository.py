@@ -114,6 +114,11 @@ def test_commands_in_pages_are_understood(page: Path) -> None:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=page_id)
+def test_pages_hold_nothing_of_a_merge(page: Path) -> None:
+    assert re.findall(r"^(?:<<<<<<<|=======|>>>>>>>).*$", page.read_text(), re.MULTILINE) == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=page_id)
 def test_links_and_paths_in_pages_exist(page: Path) -> None:
     text = CODE.sub("", page.read_text())
     links = [target.partition("#")[0] for target in re.findall(r"\]\(([^)\s]+)\)", text)]
