@@ -9,8 +9,7 @@ and each thread reads that.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from operator import is_
 from typing import Any
 
 import numpy as np
@@ -25,43 +24,80 @@ _intrinsic: Any = intrinsic
 _WORKER = types.UniTuple(types.int64, 2)  # a thread's number, and that of all
 
 # A note is an array of words. What is in it, from which word on: the function that reads it and
-# makes the call, a hash of the types of the arguments, the function that is called, whether a call
-# has failed, the arguments.
-_CALLER, _KIND, _ADDRESS, _FAILED, _ARGUMENTS = range(5)
+# makes the call, hashes of the types of all arguments and of those that change, the function that
+# is called, whether a call has failed, the arguments that change, those that are kept.
+_CALLER, _KIND, _OF_CHANGING, _ADDRESS, _FAILED, _CHANGING = range(6)
+_KEPT = 1024
 _WORDS = 8192  # more than the arguments of any function take
 _WORD = ir.IntType(64)
 _OF_CALLER = ir.FunctionType(ir.VoidType(), [_WORD.as_pointer(), _WORD, _WORD])
 
 
-def on_threads(work: Any) -> Callable[..., None]:
-    """Return what calls ``work(worker, n_workers, *arguments)`` on a thread for each worker.
-
-    It takes the number of workers, up to ``numba.get_num_threads()``, and the arguments. With
-    several, it raises a RuntimeError where one of them does, and each does what it can of its own.
+class OnThreads:
+    """What calls ``work(worker, n_workers, *changing, *kept)`` on a thread for each worker.
 
     Parameters
     ----------
     work : of :func:`hpcgym.compilation.jit_entry`; it must return nothing.
     """
-    addresses: dict[int, int] = {}  # by the types of arguments
 
-    def call(n_workers: int, *arguments: Any) -> None:
+    def __init__(self, work: Any) -> None:
+        self._work = work
+        self._note = np.empty(0, np.int64)
+        self._kept: tuple[Any, ...] = ()  # what stands in the note, so that it lives as long
+        self._addresses: dict[int, int] = {}  # by the types of arguments
+
+    def __reduce__(self) -> Any:
+        return OnThreads, (self._work,)  # a copied note would name the arrays of the other
+
+    def __call__(self, n_workers: int, changing: tuple[Any, ...], kept: tuple[Any, ...]) -> None:
+        """Call the function; it must not be called on several threads at once.
+
+        Parameters
+        ----------
+        n_workers : up to ``numba.config.NUMBA_NUM_THREADS``.
+        changing, kept : the arguments; those that are mostly the same as at the last call are
+            to be kept, since it takes a while to write them down.
+
+        Raises
+        ------
+        RuntimeError : with several workers, where one of them raises something; the others do
+            what is theirs.
+        """
         if n_workers == 1 or config.DISABLE_JIT:
             for worker in range(n_workers):
-                work(worker, n_workers, *arguments)
+                self._work(worker, n_workers, *changing, *kept)
             return
-        note = np.empty(_WORDS, np.int64)
-        _note_call(note, arguments)
-        kind = int(note[_KIND])
-        if kind not in addresses:
-            addresses[kind] = _address_of(work, arguments)
-        note[_ADDRESS], note[_FAILED] = addresses[kind], 0
-        with _threads(n_workers):
-            _call_all(note, n_workers)
-        if note[_FAILED]:
-            raise RuntimeError(f"{work.__name__} failed on a thread; on one thread it says why")
+        if not (self._is_noted(kept) and _note_changing(self._note, changing)):
+            self._write(changing, kept)
+        before = get_num_threads()
+        if n_workers == before:
+            _call_all(self._note, n_workers)
+        else:
+            set_num_threads(n_workers)
+            try:
+                _call_all(self._note, n_workers)
+            finally:
+                set_num_threads(before)
+        if self._note[_FAILED]:
+            self._note[_FAILED] = 0
+            name = self._work.__name__
+            raise RuntimeError(f"{name} failed on a thread; on one thread it says why")
 
-    return call
+    def _is_noted(self, kept: tuple[Any, ...]) -> bool:
+        """Return whether these very arguments stand in the note."""
+        return len(kept) == len(self._kept) and all(map(is_, kept, self._kept))
+
+    def _write(self, changing: tuple[Any, ...], kept: tuple[Any, ...]) -> None:
+        """Write down a call from the beginning."""
+        # a new one: should an error come between, nothing of the old one is used any more
+        self._kept, self._note = (), np.zeros(_WORDS, np.int64)
+        _note_call(self._note, changing, kept)
+        kind = int(self._note[_KIND])
+        if kind not in self._addresses:
+            self._addresses[kind] = _address_of(self._work, (*changing, *kept))
+        self._note[_ADDRESS] = self._addresses[kind]
+        self._kept = kept
 
 
 def _address_of(work: Any, arguments: tuple[Any, ...]) -> int:
@@ -77,45 +113,59 @@ def _address_of(work: Any, arguments: tuple[Any, ...]) -> int:
     return address
 
 
-@contextmanager
-def _threads(number: int) -> Iterator[None]:
-    """Let numba use that many threads."""
-    before = get_num_threads()
-    if number != before:
-        set_num_threads(number)
-    try:
-        yield
-    finally:
-        if number != before:
-            set_num_threads(before)
-
-
 @_intrinsic
-def _note(typing: Any, note: Any, arguments: Any) -> Any:
+def _note(typing: Any, note: Any, changing: Any, kept: Any) -> Any:
     """Write down a call: what is to make it, the types of its arguments, and these."""
 
     def generate(context: Any, builder: Any, signature: Any, given: Any) -> Any:
-        note, values = given
-        start = context.make_array(signature.args[0])(context, builder, note).data
-        start = builder.bitcast(start, _WORD.as_pointer())
-        if context.get_abi_sizeof(values.type) > 8 * (_WORDS - _ARGUMENTS):
-            raise ValueError("the arguments are larger than what they are written down in")
-        caller = _caller(context, builder.module, signature.args[1], values.type)
+        start = _start_of(context, builder, signature, given)
+        kinds = (*signature.args[1], *signature.args[2])
+        caller = _caller(context, builder.module, kinds, [values.type for values in given[1:]])
         builder.store(builder.ptrtoint(caller, _WORD), _behind(builder, start, _CALLER))
-        kind = hashlib.sha256(_text_of(signature.args[1]).encode()).digest()[:8]
-        number = ir.Constant(_WORD, int.from_bytes(kind, "little"))
-        builder.store(number, _behind(builder, start, _KIND))
-        place = _behind(builder, start, _ARGUMENTS)
-        builder.store(values, builder.bitcast(place, values.type.as_pointer()), align=8)
+        builder.store(_hash_of(kinds), _behind(builder, start, _KIND))
+        builder.store(_hash_of(signature.args[1]), _behind(builder, start, _OF_CHANGING))
+        _store(context, builder, start, _CHANGING, _KEPT, given[1])
+        _store(context, builder, start, _KEPT, _WORDS, given[2])
         return context.get_dummy_value()
 
-    return types.none(note, arguments), generate
+    return types.none(note, changing, kept), generate
 
 
-def _text_of(arguments: Any) -> str:
-    """Return what tells types of arguments apart; the name of a class alone does not."""
+@_intrinsic
+def _note_others(typing: Any, note: Any, changing: Any) -> Any:
+    """Write down others in place of the arguments that change; return whether types are alike."""
+
+    def generate(context: Any, builder: Any, signature: Any, given: Any) -> Any:
+        start = _start_of(context, builder, signature, given)
+        noted = builder.load(_behind(builder, start, _OF_CHANGING))
+        alike = builder.icmp_signed("==", noted, _hash_of(signature.args[1]))
+        with builder.if_then(alike):
+            _store(context, builder, start, _CHANGING, _KEPT, given[1])
+        return alike
+
+    return types.boolean(note, changing), generate
+
+
+def _start_of(context: Any, builder: Any, signature: Any, given: Any) -> Any:
+    """Return where the words of a note begin, which is the first argument."""
+    data = context.make_array(signature.args[0])(context, builder, given[0]).data
+    return builder.bitcast(data, _WORD.as_pointer())
+
+
+def _store(context: Any, builder: Any, start: Any, first: int, stop: int, values: Any) -> None:
+    """Write down arguments in a note, from one word on and before another."""
+    if context.get_abi_sizeof(values.type) > 8 * (stop - first):
+        raise ValueError("the arguments are larger than what they are written down in")
+    place = builder.bitcast(_behind(builder, start, first), values.type.as_pointer())
+    builder.store(values, place, align=8)
+
+
+def _hash_of(arguments: Any) -> Any:
+    """Return a hash of types of arguments, a constant of a word; names of classes do not do."""
     classes = [getattr(one, "instance_class", object) for one in arguments]
-    return f"{arguments} {[(cls.__module__, cls.__qualname__) for cls in classes]}"
+    text = f"{tuple(arguments)} {[(cls.__module__, cls.__qualname__) for cls in classes]}"
+    digest = hashlib.sha256(text.encode()).digest()[:8]
+    return ir.Constant(_WORD, int.from_bytes(digest, "little"))
 
 
 def _behind(builder: Any, start: Any, words: int) -> Any:
@@ -123,8 +173,14 @@ def _behind(builder: Any, start: Any, words: int) -> Any:
     return builder.gep(start, [ir.Constant(_WORD, words)])
 
 
-def _caller(context: Any, module: Any, arguments: Any, kind: Any) -> Any:
-    """Return a function of a note, a worker and their number that makes the call."""
+def _caller(context: Any, module: Any, arguments: Any, stored: Any) -> Any:
+    """Return a function of a note, a worker and their number that makes the call.
+
+    Parameters
+    ----------
+    arguments : their types, of those that change and of those that are kept.
+    stored : how the ones and the others lie in the note.
+    """
     caller = ir.Function(module, _OF_CALLER, module.get_unique_name("call_noted"))
     caller.linkage = "internal"
     builder = ir.IRBuilder(caller.append_basic_block())
@@ -132,8 +188,10 @@ def _caller(context: Any, module: Any, arguments: Any, kind: Any) -> Any:
     kinds = (*_WORKER, *arguments)
     called = context.call_conv.get_function_type(types.none, kinds).as_pointer()
     address = builder.inttoptr(builder.load(_behind(builder, start, _ADDRESS)), called)
-    place = builder.bitcast(_behind(builder, start, _ARGUMENTS), kind.as_pointer())
-    values = cgutils.unpack_tuple(builder, builder.load(place, align=8), len(arguments))
+    values: list[Any] = []
+    for first, kind in zip((_CHANGING, _KEPT), stored, strict=True):
+        place = builder.bitcast(_behind(builder, start, first), kind.as_pointer())
+        values += cgutils.unpack_tuple(builder, builder.load(place, align=8))
     status, _ = context.call_conv.call_function(
         builder, address, types.none, kinds, [worker, n_workers, *values]
     )
@@ -148,9 +206,8 @@ def _call(typing: Any, note: Any, worker: Any, n_workers: Any) -> Any:
     """Make the call that has been written down."""
 
     def generate(context: Any, builder: Any, signature: Any, given: Any) -> Any:
-        note, worker, n_workers = given
-        start = context.make_array(signature.args[0])(context, builder, note).data
-        start = builder.bitcast(start, _WORD.as_pointer())
+        _, worker, n_workers = given
+        start = _start_of(context, builder, signature, given)
         caller = builder.load(_behind(builder, start, _CALLER))
         called = builder.inttoptr(caller, _OF_CALLER.as_pointer())
         builder.call(called, [start, worker, n_workers])
@@ -160,9 +217,15 @@ def _call(typing: Any, note: Any, worker: Any, n_workers: Any) -> Any:
 
 
 @jit_entry
-def _note_call(note, arguments):
+def _note_call(note, changing, kept):
     """Write down a call."""
-    _note(note, arguments)
+    _note(note, changing, kept)
+
+
+@jit_entry
+def _note_changing(note, changing):
+    """Write down other arguments that change, if they are of the same types; return if so."""
+    return _note_others(note, changing)
 
 
 @jit_parallel

@@ -270,6 +270,7 @@ class SchedulingEnv(gymnasium.Env[Any, Any]):
         restore_row(self.simulations, 0, snapshot)
         self.simulations.table = snapshot.table if snapshot.hides else self.simulations.whole
         self.np_random.bit_generator.state = snapshot.generator
+        self.simulations.show(0)
         self._begun = True
         return self._observation(), self._info()
 

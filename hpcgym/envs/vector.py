@@ -168,7 +168,7 @@ class SchedulingVectorEnv(VectorEnv[Any, Any, Any]):
             else:
                 self.simulations.set_next(e, self._next(e))
                 self._ahead[e] = None
-        self.simulations.tell_anew()  # infos of the last step have the arrays
+        self.simulations.tell_anew(self.copy, np.copy)  # who has seen the last step has the arrays
         self._begin(those)
         self._done = self._done & ~mask  # the last step has returned this array
         self._begun = bool((self.simulations.batch.episode_state["jobs"] > 0).all())
@@ -191,9 +191,9 @@ class SchedulingVectorEnv(VectorEnv[Any, Any, Any]):
         if mode == AutoresetMode.DISABLED and self._done.any():
             raise gymnasium.error.ResetNeeded("episodes have ended: call reset() with a reset_mask")
         self._set_actions(actions)
-        simulations.step_all(self.threads)
+        simulations.step_all(self.threads, self.copy)
         out = simulations.out
-        terminated = out.ended.copy()
+        terminated = out.ended
         truncated, done = np.zeros(self.num_envs, np.bool_), terminated
         if self.max_episode_steps is not None:
             truncated = self._truncate(self.max_episode_steps)
@@ -209,7 +209,7 @@ class SchedulingVectorEnv(VectorEnv[Any, Any, Any]):
             self._note_resets()
         info = self._teller.of_step(self.copy, self.ends)
         self._done, self._resets_next = done, ends
-        return self._observations(), out.rewards[:, 0].copy(), terminated, truncated, info
+        return self._observations(), out.rewards[:, 0], terminated, truncated, info
 
     def _note_resets(self) -> None:
         """Draw the next episodes of the environments that have just begun one."""
@@ -248,9 +248,11 @@ class SchedulingVectorEnv(VectorEnv[Any, Any, Any]):
             )
         for row in snapshot.rows:
             check_owner(self.simulations, row)
+        self.simulations.tell_anew(self.copy, np.copy)
         self.simulations.table, rows = joined(self.simulations.whole, snapshot.rows)
         for e, row in enumerate(rows):
             restore_row(self.simulations, e, row)
+            self.simulations.show(e)
             self._generators[e].bit_generator.state = snapshot.generators[e]
             self._ahead[e] = snapshot.ahead[e]
             if self._ahead[e] is not None:
@@ -281,9 +283,8 @@ class SchedulingVectorEnv(VectorEnv[Any, Any, Any]):
 
     def _observations(self) -> Observation:
         rows, masks = self.simulations.out.observations, self.simulations.out.masks
-        if self.copy:
-            rows, masks = rows.copy(), masks.copy()
-        return self.simulations.layout.of(rows, masks)
+        # what can be done must stay known, whatever is made of an observation
+        return self.simulations.layout.of(rows, masks.copy() if self.copy else masks)
 
     def _truncate(self, most: int) -> NDArray[np.bool_]:
         """Return which episodes have had so many steps, and end them."""

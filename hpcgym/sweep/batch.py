@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from hpcgym.baselines.schedulers import find_scheduler
 from hpcgym.cluster.pool import Cluster
 from hpcgym.compilation import compiling
-from hpcgym.compilation.threads import on_threads
+from hpcgym.compilation.threads import OnThreads
 from hpcgym.engine import state
 from hpcgym.engine.answers import online
 from hpcgym.engine.machines.nodes.rows import Rooms
@@ -62,7 +62,6 @@ METRICS = {
 }
 
 _JOBS_A_CALL = 4_000_000  # simulated between two reports of progress, a fraction of a second
-_search = on_threads(search.search_share)
 
 
 class BatchSimulator:
@@ -195,10 +194,11 @@ class BatchSimulator:
         pool = () if self._rooms is None else None
         machine = self.shared, self._workers, self._before, pool, self._rooms, learns
         rest = vectors, codes, self.settings, values
+        search_on_threads = OnThreads(search.search_share)
         with compiling(search.search_share):
             for first in range(0, tasks, at_once):
                 stop = min(first + at_once, tasks)
-                _search(threads, first, stop, *machine, *rest)
+                search_on_threads(threads, (first, stop), (*machine, *rest))
                 if progress is not None:
                     progress(stop)
 

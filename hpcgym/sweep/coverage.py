@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.compilation import compiling
-from hpcgym.compilation.threads import on_threads
+from hpcgym.compilation.threads import OnThreads
 from hpcgym.engine import state
 from hpcgym.engine.many import coverage
 from hpcgym.errors import HpcgymError, unknown
@@ -29,7 +29,6 @@ THREE = ("processors", "requested", "wait")
 
 _TILE = 1500  # vectors, about
 _TILES_A_CALL = 50
-_cover = on_threads(coverage.cover_share)
 
 
 class Coverage(NamedTuple):
@@ -126,13 +125,12 @@ def cover(
     )
     workers = make_workers(batch.empty, batch.learner, longest, number)
     code, settings = np.int64(METRICS[metric]), batch.settings
+    cover_on_threads = OnThreads(coverage.cover_share)
+    kept = 0, shared, workers, notes, vectors.sphere, code, settings, values, counts
     with compiling(coverage.cover_share):
         for begin in range(0, len(counts), _TILES_A_CALL):
             stop = min(begin + _TILES_A_CALL, len(counts))
-            _cover(
-                number, begin, stop, 0, shared, workers, notes, vectors.sphere, code, settings,
-                values, counts,
-            )  # fmt: skip
+            cover_on_threads(number, (begin, stop), kept)
             if progress is not None:
                 progress(stop, len(counts))
     found = np.append(values, batch.run(np.zeros((1, 3)), metric)[0] if points % 2 else np.nan)

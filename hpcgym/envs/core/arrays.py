@@ -17,7 +17,6 @@ EPISODE = whole_numbers(
     "next_start",  # the same two of the episode that follows, where environments reset themselves
     "next_jobs",
     "visible",  # jobs in the window
-    "shown",  # jobs in the window when it was last written to the observation
     "cursor",  # jobs from this one on have not been in the window
     "stop",  # [s] the time of the next decision by the clock; by submissions the second before it
     "last_time",  # [s] up to which energy is accounted for
@@ -45,6 +44,7 @@ SETTINGS = whole_numbers(
 )
 # kind; the last two where jobs share nodes
 SELECTION_KIND, ORDERING_KIND, WEIGHTS_KIND, PAIRS_KIND, PAIR_SCORES_KIND = range(5)
+STEP, BEGIN, SHOW = range(3)  # what is to be done with simulations
 PASSES_INTERVAL, SECONDS_INTERVAL, SUBMISSIONS_INTERVAL, EPISODE_INTERVAL = range(4)  # interval
 
 # -- reward terms, summed over the jobs that started in a step -------------------------------------
@@ -123,7 +123,7 @@ class Batch(NamedTuple):
 
 
 class Outputs(NamedTuple):
-    """What steps write, a row for each environment."""
+    """What is told of environments, a row for each; all of it is written at each step."""
 
     observations: NDArray[np.float32]  # (n, size of an observation)
     # (n, window) 1 where there is a job; one more if BY_ACTION; where jobs share nodes (n, actions)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from functools import cached_property
 from typing import Any
@@ -13,7 +14,7 @@ from numpy.typing import NDArray
 
 from hpcgym.cluster.power_plans import greatest_w
 from hpcgym.compilation import compiling
-from hpcgym.compilation.threads import on_threads
+from hpcgym.compilation.threads import OnThreads
 from hpcgym.engine.machines.limited.rows import LimitedRows
 from hpcgym.engine.machines.nodes.rows import Rooms
 from hpcgym.engine.rows import arrays_of_rows, shared_arrays
@@ -54,7 +55,6 @@ _INTERVALS = {
     "submissions": arrays.SUBMISSIONS_INTERVAL,
     "episode": arrays.EPISODE_INTERVAL,
 }
-_go_on_threads = on_threads(kernel.go_on)
 
 
 class Simulations:
@@ -200,6 +200,7 @@ class Simulations:
         self._pool = None if on_nodes else ()  # the machine of a pool is empty
         self.chosen = np.zeros(number, np.int64)
         self.numbers = np.zeros((number, width))
+        self._on_threads = OnThreads(kernel.go_on)
 
     @property
     def _power(self) -> LimitedRows | None:
@@ -262,20 +263,20 @@ class Simulations:
 
     def reset(self, those: NDArray[np.int64]) -> None:
         """Begin the next episodes of some simulations, (k,)."""
-        everything, n = self._all, len(self.chosen)
+        n = len(self.chosen)
         rows = [(0, n)] if len(those) == n else [(e, e + 1) for e in those.tolist()]
         with compiling(kernel.go_on):
             for first, stop in rows:
-                kernel.go_on(0, 1, first, stop, True, *everything)
+                kernel.go_on(0, 1, first, stop, arrays.BEGIN, self.out, *self._kept)
         for e in those.tolist():
             self.began(e)
 
     @property
-    def _all(self) -> tuple[Any, ...]:
-        """What the kernel takes beside the simulations that are to go on."""
+    def _kept(self) -> tuple[Any, ...]:
+        """What the kernel takes that is mostly the same from step to step."""
         shared = None if self.shared is None else self.shared.rows
         machine = self._pool, self.rooms, self._power, shared, self._learns
-        return (self.table, self.batch, *machine, self.chosen, self.numbers, self.out)
+        return (self.table, self.batch, *machine, self.chosen, self.numbers)
 
     def began(self, e: int) -> None:
         """Note that simulation ``e`` has begun the episode that was to come next."""
@@ -285,7 +286,7 @@ class Simulations:
 
     def step(self, e: int) -> None:
         """Do the action of simulation ``e`` that stands in ``chosen`` or ``numbers``."""
-        kernel.go_on(0, 1, e, e + 1, False, *self._all)
+        kernel.go_on(0, 1, e, e + 1, arrays.STEP, self.out, *self._kept)
         if self.machines is not None:
             self._end_steps()
 
@@ -295,18 +296,35 @@ class Simulations:
         for e in self.machines.lengthen_logs():
             self.step(e)
 
-    def tell_anew(self) -> None:
-        """Have new arrays for what is told: who has the old ones may keep them."""
-        out = self.out
-        told, terms = np.empty(out.told.shape, np.int64), np.empty(out.terms.shape)
-        self.out = arrays.Outputs(out.observations, out.masks, out.rewards, out.ended, told, terms)
+    def show(self, e: int) -> None:
+        """Tell where simulation ``e`` is, after another state has been put there."""
+        kernel.go_on(0, 1, e, e + 1, arrays.SHOW, self.out, *self._kept)
 
-    def step_all(self, threads: int | None = None) -> None:
-        """Do the actions of all simulations, on that many threads of numba's, or on all."""
-        self.tell_anew()
+    def tell_anew(self, copy: bool, make: Callable[[Any], Any] = np.empty_like) -> None:
+        """Have new arrays for what is told: who has the old ones may keep them.
+
+        Parameters
+        ----------
+        copy : whether observations and masks are new as well.
+        make : makes the new array of an old one.
+        """
+        observations, masks, *others = self.out
+        if copy:
+            observations, masks = make(observations), make(masks)
+        self.out = arrays.Outputs(observations, masks, *map(make, others))
+
+    def step_all(self, threads: int | None = None, copy: bool = True) -> None:
+        """Do the actions of all simulations, and tell of them in new arrays.
+
+        Parameters
+        ----------
+        threads : of numba's; None: all.
+        copy : whether observations and masks are new arrays as well.
+        """
+        self.tell_anew(copy)
         n = len(self.chosen)
         workers = min(n, get_num_threads() if threads is None else threads)
-        _go_on_threads(workers, 0, n, False, *self._all)
+        self._on_threads(workers, (0, n, arrays.STEP, self.out), self._kept)
         if self.machines is not None:
             self._end_steps()
 

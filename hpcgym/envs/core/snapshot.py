@@ -19,9 +19,6 @@ class Snapshot(NamedTuple):
     """The state of one simulation; its arrays are copies."""
 
     rows: tuple[NDArray[Any], ...]  # a row of each array of arrays.Batch
-    observation: NDArray[np.float32]
-    mask: NDArray[np.int8]
-    ended: bool
     name: str
     owner: tuple[int, ...]  # the same for environments with the same jobs and rules
     table: arrays.Table  # the jobs of the episode alone where it hides, else those of all
@@ -38,7 +35,7 @@ def save_row(
 ) -> Snapshot:
     """Return a copy of simulation ``e``."""
     rows = [array[e].copy() for array in simulations.changing]
-    out, hides, table = simulations.out, simulations.hides(e), simulations.whole
+    hides, table = simulations.hides(e), simulations.whole
     if hides:
         episode = rows[_PLACE]
         first, n = int(episode.start), int(episode.jobs)
@@ -46,9 +43,6 @@ def save_row(
         episode.start = 0
     return Snapshot(
         rows=tuple(rows),
-        observation=out.observations[e].copy(),
-        mask=out.masks[e].copy(),
-        ended=bool(out.ended[e]),
         name=simulations.names[e],
         owner=simulations.fingerprint,
         table=table,
@@ -67,15 +61,15 @@ def check_owner(simulations: Simulations, snapshot: Snapshot) -> None:
 
 
 def restore_row(simulations: Simulations, e: int, snapshot: Snapshot) -> None:
-    """Make simulation ``e`` what it was when the snapshot was taken; its table is to be set."""
+    """Make simulation ``e`` what it was when the snapshot was taken.
+
+    Its table is to be set, and then what it shows: ``simulations.show``.
+    """
     if simulations.machines is not None:
         simulations.machines.make_room(snapshot.rows[len(arrays.Batch._fields) :])
         simulations.machines.limits[e] = snapshot.limits
     for array, row in zip(simulations.changing, snapshot.rows, strict=True):
         array[_within(e, row)] = row
-    simulations.out.observations[e] = snapshot.observation
-    simulations.out.masks[e] = snapshot.mask
-    simulations.out.ended[e] = snapshot.ended
     simulations.names[e] = snapshot.name
 
 

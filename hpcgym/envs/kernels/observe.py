@@ -33,16 +33,15 @@ DAY, WEEK = 86_400, 604_800  # [s]
 
 
 @jit_inline
-def observe(nodes, sim, progress, blocks, entries, idle, window, visible, shown, ordered_by, jobs,
-            columns, codes, clock, processors, out):  # fmt: skip
-    """Write a row.
+def observe(nodes, sim, progress, blocks, entries, idle, window, visible, ordered_by, jobs, columns,
+            codes, clock, processors, out):  # fmt: skip
+    """Write a row, but what stands behind the mask.
 
     Parameters
     ----------
     nodes : the nodes of the simulation, None on a pool of processors.
     sim, progress, blocks, entries, idle : the state of the simulation.
     window, visible : the visible jobs, and how many they are.
-    shown : how many were shown in the row before: what they left is wiped out.
     ordered_by : (n_jobs,) [s] run times that policies look at.
     jobs, columns : of the episode: the jobs, and users' own columns.
     codes : (n_columns,) what each column of the window shows.
@@ -72,14 +71,11 @@ def observe(nodes, sim, progress, blocks, entries, idle, window, visible, shown,
         free,
         out,
     )
-    width = len(codes)
-    mask_at = JOBS_AT + len(window) * width
-    for i in range(visible, shown):
-        out[mask_at + i] = 0.0
-        for k in range(width):
-            out[JOBS_AT + i * width + k] = 0.0
-    for i in range(shown, visible):
-        out[mask_at + i] = 1.0
+    mask_at = JOBS_AT + len(window) * len(codes)
+    for k in range(JOBS_AT + visible * len(codes), mask_at):
+        out[k] = 0.0
+    for i in range(len(window)):
+        out[mask_at + i] = i < visible
 
 
 @jit_part

@@ -22,6 +22,7 @@ from hpcgym.engine.many.search import begin_learning, rewind, run_rows, set_seco
 from hpcgym.engine.orders.scores import forget_bounds
 from hpcgym.engine.state import FOREVER, NOBODY, STARTED_AS
 from hpcgym.envs.core.arrays import (
+    BEGIN,
     BSLD,
     BUSY,
     ENERGY,
@@ -30,6 +31,7 @@ from hpcgym.envs.core.arrays import (
     ORDERING_KIND,
     SECONDS_INTERVAL,
     SELECTION_KIND,
+    STEP,
     WAIT,
     WEIGHTS_KIND,
 )
@@ -92,7 +94,7 @@ def begin(e, table, batch, pool, rooms, power, shared, learns):
         begin_norms(e, table, batch, shared)
     if table.sim[0].asks != NOBODY:
         simulate(e, table, batch, pool, rooms, power, shared, learns, np.int64(FOREVER))
-        account(e, table, batch, rooms, power, shared)
+        account(e, table, batch, pool, rooms, power, shared)
 
 
 @jit_part
@@ -111,7 +113,7 @@ def begin_scores(e, table, batch, start, n):
 def simulate(e, table, batch, pool, rooms, power, shared, learns, stop_time):
     """Run the simulator of environment ``e`` to its next question, its end or ``stop_time`` [s]."""
     start, n = batch.episode_state[e].start, batch.episode_state[e].jobs
-    # not one "else": numba leaves out what is under a None
+    # not one "else", here and below: numba leaves out what is under a None
     if pool is not None:
         run_rows(table, start, n, batch, e, learns, stop_time, np.int64(FOREVER))
     if rooms is not None:
@@ -123,7 +125,7 @@ def simulate(e, table, batch, pool, rooms, power, shared, learns, stop_time):
 
 
 @jit_inline
-def account(e, table, batch, rooms, power, shared):
+def account(e, table, batch, pool, rooms, power, shared):
     """Note the jobs that have started since the last decision, sum their terms, fill the window."""
     episode, window, sim, new = batch.episode_state[e], batch.window[e], batch.sim[e], batch.new[e]
     progress = batch.progress[e]
@@ -153,13 +155,17 @@ def account(e, table, batch, rooms, power, shared):
     episode.ended = 1 if sim.started == episode.jobs else 0
     if shared is not None:
         add_terms_of_shared(e, table, batch, shared)
-    elif power is not None:
+    if power is not None:
         add_terms_under_limits(e, table, batch, power)
-    elif rooms is not None and len(batch.busy_until[e]) > 0:
-        add_waits(e, table, batch)
-        batch.terms[e, ENERGY] += joules_on_nodes(e, table, batch, rooms)
-    else:
-        batch.terms[e, ENERGY] += joules_of_processors(e, table, batch, add_waits(e, table, batch))
+    if pool is not None:
+        seconds = add_waits(e, table, batch)
+        batch.terms[e, ENERGY] += joules_of_processors(e, table, batch, seconds)
+    if rooms is not None:
+        seconds = add_waits(e, table, batch)
+        if len(batch.busy_until[e]) > 0:
+            batch.terms[e, ENERGY] += joules_on_nodes(e, table, batch, rooms)
+        else:
+            batch.terms[e, ENERGY] += joules_of_processors(e, table, batch, seconds)
 
 
 @jit_part
@@ -167,8 +173,18 @@ def act(e, table, batch, pool, rooms, power, shared, learns, chosen, numbers):
     """Do what the action says, and go to the next decision."""
     if shared is not None:
         act_on_pairs(e, table, batch, shared, chosen[e], numbers[e])
-        account(e, table, batch, rooms, power, shared)
-        return
+        account(e, table, batch, pool, rooms, power, shared)
+    if pool is not None:
+        act_on_queue(e, table, batch, pool, rooms, power, learns, chosen, numbers)
+    if rooms is not None:
+        act_on_queue(e, table, batch, pool, rooms, power, learns, chosen, numbers)
+    if power is not None:
+        act_on_queue(e, table, batch, pool, rooms, power, learns, chosen, numbers)
+
+
+@jit_part
+def act_on_queue(e, table, batch, pool, rooms, power, learns, chosen, numbers):
+    """Do what the action says where jobs have their processors alone."""
     kind = table.settings[0].kind
     if power is None or batch.episode_state[e].controls_hold == 0:  # else the action goes on
         if kind == SELECTION_KIND:
@@ -190,11 +206,11 @@ def act(e, table, batch, pool, rooms, power, shared, learns, chosen, numbers):
             weigh(e, table, batch, numbers[e], stop)
         if power is not None:
             control_machine(e, table, batch, power, numbers[e], stop)
-        simulate(e, table, batch, pool, rooms, power, shared, learns, stop)
+        simulate(e, table, batch, pool, rooms, power, None, learns, stop)
         if power is not None and power.scalars[e, 0].full == 1:
             return  # to be called again, with the same action, once there is room
         goes_on = stop < FOREVER and not interval_is_over(e, table, batch, stop)
-    account(e, table, batch, rooms, power, shared)
+    account(e, table, batch, pool, rooms, power, None)
     batch.episode_state[e].controls_hold = 0
 
 
@@ -220,44 +236,49 @@ def control_machine(e, table, batch, power, numbers, stop):
 
 
 @jit_inline
-def show(e, table, batch, rooms, power, shared, out):
+def show(e, table, batch, pool, rooms, power, shared, out):
     """Write what is to be seen of environment ``e``."""
+    episode = batch.episode_state[e]
+    start, stop = episode.start, episode.start + episode.jobs
     if shared is not None:
         show_pairs(e, table, batch, shared, out)
-        return
+    if pool is not None:
+        show_queue(e, table, batch, None, out)
+    if rooms is not None:
+        show_queue(e, table, batch, nodes_of(rooms, e, start, stop), out)
+    if power is not None:
+        show_queue(e, table, batch, None, out)
+        machine = machine_of(power, e, start, stop)
+        if power.begin[0].limited == 1:
+            observe_power(machine, batch.sim[e], out.observations[e], table.settings[0].seen_power)
+        else:
+            out.observations[e, ON_AT] = machine.scalars[0].free_on / len(machine.nodes)
+
+
+@jit_inline
+def show_queue(e, table, batch, nodes, out):
+    """Write what is to be seen where jobs have their processors alone, and the mask."""
     episode = batch.episode_state[e]
     start, n = episode.start, episode.jobs
     ordered_by = table.ordered_by[start : start + n]
     if table.kinds[FOR_ORDERING] != KNOWN:
         ordered_by = batch.ordered_by[e]
-    nodes = None
-    if rooms is not None:
-        nodes = nodes_of(rooms, e, start, start + n)
     observe(
         nodes, batch.sim[e], batch.progress[e], batch.blocks[e], batch.entries[e], batch.idle[e],
-        batch.window[e], episode.visible, episode.shown, ordered_by,
+        batch.window[e], episode.visible, ordered_by,
         table.jobs[start : start + n], table.columns[start : start + n], table.codes,
         table.settings[0].clock, table.settings[0].processors, out.observations[e],
     )  # fmt: skip
-    if power is not None:
-        machine = machine_of(power, e, start, start + n)
-        if power.begin[0].limited == 1:
-            observe_power(machine, batch.sim[e], out.observations[e], table.settings[0].seen_power)
-        else:
-            out.observations[e, ON_AT] = machine.scalars[0].free_on / len(machine.nodes)
     if table.settings[0].by_action == 1:
         idle = not episode.ended and some_idle(batch.sim[e], batch.idle[e])
         out.masks[e, len(batch.window[e])] = idle
-    for i in range(episode.visible, episode.shown):
-        out.masks[e, i] = 0
-    for i in range(episode.shown, episode.visible):
-        out.masks[e, i] = 1
-    episode.shown = episode.visible
+    for i in range(len(batch.window[e])):
+        out.masks[e, i] = i < episode.visible
 
 
 @jit_part
 def tell(e, batch, out):
-    """Note what infos say of environment ``e``, where the next step does not change it."""
+    """Note what infos say of environment ``e``."""
     episode, told, window = batch.episode_state[e], out.told[e], batch.window[e]
     told[0] = batch.sim[e].time
     told[1] = episode.visible
@@ -268,16 +289,8 @@ def tell(e, batch, out):
 
 
 @jit_part
-def restart(e, table, batch, pool, rooms, power, shared, learns, out):
-    """Begin the next episode of environment ``e``, and show its first decision."""
-    begin(e, table, batch, pool, rooms, power, shared, learns)
-    show(e, table, batch, rooms, power, shared, out)
-    tell(e, batch, out)
-
-
-@jit_part
 def step(e, table, batch, pool, rooms, power, shared, learns, chosen, numbers, out):
-    """Do one action in environment ``e``, and show what comes of it."""
+    """Do one action in environment ``e``, and note the reward."""
     episode = batch.episode_state[e]
     episode.resets = 0
     for term in range(N_TERMS):
@@ -292,31 +305,34 @@ def step(e, table, batch, pool, rooms, power, shared, learns, chosen, numbers, o
         for term in range(N_TERMS):
             reward += table.reward_weights[k, term] * batch.terms[e, term] * batch.norms[e, term]
         out.rewards[e, k] = reward
-    show(e, table, batch, rooms, power, shared, out)
-    tell(e, batch, out)
     out.ended[e] = episode.ended == 1
 
 
 @jit_entry
 def go_on(
-    worker, n_workers, first, stop, begins, table, batch, pool, rooms, power, shared, learns,
-    chosen, numbers, out,
+    worker, n_workers, first, stop, task, out, table, batch, pool, rooms, power, shared, learns,
+    chosen, numbers,
 ):  # fmt: skip
-    """Do one action in each of some environments, or begin their next episodes.
+    """Step some environments, begin their next episodes, or only show where they are.
+
+    All that is told of them is written anew.
 
     Parameters
     ----------
     worker, n_workers : who does this share of them, and how many share.
     first, stop : the environments.
-    begins : whether all begin.
+    task : STEP, BEGIN or SHOW.
     """
     n = stop - first
     for e in range(first + n * worker // n_workers, first + n * (worker + 1) // n_workers):
-        if begins or (batch.episode_state[e].ended == 1 and table.settings[0].autoreset == 1):
-            restart(e, table, batch, pool, rooms, power, shared, learns, out)
-            if not begins:
+        resets = batch.episode_state[e].ended == 1 and table.settings[0].autoreset == 1
+        if task == BEGIN or (task == STEP and resets):
+            begin(e, table, batch, pool, rooms, power, shared, learns)
+            if task == STEP:  # else the last step has told of the episode before
                 out.ended[e] = False
                 for k in range(out.rewards.shape[1]):
                     out.rewards[e, k] = 0.0
-        else:
+        elif task == STEP:
             step(e, table, batch, pool, rooms, power, shared, learns, chosen, numbers, out)
+        show(e, table, batch, pool, rooms, power, shared, out)
+        tell(e, batch, out)
