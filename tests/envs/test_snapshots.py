@@ -159,11 +159,13 @@ def test_a_vector_goes_on_alike(name: str, mode: AutoresetMode) -> None:
         return seen
 
     before = env.reset(seed=0)
+    shown = before[0]
     for first in (5, 40):
         saved = env.snapshot()
         one = drive(first)
-        env.restore(saved)
+        assert_same(env.restore(saved)[0], shown)
         assert_same(drive(first), one)
+        shown = one[-1][0]
     env.restore(saved)
     observation, info = env.restore(saved)
     assert set(info) >= set(before[1])

@@ -287,6 +287,36 @@ def test_observations_may_be_views(name: str) -> None:
         assert_same(drive(copies, 1, 15), drive(copies, 1, 15))
 
 
+def written_over(values: Any) -> None:
+    """Write into all arrays of what a step has returned."""
+    if isinstance(values, np.ndarray):
+        values[...] = 1
+    elif isinstance(values, (dict, tuple, list)):
+        for each in dict(values).values() if isinstance(values, dict) else values:
+            written_over(each)
+
+
+@pytest.mark.parametrize("name", [*NAMES, "PowerCap", "CoSchedule"])
+def test_who_has_what_is_told_may_write_into_it(name: str) -> None:
+    options = {"workload": DEFAULT_CODES, "neighbours": 4} if name == "CoSchedule" else {}
+    plain, written = (
+        make(name, AutoresetMode.NEXT_STEP, "vector_entry_point", **options) for _ in range(2)
+    )
+    other, expected = written.reset(seed=3), plain.reset(seed=3)
+    assert_same(other, expected)
+    for k in range(40):
+        written_over(other)
+        if hasattr(plain, "action_masks"):
+            assert np.array_equal(plain.action_masks(), written.action_masks())
+        plain.action_space.seed(k)
+        action = plain.action_space.sample()
+        expected, other = plain.step(action), written.step(action)
+        assert_same(other, expected)
+    saved = written.snapshot()
+    written_over(other)
+    assert_same(written.restore(saved)[0], expected[0])
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_statistics_of_episodes(name: str) -> None:
     env = RecordEpisodeStatistics(make(name, AutoresetMode.NEXT_STEP, "vector_entry_point"))
