@@ -2,28 +2,19 @@
 
 from __future__ import annotations
 
-import inspect
 from typing import Any, ClassVar
 
 import numpy as np
-from gymnasium import spaces
 from numpy.typing import NDArray
 
-from hpcgym.envs.core import arrays
-from hpcgym.envs.core.corun_layout import PairLayout
-from hpcgym.envs.core.corun_options import DEFAULT_CODES, read_action, read_pair_options
-from hpcgym.envs.core.numbers import read_numbers
-from hpcgym.envs.core.options import refuse_others
-from hpcgym.envs.job_selection import read_index, read_indices
+from hpcgym.envs.core.corun_options import read_pair_options
 from hpcgym.envs.pages.page import page
 from hpcgym.envs.render.view import running_entries
 from hpcgym.envs.single import SchedulingEnv, StepView
 from hpcgym.envs.vector import SchedulingVectorEnv
 from hpcgym.errors import HpcgymError
 from hpcgym.scheduler.dispatchers import PassView
-
-_OF_VECTORS = inspect.signature(SchedulingVectorEnv).parameters
-_KINDS = {"pair": arrays.PAIRS_KIND, "scores": arrays.PAIR_SCORES_KIND}
+from hpcgym.speedups import Heatmap
 
 
 @page
@@ -137,28 +128,9 @@ for each pair |
     """
 
     action_kind: ClassVar[str] = "pairs"
-
-    def __init__(
-        self,
-        workload: Any = DEFAULT_CODES,
-        *,
-        action: str = "pair",
-        episodes: str = "windows",
-        jobs: int = 256,
-        part: str = "all",
-        train_share: float = 0.5,
-        render_mode: str | None = None,
-        **arguments: Any,
-    ) -> None:
-        self.action = read_action(action)
-        refuse_others(arguments, read_pair_options, CoSchedule)
-        options, sharing = read_pair_options(workload, **arguments)
-        self.speedups, self.neighbours = sharing.speedups, sharing.neighbours
-        super().__init__(
-            _KINDS[self.action], options.workload,
-            episodes, jobs, part, train_share, render_mode, {"sharing": sharing}, options,
-        )  # fmt: skip
-        self.action_space = action_space(self.action, self.simulations.layout)
+    read_arguments = staticmethod(read_pair_options)
+    speedups: Heatmap
+    neighbours: int
 
     def action_masks(self) -> NDArray[np.bool_]:
         """Return which actions can be done, (n_actions,); the name is sb3-contrib's.
@@ -188,13 +160,6 @@ for each pair |
         """Raise an HpcgymError: no dispatcher knows nodes that jobs share."""
         raise HpcgymError("pass_view: dispatchers know nothing of jobs that share nodes")
 
-    def _set_action(self, action: Any) -> None:
-        layout: Any = self.simulations.layout
-        if self.action == "pair":
-            self.simulations.chosen[0] = read_index(action, layout.actions)
-        else:
-            self.simulations.numbers[0] = read_numbers("action", action, (layout.scores,))
-
     def _view(self, before: float) -> StepView:
         """Return what a reward function sees, in seconds and processors."""
         view, workload = super()._view(before), self.episode_workload
@@ -211,42 +176,11 @@ class CoScheduleVector(SchedulingVectorEnv):
     """Many environments :class:`CoSchedule` in one."""
 
     action_kind: ClassVar[str] = "pairs"
-
-    def __init__(
-        self,
-        num_envs: int = 1,
-        workload: Any = DEFAULT_CODES,
-        *,
-        action: str = "pair",
-        **arguments: Any,
-    ) -> None:
-        self.action = read_action(action)
-        own = {name: arguments.pop(name) for name in list(arguments) if name not in _OF_VECTORS}
-        refuse_others(own, read_pair_options, CoScheduleVector, SchedulingVectorEnv)
-        options, sharing = read_pair_options(workload, **own)
-        self.speedups, self.neighbours = sharing.speedups, sharing.neighbours
-        rules = {"sharing": sharing}
-        kind = _KINDS[self.action]
-        super().__init__(kind, num_envs, options.workload, rules, options=options, **arguments)
-        self._set_spaces(action_space(self.action, self.simulations.layout))
+    read_arguments = staticmethod(read_pair_options)
+    speedups: Heatmap
+    neighbours: int
 
     def action_masks(self) -> NDArray[np.bool_]:
         """Return which actions can be done, (num_envs, n_actions)."""
         masks: NDArray[np.bool_] = self.simulations.out.masks.astype(np.bool_)
         return masks
-
-    def _set_actions(self, actions: Any) -> None:
-        layout: Any = self.simulations.layout
-        if self.action == "pair":
-            self.simulations.chosen[:] = read_indices(actions, self.num_envs, layout.actions)
-        else:
-            shape = (self.num_envs, layout.scores)
-            self.simulations.numbers[:] = read_numbers("actions", actions, shape)
-
-
-def action_space(action: str, layout: Any) -> spaces.Space[Any]:
-    """Return the space of the number of a pair, or of waiting; or of a score for each pair."""
-    assert isinstance(layout, PairLayout)
-    if action == "pair":
-        return spaces.Discrete(layout.actions)
-    return spaces.Box(-1.0, 1.0, (layout.scores,), np.float32)

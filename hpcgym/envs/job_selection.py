@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from typing import Any, ClassVar
 
 import numpy as np
@@ -10,7 +9,8 @@ from gymnasium import spaces
 from numpy.typing import NDArray
 
 from hpcgym.envs.core import arrays
-from hpcgym.envs.core.options import DEFAULT_WORKLOAD
+from hpcgym.envs.core.definition import Definition
+from hpcgym.envs.core.options import DEFAULT_WORKLOAD, read_options
 from hpcgym.envs.pages.page import page
 from hpcgym.envs.single import SchedulingEnv
 from hpcgym.envs.vector import SchedulingVectorEnv
@@ -19,9 +19,25 @@ from hpcgym.errors import HpcgymError, check_choice
 RESERVATIONS = ("revised", "kept")
 
 
-def read_reservation(reservation: Any) -> bool:
-    """Return whether a selected job stays selected."""
-    return check_choice("reservation", reservation, RESERVATIONS) == "kept"
+def read_job_selection(
+    workload: Any = DEFAULT_WORKLOAD,
+    *,
+    reservation: str = "revised",
+    shutdown_action: bool = False,
+    **arguments: Any,
+) -> Definition:
+    """Return what the environment is by its arguments; others are for ``read_options``."""
+    keeps = check_choice("reservation", reservation, RESERVATIONS) == "kept"
+    if not isinstance(shutdown_action, bool):
+        raise HpcgymError(f"shutdown_action must be True or False, not {shutdown_action!r}")
+    options = read_options(workload, **arguments)
+    return Definition(
+        arrays.SELECTION_KIND,
+        options,
+        spaces.Discrete(options.window + shutdown_action),
+        {"keeps": keeps, "shutdown_action": shutdown_action},
+        {"reservation": reservation},
+    )
 
 
 @page
@@ -118,99 +134,22 @@ class JobSelection(SchedulingEnv):
     """
 
     action_kind: ClassVar[str] = "selection"
-
-    def __init__(
-        self,
-        workload: Any = DEFAULT_WORKLOAD,
-        *,
-        episodes: str = "windows",
-        jobs: int = 256,
-        part: str = "all",
-        train_share: float = 0.5,
-        reservation: str = "revised",
-        shutdown_action: bool = False,
-        render_mode: str | None = None,
-        **arguments: Any,
-    ) -> None:
-        rules = {
-            "keeps": read_reservation(reservation),
-            "shutdown_action": read_flag(shutdown_action),
-        }
-        self.reservation = reservation
-        super().__init__(
-            arrays.SELECTION_KIND,
-            workload, episodes, jobs, part, train_share, render_mode, rules, arguments,
-        )  # fmt: skip
-        self.action_space = spaces.Discrete(self.simulations.out.masks.shape[1])
+    read_arguments = staticmethod(read_job_selection)
+    reservation: str
 
     def action_masks(self) -> NDArray[np.bool_]:
         """Return which actions can be done, (n_actions,); the name is sb3-contrib's."""
         mask: NDArray[np.bool_] = self.simulations.out.masks[0].astype(np.bool_)
         return mask
 
-    def _set_action(self, action: Any) -> None:
-        self.simulations.chosen[0] = read_index(action, self.simulations.out.masks.shape[1])
-
-
-def read_flag(shutdown_action: Any) -> bool:
-    """Return whether an action may be to switch processors off."""
-    if not isinstance(shutdown_action, bool):
-        raise HpcgymError(f"shutdown_action must be True or False, not {shutdown_action!r}")
-    return shutdown_action
-
-
-def read_index(action: Any, number: int) -> int:
-    """Return an action as one of that many indices, or say that it is none."""
-    try:
-        index = operator.index(action.item() if isinstance(action, np.ndarray) else action)
-    except (TypeError, ValueError):
-        index = -1
-    if not 0 <= index < number:
-        raise HpcgymError(f"action must be an index from 0 to {number - 1}, not {action!r}")
-    return index
-
 
 class JobSelectionVector(SchedulingVectorEnv):
     """Many environments :class:`JobSelection` in one."""
 
     action_kind: ClassVar[str] = "selection"
-
-    def __init__(
-        self,
-        num_envs: int = 1,
-        workload: Any = DEFAULT_WORKLOAD,
-        *,
-        reservation: str = "revised",
-        shutdown_action: bool = False,
-        **arguments: Any,
-    ) -> None:
-        rules = {
-            "keeps": read_reservation(reservation),
-            "shutdown_action": read_flag(shutdown_action),
-        }
-        super().__init__(arrays.SELECTION_KIND, num_envs, workload, rules, **arguments)
-        self._set_spaces(spaces.Discrete(self.simulations.out.masks.shape[1]))
+    read_arguments = staticmethod(read_job_selection)
 
     def action_masks(self) -> NDArray[np.bool_]:
         """Return which actions can be done, (num_envs, n_actions)."""
         masks: NDArray[np.bool_] = self.simulations.out.masks.astype(np.bool_)
         return masks
-
-    def _set_actions(self, actions: Any) -> None:
-        number = self.simulations.out.masks.shape[1]
-        self.simulations.chosen[:] = read_indices(actions, self.num_envs, number)
-
-
-def read_indices(actions: Any, num_envs: int, number: int) -> NDArray[np.int64]:
-    """Return actions, one for each environment, of that many indices, or say that they are none."""
-    given = np.asarray(actions)
-    if given.shape != (num_envs,) or given.dtype.kind not in "iu":
-        raise HpcgymError(
-            f"actions must be {num_envs} whole numbers, one for each environment, "
-            f"not an array of {given.dtype} of shape {given.shape}"
-        )
-    indices = given.astype(np.int64, copy=False)
-    # of whole numbers without a sign: negative ones are very large
-    if indices.view(np.uint64).max() >= number:
-        raise HpcgymError(f"actions must be indices from 0 to {number - 1}")
-    return indices

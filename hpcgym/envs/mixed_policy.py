@@ -8,12 +8,36 @@ import numpy as np
 from gymnasium import spaces
 
 from hpcgym.envs.core import arrays
-from hpcgym.envs.core.numbers import read_numbers
-from hpcgym.envs.core.options import DEFAULT_WORKLOAD, read_interval, read_policy_features
+from hpcgym.envs.core.definition import Definition
+from hpcgym.envs.core.options import (
+    DEFAULT_WORKLOAD,
+    read_interval,
+    read_options,
+    read_policy_features,
+)
 from hpcgym.envs.pages.page import page
 from hpcgym.envs.single import SchedulingEnv
 from hpcgym.envs.vector import SchedulingVectorEnv
 from hpcgym.scheduler.policies.features import WEIGHTED_FEATURES
+
+
+def read_mixed_policy(
+    workload: Any = DEFAULT_WORKLOAD,
+    *,
+    policy_features: Any = WEIGHTED_FEATURES,
+    interval: Any = "hour",
+    backfill_order: Any = "spf",
+    **arguments: Any,
+) -> Definition:
+    """Return what the environment is by its arguments; others are for ``read_options``."""
+    features = read_policy_features(policy_features)
+    return Definition(
+        arrays.WEIGHTS_KIND,
+        read_options(workload, backfill_order=backfill_order, **arguments),
+        spaces.Box(-1.0, 1.0, (len(features),), np.float32),
+        {"features": features, "interval": read_interval(interval)},
+        {"policy_features": features, "interval": interval},
+    )
 
 
 @page
@@ -116,61 +140,15 @@ class MixedPolicy(SchedulingEnv):
     """
 
     action_kind: ClassVar[str] = "weights"
-
-    def __init__(
-        self,
-        workload: Any = DEFAULT_WORKLOAD,
-        *,
-        policy_features: Any = WEIGHTED_FEATURES,
-        interval: Any = "hour",
-        episodes: str = "windows",
-        jobs: int = 256,
-        part: str = "all",
-        train_share: float = 0.5,
-        backfill_order: Any = "spf",
-        render_mode: str | None = None,
-        **arguments: Any,
-    ) -> None:
-        self.policy_features = read_policy_features(policy_features)
-        self.interval = interval
-        rules = {"features": self.policy_features, "interval": read_interval(interval)}
-        arguments["backfill_order"] = backfill_order
-        super().__init__(
-            arrays.WEIGHTS_KIND,
-            workload, episodes, jobs, part, train_share, render_mode, rules, arguments,
-        )  # fmt: skip
-        self.action_space = weights_space(self.policy_features)
-
-    def _set_action(self, action: Any) -> None:
-        self.simulations.numbers[0] = read_numbers("action", action, (len(self.policy_features),))
+    read_arguments = staticmethod(read_mixed_policy)
+    policy_features: tuple[str, ...]
+    interval: Any
 
 
 class MixedPolicyVector(SchedulingVectorEnv):
     """Many environments :class:`MixedPolicy` in one."""
 
     action_kind: ClassVar[str] = "weights"
-
-    def __init__(
-        self,
-        num_envs: int = 1,
-        workload: Any = DEFAULT_WORKLOAD,
-        *,
-        policy_features: Any = WEIGHTED_FEATURES,
-        interval: Any = "hour",
-        backfill_order: Any = "spf",
-        **arguments: Any,
-    ) -> None:
-        self.policy_features = read_policy_features(policy_features)
-        rules = {"features": self.policy_features, "interval": read_interval(interval)}
-        arguments["backfill_order"] = backfill_order
-        super().__init__(arrays.WEIGHTS_KIND, num_envs, workload, rules, **arguments)
-        self._set_spaces(weights_space(self.policy_features))
-
-    def _set_actions(self, actions: Any) -> None:
-        shape = (self.num_envs, len(self.policy_features))
-        self.simulations.numbers[:] = read_numbers("actions", actions, shape)
-
-
-def weights_space(features: tuple[str, ...]) -> spaces.Box:
-    """Return the space of one weight for each feature."""
-    return spaces.Box(-1.0, 1.0, (len(features),), np.float32)
+    read_arguments = staticmethod(read_mixed_policy)
+    policy_features: tuple[str, ...]
+    interval: Any

@@ -8,8 +8,8 @@ from typing import Any, ClassVar
 import numpy as np
 from gymnasium import spaces
 
-from hpcgym.cluster import Cluster
 from hpcgym.envs.core import arrays
+from hpcgym.envs.core.definition import Definition
 from hpcgym.envs.core.episode_limits import (
     LimitsOf,
     daily_caps,
@@ -20,8 +20,7 @@ from hpcgym.envs.core.episode_limits import (
     switches_nodes,
 )
 from hpcgym.envs.core.limited_machines import CONTROLS, Limited
-from hpcgym.envs.core.numbers import read_numbers
-from hpcgym.envs.core.options import DEFAULT_WORKLOAD, read_interval
+from hpcgym.envs.core.options import DEFAULT_WORKLOAD, read_interval, read_options
 from hpcgym.envs.core.tables import clock_of
 from hpcgym.envs.pages.page import page
 from hpcgym.envs.single import SchedulingEnv
@@ -29,8 +28,85 @@ from hpcgym.envs.vector import SchedulingVectorEnv
 from hpcgym.errors import HpcgymError
 from hpcgym.scheduler.rules import Scheduler
 
-# the same for one environment and for many
-SHARE, HOURS, PERIOD_S = 0.6, (8, 20), 600
+
+def read_power_cap(
+    workload: Any = DEFAULT_WORKLOAD,
+    *,
+    share: float = 0.6,
+    hours: tuple[int, int] = (8, 20),
+    limits: Any = None,
+    controls: Sequence[str] = CONTROLS,
+    policy_features: Sequence[str] = (),
+    interval: Any = "hour",
+    power: str = "dvfs",
+    **arguments: Any,
+) -> Definition:
+    """Return what the environment is by its arguments; others are for ``read_options``."""
+    given = read_machine(workload, arguments, "curie")
+    usual = daily_caps(given["cluster"], share, hours, clock_of(given["workload"]))
+    return _under_limits(
+        {**given, "power": power}, read_limits(limits, usual), limits, controls, policy_features,
+        interval,
+    )  # fmt: skip
+
+
+def read_energy_budget(
+    workload: Any = DEFAULT_WORKLOAD,
+    *,
+    share: float = 0.6,
+    period: int = 600,
+    shutdown: bool = False,
+    limits: Any = None,
+    controls: Sequence[str] = CONTROLS,
+    policy_features: Sequence[str] = (),
+    interval: Any = "hour",
+    power: str = "none",
+    **arguments: Any,
+) -> Definition:
+    """Return what the environment is by its arguments; others are for ``read_options``."""
+    given = read_machine(workload, arguments, "taurus")
+    usual = one_budget(given["cluster"], share, period, shutdown)
+    return _under_limits(
+        {**given, "power": power}, read_limits(limits, usual), limits, controls, policy_features,
+        interval, shutdown,
+    )  # fmt: skip
+
+
+def _under_limits(
+    given: dict[str, Any],
+    limits_of: LimitsOf,
+    limits: Any,
+    controls: Any,
+    policy_features: Any,
+    interval: Any,
+    shutdown: bool = False,
+) -> Definition:
+    """Return what an environment under limits is.
+
+    Parameters
+    ----------
+    given : the arguments of ``read_options``.
+    limits_of : an episode's.
+    limits : as they are given.
+    shutdown : whether the usual limits switch idle nodes off.
+    """
+    names, features = read_controls(controls, policy_features)
+    held = read_interval(interval)
+    if held[0] == "pass":
+        raise HpcgymError("interval: controls hold for stretches of time, not for single passes")
+    power = Scheduler(power=given["power"]).power
+    switches = switches_nodes(given["cluster"], names, limits, shutdown, power)
+    limited = Limited(names, limits_of, switches)
+    n_numbers = len(names) + len(features)
+    return Definition(
+        arrays.WEIGHTS_KIND,
+        read_options(**given),
+        spaces.Box(-1.0, 1.0, (n_numbers,), np.float32),
+        {"features": features, "interval": held, "limited": limited},
+        {"controls": names, "policy_features": features},
+        # the weights of features come first in simulations, and last in actions
+        np.roll(np.arange(n_numbers), len(features)),
+    )
 
 
 @page
@@ -105,37 +181,9 @@ class PowerCapEnv(SchedulingEnv):
     """
 
     action_kind: ClassVar[str] = "controls"
-
-    def __init__(
-        self,
-        workload: Any = DEFAULT_WORKLOAD,
-        *,
-        share: float = SHARE,
-        hours: tuple[int, int] = HOURS,
-        limits: Any = None,
-        controls: Sequence[str] = CONTROLS,
-        policy_features: Sequence[str] = (),
-        interval: Any = "hour",
-        power: str = "dvfs",
-        episodes: str = "windows",
-        jobs: int = 256,
-        part: str = "all",
-        train_share: float = 0.5,
-        render_mode: str | None = None,
-        **arguments: Any,
-    ) -> None:
-        given, usual = capped_daily(workload, arguments, share, hours)
-        rules, self.controls, self.policy_features = read_rules(
-            given, usual, limits, controls, policy_features, interval, power
-        )
-        super().__init__(
-            arrays.WEIGHTS_KIND, given.pop("workload"),
-            episodes, jobs, part, train_share, render_mode, rules, given,
-        )  # fmt: skip
-        self.action_space = controls_space(self.controls, self.policy_features)
-
-    def _set_action(self, action: Any) -> None:
-        set_numbers(self, self.simulations.numbers[0], "action", action, ())
+    read_arguments = staticmethod(read_power_cap)
+    controls: tuple[str, ...]
+    policy_features: tuple[str, ...]
 
 
 @page
@@ -212,149 +260,24 @@ class EnergyBudgetEnv(SchedulingEnv):
     """
 
     action_kind: ClassVar[str] = "controls"
-
-    def __init__(
-        self,
-        workload: Any = DEFAULT_WORKLOAD,
-        *,
-        share: float = SHARE,
-        period: int = PERIOD_S,
-        shutdown: bool = False,
-        limits: Any = None,
-        controls: Sequence[str] = CONTROLS,
-        policy_features: Sequence[str] = (),
-        interval: Any = "hour",
-        power: str = "none",
-        episodes: str = "windows",
-        jobs: int = 256,
-        part: str = "all",
-        train_share: float = 0.5,
-        render_mode: str | None = None,
-        **arguments: Any,
-    ) -> None:
-        given, usual = budgeted(workload, arguments, share, period, shutdown)
-        rules, self.controls, self.policy_features = read_rules(
-            given, usual, limits, controls, policy_features, interval, power,
-            shutdown=shutdown,
-        )  # fmt: skip
-        super().__init__(
-            arrays.WEIGHTS_KIND, given.pop("workload"),
-            episodes, jobs, part, train_share, render_mode, rules, given,
-        )  # fmt: skip
-        self.action_space = controls_space(self.controls, self.policy_features)
-
-    def _set_action(self, action: Any) -> None:
-        set_numbers(self, self.simulations.numbers[0], "action", action, ())
+    read_arguments = staticmethod(read_energy_budget)
+    controls: tuple[str, ...]
+    policy_features: tuple[str, ...]
 
 
 class PowerCapVector(SchedulingVectorEnv):
     """Many environments :class:`PowerCapEnv` in one."""
 
     action_kind: ClassVar[str] = "controls"
-
-    def __init__(
-        self,
-        num_envs: int = 1,
-        workload: Any = DEFAULT_WORKLOAD,
-        *,
-        share: float = SHARE,
-        hours: tuple[int, int] = HOURS,
-        limits: Any = None,
-        controls: Sequence[str] = CONTROLS,
-        policy_features: Sequence[str] = (),
-        interval: Any = "hour",
-        power: str = "dvfs",
-        **arguments: Any,
-    ) -> None:
-        given, usual = capped_daily(workload, arguments, share, hours)
-        rules, self.controls, self.policy_features = read_rules(
-            given, usual, limits, controls, policy_features, interval, power
-        )
-        super().__init__(arrays.WEIGHTS_KIND, num_envs, given.pop("workload"), rules, **given)
-        self._set_spaces(controls_space(self.controls, self.policy_features))
-
-    def _set_actions(self, actions: Any) -> None:
-        set_numbers(self, self.simulations.numbers, "actions", actions, (self.num_envs,))
+    read_arguments = staticmethod(read_power_cap)
+    controls: tuple[str, ...]
+    policy_features: tuple[str, ...]
 
 
 class EnergyBudgetVector(SchedulingVectorEnv):
     """Many environments :class:`EnergyBudgetEnv` in one."""
 
     action_kind: ClassVar[str] = "controls"
-
-    def __init__(
-        self,
-        num_envs: int = 1,
-        workload: Any = DEFAULT_WORKLOAD,
-        *,
-        share: float = SHARE,
-        period: int = PERIOD_S,
-        shutdown: bool = False,
-        limits: Any = None,
-        controls: Sequence[str] = CONTROLS,
-        policy_features: Sequence[str] = (),
-        interval: Any = "hour",
-        power: str = "none",
-        **arguments: Any,
-    ) -> None:
-        given, usual = budgeted(workload, arguments, share, period, shutdown)
-        rules, self.controls, self.policy_features = read_rules(
-            given, usual, limits, controls, policy_features, interval, power, shutdown=shutdown
-        )
-        super().__init__(arrays.WEIGHTS_KIND, num_envs, given.pop("workload"), rules, **given)
-        self._set_spaces(controls_space(self.controls, self.policy_features))
-
-    def _set_actions(self, actions: Any) -> None:
-        set_numbers(self, self.simulations.numbers, "actions", actions, (self.num_envs,))
-
-
-def capped_daily(
-    workload: Any, arguments: dict[str, Any], share: float, hours: Any
-) -> tuple[dict[str, Any], LimitsOf]:
-    """Return the arguments with workload and machine, and what caps its power each day."""
-    given = read_machine(workload, arguments, "curie")
-    return given, daily_caps(given["cluster"], share, hours, clock_of(given["workload"]))
-
-
-def budgeted(
-    workload: Any, arguments: dict[str, Any], share: float, period: int, shutdown: bool
-) -> tuple[dict[str, Any], LimitsOf]:
-    """Return the arguments with workload and machine, and what gives it a budget."""
-    given = read_machine(workload, arguments, "taurus")
-    return given, one_budget(given["cluster"], share, period, shutdown)
-
-
-def read_rules(
-    given: dict[str, Any],
-    usual: LimitsOf,
-    limits: Any,
-    controls: Any,
-    policy_features: Any,
-    interval: Any,
-    power: str,
-    *,
-    shutdown: bool = False,
-) -> tuple[dict[str, Any], tuple[str, ...], tuple[str, ...]]:
-    """Return the rules of an environment under limits, its controls and its features, checked."""
-    names, features = read_controls(controls, policy_features)
-    held = read_interval(interval)
-    if held[0] == "pass":
-        raise HpcgymError("interval: controls hold for stretches of time, not for single passes")
-    given["power"] = power
-    cluster: Cluster = given["cluster"]
-    switches = switches_nodes(cluster, names, limits, shutdown, Scheduler(power=power).power)
-    limited = Limited(names, read_limits(limits, usual), switches)
-    return {"features": features, "interval": held, "limited": limited}, names, features
-
-
-def controls_space(controls: tuple[str, ...], features: tuple[str, ...]) -> spaces.Box:
-    """Return the space of a number for each control, then for each feature."""
-    return spaces.Box(-1.0, 1.0, (len(controls) + len(features),), np.float32)
-
-
-def set_numbers(env: Any, numbers: Any, name: str, action: Any, shape: tuple[int, ...]) -> None:
-    """Take over an action, or those of many environments; the kernel has weights first."""
-    n_controls, n_weights = len(env.controls), len(env.policy_features)
-    read = read_numbers(name, action, (*shape, n_controls + n_weights))
-    numbers[..., :n_weights] = read[..., n_controls:]
-    numbers[..., n_weights:] = read[..., :n_controls]
+    read_arguments = staticmethod(read_energy_budget)
+    controls: tuple[str, ...]
+    policy_features: tuple[str, ...]

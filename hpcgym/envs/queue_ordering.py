@@ -8,11 +8,18 @@ import numpy as np
 from gymnasium import spaces
 
 from hpcgym.envs.core import arrays
-from hpcgym.envs.core.numbers import read_numbers
-from hpcgym.envs.core.options import DEFAULT_WORKLOAD
+from hpcgym.envs.core.definition import Definition
+from hpcgym.envs.core.options import DEFAULT_WORKLOAD, read_options
 from hpcgym.envs.pages.page import page
 from hpcgym.envs.single import SchedulingEnv
 from hpcgym.envs.vector import SchedulingVectorEnv
+
+
+def read_queue_ordering(workload: Any = DEFAULT_WORKLOAD, **arguments: Any) -> Definition:
+    """Return what the environment is by its arguments, those of ``read_options``."""
+    options = read_options(workload, **arguments)
+    space = spaces.Box(-1.0, 1.0, (options.window,), np.float32)
+    return Definition(arrays.ORDERING_KIND, options, space)
 
 
 @page
@@ -93,44 +100,11 @@ class QueueOrdering(SchedulingEnv):
     """
 
     action_kind: ClassVar[str] = "ordering"
-
-    def __init__(
-        self,
-        workload: Any = DEFAULT_WORKLOAD,
-        *,
-        episodes: str = "windows",
-        jobs: int = 256,
-        part: str = "all",
-        train_share: float = 0.5,
-        render_mode: str | None = None,
-        **arguments: Any,
-    ) -> None:
-        super().__init__(
-            arrays.ORDERING_KIND,
-            workload, episodes, jobs, part, train_share, render_mode, {}, arguments,
-        )  # fmt: skip
-        self.action_space = scores_space(self.options.window)
-
-    def _set_action(self, action: Any) -> None:
-        self.simulations.numbers[0] = read_numbers("action", action, (self.options.window,))
+    read_arguments = staticmethod(read_queue_ordering)
 
 
 class QueueOrderingVector(SchedulingVectorEnv):
     """Many environments :class:`QueueOrdering` in one."""
 
     action_kind: ClassVar[str] = "ordering"
-
-    def __init__(
-        self, num_envs: int = 1, workload: Any = DEFAULT_WORKLOAD, **arguments: Any
-    ) -> None:
-        super().__init__(arrays.ORDERING_KIND, num_envs, workload, {}, **arguments)
-        self._set_spaces(scores_space(self.options.window))
-
-    def _set_actions(self, actions: Any) -> None:
-        shape = (self.num_envs, self.options.window)
-        self.simulations.numbers[:] = read_numbers("actions", actions, shape)
-
-
-def scores_space(window: int) -> spaces.Box:
-    """Return the space of one score for each visible job."""
-    return spaces.Box(-1.0, 1.0, (window,), np.float32)
+    read_arguments = staticmethod(read_queue_ordering)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable
 from typing import Any, ClassVar, NamedTuple
 
 import gymnasium
@@ -12,12 +12,12 @@ from gymnasium.envs.registration import EnvSpec
 from numpy.typing import NDArray
 
 from hpcgym.envs.core import arrays
+from hpcgym.envs.core.definition import Definition, define, set_signature
 from hpcgym.envs.core.episodes import Episodes, read_options_of_reset
 from hpcgym.envs.core.expert_view import pass_view
 from hpcgym.envs.core.infos import end_of, info_of
 from hpcgym.envs.core.layout import Observation
-from hpcgym.envs.core.numbers import read_reward
-from hpcgym.envs.core.options import Options, read_options, refuse_others
+from hpcgym.envs.core.numbers import read_index, read_numbers, read_reward
 from hpcgym.envs.core.schedules import schedule_of, state_of
 from hpcgym.envs.core.simulations import Simulations
 from hpcgym.envs.core.snapshot import Snapshot, check_owner, hidden, restore_row, save_row
@@ -76,19 +76,24 @@ class SchedulingEnv(gymnasium.Env[Any, Any]):
     }
     #: "selection", "ordering", "weights", "controls" or "pairs".
     action_kind: ClassVar[str] = ""
+    #: What reads the arguments that :meth:`__init__` does not name itself.
+    read_arguments: ClassVar[Callable[..., Definition]]
     _spec: Spec | None = None
+
+    def __init_subclass__(cls, **given: Any) -> None:
+        super().__init_subclass__(**given)
+        set_signature(cls, SchedulingEnv)
 
     def __init__(
         self,
-        kind: int,
-        workload: Any,
-        episodes: str,
-        jobs: int,
-        part: str,
-        train_share: float,
-        render_mode: str | None,
-        rules: Mapping[str, Any],
-        arguments: Mapping[str, Any] | Options,
+        workload: Any = None,
+        *,
+        episodes: str = "windows",
+        jobs: int = 256,
+        part: str = "all",
+        train_share: float = 0.5,
+        render_mode: str | None = None,
+        **arguments: Any,
     ) -> None:
         if render_mode is not None and render_mode not in self.metadata["render_modes"]:
             if render_mode == "rgb_array":
@@ -98,13 +103,13 @@ class SchedulingEnv(gymnasium.Env[Any, Any]):
             known = ", ".join(self.metadata["render_modes"])
             raise gymnasium.error.Error(f"render_mode must be None or of {known}: {render_mode!r}")
         self.render_mode = render_mode
-        if isinstance(arguments, Options):
-            self.options = arguments
-        else:
-            refuse_others(arguments, read_options, type(self))
-            self.options = read_options(workload, **arguments)
+        self._definition = define(type(self), SchedulingEnv, workload, arguments)
+        self.options, self.action_space = self._definition.options, self._definition.action_space
+        vars(self).update(self._definition.attributes)
         self.episodes = Episodes(self.options.workload, episodes, jobs, part, train_share)
-        self.simulations = Simulations(self.options, self.episodes, 1, kind, **rules)
+        self.simulations = Simulations(
+            self.options, self.episodes, 1, self._definition.kind, **self._definition.rules
+        )
         self.observation_space = self.simulations.layout.space
         n_rewards = len(self.options.weights)
         if n_rewards > 1:
@@ -277,7 +282,12 @@ class SchedulingEnv(gymnasium.Env[Any, Any]):
     # -- parts -------------------------------------------------------------------------------------
 
     def _set_action(self, action: Any) -> None:
-        raise NotImplementedError
+        space, simulations = self._definition.action_space, self.simulations
+        if isinstance(space, spaces.Discrete):
+            simulations.chosen[0] = read_index(action, int(space.n))
+        else:
+            numbers = read_numbers("action", action, space.shape)
+            simulations.numbers[0] = numbers[self._definition.order]
 
     def _observation(self) -> Observation:
         out = self.simulations.out

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable
 from typing import Any, ClassVar, NamedTuple
 
 import gymnasium
 import numpy as np
+from gymnasium import spaces
 from gymnasium.envs.registration import EnvSpec
 from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 
 from hpcgym.compilation import config as numba_config
+from hpcgym.envs.core.definition import Definition, define, set_signature
 from hpcgym.envs.core.episodes import Episode, Episodes, read_options_of_reset
 from hpcgym.envs.core.infos import Ends, Teller
 from hpcgym.envs.core.layout import Observation
-from hpcgym.envs.core.options import Options, read_options, refuse_others
+from hpcgym.envs.core.numbers import read_indices, read_numbers
 from hpcgym.envs.core.simulations import Simulations
 from hpcgym.envs.core.snapshot import Snapshot, check_owner, hidden, joined, restore_row, save_row
 from hpcgym.envs.core.spec import Spec, spec_of
@@ -61,14 +63,18 @@ class SchedulingVectorEnv(VectorEnv[Any, Any, Any]):
 
     metadata: dict[str, Any] = {"render_modes": []}  # noqa: RUF012  # as Gymnasium's own are
     action_kind: ClassVar[str] = ""
+    #: What reads the arguments that :meth:`__init__` does not name itself.
+    read_arguments: ClassVar[Callable[..., Definition]]
     _spec: Spec | None = None
+
+    def __init_subclass__(cls, **given: Any) -> None:
+        super().__init_subclass__(**given)
+        set_signature(cls, SchedulingVectorEnv)
 
     def __init__(
         self,
-        kind: int,
-        num_envs: int,
-        workload: Any,
-        rules: Mapping[str, Any],
+        num_envs: int = 1,
+        workload: Any = None,
         *,
         episodes: str = "windows",
         jobs: int = 256,
@@ -79,7 +85,6 @@ class SchedulingVectorEnv(VectorEnv[Any, Any, Any]):
         max_episode_steps: int | None = None,
         threads: int | None = None,
         render_mode: str | None = None,
-        options: Options | None = None,
         **arguments: Any,
     ) -> None:
         if not isinstance(num_envs, int) or num_envs < 1:
@@ -99,10 +104,9 @@ class SchedulingVectorEnv(VectorEnv[Any, Any, Any]):
         self.autoreset_mode = mode = _autoreset(autoreset_mode)
         self.metadata = {**self.metadata, "autoreset_mode": mode}
         self.num_envs, self.copy, self.max_episode_steps = num_envs, copy, max_episode_steps
-        if options is None:
-            refuse_others(arguments, read_options, type(self), SchedulingVectorEnv)
-            options = read_options(workload, **arguments)
-        self.options = options
+        self._definition = define(type(self), SchedulingVectorEnv, workload, arguments)
+        self.options = self._definition.options
+        vars(self).update(self._definition.attributes)
         if self.options.function is not None or len(self.options.weights) > 1:
             raise HpcgymError(
                 "reward: vector environments take names and weights; functions need "
@@ -110,9 +114,13 @@ class SchedulingVectorEnv(VectorEnv[Any, Any, Any]):
             )
         self.episodes = Episodes(self.options.workload, episodes, jobs, part, train_share)
         self.simulations = Simulations(
-            self.options, self.episodes, num_envs, kind,
-            autoreset=mode == AutoresetMode.NEXT_STEP, **rules,
+            self.options, self.episodes, num_envs, self._definition.kind,
+            autoreset=mode == AutoresetMode.NEXT_STEP, **self._definition.rules,
         )  # fmt: skip
+        self.single_observation_space = self.simulations.layout.space
+        self.single_action_space = self._definition.action_space
+        self.observation_space = batch_space(self.single_observation_space, num_envs)
+        self.action_space = batch_space(self.single_action_space, num_envs)
         self._teller = Teller(self, self.simulations)
         self.ends: Ends | None = None
         self._generators = [np.random.default_rng() for _ in range(num_envs)]
@@ -122,12 +130,6 @@ class SchedulingVectorEnv(VectorEnv[Any, Any, Any]):
         self._resets_next = False  # whether an episode ended in the last step
         # what each environment draws next is drawn ahead: the kernel begins it by itself
         self._ahead: list[Episode | None] = [None] * num_envs
-
-    def _set_spaces(self, action_space: gymnasium.Space[Any]) -> None:
-        self.single_observation_space = self.simulations.layout.space
-        self.single_action_space = action_space
-        self.observation_space = batch_space(self.single_observation_space, self.num_envs)
-        self.action_space = batch_space(action_space, self.num_envs)
 
     # -- Gymnasium ---------------------------------------------------------------------------------
 
@@ -265,7 +267,12 @@ class SchedulingVectorEnv(VectorEnv[Any, Any, Any]):
     # -- parts -------------------------------------------------------------------------------------
 
     def _set_actions(self, actions: Any) -> None:
-        raise NotImplementedError
+        space, simulations = self._definition.action_space, self.simulations
+        if isinstance(space, spaces.Discrete):
+            simulations.chosen[:] = read_indices(actions, self.num_envs, int(space.n))
+        else:
+            numbers = read_numbers("actions", actions, (self.num_envs, *space.shape))
+            simulations.numbers[:] = numbers[:, self._definition.order]
 
     def _begin(self, those: NDArray[np.int64]) -> None:
         """Begin the episodes that are set in some environments, and draw those that follow."""

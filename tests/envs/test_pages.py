@@ -17,9 +17,7 @@ import pytest
 from driving import BUSY, LIMITED, NAMES, SINGLE, VECTOR
 
 from hpcgym.envs.co_schedule import CoSchedule, CoScheduleVector
-from hpcgym.envs.core.corun_options import read_pair_options
 from hpcgym.envs.core.episodes import Episodes
-from hpcgym.envs.core.options import read_options
 from hpcgym.envs.kernels.limited import POWER_SIZE
 from hpcgym.envs.kernels.observe import JOBS_AT, QUEUE_AT, TIME_AT
 from hpcgym.envs.pages.page import ARGUMENTS, PARTS
@@ -77,12 +75,9 @@ def table(text: str, heading: str) -> dict[str, list[str]]:
 @pytest.mark.parametrize("name", PAGES)
 def test_arguments_are_those_of_the_class(name: str) -> None:
     """Each is named, with its default."""
-    expected: dict[str, Any] = {}
+    parameters = inspect.signature(PAGES[name]).parameters
+    expected = {one: parameter.default for one, parameter in parameters.items()}
     shares = name == "CoSchedule"
-    for function in (read_pair_options if shares else read_options, PAGES[name]):
-        for parameter in inspect.signature(function).parameters.values():
-            if parameter.kind is not parameter.VAR_KEYWORD:
-                expected[parameter.name] = parameter.default
     if name in NAMES:
         del expected["power"]  # there are no limits to be kept
     rows = table(PAGES[name].__doc__ or "", "Arguments")
@@ -93,6 +88,18 @@ def test_arguments_are_those_of_the_class(name: str) -> None:
             value = expected[argument]
             shown = f'"{value}"' if isinstance(value, str) else repr(value)
             assert default == f"`{shown}`", argument
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_defaults_that_are_shown_are_those_that_hold(name: str) -> None:
+    for cls in (SINGLE[name], VECTOR[name]):
+        parameters = inspect.signature(cls).parameters
+        shown = {one: parameter.default for one, parameter in parameters.items()}
+        plain, given = cls(), cls(**shown)
+        assert given.simulations.fingerprint == plain.simulations.fingerprint
+        assert vars(given.options).keys() == vars(plain.options).keys()
+        assert given.observation_space == plain.observation_space
+        assert given.action_space == plain.action_space
 
 
 @pytest.mark.parametrize("name", ALL)

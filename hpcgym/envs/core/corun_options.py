@@ -5,6 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+from gymnasium import spaces
+
+from hpcgym.envs.core import arrays
+from hpcgym.envs.core.corun_layout import PairLayout
+from hpcgym.envs.core.definition import Definition
 from hpcgym.envs.core.options import TERMS, Options, Reward, read_reward_of, read_window
 from hpcgym.errors import check_choice
 from hpcgym.scheduler.capabilities import check_scheduler
@@ -39,6 +45,7 @@ class Corun:
 def read_pair_options(
     workload: Any = DEFAULT_CODES,
     *,
+    action: str = "pair",
     speedups: Any = DEFAULT_SPEEDUPS,
     cluster: Any = DEFAULT_CLUSTER,
     allocation: str = "half-socket",
@@ -48,8 +55,8 @@ def read_pair_options(
     window: int = 16,
     neighbours: int = 16,
     observation: str = "dict",
-) -> tuple[Options, Corun]:
-    """Return the arguments, checked.
+) -> Definition:
+    """Return what the environment is by its arguments.
 
     Raises
     ------
@@ -71,9 +78,13 @@ def read_pair_options(
         workload, machine, scheduler, weights, function, read_window("window", window),
         (), {}, observation == "flat",
     )  # fmt: skip
-    return options, Corun(find_speedups(speedups), read_window("neighbours", neighbours))
-
-
-def read_action(action: Any) -> str:
-    """Return what an action is."""
-    return check_choice("action", action, ACTIONS)
+    sharing = Corun(find_speedups(speedups), read_window("neighbours", neighbours))
+    layout = PairLayout(window, neighbours, options.flat)
+    attributes = {"speedups": sharing.speedups, "neighbours": neighbours}
+    space: spaces.Discrete | spaces.Box
+    if check_choice("action", action, ACTIONS) == "pair":
+        kind, space = arrays.PAIRS_KIND, spaces.Discrete(layout.actions)
+    else:
+        kind = arrays.PAIR_SCORES_KIND
+        space = spaces.Box(-1.0, 1.0, (layout.scores,), np.float32)
+    return Definition(kind, options, space, {"sharing": sharing}, attributes)

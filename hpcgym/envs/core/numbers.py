@@ -1,7 +1,8 @@
-"""Actions that are arrays of numbers, checked."""
+"""Actions and rewards, checked."""
 
 from __future__ import annotations
 
+import operator
 from typing import Any
 
 import numpy as np
@@ -30,6 +31,32 @@ def _first_bad(numbers: NDArray[Any]) -> str:
     """Return the first number that is none, or far too large, and where it stands."""
     where = tuple(np.argwhere(~(np.abs(numbers) < 1e30))[0].tolist())
     return f"{numbers[where]} at {list(where)}"
+
+
+def read_index(action: Any, number: int) -> int:
+    """Return an action as one of that many indices, or say that it is none."""
+    try:
+        index = operator.index(action.item() if isinstance(action, np.ndarray) else action)
+    except (TypeError, ValueError):
+        index = -1
+    if not 0 <= index < number:
+        raise HpcgymError(f"action must be an index from 0 to {number - 1}, not {action!r}")
+    return index
+
+
+def read_indices(actions: Any, num_envs: int, number: int) -> NDArray[np.int64]:
+    """Return actions, one for each environment, of that many indices, or say that they are none."""
+    given = np.asarray(actions)
+    if given.shape != (num_envs,) or given.dtype.kind not in "iu":
+        raise HpcgymError(
+            f"actions must be {num_envs} whole numbers, one for each environment, "
+            f"not an array of {given.dtype} of shape {given.shape}"
+        )
+    indices = given.astype(np.int64, copy=False)
+    # of whole numbers without a sign: negative ones are very large
+    if indices.view(np.uint64).max() >= number:
+        raise HpcgymError(f"actions must be indices from 0 to {number - 1}")
+    return indices
 
 
 def read_reward(value: Any) -> float:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import inspect
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from hpcgym.cluster.pool import Cluster
-from hpcgym.errors import HpcgymError, check_choice, nearest, unknown
+from hpcgym.errors import HpcgymError, check_choice, unknown
 from hpcgym.scheduler.capabilities import check_scheduler
 from hpcgym.scheduler.policies.features import check_features
 from hpcgym.scheduler.rules import Scheduler
@@ -62,29 +61,6 @@ class Options:
     names: tuple[str, ...]
     own: Mapping[str, Callable[[Any], Any]]
     flat: bool
-
-
-def refuse_others(
-    arguments: Mapping[str, Any], reader: Callable[..., Any], *constructors: type
-) -> None:
-    """Raise a TypeError if an argument is neither the reader's nor of one of the constructors.
-
-    It has the words of Python's own, which libraries look for: they try arguments and leave out
-    those that are refused so.
-    """
-    takers: list[Callable[..., Any]] = [*constructors, reader]
-    parameters = [each for one in takers for each in inspect.signature(one).parameters.values()]
-    named = [each.name for each in parameters if each.kind is not inspect.Parameter.VAR_KEYWORD]
-    known = [name for name in dict.fromkeys(named) if name not in _INTERNAL]
-    for name in arguments:
-        if name not in known:
-            raise TypeError(
-                f"{constructors[0].__name__}() got an unexpected keyword argument {name!r};"
-                f" {nearest(name, known)}"
-            )
-
-
-_INTERNAL = ("kind", "rules", "options", "arguments")  # what only subclasses give
 
 
 def read_options(

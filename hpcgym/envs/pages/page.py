@@ -13,9 +13,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from hpcgym.envs.core.corun_layout import PairLayout
-from hpcgym.envs.core.corun_options import read_pair_options
 from hpcgym.envs.core.layout import Layout
-from hpcgym.envs.core.options import USUAL_FEATURES, WINDOW_FEATURES, read_options
+from hpcgym.envs.core.options import USUAL_FEATURES, WINDOW_FEATURES
 from hpcgym.envs.kernels import observe
 from hpcgym.envs.kernels.limited import POWER_SIZE
 from hpcgym.envs.pages import corun as pair_page
@@ -326,13 +325,8 @@ def _id(cls: type) -> str:
 
 
 def _default(cls: type, name: str) -> Any:
-    """Return the default of an argument: that of the class, or of what reads all arguments."""
-    shares = getattr(cls, "action_kind", "") == "pairs"
-    for function in (cls, read_pair_options if shares else read_options):
-        parameter = inspect.signature(function).parameters.get(name)
-        if parameter is not None:
-            return parameter.default
-    raise KeyError(name)
+    """Return the default of an argument."""
+    return inspect.signature(cls).parameters[name].default
 
 
 def _shown(value: object) -> str:

@@ -1,0 +1,94 @@
+"""What an environment is by its arguments, alone and in a vector: read once, for both classes."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from inspect import Parameter, Signature
+from typing import Any, NamedTuple
+
+from gymnasium import spaces
+
+from hpcgym.envs.core.options import Options, read_options
+from hpcgym.errors import nearest
+
+
+class Definition(NamedTuple):
+    """What an environment is by its arguments.
+
+    Attributes
+    ----------
+    kind : one of the kinds of :mod:`hpcgym.envs.core.arrays`.
+    options : what all environments share.
+    action_space : of one environment: a number of an action, or an array of numbers.
+    rules : further arguments of :class:`hpcgym.envs.core.simulations.Simulations`.
+    attributes : of the environment, for its users.
+    order : where the numbers that simulations take stand in an action, an index of numpy's.
+    """
+
+    kind: int
+    options: Options
+    action_space: spaces.Discrete | spaces.Box
+    rules: Mapping[str, Any] = {}
+    attributes: Mapping[str, Any] = {}
+    order: Any = ...
+
+
+def signature_of(constructor: Callable[..., Any], read: Callable[..., Definition]) -> Signature:
+    """Return all that a class of environments takes: its constructor, and what reads the rest.
+
+    Parameters
+    ----------
+    constructor : its ``__init__``; it hands on what it does not name itself.
+    read : reads that; what it does not name in turn is for ``read_options``.
+    """
+    own = inspect.signature(read).parameters.values()
+    others = [one for one in own if one.kind is Parameter.VAR_KEYWORD]
+    functions = (constructor, read, read_options) if others else (constructor, read)
+    parameters: dict[str, Parameter] = {}
+    for function in functions:
+        for name, parameter in inspect.signature(function).parameters.items():
+            if parameter.kind is not Parameter.VAR_KEYWORD and name != "self":
+                parameters.setdefault(name, parameter)
+    for parameter in own:
+        if parameter.name == "workload":  # the constructors of all classes have None for the usual
+            parameters["workload"] = parameters["workload"].replace(default=parameter.default)
+    return Signature(sorted(parameters.values(), key=lambda parameter: parameter.kind))
+
+
+def define(cls: Any, base: Any, workload: Any, arguments: Mapping[str, Any]) -> Definition:
+    """Return what an environment is by its arguments.
+
+    Parameters
+    ----------
+    cls, base : its class, and that whose constructor calls this.
+    workload : None: the usual one of the environment.
+    arguments : those that the constructor does not name itself.
+
+    Raises
+    ------
+    TypeError : an argument that is not known. It has the words of Python's own, which libraries
+        look for: they try arguments and leave out those that are refused so.
+    HpcgymError, WorkloadError : a value that cannot be.
+    """
+    known = list(signature_of(base.__init__, cls.read_arguments).parameters)
+    for name in arguments:
+        if name not in known:
+            raise TypeError(
+                f"{cls.__name__}() got an unexpected keyword argument {name!r};"
+                f" {nearest(name, known)}"
+            )
+    given = arguments if workload is None else {**arguments, "workload": workload}
+    definition: Definition = cls.read_arguments(**given)
+    return definition
+
+
+def set_signature(cls: Any, base: Any) -> None:
+    """Let a class of environments show all its arguments, unless it has a constructor of its own.
+
+    Parameters
+    ----------
+    base : the class whose constructor it has.
+    """
+    plain = "__init__" not in vars(cls) and hasattr(cls, "read_arguments")
+    cls.__signature__ = signature_of(base.__init__, cls.read_arguments) if plain else None
