@@ -31,6 +31,7 @@ from hpcgym.envs.core.arrays import (
     ORDERING_KIND,
     SECONDS_INTERVAL,
     SELECTION_KIND,
+    SHOW,
     STEP,
     WAIT,
     WEIGHTS_KIND,
@@ -54,8 +55,8 @@ from hpcgym.envs.kernels.terms import (
 
 
 @jit_part
-def begin(e, table, batch, pool, rooms, power, shared, learns):
-    """Begin the next episode of environment ``e``, and go to its first decision.
+def begin(e, table, batch, rooms, power, shared):
+    """Begin the next episode of environment ``e``.
 
     Here and in all that follows one of ``pool``, ``rooms``, ``power`` and ``shared`` is not None:
     on a pool of processors, on nodes, where jobs have nodes of their own, under limits or not, and
@@ -66,7 +67,7 @@ def begin(e, table, batch, pool, rooms, power, shared, learns):
     episode.start, episode.jobs, episode.origin = start, n, start
     episode.visible = episode.cursor = episode.counted = episode.new = episode.ended = 0
     episode.last_time = episode.stop = table.jobs[start].submit
-    episode.resets, episode.controls_hold = 1, 0
+    episode.controls_hold = 0
     rewind(
         table.sim, table.blocks, table.jobs[start : start + n], table.predicted[start : start + n],
         batch.sim, e, batch.progress[e], batch.history[e], batch.blocks[e],
@@ -88,13 +89,10 @@ def begin(e, table, batch, pool, rooms, power, shared, learns):
     batch.norms[e, WAIT] = -1.0 / (3600.0 * n)
     batch.norms[e, ENERGY] = -1.0 / max(full * span, 1.0)
     for term in range(N_TERMS):
-        batch.terms[e, term] = batch.totals[e, term] = 0.0
+        batch.totals[e, term] = 0.0
     if shared is not None:
         begin_shared(shared, e, start, n)
         begin_norms(e, table, batch, shared)
-    if table.sim[0].asks != NOBODY:
-        simulate(e, table, batch, pool, rooms, power, shared, learns, np.int64(FOREVER))
-        account(e, table, batch, pool, rooms, power, shared)
 
 
 @jit_part
@@ -110,7 +108,7 @@ def begin_scores(e, table, batch, start, n):
 
 
 @jit_part
-def simulate(e, table, batch, pool, rooms, power, shared, learns, stop_time):
+def simulate(e, table, batch, pool, rooms, power, learns, stop_time):
     """Run the simulator of environment ``e`` to its next question, its end or ``stop_time`` [s]."""
     start, n = batch.episode_state[e].start, batch.episode_state[e].jobs
     # not one "else", here and below: numba leaves out what is under a None
@@ -120,8 +118,6 @@ def simulate(e, table, batch, pool, rooms, power, shared, learns, stop_time):
         run_on_nodes(table, start, n, batch, rooms, e, learns, stop_time)
     if power is not None:
         run_under_limits(table, start, n, batch, power, e, learns, stop_time)
-    if shared is not None:
-        serve(e, table, batch, shared, np.int64(-1), np.int64(-1))
 
 
 @jit_inline
@@ -169,24 +165,33 @@ def account(e, table, batch, pool, rooms, power, shared):
 
 
 @jit_part
-def act(e, table, batch, pool, rooms, power, shared, learns, chosen, numbers):
-    """Do what the action says, and go to the next decision."""
+def act(e, begins, table, batch, pool, rooms, power, shared, learns, chosen, numbers):
+    """Go to the next decision, after what the action says; to the first if the episode begins."""
     if shared is not None:
-        act_on_pairs(e, table, batch, shared, chosen[e], numbers[e])
+        if begins:
+            serve(e, table, batch, shared, np.int64(-1), np.int64(-1))
+        else:
+            act_on_pairs(e, table, batch, shared, chosen[e], numbers[e])
         account(e, table, batch, pool, rooms, power, shared)
     if pool is not None:
-        act_on_queue(e, table, batch, pool, rooms, power, learns, chosen, numbers)
+        act_on_queue(e, begins, table, batch, pool, rooms, power, learns, chosen, numbers)
     if rooms is not None:
-        act_on_queue(e, table, batch, pool, rooms, power, learns, chosen, numbers)
+        act_on_queue(e, begins, table, batch, pool, rooms, power, learns, chosen, numbers)
     if power is not None:
-        act_on_queue(e, table, batch, pool, rooms, power, learns, chosen, numbers)
+        act_on_queue(e, begins, table, batch, pool, rooms, power, learns, chosen, numbers)
 
 
 @jit_part
-def act_on_queue(e, table, batch, pool, rooms, power, learns, chosen, numbers):
-    """Do what the action says where jobs have their processors alone."""
+def act_on_queue(e, begins, table, batch, pool, rooms, power, learns, chosen, numbers):
+    """Do what :func:`act` does where jobs have their processors alone.
+
+    The simulator is called in one place: each more would be compiled once more.
+    """
     kind = table.settings[0].kind
-    if power is None or batch.episode_state[e].controls_hold == 0:  # else the action goes on
+    acts = not begins
+    if power is not None and batch.episode_state[e].controls_hold == 1:
+        acts = False  # the last action goes on
+    if acts:
         if kind == SELECTION_KIND:
             i = chosen[e]
             if i == len(batch.window[e]) and switch_off(batch.sim[e], batch.idle[e]):
@@ -201,13 +206,13 @@ def act_on_queue(e, table, batch, pool, rooms, power, learns, chosen, numbers):
             forget_bounds(batch.blocks[e])
     stop, goes_on = np.int64(FOREVER), True
     while goes_on:
-        if kind == WEIGHTS_KIND:
+        if kind == WEIGHTS_KIND and not begins:
             stop = next_stop(e, table, batch)
             weigh(e, table, batch, numbers[e], stop)
-        if power is not None:
+        if power is not None and not begins:
             control_machine(e, table, batch, power, numbers[e], stop)
-        simulate(e, table, batch, pool, rooms, power, None, learns, stop)
-        if power is not None and power.scalars[e, 0].full == 1:
+        simulate(e, table, batch, pool, rooms, power, learns, stop)
+        if power is not None and power.scalars[e, 0].full == 1 and not begins:
             return  # to be called again, with the same action, once there is room
         goes_on = stop < FOREVER and not interval_is_over(e, table, batch, stop)
     account(e, table, batch, pool, rooms, power, None)
@@ -289,23 +294,41 @@ def tell(e, batch, out):
 
 
 @jit_part
-def step(e, table, batch, pool, rooms, power, shared, learns, chosen, numbers, out):
-    """Do one action in environment ``e``, and note the reward."""
-    episode = batch.episode_state[e]
-    episode.resets = 0
-    for term in range(N_TERMS):
-        batch.terms[e, term] = 0.0
-    act(e, table, batch, pool, rooms, power, shared, learns, chosen, numbers)
-    if power is not None and power.scalars[e, 0].full == 1:
-        return
+def reward(e, table, batch, out):
+    """Note the reward of the last action in environment ``e``."""
     for term in range(N_TERMS):
         batch.totals[e, term] += batch.terms[e, term]
     for k in range(len(table.reward_weights)):
-        reward = 0.0
+        value = 0.0
         for term in range(N_TERMS):
-            reward += table.reward_weights[k, term] * batch.terms[e, term] * batch.norms[e, term]
-        out.rewards[e, k] = reward
-    out.ended[e] = episode.ended == 1
+            value += table.reward_weights[k, term] * batch.terms[e, term] * batch.norms[e, term]
+        out.rewards[e, k] = value
+    out.ended[e] = batch.episode_state[e].ended == 1
+
+
+@jit_part
+def step(e, task, table, batch, pool, rooms, power, shared, learns, chosen, numbers, out):
+    """Do one action in environment ``e``, begin its next episode, or do nothing."""
+    episode = batch.episode_state[e]
+    resets = episode.ended == 1 and table.settings[0].autoreset == 1
+    begins = task == BEGIN or (task == STEP and resets)
+    if task == SHOW:
+        return
+    for term in range(N_TERMS):
+        batch.terms[e, term] = 0.0
+    if begins:
+        begin(e, table, batch, rooms, power, shared)
+    episode.resets = begins
+    if not begins or table.sim[0].asks != NOBODY:
+        act(e, begins, table, batch, pool, rooms, power, shared, learns, chosen, numbers)
+    if power is not None and power.scalars[e, 0].full == 1 and not begins:
+        return
+    if not begins:
+        reward(e, table, batch, out)
+    elif task == STEP:  # else the last step has told of the episode before
+        out.ended[e] = False
+        for k in range(out.rewards.shape[1]):
+            out.rewards[e, k] = 0.0
 
 
 @jit_entry
@@ -325,14 +348,6 @@ def go_on(
     """
     n = stop - first
     for e in range(first + n * worker // n_workers, first + n * (worker + 1) // n_workers):
-        resets = batch.episode_state[e].ended == 1 and table.settings[0].autoreset == 1
-        if task == BEGIN or (task == STEP and resets):
-            begin(e, table, batch, pool, rooms, power, shared, learns)
-            if task == STEP:  # else the last step has told of the episode before
-                out.ended[e] = False
-                for k in range(out.rewards.shape[1]):
-                    out.rewards[e, k] = 0.0
-        elif task == STEP:
-            step(e, table, batch, pool, rooms, power, shared, learns, chosen, numbers, out)
+        step(e, task, table, batch, pool, rooms, power, shared, learns, chosen, numbers, out)
         show(e, table, batch, pool, rooms, power, shared, out)
         tell(e, batch, out)
