@@ -189,6 +189,7 @@ def _limits() -> None:
     budget = EnergyBudget.of(cluster, 0.9, 0, 86_400)
     for estimate in ("requested", "e-loss"):
         simulate(_jobs(), cluster=cluster, limits=[cap, budget], estimate=estimate)
+    simulate(_jobs(), _in_order, cluster=cluster, limits=[cap, budget])
 
 
 def _corun() -> None:

@@ -95,7 +95,6 @@ APART: dict[tuple[str, str], str] = {
     ("usage", "environments"): _NOT_COUNTED,
     ("usage", "batches"): _NOT_COUNTED,
     ("usage", "look-ahead"): _NOT_COUNTED,
-    ("dispatcher", "whole nodes"): "a scheduler says when and at which frequency jobs start",
     ("dispatcher", "shared nodes"): "it is not told who may be beside whom",
     ("dispatcher", "environments"): _OF_AGENTS,
     ("dispatcher", "batches"): "there weights order the queue",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterable
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,10 +18,11 @@ from hpcgym.errors import HpcgymError, HpcgymWarning
 from hpcgym.schedule.node_states import NodeStates
 from hpcgym.schedule.result import Allocation, Result
 from hpcgym.scheduler.capabilities import PLACES, check, features_of
+from hpcgym.scheduler.dispatchers.own_nodes import propose
 from hpcgym.scheduler.limits import Limit, check_limits
 from hpcgym.simulation.driver import Simulation, answers_for, asks_for_answers
 from hpcgym.simulation.limited_machine import machine_for, node_power
-from hpcgym.simulation.nodes import needs_on
+from hpcgym.simulation.nodes import asked, needs_on
 from hpcgym.simulation.prepare import prepare
 from hpcgym.simulation.warm_start import check_extract
 
@@ -58,8 +60,8 @@ def simulate_powered(
 
     Raises
     ------
-    HpcgymError : rules that do not go with limits, a machine whose nodes are not alike, or a
-        cap under which a job can never start.
+    HpcgymError : rules that do not go with limits, a machine whose nodes are not alike, a cap
+        under which a job can never start, or what a dispatcher answers wrongly.
     WorkloadError : a job that cannot be simulated.
     """
     found = check_limits(() if given is None else given)
@@ -79,10 +81,15 @@ def simulate_powered(
     machine = machine_for(workload, scheduler, cluster, power, widths, found)
     answers = answers_for(workload, scheduler, cluster, arrays, asks, counts, learned)
     simulation = Simulation(LIMITED, arrays, machine, lengthen=_longer, **answers)
+    dispatcher = scheduler.dispatcher
+    if dispatcher is not None:
+        held_back = np.zeros(len(workload), np.int64)
+        ask = partial(propose, capacity=cluster.capacity, held_back=held_back)
+        dispatcher, simulation.dispatch = asked(dispatcher, workload, cluster, ask)
     simulation.drive()
     if (arrays.progress["start"] < 0).any():
         raise HpcgymError("limits: the simulator found no start for a job: an error of its own")
-    result = _result(workload, scheduler, cluster, simulation)
+    result = replace(_result(workload, scheduler, cluster, simulation), dispatcher=dispatcher)
     return with_machine(result, simulation.machine, needs[:, 0], a_node, found)
 
 
@@ -156,7 +163,8 @@ def _result(
     """Return the schedule, with the run times as they were predicted at full frequency."""
     progress = simulation.arrays.progress.copy()
     progress["predicted"] = simulation.machine.tasks["predicted"]
-    result = Result.of(workload, cluster, scheduler, simulation.arrays.jobs, progress)
+    jobs, outside = simulation.arrays.jobs, scheduler.dispatcher is not None
+    result = Result.of(workload, cluster, scheduler, jobs, progress, outside=outside)
     return replace(result, **simulation.for_result)
 
 

@@ -75,13 +75,16 @@ def nodes_for(needs: NDArray[np.int64], cluster: Cluster, scheduler: Scheduler) 
 
 
 def asked(
-    dispatcher: Any, workload: Workload, cluster: Cluster
-) -> tuple[Any, Callable[[state.Prepared, Nodes], None]]:
-    """Return a dispatcher, told that a simulation begins, and what asks it in a pass."""
+    dispatcher: Any, workload: Workload, cluster: Cluster, asks: Callable[..., None] = dispatch
+) -> tuple[Any, Callable[[state.Prepared, Any], None]]:
+    """Return a dispatcher, told that a simulation begins, and what asks it in a pass.
+
+    ``asks`` takes the dispatcher, the arrays and the machine of a simulation, and ``facts``.
+    """
     if isinstance(dispatcher, str):
         dispatcher = find_dispatcher(dispatcher)
     begin(dispatcher)
-    return dispatcher, partial(dispatch, dispatcher, facts=facts_of(workload, cluster))
+    return dispatcher, partial(asks, dispatcher, facts=facts_of(workload, cluster))
 
 
 def facts_of(workload: Workload, cluster: Cluster, pool: bool = False) -> Facts:

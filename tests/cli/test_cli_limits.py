@@ -9,7 +9,7 @@ import pytest
 from click.testing import Result
 from typer.testing import CliRunner
 
-from hpcgym import load_workload, simulate
+from hpcgym import load_workload, simulate, validate_schedule
 from hpcgym.cli import app
 from hpcgym.cluster import find_cluster
 from hpcgym.cluster.power_plans import greatest_w
@@ -57,6 +57,26 @@ def test_several_limits() -> None:
     expected = simulate(load_workload(JOBS), cluster="taurus", limits=limits, power="reduce-pc")
     assert shown["mean_bsld"] == expected.metrics["mean_bsld"]
     assert shown["budget_exceeded_j"] == 0
+
+
+def test_a_dispatcher_that_solves_a_model_under_a_cap() -> None:
+    pytest.importorskip("ortools")
+    few = "lublin:jobs=60,processors=192,seed=1,load=1.5"
+    words = ["simulate", few, *TAURUS, "--scheduler", "pcp20", "--estimate", "clairvoyant"]
+    words += ["--cap", "percent=70", "--format", "json"]
+    result = CliRunner().invoke(app, words)
+    assert result.exit_code == 0, result.output
+    shown = json.loads(result.stdout)
+    cap = PowerCap.of(find_cluster("taurus"), 0.7)
+    rules: dict[str, Any] = {"cluster": "taurus", "estimate": "clairvoyant"}
+    expected = simulate(load_workload(few), "pcp20", limits=[cap], **rules)
+    proofs = validate_schedule(expected)
+    assert {"caps", "levels", "alone"} <= set(proofs)
+    assert shown["mean_bsld"] == expected.metrics["mean_bsld"]
+    assert shown["cap_exceeded_s"] == 0
+    assert shown["dispatches"]["dispatches"] == len(expected.dispatcher.log) > 0
+    free = simulate(load_workload(few), "pcp20", limits=[], **rules)
+    assert free.metrics["mean_bsld"] < expected.metrics["mean_bsld"]
 
 
 def test_power_alone_gives_jobs_nodes_of_their_own() -> None:

@@ -9,10 +9,12 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from limit_strategies import Case, limited, simulate_slowly
+from slow_limits import LimitedSimulation
 
 from hpcgym import simulate
 from hpcgym.errors import HpcgymError
 from hpcgym.schedule.node_states import STATE_NAMES
+from hpcgym.schedule.result import Result
 
 pytestmark = pytest.mark.compiled
 
@@ -32,7 +34,10 @@ def agree(case: Case) -> None:
     except HpcgymError as error:
         assume("can never start" not in str(error) and "all nodes off" not in str(error))
         raise
-    slow = simulate_slowly(case)
+    check_same(result, simulate_slowly(case))
+
+
+def check_same(result: Result, slow: LimitedSimulation) -> None:
     jobs = slow.jobs
     assert result.start.tolist() == [job.start for job in jobs]
     assert result.end.tolist() == [job.end for job in jobs]

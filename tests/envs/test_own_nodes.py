@@ -299,7 +299,7 @@ def test_what_is_refused(name: str) -> None:
     env.reset(seed=0)
     with pytest.raises(HpcgymError, match="hidden on pools of processors only"):
         env.snapshot(hide=True)
-    with pytest.raises(HpcgymError, match=r"^pass_view: dispatchers know nothing of nodes"):
+    with pytest.raises(HpcgymError, match=r"^pass_view: where jobs have nodes of their"):
         env.pass_view()
 
 

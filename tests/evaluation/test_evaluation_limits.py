@@ -18,6 +18,7 @@ from hpcgym.errors import HpcgymError
 from hpcgym.evaluation import Leaderboard, evaluate
 from hpcgym.schedule.result import Result
 from hpcgym.scheduler.limits import EnergyBudget
+from hpcgym.scheduler.rules import Scheduler
 from hpcgym.simulation.run import simulate
 from hpcgym.workload import Workload, load_workload
 
@@ -94,6 +95,15 @@ def test_rows_are_simulations_under_the_limits_of_each_slice(
         assert found == pytest.approx(used, rel=1e-9)
 
 
+def test_a_dispatcher_keeps_the_limits_too() -> None:
+    found = evaluate(["sdprb", "powercap"], TRACE, **{**SMALL, "n": 2}, **SHARE)
+    scheduler = Scheduler(dispatcher="sdprb")
+    (row,) = (name for name in found.by_slice if name.startswith("sdprb"))
+    for name, jobs in slices_of(found).items():
+        result = simulate(jobs, scheduler, cluster=MACHINE, limits=[budget_of(jobs)])
+        assert found.by_slice.loc[name, row] == result.metrics["mean_bsld"]
+
+
 def test_budgets_matter_here(board: Leaderboard) -> None:
     """Else the rows above would not tell one rule from another."""
     assert len({*board.by_slice.mean().round(6)}) >= 5
@@ -146,7 +156,6 @@ def test_static_weights_are_chosen_under_the_limits() -> None:
         ("powercap", {}, "powercap keeps limits, and there are none.*--env EnergyBudget"),
         ("none+saf", {}, "keeps limits, and there are none"),
         ("conservative", SHARE, "conservative keeps no limits of power and energy: backfill"),
-        ("prb", SHARE, "prb keeps no limits of power and energy"),
         ("dvfs", SHARE, "dvfs is for caps, and the environment has none"),
         ("reduce-pc", {"env": "hpcgym/PowerCap-v0"}, "reduce-pc is for budgets"),
         ([as_it_is(0.7), as_it_is(0.6)], {}, "set other limits; evaluate apart"),

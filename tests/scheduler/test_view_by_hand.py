@@ -38,6 +38,9 @@ def test_a_view_by_hand() -> None:
     assert view.free.tolist() == [[2, 1], [0, 0]]
     assert view.wait.tolist() == [5, 2]
     assert view.requested.tolist() == [1, 1]
+    assert (view.allowed.tolist(), view.held_back.tolist()) == ([True, True], [0, 0])
+    limited = by_hand(queue={**QUEUE, "allowed": [True, False], "held_back": [0, 3]})
+    assert (limited.allowed.tolist(), limited.held_back.tolist()) == ([True, False], [0, 3])
     assert by_hand(running=None).free.tolist() == view.capacity.tolist()
     nobody = {name: [] for name in QUEUE}
     assert by_hand(queue=nobody, running={}).in_order([]) == []
@@ -77,6 +80,9 @@ def test_a_view_by_hand_tells_what_is_wrong(changes: dict[str, Any], message: st
             {"duration": [1, 1.5]},
             r"queue\['duration'\] must be whole numbers, not float64: \[1, 1.5",
         ),
+        ({"allowed": [1, 2]}, r"queue\['allowed'\] must be at most 1, not 2"),
+        ({"allowed": [0.5, 1]}, r"queue\['allowed'\] must be whole numbers, not float64"),
+        ({"held_back": [0, -1]}, r"queue\['held_back'\] must be at least 0, not -1"),
         ({"units": [0, 1]}, r"queue\['units'\] must be at least 1, not 0"),
         (
             {"per_unit": [[1], [2]]},

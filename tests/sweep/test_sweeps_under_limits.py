@@ -126,6 +126,17 @@ def test_the_table_has_what_simulate_gives(done: Path) -> None:
     assert values.nunique() > 4  # limits and rules tell
 
 
+def test_a_dispatcher_keeps_the_limits_too(tmp_path: Path) -> None:
+    text = under("dispatcher = 'sdprb'").replace("9000", "2500")
+    (tmp_path / "few.toml").write_text(text)
+    run_experiment(tmp_path / "few.toml", tmp_path / "sweep", "serial")
+    (value,) = read_table(tmp_path / "sweep")["mean_bsld"]
+    jobs, cap = load_workload(JOBS, cluster=find_cluster("taurus")), PowerCap(2500)
+    metrics = simulate(jobs, "sdprb", cluster="taurus", limits=[cap]).metrics
+    assert value == metrics["mean_bsld"]
+    assert value != simulate(jobs, "sdprb", cluster="taurus", limits=[]).metrics["mean_bsld"]
+
+
 def test_workers_find_the_same(done: Path, tmp_path: Path) -> None:
     path = write(tmp_path / "there")
     run_experiment(path, tmp_path / "sweep", "processes", workers=1, chunk=5)
@@ -254,7 +265,6 @@ def under(rules: str) -> str:
             "schedulers[0]: backfill='conservative' and limits of power and energy do not go toget",
         ),
         (under("passes = 'per-event'"), "schedulers[0]: passes='per-event' and limits of power"),
-        (under("dispatcher = 'prb'"), "schedulers[0]: dispatcher='prb' and limits of power and en"),
         (under("allocation = 'best-fit'"), "schedulers[0]: allocation: with nodes of their own"),
         (
             under("power = 'shut'").replace("watts=9000", "watts=1"),

@@ -27,11 +27,12 @@ def pass_view(simulations: Simulations, e: int, rows: NDArray[np.int64]) -> Pass
 
     Raises
     ------
-    HpcgymError : a machine whose jobs have nodes of their own, which no dispatcher knows.
+    HpcgymError : a machine whose jobs have nodes of their own: there only ``simulate`` asks them.
     """
     if simulations.machines is not None:
         raise HpcgymError(
-            "pass_view: dispatchers know nothing of nodes of jobs' own, nor of limits"
+            "pass_view: where jobs have nodes of their own, under limits too, dispatchers are asked"
+            " by simulate() only"
         )
     batch, rooms = simulations.batch, simulations.rooms
     start, n = simulations.rows(e)

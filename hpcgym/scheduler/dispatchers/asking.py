@@ -49,33 +49,20 @@ def view_of(arrays: Prepared, nodes: Nodes, facts: Facts, queued: Ints | None = 
 
     ``queued`` (q,) are the queued jobs that it sees, by default all.
     """
-    time = int(arrays.sim.time)
-    job = np.sort(_listed(arrays, QUEUE)[0] if queued is None else queued)
-    running, end = _listed(arrays, RUNNING)
-    jobs, progress = arrays.jobs, arrays.progress
+    told = seen(arrays, facts, queued)
+    job, running = told["job"], told["running_job"]
     first, node, units = cells_of(nodes, running)
     allocation, drawn = int(nodes.scalars[0].allocation), None
     if allocation == RANDOM:
         drawn = np.concatenate([[nodes.scalars[0].random_state], nodes.order])
     return PassView(
-        time=time,
-        resources=facts.resources,
+        **told,
         capacity=nodes.capacity.copy(),
         free=nodes.free.copy(),
-        job=job,
-        submit=jobs["submit"][job],
-        wait=time - jobs["submit"][job],
-        duration=progress["predicted"][job],
-        requested=jobs["requested"][job],
         units=nodes.needs[job, 0],
         per_unit=nodes.needs[job, 1:],
-        user=facts.user[job],
-        queue=facts.queue[job],
-        expected_wait=facts.expected_wait[job],
-        max_expected_wait=facts.max_expected_wait,
-        running_job=running,
-        running_start=progress["start"][running],
-        running_end=np.maximum(end, time + 1),
+        allowed=np.ones(len(job), np.bool_),
+        held_back=np.zeros(len(job), np.int64),
         running_per_unit=nodes.needs[running, 1:],
         running_first=first,
         running_node=node,
@@ -83,6 +70,30 @@ def view_of(arrays: Prepared, nodes: Nodes, facts: Facts, queued: Ints | None = 
         allocation=allocation,
         drawn=drawn,
     )
+
+
+def seen(arrays: Prepared, facts: Facts, queued: Ints | None = None) -> dict[str, Any]:
+    """Return what a view tells of jobs on any machine, by its attributes."""
+    time = int(arrays.sim.time)
+    job = np.sort(_listed(arrays, QUEUE)[0] if queued is None else queued)
+    running, end = _listed(arrays, RUNNING)
+    jobs, progress = arrays.jobs, arrays.progress
+    return {
+        "time": time,
+        "resources": facts.resources,
+        "job": job,
+        "submit": jobs["submit"][job],
+        "wait": time - jobs["submit"][job],
+        "duration": progress["predicted"][job],
+        "requested": jobs["requested"][job],
+        "user": facts.user[job],
+        "queue": facts.queue[job],
+        "expected_wait": facts.expected_wait[job],
+        "max_expected_wait": facts.max_expected_wait,
+        "running_job": running,
+        "running_start": progress["start"][running],
+        "running_end": np.maximum(end, time + 1),
+    }
 
 
 def _listed(arrays: Prepared, which: int) -> tuple[Ints, Ints]:
@@ -135,8 +146,14 @@ def dispatch(
         if not node_easy.start_chosen(
             a.jobs, a.keys, a.sim, a.progress, a.blocks, a.entries, a.idle, nodes, job, placed
         ):
-            _refuse_start(dispatcher, view, start, facts.job_number)
-    if not starts and not len(view.running_job) and arrays.sim.next == len(arrays.jobs):
+            refuse_start(dispatcher, view, start, facts.job_number)
+    if not starts:
+        check_goes_on(dispatcher, view, arrays, facts)
+
+
+def check_goes_on(dispatcher: Any, view: PassView, arrays: Prepared, facts: Facts) -> None:
+    """Raise a DispatchError where nothing has started, nothing runs and nothing is to come."""
+    if not len(view.running_job) and arrays.sim.next == len(arrays.jobs):
         first = _called(view, 0, facts.job_number)
         _refuse(
             dispatcher,
@@ -235,13 +252,13 @@ def check_fits(dispatcher: Any, view: PassView, starts: list[Start]) -> None:
             named = True
             np.subtract.at(free, start.nodes, view.per_unit[start.place])
             if (free < 0).any():
-                _refuse_start(dispatcher, view, start)
+                refuse_start(dispatcher, view, start)
     if named:
         return
     fitting = set(view.in_order([start.place for start in starts]))
     for start in starts:
         if start.place not in fitting:
-            _refuse_start(dispatcher, view, start)
+            refuse_start(dispatcher, view, start)
 
 
 def check_starts(dispatcher: Any, view: PassView, starts: list[Start]) -> None:
@@ -260,7 +277,7 @@ def check_starts(dispatcher: Any, view: PassView, starts: list[Start]) -> None:
         )
 
 
-def _refuse_start(
+def refuse_start(
     dispatcher: Any, view: PassView, start: Start, job_number: Ints | None = None
 ) -> NoReturn:
     """Raise a DispatchError that a job does not fit; arguments as those of :func:`ask`."""

@@ -14,7 +14,9 @@ from hpcgym.errors import HpcgymError, unknown
 Ints = NDArray[np.int64]
 
 _OF_QUEUE = ("submit", "duration", "units", "per_unit")
-_MORE_OF_QUEUE = ("job", "requested", "user", "queue", "expected_wait")
+_MORE_OF_QUEUE = (
+    "job", "requested", "user", "queue", "expected_wait", "allowed", "held_back",
+)  # fmt: skip
 _OF_RUNNING = ("start", "end", "per_unit", "first", "node", "units")
 _NOTHING_RUNS = {**dict.fromkeys(_OF_RUNNING, ()), "first": (0,)}
 
@@ -41,6 +43,8 @@ def queued(queue: Any, time: int, types: int) -> dict[str, Any]:
     submit = numbers("submit", None, most=time)
     unknown_number = np.full(n, -1)
     waits = _waits("queue['expected_wait']", queue.get("expected_wait", np.ones(n)), n)
+    allowed = array("queue['allowed']", queue.get("allowed", np.ones(n, np.bool_)))
+    flags = allowed.astype(np.int64) if allowed.dtype.kind == "b" else allowed
     return {
         "job": numbers("job", 0, np.arange(n)),
         "submit": submit,
@@ -53,6 +57,8 @@ def queued(queue: Any, time: int, types: int) -> dict[str, Any]:
         "queue": numbers("queue", None, unknown_number),
         "expected_wait": waits,
         "max_expected_wait": float(waits.max(initial=1.0)),
+        "allowed": whole("queue['allowed']", flags, (n,), 0, 1).astype(np.bool_),
+        "held_back": numbers("held_back", 0, np.zeros(n, np.int64)),
     }
 
 

@@ -49,12 +49,16 @@ class PassView:
         shape (q,) is by place in this queue.
     submit, wait, duration, requested : (q,) int64 [s]; ``duration`` is the predicted run time, by
         the scheduler's estimate.
-    units, per_unit : (q,) and (q, R) int64, how many units a job has and what each takes.
+    units, per_unit : (q,) and (q, R) int64, how many units a job has and what each takes. Where
+        jobs have nodes of their own, as under limits, a unit is a whole node.
     user, queue : (q,) int64, the log's numbers.
     expected_wait : (q,) float64 [s] of the job's queue on this machine; 1 if it names no queues.
     max_expected_wait : [s] the largest of the machine's queues.
+    allowed : (q,) bool, which queued jobs limits let start now, each alone; all without limits.
+    held_back : (q,) int64, at how many passes each was named and did not start, for limits.
     running_job : (r,) int64, rows of the running jobs in the workload, by expected end.
-    running_start, running_end : (r,) int64 [s]; ends are expected ones, and after now.
+    running_start, running_end : (r,) int64 [s]; ends are expected ones, and after now;
+        a job that waits for nodes to be switched on starts later than now.
     running_per_unit : (r, R) int64.
     running_first, running_node, running_units : (r + 1,), (c,), (c,) int64; running job k is on
         nodes ``running_node[running_first[k]:running_first[k + 1]]``, with so many units on each.
@@ -79,6 +83,8 @@ class PassView:
     queue: Ints
     expected_wait: NDArray[np.float64]
     max_expected_wait: float
+    allowed: NDArray[np.bool_]
+    held_back: Ints
     running_job: Ints
     running_start: Ints
     running_end: Ints
@@ -115,8 +121,8 @@ class PassView:
         ----------
         time, resources, capacity, allocation : as the attributes.
         queue : ``submit``, ``duration``, ``units`` and ``per_unit`` of the queued jobs, and what
-            else there is of ``job``, ``requested`` (the durations), ``user``, ``queue`` (-1) and
-            ``expected_wait`` (1).
+            else there is of ``job``, ``requested`` (the durations), ``user``, ``queue`` (-1),
+            ``expected_wait`` (1), ``allowed`` (all) and ``held_back`` (0).
         running : ``start``, ``end``, ``per_unit``, ``first``, ``node`` and ``units`` of the running
             jobs, and maybe ``job``.
 

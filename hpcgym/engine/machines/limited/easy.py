@@ -3,12 +3,13 @@
 The rules are those of :mod:`hpcgym.engine.machines.pool.easy`, on whole nodes. What differs is when
 a job may start, and at which level (:mod:`hpcgym.engine.machines.limited.starts`), what the head's
 reservation is (:mod:`hpcgym.engine.machines.limited.reservations`), and that there are passes when
-limits begin and end, when meters are looked at and when nodes have been switched.
+limits begin and end, when meters are looked at and when nodes have been switched. Where somebody
+outside says what is to start, it starts as heads do, and nothing beside it.
 """
 
 from __future__ import annotations
 
-from hpcgym.compilation import jit, jit_inline, jit_part
+from hpcgym.compilation import jit, jit_entry, jit_inline, jit_part
 from hpcgym.engine.events import (
     end_first,
     enqueue,
@@ -34,13 +35,14 @@ from hpcgym.engine.machines.limited.controls import switch_for_control
 from hpcgym.engine.machines.limited.nodes import begin_waiting, end_switching, release
 from hpcgym.engine.machines.limited.reservations import find_shadow
 from hpcgym.engine.machines.limited.starts import begin, best_level, drawn_mw, widest
-from hpcgym.engine.machines.limited.state import LESS, ZERO
+from hpcgym.engine.machines.limited.state import LESS, NEVER, ZERO
 from hpcgym.engine.machines.pool.easy import asks_for_order, first_in_order
 from hpcgym.engine.ordered import BLOCK, block_at
 from hpcgym.engine.passes.backfilling import sweep_of, sweep_scored_of
 from hpcgym.engine.state import (
     A_RENEWAL,
     AN_ORDER,
+    EACH_START,
     FOREVER,
     NOBODY,
     QUEUE,
@@ -193,6 +195,10 @@ def serve_queue(machine, sim, jobs, keys, scores, progress, blocks, entries, nar
     """Start heads while they may start, then jobs behind the first head that may not."""
     head = -1
     machine.scalars[0].backfills = 0
+    if sim.asks == EACH_START:
+        if not none_may_start(machine, sim, jobs, progress, blocks, entries):
+            sim.asked = AN_ORDER
+        return
     asks = sim.asks != NOBODY
     if asks and may_wait(machine, sim, jobs, progress, blocks, entries):
         return
@@ -239,6 +245,29 @@ def level_without_control(machine, sim, jobs, progress, head):
     return level
 
 
+@jit_entry
+def allowed_now(machine, sim, jobs, progress, queued, allowed):
+    """Note which queued jobs limits let start now, each alone; return when they may change [s].
+
+    That is when there is something to do next without an event of a job: FOREVER if never, or if
+    no pass follows it.
+    """
+    for i in range(len(queued)):
+        allowed[i] = best_level(machine, sim, jobs, progress, queued[i]) >= 0
+    return next_control(machine) if machine.scalars[0].limited == 1 else NEVER
+
+
+@jit_entry
+def start_proposed(jobs, keys, sim, progress, blocks, entries, machine, job):
+    """Start a queued job that is proposed from outside; return False if limits do not let it."""
+    level = best_level(machine, sim, jobs, progress, job)
+    if level < 0:
+        return False
+    leave_queue(sim, jobs, progress, keys, blocks, entries, job)
+    begin(machine, jobs, sim, progress, blocks, entries, job, level)
+    return True
+
+
 @jit_part
 def usage_at_level(jobs, progress, machine, job):
     """Return when a job has ended, and what it has drawn by what it draws at full frequency."""
@@ -255,6 +284,10 @@ def do_pass(
 ):  # fmt: skip
     """Let limits do what they do at this time, then start what may start."""
     time = sim.time
+    if sim.asks == EACH_START and sim.asked == AN_ORDER:  # what was to start has started
+        sim.asked = 0
+        switch_off_idle(machine, time)
+        return
     if sim.asked != AN_ORDER:  # else the pass goes on
         announce(machine, blocks, entries, time)
         switch_for_control(machine, blocks, entries, time)

@@ -1,0 +1,196 @@
+"""Dispatchers on nodes of jobs' own, under limits: beside the slow simulator and other machines."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from itertools import accumulate, takewhile
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+from limit_strategies import Case, limited, simulate_slowly
+from slow_limits import LimitedSimulation
+from test_limits_against_oracle import check_same
+
+import hpcgym
+from hpcgym import simulate
+from hpcgym.baselines.dispatchers import DISPATCHERS
+from hpcgym.cluster.power_plans import greatest_w
+from hpcgym.errors import HpcgymError
+from hpcgym.schedule.result import Result
+from hpcgym.scheduler.dispatchers import PassView
+from hpcgym.scheduler.limits import PowerCap
+from hpcgym.workload import Workload
+
+pytestmark = pytest.mark.compiled
+
+KINDS = ["none", "caps", "switching", "budgets", "both"]
+LISTS = [name for name in DISPATCHERS if name.endswith(("-list", "prb"))]
+#: Of a case, what goes beside a dispatcher.
+BESIDE = ("estimate", "correction", "allocation", "power")
+
+
+def dispatched(case: Case, dispatcher: Any) -> Result:
+    """Return what a dispatcher makes of a case that can be simulated."""
+    rules = {rule: case.rules[rule] for rule in BESIDE}
+    try:
+        return simulate(
+            case.workload, dispatcher, cluster=case.cluster, limits=case.limits, **rules
+        )
+    except HpcgymError as error:
+        assume("can never start" not in str(error) and "all nodes off" not in str(error))
+        raise
+
+
+# --- Beside the slow simulator ------------------------------------------------------------------
+
+
+def whims(time: int, jobs: list[int], widths: list[int], free: int, runs: bool) -> list[int]:
+    """Return places of a queue: what nobody would want, always the same of the same pass."""
+    chance = random.Random(repr((time, jobs)))
+    order = chance.sample(range(len(jobs)), len(jobs))
+    held = accumulate(widths[place] for place in order)
+    fit = [p for p, _ in takewhile(lambda pair: pair[1] <= free, zip(order, held, strict=True))]
+    least = 0 if runs else 1
+    return fit[: chance.randint(min(least, len(fit)), len(fit))] or ([] if runs else fit)
+
+
+class Whimsical(LimitedSimulation):
+    """Asks what starts, and notes what could be seen then."""
+
+    def __init__(self, *given: Any, **rules: Any) -> None:
+        super().__init__(*given, **rules)
+        self.seen: list[Any] = []
+        self.held_back = dict.fromkeys(range(len(self.jobs)), 0)
+
+    def start_in_order(self, now: int) -> None:
+        queue = sorted(self.queue, key=lambda job: job.number)
+        allowed = [self.best(job, backfills=False) is not None for job in queue]
+        if not any(allowed):
+            return
+        numbers, widths = [job.number for job in queue], [job.nodes for job in queue]
+        free = [n for n, node in enumerate(self.nodes) if node.job is None]
+        on = sorted((job.number, job.start, list(job.cells)) for job in self.running)
+        held = [self.held_back[number] for number in numbers]
+        self.seen.append((now, numbers, allowed, held, widths, free, on))
+        named = whims(now, numbers, widths, len(free), bool(self.running))
+        for count, place in enumerate(named):
+            also = self.best(queue[place], backfills=False)
+            if also is None:
+                for waits in named[count:]:
+                    self.held_back[numbers[waits]] += 1
+                return
+            self.begin(also, backfills=False)
+
+
+def whimsical(view: PassView, seen: list[Any]) -> list[int]:
+    """Return the same as a dispatcher does, and note the same of its view."""
+    numbers, widths = view.job.tolist(), view.units.tolist()
+    free = np.flatnonzero(view.free[:, 0]).tolist()
+    assert (view.free[free] == view.capacity[free]).all()
+    assert (view.per_unit == view.capacity[0]).all()
+    cells = np.split(view.running_node, view.running_first[1:-1])
+    runs = zip(view.running_job.tolist(), view.running_start.tolist(), cells, strict=False)
+    on = sorted((job, start, nodes.tolist()) for job, start, nodes in runs)
+    allowed, held = view.allowed.tolist(), view.held_back.tolist()
+    seen.append((view.time, numbers, allowed, held, widths, free, on))
+    return whims(view.time, numbers, widths, len(free), bool(on))
+
+
+@pytest.mark.parametrize("kinds", KINDS)
+@settings(max_examples=40)
+@given(st.data())
+def test_what_is_seen_and_starts_is_the_slow_simulators(kinds: str, data: st.DataObject) -> None:
+    case = data.draw(limited(kinds))
+    seen: list[Any] = []
+    result = dispatched(case, partial(whimsical, seen=seen))
+    rules = case.rules | {"policy": "fcfs", "backfill": "none", "threshold": None}
+    slow = simulate_slowly(replace(case, rules=rules), Whimsical)
+    assert isinstance(slow, Whimsical)
+    assert seen == slow.seen
+    check_same(result, slow)
+    hpcgym.validate_schedule(result)
+
+
+# --- Beside schedulers without backfilling ------------------------------------------------------
+
+ORDERS: dict[str, Callable[[PassView], Any]] = {
+    "fcfs": lambda view: np.arange(len(view.job)),
+    "spf": lambda view: np.argsort(view.requested, kind="stable"),
+    "lpf": lambda view: np.argsort(-view.requested, kind="stable"),
+}
+
+
+def in_order(view: PassView, policy: str) -> list[int]:
+    """Return the first jobs of an order, as many as there are free nodes for."""
+    order = ORDERS[policy](view)
+    fit = np.cumsum(view.units[order]) <= (view.free[:, 0] > 0).sum()
+    return [int(place) for place in order[fit]]
+
+
+@pytest.mark.parametrize("policy", ORDERS)
+@settings(max_examples=60)
+@given(case=limited())
+def test_an_order_is_served_as_without_backfilling(policy: str, case: Case) -> None:
+    result = dispatched(case, partial(in_order, policy=policy))
+    same = {rule: case.rules[rule] for rule in BESIDE} | {"policy": policy, "backfill": "none"}
+    other = simulate(case.workload, cluster=case.cluster, limits=case.limits, **same)
+    assert result.start.tolist() == other.start.tolist()
+    assert result.end.tolist() == other.end.tolist()
+    for name in ("frequency", "allocation", "node_states"):
+        assert_same(getattr(result, name), getattr(other, name))
+
+
+def assert_same(one: Any, other: Any) -> None:
+    assert (one is None) == (other is None)
+    if one is not None:
+        parts = vars(one).values() if hasattr(one, "__dict__") else [*one]
+        others = vars(other).values() if hasattr(other, "__dict__") else [*other]
+        for mine, theirs in zip(parts, others, strict=True):
+            assert np.asarray(mine).tolist() == np.asarray(theirs).tolist()
+
+
+# --- Limits that change nothing, and limits that do ----------------------------------------------
+
+
+@pytest.mark.parametrize("name", LISTS)
+@settings(max_examples=25)
+@given(case=limited("none"), beyond=st.booleans())
+def test_without_an_effect_of_limits_all_is_as_on_nodes(
+    name: str, case: Case, beyond: bool
+) -> None:
+    """Jobs fill their nodes; a cap is beyond all power, or comes long after all jobs."""
+    cluster = replace(case.cluster, shutdown_after_s=None)
+    cores = cluster.groups[0].resources["core"]
+    widths = -(-case.workload.requested_processors // cores)
+    columns = dict(case.workload.columns) | {"requested_processors": widths * cores}
+    jobs = Workload.from_columns(
+        {name: column for name, column in columns.items() if name not in ("job_number", "power_w")},
+        processors=cluster.processors,
+        units=widths,
+        per_unit={"core": np.full(len(widths), cores)},
+    )
+    late = 2 * int(jobs.requested_time.sum() + jobs.submit_time[-1])
+    cap = PowerCap(greatest_w(cluster) + 1)
+    if not beyond:
+        cap = PowerCap(0.99 * greatest_w(cluster), late, late + 1, int(jobs.submit_time[0]) + 1)
+    rules = {"estimate": case.rules["estimate"], "correction": "next-second"}
+    result = simulate(jobs, name, cluster=cluster, limits=[cap], **rules)
+    plain = simulate(jobs, name, cluster=cluster, **rules)
+    assert result.start.tolist() == plain.start.tolist()
+    assert result.end.tolist() == plain.end.tolist()
+    assert_same(result.allocation, plain.allocation)
+
+
+@pytest.mark.parametrize("name", LISTS)
+@settings(max_examples=25)
+@given(case=limited("caps switching budgets both"))
+def test_limits_are_kept_whatever_a_dispatcher_names(name: str, case: Case) -> None:
+    result = dispatched(case, name)
+    proofs = hpcgym.validate_schedule(result)
+    assert {"caps", "budgets", "alone", "levels"} <= set(proofs)
