@@ -113,11 +113,6 @@ def test_commands_in_pages_are_understood(page: Path) -> None:
         command.make_context("hpcgym", words)
 
 
-def test_no_page_has_marks_of_a_merge() -> None:
-    marked = re.compile(r"^(<{7}|>{7}) ", re.MULTILINE)
-    assert [page_id(page) for page in PAGES if marked.search(page.read_text())] == []
-
-
 @pytest.mark.parametrize("page", PAGES, ids=page_id)
 def test_pages_hold_nothing_of_a_merge(page: Path) -> None:
     assert re.findall(r"^(?:<<<<<<<|=======|>>>>>>>).*$", page.read_text(), re.MULTILINE) == []

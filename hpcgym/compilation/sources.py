@@ -25,7 +25,7 @@ _NAME = re.compile(r"(?<!\bas )\b(?!as\b)[\w.]+")
 
 #: How functions are compiled: but for how parts are put into functions, what it imports says only
 #: where the results are kept.
-_LAST, _INLINING = "hpcgym.compilation", "hpcgym.compilation.inlining"
+_LAST, _PIPELINE = "hpcgym.compilation", "hpcgym.compilation.pipeline"
 
 
 @cache
@@ -86,7 +86,7 @@ def _sources(module: str) -> frozenset[str]:
         if name in found or path is None:
             continue
         found[name] = path
-        left += [_INLINING] if name == _LAST else _imported(path)
+        left += [_PIPELINE] if name == _LAST else _imported(path)
     return frozenset(found.values())
 
 

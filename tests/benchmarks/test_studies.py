@@ -200,7 +200,7 @@ BESIDE = {
     *("hpcgym.compilation", "hpcgym.scheduler.dispatchers", "hpcgym.engine", "hpcgym.files"),
     *(f"hpcgym.engine.{name}" for name in ("answers", "machines", "orders")),
     *(f"hpcgym.engine.machines.{name}" for name in ("corun", "limited", "nodes", "pool")),
-    *(f"hpcgym.compilation.{name}" for name in ("files", "folders", "inlining", "kept", "locks")),
+    *(f"hpcgym.compilation.{name}" for name in ("files", "folders", "kept", "locks", "pipeline")),
     *(f"hpcgym.compilation.{name}" for name in ("notice", "shipped", "sources")),
     *(f"hpcgym.files.{name}" for name in ("opening", "tables", "texts")),
     *(

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from numba.core import ir
 
 from hpcgym.compilation import jit_entry, jit_part
-from hpcgym.compilation.inlining import Pipeline
+from hpcgym.compilation.pipeline import Pipeline
 
 pytestmark = pytest.mark.compiled
 
