@@ -4,8 +4,8 @@ Compiled code is kept, each function under a hash of what its module is made of:
 anew only what depends on it. ``folders`` finds a folder that only the user can write to, ``files``
 writes and checks what lies in it, ``shipped`` finds what came compiled with hpcgym, ``locks`` lets
 one process compile while others wait, and ``sources`` makes the hashes. Parts of numba that it does
-not promise to keep are used by three: ``kept``, ``pipeline``, which says how functions are compiled,
-and ``threads``, which calls compiled functions on threads.
+not promise to keep are used by three: ``kept``, ``pipeline``, which says in which steps functions
+are compiled, and ``threads``, which calls compiled functions on threads.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from numba.extending import intrinsic
 
 from hpcgym.compilation import shipped
 from hpcgym.compilation.folders import find_folder
-from hpcgym.compilation.pipeline import Pipeline
 from hpcgym.compilation.kept import keep
+from hpcgym.compilation.pipeline import Pipeline
 
 config: Any = numba_config
 njit: Any = numba.njit

@@ -15,9 +15,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from numba.core.codegen import CPUCodeLibrary
 from numba.core.compiler import Compiler, DefaultPassBuilder
 from numba.core.compiler_machinery import register_pass
-from numba.core.codegen import CPUCodeLibrary
 from numba.core.inline_closurecall import InlineWorker
 from numba.core.typed_passes import NativeLowering
 from numba.core.untyped_passes import InlineInlinables

@@ -99,6 +99,8 @@ class JobSelection(SchedulingEnv):
 
     {episodes} The clock goes on to the first question, which comes with the first submission.
 
+    {extract}
+
     ## Episode End
 
     {end}

@@ -104,6 +104,9 @@ class MixedPolicy(SchedulingEnv):
     {episodes} The first decision comes before the first submission, with nothing to be seen but the
     time; with `interval="pass"` it comes at the first submission.
 
+    {extract} The first decision comes then, with these jobs in sight; stretches of time count from
+    then on.
+
     ## Episode End
 
     {end}

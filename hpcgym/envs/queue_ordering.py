@@ -68,6 +68,8 @@ class QueueOrdering(SchedulingEnv):
 
     {episodes} The clock goes on to the first question, which comes with the first submission.
 
+    {extract}
+
     ## Episode End
 
     {end}

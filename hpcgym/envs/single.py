@@ -18,7 +18,7 @@ from hpcgym.envs.core.expert_view import pass_view
 from hpcgym.envs.core.infos import end_of, info_of
 from hpcgym.envs.core.layout import Observation
 from hpcgym.envs.core.numbers import read_index, read_numbers, read_reward
-from hpcgym.envs.core.schedules import schedule_of, state_of
+from hpcgym.envs.core.schedules import jobs_before, schedule_of, state_of
 from hpcgym.envs.core.simulations import Simulations
 from hpcgym.envs.core.snapshot import Snapshot, check_owner, hidden, restore_row, save_row
 from hpcgym.envs.core.spec import Spec, has_matplotlib, spec_of
@@ -43,7 +43,7 @@ class StepView(NamedTuple):
     energy_j : energy accounted to the step; see the reward "energy".
     queued, free : jobs that wait now, processors that are free now; nodes where jobs have such of
         their own.
-    jobs : jobs of the episode.
+    jobs : jobs of the episode; of an extract, those that do not run at its beginning.
     """
 
     time_s: int
@@ -306,6 +306,7 @@ class SchedulingEnv(gymnasium.Env[Any, Any]):
         """Return what a reward function sees."""
         simulations, batch = self.simulations, self.simulations.batch
         n = simulations.rows(0)[1]
+        ran = jobs_before(batch.progress[0, :n], batch.episode_state[0])
         started = batch.new[0, : batch.episode_state["new"][0]].copy()
         jobs = simulations.jobs(0)[started]
         submitted, begun = batch.sim["next"][0], batch.sim["started"][0]
@@ -321,5 +322,5 @@ class SchedulingEnv(gymnasium.Env[Any, Any]):
             energy_j=float(batch.terms[0, arrays.ENERGY]),
             queued=int(submitted - begun),
             free=self.free,
-            jobs=n,
+            jobs=n - ran,
         )

@@ -31,7 +31,6 @@ from hpcgym.scheduler.rules import Scheduler
 from hpcgym.simulation.nodes import needs_on
 from hpcgym.simulation.prepare import check_allocation, check_jobs, machine_of
 from hpcgym.simulation.run import learn_at, simulate
-from hpcgym.simulation.warm_start import check_extract
 from hpcgym.workload import Workload, load_workload
 
 #: Metrics of a schedule that are kept; policies are ranked by the first.
@@ -143,6 +142,11 @@ def evaluate(
             raise HpcgymError(unknown("argument", rule, ("env_options", "cluster", "episodes")))
     else:
         policies = by_name(policies, find_policy, other_scheduler)
+    if whole.initial is not None:
+        raise HpcgymError(
+            f"evaluate begins each slice with an empty machine, and {whole.name} with the jobs that"
+            f" run at {whole.initial.begin} s: evaluate on the whole trace"
+        )
     part = Episodes(whole, episodes, jobs, slices, train_share)
     chosen = part.named(part.usual if n is None else n, seed)
     if together:
@@ -177,7 +181,6 @@ def _on_stage(
 
     whole, machine, limits = part.workload, stage.machine, stage.limits
     check_jobs(whole, machine.processors)
-    check_extract(whole, "environments")
     needs_on(whole, machine)
     training: list[Workload] = []
     if budget > 0:

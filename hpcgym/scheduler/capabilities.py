@@ -114,7 +114,6 @@ APART: dict[tuple[str, str], str] = {
     ("limits", "batches"): "a batch keeps none",
     ("extract", "whole nodes"): _EMPTY,
     ("extract", "shared nodes"): _EMPTY,
-    ("extract", "environments"): _EMPTY,
     ("extract", "coverage"): _EMPTY,
     ("extract", "look-ahead"): _EMPTY,
 }

@@ -31,15 +31,16 @@ if TYPE_CHECKING:
 Ints = NDArray[np.int64]
 
 
-def check_extract(workload: Workload, *things: str) -> None:
+def check_extract(workload: Workload, *things: str, **words: str) -> None:
     """Raise an HpcgymError of an extract, where simulations begin with an empty machine.
 
-    ``things`` are what they do, of :mod:`hpcgym.scheduler.capabilities`.
+    ``things`` are what they do, of :mod:`hpcgym.scheduler.capabilities`; ``words`` are others, and
+    what whoever asks for them calls them.
     """
     if workload.initial is not None:
         begin = workload.initial.begin
-        words = f"{workload.name}, which begins with the jobs that run at {begin} s,"
-        check(*things, words={"extract": words})
+        name = f"{workload.name}, which begins with the jobs that run at {begin} s,"
+        check(*things, words={"extract": name, **words})
 
 
 def begin_with(

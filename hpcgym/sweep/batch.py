@@ -33,6 +33,7 @@ from hpcgym.scheduler.estimates.learning import (
 from hpcgym.scheduler.policies.features import WEIGHTED_FEATURES, JobColumns, check_features
 from hpcgym.scheduler.policies.mixed import Weighed, weighed
 from hpcgym.scheduler.rules import Scheduler
+from hpcgym.simulation.beginnings import fill_rooms, states_before
 from hpcgym.simulation.nodes import needs_on, rooms_for, single_cores
 from hpcgym.simulation.prepare import (
     check_allocation,
@@ -43,7 +44,6 @@ from hpcgym.simulation.prepare import (
     numbered,
     orders,
 )
-from hpcgym.sweep.beginnings import fill_rooms, states_before
 from hpcgym.workload.model import Workload
 
 #: Metric -> its code in the engine; each is what :func:`hpcgym.schedule.metrics.compute_metrics`
@@ -130,7 +130,10 @@ class BatchSimulator:
         self.shared, self.empty, self.learner = _shared(
             parts, self.sizes, self.features, rules, machine, self._needs is not None
         )
-        self._before = states_before(parts, rules, machine, self.shared, self.empty, self.learner)
+        rows = self.shared.slices
+        self._before = states_before(
+            parts, rules, machine, self.shared, rows, self.empty, self.learner
+        )
         # how extracts begin on nodes is told for each number of workers
         self._parts = parts if self._needs is not None and self._before is not None else []
         self._workers, self._rooms = self._rows(1)

@@ -15,6 +15,7 @@ decides:
   some queued job fits; or at the start of each stretch of seconds in which jobs wait or come; or
   each time that the next submission would be one too many for the last; or once.
 - The window is the queued jobs submitted first.
+- An extract begins with a pass at its beginning, and with the predictions of that time.
 """
 
 from __future__ import annotations
@@ -100,12 +101,41 @@ class Machine:
         self.queue: list[Job] = []
         self.running: list[Job] = []
         self.ended: list[Job] = []
+        self.first = self.jobs[0].submit
+        self.due: int | None = None  # when a pass is due without any event
+        if workload.initial is not None:
+            self.begin(workload.initial)
+
+    def begin(self, initial: Any) -> None:
+        """Begin as an extract does, but for what estimates have learned but averages."""
+        now = initial.begin
+        self.ended = slow_jobs(initial.past)
+        for job, wait in zip(self.ended, initial.past.wait_time.tolist(), strict=True):
+            job.start = job.submit + wait
+        self.ended.sort(key=lambda job: (job.end, job.start))
+        before = [job for job in self.jobs if job.submit < now]
+        self.coming = [job for job in self.jobs if job.submit >= now]
+        for job in before:
+            job.start = int(initial.start[job.row])
+        self.queue = [job for job in before if job.start < 0]
+        self.running = [job for job in before if job.start >= 0]
+        self.running.sort(key=lambda job: job.start)
+        for job in before:
+            job.predicted = job.expected = self.estimator.predict(*self.known(job, now))
+            self.predict_for_policies(job, now)
+        for time in range(min((job.start for job in self.running), default=now), now + 1):
+            for job in self.running:
+                if job.expected_end == time < job.end:
+                    self.correct(job, time)
+        if before:
+            self.first, self.due = now, now
 
     def play(self) -> list[int]:
         """Return the start times of all jobs."""
-        while self.coming or self.running:
+        while self.coming or self.running or self.due is not None:
             now = min(
-                [job.submit for job in self.coming]
+                ([] if self.due is None else [self.due])
+                + [job.submit for job in self.coming]
                 + [job.end for job in self.running]
                 + [job.expected_end for job in self.running]
             )
@@ -119,14 +149,17 @@ class Machine:
         return [job.start for job in self.jobs]
 
     def handle(self, ends: list[Job], submissions: list[Job], now: int) -> None:
+        due, self.due = self.due is not None, None
         if self.passes == "per-timestamp":
             for job in ends:
                 self.finish(job)
             for job in submissions:
                 self.submit(job, now)
-            if ends or submissions:
+            if ends or submissions or due:
                 self.do_pass(now)
             return
+        if due:
+            self.do_pass(now)
         always = self.backfill == "easy" and self.order != "fcfs"
         for job in submissions:
             self.submit(job, now)
@@ -302,7 +335,6 @@ class Weights(Machine):
     def before(self, now: int) -> None:
         if all(job.start >= 0 for job in self.jobs):
             return
-        first = self.jobs[0].submit
         if self.interval == "episode" and self.weights is None:
             self.decide()
         elif isinstance(self.interval, int) and now > self.last:
@@ -314,7 +346,7 @@ class Weights(Machine):
                 self.last = max(self.jobs[count].submit, following - 1)
         elif isinstance(self.interval, str) and self.interval.endswith("h"):
             length = 3600 * int(self.interval[:-1])
-            while self.stretch < (now - first) // length:
+            while self.stretch < (now - self.first) // length:
                 self.stretch += 1
                 if self.queue or self.stretch == 0:
                     self.decide()

@@ -68,7 +68,9 @@ RULES: dict[str, dict[str, Any]] = {
 
 
 def step(name: str, jobs: Workload, *, cluster: Cluster, **rules: Any) -> None:
-    env = gymnasium.make(f"hpcgym/{name}", workload=jobs, cluster=cluster, jobs=5, **rules)
+    episodes = "windows" if jobs.initial is None else "whole"
+    given = {"workload": jobs, "cluster": cluster, "jobs": 5, "episodes": episodes}
+    env = gymnasium.make(f"hpcgym/{name}", **given, **rules)
     env.reset(seed=0)
 
 

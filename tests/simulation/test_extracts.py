@@ -396,11 +396,15 @@ def test_what_cannot_begin_with_a_state_says_so() -> None:
     for refused in (
         lambda: hpcgym.simulate(part, cluster=switched),
         lambda: hpcgym.simulate(part, cluster=GROUPED, limits=[]),
-        lambda: gymnasium.make("hpcgym/JobSelection-v0", workload=part, jobs=2),
-        lambda: evaluate(["easy"], part, jobs=2),
     ):
         with pytest.raises(hpcgym.HpcgymError, match="do not go together"):
             refused()
+    for begins in (
+        lambda: gymnasium.make("hpcgym/JobSelection-v0", workload=part, jobs=2),
+        lambda: evaluate(["easy"], part, jobs=2),
+    ):
+        with pytest.raises(hpcgym.HpcgymError, match=r"begins? .*an empty machine, and t from"):
+            begins()
     with pytest.raises(hpcgym.WorkloadError, match="a week begins with an empty machine"):
         part.weeks()
     with pytest.raises(hpcgym.WorkloadError, match="an extract itself"):

@@ -92,8 +92,8 @@ class Workers(NamedTuple):
 class Before(NamedTuple):
     """The states with which slices begin, a row for each, where some are extracts.
 
-    From ``sim`` on they are what :class:`Workers` has. The jobs that wait are in no list yet, since
-    weights say in which order.
+    In an environment there is one, that of its extract. From ``sim`` on they are what
+    :class:`Workers` has. The jobs that wait are in no list yet, since weights say in which order.
     """
 
     time: NDArray[np.int64]  # (n_slices,) [s] when the slice begins, -1 where it is no extract
@@ -158,14 +158,14 @@ def begin_slice(worker, shared, workers, before, weights, total, s):
         )  # fmt: skip
     set_second_scores(scores, shared.second_scores, start, n)
     if before is not None and before.time[s] >= 0:
-        line_up_slice(worker, shared, workers, before, s)
+        line_up_rows(shared, start, n, workers, worker, before, s)
 
 
 @jit
-def recall(before, s, n, workers, worker):
-    """Put a worker into the state with which slice ``s``, of ``n`` jobs, begins."""
-    blocks, entries = workers.blocks[worker], workers.entries[worker]
-    workers.sim[worker] = before.sim[s]
+def recall(before, s, n, rows, e):
+    """Put simulation ``e`` into the state with which slice ``s``, of ``n`` jobs, begins."""
+    blocks, entries = rows.blocks[e], rows.entries[e]
+    rows.sim[e] = before.sim[s]
     for k in range(len(blocks)):
         blocks[k] = before.blocks[s, k]
     for k in range(blocks[RUNNING].in_use):
@@ -173,20 +173,20 @@ def recall(before, s, n, workers, worker):
         for i in range(block * BLOCK, block * BLOCK + blocks[block].count):
             entries[i] = before.entries[s, i]
     for job in range(n):
-        workers.progress[worker, job] = before.progress[s, job]
-    copy_table(workers.history[worker], before.history[s])
-    if workers.sim[worker].learns == 0:
+        rows.progress[e, job] = before.progress[s, job]
+    copy_table(rows.history[e], before.history[s])
+    if rows.sim[e].learns == 0:
         return
-    copy_table(workers.memory[worker], before.memory[s])
-    copy_table(workers.ratios[worker], before.ratios[s])
-    copy_table(workers.model_sums[worker], before.model_sums[s])
+    copy_table(rows.memory[e], before.memory[s])
+    copy_table(rows.ratios[e], before.ratios[s])
+    copy_table(rows.model_sums[e], before.model_sums[s])
     for which in range(2):
-        copy_table(workers.model[worker, which], before.model[s, which])
+        copy_table(rows.model[e, which], before.model[s, which])
     for job in range(min(before.number[s], before.seen.shape[1])):
         for k in range(before.seen.shape[2]):
-            workers.seen[worker, job, k] = before.seen[s, job, k]
+            rows.seen[e, job, k] = before.seen[s, job, k]
     for job in range(min(before.number[s], before.ordered_by.shape[1])):
-        workers.ordered_by[worker, job] = before.ordered_by[s, job]
+        rows.ordered_by[e, job] = before.ordered_by[s, job]
 
 
 @jit_part
@@ -198,20 +198,20 @@ def copy_table(target, source):
 
 
 @jit
-def line_up_slice(worker, shared, workers, before, s):
-    """Put the jobs of an extract that wait into the queue, by the scores that they have now."""
-    start, stop = shared.slices[s, 0], shared.slices[s, 1]
-    jobs, n = shared.jobs[start:stop], stop - start
-    sim, scores = workers.sim[worker], workers.scores[worker]
-    if shared.kinds[FOR_ORDERING] != KNOWN:
-        estimators, learner = estimators_of(shared, start, stop), learner_of(workers, worker)
+def line_up_rows(table, start, n, rows, e, before, s):
+    """Put the jobs of an extract that wait into the queue, by the scores that they have now.
+
+    Slice ``s`` has ``n`` jobs of the table from row ``start`` on; ``e`` simulates them.
+    """
+    jobs, sim, scores = table.jobs[start : start + n], rows.sim[e], rows.scores[e]
+    if table.kinds[FOR_ORDERING] != KNOWN:
+        estimators, learner = estimators_of(table, start, start + n), learner_of(rows, e)
         for job in range(before.number[s]):
             rank_both(jobs, scores, sim, job, estimators, learner)
     line_up(
-        jobs, keys_of(shared, start, n), scores, users_of(shared, start, n),
-        sim, workers.progress[worker], workers.history[worker], workers.blocks[worker],
-        workers.entries[worker], workers.narrow[worker], workers.freed[worker],
-        workers.idle[worker], workers.ended[worker], before.number[s], before.time[s],
+        jobs, keys_of(table, start, n), scores, users_of(table, start, n),
+        sim, rows.progress[e], rows.history[e], rows.blocks[e], rows.entries[e], rows.narrow[e],
+        rows.freed[e], rows.idle[e], rows.ended[e], before.number[s], before.time[s],
         before.due[s],
     )  # fmt: skip
 

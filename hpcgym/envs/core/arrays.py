@@ -14,6 +14,7 @@ EPISODE = whole_numbers(
     "start",  # the first row of the episode in the table
     "jobs",  # of the episode
     "origin",  # the first row of the episode in the workload
+    "begin",  # [s] when it begins: at the first submission; an extract, if jobs run or wait then
     "next_start",  # the same two of the episode that follows, where environments reset themselves
     "next_jobs",
     "visible",  # jobs in the window
@@ -117,7 +118,9 @@ class Batch(NamedTuple):
     new: NDArray[np.int64]  # (n, longest) jobs that started in the last step
     terms: NDArray[np.float64]  # (n, N_TERMS) sums over them
     totals: NDArray[np.float64]  # (n, N_TERMS) the same over the episode
-    counted_j: NDArray[np.float64]  # (n,) energy of processors without a job, as far as counted
+    # (n,) energy of processors without a job, as far as counted, where they are switched off; of an
+    # extract, what has been used before its first step, which takes it
+    counted_j: NDArray[np.float64]
     norms: NDArray[np.float64]  # (n, N_TERMS) what makes rewards of terms
     busy_until: NDArray[np.int64]  # (n, n_nodes) [s] or (n, 0): the last end of the jobs of a node
 

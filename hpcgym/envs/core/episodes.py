@@ -48,6 +48,9 @@ class Episodes:
     trace), "month 3", "whole", "train" or "test" (a whole workload or part), and "rows 300:556" for
     a window that begins anywhere.
 
+    The episodes of an extract begin as it does, with its first job, and so are "whole"; none leaves
+    out a job that was submitted before the extract began.
+
     Parameters
     ----------
     workload : the jobs.
@@ -67,7 +70,8 @@ class Episodes:
 
     Raises
     ------
-    HpcgymError : an argument that is not one of these, or a part without an episode.
+    HpcgymError : an argument that is not one of these, a part without an episode, or episodes of
+        an extract that would not begin as it does.
     """
 
     def __init__(
@@ -83,6 +87,12 @@ class Episodes:
         self.jobs = check_whole("jobs", jobs, 1)
         self.train_share = _share(train_share)
         self.workload = workload
+        if workload.initial is not None and self.kind != "whole":
+            raise HpcgymError(
+                f"episodes={self.kind!r} begin with an empty machine, and {workload.name} with the "
+                f"jobs that run at {workload.initial.begin} s: use episodes='whole', or {self.kind}"
+                " of the whole trace"
+            )
         self._periods: list[Episode] = []
         if self.kind in _PERIODS:
             self.workload, periods = _cut(workload, self.kind)
@@ -95,6 +105,8 @@ class Episodes:
             self._first, self._stop = self._bounds(len(workload))
             self._check_rows()
             self.longest = self.jobs if self.kind == "windows" else self._stop - self._first
+            if self.kind == "whole":
+                self._check_beginning(f"part={self.part!r}", self._first, self._stop)
 
     def __repr__(self) -> str:
         return f"Episodes({self.workload!r}, {self.kind!r}, part={self.part!r})"
@@ -269,7 +281,26 @@ class Episodes:
             raise HpcgymError(
                 f"options ask for rows {start} to {start + jobs}; {self.workload.name} has {n} jobs"
             )
+        self._check_beginning(f"rows {start} to {start + jobs}", start, start + jobs)
         return _rows(start, start + jobs)
+
+    def _check_beginning(self, what: str, start: int, stop: int) -> None:
+        """Raise an HpcgymError for rows of an extract with which it does not begin."""
+        initial = self.workload.initial
+        if initial is None:
+            return
+        name, begin = self.workload.name, initial.begin
+        number = int(np.searchsorted(self.workload.submit_time, begin))
+        if start > 0 or stop < number:
+            raise HpcgymError(
+                f"{what}: an episode of {name} begins with all jobs that run or wait at {begin} s,"
+                f" rows 0 to {number}"
+            )
+        if initial.running[:stop].all():
+            raise HpcgymError(
+                f"{what}: all its jobs run at {begin} s, when {name} begins, so that there is"
+                " nothing to decide"
+            )
 
 
 def _rows(start: int, stop: int) -> Episode:

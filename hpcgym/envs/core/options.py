@@ -13,6 +13,7 @@ from hpcgym.scheduler.capabilities import check_scheduler
 from hpcgym.scheduler.policies.features import check_features
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.simulation.prepare import check_allocation, machine_of
+from hpcgym.simulation.warm_start import taken_over
 from hpcgym.workload.load import load_workload
 from hpcgym.workload.model import Workload
 
@@ -90,6 +91,7 @@ def read_options(
     """
     if not isinstance(workload, Workload):
         workload = load_workload(workload, processors=processors, cluster=cluster)
+    workload = taken_over(workload)  # by the agent: no scheduler goes on with it
     cluster = machine_of(workload, cluster, processors)
     check_choice("backfill", backfill, ("easy", "none"))
     check_choice("observation", observation, ("dict", "flat"))

@@ -74,7 +74,8 @@ def state_of(simulations: Simulations, e: int) -> State:
 
 def means_of(simulations: Simulations, told: State) -> dict[str, float]:
     """Return the metrics that the sums give at once, of the jobs that have started."""
-    jobs = max(int(told.episode_state.counted), 1)
+    ran = jobs_before(told.progress, told.episode_state)
+    jobs = max(int(told.episode_state.counted) - ran, 1)
     found = {
         "mean_bsld": told.totals[arrays.BSLD] / jobs,
         "mean_wait_s": told.totals[arrays.WAIT] / jobs,
@@ -83,6 +84,12 @@ def means_of(simulations: Simulations, told: State) -> dict[str, float]:
     if simulations.shared is not None:
         found["makespan_s"] = told.totals[arrays.ELAPSED]
     return {name: float(value) for name, value in found.items()}
+
+
+def jobs_before(progress: NDArray[np.void], episode_state: Any) -> int:
+    """Return how many jobs ran when the episode began, as in an extract."""
+    start = progress["start"]
+    return int(np.count_nonzero((start >= 0) & (start < episode_state["begin"])))
 
 
 def schedule_of(simulations: Simulations, told: State) -> Result:
@@ -113,7 +120,9 @@ def schedule_of(simulations: Simulations, told: State) -> Result:
         allocation = allocation_of(told.machine)
     elif cluster.groups:
         needs = needs_on(workload, cluster)
-        allocation = allocation_of(assign_nodes(jobs, progress, needs, cluster, scheduler))
+        allocation = allocation_of(
+            assign_nodes(jobs, progress, needs, cluster, scheduler, workload.initial)
+        )
     return replace(result, allocation=allocation)
 
 

@@ -19,6 +19,7 @@ from hpcgym.engine.machines.limited.rows import LimitedRows
 from hpcgym.engine.machines.nodes.rows import Rooms
 from hpcgym.engine.rows import arrays_of_rows, shared_arrays
 from hpcgym.envs.core import arrays
+from hpcgym.envs.core.beginnings import state_before, telling
 from hpcgym.envs.core.corun_layout import PairLayout
 from hpcgym.envs.core.corun_machines import SharedMachines
 from hpcgym.envs.core.corun_options import Corun
@@ -131,7 +132,10 @@ class Simulations:
         else:  # nodes are switched off, not processors
             cluster = replace(cluster, shutdown_after_s=None)
         check_jobs(workload, options.cluster.processors)
-        check_extract(workload, "environments")
+        places = ["whole nodes"] * (limited is not None) + ["shared nodes"] * (sharing is not None)
+        check_extract(workload, *places)
+        if shutdown_action:
+            check_extract(workload, shutdown="shutdown_action")
         if kind == arrays.SELECTION_KIND:
             check_scheduler(options.scheduler, "job selection")
         asks = asks_when(kind, interval[0])
@@ -178,7 +182,9 @@ class Simulations:
         learner = make_learner(scheduler, episodes.longest, common.n_users, self.table.classes)
         self.rooms: Rooms | None = None
         if needs is not None:
-            self.rooms = rooms_for(needs, options.cluster, scheduler, number, episodes.longest)
+            more = int(workload.initial is not None)  # a row with the nodes of the beginning
+            self.rooms = rooms_for(needs, cluster, scheduler, number + more, episodes.longest)
+        self._before = state_before(options, episodes, self.table, first, learner, self.rooms)
         self.batch = batch_of(
             options, episodes.longest, number, first, scored, learner,
             cluster.nodes if books and sharing is None else 0,
@@ -241,6 +247,7 @@ class Simulations:
             *(table.kinds, table.last, table.loss, table.chosen, table.predicted, table.ordered_by),
             *(table.looks, table.users, table.classes, table.asked, table.keys),
             *(table.second_scores, table.node_watts, table.still_w),
+            *telling(self._before, self.rooms),
         )
         if self.rooms is not None:
             rules += (self.rooms.needs, self.rooms.capacity, self.rooms.begin)
@@ -275,7 +282,7 @@ class Simulations:
     def _kept(self) -> tuple[Any, ...]:
         """What the kernel takes that is mostly the same from step to step."""
         shared = None if self.shared is None else self.shared.rows
-        machine = self._pool, self.rooms, self._power, shared, self._learns
+        machine = self._before, self._pool, self.rooms, self._power, shared, self._learns
         return (self.table, self.batch, *machine, self.chosen, self.numbers)
 
     def began(self, e: int) -> None:

@@ -150,29 +150,36 @@ def hidden(snapshot: Snapshot) -> Snapshot:
     if rows.scores.size:
         # the second half is for the secondary order, and begins behind the jobs
         rows.scores[known : 2 * known] = rows.scores[n : n + known].copy()
-    _count_anew(rows, table)
-    return snapshot._replace(table=table, rows=tuple(rows), hides=True)
+    return snapshot._replace(table=table, rows=tuple(_counted_anew(rows, table)), hides=True)
 
 
-def _count_anew(rows: arrays.Batch, table: arrays.Table) -> None:
-    """Compute the sums and scales of rewards from what is known."""
+def _counted_anew(rows: arrays.Batch, table: arrays.Table) -> arrays.Batch:
+    """Return the same with the sums and scales of rewards computed from what is known.
+
+    Jobs that ran when the episode began count for the machine alone, and from then on.
+    """
     begun = rows.progress["start"][: len(table.jobs)] >= 0
     jobs, start = table.jobs[begun], rows.progress["start"][: len(table.jobs)][begun]
-    wait = start - jobs["submit"]
-    seconds = float((jobs["processors"] * jobs["run"].astype(np.float64)).sum())
+    begin = int(rows.episode_state["begin"])
+    decided, run = start >= begin, jobs["run"] - np.maximum(begin - start, 0)
+    wait = (start - jobs["submit"])[decided]
+    seconds = float((jobs["processors"] * run.astype(np.float64)).sum())
     watts, machine = table.watts, int(table.settings[0].processors)
-    rows.totals[arrays.BSLD] = bsld(wait, jobs["run"]).sum()
+    rows.totals[arrays.BSLD] = bsld(wait, jobs["run"][decided]).sum()
     rows.totals[arrays.WAIT] = wait.sum()
-    joules = float(rows.counted_j)
-    n = max(len(table.jobs), 1)
-    submits = table.jobs["submit"] if len(table.jobs) else np.zeros(1, np.int64)
+    counted = rows.counted_j
+    joules = float(counted)
+    n = max(len(table.jobs) - int((~decided).sum()), 1)
     if table.sim[0].managed == 0:
-        elapsed = float(rows.episode_state["last_time"] - submits[0]) if len(table.jobs) else 0.0
+        counted = np.zeros_like(counted)
+        elapsed = float(rows.episode_state["last_time"] - begin)
         joules = (elapsed * machine - seconds) * watts[arrays.IDLING]
     rows.totals[arrays.ENERGY] = joules + seconds * watts[arrays.BUSY]
-    span = float(submits[-1] - submits[0] + 1)
+    last = int(table.jobs["submit"][-1]) if len(table.jobs) else begin
+    span = float(max(last - begin, 0) + 1)
     rows.norms[arrays.BSLD], rows.norms[arrays.WAIT] = -1.0 / n, -1.0 / (3600.0 * n)
     rows.norms[arrays.ENERGY] = -1.0 / max(watts[arrays.BUSY] * machine * span, 1.0)
+    return rows._replace(counted_j=counted)
 
 
 def _part_of(table: arrays.Table, first: int, n: int) -> arrays.Table:

@@ -16,9 +16,16 @@ from hpcgym.engine.answers.online import FOR_ORDERING, KNOWN
 from hpcgym.engine.machines.corun.rows import begin_shared
 from hpcgym.engine.machines.limited.controls import extend_control
 from hpcgym.engine.machines.limited.rows import begin_machine, machine_of, run_under_limits
-from hpcgym.engine.machines.nodes.rows import empty_nodes, nodes_of, run_on_nodes
+from hpcgym.engine.machines.nodes.rows import copy_nodes, empty_nodes, nodes_of, run_on_nodes
 from hpcgym.engine.machines.pool.idle_power import rest, some_idle, switch_off
-from hpcgym.engine.many.search import begin_learning, rewind, run_rows, set_second_scores
+from hpcgym.engine.many.search import (
+    begin_learning,
+    line_up_rows,
+    recall,
+    rewind,
+    run_rows,
+    set_second_scores,
+)
 from hpcgym.engine.orders.scores import forget_bounds
 from hpcgym.engine.state import FOREVER, NOBODY, STARTED_AS
 from hpcgym.envs.core.arrays import (
@@ -55,38 +62,52 @@ from hpcgym.envs.kernels.terms import (
 
 
 @jit_part
-def begin(e, table, batch, rooms, power, shared):
+def begin(e, table, batch, before, rooms, power, shared):
     """Begin the next episode of environment ``e``.
 
     Here and in all that follows one of ``pool``, ``rooms``, ``power`` and ``shared`` is not None:
     on a pool of processors, on nodes, where jobs have nodes of their own, under limits or not, and
-    where jobs share nodes. ``learns`` is None where no run times are learned.
+    where jobs share nodes. ``before`` is the state with which an extract begins, None of others;
+    its nodes stand behind those of all environments. ``learns`` is None where no run times are
+    learned.
     """
     episode = batch.episode_state[e]
     start, n = episode.next_start, episode.next_jobs
     episode.start, episode.jobs, episode.origin = start, n, start
     episode.visible = episode.cursor = episode.counted = episode.new = episode.ended = 0
-    episode.last_time = episode.stop = table.jobs[start].submit
+    episode.begin = table.jobs[start].submit
     episode.controls_hold = 0
-    rewind(
-        table.sim, table.blocks, table.jobs[start : start + n], table.predicted[start : start + n],
-        batch.sim, e, batch.progress[e], batch.history[e], batch.blocks[e],
-    )  # fmt: skip
-    begin_learning(table, batch, e)
+    if before is None:
+        rewind(
+            table.sim, table.blocks, table.jobs[start : start + n],
+            table.predicted[start : start + n],
+            batch.sim, e, batch.progress[e], batch.history[e], batch.blocks[e],
+        )  # fmt: skip
+        begin_learning(table, batch, e)
+    if before is not None:
+        recall(before, np.int64(0), n, batch, e)
+        episode.begin = max(episode.begin, before.time[0])
+    episode.last_time = episode.stop = episode.begin
     if rooms is not None:
-        empty_nodes(rooms, e, start, start + n)
+        if before is None:
+            empty_nodes(rooms, e, start, start + n)
+        if before is not None:
+            copy_nodes(rooms, len(batch.sim), e, start, start + n, before.number[0])
     if power is not None:
         begin_machine(power, e, start, start + n, table.jobs)
     begin_scores(e, table, batch, start, n)
+    if before is not None and before.time[0] >= 0:
+        line_up_rows(table, start, n, batch, e, before, np.int64(0))
     batch.counted_j[e] = 0.0
     for node in range(len(batch.busy_until[e])):
         batch.busy_until[e, node] = 0
     if table.sim[0].managed == 1:
         rest(batch.sim[e], batch.idle[e], table.settings[0].processors)
-    span = table.jobs[start + n - 1].submit - table.jobs[start].submit + 1
+    span = max(table.jobs[start + n - 1].submit - episode.begin, 0) + 1
     full = table.watts[BUSY] * table.settings[0].processors
-    batch.norms[e, BSLD] = -1.0 / n
-    batch.norms[e, WAIT] = -1.0 / (3600.0 * n)
+    decided = n - batch.sim[e].started  # not those that run already
+    batch.norms[e, BSLD] = -1.0 / decided
+    batch.norms[e, WAIT] = -1.0 / (3600.0 * decided)
     batch.norms[e, ENERGY] = -1.0 / max(full * span, 1.0)
     for term in range(N_TERMS):
         batch.totals[e, term] = 0.0
@@ -307,7 +328,9 @@ def reward(e, table, batch, out):
 
 
 @jit_part
-def step(e, task, table, batch, pool, rooms, power, shared, learns, chosen, numbers, out):
+def step(
+    e, task, table, batch, before, pool, rooms, power, shared, learns, chosen, numbers, out
+):  # fmt: skip
     """Do one action in environment ``e``, begin its next episode, or do nothing."""
     episode = batch.episode_state[e]
     resets = episode.ended == 1 and table.settings[0].autoreset == 1
@@ -317,10 +340,19 @@ def step(e, task, table, batch, pool, rooms, power, shared, learns, chosen, numb
     for term in range(N_TERMS):
         batch.terms[e, term] = 0.0
     if begins:
-        begin(e, table, batch, rooms, power, shared)
+        begin(e, table, batch, before, rooms, power, shared)
+    elif before is not None:
+        batch.terms[e, ENERGY], batch.counted_j[e] = batch.counted_j[e], 0.0
     episode.resets = begins
     if not begins or table.sim[0].asks != NOBODY:
         act(e, begins, table, batch, pool, rooms, power, shared, learns, chosen, numbers)
+    if before is not None and begins:
+        if table.sim[0].asks == NOBODY:
+            account(e, table, batch, pool, rooms, power, shared)
+        # nothing is said of a reset: the first step takes it
+        batch.counted_j[e] = batch.terms[e, ENERGY]
+        batch.terms[e, ENERGY] = 0.0
+        episode.new = 0
     if power is not None and power.scalars[e, 0].full == 1 and not begins:
         return
     if not begins:
@@ -333,8 +365,8 @@ def step(e, task, table, batch, pool, rooms, power, shared, learns, chosen, numb
 
 @jit_entry
 def go_on(
-    worker, n_workers, first, stop, task, out, table, batch, pool, rooms, power, shared, learns,
-    chosen, numbers,
+    worker, n_workers, first, stop, task, out, table, batch, before, pool, rooms, power, shared,
+    learns, chosen, numbers,
 ):  # fmt: skip
     """Step some environments, begin their next episodes, or only show where they are.
 
@@ -348,6 +380,8 @@ def go_on(
     """
     n = stop - first
     for e in range(first + n * worker // n_workers, first + n * (worker + 1) // n_workers):
-        step(e, task, table, batch, pool, rooms, power, shared, learns, chosen, numbers, out)
+        step(
+            e, task, table, batch, before, pool, rooms, power, shared, learns, chosen, numbers, out
+        )  # fmt: skip
         show(e, table, batch, pool, rooms, power, shared, out)
         tell(e, batch, out)

@@ -30,10 +30,13 @@ def add_waits(e, table, batch):
     for i in range(episode.new):
         job = batch.new[e, i]
         row = table.jobs[episode.start + job]
-        begun = batch.progress[e, job].start
-        terms[BSLD] += bsld_of(row.submit, row.run, begun, row.run)
-        terms[WAIT] += begun - row.submit
-        processor_seconds += np.float64(row.processors) * np.float64(row.run)
+        begun, seconds = batch.progress[e, job].start, row.run
+        if begun < episode.begin:  # it ran then, and counts for the machine alone, and from then on
+            seconds -= episode.begin - begun
+        else:
+            terms[BSLD] += bsld_of(row.submit, row.run, begun, row.run)
+            terms[WAIT] += begun - row.submit
+        processor_seconds += np.float64(row.processors) * np.float64(seconds)
     return processor_seconds
 
 
@@ -76,8 +79,8 @@ def joules_on_nodes(e, table, batch, rooms):
     episode.last_time = batch.sim[e].time
     for i in range(episode.new):
         job = new[i]
-        begun = progress[job].start
-        end = begun + table.jobs[start + job].run
+        end = progress[job].start + table.jobs[start + job].run
+        begun = max(progress[job].start, episode.begin)
         first = nodes.held[job].first
         for c in range(first, first + nodes.held[job].count):
             node = nodes.cells[c].node

@@ -148,6 +148,13 @@ the other part, at most as many as the longest episode has |
 Windows that are drawn begin at any job. The machine is empty, and the jobs before the episode do
 not exist. Times are those of the trace."""
 
+_EXTRACT = """\
+An [extract](../extracts.md) is one episode, `episodes="whole"`. It begins when the extract does,
+with the jobs that run and wait then, and with what had been learned of run times. Its first rows
+are an episode too, with all these jobs and at least one that does not run. n, and all that is said
+of jobs that start, leave out those that run; energy and E count from the beginning of the extract,
+and what is used before the first decision comes with the first step."""
+
 _END = """\
 Terminated when all jobs of the episode have started; the last step goes on until all have ended,
 and the last observation has no job. Never truncated, unless by `max_episode_steps` of
@@ -363,6 +370,7 @@ PARTS: dict[str, Callable[[type], str]] = {
     "policy_features": _policy_features,
     "rewards": _rewards,
     "episodes": lambda cls: _EPISODES,
+    "extract": lambda cls: _EXTRACT,
     "end": lambda cls: _END,
     "determinism": lambda cls: _DETERMINISM,
     "arguments": _arguments,

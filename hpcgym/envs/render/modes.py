@@ -40,7 +40,7 @@ def ansi(env: Drawn) -> str:
     marks = round(BAR_LETTERS * busy / view.processors)
     lines = [
         view.heading,
-        f"time        {clock(view.elapsed)} since the first submission; {view.now:,} s",
+        f"time        {clock(view.elapsed)} since the episode began; {view.now:,} s",
         f"processors  [{'#' * marks:.<{BAR_LETTERS}}] {busy:,} of {view.processors:,} busy, "
         f"{view.free:,} free",
         f"jobs        {queued:,} queued, {running:,} running, {ended:,} ended",

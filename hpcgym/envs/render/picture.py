@@ -93,7 +93,7 @@ class Picture:
         """Write what is not drawn."""
         self._heading.set_text(view.heading)
         self._counts.set_text(
-            f"{clock(view.elapsed)} since the first submission  ·  {len(view.queued):,} queued  ·  "
+            f"{clock(view.elapsed)} since the episode began  ·  {len(view.queued):,} queued  ·  "
             f"{len(view.running):,} running  ·  {int(view.ended.sum()):,} ended"
         )
         busy = view.processors - view.free

@@ -51,7 +51,7 @@ class View:
     Attributes
     ----------
     heading : the environment and its jobs.
-    first, now : [s] the first submission, and the present.
+    first, now : [s] when the episode began, and the present.
     processors, free : of the machine.
     schedule : of the submitted jobs, as if queued ones started, and running ones ended, now.
     queued : (n_queued,) rows of the jobs that wait, in order of submission.
@@ -73,7 +73,7 @@ class View:
 
     @property
     def elapsed(self) -> int:
-        """Seconds since the first submission."""
+        """Seconds since the episode began."""
         return self.now - self.first
 
     @property
@@ -118,7 +118,7 @@ def look(env: Drawn) -> View:
         raise gymnasium.error.ResetNeeded("there is nothing to render: call reset() first")
     result = env.result()
     submitted = int(batch.sim["next"][0])
-    first = int(result.workload.submit_time[0])
+    first = result.begin
     now = max(int(env.time), first)  # the clock stands at 0 before the first event
     running, until = _running(env)
     workload = result.workload.take(slice(0, submitted))
@@ -204,22 +204,25 @@ def _running(env: Drawn) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
 
 
 def metrics_so_far(view: View) -> dict[str, str]:
-    """Return the metrics of what has happened, as text for people by what they are."""
-    schedule, started, ended = view.schedule, view.started, view.ended
-    slowdowns = schedule.bsld[ended]
-    wait = schedule.wait
+    """Return the metrics of what has happened, as text for people by what they are.
+
+    Jobs that ran when the episode began count for the machine alone, and from then on.
+    """
+    schedule, decided, machine = view.schedule, view.schedule.decided, view.schedule.from_begin
+    slowdowns = schedule.bsld[view.ended & decided]
+    wait, waited = schedule.wait[decided], schedule.wait[view.started & decided]
     workload = schedule.workload
-    busy = float(schedule.run_time @ workload.requested_processors)
+    busy = float(machine.run_time @ workload.requested_processors)
     requested = workload.requested_time[view.queued].astype(np.float64)
     waiting = float(requested @ workload.requested_processors[view.queued])
     elapsed = max(view.elapsed, 1)
     return {
         "mean bounded slowdown, ended jobs": shown(_mean(slowdowns)),
         "largest": shown(float(slowdowns.max())) if slowdowns.size else "-",
-        "mean wait, started jobs": duration(_mean(wait[started])),
+        "mean wait, started jobs": duration(_mean(waited)),
         "longest wait so far": duration(wait.max() if wait.size else np.nan),
         "mean utilisation": f"{100 * busy / (view.processors * elapsed):.1f} %",
-        "mean queue length": shown(float(wait.sum()) / elapsed),
+        "mean queue length": shown(float(machine.wait.sum()) / elapsed),
         "requested by the queue, of the machine": duration(waiting / view.processors),
     }
 

@@ -1,6 +1,8 @@
-"""The states with which the slices of a batch begin, where some are extracts."""
+"""The states with which many simulations begin, in batches and environments, of extracts."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,11 +31,26 @@ def states_before(
     parts: list[Workload],
     rules: Scheduler,
     machine: Cluster,
-    shared: search.Shared,
+    table: Any,
+    slices: NDArray[np.int64],
     empty: state.State,
     learner: online.Learner,
 ) -> search.Before | None:
-    """Return the states with which slices begin; None if all do with an empty machine."""
+    """Return the states with which slices begin; None if all do with an empty machine.
+
+    Parameters
+    ----------
+    parts : the slices, with their initial states.
+    rules, machine : under which they are simulated.
+    table : the jobs of all, their users, predictions and Estimators: :class:`search.Shared`, or
+        what environments have.
+    slices : (n_slices, 2) the first row of each in the table, and the row behind its last.
+    empty, learner : the arrays of a simulation before the first submission.
+
+    Raises
+    ------
+    HpcgymError, WorkloadError : as :func:`hpcgym.simulation.warm_start.begin_with` does.
+    """
     n = len(parts)
     if all(part.initial is None for part in parts):
         return None
@@ -41,18 +58,18 @@ def states_before(
     rows = {name: rows[name] for name in search.Before._fields if name in rows}
     before = search.Before(np.full(n, -1), np.zeros(n, np.int64), np.zeros(n, np.int64), **rows)
     for s, part in enumerate(parts):
-        start, stop = shared.slices[s]
-        jobs, users = shared.jobs[start:stop], shared.users[start:stop]
+        start, stop = slices[s]
+        jobs, users = table.jobs[start:stop], table.users[start:stop]
         own = state.State._make([array.copy() for array in empty])
         own.sim.time = jobs[0].submit
-        own.progress["predicted"][: len(part)] = shared.predicted[start:stop]
+        own.progress["predicted"][: len(part)] = table.predicted[start:stop]
         mine = online.Learner._make([array.copy() for array in learner])
         if part.initial is not None:
             scores = np.zeros(2 * len(part), state.SCORES)
             arrays = state.Prepared(jobs, _NONE, scores, users, *own)
             learning = None
             if own.sim.learns:
-                fields = [getattr(shared, name) for name in online.Estimators._fields]
+                fields = [getattr(table, name) for name in online.Estimators._fields]
                 known = online.Estimators._make(fields)
                 known = known._replace(classes=known.classes[start:stop])
                 learned = learned_before(part, rules)
