@@ -198,6 +198,7 @@ def train_ppo(
     backfill_order: BackfillOrderOption = None,
     estimate: options.EstimateOption = None,
     policy_estimate: options.PolicyEstimateOption = None,
+    threshold: options.ThresholdOption = None,
     reward: RewardOption = None,
     envs: EnvsOption = 32,
     tensorboard: TensorboardOption = None,
@@ -212,7 +213,7 @@ def train_ppo(
     """
     rules = options.given(
         backfill=backfill, backfill_order=backfill_order, estimate=estimate,
-        policy_estimate=policy_estimate, reward=reward,
+        policy_estimate=policy_estimate, threshold=threshold, reward=reward,
         interval=int(interval) if interval is not None and interval.isdecimal() else interval,
         policy_features=None if policy_features is None else policy_features.split(","),
     )  # fmt: skip

@@ -120,6 +120,7 @@ def train_xnes(
     backfill_order: BackfillOrderOption = None,
     estimate: options.EstimateOption = None,
     policy_estimate: options.PolicyEstimateOption = None,
+    threshold: options.ThresholdOption = None,
     clean: options.CleanOption = "default",
     processors: options.ProcessorsOption = None,
     errors: options.ErrorsOption = "raise",
@@ -140,6 +141,7 @@ def train_xnes(
         backfill_order=backfill_order,
         estimate=estimate,
         policy_estimate=policy_estimate,
+        threshold=threshold,
     )
     agent = Xnes(
         features, budget=budget, method=method, seed=seed, samples=samples, restarts=restarts,

@@ -59,15 +59,16 @@ def test_an_agent_is_trained_and_evaluated() -> None:
 
 
 def test_ppo_takes_interval_and_features() -> None:
-    features = ("--policy-features", "requested,area", "--interval", "10")
+    features = ("--policy-features", "requested,area", "--interval", "10", "--threshold", "900")
     succeed("train", "ppo", *SHORT, *features, "--output", "one.pt", "--tensorboard", "logs")
     agent = load("one.pt")
-    assert agent.env_options["interval"] == 10
+    assert (agent.env_options["interval"], agent.env_options["threshold"]) == (10, 900)
     assert agent.policy_features == ("requested", "area")
     assert list(Path("logs").rglob("events.out.tfevents*"))
     done = succeed("train", "ppo", *SHORT, "--resume", "one.pt", "--output", "two.pt")
     assert "wrote two.pt" in done.stderr
     assert load("two.pt").policy_features == ("requested", "area")
+    assert load("two.pt").env_options["threshold"] == 900
 
 
 def test_clones_are_trained_of_orders_and_of_recordings() -> None:
@@ -158,9 +159,11 @@ def test_weights_are_searched_for_and_evaluated() -> None:
 
 def test_windows_are_drawn_for_a_search() -> None:
     options = ("--episodes", "windows", "--jobs", "50", "--number", "4", "--method", "random")
+    options += ("--threshold", "900")
     succeed("train", "xnes", "--workload", TRACE, *options, "--budget", "5", "--output", "a.json")
     agent = load("a.json")
     assert agent.name == "random"
+    assert agent.rules.threshold == 900
     assert agent.slices_ == [
         f"{load_workload(TRACE).name} {window.name}"
         for window in Episodes(load_workload(TRACE), "windows", 50, "train").named(4, 0)
