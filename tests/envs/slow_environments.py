@@ -100,6 +100,12 @@ class Machine:
         self.queue: list[Job] = []
         self.running: list[Job] = []
         self.ended: list[Job] = []
+        if hasattr(backfill_order, "begin"):  # it looks at what has ended
+            backfill_order.begin(self)
+
+    @property
+    def terminated(self) -> dict[None, list[Job]]:
+        return {None: self.ended}
 
     def play(self) -> list[int]:
         """Return the start times of all jobs."""
@@ -326,6 +332,9 @@ class Weights(Machine):
             self.decide()
         order = list(self.queue)
         if any(self.weights):
-            score: Any = weighted(self.weights)
+            score = self.score_by(self.weights)
             order = sorted(self.queue, key=lambda job: -score(job.for_policies, now))
         self.start_in_order(order, now)
+
+    def score_by(self, weights: Any) -> Any:
+        return weighted(weights)

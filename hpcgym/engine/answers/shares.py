@@ -131,8 +131,14 @@ def charge(progress, ended, shares, k, end, drawn):
 
 
 @jit_entry
-def begin(scores, sim, blocks, entries, shares, owner, rate, run, end):
-    """Charge jobs that ended before the simulation began, and give waiting jobs their scores.
+def begin(scores, sim, blocks, entries, shares):
+    """Give the jobs that wait when a simulation begins the scores of then."""
+    write_all(scores, sim, blocks, entries, shares)
+
+
+@jit_entry
+def charge_past(shares, owner, rate, run, end):
+    """Charge jobs that ended before the simulation begins.
 
     Parameters
     ----------
@@ -151,7 +157,6 @@ def begin(scores, sim, blocks, entries, shares, owner, rate, run, end):
                 shares.recent[what, account] += rate[what, k] * run[k]
             account = shares.parent[account]
     settle_all(shares)
-    write_all(scores, sim, blocks, entries, shares)
 
 
 @jit_part

@@ -34,6 +34,7 @@ from hpcgym.envs.core.tables import (
     empty_machine,
     table_of,
 )
+from hpcgym.envs.core.usage import usage_of
 from hpcgym.envs.kernels import steps as kernel
 from hpcgym.envs.kernels.limited import POWER_SIZE
 from hpcgym.errors import HpcgymError
@@ -79,6 +80,7 @@ class Simulations:
     table, whole : the jobs, and what else simulations share: with what a restored snapshot has
         made of it, and as it was at first.
     layout : of the observations in ``out.observations``.
+    usage : the accounts of users; None where no order looks at them.
     """
 
     def __init__(
@@ -141,7 +143,9 @@ class Simulations:
         rules = {"asks": asks, "keeps": int(keeps)}
         rules |= power_rules(cluster, scheduler, shutdown_action)
         on_nodes = needs is not None or limited is not None or sharing is not None
-        rules |= learning_rules(scheduler, asks_for_predictions(scheduler), on_nodes)
+        self.usage = usage_of(options, features, workload, number, episodes.longest)
+        predicts, counts = asks_for_predictions(scheduler), self.usage is not None
+        rules |= learning_rules(scheduler, predicts, on_nodes, counts)
         common = common_of(options, workload)
         units = options.cluster.processors
         self.machines: Machines | None = None
@@ -196,7 +200,7 @@ class Simulations:
         if kind in (arrays.ORDERING_KIND, arrays.PAIR_SCORES_KIND):
             numbers = self.layout.scores
         width = max(numbers, 1)
-        self._learns = True if rules["learns"] else None
+        self._learns = True if predicts else None
         self._pool = None if on_nodes else ()  # the machine of a pool is empty
         self.chosen = np.zeros(number, np.int64)
         self.numbers = np.zeros((number, width))
@@ -229,7 +233,8 @@ class Simulations:
             machine = self.machines.rows
         elif self.shared is not None:
             machine = self.shared.rows
-        return tuple(self.batch) if machine is None else (*self.batch, *arrays_of_rows(machine))
+        known = tuple(self.batch if self.usage is None else (*self.batch, *self.usage.rows))
+        return known if machine is None else (*known, *arrays_of_rows(machine))
 
     @cached_property
     def fingerprint(self) -> tuple[int, ...]:
@@ -239,8 +244,10 @@ class Simulations:
             *(table.settings, table.sim, table.watts, table.places, table.waiting, table.codes),
             *(table.kinds, table.last, table.loss, table.chosen, table.predicted, table.ordered_by),
             *(table.looks, table.users, table.classes, table.asked, table.keys),
-            *(table.second_scores, table.node_watts, table.still_w),
+            *(table.second_scores, table.node_watts, table.still_w, table.by_usage),
         )
+        if self.usage is not None:
+            rules += self.usage.rules
         if self.rooms is not None:
             rules += (self.rooms.needs, self.rooms.capacity, self.rooms.begin)
         if self.machines is not None:
@@ -259,6 +266,8 @@ class Simulations:
         if self.machines is not None:
             workload = self.episodes.workload_of(episode)
             self.machines.set_next(e, workload, episode.start)
+        if self.usage is not None:
+            self.usage.set_next(e, self.episodes.workload_of(episode))
 
     def reset(self, those: NDArray[np.int64]) -> None:
         """Begin the next episodes of some simulations, (k,)."""
@@ -274,7 +283,8 @@ class Simulations:
     def _all(self) -> tuple[Any, ...]:
         """What the kernel takes beside the simulations that are to go on."""
         shared = None if self.shared is None else self.shared.rows
-        machine = self._pool, self.rooms, self._power, shared, self._learns
+        fair = None if self.usage is None else self.usage.rows
+        machine = self._pool, self.rooms, self._power, shared, self._learns, fair
         return (self.table, self.batch, *machine, self.chosen, self.numbers, self.out)
 
     def began(self, e: int) -> None:

@@ -25,6 +25,7 @@ from hpcgym.scheduler.estimates.learning import (
 )
 from hpcgym.scheduler.policies.features import JobColumns
 from hpcgym.scheduler.policies.mixed import weighed
+from hpcgym.simulation.fair_share import places_of_usage
 from hpcgym.simulation.prepare import engine_rules, job_records, numbered, orders
 from hpcgym.workload.model import Workload
 
@@ -65,7 +66,7 @@ def common_of(options: Options, workload: Workload) -> Common:
     users, n_users = np.zeros(0, np.int64), 0
     if average_in_kernel(scheduler) or asks_for_predictions(scheduler):
         users, n_users = numbered(workload.user_id)
-    _, secondary, keys, scores = orders(workload, scheduler)
+    _, secondary, keys, scores = orders(workload, scheduler, shares=True)
     return Common(jobs, predicted, ordered_by, users, n_users, secondary, keys, scores)
 
 
@@ -121,6 +122,7 @@ def table_of(
         waiting=parts.waiting,
         places=parts.places,
         formulas=parts.formulas,
+        by_usage=places_of_usage(features),
         serial=parts.serial,
         columns=_own_columns(own, columns, n),
         codes=np.array(codes, np.int64),

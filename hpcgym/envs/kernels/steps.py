@@ -13,6 +13,7 @@ import numpy as np
 
 from hpcgym.compilation import jit_entry, jit_inline, jit_part
 from hpcgym.engine.answers.online import FOR_ORDERING, KNOWN
+from hpcgym.engine.answers.share_rows import begin_shares
 from hpcgym.engine.machines.corun.rows import begin_shared
 from hpcgym.engine.machines.limited.controls import extend_control
 from hpcgym.engine.machines.limited.rows import begin_machine, machine_of, run_under_limits
@@ -52,12 +53,13 @@ from hpcgym.envs.kernels.terms import (
 
 
 @jit_part
-def begin(e, table, batch, pool, rooms, power, shared, learns):
+def begin(e, table, batch, pool, rooms, power, shared, learns, fair):
     """Begin the next episode of environment ``e``, and go to its first decision.
 
     Here and in all that follows one of ``pool``, ``rooms``, ``power`` and ``shared`` is not None:
     on a pool of processors, on nodes, where jobs have nodes of their own, under limits or not, and
-    where jobs share nodes. ``learns`` is None where no run times are learned.
+    where jobs share nodes. ``learns`` is None where no run times are learned, ``fair`` where no
+    order looks at usage.
     """
     episode = batch.episode_state[e]
     start, n = episode.next_start, episode.next_jobs
@@ -74,7 +76,7 @@ def begin(e, table, batch, pool, rooms, power, shared, learns):
         empty_nodes(rooms, e, start, start + n)
     if power is not None:
         begin_machine(power, e, start, start + n, table.jobs)
-    begin_scores(e, table, batch, start, n)
+    begin_scores(e, table, batch, fair, start, n)
     batch.counted_j[e] = 0.0
     for node in range(len(batch.busy_until[e])):
         batch.busy_until[e, node] = 0
@@ -91,14 +93,17 @@ def begin(e, table, batch, pool, rooms, power, shared, learns):
         begin_shared(shared, e, start, n)
         begin_norms(e, table, batch, shared)
     if table.sim[0].asks != NOBODY:
-        simulate(e, table, batch, pool, rooms, power, shared, learns, np.int64(FOREVER))
+        simulate(e, table, batch, pool, rooms, power, shared, learns, fair, np.int64(FOREVER))
         account(e, table, batch, rooms, power, shared)
 
 
 @jit_part
-def begin_scores(e, table, batch, start, n):
-    """Set the scores that do not depend on actions."""
+def begin_scores(e, table, batch, fair, start, n):
+    """Set the scores that do not depend on actions, without what usage adds."""
     scores = batch.scores[e]
+    if fair is not None:
+        begin_shares(fair, len(batch.sim) + e, e, n)
+        scores = fair.base[e]
     if table.settings[0].kind == ORDERING_KIND:
         # jobs outside the window come after those within, by submission
         for job in range(n):
@@ -108,16 +113,16 @@ def begin_scores(e, table, batch, start, n):
 
 
 @jit_part
-def simulate(e, table, batch, pool, rooms, power, shared, learns, stop_time):
+def simulate(e, table, batch, pool, rooms, power, shared, learns, fair, stop_time):
     """Run the simulator of environment ``e`` to its next question, its end or ``stop_time`` [s]."""
     start, n = batch.episode_state[e].start, batch.episode_state[e].jobs
     # not one "else": numba leaves out what is under a None
     if pool is not None:
-        run_rows(table, start, n, batch, e, learns, stop_time, np.int64(FOREVER))
+        run_rows(table, start, n, batch, e, learns, fair, stop_time, np.int64(FOREVER))
     if rooms is not None:
-        run_on_nodes(table, start, n, batch, rooms, e, learns, stop_time)
+        run_on_nodes(table, start, n, batch, rooms, e, learns, fair, stop_time)
     if power is not None:
-        run_under_limits(table, start, n, batch, power, e, learns, stop_time)
+        run_under_limits(table, start, n, batch, power, e, learns, fair, stop_time)
     if shared is not None:
         serve(e, table, batch, shared, np.int64(-1), np.int64(-1))
 
@@ -163,7 +168,7 @@ def account(e, table, batch, rooms, power, shared):
 
 
 @jit_part
-def act(e, table, batch, pool, rooms, power, shared, learns, chosen, numbers):
+def act(e, table, batch, pool, rooms, power, shared, learns, fair, chosen, numbers):
     """Do what the action says, and go to the next decision."""
     if shared is not None:
         act_on_pairs(e, table, batch, shared, chosen[e], numbers[e])
@@ -182,15 +187,17 @@ def act(e, table, batch, pool, rooms, power, shared, learns, chosen, numbers):
         elif kind == ORDERING_KIND:
             for i in range(batch.episode_state[e].visible):
                 batch.scores[e, batch.window[e, i]].score = numbers[e, i]
+                if fair is not None:
+                    fair.base[e, batch.window[e, i]].score = numbers[e, i]
             forget_bounds(batch.blocks[e])
     stop, goes_on = np.int64(FOREVER), True
     while goes_on:
         if kind == WEIGHTS_KIND:
             stop = next_stop(e, table, batch)
-            weigh(e, table, batch, numbers[e], stop)
+            weigh(e, table, batch, fair, numbers[e], stop)
         if power is not None:
             control_machine(e, table, batch, power, numbers[e], stop)
-        simulate(e, table, batch, pool, rooms, power, shared, learns, stop)
+        simulate(e, table, batch, pool, rooms, power, shared, learns, fair, stop)
         if power is not None and power.scalars[e, 0].full == 1:
             return  # to be called again, with the same action, once there is room
         goes_on = stop < FOREVER and not interval_is_over(e, table, batch, stop)
@@ -268,21 +275,21 @@ def tell(e, batch, out):
 
 
 @jit_part
-def restart(e, table, batch, pool, rooms, power, shared, learns, out):
+def restart(e, table, batch, pool, rooms, power, shared, learns, fair, out):
     """Begin the next episode of environment ``e``, and show its first decision."""
-    begin(e, table, batch, pool, rooms, power, shared, learns)
+    begin(e, table, batch, pool, rooms, power, shared, learns, fair)
     show(e, table, batch, rooms, power, shared, out)
     tell(e, batch, out)
 
 
 @jit_part
-def step(e, table, batch, pool, rooms, power, shared, learns, chosen, numbers, out):
+def step(e, table, batch, pool, rooms, power, shared, learns, fair, chosen, numbers, out):
     """Do one action in environment ``e``, and show what comes of it."""
     episode = batch.episode_state[e]
     episode.resets = 0
     for term in range(N_TERMS):
         batch.terms[e, term] = 0.0
-    act(e, table, batch, pool, rooms, power, shared, learns, chosen, numbers)
+    act(e, table, batch, pool, rooms, power, shared, learns, fair, chosen, numbers)
     if power is not None and power.scalars[e, 0].full == 1:
         return
     for term in range(N_TERMS):
@@ -299,7 +306,7 @@ def step(e, table, batch, pool, rooms, power, shared, learns, chosen, numbers, o
 
 @jit_entry
 def go_on(
-    worker, n_workers, first, stop, begins, table, batch, pool, rooms, power, shared, learns,
+    worker, n_workers, first, stop, begins, table, batch, pool, rooms, power, shared, learns, fair,
     chosen, numbers, out,
 ):  # fmt: skip
     """Do one action in each of some environments, or begin their next episodes.
@@ -313,10 +320,10 @@ def go_on(
     n = stop - first
     for e in range(first + n * worker // n_workers, first + n * (worker + 1) // n_workers):
         if begins or (batch.episode_state[e].ended == 1 and table.settings[0].autoreset == 1):
-            restart(e, table, batch, pool, rooms, power, shared, learns, out)
+            restart(e, table, batch, pool, rooms, power, shared, learns, fair, out)
             if not begins:
                 out.ended[e] = False
                 for k in range(out.rewards.shape[1]):
                     out.rewards[e, k] = 0.0
         else:
-            step(e, table, batch, pool, rooms, power, shared, learns, chosen, numbers, out)
+            step(e, table, batch, pool, rooms, power, shared, learns, fair, chosen, numbers, out)
