@@ -66,8 +66,8 @@ def loop_on_rows(run: Any, usage_of: Any) -> Any:
 
         ``table`` has the users and keys of all jobs, ``rows`` the arrays of State and the scores.
         Where run times are learned, ``table`` has the Estimators too, and ``rows`` the Learners;
-        else ``learns`` is None. Where an order looks at usage, ``fair`` are the rows of Shares,
-        else None.
+        else ``learns`` is None. Where an order looks at usage, ``fair`` are the ShareRows, else
+        None.
         """
         n = len(jobs)
         if learns is None and fair is None:

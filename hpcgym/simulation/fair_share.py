@@ -154,9 +154,12 @@ def beginning_of(
 
 
 def rows_of_beginnings(
-    beginnings: Sequence[engine.Shares], number: int, longest: int
-) -> engine.Shares:
-    """Return rows of accounts for that many simulations, and behind them those they begin with."""
+    beginnings: Sequence[engine.Shares], features: Sequence[str], number: int, longest: int
+) -> engine.ShareRows:
+    """Return rows of accounts for that many simulations, and behind them those they begin with.
+
+    ``features``: that weights are for.
+    """
     rows = make_share_rows(
         number,
         len(beginnings),
@@ -166,7 +169,7 @@ def rows_of_beginnings(
     )
     for row, one in enumerate(beginnings, number):
         set_beginning(rows, row, one)
-    return rows
+    return engine.ShareRows(rows, places_of_usage(features))
 
 
 # --- Orders and energy ----------------------------------------------------------------------------

@@ -15,7 +15,7 @@ from hpcgym.compilation import compiling
 from hpcgym.compilation.threads import on_threads
 from hpcgym.engine import state
 from hpcgym.engine.answers import online
-from hpcgym.engine.answers.shares import Shares
+from hpcgym.engine.answers.shares import ShareRows
 from hpcgym.engine.machines.nodes.rows import Rooms
 from hpcgym.engine.many import search
 from hpcgym.engine.rows import empty_rows
@@ -37,7 +37,6 @@ from hpcgym.scheduler.rules import Scheduler
 from hpcgym.simulation.fair_share import (
     beginning_of,
     counts_usage,
-    places_of_usage,
     rows_of_beginnings,
 )
 from hpcgym.simulation.nodes import needs_on, rooms_for, single_cores
@@ -216,12 +215,12 @@ class BatchSimulator:
                 if progress is not None:
                     progress(stop)
 
-    def _rows(self, number: int) -> tuple[search.Workers, Rooms | None, Shares | None]:
+    def _rows(self, number: int) -> tuple[search.Workers, Rooms | None, ShareRows | None]:
         """Return the arrays of that many workers, their nodes and accounts where there are any."""
         longest, fair = int(self.sizes.max()), None
         workers = make_workers(self.empty, self.learner, longest, number)
         if self._beginnings:
-            fair = rows_of_beginnings(self._beginnings, number, longest)
+            fair = rows_of_beginnings(self._beginnings, self.features, number, longest)
         if self._needs is None:
             return workers, None, fair
         rules, machine = self.scheduler, self._machine
@@ -365,7 +364,6 @@ def _shared(
         waiting=pieces[0].mixed.waiting,
         places=pieces[0].mixed.places,
         formulas=pieces[0].mixed.formulas,
-        by_usage=places_of_usage(features),
         serial=joined["serial"],
         predicted=joined["predicted"],
         ordered_by=joined["ordered_by"],

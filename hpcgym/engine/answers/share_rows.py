@@ -70,8 +70,9 @@ def set_beginning(rows: Shares, row: int, one: Shares) -> None:
 
 
 @jit_part
-def shares_of(rows, e, n):
+def shares_of(fair, e, n):
     """Return the accounts of simulation ``e``, which has ``n`` jobs."""
+    rows = fair.rows
     return Shares(
         rows.owner[e, :n], rows.rate[e], rows.parent[e], rows.share[e], rows.part[e],
         rows.kinds[e], rows.weights[e], rows.base[e], rows.capacity[e], rows.damping[e],
@@ -80,8 +81,9 @@ def shares_of(rows, e, n):
 
 
 @jit
-def begin_shares(rows, row, e, n):
+def begin_shares(fair, row, e, n):
     """Let simulation ``e``, of ``n`` jobs, begin with the accounts that stand in ``row``."""
+    rows = fair.rows
     rows.book[e, 0] = rows.book[row, 0]
     rows.damping[e, 0] = rows.damping[row, 0]
     for job in range(n):
@@ -108,17 +110,13 @@ def begin_shares(rows, row, e, n):
 
 
 @jit
-def weigh_usage(rows, e, weights, by_usage, n_weights, total):
+def weigh_usage(fair, e, weights, n_weights, total):
     """Let the first order of simulation ``e`` make of usage what weights divided by a total say.
 
     As :func:`hpcgym.simulation.fair_share.usage_order` has it of a policy that stays. Scores that
-    have been written are not those of the weights yet.
-
-    Parameters
-    ----------
-    weights : the first ``n_weights`` are of features.
-    by_usage : (2,) which of them are of the two priorities, -1 for one that has none.
+    have been written are not those of the weights yet. The first ``n_weights`` are of features.
     """
+    rows, by_usage = fair.rows, fair.by_usage
     others = False
     for k in range(n_weights):
         if k != by_usage[CPU] and k != by_usage[ENERGY] and total > 0 and weights[k] / total != 0:

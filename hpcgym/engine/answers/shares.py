@@ -72,6 +72,13 @@ class Shares(NamedTuple):
     book: NDArray[np.void]  # (1,) BOOK
 
 
+class ShareRows(NamedTuple):
+    """Accounts of many simulations, and which weights look at them."""
+
+    rows: Shares  # with one more axis in front
+    by_usage: NDArray[np.int64]  # (2,) places of the weights of both priorities, -1: it has none
+
+
 @cache
 def counting(usage_of: Any) -> Any:
     """Return what keeps the accounts of a machine while it is simulated.

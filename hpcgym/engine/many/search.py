@@ -50,7 +50,6 @@ class Shared(NamedTuple):
     waiting: NDArray[np.int64]  # (n_features,) how features depend on waiting
     places: NDArray[np.int64]  # (n_features,) which weight is theirs
     formulas: NDArray[np.int64]  # (n_features,) their places in the table of features
-    by_usage: NDArray[np.int64]  # (2,) which weights are of the priorities of users, or -1
     serial: NDArray[np.float64]  # (n_rows,) or (0,) patience of the feature unicef
     predicted: NDArray[np.int64]  # (n_rows,) [s], or 0 where it becomes known at submission
     ordered_by: NDArray[np.int64]  # (n_rows,) [s] what policies look at, as above
@@ -154,8 +153,8 @@ def begin_slice(worker, shared, workers, before, fair, weights, total, s):
     scores = workers.scores[worker]
     if fair is not None:
         begin_shares(fair, len(workers.sim) + s, worker, n)
-        weigh_usage(fair, worker, weights, shared.by_usage, len(weights), total)
-        scores = fair.base[worker]
+        weigh_usage(fair, worker, weights, len(weights), total)
+        scores = fair.rows.base[worker]
     for j in range(n):
         row = start + j
         serial = shared.serial[row] if len(shared.serial) > 0 else 1.0
@@ -355,8 +354,8 @@ def search_share(
     rooms : hpcgym.engine.machines.nodes.rows.Rooms of the workers, and behind them those with which
         slices begin, if ``before`` says how.
     learns : None where no run times are learned.
-    fair : rows of Shares of the workers, and behind them those with which slices begin; None where
-        no order looks at usage.
+    fair : ShareRows of the workers, and behind them those with which slices begin; None where no
+        order looks at usage.
     weights : (n_vectors, 1 or n_slices, n_features) float64.
     metrics : (n_metrics,) codes of this module.
     settings : (2,) float64, processors of the machine, and what short run times count as [s].

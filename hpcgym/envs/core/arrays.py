@@ -65,7 +65,6 @@ class Table(NamedTuple):
     waiting: NDArray[np.int64]  # (n_features,) how the same depend on waiting
     places: NDArray[np.int64]  # (n_features,) which weight of the action is theirs
     formulas: NDArray[np.int64]  # (n_features,) their places in the table of features
-    by_usage: NDArray[np.int64]  # (2,) which weights are of the priorities of users, or -1
     serial: NDArray[np.float64]  # (n_rows,) or (0,) patience of the feature unicef
     columns: NDArray[np.float32]  # (n_rows, n_own) users' own columns of the window
     codes: NDArray[np.int64]  # (n_columns,) which feature each column of the window is

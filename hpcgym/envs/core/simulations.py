@@ -233,7 +233,7 @@ class Simulations:
             machine = self.machines.rows
         elif self.shared is not None:
             machine = self.shared.rows
-        known = tuple(self.batch if self.usage is None else (*self.batch, *self.usage.rows))
+        known = tuple(self.batch if self.usage is None else (*self.batch, *self.usage.fair.rows))
         return known if machine is None else (*known, *arrays_of_rows(machine))
 
     @cached_property
@@ -244,7 +244,7 @@ class Simulations:
             *(table.settings, table.sim, table.watts, table.places, table.waiting, table.codes),
             *(table.kinds, table.last, table.loss, table.chosen, table.predicted, table.ordered_by),
             *(table.looks, table.users, table.classes, table.asked, table.keys),
-            *(table.second_scores, table.node_watts, table.still_w, table.by_usage),
+            *(table.second_scores, table.node_watts, table.still_w),
         )
         if self.usage is not None:
             rules += self.usage.rules
@@ -283,7 +283,7 @@ class Simulations:
     def _all(self) -> tuple[Any, ...]:
         """What the kernel takes beside the simulations that are to go on."""
         shared = None if self.shared is None else self.shared.rows
-        fair = None if self.usage is None else self.usage.rows
+        fair = None if self.usage is None else self.usage.fair
         machine = self._pool, self.rooms, self._power, shared, self._learns, fair
         return (self.table, self.batch, *machine, self.chosen, self.numbers, self.out)
 

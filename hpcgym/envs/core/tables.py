@@ -25,7 +25,6 @@ from hpcgym.scheduler.estimates.learning import (
 )
 from hpcgym.scheduler.policies.features import JobColumns
 from hpcgym.scheduler.policies.mixed import weighed
-from hpcgym.simulation.fair_share import places_of_usage
 from hpcgym.simulation.prepare import engine_rules, job_records, numbered, orders
 from hpcgym.workload.model import Workload
 
@@ -122,7 +121,6 @@ def table_of(
         waiting=parts.waiting,
         places=parts.places,
         formulas=parts.formulas,
-        by_usage=places_of_usage(features),
         serial=parts.serial,
         columns=_own_columns(own, columns, n),
         codes=np.array(codes, np.int64),

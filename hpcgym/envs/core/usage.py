@@ -7,8 +7,9 @@ from typing import Any
 from numpy.typing import NDArray
 
 from hpcgym.engine.answers.share_rows import make_share_rows, set_beginning
+from hpcgym.engine.answers.shares import ShareRows
 from hpcgym.envs.core.options import Options
-from hpcgym.simulation.fair_share import beginning_of, counts_usage
+from hpcgym.simulation.fair_share import beginning_of, counts_usage, places_of_usage
 from hpcgym.workload.model import Workload
 
 
@@ -17,7 +18,7 @@ class Usage:
 
     Attributes
     ----------
-    rows : of the simulations, and behind them those with which their next episodes begin.
+    fair : rows of the simulations, and behind them those with which their next episodes begin.
 
     Raises
     ------
@@ -35,19 +36,20 @@ class Usage:
         self._given = options.scheduler, options.cluster, features
         # no episode has more accounts than all jobs together
         self._whole = beginning_of(workload, *self._given)
-        self.rows = make_share_rows(
+        rows = make_share_rows(
             number, number, longest, len(self._whole.stamp), len(self._whole.share)
         )
+        self.fair = ShareRows(rows, places_of_usage(features))
 
     @property
     def rules(self) -> tuple[NDArray[Any], ...]:
         """What differs where users, their shares or what orders make of usage do."""
-        return tuple(self._whole)
+        return (*self._whole, self.fair.by_usage)
 
     def set_next(self, e: int, workload: Workload) -> None:
         """Set the accounts of the next episode of simulation ``e``, which has these jobs."""
-        number = len(self.rows.base)
-        set_beginning(self.rows, number + e, beginning_of(workload, *self._given))
+        number = len(self.fair.rows.base)
+        set_beginning(self.fair.rows, number + e, beginning_of(workload, *self._given))
 
 
 def usage_of(

@@ -63,9 +63,9 @@ def weigh(e, table, batch, fair, weights, stop):
     """
     scores, n_weights = batch.scores[e], len(table.waiting)
     if fair is not None:
-        scores = fair.base[e]
+        scores = fair.rows.base[e]
         for what in range(2):
-            n_weights += 1 if table.by_usage[what] >= 0 else 0
+            n_weights += 1 if fair.by_usage[what] >= 0 else 0
     total = 0.0
     for k in range(n_weights):
         total += abs(weights[k])
@@ -86,7 +86,7 @@ def weigh(e, table, batch, fair, weights, stop):
             score_by(e, table, batch, scores, weights, total, job)
             job += 1
     if fair is not None:
-        weigh_usage(fair, e, weights, table.by_usage, n_weights, total)
+        weigh_usage(fair, e, weights, n_weights, total)
         write_all(batch.scores[e], batch.sim[e], blocks, entries, shares_of(fair, e, n))
 
 

@@ -103,7 +103,7 @@ def begin_scores(e, table, batch, fair, start, n):
     scores = batch.scores[e]
     if fair is not None:
         begin_shares(fair, len(batch.sim) + e, e, n)
-        scores = fair.base[e]
+        scores = fair.rows.base[e]
     if table.settings[0].kind == ORDERING_KIND:
         # jobs outside the window come after those within, by submission
         for job in range(n):
@@ -187,8 +187,6 @@ def act(e, table, batch, pool, rooms, power, shared, learns, fair, chosen, numbe
         elif kind == ORDERING_KIND:
             for i in range(batch.episode_state[e].visible):
                 batch.scores[e, batch.window[e, i]].score = numbers[e, i]
-                if fair is not None:
-                    fair.base[e, batch.window[e, i]].score = numbers[e, i]
             forget_bounds(batch.blocks[e])
     stop, goes_on = np.int64(FOREVER), True
     while goes_on:
