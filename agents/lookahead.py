@@ -184,6 +184,7 @@ class Lookahead:
                 f"look-ahead has weights over {', '.join(self.features)}; give the environment "
                 f"policy_features={self.features!r}"
             )
+        check_scheduler(env.options.scheduler, "look-ahead")
         _check_estimates(env.options.scheduler)
         check_pool(env.options.cluster, env.episode_workload, "look-ahead")
         self._env = env

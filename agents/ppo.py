@@ -43,7 +43,7 @@ from hpcgym.envs.mixed_policy import MixedPolicyVector
 from hpcgym.envs.sb3 import HpcVecEnv
 from hpcgym.errors import HpcgymError
 from hpcgym.files import shaped
-from hpcgym.scheduler.policies.features import FEATURES, JobColumns
+from hpcgym.scheduler.policies.features import FEATURES, USER_FEATURES, JobColumns
 
 NAME = "ppo"
 ENV_ID = "hpcgym/MixedPolicy-v0"
@@ -100,11 +100,17 @@ def in_own_units(actions: Any, units: NDArray[np.float64]) -> NDArray[np.float64
 
 
 def mean_features(part: Episodes, names: tuple[str, ...]) -> NDArray[np.float64]:
-    """Return the mean size of each feature over the jobs of a part, as if each waited for 1 h."""
+    """Return the mean size of each feature over the jobs of a part, as if each waited for 1 h.
+
+    Priorities of users, which are from 0 to 1, count as 1.
+    """
     first, stop = part.listing[0].start, part.listing[-1].stop
     columns = JobColumns(part.workload.take(slice(first, stop)))
     means = []
     for name in names:
+        if name in USER_FEATURES:
+            means.append(1.0)
+            continue
         feature = FEATURES[name]
         value = np.zeros(stop - first)
         if feature.static is not None:

@@ -16,7 +16,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.errors import HpcgymError, check_choice, unknown
-from hpcgym.scheduler.policies.features import FEATURES, WEIGHTED_FEATURES, JobColumns
+from hpcgym.scheduler.policies.features import (
+    FEATURES,
+    USER_FEATURES,
+    WEIGHTED_FEATURES,
+    JobColumns,
+)
 from hpcgym.sweep.batch import feature_names
 from hpcgym.workload.model import Workload
 
@@ -122,10 +127,11 @@ def features_of(features: str | Sequence[str]) -> tuple[str, ...]:
     HpcgymError : an unknown name, none, or the same twice.
     """
     if not isinstance(features, str):
-        return feature_names(features)
-    if "," not in features and features not in FEATURES and features not in FEATURE_SETS:
-        raise HpcgymError(unknown("feature", features, [*FEATURE_SETS, *FEATURES]))
-    return feature_names(FEATURE_SETS.get(features) or features.split(","))
+        return feature_names(features, usage=True)
+    known = [*FEATURE_SETS, *FEATURES, *USER_FEATURES]
+    if "," not in features and features not in known:
+        raise HpcgymError(unknown("feature", features, known))
+    return feature_names(FEATURE_SETS.get(features) or features.split(","), usage=True)
 
 
 def searching(plan: Plan, units: Units, seed: int) -> Search:
@@ -274,14 +280,16 @@ def spread(slices: Sequence[Workload], features: Sequence[str]) -> NDArray[np.fl
 
     Weights are divided by it, because areas are a million times as large as expansion factors and
     would be all that counts. How long jobs wait is not known before the simulation: taken to be as
-    long as the mean job.
+    long as the mean job. Nor is what users will have used; priorities are from 0 to 1: taken as 1.
     """
     jobs = [JobColumns(part) for part in slices]
     wait = float(np.mean(np.concatenate([part.requested for part in jobs])))
     found = []
     for name in features:
-        feature = FEATURES[name]
-        size = 0.0
+        if name in USER_FEATURES:
+            found.append(1.0)
+            continue
+        feature, size = FEATURES[name], 0.0
         if feature.static is not None:
             size += float(np.std(np.concatenate([feature.static(part) for part in jobs])))
         if feature.patience is not None:

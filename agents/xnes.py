@@ -34,6 +34,7 @@ from hpcgym.baselines.policies import Baseline
 from hpcgym.errors import HpcgymError, check_choice, unknown
 from hpcgym.files.writing import whole_text
 from hpcgym.schedule.bounded_slowdown import TAU_S, check_tau
+from hpcgym.scheduler.policies import FairShare
 from hpcgym.scheduler.rules import OF_SHARED_NODES, Scheduler
 from hpcgym.sweep.batch import METRICS, BatchSimulator
 from hpcgym.workload.load import load_workload
@@ -55,7 +56,7 @@ class Xnes:
     Parameters
     ----------
     features : "xnes3" (processors, requested, wait), "xnes6" (:data:`WEIGHTED_FEATURES`), or names
-        of :data:`hpcgym.scheduler.policies.FEATURES`.
+        of :data:`hpcgym.scheduler.policies.FEATURES` or ``USER_FEATURES``.
     budget : evaluations, exactly: each simulates all slices under one vector.
     method : "xnes", "cma-es" or "random".
     seed : of the search; the same arguments give the same weights.
@@ -281,11 +282,15 @@ class Xnes:
     def _rules(self) -> dict[str, Any]:
         """Return all rules but the policy, which is searched for; no dispatcher has weights.
 
-        Nor do weights look at what users have used, or keep limits of power.
+        Nor do weights keep limits of power.
         """
         others = ("policy", "dispatcher", "fair_share", "power", *OF_SHARED_NODES)
         names = (field.name for field in fields(Scheduler) if field.name not in others)
-        return {name: _plain(getattr(self.rules, name)) for name in names}
+        rules = {name: _plain(getattr(self.rules, name)) for name in names}
+        if isinstance(self.rules.fair_share, FairShare):
+            # with texts as keys, as files have them
+            rules["fair_share"] = json.loads(json.dumps(self.rules.fair_share.table()))
+        return rules
 
     # -- acting ------------------------------------------------------------------------------------
 

@@ -66,7 +66,7 @@ class Baseline:
 
     Raises
     ------
-    HpcgymError : no policy, one that looks at usage, or a rule that there is not.
+    HpcgymError : no policy, or a rule that there is not.
 
     Examples
     --------
@@ -82,7 +82,6 @@ class Baseline:
         rules: Mapping[str, str] | None = None,
     ) -> None:
         self.policy = Scheduler(policy=policy).policy  # checked, and a copy
-        refuse_usage(policy, "baseline")
         self.rules = dict(rules or {})
         Scheduler().but(**self.rules)
         self.name = _name(self.policy) if name is None else name
@@ -106,7 +105,7 @@ class Baseline:
         ------
         HpcgymError : the environment has other rules than this baseline's name stands for, the
             policy cannot be given as weights over its features, or is to look at predictions that
-            only the environment has.
+            only the environment has; where actions are no weights, one that looks at usage.
         """
         env = getattr(env, "unwrapped", env)
         self._check_rules(env.scheduler_rules)
@@ -114,6 +113,7 @@ class Baseline:
             self._weights = self._weights_over(tuple(env.policy_features))
             self._answer = self._weigh
             return
+        refuse_usage(self.policy, "baseline")
         looked_at = Scheduler().but(**env.scheduler_rules).describe()["policy_estimate"]
         if looked_at != "requested":
             raise HpcgymError(
@@ -178,7 +178,7 @@ class Baseline:
     def _weights_over(self, features: tuple[str, ...]) -> NDArray[np.float64]:
         """Return the weights of this policy over the features of an environment."""
         index = parse_policy(self.policy)
-        if index.cubed:
+        if index.cubed or index.summed:
             raise HpcgymError(f"baseline {self.name!r} is no weighted sum of features")
         if dict(index.weights) == {"wait": 1.0} and "wait" not in features:
             return np.zeros(len(features))  # which stands for the order of submission

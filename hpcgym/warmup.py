@@ -181,6 +181,10 @@ def _fair_share() -> None:
         rules = {"policy": "fairshare", "backfill": backfill}
         _extract(_jobs(), **rules)
         _extract(_units(), cluster=_nodes(), **rules)
+    batch = BatchSimulator([_jobs()], ["fairshare", "wait"])
+    for threads in (1, _threads()):
+        batch.run([[1.0, 0.0]], threads=threads)
+    _steps("JobSelection", workload=_jobs(), backfill_order="fairshare")
 
 
 def _limits() -> None:

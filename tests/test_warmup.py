@@ -63,8 +63,8 @@ def test_every_entry_is_compiled_by_the_part_that_it_belongs_to() -> None:
     assert found["entries"] > 40
     assert found["missing"] == {part: [] for part in warmup.PARTS}
     # one function for all that an environment does, compiled once for each kind of machine, and
-    # once more for each on which run times are learned
-    assert found["steps"] == {"go_on": 7}
+    # once more for each on which run times are learned, and for an order by usage
+    assert found["steps"] == {"go_on": 8}
 
 
 def test_parts_are_those_that_lines_name() -> None:
@@ -90,6 +90,11 @@ class Type:
         ("hpcgym.engine.answers.online.answer", [], "learning"),
         ("hpcgym.engine.answers.shares.begin", ["hpcgym.engine.answers.shares"], "fair-share"),
         ("hpcgym.envs.kernels.steps.go_on", ["hpcgym.envs.core.arrays"], "environments"),
+        (
+            "hpcgym.envs.kernels.steps.go_on",
+            ["hpcgym.envs.core.arrays", "hpcgym.engine.answers.shares"],
+            "fair-share",
+        ),
         (
             "hpcgym.envs.kernels.steps.go_on",
             ["hpcgym.envs.core.arrays", "hpcgym.engine.machines.limited.rows"],

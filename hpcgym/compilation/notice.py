@@ -39,17 +39,17 @@ class Part(NamedTuple):
 
 _ENGINE, _STEPS = "hpcgym.engine", ("hpcgym.envs.kernels", "hpcgym.compilation.threads")
 _ON_NODES = tuple(f"{_ENGINE}.warm_start.{name}" for name in ("place_running", "hold_on_nodes"))
-_ANSWERS = f"{_ENGINE}.answers"
+_ANSWERS, _MANY = f"{_ENGINE}.answers", f"{_ENGINE}.many"
 _NODES, _LIMITS, _CORUN = (f"{_ENGINE}.machines.{kind}" for kind in ("nodes", "limited", "corun"))
 
 #: The parts that ``hpcgym warmup`` compiles, by its names for them, in its order.
 PARTS = {
     "simulator": Part("the simulator", 20, ("hpcgym",)),
-    "batches": Part("the simulator of many schedules", 35, (f"{_ENGINE}.many",)),
+    "batches": Part("the simulator of many schedules", 35, (_MANY,)),
     "batches-nodes": Part(
         "the simulator of many schedules on nodes",
         60,
-        (f"{_ENGINE}.many", f"{_NODES}.rows"),
+        (_MANY, f"{_NODES}.rows"),
         _NODES,
     ),
     "environments": Part("the environments", 60, _STEPS),
@@ -57,7 +57,7 @@ PARTS = {
     "learning": Part(
         "run times that are learned", 40, (_ANSWERS, f"{_ENGINE}.warm_start.list_running")
     ),
-    "fair-share": Part("fair share", 45, (_ANSWERS,), f"{_ANSWERS}.shares"),
+    "fair-share": Part("fair share", 45, (_ANSWERS, _MANY, *_STEPS), f"{_ANSWERS}.shares"),
     "limits": Part("the simulator of limits of power", 30, (_LIMITS,)),
     "corun": Part("the simulator of shared nodes", 25, (_CORUN,)),
     "coverage": Part("coverage of weights", 50, (f"{_ENGINE}.many.coverage",)),

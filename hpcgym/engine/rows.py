@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from hpcgym.compilation import jit_part
 from hpcgym.engine.answers.answering import answering
 from hpcgym.engine.answers.online import Estimators, Learner
+from hpcgym.engine.answers.share_rows import shares_of
 
 #: One array for all simulations, which nobody changes.
 Shared = Annotated[NDArray[Any], "shared"]
@@ -60,27 +61,32 @@ def loop_on_rows(run: Any, usage_of: Any) -> Any:
     run_with_answers = answering(run, usage_of)
 
     @jit_part
-    def run_row(jobs, table, start, rows, e, machine, learns, stop_time, max_passes):
+    def run_row(jobs, table, start, rows, e, machine, learns, fair, stop_time, max_passes):
         """Simulate jobs, which a table has from row ``start`` on, in row ``e`` of the arrays.
 
         ``table`` has the users and keys of all jobs, ``rows`` the arrays of State and the scores.
         Where run times are learned, ``table`` has the Estimators too, and ``rows`` the Learners;
-        else ``learns`` is None.
+        else ``learns`` is None. Where an order looks at usage, ``fair`` are the ShareRows, else
+        None.
         """
         n = len(jobs)
-        if learns is None:
+        if learns is None and fair is None:
             return run(
                 jobs, keys_of(table, start, n), rows.scores[e], users_of(table, start, n),
                 rows.sim[e], rows.progress[e], rows.history[e], rows.blocks[e], rows.entries[e],
                 rows.profile[e], rows.line[e], rows.narrow[e], rows.freed[e], rows.idle[e],
                 rows.ended[e], machine, stop_time, max_passes,
             )  # fmt: skip
+        estimators, learner, shares = None, None, None
+        if learns is not None:
+            estimators, learner = estimators_of(table, start, start + n), learner_of(rows, e)
+        if fair is not None:
+            shares = shares_of(fair, e, n)
         return run_with_answers(
             jobs, keys_of(table, start, n), rows.scores[e], users_of(table, start, n),
             rows.sim[e], rows.progress[e], rows.history[e], rows.blocks[e], rows.entries[e],
             rows.profile[e], rows.line[e], rows.narrow[e], rows.freed[e], rows.idle[e],
-            rows.ended[e], machine, estimators_of(table, start, start + n), learner_of(rows, e),
-            None, stop_time, max_passes,
+            rows.ended[e], machine, estimators, learner, shares, stop_time, max_passes,
         )  # fmt: skip
 
     return run_row

@@ -89,7 +89,9 @@ class MixedPolicy(SchedulingEnv):
     {policy_features}
 
     They are not scaled: areas are millions of processor seconds, and are all that counts unless
-    their weight is as small as they are large.
+    their weight is as small as they are large. The last two are priorities of users by
+    `fair_share`; see `docs/fair-share.md`. An episode begins without usage, and its shares are
+    those of the users who have jobs in it.
 
     ## Observation Space
 

@@ -197,7 +197,7 @@ class SchedulingEnv(gymnasium.Env[Any, Any]):
         """
         names = [
             "backfill", "backfill_order", "estimate", "policy_estimate", "correction", "passes",
-            "allocation", "threshold",
+            "allocation", "threshold", "fair_share",
         ]  # fmt: skip
         if self.simulations.machines is not None:
             names.append("power")

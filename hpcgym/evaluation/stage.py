@@ -32,6 +32,7 @@ RULES = (
     "passes",
     "allocation",
     "threshold",
+    "fair_share",
 )
 
 _COLUMNS = ("submit_time", "run_time", "requested_time", "requested_processors")

@@ -65,7 +65,6 @@ _EMPTY = (
     " that run wait from the beginning"
 )
 _NO_PYTHON = "no Python runs inside; 'ave2' or 'e-loss' are compiled"
-_NOT_COUNTED = "only simulate() counts usage"
 _OTHER_ENDS = "how long a job runs depends on who is beside it"
 _OTHER_VECTORS = "what has ended at a submission differs from vector to vector"
 
@@ -92,9 +91,8 @@ APART: dict[tuple[str, str], str] = {
     ("predictor", "environments"): _NO_PYTHON,
     ("predictor", "batches"): _NO_PYTHON,
     ("predictor", "look-ahead"): "look-ahead learns run times itself",
-    ("usage", "environments"): _NOT_COUNTED,
-    ("usage", "batches"): _NOT_COUNTED,
-    ("usage", "look-ahead"): _NOT_COUNTED,
+    ("usage", "coverage"): _OTHER_VECTORS,
+    ("usage", "look-ahead"): "in the queues that it drains nobody is charged",
     ("dispatcher", "shared nodes"): "it is not told who may be beside whom",
     ("dispatcher", "environments"): _OF_AGENTS,
     ("dispatcher", "batches"): "there weights order the queue",

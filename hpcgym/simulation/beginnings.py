@@ -13,7 +13,7 @@ from hpcgym.engine.answers import online
 from hpcgym.engine.machines.nodes.rows import Rooms, empty_nodes, row_of
 from hpcgym.engine.many import search
 from hpcgym.engine.rows import empty_rows
-from hpcgym.scheduler.estimates.learning import learner_rows
+from hpcgym.scheduler.estimates.learning import asks_for_predictions, learner_rows
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.simulation.predictions import Learning
 from hpcgym.simulation.warm_start import (
@@ -68,7 +68,7 @@ def states_before(
             scores = np.zeros(2 * len(part), state.SCORES)
             arrays = state.Prepared(jobs, _NONE, scores, users, *own)
             learning = None
-            if own.sim.learns:
+            if asks_for_predictions(rules):
                 fields = [getattr(table, name) for name in online.Estimators._fields]
                 known = online.Estimators._make(fields)
                 known = known._replace(classes=known.classes[start:stop])

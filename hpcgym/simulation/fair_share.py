@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -10,6 +11,7 @@ from numpy.typing import NDArray
 
 from hpcgym.engine import state
 from hpcgym.engine.answers import shares as engine
+from hpcgym.engine.answers.share_rows import make_share_rows, set_beginning
 from hpcgym.errors import HpcgymError
 from hpcgym.naming import CORE
 from hpcgym.scheduler.policies.fair_share import FairShare
@@ -32,9 +34,37 @@ def make_shares(
     arrays: state.Prepared,
     ticks: int = 1,
 ) -> engine.Shares:
-    """Return the accounts of a simulation before its first event.
+    """Return the accounts of a simulation before its first event; jobs that wait get their scores.
 
     ``ticks``: of its clock in a second.
+
+    Raises
+    ------
+    HpcgymError : an order by energy where there is no power.
+    """
+    orders = [
+        usage_order(order) if looks else NO_USAGE
+        for order, looks in zip(
+            (scheduler.policy, scheduler.backfill_order), scheduler.usage_orders, strict=True
+        )
+    ]
+    energy = any(weights[engine.ENERGY] for _, weights in orders)
+    shares = accounts_of(workload, scheduler, cluster, energy, ticks)._replace(
+        kinds=np.array([kind for kind, _ in orders]),
+        weights=np.array([weights for _, weights in orders]),
+        base=arrays.scores.copy(),
+    )
+    if workload.initial is not None:
+        engine.begin(arrays.scores, arrays.sim, arrays.blocks, arrays.entries, shares)
+    return shares
+
+
+def accounts_of(
+    workload: Workload, scheduler: Scheduler, cluster: Cluster, energy: bool, ticks: int = 1
+) -> engine.Shares:
+    """Return the accounts of a simulation before its first event, for orders that are told later.
+
+    ``energy``: one of them is by energy; ``ticks``: of its clock in a second.
 
     Raises
     ------
@@ -48,15 +78,8 @@ def make_shares(
         np.concatenate([part.columns[name] for part in every]) for name in _CHARGED
     )
     tree = rules.tree(user, group)
-    orders = [
-        _usage_order(order) if looks else (engine.UNAWARE, (0.0, 0.0))
-        for order, looks in zip(
-            (scheduler.policy, scheduler.backfill_order), scheduler.usage_orders, strict=True
-        )
-    ]
-    weights = np.array([weights for _, weights in orders])
-    energy, energy_capacity = _energy(power, width, cluster, bool(weights[:, engine.ENERGY].any()))
-    rate = np.stack([width.astype(np.float64), energy])
+    watts, energy_capacity = _energy(power, width, cluster, energy)
+    rate = np.stack([width.astype(np.float64), watts])
     n = len(tree.parent)
     begin = min((int(part.submit_time[0]) for part in every if len(part)), default=0)
     own = len(by_end)  # from there on are the jobs that are simulated
@@ -79,9 +102,9 @@ def make_shares(
         parent=tree.parent,
         share=tree.share,
         part=tree.part,
-        kinds=np.array([kind for kind, _ in orders]),
-        weights=weights,
-        base=arrays.scores.copy(),
+        kinds=np.array([engine.UNAWARE, engine.UNAWARE]),
+        weights=np.zeros((2, 2)),
+        base=np.zeros(0, state.SCORES),
         capacity=np.array([cluster.processors, energy_capacity], np.float64),
         damping=np.array([rules.damping]),
         used=np.zeros((2, n)),
@@ -92,18 +115,74 @@ def make_shares(
         book=book,
     )
     if past is not None:
-        engine.begin(
-            arrays.scores, arrays.sim, arrays.blocks, arrays.entries, shares,
-            tree.owner[by_end], np.ascontiguousarray(rate[:, by_end]),
+        engine.charge_past(
+            shares, tree.owner[by_end], np.ascontiguousarray(rate[:, by_end]),
             recorded_run_time(past)[by_end], ends[by_end],
         )  # fmt: skip
     return shares
 
 
+# --- Many simulations, under weights --------------------------------------------------------------
+
+
+def counts_usage(scheduler: Scheduler, features: Sequence[str]) -> bool:
+    """Return whether weights over these features, or the order of backfilling, look at usage."""
+    return scheduler.usage_orders[1] or not USER_FEATURES.keys().isdisjoint(features)
+
+
+def places_of_usage(features: Sequence[str]) -> NDArray[np.int64]:
+    """Return which features are the priorities of users, by processors and by energy; else -1."""
+    names = list(features)
+    return np.array([names.index(name) if name in names else -1 for name in USER_FEATURES])
+
+
+def beginning_of(
+    workload: Workload, scheduler: Scheduler, cluster: Cluster, features: Sequence[str]
+) -> engine.Shares:
+    """Return the accounts of a simulation before its first event, whose weights are told later.
+
+    Raises
+    ------
+    HpcgymError : an order by energy where there is no power.
+    """
+    looks = scheduler.usage_orders[1]
+    kind, weights = usage_order(scheduler.backfill_order) if looks else NO_USAGE
+    energy = weights[engine.ENERGY] != 0 or places_of_usage(features)[engine.ENERGY] >= 0
+    return accounts_of(workload, scheduler, cluster, energy)._replace(
+        kinds=np.array([engine.UNAWARE, kind]), weights=np.array([(0.0, 0.0), weights])
+    )
+
+
+def rows_of_beginnings(
+    beginnings: Sequence[engine.Shares], features: Sequence[str], number: int, longest: int
+) -> engine.ShareRows:
+    """Return rows of accounts for that many simulations, and behind them those they begin with.
+
+    ``features``: that weights are for.
+    """
+    rows = make_share_rows(
+        number,
+        len(beginnings),
+        longest,
+        max(len(one.stamp) for one in beginnings),
+        max(len(one.share) for one in beginnings),
+    )
+    for row, one in enumerate(beginnings, number):
+        set_beginning(rows, row, one)
+    return engine.ShareRows(rows, places_of_usage(features))
+
+
+# --- Orders and energy ----------------------------------------------------------------------------
+
+
 _CHARGED = ("user_id", "group_id", "requested_processors", "power_w")
 
 
-def _usage_order(policy: PolicyLike) -> tuple[int, tuple[float, float]]:
+#: What an order makes of usage that does not look at it.
+NO_USAGE = engine.UNAWARE, (0.0, 0.0)
+
+
+def usage_order(policy: PolicyLike) -> tuple[int, tuple[float, float]]:
     """Return what an order makes of usage, and the weights of processors and energy in it."""
     index = parse_policy(policy)
     if index.summed:

@@ -107,10 +107,8 @@ def prepare(
     rules = engine_rules(scheduler, primary, secondary, predicted, jobs["run"], last)
     dispatched = state.NOBODY if scheduler.dispatcher is None else state.EACH_START
     rules |= {"asks": dispatched, **power_rules(cluster, scheduler)}
-    # scores that depend on usage are asked for as predictions are: at submissions, and after ends
-    shares = shares and any(scheduler.usage_orders)
-    learning = learning_rules(scheduler, asks, logs_ends)
-    rules |= dict.fromkeys(learning, 1) if shares else learning
+    counts = shares and any(scheduler.usage_orders)
+    rules |= learning_rules(scheduler, asks, logs_ends, counts)
     start = state.make_state(rules, predicted, len(workload), cluster.processors, n_users, last)
     if len(workload) and start.sim.managed:
         all_idle(start, int(workload.submit_time[0]), cluster.processors)

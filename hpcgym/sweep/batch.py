@@ -15,6 +15,7 @@ from hpcgym.compilation import compiling
 from hpcgym.compilation.threads import OnThreads
 from hpcgym.engine import state
 from hpcgym.engine.answers import online
+from hpcgym.engine.answers.shares import ShareRows
 from hpcgym.engine.machines.nodes.rows import Rooms
 from hpcgym.engine.many import search
 from hpcgym.engine.rows import empty_rows
@@ -34,6 +35,11 @@ from hpcgym.scheduler.policies.features import WEIGHTED_FEATURES, JobColumns, ch
 from hpcgym.scheduler.policies.mixed import Weighed, weighed
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.simulation.beginnings import fill_rooms, states_before
+from hpcgym.simulation.fair_share import (
+    beginning_of,
+    counts_usage,
+    rows_of_beginnings,
+)
 from hpcgym.simulation.nodes import needs_on, rooms_for, single_cores
 from hpcgym.simulation.prepare import (
     check_allocation,
@@ -78,9 +84,11 @@ class BatchSimulator:
     Parameters
     ----------
     slices : workloads of one machine, such as ``trace.weeks()`` returns.
-    features : names of :data:`hpcgym.scheduler.policies.FEATURES`, one for each weight of a vector.
+    features : names of :data:`hpcgym.scheduler.policies.FEATURES`, or of ``USER_FEATURES`` beside
+        them, one for each weight of a vector.
     scheduler : all rules but the policy: a name or a ``Scheduler``. "spf" stands for EASY that
-        backfills by requested time, as in document 002.
+        backfills by requested time, as in document 002. Its ``fair_share`` says how usage counts
+        where a feature or ``backfill_order`` looks at it: each slice's of its own users.
     cluster, processors : the machine; by default that of the slices.
     tau : [s] run times below this count as this in bounded slowdowns.
 
@@ -117,7 +125,7 @@ class BatchSimulator:
         tau: float = TAU_S,
     ) -> None:
         parts = _checked(slices)
-        self.features = feature_names(features)
+        self.features = feature_names(features, usage=True)
         rules = scheduler if isinstance(scheduler, Scheduler) else find_scheduler(scheduler)
         machine = machine_of(parts[0], cluster, processors)
         _check_rules(rules, machine)
@@ -130,13 +138,18 @@ class BatchSimulator:
         self.shared, self.empty, self.learner = _shared(
             parts, self.sizes, self.features, rules, machine, self._needs is not None
         )
+        self._beginnings = (
+            [beginning_of(part, rules, machine, self.features) for part in parts]
+            if counts_usage(rules, self.features)
+            else []
+        )
         rows = self.shared.slices
         self._before = states_before(
             parts, rules, machine, self.shared, rows, self.empty, self.learner
         )
         # how extracts begin on nodes is told for each number of workers
         self._parts = parts if self._needs is not None and self._before is not None else []
-        self._workers, self._rooms = self._rows(1)
+        self._workers, self._rooms, self._fair = self._rows(1)
 
     def __len__(self) -> int:
         return len(self.sizes)
@@ -190,12 +203,12 @@ class BatchSimulator:
     ) -> None:
         """Write the metrics of all simulations, some at a time."""
         if len(self._workers.sim) != threads:
-            self._workers, self._rooms = self._rows(threads)
+            self._workers, self._rooms, self._fair = self._rows(threads)
         tasks = values.shape[0] * values.shape[1]
         at_once = max(threads, int(_JOBS_A_CALL / self.sizes.mean()))
-        learns = True if self.shared.sim["learns"][0] else None
+        learns = True if asks_for_predictions(self.scheduler) else None
         pool = () if self._rooms is None else None
-        machine = self.shared, self._workers, self._before, pool, self._rooms, learns
+        machine = self.shared, self._workers, self._before, pool, self._rooms, learns, self._fair
         rest = vectors, codes, self.settings, values
         search_on_threads = OnThreads(search.search_share)
         with compiling(search.search_share):
@@ -205,18 +218,20 @@ class BatchSimulator:
                 if progress is not None:
                     progress(stop)
 
-    def _rows(self, number: int) -> tuple[search.Workers, Rooms | None]:
-        """Return the arrays of that many workers, and their nodes where there are any."""
-        longest = int(self.sizes.max())
+    def _rows(self, number: int) -> tuple[search.Workers, Rooms | None, ShareRows | None]:
+        """Return the arrays of that many workers, their nodes and accounts where there are any."""
+        longest, fair = int(self.sizes.max()), None
         workers = make_workers(self.empty, self.learner, longest, number)
+        if self._beginnings:
+            fair = rows_of_beginnings(self._beginnings, self.features, number, longest)
         if self._needs is None:
-            return workers, None
+            return workers, None, fair
         rules, machine = self.scheduler, self._machine
         behind = 0 if self._before is None else len(self)
         rooms = rooms_for(self._needs, machine, rules, number + behind, longest)
         if behind:
             fill_rooms(self._parts, rules, machine, self.shared.slices, rooms, number)
-        return workers, rooms
+        return workers, rooms, fair
 
     def _vectors(self, weights: ArrayLike) -> NDArray[np.float64]:
         """Return the weights as (n_vectors, 1 or n_slices, n_features), checked."""
@@ -267,10 +282,13 @@ def _checked(slices: Sequence[Workload]) -> list[Workload]:
     return parts
 
 
-def feature_names(features: Sequence[str]) -> tuple[str, ...]:
-    """Return names of features, checked: known, different, at least one."""
+def feature_names(features: Sequence[str], usage: bool = False) -> tuple[str, ...]:
+    """Return names of features, checked: known, different, at least one.
+
+    ``usage``: they may depend on what users have used, too.
+    """
     names = (features,) if isinstance(features, str) else tuple(features)
-    check_features("feature", names)
+    check_features("feature", names, usage)
     if not names or len(set(names)) < len(names):
         raise HpcgymError(f"features must be different names, at least one, not {features!r}")
     return names
@@ -329,9 +347,10 @@ def _shared(
         rules, state.SCORED, pieces[0].secondary, known, joined["jobs"]["run"], last
     )
     longest, n_users = int(sizes.max()), max(piece.n_users for piece in pieces)
+    counts = counts_usage(rules, features)
     engine |= {
         "asks": state.NOBODY,
-        **learning_rules(rules, asks_for_predictions(rules), logs_ends=on_nodes),
+        **learning_rules(rules, asks_for_predictions(rules), on_nodes, counts),
     }
     empty = state.make_state(engine, None, longest, machine.processors, n_users, last)
     processors = joined["jobs"]["processors"]
@@ -390,7 +409,7 @@ def _piece(part: Workload, features: tuple[str, ...], rules: Scheduler, processo
     ordered_by = jobs["requested"] if ordered_by is None else ordered_by
     learning = average_in_kernel(rules) or asks_for_predictions(rules)
     users, n_users = numbered(part.user_id) if learning else (_NONE, 0)
-    _, secondary, keys, scores = orders(part, rules)
+    _, secondary, keys, scores = orders(part, rules, shares=True)
     return _Piece(
         jobs=jobs,
         users=users,

@@ -16,7 +16,7 @@ from hpcgym.engine.many import coverage
 from hpcgym.errors import HpcgymError, unknown
 from hpcgym.schedule.bounded_slowdown import TAU_S
 from hpcgym.scheduler.capabilities import check_scheduler
-from hpcgym.scheduler.policies.features import FEATURES
+from hpcgym.scheduler.policies.features import FEATURES, check_features
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.simulation.warm_start import check_extract
 from hpcgym.sweep.batch import METRICS, BatchSimulator, make_workers, thread_count
@@ -237,6 +237,7 @@ def _tiles(
 def _check(batch: BatchSimulator) -> None:
     """Raise an error where scores are not linear or not fixed, or passes are not one a time."""
     check_scheduler(batch.scheduler, "coverage")
+    check_features("features", batch.features)
     if len(batch.features) != len(THREE):
         raise HpcgymError(f"features: coverage is of three, not of {len(batch.features)}")
     for name in batch.features:

@@ -89,10 +89,11 @@ def test_logs(tmp_path):
 def test_units_are_means_over_the_jobs_of_the_part():
     workload = hpcgym.load_workload(WORKLOAD)
     part = Episodes(workload, "windows", 300, "train")
-    units = ppo.mean_features(part, ("processors", "area", "wait", "expansion"))
+    names = ("processors", "area", "wait", "expansion", "fairshare")
+    units = ppo.mean_features(part, names)
     q = workload.requested_processors[:300].astype(float)
     p = workload.requested_time[:300].astype(float)
-    expected = [q.mean(), (p * q).mean(), 3600.0, (1 + 3600 / p).mean()]
+    expected = [q.mean(), (p * q).mean(), 3600.0, (1 + 3600 / p).mean(), 1.0]
     assert units == pytest.approx(expected)
 
 

@@ -16,7 +16,7 @@ from hpcgym.agents import load
 from hpcgym.agents.xnes import Xnes
 from hpcgym.errors import HpcgymError
 from hpcgym.evaluation import evaluate
-from hpcgym.scheduler.policies import WEIGHTED_FEATURES
+from hpcgym.scheduler.policies import WEIGHTED_FEATURES, FairShare
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.sweep import BatchSimulator
 from hpcgym.workload import load_workload
@@ -74,6 +74,26 @@ def test_the_trace_shows_the_way() -> None:
     last = weights.iloc[[-1]].to_numpy()
     batch = BatchSimulator(SLICES, ["processors", "requested", "wait"])
     assert batch.run(last).mean() == trace["best"].iloc[-1]
+
+
+def test_weights_of_usage_are_found_kept_and_acted_by(tmp_path: Path) -> None:
+    users = np.random.default_rng(0).zipf(1.6, len(TRACE)) % 11
+    trace = TRACE.with_columns(user_id=users)
+    slices = [trace.take(slice(k, k + 100), name=f"part {k}") for k in (0, 300)]
+    fair = FairShare(3600, shares={1: 3.0, "a": 2.0}, accounts={2: "a", 3: "a"})
+    rules = Scheduler(backfill_order="fairshare", fair_share=fair)
+    agent = Xnes(["wait", "fairshare", "area"], scheduler=rules, **SHORT).fit(slices)
+    assert mean_bsld(agent, slices) == pytest.approx(agent.best_, rel=1e-12)
+    agent.save(tmp_path / "agent.json")
+    kept = load(tmp_path / "agent.json")
+    assert kept.scheduler().describe() == agent.scheduler().describe()
+    assert kept.weights_["fairshare"] != 0
+    env: Any = gymnasium.make(kept.env_id, workload=trace, jobs=100, **kept.env_options)
+    observation, info = env.reset(options={"start": 300, "jobs": 100})
+    kept.begin(env)
+    env.step(kept.act(observation, info))
+    expected = hpcgym.simulate(slices[1], agent.scheduler())
+    assert env.unwrapped.result().start.tolist() == expected.start.tolist()
 
 
 def test_the_seed_decides_and_threads_do_not() -> None:

@@ -14,8 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracle import Simulation, jobs_of, simulate_slowly, weighted
 from predictors import Crooked
+from share_strategies import BUSY_W, cases
 from slow_shares import Accounts, SlowOrder
-from strategies import predictions, workloads
 
 import hpcgym
 from hpcgym import Cluster, Scheduler, simulate
@@ -25,73 +25,6 @@ from hpcgym.simulation.driver import started
 from hpcgym.workload.model import Workload
 
 pytestmark = pytest.mark.compiled
-
-BUSY_W = 100.0
-FACTORS = (-1.0, 50.0, 100.0, 200.0)  # powers of two, so that ties are exact in both
-ABOVE: list[dict[Any, str]] = [
-    {},
-    {0: "a", 1: "a"},
-    {0: "a", 1: "b", 2: "b", "a": "top"},
-    {0: "a", -1: "b", "a": "top", "b": "top"},
-]
-SHARES: list[dict[Any, float]] = [{}, {0: 2.0}, {0: 0.5, 1: 4.0}]
-
-
-@st.composite
-def cases(draw: st.DrawFn) -> tuple[Workload, dict[str, Any], dict[str, Any]]:
-    """A workload with power, and a scheduler by usage as hpcgym and as the oracle take it."""
-    workload = draw(workloads(max_jobs=30))
-    power = draw(st.lists(st.sampled_from(FACTORS), min_size=len(workload), max_size=len(workload)))
-    workload = workload.with_columns(power_w=power)
-    # of what is long past too little is left to tell priorities from 1
-    span = int(workload.submit_time[-1] - workload.submit_time[0] + workload.run_time.sum())
-    accounts = {
-        "shares": draw(st.sampled_from(SHARES)),
-        "above": draw(st.sampled_from(ABOVE)),
-        "half_life": draw(st.sampled_from([span // 20 + 1, span // 5 + 1, 604_800, None])),
-        "damping": draw(st.sampled_from([1.0, 0.25, 8.0])),
-    }
-    fair = FairShare(
-        accounts["half_life"] or math.inf,
-        accounts["damping"],
-        accounts["shares"],
-        accounts["above"],
-    )
-    slow = Accounts({*workload.user_id.tolist()}, **accounts)
-    orders = [draw(order(slow, [BUSY_W if w < 0 else w for w in power])) for _ in range(2)]
-    same = draw(st.booleans())
-    other = draw(st.one_of(st.sampled_from(["fcfs", "sjbf"]), st.just("spf")))
-    second = orders[0] if same else draw(st.sampled_from([orders[1], (other, other)]))
-    first = draw(st.sampled_from([orders[0], orders[0], orders[0], ("fcfs", "fcfs")]))
-    rules = {
-        "backfill": draw(st.sampled_from(["none", "easy", "easy", "conservative"])),
-        "estimate": draw(
-            st.one_of(st.sampled_from(["requested", "clairvoyant", "ave2"]), predictions(workload))
-        ),
-        "correction": draw(st.sampled_from(["requested", "incremental", "recursive-doubling"])),
-        "threshold": draw(st.sampled_from([None, None, 0, 5, 2000])),
-        "passes": draw(st.sampled_from(["per-timestamp", "per-event"])),
-    }
-    ours = rules | {"policy": first[0], "backfill_order": second[0], "fair_share": fair}
-    return workload, ours, rules | {"policy": first[1], "backfill_order": second[1]}
-
-
-@st.composite
-def order(draw: st.DrawFn, slow: Accounts, watts: list[float]) -> tuple[Any, SlowOrder]:
-    """An order as hpcgym and as the oracle take it."""
-    names = {"fairshare": "cpu", "energy-fairshare": "energy", "fs+efs": "both"}
-    name = draw(st.sampled_from([*names, "mixed", "mixed"]))
-    if name != "mixed":
-        return name, SlowOrder(names[name], slow, watts, BUSY_W)
-    both = draw(st.sampled_from([(1.0, 1.0), (1.0, 0.0), (-0.5, 2.0), (0.0, 100.0)]))
-    wait, size = draw(st.sampled_from([(0.0, 0.0), (0.01, 0.0), (0.0, -0.25), (-0.01, 0.25)]))
-    time = draw(st.sampled_from([0.0, 0.0, -0.25]))
-    if not wait and not size and not time and 0.0 in both:
-        wait = 0.01
-    weights = {"fairshare": both[0], "energy_fairshare": both[1], "wait": wait, "processors": size}
-    weights["requested"] = time
-    rest = weighted((size, time, wait, 0, 0, 0))
-    return weights, SlowOrder(both, slow, watts, BUSY_W, rest)
 
 
 @settings(max_examples=300)

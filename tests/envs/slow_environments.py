@@ -105,6 +105,8 @@ class Machine:
         self.due: int | None = None  # when a pass is due without any event
         if workload.initial is not None:
             self.begin(workload.initial)
+        if hasattr(backfill_order, "begin"):  # it looks at what has ended
+            backfill_order.begin(self)
 
     def begin(self, initial: Any) -> None:
         """Begin as an extract does, but for what estimates have learned but averages."""
@@ -129,6 +131,10 @@ class Machine:
                     self.correct(job, time)
         if before:
             self.first, self.due = now, now
+
+    @property
+    def terminated(self) -> dict[None, list[Job]]:
+        return {None: self.ended}
 
     def play(self) -> list[int]:
         """Return the start times of all jobs."""
@@ -358,6 +364,9 @@ class Weights(Machine):
             self.decide()
         order = list(self.queue)
         if any(self.weights):
-            score: Any = weighted(self.weights)
+            score = self.score_by(self.weights)
             order = sorted(self.queue, key=lambda job: -score(job.for_policies, now))
         self.start_in_order(order, now)
+
+    def score_by(self, weights: Any) -> Any:
+        return weighted(weights)

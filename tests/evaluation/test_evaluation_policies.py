@@ -16,6 +16,7 @@ from hpcgym.envs.core.episodes import Episodes
 from hpcgym.errors import HpcgymError, PolicyWarning
 from hpcgym.evaluation import evaluate, lineup
 from hpcgym.evaluation.stage import RULES
+from hpcgym.scheduler.policies import FairShare
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.simulation.run import simulate
 from hpcgym.workload import load_workload
@@ -261,6 +262,29 @@ def test_static_weights_are_over_the_features_of_the_environment() -> None:
     )
     assert set(board.static_weights) <= set(features)
     assert board.by_slice["spf (acting)"].equals(evaluate("spf", TRACE, **SMALL).by_slice["spf"])
+
+
+def test_usage_is_counted_by_all_with_the_same_shares() -> None:
+    """Of weights that act, of schedulers that are simulated, of weights that do not change."""
+    users = np.random.default_rng(0).zipf(1.6, len(TRACE)) % 11
+    shares = {"fair_share": "half_life_s=3600", "backfill_order": "fairshare"}
+    board = evaluate(
+        {"acting": find_baseline("fairshare"), "alone": Scheduler(policy="fairshare", **shares)},
+        TRACE.with_columns(user_id=users),
+        env="hpcgym/MixedPolicy-v0",
+        env_options={"policy_features": ("wait", "fairshare")},
+        **shares,
+        **SMALL,
+    )
+    assert not board.failures
+    assert board.by_slice["acting"].equals(board.by_slice["alone"])
+    assert set(board.static_weights) <= {"wait", "fairshare"}
+    static = board.schedulers["best-static"]
+    assert static is not None
+    assert static.fair_share == FairShare(3600)
+    (saf,) = (one for name, one in board.schedulers.items() if name.startswith("saf"))
+    assert saf is not None
+    assert (saf.backfill_order, saf.fair_share) == ("fairshare", FairShare(3600))
 
 
 def test_a_policy_may_know_its_own_environment() -> None:

@@ -162,8 +162,9 @@ def test_all_names_are_known() -> None:
 
 
 def test_the_error_names_both_and_tells_why() -> None:
-    with pytest.raises(HpcgymError, match=r"^policy='x' and a batch do not go together: only sim"):
-        check("batches", words={"usage": "policy='x'"})
+    told = r"^policy='x' and look-ahead do not go together: in the queues that it drains nobody"
+    with pytest.raises(HpcgymError, match=told):
+        check("look-ahead", words={"usage": "policy='x'"})
 
 
 def test_the_docs_show_the_table() -> None:

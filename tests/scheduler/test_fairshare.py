@@ -17,7 +17,7 @@ from hpcgym.baselines import find_baseline
 from hpcgym.errors import HpcgymError
 from hpcgym.scheduler.policies import FairShare
 from hpcgym.scheduler.policies.index import parse_policy
-from hpcgym.sweep import BatchSimulator, read_table, run_experiment
+from hpcgym.sweep import cover, read_table, run_experiment
 
 JOBS = hpcgym.load_workload("lublin:jobs=60,processors=16,seed=1,load=1.2")
 
@@ -165,27 +165,39 @@ def test_policies_by_usage_are_told_from_others() -> None:
 
 # --- Who does not count usage ---------------------------------------------------------------
 
-DEPENDS = "depends on what users have used, which only simulate"
+DEPENDS = "depends on what users have used, which nobody counts here"
 
 
-def test_environments_say_so() -> None:
-    with pytest.raises(HpcgymError, match="backfill_order='fairshare' and environments do not go"):
-        gymnasium.make("hpcgym/JobSelection-v0", workload=JOBS, backfill_order="fairshare")
-    with pytest.raises(HpcgymError, match=f"policy_features: 'fairshare' {DEPENDS}"):
-        gymnasium.make("hpcgym/MixedPolicy-v0", workload=JOBS, policy_features=["fairshare"])
+def test_baselines_and_coverage_say_so() -> None:
+    env = gymnasium.make("hpcgym/JobSelection-v0", workload=JOBS, jobs=5)
+    with pytest.raises(HpcgymError, match=f"baseline 'fairshare' {DEPENDS}"):
+        find_baseline("fairshare").begin(env)
+    mixed = {"workload": JOBS, "jobs": 5, "policy_features": ["wait", "fairshare"]}
+    env = gymnasium.make("hpcgym/MixedPolicy-v0", **mixed)
+    weighs = find_baseline("fairshare")
+    weighs.begin(env)
+    assert weighs.act({}, {}).tolist() == [0.0, 1.0]
+    with pytest.raises(HpcgymError, match="baseline 'energy-fairshare' needs the feature 'energy"):
+        find_baseline("energy-fairshare").begin(env)
+    with pytest.raises(HpcgymError, match=r"baseline 'fs\+efs' is no weighted sum of features"):
+        find_baseline("fs+efs").begin(env)
+    with pytest.raises(HpcgymError, match=f"features: 'fairshare' {DEPENDS}"):
+        cover(JOBS, features=("area", "wait", "fairshare"), points=2)
+    with pytest.raises(HpcgymError, match=r"backfill_order='fs\+efs' and coverage do not go"):
+        cover(JOBS, scheduler=Scheduler(backfill_order="fs+efs"), points=2)
 
 
-def test_batches_and_look_ahead_say_so() -> None:
-    with pytest.raises(HpcgymError, match=f"feature: 'energy_fairshare' {DEPENDS}"):
-        BatchSimulator([JOBS], features=["wait", "energy_fairshare"])
-    with pytest.raises(HpcgymError, match=r"backfill_order='fs\+efs' and a batch do not go"):
-        BatchSimulator([JOBS], scheduler=Scheduler(backfill_order="fs+efs"))
+def test_look_ahead_says_so() -> None:
     with pytest.raises(HpcgymError, match=f"portfolio 'fairshare' {DEPENDS}"):
         Lookahead(["saf", "fairshare"])
     with pytest.raises(HpcgymError, match="backfill_order='fairshare' and look-ahead do not go"):
         Lookahead(["saf"]).run(JOBS, backfill_order="fairshare")
-    with pytest.raises(HpcgymError, match=f"baseline 'fairshare' {DEPENDS}"):
-        find_baseline("fairshare")
+    look = Lookahead(["saf"])
+    given = {**look.env_options, "backfill_order": "fairshare"}
+    env = gymnasium.make("hpcgym/MixedPolicy-v0", workload=JOBS, jobs=5, **given)
+    env.reset(seed=0)
+    with pytest.raises(HpcgymError, match="backfill_order='fairshare' and look-ahead do not go"):
+        look.begin(env)
 
 
 @pytest.mark.compiled

@@ -72,6 +72,13 @@ class Shares(NamedTuple):
     book: NDArray[np.void]  # (1,) BOOK
 
 
+class ShareRows(NamedTuple):
+    """Accounts of many simulations, and which weights look at them."""
+
+    rows: Shares  # with one more axis in front
+    by_usage: NDArray[np.int64]  # (2,) places of the weights of both priorities, -1: it has none
+
+
 @cache
 def counting(usage_of: Any) -> Any:
     """Return what keeps the accounts of a machine while it is simulated.
@@ -131,8 +138,14 @@ def charge(progress, ended, shares, k, end, drawn):
 
 
 @jit_entry
-def begin(scores, sim, blocks, entries, shares, owner, rate, run, end):
-    """Charge jobs that ended before the simulation began, and give waiting jobs their scores.
+def begin(scores, sim, blocks, entries, shares):
+    """Give the jobs that wait when a simulation begins the scores of then."""
+    write_all(scores, sim, blocks, entries, shares)
+
+
+@jit_entry
+def charge_past(shares, owner, rate, run, end):
+    """Charge jobs that ended before the simulation begins.
 
     Parameters
     ----------
@@ -151,7 +164,6 @@ def begin(scores, sim, blocks, entries, shares, owner, rate, run, end):
                 shares.recent[what, account] += rate[what, k] * run[k]
             account = shares.parent[account]
     settle_all(shares)
-    write_all(scores, sim, blocks, entries, shares)
 
 
 @jit_part

@@ -65,7 +65,7 @@ def cover_tile(worker, tile, s, shared, workers, notes, sphere, metric, settings
         if not np.isnan(values[vector]):
             continue
         begin_notes(worker, tile, vector, notes, sphere, values)
-        begin_slice(worker, shared, workers, None, sphere.weights[vector], 1.0, s)
+        begin_slice(worker, shared, workers, None, None, sphere.weights[vector], 1.0, s)
         simulate_vector(worker, s, shared, workers, notes, sphere)
         progress, begin = workers.progress[worker], jobs[0].submit
         value = measure(metric, jobs, progress, begin, settings[0], settings[1])
@@ -100,7 +100,7 @@ def simulate_vector(worker, s, shared, workers, notes, sphere):
             # no vector is left: nothing more to find out
             sim.asks = NOBODY
             queued, at_once = 0, np.int64(FOREVER)
-        passes = run_slice(worker, shared, workers, None, s, at_once)
+        passes = run_slice(worker, shared, workers, None, None, s, at_once)
         if sim.asked == AN_ORDER:
             queued, free = note_queue(worker, workers, notes), sim.free
         elif passes < at_once:

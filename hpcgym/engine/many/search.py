@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 
 from hpcgym.compilation import jit, jit_entry, jit_part
 from hpcgym.engine.answers.online import FOR_ORDERING, KNOWN, forget, rank_both
-from hpcgym.engine.answers.shares import usage_by_clock
+from hpcgym.engine.answers.share_rows import begin_shares, shares_of, weigh_usage
+from hpcgym.engine.answers.shares import usage_by_clock, write_all
 from hpcgym.engine.machines.nodes.rows import copy_nodes, empty_nodes, run_on_nodes
 from hpcgym.engine.machines.pool import easy
 from hpcgym.engine.ordered import BLOCK, block_at
@@ -130,10 +131,11 @@ def rewind(empty_sim, empty_blocks, jobs, predicted, sims, row, progress, histor
 
 
 @jit
-def begin_slice(worker, shared, workers, before, weights, total, s):
+def begin_slice(worker, shared, workers, before, fair, weights, total, s):
     """Begin a slice, whose jobs get scores by the weights divided by a total.
 
     With an empty machine where ``before`` is None, else with the state that it has of the slice.
+    Where ``fair`` is not None, scores are without what usage adds.
     """
     start, stop = shared.slices[s, 0], shared.slices[s, 1]
     jobs, n = shared.jobs[start:stop], stop - start
@@ -149,6 +151,10 @@ def begin_slice(worker, shared, workers, before, weights, total, s):
     if shared.kinds[FOR_ORDERING] != KNOWN:
         set_weights(shared, workers, worker, weights, total)
     scores = workers.scores[worker]
+    if fair is not None:
+        begin_shares(fair, len(workers.sim) + s, worker, n)
+        weigh_usage(fair, worker, weights, len(weights), total)
+        scores = fair.rows.base[worker]
     for j in range(n):
         row = start + j
         serial = shared.serial[row] if len(shared.serial) > 0 else 1.0
@@ -158,7 +164,7 @@ def begin_slice(worker, shared, workers, before, weights, total, s):
         )  # fmt: skip
     set_second_scores(scores, shared.second_scores, start, n)
     if before is not None and before.time[s] >= 0:
-        line_up_rows(shared, start, n, workers, worker, before, s)
+        line_up_rows(shared, start, n, workers, worker, before, fair, s)
 
 
 @jit
@@ -198,22 +204,32 @@ def copy_table(target, source):
 
 
 @jit
-def line_up_rows(table, start, n, rows, e, before, s):
+def line_up_rows(table, start, n, rows, e, before, fair, s):
     """Put the jobs of an extract that wait into the queue, by the scores that they have now.
 
-    Slice ``s`` has ``n`` jobs of the table from row ``start`` on; ``e`` simulates them.
+    Slice ``s`` has ``n`` jobs of the table from row ``start`` on; ``e`` simulates them. Where
+    ``fair`` is not None, usage adds to the scores that it has.
     """
     jobs, sim, scores = table.jobs[start : start + n], rows.sim[e], rows.scores[e]
+    ranked = scores
+    if fair is not None:
+        ranked = fair.rows.base[e]
     if table.kinds[FOR_ORDERING] != KNOWN:
         estimators, learner = estimators_of(table, start, start + n), learner_of(rows, e)
         for job in range(before.number[s]):
-            rank_both(jobs, scores, sim, job, estimators, learner)
+            rank_both(jobs, ranked, sim, job, estimators, learner)
+    if fair is not None:
+        for place in range(2 * n):
+            scores[place].score = ranked[place].score
+            scores[place].patience = ranked[place].patience
     line_up(
         jobs, keys_of(table, start, n), scores, users_of(table, start, n),
         sim, rows.progress[e], rows.history[e], rows.blocks[e], rows.entries[e], rows.narrow[e],
         rows.freed[e], rows.idle[e], rows.ended[e], before.number[s], before.time[s],
         before.due[s],
     )  # fmt: skip
+    if fair is not None:
+        write_all(scores, sim, rows.blocks[e], rows.entries[e], shares_of(fair, e, n))
 
 
 @jit_part
@@ -243,27 +259,28 @@ _run_row = loop_on_rows(easy.run, usage_by_clock)
 
 
 @jit_part
-def run_rows(table, start, n, rows, e, learns, stop_time, max_passes):
+def run_rows(table, start, n, rows, e, learns, fair, stop_time, max_passes):
     """Simulate ``n`` jobs of a table on a pool in row ``e`` of the arrays of many simulations.
 
     To the end, ``stop_time`` [s], a question or so many passes; return the passes done. ``table``
     has the jobs, users and keys of all, ``rows`` the arrays of State and the scores; ``learns`` is
-    None where no run times are learned.
+    None where no run times are learned, ``fair`` where no order looks at usage.
     """
     jobs = table.jobs[start : start + n]
-    return _run_row(jobs, table, start, rows, e, (), learns, stop_time, max_passes)
+    return _run_row(jobs, table, start, rows, e, (), learns, fair, stop_time, max_passes)
 
 
 @jit_part
-def run_slice(worker, shared, workers, learns, s, max_passes):
+def run_slice(worker, shared, workers, learns, fair, s, max_passes):
     """Simulate a slice to its end, a question or so many passes; return the passes done."""
     start = shared.slices[s, 0]
     n = shared.slices[s, 1] - start
-    return run_rows(shared, start, n, workers, worker, learns, np.int64(FOREVER), max_passes)
+    end = np.int64(FOREVER)
+    return run_rows(shared, start, n, workers, worker, learns, fair, end, max_passes)
 
 
 @jit_part
-def run_slice_on_nodes(worker, shared, workers, before, rooms, learns, s):
+def run_slice_on_nodes(worker, shared, workers, before, rooms, learns, fair, s):
     """Simulate a slice to its end on nodes."""
     start, stop = shared.slices[s, 0], shared.slices[s, 1]
     if before is None:
@@ -271,7 +288,7 @@ def run_slice_on_nodes(worker, shared, workers, before, rooms, learns, s):
     else:
         copy_nodes(rooms, len(workers.sim) + s, worker, start, stop, before.number[s])
     n, end = stop - start, np.int64(FOREVER)
-    run_on_nodes(shared, start, n, workers, rooms, worker, learns, end)
+    run_on_nodes(shared, start, n, workers, rooms, worker, learns, fair, end)
 
 
 @jit
@@ -323,8 +340,8 @@ def measure(metric, jobs, progress, begin, processors, tau):
 
 @jit_entry
 def search_share(
-    worker, n_workers, first, stop, shared, workers, before, pool, rooms, learns, weights, metrics,
-    settings, out,
+    worker, n_workers, first, stop, shared, workers, before, pool, rooms, learns, fair, weights,
+    metrics, settings, out,
 ):  # fmt: skip
     """Simulate every ``n_workers``-th task from ``first`` to ``stop`` (exclusive).
 
@@ -337,6 +354,8 @@ def search_share(
     rooms : hpcgym.engine.machines.nodes.rows.Rooms of the workers, and behind them those with which
         slices begin, if ``before`` says how.
     learns : None where no run times are learned.
+    fair : ShareRows of the workers, and behind them those with which slices begin; None where no
+        order looks at usage.
     weights : (n_vectors, 1 or n_slices, n_features) float64.
     metrics : (n_metrics,) codes of this module.
     settings : (2,) float64, processors of the machine, and what short run times count as [s].
@@ -347,11 +366,11 @@ def search_share(
     for task in range(first + worker, stop, n_workers):
         s, v = task // n_vectors, task % n_vectors
         own = s if weights.shape[1] > 1 else 0
-        begin_slice(worker, shared, workers, before, weights[v, own], 1.0, s)
+        begin_slice(worker, shared, workers, before, fair, weights[v, own], 1.0, s)
         if pool is not None:
-            run_slice(worker, shared, workers, learns, s, np.int64(FOREVER))
+            run_slice(worker, shared, workers, learns, fair, s, np.int64(FOREVER))
         if rooms is not None:
-            run_slice_on_nodes(worker, shared, workers, before, rooms, learns, s)
+            run_slice_on_nodes(worker, shared, workers, before, rooms, learns, fair, s)
         jobs = shared.jobs[shared.slices[s, 0] : shared.slices[s, 1]]
         progress, begin = workers.progress[worker], jobs[0].submit
         if before is not None:

@@ -78,6 +78,7 @@ def read_options(
     allocation: str = "first-fit",
     power: str = "none",
     threshold: float | None = None,
+    fair_share: Any = None,
     reward: Reward = "bsld",
     window: int = 128,
     features: Sequence[str] | Mapping[str, Callable[[Any], Any] | None] = USUAL_FEATURES,
@@ -106,6 +107,7 @@ def read_options(
         allocation=allocation,
         power=power,
         threshold=threshold,
+        fair_share=fair_share,
     )
     check_allocation(allocation, cluster)
     check_scheduler(scheduler, "environments")
@@ -204,7 +206,7 @@ def read_policy_features(names: Any) -> tuple[str, ...]:
     """Return the features that MixedPolicy weighs, checked."""
     if isinstance(names, str) or not isinstance(names, Sequence) or not names:
         raise HpcgymError(f"policy_features must be names of features, not {names!r}")
-    check_features("policy_features", names)
+    check_features("policy_features", names, usage=True)
     if len(set(names)) < len(names):
         raise HpcgymError("policy_features: a feature is named twice")
     return tuple(names)

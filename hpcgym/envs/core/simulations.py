@@ -36,6 +36,7 @@ from hpcgym.envs.core.tables import (
     empty_machine,
     table_of,
 )
+from hpcgym.envs.core.usage import usage_of
 from hpcgym.envs.kernels import steps as kernel
 from hpcgym.envs.kernels.limited import POWER_SIZE
 from hpcgym.errors import HpcgymError
@@ -80,6 +81,7 @@ class Simulations:
     table, whole : the jobs, and what else simulations share: with what a restored snapshot has
         made of it, and as it was at first.
     layout : of the observations in ``out.observations``.
+    usage : the accounts of users; None where no order looks at them.
     """
 
     def __init__(
@@ -145,7 +147,9 @@ class Simulations:
         rules = {"asks": asks, "keeps": int(keeps)}
         rules |= power_rules(cluster, scheduler, shutdown_action)
         on_nodes = needs is not None or limited is not None or sharing is not None
-        rules |= learning_rules(scheduler, asks_for_predictions(scheduler), on_nodes)
+        self.usage = usage_of(options, features, workload, number, episodes.longest)
+        predicts, counts = asks_for_predictions(scheduler), self.usage is not None
+        rules |= learning_rules(scheduler, predicts, on_nodes, counts)
         common = common_of(options, workload)
         units = options.cluster.processors
         self.machines: Machines | None = None
@@ -202,7 +206,7 @@ class Simulations:
         if kind in (arrays.ORDERING_KIND, arrays.PAIR_SCORES_KIND):
             numbers = self.layout.scores
         width = max(numbers, 1)
-        self._learns = True if rules["learns"] else None
+        self._learns = True if predicts else None
         self._pool = None if on_nodes else ()  # the machine of a pool is empty
         self.chosen = np.zeros(number, np.int64)
         self.numbers = np.zeros((number, width))
@@ -236,7 +240,8 @@ class Simulations:
             machine = self.machines.rows
         elif self.shared is not None:
             machine = self.shared.rows
-        return tuple(self.batch) if machine is None else (*self.batch, *arrays_of_rows(machine))
+        known = tuple(self.batch if self.usage is None else (*self.batch, *self.usage.fair.rows))
+        return known if machine is None else (*known, *arrays_of_rows(machine))
 
     @cached_property
     def fingerprint(self) -> tuple[int, ...]:
@@ -249,6 +254,8 @@ class Simulations:
             *(table.second_scores, table.node_watts, table.still_w),
             *telling(self._before, self.rooms),
         )
+        if self.usage is not None:
+            rules += self.usage.rules
         if self.rooms is not None:
             rules += (self.rooms.needs, self.rooms.capacity, self.rooms.begin)
         if self.machines is not None:
@@ -267,6 +274,8 @@ class Simulations:
         if self.machines is not None:
             workload = self.episodes.workload_of(episode)
             self.machines.set_next(e, workload, episode.start)
+        if self.usage is not None:
+            self.usage.set_next(e, self.episodes.workload_of(episode))
 
     def reset(self, those: NDArray[np.int64]) -> None:
         """Begin the next episodes of some simulations, (k,)."""
@@ -282,7 +291,8 @@ class Simulations:
     def _kept(self) -> tuple[Any, ...]:
         """What the kernel takes that is mostly the same from step to step."""
         shared = None if self.shared is None else self.shared.rows
-        machine = self._before, self._pool, self.rooms, self._power, shared, self._learns
+        fair = None if self.usage is None else self.usage.fair
+        machine = self._before, self._pool, self.rooms, self._power, shared, self._learns, fair
         return (self.table, self.batch, *machine, self.chosen, self.numbers)
 
     def began(self, e: int) -> None:

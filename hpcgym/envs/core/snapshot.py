@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.engine import state
+from hpcgym.engine.answers.shares import Shares
 from hpcgym.engine.ordered import BLOCK
 from hpcgym.envs.core import arrays
 from hpcgym.envs.core.simulations import Simulations
@@ -18,13 +19,20 @@ from hpcgym.schedule.bounded_slowdown import bsld
 class Snapshot(NamedTuple):
     """The state of one simulation; its arrays are copies."""
 
-    rows: tuple[NDArray[Any], ...]  # a row of each array of arrays.Batch
+    # a row of each array of arrays.Batch, then of Shares where usage is counted, of the machine
+    rows: tuple[NDArray[Any], ...]
     name: str
     owner: tuple[int, ...]  # the same for environments with the same jobs and rules
     table: arrays.Table  # the jobs of the episode alone where it hides, else those of all
     hides: bool = False
     generator: Any = None  # the state of what draws episodes, of a single environment
     limits: Any = None  # of the episode, on a machine under limits
+    counts: bool = False  # whether usage is counted
+
+    @property
+    def n_rows_before_machine(self) -> int:
+        """How many of the rows are not of the machine."""
+        return len(arrays.Batch._fields) + (len(Shares._fields) if self.counts else 0)
 
     def __repr__(self) -> str:
         return f"Snapshot({self.name!r}, hides={self.hides})"
@@ -49,6 +57,7 @@ def save_row(
         hides=hides,
         generator=None if generator is None else generator.bit_generator.state,
         limits=None if simulations.machines is None else simulations.machines.limits[e],
+        counts=simulations.usage is not None,
     )
 
 
@@ -66,7 +75,7 @@ def restore_row(simulations: Simulations, e: int, snapshot: Snapshot) -> None:
     Its table is to be set, and then what it shows: ``simulations.show``.
     """
     if simulations.machines is not None:
-        simulations.machines.make_room(snapshot.rows[len(arrays.Batch._fields) :])
+        simulations.machines.make_room(snapshot.rows[snapshot.n_rows_before_machine :])
         simulations.machines.limits[e] = snapshot.limits
     for array, row in zip(simulations.changing, snapshot.rows, strict=True):
         array[_within(e, row)] = row
@@ -127,9 +136,10 @@ def hidden(snapshot: Snapshot) -> Snapshot:
     Jobs that have not ended run for their predicted run times, and jobs that have not been
     submitted are no more: rewards are scaled as for an episode of the known jobs.
     """
-    if len(snapshot.rows) > len(arrays.Batch._fields):
+    if len(snapshot.rows) > snapshot.n_rows_before_machine:
         raise HpcgymError("snapshot: the future can be hidden on pools of processors only")
-    rows = arrays.Batch(*(row.copy() for row in snapshot.rows))
+    copies, kinds = [row.copy() for row in snapshot.rows], len(arrays.Batch._fields)
+    rows, accounts = arrays.Batch(*copies[:kinds]), copies[kinds:]
     first, n = int(rows.episode_state["start"]), int(rows.episode_state["jobs"])
     known = int(rows.sim["next"])
     table = _part_of(snapshot.table, first, known)
@@ -147,10 +157,12 @@ def hidden(snapshot: Snapshot) -> Snapshot:
             rows.blocks["least_span"][block] = here["span"].min()
     rows.episode_state["start"], rows.episode_state["jobs"] = 0, known
     rows.sim["changed"] = 1
-    if rows.scores.size:
-        # the second half is for the secondary order, and begins behind the jobs
-        rows.scores[known : 2 * known] = rows.scores[n : n + known].copy()
-    return snapshot._replace(table=table, rows=tuple(_counted_anew(rows, table)), hides=True)
+    for scores in (rows.scores, Shares(*accounts).base) if accounts else (rows.scores,):
+        if scores.size:
+            # the second half is for the secondary order, and begins behind the jobs
+            scores[known : 2 * known] = scores[n : n + known].copy()
+    known_rows = (*_counted_anew(rows, table), *accounts)
+    return snapshot._replace(table=table, rows=known_rows, hides=True)
 
 
 def _counted_anew(rows: arrays.Batch, table: arrays.Table) -> arrays.Batch:

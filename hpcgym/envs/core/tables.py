@@ -65,7 +65,7 @@ def common_of(options: Options, workload: Workload) -> Common:
     users, n_users = np.zeros(0, np.int64), 0
     if average_in_kernel(scheduler) or asks_for_predictions(scheduler):
         users, n_users = numbered(workload.user_id)
-    _, secondary, keys, scores = orders(workload, scheduler)
+    _, secondary, keys, scores = orders(workload, scheduler, shares=True)
     return Common(jobs, predicted, ordered_by, users, n_users, secondary, keys, scores)
 
 

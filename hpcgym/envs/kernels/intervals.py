@@ -7,6 +7,8 @@ import numpy as np
 from hpcgym.compilation import jit_inline, jit_part
 from hpcgym.engine.answers.histories import asked_by
 from hpcgym.engine.answers.online import FOR_ORDERING, KNOWN, rank
+from hpcgym.engine.answers.share_rows import shares_of, weigh_usage
+from hpcgym.engine.answers.shares import write_all
 from hpcgym.engine.many.search import set_weights
 from hpcgym.engine.ordered import BLOCK, block_at
 from hpcgym.engine.orders.mixing import mix
@@ -54,10 +56,18 @@ def interval_is_over(e, table, batch, stop):
 
 
 @jit_part
-def weigh(e, table, batch, weights, stop):
-    """Give scores by these weights to the queued jobs and to those that come up to ``stop`` [s]."""
+def weigh(e, table, batch, fair, weights, stop):
+    """Give scores by these weights to the queued jobs and to those that come up to ``stop`` [s].
+
+    Where ``fair`` is not None usage is added: to the scores of jobs to come when they come.
+    """
+    scores, n_weights = batch.scores[e], len(table.waiting)
+    if fair is not None:
+        scores = fair.rows.base[e]
+        for what in range(2):
+            n_weights += 1 if fair.by_usage[what] >= 0 else 0
     total = 0.0
-    for k in range(len(table.waiting)):
+    for k in range(n_weights):
         total += abs(weights[k])
     if table.kinds[FOR_ORDERING] != KNOWN:
         set_weights(table, batch, e, weights, total)
@@ -66,14 +76,18 @@ def weigh(e, table, batch, weights, stop):
     for k in range(blocks[QUEUE].in_use):
         block = block_at(blocks, QUEUE, k)
         for i in range(block * BLOCK, block * BLOCK + blocks[block].count):
-            score_by(e, table, batch, weights, total, entries[i].job)
-    if table.settings[0].interval == PASSES_INTERVAL:
-        return  # jobs to come are weighed when they are in the queue
-    # jobs that have come without a pass are not in the queue yet
-    job, n = batch.sim[e].next - batch.sim[e].arrived, batch.episode_state[e].jobs
-    while job < n and table.jobs[batch.episode_state[e].start + job].submit <= stop:
-        score_by(e, table, batch, weights, total, job)
-        job += 1
+            score_by(e, table, batch, scores, weights, total, entries[i].job)
+    n = batch.episode_state[e].jobs
+    # where asked at each pass, jobs to come are weighed when they are in the queue
+    if table.settings[0].interval != PASSES_INTERVAL:
+        # jobs that have come without a pass are not in the queue yet
+        job = batch.sim[e].next - batch.sim[e].arrived
+        while job < n and table.jobs[batch.episode_state[e].start + job].submit <= stop:
+            score_by(e, table, batch, scores, weights, total, job)
+            job += 1
+    if fair is not None:
+        weigh_usage(fair, e, weights, n_weights, total)
+        write_all(batch.scores[e], batch.sim[e], blocks, entries, shares_of(fair, e, n))
 
 
 @jit_part
@@ -88,19 +102,19 @@ def stop_by_submissions(e, table, batch, length):
 
 
 @jit_inline
-def score_by(e, table, batch, weights, total, job):
-    """Give a job its score."""
+def score_by(e, table, batch, scores, weights, total, job):
+    """Give a job its score, without what usage adds."""
     if table.kinds[FOR_ORDERING] != KNOWN:
         # that of a job to come will be known when it is submitted
         if job < batch.sim[e].next:
             start, n = batch.episode_state[e].start, batch.episode_state[e].jobs
             jobs = table.jobs[start : start + n]
             asked = asked_by(table.jobs, table.asked, start + job)
-            rank(jobs, asked, batch.scores[e], SCORED, job, np.int64(0), learner_of(batch, e))
+            rank(jobs, asked, scores, SCORED, job, np.int64(0), learner_of(batch, e))
         return
     row = batch.episode_state[e].start + job
     serial = table.serial[row] if len(table.serial) > 0 else 1.0
-    batch.scores[e, job].score, batch.scores[e, job].patience = mix(
+    scores[job].score, scores[job].patience = mix(
         weights, table.places, total, table.weighed[row], table.waiting, serial,
         np.float64(table.ordered_by[row]),
     )  # fmt: skip

@@ -13,6 +13,7 @@ import numpy as np
 
 from hpcgym.compilation import jit_entry, jit_inline, jit_part
 from hpcgym.engine.answers.online import FOR_ORDERING, KNOWN
+from hpcgym.engine.answers.share_rows import begin_shares
 from hpcgym.engine.machines.corun.rows import begin_shared
 from hpcgym.engine.machines.limited.controls import extend_control
 from hpcgym.engine.machines.limited.rows import begin_machine, machine_of, run_under_limits
@@ -62,14 +63,14 @@ from hpcgym.envs.kernels.terms import (
 
 
 @jit_part
-def begin(e, table, batch, before, rooms, power, shared):
+def begin(e, table, batch, before, rooms, power, shared, fair):
     """Begin the next episode of environment ``e``.
 
     Here and in all that follows one of ``pool``, ``rooms``, ``power`` and ``shared`` is not None:
     on a pool of processors, on nodes, where jobs have nodes of their own, under limits or not, and
     where jobs share nodes. ``before`` is the state with which an extract begins, None of others;
     its nodes stand behind those of all environments. ``learns`` is None where no run times are
-    learned.
+    learned, ``fair`` where no order looks at usage.
     """
     episode = batch.episode_state[e]
     start, n = episode.next_start, episode.next_jobs
@@ -95,9 +96,9 @@ def begin(e, table, batch, before, rooms, power, shared):
             copy_nodes(rooms, len(batch.sim), e, start, start + n, before.number[0])
     if power is not None:
         begin_machine(power, e, start, start + n, table.jobs)
-    begin_scores(e, table, batch, start, n)
+    begin_scores(e, table, batch, fair, start, n)
     if before is not None and before.time[0] >= 0:
-        line_up_rows(table, start, n, batch, e, before, np.int64(0))
+        line_up_rows(table, start, n, batch, e, before, fair, np.int64(0))
     batch.counted_j[e] = 0.0
     for node in range(len(batch.busy_until[e])):
         batch.busy_until[e, node] = 0
@@ -117,9 +118,12 @@ def begin(e, table, batch, before, rooms, power, shared):
 
 
 @jit_part
-def begin_scores(e, table, batch, start, n):
-    """Set the scores that do not depend on actions."""
+def begin_scores(e, table, batch, fair, start, n):
+    """Set the scores that do not depend on actions, without what usage adds."""
     scores = batch.scores[e]
+    if fair is not None:
+        begin_shares(fair, len(batch.sim) + e, e, n)
+        scores = fair.rows.base[e]
     if table.settings[0].kind == ORDERING_KIND:
         # jobs outside the window come after those within, by submission
         for job in range(n):
@@ -129,16 +133,16 @@ def begin_scores(e, table, batch, start, n):
 
 
 @jit_part
-def simulate(e, table, batch, pool, rooms, power, learns, stop_time):
+def simulate(e, table, batch, pool, rooms, power, learns, fair, stop_time):
     """Run the simulator of environment ``e`` to its next question, its end or ``stop_time`` [s]."""
     start, n = batch.episode_state[e].start, batch.episode_state[e].jobs
     # not one "else", here and below: numba leaves out what is under a None
     if pool is not None:
-        run_rows(table, start, n, batch, e, learns, stop_time, np.int64(FOREVER))
+        run_rows(table, start, n, batch, e, learns, fair, stop_time, np.int64(FOREVER))
     if rooms is not None:
-        run_on_nodes(table, start, n, batch, rooms, e, learns, stop_time)
+        run_on_nodes(table, start, n, batch, rooms, e, learns, fair, stop_time)
     if power is not None:
-        run_under_limits(table, start, n, batch, power, e, learns, stop_time)
+        run_under_limits(table, start, n, batch, power, e, learns, fair, stop_time)
 
 
 @jit_inline
@@ -186,7 +190,7 @@ def account(e, table, batch, pool, rooms, power, shared):
 
 
 @jit_part
-def act(e, begins, table, batch, pool, rooms, power, shared, learns, chosen, numbers):
+def act(e, begins, table, batch, pool, rooms, power, shared, learns, fair, chosen, numbers):
     """Go to the next decision, after what the action says; to the first if the episode begins."""
     if shared is not None:
         if begins:
@@ -195,15 +199,15 @@ def act(e, begins, table, batch, pool, rooms, power, shared, learns, chosen, num
             act_on_pairs(e, table, batch, shared, chosen[e], numbers[e])
         account(e, table, batch, pool, rooms, power, shared)
     if pool is not None:
-        act_on_queue(e, begins, table, batch, pool, rooms, power, learns, chosen, numbers)
+        act_on_queue(e, begins, table, batch, pool, rooms, power, learns, fair, chosen, numbers)
     if rooms is not None:
-        act_on_queue(e, begins, table, batch, pool, rooms, power, learns, chosen, numbers)
+        act_on_queue(e, begins, table, batch, pool, rooms, power, learns, fair, chosen, numbers)
     if power is not None:
-        act_on_queue(e, begins, table, batch, pool, rooms, power, learns, chosen, numbers)
+        act_on_queue(e, begins, table, batch, pool, rooms, power, learns, fair, chosen, numbers)
 
 
 @jit_part
-def act_on_queue(e, begins, table, batch, pool, rooms, power, learns, chosen, numbers):
+def act_on_queue(e, begins, table, batch, pool, rooms, power, learns, fair, chosen, numbers):
     """Do what :func:`act` does where jobs have their processors alone.
 
     The simulator is called in one place: each more would be compiled once more.
@@ -229,10 +233,10 @@ def act_on_queue(e, begins, table, batch, pool, rooms, power, learns, chosen, nu
     while goes_on:
         if kind == WEIGHTS_KIND and not begins:
             stop = next_stop(e, table, batch)
-            weigh(e, table, batch, numbers[e], stop)
+            weigh(e, table, batch, fair, numbers[e], stop)
         if power is not None and not begins:
             control_machine(e, table, batch, power, numbers[e], stop)
-        simulate(e, table, batch, pool, rooms, power, learns, stop)
+        simulate(e, table, batch, pool, rooms, power, learns, fair, stop)
         if power is not None and power.scalars[e, 0].full == 1 and not begins:
             return  # to be called again, with the same action, once there is room
         goes_on = stop < FOREVER and not interval_is_over(e, table, batch, stop)
@@ -329,7 +333,7 @@ def reward(e, table, batch, out):
 
 @jit_part
 def step(
-    e, task, table, batch, before, pool, rooms, power, shared, learns, chosen, numbers, out
+    e, task, table, batch, before, pool, rooms, power, shared, learns, fair, chosen, numbers, out
 ):  # fmt: skip
     """Do one action in environment ``e``, begin its next episode, or do nothing."""
     episode = batch.episode_state[e]
@@ -340,12 +344,12 @@ def step(
     for term in range(N_TERMS):
         batch.terms[e, term] = 0.0
     if begins:
-        begin(e, table, batch, before, rooms, power, shared)
+        begin(e, table, batch, before, rooms, power, shared, fair)
     elif before is not None:
         batch.terms[e, ENERGY], batch.counted_j[e] = batch.counted_j[e], 0.0
     episode.resets = begins
     if not begins or table.sim[0].asks != NOBODY:
-        act(e, begins, table, batch, pool, rooms, power, shared, learns, chosen, numbers)
+        act(e, begins, table, batch, pool, rooms, power, shared, learns, fair, chosen, numbers)
     if before is not None and begins:
         if table.sim[0].asks == NOBODY:
             account(e, table, batch, pool, rooms, power, shared)
@@ -366,7 +370,7 @@ def step(
 @jit_entry
 def go_on(
     worker, n_workers, first, stop, task, out, table, batch, before, pool, rooms, power, shared,
-    learns, chosen, numbers,
+    learns, fair, chosen, numbers,
 ):  # fmt: skip
     """Step some environments, begin their next episodes, or only show where they are.
 
@@ -381,7 +385,8 @@ def go_on(
     n = stop - first
     for e in range(first + n * worker // n_workers, first + n * (worker + 1) // n_workers):
         step(
-            e, task, table, batch, before, pool, rooms, power, shared, learns, chosen, numbers, out
+            e, task, table, batch, before, pool, rooms, power, shared, learns, fair, chosen,
+            numbers, out,
         )  # fmt: skip
         show(e, table, batch, pool, rooms, power, shared, out)
         tell(e, batch, out)

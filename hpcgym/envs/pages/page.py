@@ -20,7 +20,7 @@ from hpcgym.envs.kernels.limited import POWER_SIZE
 from hpcgym.envs.pages import corun as pair_page
 from hpcgym.envs.pages import limited as power_page
 from hpcgym.schedule.bounded_slowdown import TAU_S
-from hpcgym.scheduler.policies.features import FEATURES
+from hpcgym.scheduler.policies.features import FEATURES, USER_FEATURES
 
 Class = TypeVar("Class", bound=type)
 
@@ -53,6 +53,9 @@ ARGUMENTS = {
     "threshold": "seconds of waiting after which a job goes to the head of the queue, whatever the "
     "agent says of the order; `None`: never, as it must be in JobSelection, whose agent names each "
     "job that is served",
+    "fair_share": "shares of users, and how fast what they have used is forgotten, where "
+    "`backfill_order` or a weight looks at usage: a `hpcgym.scheduler.policies.FairShare`, or what "
+    "its `parse` takes; `None`: equal shares, half in a week",
     "reward": "see Rewards",
     "window": "how many waiting jobs are visible",
     "features": "names of the columns of `jobs`; or a mapping of names to `None`, or for columns "
@@ -293,6 +296,7 @@ def _columns() -> str:
 
 def _policy_features(cls: type) -> str:
     rows = [(f"`{name}`", feature.meaning) for name, feature in FEATURES.items()]
+    rows += [(f"`{name}`", meaning) for name, meaning in USER_FEATURES.items()]
     return _table(("name", "feature"), rows)
 
 

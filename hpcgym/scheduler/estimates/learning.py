@@ -64,15 +64,18 @@ def asks_for_predictions(scheduler: Scheduler) -> bool:
     return learns(scheduler.estimate) or learns(scheduler.policy_estimate)
 
 
-def learning_rules(scheduler: Scheduler, asks: bool, logs_ends: bool = False) -> dict[str, int]:
+def learning_rules(
+    scheduler: Scheduler, asks: bool, logs_ends: bool = False, counts: bool = False
+) -> dict[str, int]:
     """Return the rules of learning as the engine takes them.
 
-    ``logs_ends`` says that ends are to be noted in any case.
+    ``logs_ends`` says that ends are to be noted in any case; ``counts``, that scores depend on
+    usage: they are asked for as predictions are, at submissions and after ends.
     """
     return {
-        "learns": int(asks),
-        "renews": int(learns(scheduler.policy_estimate)),
-        "logs": int(asks or logs_ends),
+        "learns": int(asks or counts),
+        "renews": int(learns(scheduler.policy_estimate) or counts),
+        "logs": int(asks or logs_ends or counts),
     }
 
 

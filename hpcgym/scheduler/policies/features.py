@@ -73,17 +73,20 @@ class Feature:
     patience: Callable[[JobColumns], Column] | None = None
 
 
-def check_features(argument: str, names: Iterable[str]) -> None:
-    """Raise an HpcgymError unless these are names of features of jobs."""
+def check_features(argument: str, names: Iterable[str], usage: bool = False) -> None:
+    """Raise an HpcgymError unless these are names of features of jobs.
+
+    ``usage``: they may depend on what users have used, too.
+    """
+    known = {**FEATURES, **USER_FEATURES} if usage else FEATURES
     for name in names:
         if not isinstance(name, str):
             raise HpcgymError(f"{argument} must be names of features, not {name!r}")
-        if name in USER_FEATURES:
+        if name in USER_FEATURES and not usage:
             raise HpcgymError(
-                f"{argument}: {name!r} depends on what users have used, which only simulate()"
-                " counts"
+                f"{argument}: {name!r} depends on what users have used, which nobody counts here"
             )
-        check_choice(argument, name, FEATURES)
+        check_choice(argument, name, known)
 
 
 _LEGRAND = "document 002, section 4.1"

@@ -246,7 +246,7 @@ def refuse_usage(policy: PolicyLike, argument: str = "policy") -> None:
     if looks_at_usage(policy):
         words = policy if isinstance(policy, str) else parse_policy(policy).meaning
         raise HpcgymError(
-            f"{argument} {words!r} depends on what users have used, which only simulate() counts"
+            f"{argument} {words!r} depends on what users have used, which nobody counts here"
         )
 
 

@@ -30,11 +30,12 @@ class Weighed(NamedTuple):
 def weighed(columns: JobColumns, features: tuple[str, ...], n_jobs: int) -> Weighed:
     """Return the arrays for weights over these features, in the order of the table of features.
 
+    Those that depend on what users have used are left out: usage is added to scores later.
     In that order sums are those of :func:`hpcgym.scheduler.policies.index.rank`, to the last bit. A
     new kind of patience needs a code of its own in :mod:`hpcgym.engine.orders.mixing`; without,
     this is a KeyError.
     """
-    names = sorted(features, key=list(FEATURES).index)
+    names = sorted(FEATURES.keys() & set(features), key=list(FEATURES).index)
     static = np.zeros((n_jobs, len(names)))
     for k, name in enumerate(names):
         part = FEATURES[name].static

@@ -187,7 +187,7 @@ def run_shared(table, start, n, batch, rows, e, watts, ticks, job, beside):
         before = sim.time
         more = drawn_more(table, rows, e, start, machine, watts)
         passes = _run_row(
-            jobs, table, start, batch, e, machine, None, np.int64(FOREVER), np.int64(1)
+            jobs, table, start, batch, e, machine, None, None, np.int64(FOREVER), np.int64(1)
         )
         rows.joules[e, 0] += (sim.time - before) / ticks * more
         machine.scalars[0].beside = NOBODY_THERE

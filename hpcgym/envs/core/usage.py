@@ -1,0 +1,64 @@
+"""Accounts of users in the simulations of an environment, where an order looks at usage."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from numpy.typing import NDArray
+
+from hpcgym.engine.answers.share_rows import make_share_rows, set_beginning
+from hpcgym.engine.answers.shares import ShareRows
+from hpcgym.envs.core.options import Options
+from hpcgym.simulation.fair_share import beginning_of, counts_usage, places_of_usage
+from hpcgym.workload.model import Workload
+
+
+class Usage:
+    """The accounts of many simulations: each episode has those of its own users.
+
+    Attributes
+    ----------
+    fair : rows of the simulations, and behind them those with which their next episodes begin.
+
+    Raises
+    ------
+    HpcgymError : an order by energy where there is no power.
+    """
+
+    def __init__(
+        self,
+        options: Options,
+        features: tuple[str, ...],
+        workload: Workload,
+        number: int,
+        longest: int,
+    ) -> None:
+        self._given = options.scheduler, options.cluster, features
+        # no episode has more accounts than all jobs together
+        self._whole = beginning_of(workload, *self._given)
+        rows = make_share_rows(
+            number, number, longest, len(self._whole.stamp), len(self._whole.share)
+        )
+        self.fair = ShareRows(rows, places_of_usage(features))
+
+    @property
+    def rules(self) -> tuple[NDArray[Any], ...]:
+        """What differs where users, their shares or what orders make of usage do."""
+        return (*self._whole, self.fair.by_usage)
+
+    def set_next(self, e: int, workload: Workload) -> None:
+        """Set the accounts of the next episode of simulation ``e``, which has these jobs."""
+        number = len(self.fair.rows.base)
+        set_beginning(self.fair.rows, number + e, beginning_of(workload, *self._given))
+
+
+def usage_of(
+    options: Options, features: tuple[str, ...], workload: Workload, number: int, longest: int
+) -> Usage | None:
+    """Return the accounts of an environment's simulations; None where no order looks at usage.
+
+    ``features``: that weights are for.
+    """
+    if not counts_usage(options.scheduler, features):
+        return None
+    return Usage(options, features, workload, number, longest)

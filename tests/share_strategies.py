@@ -1,0 +1,94 @@
+"""Random users, shares and orders by usage, as hpcgym takes them and as the slow order does."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from hypothesis import strategies as st
+from oracle import weighted
+from slow_shares import Accounts, SlowOrder
+from strategies import predictions, workloads
+
+from hpcgym.scheduler.policies import FairShare
+from hpcgym.workload.model import Workload
+
+BUSY_W = 100.0
+FACTORS = (-1.0, 50.0, 100.0, 200.0)  # powers of two, so that ties are exact in both
+ABOVE: list[dict[Any, str]] = [
+    {},
+    {0: "a", 1: "a"},
+    {0: "a", 1: "b", 2: "b", "a": "top"},
+    {0: "a", -1: "b", "a": "top", "b": "top"},
+]
+SHARES: list[dict[Any, float]] = [{}, {0: 2.0}, {0: 0.5, 1: 4.0}]
+
+
+@st.composite
+def with_power(draw: st.DrawFn, workload: Workload) -> Workload:
+    """The workload with a power for some jobs."""
+    power = draw(st.lists(st.sampled_from(FACTORS), min_size=len(workload), max_size=len(workload)))
+    return workload.with_columns(power_w=power)
+
+
+def watts_of(workload: Workload) -> list[float]:
+    """What each processor of each job draws on a machine of BUSY_W."""
+    return [BUSY_W if w < 0 else w for w in workload.power_w.tolist()]
+
+
+@st.composite
+def accounts(draw: st.DrawFn, workload: Workload) -> tuple[FairShare, Accounts]:
+    """Shares of users, as hpcgym and as the slow order take them."""
+    # of what is long past too little is left to tell priorities from 1
+    span = int(workload.submit_time[-1] - workload.submit_time[0] + workload.run_time.sum())
+    given = {
+        "shares": draw(st.sampled_from(SHARES)),
+        "above": draw(st.sampled_from(ABOVE)),
+        "half_life": draw(st.sampled_from([span // 20 + 1, span // 5 + 1, 604_800, None])),
+        "damping": draw(st.sampled_from([1.0, 0.25, 8.0])),
+    }
+    fair = FairShare(
+        given["half_life"] or math.inf, given["damping"], given["shares"], given["above"]
+    )
+    return fair, Accounts({*workload.user_id.tolist()}, **given)
+
+
+@st.composite
+def cases(draw: st.DrawFn) -> tuple[Workload, dict[str, Any], dict[str, Any]]:
+    """A workload with power, and a scheduler by usage as hpcgym and as the oracle take it."""
+    workload = draw(with_power(draw(workloads(max_jobs=30))))
+    fair, slow = draw(accounts(workload))
+    orders = [draw(order(slow, watts_of(workload))) for _ in range(2)]
+    same = draw(st.booleans())
+    other = draw(st.one_of(st.sampled_from(["fcfs", "sjbf"]), st.just("spf")))
+    second = orders[0] if same else draw(st.sampled_from([orders[1], (other, other)]))
+    first = draw(st.sampled_from([orders[0], orders[0], orders[0], ("fcfs", "fcfs")]))
+    rules = {
+        "backfill": draw(st.sampled_from(["none", "easy", "easy", "conservative"])),
+        "estimate": draw(
+            st.one_of(st.sampled_from(["requested", "clairvoyant", "ave2"]), predictions(workload))
+        ),
+        "correction": draw(st.sampled_from(["requested", "incremental", "recursive-doubling"])),
+        "threshold": draw(st.sampled_from([None, None, 0, 5, 2000])),
+        "passes": draw(st.sampled_from(["per-timestamp", "per-event"])),
+    }
+    ours = rules | {"policy": first[0], "backfill_order": second[0], "fair_share": fair}
+    return workload, ours, rules | {"policy": first[1], "backfill_order": second[1]}
+
+
+@st.composite
+def order(draw: st.DrawFn, slow: Accounts, watts: list[float]) -> tuple[Any, SlowOrder]:
+    """An order as hpcgym and as the oracle take it."""
+    names = {"fairshare": "cpu", "energy-fairshare": "energy", "fs+efs": "both"}
+    name = draw(st.sampled_from([*names, "mixed", "mixed"]))
+    if name != "mixed":
+        return name, SlowOrder(names[name], slow, watts, BUSY_W)
+    both = draw(st.sampled_from([(1.0, 1.0), (1.0, 0.0), (-0.5, 2.0), (0.0, 100.0)]))
+    wait, size = draw(st.sampled_from([(0.0, 0.0), (0.01, 0.0), (0.0, -0.25), (-0.01, 0.25)]))
+    time = draw(st.sampled_from([0.0, 0.0, -0.25]))
+    if not wait and not size and not time and 0.0 in both:
+        wait = 0.01
+    weights = {"fairshare": both[0], "energy_fairshare": both[1], "wait": wait, "processors": size}
+    weights["requested"] = time
+    rest = weighted((size, time, wait, 0, 0, 0))
+    return weights, SlowOrder(both, slow, watts, BUSY_W, rest)
