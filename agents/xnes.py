@@ -288,8 +288,11 @@ class Xnes:
         names = (field.name for field in fields(Scheduler) if field.name not in others)
         rules = {name: _plain(getattr(self.rules, name)) for name in names}
         if isinstance(self.rules.fair_share, FairShare):
-            # with texts as keys, as files have them
-            rules["fair_share"] = json.loads(json.dumps(self.rules.fair_share.table()))
+            table = self.rules.fair_share.table()
+            for name, value in table.items():
+                if isinstance(value, dict):  # keys are texts, as in files
+                    table[name] = {str(account): one for account, one in value.items()}
+            rules["fair_share"] = table
         return rules
 
     # -- acting ------------------------------------------------------------------------------------

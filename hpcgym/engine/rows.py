@@ -61,6 +61,19 @@ def loop_on_rows(run: Any, usage_of: Any) -> Any:
     run_with_answers = answering(run, usage_of)
 
     @jit_part
+    def run_answered(
+        jobs, table, start, rows, e, machine, estimators, learner, shares, stop_time, max_passes
+    ):
+        """Simulate as ``run_row`` does, with answers; None of those that there are not."""
+        n = len(jobs)
+        return run_with_answers(
+            jobs, keys_of(table, start, n), rows.scores[e], users_of(table, start, n),
+            rows.sim[e], rows.progress[e], rows.history[e], rows.blocks[e], rows.entries[e],
+            rows.profile[e], rows.line[e], rows.narrow[e], rows.freed[e], rows.idle[e],
+            rows.ended[e], machine, estimators, learner, shares, stop_time, max_passes,
+        )  # fmt: skip
+
+    @jit_part
     def run_row(jobs, table, start, rows, e, machine, learns, fair, stop_time, max_passes):
         """Simulate jobs, which a table has from row ``start`` on, in row ``e`` of the arrays.
 
@@ -77,16 +90,20 @@ def loop_on_rows(run: Any, usage_of: Any) -> Any:
                 rows.profile[e], rows.line[e], rows.narrow[e], rows.freed[e], rows.idle[e],
                 rows.ended[e], machine, stop_time, max_passes,
             )  # fmt: skip
-        estimators, learner, shares = None, None, None
-        if learns is not None:
-            estimators, learner = estimators_of(table, start, start + n), learner_of(rows, e)
-        if fair is not None:
-            shares = shares_of(fair, e, n)
-        return run_with_answers(
-            jobs, keys_of(table, start, n), rows.scores[e], users_of(table, start, n),
-            rows.sim[e], rows.progress[e], rows.history[e], rows.blocks[e], rows.entries[e],
-            rows.profile[e], rows.line[e], rows.narrow[e], rows.freed[e], rows.idle[e],
-            rows.ended[e], machine, estimators, learner, shares, stop_time, max_passes,
+        # a variable that might be None would have more compiled: each call is written by itself
+        if fair is None:
+            return run_answered(
+                jobs, table, start, rows, e, machine, estimators_of(table, start, start + n),
+                learner_of(rows, e), None, stop_time, max_passes,
+            )  # fmt: skip
+        if learns is None:
+            return run_answered(
+                jobs, table, start, rows, e, machine, None, None, shares_of(fair, e, n), stop_time,
+                max_passes,
+            )  # fmt: skip
+        return run_answered(
+            jobs, table, start, rows, e, machine, estimators_of(table, start, start + n),
+            learner_of(rows, e), shares_of(fair, e, n), stop_time, max_passes,
         )  # fmt: skip
 
     return run_row
