@@ -267,10 +267,14 @@ def test_logs_grow_in_the_middle_of_a_step(name: str) -> None:
 @ids
 @pytest.mark.filterwarnings("default::hpcgym.errors.HpcgymWarning")
 def test_nodes_of_their_own_are_not_given_in_silence(name: str) -> None:
-    with pytest.warns(HpcgymWarning, match=r"^shutdown_after_s: .* jobs that do not fill theirs$"):
+    with pytest.warns(
+        HpcgymWarning, match=r"^shutdown_after_s: .* jobs that do not fill theirs$"
+    ) as one:
         SINGLE[name](BUSY, cluster=ASLEEP)
-    with pytest.warns(HpcgymWarning, match=r"^shutdown_after_s: "):
+    with pytest.warns(HpcgymWarning, match=r"^shutdown_after_s: ") as many:
         VECTOR[name](2, BUSY, cluster=ASLEEP)
+    # they name the line of whoever makes the environment
+    assert [warning.filename for warning in (*one, *many)] == [__file__, __file__]
 
 
 @ids

@@ -20,14 +20,19 @@ from hpcgym.engine.machines.nodes.rows import Rooms
 from hpcgym.engine.rows import arrays_of_rows, shared_arrays
 from hpcgym.envs.core import arrays
 from hpcgym.envs.core.beginnings import state_before, telling
-from hpcgym.envs.core.corun_layout import PairLayout
 from hpcgym.envs.core.corun_machines import SharedMachines
 from hpcgym.envs.core.corun_options import Corun
 from hpcgym.envs.core.episodes import Episode, Episodes
-from hpcgym.envs.core.layout import Layout
-from hpcgym.envs.core.limited_machines import Limited, Machines, own_nodes, set_places
+from hpcgym.envs.core.limited_machines import Limited, Machines, own_nodes
 from hpcgym.envs.core.node_books import keeps_books
 from hpcgym.envs.core.options import Options
+from hpcgym.envs.core.setup import (
+    check_episodes,
+    layout_of,
+    numbers_of,
+    outputs_of,
+    settings_of,
+)
 from hpcgym.envs.core.tables import (
     asks_when,
     batch_of,
@@ -38,25 +43,14 @@ from hpcgym.envs.core.tables import (
 )
 from hpcgym.envs.core.usage import usage_of
 from hpcgym.envs.kernels import steps as kernel
-from hpcgym.envs.kernels.limited import POWER_SIZE
-from hpcgym.errors import HpcgymError
-from hpcgym.scheduler.capabilities import check_scheduler
 from hpcgym.scheduler.estimates.learning import (
     asks_for_predictions,
     learning_rules,
     make_learner,
 )
 from hpcgym.simulation.nodes import check_limits_kept, is_pool, node_needs, rooms_for
-from hpcgym.simulation.prepare import check_jobs, power_rules
-from hpcgym.simulation.warm_start import check_extract
+from hpcgym.simulation.prepare import power_rules
 from hpcgym.workload.model import Workload
-
-_INTERVALS = {
-    "pass": arrays.PASSES_INTERVAL,
-    "seconds": arrays.SECONDS_INTERVAL,
-    "submissions": arrays.SUBMISSIONS_INTERVAL,
-    "episode": arrays.EPISODE_INTERVAL,
-}
 
 
 class Simulations:
@@ -100,116 +94,69 @@ class Simulations:
         autoreset: bool = False,
     ) -> None:
         self.options, self.episodes, self.kind = options, episodes, kind
+        workload, longest, scheduler = episodes.workload, episodes.longest, options.scheduler
         if limited is None and sharing is None:
-            check_limits_kept(options.scheduler, options.cluster)
+            check_limits_kept(scheduler, options.cluster)
             limited = own_nodes(options)
-        self.layout: Layout | PairLayout
-        if sharing is None:
-            has_limits = limited is not None and limited.limits_of is not None
-            extra = POWER_SIZE if has_limits else 0
-            self.layout = Layout(options.window, len(options.names), options.flat, extra)
-        else:
-            self.layout = PairLayout(options.window, sharing.neighbours, options.flat)
-        self.names = [""] * number
-        self._next_names = [""] * number
+        check_episodes(options, episodes, kind, shutdown_action, limited, sharing)
+        self.layout = layout_of(options, limited, sharing)
+        self.names, self._next_names = [""] * number, [""] * number
         self.shown: dict[int, Any] = {}  # what expert_view keeps of present episodes
-        workload = episodes.workload
-        given = [
-            rule
-            for rule in ("estimate", "policy_estimate")
-            if not isinstance(getattr(options.scheduler, rule), str)
-        ]
-        if given and workload is not options.workload:
-            raise HpcgymError(
-                f"{given[0]}: predictions of one's own are for all jobs of the workload, and "
-                f"episodes={episodes.kind!r} leave some out; use 'windows' or 'whole'"
-            )
-        cluster = options.cluster
+
+        cluster, units = options.cluster, options.cluster.processors
+        if limited is not None:  # nodes are switched off, not processors
+            cluster, units = replace(cluster, shutdown_after_s=None), cluster.nodes
         needs, books = None, False
-        if sharing is not None:
-            books = keeps_books(options)
-        elif limited is None:
-            books = keeps_books(options, is_pool(cluster, workload))
-            needs = node_needs(cluster, workload, options.scheduler, books)
-        else:  # nodes are switched off, not processors
-            cluster = replace(cluster, shutdown_after_s=None)
-        check_jobs(workload, options.cluster.processors)
-        places = ["whole nodes"] * (limited is not None) + ["shared nodes"] * (sharing is not None)
-        check_extract(workload, *places)
-        if shutdown_action:
-            check_extract(workload, shutdown="shutdown_action")
-        if kind == arrays.SELECTION_KIND:
-            check_scheduler(options.scheduler, "job selection")
-        asks = asks_when(kind, interval[0])
-        scheduler = options.scheduler
-        if shutdown_action and options.cluster.groups:
-            raise HpcgymError("shutdown_action is for pools of processors, not for nodes")
-        rules = {"asks": asks, "keeps": int(keeps)}
-        rules |= power_rules(cluster, scheduler, shutdown_action)
+        if limited is None:
+            alike = sharing is None and is_pool(cluster, workload)
+            books = keeps_books(options, alike)
+        if limited is None and sharing is None:
+            needs = node_needs(cluster, workload, scheduler, books)
         on_nodes = needs is not None or limited is not None or sharing is not None
-        self.usage = usage_of(options, features, workload, number, episodes.longest)
-        predicts, counts = asks_for_predictions(scheduler), self.usage is not None
-        rules |= learning_rules(scheduler, predicts, on_nodes, counts)
+
         common = common_of(options, workload)
-        units = options.cluster.processors
         self.machines: Machines | None = None
         if limited is not None:
-            self.machines = Machines(limited, options, workload, number, episodes.longest)
-            units = options.cluster.nodes
+            self.machines = Machines(limited, options, workload, number, longest)
             common.jobs["processors"] = self.machines.widths
         self.shared: SharedMachines | None = None
         if sharing is not None:
-            self.shared = SharedMachines(sharing, options, workload, number, episodes.longest)
+            self.shared = SharedMachines(sharing, options, workload, number, longest)
             common, units = self.shared.common(common), self.shared.parts
-        first = empty_machine(options, episodes.longest, kind, rules, common, units)
-        settings = np.zeros(1, arrays.SETTINGS)
-        settings["by_action"] = shutdown_action
-        settings["kind"] = kind
-        settings["interval"] = _INTERVALS[interval[0]]
-        settings["interval_length"] = interval[1]
-        settings["processors"] = units if self.shared is None else cluster.processors
-        settings["ticks"] = self.ticks
-        settings["autoreset"] = autoreset
-        settings["clock"] = clock_of(workload)
-        if isinstance(self.layout, Layout):
-            set_places(settings, limited, len(features), self.layout)
+        self.rooms: Rooms | None = None
+        if needs is not None:
+            more = int(workload.initial is not None)  # a row with the nodes of the beginning
+            self.rooms = rooms_for(needs, cluster, scheduler, number + more, longest)
+        self.usage = usage_of(options, features, workload, number, longest)
+
+        predicts = asks_for_predictions(scheduler)
+        rules = {"asks": asks_when(kind, interval[0]), "keeps": int(keeps)}
+        rules |= power_rules(cluster, scheduler, shutdown_action)
+        rules |= learning_rules(scheduler, predicts, on_nodes, self.usage is not None)
+        first = empty_machine(options, longest, kind, rules, common, units)
+        processors = units if sharing is None else cluster.processors
+        settings = settings_of(
+            self.layout, features, interval, limited, kind=kind, by_action=shutdown_action,
+            processors=processors, ticks=self.ticks, autoreset=autoreset, clock=clock_of(workload),
+        )  # fmt: skip
         self.whole = self.table = table_of(
-            options, workload, episodes.longest, features, settings, first, common, books
+            options, workload, longest, features, settings, first, common, books
         )
         if self.machines is not None:
             self.table.watts[arrays.BUSY] = self.machines.greatest_w / units
         elif books:
-            self.table.watts[arrays.BUSY] = greatest_w(cluster) / settings[0]["processors"]
-        scored = (
-            kind in (arrays.ORDERING_KIND, arrays.WEIGHTS_KIND) or len(self.table.second_scores) > 0
-        )
-        learner = make_learner(scheduler, episodes.longest, common.n_users, self.table.classes)
-        self.rooms: Rooms | None = None
-        if needs is not None:
-            more = int(workload.initial is not None)  # a row with the nodes of the beginning
-            self.rooms = rooms_for(needs, cluster, scheduler, number + more, episodes.longest)
+            self.table.watts[arrays.BUSY] = greatest_w(cluster) / processors
+
+        learner = make_learner(scheduler, longest, common.n_users, self.table.classes)
         self._before = state_before(options, episodes, self.table, first, learner, self.rooms)
-        self.batch = batch_of(
-            options, episodes.longest, number, first, scored, learner,
-            cluster.nodes if books and sharing is None else 0,
-        )  # fmt: skip
-        size = self.layout.size
-        self.out = arrays.Outputs(
-            observations=np.zeros((number, size), np.float32),
-            masks=np.zeros((number, self.layout.actions + shutdown_action), np.int8),
-            rewards=np.zeros((number, len(options.weights))),
-            ended=np.zeros(number, np.bool_),
-            told=np.zeros((number, arrays.N_TOLD + options.window), np.int64),
-            terms=np.zeros((number, arrays.N_TERMS)),
-        )
-        numbers = len(features) + (0 if limited is None else len(limited.controls))
-        if kind in (arrays.ORDERING_KIND, arrays.PAIR_SCORES_KIND):
-            numbers = self.layout.scores
-        width = max(numbers, 1)
+        n_booked = cluster.nodes if books and sharing is None else 0
+        self.batch = batch_of(options, longest, number, first, self.table, learner, n_booked)
+        n_actions = self.layout.actions + shutdown_action
+        self.out = outputs_of(options, self.layout, number, n_actions)
+        self.chosen = np.zeros(number, np.int64)
+        self.numbers = np.zeros((number, numbers_of(kind, self.layout, features, limited)))
         self._learns = True if predicts else None
         self._pool = None if on_nodes else ()  # the machine of a pool is empty
-        self.chosen = np.zeros(number, np.int64)
-        self.numbers = np.zeros((number, width))
         self._on_threads = OnThreads(kernel.go_on)
 
     @property

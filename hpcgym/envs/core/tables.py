@@ -163,7 +163,7 @@ def batch_of(
     longest: int,
     number: int,
     first: state.State,
-    scored: bool,
+    table: arrays.Table,
     learner: online.Learner,
     n_nodes: int,
 ) -> arrays.Batch:
@@ -171,6 +171,8 @@ def batch_of(
 
     ``n_nodes`` is how many nodes there are books of.
     """
+    ordered = table.settings[0]["kind"] in (arrays.ORDERING_KIND, arrays.WEIGHTS_KIND)
+    scored = ordered or len(table.second_scores) > 0
     return arrays.Batch(
         **empty_rows(first, number, first._fields),
         **learner_rows(learner, number),

@@ -1,0 +1,122 @@
+"""What the simulations of an environment are made of, by its arguments, checked."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hpcgym.envs.core import arrays
+from hpcgym.envs.core.corun_layout import PairLayout
+from hpcgym.envs.core.corun_options import Corun
+from hpcgym.envs.core.episodes import Episodes
+from hpcgym.envs.core.layout import Layout
+from hpcgym.envs.core.limited_machines import Limited, set_places
+from hpcgym.envs.core.options import Options
+from hpcgym.envs.kernels.limited import POWER_SIZE
+from hpcgym.errors import HpcgymError
+from hpcgym.scheduler.capabilities import check_scheduler
+from hpcgym.simulation.prepare import check_jobs
+from hpcgym.simulation.warm_start import check_extract
+
+_INTERVALS = {
+    "pass": arrays.PASSES_INTERVAL,
+    "seconds": arrays.SECONDS_INTERVAL,
+    "submissions": arrays.SUBMISSIONS_INTERVAL,
+    "episode": arrays.EPISODE_INTERVAL,
+}
+
+
+def check_episodes(
+    options: Options,
+    episodes: Episodes,
+    kind: int,
+    shutdown_action: bool,
+    limited: Limited | None,
+    sharing: Corun | None,
+) -> None:
+    """Raise unless the episodes can be simulated by these arguments of an environment.
+
+    Parameters
+    ----------
+    kind, shutdown_action, sharing : see :class:`hpcgym.envs.core.simulations.Simulations`.
+    limited : None unless jobs have nodes of their own.
+
+    Raises
+    ------
+    HpcgymError : rules that do not go together, or predictions of other jobs.
+    WorkloadError : a job that is larger than the machine.
+    """
+    workload = episodes.workload
+    for rule in ("estimate", "policy_estimate"):
+        given = not isinstance(getattr(options.scheduler, rule), str)
+        if given and workload is not options.workload:
+            raise HpcgymError(
+                f"{rule}: predictions of one's own are for all jobs of the workload, and "
+                f"episodes={episodes.kind!r} leave some out; use 'windows' or 'whole'"
+            )
+    check_jobs(workload, options.cluster.processors)
+    places = ["whole nodes"] * (limited is not None) + ["shared nodes"] * (sharing is not None)
+    check_extract(workload, *places)
+    if shutdown_action:
+        check_extract(workload, shutdown="shutdown_action")
+    if kind == arrays.SELECTION_KIND:
+        check_scheduler(options.scheduler, "job selection")
+    if shutdown_action and options.cluster.groups:
+        raise HpcgymError("shutdown_action is for pools of processors, not for nodes")
+
+
+def layout_of(
+    options: Options, limited: Limited | None, sharing: Corun | None
+) -> Layout | PairLayout:
+    """Return the layout of observations."""
+    if sharing is not None:
+        return PairLayout(options.window, sharing.neighbours, options.flat)
+    has_limits = limited is not None and limited.limits_of is not None
+    extra = POWER_SIZE if has_limits else 0
+    return Layout(options.window, len(options.names), options.flat, extra)
+
+
+def settings_of(
+    layout: Layout | PairLayout,
+    features: tuple[str, ...],
+    interval: tuple[str, int],
+    limited: Limited | None,
+    **others: Any,
+) -> NDArray[np.void]:
+    """Return what all simulations share, (1,) :data:`hpcgym.envs.core.arrays.SETTINGS`.
+
+    ``others`` are fields of it.
+    """
+    settings = np.zeros(1, arrays.SETTINGS)
+    settings["interval"] = _INTERVALS[interval[0]]
+    settings["interval_length"] = interval[1]
+    for name, value in others.items():
+        settings[name] = value
+    if isinstance(layout, Layout):
+        set_places(settings, limited, len(features), layout)
+    return settings
+
+
+def outputs_of(
+    options: Options, layout: Layout | PairLayout, number: int, n_actions: int
+) -> arrays.Outputs:
+    """Return room for what is told of that many simulations."""
+    return arrays.Outputs(
+        observations=np.zeros((number, layout.size), np.float32),
+        masks=np.zeros((number, n_actions), np.int8),
+        rewards=np.zeros((number, len(options.weights))),
+        ended=np.zeros(number, np.bool_),
+        told=np.zeros((number, arrays.N_TOLD + options.window), np.int64),
+        terms=np.zeros((number, arrays.N_TERMS)),
+    )
+
+
+def numbers_of(
+    kind: int, layout: Layout | PairLayout, features: tuple[str, ...], limited: Limited | None
+) -> int:
+    """Return how many numbers there is room for in an action, at least one."""
+    if kind in (arrays.ORDERING_KIND, arrays.PAIR_SCORES_KIND):
+        return max(layout.scores, 1)
+    return max(len(features) + (0 if limited is None else len(limited.controls)), 1)
