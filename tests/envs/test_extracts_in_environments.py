@@ -51,6 +51,7 @@ from hpcgym.cluster import Cluster, NodeGroup, NodePower
 from hpcgym.envs.core.schedules import means_of, state_of
 from hpcgym.errors import WorkloadError
 from hpcgym.evaluation import evaluate
+from hpcgym.scheduler.policies import FairShare
 from hpcgym.workload import Workload
 from hpcgym.workload.codes import with_codes
 
@@ -108,6 +109,31 @@ def test_constant_weights_make_the_schedule_of_simulate(
     part = extract_of(data, workload)
     if part is not None:
         constant_weights_agree(part, given_rules, interval, weights)
+
+
+@settings(SLOW, max_examples=100)
+@given(
+    st.data(),
+    workloads(max_jobs=30),
+    INTERVALS,
+    st.tuples(st.sampled_from([0.0, 1e-5]), st.sampled_from([1.0, -0.5])),
+    st.sampled_from([60.0, 3600.0, 604_800.0]),
+)
+def test_what_users_had_used_before_counts(
+    data: st.DataObject, workload: Workload, interval: Any, weights: Any, half_life_s: float
+) -> None:
+    part = extract_of(data, workload)
+    if part is None:
+        return
+    rules = {"backfill_order": "fairshare", "fair_share": FairShare(half_life_s=half_life_s)}
+    features = ("wait", "fairshare")
+    env = make("MixedPolicy", part, interval=interval, policy_features=features, **rules)
+    size = sum(map(abs, weights))
+    policy = {name: w / size for name, w in zip(features, weights, strict=True)}
+    expected = simulate(part, policy=policy, **env.scheduler_rules)
+    for _ in range(2):
+        play(env, lambda *_: np.array(weights))
+        assert env.result().start.tolist() == expected.start.tolist()
 
 
 @settings(SLOW, max_examples=200)
