@@ -84,6 +84,7 @@ def _of_mean(name: str, reading: Reading, mean: float, seed: int, jobs: int) -> 
         alone=reading.alone,
         processes=PROCESSES,
         run_s=list(reading.run_s),
+        rising=reading.rising,
         arrivals=reading.arrivals,
         rules=dict(reading.rules),
         cluster=CLUSTER,
@@ -180,6 +181,7 @@ def _task(labels: Task, **given: Any) -> Task:
         "alone": None,
         "processes": None,
         "run_s": None,
+        "rising": False,
         "arrivals": "at-once",
         "rules": {},
     }

@@ -30,6 +30,8 @@ class Reading:
     codes : how many codes the jobs of a workload run.
     spread : standard deviation of the speedups of all pairs.
     run_s : compact run times are drawn between these [s], their logarithms uniformly.
+    rising : the longest is that of the code that gains most on average beside the others, and so
+        on.
     chosen_of : codes are chosen of so many, as those whose mean is the nearest of many draws; None:
         the heatmap has this mean.
     alone : rate on half sockets with nobody beside; None: the greatest of the code's speedups.
@@ -41,6 +43,7 @@ class Reading:
     codes: int = 8
     spread: float = GRVINGT
     run_s: tuple[float, float] = RUN_S
+    rising: bool = False
     chosen_of: int | None = None
     alone: float | None = None
     arrivals: str = "at-once"
@@ -73,6 +76,12 @@ READINGS: dict[str, Reading] = {
     ),
     "filled nodes": replace(
         _MAIN, meaning="nodes in use are taken before idle ones", rules={"partners": "fill"}
+    ),
+    "long jobs gain": replace(
+        _MAIN,
+        meaning="*filled nodes*, and run times rise with a code's mean speedup",
+        rising=True,
+        rules={"partners": "fill"},
     ),
     "good pairs only": replace(
         _MAIN,

@@ -36,7 +36,8 @@ def measure(task: Mapping[str, Any], measured: str | None) -> dict[str, Any]:
     task : "speedups", :data:`MEASURED` or what :func:`find_speedups` takes, and "digest" of them;
         "codes", names of those that jobs run, or None: all; "chosen", how many are chosen for
         "mean", or None; "alike", whether all pairs have the mean speedup; "alone", a rate or None;
-        "processes" and "run_s" of codes whose speedups do not tell them; "seed" of what is drawn;
+        "processes" and "run_s" of codes whose speedups do not tell them, and whether they are
+        "rising" with the code's mean speedup; "seed" of what is drawn;
         "jobs"; "arrivals"; "cluster"; "rules" of co-schedulers; "shuffles", seeds.
     measured : the file of measured speedups, if a task is of them.
 
@@ -161,6 +162,9 @@ def codes_of(task: Mapping[str, Any], speedups: Heatmap) -> list[Code]:
         return [Code(name, processes, LONGER * time) for name, processes, time in known]
     low, high = np.log(task["run_s"])
     times = np.exp(np.random.default_rng([task["seed"], 2]).uniform(low, high, len(speedups)))
+    if task["rising"]:
+        rank = speedups.filled.mean(axis=1).argsort().argsort()
+        times = np.sort(times)[rank]
     names = zip(speedups.codes, times.tolist(), strict=True)
     return [Code(name, task["processes"], time) for name, time in names]
 

@@ -70,7 +70,8 @@ def test_other_readings_differ_in_one_point() -> None:
     main = vars(readings.READINGS[readings.MAIN])
     for name, reading in readings.READINGS.items():
         changed = {key for key, value in vars(reading).items() if value != main[key]} - {"meaning"}
-        at_most = 2 if name == "chosen codes" else 1  # of a heatmap of its own spread
+        # a heatmap of its own spread, and nodes in use first
+        at_most = 2 if name in ("chosen codes", "long jobs gain") else 1
         assert len(changed) == (0 if name == readings.MAIN else at_most)
 
 
@@ -89,6 +90,18 @@ def test_jobs_are_of_each_code_equally_often() -> None:
     arriving = runs.jobs_of(task | {"arrivals": "poisson"}, speedups, 4800, 3)
     assert arriving.run_time.tolist() == jobs.run_time.tolist()
     assert arriving.submit_time.max() > 0
+
+
+def test_the_code_that_gains_most_may_run_longest() -> None:
+    task = first_of("pairs", "long jobs gain")
+    assert task["rules"] == {"partners": "fill"}
+    speedups = runs.speedups_of(task, None)
+    plain = [code.compact_s for code in runs.codes_of(task | {"rising": False}, speedups)]
+    codes = runs.codes_of(task, speedups)
+    gains = {name: row.mean() for name, row in zip(speedups.codes, speedups.filled, strict=True)}
+    ranked = sorted(codes, key=lambda code: gains[code.name])
+    assert [code.compact_s for code in ranked] == sorted(plain)
+    assert plain != sorted(plain)
 
 
 def test_measured_codes_have_their_processes_and_ten_times_their_run_times() -> None:
