@@ -30,6 +30,13 @@ class _Fetch(ExplainedCommand):
     examples = ("hpcgym traces fetch KTH-SP2 SDSC-SP2",)
 
 
+class _Extracts(ExplainedCommand):
+    examples = (
+        "hpcgym traces extracts KTH-SP2",
+        "hpcgym traces extracts trace.swf.gz --hours 5 --number 3",
+    )
+
+
 @traces.callback()
 def _group() -> None:
     """List, show and fetch real traces.
@@ -97,6 +104,57 @@ def fetch_traces(
 
     for trace in [find_trace(name) for name in names]:  # a wrong name is said before a download
         typer.echo(fetch(trace.name))
+
+
+@traces.command("extracts", cls=_Extracts)
+def list_extracts(
+    workload: Annotated[str, typer.Argument(metavar="WORKLOAD", show_default=False)],
+    hours: Annotated[
+        float, typer.Option(metavar="H", help="How long an extract is; whole seconds.")
+    ] = 24.0,
+    number: Annotated[
+        int, typer.Option("--number", "-n", metavar="N", help="How many extracts, at most.")
+    ] = 5,
+    clean: options.CleanOption = "default",
+    processors: options.ProcessorsOption = None,
+    errors: options.ErrorsOption = "raise",
+    format: options.FormatOption = Format.table,
+) -> None:
+    """Find intervals of a trace under stress, as --from and --to of other commands take them.
+
+    Such an interval has a high utilisation, many processors requested by waiting jobs, and many
+    jobs, all by what the trace recorded. The rank is the least of its ranks by the three, where 1
+    is the most of all intervals.
+    """
+    from hpcgym.workload import interesting_extracts
+
+    seconds = round(hours * 3600) if 0 < hours < 1e9 else 0
+    source = options.load(workload, clean, processors, errors, None, None)
+    found = interesting_extracts(source, number, seconds)
+    rows = [
+        {"from": row.pop("begin_s"), "to": row.pop("end_s"), **row}
+        for row in found.to_dict(orient="records")
+    ]
+    if format is Format.json:
+        output.print_json({**output.workload_facts(source, clean), "extracts": rows})
+    elif format is Format.csv:
+        output.print_csv(rows)
+    else:
+        _print_extracts(rows)
+
+
+def _print_extracts(rows: list[dict[str, Any]]) -> None:
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False)
+    for key in rows[0]:
+        table.add_column(key, justify="right", no_wrap=True)
+    for row in rows:
+        texts = [f"{v:.3g}" if isinstance(v, float) else str(v) for v in row.values()]
+        table.add_row(*map(Text, texts))
+    output.console().print(table)
 
 
 def _facts(trace: Trace) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from hpcgym.workload.cleaning import clean
 from hpcgym.workload.codes import Code, assign_codes, code_names, codes_of, with_codes
 from hpcgym.workload.extracts import extract
 from hpcgym.workload.generators.code_jobs import codes_in, generate_code_jobs
+from hpcgym.workload.interesting import interesting_extracts
 from hpcgym.workload.io.swf import read_swf, write_swf
 from hpcgym.workload.io.tables import from_pandas, read_table, write_table
 from hpcgym.workload.load import load_workload
@@ -30,6 +31,7 @@ __all__ = [
     "fitting",
     "from_pandas",
     "generate_code_jobs",
+    "interesting_extracts",
     "load_workload",
     "months",
     "needs_of",

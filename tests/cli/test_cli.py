@@ -16,7 +16,13 @@ from hpcgym.cli.compare import DEFAULT
 from hpcgym.cli.generate import PARAMETERS
 from hpcgym.simulation.run import simulate
 from hpcgym.version import __version__
-from hpcgym.workload import load_workload, read_swf, read_table, write_swf
+from hpcgym.workload import (
+    interesting_extracts,
+    load_workload,
+    read_swf,
+    read_table,
+    write_swf,
+)
 from hpcgym.workload.archive import TRACES
 
 
@@ -306,6 +312,23 @@ def test_traces_list(tmp_path):
     assert rows[1]["path"] is None
     text = succeed("traces", "list", "--format", "csv", env=env).stdout
     assert len(text.splitlines()) == 1 + len(TRACES)
+
+
+def test_traces_extracts_are_what_other_commands_take(tmp_path):
+    workload = load_workload("lublin:jobs=2000,processors=64,load=0.95,seed=1")
+    log = str(tmp_path / "log.swf")
+    write_swf(simulate(workload, "easy").as_workload(), log)
+    options = ("--hours", "10", "-n", "2")
+    found = json.loads(succeed("traces", "extracts", log, *options, "--format", "json").stdout)
+    expected = interesting_extracts(load_workload(log), 2, 36_000)
+    assert [row["from"] for row in found["extracts"]] == expected["begin_s"].tolist()
+    assert "rank" in succeed("traces", "extracts", log).stdout
+    assert succeed("traces", "extracts", log, "--format", "csv").stdout.startswith("from,to,")
+    first = found["extracts"][0]
+    times = ("--from", str(first["from"]), "--to", str(first["to"]))
+    succeed("simulate", log, *times, "--scheduler", "easy")
+    failed = run("traces", "extracts", log, "--hours", "0")
+    assert "length_s must be a whole number of at least 1" in failed.stderr
 
 
 def test_traces_of_ones_own_are_listed_shown_and_simulated(tmp_path):
