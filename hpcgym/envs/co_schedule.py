@@ -129,6 +129,7 @@ for each pair |
 
     action_kind: ClassVar[str] = "pairs"
     read_arguments = staticmethod(read_pair_options)
+    action: str
     speedups: Heatmap
     neighbours: int
 
@@ -177,6 +178,7 @@ class CoScheduleVector(SchedulingVectorEnv):
 
     action_kind: ClassVar[str] = "pairs"
     read_arguments = staticmethod(read_pair_options)
+    action: str
     speedups: Heatmap
     neighbours: int
 

@@ -80,7 +80,7 @@ def read_pair_options(
     )  # fmt: skip
     sharing = Corun(find_speedups(speedups), read_window("neighbours", neighbours))
     layout = PairLayout(window, neighbours, options.flat)
-    attributes = {"speedups": sharing.speedups, "neighbours": neighbours}
+    attributes = {"action": action, "speedups": sharing.speedups, "neighbours": neighbours}
     space: spaces.Discrete | spaces.Box
     if check_choice("action", action, ACTIONS) == "pair":
         kind, space = arrays.PAIRS_KIND, spaces.Discrete(layout.actions)
