@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import typer
@@ -206,6 +207,7 @@ def evaluate(
     correction: options.CorrectionOption = None,
     passes: options.PassesOption = None,
     threshold: options.ThresholdOption = None,
+    fair_share: options.FairShareOption = None,
     allocation: options.AllocationOption = None,
     cluster: options.ClusterOption = None,
     unfit: options.UnfitOption = "raise",
@@ -246,7 +248,9 @@ def evaluate(
         passes=passes,
         allocation=allocation,
         threshold=threshold,
+        fair_share=fair_share,
     )
+    _check_fair_share(fair_share, policies or [], backfill_order)
     name = _env(env)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", PolicyWarning)  # they are said below
@@ -265,6 +269,22 @@ def evaluate(
         output.print_csv(_csv_rows(source, machine, board))
     else:
         _print_table(source, machine, board, settings)
+
+
+def _check_fair_share(
+    fair_share: str | None, policies: Iterable[str], backfill_order: str | None
+) -> None:
+    """Say so if shares are given, and nothing that is evaluated can look at them."""
+    from hpcgym.baselines import SCHEDULERS
+    from hpcgym.scheduler.policies import POLICIES
+
+    known = {name for name, policy in POLICIES.items() if policy.looks_at_usage}
+    known |= {name for name, scheduler in SCHEDULERS.items() if any(scheduler.usage_orders)}
+    able = [one for one in (*policies, backfill_order) if one in known or Path(one or "").suffix]
+    if fair_share is not None and not able:
+        raise HpcgymError(
+            f"--fair-share is for agents and for {', '.join(sorted(known))}, and here is none"
+        )
 
 
 def _env(name: str | None) -> str | None:

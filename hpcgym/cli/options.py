@@ -328,6 +328,21 @@ def check_fair_share(fair_share: str | None, schedulers: Iterable[Scheduler]) ->
         )
 
 
+def check_fair_share_of_weights(
+    fair_share: str | None, scheduler: Scheduler, features: Iterable[str]
+) -> None:
+    """Say so if shares are given, and neither what is weighed nor backfilling looks at them."""
+    from hpcgym.scheduler.policies import USER_FEATURES
+
+    if not USER_FEATURES.keys().isdisjoint(features) or scheduler.usage_orders[1]:
+        return
+    if fair_share is not None:
+        raise HpcgymError(
+            f"--fair-share is for weights of {' and '.join(USER_FEATURES)}, or for"
+            " --backfill-order fairshare, and here is none of them"
+        )
+
+
 def machine(cluster: str | None, processors: int | None, allocation: str | None) -> Cluster | None:
     """Return the machine of ``--cluster``; None without it."""
     if cluster is not None and processors is not None:

@@ -131,9 +131,9 @@ def list_extracts(
     seconds = round(hours * 3600) if 0 < hours < 1e9 else 0
     source = options.load(workload, clean, processors, errors, None, None)
     found = interesting_extracts(source, number, seconds)
+    found = found.rename(columns={"begin_s": "from", "end_s": "to"})
     rows = [
-        {"from": row.pop("begin_s"), "to": row.pop("end_s"), **row}
-        for row in found.to_dict(orient="records")
+        {str(name): value for name, value in row.items()} for row in found.to_dict(orient="records")
     ]
     if format is Format.json:
         output.print_json({**output.workload_facts(source, clean), "extracts": rows})

@@ -121,6 +121,7 @@ def train_xnes(
     estimate: options.EstimateOption = None,
     policy_estimate: options.PolicyEstimateOption = None,
     threshold: options.ThresholdOption = None,
+    fair_share: options.FairShareOption = None,
     clean: options.CleanOption = "default",
     processors: options.ProcessorsOption = None,
     errors: options.ErrorsOption = "raise",
@@ -142,12 +143,14 @@ def train_xnes(
         estimate=estimate,
         policy_estimate=policy_estimate,
         threshold=threshold,
+        fair_share=fair_share,
     )
     agent = Xnes(
         features, budget=budget, method=method, seed=seed, samples=samples, restarts=restarts,
         population=population, sigma=sigma, penalty=penalty, scale=scale, metric=metric,
         scheduler=Scheduler(backfill_order="spf").but(**given),
     )  # fmt: skip
+    options.check_fair_share_of_weights(fair_share, agent.rules, agent.features)
     source = options.load(workload, clean, processors, errors, None, None)
     offered = Episodes(source, episodes, jobs, part, train_share)
     chosen = offered.named(offered.usual if number is None else number, seed)

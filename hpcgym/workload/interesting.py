@@ -99,15 +99,11 @@ def _processor_seconds(
 
 def _apart(found: pd.DataFrame, number: int) -> pd.DataFrame:
     """Return the best intervals of which none overlap; the earlier one where two are alike."""
-    ranked = found.sort_values(["rank", "begin_s"], ascending=[False, True])
+    begins, ends = found["begin_s"].to_numpy(), found["end_s"].to_numpy()
     taken: list[int] = []
-    for row in ranked.itertuples():
-        apart = all(
-            row.end_s <= found.at[other, "begin_s"] or found.at[other, "end_s"] <= row.begin_s
-            for other in taken
-        )
-        if apart:
-            taken.append(row.Index)
+    for row in np.lexsort((begins, -found["rank"].to_numpy())).tolist():
+        if all(ends[row] <= begins[other] or ends[other] <= begins[row] for other in taken):
+            taken.append(row)
         if len(taken) == number:
             break
-    return found.loc[taken].reset_index(drop=True)
+    return found.iloc[taken].reset_index(drop=True)

@@ -125,6 +125,29 @@ def test_a_failing_agent_is_said_and_its_place_is_empty(monkeypatch: pytest.Monk
     assert len(value["failures"]) == 5
 
 
+def test_shares_are_those_that_are_given() -> None:
+    shares = "half_life_s=600"
+    options = (
+        "fairshare",
+        "--fair-share",
+        shares,
+        "--budget",
+        "0",
+        "--seed",
+        "3",
+        "--format",
+        "json",
+    )
+    value = json.loads(succeed(*options).stdout)
+    rules = {"jobs": 100, "n": 5, "budget": 0, "seed": 3}
+    board = evaluate("fairshare", load_workload(TRACE), **rules, fair_share=shares)
+    found = {row["name"]: row["mean_bsld"] for row in value["policies"]}
+    assert found == dict(board.table["mean_bsld"])
+    (name,) = (name for name in found if "fair share" in name)  # no other looks at them
+    assert name == "fairshare (fair share half_life_s=600, damping=1)"
+    assert board.schedulers[name].fair_share.half_life_s == 600
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -132,6 +155,10 @@ def test_a_failing_agent_is_said_and_its_place_is_empty(monkeypatch: pytest.Monk
         (["no/agent.pt"], "hpcgym: no/agent.pt: there is no such file"),
         (["--slices", "tests"], "unknown part 'tests'; did you mean 'test'"),
         (["--jobs", "1001"], "jobs=1001"),
+        (
+            ["spf", "--fair-share", "damping=2"],
+            "--fair-share is for agents and for",
+        ),
         (["--backfill", "conservative"], "evaluate 'conservative' by name"),
         (["--number", "0"], "n must be a whole number of at least 1, not 0"),
     ],

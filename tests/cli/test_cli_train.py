@@ -60,6 +60,7 @@ def test_an_agent_is_trained_and_evaluated() -> None:
 
 def test_ppo_takes_interval_and_features() -> None:
     features = ("--policy-features", "requested,area", "--interval", "10", "--threshold", "900")
+    features += ("--backfill-order", "fairshare", "--fair-share", "half_life_s=7200")
     succeed("train", "ppo", *SHORT, *features, "--output", "one.pt", "--tensorboard", "logs")
     agent = load("one.pt")
     assert (agent.env_options["interval"], agent.env_options["threshold"]) == (10, 900)
@@ -69,6 +70,7 @@ def test_ppo_takes_interval_and_features() -> None:
     assert "wrote two.pt" in done.stderr
     assert load("two.pt").policy_features == ("requested", "area")
     assert load("two.pt").env_options["threshold"] == 900
+    assert load("two.pt").env_options["fair_share"] == "half_life_s=7200"
 
 
 def test_clones_are_trained_of_orders_and_of_recordings() -> None:
@@ -159,11 +161,13 @@ def test_weights_are_searched_for_and_evaluated() -> None:
 
 def test_windows_are_drawn_for_a_search() -> None:
     options = ("--episodes", "windows", "--jobs", "50", "--number", "4", "--method", "random")
-    options += ("--threshold", "900")
+    options += ("--threshold", "900", "--features", "fairshare,wait")
+    options += ("--fair-share", "half_life_s=7200")
     succeed("train", "xnes", "--workload", TRACE, *options, "--budget", "5", "--output", "a.json")
     agent = load("a.json")
     assert agent.name == "random"
     assert agent.rules.threshold == 900
+    assert agent.rules.fair_share.half_life_s == 7200
     assert agent.slices_ == [
         f"{load_workload(TRACE).name} {window.name}"
         for window in Episodes(load_workload(TRACE), "windows", 50, "train").named(4, 0)
@@ -220,6 +224,14 @@ def test_help_teaches(agent: str) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
+        (
+            ("xnes", "--workload", TRACE, "--fair-share", "damping=2"),
+            "--fair-share is for weights of fairshare and",
+        ),
+        (
+            ("ppo", *SHORT, "--fair-share", "damping=2"),
+            "--fair-share is for weights of fairshare and",
+        ),
         (
             ("ppo", *SHORT, "--output", "agent.zip"),
             "the name of a file of an agent ends in .pt",
