@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hpcgym.benchmarks.energy.powercap import CAPPED
-from hpcgym.benchmarks.energy.powercap_workload import INTERVALS, LOAD, REQUESTS, SHORTER
+from hpcgym.benchmarks.energy.powercap_workload import INTERVALS, LOAD, OF_SHORT, REQUESTS, SHORTER
 from hpcgym.benchmarks.energy.published_powercap import HUGE
 from hpcgym.benchmarks.studies.markdown import table_text
 from hpcgym.version import __version__
@@ -36,7 +36,10 @@ Requested times:
 """
 
 #: What was read otherwise once results were known.
-ADDED = "Caps on nodes were added once results of those on the machine were known."
+ADDED = (
+    "Caps on nodes were added once results of those on the machine were known, and so was"
+    f" *{OF_SHORT}*, which is read with those on the machine only."
+)
 
 #: Name of a table -> heading, and what is said below it.
 TEXTS = {

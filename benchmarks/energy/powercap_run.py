@@ -19,9 +19,9 @@ from hpcgym.benchmarks.energy.powercap import (
 from hpcgym.benchmarks.energy.powercap_report import HEAD, report_text
 from hpcgym.benchmarks.energy.powercap_workload import (
     AS_GENERATED,
-    AS_WRITTEN,
     INTERVALS,
     JOBS,
+    OF_SHORT,
     QUICK_JOBS,
     REQUESTS,
     SUBSTITUTE,
@@ -133,7 +133,7 @@ def _tasks(
     jobs = QUICK_JOBS if quick else JOBS
     for source in sources:
         generated = source.startswith(f"{SUBSTITUTE}:")
-        for requests in (AS_WRITTEN, AS_GENERATED) if generated else (AS_GENERATED,):
+        for requests in REQUESTS if generated else (AS_GENERATED,):
             workload = load(source, requests, machine, jobs)
             note_name(names, workload.name, source)
             tasks += [
@@ -148,7 +148,7 @@ def _tasks(
                     "jobs_sha256": fingerprint([workload]),
                     "code": hashed,
                 }
-                for of in ways_to_cap(machine)
+                for of in ([MACHINE] if requests == OF_SHORT else ways_to_cap(machine))
                 for name in ([QUICK] if quick else INTERVALS)
             ]
     return names, tasks

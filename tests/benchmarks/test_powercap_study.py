@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 from hpcgym.benchmarks.energy import powercap, powercap_figures, powercap_tables, powercap_workload
 from hpcgym.benchmarks.energy.powercap import CAPPED
 from hpcgym.benchmarks.energy.powercap_run import reproduce
-from hpcgym.benchmarks.energy.powercap_workload import AS_GENERATED, AS_WRITTEN, Interval
+from hpcgym.benchmarks.energy.powercap_workload import AS_GENERATED, AS_WRITTEN, OF_SHORT, Interval
 from hpcgym.benchmarks.energy.published_powercap import TABLE_4_3
 from hpcgym.cli import app
 from hpcgym.cluster import Cluster, Level, NodeGroup
@@ -170,7 +170,15 @@ def test_the_substitute_has_the_facts_of_the_text() -> None:
     times = jobs.requested_time / jobs.run_time
     assert np.median(times) == pytest.approx(71, abs=0.5)
     assert (times * area).sum() / area.sum() == pytest.approx(15, abs=0.5)
-    for reading, median in ((AS_WRITTEN, "8,640"), (AS_GENERATED, "71")):
+    mixed = powercap_workload.load("substitute:0", OF_SHORT, curie)
+    short = jobs.run_time <= 60
+    assert 0.7 < short.mean() < 0.8
+    for there, whole in ((short, longer), (~short, jobs)):
+        assert mixed.requested_time[there].tolist() == whole.requested_time[there].tolist()
+    times = mixed.requested_time / mixed.run_time
+    assert np.median(times) == 8_640
+    assert (times * area).sum() / area.sum() == pytest.approx(74, abs=0.5)
+    for reading, median in ((AS_WRITTEN, "8,640"), (AS_GENERATED, "71"), (OF_SHORT, "8,640")):
         assert f"{median} times at the median" in powercap_workload.REQUESTS[reading]
     with pytest.raises(HpcgymError, match="a job needs"):
         powercap_workload.load("substitute:0", AS_GENERATED, MACHINE)
@@ -251,12 +259,12 @@ def test_the_whole_study(tmp_path: Path) -> None:
     assert "quick cut" in path.read_text()
     for name in made:
         assert len(pd.read_csv(folder / f"table-{name}.csv")) == len(made[name])
-    assert made["4.6"]["policy"].tolist() == ["none", "SHUT", "DVFS", "MIX", "none"] * 6
+    assert made["4.6"]["policy"].tolist() == ["none", "SHUT", "DVFS", "MIX", "none"] * 7
     readings = ["12,000 times", "as requested"]
     readings = [f"{r}{of}" for r in readings for of in ("", ", a cap on nodes", WITH_BONUS)]
-    assert list(dict.fromkeys(made["4.6"]["requests"])) == readings
+    assert list(dict.fromkeys(made["4.6"]["requests"])) == [*readings, OF_SHORT]
     assert made["4.6"]["work / possible"].between(0, 1).all()
-    assert len(list(folder.glob("*.png"))) == 6
+    assert len(list(folder.glob("*.png"))) == 7
     before = (folder / "tasks" / "results.jsonl").read_bytes()
     reproduce([], folder, quick=True, executor="serial")
     assert (folder / "tasks" / "results.jsonl").read_bytes() == before
