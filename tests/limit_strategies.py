@@ -17,7 +17,7 @@ from hpcgym.cluster import Cluster, Level, NodeGroup, NodePower
 from hpcgym.cluster.power_plans import greatest_w
 from hpcgym.scheduler.limits import EnergyBudget, PowerCap
 from hpcgym.scheduler.rules import Scheduler
-from hpcgym.simulation.limited_machine import machine_for, node_power
+from hpcgym.simulation.limited_machine import machine_for, may_switch, node_power
 from hpcgym.workload.model import Workload
 
 #: Six weights of 0 are no order.
@@ -185,6 +185,10 @@ def limited(
     if draw(st.sampled_from([False, False, True])):
         after = draw(st.sampled_from([0, 1, 5, 30])) * unit
         cluster = Cluster(groups=cluster.groups, levels=cluster.levels, shutdown_after_s=after)
+    if may_switch(Scheduler(**rules), cluster, tuple(found)):
+        for place, limit in enumerate(found):
+            if isinstance(limit, EnergyBudget) and draw(st.booleans()):
+                found[place] = replace(limit, off_as_idle=True)
     return Case(workload, cluster, found, rules)
 
 
@@ -259,7 +263,7 @@ def simulate_slowly(
     ]  # fmt: skip
     found_budgets = [
         Budget(*(int(record[name]) for name in ("start", "end", "mj", "period")),
-               bool(record["shuts"]), bool(record["binds"]))
+               *(bool(record[name]) for name in ("shuts", "binds", "as_idle")))
         for record in made.budgets
     ]  # fmt: skip
     rules = {key: value for key, value in case.rules.items() if key not in ("power", "allocation")}

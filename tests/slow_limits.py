@@ -84,6 +84,8 @@ The head's reservation
     watts counted from REST, below L from what the budget makes of free nodes. `contiguous`:
     it must not have the head's row.
 19. Nothing fits at any time: s is now, and nothing is backfilled that would end later.
+20. For a budget with `off_as_idle` a node that is off counts as REST, and every component, in 13 to
+    18, now and later. What is read (12) is true.
 """
 
 from __future__ import annotations
@@ -152,13 +154,14 @@ class LimitedSimulation(Plans, Simulation):
         found = {n for n, node in enumerate(self.nodes) if node.state == OFF}
         return found - set(but)
 
-    def charged(self, also: Any = None) -> int:
-        """Rule 3; with another job (job, level, nodes, ready)."""
+    def charged(self, also: Any = None, as_idle: bool = False) -> int:
+        """Rule 3; with another job (job, level, nodes, ready), and by rule 20."""
         taken = () if also is None else also[2]
-        total = self.m.above(self.dark(taken))
+        total = self.m.above(set() if as_idle else self.dark(taken))
         for n, node in enumerate(self.nodes):
             if node.job is None and n not in taken:
-                total += self.free_charge(node)
+                hidden = as_idle and node.state == OFF
+                total += self.m.rest if hidden else self.free_charge(node)
         for job in self.running:
             total += self.work(job, job.level) if job.began else self.waiting(job, job.level)
         if also is not None:

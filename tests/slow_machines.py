@@ -48,6 +48,7 @@ class Budget:
     period: int
     shutdown: bool
     binds: bool = True
+    as_idle: bool = False
     read: int = 0
     saved: int = 0
     looked: int = -1

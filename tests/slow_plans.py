@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from slow_machines import NEVER, OFF, ON, SHUTTING, Budget, Cap, LimitedJob, Node, ceil_slow, pieces
@@ -10,7 +11,15 @@ BUDGET_RULES = ("powercap", "reduce-pc", "energy-bud")
 
 
 class Accounts:
-    """Rules 12 to 14, for a simulation."""
+    """Rules 12 to 14 and 20, for a simulation."""
+
+    def off_of(self, budget: Budget) -> int:
+        """What a node that is off counts as."""
+        return self.m.rest if budget.as_idle else self.m.off
+
+    def above_of(self, budget: Budget, but: Iterable[int] = ()) -> int:
+        """What all components count as, once some nodes are on."""
+        return self.m.above(set() if budget.as_idle else self.dark(but))
 
     def left_of(self, budget: Budget, job: LimitedJob, time: int) -> int:
         return max(min(job.until, budget.end) - max(time, job.passed), 0)
@@ -36,7 +45,7 @@ class Accounts:
             first, last = time
             power = self.m.rest
             if budget.shutdown and first >= begin + self.m.off_time:
-                power = self.m.off
+                power = self.off_of(budget)
             total += power * (last - first)
         return total
 
@@ -44,10 +53,10 @@ class Accounts:
         if node.state == ON:
             return self.idle_energy(budget, begin)
         if node.state == OFF:
-            return self.m.off * (budget.end - begin)
+            return self.off_of(budget) * (budget.end - begin)
         done = min(max(node.until, begin), budget.end)
         if node.state == SHUTTING:
-            return self.m.rest * (done - begin) + self.m.off * (budget.end - done)
+            return self.m.rest * (done - begin) + self.off_of(budget) * (budget.end - done)
         return self.m.rise * (done - begin) + self.idle_energy(budget, done)
 
     def job_energy(
@@ -63,7 +72,7 @@ class Accounts:
         """Rule 13."""
         begin = max(self.now, budget.start)
         taken = () if also is None else also[2]
-        total = self.m.above(self.dark(taken)) * (budget.end - begin)
+        total = self.above_of(budget, taken) * (budget.end - begin)
         for n, node in enumerate(self.nodes):
             if node.job is None and n not in taken:
                 total += self.free_energy(budget, begin, node)
@@ -77,12 +86,12 @@ class Accounts:
     def power_with(self, budget: Budget, also: Any) -> int:
         """Rule 14."""
         if budget.start <= self.now:
-            return self.charged(also)
+            return self.charged(also, budget.as_idle)
         job, level, taken, ready = also
-        total = self.m.above(self.dark(taken))
+        total = self.above_of(budget, taken)
         for n, node in enumerate(self.nodes):
             if node.job is None and n not in taken:
-                total += self.m.off if node.state in (OFF, SHUTTING) else self.m.rest
+                total += self.off_of(budget) if node.state in (OFF, SHUTTING) else self.m.rest
         for other in self.running:
             if other.until <= budget.start:
                 total += other.nodes * self.m.rest
@@ -170,13 +179,13 @@ class Plans(Accounts):
 
     def planned_power(self, budget: Budget, time: int) -> int:
         """Without the head."""
-        rest = self.m.off if budget.shutdown else self.m.rest
+        rest = self.off_of(budget) if budget.shutdown else self.m.rest
         jobs = self.still(time)
-        total = self.m.above(self.dark()) + sum(self.work(job, job.level) for job in jobs)
+        total = self.above_of(budget) + sum(self.work(job, job.level) for job in jobs)
         held = {n for job in jobs for n in job.cells}
         for n, node in enumerate(self.nodes):
             if n not in held:
-                total += self.m.off if self.goes_dark(node) else rest
+                total += self.off_of(budget) if self.goes_dark(node) else rest
         return total
 
     def goes_dark(self, node: Node) -> bool:
@@ -203,12 +212,12 @@ class Plans(Accounts):
         self, budget: Budget, head: LimitedJob, level: int, time: int, until: int
     ) -> Any:
         """The head's excess and the watts that are spare, or None."""
-        rest = self.m.off if budget.shutdown else self.m.rest
+        rest = self.off_of(budget) if budget.shutdown else self.m.rest
         seconds = min(until, budget.end) - max(time, budget.start)
         held = {n for job in self.still(time) for n in job.cells}
         dark = sum(self.goes_dark(node) for node in self.nodes)
         on = min(head.nodes, self.m.nodes - len(held) - dark)
-        more = self.work(head, level) - on * rest - (head.nodes - on) * self.m.off
+        more = self.work(head, level) - on * rest - (head.nodes - on) * self.off_of(budget)
         total = budget.read + self.planned_energy(budget, budget.end) + more * seconds
         if total > budget.mj:
             return None

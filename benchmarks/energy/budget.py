@@ -46,12 +46,17 @@ class Reading:
     allocation : which processors jobs are given.
     sees_off : whether scheduler and meter know that processors which are off draw less than idle
         ones; if not, only what is counted afterwards does.
+    off_as_idle : whether the scheduler alone takes those for idle ones.
+    idle_s : [s] after which idle processors are switched off, all the week; None: at once, in the
+        three days.
     """
 
     meaning: str
     drawn_w: float = DRAWN_W
     allocation: str = "contiguous"
     sees_off: bool = True
+    off_as_idle: bool = False
+    idle_s: int | None = None
 
 
 TEXT = "as written"
@@ -61,6 +66,14 @@ READINGS: dict[str, Reading] = {
     "anywhere": Reading("jobs need no processors in a row", allocation="first-fit"),
     "off as idle": Reading(
         "the scheduler and its meter take processors that are off for idle ones", sees_off=False
+    ),
+    "reckoned as idle": Reading(
+        "the scheduler takes processors that are off for idle ones; the meter sees what they draw",
+        off_as_idle=True,
+    ),
+    "after ten minutes": Reading(
+        "processors are switched off when they have been idle for ten minutes, all the week",
+        idle_s=600,
     ),
 }
 
@@ -128,12 +141,17 @@ def run(jobs: Workload, reading: Reading, budget: float, mechanism: str, shutdow
     limits: list[Limit] = []
     power = "none"
     if mechanism != BASELINE:
-        limits = [EnergyBudget.of(cluster, budget, BEGIN_S, END_S, shutdown=shutdown)]
+        given = {"shutdown": shutdown, "off_as_idle": shutdown and reading.off_as_idle}
+        if shutdown and reading.idle_s is not None:
+            cluster = replace(cluster, shutdown_after_s=reading.idle_s)
+            given["shutdown"] = False
+        limits = [EnergyBudget.of(cluster, budget, BEGIN_S, END_S, **given)]
         power = MECHANISMS[mechanism]
     result = simulate(
         jobs, cluster=cluster, limits=limits, power=power, allocation=reading.allocation
     )
-    return replace(result, cluster=machine_for(jobs.processors))  # the books see what is off
+    # the books see what is off
+    return replace(result, cluster=replace(cluster, groups=machine_for(jobs.processors).groups))
 
 
 def amounts(result: Result) -> dict[str, float]:

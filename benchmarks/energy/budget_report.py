@@ -47,7 +47,11 @@ TEXTS = {
         " that are all busy. Within the week; AVEbsld is that of all its jobs.",
     ),
     "weeks": ("Weeks", "Numbered from week 0 of the trace."),
-    "readings": ("Readings", "*Off as idle* was added once results were known, the others before."),
+    "readings": (
+        "Readings",
+        "The first three were there before any result. *Off as idle* was added once results were"
+        " known, the last two after those of that reading.",
+    ),
 }
 
 

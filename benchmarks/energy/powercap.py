@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -25,21 +26,61 @@ CAPS = (0.8, 0.6, 0.4)
 QUICK_CAPS = (0.6,)
 LENGTH_S = HOUR_S
 
+#: What a cap is a share of -> in words. Machines with nodes alone have the first only.
+MACHINE, NODES, BONUS = "the machine", "nodes", "nodes with bonus"
+CAPPED = {
+    MACHINE: "a share of the power of the machine, with chassis and racks",
+    NODES: "of the sum of its nodes (section 4.3.1); chassis and racks count nowhere",
+    BONUS: "of the sum of its nodes, to which what grouped shutdown saves of chassis and racks is"
+    " added (sections 4.2.2 and 4.6.3)",
+}
+
+
+def ways_to_cap(cluster: Cluster) -> list[str]:
+    """Return what caps may be shares of on a machine: the first of CAPPED, or all."""
+    return list(CAPPED) if cluster.levels else [MACHINE]
+
+
+def nodes_of(cluster: Cluster) -> Cluster:
+    """Return a machine without what stands above its nodes."""
+    return replace(cluster, levels=())
+
+
+def machine_and_cap(cluster: Cluster, cap: float, of: str) -> tuple[Cluster, float]:
+    """Return the machine that is simulated under a cap, a share, and the cap [W].
+
+    With the bonus the cap has all that stands above nodes in addition: only what is off of that
+    leaves more than the share of the nodes' power for nodes.
+    """
+    if of == NODES:
+        cluster = nodes_of(cluster)
+    watts = cap * greatest_w(nodes_of(cluster) if of == BONUS else cluster)
+    if of == BONUS:
+        watts += greatest_w(cluster) - greatest_w(nodes_of(cluster))
+    return cluster, watts
+
 
 def capped(
-    workload: Workload, cluster: Cluster, interval: Interval, cap: float, policy: str
+    workload: Workload,
+    cluster: Cluster,
+    interval: Interval,
+    cap: float,
+    policy: str,
+    of: str = MACHINE,
 ) -> Result:
     """Return the schedule under a cap, a share, for the hour in the middle of an interval.
 
-    It is told at the beginning of the interval, so that what was before is the same under all.
-    A cap of 1 is none. Jobs that come after the interval are left out.
+    What it is a share of is a name of CAPPED. It is told at the beginning of the interval, so that
+    what was before is the same under all. A cap of 1 is none. Jobs that come after the interval are
+    left out.
     """
     jobs = workload.take(workload.submit_time < interval.end)
+    machine, watts = machine_and_cap(cluster, cap, of)
     if cap >= 1:
-        return simulate(jobs, cluster=cluster, limits=[])
+        return simulate(jobs, cluster=machine, limits=[])
     start = (interval.begin + interval.end - LENGTH_S) // 2
-    limit = PowerCap.of(cluster, cap, start, end=start + LENGTH_S, announced=interval.begin)
-    return simulate(jobs, cluster=cluster, limits=[limit], power=POLICIES[policy])
+    limit = PowerCap(watts, start, end=start + LENGTH_S, announced=interval.begin)
+    return simulate(jobs, cluster=machine, limits=[limit], power=POLICIES[policy])
 
 
 def amounts(result: Result, interval: Interval) -> dict[str, float]:
@@ -69,8 +110,9 @@ def measure(task: Mapping[str, Any], sources: Mapping[str, str]) -> dict[str, An
 
     Parameters
     ----------
-    task : "workload", its name, "requests", "interval", "caps", "cluster", "jobs" of a substitute,
-        and "jobs_sha256" of them; and "code", a hash of the sources.
+    task : "workload", its name, "requests", "capped", a name of CAPPED, "interval", "caps",
+        "cluster", "jobs" of a substitute, and "jobs_sha256" of them; and "code", a hash of the
+        sources.
     sources : name of a workload -> what it is loaded from.
 
     Returns
@@ -91,13 +133,14 @@ def measure(task: Mapping[str, Any], sources: Mapping[str, str]) -> dict[str, An
     cells = [(1.0, "none"), *((cap, policy) for cap in task["caps"] for policy in POLICIES)]
     rows = [
         {"cap": cap, "policy": policy}
-        | amounts(capped(workload, cluster, interval, cap, policy), interval)
+        | amounts(capped(workload, cluster, interval, cap, policy, task["capped"]), interval)
         for cap, policy in cells
     ]
     seconds = interval.end - interval.begin
+    machine, _ = machine_and_cap(cluster, 1.0, task["capped"])
     return {
         "interval": vars(interval),
-        "possible_j": greatest_w(cluster) * seconds,
+        "possible_j": greatest_w(machine) * seconds,
         "possible_work": cluster.processors * seconds,
         "rows": rows,
     }

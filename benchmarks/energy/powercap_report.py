@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hpcgym.benchmarks.energy.powercap_workload import INTERVALS, LOAD, REQUESTS, SHORTER
+from hpcgym.benchmarks.energy.powercap import CAPPED
+from hpcgym.benchmarks.energy.powercap_workload import INTERVALS, LOAD, OF_SHORT, REQUESTS, SHORTER
 from hpcgym.benchmarks.energy.published_powercap import HUGE
 from hpcgym.benchmarks.studies.markdown import table_text
 from hpcgym.version import __version__
@@ -33,6 +34,12 @@ arrival, from an empty machine on, a day at least before the interval.
 
 Requested times:
 """
+
+#: What was read otherwise once results were known.
+ADDED = (
+    "Caps on nodes were added once results of those on the machine were known, and so was"
+    f" *{OF_SHORT}*, which is read with those on the machine only."
+)
 
 #: Name of a table -> heading, and what is said below it.
 TEXTS = {
@@ -75,6 +82,8 @@ def report_text(
     """
     head = HEAD.format(version=__version__, cluster=cluster, shorter=SHORTER, huge=HUGE, load=LOAD)
     readings = [f"- {name}: {meaning}." for name, meaning in REQUESTS.items()]
+    readings += ["", "A cap on", "", *(f"- {name}: {words}." for name, words in CAPPED.items())]
+    readings += ["", ADDED]
     hours = ", ".join(f"{name} {of} h" for name, of in INTERVALS.items())
     parts = [head, "\n".join(readings) + f"\n\nIntervals: {hours}.\n"]
     if quick:

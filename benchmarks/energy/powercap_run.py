@@ -8,14 +8,22 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hpcgym.benchmarks.energy import powercap_figures, powercap_tables
-from hpcgym.benchmarks.energy.powercap import CAPS, QUICK_CAPS, capped, measure
+from hpcgym.benchmarks.energy.powercap import (
+    CAPS,
+    MACHINE,
+    QUICK_CAPS,
+    capped,
+    measure,
+    ways_to_cap,
+)
 from hpcgym.benchmarks.energy.powercap_report import HEAD, report_text
 from hpcgym.benchmarks.energy.powercap_workload import (
     AS_GENERATED,
-    AS_WRITTEN,
     INTERVALS,
     JOBS,
+    OF_SHORT,
     QUICK_JOBS,
+    REQUESTS,
     SUBSTITUTE,
     Interval,
     load,
@@ -125,13 +133,14 @@ def _tasks(
     jobs = QUICK_JOBS if quick else JOBS
     for source in sources:
         generated = source.startswith(f"{SUBSTITUTE}:")
-        for requests in (AS_WRITTEN, AS_GENERATED) if generated else (AS_GENERATED,):
+        for requests in REQUESTS if generated else (AS_GENERATED,):
             workload = load(source, requests, machine, jobs)
             note_name(names, workload.name, source)
             tasks += [
                 {
                     "workload": workload.name,
                     "requests": requests,
+                    "capped": of,
                     "interval": name,
                     "caps": list(QUICK_CAPS if quick else CAPS),
                     "cluster": cluster,
@@ -139,6 +148,7 @@ def _tasks(
                     "jobs_sha256": fingerprint([workload]),
                     "code": hashed,
                 }
+                for of in ([MACHINE] if requests == OF_SHORT else ways_to_cap(machine))
                 for name in ([QUICK] if quick else INTERVALS)
             ]
     return names, tasks
@@ -152,7 +162,7 @@ def _simulated(
     workers: int | None,
     progress: Progress,
 ) -> dict[tuple[str, str, str], list[dict[str, Any]]]:
-    """Return (trace, requests, interval) -> the outcome of each workload."""
+    """Return (trace, reading, interval) -> the outcome of each workload."""
     # compiled in this process, so that workers find it in the cache
     simulate(load_workload("lublin:jobs=20,processors=192"), cluster="taurus", limits=[])
     found = outcomes_of(
@@ -190,7 +200,7 @@ def _draw(
         (key, shape)
         for key in outcomes
         for shape in _DRAWN
-        if key[2] == shape[0] and shape[1] in tasks[0]["caps"]
+        if key[2] == shape[0] and shape[1] in tasks[0]["caps"] and key[1] in REQUESTS
     ]
     for done, (key, (name, cap, policy)) in enumerate(todo):
         progress("pictures", done, len(todo))
@@ -212,8 +222,13 @@ def _draw(
 
 
 def _key(task: dict[str, Any]) -> tuple[str, str, str]:
-    """Return what a task is an outcome of."""
-    return trace_of(task["workload"]), task["requests"], task["interval"]
+    """Return what a task is an outcome of: trace, reading, interval.
+
+    A reading is that of requested times, and of what caps are shares of where not of the machine.
+    """
+    of = task["capped"]
+    reading = task["requests"] if of == MACHINE else f"{task['requests']}, a cap on {of}"
+    return trace_of(task["workload"]), reading, task["interval"]
 
 
 def _first_kept(outcomes: list[dict[str, Any]], cap: float, policy: str) -> int:

@@ -23,7 +23,8 @@ from hpcgym.cluster.power_plans import algorithm_2, best_plan, rho
 if TYPE_CHECKING:
     import pandas as pd
 
-#: (trace, requests, interval) -> what :func:`powercap.measure` returns of each workload.
+#: (trace, requested times and maybe what caps are on, interval) -> what :func:`powercap.measure`
+#: returns of each workload.
 Outcomes = Mapping[tuple[str, str, str], Sequence[Mapping[str, Any]]]
 #: (cap, policy) -> measure -> shares, a number for each workload.
 Cells = Mapping[tuple[float, str], Mapping[str, NDArray[np.float64]]]

@@ -27,7 +27,8 @@ BudgetOption = Annotated[
     typer.Option(
         metavar="KEY=VALUE,...",
         help="A limit of energy: joules, or percent of all nodes busy; start and end; period, the"
-        " seconds between two looks at the meter; shutdown, if idle nodes are switched off. Such as"
+        " seconds between two looks at the meter; shutdown, if idle nodes are switched off;"
+        " off_as_idle, if nodes that are off are reckoned as idle until the meter tells. Such as"
         " percent=60,start=86400,end=345600,shutdown. May be repeated.",
         show_default=False,
     ),

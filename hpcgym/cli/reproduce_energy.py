@@ -78,6 +78,12 @@ def _requests() -> list[tuple[str, str]]:
     return list(REQUESTS.items())
 
 
+def _caps() -> list[tuple[str, str]]:
+    from hpcgym.benchmarks.energy.powercap import CAPPED
+
+    return list(CAPPED.items())
+
+
 class PowerCapStudy(ExplainedCommand):
     """The command with lists of names in its help."""
 
@@ -89,7 +95,8 @@ class PowerCapStudy(ExplainedCommand):
         " --cluster machine.toml",
     )
     lists: ClassVar[Lists] = {
-        "Requested times of the substitute, both of which are simulated": _requests,
+        "Requested times of the substitute, all of which are simulated": _requests,
+        "What caps are shares of, likewise where anything stands above nodes": _caps,
         "Executors (--executor)": executors.names,
     }
 

@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from hpcgym.cluster.pool import Cluster
 
 _CAP = ("watts", "percent", "start", "end", "announced", "kills")
-_BUDGET = ("joules", "percent", "start", "end", "period", "shutdown")
-_FLAGS = ("kills", "shutdown")
+_BUDGET = ("joules", "percent", "start", "end", "period", "shutdown", "off_as_idle")
+_FLAGS = ("kills", "shutdown", "off_as_idle")
 
 
 def read_limits(

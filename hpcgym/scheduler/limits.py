@@ -72,11 +72,14 @@ class EnergyBudget:
     start, end : from and up to which second of the workload's clock.
     period : [s] between two looks at the meter, the first at the start.
     shutdown : whether idle nodes are switched off during the period.
+    off_as_idle : whether what is still to come is reckoned as if nodes that are off were idle, and
+        what stands above them on (section 5.3.4: a fixed value). The meter sees what they draw in
+        any case; so the budget is kept, and what they save is learned at the next look.
 
     Raises
     ------
-    HpcgymError : no energy of at least 0 J, times that are no whole seconds from 0 on, or a budget
-        that ends before it begins.
+    HpcgymError : no energy of at least 0 J, times that are no whole seconds from 0 on, a budget
+        that ends before it begins, or flags that are not True or False.
     """
 
     joules: float
@@ -84,6 +87,7 @@ class EnergyBudget:
     end: int
     period: int = 600
     shutdown: bool = False
+    off_as_idle: bool = False
 
     def __post_init__(self) -> None:
         where = "budget"
@@ -93,7 +97,8 @@ class EnergyBudget:
         _window(self, where)
         settled = whole(f"{where}: period", self.period, 1, LATEST)
         object.__setattr__(self, "period", settled)
-        object.__setattr__(self, "shutdown", _flag(where, self.shutdown))
+        for name in ("shutdown", "off_as_idle"):
+            object.__setattr__(self, name, _flag(where, name, getattr(self, name)))
 
     @classmethod
     def of(
@@ -148,10 +153,10 @@ def _amount(where: str, name: str, amount: Any) -> float:
     return number
 
 
-def _flag(where: str, value: Any) -> bool:
-    """Return whether nodes are switched off."""
+def _flag(where: str, name: str, value: Any) -> bool:
+    """Return a flag, or say that it is none."""
     if not isinstance(value, bool | np.bool_):
-        raise HpcgymError(f"{where}: shutdown must be True or False, not {value!r}")
+        raise HpcgymError(f"{where}: {name} must be True or False, not {value!r}")
     return bool(value)
 
 

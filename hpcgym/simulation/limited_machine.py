@@ -92,9 +92,7 @@ def machine_for(
     given: tuple[Limit, ...],
 ) -> LimitedNodes:
     """Return a machine under limits before the first event."""
-    shuts = any(isinstance(limit, EnergyBudget) and limit.shutdown for limit in given)
-    planned = scheduler.power in ("shut", "mix") and any(isinstance(c, PowerCap) for c in given)
-    switches = planned or shuts or cluster.shutdown_after_s is not None
+    switches = may_switch(scheduler, cluster, given)
     model = model_of(workload, scheduler, cluster, power, widths, switches)
     check_clock(workload, model)
     caps, budgets = limit_records(scheduler, cluster, power, model, given)
@@ -109,6 +107,22 @@ def machine_for(
     machine.scalars[0].limited = int(len(caps) > 0 or len(budgets) > 0)
     check_possible(workload, machine)
     return machine
+
+
+def may_switch(scheduler: Scheduler, cluster: Cluster, given: tuple[Limit, ...]) -> bool:
+    """Return whether nodes may be switched off: by limits, or by the machine."""
+    shuts = any(isinstance(limit, EnergyBudget) and limit.shutdown for limit in given)
+    planned = scheduler.power in ("shut", "mix") and any(isinstance(c, PowerCap) for c in given)
+    return planned or shuts or cluster.shutdown_after_s is not None
+
+
+def check_off_as_idle(given: tuple[Limit, ...], switches: bool) -> None:
+    """Raise an HpcgymError where a budget tells how nodes are reckoned that are never off."""
+    if not switches and any(getattr(limit, "off_as_idle", False) for limit in given):
+        raise HpcgymError(
+            "budget: off_as_idle is about nodes that are off, and none is ever switched off here;"
+            " shutdown, or shutdown_after_s of the machine, does that"
+        )
 
 
 def model_of(
@@ -174,8 +188,10 @@ def limit_records(
 
     Raises
     ------
-    HpcgymError : a cap that is exceeded with all nodes off, or more energy than is counted.
+    HpcgymError : a cap that is exceeded with all nodes off, more energy than is counted, or a
+        budget with ``off_as_idle`` where nodes stay on.
     """
+    check_off_as_idle(given, model.constants["switches"] == 1)
     most = model.most_mw * (1 - _RELATIVE_ERROR)
     caps = [one for one in given if isinstance(one, PowerCap) and one.watts * 1000 < most]
     off = [nodes_off(cluster, power, cap, scheduler.power) for cap in caps]
@@ -291,6 +307,7 @@ def budget_records(budgets: list[EnergyBudget], most: int) -> NDArray[np.void]:
         record["mj"], record["mean_mw"] = mj, mj // seconds
         record["period"] = budget.period if binds else seconds
         record["shuts"], record["binds"] = budget.shutdown, binds
+        record["as_idle"] = budget.off_as_idle
         kept.append(record)
     return np.array(kept, limited_state.BUDGET)
 

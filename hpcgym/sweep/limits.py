@@ -12,7 +12,12 @@ from hpcgym.errors import HpcgymError
 from hpcgym.scheduler.limit_texts import read_limits
 from hpcgym.scheduler.limits import EnergyBudget, Limit, PowerCap, check_limits
 from hpcgym.simulation.limited import check_rules, takes_whole_nodes
-from hpcgym.simulation.limited_machine import node_power, nodes_off
+from hpcgym.simulation.limited_machine import (
+    check_off_as_idle,
+    may_switch,
+    node_power,
+    nodes_off,
+)
 from hpcgym.simulation.run import simulate
 from hpcgym.sweep.corun import at, machine_of
 from hpcgym.workload import load_workload
@@ -75,8 +80,9 @@ def check_limited(
             at(f"limits[{place}]", check_limits, found)
             caps = [limit for limit in found if isinstance(limit, PowerCap)]
             for rank, scheduler in enumerate(schedulers.values()):
+                pair = f"schedulers[{rank}] under limits[{place}] on workloads[{number}]"
+                at(pair, check_off_as_idle, found, may_switch(scheduler, machine, found))
                 for cap in caps:
-                    pair = f"schedulers[{rank}] under limits[{place}] on workloads[{number}]"
                     at(pair, nodes_off, machine, power, cap, scheduler.power)
 
 

@@ -63,7 +63,7 @@ def test_a_week_begins_at_0_with_all_its_jobs() -> None:
 
 def test_amounts_are_those_piece_by_piece() -> None:
     jobs = busiest()
-    for name in (TEXT, "off as idle"):
+    for name in (TEXT, "off as idle", "reckoned as idle", "after ten minutes"):
         result = budget.run(jobs, READINGS[name], 0.6, "powercap", True)
         found = budget.amounts(result)
         used = joules = 0.0
@@ -84,6 +84,33 @@ def test_amounts_are_those_piece_by_piece() -> None:
         assert found["energy"] == pytest.approx(joules / (203.12 * 32 * WEEK_S), rel=1e-9)
         assert found["jobs started"] == (result.start < WEEK_S).sum()
         assert found["AVEbsld"] == result.bsld.mean()
+
+
+def test_what_is_off_is_seen_by_nobody_by_the_meter_or_by_all() -> None:
+    jobs, schedules = busiest(), {}
+    for name in (TEXT, "off as idle", "reckoned as idle"):
+        result = budget.run(jobs, READINGS[name], 0.6, "reducePC", True)
+        schedules[name] = result.start.tobytes()
+        assert result.metrics["budget_exceeded_j"] == 0
+        without = budget.run(jobs, READINGS[name], 0.6, "reducePC", False)
+        assert without.node_states is None
+    assert len(set(schedules.values())) == 3
+
+
+def test_processors_are_off_after_ten_minutes_all_the_week() -> None:
+    jobs = busiest()
+    result = budget.run(jobs, READINGS["after ten minutes"], 0.6, "powercap", True)
+    states = result.node_states
+    assert states is not None
+    assert states.begin.min() < 2 * DAY_S
+    first, node, _ = result.allocation
+    freed = np.repeat(result.end, np.diff(first))
+    goes = states.state == 1
+    for which, begin in zip(states.node[goes], states.begin[goes], strict=True):
+        before = freed[(node == which) & (freed <= begin)]
+        assert begin >= 600 + before.max(initial=int(jobs.submit_time[0]))
+    without = budget.run(jobs, READINGS["after ten minutes"], 0.6, "powercap", False)
+    assert without.node_states is None
 
 
 def test_a_full_budget_is_no_budget() -> None:

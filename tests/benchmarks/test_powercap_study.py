@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,14 +13,18 @@ import pytest
 from typer.testing import CliRunner
 
 from hpcgym.benchmarks.energy import powercap, powercap_figures, powercap_tables, powercap_workload
+from hpcgym.benchmarks.energy.powercap import CAPPED
 from hpcgym.benchmarks.energy.powercap_run import reproduce
-from hpcgym.benchmarks.energy.powercap_workload import AS_GENERATED, AS_WRITTEN, Interval
+from hpcgym.benchmarks.energy.powercap_workload import AS_GENERATED, AS_WRITTEN, OF_SHORT, Interval
 from hpcgym.benchmarks.energy.published_powercap import TABLE_4_3
 from hpcgym.cli import app
-from hpcgym.cluster import Cluster, NodeGroup
+from hpcgym.cluster import Cluster, Level, NodeGroup
 from hpcgym.cluster.power import NodePower
 from hpcgym.errors import HpcgymError
+from hpcgym.scheduler.limits import PowerCap
+from hpcgym.simulation.limited_machine import nodes_off
 from hpcgym.simulation.run import simulate
+from hpcgym.validation.validate import validate_schedule
 from hpcgym.workload.load import load_workload
 
 POWER = NodePower(10.0, [50.0, 100.0], off_w=2.0, frequency_ghz=[1.0, 2.0], slowdown=1.5)
@@ -28,6 +33,7 @@ LONG = load_workload("lublin:jobs=400,processors=16,seed=5,load=8")
 JOBS = LONG.with_columns(
     run_time=1 + LONG.run_time // 7, requested_time=1 + LONG.requested_time // 7
 )
+WITH_BONUS = ", a cap on nodes with bonus"
 INTERVAL = Interval(5_000, 23_000, 0.5, 1.0, 10)
 
 
@@ -68,6 +74,34 @@ def test_before_the_interval_all_policies_are_one() -> None:
         assert ours.workload.submit_time.max() < INTERVAL.end
         (cap,) = ours.limits or ()
         assert (cap.start, cap.end) == (12_200, 15_800)  # the hour in the middle
+
+
+def test_a_cap_on_nodes_with_and_without_the_bonus() -> None:
+    """16 nodes of 100 W and 8 switches of 60 W draw 2,080 W, half of the nodes 800 W.
+
+    By what is off a node saves 98 W, a pair with its switch 260 W. With the bonus seven are off:
+    nine busy nodes and one that is off draw 902 W, three switches leave 180 W.
+    """
+    stands = replace(MACHINE, levels=(Level("switch", 2, 60.0),))
+    results = {of: powercap.capped(JOBS, stands, INTERVAL, 0.5, "SHUT", of) for of in CAPPED}
+    watts, off = {}, {}
+    for of, result in results.items():
+        validate_schedule(result)
+        (cap,) = result.limits or ()
+        watts[of] = cap.watts
+        off[of] = nodes_off(result.cluster, POWER, cap, "shut")
+    assert watts == {powercap.MACHINE: 1040, powercap.NODES: 800, powercap.BONUS: 1280}
+    assert off == {powercap.MACHINE: 8, powercap.NODES: 9, powercap.BONUS: 7}
+    without = simulate(
+        JOBS.take(JOBS.submit_time < INTERVAL.end),
+        cluster=MACHINE,
+        limits=[PowerCap(800, 12_200, 15_800, announced=INTERVAL.begin)],
+        power="shut",
+    )
+    assert np.array_equal(results[powercap.NODES].start, without.start)
+    assert results[powercap.NODES].books.watts().keys() == without.books.watts().keys()
+    assert powercap.ways_to_cap(stands) == list(CAPPED)
+    assert powercap.ways_to_cap(MACHINE) == [powercap.MACHINE]
 
 
 def test_nodes_in_their_states_are_all_nodes() -> None:
@@ -136,7 +170,15 @@ def test_the_substitute_has_the_facts_of_the_text() -> None:
     times = jobs.requested_time / jobs.run_time
     assert np.median(times) == pytest.approx(71, abs=0.5)
     assert (times * area).sum() / area.sum() == pytest.approx(15, abs=0.5)
-    for reading, median in ((AS_WRITTEN, "8,640"), (AS_GENERATED, "71")):
+    mixed = powercap_workload.load("substitute:0", OF_SHORT, curie)
+    short = jobs.run_time <= 60
+    assert 0.7 < short.mean() < 0.8
+    for there, whole in ((short, longer), (~short, jobs)):
+        assert mixed.requested_time[there].tolist() == whole.requested_time[there].tolist()
+    times = mixed.requested_time / mixed.run_time
+    assert np.median(times) == 8_640
+    assert (times * area).sum() / area.sum() == pytest.approx(74, abs=0.5)
+    for reading, median in ((AS_WRITTEN, "8,640"), (AS_GENERATED, "71"), (OF_SHORT, "8,640")):
         assert f"{median} times at the median" in powercap_workload.REQUESTS[reading]
     with pytest.raises(HpcgymError, match="a job needs"):
         powercap_workload.load("substitute:0", AS_GENERATED, MACHINE)
@@ -217,9 +259,12 @@ def test_the_whole_study(tmp_path: Path) -> None:
     assert "quick cut" in path.read_text()
     for name in made:
         assert len(pd.read_csv(folder / f"table-{name}.csv")) == len(made[name])
-    assert made["4.6"]["policy"].tolist() == ["none", "SHUT", "DVFS", "MIX", "none"] * 2
+    assert made["4.6"]["policy"].tolist() == ["none", "SHUT", "DVFS", "MIX", "none"] * 7
+    readings = ["12,000 times", "as requested"]
+    readings = [f"{r}{of}" for r in readings for of in ("", ", a cap on nodes", WITH_BONUS)]
+    assert list(dict.fromkeys(made["4.6"]["requests"])) == [*readings, OF_SHORT]
     assert made["4.6"]["work / possible"].between(0, 1).all()
-    assert len(list(folder.glob("*.png"))) == 2
+    assert len(list(folder.glob("*.png"))) == 7
     before = (folder / "tasks" / "results.jsonl").read_bytes()
     reproduce([], folder, quick=True, executor="serial")
     assert (folder / "tasks" / "results.jsonl").read_bytes() == before

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -77,6 +78,17 @@ def test_a_dispatcher_that_solves_a_model_under_a_cap() -> None:
     assert shown["dispatches"]["dispatches"] == len(expected.dispatcher.log) > 0
     free = simulate(load_workload(few), "pcp20", limits=[], **rules)
     assert free.metrics["mean_bsld"] < expected.metrics["mean_bsld"]
+
+
+def test_a_budget_with_flags() -> None:
+    text = "percent=60,start=20000,end=100000,shutdown,off_as_idle"
+    shown = as_json(*TAURUS, "--power", "powercap", "--budget", text)
+    one = EnergyBudget.of(find_cluster("taurus"), 0.6, 20_000, 100_000, shutdown=True)
+    blind, seeing = (
+        simulate(load_workload(JOBS), cluster="taurus", limits=limit, power="powercap")
+        for limit in (replace(one, off_as_idle=True), one)
+    )
+    assert shown["mean_bsld"] == blind.metrics["mean_bsld"] != seeing.metrics["mean_bsld"]
 
 
 def test_power_alone_gives_jobs_nodes_of_their_own() -> None:

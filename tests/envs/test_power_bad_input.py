@@ -75,6 +75,14 @@ def test_limits_of_a_function_that_are_none() -> None:
         cls(workload=BUSY, jobs=20, controls=["power"], limits=[many]).reset(seed=0)
 
 
+def test_how_nodes_are_reckoned_is_said_of_nodes_that_are_switched() -> None:
+    blind = EnergyBudget(1e9, 0, 10, off_as_idle=True)
+    for cls in [VECTOR["PowerCap"], PowerCapEnv]:
+        with pytest.raises(HpcgymError, match="budget: off_as_idle is about nodes that are off"):
+            cls(workload=BUSY, jobs=20, controls=["power"], limits=[blind]).reset(seed=0)
+        cls(workload=BUSY, jobs=20, controls=["nodes"], limits=[blind]).reset(seed=0)
+
+
 NOT_NUMBERS = [[1.0, 1.0], np.ones((1, 3)), [np.nan, 1.0, 1.0], [np.inf] * 3, "all", None]
 
 

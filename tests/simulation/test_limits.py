@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -459,6 +460,52 @@ def test_nodes_are_off_while_a_budget_says_so() -> None:
     ]  # fmt: skip
 
 
+@pytest.mark.parametrize(("racks", "mean"), [((), 500), ((Level("rack", 2, 50.0),), 600)])
+def test_a_budget_that_reckons_off_as_idle(racks: tuple[Level, ...], mean: int) -> None:
+    """A busy node and three idle ones are all of the mean; once three are off, two may be busy."""
+    cluster, given = machine(levels=racks), jobs(*((0, 1, 30),) * 6)
+    sees = EnergyBudget(mean * 100, 0, 100, shutdown=True)
+    result = run(given, sees, cluster=cluster, power="powercap")
+    assert result.start.tolist() == [0, 30, 30, 60, 60, 90]
+    blind = replace(sees, off_as_idle=True)
+    result = run(given, blind, cluster=cluster, power="powercap")
+    assert result.start.tolist() == [0, 30, 60, 90, 100, 100]
+    assert (1, 0, 0, 100) in states(result)  # it is off, and drawn so
+
+
+def test_what_nodes_save_that_are_off_is_read_from_the_meter() -> None:
+    """At 20 s 500 * 20 - 230 - 40 * 19 J are saved; two busy nodes and two idle ones need 4,000.
+
+    If nodes stay on, that is there at 50 s only.
+    """
+    given = jobs((0, 1, 1), (20, 2, 40))
+    budget = EnergyBudget(500 * 100, 0, 100, period=10, shutdown=True, off_as_idle=True)
+    for rule, start in (("powercap", 100), ("reduce-pc", 20), ("energy-bud", 20)):
+        assert run(given, budget, power=rule).start.tolist() == [0, start]
+
+
+def test_what_is_certain_is_reckoned_with_idle_nodes() -> None:
+    """A job of 10 s, then its node, which is off, counts as idle for 90 s.
+
+    Where the meter is looked at, it is seen at 60 s that 5,100 J were used, of 6,000.
+    """
+    cluster = machine(1, NodePower(100, 200, 10, shutdown_time_s=50))
+    needs = 10 * 200 + 90 * 100
+    for joules, period, start in ((needs, 600, 0), (needs - 1, 600, 100), (needs - 1, 10, 60)):
+        budget = EnergyBudget(joules, 0, 100, period, shutdown=True, off_as_idle=True)
+        result = run(jobs((0, 1, 10)), budget, cluster=cluster, power="none")
+        assert result.start.tolist() == [start]
+
+
+def test_how_nodes_are_reckoned_is_said_of_nodes_that_are_switched() -> None:
+    budget = EnergyBudget(1e6, 0, 1000, off_as_idle=True)
+    with pytest.raises(HpcgymError, match="budget: off_as_idle is about nodes that are off"):
+        run(jobs((0, 1, 1)), budget)
+    assert run(jobs((0, 1, 1)), budget, cluster=machine(shutdown_after_s=5)).start.tolist() == [0]
+    cap = PowerCap(300, 500, 900)
+    assert run(jobs((0, 1, 1)), budget, cap, power="shut").start.tolist() == [0]
+
+
 def test_a_budget_of_everything_with_shutdown_limits_nothing() -> None:
     given = hpcgym.load_workload("lublin:jobs=300,processors=16,seed=3,load=1.1")
     cluster = machine(16)
@@ -603,6 +650,7 @@ def test_machines_that_do_not_go_with_limits() -> None:
         (lambda: EnergyBudget(float("nan"), 0, 1), "joules must be a number"),
         (lambda: EnergyBudget(1, 0, 1, period=0), "period must be a whole number"),
         (lambda: EnergyBudget(1, 0, None), "needs an end"),  # type: ignore[arg-type]
+        (lambda: EnergyBudget(1, 0, 1, 1, True, 1), "off_as_idle must be True or False"),  # type: ignore[arg-type]
     ],
 )
 def test_limits_that_are_none(make: Any, message: str) -> None:

@@ -271,6 +271,10 @@ def under(rules: str) -> str:
             "schedulers[0] under limits[0] on workloads[0]: a cap of 1 W: with all nodes off",
         ),
         (
+            ENOUGH.replace('cap = "watts=9000"', 'budget = "joules=1,start=0,end=1,off_as_idle"'),
+            "schedulers[0] under limits[0] on workloads[0]: budget: off_as_idle is about nodes",
+        ),
+        (
             PLAIN.replace('"easy"', '{ name = "b", power = "mix" }'),
             "schedulers[0]: power='mix' needs limits: caps or budgets",
         ),

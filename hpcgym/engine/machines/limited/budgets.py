@@ -99,24 +99,37 @@ def weigh(machine, blocks, entries, time):
 def weigh_free(machine, budget, begin):
     """Begin with the nodes that are free, and what stands above them."""
     scalars = machine.scalars[0]
-    components = scalars.components_mw - scalars.saved_mw
+    components, off_mw = above_mw(machine, budget), off_for(machine, budget)
     seconds = budget.end - begin
     budget.ahead = scalars.free_on * idle_mj(machine, budget, begin)
-    budget.ahead += (scalars.free_off * scalars.off_mw + components) * seconds
-    budget.at_start_mw = scalars.free_on * scalars.rest_mw + scalars.free_off * scalars.off_mw
+    budget.ahead += (scalars.free_off * off_mw + components) * seconds
+    budget.at_start_mw = scalars.free_on * scalars.rest_mw + scalars.free_off * off_mw
     budget.at_start_mw += components
     for i in range(scalars.n_switching):
         record = machine.nodes[machine.switching[i]]
         if record.job < 0:
             budget.ahead += free_mj(machine, budget, begin, machine.switching[i])
-            budget.at_start_mw += start_mw(machine, record.state)
+            budget.at_start_mw += start_mw(machine, budget, record.state)
 
 
 @jit
-def start_mw(machine, state):
+def off_for(machine, budget):
+    """Return what a budget reckons for a node that is off [mW]; the meter sees what it draws."""
+    return machine.scalars[0].rest_mw if budget.as_idle == 1 else machine.scalars[0].off_mw
+
+
+@jit
+def above_mw(machine, budget):
+    """Return what a budget reckons for what stands above nodes, as they are now [mW]."""
+    saved = 0 if budget.as_idle == 1 else machine.scalars[0].saved_mw
+    return machine.scalars[0].components_mw - saved
+
+
+@jit
+def start_mw(machine, budget, state):
     """Return what a free node, as it is now, counts as when a budget begins [mW]."""
     off = state in (OFF, SWITCHING_OFF)
-    return machine.scalars[0].off_mw if off else machine.scalars[0].rest_mw
+    return off_for(machine, budget) if off else machine.scalars[0].rest_mw
 
 
 @jit
@@ -129,9 +142,7 @@ def idle_mj(machine, budget, begin):
     if budget.shuts == 0:
         return machine.scalars[0].rest_mw * seconds
     switching = min(seconds, machine.scalars[0].off_time)
-    return machine.scalars[0].rest_mw * switching + machine.scalars[0].off_mw * (
-        seconds - switching
-    )
+    return machine.scalars[0].rest_mw * switching + off_for(machine, budget) * (seconds - switching)
 
 
 @jit
@@ -141,10 +152,10 @@ def free_mj(machine, budget, begin, node):
     if record.state == ON:
         return idle_mj(machine, budget, begin)
     if record.state == OFF:
-        return scalars.off_mw * (budget.end - begin)
+        return off_for(machine, budget) * (budget.end - begin)
     done = min(max(record.until, begin), budget.end)
     if record.state == SWITCHING_OFF:
-        return scalars.rest_mw * (done - begin) + scalars.off_mw * (budget.end - done)
+        return scalars.rest_mw * (done - begin) + off_for(machine, budget) * (budget.end - done)
     return scalars.rise_mw * (done - begin) + idle_mj(machine, budget, done)
 
 
@@ -240,7 +251,9 @@ def woken_mj(machine, budget, time, node):
     scalars = machine.scalars[0]
     begin = max(time, budget.start)
     ready = min(max(time + scalars.on_time, begin), budget.end)
-    stays = scalars.off_mw - woken_mw(machine, node, LESS)
+    stays = off_for(machine, budget)
+    if budget.as_idle == 0:
+        stays -= woken_mw(machine, node, LESS)
     more = scalars.rise_mw * (ready - begin) + idle_mj(machine, budget, ready)
     return more - stays * (budget.end - begin)
 

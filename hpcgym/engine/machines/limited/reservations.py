@@ -11,6 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from hpcgym.compilation import jit, jit_part
+from hpcgym.engine.machines.limited.budgets import above_mw, off_for
 from hpcgym.engine.machines.limited.caps import after, next_look
 from hpcgym.engine.machines.limited.nodes import count_below, find_row, set_bit, width_of
 from hpcgym.engine.machines.limited.starts import lowest_level, slowed, work_mw
@@ -121,10 +122,10 @@ def plan_cap(machine, cap, time, job, expected):
 @jit_part
 def begin_budget(machine, budget, time, off):
     """Begin with the machine without jobs."""
-    scalars = machine.scalars[0]
-    budget.rest_mw = scalars.off_mw if budget.shuts == 1 else scalars.rest_mw
-    budget.base_mw = off * scalars.off_mw + (len(machine.nodes) - off) * budget.rest_mw
-    budget.base_mw += scalars.components_mw - scalars.saved_mw
+    off_mw = off_for(machine, budget)
+    budget.rest_mw = off_mw if budget.shuts == 1 else machine.scalars[0].rest_mw
+    budget.base_mw = off * off_mw + (len(machine.nodes) - off) * budget.rest_mw
+    budget.base_mw += above_mw(machine, budget)
     budget.plan_start_mw = budget.base_mw
     budget.plan_spent = budget.spent
     budget.plan_mj = budget.spent
@@ -272,7 +273,7 @@ def planned_more(machine, budget, head, level, held, off):
     """Return by how much the head raises the power, on nodes that are on first [mW]."""
     width = width_of(machine, head)
     on = min(width, len(machine.nodes) - off - held)
-    rest = on * budget.rest_mw + (width - on) * machine.scalars[0].off_mw
+    rest = on * budget.rest_mw + (width - on) * off_for(machine, budget)
     return work_mw(machine, head, level) - rest
 
 

@@ -10,7 +10,14 @@ from __future__ import annotations
 import numpy as np
 
 from hpcgym.compilation import jit, jit_part
-from hpcgym.engine.machines.limited.budgets import free_mj, idle_mj, reserve, weigh, woken_mw
+from hpcgym.engine.machines.limited.budgets import (
+    free_mj,
+    idle_mj,
+    off_for,
+    reserve,
+    weigh,
+    woken_mw,
+)
 from hpcgym.engine.machines.limited.caps import forecast_mw, forecast_start, nodes_off
 from hpcgym.engine.machines.limited.nodes import (
     charged_for,
@@ -92,7 +99,7 @@ def may_start(machine, sim, jobs, progress, job, level):
     # those that are just being switched on and count as more than idle
     scalars.ready = time
     scalars.picked_mw = width_of(machine, job) * scalars.rest_mw
-    scalars.picked_off = scalars.woken_mw = 0
+    scalars.picked_off = scalars.picked_dark = scalars.woken_mw = 0
     if backfills and not leaves_room(machine, sim, progress, job, level):
         return False
     sure = scalars.free_rising == 0
@@ -188,7 +195,7 @@ def widest(machine, sim):
 def weigh_picked(machine, job):
     """Reckon what is charged now for the nodes that were chosen, and wakes with them."""
     scalars = machine.scalars[0]
-    scalars.picked_mw = scalars.picked_off = scalars.woken_mw = 0
+    scalars.picked_mw = scalars.picked_off = scalars.picked_dark = scalars.woken_mw = 0
     first, end = machine.first[job], machine.first[job + 1]
     for i in range(first, end):
         node = np.int64(machine.cells[i])
@@ -197,6 +204,7 @@ def weigh_picked(machine, job):
         if state in (OFF, SWITCHING_OFF):
             scalars.picked_off += 1
         if state == OFF:
+            scalars.picked_dark += 1
             scalars.woken_mw += woken_mw(machine, node, machine.cells[i - 1] if i > first else -1)
 
 
@@ -279,11 +287,22 @@ def with_mw(machine, budget, time, job, level):
     """Return the charged power with a job on the chosen nodes, now or when a budget begins [mW]."""
     scalars = machine.scalars[0]
     if budget.start <= time:
-        return scalars.charged + more_now(machine, time, job, level)
+        power = scalars.charged + more_now(machine, time, job, level)
+        if budget.as_idle == 1:  # the nodes that stay off, and what stands above them
+            dark = scalars.free_off - scalars.picked_dark
+            power += dark * (scalars.rest_mw - scalars.off_mw)
+            power += scalars.saved_mw - scalars.woken_mw
+        return power
     rest = width_of(machine, job) - scalars.picked_off
-    rest = rest * scalars.rest_mw + scalars.picked_off * scalars.off_mw
-    more = mw_at(machine, budget.start, job, level) - rest + scalars.woken_mw
+    rest = rest * scalars.rest_mw + scalars.picked_off * off_for(machine, budget)
+    more = mw_at(machine, budget.start, job, level) - rest + woken_for(machine, budget)
     return budget.at_start_mw + more
+
+
+@jit
+def woken_for(machine, budget):
+    """Return what a budget reckons for components that are switched on with chosen nodes [mW]."""
+    return 0 if budget.as_idle == 1 else machine.scalars[0].woken_mw
 
 
 @jit
@@ -296,7 +315,7 @@ def more_mj(machine, budget, time, job, level, until):
     more = wait_mw(machine, job, level) * (ready - begin)
     more += work_mw(machine, job, level) * max(done - ready, 0)
     more += width * idle_mj(machine, budget, max(until, begin))
-    more += scalars.woken_mw * (end - begin)
+    more += woken_for(machine, budget) * (end - begin)
     if scalars.ready == time and scalars.picked_off == 0:  # all are on
         return more - width * idle_mj(machine, budget, begin)
     for i in range(machine.first[job], machine.first[job + 1]):

@@ -74,6 +74,7 @@ SCALARS = whole_numbers(
     "all_on",  # 1 if they all are
     "picked_mw",  # charged for its nodes as they are
     "picked_off",  # how many of them are off, or on the way there
+    "picked_dark",  # how many of them are off
     "woken_mw",  # of components that are switched on with them
     # of the head's reservation, see reservations.py; what it leaves at the shadow time:
     "spare_nodes",
@@ -138,6 +139,7 @@ BUDGET = records(
     ("mean_mw", np.int64),
     ("period", np.int64),  # [s] between two looks at the meter
     ("shuts", np.int64),  # 1 if idle nodes are switched off meanwhile
+    ("as_idle", np.int64),  # 1 if nodes that are off are reckoned as free ones that are on
     ("binds", np.int64),  # 0 if no load can exceed it
     ("spent", np.int64),  # [mJ] true energy up to COUNTED_TO
     ("saved", np.int64),  # [mJ] as of the last look
