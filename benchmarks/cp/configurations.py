@@ -8,6 +8,8 @@ from itertools import product
 from typing import Any
 
 from hpcgym.baselines.dispatchers import find_dispatcher
+from hpcgym.benchmarks.cp.as_published import NAME as AS_PUBLISHED
+from hpcgym.benchmarks.cp.as_published import AsPublished
 from hpcgym.scheduler.rules import Scheduler
 
 #: Letter of the documents -> what jobs are expected to take: wall time, the data-driven heuristic,
@@ -38,7 +40,7 @@ BEST_FIT = ("prb", "sdprb", "easy", "cph-3", "cp-3")
 SOLVERS = (*CPH, *PURE_CP, *LATER)
 
 #: All of the study.
-DISPATCHERS = (*HEURISTICS, *SOLVERS, *PLANS)
+DISPATCHERS = (*HEURISTICS, *SOLVERS, *PLANS, AS_PUBLISHED)
 
 #: Dispatchers that start jobs in an order that durations do not enter.
 WITHOUT_DURATIONS = ("fcfs-list",)
@@ -156,7 +158,7 @@ MACHINES = {
         "kit:days={days},load=0.9,seed={seed}",
         "generated workloads",
         ("L2", "R"),
-        ("prb", "sdprb", "easy", *LATER, "pcp20 lists"),
+        ("prb", "sdprb", "easy", *LATER, "pcp20 lists", AS_PUBLISHED),
         nodes_matter=True,
         full_days=7,
         usual_days=3.5,
@@ -184,12 +186,20 @@ def duration_of(letter: str) -> Any:
     return DURATIONS[letter]
 
 
+def model_of(name: str) -> str:
+    """Return the name of the dispatcher whose model one of the study has."""
+    return "pcp19" if name == AS_PUBLISHED else name.removesuffix(LISTS_ONLY)
+
+
 def dispatcher_of(name: str) -> Any:
     """Return a new dispatcher by its name in the study.
 
-    One of :data:`PLANS` is that dispatcher with no work for the solver, so that its plan is taken.
+    :data:`AS_PUBLISHED` is :class:`hpcgym.benchmarks.cp.as_published.AsPublished`. One of
+    :data:`PLANS` is that dispatcher with no work for the solver, so that its plan is taken.
     """
-    dispatcher: Any = find_dispatcher(name.removesuffix(LISTS_ONLY))
+    if name == AS_PUBLISHED:
+        return AsPublished()
+    dispatcher: Any = find_dispatcher(model_of(name))
     if name.endswith(LISTS_ONLY):
         dispatcher.limits = replace(dispatcher.limits, work=0.0)
         dispatcher.name = name

@@ -78,6 +78,16 @@ _TEXTS = {
         " averages are of. A dispatcher is called only where some job fits: *a call* is the mean of"
         " those calls. EASY is compiled, and has no such time.",
     ),
+    "as-published": (
+        "PCP'19 as published: no hint, no fallback",
+        "This row was added once results were known. PCP'19's model without anything of the list:"
+        " starts in [t, eoh], no hint, the solver's schedule whatever the list's is, no shortcut"
+        " where the list is optimal, and no jobs beyond the window. Where the solver finds nothing"
+        " within the usual work, nothing starts. *Nothing found*: at so many of the calls; *of"
+        " these idle*: while nothing ran. A run that has not started all jobs when nothing runs"
+        " and none is to come has stopped dispatching, and is in no other table. Days count from"
+        " the first submission to the last. Its limit of time is not in document 001.",
+    ),
     "solving": (
         "What became of the models",
         "*Plan optimal*: the heuristic's schedule meets the trivial bound, and no model was made."

@@ -9,8 +9,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hpcgym.benchmarks.cp.campaign import Findings
-from hpcgym.benchmarks.cp.configurations import HEURISTICS, PLANS, SOLVERS, Run
-from hpcgym.benchmarks.cp.published import SECONDS_BETWEEN, STATEMENTS, TIMES, VARIABLES_BELOW
+from hpcgym.benchmarks.cp.configurations import AS_PUBLISHED, HEURISTICS, PLANS, SOLVERS, Run
+from hpcgym.benchmarks.cp.published import (
+    SECONDS_BETWEEN,
+    STATEMENTS,
+    TIMES,
+    VARIABLES_BELOW,
+    Times,
+)
 from hpcgym.benchmarks.cp.shapes import CLASSES
 
 if TYPE_CHECKING:
@@ -116,12 +122,37 @@ def times(found: Findings) -> pd.DataFrame:
             "simulation (s)": outcome["total_s"],
             "published (s)": "",
         }
-        published = TIMES.get(found.machine, {}).get((run.dispatcher, run.duration))
+        published = _published(found, run)
         if published is not None:
             ended = np.isfinite(published.dispatch_ms)
             row["published (ms)"] = f"{published.dispatch_ms:,.0f}" if ended else NOT_FINISHED
             row["published (s)"] = f"{published.total_s:,.0f}" if ended else NOT_FINISHED
         rows.append(row)
+    return pd.DataFrame(rows)
+
+
+def _published(found: Findings, run: Run) -> Times | None:
+    """Return the published times of a run; PCP'19's are those of PCP'19 as published."""
+    dispatcher = "pcp19" if run.dispatcher == AS_PUBLISHED else run.dispatcher
+    return TIMES.get(found.machine, {}).get((dispatcher, run.duration))
+
+
+def as_published(found: Findings) -> pd.DataFrame:
+    """Return how far PCP'19 came without a hint and a fallback: a row for each seed."""
+    import pandas as pd
+
+    rows = []
+    for run, outcome in {**found.outcomes, **found.stopped}.items():
+        published = _published(found, run)
+        said = published is not None and not np.isfinite(published.dispatch_ms)
+        for seed, one in zip(found.load.seeds, outcome.get("alone", ()), strict=False):
+            row: dict[str, Any] = {"run": str(run), "seed": seed, "jobs": one["jobs"]}
+            row |= {"started": one["started"], "calls": one["calls"]}
+            row |= {"nothing found": one["nothing found"], "of these idle": one["idle"]}
+            row |= {"days": one["days"], "last start (days)": number(one["last_day"])}
+            row["ours"] = "finished" if one["started"] == one["jobs"] else NOT_FINISHED
+            row["published"] = NOT_FINISHED if said else "finished"
+            rows.append(row)
     return pd.DataFrame(rows)
 
 
