@@ -128,8 +128,7 @@ class Run:
 
 #: What Eurora's CPH and pure CP leave to ``--full``.
 _FEW = {
-    "cph-1": ("D",),
-    "cph-2": ("D",),
+    "cph-1": ("D", "R"),
     "cph-3": ("D", "R"),
     "cp-1": ("D",),
     "cp-2": ("D",),

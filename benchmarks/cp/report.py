@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hpcgym.benchmarks.cp.campaign import Findings
-from hpcgym.benchmarks.cp.published import JOBS, MONTHS, SECONDS_BETWEEN, VARIABLES_BELOW
+from hpcgym.benchmarks.cp.published import ABOUT, JOBS, MONTHS, SECONDS_BETWEEN, VARIABLES_BELOW
 from hpcgym.benchmarks.studies.markdown import table_text
 from hpcgym.version import __version__
 
@@ -69,8 +69,10 @@ _TEXTS = {
         "What document 000 says of its figures",
         "By means: of slowdowns over the jobs whose slowdown is not 1, which are those that its"
         " figures have (chapter 5), so not the means above; of waits over all jobs, those that do"
-        " not wait too. What no job of ours has is left out. *Not so* means the opposite by more"
-        " than 1 %.",
+        " not wait too. *Box* is the upper quartile of what a figure's box is of. What no job of"
+        " ours has is left out. *Not so* means the opposite by more than 1 %; where it says"
+        f" *about*, a difference of more than {ABOUT:.0%}, a limit that is ours. *Added later*: it"
+        " was found once results were known; the others were there before.",
     ),
     "times": (
         "Time (document 001, tables 1 and 2)",

@@ -11,6 +11,7 @@ import numpy as np
 from hpcgym.benchmarks.cp.campaign import Findings
 from hpcgym.benchmarks.cp.configurations import AS_PUBLISHED, HEURISTICS, PLANS, SOLVERS, Run
 from hpcgym.benchmarks.cp.published import (
+    ABOUT,
     SECONDS_BETWEEN,
     STATEMENTS,
     TIMES,
@@ -220,24 +221,29 @@ def statements(found: Findings) -> pd.DataFrame:
         if run.allocation == "first-fit"
     }
     rows = []
-    for better, than, measure, section in STATEMENTS:
-        if better in by_name and than in by_name:
-            drawn = measure.replace("slowdown", "slowed")
-            ours, theirs = (_value(by_name[name], drawn) for name in (better, than))
+    for said in STATEMENTS:
+        if said.first in by_name and said.second in by_name:
+            drawn = said.measure.replace("slowdown", "slowed")
+            ours, theirs = (_value(by_name[name], drawn) for name in (said.first, said.second))
             if np.isfinite(ours) and np.isfinite(theirs):
+                relation = "about" if said.about else "below"
+                pair = f"{said.first} {relation} {said.second}"
                 rows.append(
                     {
-                        "document 000 says": f"{measure}: {better} below {than}",
-                        "section": section,
+                        "document 000 says": f"{said.measure}: {pair}",
+                        "section": said.section,
                         "the first": ours,
                         "the second": theirs,
-                        "ours": _holds(ours, theirs),
+                        "ours": _holds(ours, theirs, about=said.about),
+                        "added": "later" if said.later else "",
                     }
                 )
     return pd.DataFrame(rows)
 
 
-def _holds(first: float, second: float) -> str:
+def _holds(first: float, second: float, *, about: bool) -> str:
+    if about:
+        return "so" if np.isclose(first, second, rtol=ABOUT) else "not so"
     if np.isclose(first, second, rtol=0.01):
         return "equal within 1 %"
     return "so" if first < second else "not so"
@@ -248,11 +254,19 @@ def _full(run: Run) -> str:
 
 
 def _value(outcome: Outcome, measure: str) -> float:
-    """Return the mean of a measure: "queue", one of a box such as "slowed", or "slowed, long"."""
+    """Return the mean of a measure: "queue", one of a box such as "slowed", or "slowed, long".
+
+    Of "box of queue" and the like it is the upper quartile.
+    """
+    part = "q3" if measure.startswith(_BOX) else "mean"
+    measure = measure.removeprefix(_BOX)
     if measure == "queue":
-        return number(outcome["queues"]["queue"]["mean"])
+        return number(outcome["queues"]["queue"][part])
     what, _, of = measure.partition(", ")
-    return number(outcome["shapes"][of or "all"][what]["mean"])
+    return number(outcome["shapes"][of or "all"][what][part])
+
+
+_BOX = "box of "
 
 
 # --- Sizes (document 001, figures 6 and 7) --------------------------------------------------------

@@ -120,6 +120,27 @@ def test_statements_are_judged_by_means() -> None:
     assert table.loc["wait: sdprb R below sdprb D", "ours"] == "not so"
 
 
+def test_statements_that_both_are_about_the_same_are_judged_both_ways() -> None:
+    heading = "document 000 says"
+    found = findings(cph_3_D=10.9, cph_3_R=10, cph_1_D=11.1, cph_1_R=10, cph_2_W=8.9, cph_0_W=10)
+    table = tables.statements(found).set_index(heading)
+    assert table.loc["slowdown: cph-3 D about cph-3 R", "ours"] == "so"
+    assert table.loc["slowdown: cph-1 D about cph-1 R", "ours"] == "not so"
+    assert table.loc["queue: cph-2 W about cph-0 W", "ours"] == "not so"
+    assert set(table["added"]) == {"later"}
+
+
+def test_boxes_are_compared_by_their_upper_quartiles() -> None:
+    found = findings(cph_0_W=9, cph_0_D=1)
+    for letter, values in (("W", [0, 0, 0, 4, 96]), ("D", [0, 0, 5, 5, 5])):
+        outcome = found.outcomes[Run("cph-0", letter)]
+        outcome["shapes"]["all"]["slowed"] = outcome["queues"]["queue"] = shapes.box(values)
+    table = tables.statements(found).set_index("document 000 says")
+    for measure in ("slowdown", "queue"):
+        row = table.loc[f"box of {measure}: cph-0 W below cph-0 D"]
+        assert (row["the first"], row["the second"], row["ours"]) == (4, 5, "so")
+
+
 def test_statements_of_slowdowns_are_of_the_jobs_that_document_000_draws() -> None:
     """Those whose slowdown is not 1; of waits all jobs count, and so do they in the gains."""
     found = findings(sdprb_R=3, sdprb_D=2, prb_R=5)
