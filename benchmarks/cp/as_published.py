@@ -42,8 +42,8 @@ class AsPublished:
     own_nodes = True
 
     def __init__(self) -> None:
-        self._pcp19: Any = find_dispatcher("pcp19")
-        self.limits = self._pcp19.limits
+        pcp19: Any = find_dispatcher("pcp19")
+        self._pcp19, self.limits = pcp19, pcp19.limits
         self.asked: list[dict[str, Any]] = []
 
     def __call__(self, view: PassView) -> list[tuple[int, Ints]]:

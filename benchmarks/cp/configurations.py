@@ -52,7 +52,7 @@ class Machine:
 
     Attributes
     ----------
-    name : of :func:`hpcgym.cluster.find_cluster`.
+    name : of the study.
     workload : what :func:`hpcgym.load_workload` takes; ``{days}`` stands for their number and
         ``{seed}`` for a seed; without these some days of a log are taken, once.
     what : the workload in words.
@@ -66,6 +66,7 @@ class Machine:
     few : dispatcher -> letters of the only durations that it runs with but for ``--full``: what
         costs most and is compared least.
     from_day : where they begin: the first days of a log are hardly used.
+    cluster : its name for :func:`hpcgym.cluster.find_cluster`, if that is another.
     """
 
     name: str
@@ -79,6 +80,7 @@ class Machine:
     from_day: int = 0
     seeds: tuple[int, ...] = (1, 2, 3)
     few: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    cluster: str = ""
 
     def source(self, days: float, seed: int) -> str:
         """Return what its workload of some days is loaded from."""
@@ -151,6 +153,20 @@ MACHINES = {
         full_days=30,
         usual_days=0.4,
         few=_FEW,
+    ),
+    # the same machine, with no more units of a job than document 001's figure 6 allows: it was
+    # added once results were known
+    "eurora-figure-6": Machine(
+        "eurora-figure-6",
+        "eurora:days={days},load=1,seed={seed},units=figure-6",
+        "generated workloads with few units",
+        ("W", "D", "R"),
+        ("prb", "sdprb", "easy", *CPH, "pcp19", "pcp20", "cph-3 lists"),
+        nodes_matter=True,
+        full_days=30,
+        usual_days=0.4,
+        few=_FEW,
+        cluster="eurora",
     ),
     "kit-forhlr-ii": Machine(
         "kit-forhlr-ii",

@@ -50,7 +50,8 @@ _TEXTS = {
         "Means over seeds, with half their 95 % interval (Student's t), a wide one of three seeds;"
         " over the jobs of all seeds the deviation (std), and means of the short (up to 1 h),"
         " medium (up to 12 h) and long ones;"
-        " quartiles of the jobs that waited, as the figures have them.",
+        " of the jobs that waited, all that the figures' boxes show: the least, the quartiles, the"
+        " largest, and the mean, their triangle.",
     ),
     "gains": (
         "Against EASY and PRB",

@@ -78,7 +78,7 @@ def load_jobs(machine: str, days: float, seed: int) -> tuple[Workload, Cluster]:
     HpcgymError : a workload that cannot be read.
     """
     of = MACHINES[machine]
-    cluster = find_cluster(of.name)
+    cluster = find_cluster(of.cluster or of.name)
     workload = load_workload(of.source(days, seed))
     day = (workload.submit_time - workload.submit_time[0]) / DAY_S
     within = (day >= of.from_day) & (day < of.from_day + days)

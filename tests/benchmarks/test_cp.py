@@ -94,6 +94,15 @@ def test_the_loads_and_seeds_of_generated_workloads_are_named() -> None:
     assert MACHINES["kth-sp2"].seeds_of(full=False) == (1,)
 
 
+def test_eurora_with_few_units_is_the_same_machine_with_the_same_jobs_but_for_units() -> None:
+    source = MACHINES["eurora-figure-6"].source(0.4, 2)
+    assert source == MACHINES["eurora"].source(0.4, 2) + ",units=figure-6"
+    jobs, cluster = simulations.load_jobs("eurora-figure-6", 0.05, 2)
+    others, same = simulations.load_jobs("eurora", 0.05, 2)
+    assert (cluster, len(jobs)) == (same, len(others))
+    assert jobs.units.sum() < others.units.sum()
+
+
 def test_a_short_study_leaves_some_runs_out() -> None:
     few = {str(run) for run in MACHINES["eurora"].runs(full=False)}
     assert {"cp-1 D", "cph-0 W", "prb W, best fit", "pcp19 D", "pcp20 lists D"} <= few
@@ -335,7 +344,7 @@ def test_machines_without_the_dispatchers_are_left_out(capsys: pytest.CaptureFix
     assert _with_workloads(("cp-0", "cp-1")) == ["eurora"]
     told = capsys.readouterr().err.splitlines()
     assert "kit-forhlr-ii is left out: none of these dispatchers runs there" in told
-    assert len(told) == 2
+    assert len(told) == 3  # with eurora-figure-6 and kth-sp2
     assert "eurora" in _with_workloads(("pcp21",))  # what is wrong is said of the name
     assert "left out: none" not in capsys.readouterr().err
 

@@ -77,6 +77,20 @@ def test_means_are_over_seeds_with_an_interval() -> None:
     assert tables.half_interval([1, 2, 3]) == pytest.approx(4.303 / np.sqrt(3))
 
 
+def test_boxes_of_the_jobs_that_waited_are_whole() -> None:
+    """What document 000 draws: the least, the quartiles, the largest, and a triangle: the mean."""
+    found = findings(prb_D=3)
+    shape = found.outcomes[Run("prb", "D")]["shapes"]["all"]
+    shape["slowed"] = shapes.box([2, 3, 4, 5, 96])
+    shape["waited"] = shapes.box([1, 2, 3, 4, 90])
+    parts = ("low", "q1", "median", "q3", "high", "mean")
+    row = tables.slowdowns(found).iloc[0]
+    assert [row[f"{part}, waited"] for part in parts] == [2, 3, 4, 5, 96, 22]
+    row = tables.waits(found).iloc[0]
+    assert [row[f"{part}, waited"] for part in parts] == [1, 2, 3, 4, 90, 20]
+    assert row["mean"] == 3  # of all jobs
+
+
 def test_classes_of_which_no_job_waits_have_no_panel() -> None:
     found = findings(prb_D=3)
     found.outcomes[Run("prb", "D")]["shapes"]["long"]["slowed"] = shapes.box([])
