@@ -40,16 +40,16 @@ class Model:
 def schedule(problem: Problem) -> Model:
     """Return the model of the starts alone.
 
-    Variables: s(tau_i) in [t, eoh], reduced to [earliest, latest]: outside it no schedule is as
-    good as the plan, so no better one is lost. Constraints: a cumulative for each resource, with
-    what runs. Objective: the weighted sum of the starts. Hint: the plan.
+    Variables: s(tau_i) in [t, eoh], if the problem is bounded reduced to [earliest, latest]:
+    outside it no schedule is as good as the plan, so no better one is lost. Constraints: a
+    cumulative for each resource, with what runs. Objective: the weighted sum of the starts. Hint:
+    the plan.
     """
     cp = cp_model.CpModel()
     # its old spellings of methods are attributes that refer to it: without them a model is freed as
     # soon as it is dropped, and megabytes of it do not wait for the collector
     vars(cp).clear()
-    bounds = zip(problem.earliest.tolist(), problem.latest.tolist(), strict=True)
-    starts = [cp.new_int_var(first, last, "") for first, last in bounds]
+    starts = [cp.new_int_var(first, last, "") for first, last in problem.domains]
     intervals = [
         cp.new_fixed_size_interval_var(start, duration, "")
         for start, duration in zip(starts, problem.duration.tolist(), strict=True)

@@ -51,6 +51,8 @@ class Problem:
     horizon : eoh - t [s]: the sum of all durations, waiting and running (section 2.2).
     weights : what a second of waiting costs.
     plan : the heuristic's schedule, on nodes; see :func:`pose`.
+    bounded : whether starts outside of :attr:`earliest` and :attr:`latest` are left out; else they
+        are in [t, eoh], as published.
     """
 
     view: PassView
@@ -63,6 +65,7 @@ class Problem:
     horizon: int
     weights: Weights
     plan: Schedule
+    bounded: bool = True
 
     @cached_property
     def planned(self) -> list[Ints]:
@@ -89,6 +92,13 @@ class Problem:
         planned = self.plan.start
         starts: Ints = bounds.latest_starts(self.weights, self.earliest, planned, self.horizon)
         return starts
+
+    @property
+    def domains(self) -> list[tuple[int, int]]:
+        """Return the first and the last start of each job in a model, k pairs [s]."""
+        if not self.bounded:
+            return [(0, self.horizon)] * len(self.places)
+        return list(zip(self.earliest.tolist(), self.latest.tolist(), strict=True))
 
 
 def pose(

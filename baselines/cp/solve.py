@@ -119,22 +119,50 @@ def solve(problem: Problem, model: Model, limits: Limits, *, fixed: bool) -> Ans
     fixed : follow the model's search strategy (``FIXED_SEARCH``), after the hint; otherwise the
         solver's own search for one worker.
     """
+    found = search(model, limits, fixed=fixed)
+    best = problem.weights.solver_cost(problem.plan.start)
+    trivial = problem.weights.solver_cost(problem.earliest)
+    if found.status == "infeasible":
+        return Answer(problem.plan, False, found.status, best, found.seconds)
+    if found.schedule is None:
+        return Answer(problem.plan, False, "unknown", trivial, found.seconds)
+    bound = max(trivial, round(found.bound))
+    cost = problem.weights.cost(found.schedule.start)
+    if cost >= problem.weights.cost(problem.plan.start):
+        return Answer(problem.plan, False, found.status, min(bound, best), found.seconds)
+    return Answer(found.schedule, True, found.status, bound, found.seconds)
+
+
+@dataclass(frozen=True)
+class Found:
+    """What the solver itself found of a model.
+
+    Attributes
+    ----------
+    schedule : its best; None if it came to none.
+    status : as of :class:`Answer`.
+    bound : the solver's, on its whole numbers; nan without a schedule.
+    seconds : of the solver.
+    """
+
+    schedule: Schedule | None
+    status: str
+    bound: float
+    seconds: float
+
+
+def search(model: Model, limits: Limits, *, fixed: bool) -> Found:
+    """Return what the solver finds of a model within the limits; arguments as of :func:`solve`."""
     solver = cp_model.CpSolver()
     for name, value in parameters(limits, fixed=fixed).items():
         setattr(solver.parameters, name, value)
     begin = perf_counter()
     code = solver.solve(model.cp)
     seconds = perf_counter() - begin
-    best = problem.weights.solver_cost(problem.plan.start)
-    trivial = problem.weights.solver_cost(problem.earliest)
-    if code == cp_model.INFEASIBLE:
-        return Answer(problem.plan, False, "infeasible", best, seconds)
     if code not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
-        return Answer(problem.plan, False, "unknown", trivial, seconds)
+        status = "infeasible" if code == cp_model.INFEASIBLE else "unknown"
+        return Found(None, status, float("nan"), seconds)
     status = "optimal" if code == cp_model.OPTIMAL else "feasible"
-    bound = max(trivial, round(solver.best_objective_bound))
     start = np.array([solver.value(one) for one in model.starts], dtype=np.int64)
-    if problem.weights.cost(start) >= problem.weights.cost(problem.plan.start):
-        return Answer(problem.plan, False, status, min(bound, best), seconds)
     nodes = model.nodes(solver.value) if model.nodes is not None else None
-    return Answer(Schedule(start, nodes), True, status, bound, seconds)
+    return Found(Schedule(start, nodes), status, solver.best_objective_bound, seconds)

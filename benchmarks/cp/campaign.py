@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 #: Whose code an outcome follows from, beside that of simulations: modules, and a whole package.
 _MODULES = (
     "hpcgym.baselines.dispatchers",
+    "hpcgym.benchmarks.cp.as_published",
     "hpcgym.benchmarks.cp.configurations",
     "hpcgym.benchmarks.cp.shapes",
     "hpcgym.benchmarks.cp.simulations",
@@ -120,13 +121,15 @@ class Findings:
     Attributes
     ----------
     load : the machine and its jobs.
-    outcomes : run -> what :func:`simulations.simulate_one` returns.
+    outcomes : run -> what :func:`simulations.simulate_one` returns, if it came to schedules.
+    stopped : the same of those that did not.
     instances : driver -> what :func:`instances.compare_one` returns.
     pictures : heading -> file, relative to the folder of the report.
     """
 
     load: Load
     outcomes: dict[Run, dict[str, Any]]
+    stopped: dict[Run, dict[str, Any]] = field(default_factory=dict)
     instances: dict[Run, dict[str, Any]] = field(default_factory=dict)
     pictures: dict[str, Path] = field(default_factory=dict)
 
@@ -190,8 +193,10 @@ def run_campaign(
     found = []
     for load in loads:
         records = read_results(folder, tasks[load.machine.name])
-        outcomes = {_run_of(record["task"]): record["result"] for record in records}
-        found.append(Findings(load, outcomes))
+        came = {_run_of(record["task"]): record["result"] for record in records}
+        stopped = {run: outcome for run, outcome in came.items() if outcome.get("stopped")}
+        outcomes = {run: outcome for run, outcome in came.items() if run not in stopped}
+        found.append(Findings(load, outcomes, stopped))
     return found
 
 
@@ -205,7 +210,7 @@ def table_of(found: Findings) -> pd.DataFrame:
 
     rows = []
     for run, outcome in found.outcomes.items():
-        rest = {key: value for key, value in outcome.items() if key != "by_queue"}
+        rest = {key: of for key, of in outcome.items() if key not in ("by_queue", "alone")}
         rows.append({**asdict(run), **_flat(rest)})
     return pd.DataFrame(rows)
 

@@ -8,6 +8,8 @@ from itertools import product
 from typing import Any
 
 from hpcgym.baselines.dispatchers import find_dispatcher
+from hpcgym.benchmarks.cp.as_published import NAME as AS_PUBLISHED
+from hpcgym.benchmarks.cp.as_published import AsPublished
 from hpcgym.scheduler.rules import Scheduler
 
 #: Letter of the documents -> what jobs are expected to take: wall time, the data-driven heuristic,
@@ -38,7 +40,7 @@ BEST_FIT = ("prb", "sdprb", "easy", "cph-3", "cp-3")
 SOLVERS = (*CPH, *PURE_CP, *LATER)
 
 #: All of the study.
-DISPATCHERS = (*HEURISTICS, *SOLVERS, *PLANS)
+DISPATCHERS = (*HEURISTICS, *SOLVERS, *PLANS, AS_PUBLISHED)
 
 #: Dispatchers that start jobs in an order that durations do not enter.
 WITHOUT_DURATIONS = ("fcfs-list",)
@@ -50,7 +52,7 @@ class Machine:
 
     Attributes
     ----------
-    name : of :func:`hpcgym.cluster.find_cluster`.
+    name : of the study.
     workload : what :func:`hpcgym.load_workload` takes; ``{days}`` stands for their number and
         ``{seed}`` for a seed; without these some days of a log are taken, once.
     what : the workload in words.
@@ -64,6 +66,7 @@ class Machine:
     few : dispatcher -> letters of the only durations that it runs with but for ``--full``: what
         costs most and is compared least.
     from_day : where they begin: the first days of a log are hardly used.
+    cluster : its name for :func:`hpcgym.cluster.find_cluster`, if that is another.
     """
 
     name: str
@@ -77,6 +80,7 @@ class Machine:
     from_day: int = 0
     seeds: tuple[int, ...] = (1, 2, 3)
     few: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    cluster: str = ""
 
     def source(self, days: float, seed: int) -> str:
         """Return what its workload of some days is loaded from."""
@@ -126,8 +130,7 @@ class Run:
 
 #: What Eurora's CPH and pure CP leave to ``--full``.
 _FEW = {
-    "cph-1": ("D",),
-    "cph-2": ("D",),
+    "cph-1": ("D", "R"),
     "cph-3": ("D", "R"),
     "cp-1": ("D",),
     "cp-2": ("D",),
@@ -151,12 +154,26 @@ MACHINES = {
         usual_days=0.4,
         few=_FEW,
     ),
+    # the same machine, with no more units of a job than document 001's figure 6 allows: it was
+    # added once results were known
+    "eurora-figure-6": Machine(
+        "eurora-figure-6",
+        "eurora:days={days},load=1,seed={seed},units=figure-6",
+        "generated workloads with few units",
+        ("W", "D", "R"),
+        ("prb", "sdprb", "easy", *CPH, "pcp19", "pcp20", "cph-3 lists"),
+        nodes_matter=True,
+        full_days=30,
+        usual_days=0.4,
+        few=_FEW,
+        cluster="eurora",
+    ),
     "kit-forhlr-ii": Machine(
         "kit-forhlr-ii",
         "kit:days={days},load=0.9,seed={seed}",
         "generated workloads",
         ("L2", "R"),
-        ("prb", "sdprb", "easy", *LATER, "pcp20 lists"),
+        ("prb", "sdprb", "easy", *LATER, "pcp20 lists", AS_PUBLISHED),
         nodes_matter=True,
         full_days=7,
         usual_days=3.5,
@@ -184,12 +201,20 @@ def duration_of(letter: str) -> Any:
     return DURATIONS[letter]
 
 
+def model_of(name: str) -> str:
+    """Return the name of the dispatcher whose model one of the study has."""
+    return "pcp19" if name == AS_PUBLISHED else name.removesuffix(LISTS_ONLY)
+
+
 def dispatcher_of(name: str) -> Any:
     """Return a new dispatcher by its name in the study.
 
-    One of :data:`PLANS` is that dispatcher with no work for the solver, so that its plan is taken.
+    :data:`AS_PUBLISHED` is :class:`hpcgym.benchmarks.cp.as_published.AsPublished`. One of
+    :data:`PLANS` is that dispatcher with no work for the solver, so that its plan is taken.
     """
-    dispatcher: Any = find_dispatcher(name.removesuffix(LISTS_ONLY))
+    if name == AS_PUBLISHED:
+        return AsPublished()
+    dispatcher: Any = find_dispatcher(model_of(name))
     if name.endswith(LISTS_ONLY):
         dispatcher.limits = replace(dispatcher.limits, work=0.0)
         dispatcher.name = name

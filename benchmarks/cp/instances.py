@@ -27,6 +27,7 @@ Ints = NDArray[np.int64]
 #: Machine -> the runs whose states are saved; published are those of PCP'19 on Eurora.
 DRIVERS = {
     "eurora": (Run("pcp19", "D"), Run("pcp19", "R")),
+    "eurora-figure-6": (Run("pcp19", "D"),),
     "kit-forhlr-ii": (Run("pcp20", "R"),),
 }
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hpcgym.benchmarks.cp.campaign import Findings
-from hpcgym.benchmarks.cp.published import JOBS, MONTHS, SECONDS_BETWEEN, VARIABLES_BELOW
+from hpcgym.benchmarks.cp.published import ABOUT, JOBS, MONTHS, SECONDS_BETWEEN, VARIABLES_BELOW
 from hpcgym.benchmarks.studies.markdown import table_text
 from hpcgym.version import __version__
 
@@ -50,7 +50,8 @@ _TEXTS = {
         "Means over seeds, with half their 95 % interval (Student's t), a wide one of three seeds;"
         " over the jobs of all seeds the deviation (std), and means of the short (up to 1 h),"
         " medium (up to 12 h) and long ones;"
-        " quartiles of the jobs that waited, as the figures have them.",
+        " of the jobs that waited, all that the figures' boxes show: the least, the quartiles, the"
+        " largest, and the mean, their triangle.",
     ),
     "gains": (
         "Against EASY and PRB",
@@ -69,14 +70,26 @@ _TEXTS = {
         "What document 000 says of its figures",
         "By means: of slowdowns over the jobs whose slowdown is not 1, which are those that its"
         " figures have (chapter 5), so not the means above; of waits over all jobs, those that do"
-        " not wait too. What no job of ours has is left out. *Not so* means the opposite by more"
-        " than 1 %.",
+        " not wait too. *Box* is the upper quartile of what a figure's box is of. What no job of"
+        " ours has is left out. *Not so* means the opposite by more than 1 %; where it says"
+        f" *about*, a difference of more than {ABOUT:.0%}, a limit that is ours. *Added later*: it"
+        " was found once results were known; the others were there before.",
     ),
     "times": (
         "Time (document 001, tables 1 and 2)",
         "*Dispatch*: CPU time of all calls by the passes with jobs in the queue, what the published"
         " averages are of. A dispatcher is called only where some job fits: *a call* is the mean of"
         " those calls. EASY is compiled, and has no such time.",
+    ),
+    "as-published": (
+        "PCP'19 as published: no hint, no fallback",
+        "This row was added once results were known. PCP'19's model without anything of the list:"
+        " starts in [t, eoh], no hint, the solver's schedule whatever the list's is, no shortcut"
+        " where the list is optimal, and no jobs beyond the window. Where the solver finds nothing"
+        " within the usual work, nothing starts. *Nothing found*: at so many of the calls; *of"
+        " these idle*: while nothing ran. A run that has not started all jobs when nothing runs"
+        " and none is to come has stopped dispatching, and is in no other table. Days count from"
+        " the first submission to the last. Its limit of time is not in document 001.",
     ),
     "solving": (
         "What became of the models",

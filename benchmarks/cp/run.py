@@ -18,9 +18,9 @@ from hpcgym.benchmarks.cp.campaign import (
 from hpcgym.benchmarks.cp.configurations import (
     DISPATCHERS,
     HEURISTICS,
-    LISTS_ONLY,
     MACHINES,
     SOLVERS,
+    model_of,
 )
 from hpcgym.benchmarks.cp.growth import by_nodes, by_queued, grow_one, grow_tasks
 from hpcgym.benchmarks.cp.instances import DRIVERS, NUMBER, compare_one
@@ -51,6 +51,7 @@ TABLES: dict[str, Callable[[Findings], pd.DataFrame]] = {
     "queue": tables.queues,
     "statements": tables.statements,
     "times": tables.times,
+    "as-published": tables.as_published,
     "solving": tables.solving,
     "by-queue": tables.by_queue,
 }
@@ -100,7 +101,7 @@ def reproduce(
 
     Returns
     -------
-    The file of the report, and machine -> its table of slowdowns.
+    The file of the report, and machine -> its table of slowdowns, if any run came to schedules.
 
     Raises
     ------
@@ -119,7 +120,7 @@ def reproduce(
         raise HpcgymError("full and days: a study is one or the other")
     require_matplotlib()
     for name in [name for name in dispatchers or DISPATCHERS if name not in HEURISTICS][:1]:
-        find_dispatcher(name.removesuffix(LISTS_ONLY))  # no OR-Tools is said before the work
+        find_dispatcher(model_of(name))  # no OR-Tools is said before the work
     path = folder / "report.md"
     check_report(path, HEAD)  # that it cannot be written, too
     loads = load_machines(machines, days, full, dispatchers)
@@ -135,7 +136,7 @@ def reproduce(
     written |= {folder / file for one in findings for file in one.pictures.values()}
     _remove_others(findings, folder, written | {folder / file for file in pictures.values()})
     write_text(report_text(findings, made, common, pictures), path)
-    return path, {machine: of["slowdown"] for machine, of in made.items()}
+    return path, {machine: of["slowdown"] for machine, of in made.items() if "slowdown" in of}
 
 
 def _compare(findings: Sequence[Findings], folder: Path, **spread: Any) -> None:

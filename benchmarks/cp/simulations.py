@@ -12,12 +12,15 @@ from typing import Any
 
 import numpy as np
 
+from hpcgym.benchmarks.cp.as_published import AsPublished, summary
 from hpcgym.benchmarks.cp.configurations import MACHINES, Run, dispatcher_of, rules_of
 from hpcgym.benchmarks.cp.shapes import box, queues_of, shapes_of, slowdown_of
 from hpcgym.cluster import Cluster
 from hpcgym.cluster.files import cluster_toml, find_cluster
 from hpcgym.errors import HpcgymError
 from hpcgym.schedule.result import Result
+from hpcgym.scheduler.dispatchers.asking import DispatchError
+from hpcgym.scheduler.rules import Scheduler
 from hpcgym.simulation.run import simulate
 from hpcgym.validation.validate import validate_schedule
 from hpcgym.workload.fingerprint import fingerprint
@@ -75,7 +78,7 @@ def load_jobs(machine: str, days: float, seed: int) -> tuple[Workload, Cluster]:
     HpcgymError : a workload that cannot be read.
     """
     of = MACHINES[machine]
-    cluster = find_cluster(of.name)
+    cluster = find_cluster(of.cluster or of.name)
     workload = load_workload(of.source(days, seed))
     day = (workload.submit_time - workload.submit_time[0]) / DAY_S
     within = (day >= of.from_day) & (day < of.from_day + days)
@@ -110,7 +113,10 @@ def simulate_one(task: dict[str, Any]) -> dict[str, Any]:
     outcome : ``shapes`` and ``queues`` of the schedules, see :mod:`shapes`; ``by_seed``, the mean
         ``slowdown`` and ``wait`` [s] of each; ``total_s`` [s] of the simulations; for
         dispatchers ``calls``, their number, ``dispatch_ms``, a box of the CPU time of each [ms],
-        ``by_queue``, see :func:`by_queue`, and ``solved``, see :func:`solved`.
+        ``by_queue``, see :func:`by_queue`, and ``solved``, see :func:`solved`; of PCP'19 as
+        published ``alone``, a :func:`as_published.summary` of each workload. If that has not
+        started all jobs of one, it has come to no schedule, and ``stopped`` is all there is beside
+        ``alone``: the number of those workloads.
 
     Raises
     ------
@@ -122,14 +128,21 @@ def simulate_one(task: dict[str, Any]) -> dict[str, Any]:
     run = Run(task["dispatcher"], task["duration"], task["allocation"])
     timed = None if run.dispatcher == "easy" else Timed(dispatcher_of(run.dispatcher))
     results: list[Result] = []
+    alone: list[dict[str, Any]] = []
     seconds = 0.0
-    for workload in workloads:
-        if timed is not None and results:
+    for place, workload in enumerate(workloads):
+        if timed is not None and place:
             timed.go_on_with(dispatcher_of(run.dispatcher))
         began = time.perf_counter()
-        results.append(simulate(workload, rules_of(run, timed), cluster=cluster))
+        result = _simulated(workload, rules_of(run, timed), cluster, timed)
         seconds += time.perf_counter() - began
-        validate_schedule(results[-1])
+        if result is not None:
+            validate_schedule(result)
+            results.append(result)
+        if timed is not None and isinstance(timed.dispatcher, AsPublished):
+            alone.append(summary(timed.dispatcher.asked, workload.submit_time))
+    if len(results) < len(workloads):
+        return {"stopped": len(workloads) - len(results), "alone": alone}
     outcome = {
         "shapes": shapes_of(results),
         "queues": queues_of(results),
@@ -139,6 +152,8 @@ def simulate_one(task: dict[str, Any]) -> dict[str, Any]:
         },
         "total_s": seconds,
     }
+    if alone:
+        outcome["alone"] = alone
     if timed is None:
         return outcome
     log = timed.whole_log()
@@ -149,6 +164,18 @@ def simulate_one(task: dict[str, Any]) -> dict[str, Any]:
         "by_queue": by_queue(timed),
         "solved": solved(log) if log else {},
     }
+
+
+def _simulated(
+    workload: Workload, rules: Scheduler, cluster: Cluster, timed: Timed | None
+) -> Result | None:
+    """Return a schedule; None where PCP'19 as published has stopped: it leaves a queue for ever."""
+    try:
+        return simulate(workload, rules, cluster=cluster)
+    except DispatchError:
+        if timed is not None and getattr(timed.dispatcher, "stopped", False):
+            return None
+        raise
 
 
 @lru_cache(maxsize=4)

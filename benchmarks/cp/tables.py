@@ -8,9 +8,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from hpcgym.benchmarks.cp.as_published import NAME as AS_PUBLISHED
 from hpcgym.benchmarks.cp.campaign import Findings
 from hpcgym.benchmarks.cp.configurations import HEURISTICS, PLANS, SOLVERS, Run
-from hpcgym.benchmarks.cp.published import SECONDS_BETWEEN, STATEMENTS, TIMES, VARIABLES_BELOW
+from hpcgym.benchmarks.cp.published import (
+    ABOUT,
+    SECONDS_BETWEEN,
+    STATEMENTS,
+    TIMES,
+    VARIABLES_BELOW,
+    Times,
+)
 from hpcgym.benchmarks.cp.shapes import CLASSES
 
 if TYPE_CHECKING:
@@ -69,9 +77,13 @@ def _by_class(found: Findings, measure: str, late: str) -> pd.DataFrame:
             if name != "all":
                 row[name] = number(shapes[name][measure]["mean"])
         row["waited"] = boxes["number"]
-        row |= {f"{part}, waited": number(boxes[part]) for part in ("q1", "median", "q3")}
+        row |= {f"{part}, waited": number(boxes[part]) for part in _BOX_PARTS}
         rows.append(row)
     return pd.DataFrame(rows)
+
+
+#: What document 000's figures show of the jobs that waited: lines, box, triangle (section 5.1).
+_BOX_PARTS = ("low", "q1", "median", "q3", "high", "mean")
 
 
 def queues(found: Findings) -> pd.DataFrame:
@@ -116,12 +128,37 @@ def times(found: Findings) -> pd.DataFrame:
             "simulation (s)": outcome["total_s"],
             "published (s)": "",
         }
-        published = TIMES.get(found.machine, {}).get((run.dispatcher, run.duration))
+        published = _published(found, run)
         if published is not None:
             ended = np.isfinite(published.dispatch_ms)
             row["published (ms)"] = f"{published.dispatch_ms:,.0f}" if ended else NOT_FINISHED
             row["published (s)"] = f"{published.total_s:,.0f}" if ended else NOT_FINISHED
         rows.append(row)
+    return pd.DataFrame(rows)
+
+
+def _published(found: Findings, run: Run) -> Times | None:
+    """Return the published times of a run; PCP'19's are those of PCP'19 as published."""
+    dispatcher = "pcp19" if run.dispatcher == AS_PUBLISHED else run.dispatcher
+    return TIMES.get(found.machine, {}).get((dispatcher, run.duration))
+
+
+def as_published(found: Findings) -> pd.DataFrame:
+    """Return how far PCP'19 came without a hint and a fallback: a row for each seed."""
+    import pandas as pd
+
+    rows = []
+    for run, outcome in {**found.outcomes, **found.stopped}.items():
+        published = _published(found, run)
+        said = published is not None and not np.isfinite(published.dispatch_ms)
+        for seed, one in zip(found.load.seeds, outcome.get("alone", ()), strict=False):
+            row: dict[str, Any] = {"run": str(run), "seed": seed, "jobs": one["jobs"]}
+            row |= {"started": one["started"], "calls": one["calls"]}
+            row |= {"nothing found": one["nothing found"], "of these idle": one["idle"]}
+            row |= {"days": one["days"], "last start (days)": number(one["last_day"])}
+            row["ours"] = "finished" if one["started"] == one["jobs"] else NOT_FINISHED
+            row["published"] = NOT_FINISHED if said else "finished"
+            rows.append(row)
     return pd.DataFrame(rows)
 
 
@@ -189,24 +226,29 @@ def statements(found: Findings) -> pd.DataFrame:
         if run.allocation == "first-fit"
     }
     rows = []
-    for better, than, measure, section in STATEMENTS:
-        if better in by_name and than in by_name:
-            drawn = measure.replace("slowdown", "slowed")
-            ours, theirs = (_value(by_name[name], drawn) for name in (better, than))
+    for said in STATEMENTS:
+        if said.first in by_name and said.second in by_name:
+            drawn = said.measure.replace("slowdown", "slowed")
+            ours, theirs = (_value(by_name[name], drawn) for name in (said.first, said.second))
             if np.isfinite(ours) and np.isfinite(theirs):
+                relation = "about" if said.about else "below"
+                pair = f"{said.first} {relation} {said.second}"
                 rows.append(
                     {
-                        "document 000 says": f"{measure}: {better} below {than}",
-                        "section": section,
+                        "document 000 says": f"{said.measure}: {pair}",
+                        "section": said.section,
                         "the first": ours,
                         "the second": theirs,
-                        "ours": _holds(ours, theirs),
+                        "ours": _holds(ours, theirs, about=said.about),
+                        "added": "later" if said.later else "",
                     }
                 )
     return pd.DataFrame(rows)
 
 
-def _holds(first: float, second: float) -> str:
+def _holds(first: float, second: float, *, about: bool) -> str:
+    if about:
+        return "so" if np.isclose(first, second, rtol=ABOUT) else "not so"
     if np.isclose(first, second, rtol=0.01):
         return "equal within 1 %"
     return "so" if first < second else "not so"
@@ -217,11 +259,19 @@ def _full(run: Run) -> str:
 
 
 def _value(outcome: Outcome, measure: str) -> float:
-    """Return the mean of a measure: "queue", one of a box such as "slowed", or "slowed, long"."""
+    """Return the mean of a measure: "queue", one of a box such as "slowed", or "slowed, long".
+
+    Of "box of queue" and the like it is the upper quartile.
+    """
+    part = "q3" if measure.startswith(_BOX) else "mean"
+    measure = measure.removeprefix(_BOX)
     if measure == "queue":
-        return number(outcome["queues"]["queue"]["mean"])
+        return number(outcome["queues"]["queue"][part])
     what, _, of = measure.partition(", ")
-    return number(outcome["shapes"][of or "all"][what]["mean"])
+    return number(outcome["shapes"][of or "all"][what][part])
+
+
+_BOX = "box of "
 
 
 # --- Sizes (document 001, figures 6 and 7) --------------------------------------------------------

@@ -34,6 +34,7 @@ PARAMETERS = {
     "interval": "mean distance of arrivals [s]",
     "requested": "requested over run time",
     "processes": "of each code, where the speedups do not tell it",
+    "units": "of a job: assumed, or figure-6: no more than what is published of the log allows",
     "days": "time in which the jobs come [default: 30, or as long as the jobs take]",
 }
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import itertools
 import pickle
 import sys
 from typing import Any
@@ -90,6 +91,22 @@ def test_equal_priorities_go_by_less_demand() -> None:
     assert prb(state(rows)).tolist() == [2, 0, 1]  # 200 x 1001, else 400 x 1001
     same = [(0, 100, units, 1, HOUR) for units in (3, 1, 2)]
     assert sdprb(state(same)).tolist() == [1, 2, 0]
+
+
+def test_what_jobs_are_expected_to_take_enters_prb_among_equals_alone() -> None:
+    """Document 000, section 3.3.3: the expected wait of a queue is "a fixed value"."""
+    waits = [(0, 6 * HOUR), (2_000, HOUR), (2_000, HOUR), (5_000, HOUR)]
+    orders: dict[str, set[tuple[int, ...]]] = {"prb": set(), "sdprb": set()}
+    for durations in itertools.permutations((10, 400, 4_000, 40_000)):
+        view = state(
+            [(at, d, 1, 1, expected) for (at, expected), d in zip(waits, durations, strict=True)]
+        )
+        orders["prb"].add(tuple(prb(view).tolist()))
+        orders["sdprb"].add(tuple(sdprb(view).tolist()))
+    places = {tuple(one if one not in (1, 2) else -1 for one in order) for order in orders["prb"]}
+    assert len(places) == 1  # but for which of the two equals is first
+    assert len(orders["prb"]) == 2
+    assert len(orders["sdprb"]) > 10
 
 
 def test_equal_in_all_go_by_submission() -> None:

@@ -77,6 +77,20 @@ def test_means_are_over_seeds_with_an_interval() -> None:
     assert tables.half_interval([1, 2, 3]) == pytest.approx(4.303 / np.sqrt(3))
 
 
+def test_boxes_of_the_jobs_that_waited_are_whole() -> None:
+    """What document 000 draws: the least, the quartiles, the largest, and a triangle: the mean."""
+    found = findings(prb_D=3)
+    shape = found.outcomes[Run("prb", "D")]["shapes"]["all"]
+    shape["slowed"] = shapes.box([2, 3, 4, 5, 96])
+    shape["waited"] = shapes.box([1, 2, 3, 4, 90])
+    parts = ("low", "q1", "median", "q3", "high", "mean")
+    row = tables.slowdowns(found).iloc[0]
+    assert [row[f"{part}, waited"] for part in parts] == [2, 3, 4, 5, 96, 22]
+    row = tables.waits(found).iloc[0]
+    assert [row[f"{part}, waited"] for part in parts] == [1, 2, 3, 4, 90, 20]
+    assert row["mean"] == 3  # of all jobs
+
+
 def test_classes_of_which_no_job_waits_have_no_panel() -> None:
     found = findings(prb_D=3)
     found.outcomes[Run("prb", "D")]["shapes"]["long"]["slowed"] = shapes.box([])
@@ -118,6 +132,27 @@ def test_statements_are_judged_by_means() -> None:
     assert table.loc["slowdown: sdprb R below sdprb D", "ours"] == "not so"
     assert table.loc["slowdown: sdprb D below sdprb W", "ours"] == "equal within 1 %"
     assert table.loc["wait: sdprb R below sdprb D", "ours"] == "not so"
+
+
+def test_statements_that_both_are_about_the_same_are_judged_both_ways() -> None:
+    heading = "document 000 says"
+    found = findings(cph_3_D=10.9, cph_3_R=10, cph_1_D=11.1, cph_1_R=10, cph_2_W=8.9, cph_0_W=10)
+    table = tables.statements(found).set_index(heading)
+    assert table.loc["slowdown: cph-3 D about cph-3 R", "ours"] == "so"
+    assert table.loc["slowdown: cph-1 D about cph-1 R", "ours"] == "not so"
+    assert table.loc["queue: cph-2 W about cph-0 W", "ours"] == "not so"
+    assert set(table["added"]) == {"later"}
+
+
+def test_boxes_are_compared_by_their_upper_quartiles() -> None:
+    found = findings(cph_0_W=9, cph_0_D=1)
+    for letter, values in (("W", [0, 0, 0, 4, 96]), ("D", [0, 0, 5, 5, 5])):
+        outcome = found.outcomes[Run("cph-0", letter)]
+        outcome["shapes"]["all"]["slowed"] = outcome["queues"]["queue"] = shapes.box(values)
+    table = tables.statements(found).set_index("document 000 says")
+    for measure in ("slowdown", "queue"):
+        row = table.loc[f"box of {measure}: cph-0 W below cph-0 D"]
+        assert (row["the first"], row["the second"], row["ours"]) == (4, 5, "so")
 
 
 def test_statements_of_slowdowns_are_of_the_jobs_that_document_000_draws() -> None:

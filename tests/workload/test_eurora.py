@@ -113,6 +113,49 @@ def test_known_jobs():
     ] == KNOWN
 
 
+def test_units_by_figure_6_keep_each_job_alone_below_a_tenth():
+    """The paper's formulas counted one by one, with all nodes also for GPUs and MICs."""
+    node = {"core": 16, "mem": 16_000, "gpu": 2, "mic": 2}
+    assumed, few = (eurora(jobs=3000, seed=3, units=units) for units in ("assumed", "figure-6"))
+    asked = {name: amount.tolist() for name, amount in few.per_unit.items()}
+
+    def ratio(units, job):
+        held = min(node[name] // asked[name][job] for name in node if asked[name][job])
+        return (1 + 4 * units) / (1 + 64 * min(units, held))
+
+    assert np.array_equal(few.submit_time, assumed.submit_time)  # the same jobs but for that
+    drawn, cut = assumed.units.tolist(), 0
+    for job, units in enumerate(few.units.tolist()):
+        assert ratio(units, job) < 0.1
+        if units < drawn[job]:
+            assert ratio(units + 1, job) >= 0.1  # no more than needed
+            cut += 1
+        else:
+            assert units == drawn[job]
+    assert 0 < cut < len(few)
+    assert (few.units > 1).any()
+    assert (assumed.units > 25).any()
+    assert few.units.max() <= 25
+
+
+def test_units_by_figure_6_load_the_machine_by_an_eighth():
+    loads = []
+    for seed in range(10):
+        month = eurora(seed=seed, units="figure-6")
+        work = (month.requested_processors * month.run_time).sum()
+        loads.append(work / (month.processors * 30 * DAY_S))
+    assert 0.11 < np.mean(loads) < 0.14  # as the page of machines says
+
+
+def test_units_as_assumed_are_the_default():
+    one, same = eurora(jobs=300, seed=4), eurora(jobs=300, seed=4, units="assumed")
+    assert np.array_equal(one.units, same.units)
+    few = load_workload("eurora:jobs=300,seed=4,units=figure-6")
+    assert few.units.sum() < one.units.sum()
+    assert "units=figure-6" in few.header["Note"][0]
+    assert "units" not in one.header["Note"][0]
+
+
 @both
 @pytest.mark.parametrize("load", [0.3, 1.2])
 def test_load_is_reached(generator, load):
@@ -157,6 +200,7 @@ def test_as_a_source(name):
         ("kit:seed=-1", "kit: seed must be a whole number from 0 to"),
         ("kit:load=1,jobs=5,days=3", "kit: give two of jobs, days and load, not all three"),
         ("kit:load=1e-300", "kit: the jobs spread over more than"),
+        ("eurora:units=3", "eurora: units must be assumed or figure-6, not"),
         ("eurora:users=3", "generator 'eurora' has no argument 'users', only jobs, days"),
     ],
 )

@@ -21,7 +21,7 @@ and resources, and nearly the same run time, until something else begins. So doc
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -102,6 +102,8 @@ class Model:
     default_requests : share of campaigns whose requested time is the queue's limit.
     named : whether the jobs' queues and programs are told.
     note : line of the header.
+    most_units : what a unit of each campaign asks for, by resource -> the most units it may have;
+        more that are drawn are cut to it. None: as drawn.
     """
 
     name: str
@@ -115,6 +117,7 @@ class Model:
     default_requests: float
     named: bool
     note: str
+    most_units: Callable[[Mapping[str, IntArray]], IntArray] | None = None
 
 
 def generate(
@@ -232,6 +235,8 @@ def _programs(model: Model, classes: IntArray, rng: np.random.Generator) -> dict
             here = (kinds[program] == place) & (classes == duration)
             units[here] = rng.choice(choices, int(here.sum()))
     columns = {name: values[program] for name, values in demands.items()}
+    if model.most_units is not None:
+        units = np.minimum(units, model.most_units(columns))
     return {"user_id": user + 1, "executable": program + 1, "units": units, **columns}
 
 

@@ -2,6 +2,7 @@
 
 import gc
 import weakref
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -18,7 +19,7 @@ from hpcgym.baselines.cp.exact import exact, known_best
 from hpcgym.baselines.cp.hcp19 import HCP19
 from hpcgym.baselines.cp.pcp19 import PCP19
 from hpcgym.baselines.cp.pcp20 import PCP20
-from hpcgym.baselines.cp.solve import Limits, solve
+from hpcgym.baselines.cp.solve import Limits, search, solve
 from hpcgym.benchmarks.cp.published import VARIABLES_BELOW
 from hpcgym.errors import HpcgymError
 
@@ -41,6 +42,26 @@ def answer_of(kind, instance):
     lists = problem.weights.solver_cost(problem.plan.start)
     better = problem.weights.solver_cost(answer.schedule.start) < lists
     return total, answer.status, better
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_pcp19_with_nothing_of_the_list_finds_the_optimum_too(seed):
+    """As published: starts in [t, eoh] and no hint."""
+    instance = small(seed)
+    dispatcher = PCP19(ENOUGH)
+    problem = replace(dispatcher.pose(view_of(*instance)), bounded=False)
+    model = dispatcher.model(problem)
+    model.cp.clear_hints()
+    found = search(model, ENOUGH, fixed=True)
+    assert found.status == "optimal"
+    jobs = zip(
+        problem.weights.wait.tolist(),
+        found.schedule.start.tolist(),
+        problem.duration.tolist(),
+        strict=True,
+    )
+    total = sum(Fraction(wait + start + duration, duration) for wait, start, duration in jobs)
+    assert total == least_slowdown(*instance)
 
 
 @pytest.mark.parametrize("chunk", range(20))
