@@ -13,8 +13,8 @@ import gymnasium
 import pytest
 
 import hpcgym
-from agents.lookahead import Lookahead
 from hpcgym import Cluster, Scheduler, Workload, simulate
+from hpcgym.agents.lookahead import Lookahead
 from hpcgym.cluster import NodeGroup, NodePower
 from hpcgym.errors import HpcgymError, HpcgymWarning
 from hpcgym.scheduler.capabilities import APART, FEATURES, PLACES, check, refuses, table
