@@ -280,7 +280,8 @@ def _check_fair_share(
 
     known = {name for name, policy in POLICIES.items() if policy.looks_at_usage}
     known |= {name for name, scheduler in SCHEDULERS.items() if any(scheduler.usage_orders)}
-    able = [one for one in (*policies, backfill_order) if one in known or Path(one or "").suffix]
+    files = [one for one in policies if Path(one).suffix in (".json", ".pt")]
+    able = files or [one for one in (*policies, backfill_order) if one in known]
     if fair_share is not None and not able:
         raise HpcgymError(
             f"--fair-share is for agents and for {', '.join(sorted(known))}, and here is none"

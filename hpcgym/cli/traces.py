@@ -128,9 +128,10 @@ def list_extracts(
     """
     from hpcgym.workload import interesting_extracts
 
-    seconds = round(hours * 3600) if 0 < hours < 1e9 else 0
+    if not 1 <= hours * 3600 < 1e12:
+        raise HpcgymError(f"--hours must be at least a second, 0.0003 hours, not {hours:g}")
     source = options.load(workload, clean, processors, errors, None, None)
-    found = interesting_extracts(source, number, seconds)
+    found = interesting_extracts(source, number, round(hours * 3600))
     found = found.rename(columns={"begin_s": "from", "end_s": "to"})
     rows = [
         {str(name): value for name, value in row.items()} for row in found.to_dict(orient="records")

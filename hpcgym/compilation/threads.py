@@ -9,6 +9,7 @@ and each thread reads that.
 from __future__ import annotations
 
 import hashlib
+from importlib import import_module
 from operator import is_
 from typing import Any
 
@@ -48,7 +49,10 @@ class OnThreads:
         self._addresses: dict[int, int] = {}  # by the types of arguments
 
     def __reduce__(self) -> Any:
-        return OnThreads, (self._work,)  # a copied note would name the arrays of the other
+        # a copied note would name the arrays of the other, and a function that is pickled as it is
+        # would be compiled anew by whoever reads it
+        function = getattr(self._work, "py_func", self._work)
+        return _named, (function.__module__, function.__qualname__)
 
     def __call__(self, n_workers: int, changing: tuple[Any, ...], kept: tuple[Any, ...]) -> None:
         """Call the function; it must not be called on several threads at once.
@@ -98,6 +102,11 @@ class OnThreads:
             self._addresses[kind] = _address_of(self._work, (*changing, *kept))
         self._note[_ADDRESS] = self._addresses[kind]
         self._kept = kept
+
+
+def _named(module: str, name: str) -> OnThreads:
+    """Return what calls the function of that name on threads."""
+    return OnThreads(getattr(import_module(module), name))
 
 
 def _address_of(work: Any, arguments: tuple[Any, ...]) -> int:

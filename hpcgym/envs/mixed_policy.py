@@ -90,8 +90,8 @@ class MixedPolicy(SchedulingEnv):
 
     They are not scaled: areas are millions of processor seconds, and are all that counts unless
     their weight is as small as they are large. The last two are priorities of users by
-    `fair_share`; see `docs/fair-share.md`. An episode begins without usage, and its shares are
-    those of the users who have jobs in it.
+    `fair_share`; see `docs/fair-share.md`. An episode begins without usage, unless it is an
+    extract, and its shares are those of the users who have jobs in it.
 
     ## Observation Space
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, ClassVar, NamedTuple
 
 import gymnasium
@@ -52,8 +52,8 @@ class SchedulingVectorEnv(VectorEnv[Any, Any, Any]):
     max_episode_steps : after that many steps an episode is truncated; None: never.
     threads : that step the environments; None: one for fewer than 32 environments, else as many as
         NUMBA_NUM_THREADS or the machine's cores say. On a machine that is busy with other things,
-        and while PyTorch learns, one is faster: a step takes microseconds, and a thread that has
-        to wait for a core milliseconds.
+        and while PyTorch learns, give 1: a step takes microseconds, and a thread that has to wait
+        for a core milliseconds, so that several threads can be tens of times as slow as one.
     other arguments : as those of the single environment.
 
     Attributes
@@ -87,15 +87,16 @@ class SchedulingVectorEnv(VectorEnv[Any, Any, Any]):
         render_mode: str | None = None,
         **arguments: Any,
     ) -> None:
-        if not isinstance(num_envs, int) or num_envs < 1:
-            raise HpcgymError(f"num_envs must be a whole number of at least 1, not {num_envs!r}")
+        check_count("num_envs", num_envs)
+        if max_episode_steps is not None:
+            check_count("max_episode_steps", max_episode_steps)
+        if not isinstance(copy, bool):
+            raise HpcgymError(f"copy must be True or False, not {copy!r}")
         most = numba_config.NUMBA_NUM_THREADS
         if threads is not None and not (isinstance(threads, int) and 1 <= threads <= most):
             raise HpcgymError(f"threads must be from 1 to {most}, not {threads!r}")
         # the threads of a few environments wait for one another longer than they work
         self.threads = threads or (most if num_envs >= MANY else 1)
-        if max_episode_steps is not None and max_episode_steps < 1:
-            raise HpcgymError(f"max_episode_steps must be at least 1, not {max_episode_steps!r}")
         if render_mode is not None:
             raise gymnasium.error.Error(
                 "render_mode: vector environments are not rendered; render a single one"
@@ -170,10 +171,13 @@ class SchedulingVectorEnv(VectorEnv[Any, Any, Any]):
             else:
                 self.simulations.set_next(e, self._next(e))
                 self._ahead[e] = None
-        self.simulations.tell_anew(self.copy, np.copy)  # who has seen the last step has the arrays
+        self.simulations.tell_anew(self.copy)  # who has seen the last step may write into it
         self._begin(those)
+        begun = self.simulations.batch.episode_state["jobs"] > 0
+        for e in np.flatnonzero(begun & ~mask).tolist():
+            self.simulations.show(e)
         self._done = self._done & ~mask  # the last step has returned this array
-        self._begun = bool((self.simulations.batch.episode_state["jobs"] > 0).all())
+        self._begun = bool(begun.all())
         return self._observations(), self._teller.of_some(those.tolist())
 
     def step(
@@ -210,7 +214,7 @@ class SchedulingVectorEnv(VectorEnv[Any, Any, Any]):
         elif self._resets_next and mode == AutoresetMode.NEXT_STEP:
             self._note_resets()
         info = self._teller.of_step(self.copy, self.ends)
-        self._done, self._resets_next = done, ends
+        self._done, self._resets_next = done.copy(), ends  # whoever has it may write into it
         return self._observations(), out.rewards[:, 0], terminated, truncated, info
 
     def _note_resets(self) -> None:
@@ -250,7 +254,7 @@ class SchedulingVectorEnv(VectorEnv[Any, Any, Any]):
             )
         for row in snapshot.rows:
             check_owner(self.simulations, row)
-        self.simulations.tell_anew(self.copy, np.copy)
+        self.simulations.tell_anew(self.copy)
         self.simulations.table, rows = joined(self.simulations.whole, snapshot.rows)
         for e, row in enumerate(rows):
             restore_row(self.simulations, e, row)
@@ -303,6 +307,13 @@ class SchedulingVectorEnv(VectorEnv[Any, Any, Any]):
         return truncated
 
 
+def check_count(name: str, value: Any) -> None:
+    """Raise an HpcgymError unless an argument is a whole number of at least 1."""
+    whole = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
+    if not whole or value < 1:
+        raise HpcgymError(f"{name} must be a whole number of at least 1, not {value!r}")
+
+
 def _autoreset(mode: Any) -> AutoresetMode:
     """Return a mode of resetting, given as such or by its name."""
     try:
@@ -316,9 +327,13 @@ def _seeds(seed: Any, number: int) -> list[int | None]:
     """Return a seed for each environment."""
     if seed is None:
         return [None] * number
-    if isinstance(seed, (int, np.integer)):
+    if _is_seed(seed):
         return [int(seed) + e for e in range(number)]
-    seeds = list(seed)
-    if len(seeds) != number:
-        raise HpcgymError(f"seed must be a number or {number} numbers, not {len(seeds)}")
-    return seeds
+    seeds = list(seed) if isinstance(seed, Iterable) else [seed]
+    if len(seeds) != number or not all(one is None or _is_seed(one) for one in seeds):
+        raise HpcgymError(f"seed must be a whole number, or {number} of them, not {seed!r}")
+    return [None if one is None else int(one) for one in seeds]
+
+
+def _is_seed(seed: Any) -> bool:
+    return isinstance(seed, (int, np.integer)) and not isinstance(seed, bool)

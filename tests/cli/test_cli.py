@@ -328,7 +328,7 @@ def test_traces_extracts_are_what_other_commands_take(tmp_path):
     times = ("--from", str(first["from"]), "--to", str(first["to"]))
     succeed("simulate", log, *times, "--scheduler", "easy")
     failed = run("traces", "extracts", log, "--hours", "0")
-    assert "length_s must be a whole number of at least 1" in failed.stderr
+    assert "--hours must be at least a second" in failed.stderr
 
 
 def test_traces_of_ones_own_are_listed_shown_and_simulated(tmp_path):

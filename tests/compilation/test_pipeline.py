@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numba.core import ir
 
-from hpcgym.compilation import jit_entry, jit_part
+from hpcgym.compilation import jit_entry, jit_part, pipeline
 from hpcgym.compilation.pipeline import Pipeline
 
 pytestmark = pytest.mark.compiled
@@ -73,6 +73,12 @@ def test_numba_without_our_pass_comes_to_the_same() -> None:
     for values in ([], [5, -2, 0, 1], list(range(-7, 20))):
         array = np.array(values, np.int64)
         assert theirs(array, 11) == compiled(array, 11)
+
+
+def test_this_numba_can_be_told_to_compile_so() -> None:
+    """Else all takes longer, and nothing else says why."""
+    assert pipeline._FITS
+    assert pipeline._OPTIMISES
 
 
 def test_variables_of_parts_are_not_copied_with_each_block(

@@ -150,6 +150,7 @@ def test_a_copy_does_not_write_into_the_arrays_of_the_other(way: Any) -> None:
     both = OnThreads(copies), np.zeros(4)
     both[0](get_num_threads(), (np.arange(4.0),), (both[1],))
     call, target = way(both)
+    assert call._work is copies  # nothing is compiled anew
     call(get_num_threads(), (np.arange(4.0) + 1,), (target,))
     assert target.tolist() == [1.0, 2.0, 3.0, 4.0]
     assert both[1].tolist() == [0.0, 1.0, 2.0, 3.0]

@@ -141,6 +141,17 @@ def test_interleaved_environments_are_two_separate_ones(name: str) -> None:
     assert_same(both, alone)
 
 
+def test_what_is_hidden_before_the_first_submission_is_hidden_in_one_episode() -> None:
+    env = VECTOR["MixedPolicy"](2, BUSY, jobs=12, window=6, interval="hour")
+    env.reset(seed=0)
+    env.restore(env.snapshot(hide=True))
+    assert env.simulations.hides(0)
+    for _ in range(2):
+        env.step(np.zeros(env.action_space.shape))
+    assert not env.simulations.hides(0)
+    assert env.simulations.rows(0)[1] == 12
+
+
 @pytest.mark.parametrize("mode", list(AutoresetMode), ids=lambda mode: mode.value)
 @ids
 def test_a_vector_goes_on_alike(name: str, mode: AutoresetMode) -> None:

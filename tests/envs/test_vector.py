@@ -19,6 +19,7 @@ from driving import BUSY, CHASSIS, LIMITED, LOADED, NAMES, VECTOR, assert_same, 
 from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.wrappers.vector import RecordEpisodeStatistics
 
+from hpcgym import HpcgymError
 from hpcgym.envs.core.corun_options import DEFAULT_CODES
 from hpcgym.envs.core.infos import Teller
 
@@ -296,12 +297,11 @@ def written_over(values: Any) -> None:
             written_over(each)
 
 
+@pytest.mark.parametrize("mode", MODES, ids=lambda mode: mode.value)
 @pytest.mark.parametrize("name", [*NAMES, "PowerCap", "CoSchedule"])
-def test_who_has_what_is_told_may_write_into_it(name: str) -> None:
+def test_who_has_what_is_told_may_write_into_it(name: str, mode: AutoresetMode) -> None:
     options = {"workload": DEFAULT_CODES, "neighbours": 4} if name == "CoSchedule" else {}
-    plain, written = (
-        make(name, AutoresetMode.NEXT_STEP, "vector_entry_point", **options) for _ in range(2)
-    )
+    plain, written = (make(name, mode, "vector_entry_point", **options) for _ in range(2))
     other, expected = written.reset(seed=3), plain.reset(seed=3)
     assert_same(other, expected)
     for k in range(40):
@@ -312,6 +312,13 @@ def test_who_has_what_is_told_may_write_into_it(name: str) -> None:
         action = plain.action_space.sample()
         expected, other = plain.step(action), written.step(action)
         assert_same(other, expected)
+        if mode == AutoresetMode.DISABLED and expected[2].any():
+            mask = expected[2].copy()
+            written_over(other)
+            expected, other = (
+                env.reset(options={"reset_mask": mask.copy()}) for env in (plain, written)
+            )
+            assert_same(other, expected)
     saved = written.snapshot()
     written_over(other)
     assert_same(written.restore(saved)[0], expected[0])
@@ -366,3 +373,25 @@ def test_one_environment_and_many(name: str) -> None:
                 assert values[e].tolist() == single[0][key][0].tolist()
             assert (rewards[e], ended[e]) == (single[1][0], single[2][0])
             assert info["time"][e] == single[4]["time"][0]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"num_envs": True}, "num_envs must be a whole number of at least 1, not True"),
+        ({"max_episode_steps": 2.5}, "max_episode_steps must be a whole number of at least 1, not"),
+        ({"max_episode_steps": "5"}, "max_episode_steps must be a whole number of at least 1, not"),
+        ({"copy": "no"}, "copy must be True or False, not 'no'"),
+    ],
+)
+def test_what_a_vector_does_not_take(arguments: dict[str, Any], message: str) -> None:
+    with pytest.raises(HpcgymError, match=message):
+        VECTOR["JobSelection"](**{"num_envs": 2, "workload": BUSY, "jobs": 12, **arguments})
+
+
+@pytest.mark.parametrize("seed", [1.5, "a", [1, 2], [1, 2.5, 3], True])
+def test_seeds_are_whole_numbers(seed: Any) -> None:
+    env = make("JobSelection", AutoresetMode.NEXT_STEP, "vector_entry_point")
+    with pytest.raises(HpcgymError, match=r"seed must be a whole number, or 3 of them, not"):
+        env.reset(seed=seed)
+    assert_same(env.reset(seed=np.arange(3))[0], env.reset(seed=[0, 1, 2])[0])

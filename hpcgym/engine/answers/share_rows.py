@@ -107,6 +107,8 @@ def begin_shares(fair, row, e, n):
             rows.terms[e, what, leaf] = 0.0
     for leaf in range(rows.stamp.shape[1]):
         rows.stamp[e, leaf] = 0
+    for place in range(2 * n):
+        rows.base[e, place].score = rows.base[e, place].patience = 0.0
 
 
 @jit

@@ -25,6 +25,7 @@ EPISODE = whole_numbers(
     "new",  # jobs that started in the last step
     "ended",  # 1 once all jobs of the episode have started
     "resets",  # 1 if the last step began an episode
+    "hides",  # 1 if it goes on from a snapshot that hides the future
     "controls_hold",  # 1 once the present action holds, where a step may be gone on with
 )
 

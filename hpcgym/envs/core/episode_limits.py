@@ -11,6 +11,8 @@ from hpcgym.envs.core.limited_machines import CONTROLS
 from hpcgym.envs.core.options import read_policy_features
 from hpcgym.errors import HpcgymError, check_choice
 from hpcgym.scheduler.limits import EnergyBudget, Limit, PowerCap, check_limits
+from hpcgym.scheduler.rules import Scheduler
+from hpcgym.simulation.limited_machine import may_switch
 from hpcgym.simulation.prepare import machine_of
 from hpcgym.workload.load import load_workload
 from hpcgym.workload.model import Workload
@@ -170,12 +172,9 @@ def switches_nodes(
 
     A function of one's own may give budgets that say so.
     """
-    given = limits if isinstance(limits, Iterable) else ()
-    return (
-        "nodes" in controls
-        or shutdown
-        or callable(limits)
-        or any(getattr(limit, "shutdown", False) for limit in given)
-        or cluster.shutdown_after_s is not None
-        or power in ("shut", "mix")
-    )
+    if "nodes" in controls or shutdown or callable(limits):
+        return True
+    if limits is None:  # the usual ones
+        return power in ("shut", "mix") or cluster.shutdown_after_s is not None
+    given = tuple(limits) if isinstance(limits, Iterable) else ()
+    return may_switch(Scheduler(power=power), cluster, given)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from functools import cached_property
 from typing import Any
@@ -264,18 +263,16 @@ class Simulations:
         """Tell where simulation ``e`` is, after another state has been put there."""
         kernel.go_on(0, 1, e, e + 1, arrays.SHOW, self.out, *self._kept)
 
-    def tell_anew(self, copy: bool, make: Callable[[Any], Any] = np.empty_like) -> None:
+    def tell_anew(self, copy: bool) -> None:
         """Have new arrays for what is told: who has the old ones may keep them.
 
-        Parameters
-        ----------
-        copy : whether observations and masks are new as well.
-        make : makes the new array of an old one.
+        ``copy``: whether observations and masks are new as well.
         """
+        new: Any = np.empty_like
         observations, masks, *others = self.out
         if copy:
-            observations, masks = make(observations), make(masks)
-        self.out = arrays.Outputs(observations, masks, *map(make, others))
+            observations, masks = new(observations), new(masks)
+        self.out = arrays.Outputs(observations, masks, *map(new, others))
 
     def step_all(self, threads: int | None = None, copy: bool = True) -> None:
         """Do the actions of all simulations, and tell of them in new arrays.
@@ -320,10 +317,7 @@ class Simulations:
 
     def hides(self, e: int) -> bool:
         """Return whether simulation ``e`` goes on from a snapshot that hides the future."""
-        rows = len(self.whole.jobs)
-        if self.table is self.whole:
-            return False
-        return len(self.table.jobs) <= rows or self.rows(e)[0] >= rows
+        return bool(self.batch.episode_state["hides"][e])
 
     def rows(self, e: int) -> tuple[int, int]:
         """Return the first row of the episode of simulation ``e``, and how many it has."""

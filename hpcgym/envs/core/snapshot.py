@@ -156,6 +156,7 @@ def hidden(snapshot: Snapshot) -> Snapshot:
         if len(here):
             rows.blocks["least_span"][block] = here["span"].min()
     rows.episode_state["start"], rows.episode_state["jobs"] = 0, known
+    rows.episode_state["hides"] = 1
     rows.sim["changed"] = 1
     for scores in (rows.scores, Shares(*accounts).base) if accounts else (rows.scores,):
         if scores.size:

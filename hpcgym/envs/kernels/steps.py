@@ -77,7 +77,7 @@ def begin(e, table, batch, before, rooms, power, shared, fair):
     episode.start, episode.jobs, episode.origin = start, n, start
     episode.visible = episode.cursor = episode.counted = episode.new = episode.ended = 0
     episode.begin = table.jobs[start].submit
-    episode.controls_hold = 0
+    episode.controls_hold = episode.hides = 0
     if before is None:
         rewind(
             table.sim, table.blocks, table.jobs[start : start + n],
