@@ -156,6 +156,7 @@ class Simulations:
         self.numbers = np.zeros((number, numbers_of(kind, self.layout, features, limited)))
         self._learns = True if predicts else None
         self._pool = None if on_nodes else ()  # the machine of a pool is empty
+        self._alone = () if sharing is None else None
         self._on_threads = OnThreads(kernel.go_on)
 
     @property
@@ -238,8 +239,11 @@ class Simulations:
         """What the kernel takes that is mostly the same from step to step."""
         shared = None if self.shared is None else self.shared.rows
         fair = None if self.usage is None else self.usage.fair
-        machine = self._before, self._pool, self.rooms, self._power, shared, self._learns, fair
-        return (self.table, self.batch, *machine, self.chosen, self.numbers)
+        machine = self._alone, self._pool, self.rooms, self._power, shared
+        answers = self._learns, fair
+        return (
+            self.table, self.batch, self._before, *machine, *answers, self.chosen, self.numbers,
+        )  # fmt: skip
 
     def began(self, e: int) -> None:
         """Note that simulation ``e`` has begun the episode that was to come next."""

@@ -68,9 +68,10 @@ def begin(e, table, batch, before, rooms, power, shared, fair):
 
     Here and in all that follows one of ``pool``, ``rooms``, ``power`` and ``shared`` is not None:
     on a pool of processors, on nodes, where jobs have nodes of their own, under limits or not, and
-    where jobs share nodes. ``before`` is the state with which an extract begins, None of others;
-    its nodes stand behind those of all environments. ``learns`` is None where no run times are
-    learned, ``fair`` where no order looks at usage.
+    where jobs share nodes; ``alone`` is None there, and () where jobs have their processors alone,
+    so that what only they need stands in one place. ``before`` is the state with which an extract
+    begins, None of others; its nodes stand behind those of all environments. ``learns`` is None
+    where no run times are learned, ``fair`` where no order looks at usage.
     """
     episode = batch.episode_state[e]
     start, n = episode.next_start, episode.next_jobs
@@ -190,7 +191,9 @@ def account(e, table, batch, pool, rooms, power, shared):
 
 
 @jit_part
-def act(e, begins, table, batch, pool, rooms, power, shared, learns, fair, chosen, numbers):
+def act(
+    e, begins, table, batch, alone, pool, rooms, power, shared, learns, fair, chosen, numbers
+):  # fmt: skip
     """Go to the next decision, after what the action says; to the first if the episode begins."""
     if shared is not None:
         if begins:
@@ -198,11 +201,7 @@ def act(e, begins, table, batch, pool, rooms, power, shared, learns, fair, chose
         else:
             act_on_pairs(e, table, batch, shared, chosen[e], numbers[e])
         account(e, table, batch, pool, rooms, power, shared)
-    if pool is not None:
-        act_on_queue(e, begins, table, batch, pool, rooms, power, learns, fair, chosen, numbers)
-    if rooms is not None:
-        act_on_queue(e, begins, table, batch, pool, rooms, power, learns, fair, chosen, numbers)
-    if power is not None:
+    if alone is not None:
         act_on_queue(e, begins, table, batch, pool, rooms, power, learns, fair, chosen, numbers)
 
 
@@ -333,7 +332,8 @@ def reward(e, table, batch, out):
 
 @jit_part
 def step(
-    e, task, table, batch, before, pool, rooms, power, shared, learns, fair, chosen, numbers, out
+    e, task, table, batch, before, alone, pool, rooms, power, shared, learns, fair, chosen, numbers,
+    out,
 ):  # fmt: skip
     """Do one action in environment ``e``, begin its next episode, or do nothing."""
     episode = batch.episode_state[e]
@@ -349,7 +349,10 @@ def step(
         batch.terms[e, ENERGY], batch.counted_j[e] = batch.counted_j[e], 0.0
     episode.resets = begins
     if not begins or table.sim[0].asks != NOBODY:
-        act(e, begins, table, batch, pool, rooms, power, shared, learns, fair, chosen, numbers)
+        act(
+            e, begins, table, batch, alone, pool, rooms, power, shared, learns, fair, chosen,
+            numbers,
+        )  # fmt: skip
     if before is not None and begins:
         if table.sim[0].asks == NOBODY:
             account(e, table, batch, pool, rooms, power, shared)
@@ -369,8 +372,8 @@ def step(
 
 @jit_entry
 def go_on(
-    worker, n_workers, first, stop, task, out, table, batch, before, pool, rooms, power, shared,
-    learns, fair, chosen, numbers,
+    worker, n_workers, first, stop, task, out, table, batch, before, alone, pool, rooms, power,
+    shared, learns, fair, chosen, numbers,
 ):  # fmt: skip
     """Step some environments, begin their next episodes, or only show where they are.
 
@@ -385,7 +388,7 @@ def go_on(
     n = stop - first
     for e in range(first + n * worker // n_workers, first + n * (worker + 1) // n_workers):
         step(
-            e, task, table, batch, before, pool, rooms, power, shared, learns, fair, chosen,
+            e, task, table, batch, before, alone, pool, rooms, power, shared, learns, fair, chosen,
             numbers, out,
         )  # fmt: skip
         show(e, table, batch, pool, rooms, power, shared, out)
