@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcgym.compilation import jit, jit_entry, jit_part
+from hpcgym.compilation import jit, jit_entry, jit_inline, jit_part
 from hpcgym.engine.answers.online import FOR_ORDERING, KNOWN, forget, rank_both
 from hpcgym.engine.answers.share_rows import begin_shares, shares_of, weigh_usage
 from hpcgym.engine.answers.shares import usage_by_clock, write_all
@@ -258,7 +258,7 @@ def set_weights(table, rows, e, weights, total):
 _run_row = loop_on_rows(easy.run, usage_by_clock)
 
 
-@jit_part
+@jit_inline
 def run_rows(table, start, n, rows, e, learns, fair, stop_time, max_passes):
     """Simulate ``n`` jobs of a table on a pool in row ``e`` of the arrays of many simulations.
 

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcgym.compilation import jit, jit_part
+from hpcgym.compilation import jit, jit_inline, jit_part
 from hpcgym.engine.machines.limited import easy
 from hpcgym.engine.machines.limited.nodes import set_bit
 from hpcgym.engine.machines.limited.state import (
@@ -245,7 +245,7 @@ def begin_limits(rows, e):
 _run_row = loop_on_rows(easy.run, easy.usage_at_level)
 
 
-@jit_part
+@jit_inline
 def run_under_limits(table, start, n, states, rows, e, learns, fair, stop_time):
     """Simulate ``n`` jobs of a table in row ``e``, as :func:`search.run_rows` does on a pool."""
     machine = machine_of(rows, e, start, start + n)

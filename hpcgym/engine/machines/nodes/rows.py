@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcgym.compilation import jit, jit_entry, jit_part
+from hpcgym.compilation import jit, jit_entry, jit_inline, jit_part
 from hpcgym.engine.answers.shares import usage_by_clock
 from hpcgym.engine.machines.nodes import easy as node_easy
 from hpcgym.engine.machines.nodes.placement import (
@@ -133,7 +133,7 @@ def copy_nodes(rooms, source, e, start, stop, number):
 _run_row = loop_on_rows(node_easy.run, usage_by_clock)
 
 
-@jit_part
+@jit_inline
 def run_on_nodes(table, start, n, rows, rooms, e, learns, fair, stop_time):
     """Simulate ``n`` jobs of a table in row ``e``, as :func:`search.run_rows` does on a pool."""
     nodes = nodes_of(rooms, e, start, start + n)
