@@ -62,7 +62,7 @@ from hpcgym.envs.kernels.terms import (
 )
 
 
-@jit_part
+@jit_inline
 def begin(e, table, batch, before, rooms, power, shared, fair):
     """Begin the next episode of environment ``e``.
 
@@ -205,7 +205,7 @@ def act(
         act_on_queue(e, begins, table, batch, pool, rooms, power, learns, fair, chosen, numbers)
 
 
-@jit_part
+@jit_inline
 def act_on_queue(e, begins, table, batch, pool, rooms, power, learns, fair, chosen, numbers):
     """Do what :func:`act` does where jobs have their processors alone.
 
