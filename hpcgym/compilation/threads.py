@@ -66,25 +66,22 @@ class OnThreads:
         Raises
         ------
         RuntimeError : with several workers, where one of them raises something; the others do
-            what is theirs.
+            what is theirs. One worker raises it itself.
         """
-        if n_workers == 1 or config.DISABLE_JIT:
+        if config.DISABLE_JIT:
             for worker in range(n_workers):
                 self._work(worker, n_workers, *changing, *kept)
             return
         if not (self._is_noted(kept) and _note_changing(self._note, changing)):
             self._write(changing, kept)
-        before = get_num_threads()
-        if n_workers == before:
-            _call_all(self._note, n_workers)
+        if n_workers == 1:
+            _call_one(self._note)
         else:
-            set_num_threads(n_workers)
-            try:
-                _call_all(self._note, n_workers)
-            finally:
-                set_num_threads(before)
+            _call_on_threads(self._note, n_workers)
         if self._note[_FAILED]:
             self._note[_FAILED] = 0
+            if n_workers == 1:
+                self._work(0, 1, *changing, *kept)  # it says why
             name = self._work.__name__
             raise RuntimeError(f"{name} failed on a thread; on one thread it says why")
 
@@ -102,6 +99,19 @@ class OnThreads:
             self._addresses[kind] = _address_of(self._work, (*changing, *kept))
         self._note[_ADDRESS] = self._addresses[kind]
         self._kept = kept
+
+
+def _call_on_threads(note: Any, n_workers: int) -> None:
+    """Make the call that has been written down on that many threads."""
+    before = get_num_threads()
+    if n_workers == before:
+        _call_all(note, n_workers)
+        return
+    set_num_threads(n_workers)
+    try:
+        _call_all(note, n_workers)
+    finally:
+        set_num_threads(before)
 
 
 def _named(module: str, name: str) -> OnThreads:
@@ -235,6 +245,12 @@ def _note_call(note, changing, kept):
 def _note_changing(note, changing):
     """Write down other arguments that change, if they are of the same types; return if so."""
     return _note_others(note, changing)
+
+
+@jit_entry
+def _call_one(note):
+    """Make the call that has been written down, by one worker."""
+    _call(note, np.int64(0), np.int64(1))
 
 
 @jit_parallel

@@ -88,6 +88,15 @@ def test_an_error_on_a_thread_is_one() -> None:
     call(2, (False,), (out,))
 
 
+def test_an_error_of_one_worker_says_what_it_is() -> None:
+    call, out = OnThreads(fails), np.zeros(2)
+    call(1, (False,), (out,))
+    with pytest.raises(ValueError, match="the last one"):
+        call(1, (True,), (out,))
+    call(1, (False,), (out,))
+    assert out.tolist() == [1.0, 0.0]
+
+
 @jit_entry
 def returns(worker, n_workers, out):
     """Return what nobody takes."""

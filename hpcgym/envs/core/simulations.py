@@ -253,7 +253,7 @@ class Simulations:
 
     def step(self, e: int) -> None:
         """Do the action of simulation ``e`` that stands in ``chosen`` or ``numbers``."""
-        kernel.go_on(0, 1, e, e + 1, arrays.STEP, self.out, *self._kept)
+        self._on_threads(1, (e, e + 1, arrays.STEP, self.out), self._kept)
         if self.machines is not None:
             self._end_steps()
 
