@@ -66,8 +66,10 @@ def keeping(
         if learned():
             save()
         raise
-    except ValueError as error:  # of torch's distributions, which refuse what is no number
-        if isinstance(error, HpcgymError) or are_finite(network.parameters()):
+    # of torch's distributions, which refuse what is no number; of what draws from them, or of the
+    # environment, where some library has told them not to
+    except (ValueError, RuntimeError):
+        if are_finite(network.parameters()):
             raise
         raise HpcgymError(DIVERGED) from None
     save()

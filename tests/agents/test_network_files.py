@@ -261,6 +261,18 @@ def test_a_training_without_numbers_is_said_and_not_written(
     assert output.read_bytes() == files[kind].read_bytes()
 
 
+@pytest.mark.parametrize("kind", ["maskable-ppo", "ppo"])
+def test_so_it_is_where_distributions_refuse_nothing(kind, files, recording, tmp_path):
+    """Some libraries tell torch not to look at what distributions are given."""
+    validates = torch.distributions.Distribution._validate_args
+    torch.distributions.Distribution.set_default_validate_args(False)
+    try:
+        with pytest.raises(hpcgym.HpcgymError, match="a lower learning_rate may help"):
+            train(kind, recording, output=tmp_path / "a.pt", steps=64, learning_rate=math.inf)
+    finally:
+        torch.distributions.Distribution.set_default_validate_args(validates)
+
+
 def test_a_checkpoint_stays_after_an_error(recording, tmp_path, monkeypatch):
     output = tmp_path / "new.pt"
     stop_at(monkeypatch, 3, BrokenError())
