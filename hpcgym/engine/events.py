@@ -41,7 +41,6 @@ from hpcgym.engine.state import (
     INCREMENTAL,
     KEYED,
     KILL,
-    NEVER,
     PER_EVENT,
     PREDICTION,
     PRIMARY_QUEUE,
@@ -50,6 +49,7 @@ from hpcgym.engine.state import (
     SCORED,
     STARTED_AS,
     SUBMISSION,
+    UNCORRECTED,
     UNLIMITED,
 )
 
@@ -80,12 +80,12 @@ def next_pass(sim, jobs, progress, users, history, blocks, entries, freed, idle,
             time = end
             if sim.next < len(jobs):
                 time = min(time, jobs[sim.next].submit)
-            if sim.correction != NEVER:
+            if sim.correction != UNCORRECTED:
                 time = min(time, first_predicted_end(blocks, entries))
             if time > stop_time or time == FOREVER:
                 return False
             sim.time = time
-            if sim.correction != NEVER and first_predicted_end(blocks, entries) == time:
+            if sim.correction != UNCORRECTED and first_predicted_end(blocks, entries) == time:
                 expire(sim, jobs, progress, blocks, entries)
                 if sim.asked == A_CORRECTION:
                     return False

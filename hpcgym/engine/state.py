@@ -30,8 +30,9 @@ SUBMISSION, KEYED, PREDICTION, SELECTION, SCORED, CUBED = range(6)
 GIVEN, AVERAGE = 0, 1  # estimate: from outside, or the mean of the user's last jobs
 # asks: not at all, before each pass, for each job in turn, what starts at each pass (nodes only)
 NOBODY, EACH_PASS, EACH_JOB, EACH_START = range(4)
-# correction; NEVER: nothing can expire; AGAIN: what the predictor says then; KILL: the job ends
-NEVER, TO_REQUESTED, INCREMENTAL, DOUBLING, AGAIN, KILL = range(6)
+# correction; UNCORRECTED: no prediction can expire; AGAIN: what the predictor says then; KILL: the
+# job ends
+UNCORRECTED, TO_REQUESTED, INCREMENTAL, DOUBLING, AGAIN, KILL = range(6)
 # asked: an order of the queue, within a pass; a prediction for the job that is submitted next; a
 # new one for the job sim.expiring, which has run as long as predicted; new ones for waiting jobs
 AN_ORDER, A_PREDICTION, A_CORRECTION, A_RENEWAL = range(1, 5)

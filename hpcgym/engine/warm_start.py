@@ -35,10 +35,10 @@ from hpcgym.engine.state import (
     AVERAGE,
     FOREVER,
     KILL,
-    NEVER,
     PER_EVENT,
     QUEUE,
     RUNNING,
+    UNCORRECTED,
 )
 
 
@@ -79,12 +79,12 @@ def catch_up(sim, jobs, progress, blocks, entries, time, due):
 
     Where a new one is asked for, ``sim.asked`` says so. Called again, it goes on.
     """
-    while sim.correction != NEVER and first_predicted_end(blocks, entries) < time:
+    while sim.correction != UNCORRECTED and first_predicted_end(blocks, entries) < time:
         sim.time = first_predicted_end(blocks, entries)
         expire(sim, jobs, progress, blocks, entries)
         if sim.asked == A_CORRECTION:
             return
-    if due == 1 and sim.correction != NEVER:
+    if due == 1 and sim.correction != UNCORRECTED:
         # what expires in the second in which a pass is due does so before it
         sim.time = time
         expire(sim, jobs, progress, blocks, entries)

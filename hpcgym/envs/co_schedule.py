@@ -153,9 +153,9 @@ for each pair |
 
     def beside(self) -> NDArray[np.int64]:
         """Return the rows of the episode's jobs that are listed as neighbours, then -1; (M,)."""
-        shared = self.simulations.shared
-        assert shared is not None
-        return shared.listed(0)
+        listed = self.simulations.machines.listed(0)
+        assert listed is not None
+        return listed
 
     def pass_view(self, rows: NDArray[np.int64] | None = None) -> PassView:
         """Raise an HpcgymError: no dispatcher knows nodes that jobs share."""

@@ -195,12 +195,10 @@ class SchedulingEnv(gymnasium.Env[Any, Any]):
         Of a dispatcher only ``estimate``, ``correction`` and ``allocation``. Where the environment
         has limits, those of the episode are ``result().limits``.
         """
-        names = [
+        names = (
             "backfill", "backfill_order", "estimate", "policy_estimate", "correction", "passes",
-            "allocation", "threshold", "fair_share",
-        ]  # fmt: skip
-        if self.simulations.machines is not None:
-            names.append("power")
+            "allocation", "threshold", "fair_share", *self.simulations.machines.own_rules,
+        )  # fmt: skip
         return {name: getattr(self.options.scheduler, name) for name in names}
 
     @property

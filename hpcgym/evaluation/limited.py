@@ -40,8 +40,7 @@ def limits_of(env: Any) -> Limits | None:
     """Return the limits of an environment; None if it has none."""
     from hpcgym.envs import SchedulingEnv  # needs numba
 
-    machines = env.simulations.machines if isinstance(env, SchedulingEnv) else None
-    limits = None if machines is None else machines.limited.limits_of
+    limits = env.simulations.machines.limits_of if isinstance(env, SchedulingEnv) else None
     return None if limits is None else Limits(limits, env.options.scheduler.power)
 
 

@@ -11,7 +11,7 @@ from hpcgym.cluster.pool import Cluster
 from hpcgym.engine import state
 from hpcgym.engine.answers import online
 from hpcgym.engine.machines.nodes.rows import Rooms, empty_nodes, row_of
-from hpcgym.engine.many import search
+from hpcgym.engine.many.beginnings import Before
 from hpcgym.engine.rows import empty_rows
 from hpcgym.scheduler.estimates.learning import asks_for_predictions, learner_rows
 from hpcgym.scheduler.rules import Scheduler
@@ -35,15 +35,15 @@ def states_before(
     slices: NDArray[np.int64],
     empty: state.State,
     learner: online.Learner,
-) -> search.Before | None:
+) -> Before | None:
     """Return the states with which slices begin; None if all do with an empty machine.
 
     Parameters
     ----------
     parts : the slices, with their initial states.
     rules, machine : under which they are simulated.
-    table : the jobs of all, their users, predictions and Estimators: :class:`search.Shared`, or
-        what environments have.
+    table : the jobs of all, their users, predictions and Estimators, as batches or environments
+        have them.
     slices : (n_slices, 2) the first row of each in the table, and the row behind its last.
     empty, learner : the arrays of a simulation before the first submission.
 
@@ -55,8 +55,8 @@ def states_before(
     if all(part.initial is None for part in parts):
         return None
     rows = empty_rows(empty, n, empty._fields) | learner_rows(learner, n)
-    rows = {name: rows[name] for name in search.Before._fields if name in rows}
-    before = search.Before(np.full(n, -1), np.zeros(n, np.int64), np.zeros(n, np.int64), **rows)
+    rows = {name: rows[name] for name in Before._fields if name in rows}
+    before = Before(np.full(n, -1), np.zeros(n, np.int64), np.zeros(n, np.int64), **rows)
     for s, part in enumerate(parts):
         start, stop = slices[s]
         jobs, users = table.jobs[start:stop], table.users[start:stop]

@@ -174,7 +174,7 @@ def engine_rules(
         "primary": primary,
         "secondary": secondary,
         "estimate": state.AVERAGE if last else state.GIVEN,
-        "correction": state.NEVER if never_short else CORRECTION_CODES[scheduler.correction],
+        "correction": state.UNCORRECTED if never_short else CORRECTION_CODES[scheduler.correction],
         # waiting times are whole seconds, so "longer than" stays the same rounded down
         "threshold": (
             state.NO_THRESHOLD if threshold is None else int(min(threshold, state.LATEST_TIME))

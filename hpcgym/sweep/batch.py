@@ -135,7 +135,7 @@ class BatchSimulator:
         self.names = [part.name for part in parts]
         self.sizes = np.array([len(part) for part in parts])
         self.settings = np.array([machine.processors, check_tau(tau)], np.float64)
-        self.shared, self.empty, self.learner = _shared(
+        self.table, self.empty, self.learner = _table_of(
             parts, self.sizes, self.features, rules, machine, self._needs is not None
         )
         self._beginnings = (
@@ -143,9 +143,9 @@ class BatchSimulator:
             if counts_usage(rules, self.features)
             else []
         )
-        rows = self.shared.slices
+        rows = self.table.slices
         self._before = states_before(
-            parts, rules, machine, self.shared, rows, self.empty, self.learner
+            parts, rules, machine, self.table, rows, self.empty, self.learner
         )
         # how extracts begin on nodes is told for each number of workers
         self._parts = parts if self._needs is not None and self._before is not None else []
@@ -208,7 +208,7 @@ class BatchSimulator:
         at_once = max(threads, int(_JOBS_A_CALL / self.sizes.mean()))
         learns = True if asks_for_predictions(self.scheduler) else None
         pool = () if self._rooms is None else None
-        machine = self.shared, self._workers, self._before, pool, self._rooms, learns, self._fair
+        machine = self.table, self._workers, self._before, pool, self._rooms, learns, self._fair
         rest = vectors, codes, self.settings, values
         search_on_threads = OnThreads(search.search_share)
         with compiling(search.search_share):
@@ -230,7 +230,7 @@ class BatchSimulator:
         behind = 0 if self._before is None else len(self)
         rooms = rooms_for(self._needs, machine, rules, number + behind, longest)
         if behind:
-            fill_rooms(self._parts, rules, machine, self.shared.slices, rooms, number)
+            fill_rooms(self._parts, rules, machine, self.table.slices, rooms, number)
         return workers, rooms, fair
 
     def _vectors(self, weights: ArrayLike) -> NDArray[np.float64]:
@@ -250,9 +250,9 @@ class BatchSimulator:
         if not np.isfinite(vectors).all():
             raise HpcgymError("weights must be finite numbers")
         used = np.abs(vectors)
-        static = np.abs(self.shared.static).max(axis=0, initial=1.0)
+        static = np.abs(self.table.static).max(axis=0, initial=1.0)
         with np.errstate(over="ignore"):
-            largest = (used[:, :, self.shared.places] * static).sum(axis=2).max(initial=0.0)
+            largest = (used[:, :, self.table.places] * static).sum(axis=2).max(initial=0.0)
         smallest = used[used > 0].min(initial=1.0)
         if largest >= 1e300 or smallest <= 1e-280:
             raise HpcgymError("weights: scores are beyond double precision")
@@ -330,14 +330,14 @@ def thread_count(threads: int | None) -> int:
 _JOINED = ("jobs", "users", "keys", "scores", "static", "serial", "predicted", "ordered_by")
 
 
-def _shared(
+def _table_of(
     parts: list[Workload],
     sizes: NDArray[np.int64],
     features: tuple[str, ...],
     rules: Scheduler,
     machine: Cluster,
     on_nodes: bool,
-) -> tuple[search.Shared, state.State, online.Learner]:
+) -> tuple[search.Table, state.State, online.Learner]:
     """Return what all simulations share, and one before it begins, with room for any slice."""
     pieces = [_piece(part, features, rules, machine.processors) for part in parts]
     joined = {name: np.concatenate([getattr(piece, name) for piece in pieces]) for name in _JOINED}
@@ -357,7 +357,7 @@ def _shared(
     estimators = make_estimators(rules, joined["users"], processors, processors)
     estimators.looks[0] = 1
     keys, ends = joined["keys"], np.cumsum(sizes)
-    shared = search.Shared(
+    table = search.Table(
         jobs=joined["jobs"],
         slices=np.stack([ends - sizes, ends], axis=1),
         users=joined["users"],
@@ -374,7 +374,7 @@ def _shared(
         blocks=empty.blocks,
         **estimators._asdict(),
     )
-    return shared, empty, make_learner(rules, longest, n_users, estimators.classes)
+    return table, empty, make_learner(rules, longest, n_users, estimators.classes)
 
 
 @dataclass(frozen=True)

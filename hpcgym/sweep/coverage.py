@@ -109,9 +109,9 @@ def cover(
         raise HpcgymError(f"points must be a whole number from 2 to 1000, not {points!r}")
     number, longest = thread_count(threads), len(workload)
     vectors = grid(int(points))
-    sim = batch.shared.sim.copy()
+    sim = batch.table.sim.copy()
     sim["asks"] = state.EACH_PASS
-    shared = batch.shared._replace(sim=sim)
+    table = batch.table._replace(sim=sim)
     first = vectors.sphere.first
     values = np.full(first[-1], np.nan)
     counts = np.zeros(len(first) - 1, np.int64)
@@ -126,7 +126,7 @@ def cover(
     workers = make_workers(batch.empty, batch.learner, longest, number)
     code, settings = np.int64(METRICS[metric]), batch.settings
     cover_on_threads = OnThreads(coverage.cover_share)
-    kept = 0, shared, workers, notes, vectors.sphere, code, settings, values, counts
+    kept = 0, table, workers, notes, vectors.sphere, code, settings, values, counts
     with compiling(coverage.cover_share):
         for begin in range(0, len(counts), _TILES_A_CALL):
             stop = min(begin + _TILES_A_CALL, len(counts))

@@ -7,6 +7,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
+from hpcgym.engine.answers.share_rows import begin_shares, make_share_rows
+from hpcgym.engine.answers.shares import ShareRows, Shares
 from hpcgym.engine.machines.corun.rows import CorunRows
 from hpcgym.engine.machines.corun.state import CorunNodes
 from hpcgym.engine.machines.limited.rows import LimitedRows
@@ -69,3 +71,20 @@ def test_every_array_of_a_machine_is_one_or_the_other(one: Any, many: Any) -> No
     assert sorted(kinds) == sorted(many._fields)
     # what the rows lack is made of others: where the nodes of a job begin
     assert set(one._fields) <= {*many._fields}
+
+
+def test_accounts_begin_as_copies() -> None:
+    """Nothing is left in a row of what ran there before: a field that nobody copies is found."""
+    rng = np.random.default_rng(0)
+    rows = make_share_rows(2, 2, 5, 3, 4)
+    for array in rows:
+        whole = array.view(np.uint8) if array.dtype.names else array
+        whole[...] = rng.integers(1, 100, whole.shape)
+    kept = [array.copy() for array in rows]
+    begin_shares.py_func(ShareRows(rows, np.array([0, 1])), 3, 1, 5)
+    for name, array, before in zip(Shares._fields, rows, kept, strict=True):
+        empty = name in ("base", "greatest", "terms", "stamp")
+        expected = np.zeros_like(array[1]) if empty else before[3]
+        np.testing.assert_array_equal(array[1], expected, err_msg=name)
+        others = [e for e in range(len(array)) if e != 1]
+        np.testing.assert_array_equal(array[others], before[others], err_msg=name)

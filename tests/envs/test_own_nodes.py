@@ -39,6 +39,7 @@ from test_vector import make as make_vector
 from hpcgym import Cluster, HpcgymError, simulate, validate_schedule
 from hpcgym.baselines.policies import Baseline
 from hpcgym.cluster import NodeGroup, NodePower
+from hpcgym.envs.core.limited_machines import LimitedMachines
 from hpcgym.envs.kernels.observe import ON_AT
 from hpcgym.errors import HpcgymWarning
 from hpcgym.evaluation.limited import limits_of
@@ -254,7 +255,7 @@ def test_logs_grow_in_the_middle_of_a_step(name: str) -> None:
     cluster = Cluster(groups=(group,), shutdown_after_s=0)
     more = {"interval": "pass"} if name == "MixedPolicy" else {}
     env = SINGLE[name](**whole(workload, cluster=cluster, **more))
-    assert env.simulations.machines is not None
+    assert isinstance(env.simulations.machines, LimitedMachines)
     before = env.simulations.machines.rows.log.shape[1]
     play(env, visible_acts(env, 0))
     assert env.simulations.machines.rows.log.shape[1] > 4 * before

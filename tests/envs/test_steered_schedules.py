@@ -17,6 +17,7 @@ from strategies import WEIGHTS
 from test_predicted import for_slow, rules
 
 from hpcgym import simulate, validate_schedule
+from hpcgym.envs.core.limited_machines import LimitedMachines
 from hpcgym.envs.power_limits import PowerCapEnv
 from hpcgym.errors import HpcgymError
 from hpcgym.schedule.node_states import STATE_NAMES
@@ -122,7 +123,7 @@ def test_any_controls(case: Case, controls: tuple[str, ...], interval: Any, seed
     def steers(*given: Any, **rules: Any) -> SteeredSimulation:
         return SteeredSimulation(decide, every, *given, **rules)
 
-    assert env.simulations.machines is not None
+    assert isinstance(env.simulations.machines, LimitedMachines)
     estimates = {name: case.rules[name] for name in ("estimate", "policy_estimate")}
     switches = env.simulations.machines.limited.switches
     slow = simulate_slowly(case, steers, switches, **for_slow(estimates))

@@ -12,7 +12,7 @@ import numpy as np
 from hpcgym.compilation import jit, jit_inline, jit_part
 from hpcgym.engine.answers.histories import whole_seconds
 from hpcgym.engine.ordered import BLOCK, block_at
-from hpcgym.engine.state import NEVER, PER_EVENT, RUNNING
+from hpcgym.engine.state import PER_EVENT, RUNNING, UNCORRECTED
 
 # -- slots of `Foresight.settings` -----------------------------------------------------------------
 (
@@ -140,7 +140,7 @@ def estimated(sim, jobs, progress, look, job, elapsed):
         if share > 0:
             mean = total / share
     most = requested
-    if sim.correction == NEVER:
+    if sim.correction == UNCORRECTED:
         most = min(most, progress[job].predicted)  # which no job outlives
     return min(max(whole_seconds(mean), elapsed + 1), most)
 

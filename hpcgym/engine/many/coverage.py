@@ -57,16 +57,16 @@ class Notes(NamedTuple):
 
 
 @jit
-def cover_tile(worker, tile, s, shared, workers, notes, sphere, metric, settings, values):
+def cover_tile(worker, tile, s, table, workers, notes, sphere, metric, settings, values):
     """Write the metric under each vector of a tile; return the number of simulations."""
-    jobs = shared.jobs[shared.slices[s, 0] : shared.slices[s, 1]]
+    jobs = table.jobs[table.slices[s, 0] : table.slices[s, 1]]
     simulations = 0
     for vector in range(sphere.first[tile], sphere.first[tile + 1]):
         if not np.isnan(values[vector]):
             continue
         begin_notes(worker, tile, vector, notes, sphere, values)
-        begin_slice(worker, shared, workers, None, None, sphere.weights[vector], 1.0, s)
-        simulate_vector(worker, s, shared, workers, notes, sphere)
+        begin_slice(worker, table, workers, None, None, sphere.weights[vector], 1.0, s)
+        simulate_vector(worker, s, table, workers, notes, sphere)
         progress, begin = workers.progress[worker], jobs[0].submit
         value = measure(metric, jobs, progress, begin, settings[0], settings[1])
         simulations += 1
@@ -91,7 +91,7 @@ def begin_notes(worker, tile, vector, notes, sphere, values):
 
 
 @jit
-def simulate_vector(worker, s, shared, workers, notes, sphere):
+def simulate_vector(worker, s, table, workers, notes, sphere):
     """Simulate a slice, and cut off the polygon and the vectors where the schedule is another."""
     sim = workers.sim[worker]
     queued, free, at_once = 0, np.int64(0), np.int64(1)
@@ -100,13 +100,13 @@ def simulate_vector(worker, s, shared, workers, notes, sphere):
             # no vector is left: nothing more to find out
             sim.asks = NOBODY
             queued, at_once = 0, np.int64(FOREVER)
-        passes = run_slice(worker, shared, workers, None, None, s, at_once)
+        passes = run_slice(worker, table, workers, None, None, s, at_once)
         if sim.asked == AN_ORDER:
             queued, free = note_queue(worker, workers, notes), sim.free
         elif passes < at_once:
             return
         elif queued > 0:
-            judge_pass(worker, s, shared, workers, notes, sphere, queued, free)
+            judge_pass(worker, s, table, workers, notes, sphere, queued, free)
             queued = 0
 
 
@@ -124,14 +124,14 @@ def note_queue(worker, workers, notes):
 
 
 @jit
-def judge_pass(worker, s, shared, workers, notes, sphere, queued, free):
+def judge_pass(worker, s, table, workers, notes, sphere, queued, free):
     """Cut off where the pass that has just been, with the queue noted, would do something else.
 
     ``free`` processors there were before it.
     """
     sim, progress, names = workers.sim[worker], workers.progress[worker], notes.queued[worker]
     head, threshold, time = sim.head, sim.threshold, sim.time
-    jobs = shared.jobs[shared.slices[s, 0] : shared.slices[s, 1]]
+    jobs = table.jobs[table.slices[s, 0] : table.slices[s, 1]]
     if head < 0 or 0 <= threshold < time - jobs[head].submit:
         return
     heads = 0  # how many are in A: they are put first
@@ -150,14 +150,14 @@ def judge_pass(worker, s, shared, workers, notes, sphere, queued, free):
             heads += 1
     loose = loose and fills_behind(worker, workers, notes, jobs, behind, free, head)
     for i in range(0 if loose else heads):
-        if cuts(worker, s, shared, notes, time, names[i], head):
-            cut_off(worker, s, shared, notes, sphere, time, names[i], head)
+        if cuts(worker, s, table, notes, time, names[i], head):
+            cut_off(worker, s, table, notes, sphere, time, names[i], head)
     for k in range(behind):
         job = notes.behind[worker, k]
-        if job == head or not cuts(worker, s, shared, notes, time, head, job):
+        if job == head or not cuts(worker, s, table, notes, time, head, job):
             continue
         if not (loose and fills_behind(worker, workers, notes, jobs, behind, free, job)):
-            cut_off(worker, s, shared, notes, sphere, time, head, job)
+            cut_off(worker, s, table, notes, sphere, time, head, job)
 
 
 @jit
@@ -195,22 +195,22 @@ def fills_behind(worker, workers, notes, jobs, behind, free, head):
 
 
 @jit
-def lead(s, shared, time, one, two):
+def lead(s, table, time, one, two):
     """Return what job ``one`` has more of each feature than ``two``, and how much is too little.
 
     The sum of the weights times the first three must be at least the fourth.
     """
     x, y, z, size = 0.0, 0.0, 0.0, 0.0
-    row_one, row_two = shared.slices[s, 0] + one, shared.slices[s, 0] + two
+    row_one, row_two = table.slices[s, 0] + one, table.slices[s, 0] + two
     for f in range(3):
-        a, b = shared.static[row_one, f], shared.static[row_two, f]
-        if shared.waiting[f] == BY_WAIT:
-            a = np.float64(time - shared.jobs[row_one].submit)
-            b = np.float64(time - shared.jobs[row_two].submit)
+        a, b = table.static[row_one, f], table.static[row_two, f]
+        if table.waiting[f] == BY_WAIT:
+            a = np.float64(time - table.jobs[row_one].submit)
+            b = np.float64(time - table.jobs[row_two].submit)
         size += abs(a) + abs(b)
-        if shared.places[f] == 0:
+        if table.places[f] == 0:
             x = a - b
-        elif shared.places[f] == 1:
+        elif table.places[f] == 1:
             y = a - b
         else:
             z = a - b
@@ -218,9 +218,9 @@ def lead(s, shared, time, one, two):
 
 
 @jit
-def cuts(worker, s, shared, notes, time, one, two):
+def cuts(worker, s, table, notes, time, one, two):
     """Return whether there are weights in the polygon with which ``two`` may be before ``one``."""
-    x, y, z, least = lead(s, shared, time, one, two)
+    x, y, z, least = lead(s, table, time, one, two)
     if x == 0 and y == 0 and z == 0:
         return False  # no weights tell the two apart
     for i in range(notes.counts[worker, 0]):
@@ -236,9 +236,9 @@ def value_at(place, x, y, z):
 
 
 @jit
-def cut_off(worker, s, shared, notes, sphere, time, one, two):
+def cut_off(worker, s, table, notes, sphere, time, one, two):
     """Cut off the piece of the polygon, and the vectors, with which ``two`` may come first."""
-    x, y, z, least = lead(s, shared, time, one, two)
+    x, y, z, least = lead(s, table, time, one, two)
     left, counts = notes.left[worker], notes.counts[worker]
     kept = 0
     for i in range(counts[1]):
@@ -273,7 +273,7 @@ def cut_off(worker, s, shared, notes, sphere, time, one, two):
 
 @jit_entry
 def cover_share(
-    worker, n_workers, first, stop, s, shared, workers, notes, sphere, metric, settings, values,
+    worker, n_workers, first, stop, s, table, workers, notes, sphere, metric, settings, values,
     counts,
 ):  # fmt: skip
     """Cover every ``n_workers``-th tile from ``first`` to ``stop`` (exclusive).
@@ -282,7 +282,7 @@ def cover_share(
     ----------
     worker, n_workers : who does this share of them, and how many share.
     s : the slice.
-    shared, workers, settings : see :func:`hpcgym.engine.many.search.search_share`; ``shared.sim``
+    table, workers, settings : see :func:`hpcgym.engine.many.search.search_share`; ``table.sim``
         has passes after all events of a second, and asks before each. The features are three,
         "wait" or such as do not change with waiting.
     metric : a code of hpcgym.engine.many.search.
@@ -291,5 +291,5 @@ def cover_share(
     """
     for tile in range(first + worker, stop, n_workers):
         counts[tile] = cover_tile(
-            worker, tile, s, shared, workers, notes, sphere, metric, settings, values
+            worker, tile, s, table, workers, notes, sphere, metric, settings, values
         )

@@ -119,9 +119,9 @@ class Batch(NamedTuple):
     new: NDArray[np.int64]  # (n, longest) jobs that started in the last step
     terms: NDArray[np.float64]  # (n, N_TERMS) sums over them
     totals: NDArray[np.float64]  # (n, N_TERMS) the same over the episode
-    # (n,) energy of processors without a job, as far as counted, where they are switched off; of an
-    # extract, what has been used before its first step, which takes it
+    # (n,) energy of processors without a job, as far as counted, where they are switched off
     counted_j: NDArray[np.float64]
+    begun_j: NDArray[np.float64]  # (n,) energy since an extract began, which its first step takes
     norms: NDArray[np.float64]  # (n, N_TERMS) what makes rewards of terms
     busy_until: NDArray[np.int64]  # (n, n_nodes) [s] or (n, 0): the last end of the jobs of a node
 

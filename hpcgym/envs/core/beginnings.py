@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from hpcgym.engine import state
 from hpcgym.engine.answers import online
 from hpcgym.engine.machines.nodes.rows import Rooms
-from hpcgym.engine.many import search
+from hpcgym.engine.many.beginnings import Before
 from hpcgym.envs.core import arrays
 from hpcgym.envs.core.episodes import Episodes
 from hpcgym.envs.core.options import Options
@@ -25,7 +25,7 @@ def state_before(
     first: state.State,
     learner: online.Learner,
     rooms: Rooms | None,
-) -> search.Before | None:
+) -> Before | None:
     """Return the state with which an extract begins; None where the machine is empty.
 
     ``first`` and ``learner`` are the arrays of a simulation before the first submission. The nodes
@@ -48,7 +48,7 @@ def state_before(
     return before
 
 
-def telling(before: search.Before | None, rooms: Rooms | None) -> tuple[NDArray[np.generic], ...]:
+def telling(before: Before | None, rooms: Rooms | None) -> tuple[NDArray[np.generic], ...]:
     """Return arrays that differ where beginnings do."""
     if before is None:
         return ()

@@ -3,44 +3,53 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.engine.machines.corun.rows import N_BESIDE, CorunRows, make_rows, row_of
 from hpcgym.engine.machines.corun.state import PART, CorunNodes
+from hpcgym.engine.rows import shared_arrays
 from hpcgym.envs.core.corun_options import Corun
+from hpcgym.envs.core.machines import Machines
+from hpcgym.envs.core.node_books import keeps_books
 from hpcgym.envs.core.options import Options
 from hpcgym.envs.core.tables import Common
+from hpcgym.envs.core.told import State
 from hpcgym.schedule.result import Allocation, Result
 from hpcgym.simulation.corun import check_machine, machine_of, result_of, tasks_of, ticks_a_second
 from hpcgym.workload.codes import codes_of
 from hpcgym.workload.model import Workload
 
 
-class SharedMachines:
+class CorunMachines(Machines):
     """The nodes of many simulations in which jobs share them.
 
     Attributes
     ----------
-    rows : their arrays.
+    rows : as of all machines.
     ticks : in a second: the clock of the simulations counts them.
-    parts : of all nodes; the simulations count them as others count processors.
+    units : parts of all nodes, which the simulations count as others count processors.
     widths : (n_rows,) int64, of each job of the table the parts that it takes.
     """
 
+    terms = (*Machines.terms, "elapsed_s")
+
     def __init__(
-        self, sharing: Corun, options: Options, workload: Workload, number: int, longest: int
+        self, corun: Corun, options: Options, workload: Workload, number: int, longest: int
     ) -> None:
         cluster, scheduler = options.cluster, options.scheduler
-        self._sharing, self._options = sharing, options
+        self._corun = corun
+        self.cluster, self.counted = cluster, cluster.processors
+        self.books, self.n_booked = keeps_books(options), 0
         cores, sockets = check_machine(cluster)
-        code = codes_of(workload, sharing.speedups.codes)
+        code = codes_of(workload, corun.speedups.codes)
         tasks, parts = tasks_of(workload, scheduler, cluster.nodes, cores, sockets, code)
-        self.ticks = ticks_a_second(_busiest(workload, longest), sharing.speedups)
-        self.parts = cluster.nodes * parts
+        self.ticks = ticks_a_second(_busiest(workload, longest), corun.speedups)
+        self.units = cluster.nodes * parts
         self.widths = tasks["nodes"] * np.where(tasks["placement"] == PART, 1, parts)
-        one = machine_of(scheduler, sharing.speedups, tasks[:0], cluster.nodes, parts)
+        one = machine_of(scheduler, corun.speedups, tasks[:0], cluster.nodes, parts)
         part = cores // sockets // max(parts, 2) * sockets
         self.rows: CorunRows = make_rows(
             one,
@@ -49,10 +58,10 @@ class SharedMachines:
             np.array([cores, part, part], np.int64),
             number,
             longest,
-            sharing.neighbours,
+            corun.neighbours,
         )
 
-    def common(self, common: Common) -> Common:
+    def prepared(self, common: Common) -> Common:
         """Return jobs in ticks and parts of nodes, in place of seconds and processors."""
         jobs = common.jobs.copy()
         for name in ("submit", "run", "requested"):
@@ -60,6 +69,16 @@ class SharedMachines:
         jobs["processors"] = self.widths
         assert common.predicted is not None  # none are learned
         return common._replace(jobs=jobs, predicted=common.predicted * self.ticks)
+
+    @property
+    def parts(self) -> tuple[Any, ...]:
+        """What compiled functions take: see :mod:`hpcgym.envs.kernels.steps`."""
+        return None, None, None, None, self.rows
+
+    @property
+    def telling(self) -> tuple[NDArray[Any], ...]:
+        """Arrays that differ where machines do."""
+        return shared_arrays(self.rows)
 
     def listed(self, e: int) -> NDArray[np.int64]:
         """Return the jobs of simulation ``e`` that are listed as neighbours, then -1; (M,)."""
@@ -71,14 +90,18 @@ class SharedMachines:
         """Return what is listed in all simulations, (n, M), and how much of it counts, (n,)."""
         return self.rows.neighbours.copy(), self.rows.books[:, N_BESIDE].copy()
 
-    def find_room(self, e: int, jobs: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Return which of these waiting jobs of simulation ``e`` find enough nodes now."""
-        tasks, scalars = self.rows.tasks[e][jobs], self.rows.scalars[e, 0]
+    def free_processors(self, free: int, running: NDArray[np.int64]) -> int:
+        """Return how many processors have no job."""
+        return self.cluster.processors - int(running.sum())
+
+    def finds_room(self, e: int, rows: NDArray[np.int64], free: int) -> NDArray[np.bool_]:
+        """Return which of these waiting jobs find enough nodes now."""
+        tasks, scalars = self.rows.tasks[e][rows], self.rows.scalars[e, 0]
         room = scalars.n_idle + np.where(tasks["placement"] == PART, scalars.n_open, 0)
         found: NDArray[np.bool_] = tasks["nodes"] <= room
         return found
 
-    def row(self, e: int, n: int) -> CorunNodes:
+    def row(self, e: int, start: int, n: int) -> CorunNodes:
         """Return the nodes of simulation ``e``, whose episode has ``n`` jobs.
 
         What a schedule is made of are copies.
@@ -86,26 +109,17 @@ class SharedMachines:
         machine = row_of(self.rows, e, n)
         return machine._replace(tasks=machine.tasks.copy(), cells=machine.cells.copy())
 
-    def result(
-        self,
-        workload: Workload,
-        jobs: NDArray[np.void],
-        progress: NDArray[np.void],
-        machine: CorunNodes,
+    def schedule(
+        self, told: State, workload: Workload, jobs: NDArray[np.void], options: Options
     ) -> Result:
         """Return the schedule of a simulation so far; jobs not started have start -1.
 
         Those that run end as they will if nobody comes or goes beside them.
-
-        Parameters
-        ----------
-        workload : the jobs of the episode.
-        jobs, progress, machine : the same as the simulation has them, and its nodes.
         """
-        options = self._options
+        progress = told.progress
         found = result_of(
-            workload, options.scheduler, options.cluster, self._sharing.speedups, jobs,
-            progress, machine, self.ticks,
+            workload, options.scheduler, options.cluster, self._corun.speedups, jobs,
+            progress, told.machine, self.ticks,
         )  # fmt: skip
         started = progress["start"] >= 0
         if started.all():

@@ -78,13 +78,13 @@ def read_pair_options(
         workload, machine, scheduler, weights, function, read_window("window", window),
         (), {}, observation == "flat",
     )  # fmt: skip
-    sharing = Corun(find_speedups(speedups), read_window("neighbours", neighbours))
+    corun = Corun(find_speedups(speedups), read_window("neighbours", neighbours))
     layout = PairLayout(window, neighbours, options.flat)
-    attributes = {"action": action, "speedups": sharing.speedups, "neighbours": neighbours}
+    attributes = {"action": action, "speedups": corun.speedups, "neighbours": neighbours}
     space: spaces.Discrete | spaces.Box
     if check_choice("action", action, ACTIONS) == "pair":
         kind, space = arrays.PAIRS_KIND, spaces.Discrete(layout.actions)
     else:
         kind = arrays.PAIR_SCORES_KIND
         space = spaces.Box(-1.0, 1.0, (layout.scores,), np.float32)
-    return Definition(kind, options, space, {"sharing": sharing}, attributes)
+    return Definition(kind, options, space, {"corun": corun}, attributes)

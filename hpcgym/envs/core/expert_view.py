@@ -11,6 +11,7 @@ from hpcgym.engine import state
 from hpcgym.engine.machines.nodes.placement import FIRST_FIT, Nodes, make_nodes
 from hpcgym.engine.machines.nodes.rows import row_of
 from hpcgym.envs.core.episodes import Episode
+from hpcgym.envs.core.limited_machines import LimitedMachines
 from hpcgym.errors import HpcgymError
 from hpcgym.scheduler.dispatchers import PassView
 from hpcgym.scheduler.dispatchers.asking import Facts, view_of
@@ -29,12 +30,12 @@ def pass_view(simulations: Simulations, e: int, rows: NDArray[np.int64]) -> Pass
     ------
     HpcgymError : a machine whose jobs have nodes of their own: there only ``simulate`` asks them.
     """
-    if simulations.machines is not None:
+    if isinstance(simulations.machines, LimitedMachines):
         raise HpcgymError(
             "pass_view: where jobs have nodes of their own, under limits too, dispatchers are asked"
             " by simulate() only"
         )
-    batch, rooms = simulations.batch, simulations.rooms
+    batch, rooms = simulations.batch, simulations.machines.rows
     start, n = simulations.rows(e)
     changing: dict[str, Any] = {name: getattr(batch, name)[e] for name in state.State._fields}
     arrays = state.Prepared(
@@ -67,7 +68,7 @@ def _shown(simulations: Simulations, e: int) -> _Shown:
     episode = simulations.present(e)
     kept: _Shown | None = simulations.shown.get(e)
     if kept is None or kept.episode != episode:
-        cluster, alike = simulations.options.cluster, simulations.rooms is None
+        cluster, alike = simulations.options.cluster, simulations.machines.is_pool
         workload = simulations.episodes.workload_of(episode)
         facts = facts_of(workload, cluster, pool=alike)
         pool = _pool(workload.requested_processors, cluster.processors) if alike else None

@@ -15,16 +15,11 @@ from numpy.typing import NDArray
 
 from hpcgym.envs.core import arrays
 from hpcgym.envs.core.layout import Observation
-from hpcgym.envs.core.schedules import State, schedule_of, state_of
+from hpcgym.envs.core.schedules import schedule_of, state_of
 from hpcgym.envs.core.simulations import Simulations
+from hpcgym.envs.core.told import State
 
 _WITH_ACTION_MASKS = (arrays.SELECTION_KIND, arrays.PAIRS_KIND, arrays.PAIR_SCORES_KIND)
-_TERMS = ("bsld", "wait_s", "energy_j", "elapsed_s")
-
-
-def terms_of(simulations: Simulations) -> tuple[str, ...]:
-    """Return the names of the terms of rewards; where jobs share nodes there is one more."""
-    return _TERMS if simulations.shared is not None else _TERMS[: arrays.ELAPSED]
 
 
 def info_of(simulations: Simulations, e: int) -> dict[str, Any]:
@@ -33,10 +28,13 @@ def info_of(simulations: Simulations, e: int) -> dict[str, Any]:
     info = {
         "window": simulations.visible(e),
         "time": simulations.seconds(batch.sim["time"][e]).item(),
-        "reward_terms": dict(zip(terms_of(simulations), batch.terms[e].tolist(), strict=False)),
+        "reward_terms": dict(
+            zip(simulations.machines.terms, batch.terms[e].tolist(), strict=False)
+        ),
     }
-    if simulations.shared is not None:
-        info["neighbours"] = simulations.shared.listed(e)
+    listed = simulations.machines.listed(e)
+    if listed is not None:
+        info["neighbours"] = listed
     if simulations.kind in _WITH_ACTION_MASKS:
         info["action_mask"] = simulations.out.masks[e].copy()
     return info
@@ -161,7 +159,7 @@ class Teller:
         self._has_action_masks = simulations.kind in _WITH_ACTION_MASKS
         # in the order in which a loop over single environments has them
         names = ["window", "time", "reward_terms"]
-        if simulations.shared is not None:
+        if simulations.machines.neighbours() is not None:
             names.append("neighbours")
         if self._has_action_masks:
             names.append("action_mask")
@@ -201,9 +199,7 @@ class Teller:
         simulations, out, masks = self._simulations, self._simulations.out, None
         if self._has_action_masks:
             masks = out.masks.copy() if copy else out.masks
-        shared = simulations.shared
-        beside = None if shared is None else shared.neighbours()
-        return Step(out.told, out.terms, masks, beside)
+        return Step(out.told, out.terms, masks, simulations.machines.neighbours())
 
     def observation(self, ends: Ends, k: int) -> Observation:
         """Return the last observation of the k-th of some episodes that have ended."""
@@ -261,7 +257,7 @@ class Teller:
         step, _, _ = ends.last
         arrays_of = {name: getattr(self, f"_{name}")(step) for name in self._names}
         times, terms = arrays_of["time"].tolist(), step.terms.tolist()
-        names = terms_of(self._simulations)
+        names = self._simulations.machines.terms
         infos = []
         for k, told in enumerate(ends.states):
             info = {name: array[k] for name, array in arrays_of.items() if name != "reward_terms"}
@@ -292,7 +288,7 @@ class Teller:
         """Return the terms of the rewards, each (num_envs,)."""
         everyone = np.ones(len(step.terms), np.bool_)
         terms: dict[str, Any] = {}
-        for k, name in enumerate(terms_of(self._simulations)):
+        for k, name in enumerate(self._simulations.machines.terms):
             terms[name], terms[f"_{name}"] = step.terms[:, k].copy(), everyone.copy()
         return terms
 

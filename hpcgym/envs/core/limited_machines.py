@@ -12,10 +12,13 @@ from numpy.typing import NDArray
 from hpcgym.engine.machines.limited import rows as limited_rows
 from hpcgym.engine.machines.limited.rows import LimitedRows
 from hpcgym.engine.machines.limited.state import LimitedNodes
-from hpcgym.engine.rows import Rows, names_of
+from hpcgym.engine.rows import Rows, names_of, shared_arrays
 from hpcgym.engine.state import FOREVER
 from hpcgym.envs.core.layout import Layout
+from hpcgym.envs.core.machines import Machines, schedule_of_queue
 from hpcgym.envs.core.options import Options
+from hpcgym.envs.core.tables import Common
+from hpcgym.envs.core.told import State
 from hpcgym.errors import HpcgymError
 from hpcgym.schedule.result import Result
 from hpcgym.scheduler.capabilities import check_scheduler
@@ -65,14 +68,13 @@ def own_nodes(options: Options) -> Limited | None:
 CONTROLS = ("frequency", "nodes", "power")
 
 
-class Machines:
+class LimitedMachines(Machines):
     """The machines of many simulations whose jobs have nodes of their own.
 
     Attributes
     ----------
-    rows : their arrays; another object once they have grown.
+    rows : as of all machines; another object once the arrays have grown.
     widths : (n_rows,) nodes of each job.
-    greatest_w : power with all nodes busy [W].
     limits : of the present episode of each simulation.
 
     Raises
@@ -81,6 +83,8 @@ class Machines:
         not alike or without a power.
     WorkloadError : a job that cannot be simulated.
     """
+
+    own_rules = ("power",)
 
     def __init__(
         self, limited: Limited, options: Options, workload: Workload, number: int, longest: int
@@ -98,11 +102,16 @@ class Machines:
                 " NodePower"
             )
         self.limited, self.options = limited, options
+        self.limits_of = limited.limits_of
+        # nodes are switched off, not processors
+        self.cluster = replace(cluster, shutdown_after_s=None)
+        self.units = self.counted = cluster.nodes
+        self.books, self.n_booked = False, 0
         self.power = node_power(cluster)
         self.needs = needs_on(workload, cluster)
         self.a_node = units_a_node(self.needs, cluster)
         if not has_limits:
-            warn_of_own_nodes(self.needs, cluster, scheduler, stacklevel=5)
+            warn_of_own_nodes(self.needs, cluster, scheduler, stacklevel=6)
         self.widths = -(-self.needs[:, 0] // self.a_node)
         self.model = model_of(
             workload, scheduler, cluster, self.power, self.widths, limited.switches
@@ -111,10 +120,29 @@ class Machines:
         self.rows: LimitedRows = limited_rows.make_rows(
             *self.model[:-1], self.widths, cluster.nodes, number, longest, has_limits
         )
-        above = int(self.rows.begin[0]["components_mw"])
-        self.greatest_w = (cluster.nodes * int(self.rows.drawn_mw[-1]) + above) / 1000
         self.limits: list[tuple[Limit, ...]] = [()] * number
         self._next_limits = list(self.limits)
+
+    @property
+    def busy_w(self) -> float:
+        """What a node draws at most [W], with its part of what stands above."""
+        above = int(self.rows.begin[0]["components_mw"])
+        return (self.units * int(self.rows.drawn_mw[-1]) + above) / 1000 / self.units
+
+    @property
+    def parts(self) -> tuple[Any, ...]:
+        """What compiled functions take: see :mod:`hpcgym.envs.kernels.steps`."""
+        return (), None, None, self.rows, None
+
+    @property
+    def telling(self) -> tuple[NDArray[Any], ...]:
+        """Arrays that differ where machines do."""
+        return shared_arrays(self.rows)
+
+    def prepared(self, common: Common) -> Common:
+        """Return jobs that ask for nodes in place of processors."""
+        common.jobs["processors"] = self.widths
+        return common
 
     def set_next(self, e: int, workload: Workload, start: int) -> None:
         """Set the limits of the next episode of simulation ``e``, which begins at row ``start``.
@@ -152,8 +180,13 @@ class Machines:
             self.rows = limited_rows.with_longer_log(self.rows)
         return full
 
-    def make_room(self, saved: tuple[NDArray[Any], ...]) -> None:
-        """Have room in the arrays for a saved row of each: limits and logs grow."""
+    def limits_now(self, e: int) -> tuple[Limit, ...]:
+        """Return the limits of the present episode of simulation ``e``."""
+        return self.limits[e]
+
+    def make_room(self, e: int, saved: tuple[NDArray[Any], ...], limits: tuple[Limit, ...]) -> None:
+        """Have room for saved rows, one of each of ``changing``: limits and logs grow."""
+        self.limits[e] = limits
         names = names_of(Rows, LimitedRows)
         shapes = {name: row.shape for name, row in zip(names, saved, strict=True)}
         self.rows = limited_rows.grown(self.rows, **shapes)
@@ -161,6 +194,25 @@ class Machines:
     def began(self, e: int) -> None:
         """Note that simulation ``e`` has begun the episode that was to come next."""
         self.limits[e] = self._next_limits[e]
+
+    def free_processors(self, free: int, running: NDArray[np.int64]) -> int:
+        """Return how many processors the free nodes have."""
+        return free * (self.cluster.processors // self.cluster.nodes)
+
+    def finds_room(self, e: int, rows: NDArray[np.int64], free: int) -> NDArray[np.bool_]:
+        """Return which of these waiting jobs find enough nodes now, whatever limits say."""
+        found: NDArray[np.bool_] = self.rows.jobs["processors"][e, rows] <= free
+        return found
+
+    def jobs(self, e: int, jobs: NDArray[np.void]) -> NDArray[np.void]:
+        """Return the jobs of simulation ``e``: those that run are as long as at their level."""
+        own: NDArray[np.void] = self.rows.jobs[e, : len(jobs)]
+        return own
+
+    def own_jobs(self, e: int, n: int) -> NDArray[np.void]:
+        """Return copies of the ``n`` jobs of simulation ``e``."""
+        own: NDArray[np.void] = self.rows.jobs[e, :n].copy()
+        return own
 
     def row(self, e: int, start: int, n: int) -> LimitedNodes:
         """Return the machine of simulation ``e`` for its ``n`` jobs from row ``start`` on.
@@ -174,16 +226,17 @@ class Machines:
             log=log.copy(), **{name: getattr(machine, name).copy() for name in names}
         )
 
-    def result(
-        self, result: Result, machine: LimitedNodes, start: int, limits: tuple[Limit, ...]
+    def schedule(
+        self, told: State, workload: Workload, jobs: NDArray[np.void], options: Options
     ) -> Result:
-        """Return the schedule of the jobs from row ``start`` on with nodes, levels and limits."""
-        n = len(result.start)
+        """Return the schedule of a simulation so far, with nodes, levels and limits."""
+        result, machine = schedule_of_queue(told, workload, jobs, options), told.machine
+        start, n = told.first, len(result.start)
         units, a_node = self.needs[start : start + n, 0], self.a_node[start : start + n]
         begun, predicted = result.start >= 0, machine.tasks["predicted"]
         asked = np.where(begun, predicted, result.predicted_run_time)
         result = replace(result, predicted_run_time=asked)
-        return with_machine(result, machine, units, a_node, limits)
+        return with_machine(result, machine, units, a_node, told.limits)
 
 
 def set_places(

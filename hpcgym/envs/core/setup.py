@@ -9,16 +9,19 @@ from numpy.typing import NDArray
 
 from hpcgym.envs.core import arrays
 from hpcgym.envs.core.corun_layout import PairLayout
+from hpcgym.envs.core.corun_machines import CorunMachines
 from hpcgym.envs.core.corun_options import Corun
 from hpcgym.envs.core.episodes import Episodes
 from hpcgym.envs.core.layout import Layout
-from hpcgym.envs.core.limited_machines import Limited, set_places
+from hpcgym.envs.core.limited_machines import Limited, LimitedMachines, set_places
+from hpcgym.envs.core.machines import Machines
 from hpcgym.envs.core.options import Options
 from hpcgym.envs.kernels.limited import POWER_SIZE
 from hpcgym.errors import HpcgymError
 from hpcgym.scheduler.capabilities import check_scheduler
 from hpcgym.simulation.prepare import check_jobs
 from hpcgym.simulation.warm_start import check_extract
+from hpcgym.workload.model import Workload
 
 _INTERVALS = {
     "pass": arrays.PASSES_INTERVAL,
@@ -34,13 +37,13 @@ def check_episodes(
     kind: int,
     shutdown_action: bool,
     limited: Limited | None,
-    sharing: Corun | None,
+    corun: Corun | None,
 ) -> None:
     """Raise unless the episodes can be simulated by these arguments of an environment.
 
     Parameters
     ----------
-    kind, shutdown_action, sharing : see :class:`hpcgym.envs.core.simulations.Simulations`.
+    kind, shutdown_action, corun : see :class:`hpcgym.envs.core.simulations.Simulations`.
     limited : None unless jobs have nodes of their own.
 
     Raises
@@ -57,7 +60,7 @@ def check_episodes(
                 f"episodes={episodes.kind!r} leave some out; use 'windows' or 'whole'"
             )
     check_jobs(workload, options.cluster.processors)
-    places = ["whole nodes"] * (limited is not None) + ["shared nodes"] * (sharing is not None)
+    places = ["whole nodes"] * (limited is not None) + ["shared nodes"] * (corun is not None)
     check_extract(workload, *places)
     if shutdown_action:
         check_extract(workload, shutdown="shutdown_action")
@@ -68,14 +71,30 @@ def check_episodes(
 
 
 def layout_of(
-    options: Options, limited: Limited | None, sharing: Corun | None
+    options: Options, limited: Limited | None, corun: Corun | None
 ) -> Layout | PairLayout:
     """Return the layout of observations."""
-    if sharing is not None:
-        return PairLayout(options.window, sharing.neighbours, options.flat)
+    if corun is not None:
+        return PairLayout(options.window, corun.neighbours, options.flat)
     has_limits = limited is not None and limited.limits_of is not None
     extra = POWER_SIZE if has_limits else 0
     return Layout(options.window, len(options.names), options.flat, extra)
+
+
+def machines_of(
+    options: Options,
+    workload: Workload,
+    number: int,
+    longest: int,
+    limited: Limited | None,
+    corun: Corun | None,
+) -> Machines:
+    """Return the machines of that many simulations of up to ``longest`` jobs of a workload."""
+    if limited is not None:
+        return LimitedMachines(limited, options, workload, number, longest)
+    if corun is not None:
+        return CorunMachines(corun, options, workload, number, longest)
+    return Machines(options, workload, number, longest)
 
 
 def settings_of(

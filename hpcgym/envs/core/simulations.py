@@ -11,23 +11,18 @@ import numpy as np
 from numba import get_num_threads
 from numpy.typing import NDArray
 
-from hpcgym.cluster.power_plans import greatest_w
 from hpcgym.compilation import compiling
 from hpcgym.compilation.threads import OnThreads
-from hpcgym.engine.machines.limited.rows import LimitedRows
-from hpcgym.engine.machines.nodes.rows import Rooms
-from hpcgym.engine.rows import arrays_of_rows, shared_arrays
 from hpcgym.envs.core import arrays
 from hpcgym.envs.core.beginnings import state_before, telling
-from hpcgym.envs.core.corun_machines import SharedMachines
 from hpcgym.envs.core.corun_options import Corun
 from hpcgym.envs.core.episodes import Episode, Episodes
-from hpcgym.envs.core.limited_machines import Limited, Machines, own_nodes
-from hpcgym.envs.core.node_books import keeps_books
+from hpcgym.envs.core.limited_machines import Limited, own_nodes
 from hpcgym.envs.core.options import Options
 from hpcgym.envs.core.setup import (
     check_episodes,
     layout_of,
+    machines_of,
     numbers_of,
     outputs_of,
     settings_of,
@@ -47,7 +42,7 @@ from hpcgym.scheduler.estimates.learning import (
     learning_rules,
     make_learner,
 )
-from hpcgym.simulation.nodes import check_limits_kept, is_pool, node_needs, rooms_for
+from hpcgym.simulation.nodes import check_limits_kept
 from hpcgym.simulation.prepare import power_rules
 from hpcgym.workload.model import Workload
 
@@ -65,7 +60,7 @@ class Simulations:
     shutdown_action : whether an action may be to switch idle processors off.
     features, interval : that weights are for, and what weights and controls hold for.
     limited : of environments under limits; None of others, even where jobs have nodes of their own.
-    sharing : of environments in which jobs share nodes; None of others.
+    corun : of environments in which jobs share nodes; None of others.
     autoreset : whether the step after the end of an episode begins the next.
 
     Attributes
@@ -73,6 +68,7 @@ class Simulations:
     batch, out : the arrays; see :mod:`hpcgym.envs.core.arrays`.
     table, whole : the jobs, and what else simulations share: with what a restored snapshot has
         made of it, and as it was at first.
+    machines : of all simulations.
     layout : of the observations in ``out.observations``.
     usage : the accounts of users; None where no order looks at them.
     """
@@ -89,89 +85,57 @@ class Simulations:
         features: tuple[str, ...] = (),
         interval: tuple[str, int] = ("pass", 0),
         limited: Limited | None = None,
-        sharing: Corun | None = None,
+        corun: Corun | None = None,
         autoreset: bool = False,
     ) -> None:
         self.options, self.episodes, self.kind = options, episodes, kind
         workload, longest, scheduler = episodes.workload, episodes.longest, options.scheduler
-        if limited is None and sharing is None:
+        if limited is None and corun is None:
             check_limits_kept(scheduler, options.cluster)
             limited = own_nodes(options)
-        check_episodes(options, episodes, kind, shutdown_action, limited, sharing)
-        self.layout = layout_of(options, limited, sharing)
+        check_episodes(options, episodes, kind, shutdown_action, limited, corun)
+        self.layout = layout_of(options, limited, corun)
         self.names, self._next_names = [""] * number, [""] * number
         self.shown: dict[int, Any] = {}  # what expert_view keeps of present episodes
 
-        cluster, units = options.cluster, options.cluster.processors
-        if limited is not None:  # nodes are switched off, not processors
-            cluster, units = replace(cluster, shutdown_after_s=None), cluster.nodes
-        needs, books = None, False
-        if limited is None:
-            alike = sharing is None and is_pool(cluster, workload)
-            books = keeps_books(options, alike)
-        if limited is None and sharing is None:
-            needs = node_needs(cluster, workload, scheduler, books)
-        on_nodes = needs is not None or limited is not None or sharing is not None
-
-        common = common_of(options, workload)
-        self.machines: Machines | None = None
-        if limited is not None:
-            self.machines = Machines(limited, options, workload, number, longest)
-            common.jobs["processors"] = self.machines.widths
-        self.shared: SharedMachines | None = None
-        if sharing is not None:
-            self.shared = SharedMachines(sharing, options, workload, number, longest)
-            common, units = self.shared.common(common), self.shared.parts
-        self.rooms: Rooms | None = None
-        if needs is not None:
-            more = int(workload.initial is not None)  # a row with the nodes of the beginning
-            self.rooms = rooms_for(needs, cluster, scheduler, number + more, longest)
+        machines = machines_of(options, workload, number, longest, limited, corun)
+        self.machines = machines
+        common = machines.prepared(common_of(options, workload))
         self.usage = usage_of(options, features, workload, number, longest)
 
         predicts = asks_for_predictions(scheduler)
         rules = {"asks": asks_when(kind, interval[0]), "keeps": int(keeps)}
-        rules |= power_rules(cluster, scheduler, shutdown_action)
+        rules |= power_rules(machines.cluster, scheduler, shutdown_action)
+        on_nodes = not machines.is_pool
         rules |= learning_rules(scheduler, predicts, on_nodes, self.usage is not None)
-        first = empty_machine(options, longest, kind, rules, common, units)
-        processors = units if sharing is None else cluster.processors
+        first = empty_machine(options, longest, kind, rules, common, machines.units)
         settings = settings_of(
             self.layout, features, interval, limited, kind=kind, by_action=shutdown_action,
-            processors=processors, ticks=self.ticks, autoreset=autoreset, clock=clock_of(workload),
+            processors=machines.counted, ticks=machines.ticks, autoreset=autoreset,
+            clock=clock_of(workload),
         )  # fmt: skip
         self.whole = self.table = table_of(
-            options, workload, longest, features, settings, first, common, books
+            options, workload, longest, features, settings, first, common, machines.books
         )
-        if self.machines is not None:
-            self.table.watts[arrays.BUSY] = self.machines.greatest_w / units
-        elif books:
-            self.table.watts[arrays.BUSY] = greatest_w(cluster) / processors
+        if machines.busy_w is not None:
+            self.table.watts[arrays.BUSY] = machines.busy_w
 
         learner = make_learner(scheduler, longest, common.n_users, self.table.classes)
-        self._before = state_before(options, episodes, self.table, first, learner, self.rooms)
-        n_booked = cluster.nodes if books and sharing is None else 0
-        self.batch = batch_of(options, longest, number, first, self.table, learner, n_booked)
+        self._before = state_before(options, episodes, self.table, first, learner, machines.rows)
+        self.batch = batch_of(
+            options, longest, number, first, self.table, learner, machines.n_booked
+        )
         n_actions = self.layout.actions + shutdown_action
         self.out = outputs_of(options, self.layout, number, n_actions)
         self.chosen = np.zeros(number, np.int64)
         self.numbers = np.zeros((number, numbers_of(kind, self.layout, features, limited)))
         self._learns = True if predicts else None
-        self._pool = None if on_nodes else ()  # the machine of a pool is empty
-        self._alone = () if sharing is None else None
         self._on_threads = OnThreads(kernel.go_on)
-
-    @property
-    def _power(self) -> LimitedRows | None:
-        """The rows of machines whose jobs have nodes of their own; None on all others."""
-        return None if self.machines is None else self.machines.rows
-
-    @property
-    def ticks(self) -> int:
-        """How many units of the simulations' clock a second has."""
-        return 1 if self.shared is None else self.shared.ticks
 
     def seconds(self, times: Any) -> Any:
         """Return times of the simulations' clock in seconds: float64 where it is finer."""
-        return times if self.shared is None else times / self.shared.ticks
+        ticks = self.machines.ticks
+        return times if ticks == 1 else times / ticks
 
     @property
     def nbytes(self) -> int:
@@ -182,13 +146,8 @@ class Simulations:
     @property
     def changing(self) -> tuple[NDArray[Any], ...]:
         """All arrays with a row for each simulation."""
-        machine: Any = self.rooms
-        if self.machines is not None:
-            machine = self.machines.rows
-        elif self.shared is not None:
-            machine = self.shared.rows
-        known = tuple(self.batch if self.usage is None else (*self.batch, *self.usage.fair.rows))
-        return known if machine is None else (*known, *arrays_of_rows(machine))
+        usage = () if self.usage is None else self.usage.fair.rows
+        return (*self.batch, *usage, *self.machines.changing)
 
     @cached_property
     def fingerprint(self) -> tuple[int, ...]:
@@ -199,16 +158,11 @@ class Simulations:
             *(table.kinds, table.last, table.loss, table.chosen, table.predicted, table.ordered_by),
             *(table.looks, table.users, table.classes, table.asked, table.keys),
             *(table.second_scores, table.node_watts, table.still_w),
-            *telling(self._before, self.rooms),
+            *telling(self._before, self.machines.rows),
+            *self.machines.telling,
         )
         if self.usage is not None:
             rules += self.usage.rules
-        if self.rooms is not None:
-            rules += (self.rooms.needs, self.rooms.capacity, self.rooms.begin)
-        if self.machines is not None:
-            rules += shared_arrays(self.machines.rows)
-        if self.shared is not None:
-            rules += shared_arrays(self.shared.rows)
         # limits and logs may grow
         sizes = [size for array in self.batch for size in array.shape[1:]]
         return (crc32(table.jobs.tobytes()), *(crc32(array.tobytes()) for array in rules), *sizes)
@@ -218,11 +172,10 @@ class Simulations:
         self._next_names[e] = episode.name
         self.batch.episode_state["next_start"][e] = episode.start
         self.batch.episode_state["next_jobs"][e] = episode.stop - episode.start
-        if self.machines is not None:
-            workload = self.episodes.workload_of(episode)
-            self.machines.set_next(e, workload, episode.start)
+        workload = self.episodes.workload_of(episode)
+        self.machines.set_next(e, workload, episode.start)
         if self.usage is not None:
-            self.usage.set_next(e, self.episodes.workload_of(episode))
+            self.usage.set_next(e, workload)
 
     def reset(self, those: NDArray[np.int64]) -> None:
         """Begin the next episodes of some simulations, (k,)."""
@@ -237,29 +190,24 @@ class Simulations:
     @property
     def _kept(self) -> tuple[Any, ...]:
         """What the kernel takes that is mostly the same from step to step."""
-        shared = None if self.shared is None else self.shared.rows
         fair = None if self.usage is None else self.usage.fair
-        machine = self._alone, self._pool, self.rooms, self._power, shared
-        answers = self._learns, fair
         return (
-            self.table, self.batch, self._before, *machine, *answers, self.chosen, self.numbers,
+            self.table, self.batch, self._before, *self.machines.parts, self._learns, fair,
+            self.chosen, self.numbers,
         )  # fmt: skip
 
     def began(self, e: int) -> None:
         """Note that simulation ``e`` has begun the episode that was to come next."""
         self.names[e] = self._next_names[e]
-        if self.machines is not None:
-            self.machines.began(e)
+        self.machines.began(e)
 
     def step(self, e: int) -> None:
         """Do the action of simulation ``e`` that stands in ``chosen`` or ``numbers``."""
         self._on_threads(1, (e, e + 1, arrays.STEP, self.out), self._kept)
-        if self.machines is not None:
-            self._end_steps()
+        self._end_steps()
 
     def _end_steps(self) -> None:
         """Let simulations whose logs of nodes were full end their steps."""
-        assert self.machines is not None
         for e in self.machines.lengthen_logs():
             self.step(e)
 
@@ -290,8 +238,7 @@ class Simulations:
         n = len(self.chosen)
         workers = min(n, get_num_threads() if threads is None else threads)
         self._on_threads(workers, (0, n, arrays.STEP, self.out), self._kept)
-        if self.machines is not None:
-            self._end_steps()
+        self._end_steps()
 
     def visible(self, e: int) -> NDArray[np.int64]:
         """Return the rows of the episode that are in the window, -1 behind them; a new array."""
@@ -334,6 +281,4 @@ class Simulations:
         With nodes of their own jobs that have started are as long as they are at their level.
         """
         start, n = self.rows(e)
-        if self.machines is not None:
-            return self.machines.rows.jobs[e, :n]
-        return self.table.jobs[start : start + n]
+        return self.machines.jobs(e, self.table.jobs[start : start + n])

@@ -26,7 +26,7 @@ class Snapshot(NamedTuple):
     table: arrays.Table  # the jobs of the episode alone where it hides, else those of all
     hides: bool = False
     generator: Any = None  # the state of what draws episodes, of a single environment
-    limits: Any = None  # of the episode, on a machine under limits
+    limits: Any = ()  # of the episode
     counts: bool = False  # whether usage is counted
 
     @property
@@ -56,7 +56,7 @@ def save_row(
         table=table,
         hides=hides,
         generator=None if generator is None else generator.bit_generator.state,
-        limits=None if simulations.machines is None else simulations.machines.limits[e],
+        limits=simulations.machines.limits_now(e),
         counts=simulations.usage is not None,
     )
 
@@ -74,9 +74,8 @@ def restore_row(simulations: Simulations, e: int, snapshot: Snapshot) -> None:
 
     Its table is to be set, and then what it shows: ``simulations.show``.
     """
-    if simulations.machines is not None:
-        simulations.machines.make_room(snapshot.rows[snapshot.n_rows_before_machine :])
-        simulations.machines.limits[e] = snapshot.limits
+    of_machine = snapshot.rows[snapshot.n_rows_before_machine :]
+    simulations.machines.make_room(e, of_machine, snapshot.limits)
     for array, row in zip(simulations.changing, snapshot.rows, strict=True):
         array[_within(e, row)] = row
     simulations.names[e] = snapshot.name
@@ -192,7 +191,8 @@ def _counted_anew(rows: arrays.Batch, table: arrays.Table) -> arrays.Batch:
     span = float(max(last - begin, 0) + 1)
     rows.norms[arrays.BSLD], rows.norms[arrays.WAIT] = -1.0 / n, -1.0 / (3600.0 * n)
     rows.norms[arrays.ENERGY] = -1.0 / max(watts[arrays.BUSY] * machine * span, 1.0)
-    return rows._replace(counted_j=counted)
+    # what an extract has used before its first step is in the sums
+    return rows._replace(counted_j=counted, begun_j=np.zeros_like(counted))
 
 
 def _part_of(table: arrays.Table, first: int, n: int) -> arrays.Table:

@@ -183,6 +183,7 @@ def batch_of(
         terms=np.zeros((number, arrays.N_TERMS)),
         totals=np.zeros((number, arrays.N_TERMS)),
         counted_j=np.zeros(number),
+        begun_j=np.zeros(number),
         norms=np.zeros((number, arrays.N_TERMS)),
         busy_until=np.zeros((number, n_nodes), np.int64),
     )

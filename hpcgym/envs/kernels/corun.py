@@ -14,11 +14,11 @@ from hpcgym.engine.machines.corun.rates import left_at
 from hpcgym.engine.machines.corun.rows import (
     N_BESIDE,
     N_COUNTED,
+    corun_of,
     finds_room,
     list_neighbours,
     room_beside,
-    run_shared,
-    shared_of,
+    run_on_shared_nodes,
 )
 from hpcgym.engine.machines.corun.state import NOBODY_THERE, PART
 from hpcgym.engine.state import AN_ORDER, RUNNING
@@ -33,41 +33,41 @@ MACHINE_SIZE, JOB_SIZE, NEIGHBOUR_SIZE, PAIR_SIZE = 8, 8, 5, 2
 
 
 @jit
-def serve(e, table, batch, shared, job, beside):
+def serve(e, table, batch, corun, job, beside):
     """Start a job, or none, and go on to the next question or to the end."""
     episode = batch.episode_state[e]
-    run_shared(
-        table, episode.start, episode.jobs, batch, shared, e, table.watts, table.settings[0].ticks,
+    run_on_shared_nodes(
+        table, episode.start, episode.jobs, batch, corun, e, table.watts, table.settings[0].ticks,
         job, beside,
     )  # fmt: skip
 
 
 @jit
-def act_on_pairs(e, table, batch, shared, chosen, numbers):
+def act_on_pairs(e, table, batch, corun, chosen, numbers):
     """Do what the action says, and go to the next decision."""
-    machine = shared_of(shared, e, batch.episode_state[e].jobs)
+    machine = corun_of(corun, e, batch.episode_state[e].jobs)
     if table.settings[0].kind == PAIR_SCORES_KIND:
-        start_by_scores(e, table, batch, shared, machine, numbers)
+        start_by_scores(e, table, batch, corun, machine, numbers)
         return
-    width, window = shared.neighbours.shape[1] + 1, batch.window[e]
+    width, window = corun.neighbours.shape[1] + 1, batch.window[e]
     waits = chosen == len(window) * width and batch.blocks[e, RUNNING].count > 0
     i, k = chosen // width, chosen % width
     job, beside = np.int64(-1), np.int64(NOBODY_THERE)
     if not waits:
-        if not is_possible(e, batch, shared, machine, i, k):
+        if not is_possible(e, batch, corun, machine, i, k):
             # the first action that can be done
             i, k = np.int64(0), np.int64(0)
-            while i < len(window) and not is_possible(e, batch, shared, machine, i, k):
+            while i < len(window) and not is_possible(e, batch, corun, machine, i, k):
                 i += 1
         if i < len(window):
             job = window[i]
             if k > 0:
-                beside = shared.neighbours[e, k - 1]
-    serve(e, table, batch, shared, job, beside)
+                beside = corun.neighbours[e, k - 1]
+    serve(e, table, batch, corun, job, beside)
 
 
 @jit_part
-def is_possible(e, batch, shared, machine, i, k):
+def is_possible(e, batch, corun, machine, i, k):
     """Return whether waiting job ``i`` can start, beside neighbour ``k`` unless that is 0."""
     if i >= batch.episode_state[e].visible:
         return False
@@ -76,41 +76,41 @@ def is_possible(e, batch, shared, machine, i, k):
         return False
     if k == 0:
         return True
-    if machine.tasks[job].placement != PART or k > shared.books[e, N_BESIDE]:
+    if machine.tasks[job].placement != PART or k > corun.books[e, N_BESIDE]:
         return False
-    return room_beside(machine, shared.neighbours[e, k - 1]) > 0
+    return room_beside(machine, corun.neighbours[e, k - 1]) > 0
 
 
 @jit
-def start_by_scores(e, table, batch, shared, machine, scores):
+def start_by_scores(e, table, batch, corun, machine, scores):
     """Start the possible pair of highest score again and again, while that is above 0.
 
     Jobs and neighbours are those that were shown. On a machine without a running job one starts in
     any case.
     """
-    sim, width = batch.sim[e], shared.neighbours.shape[1] + 1
-    listed = min(shared.books[e, N_BESIDE], width - 1)
+    sim, width = batch.sim[e], corun.neighbours.shape[1] + 1
+    listed = min(corun.books[e, N_BESIDE], width - 1)
     time, goes_on = sim.time, True
     while goes_on and sim.asked == AN_ORDER and sim.time == time:
         job, beside, highest = np.int64(-1), np.int64(NOBODY_THERE), -np.inf
         for i in range(batch.episode_state[e].visible):
             for k in range(listed + 1):
                 score = scores[i * width + k]
-                if score > highest and is_possible(e, batch, shared, machine, i, k):
+                if score > highest and is_possible(e, batch, corun, machine, i, k):
                     highest = score
                     job = batch.window[e, i]
-                    beside = shared.neighbours[e, k - 1] if k > 0 else np.int64(NOBODY_THERE)
+                    beside = corun.neighbours[e, k - 1] if k > 0 else np.int64(NOBODY_THERE)
         if highest <= 0 and batch.blocks[e, RUNNING].count > 0:
             job = np.int64(-1)
         goes_on = job >= 0
-        serve(e, table, batch, shared, job, beside if goes_on else np.int64(NOBODY_THERE))
+        serve(e, table, batch, corun, job, beside if goes_on else np.int64(NOBODY_THERE))
 
 
 # --- The terms of rewards -------------------------------------------------------------------------
 
 
 @jit
-def begin_norms(e, table, batch, shared):
+def begin_norms(e, table, batch, corun):
     """Set what makes rewards of energy and time: what the jobs would take on full nodes, compact.
 
     That is the time that their processor seconds need on all processors, or that from the first
@@ -120,7 +120,7 @@ def begin_norms(e, table, batch, shared):
     ticks, processors = table.settings[0].ticks, table.settings[0].processors
     work = 0.0
     for row in range(start, start + n):
-        work += shared.wanted[row] * (table.jobs[row].run / ticks)
+        work += corun.wanted[row] * (table.jobs[row].run / ticks)
     span = (table.jobs[start + n - 1].submit - table.jobs[start].submit) / ticks
     bound = max(work / processors, span)
     batch.norms[e, ENERGY] = -1.0 / max(bound * processors * table.watts[BUSY], 1.0)
@@ -128,7 +128,7 @@ def begin_norms(e, table, batch, shared):
 
 
 @jit
-def add_terms_of_shared(e, table, batch, shared):
+def add_terms_of_pairs(e, table, batch, corun):
     """Add waits of jobs that started, slowdowns of jobs that ended, energy and time."""
     episode, terms, sim, progress = (
         batch.episode_state[e],
@@ -136,13 +136,13 @@ def add_terms_of_shared(e, table, batch, shared):
         batch.sim[e],
         batch.progress[e],
     )
-    machine, ticks = shared_of(shared, e, episode.jobs), table.settings[0].ticks
+    machine, ticks = corun_of(corun, e, episode.jobs), table.settings[0].ticks
     for i in range(episode.new):
         job = batch.new[e, i]
         terms[WAIT] += (progress[job].start - table.jobs[episode.start + job].submit) / ticks
-    while shared.books[e, N_COUNTED] < sim.ended:
-        job = batch.ended[e, shared.books[e, N_COUNTED]]
-        shared.books[e, N_COUNTED] += 1
+    while corun.books[e, N_COUNTED] < sim.ended:
+        job = batch.ended[e, corun.books[e, N_COUNTED]]
+        corun.books[e, N_COUNTED] += 1
         row = table.jobs[episode.start + job]
         response = (machine.tasks[job].end - row.submit) / ticks
         terms[BSLD] += max(response / max(row.run / ticks, np.float64(TAU_S)), 1.0)
@@ -151,8 +151,8 @@ def add_terms_of_shared(e, table, batch, shared):
     still = table.still_w[0]
     if len(table.node_watts) == 0:
         still = table.watts[IDLING] * table.settings[0].processors
-    terms[ENERGY] += shared.joules[e, 0] + elapsed * still
-    shared.joules[e, 0] = 0.0
+    terms[ENERGY] += corun.joules[e, 0] + elapsed * still
+    corun.joules[e, 0] = 0.0
     terms[ELAPSED] += elapsed
 
 
@@ -172,13 +172,13 @@ def unit(speedup):
 
 
 @jit
-def show_pairs(e, table, batch, shared, out):
+def show_pairs(e, table, batch, corun, out):
     """Write the observation of environment ``e`` and its mask, and list the neighbours."""
     episode = batch.episode_state[e]
-    machine = shared_of(shared, e, episode.jobs)
-    listed = shared.neighbours[e]
+    machine = corun_of(corun, e, episode.jobs)
+    listed = corun.neighbours[e]
     total = list_neighbours(machine, batch.progress[e], batch.blocks[e], batch.entries[e], listed)
-    shared.books[e, N_BESIDE] = total
+    corun.books[e, N_BESIDE] = total
     row, window = out.observations[e], batch.window[e]
     for k in range(len(row)):
         row[k] = 0.0
@@ -188,7 +188,7 @@ def show_pairs(e, table, batch, shared, out):
     mask_at = pairs_at + len(window) * len(listed) * PAIR_SIZE
     show_machine(e, table, batch, machine, total, len(listed), row)
     for i in range(episode.visible):
-        show_job(e, table, batch, shared, machine, window[i], row, jobs_at + i * JOB_SIZE)
+        show_job(e, table, batch, corun, machine, window[i], row, jobs_at + i * JOB_SIZE)
     for k in range(min(total, len(listed))):
         at = neighbours_at + k * NEIGHBOUR_SIZE
         show_neighbour(e, table, batch, machine, listed[k], row, at)
@@ -199,7 +199,7 @@ def show_pairs(e, table, batch, shared, out):
                 at = pairs_at + (i * len(listed) + k) * PAIR_SIZE
                 row[at] = unit(machine.believed[task.code, beside])
                 row[at + 1] = unit(machine.believed[beside, task.code])
-    show_mask(e, batch, shared, machine, out.masks[e])
+    show_mask(e, batch, corun, machine, out.masks[e])
     for k in range(out.masks.shape[1]):
         row[mask_at + k] = out.masks[e, k]
 
@@ -222,7 +222,7 @@ def show_machine(e, table, batch, machine, total, n_listed, row):
 
 
 @jit
-def show_job(e, table, batch, shared, machine, job, row, at):
+def show_job(e, table, batch, corun, machine, job, row, at):
     """Write what is known of a waiting job."""
     episode, sim, task = batch.episode_state[e], batch.sim[e], machine.tasks[job]
     ticks, n_nodes = table.settings[0].ticks, len(machine.free)
@@ -231,7 +231,7 @@ def show_job(e, table, batch, shared, machine, job, row, at):
     row[at] = task.nodes / n_nodes
     row[at + 1] = soon(predicted)
     row[at + 2] = soon((sim.time - table.jobs[episode.start + job].submit) / ticks)
-    row[at + 3] = unit(shared.mean[task.code])
+    row[at + 3] = unit(corun.mean[task.code])
     row[at + 4] = unit(machine.believed_alone[task.code])
     if others > 0:
         friends = machine.friends[task.code] - machine.good[task.code, task.code]
@@ -255,10 +255,10 @@ def show_neighbour(e, table, batch, machine, job, row, at):
 
 
 @jit
-def show_mask(e, batch, shared, machine, mask):
+def show_mask(e, batch, corun, machine, mask):
     """Write which actions can be done; waiting only while something runs."""
-    width = shared.neighbours.shape[1] + 1
-    listed = min(shared.books[e, N_BESIDE], width - 1)
+    width = corun.neighbours.shape[1] + 1
+    listed = min(corun.books[e, N_BESIDE], width - 1)
     for i in range(len(batch.window[e])):
         room = i < batch.episode_state[e].visible and finds_room(machine, batch.window[e, i])
         shares = room and machine.tasks[batch.window[e, i]].placement == PART

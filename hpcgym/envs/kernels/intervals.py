@@ -9,7 +9,7 @@ from hpcgym.engine.answers.histories import asked_by
 from hpcgym.engine.answers.online import FOR_ORDERING, KNOWN, rank
 from hpcgym.engine.answers.share_rows import shares_of, weigh_usage
 from hpcgym.engine.answers.shares import write_all
-from hpcgym.engine.many.search import set_weights
+from hpcgym.engine.many.beginnings import set_weights
 from hpcgym.engine.ordered import BLOCK, block_at
 from hpcgym.engine.orders.mixing import mix
 from hpcgym.engine.orders.scores import forget_bounds

@@ -4,6 +4,19 @@ Single and vector environments call the same functions. Many simulations lie in 
 for each (`Batch`); the jobs lie in one table that all share (`Table`), and an episode is a range of
 its rows. Inside an episode a job is known by its row from the first of them.
 
+What the functions take of a machine is not None where the environment has a machine of that kind:
+
+- ``pool``: processors that are all alike; ``()``, since it has no arrays of its own.
+- ``rooms``: nodes.
+- ``limited``: nodes of their own for jobs, under limits or not.
+- ``corun``: nodes that jobs share.
+
+``alone`` is ``()`` on all but the last, so that what jobs with processors of their own need stands
+in one place. ``before`` is the state with which an extract begins, None of other episodes; its
+nodes stand behind those of all environments. ``learns`` is None where no run times are learned,
+``fair`` where no order looks at usage. numba leaves out what is under an ``is not None`` that is
+false, if it has no ``else``.
+
 Numbers are passed on as np.int64: numba would compile a function anew for each constant.
 """
 
@@ -14,17 +27,17 @@ import numpy as np
 from hpcgym.compilation import jit_entry, jit_inline, jit_part
 from hpcgym.engine.answers.online import FOR_ORDERING, KNOWN
 from hpcgym.engine.answers.share_rows import begin_shares
-from hpcgym.engine.machines.corun.rows import begin_shared
+from hpcgym.engine.machines.corun.rows import begin_corun
 from hpcgym.engine.machines.limited.controls import extend_control
 from hpcgym.engine.machines.limited.rows import begin_machine, machine_of, run_under_limits
 from hpcgym.engine.machines.nodes.rows import copy_nodes, empty_nodes, nodes_of, run_on_nodes
 from hpcgym.engine.machines.pool.idle_power import rest, some_idle, switch_off
-from hpcgym.engine.many.search import (
+from hpcgym.engine.machines.pool.rows import run_on_pool
+from hpcgym.engine.many.beginnings import (
     begin_learning,
     line_up_rows,
     recall,
     rewind,
-    run_rows,
     set_second_scores,
 )
 from hpcgym.engine.orders.scores import forget_bounds
@@ -46,7 +59,7 @@ from hpcgym.envs.core.arrays import (
 )
 from hpcgym.envs.kernels.corun import (
     act_on_pairs,
-    add_terms_of_shared,
+    add_terms_of_pairs,
     begin_norms,
     serve,
     show_pairs,
@@ -63,16 +76,8 @@ from hpcgym.envs.kernels.terms import (
 
 
 @jit_inline
-def begin(e, table, batch, before, rooms, power, shared, fair):
-    """Begin the next episode of environment ``e``.
-
-    Here and in all that follows one of ``pool``, ``rooms``, ``power`` and ``shared`` is not None:
-    on a pool of processors, on nodes, where jobs have nodes of their own, under limits or not, and
-    where jobs share nodes; ``alone`` is None there, and () where jobs have their processors alone,
-    so that what only they need stands in one place. ``before`` is the state with which an extract
-    begins, None of others; its nodes stand behind those of all environments. ``learns`` is None
-    where no run times are learned, ``fair`` where no order looks at usage.
-    """
+def begin(e, table, batch, before, rooms, limited, corun, fair):
+    """Begin the next episode of environment ``e``."""
     episode = batch.episode_state[e]
     start, n = episode.next_start, episode.next_jobs
     episode.start, episode.jobs, episode.origin = start, n, start
@@ -95,12 +100,12 @@ def begin(e, table, batch, before, rooms, power, shared, fair):
             empty_nodes(rooms, e, start, start + n)
         if before is not None:
             copy_nodes(rooms, len(batch.sim), e, start, start + n, before.number[0])
-    if power is not None:
-        begin_machine(power, e, start, start + n, table.jobs)
+    if limited is not None:
+        begin_machine(limited, e, start, start + n, table.jobs)
     begin_scores(e, table, batch, fair, start, n)
     if before is not None and before.time[0] >= 0:
         line_up_rows(table, start, n, batch, e, before, fair, np.int64(0))
-    batch.counted_j[e] = 0.0
+    batch.counted_j[e] = batch.begun_j[e] = 0.0
     for node in range(len(batch.busy_until[e])):
         batch.busy_until[e, node] = 0
     if table.sim[0].managed == 1:
@@ -113,9 +118,9 @@ def begin(e, table, batch, before, rooms, power, shared, fair):
     batch.norms[e, ENERGY] = -1.0 / max(full * span, 1.0)
     for term in range(N_TERMS):
         batch.totals[e, term] = 0.0
-    if shared is not None:
-        begin_shared(shared, e, start, n)
-        begin_norms(e, table, batch, shared)
+    if corun is not None:
+        begin_corun(corun, e, start, n)
+        begin_norms(e, table, batch, corun)
 
 
 @jit_part
@@ -134,20 +139,19 @@ def begin_scores(e, table, batch, fair, start, n):
 
 
 @jit_part
-def simulate(e, table, batch, pool, rooms, power, learns, fair, stop_time):
+def simulate(e, table, batch, pool, rooms, limited, learns, fair, stop_time):
     """Run the simulator of environment ``e`` to its next question, its end or ``stop_time`` [s]."""
     start, n = batch.episode_state[e].start, batch.episode_state[e].jobs
-    # not one "else", here and below: numba leaves out what is under a None
     if pool is not None:
-        run_rows(table, start, n, batch, e, learns, fair, stop_time, np.int64(FOREVER))
+        run_on_pool(table, start, n, batch, e, learns, fair, stop_time, np.int64(FOREVER))
     if rooms is not None:
         run_on_nodes(table, start, n, batch, rooms, e, learns, fair, stop_time)
-    if power is not None:
-        run_under_limits(table, start, n, batch, power, e, learns, fair, stop_time)
+    if limited is not None:
+        run_under_limits(table, start, n, batch, limited, e, learns, fair, stop_time)
 
 
 @jit_inline
-def account(e, table, batch, pool, rooms, power, shared):
+def account(e, table, batch, pool, rooms, limited, corun):
     """Note the jobs that have started since the last decision, sum their terms, fill the window."""
     episode, window, sim, new = batch.episode_state[e], batch.window[e], batch.sim[e], batch.new[e]
     progress = batch.progress[e]
@@ -175,10 +179,10 @@ def account(e, table, batch, pool, rooms, power, shared):
     episode.new = found
     episode.counted = sim.started
     episode.ended = 1 if sim.started == episode.jobs else 0
-    if shared is not None:
-        add_terms_of_shared(e, table, batch, shared)
-    if power is not None:
-        add_terms_under_limits(e, table, batch, power)
+    if corun is not None:
+        add_terms_of_pairs(e, table, batch, corun)
+    if limited is not None:
+        add_terms_under_limits(e, table, batch, limited)
     if pool is not None:
         seconds = add_waits(e, table, batch)
         batch.terms[e, ENERGY] += joules_of_processors(e, table, batch, seconds)
@@ -192,28 +196,28 @@ def account(e, table, batch, pool, rooms, power, shared):
 
 @jit_part
 def act(
-    e, begins, table, batch, alone, pool, rooms, power, shared, learns, fair, chosen, numbers
+    e, begins, table, batch, alone, pool, rooms, limited, corun, learns, fair, chosen, numbers
 ):  # fmt: skip
     """Go to the next decision, after what the action says; to the first if the episode begins."""
-    if shared is not None:
+    if corun is not None:
         if begins:
-            serve(e, table, batch, shared, np.int64(-1), np.int64(-1))
+            serve(e, table, batch, corun, np.int64(-1), np.int64(-1))
         else:
-            act_on_pairs(e, table, batch, shared, chosen[e], numbers[e])
-        account(e, table, batch, pool, rooms, power, shared)
+            act_on_pairs(e, table, batch, corun, chosen[e], numbers[e])
+        account(e, table, batch, pool, rooms, limited, corun)
     if alone is not None:
-        act_on_queue(e, begins, table, batch, pool, rooms, power, learns, fair, chosen, numbers)
+        act_on_queue(e, begins, table, batch, pool, rooms, limited, learns, fair, chosen, numbers)
 
 
 @jit_inline
-def act_on_queue(e, begins, table, batch, pool, rooms, power, learns, fair, chosen, numbers):
+def act_on_queue(e, begins, table, batch, pool, rooms, limited, learns, fair, chosen, numbers):
     """Do what :func:`act` does where jobs have their processors alone.
 
     The simulator is called in one place: each more would be compiled once more.
     """
     kind = table.settings[0].kind
     acts = not begins
-    if power is not None and batch.episode_state[e].controls_hold == 1:
+    if limited is not None and batch.episode_state[e].controls_hold == 1:
         acts = False  # the last action goes on
     if acts:
         if kind == SELECTION_KIND:
@@ -233,28 +237,28 @@ def act_on_queue(e, begins, table, batch, pool, rooms, power, learns, fair, chos
         if kind == WEIGHTS_KIND and not begins:
             stop = next_stop(e, table, batch)
             weigh(e, table, batch, fair, numbers[e], stop)
-        if power is not None and not begins:
-            control_machine(e, table, batch, power, numbers[e], stop)
-        simulate(e, table, batch, pool, rooms, power, learns, fair, stop)
-        if power is not None and power.scalars[e, 0].full == 1 and not begins:
+        if limited is not None and not begins:
+            control_machine(e, table, batch, limited, numbers[e], stop)
+        simulate(e, table, batch, pool, rooms, limited, learns, fair, stop)
+        if limited is not None and limited.scalars[e, 0].full == 1 and not begins:
             return  # to be called again, with the same action, once there is room
         goes_on = stop < FOREVER and not interval_is_over(e, table, batch, stop)
-    account(e, table, batch, pool, rooms, power, None)
+    account(e, table, batch, pool, rooms, limited, None)
     batch.episode_state[e].controls_hold = 0
 
 
 @jit_part
-def control_machine(e, table, batch, power, numbers, stop):
+def control_machine(e, table, batch, limited, numbers, stop):
     """Set the controls by the action, or let them hold for longer if that has been done."""
     episode, settings = batch.episode_state[e], table.settings[0]
     held = episode.controls_hold
     episode.controls_hold = 1
-    if power.begin[0].controlled == 0:
+    if limited.begin[0].controlled == 0:
         return
     # the time of the next submission must not be told
     by_clock = settings.interval == SECONDS_INTERVAL and stop < FOREVER
     end = stop + 1 if by_clock else np.int64(FOREVER)
-    machine = machine_of(power, e, episode.start, episode.start + episode.jobs)
+    machine = machine_of(limited, e, episode.start, episode.start + episode.jobs)
     if held == 1:
         extend_control(machine, end)
     else:
@@ -265,20 +269,20 @@ def control_machine(e, table, batch, power, numbers, stop):
 
 
 @jit_inline
-def show(e, table, batch, pool, rooms, power, shared, out):
+def show(e, table, batch, pool, rooms, limited, corun, out):
     """Write what is to be seen of environment ``e``."""
     episode = batch.episode_state[e]
     start, stop = episode.start, episode.start + episode.jobs
-    if shared is not None:
-        show_pairs(e, table, batch, shared, out)
+    if corun is not None:
+        show_pairs(e, table, batch, corun, out)
     if pool is not None:
         show_queue(e, table, batch, None, out)
     if rooms is not None:
         show_queue(e, table, batch, nodes_of(rooms, e, start, stop), out)
-    if power is not None:
+    if limited is not None:
         show_queue(e, table, batch, None, out)
-        machine = machine_of(power, e, start, stop)
-        if power.begin[0].limited == 1:
+        machine = machine_of(limited, e, start, stop)
+        if limited.begin[0].limited == 1:
             observe_power(machine, batch.sim[e], out.observations[e], table.settings[0].seen_power)
         else:
             out.observations[e, ON_AT] = machine.scalars[0].free_on / len(machine.nodes)
@@ -332,35 +336,32 @@ def reward(e, table, batch, out):
 
 @jit_part
 def step(
-    e, task, table, batch, before, alone, pool, rooms, power, shared, learns, fair, chosen, numbers,
-    out,
+    e, task, table, batch, before, alone, pool, rooms, limited, corun, learns, fair, chosen,
+    numbers, out,
 ):  # fmt: skip
     """Do one action in environment ``e``, begin its next episode, or do nothing."""
-    episode = batch.episode_state[e]
-    resets = episode.ended == 1 and table.settings[0].autoreset == 1
-    begins = task == BEGIN or (task == STEP and resets)
     if task == SHOW:
         return
+    episode = batch.episode_state[e]
+    begins = task == BEGIN or (episode.ended == 1 and table.settings[0].autoreset == 1)
+    episode.resets = begins
     for term in range(N_TERMS):
         batch.terms[e, term] = 0.0
     if begins:
-        begin(e, table, batch, before, rooms, power, shared, fair)
+        begin(e, table, batch, before, rooms, limited, corun, fair)
     elif before is not None:
-        batch.terms[e, ENERGY], batch.counted_j[e] = batch.counted_j[e], 0.0
-    episode.resets = begins
-    if not begins or table.sim[0].asks != NOBODY:
+        batch.terms[e, ENERGY], batch.begun_j[e] = batch.begun_j[e], 0.0
+    waits = begins and table.sim[0].asks == NOBODY  # for the weights and controls of the first step
+    if not waits:
         act(
-            e, begins, table, batch, alone, pool, rooms, power, shared, learns, fair, chosen,
+            e, begins, table, batch, alone, pool, rooms, limited, corun, learns, fair, chosen,
             numbers,
         )  # fmt: skip
     if before is not None and begins:
-        if table.sim[0].asks == NOBODY:
-            account(e, table, batch, pool, rooms, power, shared)
-        # nothing is said of a reset: the first step takes it
-        batch.counted_j[e] = batch.terms[e, ENERGY]
-        batch.terms[e, ENERGY] = 0.0
-        episode.new = 0
-    if power is not None and power.scalars[e, 0].full == 1 and not begins:
+        if waits:  # what runs and waits is seen all the same
+            account(e, table, batch, pool, rooms, limited, corun)
+        leave_to_first_step(e, batch)
+    if limited is not None and limited.scalars[e, 0].full == 1 and not begins:
         return
     if not begins:
         reward(e, table, batch, out)
@@ -370,10 +371,18 @@ def step(
             out.rewards[e, k] = 0.0
 
 
+@jit_part
+def leave_to_first_step(e, batch):
+    """Leave what has happened since an extract began to the first step: a reset has no reward."""
+    batch.begun_j[e] = batch.terms[e, ENERGY]
+    batch.terms[e, ENERGY] = 0.0
+    batch.episode_state[e].new = 0
+
+
 @jit_entry
 def go_on(
-    worker, n_workers, first, stop, task, out, table, batch, before, alone, pool, rooms, power,
-    shared, learns, fair, chosen, numbers,
+    worker, n_workers, first, stop, task, out, table, batch, before, alone, pool, rooms, limited,
+    corun, learns, fair, chosen, numbers,
 ):  # fmt: skip
     """Step some environments, begin their next episodes, or only show where they are.
 
@@ -384,12 +393,18 @@ def go_on(
     worker, n_workers : who does this share of them, and how many share.
     first, stop : the environments.
     task : STEP, BEGIN or SHOW.
+    out : hpcgym.envs.core.arrays.Outputs, written.
+    table, batch : hpcgym.envs.core.arrays.Table and Batch.
+    before : hpcgym.engine.many.beginnings.Before of one extract, or None.
+    alone, pool, rooms, limited, corun : the machine; see this module.
+    learns, fair : see this module; ``fair`` is a ShareRows.
+    chosen, numbers : (n,) int64 and (n, n_numbers) float64, the actions.
     """
     n = stop - first
     for e in range(first + n * worker // n_workers, first + n * (worker + 1) // n_workers):
         step(
-            e, task, table, batch, before, alone, pool, rooms, power, shared, learns, fair, chosen,
+            e, task, table, batch, before, alone, pool, rooms, limited, corun, learns, fair, chosen,
             numbers, out,
         )  # fmt: skip
-        show(e, table, batch, pool, rooms, power, shared, out)
+        show(e, table, batch, pool, rooms, limited, corun, out)
         tell(e, batch, out)

@@ -105,18 +105,18 @@ def sort_by_start(new, progress, n, before):
 
 
 @jit_part
-def add_terms_under_limits(e, table, batch, power):
+def add_terms_under_limits(e, table, batch, limited):
     """Add slowdowns, waits and energy: jobs take as long as they take at their level."""
     episode, terms, progress = batch.episode_state[e], batch.terms[e], batch.progress[e]
     start, n = episode.start, episode.jobs
-    machine = machine_of(power, e, start, start + n)
+    machine = machine_of(limited, e, start, start + n)
     for i in range(episode.new):
         job = batch.new[e, i]
         row, begun = table.jobs[start + job], progress[job].start
-        terms[BSLD] += bsld_of(row.submit, row.run, begun, power.jobs[e, job].run)
+        terms[BSLD] += bsld_of(row.submit, row.run, begun, limited.jobs[e, job].run)
         terms[WAIT] += begun - row.submit
     if episode.ended == 1 and machine.scalars[0].kills > 0:  # they have been cut since they started
         known = batch.totals[e, BSLD] + terms[BSLD]
-        terms[BSLD] += sum_bsld(machine, power.jobs[e, :n], progress) - known
+        terms[BSLD] += sum_bsld(machine, limited.jobs[e, :n], progress) - known
     episode.last_time = batch.sim[e].time
     terms[ENERGY] += take_joules(machine, batch.sim[e].time)

@@ -167,24 +167,14 @@ def _in_ticks(
 
 def _free(env: Drawn) -> int:
     """Return the number of free processors, which may be those of whole free nodes."""
-    cluster = env.options.cluster
-    if env.simulations.shared is not None:
-        return cluster.processors - int(
-            env.episode_workload.requested_processors[env.running()].sum()
-        )
-    if env.simulations.machines is None:
-        return env.free
-    return env.free * (cluster.processors // cluster.nodes)
+    running = env.episode_workload.requested_processors[env.running()]
+    return env.simulations.machines.free_processors(env.free, running)
 
 
 def _fits(env: Drawn, rows: NDArray[np.int64]) -> NDArray[np.bool_]:
     """Return which of these waiting jobs would fit now, whatever limits say, (n,)."""
-    if env.simulations.shared is not None:
-        return env.simulations.shared.find_room(0, rows)
-    if env.simulations.machines is None:
-        return env.pass_view(rows).fits()
-    fits: NDArray[np.bool_] = env.simulations.jobs(0)["processors"][rows] <= env.free
-    return fits
+    found = env.simulations.machines.finds_room(0, rows, env.free)
+    return env.pass_view(rows).fits() if found is None else found
 
 
 def running_entries(batch: arrays.Batch) -> NDArray[np.void]:

@@ -55,7 +55,7 @@ CORRECTION_CODES = {
     "recursive-doubling": state.DOUBLING,
     "predicted-again": state.AGAIN,
     "kill": state.KILL,
-    "next-second": state.NEVER,
+    "next-second": state.UNCORRECTED,
 }
 
 

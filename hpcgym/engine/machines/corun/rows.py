@@ -122,7 +122,7 @@ def row_of(rows: CorunRows, e: int, n: int) -> CorunNodes:
 
 
 @jit_inline
-def shared_of(rows, e, n):
+def corun_of(rows, e, n):
     """Return the same in compiled code."""
     return CorunNodes(
         rows.speedup, rows.alone, rows.believed, rows.believed_alone, rows.rank, rows.good,
@@ -134,9 +134,9 @@ def shared_of(rows, e, n):
 
 
 @jit
-def begin_shared(rows, e, start, n):
+def begin_corun(rows, e, start, n):
     """Let the nodes of simulation ``e`` be idle, before ``n`` jobs from this row of the table."""
-    machine, first = shared_of(rows, e, n), 0
+    machine, first = corun_of(rows, e, n), 0
     for job in range(n):
         task = machine.tasks[job]
         task.nodes = rows.usual[start + job].nodes
@@ -168,7 +168,7 @@ _run_row = loop_on_rows(easy.run, easy.usage_beside)
 
 
 @jit
-def run_shared(table, start, n, batch, rows, e, watts, ticks, job, beside):
+def run_on_shared_nodes(table, start, n, batch, rows, e, watts, ticks, job, beside):
     """Start a job, none if it is below 0, and go on to the next question or to the end.
 
     Parameters
@@ -178,7 +178,7 @@ def run_shared(table, start, n, batch, rows, e, watts, ticks, job, beside):
     ticks : in a second.
     beside : a running job whose nodes are to be taken first, or NOBODY_THERE.
     """
-    machine, sim = shared_of(rows, e, n), batch.sim[e]
+    machine, sim = corun_of(rows, e, n), batch.sim[e]
     jobs, ended = table.jobs[start : start + n], batch.ended[e]
     sim.selected = job
     machine.scalars[0].beside = beside

@@ -1,0 +1,197 @@
+"""The machines behind an environment: pools of processors, or nodes; the base of other kinds."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hpcgym.cluster.power_plans import greatest_w
+from hpcgym.engine.machines.nodes.rows import row_of
+from hpcgym.engine.rows import arrays_of_rows
+from hpcgym.envs.core.node_books import keeps_books
+from hpcgym.envs.core.options import Options
+from hpcgym.envs.core.tables import Common
+from hpcgym.envs.core.told import State
+from hpcgym.schedule.result import Result
+from hpcgym.scheduler.limits import Limit
+from hpcgym.simulation.nodes import (
+    allocation_of,
+    assign_nodes,
+    is_pool,
+    needs_on,
+    node_needs,
+    rooms_for,
+)
+from hpcgym.simulation.run import idle_processor_seconds
+from hpcgym.workload.model import Workload
+
+
+class Machines:
+    """The machines of many simulations: pools of processors, or nodes that several jobs may be on.
+
+    Kinds that differ are subclasses: what they do not say is as here.
+
+    Attributes
+    ----------
+    rows : a NamedTuple of arrays with a row for each simulation; None on a pool.
+    cluster : the machine, with what the simulations do of its rules.
+    units : what the simulations count of a machine: here processors.
+    counted : by how many units energy and observations are counted.
+    books : whether energy is what nodes draw, and what stands above them.
+    n_booked : of how many nodes it is counted one by one.
+    ticks : of the simulations' clock in a second.
+    terms : names of the terms of rewards.
+    own_rules : of schedulers, which have a meaning on such machines alone.
+    limits_of : returns the limits of an episode's jobs; None: it has none.
+
+    Raises
+    ------
+    HpcgymError : rules with which environments know no nodes.
+    WorkloadError : a job that never fits.
+    """
+
+    terms: ClassVar[tuple[str, ...]] = ("bsld", "wait_s", "energy_j")
+    own_rules: ClassVar[tuple[str, ...]] = ()
+    limits_of: Any = None
+    ticks = 1
+
+    def __init__(self, options: Options, workload: Workload, number: int, longest: int) -> None:
+        cluster = self.cluster = options.cluster
+        self.units = self.counted = cluster.processors
+        self.books = keeps_books(options, is_pool(cluster, workload))
+        self.n_booked = cluster.nodes if self.books else 0
+        needs = node_needs(cluster, workload, options.scheduler, self.books)
+        self.rows: Any = None
+        if needs is not None:
+            more = int(workload.initial is not None)  # a row with the nodes of the beginning
+            self.rows = rooms_for(needs, cluster, options.scheduler, number + more, longest)
+
+    @property
+    def is_pool(self) -> bool:
+        """Whether processors are all alike, and jobs on no nodes."""
+        return self.rows is None
+
+    @property
+    def busy_w(self) -> float | None:
+        """What a unit draws at most [W]; None: what the cluster says of processors."""
+        return greatest_w(self.cluster) / self.counted if self.books else None
+
+    @property
+    def parts(self) -> tuple[Any, ...]:
+        """What compiled functions take: see :mod:`hpcgym.envs.kernels.steps`."""
+        pool = () if self.rows is None else None
+        return (), pool, self.rows, None, None
+
+    @property
+    def changing(self) -> tuple[NDArray[Any], ...]:
+        """The arrays with a row for each simulation."""
+        return () if self.rows is None else arrays_of_rows(self.rows)
+
+    @property
+    def telling(self) -> tuple[NDArray[Any], ...]:
+        """Arrays that differ where machines do, as far as the table of jobs does not tell."""
+        return () if self.rows is None else (self.rows.needs, self.rows.capacity, self.rows.begin)
+
+    def prepared(self, common: Common) -> Common:
+        """Return the jobs in the units and the clock of the simulations."""
+        return common
+
+    def set_next(self, e: int, workload: Workload, start: int) -> None:
+        """Note the jobs of the next episode of simulation ``e``, which begins at row ``start``."""
+
+    def began(self, e: int) -> None:
+        """Note that simulation ``e`` has begun the episode that was to come next."""
+
+    def lengthen_logs(self) -> list[int]:
+        """Return which simulations could not end their steps, and are to be stepped again."""
+        return []
+
+    def limits_now(self, e: int) -> tuple[Limit, ...]:
+        """Return the limits of the present episode of simulation ``e``."""
+        return ()
+
+    def make_room(self, e: int, saved: tuple[NDArray[Any], ...], limits: tuple[Limit, ...]) -> None:
+        """Have room for saved rows, one of each of ``changing``, and for the limits with them."""
+
+    def listed(self, e: int) -> NDArray[np.int64] | None:
+        """Return the running jobs of simulation ``e`` that are listed as neighbours."""
+        return None
+
+    def neighbours(self) -> tuple[NDArray[np.int64], NDArray[np.int64]] | None:
+        """Return what is listed in all simulations, (n, M), and how much of it counts, (n,)."""
+        return None
+
+    def free_processors(self, free: int, running: NDArray[np.int64]) -> int:
+        """Return how many processors are free, where the simulation has so many units free.
+
+        ``running``: the requested processors of the jobs that run.
+        """
+        return free
+
+    def finds_room(self, e: int, rows: NDArray[np.int64], free: int) -> NDArray[np.bool_] | None:
+        """Return which of these waiting jobs would fit now; None: ``pass_view`` knows.
+
+        ``free``: units of simulation ``e``.
+        """
+        return None
+
+    def jobs(self, e: int, jobs: NDArray[np.void]) -> NDArray[np.void]:
+        """Return the jobs of simulation ``e`` as it has them, by those of the table."""
+        return jobs
+
+    def own_jobs(self, e: int, n: int) -> NDArray[np.void] | None:
+        """Return copies of the ``n`` jobs of simulation ``e``; None: those of the table."""
+        return None
+
+    def row(self, e: int, start: int, n: int) -> Any:
+        """Return the machine of simulation ``e`` for its ``n`` jobs from row ``start`` on.
+
+        What a schedule is made of are copies. None on a pool.
+        """
+        if self.rows is None:
+            return None
+        nodes = row_of(self.rows, e, start, start + n)
+        return nodes._replace(held=nodes.held.copy(), cells=nodes.cells.copy())
+
+    def schedule(
+        self, told: State, workload: Workload, jobs: NDArray[np.void], options: Options
+    ) -> Result:
+        """Return the schedule of a simulation so far; jobs not started have start -1.
+
+        Where run times are learned, the requested ones stand for jobs not submitted yet.
+        """
+        cluster, scheduler = options.cluster, options.scheduler
+        result = schedule_of_queue(told, workload, jobs, options)
+        if told.machine is not None:
+            return replace(result, allocation=allocation_of(told.machine))
+        if not cluster.groups:
+            return result
+        needs = needs_on(workload, cluster)
+        nodes = assign_nodes(jobs, told.progress, needs, cluster, scheduler, workload.initial)
+        return replace(result, allocation=allocation_of(nodes))
+
+
+def schedule_of_queue(
+    told: State, workload: Workload, jobs: NDArray[np.void], options: Options
+) -> Result:
+    """Return the schedule where jobs have their processors alone, without their nodes."""
+    seconds = None
+    if told.idle is not None:
+        seconds = idle_processor_seconds(told.sim.copy(), told.idle.copy())
+    result = Result.of(
+        workload, options.cluster, options.scheduler, jobs, told.progress, seconds, True
+    )
+    return replace(result, policy_run_time=_policy_run_time(told, jobs))
+
+
+def _policy_run_time(told: State, jobs: NDArray[np.void]) -> NDArray[np.int64] | None:
+    """Return what policies looked at if it was learned, (n_jobs,) [s]."""
+    if told.ordered_by is None:
+        return None
+    learned, coming = told.ordered_by.copy(), int(told.sim.next)
+    learned[coming:] = jobs["requested"][coming:]  # else those of an earlier episode
+    learned.flags.writeable = False
+    return learned
