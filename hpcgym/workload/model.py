@@ -20,6 +20,7 @@ from hpcgym.errors import WorkloadError
 from hpcgym.naming import (
     CORE,
     JOB_COLUMNS,
+    KILLED,
     MOST_AMOUNT,
     OWN_COLUMNS,
     UNITS,
@@ -273,14 +274,15 @@ class Workload:
     def to_pandas(self) -> pd.DataFrame:
         """Return a DataFrame of n_jobs rows: the columns of SWF, what any job has of others, units.
 
-        Behind the units stand their resources.
+        Behind the units stand their resources. ``killed``, 1 or 0, is there if any job is marked.
         """
         import pandas as pd
 
         lacking = [c for c in OWN_COLUMNS if (self.columns[c] == MISSING).all()]
         columns = {c: values for c, values in self.columns.items() if c not in lacking}
+        killed = {KILLED: self.killed.astype(np.int64)} if self.killed.any() else {}
         units = {} if self.units is None else {UNITS: self.units}
-        return pd.DataFrame({**columns, **units, **self.per_unit})
+        return pd.DataFrame({**columns, **killed, **units, **self.per_unit})
 
 
 def check_processors(processors: Any) -> int:
