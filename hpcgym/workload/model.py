@@ -27,6 +27,7 @@ from hpcgym.naming import (
     known_columns,
     resource_problem,
 )
+from hpcgym.workload.arrays import read_only
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -146,7 +147,7 @@ class Workload:
         _check_known("slowdown", filled, 1, MOST_SLOWDOWN, name)
         if killed is None:
             killed = np.broadcast_to(np.False_, n)
-        killed = _read_only(np.asarray(killed, dtype=np.bool_))
+        killed = read_only(np.asarray(killed, dtype=np.bool_))
         if killed.shape != (n,):
             raise WorkloadError(f"'killed' has shape {killed.shape}, 'submit_time' has {(n,)}")
         size = check_processors(processors)
@@ -319,7 +320,7 @@ def _resources(
             f"{name}: the job of row {job} requests {requested[job]} processors, which is not its"
             f" units * core = {asked[job]} * {demands[CORE][job]}"
         )
-    filled["requested_processors"] = requested if (requested > 0).all() else _read_only(product)
+    filled["requested_processors"] = requested if (requested > 0).all() else read_only(product)
     return asked, demands
 
 
@@ -371,19 +372,7 @@ def _as_column(name: str, values: Any, n: int) -> NDArray[Any]:
         raise WorkloadError(f"column {name!r} must hold finite numbers")
     if name in TIME_COLUMNS and n and max(abs(int(column.min())), int(column.max())) > MAX_TIME:
         raise WorkloadError(f"column {name!r} holds times beyond 2^53 s")
-    return _read_only(column)
-
-
-def _read_only(values: NDArray[Any]) -> NDArray[Any]:
-    """Return ``values`` so that nobody can change them, copied if their owner still could."""
-    owner: Any = values
-    while isinstance(owner, np.ndarray) and not owner.flags.writeable:
-        owner = owner.base
-    if not isinstance(owner, np.ndarray) or values.strides == (0,):
-        return values
-    values = values.copy()
-    values.flags.writeable = False
-    return values
+    return read_only(column)
 
 
 def _in_submission_order(workload: Workload) -> Workload:

@@ -129,7 +129,7 @@ def test_what_is_drawn_begins_with_the_extract() -> None:
         ({"episodes": "weeks"}, "^episodes='weeks' begin with an empty machine"),
         ({"episodes": "whole", "part": "test"}, "^part='test': an episode of tiny from 100 begins"
                                                 " with all jobs that run or wait at 100 s, rows 0"),
-        ({"episodes": "whole", "part": "train"}, "^part='train': an episode .*, rows 0 to 4$"),
+        ({"episodes": "whole", "part": "train"}, "^part='train': an episode .*, rows 0:4$"),
     ],
 )  # fmt: skip
 @pytest.mark.parametrize("kinds", [SINGLE, VECTOR], ids=["single", "vector"])
@@ -146,7 +146,7 @@ def test_rows_of_an_extract() -> None:
     part = TINY.extract(100)
     env = make("QueueOrdering", part, window=4)
     for start, jobs in ((1, 3), (0, 3)):
-        with pytest.raises(HpcgymError, match=f"^rows {start} to {start + jobs}: an episode of ti"):
+        with pytest.raises(HpcgymError, match=f"^rows {start}:{start + jobs}: an episode of ti"):
             env.reset(options={"start": start, "jobs": jobs})
     for options in ({"slice": "rows 0:4"}, {"start": 0, "jobs": 4}):
         play(env, lambda *_: np.zeros(4), options=options)
