@@ -92,7 +92,7 @@ APART: dict[tuple[str, str], str] = {
     ("predictor", "batches"): _NO_PYTHON,
     ("predictor", "look-ahead"): "look-ahead learns run times itself",
     ("usage", "coverage"): _OTHER_VECTORS,
-    ("usage", "look-ahead"): "in the queues that it drains nobody is charged",
+    ("usage", "look-ahead"): "it tries policies on copies of the queue, where usage is not counted",
     ("dispatcher", "shared nodes"): "it is not told who may be beside whom",
     ("dispatcher", "environments"): _OF_AGENTS,
     ("dispatcher", "batches"): "there weights order the queue",
