@@ -113,6 +113,8 @@ class Baseline:
             self._weights = self._weights_over(tuple(env.policy_features))
             self._answer = self._weigh
             return
+        if looks_at_usage(self.policy):
+            raise HpcgymError(self._not_by_usage())
         refuse_usage(self.policy, "baseline")
         looked_at = Scheduler().but(**env.scheduler_rules).describe()["policy_estimate"]
         if looked_at != "requested":
@@ -130,6 +132,15 @@ class Baseline:
             self._answer = self._order
         else:
             raise HpcgymError(f"no baseline knows actions of the kind {env.action_kind!r}")
+
+    def _not_by_usage(self) -> str:
+        """Return why this policy cannot act where actions are no weights, and what can."""
+        weights = parse_policy(self.policy).weights
+        act = f"act in hpcgym/MixedPolicy-v0 with policy_features={[*weights]}, or "
+        return (
+            f"baseline {self.name!r} depends on what users have used, which nobody counts here:"
+            f" {act if weights else ''}simulate(workload, {self.policy!r})"
+        )
 
     def act(self, observation: Any, info: Mapping[str, Any]) -> Action:
         """Return the action of this policy.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hpcgym.baselines.coschedulers import COSCHEDULERS
-from hpcgym.baselines.dispatchers import chooses_nodes
+from hpcgym.baselines.dispatchers import DISPATCHERS, chooses_nodes
 from hpcgym.errors import HpcgymError, unknown
 from hpcgym.scheduler.policies.index import POLICIES
 from hpcgym.scheduler.rules import Scheduler
@@ -47,9 +47,14 @@ def find_scheduler(name: str) -> Scheduler:
 
     Raises
     ------
-    HpcgymError : an unknown name; the message has the nearest known ones.
+    HpcgymError : an unknown name; the message has the nearest known ones. Or a dispatcher's.
     """
     known = {**SCHEDULERS, **COSCHEDULERS}
+    if isinstance(name, str) and name in DISPATCHERS and name not in known:
+        raise HpcgymError(
+            f"{name!r} is a dispatcher, not a scheduler: name it by the rule dispatcher,"
+            f' Scheduler(dispatcher={name!r}), in an experiment dispatcher = "{name}"'
+        )
     if not isinstance(name, str) or name not in known:
         raise HpcgymError(unknown("scheduler", name, known))
     return known[name]

@@ -41,6 +41,8 @@ OWN_COLUMNS = ("power_w", "slowdown")
 #: All columns that a job can have, but for units and resources.
 JOB_COLUMNS = SWF_COLUMNS + OWN_COLUMNS
 
+#: Whether cleaning cut the run time of a job at its requested time, in tables: 1 or 0.
+KILLED = "killed"
 #: What units of jobs are called in tables.
 UNITS = "units"
 #: The name of what a job runs, in tables: a text for each number of ``executable``.
@@ -113,7 +115,7 @@ def resource_problem(name: Any) -> str:
     """
     if not isinstance(name, str) or not _RESOURCE.fullmatch(name):
         why = "it must be letters, digits, '_' and '-', a letter first"
-    elif name in (*JOB_COLUMNS, UNITS, CODE):
+    elif name in (*JOB_COLUMNS, KILLED, UNITS, CODE):
         why = "it is a column of jobs"
     elif name in _OF_GROUPS:
         why = "it stands for something else in files of machines"

@@ -31,13 +31,13 @@ def working(text: str) -> Iterator[None]:
 
 @contextmanager
 def counting(title: str, total: int) -> Iterator[Callable[[str], None]]:
-    """Show a bar, if somebody watches; the function given names what is being done next."""
+    """Show a bar, or lines in a log; the function given names what is being done next."""
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
     console = Console(stderr=True)
     if not console.is_terminal:
-        yield lambda text: None
+        yield _counting_in_lines(total)
         return
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
     with Progress(*columns, TimeElapsedColumn(), console=console, transient=True) as progress:
@@ -50,6 +50,20 @@ def counting(title: str, total: int) -> Iterator[Callable[[str], None]]:
             started = True
 
         yield step
+
+
+def _counting_in_lines(total: int) -> Callable[[str], None]:
+    """Return what says every now and then what is being done next: nothing of short work."""
+    shown, done = time.monotonic(), -1
+
+    def step(text: str) -> None:
+        nonlocal shown, done
+        done += 1
+        if time.monotonic() - shown >= SHOW_S:
+            shown = time.monotonic()
+            say(f"{done:,} of {total:,}: {text}")
+
+    return step
 
 
 @contextmanager

@@ -11,6 +11,8 @@ from slow_shares import Accounts, SlowOrder
 from strategies import predictions, workloads
 
 from hpcgym.scheduler.policies import FairShare
+from hpcgym.scheduler.rules import Scheduler
+from hpcgym.scheduler.usage import without_idle_shares
 from hpcgym.workload.model import Workload
 
 BUSY_W = 100.0
@@ -73,7 +75,12 @@ def cases(draw: st.DrawFn) -> tuple[Workload, dict[str, Any], dict[str, Any]]:
         "passes": draw(st.sampled_from(["per-timestamp", "per-event"])),
     }
     ours = rules | {"policy": first[0], "backfill_order": second[0], "fair_share": fair}
-    return workload, ours, rules | {"policy": first[1], "backfill_order": second[1]}
+    return workload, heeded(ours), rules | {"policy": first[1], "backfill_order": second[1]}
+
+
+def heeded(rules: dict[str, Any]) -> dict[str, Any]:
+    """Return rules as ``simulate`` takes them: without shares at which none of them looks."""
+    return rules | {"fair_share": without_idle_shares(Scheduler(**rules)).fair_share}
 
 
 @st.composite

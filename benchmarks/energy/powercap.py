@@ -71,8 +71,8 @@ def capped(
     """Return the schedule under a cap, a share, for the hour in the middle of an interval.
 
     What it is a share of is a name of CAPPED. It is told at the beginning of the interval, so that
-    what was before is the same under all. A cap of 1 is none. Jobs that come after the interval are
-    left out.
+    what was before is the same under all. A cap of 1 limits nothing. Jobs that are
+    submitted after the interval are left out.
     """
     jobs = workload.take(workload.submit_time < interval.end)
     machine, watts = machine_and_cap(cluster, cap, of)

@@ -84,7 +84,7 @@ def compare(
     machine = options.machine(cluster, processors, allocation)
     shared_rules = coscheduling.rules(partners, pairs_above, pair_estimate)
     sharing = coscheduling.read(speedups, codes, machine)
-    overrides = options.given(passes=passes, allocation=allocation, fair_share=fair_share)
+    overrides = options.given(passes=passes, allocation=allocation)
     if sharing is not None:
         shared_rules |= options.given(allocation=overrides.pop("allocation", None))
     chosen = {name: options.rules(name, overrides) for name in _names(scheduler, sharing)}
@@ -93,7 +93,11 @@ def compare(
         for name, rules in chosen.items()
     }
     coscheduling.check(sharing, chosen, shared_rules)
-    options.check_fair_share(fair_share, chosen.values())
+    from hpcgym.scheduler.usage import check_fair_share
+
+    by_usage = {name: rules for name, rules in chosen.items() if any(rules.usage_orders)}
+    check_fair_share(fair_share, bool(by_usage))
+    chosen |= {name: rules.but(fair_share=fair_share) for name, rules in by_usage.items()}
     jobs = options.load(
         workload, clean, processors, errors, week, month, machine, unfit, begin, end,
         change=None if sharing is None else sharing.with_codes,

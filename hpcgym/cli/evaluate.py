@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Iterator
-from pathlib import Path
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import typer
@@ -250,7 +249,6 @@ def evaluate(
         threshold=threshold,
         fair_share=fair_share,
     )
-    _check_fair_share(fair_share, policies or [], backfill_order)
     name = _env(env)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", PolicyWarning)  # they are said below
@@ -269,23 +267,6 @@ def evaluate(
         output.print_csv(_csv_rows(source, machine, board))
     else:
         _print_table(source, machine, board, settings)
-
-
-def _check_fair_share(
-    fair_share: str | None, policies: Iterable[str], backfill_order: str | None
-) -> None:
-    """Say so if shares are given, and nothing that is evaluated can look at them."""
-    from hpcgym.baselines import SCHEDULERS
-    from hpcgym.scheduler.policies import POLICIES
-
-    known = {name for name, policy in POLICIES.items() if policy.looks_at_usage}
-    known |= {name for name, scheduler in SCHEDULERS.items() if any(scheduler.usage_orders)}
-    files = [one for one in policies if Path(one).suffix in (".json", ".pt")]
-    able = files or [one for one in (*policies, backfill_order) if one in known]
-    if fair_share is not None and not able:
-        raise HpcgymError(
-            f"--fair-share is for agents and for {', '.join(sorted(known))}, and here is none"
-        )
 
 
 def _env(name: str | None) -> str | None:

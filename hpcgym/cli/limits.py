@@ -52,11 +52,15 @@ def read(
 
     Raises
     ------
-    HpcgymError : limits without a machine, an unknown key, or a value that cannot be; the message
-        names the option.
+    HpcgymError : limits without a machine, a rule for limits without any, an unknown key, or a
+        value that cannot be; the message names the option.
     """
     if not caps and not budgets and power is None:
         return None
+    if not caps and not budgets and power != "none":
+        raise HpcgymError(
+            f"--power {power} says how limits are kept, and there are none: give --cap or --budget"
+        )
     if machine is None or not machine.groups:
         raise HpcgymError(
             "--cap, --budget and --power are for machines whose nodes have a power; --cluster says"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
@@ -318,29 +318,6 @@ def rules(name: str, overrides: Mapping[str, Any]) -> Scheduler:
         known = [*SCHEDULERS, *DISPATCHERS, *COSCHEDULERS]
         raise HpcgymError(unknown("scheduler or dispatcher", name, known))
     return scheduler_of(name, overrides)
-
-
-def check_fair_share(fair_share: str | None, schedulers: Iterable[Scheduler]) -> None:
-    """Say so if shares are given that no scheduler looks at."""
-    if fair_share is not None and not any(any(one.usage_orders) for one in schedulers):
-        raise HpcgymError(
-            "--fair-share is for policies by usage, such as fairshare, which no scheduler here has"
-        )
-
-
-def check_fair_share_of_weights(
-    fair_share: str | None, scheduler: Scheduler, features: Iterable[str]
-) -> None:
-    """Say so if shares are given, and neither what is weighed nor backfilling looks at them."""
-    from hpcgym.scheduler.policies import USER_FEATURES
-
-    if not USER_FEATURES.keys().isdisjoint(features) or scheduler.usage_orders[1]:
-        return
-    if fair_share is not None:
-        raise HpcgymError(
-            f"--fair-share is for weights of {' and '.join(USER_FEATURES)}, or for"
-            " --backfill-order fairshare, and here is none of them"
-        )
 
 
 def machine(cluster: str | None, processors: int | None, allocation: str | None) -> Cluster | None:

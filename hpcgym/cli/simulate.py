@@ -149,7 +149,6 @@ def simulate(
         power=power,
     )
     chosen = options.rules(scheduler, overrides)  # a wrong name is said before the work
-    options.check_fair_share(fair_share, [chosen])
     kept = limits.read(machine, cap, budget, power)
     sharing = coscheduling.read(speedups, codes, machine, limited=kept is not None)
     coscheduling.check(sharing, {scheduler: chosen}, shared_rules)

@@ -212,8 +212,6 @@ def train_ppo(
     A network looks at the state once an interval, and sets how much each feature of a job counts
     for the order of the queue.
     """
-    from hpcgym.scheduler.rules import Scheduler
-
     rules = options.given(
         backfill=backfill, backfill_order=backfill_order, estimate=estimate,
         policy_estimate=policy_estimate, threshold=threshold,
@@ -221,8 +219,6 @@ def train_ppo(
         interval=int(interval) if interval is not None and interval.isdecimal() else interval,
         policy_features=None if policy_features is None else policy_features.split(","),
     )  # fmt: skip
-    orders = Scheduler(backfill_order=backfill_order or "spf")
-    options.check_fair_share_of_weights(fair_share, orders, rules.get("policy_features", ()))
     learning = {"n_envs": envs, "episodes": episodes, "jobs": jobs, "part": part}
     _train(
         "ppo", (workload, clean, processors, errors), output, minutes, steps,

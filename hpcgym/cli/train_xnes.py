@@ -136,6 +136,7 @@ def train_xnes(
     from hpcgym.envs.core.episodes import Episodes
     from hpcgym.progress import say
     from hpcgym.scheduler.rules import Scheduler
+    from hpcgym.scheduler.usage import check_fair_share, counts_usage
 
     given = options.given(
         backfill=backfill,
@@ -150,7 +151,7 @@ def train_xnes(
         population=population, sigma=sigma, penalty=penalty, scale=scale, metric=metric,
         scheduler=Scheduler(backfill_order="spf").but(**given),
     )  # fmt: skip
-    options.check_fair_share_of_weights(fair_share, agent.rules, agent.features)
+    check_fair_share(fair_share, counts_usage(agent.rules, agent.features))
     source = options.load(workload, clean, processors, errors, None, None)
     offered = Episodes(source, episodes, jobs, part, train_share)
     chosen = offered.named(offered.usual if number is None else number, seed)

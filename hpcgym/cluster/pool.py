@@ -81,9 +81,12 @@ class Cluster:
         settle(self, "levels", _levels(self.levels, self.groups))
         if not isinstance(self.name, str):
             raise HpcgymError(f"the name of a machine must be a text, not {self.name!r}")
-        if self.shutdown_after_s is not None and any(g.power is None for g in self.groups):
+        unknown = [group.name for group in self.groups if group.power is None]
+        if self.shutdown_after_s is not None and unknown:
             raise HpcgymError(
-                "shutdown_after_s: nodes are switched off that have a power, NodePower"
+                f"shutdown_after_s: only nodes with a power can be switched off, and group"
+                f" {unknown[0]!r} has none; give it one: power=NodePower(...), or [group.power] in"
+                " its file"
             )
         for name in ("shutdown_after_s", "shutdown_time_s", "boot_time_s"):
             if name != "shutdown_after_s" or self.shutdown_after_s is not None:

@@ -100,8 +100,11 @@ class SchedulingEnv(gymnasium.Env[Any, Any]):
                 raise gymnasium.error.DependencyNotInstalled(
                     f"render_mode 'rgb_array' needs matplotlib: {installing('report')}"
                 )
-            known = ", ".join(self.metadata["render_modes"])
-            raise gymnasium.error.Error(f"render_mode must be None or of {known}: {render_mode!r}")
+            known = ", ".join(map(repr, self.metadata["render_modes"]))
+            raise gymnasium.error.Error(
+                f"render_mode must be None or one of {known}, not {render_mode!r}: no window is"
+                " opened, env.render() returns a text or an image to show"
+            )
         self.render_mode = render_mode
         self._definition = define(type(self), SchedulingEnv, workload, arguments)
         self.options, self.action_space = self._definition.options, self._definition.action_space

@@ -17,6 +17,7 @@ from hpcgym.report.labels import labelled, scheduler_name
 from hpcgym.scheduler.policies import POLICIES
 from hpcgym.scheduler.policies.index import parse_policy
 from hpcgym.scheduler.rules import Scheduler
+from hpcgym.scheduler.usage import without_idle_shares
 
 #: The row of the best static weights.
 STATIC = "best-static"
@@ -202,7 +203,7 @@ def with_references(
     for name, policy in {**dict(zip(names, names, strict=True)), **policies}.items():
         row, one = name, policy
         if not isinstance(policy, Scheduler) and not acts(policy):
-            one, usual = (_ruled(policy, some, limits) for some in (rules, {}))
+            one, usual = (without_idle_shares(_ruled(policy, some, limits)) for some in (rules, {}))
             row = labelled(name, usual, one) if name == policy else name
         row_of[name] = row
         if row in lineup:

@@ -28,6 +28,7 @@ from hpcgym.evaluation.static_weights import best_static
 from hpcgym.scheduler.capabilities import check_scheduler
 from hpcgym.scheduler.estimates.learning import Learned
 from hpcgym.scheduler.rules import Scheduler
+from hpcgym.scheduler.usage import check_fair_share, counts_usage, without_idle_shares
 from hpcgym.simulation.nodes import needs_on
 from hpcgym.simulation.prepare import check_allocation, check_jobs, machine_of
 from hpcgym.simulation.run import learn_at, simulate
@@ -188,6 +189,8 @@ def _on_stage(
         _check_static(stage.rules)
     always = limited.references(limits, [part.workload_of(episode) for episode in chosen])
     lineup, row_of = with_references(policies, stage.rules, limits, always)
+    orders = [one.usage_orders for one in lineup.values() if isinstance(one, Scheduler)]
+    check_fair_share(stage.rules.get("fair_share"), stage.counts_usage or any(map(any, orders)))
     limited.check_rows(lineup, limits, [part.workload_of(episode) for episode in chosen])
     metrics = METRICS if limits is None else (*METRICS, *limited.ENERGIES)
     total = budget + (len(lineup) + (budget > 0)) * len(chosen)
@@ -197,6 +200,8 @@ def _on_stage(
     with (progress or silent)("evaluating", total) as step:
         if training:
             plain = under_limits(scheduler_of("spf", stage.rules), limits)
+            if not counts_usage(plain, stage.features):
+                plain = without_idle_shares(plain)
             weights = best_static(
                 training, stage.features, plain, budget, seed, step, machine, limits
             )

@@ -19,6 +19,7 @@ from hpcgym.evaluation.limited import Limits, limits_of, measured, same_limits
 from hpcgym.files import shaped
 from hpcgym.scheduler.policies import WEIGHTED_FEATURES
 from hpcgym.scheduler.rules import Scheduler
+from hpcgym.scheduler.usage import counts_usage
 from hpcgym.simulation.prepare import machine_of
 from hpcgym.workload import Workload
 
@@ -34,6 +35,8 @@ RULES = (
     "threshold",
     "fair_share",
 )
+
+_BACKFILLING = ("backfill", "backfill_order")
 
 _COLUMNS = ("submit_time", "run_time", "requested_time", "requested_processors")
 
@@ -82,6 +85,7 @@ class Stage:
     rules : the rules that all environments have: those given, and where policies act, the others
         too, but for the usual correction.
     features : what static weights are for: those of MixedPolicy, or the six of document 002.
+    counts_usage : whether an environment looks at what users have used.
     limits : of power and energy, that all environments set; None: none does.
     machine : what all run on.
 
@@ -106,6 +110,7 @@ class Stage:
         self._workload, self._given, self._part, self._seed = workload, machine, part, seed
         self.machine = machine_of(workload, machine, None)
         self.limits: Limits | None = None
+        self.counts_usage = False
         self._made: list[Any] = []
         options = dict(env_options or {})
         for name in ("cluster", "processors"):
@@ -121,6 +126,7 @@ class Stage:
                     self._envs[name] = self._own(name, policy, options)
         for name, one in self._envs.items():
             self._agree(name, one.unwrapped)
+            self.counts_usage |= _counts_usage(one.unwrapped)
         self._settle_limits()
         usual = Scheduler().correction
         if rules.get("correction") is None and self.rules.get("correction") == usual:
@@ -201,8 +207,12 @@ class Stage:
             "train_share": part.train_share,
             **self.rules,
         }
+        given = {**options, **ours}
+        order = Scheduler(**{rule: given[rule] for rule in _BACKFILLING if rule in given})
+        if not counts_usage(order, given.get("policy_features") or ()):
+            given.pop("fair_share", None)  # it is for others: this environment would refuse it
         try:
-            env = gymnasium.make(env_id, disable_env_checker=True, **{**options, **ours})
+            env = gymnasium.make(env_id, disable_env_checker=True, **given)
         except gymnasium.error.Error as error:
             raise HpcgymError(f"env {env_id!r}: {error}") from None
         self._made.append(env)
@@ -226,6 +236,8 @@ class Stage:
     def _agree(self, name: str, env: Any) -> None:
         """Take over the rules of an environment, or say how they differ."""
         theirs = {rule: env.scheduler_rules[rule] for rule in RULES}
+        if not _counts_usage(env):
+            theirs["fair_share"] = self.rules.get("fair_share")  # it is for others
         for rule in ("estimate", "policy_estimate"):
             if not isinstance(theirs[rule], str):
                 raise HpcgymError(f"the environment of {name} has run times given as {rule}")
@@ -239,6 +251,12 @@ class Stage:
         self.rules = theirs
         if env.action_kind == "weights":
             self.features = tuple(env.policy_features)
+
+
+def _counts_usage(env: Any) -> bool:
+    """Return whether an environment looks at what users have used."""
+    rules = {rule: env.scheduler_rules[rule] for rule in _BACKFILLING}
+    return counts_usage(Scheduler(**rules), getattr(env, "policy_features", ()))
 
 
 def load_agent(path: str | Path) -> Any:

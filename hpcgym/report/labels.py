@@ -107,10 +107,7 @@ def labelled(name: str, usual: Scheduler, scheduler: Scheduler) -> str:
     Such as "saf (backfill fcfs)". Passes, allocation and limits are the setting of all schedulers
     of a table, and told above it.
     """
-    rules = scheduler.describe()
-    if not any(scheduler.usage_orders):
-        rules["fair_share"] = usual.describe()["fair_share"]  # which nothing looks at
-    told = _differences(usual.describe(), rules)
+    told = _differences(usual.describe(), scheduler.describe())
     return f"{name} ({', '.join(told)})" if told else name
 
 

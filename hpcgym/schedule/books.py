@@ -119,7 +119,7 @@ class Books:
         if self._result.idle_seconds is not None:
             raise HpcgymError(
                 "the schedule does not tell when processors of a pool were off, only for how long:"
-                " its power over time is not known; that of nodes with a power, NodePower, is"
+                " its power over time is not known; on a machine of nodes with a power it is"
             )
         total = {state: np.zeros(len(self.time) - 1) for state in self.states}
         for chosen in range(len(self._powers.cores)) if group is None else (group,):

@@ -61,8 +61,8 @@ FEATURES = {
 _OF_AGENTS = "there the agent says what starts"
 _SHARED_RUNS = "run times stand once for all simulations, and a kill changes them"
 _EMPTY = (
-    "they begin with an empty machine; dataclasses.replace(workload, initial=None) lets the jobs"
-    " that run wait from the beginning"
+    "they begin with an empty machine, as the whole trace does, and each of its weeks and months"
+    " (--week, --month)"
 )
 _NO_PYTHON = "no Python runs inside; 'ave2' or 'e-loss' are compiled"
 _OTHER_ENDS = "how long a job runs depends on who is beside it"
@@ -92,7 +92,7 @@ APART: dict[tuple[str, str], str] = {
     ("predictor", "batches"): _NO_PYTHON,
     ("predictor", "look-ahead"): "look-ahead learns run times itself",
     ("usage", "coverage"): _OTHER_VECTORS,
-    ("usage", "look-ahead"): "in the queues that it drains nobody is charged",
+    ("usage", "look-ahead"): "it tries policies on copies of the queue, where usage is not counted",
     ("dispatcher", "shared nodes"): "it is not told who may be beside whom",
     ("dispatcher", "environments"): _OF_AGENTS,
     ("dispatcher", "batches"): "there weights order the queue",

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from hpcgym.cluster.pool import Cluster
 
 LATEST = 2**53  # [s] the simulator's clock
+MOST_SHARE = 10.0  # of what all busy nodes draw: above it percent must be meant
 
 
 @dataclass(frozen=True)
@@ -59,7 +60,7 @@ class PowerCap:
     @classmethod
     def of(cls, cluster: Cluster, share: float, start: int = 0, **others: Any) -> PowerCap:
         """Return a cap at a share of what a machine draws when all its nodes are busy."""
-        return cls(_share(share) * greatest_w(cluster), start, **others)
+        return cls(_share(share) * _greatest_w(cluster), start, **others)
 
 
 @dataclass(frozen=True)
@@ -105,7 +106,7 @@ class EnergyBudget:
         cls, cluster: Cluster, share: float, start: int, end: int, **others: Any
     ) -> EnergyBudget:
         """Return a budget of a share of what a machine uses when all its nodes are busy."""
-        return cls(_share(share) * greatest_w(cluster) * (end - start), start, end, **others)
+        return cls(_share(share) * _greatest_w(cluster) * (end - start), start, end, **others)
 
 
 Limit = PowerCap | EnergyBudget
@@ -163,6 +164,17 @@ def _flag(where: str, name: str, value: Any) -> bool:
 def _share(share: Any) -> float:
     """Return a share as a float, or say that it is none."""
     number = real(share)
-    if not 0 <= number < math.inf:
-        raise HpcgymError(f"share must be a number of at least 0, such as 0.6, not {share!r}")
+    if not 0 <= number <= MOST_SHARE:
+        raise HpcgymError(
+            f"share must be a number from 0 to {MOST_SHARE:g}, not {share!r}; 60 % is 0.6"
+        )
     return number
+
+
+def _greatest_w(cluster: Any) -> float:
+    """Return what a machine draws when all its nodes are busy [W]."""
+    if isinstance(cluster, str):
+        raise HpcgymError(
+            f"cluster must be a Cluster, not its name: hpcgym.cluster.find_cluster({cluster!r})"
+        )
+    return greatest_w(cluster)

@@ -58,7 +58,8 @@ def node_power(cluster: Cluster, needed: bool = True) -> NodePower:
     if first.power is None:
         if needed:
             raise HpcgymError(
-                f"limits need the power of nodes, and group {first.name!r} has none: NodePower"
+                f"limits need the power of nodes, and group {first.name!r} has none; give it one:"
+                " power=NodePower(...), or [group.power] in its file"
             )
         return _NO_POWER
     if first.power.off_w > first.power.idle_w:

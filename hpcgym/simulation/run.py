@@ -23,6 +23,7 @@ from hpcgym.scheduler.capabilities import check
 from hpcgym.scheduler.estimates.learning import Learned
 from hpcgym.scheduler.limits import Limit
 from hpcgym.scheduler.rules import OF_THE_QUEUE, Scheduler, not_beside_a_dispatcher
+from hpcgym.scheduler.usage import check_fair_share
 from hpcgym.simulation.corun import simulate_coscheduled
 from hpcgym.simulation.driver import check_learned, learns_in, started
 from hpcgym.simulation.limited import simulate_powered, takes_whole_nodes
@@ -124,8 +125,8 @@ def scheduler_of(
 
     Raises
     ------
-    HpcgymError : an unknown name or rule, a value that it cannot have, two dispatchers, or a rule
-        of the queue beside one.
+    HpcgymError : an unknown name or rule, a value that it cannot have, two dispatchers, a rule of
+        the queue beside one, or shares of users that no order looks at.
     """
     if callable(scheduler) or (isinstance(scheduler, str) and scheduler in DISPATCHERS):
         if "dispatcher" in rules:
@@ -137,6 +138,7 @@ def scheduler_of(
     else:
         chosen = scheduler if isinstance(scheduler, Scheduler) else find_scheduler(scheduler)
     chosen = chosen.but(**rules) if rules else chosen
+    check_fair_share(rules.get("fair_share"), any(chosen.usage_orders))
     if chosen.dispatcher is not None:
         for rule in OF_THE_QUEUE:  # also one with the value that is the default
             if rule in rules:

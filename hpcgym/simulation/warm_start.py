@@ -72,7 +72,14 @@ def begin_with(
     ongoing = going_on(initial, scheduler, cluster)
     if ongoing is not None and ongoing.reserved is not None:
         engine.hold(
-            a.jobs, a.sim, a.progress, a.blocks, a.entries, a.profile, a.line, ongoing.reserved
+            a.jobs,
+            a.sim,
+            a.progress,
+            a.blocks,
+            a.entries,
+            a.profile,
+            a.line,
+            ongoing.reserved.copy(),
         )
 
 
@@ -141,7 +148,7 @@ def begin_on_nodes(
     if ongoing is not None and ongoing.reserved is not None:
         engine.hold_on_nodes(
             arrays.sim, arrays.progress, arrays.blocks, arrays.entries, arrays.line, nodes,
-            ongoing.reserved,
+            ongoing.reserved.copy(),
         )  # fmt: skip
 
 

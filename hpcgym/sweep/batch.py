@@ -34,10 +34,10 @@ from hpcgym.scheduler.estimates.learning import (
 from hpcgym.scheduler.policies.features import WEIGHTED_FEATURES, JobColumns, check_features
 from hpcgym.scheduler.policies.mixed import Weighed, weighed
 from hpcgym.scheduler.rules import Scheduler
+from hpcgym.scheduler.usage import check_fair_share, counts_usage
 from hpcgym.simulation.beginnings import fill_rooms, states_before
 from hpcgym.simulation.fair_share import (
     beginning_of,
-    counts_usage,
     rows_of_beginnings,
 )
 from hpcgym.simulation.nodes import needs_on, rooms_for, single_cores
@@ -348,6 +348,7 @@ def _table_of(
     )
     longest, n_users = int(sizes.max()), max(piece.n_users for piece in pieces)
     counts = counts_usage(rules, features)
+    check_fair_share(rules.fair_share, counts)
     engine |= {
         "asks": state.NOBODY,
         **learning_rules(rules, asks_for_predictions(rules), on_nodes, counts),

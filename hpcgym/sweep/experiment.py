@@ -15,6 +15,7 @@ from hpcgym.files import MOST_TOML, bytes_of, toml_of
 from hpcgym.schedule.metrics import known_metrics
 from hpcgym.scheduler.capabilities import check
 from hpcgym.scheduler.rules import Scheduler
+from hpcgym.scheduler.usage import check_fair_share
 from hpcgym.sweep.corun import at, believed, check_sharing
 from hpcgym.sweep.limits import LimitSet, check_limited
 from hpcgym.sweep.source import SEED, SLICES, Source
@@ -170,7 +171,9 @@ def _scheduler(where: str, entry: str | dict[str, Any], folder: Path) -> tuple[s
     if isinstance(rules.get("pair_estimate"), str):
         known = at(f"{where}.pair_estimate", believed, rules["pair_estimate"], folder)
         rules["pair_estimate"] = known
-    return name, at(where, begin.but, **rules)
+    scheduler = at(where, begin.but, **rules)
+    at(where, check_fair_share, rules.get("fair_share"), any(scheduler.usage_orders))
+    return name, scheduler
 
 
 def _name_of(entry: str | dict[str, Any]) -> str:

@@ -108,7 +108,10 @@ def _whole(what: str, time: Any) -> int:
     except (TypeError, ValueError, OverflowError):
         seconds = -1
     if seconds != time or not 0 <= seconds <= MAX_TIME:
-        raise WorkloadError(f"{what} must be a whole number of seconds, not {time!r}")
+        raise WorkloadError(
+            f"{what} must be a whole number of seconds of the trace's clock, from 0 on, not"
+            f" {time!r}"
+        )
     return seconds
 
 

@@ -55,7 +55,10 @@ def interesting_extracts(
     submit, wait, run = workload.submit_time, workload.wait_time, recorded_run_time(workload)
     known = (wait >= 0) & (run >= 1)
     if not known.any():
-        raise WorkloadError(f"{workload.name} does not tell when jobs ran")
+        raise WorkloadError(
+            f"{workload.name} does not tell when jobs ran; a simulation does:"
+            " hpcgym.simulate(workload).as_workload(), or the file of hpcgym simulate --output"
+        )
     first, last = int(submit.min()), int(submit.max()) + 1
     begins = np.arange(first, last - length_s + 1, max(length_s // _STARTS, 1))
     if not len(begins):

@@ -20,12 +20,14 @@ from hpcgym.errors import WorkloadError
 from hpcgym.naming import (
     CORE,
     JOB_COLUMNS,
+    KILLED,
     MOST_AMOUNT,
     OWN_COLUMNS,
     UNITS,
     known_columns,
     resource_problem,
 )
+from hpcgym.workload.arrays import read_only
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -145,7 +147,7 @@ class Workload:
         _check_known("slowdown", filled, 1, MOST_SLOWDOWN, name)
         if killed is None:
             killed = np.broadcast_to(np.False_, n)
-        killed = _read_only(np.asarray(killed, dtype=np.bool_))
+        killed = read_only(np.asarray(killed, dtype=np.bool_))
         if killed.shape != (n,):
             raise WorkloadError(f"'killed' has shape {killed.shape}, 'submit_time' has {(n,)}")
         size = check_processors(processors)
@@ -273,14 +275,15 @@ class Workload:
     def to_pandas(self) -> pd.DataFrame:
         """Return a DataFrame of n_jobs rows: the columns of SWF, what any job has of others, units.
 
-        Behind the units stand their resources.
+        Behind the units stand their resources. ``killed``, 1 or 0, is there if any job is marked.
         """
         import pandas as pd
 
         lacking = [c for c in OWN_COLUMNS if (self.columns[c] == MISSING).all()]
         columns = {c: values for c, values in self.columns.items() if c not in lacking}
+        killed = {KILLED: self.killed.astype(np.int64)} if self.killed.any() else {}
         units = {} if self.units is None else {UNITS: self.units}
-        return pd.DataFrame({**columns, **units, **self.per_unit})
+        return pd.DataFrame({**columns, **killed, **units, **self.per_unit})
 
 
 def check_processors(processors: Any) -> int:
@@ -317,7 +320,7 @@ def _resources(
             f"{name}: the job of row {job} requests {requested[job]} processors, which is not its"
             f" units * core = {asked[job]} * {demands[CORE][job]}"
         )
-    filled["requested_processors"] = requested if (requested > 0).all() else _read_only(product)
+    filled["requested_processors"] = requested if (requested > 0).all() else read_only(product)
     return asked, demands
 
 
@@ -369,19 +372,7 @@ def _as_column(name: str, values: Any, n: int) -> NDArray[Any]:
         raise WorkloadError(f"column {name!r} must hold finite numbers")
     if name in TIME_COLUMNS and n and max(abs(int(column.min())), int(column.max())) > MAX_TIME:
         raise WorkloadError(f"column {name!r} holds times beyond 2^53 s")
-    return _read_only(column)
-
-
-def _read_only(values: NDArray[Any]) -> NDArray[Any]:
-    """Return ``values`` so that nobody can change them, copied if their owner still could."""
-    owner: Any = values
-    while isinstance(owner, np.ndarray) and not owner.flags.writeable:
-        owner = owner.base
-    if not isinstance(owner, np.ndarray) or values.strides == (0,):
-        return values
-    values = values.copy()
-    values.flags.writeable = False
-    return values
+    return read_only(column)
 
 
 def _in_submission_order(workload: Workload) -> Workload:

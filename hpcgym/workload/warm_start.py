@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from hpcgym.workload.arrays import read_only
+
 if TYPE_CHECKING:
     from hpcgym.cluster.pool import Cluster
     from hpcgym.workload.model import Workload
@@ -66,6 +68,13 @@ class Ongoing:
     reserved: Ints | None = None
     cells: Cells | None = None
 
+    def __post_init__(self) -> None:
+        for name in ("order", "predicted", "promised", "reserved"):
+            if getattr(self, name) is not None:
+                object.__setattr__(self, name, read_only(getattr(self, name)))
+        if self.cells is not None:
+            object.__setattr__(self, "cells", Cells(*map(read_only, self.cells)))
+
     def take(self, rows: Any) -> Ongoing:
         """Return what is known of the jobs at ``rows``."""
         return replace(
@@ -82,7 +91,8 @@ class Ongoing:
 class Initial:
     """The state of a machine just before ``begin``, which a workload may begin with.
 
-    Jobs submitted before ``begin`` run or are queued then; all others are submitted later.
+    Jobs submitted before ``begin`` run or are queued then; all others are submitted later. Arrays
+    are read-only, here and in :class:`Ongoing`, as those of workloads are.
 
     Attributes
     ----------
@@ -97,6 +107,9 @@ class Initial:
     start: Ints
     past: Workload
     ongoing: Ongoing | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "start", read_only(self.start))
 
     @property
     def running(self) -> NDArray[np.bool_]:

@@ -238,4 +238,11 @@ def test_fair_shares_by_option_and_file(tmp_path):
 def test_fair_shares_that_nobody_looks_at(command):
     result = run(command, "lublin:jobs=9", "--fair-share", "damping=2")
     assert result.exit_code != 0
-    assert "--fair-share is for policies by usage" in f"{result.exception}{result.output}"
+    assert "(--fair-share): nothing here looks at" in f"{result.exception}{result.output}"
+
+
+def test_fair_shares_beside_schedulers_that_do_not_look_at_them():
+    options = ("--scheduler", "easy,fairshare", "--fair-share", "half_life_s=600")
+    easy, fair = as_json("compare", "lublin:jobs=200,users=5", *options)["results"]
+    assert easy["scheduler"]["fair_share"] is None
+    assert fair["scheduler"]["fair_share"] == "half_life_s=600, damping=1"

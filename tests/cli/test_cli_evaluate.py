@@ -157,7 +157,7 @@ def test_shares_are_those_that_are_given() -> None:
         (["--jobs", "1001"], "jobs=1001"),
         (
             ["spf", "--fair-share", "damping=2"],
-            "--fair-share is for agents and for",
+            "(--fair-share): nothing here looks at what users have used",
         ),
         (["--backfill", "conservative"], "evaluate 'conservative' by name"),
         (["--number", "0"], "n must be a whole number of at least 1, not 0"),

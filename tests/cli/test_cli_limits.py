@@ -114,6 +114,9 @@ def test_power_alone_gives_jobs_nodes_of_their_own() -> None:
         ((*TAURUS, "--cap", "watts=1,start=5,end=5"), "cap: it ends at 5 s, not after its start"),
         ((*TAURUS, "--budget", "joules=1,start=0"), "it needs start and end"),
         ((*TAURUS, "--power", "mixed"), "did you mean 'mix'?"),
+        ((*TAURUS, "--power", "shut"), "--power shut says how limits are kept, and there are none"),
+        ((*TAURUS, "--power", "powercap"), "give --cap or --budget"),
+        ((*TAURUS, "--cap", "percent=6000"), "60 % is 0.6"),
     ],
 )
 def test_limits_that_cannot_be(arguments: tuple[str, ...], message: str) -> None:

@@ -226,11 +226,11 @@ def test_help_teaches(agent: str) -> None:
     [
         (
             ("xnes", "--workload", TRACE, "--fair-share", "damping=2"),
-            "--fair-share is for weights of fairshare and",
+            "(--fair-share): nothing here looks at what users have used",
         ),
         (
             ("ppo", *SHORT, "--fair-share", "damping=2"),
-            "--fair-share is for weights of fairshare and",
+            "(--fair-share): nothing here looks at what users have used",
         ),
         (
             ("ppo", *SHORT, "--output", "agent.zip"),

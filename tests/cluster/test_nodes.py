@@ -117,7 +117,10 @@ def test_groups_that_are_none(arguments: Any, problem: str) -> None:
             {"groups": [NodeGroup(n, 2**20, {"core": 1}) for n in "ab"]},
             "a machine has at most 1048576 nodes",
         ),
-        ({"groups": (GPU,), "shutdown_after_s": 60}, "nodes are switched off that have a power"),
+        (
+            {"groups": (GPU,), "shutdown_after_s": 60},
+            "only nodes with a power can be switched off, and group 'gpu' has none",
+        ),
         ({"processors": 4, "queues": {"a": 0}}, "queue 'a': the expected wait must be above 0 s"),
         ({"processors": 4, "queues": {"a": "1 h"}}, "must be above 0 s, not '1 h'"),
         ({"processors": 4, "queues": {"a": 1, "A": 2}}, "two queues have the same name: a, A"),

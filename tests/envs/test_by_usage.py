@@ -25,7 +25,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from node_strategies import machines, workloads_for
 from oracle import jobs_of, simulate_slowly
-from share_strategies import ABOVE, BUSY_W, accounts, order, watts_of, with_power
+from share_strategies import ABOVE, BUSY_W, accounts, heeded, order, watts_of, with_power
 from slow_environments import Ordering, Selection, Weights
 from slow_shares import Accounts, SlowOrder
 from strategies import WEIGHTS, workloads
@@ -236,11 +236,11 @@ def test_limits(data: st.DataObject, interval: Any, weights: Any) -> None:
         controls=("frequency", "power"),
         interval=interval,
         policy_features=features,
-        fair_share=fair,
+        fair_share=fair if used or case.rules.get("backfill") != "none" else None,
     )
     play(env, lambda *_: np.array([1.0, 1.0, *(weights if used else ())]))
     rules = {**case.rules, "policy": policy_of(weights), "fair_share": fair}
-    same = simulate(case.workload, cluster=case.cluster, limits=case.limits, **rules)
+    same = simulate(case.workload, cluster=case.cluster, limits=case.limits, **heeded(rules))
     assert starts(env) == same.start.tolist()
     assert np.array_equal(env.result().frequency, same.frequency)
 
@@ -369,7 +369,7 @@ def test_a_hidden_future_goes_on_with_what_was_used(name: str) -> None:
     jobs = env.episode_workload.take(slice(known))
     rules = {"policy": policy, **env.scheduler_rules}
     expected = simulate(jobs, **rules).start.tolist()
-    by_submission = simulate(jobs, **rules | {"backfill_order": "fcfs"}).start.tolist()
+    by_submission = simulate(jobs, **heeded(rules | {"backfill_order": "fcfs"})).start.tolist()
     differ = {max(pair) for pair in zip(expected, by_submission, strict=True) if len({*pair}) > 1}
     assert max(differ) > now
     for _ in range(2):

@@ -224,7 +224,7 @@ def test_rows_are_found_wherever_they_are():
         ({"start": 1.5, "jobs": 3}, r"options\['start'\] must be .* not 1.5"),
         ({"start": 0, "jobs": 0}, r"options\['jobs'\] must be a whole number of at least 1"),
         ({"start": 0, "jobs": 31}, "options ask for 31 jobs; an episode has at most 30"),
-        ({"start": 90, "jobs": 11}, "options ask for rows 90 to 101; log has 100 jobs"),
+        ({"start": 90, "jobs": 11}, "options ask for rows 90:101; log has 100 jobs"),
         ({"slice": "rows 0:31"}, "options ask for 31 jobs; an episode has at most 30"),
         ({"slice": "rows 7:7"}, r"options\['slice'\] 'rows 7:7' has no jobs"),
         ({"slice": "window 0003"}, r"unknown options\['slice'\] 'window 0003'; log has 'window"),

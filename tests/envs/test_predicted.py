@@ -14,14 +14,14 @@ from driving import (
     VECTOR,
     assert_same,
     by_chance,
+    follows_again,
     go_on,
     in_turn,
     play,
     random_acts,
-    visible_acts,
     whole,
 )
-from hypothesis import assume, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracle import jobs_of, score_of
 from predictors import KernelRegression, Told
@@ -280,19 +280,8 @@ def test_what_follows_a_snapshot_follows_again(
     workload: Workload, given_rules: dict[str, Any], name: str, decisions: int, seed: int
 ) -> None:
     env = SINGLE[name](**whole(workload, window=6, **given_rules))
-    acts = visible_acts(env, seed)
-    begun = play(env, acts, most=decisions)
-    assume(not begun[-1].terminated)
-    saved = env.snapshot()
-    first = go_on(env, acts, begun[-1].observation, begun[-1].info)
-    result = env.result()
-    for others in (seed + 1, seed):
-        env.restore(env.snapshot(hide=True))
-        observation, info = env.restore(saved)
-        assert_same(observation, begun[-1].observation)
-        again = go_on(env, visible_acts(env, others), observation, info)
-    assert_same(again, first)
-    assert env.result().predicted_run_time.tolist() == result.predicted_run_time.tolist()
+    again, result = follows_again(env, seed, decisions)
+    assert again.predicted_run_time.tolist() == result.predicted_run_time.tolist()
 
 
 @names

@@ -162,7 +162,7 @@ def test_all_names_are_known() -> None:
 
 
 def test_the_error_names_both_and_tells_why() -> None:
-    told = r"^policy='x' and look-ahead do not go together: in the queues that it drains nobody"
+    told = r"^policy='x' and look-ahead do not go together: it tries policies on copies of the"
     with pytest.raises(HpcgymError, match=told):
         check("look-ahead", words={"usage": "policy='x'"})
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import math
+import warnings
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +16,11 @@ import hpcgym
 from hpcgym import Scheduler, simulate
 from hpcgym.agents.lookahead import Lookahead
 from hpcgym.baselines import find_baseline
-from hpcgym.errors import HpcgymError
+from hpcgym.errors import HpcgymError, WorkloadWarning
+from hpcgym.evaluation import evaluate
 from hpcgym.scheduler.policies import FairShare
 from hpcgym.scheduler.policies.index import parse_policy
-from hpcgym.sweep import cover, read_table, run_experiment
+from hpcgym.sweep import BatchSimulator, cover, read_table, run_experiment
 
 JOBS = hpcgym.load_workload("lublin:jobs=60,processors=16,seed=1,load=1.2")
 
@@ -86,9 +89,20 @@ def test_bad_shares(given: dict[str, Any], message: str) -> None:
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        (7, "fair_share must be a FairShare, a table or a text, not 7"),
+        (
+            7,
+            "fair_share must be a FairShare, a table or a text such as"
+            " 'half_life_s=86400,damping=2', not 7",
+        ),
         ("half_life=7", "unknown fair_share 'half_life'; did you mean 'half_life_s'"),
-        ("damping=x", "fair_share damping must be a number, not 'x'"),
+        ("damping=x", "fair_share: damping must be a number, not 'x'"),
+        (
+            "half_life_s=0.5",
+            "fair_share: half_life_s must be whole seconds, at least 1, or inf, not 0.5",
+        ),
+        ("damping=1,damping=2", "fair_share: damping is there twice in 'damping=1,damping=2'"),
+        ({"shares": {1: 2, "1": 3}}, "fair_share: shares: 1 is there twice"),
+        ({"accounts": {1: "a", "1": "b"}}, "fair_share: accounts: 1 is there twice"),
         ("nowhere.toml", "nowhere.toml: no such file"),
     ],
 )
@@ -106,7 +120,7 @@ def test_a_table_goes_through_json() -> None:
     ):
         table = json.loads(json.dumps(fair.table(), allow_nan=False))
         assert Scheduler("fairshare", fair_share=table).fair_share == fair
-    with pytest.raises(HpcgymError, match="fair_share has an unknown entry 'half'"):
+    with pytest.raises(HpcgymError, match="fair_share: unknown entry 'half'"):
         Scheduler("fairshare", fair_share={"half": 3})
 
 
@@ -206,3 +220,85 @@ def test_energy_without_power_is_said() -> None:
     with pytest.raises(HpcgymError, match="without power there is no energy to share"):
         simulate(JOBS, "fs+efs", cluster=dark)
     simulate(JOBS, "fairshare", cluster=dark)
+
+
+# --- Shares that do nothing -----------------------------------------------------------------------
+
+
+def refused() -> Any:
+    return pytest.raises(HpcgymError, match=r"^fair_share \(--fair-share\): nothing here looks at")
+
+
+def test_shares_that_nothing_looks_at_are_refused(tmp_path: Path) -> None:
+    shares = {"fair_share": "damping=2"}
+    with refused():
+        simulate(JOBS, "easy", **shares)
+    with refused():  # without backfilling its order says nothing
+        simulate(JOBS, "fcfs", backfill_order="fairshare", **shares)
+    for name in ("QueueOrdering", "JobSelection", "MixedPolicy"):
+        with refused():
+            gymnasium.make(f"hpcgym/{name}-v0", workload=JOBS, episodes="whole", **shares)
+    with refused():
+        BatchSimulator([JOBS], ["wait"], Scheduler(**shares))
+    with refused():
+        evaluate("spf", JOBS, jobs=10, n=1, budget=0, **shares)
+    file = tmp_path / "experiment.toml"
+    file.write_text(
+        'workloads = [{ workload = "lublin:jobs=9" }]\n'
+        'schedulers = [{ name = "mine", scheduler = "easy", fair_share = "damping=2" }]\n'
+    )
+    with pytest.raises(HpcgymError, match=r"fair_share .* nothing here looks at"):
+        run_experiment(file, tmp_path / "results")
+
+
+def test_an_agent_that_weighs_no_usage_does_not_look_at_shares() -> None:
+    arguments: dict[str, Any] = {"jobs": 10, "n": 1, "budget": 0, "fair_share": "damping=2"}
+    acting = {"agent": lambda observation, info: [1.0, 0.0]}
+    for features, looks in ((("wait", "area"), False), (("wait", "fairshare"), True)):
+        options = {"policy_features": features}
+        with nullcontext() if looks else refused():
+            evaluate(acting, JOBS, env="hpcgym/MixedPolicy-v0", env_options=options, **arguments)
+
+
+def test_a_scheduler_beside_it_keeps_its_own_shares() -> None:
+    board = evaluate("fairshare", JOBS, jobs=10, n=1, budget=10, fair_share="damping=2")
+    for name, scheduler in board.schedulers.items():
+        assert scheduler is not None
+        looks = name.startswith("fairshare")
+        assert scheduler.fair_share == (FairShare(damping=2) if looks else None)
+
+
+def test_jobs_of_nobody() -> None:
+    nobody = JOBS.with_columns(user_id=[-1] * len(JOBS))
+    with pytest.warns(WorkloadWarning, match=r"^fair share: no job tells its user_id"):
+        simulate(nobody, "fairshare")
+    with pytest.warns(WorkloadWarning, match=r"^fair share: no job tells its group_id"):
+        simulate(
+            JOBS.with_columns(group_id=[-1] * len(JOBS)), "fairshare", fair_share="accounts=group"
+        )
+
+
+@pytest.mark.parametrize(
+    "fair",
+    [
+        FairShare(shares={901: 2, 902: 3}),
+        FairShare(accounts={901: "a", 902: "a"}),
+        FairShare(shares={"group:901": 2, "group:902": 2}, accounts="group"),
+    ],
+)
+def test_shares_of_nobody(fair: FairShare) -> None:
+    jobs = JOBS.with_columns(group_id=[1] * len(JOBS))
+    with pytest.warns(WorkloadWarning, match=r"^fair share: none of those .*901, (group:)?902$"):
+        simulate(jobs, "fairshare", fair_share=fair)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        simulate(jobs, "fairshare", fair_share=FairShare(shares={901: 2, int(jobs.user_id[0]): 2}))
+
+
+def test_a_baseline_by_usage_says_where_it_can_act() -> None:
+    env = gymnasium.make("hpcgym/QueueOrdering-v0", workload=JOBS, episodes="whole")
+    env.reset()
+    with pytest.raises(HpcgymError, match=r"act in hpcgym/MixedPolicy-v0 with policy_features"):
+        find_baseline("fairshare").begin(env)
+    with pytest.raises(HpcgymError, match=r"simulate\(workload, 'fs\+efs'\)$"):
+        find_baseline("fs+efs").begin(env)

@@ -78,6 +78,21 @@ def test_a_pool_goes_on_as_if_never_interrupted(
         go_on(once, data.draw(st.integers(begin + 1, int(long.end.max()) + 1)), rules)
 
 
+def test_nobody_can_change_a_state() -> None:
+    """As the columns of workloads; also where a part is taken of it, and of a simulation."""
+    workload = small(**SMALL)
+    of_trace, of_run = workload.extract(100), hpcgym.continued(hpcgym.simulate(workload), 100)
+    for part in (of_trace, of_run, of_run.take(slice(0, 3)), of_run.take(np.arange(3))):
+        assert part.initial is not None
+        with pytest.raises(ValueError, match="read-only"):
+            part.initial.start[:] = 0
+    assert of_run.initial is not None
+    assert of_run.initial.ongoing is not None
+    for values in (of_run.initial.ongoing.order, of_run.initial.ongoing.promised):
+        with pytest.raises(ValueError, match="read-only"):
+            values[:] = 0
+
+
 @pytest.mark.compiled
 @settings(ENGINE, max_examples=500)
 @given(st.data(), machines())
@@ -418,7 +433,7 @@ GROUPED = Cluster(groups=(NodeGroup("n", 4, {"core": 1}, NodePower(10.0, (50.0,)
     ("start", "end", "match"),
     [
         (1.5, None, "start must be a whole number"),
-        (-1, None, "start must be a whole number"),
+        (-1, None, "start must be a whole number of seconds of the trace's clock, from 0 on, not"),
         ("a", None, "start must be a whole number"),
         (10, 10, "end must be later than start"),
         (10, np.nan, "end must be a whole number"),

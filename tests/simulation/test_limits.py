@@ -629,7 +629,10 @@ def test_machines_that_do_not_go_with_limits() -> None:
     given = jobs((0, 1, 1))
     with pytest.raises(HpcgymError, match="for machines with nodes"):
         simulate(given, processors=4, limits=PowerCap(1))
-    with pytest.raises(HpcgymError, match="group 'node' has none: NodePower"):
+    with pytest.raises(
+        HpcgymError,
+        match=r"group 'node' has none; give it one: power=NodePower\(\.\.\.\), or \[group\.power\]",
+    ):
         simulate(given, cluster=machine(power=None), limits=PowerCap(1))
     groups = (NodeGroup("a", 1, {"core": 1}, POWER), NodeGroup("b", 1, {"core": 2}, POWER))
     with pytest.raises(HpcgymError, match="groups 'a' and 'b' differ"):
@@ -664,3 +667,16 @@ def test_where_limits_are_not_known() -> None:
         BatchSimulator([given], scheduler=Scheduler(power="mix"))
     with pytest.raises(HpcgymError, match="allocation='contiguous', are for machines with nodes"):
         simulate(given, processors=4, allocation="contiguous")
+
+
+def test_shares_that_are_percent_and_machines_that_are_names() -> None:
+    cluster = find_cluster("taurus")
+    for share in (60, -0.1, np.inf, np.nan):
+        with pytest.raises(
+            HpcgymError, match=r"^share must be a number from 0 to 10, .*60 % is 0\.6"
+        ):
+            PowerCap.of(cluster, share)
+    with pytest.raises(HpcgymError, match=r"find_cluster\('taurus'\)$"):
+        PowerCap.of("taurus", 0.6)  # type: ignore[arg-type]
+    with pytest.raises(HpcgymError, match=r"find_cluster\('taurus'\)$"):
+        EnergyBudget.of("taurus", 0.6, 0, 10)  # type: ignore[arg-type]

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 from node_strategies import machines, workloads_for
 from oracle import jobs_of, simulate_slowly
-from share_strategies import BUSY_W, SHARES, accounts, cases, with_power
+from share_strategies import BUSY_W, SHARES, accounts, cases, heeded, with_power
 from strategies import workloads
 from worth import worth
 
@@ -43,7 +43,7 @@ def policy_of(vector: list[float]) -> Any:
 
 
 def metrics_of(jobs: Workload, cluster: Cluster, **rules: Any) -> list[float]:
-    metrics = hpcgym.simulate(jobs, cluster=cluster, **rules).metrics
+    metrics = hpcgym.simulate(jobs, cluster=cluster, **heeded(rules)).metrics
     return [metrics[name] for name in METRICS]
 
 

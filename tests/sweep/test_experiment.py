@@ -97,6 +97,10 @@ def test_schedulers_may_be_tables_and_policies_weights(tmp_path: Path) -> None:
         ("schedulers = [", "is not TOML"),
         (f"schedular = []\n{ENOUGH}", "unknown key 'schedular'; did you mean 'schedulers'"),
         (under('"esy"'), "schedulers[0]: unknown scheduler 'esy'; did you mean 'easy'"),
+        (
+            under('"prb"'),
+            "schedulers[0]: 'prb' is a dispatcher, not a scheduler: name it by the rule",
+        ),
         (under("3"), "schedulers[0] must be a name or a table, not 3"),
         (under('"easy", "easy"'), "schedulers: 'easy' is there twice"),
         (under('{ policy = "saf" }'), "schedulers[0].name must say"),

@@ -83,7 +83,9 @@ def test_what_is_found_can_be_extracted() -> None:
 def test_what_is_refused(arguments: tuple[int, ...], message: str) -> None:
     with pytest.raises(WorkloadError, match=message):
         interesting_extracts(trace([(0, 0, 5, 1)]), *arguments)
-    with pytest.raises(WorkloadError, match="does not tell when jobs ran"):
+    with pytest.raises(
+        WorkloadError, match=r"does not tell when jobs ran; a simulation does: hpcgym\.simulate"
+    ):
         interesting_extracts(trace([(0, -1, 5, 1)]))
 
 

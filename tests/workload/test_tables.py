@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from hpcgym import load_workload, simulate
 from hpcgym.errors import WorkloadError
 from hpcgym.workload import SWF_COLUMNS, Workload, from_pandas, read_table, write_table
 from hpcgym.workload.fingerprint import fingerprint
@@ -238,6 +239,31 @@ def test_round_trip(tmp_path, ending):
         assert np.array_equal(again.columns[column], original.columns[column])
     assert again.name == "log"
     assert again.cleaning == {}
+
+
+@pytest.mark.parametrize("ending", [".csv", ".parquet", ".json"])
+def test_jobs_cut_by_cleaning_stay_marked_in_tables(tmp_path, ending):
+    if ending == ".parquet":
+        pytest.importorskip("pyarrow")
+    path = tmp_path / f"log{ending}"
+    table = frame(requested_time=[10, 15, 20], requested_processors=[1, 1, 1])
+    cut = load_workload(table, processors=8)
+    assert cut.killed.tolist() == [False, True, True]
+    write_table(cut, path)
+    again = load_workload(path, processors=8)
+    assert again.killed.tolist() == [False, True, True]
+    for metrics in (simulate(cut).metrics, simulate(again).metrics):
+        assert metrics["killed_jobs"] == 2
+
+
+def test_what_killed_may_be(tmp_path):
+    marked = read(tmp_path, "submit_time,killed\n5,1\n3,\n4,0\n")
+    assert marked.submit_time.tolist() == [3, 4, 5]
+    assert marked.killed.tolist() == [False, False, True]
+    with pytest.raises(WorkloadError, match=r"line 3: column killed is 2, but must be 0 or 1$"):
+        read(tmp_path, "submit_time,killed\n5,1\n3,2\n")
+    skipped = read(tmp_path, "submit_time,killed\n5,1\n3,2\n", errors="skip")
+    assert skipped.cleaning == {"dropped: line with killed neither 0 nor 1": 1}
 
 
 def test_writing_elsewhere(tmp_path):

@@ -279,9 +279,9 @@ class Episodes:
             raise HpcgymError(f"options ask for {jobs} jobs; an episode has at most {self.longest}")
         if start + jobs > n:
             raise HpcgymError(
-                f"options ask for rows {start} to {start + jobs}; {self.workload.name} has {n} jobs"
+                f"options ask for rows {start}:{start + jobs}; {self.workload.name} has {n} jobs"
             )
-        self._check_beginning(f"rows {start} to {start + jobs}", start, start + jobs)
+        self._check_beginning(f"rows {start}:{start + jobs}", start, start + jobs)
         return _rows(start, start + jobs)
 
     def _check_beginning(self, what: str, start: int, stop: int) -> None:
@@ -294,7 +294,7 @@ class Episodes:
         if start > 0 or stop < number:
             raise HpcgymError(
                 f"{what}: an episode of {name} begins with all jobs that run or wait at {begin} s,"
-                f" rows 0 to {number}"
+                f" rows 0:{number}"
             )
         if initial.running[:stop].all():
             raise HpcgymError(

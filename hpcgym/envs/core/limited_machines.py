@@ -98,8 +98,8 @@ class LimitedMachines(Machines):
         if not has_limits and unknown:
             raise HpcgymError(
                 "with nodes of their own for jobs (shutdown_after_s, allocation='contiguous')"
-                f" environments count what nodes draw, and group {unknown[0]!r} has no power:"
-                " NodePower"
+                f" environments count what nodes draw, and group {unknown[0]!r} has no power;"
+                " give it one: power=NodePower(...), or [group.power] in its file"
             )
         self.limited, self.options = limited, options
         self.limits_of = limited.limits_of

@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 from hpcgym.engine.answers.share_rows import make_share_rows, set_beginning
 from hpcgym.engine.answers.shares import ShareRows
 from hpcgym.envs.core.options import Options
-from hpcgym.simulation.fair_share import beginning_of, counts_usage, places_of_usage
+from hpcgym.scheduler.usage import check_fair_share, counts_usage
+from hpcgym.simulation.fair_share import beginning_of, places_of_usage
 from hpcgym.workload.model import Workload
 
 
@@ -58,7 +59,13 @@ def usage_of(
     """Return the accounts of an environment's simulations; None where no order looks at usage.
 
     ``features``: that weights are for.
+
+    Raises
+    ------
+    HpcgymError : shares of users where no order looks at usage.
     """
-    if not counts_usage(options.scheduler, features):
+    counts = counts_usage(options.scheduler, features)
+    check_fair_share(options.scheduler.fair_share, counts)
+    if not counts:
         return None
     return Usage(options, features, workload, number, longest)

@@ -29,8 +29,9 @@ ARGUMENTS = {
     "workload": "a `Workload`, or what `hpcgym.load_workload` takes: a file, the name of a trace, "
     "a generator",
     "processors": "size of the machine; `None`: that of the workload",
-    "cluster": "a `hpcgym.Cluster` in place of `processors`, for other powers, and for idle "
-    "processors or nodes that are switched off; where nodes are, each job has nodes of its own",
+    "cluster": "the machine, in place of `processors`: a `hpcgym.Cluster`, the name of a "
+    "ready-made one or a TOML file. It also tells powers, and after how long idle processors or "
+    "nodes are switched off (`shutdown_after_s`); if nodes are, each job has nodes of its own",
     "episodes": '`"windows"`: `jobs` jobs from anywhere; `"weeks"`, `"months"`: of the trace, but '
     'for the first, without jobs that cross a boundary; `"whole"`: all jobs of the part',
     "jobs": "jobs of a window; only windows heed it",
@@ -105,8 +106,8 @@ nan are left out |
 | `episode_name` | at the end | the name of the episode |
 
 `env.unwrapped` also has `time`, `free`, `queued()`, `running()`, `result()` (the schedule so far),
-`scheduler_rules` (the rules that make `hpcgym.simulate` do the same), and `snapshot()` and
-`restore()`."""
+`scheduler_rules` (the rules that make `hpcgym.simulate` do the same; under limits it also needs
+`limits=env.unwrapped.result().limits`), and `snapshot()` and `restore()`."""
 
 _MACHINE = """\
 m stands for the processors of the machine. Where jobs have nodes of their own it stands for nodes,

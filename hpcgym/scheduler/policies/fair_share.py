@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcgym.errors import HpcgymError, unknown
+from hpcgym.errors import HpcgymError, check_each_once, unknown
 from hpcgym.files import toml_file
 
 WEEK_S = 604_800
@@ -96,9 +96,12 @@ class FairShare:
         if isinstance(given, FairShare):
             return given
         if isinstance(given, Mapping):
-            return cls._of(given, f"{argument} has an ")
+            return cls._of(given, f"{argument}: ")
         if not isinstance(given, str):
-            raise HpcgymError(f"{argument} must be a FairShare, a table or a text, not {given!r}")
+            raise HpcgymError(
+                f"{argument} must be a FairShare, a table or a text such as"
+                f" 'half_life_s=86400,damping=2', not {given!r}"
+            )
         if given.endswith(".toml"):
             return cls.read(given)
         pairs: dict[str, Any] = {}
@@ -107,8 +110,10 @@ class FairShare:
             if name not in ("half_life_s", "damping", "accounts"):
                 known = ["half_life_s", "damping", "accounts"]
                 raise HpcgymError(unknown(argument, name, known, "a file .toml with shares"))
-            pairs[name] = value if name == "accounts" else _number(f"{argument} {name}", value)
-        return cls(**pairs)
+            if name in pairs:
+                raise HpcgymError(f"{argument}: {name} is there twice in {given!r}")
+            pairs[name] = value if name == "accounts" else _number(f"{argument}: {name}", value)
+        return cls._of(pairs, f"{argument}: ")
 
     @classmethod
     def read(cls, path: str | Path) -> FairShare:
@@ -119,19 +124,28 @@ class FairShare:
         HpcgymError : as :meth:`parse`.
         """
         entries = toml_file(path)
-        try:
-            return cls._of(entries)
-        except HpcgymError as error:
-            raise HpcgymError(f"{path}: {error}") from None
+        return cls._of(entries, f"{path}: ")
 
     @classmethod
-    def _of(cls, entries: Mapping[str, Any], where: str = "") -> FairShare:
-        """Return what a table says, whose names are those of the attributes."""
+    def _of(cls, entries: Mapping[str, Any], where: str) -> FairShare:
+        """Return what a table says, whose names are those of the attributes.
+
+        ``where``: what messages begin with.
+        """
         known = [one.name for one in fields(cls)]
         for name in entries:
             if name not in known:
                 raise HpcgymError(where + unknown("entry", name, known))
-        return cls(**entries)
+        try:
+            return cls(**entries)
+        except HpcgymError as error:
+            raise HpcgymError(f"{where}{error}") from None
+
+    @property
+    def users(self) -> list[int]:
+        """Users who are named, in shares or among accounts."""
+        listed = self.accounts if isinstance(self.accounts, Mapping) else {}
+        return [name for name in dict.fromkeys((*self.shares, *listed)) if isinstance(name, int)]
 
     def table(self) -> dict[str, Any]:
         """Return the attributes as JSON can hold them; :meth:`parse` takes them back."""
@@ -151,9 +165,7 @@ class FairShare:
         distinct, owner = np.unique(keys, axis=0, return_inverse=True)
         leaves: list[Any] = [tuple(key) for key in distinct.tolist()]
         # users who are named hold their shares, whether or not they have jobs
-        named = {name for name in self.shares if isinstance(name, int)}
-        if isinstance(self.accounts, Mapping):
-            named |= {name for name in self.accounts if isinstance(name, int)}
+        named = set(self.users)
         have_jobs = {user for user, *_ in leaves}
         if self.accounts != BY_GROUP:
             leaves += [(user,) for user in sorted(named - have_jobs)]
@@ -269,7 +281,13 @@ def _shares(given: Any) -> dict[Account, float]:
     """Return shares by account, checked."""
     if not isinstance(given, Mapping):
         raise HpcgymError(f"shares must be a mapping of accounts to shares, not {given!r}")
+    _check_once("shares", given)
     return {_account(name): _above_zero(f"the share of {name!r}", s) for name, s in given.items()}
+
+
+def _check_once(what: str, given: Mapping[Any, Any]) -> None:
+    """Say so if a mapping names an account twice, as ``{1: ..., "1": ...}`` does."""
+    check_each_once(what, map(_account, given))
 
 
 def _accounts(given: Any) -> str | dict[Account, str] | None:
@@ -281,6 +299,7 @@ def _accounts(given: Any) -> str | dict[Account, str] | None:
             f"accounts must be a mapping of users and accounts to accounts, or {BY_GROUP!r}, "
             f"not {given!r}"
         )
+    _check_once("accounts", given)
     listed = {_account(below): _account(above) for below, above in given.items()}
     named: dict[Account, str] = {}
     for below, above in listed.items():

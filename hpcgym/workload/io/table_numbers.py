@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.cluster.power import MOST_SLOWDOWN
+from hpcgym.naming import KILLED
 from hpcgym.workload.io.table_files import as_numbers
 from hpcgym.workload.model import (
     FLOAT_COLUMNS,
@@ -50,7 +51,7 @@ def wrong_numbers(series: pd.Series[Any], column: str) -> dict[tuple[str, str], 
     Parameters
     ----------
     series : numbers, (n_jobs,); what is missing is not wrong.
-    column : one of ``JOB_COLUMNS``, which says what it can hold.
+    column : one of ``JOB_COLUMNS``, or ``killed``, which says what it can hold.
 
     Returns
     -------
@@ -58,6 +59,9 @@ def wrong_numbers(series: pd.Series[Any], column: str) -> dict[tuple[str, str], 
     wrong with the value, in words.
     """
     values = series.to_numpy(dtype=np.float64, na_value=np.nan)
+    if column == KILLED:
+        wrong = ~np.isnan(values) & (values != 0) & (values != 1)
+        return {(f"line with {KILLED} neither 0 nor 1", "but must be 0 or 1"): wrong}
     found = {(_LARGE, "no finite number"): np.isinf(values)}
     if column in FLOAT_COLUMNS:
         least, most = _MEASURED.get(column, (-np.inf, np.inf))

@@ -13,8 +13,9 @@ share of the requested processors of ``core``). A table has them if it has ``uni
 
 A table with the column ``begin`` is an extract: :mod:`hpcgym.workload.io.table_extracts`.
 
-Other columns that SWF lacks are ``power_w``, the mean power of a job on each processor [W], and
-``slowdown``, its completion time at the lowest frequency over that at the highest.
+Other columns that SWF lacks are ``power_w``, the mean power of a job on each processor [W],
+``slowdown``, its completion time at the lowest frequency over that at the highest, and ``killed``,
+1 where cleaning cut the run time of a job at its requested time, else 0 or blank.
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ from hpcgym.naming import (
     CODE,
     CORE,
     JOB_COLUMNS,
+    KILLED,
     MEMORY,
     MOST_AMOUNT,
     UNITS,
@@ -131,6 +133,9 @@ def from_pandas(
         name=name,
         header={key: lines for key, lines in header.items() if lines},
         cleaning=counts,
+        killed=(numeric[KILLED] == 1).to_numpy(np.bool_, na_value=False)
+        if KILLED in numeric
+        else None,
         units=numeric[UNITS].to_numpy() if resources else None,
         per_unit={r: numeric[r].to_numpy() for r in demands},
     )
@@ -211,7 +216,7 @@ def _check_names(frame: pd.DataFrame, name: str) -> list[str]:
     for column in names:
         if names.count(column) > 1:
             raise WorkloadError(f"{name} has the column {column!r} twice")
-        if column in JOB_COLUMNS:
+        if column in JOB_COLUMNS or column == KILLED:
             continue
         if column not in (UNITS, CORE):
             _check_resource(column, has_units, name)
@@ -226,7 +231,7 @@ def _check_resource(column: str, has_units: bool, name: str) -> None:
     problem = resource_problem(column)
     if has_units and not problem:
         return
-    known = (*JOB_COLUMNS, UNITS, CORE, MEMORY, CODE)
+    known = (*JOB_COLUMNS, KILLED, UNITS, CORE, MEMORY, CODE)
     near = near_name(column, known, 0.8 if has_units else 0.6)
     if column == MEMORY:
         hint = (
@@ -291,6 +296,7 @@ def _numbers(
     import pandas as pd
 
     numeric = frame
+    limited = (*JOB_COLUMNS, KILLED)
     reasons: dict[str, NDArray[np.bool_]] = {}
     for column in map(str, frame.columns):
         dtype = frame[column].dtype
@@ -304,7 +310,7 @@ def _numbers(
             numeric = numeric.assign(**{column: numbers_alone(given)})
         unread = (numeric[column].isna() & frame[column].notna()).to_numpy()
         # of units and resources _with_amounts says what they may be
-        limits = wrong_numbers(numeric[column], column) if column in JOB_COLUMNS else {}
+        limits = wrong_numbers(numeric[column], column) if column in limited else {}
         for (reason, problem), wrong in {(TEXT, "not a number"): unread, **limits}.items():
             if wrong.any() and errors == "raise":
                 row = int(wrong.argmax())

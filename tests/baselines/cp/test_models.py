@@ -27,21 +27,25 @@ ENOUGH = Limits(jobs=100, units=1000, work=20.0)
 PROVED = ("optimal", "infeasible")
 
 
+def total_slowdown(problem, schedule):
+    """Return the sum of the slowdowns of a queue's jobs, exactly."""
+    jobs = zip(
+        problem.weights.wait.tolist(),
+        schedule.start.tolist(),
+        problem.duration.tolist(),
+        strict=True,
+    )
+    return sum(Fraction(wait + start + duration, duration) for wait, start, duration in jobs)
+
+
 def answer_of(kind, instance):
     """Return the total slowdown a dispatcher finds for a whole queue, and the solver's status."""
     dispatcher = kind(ENOUGH)
     problem = dispatcher.pose(view_of(*instance))
     answer = solve(problem, dispatcher.model(problem), ENOUGH, fixed=dispatcher.fixed)
-    jobs = zip(
-        problem.weights.wait.tolist(),
-        answer.schedule.start.tolist(),
-        problem.duration.tolist(),
-        strict=True,
-    )
-    total = sum(Fraction(wait + start + duration, duration) for wait, start, duration in jobs)
     lists = problem.weights.solver_cost(problem.plan.start)
     better = problem.weights.solver_cost(answer.schedule.start) < lists
-    return total, answer.status, better
+    return total_slowdown(problem, answer.schedule), answer.status, better
 
 
 @pytest.mark.parametrize("seed", range(12))
@@ -54,14 +58,7 @@ def test_pcp19_with_nothing_of_the_list_finds_the_optimum_too(seed):
     model.cp.clear_hints()
     found = search(model, ENOUGH, fixed=True)
     assert found.status == "optimal"
-    jobs = zip(
-        problem.weights.wait.tolist(),
-        found.schedule.start.tolist(),
-        problem.duration.tolist(),
-        strict=True,
-    )
-    total = sum(Fraction(wait + start + duration, duration) for wait, start, duration in jobs)
-    assert total == least_slowdown(*instance)
+    assert total_slowdown(problem, found.schedule) == least_slowdown(*instance)
 
 
 @pytest.mark.parametrize("chunk", range(20))
