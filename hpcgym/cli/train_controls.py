@@ -10,16 +10,10 @@ import typer
 
 from hpcgym.cli import limits, names, options
 from hpcgym.cli.files import ForceOption
+from hpcgym.cli.groups import grouped
+from hpcgym.cli.loading import PoolReading, WorkloadOption
 from hpcgym.cli.running import ExplainedCommand, Lists
-from hpcgym.cli.train_options import (
-    BackfillOption,
-    BackfillOrderOption,
-    PartOption,
-    WeightsOption,
-    WorkloadOption,
-    policy_features,
-    tell_found,
-)
+from hpcgym.cli.train_options import ControlEpisodes, WeightsOption, policy_features, tell_found
 
 
 def _inputs() -> Iterable[tuple[str, str]]:
@@ -43,7 +37,9 @@ class TrainControls(ExplainedCommand):
     }
 
 
+@grouped
 def train_controls(
+    *,
     workload: WorkloadOption,
     output: WeightsOption = Path("controls.json"),
     force: ForceOption = False,
@@ -87,18 +83,9 @@ def train_controls(
         int, typer.Option(metavar="N", help="Of the search, and of the choice of episodes.")
     ] = 0,
     method: Annotated[str, typer.Option(metavar="cma-es|xnes", help="How to search.")] = "cma-es",
-    part: PartOption = "train",
-    train_share: options.TrainShareOption = 0.5,
-    episodes: Annotated[
-        str, typer.Option(metavar="windows|weeks|months", help="What an episode is.")
-    ] = "weeks",
-    jobs: options.JobsOption = 256,
-    number: options.NumberOption = None,
-    backfill: BackfillOption = None,
-    backfill_order: BackfillOrderOption = None,
-    clean: options.CleanOption = "default",
-    processors: options.ProcessorsOption = None,
-    errors: options.ErrorsOption = "raise",
+    episodes: ControlEpisodes,
+    rules: options.BackfillRules,
+    reading: PoolReading,
 ) -> None:
     """Search for controls of a machine under limits of power or energy, and an order of its queue.
 
@@ -109,19 +96,18 @@ def train_controls(
     from hpcgym.agents import controls as module
     from hpcgym.progress import say
 
-    given = options.given(backfill=backfill, backfill_order=backfill_order)
+    given = rules.given()
     env = f"hpcgym/{env.removeprefix('hpcgym/').removesuffix('-v0')}-v0"
     given |= {"controls": _names(controls), "interval": interval}
     given |= limits.of_environment(env, share, shutdown or None)
     given |= {"reward": {"bsld": 1.0, "energy": joules}} if joules else {}
     given |= {} if features is None else {"policy_features": _names(features)}
-    source = options.load(workload, clean, processors, errors, None, None)
     agent = module.train(
-        source, env=env, budget=budget, seed=seed, method=method, episodes=episodes, jobs=jobs,
-        number=number, part=part, train_share=train_share, env_options=given, output=output,
+        reading.load(workload), env=env, budget=budget, seed=seed, method=method,
+        env_options=given, output=output, **vars(episodes),
         show=lambda tried, best: say(f"{tried:,} of {budget:,} vectors  least value {best:.4g}"),
     )  # fmt: skip
-    tell_found(agent.found, episodes, output)
+    tell_found(agent.found, episodes.episodes, output)
 
 
 def _names(text: str) -> list[str]:

@@ -10,8 +10,10 @@ import typer
 
 from hpcgym.cli import names, options
 from hpcgym.cli.files import ForceOption
+from hpcgym.cli.groups import grouped
+from hpcgym.cli.loading import Reading, WorkloadOption
 from hpcgym.cli.running import ExplainedCommand, Lists
-from hpcgym.cli.train_options import PartOption, WeightsOption, WorkloadOption, tell_found
+from hpcgym.cli.train_options import PairEpisodes, WeightsOption, tell_found
 
 
 def _inputs() -> Iterable[tuple[str, str]]:
@@ -34,7 +36,9 @@ class TrainPairs(ExplainedCommand):
     }
 
 
+@grouped
 def train_pairs(
+    *,
     workload: WorkloadOption,
     output: WeightsOption = Path("pairs.json"),
     force: ForceOption = False,
@@ -70,17 +74,8 @@ def train_pairs(
     seed: Annotated[
         int, typer.Option(metavar="N", help="Of the search, and of the choice of episodes.")
     ] = 0,
-    part: PartOption = "train",
-    train_share: options.TrainShareOption = 0.5,
-    episodes: Annotated[
-        str, typer.Option(metavar="windows|weeks|months", help="What an episode is.")
-    ] = "windows",
-    jobs: options.JobsOption = 256,
-    number: Annotated[
-        int, typer.Option(metavar="N", help="Episodes to search and to choose by, half each.")
-    ] = 16,
-    clean: options.CleanOption = "default",
-    errors: options.ErrorsOption = "raise",
+    episodes: PairEpisodes,
+    reading: Reading,
 ) -> None:
     """Search for a policy that says which job starts beside which, where jobs share nodes.
 
@@ -94,10 +89,9 @@ def train_pairs(
         speedups=speedups, cluster=cluster, allocation=allocation, reward=reward, window=window,
         neighbours=neighbours,
     )  # fmt: skip
-    source = options.load(workload, clean, None, errors, None, None)
     agent = module.train(
-        source, budget=budget, seed=seed, episodes=episodes, jobs=jobs, number=number, part=part,
-        train_share=train_share, env_options=given, output=output,
+        reading.load(workload), budget=budget, seed=seed, env_options=given, output=output,
+        **vars(episodes),
         show=lambda tried, best: say(f"{tried:,} of {budget:,} vectors  least value {best:.4g}"),
     )  # fmt: skip
-    tell_found(agent.found, episodes, output)
+    tell_found(agent.found, episodes.episodes, output)

@@ -11,15 +11,10 @@ import typer
 
 from hpcgym.cli import names, options
 from hpcgym.cli.files import ForceOption
+from hpcgym.cli.groups import grouped
+from hpcgym.cli.loading import PoolReading, WorkloadOption
 from hpcgym.cli.running import ExplainedCommand, Lists, note
-from hpcgym.cli.train_options import (
-    BackfillOption,
-    BackfillOrderOption,
-    PartOption,
-    WeightsOption,
-    WorkloadOption,
-    policy_features,
-)
+from hpcgym.cli.train_options import SearchedSlices, WeightsOption, policy_features
 
 
 def _feature_sets() -> Iterable[tuple[str, str]]:
@@ -51,7 +46,9 @@ class TrainXnes(ExplainedCommand):
     }
 
 
+@grouped
 def train_xnes(
+    *,
     workload: WorkloadOption,
     output: WeightsOption = Path("xnes.json"),
     force: ForceOption = False,
@@ -104,27 +101,9 @@ def train_xnes(
     metric: Annotated[
         str, typer.Option(metavar="NAME", help="What is minimised: mean_bsld, mean_wait_s, ...")
     ] = "mean_bsld",
-    part: PartOption = "train",
-    train_share: options.TrainShareOption = 0.5,
-    episodes: Annotated[
-        str,
-        typer.Option(
-            metavar="windows|weeks|months|whole",
-            help="What a slice is: a window of jobs from anywhere, a week, a month, or all of the"
-            " part.",
-        ),
-    ] = "weeks",
-    jobs: options.JobsOption = 256,
-    number: options.NumberOption = None,
-    backfill: BackfillOption = None,
-    backfill_order: BackfillOrderOption = None,
-    estimate: options.EstimateOption = None,
-    policy_estimate: options.PolicyEstimateOption = None,
-    threshold: options.ThresholdOption = None,
-    fair_share: options.FairShareOption = None,
-    clean: options.CleanOption = "default",
-    processors: options.ProcessorsOption = None,
-    errors: options.ErrorsOption = "raise",
+    episodes: SearchedSlices,
+    rules: options.WeighedRules,
+    reading: PoolReading,
 ) -> None:
     """Search for the weights of a mixed policy that are best on training slices.
 
@@ -137,22 +116,16 @@ def train_xnes(
     from hpcgym.progress import say
     from hpcgym.scheduler.rules import Scheduler
 
-    given = options.given(
-        backfill=backfill,
-        backfill_order=backfill_order,
-        estimate=estimate,
-        policy_estimate=policy_estimate,
-        threshold=threshold,
-        fair_share=fair_share,
-    )
     agent = Xnes(
         features, budget=budget, method=method, seed=seed, samples=samples, restarts=restarts,
         population=population, sigma=sigma, penalty=penalty, scale=scale, metric=metric,
-        scheduler=Scheduler(backfill_order="spf").but(**given),
+        scheduler=Scheduler(backfill_order="spf").but(**rules.given()),
     )  # fmt: skip
-    options.check_fair_share_of_weights(fair_share, agent.rules, agent.features)
-    source = options.load(workload, clean, processors, errors, None, None)
-    offered = Episodes(source, episodes, jobs, part, train_share)
+    options.check_fair_share_of_weights(rules.fair_share, agent.rules, agent.features)
+    source = reading.load(workload)
+    given = dict(vars(episodes))
+    number = given.pop("number")
+    offered = Episodes(source, **given)
     chosen = offered.named(offered.usual if number is None else number, seed)
     slices = [offered.workload_of(episode) for episode in chosen]
     checkpoint = output.with_name(f"{output.name}.checkpoint")
@@ -165,7 +138,7 @@ def train_xnes(
         raise
     agent.save(output)
     weights = ", ".join(f"{weight:.3g} {name}" for name, weight in agent.weights_.items())
-    found = f"{metric} {agent.best_:.4g} on {len(slices)} {episodes}"
+    found = f"{metric} {agent.best_:.4g} on {len(slices)} {episodes.episodes}"
     note(f"\n{found} with {weights}")
     note(f"wrote {output}; hpcgym evaluate {output} --workload ... compares it")
 
