@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import typer
 
+from hpcgym.agents.settings import EpisodeSettings
 from hpcgym.cli import limits, loading, names, options, output
 from hpcgym.cli.groups import grouped
 from hpcgym.cli.options import Format
 from hpcgym.cli.running import ExplainedCommand, Lists, note
-from hpcgym.cli.train_options import EvaluatedSlices
+from hpcgym.cli.train_options import NumberOption
 from hpcgym.errors import HpcgymError, PolicyWarning, unknown
 from hpcgym.progress import counting
 from hpcgym.report.tables import best, text_of
@@ -92,6 +94,28 @@ class Evaluate(ExplainedCommand):
     }
 
 
+@dataclass(frozen=True)
+class _Slices(EpisodeSettings):
+    """What policies are compared on: of the part that agents have not seen."""
+
+    part: Annotated[
+        str,
+        typer.Option(
+            "--slices",
+            metavar="test|train|all",
+            help="Part of the workload in time: what agents are trained on comes first.",
+        ),
+    ] = "test"
+    episodes: Annotated[
+        str,
+        typer.Option(
+            metavar="windows|weeks|months|whole",
+            help="What a slice is: a window of jobs, a week, a month, or all of the part.",
+        ),
+    ] = "windows"
+    number: NumberOption = None
+
+
 @grouped
 def evaluate(
     workload: loading.WorkloadOption,
@@ -140,7 +164,7 @@ def evaluate(
             show_default="as agents were trained, or generated",
         ),
     ] = None,
-    slices: EvaluatedSlices,
+    slices: _Slices,
     seed: Annotated[
         int, typer.Option(metavar="N", help="Of all random choices: the same, the same table.")
     ] = 0,

@@ -4,18 +4,24 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterator
-from dataclasses import MISSING, Field, fields, is_dataclass
+from dataclasses import MISSING, fields, is_dataclass
 from functools import wraps
 from inspect import Parameter, Signature
-from typing import Any, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
+
+import typer
+
+if TYPE_CHECKING:
+    from hpcgym.agents.settings import Setting
 
 
 def grouped(command: Callable[..., None]) -> Callable[..., None]:
     """Return a command whose parameters that are dataclasses have become options, one a field.
 
     typer, and with it the help, sees the fields in their order in place of the dataclass; the
-    command is called with an instance of it. A field is written as a parameter is:
-    ``name: Annotated[type, typer.Option(...)] = default``.
+    command is called with an instance of it. A field is written as a parameter is,
+    ``name: Annotated[type, typer.Option(...)] = default``, or as
+    :class:`hpcgym.agents.settings.Setting` has it.
 
     Raises
     ------
@@ -52,13 +58,18 @@ def _options_of(group: Any) -> Iterator[Parameter]:
     """Return the fields of a dataclass as parameters of a command."""
     hints = get_type_hints(group, include_extras=True)
     for field in fields(group):
-        yield Parameter(
-            field.name,
-            Parameter.KEYWORD_ONLY,
-            default=_default_of(field),
-            annotation=hints[field.name],
-        )
+        kind, told = hints[field.name], field.metadata.get("setting")
+        if told is not None:
+            if told.options is None:
+                continue
+            kind = Annotated[kind, _option(told, field.default)]
+        default = Parameter.empty if field.default is MISSING else field.default
+        yield Parameter(field.name, Parameter.KEYWORD_ONLY, default=default, annotation=kind)
 
 
-def _default_of(field: Field[Any]) -> Any:
-    return Parameter.empty if field.default is MISSING else field.default
+def _option(told: Setting, default: Any) -> Any:
+    """Return the option of an agent's setting."""
+    shown = told.shown or default is not None
+    return typer.Option(
+        *told.options or (), metavar=told.metavar, help=told.meaning, show_default=shown
+    )

@@ -46,6 +46,16 @@ FolderOption = Annotated[
         " there, and not simulated again.",
     ),
 ]
+#: The same of studies that also compute something else.
+ComputedOption = Annotated[
+    Path,
+    typer.Option(
+        "--output",
+        metavar="FOLDER",
+        help="Where tables, pictures and report.md are written. What was computed before is"
+        " kept there, and not computed again.",
+    ),
+]
 
 
 @reproduce.callback()
@@ -78,15 +88,7 @@ class _MixedPolicies(ExplainedCommand):
 def mixed_policies(
     *,
     workload: WorkloadsOption = None,
-    folder: Annotated[
-        Path,
-        typer.Option(
-            "--output",
-            metavar="FOLDER",
-            help="Where tables, pictures and report.md are written. What was computed before is"
-            " kept there, and not computed again.",
-        ),
-    ] = Path("mixed-policies"),
+    folder: ComputedOption = Path("mixed-policies"),
     reading: Annotated[
         str,
         typer.Option(
@@ -230,15 +232,7 @@ def cp(
             show_default="all",
         ),
     ] = None,
-    folder: Annotated[
-        Path,
-        typer.Option(
-            "--output",
-            metavar="FOLDER",
-            help="Where tables, pictures and report.md are written. What was computed before is"
-            " kept there, and not computed again.",
-        ),
-    ] = Path("cp"),
+    folder: ComputedOption = Path("cp"),
     days: Annotated[
         float | None,
         typer.Option(

@@ -10,6 +10,12 @@ from typing import Annotated, ClassVar
 import typer
 
 from hpcgym.agents import import_agent
+from hpcgym.agents.settings import (
+    CloneSettings,
+    MaskablePpoSettings,
+    PpoSettings,
+    RecordSettings,
+)
 from hpcgym.cli import names, options
 from hpcgym.cli.files import ForceOption, Written
 from hpcgym.cli.groups import grouped
@@ -18,12 +24,8 @@ from hpcgym.cli.running import ExplainedCommand, Lists, note
 from hpcgym.cli.train_controls import TrainControls, train_controls
 from hpcgym.cli.train_options import (
     CloneTraining,
-    EnvsOption,
-    EpisodeOptions,
     NetworkOption,
-    RecordedEpisodes,
     RewardOption,
-    SeedOption,
     TrainingOptions,
     policy_features,
 )
@@ -117,8 +119,7 @@ def train_maskable_ppo(
     output: NetworkOption = Path("maskable-ppo.pt"),
     force: ForceOption = False,
     training: TrainingOptions,
-    seed: SeedOption = 0,
-    episodes: EpisodeOptions,
+    settings: MaskablePpoSettings,
     rules: options.PredictedRules,
     reservation: Annotated[
         str | None,
@@ -133,7 +134,6 @@ def train_maskable_ppo(
         typer.Option(metavar="N", help="Number of jobs that are visible.", show_default="128"),
     ] = None,
     reward: RewardOption = None,
-    envs: EnvsOption = 32,
     reading: PoolReading,
 ) -> None:
     """Learn to select the next job, with MaskablePPO.
@@ -143,10 +143,7 @@ def train_maskable_ppo(
     """
     given = rules.given() | options.given(reservation=reservation, window=window, reward=reward)
     module = import_agent("maskable_ppo")
-    training.train(
-        module, reading.load(workload), output, env_options=given, seed=seed, n_envs=envs,
-        **vars(episodes),
-    )  # fmt: skip
+    training.train(module, reading.load(workload), output, env_options=given, **vars(settings))
 
 
 @train.command("ppo", cls=_Ppo)
@@ -157,8 +154,7 @@ def train_ppo(
     output: NetworkOption = Path("ppo.pt"),
     force: ForceOption = False,
     training: TrainingOptions,
-    seed: SeedOption = 0,
-    episodes: EpisodeOptions,
+    settings: PpoSettings,
     interval: Annotated[
         str | None,
         typer.Option(
@@ -177,7 +173,6 @@ def train_ppo(
     ] = None,
     rules: options.WeighedRules,
     reward: RewardOption = None,
-    envs: EnvsOption = 32,
     reading: PoolReading,
 ) -> None:
     """Learn to set the weights of a mixed policy, with PPO.
@@ -196,16 +191,17 @@ def train_ppo(
     weighed = given.get("policy_features", ())
     options.check_fair_share_of_weights(rules.fair_share, orders, weighed)
     module = import_agent("ppo")
-    training.train(
-        module, reading.load(workload), output, env_options=given, seed=seed, n_envs=envs,
-        **vars(episodes),
-    )  # fmt: skip
+    training.train(module, reading.load(workload), output, env_options=given, **vars(settings))
 
 
 #: Options of ``train clone`` that say what to record, and on what.
 _OF_RECORDING = (
     *("order", "workload", "backfill"),
-    *(field.name for group in (RecordedEpisodes, PoolReading) for field in fields(group)),
+    *(
+        field.name
+        for field in (*fields(RecordSettings), *fields(PoolReading))
+        if field.name != "seed"
+    ),
 )
 
 
@@ -233,8 +229,7 @@ def train_clone(
     output: NetworkOption = Path("clone.pt"),
     force: ForceOption = False,
     training: CloneTraining,
-    seed: SeedOption = 0,
-    episodes: RecordedEpisodes,
+    settings: CloneSettings,
     backfill: options.BackfillOption = None,
     reading: PoolReading,
 ) -> None:
@@ -252,7 +247,7 @@ def train_clone(
     module = import_agent("behaviour_cloning")
     training.train(
         module, None if recording is not None else reading.load(str(workload)), output,
-        baseline=order, recording=recording, seed=seed, **vars(episodes),
+        baseline=order, recording=recording, **vars(settings),
         env_options=options.given(backfill=backfill),
     )  # fmt: skip
 
@@ -277,8 +272,7 @@ def record(
     env: Annotated[str, typer.Option(metavar="ID", help="The environment.")] = (
         "hpcgym/JobSelection-v0"
     ),
-    seed: SeedOption = 0,
-    episodes: RecordedEpisodes,
+    settings: RecordSettings,
     backfill: options.BackfillOption = None,
     reading: MachineReading,
 ) -> None:
@@ -291,8 +285,8 @@ def record(
     machine = reading.machine
     given = options.given(backfill=backfill, allocation=reading.allocation)
     done = module.record(
-        order, reading.load(workload), output, env_id=env, seed=seed, cluster=machine,
-        env_options=given, **vars(episodes),
+        order, reading.load(workload), output, env_id=env, cluster=machine,
+        env_options=given, **vars(settings),
     )  # fmt: skip
     number = len(done.about["episodes"])
     note(f"wrote {len(done.actions):,} transitions of {number:,} episodes to {output}")

@@ -8,12 +8,13 @@ from typing import Annotated, ClassVar
 
 import typer
 
+from hpcgym.agents.settings import ControlsSettings
 from hpcgym.cli import limits, names, options
 from hpcgym.cli.files import ForceOption
 from hpcgym.cli.groups import grouped
 from hpcgym.cli.loading import PoolReading, WorkloadOption
 from hpcgym.cli.running import ExplainedCommand, Lists
-from hpcgym.cli.train_options import ControlEpisodes, WeightsOption, policy_features, tell_found
+from hpcgym.cli.train_options import WeightsOption, policy_features, tell_found, tell_tried
 
 
 def _inputs() -> Iterable[tuple[str, str]]:
@@ -76,14 +77,7 @@ def train_controls(
         float,
         typer.Option(metavar="W", help="Weight of the energy in the reward; bounded slowdown: 1."),
     ] = 0.0,
-    budget: Annotated[
-        int, typer.Option(metavar="N", help="Vectors to try, each on every other episode.")
-    ] = 480,
-    seed: Annotated[
-        int, typer.Option(metavar="N", help="Of the search, and of the choice of episodes.")
-    ] = 0,
-    method: Annotated[str, typer.Option(metavar="cma-es|xnes", help="How to search.")] = "cma-es",
-    episodes: ControlEpisodes,
+    search: ControlsSettings,
     rules: options.BackfillRules,
     reading: PoolReading,
 ) -> None:
@@ -94,7 +88,6 @@ def train_controls(
     Needs no extra.
     """
     from hpcgym.agents import controls as module
-    from hpcgym.progress import say
 
     given = rules.given()
     env = f"hpcgym/{env.removeprefix('hpcgym/').removesuffix('-v0')}-v0"
@@ -103,11 +96,10 @@ def train_controls(
     given |= {"reward": {"bsld": 1.0, "energy": joules}} if joules else {}
     given |= {} if features is None else {"policy_features": _names(features)}
     agent = module.train(
-        reading.load(workload), env=env, budget=budget, seed=seed, method=method,
-        env_options=given, output=output, **vars(episodes),
-        show=lambda tried, best: say(f"{tried:,} of {budget:,} vectors  least value {best:.4g}"),
+        reading.load(workload), env=env, env_options=given, output=output, **vars(search),
+        show=tell_tried(search.budget),
     )  # fmt: skip
-    tell_found(agent.found, episodes.episodes, output)
+    tell_found(agent.found, search.episodes, output)
 
 
 def _names(text: str) -> list[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
@@ -25,44 +25,14 @@ WeightsOption = Annotated[
     typer.Option(metavar="FILE", help="File of the agent."),
     Written("file of an agent", (".json",)),
 ]
-SeedOption = Annotated[
-    int, typer.Option(metavar="N", help="Of the network, of exploration and of the episodes.")
-]
 RewardOption = Annotated[
     str | None,
     typer.Option(metavar="bsld|wait|energy", help="What to learn from.", show_default="bsld"),
 ]
-EnvsOption = Annotated[
-    int, typer.Option("--envs", metavar="N", help="Environments side by side, in one batch.")
-]
 
 
-@dataclass(frozen=True)
-class EpisodeOptions:
-    """What to learn from; :class:`hpcgym.envs.core.episodes.Episodes` has the same arguments."""
-
-    part: Annotated[
-        str,
-        typer.Option(
-            metavar="train|test|all",
-            help="Part of the workload in time to learn from; what is left is for hpcgym evaluate.",
-        ),
-    ] = "train"
-    train_share: Annotated[
-        float, typer.Option(metavar="SHARE", help="Share of the workload that is for training.")
-    ] = 0.5
-    episodes: Annotated[
-        str,
-        typer.Option(
-            metavar="windows|weeks|months|whole",
-            help="What an episode is: a window of jobs from anywhere, a week, a month, or all of"
-            " the part.",
-        ),
-    ] = "windows"
-    jobs: Annotated[int, typer.Option(metavar="N", help="Jobs of a window.")] = 256
-
-
-_NumberOption = Annotated[
+#: For leaderboards and for the search for weights.
+NumberOption = Annotated[
     int | None,
     typer.Option(
         "--number",
@@ -72,74 +42,6 @@ _NumberOption = Annotated[
         show_default="100 windows, all weeks or months",
     ),
 ]
-#: Half of the episodes are held back, so the whole part, which is one, cannot be searched by.
-_SearchedOption = Annotated[
-    str, typer.Option(metavar="windows|weeks|months", help="What an episode is.")
-]
-
-
-@dataclass(frozen=True)
-class RecordedEpisodes(EpisodeOptions):
-    """Those in which a policy is recorded."""
-
-    record_episodes: Annotated[
-        int, typer.Option("--number", "-n", metavar="N", help="Number of episodes to record.")
-    ] = 20
-
-
-@dataclass(frozen=True)
-class SearchedSlices(EpisodeOptions):
-    """Those on which weights are searched for."""
-
-    episodes: Annotated[
-        str,
-        typer.Option(
-            metavar="windows|weeks|months|whole",
-            help="What a slice is: a window of jobs from anywhere, a week, a month, or all of the"
-            " part.",
-        ),
-    ] = "weeks"
-    number: _NumberOption = None
-
-
-@dataclass(frozen=True)
-class ControlEpisodes(EpisodeOptions):
-    """Those in which controls are searched for."""
-
-    episodes: _SearchedOption = "weeks"
-    number: _NumberOption = None
-
-
-@dataclass(frozen=True)
-class PairEpisodes(EpisodeOptions):
-    """Those in which pairs are searched for."""
-
-    episodes: _SearchedOption = "windows"
-    number: Annotated[
-        int, typer.Option(metavar="N", help="Episodes to search and to choose by, half each.")
-    ] = 16
-
-
-@dataclass(frozen=True)
-class EvaluatedSlices(EpisodeOptions):
-    """Those of a leaderboard, of the part that agents have not seen."""
-
-    part: Annotated[
-        str,
-        typer.Option(
-            "--slices",
-            metavar="test|train|all",
-            help="Part of the workload in time: what agents are trained on comes first.",
-        ),
-    ] = "test"
-    episodes: Annotated[
-        str,
-        typer.Option(
-            metavar="windows|weeks|months|whole",
-            help="What a slice is: a window of jobs, a week, a month, or all of the part.",
-        ),
-    ] = "windows"
-    number: _NumberOption = None
 
 
 @dataclass(frozen=True)
@@ -210,6 +112,11 @@ def policy_features() -> Iterable[tuple[str, str]]:
     from hpcgym.scheduler.policies.features import FEATURES
 
     return [(name, feature.meaning) for name, feature in FEATURES.items()]
+
+
+def tell_tried(budget: int) -> Callable[[int, float], None]:
+    """Return what shows how far a search by episodes is."""
+    return lambda tried, best: say(f"{tried:,} of {budget:,} vectors  least value {best:.4g}")
 
 
 def tell_found(found: Mapping[str, Any], episodes: str, output: Path) -> None:

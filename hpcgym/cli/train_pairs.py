@@ -8,12 +8,13 @@ from typing import Annotated, ClassVar
 
 import typer
 
+from hpcgym.agents.settings import PairsSettings
 from hpcgym.cli import names, options
 from hpcgym.cli.files import ForceOption
 from hpcgym.cli.groups import grouped
 from hpcgym.cli.loading import Reading, WorkloadOption
 from hpcgym.cli.running import ExplainedCommand, Lists
-from hpcgym.cli.train_options import PairEpisodes, WeightsOption, tell_found
+from hpcgym.cli.train_options import WeightsOption, tell_found, tell_tried
 
 
 def _inputs() -> Iterable[tuple[str, str]]:
@@ -68,13 +69,7 @@ def train_pairs(
     neighbours: Annotated[
         int, typer.Option(metavar="N", help="How many running ones it can name.")
     ] = 16,
-    budget: Annotated[
-        int, typer.Option(metavar="N", help="Vectors to try, each on every other episode.")
-    ] = 1200,
-    seed: Annotated[
-        int, typer.Option(metavar="N", help="Of the search, and of the choice of episodes.")
-    ] = 0,
-    episodes: PairEpisodes,
+    search: PairsSettings,
     reading: Reading,
 ) -> None:
     """Search for a policy that says which job starts beside which, where jobs share nodes.
@@ -83,15 +78,13 @@ def train_pairs(
     weights plays half of the training episodes; the best are chosen by the others. Needs no extra.
     """
     from hpcgym.agents import coschedule as module
-    from hpcgym.progress import say
 
     given = options.given(
         speedups=speedups, cluster=cluster, allocation=allocation, reward=reward, window=window,
         neighbours=neighbours,
     )  # fmt: skip
     agent = module.train(
-        reading.load(workload), budget=budget, seed=seed, env_options=given, output=output,
-        **vars(episodes),
-        show=lambda tried, best: say(f"{tried:,} of {budget:,} vectors  least value {best:.4g}"),
+        reading.load(workload), env_options=given, output=output, **vars(search),
+        show=tell_tried(search.budget),
     )  # fmt: skip
-    tell_found(agent.found, episodes.episodes, output)
+    tell_found(agent.found, search.episodes, output)
