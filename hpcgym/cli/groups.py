@@ -42,16 +42,24 @@ def grouped(command: Callable[..., None]) -> Callable[..., None]:
 
     @wraps(command)
     def run(**values: Any) -> None:
-        made = {
-            name: kind(**{one.name: values.pop(one.name) for one in _options_of(kind)})
-            for name, kind in groups.items()
-        }
+        made = {name: _made(kind, values) for name, kind in groups.items()}
         command(**values, **made)
 
     seen: Any = run
     seen.__signature__ = Signature(list(shown.values()))
     seen.__annotations__ = {name: option.annotation for name, option in shown.items()}
     return run
+
+
+def _made(group: Any, values: dict[str, Any]) -> Any:
+    """Take what is a group's out of the values of a command, and return the group."""
+    given = {one.name: values.pop(one.name) for one in _options_of(group)}
+    for field in fields(group):
+        told, value = field.metadata.get("setting"), given.get(field.name)
+        # an option of another name than the field's: its user knows no other
+        if told is not None and told.options and told.check is not None and value is not None:
+            told.check(told.options[0], value)
+    return group(**given)
 
 
 def _options_of(group: Any) -> Iterator[Parameter]:

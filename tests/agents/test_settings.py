@@ -47,6 +47,7 @@ class Lucky(XnesSettings):
     """One line more than its agent has: all that a new setting needs."""
 
     luck: int = whole(7, "How lucky it is.", 1)
+    n_lives: int = whole(9, "Lives.", 1, options=("--lives",))
 
 
 @takes(Lucky)
@@ -88,6 +89,8 @@ def test_a_new_setting_is_an_option_with_help() -> None:
     wrong = CliRunner().invoke(command(got), ["--luck", "0"]).exception
     assert isinstance(wrong, HpcgymError)
     assert str(wrong) == "luck must be a whole number of at least 1, not 0"
+    wrong = CliRunner().invoke(command(got), ["--lives", "0"]).exception
+    assert str(wrong) == "--lives must be a whole number of at least 1, not 0"
 
 
 def test_an_unknown_one_is_refused_as_python_does() -> None:
