@@ -50,6 +50,7 @@ _MODULES = (
     "refitted",
     "runtime_regression",
     "search",
+    "settings",
     "xnes",
 )
 

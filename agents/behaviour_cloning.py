@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,7 @@ from hpcgym.agents.common import Budget, keeping, one_thread, plain_options, set
 from hpcgym.agents.maskable_ppo import ENV_ID, JobAgent, JobNetwork, network_of, shape_of
 from hpcgym.agents.network_files import OF_WORKLOADS, adam_state, read_before, write
 from hpcgym.agents.recordings import Recording, check_selections, load_recording, save_recording
+from hpcgym.agents.settings import CloneSettings, RecordSettings, takes
 from hpcgym.baselines import find_baseline
 from hpcgym.errors import HpcgymError
 from hpcgym.files import shaped
@@ -36,20 +38,16 @@ from hpcgym.progress import SHOW_S
 NAME = "clone"
 
 
+@takes(RecordSettings)
 def record(
     policy: Any,
     workload: Any,
     output: str | Path | None = None,
     *,
     env_id: str = ENV_ID,
-    record_episodes: int = 20,
-    seed: int = 0,
-    episodes: str = "windows",
-    jobs: int = 256,
-    part: str = "train",
-    train_share: float = 0.5,
     cluster: Any = None,
     env_options: Mapping[str, Any] | None = None,
+    **settings: Any,
 ) -> Recording:
     """Drive a policy through an environment, and return (and write) its transitions.
 
@@ -57,13 +55,12 @@ def record(
     ----------
     policy : what :func:`hpcgym.baselines.find_baseline` takes, or an object with
         ``act(observation, info)`` and maybe ``begin(env)``.
-    workload, episodes, jobs, part, train_share : what to run; see
-        :class:`hpcgym.envs.core.episodes.Episodes`.
+    workload : what to run, as for :func:`hpcgym.load_workload`.
     cluster : the machine, as :func:`hpcgym.simulate` takes it.
     output : file, a compressed ``.npz`` with the fields of :class:`Recording`: observations under
         their own names, and ``about`` as JSON.
     env_id, env_options : the environment.
-    record_episodes : how many; drawn at random by ``seed``.
+    **settings : those of :class:`hpcgym.agents.settings.RecordSettings`.
 
     Examples
     --------
@@ -72,8 +69,7 @@ def record(
     >>> done.observations["jobs"].shape[1:], int(done.terminations.sum())
     ((128, 8), 1)
     """
-    if record_episodes < 1:
-        raise HpcgymError(f"record_episodes must be at least 1, not {record_episodes}")
+    how = RecordSettings.of("record", settings)
     for name in OF_WORKLOADS:
         if name in (env_options or {}):
             raise HpcgymError(f"env_options: {name} is for the recording or the workload")
@@ -82,15 +78,15 @@ def record(
     try:
         env = gymnasium.make(
             env_id, disable_env_checker=True, workload=workload, cluster=cluster,
-            episodes=episodes, jobs=jobs, part=part, train_share=train_share, **options,
+            **how.of_episodes(), **options,
         )  # fmt: skip
     except gymnasium.error.Error as error:
         raise HpcgymError(f"env_id {env_id!r}: {error}") from None
     options = settled_options(env.unwrapped, options)
     rows: list[tuple[Any, ...]] = []
     names = []
-    for number in range(record_episodes):
-        observation, info = env.reset(seed=seed if number == 0 else None)
+    for number in range(how.record_episodes):
+        observation, info = env.reset(seed=how.seed if number == 0 else None)
         if hasattr(actor, "begin"):
             actor.begin(env.unwrapped)
         over = False
@@ -107,7 +103,7 @@ def record(
         "env_id": env_id,
         "env_options": options,
         "episodes": names,
-        "seed": seed,
+        "seed": how.seed,
     }
     recording = _stacked(rows, about)
     if output is not None:
@@ -135,28 +131,21 @@ def _stacked(rows: list[tuple[Any, ...]], about: dict[str, Any]) -> Recording:
     )
 
 
+@takes(CloneSettings)
 def train(
     workload: Any = None,
     *,
     baseline: Any = "f1",
     recording: str | Path | Recording | None = None,
-    record_episodes: int = 20,
     minutes: float | None = None,
     steps: int | None = None,
-    seed: int = 0,
     output: str | Path | None = None,
     resume: str | Path | None = None,
-    episodes: str = "windows",
-    jobs: int = 256,
-    part: str = "train",
-    train_share: float = 0.5,
     env_options: Mapping[str, Any] | None = None,
-    batch_size: int = 256,
-    learning_rate: float = 3e-3,
-    width: int = 32,
     tensorboard: str | Path | None = None,
     checkpoint_s: float = 120.0,
     show: Callable[[str], None] | None = None,
+    **settings: Any,
 ) -> JobAgent:
     """Train a network to select the jobs that a policy selects in JobSelection.
 
@@ -164,31 +153,26 @@ def train(
 
     Parameters
     ----------
-    workload, episodes, jobs, part, train_share : what to record; see
-        :class:`hpcgym.envs.core.episodes.Episodes`.
+    workload : what to record on, as for :func:`hpcgym.load_workload`.
     baseline : the policy to clone, by name or as an object that acts.
     recording : what it did, instead: the file that ``record`` wrote, or what it returned.
-    record_episodes : number of episodes to record.
     minutes, steps : how long; whichever is over first. A step is one batch.
-    seed : of the network, of the order of batches and of the episodes.
     output : file of the agent, written at each checkpoint and at the end.
     resume : file of a clone to go on with.
     env_options : further arguments of the environment.
-    batch_size, learning_rate : of Adam; the learning rate falls to 0 over the training.
-    width : of the network's hidden layers.
     tensorboard : folder for TensorBoard's logs.
     checkpoint_s : time between checkpoints [s].
     show : is given a line on the progress every few seconds.
+    **settings : those of :class:`hpcgym.agents.settings.CloneSettings`.
     """
+    how = CloneSettings.of("train", settings)
     before = read_before(resume, ENV_ID, NAME)
     if (workload is None) == (recording is None):
         raise HpcgymError("give either a workload to record on or a recording")
     if recording is None:
         given = {**before.get("env_options", {}), **(env_options or {})}
-        recording = record(
-            baseline, workload, record_episodes=record_episodes, seed=seed, episodes=episodes,
-            jobs=jobs, part=part, train_share=train_share, env_options=given,
-        )  # fmt: skip
+        recorded = {field.name: getattr(how, field.name) for field in fields(RecordSettings)}
+        recording = record(baseline, workload, env_options=given, **recorded)
     source = "recording"
     if not isinstance(recording, Recording):
         source, recording = str(recording), load_recording(recording)
@@ -199,10 +183,10 @@ def train(
             )
         check_selections(recording)
     budget = Budget(steps, minutes, before.get("steps", 0))
-    torch.manual_seed(seed)
+    torch.manual_seed(how.seed)
     with shaped(resume, f"the file of a {NAME}"):
-        network = _network(recording, before, resume, width)
-        optimizer = torch.optim.Adam(network.parameters(), lr=learning_rate)
+        network = _network(recording, before, resume, how.width)
+        optimizer = torch.optim.Adam(network.parameters(), lr=how.learning_rate)
         if before:
             optimizer.load_state_dict(adam_state(before["optimizer"], optimizer))
 
@@ -216,14 +200,13 @@ def train(
                 "weights": network.state_dict(),
                 "optimizer": optimizer.state_dict(),
                 "steps": budget.done,
-                "seed": seed,
+                "seed": how.seed,
             }
             write(output, contents)
 
     with keeping(save, lambda: budget.done > budget.first, network), one_thread():
         _fit(
-            network, optimizer, recording, budget, batch_size, learning_rate, seed,
-            tensorboard, save, checkpoint_s, show,
+            network, optimizer, recording, budget, how, tensorboard, save, checkpoint_s, show
         )  # fmt: skip
     return JobAgent(network, recording.about["env_options"], NAME)
 
@@ -247,9 +230,7 @@ def _fit(
     optimizer: torch.optim.Optimizer,
     recording: Recording,
     budget: Budget,
-    batch_size: int,
-    learning_rate: float,
-    seed: int,
+    how: CloneSettings,
     tensorboard: Any,
     save: Callable[[], None],
     checkpoint_s: float,
@@ -259,11 +240,11 @@ def _fit(
     seen = recording.observations
     fields = {name: torch.as_tensor(np.asarray(seen[name], np.float32)) for name in seen}
     actions = torch.as_tensor(recording.actions.astype(np.int64))
-    generator = torch.Generator().manual_seed(seed + budget.first)
+    generator = torch.Generator().manual_seed(how.seed + budget.first)
     log = _log(tensorboard)
     saved_s = shown_s = agreement = 0.0
     while budget.left > 0:
-        rows = torch.randint(len(actions), (batch_size,), generator=generator)
+        rows = torch.randint(len(actions), (how.batch_size,), generator=generator)
         observation = {name: value[rows] for name, value in fields.items()}
         scores = network.forward_actor(observation)
         scores = scores.masked_fill(observation["mask"] < 0.5, -1e8)
@@ -275,7 +256,7 @@ def _fit(
                 " learning_rate may help"
             )
         for group in optimizer.param_groups:
-            group["lr"] = learning_rate * max(budget.left, 1e-3)
+            group["lr"] = how.learning_rate * max(budget.left, 1e-3)
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()

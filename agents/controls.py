@@ -10,7 +10,6 @@ docs/learned-controls.md says what was measured.
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -20,7 +19,8 @@ from numpy.typing import NDArray
 
 import hpcgym  # noqa: F401  its import registers the environments
 from hpcgym.agents.episode_search import search
-from hpcgym.agents.search import check_whole, spread
+from hpcgym.agents.search import spread
+from hpcgym.agents.settings import ControlsSettings, takes
 from hpcgym.envs import EnergyBudgetVector, PowerCapVector
 from hpcgym.envs.core.episodes import Episode
 from hpcgym.envs.kernels import limited as power_kernel
@@ -50,8 +50,6 @@ INPUTS = {
     "area": ("queue", 3),
     "oldest": ("queue", 4),
 }
-
-METHODS = ("cma-es", "xnes")
 
 #: Features whose weights order the queue; the search begins at the order of submission.
 FEATURES = ("area", "requested", "processors", "wait", "expansion")
@@ -192,24 +190,16 @@ def places_of(env: Any, inputs: Sequence[str]) -> NDArray[np.int64]:
 # --- Learning -------------------------------------------------------------------------------------
 
 
+@takes(ControlsSettings)
 def train(
     workload: Any,
     *,
     env: str = "hpcgym/EnergyBudget-v0",
-    budget: int = 480,
-    seed: int = 0,
-    method: str = "cma-es",
-    population: int = 24,
-    sigma: float = 0.2,
     inputs: Sequence[str] = tuple(INPUTS),
-    episodes: str = "weeks",
-    jobs: int = 256,
-    number: int | None = None,
-    part: str = "train",
-    train_share: float = 0.5,
     env_options: Mapping[str, Any] | None = None,
     output: str | Path | None = None,
     show: Callable[[int, float], None] | None = None,
+    **settings: Any,
 ) -> Controls:
     """Search for controls; the same arguments give the same ones.
 
@@ -219,50 +209,40 @@ def train(
 
     Parameters
     ----------
-    workload, episodes, jobs, part, train_share : what to train on; see
-        :class:`hpcgym.envs.core.episodes.Episodes`.
-    number : of episodes, a random choice; by default 100 windows, but all weeks or months.
+    workload : what to train on, as for :func:`hpcgym.load_workload`.
     env : id of an environment of ENVIRONMENTS.
-    budget : vectors to try, rounded up to whole generations.
-    seed : of the search and of the choice of episodes.
-    method : "cma-es" or "xnes".
-    population : vectors of a generation.
-    sigma : first step size; controls go from -1 to 1.
     inputs : names of INPUTS that controls depend on.
     env_options : further arguments of the environment, such as ``share``, ``controls``,
         ``policy_features``, or ``reward``, whose mean return over the episodes is maximised.
     output : file of the agent.
     show : is given the vectors tried so far and the least value, minus the return.
+    **settings : those of :class:`hpcgym.agents.settings.ControlsSettings`.
 
     Raises
     ------
     HpcgymError : an argument that is not one of these, or fewer than two episodes.
     """
     check_choice("env", env, ENVIRONMENTS)
-    check_choice("method", method, METHODS)
+    how = ControlsSettings.of("train", settings)
     for name in inputs:
         check_choice("inputs", name, INPUTS)
-    for argument, value, least in (("budget", budget, 1), ("population", population, 2)):
-        check_whole(argument, value, least)
-    if not (isinstance(sigma, float | int) and 0 < sigma < math.inf):
-        raise HpcgymError(f"sigma must be a number above 0, not {sigma!r}")
     options = _options(env_options or {})
-    slices = {"episodes": episodes, "jobs": jobs, "part": part, "train_share": train_share}
-    stage = _Stage(ENVIRONMENTS[env], workload, {**options, **slices}, tuple(inputs), population)
+    arguments = {**options, **how.of_episodes()}
+    stage = _Stage(ENVIRONMENTS[env], workload, arguments, tuple(inputs), how.population)
     offered = stage.env.episodes
-    chosen = offered.named(offered.usual if number is None else number, seed)
+    chosen = offered.named(offered.usual if how.number is None else how.number, how.seed)
     if len(chosen) < 2:
         raise HpcgymError("controls need two episodes or more: one to search by, one to choose by")
     shape, first = _begin(stage, [offered.workload_of(one) for one in chosen])
     vector, found = search(
         lambda vectors, played: stage.play(shape, vectors, played),
         first,
-        _optimiser(method, first, sigma, seed, population),
+        _optimiser(how, first),
         chosen,
-        budget,
-        population,
+        how.budget,
+        how.population,
         show,
-        {"seed": seed, "method": method},
+        {"seed": how.seed, "method": how.method},
     )
     rows, weights = shape.cut(vector[np.newaxis])
     agent = Controls(rows[0], weights[0], inputs, env, options, found)
@@ -302,12 +282,12 @@ def _begin(stage: _Stage, parts: Sequence[Any]) -> tuple[Shape, Numbers]:
     return shape, first
 
 
-def _optimiser(method: str, first: Numbers, sigma: float, seed: int, population: int) -> Any:
+def _optimiser(how: ControlsSettings, first: Numbers) -> Any:
     """Return the state of the search."""
     import cmaes  # here, because it imports scipy where there is one
 
-    kind = cmaes.XNES if method == "xnes" else cmaes.CMA
-    return kind(first.copy(), sigma, seed=seed, population_size=population)
+    kind = cmaes.XNES if how.method == "xnes" else cmaes.CMA
+    return kind(first.copy(), how.sigma, seed=how.seed, population_size=how.population)
 
 
 class _Stage:

@@ -9,7 +9,6 @@ extra; docs/learned-pairs.md says what was measured.
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -19,7 +18,7 @@ from numpy.typing import NDArray
 
 import hpcgym  # noqa: F401  its import registers the environments
 from hpcgym.agents.episode_search import search
-from hpcgym.agents.search import check_whole
+from hpcgym.agents.settings import PairsSettings, takes
 from hpcgym.envs import CoScheduleVector
 from hpcgym.envs.core.corun_layout import PairLayout
 from hpcgym.envs.core.episodes import Episode
@@ -187,21 +186,14 @@ def load(contents: Mapping[str, Any]) -> Pairs:
 # --- Learning -------------------------------------------------------------------------------------
 
 
+@takes(PairsSettings)
 def train(
     workload: Any,
     *,
-    budget: int = 1200,
-    seed: int = 0,
-    population: int = 24,
-    sigma: float = 0.3,
-    episodes: str = "windows",
-    jobs: int = 256,
-    number: int | None = 16,
-    part: str = "train",
-    train_share: float = 0.5,
     env_options: Mapping[str, Any] | None = None,
     output: str | Path | None = None,
     show: Callable[[int, float], None] | None = None,
+    **settings: Any,
 ) -> Pairs:
     """Search for weights; the same arguments give the same ones.
 
@@ -211,17 +203,12 @@ def train(
 
     Parameters
     ----------
-    workload, episodes, jobs, part, train_share : what to train on; see
-        :class:`hpcgym.envs.core.episodes.Episodes`.
-    number : of episodes, a random choice; None: all that there are.
-    budget : vectors to try, rounded up to whole generations.
-    seed : of the search and of the choice of episodes.
-    population : vectors of a generation.
-    sigma : first step size.
+    workload : what to train on, as for :func:`hpcgym.load_workload`.
     env_options : further arguments of the environment, such as ``speedups``, ``cluster``, or
         ``reward``, whose mean return over the episodes is maximised.
     output : file of the agent.
     show : is given the vectors tried so far and the least value, minus the return.
+    **settings : those of :class:`hpcgym.agents.settings.PairsSettings`.
 
     Raises
     ------
@@ -229,19 +216,16 @@ def train(
     """
     import cmaes  # here, because it imports scipy where there is one
 
-    for argument, value, least in (("budget", budget, 1), ("population", population, 2)):
-        check_whole(argument, value, least)
-    if not (isinstance(sigma, float | int) and 0 < sigma < math.inf):
-        raise HpcgymError(f"sigma must be a number above 0, not {sigma!r}")
+    how = PairsSettings.of("train", settings)
     options = _options(env_options or {})
-    slices = {"episodes": episodes, "jobs": jobs, "part": part, "train_share": train_share}
-    stage = _Stage(workload, {**options, **slices})
-    chosen = stage.env.episodes.named(number, seed)
+    stage = _Stage(workload, {**options, **how.of_episodes()})
+    chosen = stage.env.episodes.named(how.number, how.seed)
     if len(chosen) < 2:
         raise HpcgymError("pairs need two episodes or more: one to search by, one to choose by")
-    optimiser = cmaes.CMA(BEGINNING.copy(), sigma, seed=seed, population_size=population)
-    told = {"seed": seed}
-    vector, found = search(stage.play, BEGINNING, optimiser, chosen, budget, population, show, told)
+    size = how.population
+    optimiser = cmaes.CMA(BEGINNING.copy(), how.sigma, seed=how.seed, population_size=size)
+    told = {"seed": how.seed}
+    vector, found = search(stage.play, BEGINNING, optimiser, chosen, how.budget, size, show, told)
     agent = Pairs(vector, options, found)
     if output is not None:
         agent.save(output)

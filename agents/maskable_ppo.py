@@ -36,6 +36,7 @@ from hpcgym.agents.common import (
     settled_options,
 )
 from hpcgym.agents.network_files import adam_state, read_before, weights_for, write
+from hpcgym.agents.settings import MaskablePpoSettings, takes
 from hpcgym.envs.sb3 import HpcVecEnv
 from hpcgym.errors import HpcgymError
 from hpcgym.files import shaped
@@ -203,57 +204,38 @@ def network_of(contents: Mapping[str, Any]) -> JobNetwork:
     return network
 
 
+@takes(MaskablePpoSettings)
 def train(
     workload: Any,
     *,
     minutes: float | None = None,
     steps: int | None = None,
-    seed: int = 0,
     output: str | Path | None = None,
     resume: str | Path | None = None,
-    episodes: str = "windows",
-    jobs: int = 256,
-    part: str = "train",
-    train_share: float = 0.5,
     env_options: Mapping[str, Any] | None = None,
-    reference: str = "sjf",
-    power: float = 0.5,
-    n_envs: int = 32,
-    n_steps: int = 128,
-    batch_size: int = 1024,
-    n_epochs: int = 4,
-    learning_rate: float = 1e-3,
-    gamma: float = 1.0,
-    gae_lambda: float = 0.97,
-    ent_coef: float = 0.0,
-    width: int = 32,
     tensorboard: str | Path | None = None,
     checkpoint_s: float = 120.0,
     show: Callable[[str], None] | None = None,
+    **settings: Any,
 ) -> JobAgent:
     """Train an agent; with ``steps`` only, the same arguments give the same agent.
 
     Parameters
     ----------
-    workload, episodes, jobs, part, train_share : what to train on; see
-        :class:`hpcgym.envs.core.episodes.Episodes`.
+    workload : what to train on, as for :func:`hpcgym.load_workload`.
     minutes, steps : how long; whichever is over first. Steps are those of all environments
         together, rounded up to whole rollouts.
-    seed : of the network, of its exploration and of the episodes.
     output : file of the agent, written at each checkpoint and at the end.
     resume : file of an agent to go on with: one of this kind with its optimiser, or a clone of
         another policy as a start. Episodes are drawn anew, by ``seed``.
     env_options : further arguments of the environment, such as ``backfill``, ``reservation``
         (here "revised" if it is not given) or ``features``.
-    reference, power : rewards of an episode are divided by the mean BSLD that this policy reaches
-        in it, to this power; see :class:`hpcgym.agents.common.RelativeRewards`.
-    n_envs, n_steps, batch_size, n_epochs, learning_rate, gamma, gae_lambda, ent_coef : of PPO;
-        the learning rate falls to 0 over the training.
-    width : of the network's hidden layers.
     tensorboard : folder for TensorBoard's logs.
     checkpoint_s : time between checkpoints [s].
     show : is given a line on the progress every few seconds.
+    **settings : those of :class:`hpcgym.agents.settings.MaskablePpoSettings`.
     """
+    how = MaskablePpoSettings.of("train", settings)
     before = read_before(resume, ENV_ID, NAME, "clone")
     options = plain_options({**before.get("env_options", {}), **(env_options or {})})
     if options.get("shutdown_action") or options.get("observation", "dict") != "dict":
@@ -262,27 +244,24 @@ def train(
         )
     budget = Budget(steps, minutes, before.get("steps", 0))
     options.setdefault("reservation", "revised")
-    envs = HpcVecEnv(
-        ENV_ID, n_envs, workload=workload, episodes=episodes, jobs=jobs, part=part,
-        train_share=train_share, **options,
-    )  # fmt: skip
-    options = settled_options(envs.env, options)
+    envs = HpcVecEnv(ENV_ID, how.n_envs, workload=workload, **how.of_episodes(), **options)
+    options, width = settled_options(envs.env, options), how.width
     if before:
         with shaped(resume, f"the file of a {NAME}"):
             width = shape_of(network_of(before))["width"]
     model = MaskablePPO(
         JobPolicy,
-        RelativeRewards(envs, reference, power),
-        learning_rate=lambda _: learning_rate * max(budget.left, 1e-3),
-        n_steps=n_steps,
-        batch_size=min(batch_size, n_envs * n_steps),
-        n_epochs=n_epochs,
-        gamma=gamma,
-        gae_lambda=gae_lambda,
-        ent_coef=ent_coef,
+        RelativeRewards(envs, how.reference, how.power),
+        learning_rate=lambda _: how.learning_rate * max(budget.left, 1e-3),
+        n_steps=how.n_steps,
+        batch_size=min(how.batch_size, how.n_envs * how.n_steps),
+        n_epochs=how.n_epochs,
+        gamma=how.gamma,
+        gae_lambda=how.gae_lambda,
+        ent_coef=how.ent_coef,
         policy_kwargs={"width": width},
         tensorboard_log=None if tensorboard is None else str(tensorboard),
-        seed=seed,
+        seed=how.seed,
         device="cpu",
     )
     if before:
@@ -291,7 +270,7 @@ def train(
 
     def save() -> None:
         if output is not None:
-            write(output, _contents(model, options, budget, seed))
+            write(output, _contents(model, options, budget, how.seed))
 
     progress = Progress(budget, save, checkpoint_s, show)
     last = budget.last_step

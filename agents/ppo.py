@@ -38,6 +38,7 @@ from hpcgym.agents.common import (
     settled_options,
 )
 from hpcgym.agents.network_files import adam_state, read_before, small_envs, weights_for, write
+from hpcgym.agents.settings import PpoSettings, takes
 from hpcgym.envs.core.episodes import Episodes
 from hpcgym.envs.mixed_policy import MixedPolicyVector
 from hpcgym.envs.sb3 import HpcVecEnv
@@ -184,70 +185,48 @@ def load(contents: Mapping[str, Any]) -> WeightsAgent:
     return WeightsAgent(policy, _units(contents), options)
 
 
+@takes(PpoSettings)
 def train(
     workload: Any,
     *,
     minutes: float | None = None,
     steps: int | None = None,
-    seed: int = 0,
     output: str | Path | None = None,
     resume: str | Path | None = None,
-    episodes: str = "windows",
-    jobs: int = 256,
-    part: str = "train",
-    train_share: float = 0.5,
     env_options: Mapping[str, Any] | None = None,
-    reference: str = "fcfs",
-    power: float = 0.5,
-    n_envs: int = 32,
-    n_steps: int = 32,
-    batch_size: int = 256,
-    n_epochs: int = 4,
-    learning_rate: float = 1e-3,
-    gamma: float = 1.0,
-    gae_lambda: float = 0.95,
-    ent_coef: float = 0.0,
-    width: int = 32,
     tensorboard: str | Path | None = None,
     checkpoint_s: float = 120.0,
     show: Callable[[str], None] | None = None,
+    **settings: Any,
 ) -> WeightsAgent:
     """Train an agent; with ``steps`` only, the same arguments give the same agent.
 
     Parameters
     ----------
-    workload, episodes, jobs, part, train_share : what to train on; see
-        :class:`hpcgym.envs.core.episodes.Episodes`.
+    workload : what to train on, as for :func:`hpcgym.load_workload`.
     minutes, steps : how long; whichever is over first. Steps are those of all environments
         together, each an interval, rounded up to whole rollouts.
-    seed : of the network, of its exploration and of the episodes.
     output : file of the agent, written at each checkpoint and at the end.
     resume : file of an agent of this kind to go on with; episodes are drawn anew, by ``seed``.
     env_options : further arguments of the environment, such as ``policy_features`` or ``interval``
         (here "day" if it is not given).
-    reference, power : rewards of an episode are divided by the mean BSLD that this policy reaches
-        in it, to this power; see :class:`hpcgym.agents.common.RelativeRewards`.
-    n_envs, n_steps, batch_size, n_epochs, learning_rate, gamma, gae_lambda, ent_coef : of PPO;
-        the learning rate falls to 0 over the training.
-    width : of the network's hidden layers.
     tensorboard : folder for TensorBoard's logs.
     checkpoint_s : time between checkpoints [s].
     show : is given a line on the progress every few seconds.
+    **settings : those of :class:`hpcgym.agents.settings.PpoSettings`.
     """
+    how = PpoSettings.of("train", settings)
     before = read_before(resume, ENV_ID, NAME)
     options = plain_options({**before.get("env_options", {}), **(env_options or {})})
     if options.get("observation", "dict") != "dict":
         raise HpcgymError("env_options: the network takes observation='dict'")
     budget = Budget(steps, minutes, before.get("steps", 0))
     options.setdefault("interval", "day")
-    envs = HpcVecEnv(
-        ENV_ID, n_envs, workload=workload, episodes=episodes, jobs=jobs, part=part,
-        train_share=train_share, **options,
-    )  # fmt: skip
+    envs = HpcVecEnv(ENV_ID, how.n_envs, workload=workload, **how.of_episodes(), **options)
     assert isinstance(envs.env, MixedPolicyVector)
     options["policy_features"] = list(envs.env.policy_features)
     options = settled_options(envs.env, options)
-    units = mean_features(envs.env.episodes, envs.env.policy_features)
+    units, width = mean_features(envs.env.episodes, envs.env.policy_features), how.width
     if before:
         with shaped(resume, f"the file of a {NAME}"):
             if before["env_options"]["policy_features"] != options["policy_features"]:
@@ -255,17 +234,17 @@ def train(
             units, width = _units(before), _width(before)
     model = PPO(
         MultiInputActorCriticPolicy,
-        ScaledWeights(RelativeRewards(envs, reference, power), units),
-        learning_rate=lambda _: learning_rate * max(budget.left, 1e-3),
-        n_steps=n_steps,
-        batch_size=min(batch_size, n_envs * n_steps),
-        n_epochs=n_epochs,
-        gamma=gamma,
-        gae_lambda=gae_lambda,
-        ent_coef=ent_coef,
+        ScaledWeights(RelativeRewards(envs, how.reference, how.power), units),
+        learning_rate=lambda _: how.learning_rate * max(budget.left, 1e-3),
+        n_steps=how.n_steps,
+        batch_size=min(how.batch_size, how.n_envs * how.n_steps),
+        n_epochs=how.n_epochs,
+        gamma=how.gamma,
+        gae_lambda=how.gae_lambda,
+        ent_coef=how.ent_coef,
         policy_kwargs=_shape(width),
         tensorboard_log=None if tensorboard is None else str(tensorboard),
-        seed=seed,
+        seed=how.seed,
         device="cpu",
     )
     if before:
@@ -286,7 +265,7 @@ def train(
                 "weights": model.policy.state_dict(),
                 "optimizer": model.policy.optimizer.state_dict(),
                 "steps": budget.done,
-                "seed": seed,
+                "seed": how.seed,
             }
             write(output, contents)
 

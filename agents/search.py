@@ -15,7 +15,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcgym.errors import HpcgymError, check_choice, unknown
+from hpcgym.agents.settings import XnesSettings
+from hpcgym.errors import HpcgymError, unknown
 from hpcgym.scheduler.policies.features import (
     FEATURES,
     USER_FEATURES,
@@ -28,13 +29,6 @@ from hpcgym.workload.model import Workload
 Vector = NDArray[np.float64]  # (n_features,)
 Vectors = NDArray[np.float64]  # (n_vectors, n_features)
 Values = NDArray[np.float64]  # (n_vectors,)
-
-#: Name -> what it is.
-METHODS = {
-    "xnes": "exponential natural evolution strategy, the search of document 002",
-    "cma-es": "covariance matrix adaptation evolution strategy",
-    "random": "random vectors only",
-}
 
 #: Names for sets of features: those of document 002.
 FEATURE_SETS = {"xnes3": WEIGHTED_FEATURES[:3], "xnes6": WEIGHTED_FEATURES}
@@ -78,45 +72,7 @@ class Units(NamedTuple):
     natural: NDArray[np.int64]
 
 
-class Plan(NamedTuple):
-    """How to search; see :class:`hpcgym.agents.xnes.Xnes`, whose arguments these are."""
-
-    method: str
-    budget: int
-    samples: int
-    restarts: int
-    population: int | None
-    sigma: float
-    penalty: float
-
-
 Search = Generator[Asked, Values, None]
-
-
-def checked(plan: Plan) -> Plan:
-    """Return a plan, if it is one.
-
-    Raises
-    ------
-    HpcgymError : a value that is not one of these.
-    """
-    check_choice("method", plan.method, METHODS)
-    for argument, least in (("budget", 1), ("samples", 0), ("restarts", 1), ("population", 2)):
-        if argument != "population" or plan.population is not None:
-            check_whole(argument, getattr(plan, argument), least)
-    for argument in ("sigma", "penalty"):
-        value = getattr(plan, argument)
-        if not isinstance(value, (int, float)) or not 0 <= value < math.inf:
-            raise HpcgymError(f"{argument} must be a number of at least 0, not {value!r}")
-    if plan.sigma == 0:
-        raise HpcgymError("sigma must be more than 0")
-    return plan._replace(samples=min(plan.samples, plan.budget))
-
-
-def check_whole(argument: str, value: Any, least: int) -> None:
-    """Raise an error unless a value is a whole number."""
-    if not isinstance(value, int) or isinstance(value, bool) or value < least:
-        raise HpcgymError(f"{argument} must be a whole number of at least {least}, not {value!r}")
 
 
 def features_of(features: str | Sequence[str]) -> tuple[str, ...]:
@@ -134,7 +90,7 @@ def features_of(features: str | Sequence[str]) -> tuple[str, ...]:
     return feature_names(FEATURE_SETS.get(features) or features.split(","), usage=True)
 
 
-def searching(plan: Plan, units: Units, seed: int) -> Search:
+def searching(plan: XnesSettings, units: Units) -> Search:
     """Search: ask for random vectors, then run the method from the best of them.
 
     ``budget`` vectors are asked for, no more and no less. Each run begins at the vector with the
@@ -147,7 +103,7 @@ def searching(plan: Plan, units: Units, seed: int) -> Search:
     Values that differ only by rounding, such as those of the batch and of an environment, are made
     equal, so that a search takes the same way with both.
     """
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(plan.seed)
     left, n_features = plan.budget, len(units.scale)
     samples, natural_ones = _samples(plan, units, rng)
     seen = _Seen([], [], natural_ones)
@@ -196,7 +152,7 @@ class _Seen(NamedTuple):
     natural: range  # which of them were drawn in natural units
 
 
-def _samples(plan: Plan, units: Units, rng: np.random.Generator) -> tuple[Vectors, range]:
+def _samples(plan: XnesSettings, units: Units, rng: np.random.Generator) -> tuple[Vectors, range]:
     """Return the vectors before the first run, and which of them are drawn in natural units.
 
     These are uniform over the cube of weights, as document 002, section 7.1, covers it.
@@ -204,11 +160,11 @@ def _samples(plan: Plan, units: Units, rng: np.random.Generator) -> tuple[Vector
     n_features, places = len(units.scale), units.natural
     if plan.method == "random":
         return candidates(rng, n_features, plan.budget), range(0)
-    n_natural = int(_NATURAL_SHARE * plan.samples) if len(places) else 0
-    first = candidates(rng, n_features, plan.samples - n_natural)
+    n_natural = int(_NATURAL_SHARE * plan.n_samples) if len(places) else 0
+    first = candidates(rng, n_features, plan.n_samples - n_natural)
     cube = np.zeros((n_natural, n_features))
     cube[:, places] = rng.uniform(-1.0, 1.0, (n_natural, len(places)))
-    return np.vstack([first, _unit(cube * units.scale)]), range(len(first), plan.samples)
+    return np.vstack([first, _unit(cube * units.scale)]), range(len(first), plan.n_samples)
 
 
 def _start(
@@ -224,7 +180,7 @@ def _start(
     return np.asarray(_mixed(rng, n_features, 1)[0]), False
 
 
-def _optimiser(plan: Plan, mean: Vector, n_features: int, seed: int) -> Any:
+def _optimiser(plan: XnesSettings, mean: Vector, n_features: int, seed: int) -> Any:
     """Return the method's state at the beginning of a run.
 
     Its population does not depend on the run, so that searches side by side keep step.

@@ -28,10 +28,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.agents.lockstep import Checkpoint, Objective, Progress, Way, go, identity
-from hpcgym.agents.search import Plan, check_whole, checked, features_of, searching, units_of
+from hpcgym.agents.search import features_of, searching, units_of
+from hpcgym.agents.settings import XnesSettings, takes
 from hpcgym.baselines import find_scheduler
 from hpcgym.baselines.policies import Baseline
-from hpcgym.errors import HpcgymError, check_choice, unknown
+from hpcgym.errors import HpcgymError, unknown
 from hpcgym.files.writing import whole_text
 from hpcgym.schedule.bounded_slowdown import TAU_S, check_tau
 from hpcgym.scheduler.policies import FairShare
@@ -47,35 +48,27 @@ NAME = "xnes"
 ENV_ID = "hpcgym/MixedPolicy-v0"
 FORMAT = 1
 
-SCALES = ("spread", "none")
 
-
+@takes(XnesSettings)
 class Xnes:
     """Weights that are searched for, and a policy that acts with them in any environment.
+
+    The budget is met exactly, and the same arguments give the same weights. After the random
+    vectors, runs share what is left; each begins at the best vector that is not close to where
+    another began, the first at 0 if there are none. The penalty is lambda in document 002, equation
+    6, value + lambda (||w||_1 + 1 / ||w||_1), which keeps the size of vectors, of which no schedule
+    depends, near 1. The scale "spread" is that of :func:`hpcgym.agents.search.units_of`; with
+    "none" weights are searched as they are, as in the document. The metric is one of
+    :class:`hpcgym.sweep.BatchSimulator`, the mean over the slices.
 
     Parameters
     ----------
     features : "xnes3" (processors, requested, wait), "xnes6" (:data:`WEIGHTED_FEATURES`), or names
         of :data:`hpcgym.scheduler.policies.FEATURES` or ``USER_FEATURES``.
-    budget : evaluations, exactly: each simulates all slices under one vector.
-    method : "xnes", "cma-es" or "random".
-    seed : of the search; the same arguments give the same weights.
-    samples : how many of the evaluations go to the pure policies and random vectors before the
-        first run of the method; by default two of five. 0: the first run begins at 0.
-    restarts : runs of the method, which share the rest of the evaluations, each from the best
-        vector that is not close to where another began.
-    population : vectors of a generation; by default 4 + 3 ln(number of features).
-    sigma : first step size of a run.
-    penalty : lambda in document 002, equation 6, value + lambda (||w||_1 + 1 / ||w||_1), which
-        keeps the size of vectors, of which no schedule depends, near 1.
-    scale : "spread" searches in weights times the spread of their feature among the jobs of the
-        slices, see :func:`hpcgym.agents.search.units_of`; "none" in weights as they are, as the
-        document.
-    metric : what is minimised, the mean over the slices of a metric of
-        :class:`hpcgym.sweep.BatchSimulator`.
     scheduler : all rules but the policy: a name or a ``Scheduler``. "spf" stands for EASY that
         backfills by requested time, as in document 002.
     tau : [s] run times below this count as this in bounded slowdowns.
+    **settings : those of :class:`hpcgym.agents.settings.XnesSettings`.
 
     Attributes
     ----------
@@ -97,31 +90,21 @@ class Xnes:
         self,
         features: str | Sequence[str] = "xnes6",
         *,
-        budget: int = 500,
-        method: str = "xnes",
-        seed: int = 0,
-        samples: int | None = None,
-        restarts: int = 6,
-        population: int | None = None,
-        sigma: float = 0.1,
-        penalty: float = 10.0,
-        scale: str = "spread",
-        metric: str = "mean_bsld",
         scheduler: str | Scheduler = "spf",
         tau: float = TAU_S,
+        **settings: Any,
     ) -> None:
         self.features = features_of(features)
-        check_choice("scale", scale, SCALES)
+        self.plan = XnesSettings.of("Xnes", settings)
+        metric = self.plan.metric
         if metric not in METRICS or metric == "utilization":
             less = [name for name in METRICS if name != "utilization"]
             raise HpcgymError(unknown("metric", metric, less))
-        check_whole("budget", budget, 1)
-        check_whole("seed", seed, 0)
-        samples = budget * 2 // 5 if samples is None else samples
-        self.plan = checked(Plan(method, budget, samples, restarts, population, sigma, penalty))
-        if method != "random" and len(self.features) < 2:
-            raise HpcgymError(f"method {method!r} needs two features or more, not {self.features}")
-        self.seed, self.scale, self.metric, self.tau = seed, scale, metric, check_tau(tau)
+        if self.name != "random" and len(self.features) < 2:
+            raise HpcgymError(
+                f"method {self.name!r} needs two features or more, not {self.features}"
+            )
+        self.seed, self.metric, self.tau = self.plan.seed, metric, check_tau(tau)
         self.rules = scheduler if isinstance(scheduler, Scheduler) else find_scheduler(scheduler)
         self.weights_: dict[str, float] = {}
         self.best_ = math.nan
@@ -135,7 +118,7 @@ class Xnes:
     @property
     def name(self) -> str:
         """What it is called on leaderboards."""
-        return str(self.plan.method)
+        return self.plan.method
 
     @property
     def env_options(self) -> dict[str, Any]:
@@ -257,8 +240,8 @@ class Xnes:
         """Do searches side by side, each on its slices."""
         ways = []
         for one, parts in zip(searches, slices, strict=True):
-            units = units_of(self.scale, parts, self.features)
-            search = searching(one.plan, units, one.seed)
+            units = units_of(self.plan.scale, parts, self.features)
+            search = searching(one.plan, units)
             ways.append(Way(search, units.scale, self.features, self.plan.penalty))
         with Checkpoint(path, identity(self.settings(), slices)) as known:
             go(ways, objective, known, progress)
@@ -274,8 +257,8 @@ class Xnes:
         """Return the arguments as plain values."""
         return {
             "features": list(self.features),
-            **self.plan._asdict(),
-            **{name: getattr(self, name) for name in ("seed", "scale", "metric", "tau")},
+            **vars(self.plan),
+            "tau": self.tau,
             "scheduler": self._rules(),
         }
 

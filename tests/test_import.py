@@ -46,6 +46,12 @@ def test_the_import_alone_loads_nothing_heavy() -> None:
     assert run_python(code) == "[]\n"
 
 
+def test_the_command_line_reads_what_agents_take_and_no_agent() -> None:
+    slow = {"numba", "pandas", "scipy", "torch", "stable_baselines3", "hpcgym.agents.search"}
+    code = f"import sys, hpcgym.cli; print(sorted({slow} & set(sys.modules)))"
+    assert run_python(f"{code}; print('hpcgym.agents.settings' in sys.modules)") == "[]\nTrue\n"
+
+
 def test_simulating_loads_no_tables_and_no_pictures() -> None:
     heavy = {"pandas", "matplotlib", "pooch"}
     code = f"{SIMULATE}\nimport sys; print(sorted({heavy} & set(sys.modules)))"

@@ -15,7 +15,7 @@ SEARCHES = {"xnes3": 3, "xnes6": 6}
 SEED = 0
 
 #: What decides which vectors a search tries.
-_MODULES = ("hpcgym.agents.search", "hpcgym.agents.lockstep", "hpcgym.agents.xnes")
+_MODULES = tuple(f"hpcgym.agents.{name}" for name in ("search", "settings", "lockstep", "xnes"))
 
 
 def search_all(study: Study) -> dict[str, list[dict[str, Any]]]:

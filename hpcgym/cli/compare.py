@@ -6,8 +6,9 @@ from typing import Annotated, ClassVar
 
 import typer
 
-from hpcgym.cli import coscheduling, names, options, output
+from hpcgym.cli import coscheduling, loading, names, options, output
 from hpcgym.cli.files import ForceOption
+from hpcgym.cli.groups import grouped
 from hpcgym.cli.options import Format
 from hpcgym.cli.running import ExplainedCommand, Lists
 from hpcgym.errors import HpcgymError, check_each_once
@@ -41,8 +42,10 @@ class Compare(ExplainedCommand):
     }
 
 
+@grouped
 def compare(
-    workload: options.WorkloadArgument,
+    workload: loading.WorkloadArgument,
+    *,
     scheduler: Annotated[
         list[str] | None,
         typer.Option(
@@ -53,27 +56,14 @@ def compare(
             " co-schedulers",
         ),
     ] = None,
-    clean: options.CleanOption = "default",
     passes: options.PassesOption = None,
     fair_share: options.FairShareOption = None,
-    processors: options.ProcessorsOption = None,
-    cluster: options.ClusterOption = None,
-    allocation: coscheduling.AllocationOption = None,
-    unfit: options.UnfitOption = "raise",
-    errors: options.ErrorsOption = "raise",
-    week: options.WeekOption = None,
-    month: options.MonthOption = None,
-    begin: options.FromOption = None,
-    end: options.ToOption = None,
+    reading: loading.PeriodReading,
     format: options.FormatOption = Format.table,
     picture: options.PictureOption = None,
     html: options.HtmlOption = None,
     force: ForceOption = False,
-    speedups: coscheduling.SpeedupsOption = None,
-    codes: coscheduling.CodesOption = None,
-    partners: coscheduling.PartnersOption = None,
-    pairs_above: coscheduling.PairsAboveOption = None,
-    pair_estimate: coscheduling.PairEstimateOption = None,
+    shared: coscheduling.SharingOptions,
 ) -> None:
     """Simulate several schedulers or dispatchers and mark the best of each metric.
 
@@ -81,10 +71,10 @@ def compare(
     whose jobs share nodes: others, such as easy, stay as they are to be compared with. The first
     scheduler is that over which makespans improve.
     """
-    machine = options.machine(cluster, processors, allocation)
-    shared_rules = coscheduling.rules(partners, pairs_above, pair_estimate)
-    sharing = coscheduling.read(speedups, codes, machine)
-    overrides = options.given(passes=passes, allocation=allocation)
+    machine = reading.machine
+    shared_rules = shared.given()
+    sharing = shared.read(machine)
+    overrides = options.given(passes=passes, allocation=reading.allocation)
     if sharing is not None:
         shared_rules |= options.given(allocation=overrides.pop("allocation", None))
     chosen = {name: options.rules(name, overrides) for name in _names(scheduler, sharing)}
@@ -98,10 +88,7 @@ def compare(
     by_usage = {name: rules for name, rules in chosen.items() if any(rules.usage_orders)}
     check_fair_share(fair_share, bool(by_usage))
     chosen |= {name: rules.but(fair_share=fair_share) for name, rules in by_usage.items()}
-    jobs = options.load(
-        workload, clean, processors, errors, week, month, machine, unfit, begin, end,
-        change=None if sharing is None else sharing.with_codes,
-    )  # fmt: skip
+    jobs = reading.load(workload, None if sharing is None else sharing.with_codes)
 
     from hpcgym.simulation.run import simulate as run
 
@@ -117,7 +104,7 @@ def compare(
         output.picture(results, path)
     if format is Format.json:
         entries = [output.result_facts(name, result) for name, result in results.items()]
-        facts = {**output.workload_facts(jobs, clean), **output.machine_facts(jobs, machine)}
+        facts = output.workload_facts(jobs, reading.clean) | output.machine_facts(jobs, machine)
         facts |= {} if sharing is None else sharing.facts()
         output.print_json({**facts, "results": entries})
     elif format is Format.csv:

@@ -17,25 +17,6 @@ if TYPE_CHECKING:
     from hpcgym.speedups import Heatmap
     from hpcgym.workload import Workload
 
-SpeedupsOption = Annotated[
-    str | None,
-    typer.Option(
-        metavar="FILE|generated:...",
-        help="Let jobs share the nodes of --cluster: how fast codes run beside each other. A file"
-        " (CSV, JSON, loads of ELiSE; hpcgym speedups FILE shows it), or"
-        " generated:codes=16,mean=1.1,spread=0.1,seed=0.",
-        show_default=False,
-    ),
-]
-CodesOption = Annotated[
-    int | None,
-    typer.Option(
-        metavar="SEED",
-        help="Give all jobs codes of --speedups, drawn at random: for workloads that do not tell"
-        " what their jobs run.",
-        show_default=False,
-    ),
-]
 AllocationOption = Annotated[
     str | None,
     typer.Option(
@@ -46,33 +27,6 @@ AllocationOption = Annotated[
         " nodes: compact, spread (half of each socket, alone), half-socket or part:K (one of K"
         " parts of each socket; others may have the rest).",
         show_default="first-fit; with --speedups compact, co-schedulers half-socket",
-    ),
-]
-PartnersOption = Annotated[
-    str | None,
-    typer.Option(
-        metavar="best|fill|first",
-        help="Which nodes a job takes that shares: where it is fastest, an idle node counting as"
-        " nobody beside it (best); nodes in use first (fill); by number (first).",
-        show_default="best",
-    ),
-]
-PairsAboveOption = Annotated[
-    float | None,
-    typer.Option(
-        metavar="X",
-        help="Two jobs only start beside each other if the mean of both speedups is above X, such"
-        " as 1; else a job takes idle nodes, or waits.",
-        show_default="any may",
-    ),
-]
-PairEstimateOption = Annotated[
-    str | None,
-    typer.Option(
-        metavar="known|learned|FILE",
-        help="What the scheduler takes for the speedups: the true ones, what it learns of them"
-        " while jobs run, or those of another file (or generated:...).",
-        show_default="known",
     ),
 ]
 
@@ -111,50 +65,97 @@ class Sharing:
         return {"speedups": self.speedups.describe(), "codes_seed": self.seed}
 
 
-def read(
-    speedups: str | None, seed: int | None, machine: Cluster | None, *, limited: bool = False
-) -> Sharing | None:
-    """Return what the options say of jobs that share nodes; None without ``--speedups``.
+@dataclass(frozen=True)
+class SharingOptions:
+    """How fast jobs run that share nodes, and the rules by which they do."""
 
-    Raises
-    ------
-    HpcgymError : no such speedups, options that do not go together, or a machine whose nodes
-        cannot be shared.
-    """
-    if speedups is None:
-        if seed is not None:
-            raise HpcgymError("--codes needs --speedups, which has the codes")
-        return None
-    from hpcgym.simulation.corun import check_machine
-    from hpcgym.speedups import find_speedups
+    speedups: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE|generated:...",
+            help="Let jobs share the nodes of --cluster: how fast codes run beside each other. A"
+            " file (CSV, JSON, loads of ELiSE; hpcgym speedups FILE shows it), or"
+            " generated:codes=16,mean=1.1,spread=0.1,seed=0.",
+            show_default=False,
+        ),
+    ] = None
+    codes: Annotated[
+        int | None,
+        typer.Option(
+            metavar="SEED",
+            help="Give all jobs codes of --speedups, drawn at random: for workloads that do not"
+            " tell what their jobs run.",
+            show_default=False,
+        ),
+    ] = None
+    partners: Annotated[
+        str | None,
+        typer.Option(
+            metavar="best|fill|first",
+            help="Which nodes a job takes that shares: where it is fastest, an idle node counting"
+            " as nobody beside it (best); nodes in use first (fill); by number (first).",
+            show_default="best",
+        ),
+    ] = None
+    pairs_above: Annotated[
+        float | None,
+        typer.Option(
+            metavar="X",
+            help="Two jobs only start beside each other if the mean of both speedups is above X,"
+            " such as 1; else a job takes idle nodes, or waits.",
+            show_default="any may",
+        ),
+    ] = None
+    pair_estimate: Annotated[
+        str | None,
+        typer.Option(
+            metavar="known|learned|FILE",
+            help="What the scheduler takes for the speedups: the true ones, what it learns of them"
+            " while jobs run, or those of another file (or generated:...).",
+            show_default="known",
+        ),
+    ] = None
 
-    if machine is None or not machine.groups:
-        raise HpcgymError(
-            "--speedups is for machines with nodes, of which a pool of processors has none;"
-            " --cluster says which, such as 100x2x24 (nodes x sockets x cores)"
-        )
-    if limited:
-        raise HpcgymError("--cap, --budget and --power do not go with --speedups")
-    if seed is not None and seed < 0:
-        raise HpcgymError(f"--codes must be a whole number of at least 0, not {seed}")
-    check_machine(machine)
-    return Sharing(find_speedups(speedups), seed, machine)
+    def read(self, machine: Cluster | None, *, limited: bool = False) -> Sharing | None:
+        """Return what jobs run that share nodes; None without ``--speedups``.
 
+        Raises
+        ------
+        HpcgymError : no such speedups, options that do not go together, or a machine whose nodes
+            cannot be shared.
+        """
+        if self.speedups is None:
+            if self.codes is not None:
+                raise HpcgymError("--codes needs --speedups, which has the codes")
+            return None
+        from hpcgym.simulation.corun import check_machine
+        from hpcgym.speedups import find_speedups
 
-def rules(
-    partners: str | None, pairs_above: float | None, pair_estimate: str | None
-) -> dict[str, Any]:
-    """Return the rules of jobs that share nodes that were given."""
-    from hpcgym.cli.options import given
-    from hpcgym.speedups import find_speedups
+        if machine is None or not machine.groups:
+            raise HpcgymError(
+                "--speedups is for machines with nodes, of which a pool of processors has none;"
+                " --cluster says which, such as 100x2x24 (nodes x sockets x cores)"
+            )
+        if limited:
+            raise HpcgymError("--cap, --budget and --power do not go with --speedups")
+        if self.codes is not None and self.codes < 0:
+            raise HpcgymError(f"--codes must be a whole number of at least 0, not {self.codes}")
+        check_machine(machine)
+        return Sharing(find_speedups(self.speedups), self.codes, machine)
 
-    known: Any = pair_estimate
-    if pair_estimate not in (None, "known", "learned"):
-        try:
-            known = find_speedups(str(pair_estimate))
-        except HpcgymError as error:
-            raise HpcgymError(f"--pair-estimate is known, learned or a file: {error}") from None
-    return given(partners=partners, pairs_above=pairs_above, pair_estimate=known)
+    def given(self) -> dict[str, Any]:
+        """Return the rules of jobs that share nodes that were given."""
+        from hpcgym.cli.options import given
+        from hpcgym.speedups import find_speedups
+
+        known: Any = self.pair_estimate
+        if known not in (None, "known", "learned"):
+            try:
+                known = find_speedups(known)
+            except HpcgymError as error:
+                raise HpcgymError(f"--pair-estimate is known, learned or a file: {error}") from None
+        rules = {"partners": self.partners, "pairs_above": self.pairs_above}
+        return given(**rules, pair_estimate=known)
 
 
 def check(
@@ -164,9 +165,8 @@ def check(
 
     Parameters
     ----------
-    sharing : of :func:`read`.
+    sharing, given : of :class:`SharingOptions`.
     schedulers : name -> rules that are to be simulated.
-    given : the options of :func:`rules`.
     """
     from hpcgym.simulation.corun import check_together
 

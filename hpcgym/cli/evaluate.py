@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import typer
 
-from hpcgym.cli import limits, names, options, output
+from hpcgym.agents.settings import EpisodeSettings
+from hpcgym.cli import limits, loading, names, options, output
+from hpcgym.cli.groups import grouped
 from hpcgym.cli.options import Format
 from hpcgym.cli.running import ExplainedCommand, Lists, note
+from hpcgym.cli.train_options import NumberOption
 from hpcgym.errors import HpcgymError, PolicyWarning, unknown
 from hpcgym.progress import counting
 from hpcgym.report.tables import best, text_of
@@ -89,15 +93,32 @@ class Evaluate(ExplainedCommand):
     }
 
 
-def evaluate(
-    workload: Annotated[
+@dataclass(frozen=True)
+class _Slices(EpisodeSettings):
+    """What policies are compared on: of the part that agents have not seen."""
+
+    part: Annotated[
         str,
         typer.Option(
-            metavar="WORKLOAD",
-            help="A file, a trace of the archive or a generator, as for hpcgym simulate.",
-            show_default=False,
+            "--slices",
+            metavar="test|train|all",
+            help="Part of the workload in time: what agents are trained on comes first.",
         ),
-    ],
+    ] = "test"
+    episodes: Annotated[
+        str,
+        typer.Option(
+            metavar="windows|weeks|months|whole",
+            help="What a slice is: a window of jobs, a week, a month, or all of the part.",
+        ),
+    ] = "windows"
+    number: NumberOption = None
+
+
+@grouped
+def evaluate(
+    workload: loading.WorkloadOption,
+    *,
     policies: Annotated[
         list[str] | None,
         typer.Argument(
@@ -142,23 +163,7 @@ def evaluate(
             show_default="as agents were trained, or generated",
         ),
     ] = None,
-    slices: Annotated[
-        str,
-        typer.Option(
-            metavar="test|train|all",
-            help="Part of the workload in time: what agents are trained on comes first.",
-        ),
-    ] = "test",
-    episodes: Annotated[
-        str,
-        typer.Option(
-            metavar="windows|weeks|months|whole",
-            help="What a slice is: a window of jobs, a week, a month, or all of the part.",
-        ),
-    ] = "windows",
-    jobs: options.JobsOption = 256,
-    number: options.NumberOption = None,
-    train_share: options.TrainShareOption = 0.5,
+    slices: _Slices,
     seed: Annotated[
         int, typer.Option(metavar="N", help="Of all random choices: the same, the same table.")
     ] = 0,
@@ -169,50 +174,8 @@ def evaluate(
             help="Weight vectors tried on the training part for best-static; 0: leave it out.",
         ),
     ] = 200,
-    backfill: Annotated[
-        str | None,
-        typer.Option(
-            metavar="easy|none",
-            help="With or without backfilling, in environments and references.",
-            show_default="as agents were trained, or easy",
-        ),
-    ] = None,
-    backfill_order: Annotated[
-        str | None,
-        typer.Option(
-            metavar="fcfs|sjbf|NAME",
-            help="Order of backfilling in environments and of policies by name.",
-            show_default="as agents were trained, or spf",
-        ),
-    ] = None,
-    estimate: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME",
-            help="What run times are predicted to be, for backfilling, in environments and of"
-            " policies by name; names as for hpcgym simulate. Schedulers that have one of their"
-            " own, as easy++ does, keep it and its correction.",
-            show_default="as agents were trained, or requested",
-        ),
-    ] = None,
-    policy_estimate: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME",
-            help="What policies look at in place of requested times, likewise.",
-            show_default="as agents were trained, or requested",
-        ),
-    ] = None,
-    correction: options.CorrectionOption = None,
-    passes: options.PassesOption = None,
-    threshold: options.ThresholdOption = None,
-    fair_share: options.FairShareOption = None,
-    allocation: options.AllocationOption = None,
-    cluster: options.ClusterOption = None,
-    unfit: options.UnfitOption = "raise",
-    clean: options.CleanOption = "default",
-    processors: options.ProcessorsOption = None,
-    errors: options.ErrorsOption = "raise",
+    rules: options.EvaluatedRules,
+    reading: loading.MachineReading,
     format: options.FormatOption = Format.table,
 ) -> None:
     """Compare agents and schedulers on unseen slices of a workload.
@@ -224,31 +187,21 @@ def evaluate(
     of each policy: of the whole schedule, and while the limits hold. The 95 % intervals are of
     resampled slices; with fewer than 5 slices there are none.
     """
-    machine = options.machine(cluster, processors, allocation)
-    source = options.load(workload, clean, processors, errors, None, None, machine, unfit)
+    machine = reading.machine
+    source = reading.load(workload)
 
     from hpcgym.evaluation import evaluate as run
 
     settings: dict[str, Any] = {
-        "slices": slices,
-        "episodes": episodes,
-        "jobs": jobs,
-        "n": number,
-        "train_share": train_share,
+        "slices": slices.part,
+        "episodes": slices.episodes,
+        "jobs": slices.jobs,
+        "n": slices.number,
+        "train_share": slices.train_share,
         "seed": seed,
         "budget": budget,
     }
-    rules = options.given(
-        backfill=backfill,
-        backfill_order=backfill_order,
-        estimate=estimate,
-        policy_estimate=policy_estimate,
-        correction=correction,
-        passes=passes,
-        allocation=allocation,
-        threshold=threshold,
-        fair_share=fair_share,
-    )
+    given = rules.given() | options.given(allocation=reading.allocation)
     name = _env(env)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", PolicyWarning)  # they are said below
@@ -256,12 +209,13 @@ def evaluate(
             policies or [], source, **settings, cluster=machine, env=name,
             env_options=limits.of_environment(name, share, shutdown)
             | options.given(speedups=speedups),
-            **rules, progress=counting,
+            **given, progress=counting,
         )  # fmt: skip
     settings["n"] = len(board.by_slice)
     _report_failures(board)
     if format is Format.json:
-        facts = {**output.workload_facts(source, clean), **output.machine_facts(source, machine)}
+        facts = output.workload_facts(source, reading.clean)
+        facts |= output.machine_facts(source, machine)
         output.print_json({**facts, "evaluation": settings, **board.facts()})
     elif format is Format.csv:
         output.print_csv(_csv_rows(source, machine, board))

@@ -5,24 +5,12 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Annotated
 
 import typer
 
 from hpcgym.errors import HpcgymError, installing
-
-ExecutorOption = Annotated[
-    str,
-    typer.Option(metavar="NAME", help="Where tasks run; see the list below. Results are the same."),
-]
-WorkersOption = Annotated[
-    int | None,
-    typer.Option(
-        metavar="N",
-        help="Number of workers to start on this machine, for processes, dask and ray.",
-        show_default="as many as processors",
-    ),
-]
 
 
 def names() -> Iterable[tuple[str, str]]:
@@ -32,21 +20,40 @@ def names() -> Iterable[tuple[str, str]]:
     return EXECUTORS.items()
 
 
-def become_mpi(executor: str, workers: int | None = None) -> None:
-    """Begin again under ``python -m mpi4py.futures``, which has other ranks wait for tasks.
+@dataclass(frozen=True)
+class ExecutorOptions:
+    """Where tasks are done."""
 
-    Raises
-    ------
-    HpcgymError : an unknown executor, or a number of workers for one that starts none.
-    """
-    from hpcgym.sweep.executors import check_executor, leads_mpi
+    executor: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME", help="Where tasks run; see the list below. Results are the same."
+        ),
+    ] = "processes"
+    workers: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            help="Number of workers to start on this machine, for processes, dask and ray.",
+            show_default="as many as processors",
+        ),
+    ] = None
 
-    check_executor(executor, workers)
-    if executor != "mpi" or leads_mpi():
-        return
-    try:
-        import mpi4py  # noqa: F401
-    except ImportError:
-        raise HpcgymError(f"MPI is not installed: {installing('distributed')}") from None
-    python = [sys.executable, "-m", "mpi4py.futures", "-m", "hpcgym"]
-    os.execv(sys.executable, [*python, *sys.argv[1:]])
+    def become_mpi(self) -> None:
+        """Begin again under ``python -m mpi4py.futures``, which has other ranks wait for tasks.
+
+        Raises
+        ------
+        HpcgymError : an unknown executor, or a number of workers for one that starts none.
+        """
+        from hpcgym.sweep.executors import check_executor, leads_mpi
+
+        check_executor(self.executor, self.workers)
+        if self.executor != "mpi" or leads_mpi():
+            return
+        try:
+            import mpi4py  # noqa: F401
+        except ImportError:
+            raise HpcgymError(f"MPI is not installed: {installing('distributed')}") from None
+        python = [sys.executable, "-m", "mpi4py.futures", "-m", "hpcgym"]
+        os.execv(sys.executable, [*python, *sys.argv[1:]])

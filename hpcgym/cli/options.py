@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, cast
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -13,10 +14,7 @@ from hpcgym.cli.files import PAGE, PICTURE
 from hpcgym.errors import HpcgymError, unknown
 
 if TYPE_CHECKING:
-    from hpcgym.cluster import Cluster
     from hpcgym.scheduler.rules import Scheduler
-    from hpcgym.workload import Workload
-    from hpcgym.workload.io.files import Errors
 
 
 class Format(StrEnum):
@@ -27,115 +25,6 @@ class Format(StrEnum):
     csv = "csv"
 
 
-WorkloadArgument = Annotated[
-    str,
-    typer.Argument(
-        metavar="WORKLOAD",
-        help="A file (.swf, .swf.gz, .csv, .parquet, .json), a trace (see hpcgym traces list)"
-        " or a generator (lublin:jobs=10000,seed=1; eurora:days=30; kit:days=7;"
-        " light-esp:processors=180; codes:jobs=500,processes=256).",
-        show_default=False,
-    ),
-]
-CleanOption = Annotated[
-    str,
-    typer.Option(
-        metavar="RECIPE",
-        help="Cleaning recipe or filter, several joined by '+'; see the list below.",
-    ),
-]
-ProcessorsOption = Annotated[
-    int | None,
-    typer.Option(
-        metavar="N",
-        help="Processors of the machine, instead of what the workload tells; larger jobs are"
-        " dropped.",
-        show_default=False,
-    ),
-]
-ClusterOption = Annotated[
-    str | None,
-    typer.Option(
-        metavar="NAME|FILE",
-        help="A machine with nodes: a ready-made one of the list below, or a TOML file (hpcgym"
-        " machines NAME prints one to begin with). Without it the machine is a pool of"
-        " processors. Cleaning goes by its size; jobs that the empty machine does not hold for"
-        " another reason: see --unfit.",
-        show_default=False,
-    ),
-]
-UnfitOption = Annotated[
-    str,
-    typer.Option(
-        metavar="raise|drop",
-        help="At a job that never fits, since the empty machine does not hold it: stop, or drop and"
-        " count it.",
-    ),
-]
-AllocationOption = Annotated[
-    str | None,
-    typer.Option(
-        metavar="first-fit|best-fit|worst-fit|random[:SEED]|contiguous",
-        help="Which nodes of --cluster are filled first: by number, those with the least free,"
-        " those with the most free, or at random; contiguous: each job has nodes of its own, in a"
-        " row.",
-        show_default="first-fit",
-    ),
-]
-ErrorsOption = Annotated[
-    str,
-    typer.Option(
-        metavar="raise|skip",
-        help="At a line of the file that is no job: stop, or drop and count it.",
-    ),
-]
-WeekOption = Annotated[
-    int | None,
-    typer.Option(
-        metavar="N",
-        help="Only week N of the trace, from an empty machine: 7 days each, counted from the log's"
-        " first submission; jobs that cross its end are dropped.",
-        show_default=False,
-    ),
-]
-MonthOption = Annotated[
-    int | None,
-    typer.Option(metavar="N", help="Only month N, of 30 days, likewise.", show_default=False),
-]
-FromOption = Annotated[
-    int | None,
-    typer.Option(
-        "--from",
-        metavar="SECONDS",
-        help="Only what the trace has from this time of its clock on, with the machine as it was:"
-        " jobs that ran keep their starts, jobs that waited are queued, and fair share knows what"
-        " users had used. By the waiting times that the trace recorded.",
-        show_default=False,
-    ),
-]
-ToOption = Annotated[
-    int | None,
-    typer.Option(
-        "--to",
-        metavar="SECONDS",
-        help="With --from: only jobs submitted before this time; they are simulated to their ends.",
-        show_default="the last submission",
-    ),
-]
-JobsOption = Annotated[int, typer.Option(metavar="N", help="Jobs of a window.")]
-TrainShareOption = Annotated[
-    float, typer.Option(metavar="SHARE", help="Share of the workload that is for training.")
-]
-NumberOption = Annotated[
-    int | None,
-    typer.Option(
-        "--number",
-        "-n",
-        metavar="N",
-        help="Number of slices, chosen at random.",
-        show_default="100 windows, all weeks or months",
-    ),
-]
 PassesOption = Annotated[
     str | None,
     typer.Option(
@@ -143,42 +32,6 @@ PassesOption = Annotated[
         help="When the queue is looked at: once at each time, after all that happens then; or after"
         " each submission and each end, as older simulators do.",
         show_default="per-timestamp",
-    ),
-]
-EstimateOption = Annotated[
-    str | None,
-    typer.Option(
-        metavar="NAME",
-        help="What run times are predicted to be, for backfilling: requested, double-requested,"
-        " clairvoyant, ave2 (or 1, 3, ...), user-ratio, typical-ratio, data-driven, e-loss, or"
-        " regression:over=...,under=...,weight=...",
-        show_default=False,
-    ),
-]
-PolicyEstimateOption = Annotated[
-    str | None,
-    typer.Option(
-        metavar="NAME",
-        help="What policies look at in place of requested times; as --estimate.",
-        show_default=False,
-    ),
-]
-CorrectionOption = Annotated[
-    str | None,
-    typer.Option(
-        metavar="requested|incremental|recursive-doubling|predicted-again|kill|next-second",
-        help="What a prediction that turned out too short becomes: the requested time; somewhat"
-        " more; twice the time so far; what the estimate says then; nothing, for the job is"
-        " killed (kill); or, for dispatchers, the next second, again and again (next-second).",
-        show_default=False,
-    ),
-]
-ThresholdOption = Annotated[
-    int | None,
-    typer.Option(
-        metavar="SECONDS",
-        help="Jobs that waited longer come first, whatever the policy.",
-        show_default=False,
     ),
 ]
 FairShareOption = Annotated[
@@ -189,6 +42,10 @@ FairShareOption = Annotated[
         " with these and the tables shares and accounts.",
         show_default=False,
     ),
+]
+BackfillOption = Annotated[
+    str | None,
+    typer.Option(metavar="easy|none", help="With or without backfilling.", show_default="easy"),
 ]
 FormatOption = Annotated[
     Format,
@@ -213,87 +70,148 @@ HtmlOption = Annotated[
 ]
 
 
-def load(
-    source: str,
-    clean: str,
-    processors: int | None,
-    errors: str,
-    week: int | None,
-    month: int | None,
-    cluster: Cluster | None = None,
-    unfit: str = "raise",
-    begin: int | None = None,
-    end: int | None = None,
-    change: Callable[[Workload], Workload] | None = None,
-) -> Workload:
-    """Return the workload that a command is about; with ``begin`` [s] an extract of it.
-
-    ``change`` is applied to the whole of it, before a period is taken.
-    """
-    from hpcgym.progress import working
-    from hpcgym.workload import load_workload
-
-    if unfit not in ("raise", "drop"):
-        raise HpcgymError(f"--unfit must be 'raise' or 'drop', not {unfit!r}")
-    if week is not None and month is not None:
-        raise typer.BadParameter("a week or a month, not both", param_hint="'--week' / '--month'")
-    if begin is None and end is not None:
-        raise typer.BadParameter("it needs --from", param_hint="'--to'")
-    if begin is not None and (week, month) != (None, None):
-        raise typer.BadParameter(
-            "an extract, a week or a month", param_hint="'--from' / '--week' / '--month'"
-        )
-    with working(f"reading {source}"):
-        workload = load_workload(
-            source, clean, processors=processors, cluster=cluster, errors=cast("Errors", errors)
-        )
-        workload = _fitting(workload, cluster, unfit == "drop")
-        if change is not None:
-            workload = change(workload)
-        for label, number in (("week", week), ("month", month)):
-            if number is not None:
-                workload = _period(workload, label, number)
-        if begin is not None:
-            workload = _of_whole(workload.extract(begin, end), workload)
-    return workload
+def given(**overrides: Any) -> dict[str, Any]:
+    """Return the options that were given: the scheduler keeps its own for others."""
+    return {name: value for name, value in overrides.items() if value is not None}
 
 
-def _fitting(workload: Workload, cluster: Cluster | None, drop: bool) -> Workload:
-    """Return the jobs that the empty machine holds: all, unless the others are to be dropped."""
-    from hpcgym.workload import check_fits, fitting, needs_of
-    from hpcgym.workload.cleaning import clean
-
-    if cluster is None or not cluster.groups:
-        processors = None if cluster is None else cluster.processors
-        return clean(workload, "drop-larger-than-machine", processors) if drop else workload
-    if drop:
-        return fitting(workload, cluster.resources, cluster.capacity)
-    try:
-        needs = needs_of(workload, cluster.resources)
-        check_fits(workload, needs, cluster.capacity, cluster.resources)
-    except HpcgymError as error:
-        if workload.units is None and (workload.requested_processors < 1).any():
-            raise  # those are for --clean
-        raise HpcgymError(f"{error}; --unfit drop drops such jobs, counted") from None
-    return workload
+# --- Rules of schedulers --------------------------------------------------------------------------
 
 
-def _period(workload: Workload, label: str, number: int) -> Workload:
-    """Return one week or month of a workload."""
-    parts = workload.weeks() if label == "week" else workload.months()
-    by_number = {int(part.name.rpartition(" ")[2]): part for part in parts}
-    if number not in by_number:
-        first, last = min(by_number), max(by_number)
-        raise HpcgymError(
-            f"{workload.name} has no jobs in {label} {number}, only from {label} {first} to {last}"
-        )
-    return _of_whole(by_number[number], workload)
+@dataclass(frozen=True)
+class BackfillRules:
+    """How jobs are backfilled in environments in which agents learn."""
+
+    backfill: BackfillOption = None
+    backfill_order: Annotated[
+        str | None,
+        typer.Option(metavar="fcfs|sjbf|NAME", help="Order of backfilling.", show_default=False),
+    ] = None
+
+    def given(self) -> dict[str, Any]:
+        """Return the rules that were given, by name: the scheduler keeps its own for others."""
+        return given(**vars(self))
 
 
-def _of_whole(part: Workload, workload: Workload) -> Workload:
-    """Return a part of a workload that tells what the cleaning of the whole did."""
-    # what the whole trace lost may have been submitted in this period
-    return part.counted({f"{why} (whole trace)": n for why, n in workload.cleaning.items()})
+@dataclass(frozen=True)
+class PredictedRules(BackfillRules):
+    """The same, and what run times are taken to be."""
+
+    estimate: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="What run times are predicted to be, for backfilling: requested, double-requested,"
+            " clairvoyant, ave2 (or 1, 3, ...), user-ratio, typical-ratio, data-driven, e-loss, or"
+            " regression:over=...,under=...,weight=...",
+            show_default=False,
+        ),
+    ] = None
+    policy_estimate: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="What policies look at in place of requested times; as --estimate.",
+            show_default=False,
+        ),
+    ] = None
+
+
+@dataclass(frozen=True)
+class WeighedRules(PredictedRules):
+    """The same, and what counts beside the weights of a policy."""
+
+    threshold: Annotated[
+        int | None,
+        typer.Option(
+            metavar="SECONDS",
+            help="Jobs that waited longer come first, whatever the policy.",
+            show_default=False,
+        ),
+    ] = None
+    fair_share: FairShareOption = None
+
+
+@dataclass(frozen=True)
+class _AllRules(WeighedRules):
+    """The same, with all rules that environments and single simulations have."""
+
+    correction: Annotated[
+        str | None,
+        typer.Option(
+            metavar="requested|incremental|recursive-doubling|predicted-again|kill|next-second",
+            help="What a prediction that turned out too short becomes: the requested time; somewhat"
+            " more; twice the time so far; what the estimate says then; nothing, for the job is"
+            " killed (kill); or, for dispatchers, the next second, again and again (next-second).",
+            show_default=False,
+        ),
+    ] = None
+    passes: PassesOption = None
+
+
+@dataclass(frozen=True)
+class SimulatedRules(_AllRules):
+    """Those of a single simulation, which has more ways to backfill."""
+
+    backfill: Annotated[
+        str | None,
+        typer.Option(
+            metavar="none|easy|conservative|fill",
+            help="Which queued jobs have a reservation that others must not delay: none (nobody"
+            " overtakes), the first, or all; with --speedups also fill: whatever finds room"
+            " starts.",
+            show_default=False,
+        ),
+    ] = None
+    backfill_order: Annotated[
+        str | None,
+        typer.Option(
+            metavar="fcfs|sjbf|NAME",
+            help="Order in which jobs are tried for backfilling: submission, shortest predicted"
+            " run time first, or a policy.",
+            show_default=False,
+        ),
+    ] = None
+
+
+@dataclass(frozen=True)
+class EvaluatedRules(_AllRules):
+    """Those of a leaderboard: by default each agent has what it was trained with."""
+
+    backfill: Annotated[
+        str | None,
+        typer.Option(
+            metavar="easy|none",
+            help="With or without backfilling, in environments and references.",
+            show_default="as agents were trained, or easy",
+        ),
+    ] = None
+    backfill_order: Annotated[
+        str | None,
+        typer.Option(
+            metavar="fcfs|sjbf|NAME",
+            help="Order of backfilling in environments and of policies by name.",
+            show_default="as agents were trained, or spf",
+        ),
+    ] = None
+    estimate: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="What run times are predicted to be, for backfilling, in environments and of"
+            " policies by name; names as for hpcgym simulate. Schedulers that have one of their"
+            " own, as easy++ does, keep it and its correction.",
+            show_default="as agents were trained, or requested",
+        ),
+    ] = None
+    policy_estimate: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="What policies look at in place of requested times, likewise.",
+            show_default="as agents were trained, or requested",
+        ),
+    ] = None
 
 
 def rules(name: str, overrides: Mapping[str, Any]) -> Scheduler:
@@ -318,25 +236,3 @@ def rules(name: str, overrides: Mapping[str, Any]) -> Scheduler:
         known = [*SCHEDULERS, *DISPATCHERS, *COSCHEDULERS]
         raise HpcgymError(unknown("scheduler or dispatcher", name, known))
     return scheduler_of(name, overrides)
-
-
-def machine(cluster: str | None, processors: int | None, allocation: str | None) -> Cluster | None:
-    """Return the machine of ``--cluster``; None without it."""
-    if cluster is not None and processors is not None:
-        raise typer.BadParameter(
-            "a machine or its processors, not both", param_hint="'--cluster' / '--processors'"
-        )
-    from hpcgym.cluster import find_cluster
-
-    found = None if cluster is None else find_cluster(cluster)
-    if allocation not in (None, "first-fit") and (found is None or not found.groups):
-        raise HpcgymError(
-            "--allocation is for machines with nodes, of which a pool of processors has none;"
-            " --cluster says which"
-        )
-    return found
-
-
-def given(**overrides: Any) -> dict[str, Any]:
-    """Return the options that were given: the scheduler keeps its own for others."""
-    return {name: value for name, value in overrides.items() if value is not None}

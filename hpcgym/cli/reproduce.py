@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 import typer
 
 from hpcgym.cli import executors, options, output
+from hpcgym.cli.groups import grouped
 from hpcgym.cli.options import Format
 from hpcgym.cli.running import ExplainedCommand, Lists, note
 from hpcgym.errors import HpcgymError
@@ -45,6 +46,16 @@ FolderOption = Annotated[
         " there, and not simulated again.",
     ),
 ]
+#: The same of studies that also compute something else.
+ComputedOption = Annotated[
+    Path,
+    typer.Option(
+        "--output",
+        metavar="FOLDER",
+        help="Where tables, pictures and report.md are written. What was computed before is"
+        " kept there, and not computed again.",
+    ),
+]
 
 
 @reproduce.callback()
@@ -73,17 +84,11 @@ class _MixedPolicies(ExplainedCommand):
 
 
 @reproduce.command("mixed-policies", cls=_MixedPolicies)
+@grouped
 def mixed_policies(
+    *,
     workload: WorkloadsOption = None,
-    folder: Annotated[
-        Path,
-        typer.Option(
-            "--output",
-            metavar="FOLDER",
-            help="Where tables, pictures and report.md are written. What was computed before is"
-            " kept there, and not computed again.",
-        ),
-    ] = Path("mixed-policies"),
+    folder: ComputedOption = Path("mixed-policies"),
     reading: Annotated[
         str,
         typer.Option(
@@ -95,8 +100,7 @@ def mixed_policies(
         bool,
         typer.Option("--quick", help="A small cut that takes seconds: six weeks, a coarse grid."),
     ] = False,
-    executor: executors.ExecutorOption = "processes",
-    workers: executors.WorkersOption = None,
+    executor: executors.ExecutorOptions,
     format: options.FormatOption = Format.table,
 ) -> None:
     """Study mixed policies as Legrand, Trystram and Zrigui did (2018).
@@ -109,9 +113,9 @@ def mixed_policies(
     """
     from hpcgym.benchmarks.mixed_policies.run import reproduce as run
 
-    executors.become_mpi(executor, workers)
+    executor.become_mpi()
     sources = list(dict.fromkeys(workload or at_hand(TRACES)))
-    rules = {"reading": reading, "quick": quick, "executor": executor, "workers": workers}
+    rules = {"reading": reading, "quick": quick, **vars(executor)}
     path, findings = shown(run, sources, folder, **rules)
     chosen = [found for found in findings if found.study.reading.name == reading]
     tables = {found.study.trace: found.tables["split"] for found in chosen}
@@ -131,7 +135,9 @@ class _Prediction(ExplainedCommand):
 
 
 @reproduce.command("prediction", cls=_Prediction)
+@grouped
 def prediction(
+    *,
     workload: WorkloadsOption = None,
     folder: FolderOption = Path("prediction"),
     published: Annotated[
@@ -151,8 +157,7 @@ def prediction(
         bool,
         typer.Option("--quick", help="A small cut that takes seconds: few jobs, few losses."),
     ] = False,
-    executor: executors.ExecutorOption = "processes",
-    workers: executors.WorkersOption = None,
+    executor: executors.ExecutorOptions,
     format: options.FormatOption = Format.table,
 ) -> None:
     """Study run time prediction as Gaussier, Glesser, Reis and Trystram did (2015, 2016).
@@ -163,10 +168,10 @@ def prediction(
     """
     from hpcgym.benchmarks.prediction.run import reproduce as run
 
-    executors.become_mpi(executor, workers)
+    executor.become_mpi()
     sources = list(dict.fromkeys(workload or at_hand((*TRACES, *LARGER))))
     rules = {"published": published, "full": full, "quick": quick}
-    path, tables = shown(run, sources, folder, **rules, executor=executor, workers=workers)
+    path, tables = shown(run, sources, folder, **rules, **vars(executor))
     by_trace = tables["7.6"].groupby("trace", sort=False)
     parts = {str(trace): part.drop(columns="trace") for trace, part in by_trace}
     print_tables(parts, "mean BSLD (table 7.6)", format)
@@ -205,7 +210,9 @@ class _Cp(ExplainedCommand):
 
 
 @reproduce.command("cp", cls=_Cp)
+@grouped
 def cp(
+    *,
     machine: Annotated[
         list[str] | None,
         typer.Option(
@@ -225,15 +232,7 @@ def cp(
             show_default="all",
         ),
     ] = None,
-    folder: Annotated[
-        Path,
-        typer.Option(
-            "--output",
-            metavar="FOLDER",
-            help="Where tables, pictures and report.md are written. What was computed before is"
-            " kept there, and not computed again.",
-        ),
-    ] = Path("cp"),
+    folder: ComputedOption = Path("cp"),
     days: Annotated[
         float | None,
         typer.Option(
@@ -248,8 +247,7 @@ def cp(
             "--full", help="A month of Eurora and KTH-SP2, a week of KIT, one seed: hours."
         ),
     ] = False,
-    executor: executors.ExecutorOption = "processes",
-    workers: executors.WorkersOption = None,
+    executor: executors.ExecutorOptions,
     format: options.FormatOption = Format.table,
 ) -> None:
     """Study CP dispatchers as Remediani (2017) and Galleguillos, Kiziltan and Soto did (2020).
@@ -261,11 +259,11 @@ def cp(
     """
     from hpcgym.benchmarks.cp.run import reproduce as run
 
-    executors.become_mpi(executor, workers)
+    executor.become_mpi()
     chosen = tuple(dict.fromkeys(dispatcher or ()))
     names = list(dict.fromkeys(machine or _with_workloads(chosen)))
     rules = {"days": days, "full": full, "dispatchers": chosen}
-    path, tables = shown(run, names, folder, **rules, executor=executor, workers=workers)
+    path, tables = shown(run, names, folder, **rules, **vars(executor))
     print_tables(tables, "slowdown by class of jobs", format)
     note(f"wrote {path}, tables and pictures beside it")
 

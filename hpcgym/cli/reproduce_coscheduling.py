@@ -8,6 +8,7 @@ from typing import Annotated, ClassVar
 import typer
 
 from hpcgym.cli import executors, options
+from hpcgym.cli.groups import grouped
 from hpcgym.cli.options import Format
 from hpcgym.cli.reproduce import FolderOption, print_tables, shown
 from hpcgym.cli.running import ExplainedCommand, Lists, note
@@ -34,7 +35,9 @@ class CoschedulingStudy(ExplainedCommand):
     }
 
 
+@grouped
 def coscheduling(
+    *,
     speedups_file: Annotated[
         Path | None,
         typer.Option(
@@ -54,8 +57,7 @@ def coscheduling(
         bool,
         typer.Option("--quick", help="A small cut that takes seconds: few jobs and heatmaps."),
     ] = False,
-    executor: executors.ExecutorOption = "processes",
-    workers: executors.WorkersOption = None,
+    executor: executors.ExecutorOptions,
     format: options.FormatOption = Format.table,
 ) -> None:
     """Study co-scheduling as Karapanagiotis, Triantafyllis and others did (ELiSE).
@@ -68,7 +70,7 @@ def coscheduling(
     from hpcgym.benchmarks.coscheduling.run import MEASURED_FILE, find_measured
     from hpcgym.benchmarks.coscheduling.run import reproduce as run
 
-    executors.become_mpi(executor, workers)
+    executor.become_mpi()
     if speedups_file is not None and not speedups_file.is_file():
         raise HpcgymError(f"--speedups-file: there is no file {speedups_file}")
     measured = find_measured() if speedups_file is None else speedups_file
@@ -78,7 +80,7 @@ def coscheduling(
             " HPCGYM_DATA; name one with --speedups-file"
         )
     rules = {"heatmaps": heatmaps, "shuffles": shuffles, "quick": quick}
-    path, tables = shown(run, measured, folder, **rules, executor=executor, workers=workers)
+    path, tables = shown(run, measured, folder, **rules, **vars(executor))
     parts = {"500 jobs on 100 nodes": tables["improvements"]}
     print_tables(parts, "makespan improvement over EASY", format)
     note(f"wrote {path}, tables and pictures beside it")

@@ -8,6 +8,7 @@ from typing import Annotated, ClassVar
 import typer
 
 from hpcgym.cli import executors, options
+from hpcgym.cli.groups import grouped
 from hpcgym.cli.options import Format
 from hpcgym.cli.reproduce import (
     FolderOption,
@@ -43,15 +44,16 @@ class EnergyFairShare(ExplainedCommand):
     }
 
 
+@grouped
 def energy_fairshare(
+    *,
     workload: WorkloadsOption = None,
     folder: FolderOption = Path("energy-fairshare"),
     quick: Annotated[
         bool,
         typer.Option("--quick", help="A small cut that takes seconds: few jobs and users."),
     ] = False,
-    executor: executors.ExecutorOption = "processes",
-    workers: executors.WorkersOption = None,
+    executor: executors.ExecutorOptions,
     format: options.FormatOption = Format.table,
 ) -> None:
     """Study energy fair share as Georgiou, Glesser, Rzadca and Trystram did (2015).
@@ -62,9 +64,9 @@ def energy_fairshare(
     """
     from hpcgym.benchmarks.energy.shares_run import reproduce as run
 
-    executors.become_mpi(executor, workers)
+    executor.become_mpi()
     sources = list(dict.fromkeys(workload or at_hand(TRACES)))
-    rules = {"quick": quick, "executor": executor, "workers": workers}
+    rules = {"quick": quick, **vars(executor)}
     path, tables = shown(run, sources, folder, **rules)
     by_trace = tables["6.1"].groupby("trace", sort=False)
     parts = {str(trace): part.drop(columns="trace") for trace, part in by_trace}
@@ -101,7 +103,9 @@ class PowerCapStudy(ExplainedCommand):
     }
 
 
+@grouped
 def powercap(
+    *,
     workload: Annotated[
         list[str] | None,
         typer.Option(
@@ -127,8 +131,7 @@ def powercap(
         bool,
         typer.Option("--quick", help="A small cut that takes seconds: one workload, one cap."),
     ] = False,
-    executor: executors.ExecutorOption = "processes",
-    workers: executors.WorkersOption = None,
+    executor: executors.ExecutorOptions,
     format: options.FormatOption = Format.table,
 ) -> None:
     """Study power caps as Georgiou, Glesser and Trystram did (2015).
@@ -140,10 +143,10 @@ def powercap(
     """
     from hpcgym.benchmarks.energy.powercap_run import reproduce as run
 
-    executors.become_mpi(executor, workers)
+    executor.become_mpi()
     sources = list(dict.fromkeys(workload or ()))
     rules = {"cluster": cluster, "seeds": seeds, "quick": quick}
-    path, tables = shown(run, sources, folder, **rules, executor=executor, workers=workers)
+    path, tables = shown(run, sources, folder, **rules, **vars(executor))
     parts = {
         f"{trace}, requested times {requests}": part.drop(columns=["trace", "requests"])
         for (trace, requests), part in tables["4.6"].groupby(["trace", "requests"], sort=False)
@@ -178,7 +181,9 @@ class EnergyBudgetStudy(ExplainedCommand):
     }
 
 
+@grouped
 def energy_budget(
+    *,
     workload: Annotated[
         list[str] | None,
         typer.Option(
@@ -202,8 +207,7 @@ def energy_budget(
         bool,
         typer.Option("--quick", help="A small cut that takes seconds: a week, three budgets."),
     ] = False,
-    executor: executors.ExecutorOption = "processes",
-    workers: executors.WorkersOption = None,
+    executor: executors.ExecutorOptions,
     format: options.FormatOption = Format.table,
 ) -> None:
     """Study energy budgets as Dutot, Georgiou, Glesser and others did (2017).
@@ -215,10 +219,10 @@ def energy_budget(
     """
     from hpcgym.benchmarks.energy.budget_run import reproduce as run
 
-    executors.become_mpi(executor, workers)
+    executor.become_mpi()
     sources = list(dict.fromkeys(workload or _for_budgets()))
     rules = {"weeks": weeks, "seed": seed, "quick": quick}
-    path, tables = shown(run, sources, folder, **rules, executor=executor, workers=workers)
+    path, tables = shown(run, sources, folder, **rules, **vars(executor))
     by_trace = tables["figures"].groupby("trace", sort=False)
     parts = {str(trace): part.drop(columns="trace") for trace, part in by_trace}
     print_tables(parts, "beside EASY's (figures 5.1 to 5.3)", format)

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Annotated, ClassVar
 
 import typer
 
-from hpcgym.cli import coscheduling, limits, names, options, output, signals
+from hpcgym.cli import coscheduling, limits, loading, names, options, output, signals
 from hpcgym.cli.files import ForceOption, Written
+from hpcgym.cli.groups import grouped
 from hpcgym.cli.options import Format
 from hpcgym.cli.running import ExplainedCommand, Lists
 from hpcgym.progress import working
@@ -50,8 +51,10 @@ class Simulate(ExplainedCommand):
     }
 
 
+@grouped
 def simulate(
-    workload: options.WorkloadArgument,
+    workload: loading.WorkloadArgument,
+    *,
     scheduler: Annotated[
         str,
         typer.Option(
@@ -59,8 +62,6 @@ def simulate(
             help="Scheduler to begin with, or a dispatcher; see the lists below.",
         ),
     ] = "easy",
-    clean: options.CleanOption = "default",
-    passes: options.PassesOption = None,
     policy: Annotated[
         str | None,
         typer.Option(
@@ -70,39 +71,8 @@ def simulate(
             show_default=False,
         ),
     ] = None,
-    backfill: Annotated[
-        str | None,
-        typer.Option(
-            metavar="none|easy|conservative|fill",
-            help="Which queued jobs have a reservation that others must not delay: none (nobody"
-            " overtakes), the first, or all; with --speedups also fill: whatever finds room"
-            " starts.",
-            show_default=False,
-        ),
-    ] = None,
-    backfill_order: Annotated[
-        str | None,
-        typer.Option(
-            metavar="fcfs|sjbf|NAME",
-            help="Order in which jobs are tried for backfilling: submission, shortest predicted"
-            " run time first, or a policy.",
-            show_default=False,
-        ),
-    ] = None,
-    estimate: options.EstimateOption = None,
-    policy_estimate: options.PolicyEstimateOption = None,
-    correction: options.CorrectionOption = None,
-    threshold: options.ThresholdOption = None,
-    fair_share: options.FairShareOption = None,
-    processors: options.ProcessorsOption = None,
-    cluster: options.ClusterOption = None,
-    allocation: coscheduling.AllocationOption = None,
-    unfit: options.UnfitOption = "raise",
-    errors: options.ErrorsOption = "raise",
-    week: options.WeekOption = None,
-    month: options.MonthOption = None,
-    begin: options.FromOption = None,
-    end: options.ToOption = None,
+    rules: options.SimulatedRules,
+    reading: loading.PeriodReading,
     format: options.FormatOption = Format.table,
     output_file: Annotated[
         Path | None,
@@ -119,44 +89,21 @@ def simulate(
     picture: options.PictureOption = None,
     html: options.HtmlOption = None,
     force: ForceOption = False,
-    cap: limits.CapOption = None,
-    budget: limits.BudgetOption = None,
-    power: limits.PowerOption = None,
-    carbon: signals.CarbonOption = None,
-    price: signals.PriceOption = None,
-    time_zero: signals.TimeZeroOption = None,
-    repeat: signals.RepeatOption = None,
-    speedups: coscheduling.SpeedupsOption = None,
-    codes: coscheduling.CodesOption = None,
-    partners: coscheduling.PartnersOption = None,
-    pairs_above: coscheduling.PairsAboveOption = None,
-    pair_estimate: coscheduling.PairEstimateOption = None,
+    under: limits.LimitOptions,
+    signal: signals.SignalOptions,
+    shared: coscheduling.SharingOptions,
 ) -> None:
     """Simulate one scheduler or dispatcher on a workload and print its metrics."""
-    machine = options.machine(cluster, processors, allocation)
-    shared_rules = coscheduling.rules(partners, pairs_above, pair_estimate)
-    overrides = shared_rules | options.given(
-        passes=passes,
-        policy=policy,
-        backfill=backfill,
-        backfill_order=backfill_order,
-        estimate=estimate,
-        policy_estimate=policy_estimate,
-        correction=correction,
-        threshold=threshold,
-        allocation=allocation,
-        fair_share=fair_share,
-        power=power,
-    )
+    machine = reading.machine
+    shared_rules = shared.given()
+    others = {"policy": policy, "allocation": reading.allocation, "power": under.power}
+    overrides = shared_rules | rules.given() | options.given(**others)
     chosen = options.rules(scheduler, overrides)  # a wrong name is said before the work
-    kept = limits.read(machine, cap, budget, power)
-    sharing = coscheduling.read(speedups, codes, machine, limited=kept is not None)
+    kept = under.read(machine)
+    sharing = shared.read(machine, limited=kept is not None)
     coscheduling.check(sharing, {scheduler: chosen}, shared_rules)
-    jobs = options.load(
-        workload, clean, processors, errors, week, month, machine, unfit, begin, end,
-        change=None if sharing is None else sharing.with_codes,
-    )  # fmt: skip
-    grid = signals.read(jobs, machine, carbon, price, time_zero, repeat)
+    jobs = reading.load(workload, None if sharing is None else sharing.with_codes)
+    grid = signal.read(jobs, machine)
 
     from hpcgym.report.labels import scheduler_name
     from hpcgym.simulation.run import simulate as run
@@ -170,7 +117,7 @@ def simulate(
     for path in (picture, html):
         output.picture({name: result}, path)
     if format is Format.json:
-        facts = {**output.workload_facts(jobs, clean), **output.machine_facts(jobs, machine)}
+        facts = output.workload_facts(jobs, reading.clean) | output.machine_facts(jobs, machine)
         facts |= {} if sharing is None else sharing.facts()
         output.print_json({**facts, **output.result_facts(name, result)})
     elif format is Format.csv:

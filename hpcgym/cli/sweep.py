@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import typer
 
 from hpcgym.cli import executors, names, options, output
+from hpcgym.cli.groups import grouped
 from hpcgym.cli.options import Format
 from hpcgym.cli.running import ExplainedCommand, Lists, note
 from hpcgym.errors import HpcgymError
@@ -133,14 +135,20 @@ class _Table(ExplainedCommand):
 FolderArgument = Annotated[
     Path, typer.Argument(metavar="FOLDER", help="Folder of the sweep.", show_default=False)
 ]
-ChunkOption = Annotated[
-    int | None,
-    typer.Option(
-        metavar="N",
-        help="Tasks that are sent to a worker at once.",
-        show_default="about a second's",
-    ),
-]
+
+
+@dataclass(frozen=True)
+class SweepExecutor(executors.ExecutorOptions):
+    """Where the tasks of a sweep are done."""
+
+    chunk: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            help="Tasks that are sent to a worker at once.",
+            show_default="about a second's",
+        ),
+    ] = None
 
 
 @sweep.callback()
@@ -149,7 +157,9 @@ def _sweep() -> None:
 
 
 @sweep.command("run", cls=_Run)
+@grouped
 def run(
+    *,
     file: Annotated[
         Path,
         typer.Argument(metavar="FILE", help="The experiment: a TOML file.", show_default=False),
@@ -163,40 +173,36 @@ def run(
             show_default="FILE's name, ending in .sweep",
         ),
     ] = None,
-    executor: executors.ExecutorOption = "processes",
-    workers: executors.WorkersOption = None,
-    chunk: ChunkOption = None,
+    executor: SweepExecutor,
 ) -> None:
     """Simulate every workload, slice, seed and shuffle of an experiment under every scheduler.
 
     What is done is kept at once: after a kill or Ctrl-C, hpcgym sweep resume goes on. Names of
     files in an experiment are relative to its folder.
     """
-    executors.become_mpi(executor, workers)
+    executor.become_mpi()
 
     from hpcgym.sweep import run_experiment
 
     folder = folder or Path(f"{file.stem}.sweep")
     _run(
         folder,
-        lambda show: run_experiment(
-            file, folder, executor, workers=workers, chunk=chunk, progress=show
-        ),
+        lambda show: run_experiment(file, folder, **vars(executor), progress=show),
     )
 
 
 @sweep.command("resume", cls=_Resume)
+@grouped
 def resume(
+    *,
     folder: FolderArgument,
-    executor: executors.ExecutorOption = "processes",
-    workers: executors.WorkersOption = None,
-    chunk: ChunkOption = None,
+    executor: SweepExecutor,
 ) -> None:
     """Do what is left of a sweep, and try failed tasks again.
 
     Refused if the experiment, a file that it reads or the version of hpcgym has changed.
     """
-    executors.become_mpi(executor, workers)
+    executor.become_mpi()
 
     from hpcgym.sweep import resume as go_on
     from hpcgym.sweep.run import warnings_of
@@ -205,7 +211,7 @@ def resume(
         note(f"{warning}: results may differ in their last digits")
     _run(
         folder,
-        lambda show: go_on(folder, executor, workers=workers, chunk=chunk, progress=show),
+        lambda show: go_on(folder, **vars(executor), progress=show),
     )
 
 

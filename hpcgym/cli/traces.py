@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from hpcgym.cli import options, output
+from hpcgym.cli import loading, options, output
+from hpcgym.cli.groups import grouped
 from hpcgym.cli.options import Format
 from hpcgym.cli.running import ExplainedCommand, note
 from hpcgym.errors import HpcgymError
@@ -107,17 +108,17 @@ def fetch_traces(
 
 
 @traces.command("extracts", cls=_Extracts)
+@grouped
 def list_extracts(
     workload: Annotated[str, typer.Argument(metavar="WORKLOAD", show_default=False)],
+    *,
     hours: Annotated[
         float, typer.Option(metavar="H", help="How long an extract is; whole seconds.")
     ] = 24.0,
     number: Annotated[
         int, typer.Option("--number", "-n", metavar="N", help="How many extracts, at most.")
     ] = 5,
-    clean: options.CleanOption = "default",
-    processors: options.ProcessorsOption = None,
-    errors: options.ErrorsOption = "raise",
+    reading: loading.PoolReading,
     format: options.FormatOption = Format.table,
 ) -> None:
     """Find intervals of a trace under stress, as --from and --to of other commands take them.
@@ -130,14 +131,14 @@ def list_extracts(
 
     if not 1 <= hours * 3600 < 1e12:
         raise HpcgymError(f"--hours must be at least a second, 0.0003 hours, not {hours:g}")
-    source = options.load(workload, clean, processors, errors, None, None)
+    source = reading.load(workload)
     found = interesting_extracts(source, number, round(hours * 3600))
     found = found.rename(columns={"begin_s": "from", "end_s": "to"})
     rows = [
         {str(name): value for name, value in row.items()} for row in found.to_dict(orient="records")
     ]
     if format is Format.json:
-        output.print_json({**output.workload_facts(source, clean), "extracts": rows})
+        output.print_json({**output.workload_facts(source, reading.clean), "extracts": rows})
     elif format is Format.csv:
         output.print_csv(rows)
     else:

@@ -3,35 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import fields
 from pathlib import Path
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, ClassVar
 
 import typer
 
+from hpcgym.agents import import_agent
+from hpcgym.agents.settings import (
+    CloneSettings,
+    MaskablePpoSettings,
+    PpoSettings,
+    RecordSettings,
+)
 from hpcgym.cli import names, options
 from hpcgym.cli.files import ForceOption, Written
+from hpcgym.cli.groups import grouped
+from hpcgym.cli.loading import MachineReading, PoolReading, WorkloadOption
 from hpcgym.cli.running import ExplainedCommand, Lists, note
 from hpcgym.cli.train_controls import TrainControls, train_controls
 from hpcgym.cli.train_options import (
-    BackfillOption,
-    BackfillOrderOption,
-    EnvsOption,
-    EpisodesOption,
-    MinutesOption,
+    CloneTraining,
     NetworkOption,
-    PartOption,
-    ResumeOption,
     RewardOption,
-    SeedOption,
-    StepsOption,
-    TensorboardOption,
-    WorkloadOption,
+    TrainingOptions,
     policy_features,
 )
 from hpcgym.cli.train_pairs import TrainPairs, train_pairs
 from hpcgym.cli.train_xnes import TrainXnes, train_xnes
 from hpcgym.errors import HpcgymError
-from hpcgym.progress import say
 
 train = typer.Typer(name="train", no_args_is_help=True, rich_markup_mode=None)
 
@@ -112,22 +112,15 @@ train.command("pairs", cls=TrainPairs)(train_pairs)
 
 
 @train.command("maskable-ppo", cls=_MaskablePpo)
+@grouped
 def train_maskable_ppo(
+    *,
     workload: WorkloadOption,
     output: NetworkOption = Path("maskable-ppo.pt"),
     force: ForceOption = False,
-    minutes: MinutesOption = None,
-    steps: StepsOption = None,
-    seed: SeedOption = 0,
-    resume: ResumeOption = None,
-    part: PartOption = "train",
-    train_share: options.TrainShareOption = 0.5,
-    episodes: EpisodesOption = "windows",
-    jobs: options.JobsOption = 256,
-    backfill: BackfillOption = None,
-    backfill_order: BackfillOrderOption = None,
-    estimate: options.EstimateOption = None,
-    policy_estimate: options.PolicyEstimateOption = None,
+    training: TrainingOptions,
+    settings: MaskablePpoSettings,
+    rules: options.PredictedRules,
     reservation: Annotated[
         str | None,
         typer.Option(
@@ -141,43 +134,27 @@ def train_maskable_ppo(
         typer.Option(metavar="N", help="Number of jobs that are visible.", show_default="128"),
     ] = None,
     reward: RewardOption = None,
-    envs: EnvsOption = 32,
-    tensorboard: TensorboardOption = None,
-    clean: options.CleanOption = "default",
-    processors: options.ProcessorsOption = None,
-    errors: options.ErrorsOption = "raise",
+    reading: PoolReading,
 ) -> None:
     """Learn to select the next job, with MaskablePPO.
 
     A small network looks at each visible job and gives it a score; the job with the highest one
     starts next, or gets the reservation.
     """
-    rules = options.given(
-        backfill=backfill, backfill_order=backfill_order, estimate=estimate,
-        policy_estimate=policy_estimate,
-        reservation=reservation, window=window, reward=reward,
-    )  # fmt: skip
-    learning = {"n_envs": envs, "episodes": episodes, "jobs": jobs, "part": part}
-    _train(
-        "maskable_ppo", (workload, clean, processors, errors), output, minutes, steps,
-        env_options=rules, seed=seed, resume=resume, train_share=train_share,
-        tensorboard=tensorboard, **learning,
-    )  # fmt: skip
+    given = rules.given() | options.given(reservation=reservation, window=window, reward=reward)
+    module = import_agent("maskable_ppo")
+    training.train(module, reading.load(workload), output, env_options=given, **vars(settings))
 
 
 @train.command("ppo", cls=_Ppo)
+@grouped
 def train_ppo(
+    *,
     workload: WorkloadOption,
     output: NetworkOption = Path("ppo.pt"),
     force: ForceOption = False,
-    minutes: MinutesOption = None,
-    steps: StepsOption = None,
-    seed: SeedOption = 0,
-    resume: ResumeOption = None,
-    part: PartOption = "train",
-    train_share: options.TrainShareOption = 0.5,
-    episodes: EpisodesOption = "windows",
-    jobs: options.JobsOption = 256,
+    training: TrainingOptions,
+    settings: PpoSettings,
     interval: Annotated[
         str | None,
         typer.Option(
@@ -194,48 +171,39 @@ def train_ppo(
             show_default="processors,requested,wait,ratio,expansion,area",
         ),
     ] = None,
-    backfill: BackfillOption = None,
-    backfill_order: BackfillOrderOption = None,
-    estimate: options.EstimateOption = None,
-    policy_estimate: options.PolicyEstimateOption = None,
-    threshold: options.ThresholdOption = None,
-    fair_share: options.FairShareOption = None,
+    rules: options.WeighedRules,
     reward: RewardOption = None,
-    envs: EnvsOption = 32,
-    tensorboard: TensorboardOption = None,
-    clean: options.CleanOption = "default",
-    processors: options.ProcessorsOption = None,
-    errors: options.ErrorsOption = "raise",
+    reading: PoolReading,
 ) -> None:
     """Learn to set the weights of a mixed policy, with PPO.
 
     A network looks at the state once an interval, and sets how much each feature of a job counts
     for the order of the queue.
     """
-    rules = options.given(
-        backfill=backfill, backfill_order=backfill_order, estimate=estimate,
-        policy_estimate=policy_estimate, threshold=threshold,
-        fair_share=fair_share, reward=reward,
+    given = rules.given() | options.given(
+        reward=reward,
         interval=int(interval) if interval is not None and interval.isdecimal() else interval,
         policy_features=None if policy_features is None else policy_features.split(","),
-    )  # fmt: skip
-    learning = {"n_envs": envs, "episodes": episodes, "jobs": jobs, "part": part}
-    _train(
-        "ppo", (workload, clean, processors, errors), output, minutes, steps,
-        env_options=rules, seed=seed, resume=resume, train_share=train_share,
-        tensorboard=tensorboard, **learning,
-    )  # fmt: skip
+    )
+    module = import_agent("ppo")
+    training.train(module, reading.load(workload), output, env_options=given, **vars(settings))
 
 
 #: Options of ``train clone`` that say what to record, and on what.
 _OF_RECORDING = (
-    *("order", "workload", "number", "part", "train_share", "episodes", "jobs", "backfill"),
-    *("clean", "processors", "errors"),
+    *("order", "workload", "backfill"),
+    *(
+        field.name
+        for field in (*fields(RecordSettings), *fields(PoolReading))
+        if field.name != "seed"
+    ),
 )
 
 
 @train.command("clone", cls=_Clone)
+@grouped
 def train_clone(
+    *,
     context: typer.Context,
     order: Annotated[
         str | None,
@@ -255,29 +223,10 @@ def train_clone(
     ] = None,
     output: NetworkOption = Path("clone.pt"),
     force: ForceOption = False,
-    minutes: Annotated[
-        float | None, typer.Option(metavar="M", help="How long to train.", show_default=False)
-    ] = None,
-    steps: Annotated[
-        int | None,
-        typer.Option(
-            metavar="N", help="How many batches to train.", show_default="2000, without --minutes"
-        ),
-    ] = None,
-    seed: SeedOption = 0,
-    resume: ResumeOption = None,
-    number: Annotated[
-        int, typer.Option("--number", "-n", metavar="N", help="Number of episodes to record.")
-    ] = 20,
-    part: PartOption = "train",
-    train_share: options.TrainShareOption = 0.5,
-    episodes: EpisodesOption = "windows",
-    jobs: options.JobsOption = 256,
-    backfill: BackfillOption = None,
-    tensorboard: TensorboardOption = None,
-    clean: options.CleanOption = "default",
-    processors: options.ProcessorsOption = None,
-    errors: options.ErrorsOption = "raise",
+    training: CloneTraining,
+    settings: CloneSettings,
+    backfill: options.BackfillOption = None,
+    reading: PoolReading,
 ) -> None:
     """Train the network of maskable-ppo to select jobs as a known order does.
 
@@ -285,24 +234,23 @@ def train_clone(
     """
     if recording is None and (order is None or workload is None):
         raise HpcgymError("give either an order and --workload, or --recording")
-    for name in _OF_RECORDING if recording is not None else ():
-        source_of = context.get_parameter_source(name)
-        if source_of is not None and source_of.name != "DEFAULT":
-            option = "an order" if name == "order" else f"--{name.replace('_', '-')}"
-            raise HpcgymError(f"{option} does not go with --recording, which has been recorded")
-    source = (workload, clean, processors, errors)
-    if minutes is None and steps is None:
-        steps = 2000
-    _train(
-        "behaviour_cloning", source if recording is None else None, output, minutes, steps,
-        baseline=order, recording=recording, record_episodes=number, seed=seed, resume=resume,
-        part=part, train_share=train_share, episodes=episodes, jobs=jobs,
-        env_options=options.given(backfill=backfill), tensorboard=tensorboard,
+    for option in context.command.params if recording is not None else ():
+        given_by = context.get_parameter_source(str(option.name))
+        if option.name in _OF_RECORDING and given_by is not None and given_by.name != "DEFAULT":
+            called = "an order" if option.name == "order" else option.opts[0]
+            raise HpcgymError(f"{called} does not go with --recording, which has been recorded")
+    module = import_agent("behaviour_cloning")
+    training.train(
+        module, None if recording is not None else reading.load(str(workload)), output,
+        baseline=order, recording=recording, **vars(settings),
+        env_options=options.given(backfill=backfill),
     )  # fmt: skip
 
 
 @train.command("record", cls=_Record)
+@grouped
 def record(
+    *,
     order: Annotated[
         str,
         typer.Argument(
@@ -319,70 +267,21 @@ def record(
     env: Annotated[str, typer.Option(metavar="ID", help="The environment.")] = (
         "hpcgym/JobSelection-v0"
     ),
-    number: Annotated[
-        int, typer.Option("--number", "-n", metavar="N", help="Number of episodes.")
-    ] = 20,
-    seed: SeedOption = 0,
-    part: PartOption = "train",
-    train_share: options.TrainShareOption = 0.5,
-    episodes: EpisodesOption = "windows",
-    jobs: options.JobsOption = 256,
-    backfill: BackfillOption = None,
-    clean: options.CleanOption = "default",
-    processors: options.ProcessorsOption = None,
-    cluster: options.ClusterOption = None,
-    allocation: options.AllocationOption = None,
-    unfit: options.UnfitOption = "raise",
-    errors: options.ErrorsOption = "raise",
+    settings: RecordSettings,
+    backfill: options.BackfillOption = None,
+    reading: MachineReading,
 ) -> None:
     """Drive an environment by a known order, and write observations and actions into a file.
 
     Jobs get their nodes by --allocation, whatever nodes a dispatcher names: best-fit is nearest to
     hcp19, pcp19 and pcp20.
     """
-    machine = options.machine(cluster, processors, allocation)
-    module = _module("behaviour_cloning")
-    jobs_of = options.load(workload, clean, processors, errors, None, None, machine, unfit)
+    module = import_agent("behaviour_cloning")
+    machine = reading.machine
+    given = options.given(backfill=backfill, allocation=reading.allocation)
     done = module.record(
-        order, jobs_of, output, env_id=env, record_episodes=number, seed=seed, part=part,
-        train_share=train_share, episodes=episodes, jobs=jobs, cluster=machine,
-        env_options=options.given(backfill=backfill, allocation=allocation),
+        order, reading.load(workload), output, env_id=env, cluster=machine,
+        env_options=given, **vars(settings),
     )  # fmt: skip
+    number = len(done.about["episodes"])
     note(f"wrote {len(done.actions):,} transitions of {number:,} episodes to {output}")
-
-
-def _train(
-    agent: str,
-    source: tuple[Any, str, int | None, str] | None,
-    output: Path,
-    minutes: float | None,
-    steps: int | None,
-    **arguments: Any,
-) -> None:
-    """Train an agent, and say where it is."""
-    if minutes is None and steps is None:
-        minutes = 30.0
-    module = _module(agent)
-    workload = None if source is None else options.load(*source, None, None)
-    before = output.stat().st_mtime if output.exists() else None
-    try:
-        module.train(
-            workload,
-            minutes=minutes,
-            steps=steps,
-            output=output,
-            show=say,
-            **arguments,
-        )
-    except KeyboardInterrupt:
-        if output.exists() and output.stat().st_mtime != before:
-            note(f"\nwrote {output}; --resume {output} goes on with it")
-        raise
-    note(f"\nwrote {output}; hpcgym evaluate {output} --workload ... compares it")
-
-
-def _module(agent: str) -> Any:
-    """Return the module of an agent."""
-    from hpcgym.agents import import_agent
-
-    return import_agent(agent)

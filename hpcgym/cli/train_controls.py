@@ -8,18 +8,13 @@ from typing import Annotated, ClassVar
 
 import typer
 
+from hpcgym.agents.settings import ControlsSettings
 from hpcgym.cli import limits, names, options
 from hpcgym.cli.files import ForceOption
+from hpcgym.cli.groups import grouped
+from hpcgym.cli.loading import PoolReading, WorkloadOption
 from hpcgym.cli.running import ExplainedCommand, Lists
-from hpcgym.cli.train_options import (
-    BackfillOption,
-    BackfillOrderOption,
-    PartOption,
-    WeightsOption,
-    WorkloadOption,
-    policy_features,
-    tell_found,
-)
+from hpcgym.cli.train_options import WeightsOption, policy_features, tell_found, tell_tried
 
 
 def _inputs() -> Iterable[tuple[str, str]]:
@@ -43,7 +38,9 @@ class TrainControls(ExplainedCommand):
     }
 
 
+@grouped
 def train_controls(
+    *,
     workload: WorkloadOption,
     output: WeightsOption = Path("controls.json"),
     force: ForceOption = False,
@@ -80,25 +77,9 @@ def train_controls(
         float,
         typer.Option(metavar="W", help="Weight of the energy in the reward; bounded slowdown: 1."),
     ] = 0.0,
-    budget: Annotated[
-        int, typer.Option(metavar="N", help="Vectors to try, each on every other episode.")
-    ] = 480,
-    seed: Annotated[
-        int, typer.Option(metavar="N", help="Of the search, and of the choice of episodes.")
-    ] = 0,
-    method: Annotated[str, typer.Option(metavar="cma-es|xnes", help="How to search.")] = "cma-es",
-    part: PartOption = "train",
-    train_share: options.TrainShareOption = 0.5,
-    episodes: Annotated[
-        str, typer.Option(metavar="windows|weeks|months", help="What an episode is.")
-    ] = "weeks",
-    jobs: options.JobsOption = 256,
-    number: options.NumberOption = None,
-    backfill: BackfillOption = None,
-    backfill_order: BackfillOrderOption = None,
-    clean: options.CleanOption = "default",
-    processors: options.ProcessorsOption = None,
-    errors: options.ErrorsOption = "raise",
+    search: ControlsSettings,
+    rules: options.BackfillRules,
+    reading: PoolReading,
 ) -> None:
     """Search for controls of a machine under limits of power or energy, and an order of its queue.
 
@@ -107,21 +88,18 @@ def train_controls(
     Needs no extra.
     """
     from hpcgym.agents import controls as module
-    from hpcgym.progress import say
 
-    given = options.given(backfill=backfill, backfill_order=backfill_order)
+    given = rules.given()
     env = f"hpcgym/{env.removeprefix('hpcgym/').removesuffix('-v0')}-v0"
     given |= {"controls": _names(controls), "interval": interval}
     given |= limits.of_environment(env, share, shutdown or None)
     given |= {"reward": {"bsld": 1.0, "energy": joules}} if joules else {}
     given |= {} if features is None else {"policy_features": _names(features)}
-    source = options.load(workload, clean, processors, errors, None, None)
     agent = module.train(
-        source, env=env, budget=budget, seed=seed, method=method, episodes=episodes, jobs=jobs,
-        number=number, part=part, train_share=train_share, env_options=given, output=output,
-        show=lambda tried, best: say(f"{tried:,} of {budget:,} vectors  least value {best:.4g}"),
+        reading.load(workload), env=env, env_options=given, output=output, **vars(search),
+        show=tell_tried(search.budget),
     )  # fmt: skip
-    tell_found(agent.found, episodes, output)
+    tell_found(agent.found, search.episodes, output)
 
 
 def _names(text: str) -> list[str]:

@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 import typer
 
 from hpcgym.cli.files import Resumed, Written
 from hpcgym.cli.running import note
+from hpcgym.progress import say
 
-WorkloadOption = Annotated[
-    str,
-    typer.Option(
-        metavar="WORKLOAD",
-        help="A file, a trace of the archive or a generator, as for hpcgym simulate.",
-        show_default=False,
-    ),
-]
 #: File of an agent that is a network.
 NetworkOption = Annotated[
     Path,
@@ -31,60 +25,86 @@ WeightsOption = Annotated[
     typer.Option(metavar="FILE", help="File of the agent."),
     Written("file of an agent", (".json",)),
 ]
-PartOption = Annotated[
-    str,
-    typer.Option(
-        metavar="train|test|all",
-        help="Part of the workload in time to learn from; what is left is for hpcgym evaluate.",
-    ),
-]
-EpisodesOption = Annotated[
-    str,
-    typer.Option(
-        metavar="windows|weeks|months|whole",
-        help="What an episode is: a window of jobs from anywhere, a week, a month, or all of the"
-        " part.",
-    ),
-]
-MinutesOption = Annotated[
-    float | None,
-    typer.Option(metavar="M", help="How long to train.", show_default="30, without --steps"),
-]
-StepsOption = Annotated[
-    int | None,
-    typer.Option(
-        metavar="N",
-        help="How many steps to train; alone, the same command gives the same agent.",
-        show_default=False,
-    ),
-]
-SeedOption = Annotated[
-    int, typer.Option(metavar="N", help="Of the network, of exploration and of the episodes.")
-]
-ResumeOption = Annotated[
-    Path | None,
-    typer.Option(metavar="FILE", help="Go on with this agent, with its rules.", show_default=False),
-    Resumed(),
-]
-BackfillOption = Annotated[
-    str | None,
-    typer.Option(metavar="easy|none", help="With or without backfilling.", show_default="easy"),
-]
-BackfillOrderOption = Annotated[
-    str | None,
-    typer.Option(metavar="fcfs|sjbf|NAME", help="Order of backfilling.", show_default=False),
-]
 RewardOption = Annotated[
     str | None,
     typer.Option(metavar="bsld|wait|energy", help="What to learn from.", show_default="bsld"),
 ]
-EnvsOption = Annotated[
-    int, typer.Option("--envs", metavar="N", help="Environments side by side, in one batch.")
+
+
+#: For leaderboards and for the search for weights.
+NumberOption = Annotated[
+    int | None,
+    typer.Option(
+        "--number",
+        "-n",
+        metavar="N",
+        help="Number of slices, chosen at random.",
+        show_default="100 windows, all weeks or months",
+    ),
 ]
-TensorboardOption = Annotated[
-    Path | None,
-    typer.Option(metavar="FOLDER", help="Write TensorBoard's logs there.", show_default=False),
-]
+
+
+@dataclass(frozen=True)
+class TrainingOptions:
+    """How long a network is trained, and what becomes of it on the way."""
+
+    minutes: Annotated[
+        float | None,
+        typer.Option(metavar="M", help="How long to train.", show_default="30, without --steps"),
+    ] = None
+    steps: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            help="How many steps to train; alone, the same command gives the same agent.",
+            show_default=False,
+        ),
+    ] = None
+    resume: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="Go on with this agent, with its rules.", show_default=False
+        ),
+        Resumed(),
+    ] = None
+    tensorboard: Annotated[
+        Path | None,
+        typer.Option(metavar="FOLDER", help="Write TensorBoard's logs there.", show_default=False),
+    ] = None
+
+    #: How long by default.
+    usual: ClassVar[Mapping[str, float]] = {"minutes": 30.0}
+
+    def train(self, module: Any, workload: Any, output: Path, **arguments: Any) -> None:
+        """Train the agent of a module, and say where it is."""
+        settings = {**vars(self), **arguments}
+        if self.minutes is None and self.steps is None:
+            settings |= self.usual
+        before = output.stat().st_mtime if output.exists() else None
+        try:
+            module.train(workload, output=output, show=say, **settings)
+        except KeyboardInterrupt:
+            if output.exists() and output.stat().st_mtime != before:
+                note(f"\nwrote {output}; --resume {output} goes on with it")
+            raise
+        note(f"\nwrote {output}; hpcgym evaluate {output} --workload ... compares it")
+
+
+@dataclass(frozen=True)
+class CloneTraining(TrainingOptions):
+    """The same of a clone, which is trained by batches."""
+
+    minutes: Annotated[
+        float | None, typer.Option(metavar="M", help="How long to train.", show_default=False)
+    ] = None
+    steps: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N", help="How many batches to train.", show_default="2000, without --minutes"
+        ),
+    ] = None
+
+    usual: ClassVar[Mapping[str, float]] = {"steps": 2000}
 
 
 def policy_features() -> Iterable[tuple[str, str]]:
@@ -92,6 +112,11 @@ def policy_features() -> Iterable[tuple[str, str]]:
     from hpcgym.scheduler.policies.features import FEATURES
 
     return [(name, feature.meaning) for name, feature in FEATURES.items()]
+
+
+def tell_tried(budget: int) -> Callable[[int, float], None]:
+    """Return what shows how far a search by episodes is."""
+    return lambda tried, best: say(f"{tried:,} of {budget:,} vectors  least value {best:.4g}")
 
 
 def tell_found(found: Mapping[str, Any], episodes: str, output: Path) -> None:

@@ -8,10 +8,13 @@ from typing import Annotated, ClassVar
 
 import typer
 
+from hpcgym.agents.settings import PairsSettings
 from hpcgym.cli import names, options
 from hpcgym.cli.files import ForceOption
+from hpcgym.cli.groups import grouped
+from hpcgym.cli.loading import Reading, WorkloadOption
 from hpcgym.cli.running import ExplainedCommand, Lists
-from hpcgym.cli.train_options import PartOption, WeightsOption, WorkloadOption, tell_found
+from hpcgym.cli.train_options import WeightsOption, tell_found, tell_tried
 
 
 def _inputs() -> Iterable[tuple[str, str]]:
@@ -34,7 +37,9 @@ class TrainPairs(ExplainedCommand):
     }
 
 
+@grouped
 def train_pairs(
+    *,
     workload: WorkloadOption,
     output: WeightsOption = Path("pairs.json"),
     force: ForceOption = False,
@@ -64,23 +69,8 @@ def train_pairs(
     neighbours: Annotated[
         int, typer.Option(metavar="N", help="How many running ones it can name.")
     ] = 16,
-    budget: Annotated[
-        int, typer.Option(metavar="N", help="Vectors to try, each on every other episode.")
-    ] = 1200,
-    seed: Annotated[
-        int, typer.Option(metavar="N", help="Of the search, and of the choice of episodes.")
-    ] = 0,
-    part: PartOption = "train",
-    train_share: options.TrainShareOption = 0.5,
-    episodes: Annotated[
-        str, typer.Option(metavar="windows|weeks|months", help="What an episode is.")
-    ] = "windows",
-    jobs: options.JobsOption = 256,
-    number: Annotated[
-        int, typer.Option(metavar="N", help="Episodes to search and to choose by, half each.")
-    ] = 16,
-    clean: options.CleanOption = "default",
-    errors: options.ErrorsOption = "raise",
+    search: PairsSettings,
+    reading: Reading,
 ) -> None:
     """Search for a policy that says which job starts beside which, where jobs share nodes.
 
@@ -88,16 +78,13 @@ def train_pairs(
     weights plays half of the training episodes; the best are chosen by the others. Needs no extra.
     """
     from hpcgym.agents import coschedule as module
-    from hpcgym.progress import say
 
     given = options.given(
         speedups=speedups, cluster=cluster, allocation=allocation, reward=reward, window=window,
         neighbours=neighbours,
     )  # fmt: skip
-    source = options.load(workload, clean, None, errors, None, None)
     agent = module.train(
-        source, budget=budget, seed=seed, episodes=episodes, jobs=jobs, number=number, part=part,
-        train_share=train_share, env_options=given, output=output,
-        show=lambda tried, best: say(f"{tried:,} of {budget:,} vectors  least value {best:.4g}"),
+        reading.load(workload), env_options=given, output=output, **vars(search),
+        show=tell_tried(search.budget),
     )  # fmt: skip
-    tell_found(agent.found, episodes, output)
+    tell_found(agent.found, search.episodes, output)

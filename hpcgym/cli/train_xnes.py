@@ -4,22 +4,19 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, ClassVar
 
 import typer
 
+from hpcgym.agents.settings import METHODS, EpisodeSettings, XnesSettings
 from hpcgym.cli import names, options
 from hpcgym.cli.files import ForceOption
+from hpcgym.cli.groups import grouped
+from hpcgym.cli.loading import PoolReading, WorkloadOption
 from hpcgym.cli.running import ExplainedCommand, Lists, note
-from hpcgym.cli.train_options import (
-    BackfillOption,
-    BackfillOrderOption,
-    PartOption,
-    WeightsOption,
-    WorkloadOption,
-    policy_features,
-)
+from hpcgym.cli.train_options import NumberOption, WeightsOption, policy_features
 
 
 def _feature_sets() -> Iterable[tuple[str, str]]:
@@ -27,12 +24,6 @@ def _feature_sets() -> Iterable[tuple[str, str]]:
 
     sets = [(name, ", ".join(features)) for name, features in FEATURE_SETS.items()]
     return [*sets, *policy_features()]
-
-
-def _methods() -> Iterable[tuple[str, str]]:
-    from hpcgym.agents.search import METHODS
-
-    return list(METHODS.items())
 
 
 class TrainXnes(ExplainedCommand):
@@ -45,67 +36,16 @@ class TrainXnes(ExplainedCommand):
         "hpcgym evaluate xnes.json --workload KTH-SP2 --clean legrand --episodes weeks",
     )
     lists: ClassVar[Lists] = {
-        "Methods (--method)": _methods,
+        "Methods (--method)": METHODS.items,
         "Features to weigh (--features)": _feature_sets,
         "Cleaning recipes and filters (--clean)": names.recipes,
     }
 
 
-def train_xnes(
-    workload: WorkloadOption,
-    output: WeightsOption = Path("xnes.json"),
-    force: ForceOption = False,
-    features: Annotated[
-        str, typer.Option(metavar="xnes3|xnes6|NAME,NAME", help="What is weighed; see the list.")
-    ] = "xnes6",
-    budget: Annotated[
-        int,
-        typer.Option(
-            metavar="N", help="Weight vectors to try; each is simulated on every training slice."
-        ),
-    ] = 500,
-    method: Annotated[
-        str, typer.Option(metavar="xnes|cma-es|random", help="How to search; see the list.")
-    ] = "xnes",
-    seed: Annotated[
-        int, typer.Option(metavar="N", help="Of the search, and of the choice of slices.")
-    ] = 0,
-    samples: Annotated[
-        int | None,
-        typer.Option(
-            metavar="N",
-            help="How many of the vectors are pure policies and random ones, before the search"
-            " proper.",
-            show_default="two of five",
-        ),
-    ] = None,
-    restarts: Annotated[
-        int, typer.Option(metavar="N", help="Runs of the method, from different good vectors.")
-    ] = 6,
-    population: Annotated[
-        int | None,
-        typer.Option(
-            metavar="N",
-            help="Vectors of a generation.",
-            show_default="4 + 3 ln(number of features)",
-        ),
-    ] = None,
-    sigma: Annotated[float, typer.Option(metavar="S", help="First step size of a run.")] = 0.1,
-    penalty: Annotated[
-        float, typer.Option(metavar="L", help="Weight of ||w|| + 1/||w|| in what is minimised.")
-    ] = 10.0,
-    scale: Annotated[
-        str,
-        typer.Option(
-            metavar="spread|none",
-            help="Search in weights times the spread of their features, or in weights as they are.",
-        ),
-    ] = "spread",
-    metric: Annotated[
-        str, typer.Option(metavar="NAME", help="What is minimised: mean_bsld, mean_wait_s, ...")
-    ] = "mean_bsld",
-    part: PartOption = "train",
-    train_share: options.TrainShareOption = 0.5,
+@dataclass(frozen=True)
+class _Slices(EpisodeSettings):
+    """What vectors are tried on."""
+
     episodes: Annotated[
         str,
         typer.Option(
@@ -113,18 +53,23 @@ def train_xnes(
             help="What a slice is: a window of jobs from anywhere, a week, a month, or all of the"
             " part.",
         ),
-    ] = "weeks",
-    jobs: options.JobsOption = 256,
-    number: options.NumberOption = None,
-    backfill: BackfillOption = None,
-    backfill_order: BackfillOrderOption = None,
-    estimate: options.EstimateOption = None,
-    policy_estimate: options.PolicyEstimateOption = None,
-    threshold: options.ThresholdOption = None,
-    fair_share: options.FairShareOption = None,
-    clean: options.CleanOption = "default",
-    processors: options.ProcessorsOption = None,
-    errors: options.ErrorsOption = "raise",
+    ] = "weeks"
+    number: NumberOption = None
+
+
+@grouped
+def train_xnes(
+    *,
+    workload: WorkloadOption,
+    output: WeightsOption = Path("xnes.json"),
+    force: ForceOption = False,
+    features: Annotated[
+        str, typer.Option(metavar="xnes3|xnes6|NAME,NAME", help="What is weighed; see the list.")
+    ] = "xnes6",
+    search: XnesSettings,
+    episodes: _Slices,
+    rules: options.WeighedRules,
+    reading: PoolReading,
 ) -> None:
     """Search for the weights of a mixed policy that are best on training slices.
 
@@ -138,26 +83,16 @@ def train_xnes(
     from hpcgym.scheduler.rules import Scheduler
     from hpcgym.scheduler.usage import check_fair_share, counts_usage
 
-    given = options.given(
-        backfill=backfill,
-        backfill_order=backfill_order,
-        estimate=estimate,
-        policy_estimate=policy_estimate,
-        threshold=threshold,
-        fair_share=fair_share,
-    )
-    agent = Xnes(
-        features, budget=budget, method=method, seed=seed, samples=samples, restarts=restarts,
-        population=population, sigma=sigma, penalty=penalty, scale=scale, metric=metric,
-        scheduler=Scheduler(backfill_order="spf").but(**given),
-    )  # fmt: skip
-    check_fair_share(fair_share, counts_usage(agent.rules, agent.features))
-    source = options.load(workload, clean, processors, errors, None, None)
-    offered = Episodes(source, episodes, jobs, part, train_share)
-    chosen = offered.named(offered.usual if number is None else number, seed)
+    scheduler = Scheduler(backfill_order="spf").but(**rules.given())
+    agent = Xnes(features, scheduler=scheduler, **vars(search))
+    check_fair_share(rules.fair_share, counts_usage(agent.rules, agent.features))
+    source = reading.load(workload)
+    offered = Episodes(source, **episodes.of_episodes())
+    number = offered.usual if episodes.number is None else episodes.number
+    chosen = offered.named(number, search.seed)
     slices = [offered.workload_of(episode) for episode in chosen]
     checkpoint = output.with_name(f"{output.name}.checkpoint")
-    show = _shower(say, agent.plan.budget, len(slices), metric)
+    show = _shower(say, search.budget, len(slices), search.metric)
     try:
         agent.fit(slices, checkpoint=checkpoint, progress=show)
     except KeyboardInterrupt:
@@ -166,7 +101,7 @@ def train_xnes(
         raise
     agent.save(output)
     weights = ", ".join(f"{weight:.3g} {name}" for name, weight in agent.weights_.items())
-    found = f"{metric} {agent.best_:.4g} on {len(slices)} {episodes}"
+    found = f"{search.metric} {agent.best_:.4g} on {len(slices)} {episodes.episodes}"
     note(f"\n{found} with {weights}")
     note(f"wrote {output}; hpcgym evaluate {output} --workload ... compares it")
 

@@ -18,14 +18,19 @@ from hpcgym.scheduler.rules import Scheduler
 from hpcgym.scheduler.usage import check_fair_share
 from hpcgym.sweep.corun import at, believed, check_sharing
 from hpcgym.sweep.limits import LimitSet, check_limited
-from hpcgym.sweep.source import SEED, SLICES, Source
+from hpcgym.sweep.source import KINDS, SEED, SLICES, Source
 from hpcgym.workload.cleaning import filter_names
 from hpcgym.workload.io.files import check_errors
 
 MOST_SHUFFLES = 100_000
 
-_KEYS = ("workloads", "schedulers", "speedups", "limits", "shuffles", "seeds", "metrics")
-_RULES = tuple(field.name for field in fields(Scheduler))
+
+def _names(kind: type[Any]) -> tuple[str, ...]:
+    """Return what a table of the file may say: the fields of what is made of it."""
+    return tuple(field.name for field in fields(kind))
+
+
+_RULES = _names(Scheduler)
 
 
 @dataclass(frozen=True)
@@ -86,7 +91,7 @@ def load_experiment(path: str | Path) -> Experiment:
 
 
 def _experiment(table: Mapping[str, Any], path: Path, sha256: str) -> Experiment:
-    _check_keys("", table, _KEYS)
+    _check_keys("", table, [key for key in _names(Experiment) if key not in ("path", "sha256")])
     workloads = tuple(
         _source(f"workloads[{place}]", entry)
         for place, entry in enumerate(_list(table, "workloads", [dict]))
@@ -121,16 +126,12 @@ def _experiment(table: Mapping[str, Any], path: Path, sha256: str) -> Experiment
 
 def _source(where: str, entry: dict[str, Any]) -> Source:
     """Return a workload of the file, checked as far as can be without reading it."""
-    kinds = {
-        "workload": str, "name": str, "clean": str, "processors": int, "errors": str,
-        "slices": str, "first": int, "last": int, "cluster": str, "codes": int,
-    }  # fmt: skip
-    _check_keys(where, entry, kinds)
+    _check_keys(where, entry, KINDS)
     if "workload" not in entry:
         raise HpcgymError(f"{where}.workload is missing: a file, a trace or a generator")
     for key, value in entry.items():
-        if type(value) is not kinds[key]:
-            word = "a text" if kinds[key] is str else "a whole number"
+        if type(value) is not KINDS[key]:
+            word = "a text" if KINDS[key] is str else "a whole number"
             raise HpcgymError(f"{where}.{key} must be {word}, not {value!r}")
     source = Source(**{"name": entry["workload"], **entry})
     at(f"{where}.clean", filter_names, source.clean)
@@ -203,7 +204,7 @@ def _limits(table: Mapping[str, Any]) -> tuple[LimitSet, ...]:
     found = []
     for place, entry in enumerate(_list(table, "limits", [dict])):
         where = f"limits[{place}]"
-        _check_keys(where, entry, ("name", "cap", "budget"))
+        _check_keys(where, entry, _names(LimitSet))
         if not isinstance(entry.get("name"), str) or not entry["name"]:
             raise HpcgymError(f"{where}.name must say what these limits are called in tables")
         texts = {key: _texts(f"{where}.{key}", entry[key]) for key in entry if key != "name"}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import get_args, get_type_hints
 
 SLICES = ("whole", "weeks", "months")
 SEED = "{seed}"
@@ -35,3 +36,7 @@ class Source:
     last: int | None = None
     cluster: str | None = None
     codes: int | None = None
+
+
+#: Key of a workload in a file -> ``str`` or ``int``.
+KINDS = {name: (*get_args(hint), hint)[0] for name, hint in get_type_hints(Source).items()}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,11 +12,8 @@ from hypothesis import strategies as st
 
 from hpcgym.agents import search
 from hpcgym.agents.search import (
-    METHODS,
-    Plan,
     Units,
     candidates,
-    checked,
     features_of,
     normalised,
     rounded,
@@ -23,20 +21,25 @@ from hpcgym.agents.search import (
     spread,
     units_of,
 )
+from hpcgym.agents.settings import METHODS, XnesSettings
 from hpcgym.errors import HpcgymError
 from hpcgym.scheduler.policies import FEATURES, WEIGHTED_FEATURES
 from hpcgym.workload import load_workload
 
 TRACE = load_workload("lublin:jobs=500,processors=64,seed=0")
-PLAN = Plan("xnes", 200, 50, 4, None, 0.1, 1.0)
+PLAN = XnesSettings(budget=200, samples=50, restarts=4, sigma=0.1, penalty=1.0)
 
 
 def run(
-    plan: Plan, function: Any, n_features: int = 4, seed: int = 0, units: Units | None = None
+    plan: XnesSettings,
+    function: Any,
+    n_features: int = 4,
+    seed: int = 0,
+    units: Units | None = None,
 ) -> tuple[Any, Any]:
     """All vectors of a search, and what it asked with them."""
     units = Units(np.ones(n_features), np.zeros(0, np.int64)) if units is None else units
-    steps = searching(plan, units, seed)
+    steps = searching(replace(plan, seed=seed), units)
     asked, vectors = [], []
     question = next(steps)
     while True:
@@ -130,7 +133,7 @@ def test_rounding_joins_what_differs_by_rounding_only() -> None:
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("budget", [1, 7, 8, 99, 200])
 def test_the_budget_is_met_exactly(method: str, budget: int) -> None:
-    plan = checked(PLAN._replace(method=method, budget=budget))
+    plan = replace(PLAN, method=method, budget=budget)
     vectors, asked = run(plan, far_from(np.array([3.0, -1, 2, 0.5])))
     assert vectors.shape == (budget, 4)
     assert all(question.restart <= 4 for question in asked)
@@ -139,7 +142,7 @@ def test_the_budget_is_met_exactly(method: str, budget: int) -> None:
 @pytest.mark.parametrize("method", ["xnes", "cma-es"])
 def test_runs_begin_at_different_good_vectors(method: str) -> None:
     value = far_from(np.array([3.0, -1, 2, 0.5]))
-    _, asked = run(PLAN._replace(method=method), value)
+    _, asked = run(replace(PLAN, method=method), value)
     assert [question.restart for question in asked if question.generation == 1] == [1, 2, 3, 4]
     random = np.concatenate([question.vectors for question in asked if question.restart == 0])
     first = next(question for question in asked if question.restart == 1)
@@ -170,14 +173,14 @@ def test_a_method_that_does_not_tell_its_step_size(monkeypatch: pytest.MonkeyPat
 @pytest.mark.parametrize(("method", "most"), [("xnes", 0.002), ("cma-es", 0.002), ("random", 0.2)])
 def test_searches_find_the_least(method: str, most: float) -> None:
     value = far_from(np.array([3.0, -1, 2, 0.5]))
-    plan = PLAN._replace(method=method, budget=500, samples=100, restarts=2)
+    plan = replace(PLAN, method=method, budget=500, samples=100, restarts=2)
     vectors, _ = run(plan, value)
     assert value(vectors).min() - 1 < most
 
 
 def test_the_plain_form_of_the_document() -> None:
     """No random vectors, one run from 0."""
-    plan = PLAN._replace(samples=0, restarts=1, budget=2000, sigma=1.0)
+    plan = replace(PLAN, samples=0, restarts=1, budget=2000, sigma=1.0)
     value = far_from(np.array([3.0, -1, 2, 0.5]))
     vectors, asked = run(plan, value)
     assert {question.restart for question in asked} <= {1, 2}  # 2: it had converged
@@ -248,14 +251,14 @@ def test_rounding_of_values_changes_no_way() -> None:
         ({"samples": -1}, "samples must be"),
         ({"restarts": 0}, "restarts must be"),
         ({"population": 1}, "population must be"),
-        ({"sigma": 0.0}, "sigma must be more than 0"),
+        ({"sigma": 0.0}, "sigma must be a number above 0, not 0.0"),
         ({"sigma": float("nan")}, "sigma must be a number"),
         ({"penalty": "x"}, "penalty must be a number"),
     ],
 )
 def test_wrong_plans_are_named(change: dict[str, Any], message: str) -> None:
     with pytest.raises(HpcgymError, match=message):
-        checked(PLAN._replace(**change))
+        replace(PLAN, **change)
 
 
 def test_features_by_the_name_of_a_set_or_their_own() -> None:

@@ -1,0 +1,252 @@
+"""How commands read their jobs: options for files, machines and periods, and what they become."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Annotated, Any, cast
+
+import typer
+
+from hpcgym.cli import coscheduling
+from hpcgym.errors import HpcgymError
+
+if TYPE_CHECKING:
+    from hpcgym.cluster import Cluster
+    from hpcgym.workload import Workload
+    from hpcgym.workload.io.files import Errors
+
+WorkloadArgument = Annotated[
+    str,
+    typer.Argument(
+        metavar="WORKLOAD",
+        help="A file (.swf, .swf.gz, .csv, .parquet, .json), a trace (see hpcgym traces list)"
+        " or a generator (lublin:jobs=10000,seed=1; eurora:days=30; kit:days=7;"
+        " light-esp:processors=180; codes:jobs=500,processes=256).",
+        show_default=False,
+    ),
+]
+WorkloadOption = Annotated[
+    str,
+    typer.Option(
+        metavar="WORKLOAD",
+        help="A file, a trace of the archive or a generator, as for hpcgym simulate.",
+        show_default=False,
+    ),
+]
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What becomes of the jobs of a file before anything is done with them."""
+
+    clean: Annotated[
+        str,
+        typer.Option(
+            metavar="RECIPE",
+            help="Cleaning recipe or filter, several joined by '+'; see the list below.",
+        ),
+    ] = "default"
+    errors: Annotated[
+        str,
+        typer.Option(
+            metavar="raise|skip",
+            help="At a line of the file that is no job: stop, or drop and count it.",
+        ),
+    ] = "raise"
+
+    def load(self, source: str) -> Workload:
+        """Return the workload that a command is about."""
+        from hpcgym.progress import working
+
+        with working(f"reading {source}"):
+            return self._read(source)
+
+    def _read(self, source: str, **where: Any) -> Workload:
+        from hpcgym.workload import load_workload
+
+        return load_workload(source, self.clean, errors=cast("Errors", self.errors), **where)
+
+
+@dataclass(frozen=True)
+class PoolReading(Reading):
+    """The same, for a machine of which only the processors are told."""
+
+    processors: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            help="Processors of the machine, instead of what the workload tells; larger jobs are"
+            " dropped.",
+            show_default=False,
+        ),
+    ] = None
+
+    def _read(self, source: str, **where: Any) -> Workload:
+        return super()._read(source, processors=self.processors, **where)
+
+
+@dataclass(frozen=True)
+class MachineReading(PoolReading):
+    """The same, for a machine that may have nodes."""
+
+    cluster: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME|FILE",
+            help="A machine with nodes: a ready-made one of the list below, or a TOML file (hpcgym"
+            " machines NAME prints one to begin with). Without it the machine is a pool of"
+            " processors. Cleaning goes by its size; jobs that the empty machine does not hold for"
+            " another reason: see --unfit.",
+            show_default=False,
+        ),
+    ] = None
+    allocation: Annotated[
+        str | None,
+        typer.Option(
+            metavar="first-fit|best-fit|worst-fit|random[:SEED]|contiguous",
+            help="Which nodes of --cluster are filled first: by number, those with the least free,"
+            " those with the most free, or at random; contiguous: each job has nodes of its own, in"
+            " a row.",
+            show_default="first-fit",
+        ),
+    ] = None
+    unfit: Annotated[
+        str,
+        typer.Option(
+            metavar="raise|drop",
+            help="At a job that never fits, since the empty machine does not hold it: stop, or drop"
+            " and count it.",
+        ),
+    ] = "raise"
+
+    @cached_property
+    def machine(self) -> Cluster | None:
+        """The machine of ``--cluster``; None without it."""
+        if self.cluster is not None and self.processors is not None:
+            raise typer.BadParameter(
+                "a machine or its processors, not both", param_hint="'--cluster' / '--processors'"
+            )
+        from hpcgym.cluster import find_cluster
+
+        found = None if self.cluster is None else find_cluster(self.cluster)
+        if self.allocation not in (None, "first-fit") and (found is None or not found.groups):
+            raise HpcgymError(
+                "--allocation is for machines with nodes, of which a pool of processors has none;"
+                " --cluster says which"
+            )
+        return found
+
+    def _read(self, source: str, **where: Any) -> Workload:
+        if self.unfit not in ("raise", "drop"):
+            raise HpcgymError(f"--unfit must be 'raise' or 'drop', not {self.unfit!r}")
+        workload = super()._read(source, cluster=self.machine, **where)
+        return _fitting(workload, self.machine, self.unfit == "drop")
+
+
+@dataclass(frozen=True)
+class PeriodReading(MachineReading):
+    """The same, of all that a workload has or of a part of its time; nodes may be shared."""
+
+    allocation: coscheduling.AllocationOption = None
+    week: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            help="Only week N of the trace, from an empty machine: 7 days each, counted from the"
+            " log's first submission; jobs that cross its end are dropped.",
+            show_default=False,
+        ),
+    ] = None
+    month: Annotated[
+        int | None,
+        typer.Option(metavar="N", help="Only month N, of 30 days, likewise.", show_default=False),
+    ] = None
+    begin: Annotated[
+        int | None,
+        typer.Option(
+            "--from",
+            metavar="SECONDS",
+            help="Only what the trace has from this time of its clock on, with the machine as it"
+            " was: jobs that ran keep their starts, jobs that waited are queued, and fair share"
+            " knows what users had used. By the waiting times that the trace recorded.",
+            show_default=False,
+        ),
+    ] = None
+    end: Annotated[
+        int | None,
+        typer.Option(
+            "--to",
+            metavar="SECONDS",
+            help="With --from: only jobs submitted before this time; they are simulated to their"
+            " ends.",
+            show_default="the last submission",
+        ),
+    ] = None
+
+    def load(self, source: str, change: Callable[[Workload], Workload] | None = None) -> Workload:
+        """Return the workload that a command is about, or the part of it.
+
+        ``change`` is applied to the whole of it, before a period is taken.
+        """
+        from hpcgym.progress import working
+
+        if self.week is not None and self.month is not None:
+            raise typer.BadParameter(
+                "a week or a month, not both", param_hint="'--week' / '--month'"
+            )
+        if self.begin is None and self.end is not None:
+            raise typer.BadParameter("it needs --from", param_hint="'--to'")
+        if self.begin is not None and (self.week, self.month) != (None, None):
+            raise typer.BadParameter(
+                "an extract, a week or a month", param_hint="'--from' / '--week' / '--month'"
+            )
+        with working(f"reading {source}"):
+            workload = self._read(source)
+            if change is not None:
+                workload = change(workload)
+            for label, number in (("week", self.week), ("month", self.month)):
+                if number is not None:
+                    workload = _period(workload, label, number)
+            if self.begin is not None:
+                workload = _of_whole(workload.extract(self.begin, self.end), workload)
+        return workload
+
+
+def _fitting(workload: Workload, cluster: Cluster | None, drop: bool) -> Workload:
+    """Return the jobs that the empty machine holds: all, unless the others are to be dropped."""
+    from hpcgym.workload import check_fits, fitting, needs_of
+    from hpcgym.workload.cleaning import clean
+
+    if cluster is None or not cluster.groups:
+        processors = None if cluster is None else cluster.processors
+        return clean(workload, "drop-larger-than-machine", processors) if drop else workload
+    if drop:
+        return fitting(workload, cluster.resources, cluster.capacity)
+    try:
+        needs = needs_of(workload, cluster.resources)
+        check_fits(workload, needs, cluster.capacity, cluster.resources)
+    except HpcgymError as error:
+        if workload.units is None and (workload.requested_processors < 1).any():
+            raise  # those are for --clean
+        raise HpcgymError(f"{error}; --unfit drop drops such jobs, counted") from None
+    return workload
+
+
+def _period(workload: Workload, label: str, number: int) -> Workload:
+    """Return one week or month of a workload."""
+    parts = workload.weeks() if label == "week" else workload.months()
+    by_number = {int(part.name.rpartition(" ")[2]): part for part in parts}
+    if number not in by_number:
+        first, last = min(by_number), max(by_number)
+        raise HpcgymError(
+            f"{workload.name} has no jobs in {label} {number}, only from {label} {first} to {last}"
+        )
+    return _of_whole(by_number[number], workload)
+
+
+def _of_whole(part: Workload, workload: Workload) -> Workload:
+    """Return a part of a workload that tells what the cleaning of the whole did."""
+    # what the whole trace lost may have been submitted in this period
+    return part.counted({f"{why} (whole trace)": n for why, n in workload.cleaning.items()})

@@ -1,0 +1,153 @@
+"""What agents are told is written once: Python's signatures, docstrings and options have it."""
+
+from __future__ import annotations
+
+import inspect
+from dataclasses import dataclass, fields
+from typing import Any
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from hpcgym.agents import behaviour_cloning, controls, coschedule, maskable_ppo, ppo
+from hpcgym.agents.settings import (
+    CloneSettings,
+    ControlsSettings,
+    MaskablePpoSettings,
+    PairsSettings,
+    PpoSettings,
+    RecordSettings,
+    Settings,
+    XnesSettings,
+    choice,
+    real,
+    takes,
+    whole,
+)
+from hpcgym.agents.xnes import Xnes
+from hpcgym.cli import app
+from hpcgym.cli.groups import grouped
+from hpcgym.errors import HpcgymError
+
+#: Command of ``hpcgym train`` -> what has the same settings in Python, and their dataclass.
+TAKERS: dict[str, tuple[Any, type[Settings]]] = {
+    "xnes": (Xnes, XnesSettings),
+    "controls": (controls.train, ControlsSettings),
+    "pairs": (coschedule.train, PairsSettings),
+    "maskable-ppo": (maskable_ppo.train, MaskablePpoSettings),
+    "ppo": (ppo.train, PpoSettings),
+    "clone": (behaviour_cloning.train, CloneSettings),
+    "record": (behaviour_cloning.record, RecordSettings),
+}
+
+
+@dataclass(frozen=True)
+class Lucky(XnesSettings):
+    """One line more than its agent has: all that a new setting needs."""
+
+    luck: int = whole(7, "How lucky it is.", 1)
+    n_lives: int = whole(9, "Lives.", 1, options=("--lives",))
+
+
+@takes(Lucky)
+def train(workload: str, *, output: str | None = None, **settings: Any) -> Lucky:
+    """Return what it is told.
+
+    Parameters
+    ----------
+    workload : what to learn from.
+    **settings : those of Lucky.
+    """
+    return Lucky.of("train", settings)
+
+
+def command(got: list[Any]) -> Any:
+    def run(*, settings: Lucky) -> None:
+        got.append(settings)
+
+    program = typer.Typer(rich_markup_mode=None, add_completion=False)
+    program.command()(grouped(run))
+    return program
+
+
+def test_a_new_setting_is_in_the_signature_and_in_the_docstring() -> None:
+    parameter = inspect.signature(train).parameters["luck"]
+    assert (parameter.default, parameter.annotation) == (7, int)
+    assert list(inspect.signature(train).parameters)[:3] == ["workload", "output", "budget"]
+    assert "    luck : how lucky it is.\n" in str(train.__doc__)
+    assert "**settings" not in str(train.__doc__)
+    assert train("here", luck=3).luck == 3
+
+
+def test_a_new_setting_is_an_option_with_help() -> None:
+    got: list[Any] = []
+    text = " ".join(CliRunner().invoke(command(got), ["--help"]).stdout.split())
+    assert "--luck N How lucky it is. [default: 7]" in text
+    assert CliRunner().invoke(command(got), ["--luck", "9", "--method", "random"]).exit_code == 0
+    assert got == [Lucky(luck=9, method="random")]
+    wrong = CliRunner().invoke(command(got), ["--luck", "0"]).exception
+    assert isinstance(wrong, HpcgymError)
+    assert str(wrong) == "luck must be a whole number of at least 1, not 0"
+    wrong = CliRunner().invoke(command(got), ["--lives", "0"]).exception
+    assert str(wrong) == "--lives must be a whole number of at least 1, not 0"
+
+
+def test_an_unknown_one_is_refused_as_python_does() -> None:
+    message = r"^train\(\) got an unexpected keyword argument 'lucky'; did you mean 'luck'"
+    with pytest.raises(TypeError, match=message):
+        train("here", lucky=3)
+    with pytest.raises(TypeError, match=r"^Xnes\(\) got an unexpected keyword argument 'budge'"):
+        Xnes(budge=3)
+
+
+@pytest.mark.parametrize("name", TAKERS)
+def test_python_and_the_command_line_have_the_same_settings(name: str) -> None:
+    taker, kind = TAKERS[name]
+    shown = inspect.signature(taker).parameters
+    assert all(parameter.kind is not parameter.VAR_KEYWORD for parameter in shown.values())
+    root: Any = typer.main.get_command(app)
+    options = {one.name: one for one in root.commands["train"].commands[name].params}
+    for field in fields(kind):
+        told = field.metadata["setting"]
+        assert shown[field.name].default == field.default
+        assert f"    {field.name} : " in taker.__doc__
+        if told.options is None:
+            assert field.name not in options
+        else:
+            assert options[field.name].default == field.default
+            assert options[field.name].help == told.meaning
+            assert options[field.name].metavar == told.metavar
+
+
+@dataclass(frozen=True)
+class Checked(Settings):
+    steps: int | None = whole(None, "Steps.", 2)
+    rate: float = real(0.5, "Rate.", "R")
+    size: float = real(1.0, "Size.", "S", above=True)
+    way: str = choice("up", "Where it goes.", "up", "down")
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"steps": 1}, "steps must be a whole number of at least 2, not 1"),
+        ({"steps": True}, "steps must be a whole number of at least 2, not True"),
+        ({"rate": -0.1}, "rate must be a number of at least 0, not -0.1"),
+        ({"rate": float("inf")}, "rate must be a number of at least 0, not inf"),
+        ({"rate": None}, "rate must be a number of at least 0, not None"),
+        ({"size": 0}, "size must be a number above 0, not 0"),
+        ({"size": float("nan")}, "size must be a number above 0, not nan"),
+        ({"way": "left"}, "unknown way 'left'; known are up, down"),
+    ],
+    ids=str,
+)
+def test_wrong_values_are_named(given: dict[str, Any], message: str) -> None:
+    with pytest.raises(HpcgymError) as error:
+        Checked(**given)
+    assert str(error.value) == message
+
+
+def test_right_values_are_kept() -> None:
+    assert vars(Checked()) == {"steps": None, "rate": 0.5, "size": 1.0, "way": "up"}
+    assert Checked(steps=2, rate=0, size=3, way="down").steps == 2
