@@ -221,7 +221,7 @@ def test_the_matrix_has_all_names_of_the_library(guard: SimpleNamespace) -> None
     )  # fmt: skip
     usual = {
         "backfill": "easy", "correction": "requested", "passes": "per-timestamp",
-        "partners": "best",
+        "partners": "fill",
     }  # fmt: skip
     for rule, known in (
         ("backfill", library.BACKFILL),

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from hpcgym.benchmarks.coscheduling.published import IMPROVEMENTS
-from hpcgym.benchmarks.coscheduling.readings import MAIN, READINGS, Reading
+from hpcgym.benchmarks.coscheduling.readings import BEST, MAIN, READINGS, Reading
 from hpcgym.benchmarks.coscheduling.runs import MEASURED, generated
 from hpcgym.cluster.files import find_cluster
 from hpcgym.errors import HpcgymError
@@ -24,9 +24,9 @@ COUNTS = (64, 128, 512, 1024)
 #: What mixes are simulated with -> what is special in tasks of it.
 IN_USE, ALIKE = "nodes in use first", "all pairs alike"
 KINDS: dict[str, Task] = {
-    MEASURED: {},
+    MEASURED: {"rules": BEST},
     IN_USE: {"rules": {"partners": "fill"}},
-    ALIKE: {"alike": True},
+    ALIKE: {"rules": BEST, "alike": True},
 }
 #: Mean pair speedups beside the published ones, for what runs make of them.
 MORE_MEANS = (0.95, 1.0, 1.035, 1.2, 1.25)

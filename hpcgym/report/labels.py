@@ -164,7 +164,7 @@ def _allocation(scheduler: Scheduler) -> list[str]:
 def _partners(scheduler: Scheduler) -> list[str]:
     """Return how partners are chosen where jobs share nodes, if it is not as usual."""
     rules = scheduler.describe()
-    parts = [] if scheduler.partners == "best" else [f"partners {scheduler.partners}"]
+    parts = [] if scheduler.partners == "fill" else [f"partners {scheduler.partners}"]
     if scheduler.pairs_above is not None:
         parts.append(f"pairs above {scheduler.pairs_above:g}")
     known = rules["pair_estimate"] == "known"

@@ -42,8 +42,8 @@ POWER = {
     "energy-bud": "budgets: what is saved is for all, but for what the first that waits needs",
 }
 PARTNERS = {
-    "best": "beside whom the job is fastest first; an idle node counts as nobody beside it",
     "fill": "nodes in use first, beside whom it is fastest",
+    "best": "beside whom the job is fastest first; an idle node counts as nobody beside it",
     "first": "nodes by number",
 }
 PASSES = {
@@ -83,7 +83,7 @@ class Scheduler:
     fair_share : shares of users, and how fast what they have used is forgotten, where ``policy`` or
         ``backfill_order`` looks at usage: a :class:`hpcgym.scheduler.policies.FairShare`, or what
         its ``parse`` takes: a text, a file, a mapping. None: equal shares, half in a week.
-    partners : which nodes a job that shares nodes takes: "best", "fill" or "first".
+    partners : which nodes a job that shares nodes takes: "fill", "best" or "first".
     pairs_above : what the mean of both speedups of two jobs must be above for one to start beside
         the other; it takes idle nodes else, or waits. None: any may.
     pair_estimate : what the scheduler takes for the speedups of pairs before they run: "known", the
@@ -110,7 +110,7 @@ class Scheduler:
     dispatcher: str | Callable[..., Any] | None = None
     fair_share: FairShare | str | Mapping[str, Any] | None = None
     power: str = "none"
-    partners: str = "best"
+    partners: str = "fill"
     pairs_above: float | None = None
     pair_estimate: Any = "known"
 
@@ -169,7 +169,7 @@ class Scheduler:
             self.backfill == "fill"
             or self.parts != 0
             or self.allocation == "compact"
-            or self.partners != "best"
+            or self.partners != "fill"
             or self.pairs_above is not None
             or not (isinstance(self.pair_estimate, str) and self.pair_estimate == "known")
             or parse_policy(self.policy).looks_at_pass

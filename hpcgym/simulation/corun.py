@@ -239,7 +239,7 @@ def _slowest(speedups: Heatmap) -> tuple[float, float]:
 
 def as_on_a_pool(scheduler: Scheduler) -> Scheduler:
     """Return the rules that a pool has too: the orders, estimates and reservations."""
-    plain: dict[str, Any] = {"allocation": "first-fit", "partners": "best", "pairs_above": None}
+    plain: dict[str, Any] = {"allocation": "first-fit", "partners": "fill", "pairs_above": None}
     if looks_at_pass(scheduler):
         plain["policy"] = "fcfs"
     if scheduler.backfill == "fill":  # the queue is swept in its own order

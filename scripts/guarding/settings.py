@@ -97,7 +97,7 @@ ALONE: dict[str, tuple[str, ...]] = {
     ),
     "fair_share": tuple(values.SHARES)[1:],
     "power": ("none", "shut", "dvfs", "mix", "powercap", "reduce-pc", "energy-bud"),
-    "partners": ("fill", "first"),
+    "partners": ("best", "first"),
     "pairs_above": ("1",),
     "pair_estimate": ("learned", "believed"),
 }  # fmt: skip

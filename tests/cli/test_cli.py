@@ -84,7 +84,7 @@ def test_json_has_all_metrics_in_full_and_where_they_come_from(trace_file):
         "dispatcher": None,
         "fair_share": None,
         "power": "none",
-        "partners": "best",
+        "partners": "fill",
         "pairs_above": None,
         "pair_estimate": "known",
     }

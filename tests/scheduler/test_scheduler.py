@@ -27,7 +27,7 @@ EASY = {
     "dispatcher": None,
     "fair_share": None,
     "power": "none",
-    "partners": "best",
+    "partners": "fill",
     "pairs_above": None,
     "pair_estimate": "known",
 }

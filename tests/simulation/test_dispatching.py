@@ -276,7 +276,7 @@ def test_rules_of_the_queue_are_not_described_beside_a_dispatcher() -> None:
         "dispatcher": "prb",
         "fair_share": None,
         "power": "none",
-        "partners": "best",
+        "partners": "fill",
         "pairs_above": None,
         "pair_estimate": "known",
     }

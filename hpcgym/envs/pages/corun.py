@@ -126,7 +126,8 @@ ARGUMENTS = {
     "cores",
     "allocation": '`"half-socket"`; `"part:K"`: one of K parts of each node; `"spread"`, '
     '`"compact"`: alone on its nodes',
-    "partners": '`"best"`, `"fill"` or `"first"`: which nodes a job takes, see `hpcgym.Scheduler`',
+    "partners": '`"fill"`, `"best"` or `"first"`: which nodes a job takes, see '
+    '`hpcgym.Scheduler`, whose default is `"fill"`',
     "estimate": 'predicted compact run times: `"requested"`, `"double-requested"` or '
     '`"clairvoyant"`',
     "reward": "see Rewards",

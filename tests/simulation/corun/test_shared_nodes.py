@@ -331,7 +331,7 @@ def test_what_does_not_go_together_is_said(rules: dict[str, Any], message: str) 
         {"scheduler": "easy-co"},
         {"scheduler": "filler-co"},
         {"scheduler": "easy", "backfill": "fill"},
-        {"scheduler": "easy", "partners": "fill"},
+        {"scheduler": "easy", "partners": "best"},
         {"scheduler": "easy", "pairs_above": 1.0},
         {"scheduler": "easy", "policy": "popularity"},
         {"scheduler": "easy", "allocation": "spread", "cluster": "2x1x4"},
