@@ -10,6 +10,7 @@ from hpcgym.benchmarks.studies.items import (
     Verdict,
     built,
     left_out,
+    of_picture,
     of_sentences,
     said,
 )
@@ -58,8 +59,8 @@ ITEMS: tuple[Item, ...] = (
         DOCUMENT,
         "figure 6.1",
         "the counter of Curie's user 33 over time",
-        "the trace of Curie is not at hand; the same counter of users of Light-ESP is drawn with"
-        " figure 6.5",
+        "the trace of Curie is not at hand; the same counters of Light-ESP's users are drawn in"
+        " figure-6.1-180.png",
     ),
     Item(
         DOCUMENT,
@@ -75,11 +76,26 @@ ITEMS: tuple[Item, ...] = (
         _statements("other jobs"),
         published="section 6.3.2",
     ),
-    left_out(
+    Item(
         DOCUMENT,
-        "figures 6.4 to 6.8",
-        "Light-ESP on 180 cores",
-        "measured on a cluster of 15 nodes with sensors",
+        "figure 6.4",
+        "energy and time of Linpack by frequency: a model of what the text says",
+        of_picture("figure-6.4.png"),
+    ),
+    *(
+        Item(
+            DOCUMENT,
+            f"figure {number}",
+            f"180 cores: stretches and waits, {what}",
+            said("table-statements-180", "document 004, section 6.3.3", [f"figure {number}"]),
+            published="section 6.3.3",
+        )
+        for number, what in (
+            ("6.5", "Light-ESP under EFS"),
+            ("6.6", "Light-ESP under FS"),
+            ("6.7", "Light-ESP under FS+EFS"),
+            ("6.8", "a burst under EFS"),
+        )
     ),
     built(DOCUMENT, "table 6.2", "Light-ESP: the generator `light-esp:`", "docs/fair-share.md"),
 )
