@@ -32,6 +32,12 @@ ITEMS: tuple[Item, ...] = (
         "energy and time of Linpack, IMB and Stream by frequency",
         _MEASURED,
     ),
+    built(
+        DOCUMENT,
+        "section 8.2, prices",
+        "budgets that follow a price or what of energy is green",
+        "docs/power-limits.md",
+    ),
     left_out(
         DOCUMENT,
         "section 8.2, frequencies",

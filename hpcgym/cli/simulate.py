@@ -150,14 +150,15 @@ def simulate(
     )
     chosen = options.rules(scheduler, overrides)  # a wrong name is said before the work
     options.check_fair_share(fair_share, [chosen])
-    kept = limits.read(machine, cap, budget, power)
-    sharing = coscheduling.read(speedups, codes, machine, limited=kept is not None)
+    asked = limits.read(machine, cap, budget, power)
+    sharing = coscheduling.read(speedups, codes, machine, limited=asked is not None)
     coscheduling.check(sharing, {scheduler: chosen}, shared_rules)
     jobs = options.load(
         workload, clean, processors, errors, week, month, machine, unfit, begin, end,
         change=None if sharing is None else sharing.with_codes,
     )  # fmt: skip
     grid = signals.read(jobs, machine, carbon, price, time_zero, repeat)
+    kept = limits.following(asked, grid, machine)
 
     from hpcgym.report.labels import scheduler_name
     from hpcgym.simulation.run import simulate as run
