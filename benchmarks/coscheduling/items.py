@@ -15,6 +15,7 @@ from hpcgym.benchmarks.studies.items import (
     no_result,
     of_count,
     of_sentences,
+    still_open,
 )
 
 DOCUMENT = "003"
@@ -186,7 +187,7 @@ ITEMS: tuple[Item, ...] = (
     Item(
         DOCUMENT, "real workloads", "simulated days an hour of two logs", _logs, published="TRACES"
     ),
-    left_out(
+    still_open(
         DOCUMENT,
         "future work",
         "power of shared nodes, I/O, faults",

@@ -17,6 +17,7 @@ from hpcgym.benchmarks.studies.items import (
     of_count,
     of_picture,
     of_sentences,
+    still_open,
 )
 
 THESIS, PAPER = "000", "001"
@@ -241,13 +242,19 @@ ITEMS: tuple[Item, ...] = (
         options=_EURORA,
         published="SECONDS_BETWEEN",
     ),
-    left_out(
+    still_open(
+        PAPER,
+        "section 5.3, quality",
+        "the ratio of objectives on the same instances, 1 for the vast majority",
+        "both models are solved at the same states; sizes and times are kept, objectives are not",
+    ),
+    still_open(
         PAPER,
         "section 6, dispatching time",
         "waits grow by the time that dispatching takes",
         "future work of the document, without a result to compare with",
     ),
-    left_out(
+    still_open(
         PAPER,
         "section 6, allocation",
         "allocation for machines of several kinds of nodes",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from hpcgym.benchmarks.mixed_policies.published import (
     JOBS,
     TABLE_2,
@@ -91,25 +93,23 @@ def _figure_1(stored: Stored) -> Verdict:
     return of_sentences(so)
 
 
+def _mixed_sentences(trace: str, stored: Stored) -> dict[str, bool]:
+    """Return sections 7 and 9: w* is far below all; w*_train and SAF are comparable in testing."""
+    test = stored.table(_place(trace, "split")).set_index("policy")["test"]
+    if "w*" not in test:
+        raise NotThereError("no coverage")
+    pure = test.drop(["w*", "w*_train", "w_greedy"])
+    return {
+        "w* is below 3/4 of the best pure policy": bool(test["w*"] < 0.75 * pure.min()),
+        "w*_train is best or second of those that are known before": bool(
+            (pure < test["w*_train"]).sum() <= 1
+        ),
+        "w_greedy is above w*_train": bool(test["w_greedy"] > test["w*_train"]),
+    }
+
+
 def _mixed(trace: str) -> Judge:
-    """Sections 7 and 9: w* is far below all; w*_train and SAF are comparable in testing."""
-
-    def judge(stored: Stored) -> Verdict:
-        test = stored.table(_place(trace, "split")).set_index("policy")["test"]
-        if "w*" not in test:
-            raise NotThereError("no coverage")
-        pure = test.drop(["w*", "w*_train", "w_greedy"])
-        return of_sentences(
-            {
-                "w* is below 3/4 of the best pure policy": test["w*"] < 0.75 * pure.min(),
-                "w*_train is best or second of those that are known before": bool(
-                    (pure < test["w*_train"]).sum() <= 1
-                ),
-                "w_greedy is above w*_train": bool(test["w_greedy"] > test["w*_train"]),
-            }
-        )
-
-    return judge
+    return lambda stored: of_sentences(_mixed_sentences(trace, stored))
 
 
 def _searches(trace: str) -> Judge:
@@ -129,6 +129,58 @@ def _searches(trace: str) -> Judge:
         )
 
     return judge
+
+
+#: Weeks of SDSC-SP2 in which another pure policy is clearly better than SAF (section 6.2), and how
+#: many times w* is below SAF and FCFS in week 73 (section 7.1).
+_NOT_SAF = (38, 44, 56, 85)
+_WEEK_73 = {"saf": 2.5, "fcfs": 3.0}
+
+
+def _weekly(stored: Stored, covered: bool = True) -> Any:
+    """Return the weeks of SDSC-SP2 by number; with what coverages have found, or any."""
+    table = stored.table(_place("SDSC-SP2", "weekly")).set_index("week")
+    if covered and "w*" not in table:
+        raise NotThereError("no coverage")
+    return table
+
+
+def _figure_2(stored: Stored) -> Verdict:
+    """Section 6.2: SAF is best or near it in most weeks, and clearly not in those it names."""
+    table = _weekly(stored, covered=False)
+    pure = table[[name for name in TABLES_3_TO_6["SDSC-SP2"] if name in table]]
+    ratio = table["saf"] / pure.min(axis=1)
+    near = float((ratio <= 1.05).mean())
+    so = {f"SAF is within 5 % of the best in most weeks ({near:.0%})": near > 0.5}
+    for week in _NOT_SAF:
+        so[f"not in week {week} ({ratio[week]:.2f} times)"] = bool(ratio[week] > 1.05)
+    return of_sentences(so)
+
+
+def _figure_3(stored: Stored) -> Verdict:
+    """Sections 7.1 and 7.2: as of other traces, and week 73."""
+    found = _mixed_sentences("SDSC-SP2", stored)
+    week = _weekly(stored).loc[73]
+    for name, printed in _WEEK_73.items():
+        ratio = float(week[name] / week["w*"])
+        words = f"week 73: w* is about {printed:g} times below {name.upper()} ({ratio:.1f})"
+        found[words] = abs(ratio / printed - 1) < 0.2
+    return of_sentences(found)
+
+
+def _figure_4(stored: Stored) -> Verdict:
+    """Section 7.3: q >= 0 is the better half; the optimum of week 72 is poor in week 73."""
+    units = stored.table(_place("SDSC-SP2", "units")).set_index("unit of times").loc["second"]
+    week = _weekly(stored).loc[73]
+    ratio = float(week["w_greedy"] / week["w*"])
+    return of_sentences(
+        {
+            "vectors with q > 0 are better on average": bool(
+                units["mean BSLD, q > 0"] < units["mean BSLD, q < 0"]
+            ),
+            f"that of week 72 is poor in week 73 ({ratio:.1f} times w*)": ratio > 1.5,
+        }
+    )
 
 
 def _months(stored: Stored) -> Verdict:
@@ -167,15 +219,17 @@ _FIGURES = {
 def _figures() -> list[Item]:
     items = []
     for trace, (saf, weeks, searches) in _FIGURES.items():
-        picture = f"{_place(trace, 'saf')}.png"
+        first, second, text = of_picture(f"{_place(trace, 'saf')}.png"), _mixed(trace), ""
+        if trace == "SDSC-SP2":  # of which the text names weeks
+            first, second, text = _figure_2, _figure_3, "section 6.2"
         made = (
-            (saf, f"{trace}: SAF and the best of each week", of_picture(picture), ""),
-            (weeks, f"{trace}: mixed policies by week", _mixed(trace), "sections 7.1, 7.2, 9"),
+            (saf, f"{trace}: SAF and the best of each week", first, text),
+            (weeks, f"{trace}: mixed policies by week", second, "sections 7.1, 7.2 and 9"),
             (searches, f"{trace}: XNES over 3 and 6 weights", _searches(trace), "section 8.1.2"),
         )
         items += [
-            Item(DOCUMENT, f"figure {number}", what, judge, options=_of(trace), published=text)
-            for number, what, judge, text in made
+            Item(DOCUMENT, f"figure {number}", what, judge, options=_of(trace), published=said)
+            for number, what, judge, said in made
         ]
     return sorted(items, key=lambda item: int(item.place.split()[-1]))
 
@@ -222,8 +276,9 @@ ITEMS: tuple[Item, ...] = (
         DOCUMENT,
         "figure 4",
         "the space of three weights in weeks 70 to 73",
-        of_picture(f"{_place('SDSC-SP2', 'spaces')}.png"),
+        _figure_4,
         options=_of("SDSC-SP2"),
+        published="section 7.3",
     ),
     *_figures(),
     *_thresholds(),

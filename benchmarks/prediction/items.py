@@ -30,6 +30,7 @@ from hpcgym.benchmarks.studies.items import (
     of_picture,
     of_sentences,
     of_values,
+    still_open,
 )
 
 DOCUMENT = "004"
@@ -200,5 +201,12 @@ ITEMS: tuple[Item, ...] = (
         "errors and predicted run times (there of Curie)",
         _figures_of_predictions,
         published="section 7.5.4",
+    ),
+    still_open(
+        DOCUMENT,
+        "section 7.5.5",
+        "0.1 % of jobs have extremely high bounded slowdowns",
+        "of each configuration the mean, the greatest and the root mean square are kept, not the"
+        " distribution over jobs",
     ),
 )

@@ -29,6 +29,7 @@ VERDICTS = {
     "not run": "the study was not run, or without what the item needs",
     "built": "a rule or a model, which hpcgym has; its tests compare it with an independent one",
     "left out": "what it needs is not public, or no part of a simulation",
+    "open": "could be made, and is not yet; most are the documents' own future work",
     "no result": "a photograph, a sketch or an example",
 }
 
@@ -125,6 +126,11 @@ def built(document: str, place: str, what: str, where: str) -> Item:
 def left_out(document: str, place: str, what: str, why: str) -> Item:
     """Return an item that inputs do not allow."""
     return Item(document, place, what, fixed=Verdict("left out", why))
+
+
+def still_open(document: str, place: str, what: str, why: str) -> Item:
+    """Return an item that inputs would allow, and that nothing here makes yet."""
+    return Item(document, place, what, fixed=Verdict("open", why))
 
 
 def no_result(document: str, place: str, what: str) -> Item:
