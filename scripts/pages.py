@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""Write what the code says into docs: the pages of the environments, and what goes together."""
+"""Write what the code says into docs: environments, what goes together, the documents' items."""
 
 from pathlib import Path
 
+from hpcgym.benchmarks.studies.documents import all_items, page_text
 from hpcgym.envs.co_schedule import CoSchedule
 from hpcgym.envs.job_selection import JobSelection
 from hpcgym.envs.mixed_policy import MixedPolicy
@@ -13,6 +14,7 @@ from hpcgym.scheduler.capabilities import table
 
 FOLDER = Path(__file__).parents[1] / "docs" / "environments"
 COMBINATIONS = FOLDER.parent / "combinations.md"
+DOCUMENTS = FOLDER.parent / "documents.md"
 
 PAGES = {
     "job-selection.md": JobSelection,
@@ -29,6 +31,7 @@ def main() -> None:
     texts = {FOLDER / name: markdown(environment) for name, environment in PAGES.items()}
     # what stands above the table is written by hand
     texts[COMBINATIONS] = COMBINATIONS.read_text().partition("|")[0] + table() + "\n"
+    texts[DOCUMENTS] = page_text(all_items(None), results=False)
     for file, text in texts.items():
         if not file.exists() or file.read_text() != text:
             file.write_text(text)

@@ -40,3 +40,13 @@ TABLE_6_1: dict[str, dict[tuple[str, str], Row]] = {
 #: Section 6.3.2, in its text; figures 6.2 and 6.3 have no numbers.
 UTILISATION = 0.89  # of all policies
 SAVED = 0.60  # by which share the efficient user's stretch is reduced
+
+#: Section 6.3.3: frequencies [GHz] of the users of 180 cores: the most energy-efficient one, the
+#: highest, and the lowest, which is "usually the most energy-consuming one".
+FREQUENCIES = {"green": 2.3, "normal": 2.5, "gluttonous": 1.6}
+
+#: Waits [s] up to which efficiency hardly matters under EFS (figure 6.5b).
+ALIKE_UP_TO_S = 1_250
+
+#: Figure 6.8: jobs that are submitted at once, and their cores.
+BURST = (60, 60)

@@ -8,7 +8,14 @@ from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hpcgym.benchmarks.energy import esp, shares_figures, shares_tables
+from hpcgym.benchmarks.energy import (
+    esp,
+    esp_180,
+    esp_180_figures,
+    esp_180_tables,
+    shares_figures,
+    shares_tables,
+)
 from hpcgym.benchmarks.energy.shares import (
     QUICK_JOBS,
     QUICK_USERS,
@@ -78,10 +85,15 @@ def reproduce(
     for place, (load, experiment) in enumerate(kinds):
         progress("light-esp", place, len(kinds))
         experiments.append(esp.run(experiment, load, seeds))
-    made = make_tables(outcomes, experiments)
+    on_180 = {}
+    for place, load in enumerate(esp.LOADS):
+        progress("light-esp on 180 cores", place, len(esp.LOADS))
+        on_180[load] = esp_180.run(load, seeds)
+    bursts = esp_180.run_burst()
+    made = make_tables(outcomes, experiments) | tables_of_180(on_180, bursts)
     for name, table in made.items():
         write_csv(table, folder / f"table-{name}.csv")
-    pictures = _draw(outcomes, experiments, folder)
+    pictures = _draw(outcomes, experiments, folder) | _draw_180(on_180, bursts, folder)
     write_text(report_text(made, pictures, quick), path)
     return path, made
 
@@ -147,6 +159,17 @@ def make_tables(
     return {name: table for name, table in made.items() if len(table)}
 
 
+def tables_of_180(
+    outcomes: esp_180_tables.Outcomes, bursts: esp_180_tables.Bursts
+) -> dict[str, pd.DataFrame]:
+    """Return the tables of Light-ESP on 180 cores by name."""
+    return {
+        "frequencies": esp_180_tables.of_frequencies(),
+        "light-esp-180": esp_180_tables.of_users(outcomes, bursts),
+        "statements-180": esp_180_tables.statements(outcomes, bursts),
+    }
+
+
 def _draw(
     outcomes: Mapping[str, Mapping[str, Any]], experiments: Sequence[esp.Outcome], folder: Path
 ) -> dict[str, Path]:
@@ -160,4 +183,26 @@ def _draw(
     usual = [one for one in experiments if one.load == esp.LOADS[0]]
     save_picture(shares_figures.draw_esp(usual), folder / file)
     pictures["Three users of Light-ESP (figures 6.2 and 6.3)"] = file
+    return pictures
+
+
+def _draw_180(
+    outcomes: esp_180_tables.Outcomes, bursts: esp_180_tables.Bursts, folder: Path
+) -> dict[str, Path]:
+    """Draw figures 6.4 to 6.8, and the users' counters as in figure 6.1; return heading -> file."""
+    usual = outcomes[esp.LOADS[0]]
+    drawn = {"6.4": ("Linpack by frequency", esp_180_figures.draw_frequencies())}
+    for policy, number in esp_180.FIGURES.items():
+        heading = f"{policy}, Light-ESP on 180 cores (figure {number})"
+        found = esp_180_figures.draw_distributions(usual[policy], heading)
+        drawn[number] = (heading, found)
+    least = min(esp_180.BURST_SAVED)
+    heading = f"EFS, a burst, {least:.0%} saved (figure 6.8)"
+    drawn["6.8"] = (heading, esp_180_figures.draw_distributions(bursts[least], heading))
+    counters = esp_180_figures.draw_counters(usual, "Counters")
+    drawn["6.1-180"] = ("Energy that is counted for users of 180 cores (as figure 6.1)", counters)
+    pictures = {}
+    for number, (heading, figure) in drawn.items():
+        pictures[heading] = Path(f"figure-{number}.png")
+        save_picture(figure, folder / pictures[heading])
     return pictures

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from hpcgym.benchmarks.mixed_policies import figures, tables
 from hpcgym.benchmarks.mixed_policies.optimum import Optimum, covered, find_optimum
-from hpcgym.benchmarks.mixed_policies.published import MAPPED
+from hpcgym.benchmarks.mixed_policies.published import MAPPED, TABLE_7
 from hpcgym.benchmarks.mixed_policies.readings import READINGS
 from hpcgym.benchmarks.mixed_policies.search import search_all
 from hpcgym.benchmarks.mixed_policies.spread import cover_on
@@ -25,6 +25,7 @@ from hpcgym.benchmarks.studies.pictures import save_picture
 from hpcgym.benchmarks.studies.progress import Progress, no_progress
 from hpcgym.report.canvas import require_matplotlib
 from hpcgym.sweep.coverage import grid
+from hpcgym.workload.load import load_workload
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -114,13 +115,15 @@ def reproduce(
 
 
 def add_pure(found: Findings, folder: Path) -> None:
-    """Simulate the pure policies: tables 1 and 3 to 6, figures 1 and 2."""
+    """Simulate the pure policies: tables 1 and 3 to 7, figures 1 and 2."""
     study = found.study
     study.progress(f"{study.trace}, {study.reading.name}: pure policies", 0, 1)
     found.tables["jobs"] = tables.jobs(study)
     found.tables["thresholds"] = tables.thresholds(study)
     found.tables["split"] = tables.split(study)
     found.tables["weekly"] = weekly = tables.weekly(study)
+    if study.trace in TABLE_7:
+        found.tables["longest"] = tables.longest(study, load_workload(found.source, clean="none"))
     found.pictures = {
         "distribution": _drawn(found, folder, "distribution", figures.draw_distribution, weekly),
         "saf": _drawn(found, folder, "saf", figures.draw_saf, weekly),

@@ -56,6 +56,9 @@ TABLE_7_7 = {
 #: Section 7.5.3: how much lower the E-Loss triple is than EASY and EASY++, on average [%].
 REDUCTIONS = (28, 11)
 
+#: Section 7.5.3: least and largest correlation of triples on two of the logs (Pearson).
+PEARSON = (0.01, 0.80)
+
 #: Table 7.8, on Curie: mean absolute error [s] and mean E-Loss.
 TABLE_7_8 = {"AVE2": (5217.0, 10.2e8), "E-Loss": (6762.0, 2.35e5)}
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
@@ -11,7 +12,29 @@ from hpcgym.errors import HpcgymError
 
 if TYPE_CHECKING:
     from hpcgym.cluster import Cluster
+    from hpcgym.schedule.signals import Signal
     from hpcgym.scheduler.limits import Limit
+
+
+#: What a limit may follow -> the metric whose signal that is.
+_FOLLOWED = {"price": "cost", "carbon": "carbon_g"}
+
+
+class Asked(NamedTuple):
+    """A limit of the options, and what it follows.
+
+    Attributes
+    ----------
+    limit : with its mean, if it follows anything.
+    text : as it was given, for messages.
+    follow : a name of ``--price`` or ``--carbon``; "" if it follows none.
+    swing : how far.
+    """
+
+    limit: Limit
+    text: str
+    follow: str = ""
+    swing: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -24,8 +47,9 @@ class LimitOptions:
             metavar="KEY=VALUE,...",
             help="A limit of power, on a machine of --cluster: watts, or percent of all nodes"
             " busy; start and end, seconds of the workload; announced, from when on it is known;"
-            " kills, if jobs are killed for it. Such as percent=60,start=90000,end=93600. May be"
-            " repeated.",
+            " kills, if jobs are killed for it. Such as percent=60,start=90000,end=93600."
+            " follow=price or follow=carbon, with swing from 0 to 1: more where the signal of"
+            " --price or --carbon is lower, and the same mean. May be repeated.",
             show_default=False,
         ),
     ] = None
@@ -36,7 +60,8 @@ class LimitOptions:
             help="A limit of energy: joules, or percent of all nodes busy; start and end; period,"
             " the seconds between two looks at the meter; shutdown, if idle nodes are switched"
             " off; off_as_idle, if nodes that are off are reckoned as idle until the meter tells."
-            " Such as percent=60,start=86400,end=345600,shutdown. May be repeated.",
+            " Such as percent=60,start=86400,end=345600,shutdown. follow and swing, as of --cap."
+            " May be repeated.",
             show_default=False,
         ),
     ] = None
@@ -51,7 +76,7 @@ class LimitOptions:
         ),
     ] = None
 
-    def read(self, machine: Cluster | None) -> tuple[Limit, ...] | None:
+    def read(self, machine: Cluster | None) -> tuple[Asked, ...] | None:
         """Return the limits; None without any of these options.
 
         Raises
@@ -74,7 +99,70 @@ class LimitOptions:
             )
         from hpcgym.scheduler.limit_texts import read_limits
 
-        return read_limits(machine, self.cap or (), self.budget or (), where="--")
+        texts = [("--cap", text) for text in self.cap or ()]
+        texts += [("--budget", text) for text in self.budget or ()]
+        found = []
+        for option, text in texts:
+            plain, follow, swing = _split(option, text)
+            pair = ([plain], []) if option == "--cap" else ([], [plain])
+            (limit,) = read_limits(machine, *pair, where="--")
+            found.append(Asked(limit, f"{option} {text}", follow, swing))
+        return tuple(found)
+
+
+def _split(option: str, text: str) -> tuple[str, str, float]:
+    """Return a text without what it follows and how far, and these; "" and 0 if nothing."""
+    from hpcgym.cluster.numbers import real
+
+    where = f"{option} {text}"
+    parts = [part.strip() for part in text.split(",")]
+    found = {
+        key: [part.partition("=")[2].strip() for part in parts if part.partition("=")[0] == key]
+        for key in ("follow", "swing")
+    }
+    follow, swing = found["follow"], found["swing"]
+    if not follow and not swing:
+        return text, "", 0.0
+    if len(follow) != 1 or len(swing) != 1:
+        raise HpcgymError(f"{where}: following a signal needs both follow and swing, once each")
+    if follow[0] not in _FOLLOWED:
+        raise HpcgymError(f"{where}: follow must be {' or '.join(_FOLLOWED)}, not {follow[0]!r}")
+    rest = [part for part in parts if part.partition("=")[0] not in found]
+    return ",".join(rest), follow[0], real(swing[0])
+
+
+def following(
+    asked: Sequence[Asked] | None, signals: Mapping[str, Signal], machine: Cluster | None
+) -> tuple[Limit, ...] | None:
+    """Return the limits that a simulation keeps: what follows a signal as many.
+
+    Parameters
+    ----------
+    asked : what :meth:`LimitOptions.read` returns.
+    signals : metric -> signal, of ``--price`` and ``--carbon``.
+    machine : that of ``--cluster``.
+
+    Raises
+    ------
+    HpcgymError : a signal that was not given, or that the limit cannot follow.
+    """
+    if asked is None:
+        return None
+    from hpcgym.schedule.following import follow
+
+    found: list[Limit] = []
+    for one in asked:
+        if not one.follow:
+            found.append(one.limit)
+            continue
+        signal = signals.get(_FOLLOWED[one.follow])
+        if signal is None or machine is None:
+            raise HpcgymError(f"{one.text}: it needs --{one.follow} FILE")
+        try:
+            found += follow(one.limit, signal, one.swing, machine)
+        except HpcgymError as error:
+            raise HpcgymError(f"{one.text}: {error}") from None
+    return tuple(found)
 
 
 #: Options of commands that are arguments of one environment or the other.

@@ -99,11 +99,12 @@ def simulate(
     others = {"policy": policy, "allocation": reading.allocation, "power": under.power}
     overrides = shared_rules | rules.given() | options.given(**others)
     chosen = options.rules(scheduler, overrides)  # a wrong name is said before the work
-    kept = under.read(machine)
-    sharing = shared.read(machine, limited=kept is not None)
+    asked = under.read(machine)
+    sharing = shared.read(machine, limited=asked is not None)
     coscheduling.check(sharing, {scheduler: chosen}, shared_rules)
     jobs = reading.load(workload, None if sharing is None else sharing.with_codes)
     grid = signal.read(jobs, machine)
+    kept = limits.following(asked, grid, machine)
 
     from hpcgym.report.labels import scheduler_name
     from hpcgym.simulation.run import simulate as run

@@ -476,6 +476,21 @@ def test_the_weeks_that_the_paper_names_are_what_it_says_with_one_first_week_onl
     assert said == (first == reading.first_week)
 
 
+def test_table_7_is_that_of_the_log_but_not_of_what_is_simulated(
+    study_of: Callable[[str, str], Study],
+) -> None:
+    study = study_of("SDSC-SP2", "numbers")
+    found = tables.longest(study, hpcgym.load_workload("SDSC-SP2", clean="none"))
+    assert len(found) == 10
+    assert set(found["as in the paper"]) == {"yes"}
+    kept = found[found["kept by cleaning"] == "yes"]
+    assert kept["job"].tolist() == ["17"]
+    assert (found["requested time (s)"] < found["run time (s)"]).sum() == 9
+    assert max(part.run_time.max() for part in study.weeks.values()) < 72_000
+    text = tables.longest(study, hpcgym.load_workload("lublin:jobs=20,processors=128"))
+    assert set(text["as in the paper"]) == {"no"}
+
+
 def test_table_2_is_met_in_both_halves(study_of: Callable[[str, str], Study]) -> None:
     table = (
         tables.split(study_of("SDSC-SP2", "numbers"))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,6 +16,7 @@ from hpcgym.cli import app
 from hpcgym.cluster import find_cluster
 from hpcgym.cluster.power_plans import greatest_w
 from hpcgym.report.labels import scheduler_name
+from hpcgym.schedule.signals import read_signal, total_of
 from hpcgym.scheduler.limits import EnergyBudget, PowerCap
 from hpcgym.scheduler.rules import POWER, Scheduler
 
@@ -89,6 +91,63 @@ def test_a_budget_with_flags() -> None:
         for limit in (replace(one, off_as_idle=True), one)
     )
     assert shown["mean_bsld"] == blind.metrics["mean_bsld"] != seeing.metrics["mean_bsld"]
+
+
+PRICES = "time_s,eur_per_mwh\n0,40\n43200,100\n"
+
+
+def test_limits_that_follow_a_price(tmp_path: Path) -> None:
+    file = tmp_path / "prices.csv"
+    file.write_text(PRICES)
+    follow_price = ("--price", str(file), "--repeat", "day")
+    text = "percent=60,start=0,end=172800,shutdown"
+    shown = as_json(
+        *TAURUS, "--power", "powercap", *follow_price, "--budget", f"{text},follow=price,swing=0.3"
+    )
+    taurus = find_cluster("taurus")
+    whole = EnergyBudget.of(taurus, 0.6, 0, 172_800, shutdown=True)
+    pieces = [
+        EnergyBudget(whole.joules / 4 * part, 43_200 * k, 43_200 * (k + 1), shutdown=True)
+        for k, part in enumerate((1.3, 0.7, 1.3, 0.7))
+    ]
+    expected = simulate(load_workload(JOBS), cluster="taurus", limits=pieces, power="powercap")
+    assert shown["mean_bsld"] == expected.metrics["mean_bsld"]
+    price = read_signal(file, repeat="day")
+    assert shown["cost"] == pytest.approx(total_of(expected, price))
+    cap = "percent=60,start=0,end=86400"
+    capped = as_json(*TAURUS, *follow_price, "--cap", f"{cap},follow=price,swing=0.3")
+    caps = [
+        PowerCap(0.6 * part * greatest_w(taurus), 43_200 * k, 43_200 * (k + 1))
+        for k, part in enumerate((1.3, 0.7))
+    ]
+    kept = simulate(load_workload(JOBS), cluster="taurus", limits=caps, power="none")
+    assert capped["mean_bsld"] == kept.metrics["mean_bsld"]
+
+
+@pytest.mark.parametrize(
+    ("option", "text", "message"),
+    [
+        ("--cap", "percent=60,follow=price,swing=0.3", "needs an end"),
+        ("--cap", "percent=60,end=9,follow=wind,swing=1", "follow must be price or carbon, not"),
+        ("--cap", "percent=60,end=9,follow=price", "needs both follow and swing, once each"),
+        ("--cap", "percent=60,end=9,swing=1", "needs both follow and swing, once each"),
+        ("--cap", "percent=60,end=9,follow=carbon,swing=1", "swing=1: it needs --carbon FILE"),
+        ("--cap", "percent=60,end=9,follow=price,swing=2", "swing must be a number from 0 to 1"),
+        ("--cap", "percent=60,end=9,follow=price,swing=x", "swing must be a number from 0 to 1"),
+        (
+            "--budget",
+            "percent=90,start=0,end=86400,follow=price,swing=1",
+            "swing may be up to 0.11",
+        ),
+        ("--budget", "percent=60,start=0,end=99999,follow=price,swing=1", "tells of 0 s to 86,400"),
+    ],
+)
+def test_what_cannot_follow(option: str, text: str, message: str, tmp_path: Path) -> None:
+    file = tmp_path / "prices.csv"
+    file.write_text(PRICES)
+    result = run(*TAURUS, "--price", str(file), option, text)
+    assert result.exit_code != 0
+    assert message in f"{result.exception}{result.output}"
 
 
 def test_power_alone_gives_jobs_nodes_of_their_own() -> None:

@@ -47,6 +47,7 @@ def test_files_are_the_docstrings(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert set(module.PAGES.values()) == set(PAGES.values())
     monkeypatch.setattr(module, "FOLDER", tmp_path)
     monkeypatch.setattr(module, "COMBINATIONS", tmp_path / "combinations.md")
+    monkeypatch.setattr(module, "DOCUMENTS", tmp_path / "documents.md")
     (tmp_path / "combinations.md").write_text("By hand.\n\n")
     module.main()
     for name in module.PAGES:

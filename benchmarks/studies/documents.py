@@ -1,0 +1,156 @@
+"""All items of the five documents, collected from the studies, and their verdicts from results."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from hpcgym.benchmarks.coscheduling import items as coscheduling
+from hpcgym.benchmarks.cp import items as cp
+from hpcgym.benchmarks.energy import items_budget, items_powercap, items_shares
+from hpcgym.benchmarks.mixed_policies import items as mixed_policies
+from hpcgym.benchmarks.prediction import items as prediction
+from hpcgym.benchmarks.studies import elsewhere
+from hpcgym.benchmarks.studies.items import VERDICTS, Item, Stored, Verdict, judged
+from hpcgym.benchmarks.studies.markdown import table_text
+from hpcgym.errors import HpcgymError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+#: The documents by number.
+DOCUMENTS = {
+    "000": "V. Remediani: Data-driven job scheduling in constraint programming for HPC systems",
+    "001": "C. Galleguillos, Z. Kiziltan, R. Soto: A constraint programming-based job dispatcher",
+    "002": "A. Legrand, D. Trystram, S. Zrigui: Adapting batch scheduling to workload"
+    " characteristics",
+    "003": "E. Karapanagiotis and others: ELiSE, a tool to support algorithmic design for HPC"
+    " co-scheduling",
+    "004": "D. Glesser: Road to exascale",
+}
+
+#: Command of a study, which is also the folder that it writes into -> its items, and where its
+#: published values stand. Items of a document are in the order of this table.
+_STUDIES: dict[str, tuple[tuple[Item, ...], str]] = {
+    "cp": (cp.ITEMS, "cp/published.py"),
+    "mixed-policies": (mixed_policies.ITEMS, "mixed_policies/published.py"),
+    "coscheduling": (coscheduling.ITEMS, "coscheduling/published.py"),
+    "": (elsewhere.ITEMS, ""),
+    "powercap": (items_powercap.ITEMS, "energy/published_powercap.py"),
+    "energy-budget": (items_budget.ITEMS, "energy/published_budget.py"),
+    "energy-fairshare": (items_shares.ITEMS, "energy/published_shares.py"),
+    "prediction": (prediction.ITEMS, "prediction/published.py"),
+}
+
+
+class Entry(NamedTuple):
+    """An item, the study that makes it ("" of those that none does), and the verdict."""
+
+    item: Item
+    study: str
+    verdict: Verdict
+
+    @property
+    def command(self) -> str:
+        """The command that makes it; "" if none does."""
+        if self.item.judge is None:
+            return ""
+        return f"hpcgym reproduce {self.study} {self.item.options}".rstrip()
+
+    @property
+    def published(self) -> str:
+        """Where the published values stand: a name, or a section of the document."""
+        name, file = self.item.published, _STUDIES[self.study][1]
+        return f"{name} in {file}" if name.isupper() else name
+
+
+def all_items(results: Path | None) -> list[Entry]:
+    """Return all items in the order of the documents.
+
+    Parameters
+    ----------
+    results : the folder that the studies' folders are in; None: without verdicts of results.
+
+    Raises
+    ------
+    HpcgymError : there is no such folder, or a table in it cannot be read.
+    """
+    if results is not None and not results.is_dir():
+        raise HpcgymError(f"{results}: there is no such folder, which results of studies are in")
+    entries = []
+    for study, (items, _) in _STUDIES.items():
+        stored = Stored((results or Path()) / study)
+        for item in items:
+            known = item.fixed is not None or results is not None
+            verdict = judged(item, stored) if known else Verdict("", "")
+            entries.append(Entry(item, study, verdict))
+    return sorted(entries, key=lambda entry: entry.item.document)
+
+
+def table_of(entries: Sequence[Entry]) -> pd.DataFrame:
+    """Return a row for each item."""
+    import pandas as pd
+
+    return pd.DataFrame(
+        {
+            "document": [entry.item.document for entry in entries],
+            "item": [entry.item.place for entry in entries],
+            "what": [entry.item.what for entry in entries],
+            "verdict": [entry.verdict.verdict for entry in entries],
+            "why": [entry.verdict.why for entry in entries],
+            "published": [entry.published for entry in entries],
+            "command": [entry.command for entry in entries],
+        }
+    )
+
+
+def counts_text(entries: Sequence[Entry]) -> str:
+    """Return how many items have which verdict, in words."""
+    found = [entry.verdict.verdict for entry in entries]
+    return ", ".join(f"{name} {found.count(name)}" for name in VERDICTS if name in found)
+
+
+def page_text(entries: Sequence[Entry], results: bool) -> str:
+    """Return a page with a table for each document.
+
+    Parameters
+    ----------
+    entries : of :func:`all_items`.
+    results : whether there are verdicts of results; else the page says how to get them.
+    """
+    parts = [_HEAD, _WITH if results else _WITHOUT]
+    if results:
+        parts.append(f"{counts_text(entries)}.\n")
+    parts += ["| verdict | |\n|---|---|"]
+    parts[-1] += "".join(f"\n| {name} | {meaning} |" for name, meaning in VERDICTS.items()) + "\n"
+    for document, title in DOCUMENTS.items():
+        rows = table_of([entry for entry in entries if entry.item.document == document])
+        rows = rows.drop(columns="document")
+        rows["command"] = [f"`{command}`" if command else "" for command in rows["command"]]
+        parts += [f"## Document {document}\n", f"{title}.\n", table_text(rows)]
+    return "\n".join(parts)
+
+
+_HEAD = """\
+# What the documents have, item by item
+
+Each table, figure, equation and sentence with a result of the five documents, and what becomes of
+it here.
+"""
+
+_WITHOUT = """\
+Verdicts of results are results, which are not kept in the repository. Studies write theirs into a
+folder each; this command reads them there, says what was not run yet, and writes this page with the
+verdicts:
+
+```sh
+hpcgym reproduce items                         # of the studies' folders in this one
+hpcgym reproduce items --results studies --output documents.md
+```
+"""
+
+_WITH = """\
+Verdicts are computed from the tables that the studies have written. Where it says *not run*, the
+command makes it.
+"""

@@ -1,0 +1,47 @@
+"""Items that no study makes: rules that hpcgym has, and what inputs do not allow."""
+
+from __future__ import annotations
+
+from hpcgym.benchmarks.studies.items import Item, built, left_out, no_result, still_open
+
+DOCUMENT = "004"
+
+_MEASURED = "measured on a machine with sensors; a simulator has watts only as its input"
+
+ITEMS: tuple[Item, ...] = (
+    no_result(DOCUMENT, "figure 2.1", "an example of backfilling"),
+    built(DOCUMENT, "algorithm 1", "EASY backfilling", "docs/semantics.md"),
+    built(DOCUMENT, "section 3.2.1", "extracts of a trace, chosen by a rule", "docs/extracts.md"),
+    left_out(
+        DOCUMENT,
+        "figure 3.1",
+        "utilisation and queue around an extract of Curie",
+        "the trace of Curie is not at hand; `hpcgym simulate --html` draws both of any trace",
+    ),
+    left_out(
+        DOCUMENT,
+        "sections 3.2.3 and 3.3, figures 3.2 and 3.3",
+        "replay on a real resource manager",
+        "needs SLURM itself, which is not a part of hpcgym",
+    ),
+    no_result(DOCUMENT, "figure 3.4", "the architecture of SLURM's monitoring"),
+    left_out(DOCUMENT, "section 3.4.5", "what monitoring costs", _MEASURED),
+    left_out(
+        DOCUMENT,
+        "figures 3.5 to 3.7",
+        "energy and time of Linpack, IMB and Stream by frequency",
+        _MEASURED,
+    ),
+    built(
+        DOCUMENT,
+        "section 8.2, prices",
+        "budgets that follow a price or what of energy is green",
+        "docs/power-limits.md",
+    ),
+    still_open(
+        DOCUMENT,
+        "section 8.2, frequencies",
+        "frequencies that change while jobs run",
+        "future work of the document, without a result to compare with",
+    ),
+)

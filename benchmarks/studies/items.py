@@ -1,0 +1,262 @@
+"""Items of the documents: tables, figures, equations and sentences, each with its verdict.
+
+A study declares its items beside its published values. The verdict of an item is computed from
+tables that the study has written, never typed in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from hpcgym.errors import HpcgymError
+from hpcgym.files import csv_frame, text_of
+
+#: Verdicts -> what each means. The first four are of what is published, in falling order.
+VERDICTS = {
+    "exact": "every value is the published one, to the digits that are printed",
+    "close": "every value is within 10 % of the published one, or as near as its study says",
+    "trend": "at least three quarters of the published orders, signs or sentences hold",
+    "not met": "fewer hold",
+    "drawn": "a picture that prints no numbers, and of which the text says none",
+    "quick cut": "only a small cut was run, which is compared with nothing",
+    "not run": "the study was not run, or without what the item needs",
+    "built": "a rule or a model, which hpcgym has; its tests compare it with an independent one",
+    "left out": "what it needs is not public, or no part of a simulation",
+    "open": "could be made, and is not yet; most are the documents' own future work",
+    "no result": "a photograph, a sketch or an example",
+}
+
+CLOSE = 0.1
+MOST_REPORT = 16 * 1024 * 1024
+TREND = 0.75
+_ROUNDING = 1e-9
+
+#: How the reports of studies begin a paragraph which says that they are a small cut.
+_QUICK = "**A quick cut"
+
+
+class Verdict(NamedTuple):
+    """One of :data:`VERDICTS`, and why, in words."""
+
+    verdict: str
+    why: str
+
+
+class NotThereError(Exception):
+    """A table that the study has not written."""
+
+
+class Stored:
+    """What a study has written into its folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def table(self, name: str) -> Any:
+        """Return a DataFrame, by the name of its file without the suffix.
+
+        Raises
+        ------
+        NotThereError : it was not written.
+        HpcgymError : it cannot be read.
+        """
+        path = self.folder / f"{name}.csv"
+        if not path.is_file():
+            raise NotThereError(f"no {path.name}")
+        # "none" of a threshold and the like are words, and empty cells are what nothing is
+        return csv_frame(path, keep_default_na=False, na_values=[""])
+
+    def has(self, name: str) -> bool:
+        """Return whether a file was written."""
+        return (self.folder / name).is_file()
+
+    def state(self) -> Verdict | None:
+        """Return why nothing here is to be compared; None if it is."""
+        report = self.folder / "report.md"
+        if not report.is_file():
+            return Verdict("not run", "")
+        text = text_of(report, MOST_REPORT, "a report")
+        if _QUICK in text:
+            return Verdict("quick cut", "")
+        if len(text.splitlines()) < 4:  # the mark of an unfinished study
+            return Verdict("not run", "not finished yet")
+        return None
+
+
+Judge = Callable[[Stored], Verdict]
+
+
+@dataclass(frozen=True)
+class Item:
+    """A table, figure, equation or sentence of a document.
+
+    Attributes
+    ----------
+    document : its number, such as "004".
+    place : in the document, such as "table 7.1".
+    what : it is, in words.
+    judge : makes the verdict of what the study has written; None: there is nothing to compute.
+    fixed : the verdict and where or why, if nothing is to compute.
+    options : of the study's command, without which it does not make the item.
+    published : where the published values stand: a name in the study's module of published values,
+        or the section whose text says them; "" if there are none.
+    """
+
+    document: str
+    place: str
+    what: str
+    judge: Judge | None = None
+    fixed: Verdict | None = None
+    options: str = ""
+    published: str = ""
+
+
+def built(document: str, place: str, what: str, where: str) -> Item:
+    """Return an item that is a rule or a model, which hpcgym has."""
+    return Item(document, place, what, fixed=Verdict("built", where))
+
+
+def left_out(document: str, place: str, what: str, why: str) -> Item:
+    """Return an item that inputs do not allow."""
+    return Item(document, place, what, fixed=Verdict("left out", why))
+
+
+def still_open(document: str, place: str, what: str, why: str) -> Item:
+    """Return an item that inputs would allow, and that nothing here makes yet."""
+    return Item(document, place, what, fixed=Verdict("open", why))
+
+
+def no_result(document: str, place: str, what: str) -> Item:
+    """Return an item that nothing can be compared with."""
+    return Item(document, place, what, fixed=Verdict("no result", ""))
+
+
+# --- Verdicts -------------------------------------------------------------------------------------
+
+
+def of_values(ours: ArrayLike, printed: ArrayLike, step: float, what: str) -> Verdict:
+    """Return the verdict of values beside those that are printed.
+
+    Parameters
+    ----------
+    ours, printed : (n,) in the same order.
+    step : the unit of the last printed digit, such as 0.1; 0: all digits are known.
+    what : the values are called.
+    """
+    mine, theirs = np.asarray(ours, np.float64), np.asarray(printed, np.float64)
+    if not len(mine) or not np.isfinite(mine).all():
+        raise NotThereError(f"no {what}")
+    apart = np.abs(mine - theirs)
+    exact = apart <= np.maximum(step / 2, _ROUNDING * np.abs(theirs)) * (1 + _ROUNDING)
+    if exact.all():
+        return Verdict("exact", f"{len(mine)} {what}")
+    size = np.abs(theirs)
+    relative = apart / np.where(size > 0, size, max(float(size.mean()), _ROUNDING))
+    near = relative <= CLOSE
+    words = f"{int(exact.sum())} of {len(mine)} {what} equal"
+    words += f", {int(near.sum())} within 10 %, the farthest by {_percent(float(relative.max()))}"
+    if near.all():
+        return Verdict("close", words)
+    pairs = [(a, b) for a, b in combinations(range(len(mine)), 2) if theirs[a] != theirs[b]]
+    same = sum(bool((mine[a] < mine[b]) == (theirs[a] < theirs[b])) for a, b in pairs)
+    return of_count(same, len(pairs), "pairs in the published order", words)
+
+
+def of_count(holds: int, number: int, what: str, more: str = "") -> Verdict:
+    """Return the verdict of orders, signs or sentences of which some hold."""
+    if not number:
+        raise NotThereError(f"no {what}")
+    words = f"{holds} of {number} {what}" + (f"; {more}" if more else "")
+    return Verdict("trend" if holds >= TREND * number else "not met", words)
+
+
+def of_sentences(so: Mapping[str, bool]) -> Verdict:
+    """Return the verdict of sentences of the text: sentence -> whether it holds."""
+    if not so:
+        raise NotThereError("nothing that the sentences are of")
+    failing = [words for words, holds in so.items() if not holds]
+    more = f"not: {'; '.join(failing)}" if failing else ""
+    return of_count(len(so) - len(failing), len(so), "sentences hold", more)
+
+
+def of_picture(*files: str) -> Judge:
+    """Return what says whether a picture is drawn, any of some files."""
+
+    def judge(stored: Stored) -> Verdict:
+        there = [name for name in files if stored.has(name)]
+        if not there:
+            raise NotThereError(f"no {files[0]}")
+        return Verdict("drawn", ", ".join(there))
+
+    return judge
+
+
+def said(
+    table: str, column: str, words: Iterable[str], so: Sequence[str] = ("yes",), ours: str = "so, "
+) -> Judge:
+    """Return what judges sentences by a table of statements, by its first reading.
+
+    Parameters
+    ----------
+    table : its name.
+    column : of the sentences.
+    words : how the sentences begin that the item is of.
+    so : what a cell says where the sentence holds; an empty one says nothing of it.
+    ours : how the column of what was found begins.
+    """
+    begins = tuple(words)
+
+    def judge(stored: Stored) -> Verdict:
+        rows = stored.table(table)
+        found = next((name for name in rows.columns if str(name).startswith(ours)), None)
+        if found is None:
+            raise NotThereError(f"no column {ours} in {table}")
+        rows = rows[rows[column].str.startswith(begins) & rows[found].notna()]
+        return of_sentences(
+            {str(say): value in so for say, value in zip(rows[column], rows[found], strict=True)}
+        )
+
+    return judge
+
+
+def judged(item: Item, stored: Stored) -> Verdict:
+    """Return the verdict of an item."""
+    if item.fixed is not None:
+        return item.fixed
+    assert item.judge is not None
+    state = stored.state()
+    if state is not None:
+        return state
+    try:
+        return item.judge(stored)
+    except NotThereError as missing:
+        return Verdict("not run", str(missing))
+    except (KeyError, ValueError, IndexError, AttributeError) as error:
+        raise HpcgymError(
+            f"{stored.folder} has tables of another version of the study ({error!r}): run it again"
+        ) from None
+
+
+def columns_of(table: Any, *names: str) -> list[Any]:
+    """Return columns of a table, only the rows that have a value in each.
+
+    Raises
+    ------
+    NotThereError : a column is missing: that of published values, where the trace has none.
+    """
+    missing = [name for name in names if name not in table.columns]
+    if missing:
+        raise NotThereError(f"nothing published of these: no column {missing[0]}")
+    rows = table.dropna(subset=list(names))
+    return [rows[name].to_numpy() for name in names]
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.3g} %"

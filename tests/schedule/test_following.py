@@ -1,0 +1,155 @@
+"""Limits that follow a signal: the same mean, by hand and for any signal."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from hpcgym.cluster import find_cluster
+from hpcgym.cluster.power_plans import greatest_w
+from hpcgym.errors import HpcgymError
+from hpcgym.schedule import following
+from hpcgym.schedule.following import follow
+from hpcgym.schedule.signals import Signal
+from hpcgym.scheduler.limits import EnergyBudget, PowerCap, check_limits
+
+TAURUS = find_cluster("taurus")
+MOST_W = greatest_w(TAURUS)
+
+
+def signal(times: list[float], values: list[float], period: int | None = None) -> Signal:
+    return Signal(np.array(times), np.array(values), "EUR", "prices.csv", period)
+
+
+def test_two_steps_by_hand() -> None:
+    """Means 2 and distances of 1: half of the power more, and half less."""
+    price = signal([0, 3600, 7200], [1, 3])
+    found = follow(EnergyBudget(2e6, 0, 7200, 60, True), price, 0.5, TAURUS)
+    assert found == (
+        EnergyBudget(1.5e6, 0, 3600, 60, True),
+        EnergyBudget(0.5e6, 3600, 7200, 60, True),
+    )
+
+
+def test_steps_of_other_lengths_by_hand() -> None:
+    """4 for an hour and 1 for two: the mean is 2, the farthest step 2 away, and has nothing."""
+    price = signal([0, 3600, 10_800], [4, 1])
+    found = follow(PowerCap(600, 0, 10_800), price, 1.0, TAURUS)
+    assert [(one.watts, one.start, one.end) for one in found if isinstance(one, PowerCap)] == [
+        (0.0, 0, 3600),
+        (900.0, 3600, 10_800),
+    ]
+
+
+def test_a_day_that_repeats_is_cut_where_the_limit_begins_and_ends() -> None:
+    price = signal([0, 43_200, 86_400], [10, 20], period=86_400)
+    found = follow(EnergyBudget(1e8, 21_600, 108_000), price, 0.2, TAURUS)
+    assert [(one.start, one.end) for one in found] == [
+        (21_600, 43_200),
+        (43_200, 86_400),
+        (86_400, 108_000),
+    ]
+    # half of the time at each price: 1.2 and 0.8 of the mean
+    mean = 1e8 / 86_400
+    watts = [one.joules / (one.end - one.start) for one in found if isinstance(one, EnergyBudget)]
+    assert watts == pytest.approx([1.2 * mean, 0.8 * mean, 1.2 * mean])
+
+
+SIGNALS = st.lists(st.integers(1, 5_000), min_size=1, max_size=12).flatmap(
+    lambda lengths: st.tuples(
+        st.just(np.cumsum([0, *lengths]).astype(float)),
+        st.lists(
+            st.integers(-500, 500).map(lambda value: value / 7),
+            min_size=len(lengths),
+            max_size=len(lengths),
+        ),
+        st.booleans(),
+    )
+)
+
+
+@settings(max_examples=200, deadline=None)
+@given(SIGNALS, st.data())
+def test_the_mean_is_kept_whatever_the_signal(
+    drawn: tuple[np.ndarray, list[float], bool], data: st.DataObject
+) -> None:
+    times, values, repeats = drawn
+    last = int(times[-1])
+    one = Signal(times, np.array(values), "g", "s", last if repeats else None)
+    begin = data.draw(st.integers(0, 3 * last if repeats else last - 1))
+    end = begin + data.draw(st.integers(1, 2 * last if repeats else last - begin))
+    share, swing = data.draw(st.floats(0.01, 0.5)), data.draw(st.floats(0, 1))
+    budget = EnergyBudget(share * MOST_W * (end - begin), begin, end)
+    found = list(follow(budget, one, swing, TAURUS))
+    assert check_limits(found) == tuple(found)
+    assert [found[0].start, *(limit.end for limit in found)] == [
+        *(limit.start for limit in found),
+        end,
+    ]
+    assert found[0].start == begin
+    joules = [limit.joules for limit in found if isinstance(limit, EnergyBudget)]
+    assert math.fsum(joules) == pytest.approx(budget.joules, rel=1e-9)
+    # second by second: what the signal is, and what power there is
+    seconds = np.arange(begin, end)
+    at = seconds % last if repeats else seconds
+    value = np.array(values)[np.searchsorted(times, at, "right") - 1]
+    power = np.concatenate([np.full(b.end - b.start, b.joules / (b.end - b.start)) for b in found])  # type: ignore[union-attr]
+    mean = share * MOST_W
+    assert (np.abs(power - mean) <= swing * mean * (1 + 1e-9) + 1e-9).all()
+    if value.max() - value.min() > 1e-6:
+        farthest = np.abs(value - value.mean()).max()
+        expected = mean * (1 + swing * (value.mean() - value) / farthest)
+        assert power == pytest.approx(expected, rel=1e-6, abs=1e-6 * mean)
+    else:
+        assert power == pytest.approx(np.full(len(seconds), mean), rel=1e-9)
+    # caps are the same power
+    caps = follow(PowerCap(mean, begin, end), one, swing, TAURUS)
+    watts = [limit.watts for limit in caps if isinstance(limit, PowerCap)]
+    assert watts == pytest.approx(
+        [j / (b.end - b.start) for j, b in zip(joules, found, strict=True)]
+    )
+
+
+def test_steps_within_a_second_are_one() -> None:
+    price = signal([0, 10.2, 10.4, 20], [1, 100, 3])
+    found = follow(EnergyBudget(1000, 0, 20), price, 0.5, TAURUS)
+    assert [(one.start, one.end) for one in found] == [(0, 10), (10, 20)]
+    joules = [one.joules for one in found if isinstance(one, EnergyBudget)]
+    assert sum(joules) == pytest.approx(1000)
+    assert joules[0] > joules[1]
+
+
+@pytest.mark.parametrize(
+    ("limit", "swing", "message"),
+    [
+        (EnergyBudget(1e6, 0, 7200), 1.5, "swing must be a number from 0 to 1, not 1.5"),
+        (EnergyBudget(1e6, 0, 7200), float("nan"), "swing must be"),
+        (PowerCap(100), 0.5, "a cap that follows a signal needs an end"),
+        (PowerCap(100, 60, 7200, announced=61), 0.5, "must be announced by its start, 60 s"),
+        (EnergyBudget(1e6, 0, 7201), 0.5, "prices.csv tells of 0 s to 7,200 s only"),
+        (PowerCap(0.8 * MOST_W, 0, 7200), 0.5, "swing may be up to 0.25"),
+        (PowerCap(2 * MOST_W, 0, 7200), 0.5, "swing may be up to 0$"),
+    ],
+)
+def test_what_cannot_follow(limit: PowerCap | EnergyBudget, swing: float, message: str) -> None:
+    with pytest.raises(HpcgymError, match=message):
+        follow(limit, signal([0, 3600, 7200], [1, 3]), swing, TAURUS)
+
+
+def test_the_swing_that_is_named_can_be() -> None:
+    price = signal([0, 3600, 7200], [1, 3])
+    found = follow(PowerCap(0.8 * MOST_W, 0, 7200), price, 0.25, TAURUS)
+    assert [one.watts for one in found if isinstance(one, PowerCap)] == pytest.approx(
+        [MOST_W, 0.6 * MOST_W]
+    )
+
+
+def test_a_limit_does_not_become_endlessly_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(following, "MOST", 10)
+    price = signal([0, 3600, 86_400], [1, 3], period=86_400)
+    with pytest.raises(HpcgymError, match="has 12 steps while the limit holds, of which 10 may be"):
+        follow(EnergyBudget(1e6, 0, 6 * 86_400), price, 0.5, TAURUS)
