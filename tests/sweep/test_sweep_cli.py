@@ -167,6 +167,11 @@ def test_mistakes_end_in_one_line(
     assert not list(tmp_path.iterdir())
 
 
+def _hear_ctrl_c() -> None:
+    """Undo what a shell does to tests that it runs in the background: they do not hear Ctrl-C."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 def test_ctrl_c_leaves_a_sweep_that_goes_on(tmp_path: Path) -> None:
     path = tmp_path / "long.toml"
     path.write_text(
@@ -176,7 +181,9 @@ def test_ctrl_c_leaves_a_sweep_that_goes_on(tmp_path: Path) -> None:
     )
     folder = tmp_path / "long.sweep"
     command = [sys.executable, "-m", "hpcgym", "sweep", "run", str(path), "--workers", "1"]
-    process = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True)
+    process = subprocess.Popen(
+        command, cwd=tmp_path, stderr=subprocess.PIPE, text=True, preexec_fn=_hear_ctrl_c
+    )
     results = folder / "results.jsonl"
     end = time.monotonic() + 300
     while not (results.exists() and results.read_bytes().count(b"\n") > 1):
