@@ -15,7 +15,7 @@ import numpy as np
 
 from hpcgym import Cluster, Scheduler, Workload, load_workload
 from hpcgym.cluster import NodeGroup, find_cluster
-from hpcgym.simulation.driver import started
+from hpcgym.simulation.driver import new_simulation
 from hpcgym.simulation.nodes import assign_nodes, needs_on, nodes_for, single_cores
 
 Run = Callable[[], float]  # seconds of one simulation
@@ -78,7 +78,7 @@ def pool(jobs: Workload) -> Run:
     cluster = Cluster(jobs.processors)
 
     def run() -> float:
-        simulation = started(jobs, Scheduler(), cluster)
+        simulation = new_simulation(jobs, Scheduler(), cluster)
         begin = time.perf_counter()
         simulation.drive()
         return time.perf_counter() - begin
@@ -93,7 +93,7 @@ def on_nodes(jobs: Workload, cluster: Cluster, allocation: str, general: bool = 
 
     def run() -> float:
         nodes = None if alike else nodes_for(needs, cluster, scheduler)
-        simulation = started(jobs, scheduler, cluster, nodes)
+        simulation = new_simulation(jobs, scheduler, cluster, nodes)
         begin = time.perf_counter()
         simulation.drive()
         if alike:

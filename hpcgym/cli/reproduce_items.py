@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar
 import typer
 
 from hpcgym.cli import options, output
+from hpcgym.cli.files import ForceOption, Written
 from hpcgym.cli.options import Format
 from hpcgym.cli.running import ExplainedCommand, Lists, note
 
@@ -47,7 +48,9 @@ def items(
             help="Write a page too, as Markdown, such as documents.md.",
             show_default=False,
         ),
+        Written("page", (".md",)),
     ] = None,
+    force: ForceOption = False,
     format: options.FormatOption = Format.table,
 ) -> None:
     """List all items of the documents with their verdicts, by what the studies have found.

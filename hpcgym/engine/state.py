@@ -20,6 +20,7 @@ LATEST_TIME = 2**53  # [s] the latest that a workload may contain, so that no su
 # -- values of the rules, which are fields of `sim` -----------------------------------------------
 PER_TIMESTAMP, PER_EVENT = 0, 1  # passes
 UNLIMITED = 2**62  # depth: a reservation for every queued job
+ALL_PASSES = 2**62  # how many `run` does at most: as many as there are
 NO_THRESHOLD = -1  # threshold [s]
 
 # primary and secondary, the orders in which the queue is served and back-filled. SUBMISSION is that
@@ -28,7 +29,7 @@ NO_THRESHOLD = -1  # threshold [s]
 SUBMISSION, KEYED, PREDICTION, SELECTION, SCORED, CUBED = range(6)
 
 GIVEN, AVERAGE = 0, 1  # estimate: from outside, or the mean of the user's last jobs
-# asks: not at all, before each pass, for each job in turn, what starts at each pass (nodes only)
+# asks: not at all, before each pass, for each job in turn, what starts at each pass (not on pools)
 NOBODY, EACH_PASS, EACH_JOB, EACH_START = range(4)
 # correction; UNCORRECTED: no prediction can expire; AGAIN: what the predictor says then; KILL: the
 # job ends
@@ -66,7 +67,7 @@ _PRESENT = (
     "head",  # the job that could not start at the last pass, -1 if none
     "shadow",  # [s] when the head can start, by predicted ends
     "extra",  # processors that the head leaves free at the shadow time
-    "asked",  # what the kernel waits for, see below; 0 while it waits for nothing
+    "asked",  # what the kernel waits for, AN_ORDER and so on; 0 while it waits for nothing
     "selected",  # the job to serve next where the order is that of SELECTION, -1 if none yet
     "changed",  # 1 if a job started or ended, or a prediction expired, since the last full pass
     # of run times that are learned while jobs end

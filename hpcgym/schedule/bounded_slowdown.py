@@ -1,4 +1,4 @@
-"""The slowdown of jobs: one definition, used by rewards, tables and tests alike."""
+"""The slowdown of jobs, of arrays; compiled code has it in :mod:`hpcgym.engine.slowdown`."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from hpcgym.engine.machines.nodes.placement import Nodes
 from hpcgym.errors import HpcgymError, WorkloadError
 from hpcgym.scheduler.dispatchers.view import cells_of
 from hpcgym.scheduler.estimates.learning import asks_for_predictions
-from hpcgym.simulation.driver import started
+from hpcgym.simulation.driver import new_simulation
 from hpcgym.simulation.nodes import needs_on, nodes_for, single_cores
 from hpcgym.workload.extracts import interval, named
 from hpcgym.workload.warm_start import Cells, Initial, Ongoing, joined
@@ -120,7 +120,7 @@ def _up_to(result: Result, last: int) -> tuple[state.Prepared, Nodes | None]:
     if cluster.groups:
         needs = needs_on(workload, cluster)
         nodes = None if single_cores(needs) else nodes_for(needs, cluster, scheduler)
-    simulation = started(workload, scheduler, cluster, nodes)
+    simulation = new_simulation(workload, scheduler, cluster, nodes)
     simulation.drive(last)
     return simulation.arrays, nodes
 

@@ -61,7 +61,7 @@ class Simulation:
             run = answering(run, self.kind.usage_of)
             parts = (None, None) if learning is None else (learning.estimators, learning.learner)
             answers = (*parts, self.shares)
-        most = state.UNLIMITED if self.after_pass is None else 1
+        most = state.ALL_PASSES if self.after_pass is None else 1
         with compiling(run):
             while True:
                 passes = run(*self.arrays, self.machine, *answers, until, most)
@@ -102,7 +102,7 @@ class Simulation:
             )  # fmt: skip
 
 
-def started(
+def new_simulation(
     workload: Workload,
     scheduler: Scheduler,
     cluster: Cluster,

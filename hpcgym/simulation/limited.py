@@ -33,15 +33,14 @@ if TYPE_CHECKING:
     from hpcgym.workload.model import Workload
 
 
-def takes_whole_nodes(cluster: Cluster, scheduler: Scheduler, given: Any) -> bool:
-    """Return whether each job has nodes of its own: under limits, switched off or in a row.
-
-    Raises
-    ------
-    HpcgymError : a rule for limits where there are none.
-    """
+def check_power_rule(scheduler: Scheduler, given: Any) -> None:
+    """Raise an HpcgymError for a rule of how limits are kept where there are none."""
     if given is None and scheduler.power != "none":
         raise HpcgymError(f"power={scheduler.power!r} needs limits: caps or budgets")
+
+
+def takes_whole_nodes(cluster: Cluster, scheduler: Scheduler, given: Any) -> bool:
+    """Return whether each job has nodes of its own: under limits, switched off or in a row."""
     return (
         given is not None
         or scheduler.allocation == "contiguous"

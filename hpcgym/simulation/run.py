@@ -16,7 +16,7 @@ from hpcgym.baselines.dispatchers import DISPATCHERS
 from hpcgym.baselines.schedulers import SCHEDULERS, find_scheduler
 from hpcgym.cluster.pool import Cluster
 from hpcgym.engine import state
-from hpcgym.engine.machines.pool import idle_power as power
+from hpcgym.engine.machines.pool import idle_power
 from hpcgym.errors import HpcgymError, WorkloadError, unknown
 from hpcgym.schedule.result import Result
 from hpcgym.scheduler.capabilities import check
@@ -25,8 +25,8 @@ from hpcgym.scheduler.limits import Limit
 from hpcgym.scheduler.rules import OF_THE_QUEUE, Scheduler, not_beside_a_dispatcher
 from hpcgym.scheduler.usage import check_fair_share
 from hpcgym.simulation.corun import simulate_coscheduled
-from hpcgym.simulation.driver import check_learned, learns_in, started
-from hpcgym.simulation.limited import simulate_powered, takes_whole_nodes
+from hpcgym.simulation.driver import check_learned, learns_in, new_simulation
+from hpcgym.simulation.limited import check_power_rule, simulate_powered, takes_whole_nodes
 from hpcgym.simulation.nodes import (
     allocation_of,
     asked,
@@ -111,6 +111,7 @@ def simulate(
         if limits is not None:
             check("limits", "shared nodes")
         return simulate_coscheduled(workload, chosen, cluster, find_speedups(speedups))
+    check_power_rule(chosen, limits)
     if takes_whole_nodes(cluster, chosen, limits):
         return simulate_powered(workload, chosen, cluster, limits, learned)
     if cluster.groups or chosen.dispatcher is not None:
@@ -158,7 +159,7 @@ def _simulate_on_nodes(
         nodes = assign_nodes(*facts, cluster, chosen, workload.initial)
         return replace(result, allocation=allocation_of(nodes))
     nodes = nodes_for(needs, cluster, chosen)
-    simulation = started(workload, chosen, cluster, nodes, learned)
+    simulation = new_simulation(workload, chosen, cluster, nodes, learned)
     dispatcher = chosen.dispatcher
     if dispatcher is not None:
         dispatcher, simulation.dispatch = asked(dispatcher, workload, cluster)
@@ -176,7 +177,7 @@ def _simulate_on_pool(
     workload: Workload, chosen: Scheduler, cluster: Cluster, learned: Learned | None
 ) -> tuple[Result, state.Prepared]:
     """Simulate on as many processors as the machine has; return the arrays as well."""
-    simulation = started(workload, chosen, cluster, learned=learned)
+    simulation = new_simulation(workload, chosen, cluster, learned=learned)
     simulation.drive()
     result = result_of(workload, cluster, chosen, simulation.arrays)
     return replace(result, **simulation.for_result), simulation.arrays
@@ -227,14 +228,14 @@ def learn_at(
     """
     ends = [_whole_time(time) - 1 for time in times]
     check_learned(scheduler, learned)
-    takes_whole_nodes(cluster, scheduler, None)  # for what it refuses
+    check_power_rule(scheduler, None)
     if not learns_in(scheduler):
         return [None] * len(ends)
     if cluster.groups or scheduler.dispatcher is not None:
         raise HpcgymError(
             "what is learned before a time is known for pools of processors, without a dispatcher"
         )
-    simulation = started(workload, scheduler, cluster, learned=learned, always_learns=True)
+    simulation = new_simulation(workload, scheduler, cluster, learned=learned, always_learns=True)
     assert simulation.learning is not None
     found: list[Learned | None] = []
     for end in ends:
@@ -272,7 +273,7 @@ def result_of(
 
 def idle_processor_seconds(sim: Any, idle: NDArray[np.void]) -> dict[str, int]:
     """Return what processors without a job have done up to now [processor seconds]."""
-    power.settle(sim, idle)
+    idle_power.settle(sim, idle)
     return {
         name: int(sim[f"{name}_s"]) for name in ("idle", "off", "switching_off", "switching_on")
     }

@@ -11,7 +11,7 @@ from hpcgym.cluster import Cluster, NodeGroup, NodePower
 from hpcgym.errors import HpcgymError
 from hpcgym.scheduler.limit_texts import read_limits
 from hpcgym.scheduler.limits import EnergyBudget, Limit, PowerCap, check_limits
-from hpcgym.simulation.limited import check_rules, takes_whole_nodes
+from hpcgym.simulation.limited import check_power_rule, check_rules
 from hpcgym.simulation.limited_machine import (
     check_off_as_idle,
     may_switch,
@@ -64,7 +64,7 @@ def check_limited(
         if sets:
             at(f"schedulers[{place}]", check_rules, scheduler)
         else:
-            at(f"schedulers[{place}]", takes_whole_nodes, Cluster(1), scheduler, None)
+            at(f"schedulers[{place}]", check_power_rule, scheduler, None)
     needed = any(one.cap or one.budget for one in sets)
     for number, source in enumerate(workloads if sets else ()):
         where = f"workloads[{number}].cluster"

@@ -46,7 +46,7 @@ def played(env: CoSchedule, policy: PairPolicy) -> hpcgym.Result:
 def test_orders_are_those_of_schedulers(name: str, order: str) -> None:
     env = CoSchedule(of_many_sizes(), cluster="8x2x12", episodes="whole", window=200, neighbours=1)
     result = played(env, PairPolicy(name))
-    machine = {"cluster": env.options.cluster, "speedups": env.speedups}
+    machine = {"cluster": env.options.cluster, "speedups": env.speedups, "partners": "best"}
     same = hpcgym.simulate(
         env.episode_workload, policy=order, backfill="fill", allocation="half-socket", **machine
     )

@@ -17,7 +17,7 @@ from hpcgym.errors import HpcgymError
 
 #: Parameters that are files or folders, and not files to write.
 READ = {"carbon", "price", "recording", "published", "speedups_file", "file"}
-FOLDERS = {"folder", "tensorboard"}
+FOLDERS = {"folder", "tensorboard", "results"}
 
 SPEEDUPS = "code,a,b\na,0.9,1.1\nb,0.8,0.7\n"
 
@@ -149,7 +149,7 @@ def contents(folder: Path) -> dict[str, tuple[int, str]]:
 
 
 #: What commands read, of which each has one.
-REAL = ("workload", "source", "generator", "recording")
+REAL = ("workload", "source", "generator", "recording", "results")
 
 
 def is_text(command: Any, parameter: Any) -> bool:

@@ -7,7 +7,7 @@ import pytest
 
 from hpcgym import Cluster, Scheduler, load_workload, simulate
 from hpcgym.cluster import NodeGroup
-from hpcgym.simulation.driver import started
+from hpcgym.simulation.driver import new_simulation
 from hpcgym.simulation.nodes import needs_on, nodes_for
 
 pytestmark = pytest.mark.compiled
@@ -31,7 +31,7 @@ JOBS = load_workload("lublin:jobs=1500,processors=32,seed=3,load=1.1")
 def test_the_general_way_is_the_pools(rules: dict[str, object], allocation: str) -> None:
     scheduler = Scheduler(allocation=allocation, **rules)  # type: ignore[arg-type]
     cluster = Cluster(groups=(NodeGroup("thin", 32, {"core": 1}),))
-    simulation = started(
+    simulation = new_simulation(
         JOBS, scheduler, cluster, nodes_for(needs_on(JOBS, cluster), cluster, scheduler)
     )
     simulation.drive()

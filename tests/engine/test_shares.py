@@ -21,7 +21,7 @@ import hpcgym
 from hpcgym import Cluster, Scheduler, simulate
 from hpcgym.cluster import NodeGroup
 from hpcgym.scheduler.policies import FairShare
-from hpcgym.simulation.driver import started
+from hpcgym.simulation.driver import new_simulation
 from hpcgym.workload.model import Workload
 
 pytestmark = pytest.mark.compiled
@@ -128,7 +128,7 @@ def priorities(
     # the second weight makes the score the priority itself, and not an order like it
     policy = {feature: 1.0, "wait": 1e-9}
     scheduler = Scheduler(policy=policy, backfill_order="fcfs", fair_share=fair)
-    simulation = started(workload, scheduler, cluster)
+    simulation = new_simulation(workload, scheduler, cluster)
     simulation.drive()
     values: list[float] = simulation.arrays.scores["score"][: len(workload)].tolist()
     return values

@@ -30,7 +30,7 @@ from hpcgym.compilation import jit, jit_entry, jit_part
 from hpcgym.engine.many.search import begin_slice, measure, run_slice
 from hpcgym.engine.ordered import BLOCK, block_at
 from hpcgym.engine.orders.mixing import BY_WAIT
-from hpcgym.engine.state import AN_ORDER, BACKFILLED, FOREVER, NOBODY, QUEUE, RUNNING
+from hpcgym.engine.state import ALL_PASSES, AN_ORDER, BACKFILLED, FOREVER, NOBODY, QUEUE, RUNNING
 
 MARGIN = 1e-9  # of what scores are made of: a lead below it is left to rounding
 CORNERS = 64  # room for those of a polygon; one with as many is not cut any more
@@ -99,7 +99,7 @@ def simulate_vector(worker, s, table, workers, notes, sphere):
         if notes.counts[worker, 1] == 0:
             # no vector is left: nothing more to find out
             sim.asks = NOBODY
-            queued, at_once = 0, np.int64(FOREVER)
+            queued, at_once = 0, np.int64(ALL_PASSES)
         passes = run_slice(worker, table, workers, None, None, s, at_once)
         if sim.asked == AN_ORDER:
             queued, free = note_queue(worker, workers, notes), sim.free

@@ -25,7 +25,8 @@ from hpcgym.engine.many.beginnings import (
     set_weights,
 )
 from hpcgym.engine.orders.mixing import mix
-from hpcgym.engine.state import FOREVER
+from hpcgym.engine.slowdown import bounded_slowdown
+from hpcgym.engine.state import ALL_PASSES, FOREVER
 
 # what can be measured of a schedule, as hpcgym.schedule.metrics defines it
 (
@@ -172,7 +173,7 @@ def measure(metric, jobs, progress, begin, processors, tau):
         wait = start - jobs[j].submit
         value = 0.0
         if metric <= RMS_BSLD:
-            value = max((wait + length) / max(np.float64(length), tau), 1.0)
+            value = bounded_slowdown(wait + length, length, tau)
             if metric == RMS_BSLD:
                 value *= value
         elif metric == MEAN_SLOWDOWN:
@@ -229,7 +230,7 @@ def search_share(
         own = s if weights.shape[1] > 1 else 0
         begin_slice(worker, table, workers, before, fair, weights[v, own], 1.0, s)
         if pool is not None:
-            run_slice(worker, table, workers, learns, fair, s, np.int64(FOREVER))
+            run_slice(worker, table, workers, learns, fair, s, np.int64(ALL_PASSES))
         if rooms is not None:
             run_slice_on_nodes(worker, table, workers, before, rooms, learns, fair, s)
         jobs = table.jobs[table.slices[s, 0] : table.slices[s, 1]]

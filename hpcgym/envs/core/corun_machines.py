@@ -12,7 +12,7 @@ from hpcgym.engine.machines.corun.rows import N_BESIDE, CorunRows, make_rows, ro
 from hpcgym.engine.machines.corun.state import PART, CorunNodes
 from hpcgym.engine.rows import shared_arrays
 from hpcgym.envs.core.corun_options import Corun
-from hpcgym.envs.core.machines import Machines
+from hpcgym.envs.core.machines import MachineParts, Machines
 from hpcgym.envs.core.node_books import keeps_books
 from hpcgym.envs.core.options import Options
 from hpcgym.envs.core.tables import Common
@@ -71,13 +71,13 @@ class CorunMachines(Machines):
         return common._replace(jobs=jobs, predicted=common.predicted * self.ticks)
 
     @property
-    def parts(self) -> tuple[Any, ...]:
-        """What compiled functions take: see :mod:`hpcgym.envs.kernels.steps`."""
-        return None, None, None, None, self.rows
+    def parts(self) -> MachineParts:
+        """What compiled functions take of the machines."""
+        return MachineParts(corun=self.rows)
 
     @property
     def telling(self) -> tuple[NDArray[Any], ...]:
-        """Arrays that differ where machines do."""
+        """Constant arrays that tell one machine from another, for fingerprints."""
         return shared_arrays(self.rows)
 
     def listed(self, e: int) -> NDArray[np.int64]:

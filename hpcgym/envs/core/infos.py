@@ -238,7 +238,7 @@ class Teller:
         return {"final_obs": observations, "_final_obs": flags}
 
     def _of_ends(self, ends: Ends, name: str) -> list[dict[str, Any]]:
-        """Return what is said of each episode that has ended, if it is said of it."""
+        """Return this entry of each episode that has ended, in a dict that is empty without it."""
         if name == "final_info":
             return [{name: info} for info in self._last_infos(ends)]
         said: list[dict[str, Any]] = []

@@ -15,7 +15,7 @@ from hpcgym.engine.machines.limited.state import LimitedNodes
 from hpcgym.engine.rows import Rows, names_of, shared_arrays
 from hpcgym.engine.state import FOREVER
 from hpcgym.envs.core.layout import Layout
-from hpcgym.envs.core.machines import Machines, schedule_of_queue
+from hpcgym.envs.core.machines import MachineParts, Machines, schedule_of_queue
 from hpcgym.envs.core.options import Options
 from hpcgym.envs.core.tables import Common
 from hpcgym.envs.core.told import State
@@ -24,6 +24,7 @@ from hpcgym.schedule.result import Result
 from hpcgym.scheduler.capabilities import check_scheduler
 from hpcgym.scheduler.limits import Limit, check_limits
 from hpcgym.simulation.limited import (
+    check_power_rule,
     check_rules,
     takes_whole_nodes,
     units_a_node,
@@ -59,6 +60,7 @@ class Limited(NamedTuple):
 
 def own_nodes(options: Options) -> Limited | None:
     """Return what is said of a machine without limits if jobs have nodes of their own on it."""
+    check_power_rule(options.scheduler, None)
     if not takes_whole_nodes(options.cluster, options.scheduler, None):
         return None
     return Limited((), None, options.cluster.shutdown_after_s is not None)
@@ -130,19 +132,20 @@ class LimitedMachines(Machines):
         return (self.units * int(self.rows.drawn_mw[-1]) + above) / 1000 / self.units
 
     @property
-    def parts(self) -> tuple[Any, ...]:
-        """What compiled functions take: see :mod:`hpcgym.envs.kernels.steps`."""
-        return (), None, None, self.rows, None
+    def parts(self) -> MachineParts:
+        """What compiled functions take of the machines."""
+        return MachineParts(alone=(), limited=self.rows)
 
     @property
     def telling(self) -> tuple[NDArray[Any], ...]:
-        """Arrays that differ where machines do."""
+        """Constant arrays that tell one machine from another, for fingerprints."""
         return shared_arrays(self.rows)
 
     def prepared(self, common: Common) -> Common:
         """Return jobs that ask for nodes in place of processors."""
-        common.jobs["processors"] = self.widths
-        return common
+        jobs = common.jobs.copy()
+        jobs["processors"] = self.widths
+        return common._replace(jobs=jobs)
 
     def set_next(self, e: int, workload: Workload, start: int) -> None:
         """Set the limits of the next episode of simulation ``e``, which begins at row ``start``.

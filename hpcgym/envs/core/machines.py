@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,17 +29,27 @@ from hpcgym.simulation.run import idle_processor_seconds
 from hpcgym.workload.model import Workload
 
 
+class MachineParts(NamedTuple):
+    """What compiled functions take of machines, in order: see :mod:`hpcgym.envs.kernels.steps`."""
+
+    alone: Any = None
+    pool: Any = None
+    rooms: Any = None
+    limited: Any = None
+    corun: Any = None
+
+
 class Machines:
     """The machines of many simulations: pools of processors, or nodes that several jobs may be on.
 
-    Kinds that differ are subclasses: what they do not say is as here.
+    Other kinds are subclasses, which override what differs.
 
     Attributes
     ----------
     rows : a NamedTuple of arrays with a row for each simulation; None on a pool.
     cluster : the machine, with what the simulations do of its rules.
     units : what the simulations count of a machine: here processors.
-    counted : by how many units energy and observations are counted.
+    counted : how many units, processors or nodes, energy and observations are divided by.
     books : whether energy is what nodes draw, and what stands above them.
     n_booked : of how many nodes it is counted one by one.
     ticks : of the simulations' clock in a second.
@@ -80,10 +90,10 @@ class Machines:
         return greatest_w(self.cluster) / self.counted if self.books else None
 
     @property
-    def parts(self) -> tuple[Any, ...]:
-        """What compiled functions take: see :mod:`hpcgym.envs.kernels.steps`."""
+    def parts(self) -> MachineParts:
+        """What compiled functions take of the machines."""
         pool = () if self.rows is None else None
-        return (), pool, self.rows, None, None
+        return MachineParts(alone=(), pool=pool, rooms=self.rows)
 
     @property
     def changing(self) -> tuple[NDArray[Any], ...]:
@@ -92,7 +102,7 @@ class Machines:
 
     @property
     def telling(self) -> tuple[NDArray[Any], ...]:
-        """Arrays that differ where machines do, as far as the table of jobs does not tell."""
+        """Constant arrays that tell one machine from another, for fingerprints."""
         return () if self.rows is None else (self.rows.needs, self.rows.capacity, self.rows.begin)
 
     def prepared(self, common: Common) -> Common:

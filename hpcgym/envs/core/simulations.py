@@ -216,7 +216,7 @@ class Simulations:
         kernel.go_on(0, 1, e, e + 1, arrays.SHOW, self.out, *self._kept)
 
     def tell_anew(self, copy: bool) -> None:
-        """Have new arrays for what is told: who has the old ones may keep them.
+        """Allocate new arrays for what is told, so that callers may keep the old ones.
 
         ``copy``: whether observations and masks are new as well.
         """

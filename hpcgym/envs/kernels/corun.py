@@ -21,6 +21,7 @@ from hpcgym.engine.machines.corun.rows import (
     run_on_shared_nodes,
 )
 from hpcgym.engine.machines.corun.state import NOBODY_THERE, PART
+from hpcgym.engine.slowdown import bounded_slowdown
 from hpcgym.engine.state import AN_ORDER, RUNNING
 from hpcgym.envs.core.arrays import BSLD, BUSY, ELAPSED, ENERGY, IDLING, PAIR_SCORES_KIND, WAIT
 from hpcgym.schedule.bounded_slowdown import TAU_S
@@ -145,7 +146,7 @@ def add_terms_of_pairs(e, table, batch, corun):
         corun.books[e, N_COUNTED] += 1
         row = table.jobs[episode.start + job]
         response = (machine.tasks[job].end - row.submit) / ticks
-        terms[BSLD] += max(response / max(row.run / ticks, np.float64(TAU_S)), 1.0)
+        terms[BSLD] += bounded_slowdown(response, row.run / ticks, np.float64(TAU_S))
     elapsed = (sim.time - episode.last_time) / ticks
     episode.last_time = sim.time
     still = table.still_w[0]

@@ -14,6 +14,7 @@ from hpcgym.engine.machines.limited.caps import idle_mw
 from hpcgym.engine.machines.limited.controls import set_control
 from hpcgym.engine.machines.limited.starts import MILLION
 from hpcgym.engine.machines.limited.state import NEVER, PLENTY, ZERO
+from hpcgym.engine.slowdown import bounded_slowdown
 from hpcgym.schedule.bounded_slowdown import TAU_S
 
 HOUR = 3600.0  # [s]
@@ -84,7 +85,7 @@ def take_joules(machine, time):
 @jit
 def bsld_of(submit, run, start, length):
     """Return the bounded slowdown of a job of this length, ``run`` at the highest level."""
-    return max((start - submit + length) / max(np.float64(run), TAU_S), 1.0)
+    return bounded_slowdown(start - submit + length, run, np.float64(TAU_S))
 
 
 @jit

@@ -41,7 +41,7 @@ from hpcgym.engine.many.beginnings import (
     set_second_scores,
 )
 from hpcgym.engine.orders.scores import forget_bounds
-from hpcgym.engine.state import FOREVER, NOBODY, STARTED_AS
+from hpcgym.engine.state import ALL_PASSES, FOREVER, NOBODY, STARTED_AS
 from hpcgym.envs.core.arrays import (
     BEGIN,
     BSLD,
@@ -143,7 +143,7 @@ def simulate(e, table, batch, pool, rooms, limited, learns, fair, stop_time):
     """Run the simulator of environment ``e`` to its next question, its end or ``stop_time`` [s]."""
     start, n = batch.episode_state[e].start, batch.episode_state[e].jobs
     if pool is not None:
-        run_on_pool(table, start, n, batch, e, learns, fair, stop_time, np.int64(FOREVER))
+        run_on_pool(table, start, n, batch, e, learns, fair, stop_time, np.int64(ALL_PASSES))
     if rooms is not None:
         run_on_nodes(table, start, n, batch, rooms, e, learns, fair, stop_time)
     if limited is not None:

@@ -228,7 +228,6 @@ def write_bit(bits, node, value):
 def take(machine, job):
     """Let a job have the nodes of its cells."""
     task, who, free = machine.tasks[job], machine.who, machine.free
-    parts = who.shape[1]
     task.neighbours = 0
     for i in range(task.first, task.first + task.nodes):
         node = np.int64(machine.cells[i])
@@ -239,12 +238,12 @@ def take(machine, job):
         task.neighbours += k
         who[node, k] = job
         free[node] = free[node] - 1 if task.placement == PART else 0
-        note_room(machine, node, k == 0, parts)
+        note_room(machine, node, k == 0)
     machine.scalars[0].version += 1
 
 
 @jit_part
-def note_room(machine, node, was_idle, parts):
+def note_room(machine, node, was_idle):
     """Write anew, after a job has come, whether a node is idle and whether it is open."""
     scalars = machine.scalars[0]
     if was_idle:

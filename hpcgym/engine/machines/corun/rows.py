@@ -48,7 +48,7 @@ class CorunRows(NamedTuple):
     mean: Shared  # (C,) believed speedup of a code, over all neighbours
     usual: Shared  # (n_rows,) TASK
     wanted: Shared  # (n_rows,) processors
-    cores: Shared  # (3,) that a job of each shape has of a node at most
+    cores: Shared  # (3,) that a job of each placement has of a node at most
     all_idle: Shared
     begin: Shared  # (1,)
     friends: Rows
@@ -85,7 +85,7 @@ def make_rows(
     Parameters
     ----------
     one : the nodes of one simulation without jobs.
-    tasks : (n_rows,) TASK of all jobs of the table: nodes, shape and code.
+    tasks : (n_rows,) TASK of all jobs of the table: nodes, placement and code.
     wanted : (n_rows,) processors that they ask for.
     cores : as in :class:`CorunRows`.
     neighbours : M, how many running jobs are listed.

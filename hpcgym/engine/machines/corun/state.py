@@ -57,7 +57,7 @@ TASK = records(
     ("stamp", np.int64),
     # of each job
     ("nodes", np.int64),  # how many it needs
-    ("placement", np.int64),  # numpy has a shape of its own for records
+    ("placement", np.int64),  # COMPACT, SPREAD or PART; a field `shape` would hide that of arrays
     ("code", np.int64),
     ("first", np.int64),  # of its cells
     ("limit", np.int64),  # the code beside it that limits its rate, -1 if none does
@@ -97,7 +97,7 @@ class CorunNodes(NamedTuple):
     order: NDArray[np.int64]  # (2, N) these nodes by number, and by level
     bounds: NDArray[np.int64]  # (C + 3,) how many are of each level
     spells: NDArray[np.void]  # SPELL
-    greatest: NDArray[np.float64]  # (1,) that lasting rates are predicted to be
+    greatest: NDArray[np.float64]  # (1,) the highest rate that a job is predicted to keep
     scalars: NDArray[np.void]  # (1,) SCALARS
 
 

@@ -270,7 +270,7 @@ def start_proposed(jobs, keys, sim, progress, blocks, entries, machine, job):
 
 @jit_part
 def usage_at_level(jobs, progress, machine, job):
-    """Return when a job has ended, and what it has drawn by what it draws at full frequency."""
+    """Return when a job has ended, and its power divided by that at full frequency."""
     full = drawn_mw(machine, job, machine.scalars[0].highest)
     drawn = machine.tasks[job].drawn_mw / full if full > 0 else 1.0
     return progress[job].start + jobs[job].run, drawn

@@ -247,7 +247,10 @@ _run_row = loop_on_rows(easy.run, easy.usage_at_level)
 
 @jit_inline
 def run_under_limits(table, start, n, states, rows, e, learns, fair, stop_time):
-    """Simulate ``n`` jobs of a table in row ``e``, as :func:`search.run_rows` does on a pool."""
+    """Simulate ``n`` jobs of a table in row ``e``.
+
+    As :func:`hpcgym.engine.machines.pool.rows.run_on_pool` does on a pool.
+    """
     machine = machine_of(rows, e, start, start + n)
     return _run_row(
         rows.jobs[e, :n], table, start, states, e, machine, learns, fair, stop_time,

@@ -135,7 +135,10 @@ _run_row = loop_on_rows(node_easy.run, usage_by_clock)
 
 @jit_inline
 def run_on_nodes(table, start, n, rows, rooms, e, learns, fair, stop_time):
-    """Simulate ``n`` jobs of a table in row ``e``, as :func:`search.run_rows` does on a pool."""
+    """Simulate ``n`` jobs of a table in row ``e``.
+
+    As :func:`hpcgym.engine.machines.pool.rows.run_on_pool` does on a pool.
+    """
     nodes = nodes_of(rooms, e, start, start + n)
     jobs = table.jobs[start : start + n]
     return _run_row(jobs, table, start, rows, e, nodes, learns, fair, stop_time, np.int64(FOREVER))

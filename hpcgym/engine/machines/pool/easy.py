@@ -66,7 +66,7 @@ def do_pass(
     sim.arrived = 0
     settled = starts = False
     if arrived == 1 and sim.asks == NOBODY:
-        settled, starts = settle_arrival(sim, jobs, keys, progress, blocks, entries, leaving)
+        settled, starts = settle_arrival(sim, jobs, keys, progress, blocks, leaving)
     if starts:
         start(sim, jobs, progress, blocks, entries, idle, sim.next - 1)
     else:
@@ -77,7 +77,7 @@ def do_pass(
 
 
 @jit_part
-def settle_arrival(sim, jobs, keys, progress, blocks, entries, leaving):
+def settle_arrival(sim, jobs, keys, progress, blocks, leaving):
     """Judge a single new job alone, where that settles the pass: (settled, the job starts)."""
     job = sim.next - 1
     fits = jobs[job].processors <= sim.free + leaving
