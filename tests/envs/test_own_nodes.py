@@ -295,7 +295,8 @@ def test_what_is_refused(name: str) -> None:
         ({"cluster": mixed}, "nodes that are all alike, but groups 'node' and 'other' differ"),
         (
             {"cluster": Cluster(groups=(plain,)), "allocation": "contiguous"},
-            "^with nodes of their own for jobs .* and group 'plain' has no power; give it one: power=NodePower",
+            "^with nodes of their own for jobs .* and group 'plain' has no power; give it one:"
+            " power=NodePower",
         ),
     ):
         with pytest.raises(HpcgymError, match=message):
