@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -175,8 +176,17 @@ def _numbers(text: str, argument: str) -> list[float]:
 
 def _mixed(weights: Mapping[str, Any], argument: str) -> IndexPolicy:
     """Return a policy of these weights, checked."""
+    items = tuple(weights.items())
+    try:
+        return _mixed_of(items, argument)
+    except TypeError:  # what has no hash is no number: it is said which
+        return _mixed_of.__wrapped__(items, argument)
+
+
+@lru_cache(maxsize=1024)  # a simulation asks a dozen times what its policy is
+def _mixed_of(weights: tuple[tuple[str, Any], ...], argument: str) -> IndexPolicy:
     used = {}
-    for name, weight in weights.items():
+    for name, weight in weights:
         known = [*FEATURES, *USER_FEATURES, *PASS_FEATURES]
         check_choice(f"feature in {argument}", name, known)
         if not isinstance(weight, (int, float, np.number)) or not math.isfinite(weight):
