@@ -11,11 +11,10 @@ import pytest
 pytestmark = pytest.mark.compiled
 
 ROOT = Path(__file__).parents[1]
-SKIPPED: dict[str, str] = {}
 
 
 def modules() -> list[str]:
-    """Names of all modules with an example."""
+    """Names of all modules with an example; those that train do so for a second or two."""
     found = []
     for folder in ("hpcgym", "agents", "baselines", "benchmarks"):
         for file in sorted((ROOT / folder).rglob("*.py")):
