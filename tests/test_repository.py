@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ast
+import contextlib
 import importlib
 import importlib.metadata
+import inspect
 import os
 import re
 import shlex
@@ -151,6 +153,40 @@ def resolve(name: str) -> object:
             found = getattr(found, part)
         return found
     raise AssertionError(name)
+
+
+ROLE = re.compile(r":(?:attr|class|data|func|meth|mod):`~?([\w.]+)`")
+
+
+def test_names_in_docstrings_exist() -> None:
+    """They may stand without their module, or their class, where the docstring is in the same."""
+    missing = []
+    for module, file in sources().items():
+        text = file.read_text()
+        classes = [
+            node.name for node in ast.walk(ast.parse(text)) if isinstance(node, ast.ClassDef)
+        ]
+        beside = (module, module.rpartition(".")[0], *(f"{module}.{name}" for name in classes))
+        for name in sorted(set(ROLE.findall(text))):
+            if not any(exists(full) for full in (name, *(f"{place}.{name}" for place in beside))):
+                missing.append(f"{module}: {name}")
+    # both are about to be called hpcgym.engine.machines.pool.rows.run_on_pool
+    renamed = {
+        f"hpcgym.engine.machines.{kind}.rows: search.run_rows" for kind in ("limited", "nodes")
+    }
+    assert set(missing) <= renamed
+
+
+def exists(name: str) -> bool:
+    """Whether there is such a module or attribute, or a field of a dataclass."""
+    with contextlib.suppress(AssertionError, AttributeError):
+        resolve(name)
+        return True
+    above, _, last = name.rpartition(".")
+    with contextlib.suppress(AssertionError, AttributeError):
+        found = resolve(above) if above else None
+        return isinstance(found, type) and last in inspect.get_annotations(found)
+    return False
 
 
 def test_the_page_of_rules_has_all_names() -> None:
