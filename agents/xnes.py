@@ -63,8 +63,9 @@ class Xnes:
 
     Parameters
     ----------
-    features : "xnes3" (processors, requested, wait), "xnes6" (:data:`WEIGHTED_FEATURES`), or names
-        of :data:`hpcgym.scheduler.policies.FEATURES` or ``USER_FEATURES``.
+    features : "xnes3" (processors, requested, wait), "xnes6"
+        (:data:`hpcgym.scheduler.policies.WEIGHTED_FEATURES`), or names of
+        :data:`hpcgym.scheduler.policies.FEATURES` or ``USER_FEATURES``.
     scheduler : all rules but the policy: a name or a ``Scheduler``. "spf" stands for EASY that
         backfills by requested time, as in document 002.
     tau : [s] run times below this count as this in bounded slowdowns.

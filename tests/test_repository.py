@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ast
+import contextlib
 import importlib
 import importlib.metadata
+import inspect
 import os
 import re
 import shlex
@@ -153,11 +155,71 @@ def resolve(name: str) -> object:
     raise AssertionError(name)
 
 
+ROLE = re.compile(r":(?:attr|class|data|func|meth|mod):`~?([\w.]+)`")
+
+
+def test_names_in_docstrings_exist() -> None:
+    """They may stand without their module, or their class, where the docstring is in the same."""
+    missing = []
+    for module, file in sources().items():
+        text = file.read_text()
+        classes = [
+            node.name for node in ast.walk(ast.parse(text)) if isinstance(node, ast.ClassDef)
+        ]
+        beside = (module, module.rpartition(".")[0], *(f"{module}.{name}" for name in classes))
+        for name in sorted(set(ROLE.findall(text))):
+            if not any(exists(full) for full in (name, *(f"{place}.{name}" for place in beside))):
+                missing.append(f"{module}: {name}")
+    # both are about to be called hpcgym.engine.machines.pool.rows.run_on_pool
+    renamed = {
+        f"hpcgym.engine.machines.{kind}.rows: search.run_rows" for kind in ("limited", "nodes")
+    }
+    assert set(missing) <= renamed
+
+
+def exists(name: str) -> bool:
+    """Whether there is such a module or attribute, or a field of a dataclass."""
+    with contextlib.suppress(AssertionError, AttributeError):
+        resolve(name)
+        return True
+    above, _, last = name.rpartition(".")
+    with contextlib.suppress(AssertionError, AttributeError):
+        found = resolve(above) if above else None
+        return isinstance(found, type) and last in inspect.get_annotations(found)
+    return False
+
+
 def test_the_page_of_rules_has_all_names() -> None:
     page = (ROOT / "docs" / "semantics.md").read_text()
     names = {*POLICIES, *ESTIMATES, *CORRECTIONS, *RECIPES}
     names |= {name for name in SCHEDULERS if name not in POLICIES}
     assert {name for name in names if f"`{name}`" not in page} == set()
+
+
+# --- How long modules are -------------------------------------------------------------------
+
+LINES = 400
+#: Module that has as many lines or more -> how many it may have: no more than it has.
+LONGER = {
+    "hpcgym/engine/events.py": 405,
+    "hpcgym/engine/machines/limited/starts.py": 409,
+    "hpcgym/engine/machines/nodes/placement.py": 449,
+    "hpcgym/envs/kernels/steps.py": 410,
+    "hpcgym/envs/pages/page.py": 409,
+    "hpcgym/schedule/result.py": 419,
+    "hpcgym/sweep/batch.py": 436,
+    "hpcgym/validation/validate.py": 417,
+    "hpcgym/workload/model.py": 418,
+}
+
+
+def test_modules_are_short() -> None:
+    lines = {
+        str(file.relative_to(ROOT)): file.read_text().count("\n") for file in sources().values()
+    }
+    assert {name: n for name, n in lines.items() if n > LONGER.get(name, LINES - 1)} == {}
+    # those that have become short are to be struck off
+    assert {name for name in LONGER if lines.get(name, 0) < LINES} == set()
 
 
 # --- Who may import whom --------------------------------------------------------------------

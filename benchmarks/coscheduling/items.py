@@ -25,7 +25,9 @@ _PLAIN, _FILLER = "easy-co", "filler-co"
 
 def _improvements(stored: Stored) -> Verdict:
     """Judge the table: within three points each, or rising with the mean speedup."""
-    table = stored.table("table-improvements")
+    table = stored.table(
+        "table-improvements", "within 3 points", "mean pair speedup", "ours %", "apart (points)"
+    )
     near = int((table["within 3 points"] == "yes").sum())
     ours = table.sort_values("mean pair speedup")["ours %"].tolist()
     rising = sum(a < b for a, b in pairwise(ours))
@@ -38,8 +40,8 @@ def _improvements(stored: Stored) -> Verdict:
 
 def _diversity(stored: Stored) -> Verdict:
     """Judge whether more diverse process counts mean less benefit, and less utilisation."""
-    gains = stored.table("table-mixes")
-    use = stored.table("table-mix-utilisation")
+    gains = stored.table("table-mixes", "speedups", f"{_PLAIN} %")
+    use = stored.table("table-mix-utilisation", "speedups", f"{_PLAIN} (share)")
     so = {}
     for table, column, what in (
         (gains, f"{_PLAIN} %", "the benefit falls"),
@@ -55,7 +57,7 @@ def _diversity(stored: Stored) -> Verdict:
 
 def _filler(stored: Stored) -> Verdict:
     """Judge whether the filler co-scheduler keeps the benefit where counts are diverse."""
-    table = stored.table("table-mixes")
+    table = stored.table("table-mixes", "speedups", f"{_PLAIN} %", f"{_FILLER} %")
     row = table[table["speedups"] == "measured"].iloc[-1]
     least = table[table["speedups"] == "measured"].iloc[0]
     return of_sentences(
@@ -72,7 +74,7 @@ def _filler(stored: Stored) -> Verdict:
 
 def _correlation(stored: Stored) -> Verdict:
     """Judge whether improvement and mean speedup of jobs go together, over shuffles."""
-    table = stored.table("table-correlations")
+    table = stored.table("table-correlations", "scheduler", "codes", "job speedup")
     rows = table[table["scheduler"] == "means of these"]
     found = {str(row["codes"]): float(str(row["job speedup"]).split()[0])
              for row in rows.to_dict("records")}  # fmt: skip
@@ -82,7 +84,7 @@ def _correlation(stored: Stored) -> Verdict:
 
 def _speed(stored: Stored) -> Verdict:
     """Judge whether days an hour fall with jobs and with cores as there."""
-    table = stored.table("table-speed")
+    table = stored.table("table-speed", "scheduler", "jobs", "cores", "ours days/h")
     so = {}
     for name, part in table.groupby("scheduler", sort=False):
         ours = part.set_index(["jobs", "cores"])["ours days/h"]
@@ -101,7 +103,7 @@ def _speed(stored: Stored) -> Verdict:
 
 def _logs(stored: Stored) -> Verdict:
     """Judge whether two logs have at least as many days an hour as printed."""
-    table = stored.table("table-traces")
+    table = stored.table("table-traces", "published days/h", "ours days/h")
     rows = table.dropna(subset=["published days/h"])
     fast = int((rows["ours days/h"] >= rows["published days/h"]).sum())
     return of_count(fast, len(rows), "as fast as printed or faster")

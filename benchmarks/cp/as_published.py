@@ -81,7 +81,7 @@ def summary(asked: Sequence[dict[str, Any]], submit: Ints) -> dict[str, Any]:
 
     Parameters
     ----------
-    asked : what :attr:`AsPublished.asked` is after it.
+    asked : what ``AsPublished.asked`` is after it.
     submit : (n_jobs,) of its workload [s].
 
     Returns

@@ -31,7 +31,7 @@ FEWEST_JOBS = 500
 
 def _check_length(stored: Stored, machine: str) -> None:
     """Raise a NotThereError for runs that ``--days`` has made too short to be compared."""
-    jobs = stored.table(f"{machine}/runs")["shapes.all.jobs"].min()
+    jobs = stored.table(f"{machine}/runs", "shapes.all.jobs")["shapes.all.jobs"].min()
     if jobs < FEWEST_JOBS:
         raise NotThereError(f"{jobs:.0f} jobs of {machine} are too few to compare")
 
@@ -44,7 +44,9 @@ def _text(sections: tuple[str, ...], *measures: str) -> Judge:
 
     def judge(stored: Stored) -> Verdict:
         _check_length(stored, "eurora")
-        table = stored.table("eurora/table-statements")
+        table = stored.table(
+            "eurora/table-statements", "document 000 says", "section", "added", "ours"
+        )
         measure = table["document 000 says"].str.partition(":")[0]
         rows = table[table["section"].astype(str).isin(sections) & measure.isin(measures)]
         before = rows[rows["added"].isna()]
@@ -60,7 +62,8 @@ def _times(machine: str) -> Judge:
 
     def judge(stored: Stored) -> Verdict:
         _check_length(stored, machine)
-        table = stored.table(f"{machine}/table-times").set_index("run")["dispatch (ms)"]
+        table = stored.table(f"{machine}/table-times", "run", "dispatch (ms)")
+        table = table.set_index("run")["dispatch (ms)"]
         ours = {key: table.get(" ".join(key), np.nan) for key in TIMES[machine]}
         so = {}
         for first, one in TIMES[machine].items():
@@ -76,7 +79,7 @@ def _times(machine: str) -> Judge:
 
 def _stops(stored: Stored) -> Verdict:
     """Section 5.1: PCP'19 does not finish on KIT; table of PCP'19 as published."""
-    table = stored.table("kit-forhlr-ii/table-as-published")
+    table = stored.table("kit-forhlr-ii/table-as-published", "ours", "published")
     same = int((table["ours"] == table["published"]).sum())
     return of_count(same, len(table), "runs of PCP'19 without a hint stop dispatching")
 
@@ -86,7 +89,7 @@ def _qualities(machine: str, durations: tuple[str, ...], sentences: str) -> Judg
 
     def judge(stored: Stored) -> Verdict:
         _check_length(stored, machine)
-        mean = stored.table(f"{machine}/table-slowdown").set_index("run")["mean"]
+        mean = stored.table(f"{machine}/table-slowdown", "run", "mean").set_index("run")["mean"]
         so = {}
         for duration in durations:
             names = [f"{one} {duration}" for one in ("hcp19", "pcp20")]
@@ -108,7 +111,7 @@ def _ratio(column: str, words: str, machine: str = "eurora") -> Judge:
     """Judge a share of instances whose ratio is as published."""
 
     def judge(stored: Stored) -> Verdict:
-        table = stored.table("table-sizes")
+        table = stored.table("table-sizes", "machine", "number", column)
         rows = table[table["machine"] == machine]
         if not len(rows):
             raise NotThereError(f"nothing of {machine}")

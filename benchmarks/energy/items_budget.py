@@ -18,7 +18,7 @@ DOCUMENT = "004"
 
 def _table_5_1(stored: Stored) -> Verdict:
     """Judge the signs under the first reading; those under others are named."""
-    table = stored.table("table-5.1")
+    table = stored.table("table-5.1", "reading", "the same sign")
     signs = {
         str(name): int((part["the same sign"] == "yes").sum())
         for name, part in table.groupby("reading", sort=False)

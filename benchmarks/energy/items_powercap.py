@@ -22,7 +22,9 @@ _SUBSTITUTE = "substitute-12_000_times"
 
 
 def _table_4_3(stored: Stored) -> Verdict:
-    table = stored.table("table-4.3")
+    table = stored.table(
+        "table-4.3", "ours rho ratio", "published rho ratio", "published best", "best by C1 and C3"
+    )
     found = of_values(table["ours rho ratio"], table["published rho ratio"], 0.001, "values of rho")
     rows = table[table["published best"] != "-"]
     named = int((rows["published best"] == rows["best by C1 and C3"]).sum())

@@ -65,7 +65,8 @@ def _campaign(stored: Stored) -> Verdict:
 
 def _table_7_7(stored: Stored) -> Verdict:
     """Table 7.7: the triple that was chosen on other logs is below EASY, and below EASY++."""
-    table = stored.table("table-7.7")
+    ours = [f"ours: below {name} %" for name in ("EASY", "EASY++")]
+    table = stored.table("table-7.7", "trace", "chosen on", *ours)
     so = {}
     for row in table.to_dict("records"):
         if not row["chosen on"].startswith("ours") or row["trace"] not in TABLE_7_7:
@@ -83,10 +84,10 @@ def _correlations(stored: Stored) -> Verdict:
     values = {}
     for log in LOGS:
         try:
-            table = stored.table(f"{log}/configurations").set_index("configuration")
+            table = stored.table(f"{log}/configurations", "configuration", "mean_bsld")
         except NotThereError:
             continue
-        values[log] = table["mean_bsld"].reindex(names)
+        values[log] = table.set_index("configuration")["mean_bsld"].reindex(names)
     so = {}
     for first, second in combinations(values, 2):
         found = float(values[first].corr(values[second]))
@@ -97,7 +98,7 @@ def _correlations(stored: Stored) -> Verdict:
 
 def _claim(stored: Stored) -> Verdict:
     """Section 7.5.3: how far the E-Loss triple is below EASY and EASY++, over all logs."""
-    table = stored.table("table-claim")
+    table = stored.table("table-claim", "values", "trace", "below EASY %", "below EASY++ %")
     mean = table[(table["values"] == "ours") & (table["trace"] == "mean")]
     if not len(mean):
         raise NotThereError("no mean over traces")
@@ -111,7 +112,7 @@ def _claim(stored: Stored) -> Verdict:
 
 def _table_7_8(stored: Stored) -> Verdict:
     """Table 7.8: AVE2 has the lower mean absolute error, E-Loss the lower mean E-Loss."""
-    table = stored.table("table-7.8")
+    table = stored.table("table-7.8", "trace", "prediction", "MAE (s)", "mean E-Loss")
     table = table[table["prediction"].isin(list(TABLE_7_8))]
     table = table.assign(loss=table["mean E-Loss"].astype(float))
     so = {}
@@ -129,7 +130,7 @@ def _table_7_8(stored: Stored) -> Verdict:
 
 def _figures_of_predictions(stored: Stored) -> Verdict:
     """Figures 7.3 and 7.4: under E-Loss more predictions are too short than by squared loss."""
-    table = stored.table("table-7.8")
+    table = stored.table("table-7.8", "trace", "prediction", "share too short", "median (s)")
     so = {}
     for trace, part in table[~table["trace"].str.startswith("thesis")].groupby("trace"):
         rows = part.set_index("prediction")

@@ -59,19 +59,31 @@ class Stored:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
 
-    def table(self, name: str) -> Any:
-        """Return a DataFrame, by the name of its file without the suffix.
+    def table(self, name: str, *columns: str) -> Any:
+        """Return a DataFrame.
+
+        Parameters
+        ----------
+        name : of its file without the suffix.
+        columns : that it must have, as this version of the study writes it.
 
         Raises
         ------
         NotThereError : it was not written.
-        HpcgymError : it cannot be read.
+        HpcgymError : it cannot be read, or lacks a column.
         """
         path = self.folder / f"{name}.csv"
         if not path.is_file():
             raise NotThereError(f"no {path.name}")
         # "none" of a threshold and the like are words, and empty cells are what nothing is
-        return csv_frame(path, keep_default_na=False, na_values=[""])
+        found = csv_frame(path, keep_default_na=False, na_values=[""])
+        for column in columns:
+            if column not in found.columns:
+                raise HpcgymError(
+                    f"{self.folder} has tables of another version of the study (no column"
+                    f" {column!r} in {path.name}): run it again"
+                )
+        return found
 
     def has(self, name: str) -> bool:
         """Return whether a file was written."""
@@ -214,7 +226,7 @@ def said(
     begins = tuple(words)
 
     def judge(stored: Stored) -> Verdict:
-        rows = stored.table(table)
+        rows = stored.table(table, column)
         found = next((name for name in rows.columns if str(name).startswith(ours)), None)
         if found is None:
             raise NotThereError(f"no column {ours} in {table}")
@@ -238,10 +250,6 @@ def judged(item: Item, stored: Stored) -> Verdict:
         return item.judge(stored)
     except NotThereError as missing:
         return Verdict("not run", str(missing))
-    except (KeyError, ValueError, IndexError, AttributeError) as error:
-        raise HpcgymError(
-            f"{stored.folder} has tables of another version of the study ({error!r}): run it again"
-        ) from None
 
 
 def columns_of(table: Any, *names: str) -> list[Any]:

@@ -94,7 +94,7 @@ class SharingOptions:
             metavar="best|fill|first",
             help="Which nodes a job takes that shares: where it is fastest, an idle node counting"
             " as nobody beside it (best); nodes in use first (fill); by number (first).",
-            show_default="best",
+            show_default="fill",
         ),
     ] = None
     pairs_above: Annotated[

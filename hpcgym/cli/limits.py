@@ -16,25 +16,19 @@ if TYPE_CHECKING:
     from hpcgym.scheduler.limits import Limit
 
 
-#: What a limit may follow -> the metric whose signal that is.
-_FOLLOWED = {"price": "cost", "carbon": "carbon_g"}
-
-
 class Asked(NamedTuple):
     """A limit of the options, and what it follows.
 
     Attributes
     ----------
-    limit : with its mean, if it follows anything.
-    text : as it was given, for messages.
-    follow : a name of ``--price`` or ``--carbon``; "" if it follows none.
-    swing : how far.
+    limit, follow, swing : as :func:`hpcgym.scheduler.limit_texts.read_limit` returns them.
+    text : as it was given, with its option, for messages.
     """
 
     limit: Limit
+    follow: str
+    swing: float
     text: str
-    follow: str = ""
-    swing: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -97,38 +91,17 @@ class LimitOptions:
                 "--cap, --budget and --power are for machines whose nodes have a power; --cluster"
                 " says which"
             )
-        from hpcgym.scheduler.limit_texts import read_limits
+        from hpcgym.scheduler.limit_texts import read_limit
+        from hpcgym.scheduler.limits import EnergyBudget, PowerCap
 
-        texts = [("--cap", text) for text in self.cap or ()]
-        texts += [("--budget", text) for text in self.budget or ()]
-        found = []
-        for option, text in texts:
-            plain, follow, swing = _split(option, text)
-            pair = ([plain], []) if option == "--cap" else ([], [plain])
-            (limit,) = read_limits(machine, *pair, where="--")
-            found.append(Asked(limit, f"{option} {text}", follow, swing))
-        return tuple(found)
-
-
-def _split(option: str, text: str) -> tuple[str, str, float]:
-    """Return a text without what it follows and how far, and these; "" and 0 if nothing."""
-    from hpcgym.cluster.numbers import real
-
-    where = f"{option} {text}"
-    parts = [part.strip() for part in text.split(",")]
-    found = {
-        key: [part.partition("=")[2].strip() for part in parts if part.partition("=")[0] == key]
-        for key in ("follow", "swing")
-    }
-    follow, swing = found["follow"], found["swing"]
-    if not follow and not swing:
-        return text, "", 0.0
-    if len(follow) != 1 or len(swing) != 1:
-        raise HpcgymError(f"{where}: following a signal needs both follow and swing, once each")
-    if follow[0] not in _FOLLOWED:
-        raise HpcgymError(f"{where}: follow must be {' or '.join(_FOLLOWED)}, not {follow[0]!r}")
-    rest = [part for part in parts if part.partition("=")[0] not in found]
-    return ",".join(rest), follow[0], real(swing[0])
+        return tuple(
+            Asked(*read_limit(machine, made, text, option), f"{option} {text}")
+            for option, made, texts in (
+                ("--cap", PowerCap, self.cap),
+                ("--budget", EnergyBudget, self.budget),
+            )
+            for text in texts or ()
+        )
 
 
 def following(
@@ -149,13 +122,14 @@ def following(
     if asked is None:
         return None
     from hpcgym.schedule.following import follow
+    from hpcgym.scheduler.limit_texts import FOLLOWED
 
     found: list[Limit] = []
     for one in asked:
         if not one.follow:
             found.append(one.limit)
             continue
-        signal = signals.get(_FOLLOWED[one.follow])
+        signal = signals.get(FOLLOWED[one.follow])
         if signal is None or machine is None:
             raise HpcgymError(f"{one.text}: it needs --{one.follow} FILE")
         try:

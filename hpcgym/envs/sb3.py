@@ -5,7 +5,7 @@ Needs Stable-Baselines3, which is in the extra ``agents``.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import gymnasium
@@ -23,9 +23,6 @@ except ImportError as error:
     raise ImportError(
         f"hpcgym.envs.sb3 needs Stable-Baselines3: {installing('agents')} ({error})"
     ) from error
-
-#: What SB3 hands to the methods that take some of the environments.
-Indices = None | int | Iterable[int]
 
 
 class HpcVecEnv(VecEnv):

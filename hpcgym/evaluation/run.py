@@ -89,7 +89,7 @@ def evaluate(
     budget : number of weight vectors that are tried, each on all training slices; 0: none, and no
         "best-static".
     resamples : of the confidence intervals, which means over fewer than five slices do not have.
-    progress : shows how far it is; :func:`hpcgym.cli.running.counting` does on a terminal.
+    progress : shows how far it is; :func:`hpcgym.progress.counting` does on a terminal.
     rules : ``backfill``, ``backfill_order``, ``estimate``, ``policy_estimate``, ``correction``,
         ``passes``, ``allocation``, ``threshold`` and ``fair_share`` of environments and of
         simulated policies, but for ``Scheduler`` objects and for what the names of the EASY family

@@ -121,7 +121,7 @@ def gantt_on(
     if rectangles.job.size <= most:
         _draw_jobs(axes, result, rectangles, time, palette)
     else:
-        _draw_pixels(axes, result, rectangles, time, palette)
+        _draw_pixels(axes, rectangles, time, palette)
     return axes
 
 
@@ -210,13 +210,7 @@ def _number_jobs(
         )
 
 
-def _draw_pixels(
-    axes: Axes,
-    result: Result,
-    rectangles: Rectangles,
-    time: TimeAxis,
-    palette: Palette,
-) -> None:
+def _draw_pixels(axes: Axes, rectangles: Rectangles, time: TimeAxis, palette: Palette) -> None:
     """Draw an image with the resolution of the picture."""
     extent = axes.get_window_extent()
     width, height = max(round(extent.width), 1), max(round(extent.height), 1)

@@ -81,9 +81,8 @@ def follow(limit: Limit, signal: Signal, swing: float, cluster: Cluster) -> tupl
     _check_power(float(factor.max()), watts, float(apart.max() / greatest), cluster)
     windows = list(pairwise(at.astype(int).tolist()))
     if isinstance(limit, PowerCap):
-        known = limit.announced or 0
         return tuple(
-            replace(limit, watts=watts * float(f), start=begin, end=until, announced=known)
+            replace(limit, watts=watts * float(f), start=begin, end=until)
             for f, (begin, until) in zip(factor, windows, strict=True)
         )
     joules = limit.joules * (lengths / (end - start)) * factor

@@ -264,7 +264,8 @@ def compute_metrics(result: Result) -> dict[str, float | int]:
 
     - ``mean_``, ``max_``, ``median_``, ``p95_``, ``p99_bsld``; ``rms_bsld``, the root of the mean
       square; ``mean_bsld_short``, ``_medium``, ``_long`` by run time (below 10 min, below 2 h, the
-      rest; nan without such jobs): see :func:`bsld`.
+      rest; nan without such jobs): see
+      :func:`hpcgym.schedule.bounded_slowdown.bsld`.
     - ``mean_slowdown``; ``mean_wait_s``, ``max_wait_s``; ``mean_response_s``, ``max_response_s``
       (wait + run).
     - ``utilization``: sum of processors x run time / (m C).

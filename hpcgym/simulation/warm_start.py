@@ -105,7 +105,7 @@ def begin_running(
     progress["start"][running] = initial.start[running]
     if sim.estimate == state.AVERAGE:
         progress["predicted"][:number] = -1 if ongoing is None else ongoing.predicted[:number]
-        _remember(workload, initial, arrays)
+        _remember(workload, arrays)
     if learning is not None:
         lists = make_lists([len(running)])
         engine.list_running(a.jobs, progress, *lists, running)
@@ -269,7 +269,7 @@ def _due(initial: Initial, ongoing: Ongoing | None) -> int:
     return int(ongoing is None or not initial.running.any())
 
 
-def _remember(workload: Workload, initial: Initial, arrays: state.Prepared) -> None:
+def _remember(workload: Workload, arrays: state.Prepared) -> None:
     """Fill the histories of users with the jobs that ended before the beginning."""
     rows = dict(zip(workload.user_id.tolist(), arrays.users.tolist(), strict=True))
     past, order, _ = past_jobs(workload)

@@ -102,7 +102,6 @@ ESTIMATES: dict[str, _Make] = {
 KNOWN = ("requested", "clairvoyant", "double-requested", "given", "given-too")
 AVERAGES = ("ave1", "ave2", "ave3")
 LEARNED = tuple(name for name in ESTIMATES if name not in (*KNOWN, *AVERAGES))
-IN_PYTHON = ("longest", "odd", "own-data-driven", "data-driven")
 
 #: Rules of fair share by name.
 SHARES: dict[str, Any] = {

@@ -165,8 +165,16 @@ def test_the_rules_of_a_name_are_demanded_of_the_environment() -> None:
 
 @pytest.mark.parametrize("kind", ["selection", "ordering", "weights"])
 def test_a_policy_takes_the_rules_of_the_environment(kind: str) -> None:
-    for backfill in ("none", "easy"):
-        find_baseline("saf").begin(environment(kind, backfill=backfill))
+    """It demands none, and acts in the same way under all."""
+    area = JOBS.requested_time[:9] * JOBS.requested_processors[:9]
+    first = {"selection": area.argmin(), "ordering": area.argmin(), "weights": 5}[kind]
+    for rules in ({"backfill": "none"}, {"backfill_order": "sjbf"}, {"estimate": "ave2"}):
+        saf = find_baseline("saf")
+        assert saf.rules == {}
+        action = act(saf, environment(kind, **rules), range(9))
+        assert (action if kind == "selection" else np.abs(action).argmax()) == first
+        with pytest.raises(HpcgymError, match="'easy-e-loss' needs an environment with"):
+            find_baseline("easy-e-loss").begin(environment(kind, **rules))
 
 
 @pytest.mark.parametrize(

@@ -317,10 +317,21 @@ def test_times_of_document_001_are_compared_by_order(tmp_path: Path) -> None:
 
 def test_tables_of_another_version_are_an_error(tmp_path: Path) -> None:
     store(tmp_path, "energy-budget/table-5.1", pd.DataFrame({"something": [1]}))
-    with pytest.raises(HpcgymError, match="energy-budget has tables of another version"):
+    words = r"energy-budget has tables of another version of the study \(no column 'reading' in tab"
+    with pytest.raises(HpcgymError, match=words):
         verdict(tmp_path, "004", "table 5.1")
     with pytest.raises(HpcgymError, match="there is no such folder"):
         documents.all_items(tmp_path / "nowhere")
+
+
+@pytest.mark.parametrize("error", [KeyError, ValueError, IndexError, AttributeError])
+def test_a_mistake_of_a_judge_is_seen(error: type[Exception], tmp_path: Path) -> None:
+    def judge(stored: Stored) -> items.Verdict:
+        raise error("a mistake")
+
+    store(tmp_path, "study/table", pd.DataFrame({"something": [1]}))
+    with pytest.raises(error, match="a mistake"):
+        items.judged(items.Item("004", "table 5.1", "a table", judge), Stored(tmp_path / "study"))
 
 
 def test_the_command_prints_all_items_and_writes_the_page(tmp_path: Path) -> None:

@@ -114,8 +114,8 @@ def test_limits_that_follow_a_price(tmp_path: Path) -> None:
     assert shown["mean_bsld"] == expected.metrics["mean_bsld"]
     price = read_signal(file, repeat="day")
     assert shown["cost"] == pytest.approx(total_of(expected, price))
-    cap = "percent=60,start=0,end=86400"
-    capped = as_json(*TAURUS, *follow_price, "--cap", f"{cap},follow=price,swing=0.3")
+    cap = "percent=60, start=0, end=86400, follow = price, swing = 0.3"
+    capped = as_json(*TAURUS, *follow_price, "--cap", cap)
     caps = [
         PowerCap(0.6 * part * greatest_w(taurus), 43_200 * k, 43_200 * (k + 1))
         for k, part in enumerate((1.3, 0.7))
@@ -129,11 +129,12 @@ def test_limits_that_follow_a_price(tmp_path: Path) -> None:
     [
         ("--cap", "percent=60,follow=price,swing=0.3", "needs an end"),
         ("--cap", "percent=60,end=9,follow=wind,swing=1", "follow must be price or carbon, not"),
-        ("--cap", "percent=60,end=9,follow=price", "needs both follow and swing, once each"),
-        ("--cap", "percent=60,end=9,swing=1", "needs both follow and swing, once each"),
+        ("--cap", "percent=60,end=9,follow=price", "needs both follow and swing"),
+        ("--cap", "percent=60,end=9,swing=1", "needs both follow and swing"),
+        ("--cap", "percent=60,end=9,swing=1,swing=1", "swing is there twice"),
         ("--cap", "percent=60,end=9,follow=carbon,swing=1", "swing=1: it needs --carbon FILE"),
         ("--cap", "percent=60,end=9,follow=price,swing=2", "swing must be a number from 0 to 1"),
-        ("--cap", "percent=60,end=9,follow=price,swing=x", "swing must be a number from 0 to 1"),
+        ("--cap", "watts=9,follow=price,swing=x", "swing must be a number from 0 to 1, not 'x'"),
         (
             "--budget",
             "percent=90,start=0,end=86400,follow=price,swing=1",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Annotated, Any
 
 import pytest
@@ -12,6 +12,8 @@ from typer.testing import CliRunner
 
 from hpcgym.cli import app
 from hpcgym.cli.groups import grouped
+from hpcgym.evaluation.lineup import scheduler_of
+from hpcgym.scheduler.rules import Scheduler
 
 
 @dataclass(frozen=True)
@@ -81,3 +83,21 @@ def test_no_command_spells_out_what_a_group_has() -> None:
                 shared[option.name].add((option.help, option.default, option.metavar))
     assert len(found) > 20
     assert all(len(definitions) == 1 for definitions in shared.values())
+
+
+def test_defaults_that_help_shows_are_those_of_schedulers() -> None:
+    """The options are None by default, so that a scheduler keeps its own: help tells in words."""
+    usual = {field.name: field.default for field in fields(Scheduler)} | {"pairs_above": "any may"}
+    del usual["dispatcher"]  # where a study has this option, it says which are run
+    shown = {}
+    for path, command in _commands(typer.main.get_command(app)):
+        for option in command.params:
+            words = getattr(option, "show_default", None)
+            if option.name in usual and option.default is None and isinstance(words, str):
+                first = words.partition(";")[0].removeprefix("as agents were trained, or ")
+                shown[*path, option.name] = first
+    of_leaderboards = scheduler_of("saf", {}).backfill_order
+    assert shown.pop(("evaluate", "backfill_order")) == of_leaderboards
+    assert len(shown) > 15
+    assert {"partners", "pair_estimate", "allocation", "passes"} <= {path[-1] for path in shown}
+    assert {path: words for path, words in shown.items() if words != usual[path[-1]]} == {}

@@ -177,11 +177,21 @@ def test_no_index(action: Any) -> None:
     assert_same(env.snapshot().rows[0], before.rows[0])  # nothing has happened
 
 
-@pytest.mark.parametrize("action", [0, np.int32(0), np.array(0), np.array([0]), True], ids=label)
-def test_forms_of_an_index(action: Any) -> None:
-    env = SINGLE["JobSelection"](BUSY, jobs=20, window=9)
-    env.reset(seed=0)
-    env.step(action)
+@pytest.mark.parametrize(
+    ("action", "index"),
+    [(0, 0), (np.int32(2), 2), (np.array(2), 2), (np.array([2]), 2), (True, 1), (False, 0)],
+    ids=label,
+)
+def test_forms_of_an_index(action: Any, index: int) -> None:
+    seen = []
+    for form in (action, index, (index + 1) % 3):
+        env = SINGLE["JobSelection"](BUSY, jobs=100, window=9)
+        _, info = env.reset(seed=0)
+        while not info["action_mask"][:3].all():  # else each index is the first visible job
+            *_, info = env.step(int(np.flatnonzero(info["action_mask"])[-1]))
+        seen.append(env.step(form))
+    assert_same(*seen[:2])
+    assert (seen[1][0]["jobs"] != seen[2][0]["jobs"]).any()  # else it would show nothing
 
 
 def test_an_index_without_a_job_is_the_first_visible_one() -> None:

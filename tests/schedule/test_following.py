@@ -45,6 +45,13 @@ def test_steps_of_other_lengths_by_hand() -> None:
     ]
 
 
+@pytest.mark.parametrize("announced", [None, 0, 60])
+def test_the_steps_of_a_cap_are_known_when_it_is(announced: int | None) -> None:
+    price = signal([0, 3600, 10_800], [4, 1])
+    found = follow(PowerCap(600, 60, 10_800, announced=announced), price, 1.0, TAURUS)
+    assert [one.announced for one in found if isinstance(one, PowerCap)] == [announced] * 2
+
+
 def test_a_day_that_repeats_is_cut_where_the_limit_begins_and_ends() -> None:
     price = signal([0, 43_200, 86_400], [10, 20], period=86_400)
     found = follow(EnergyBudget(1e8, 21_600, 108_000), price, 0.2, TAURUS)

@@ -244,6 +244,7 @@ def under(rules: str) -> str:
         (limited("cap = 3"), "limits[0].cap must be a text, such as 'percent=60,start=0,end=3600'"),
         (limited("budget = [3]"), "limits[0].budget must be a text"),
         (limited("cap = 'wats=1'"), "unknown limits[0].cap: key 'wats'; did you mean 'watts'"),
+        (limited("cap = 'watts=1,follow=price'"), "unknown limits[0].cap: key 'follow'"),
         (limited("cap = 'watts=1,percent=1'"), "limits[0].cap watts=1,percent=1: it needs either"),
         (limited("cap = 'watts=1,watts=2'"), "limits[0].cap watts=1,watts=2: watts is there twice"),
         (limited("cap = 'watts=-1'"), "limits[0].cap watts=-1: cap: watts must be a number of at"),
