@@ -170,11 +170,7 @@ def test_names_in_docstrings_exist() -> None:
         for name in sorted(set(ROLE.findall(text))):
             if not any(exists(full) for full in (name, *(f"{place}.{name}" for place in beside))):
                 missing.append(f"{module}: {name}")
-    # both are about to be called hpcgym.engine.machines.pool.rows.run_on_pool
-    renamed = {
-        f"hpcgym.engine.machines.{kind}.rows: search.run_rows" for kind in ("limited", "nodes")
-    }
-    assert set(missing) <= renamed
+    assert missing == []
 
 
 def exists(name: str) -> bool:
