@@ -15,24 +15,31 @@ if TYPE_CHECKING:
     from hpcgym.scheduler.dispatchers.calls import Dispatching
 
 
+def check_call_numbers(result: Result) -> list[str]:
+    """Find jobs that start by a call that there is not, where a dispatcher takes time."""
+    told = result.dispatching
+    if told is None:
+        return []
+    n_jobs, n_calls = len(result.workload), len(told.time)
+    if told.call.shape != (n_jobs,) or told.seconds.shape != (n_calls,):
+        return [f"the calls of {n_jobs} jobs, and the seconds of {n_calls} calls, do not match"]
+    placed = (told.call >= 0) & (told.call < n_calls)
+    return cases(
+        np.where(decided(result.workload), ~placed, told.call != -1),
+        f"job {{}} starts by call {{}} of {n_calls}",
+        told.call,
+    )
+
+
 def check_calls(result: Result, line: Timeline, delays: tuple[int, int]) -> list[str]:
-    """Find calls of a dispatcher at wrong times, and jobs that start without one, or not by it.
+    """Find calls of a dispatcher at wrong times, and jobs that do not start by their call.
 
     ``delays`` : of jobs that wait for processors to be switched on, see
     :func:`hpcgym.validation.idle_power.delays_s`.
     """
     told = result.dispatching
     assert told is not None
-    n_jobs, n_calls = len(result.workload), len(told.time)
-    if told.call.shape != (n_jobs,) or told.seconds.shape != (n_calls,):
-        return [f"the calls of {n_jobs} jobs, and the seconds of {n_calls} calls, do not match"]
-    placed = (told.call >= 0) & (told.call < n_calls)
-    found = cases(
-        np.where(decided(result.workload), ~placed, told.call != -1),
-        f"job {{}} starts by call {{}} of {n_calls}",
-        told.call,
-    )
-    return found or [
+    return [
         *_check_times(told, line.time[line.submission | line.termination]),
         *_check_seconds(result, told),
         *_check_starts(result, told, delays),

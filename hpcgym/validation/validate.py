@@ -10,7 +10,7 @@ import numpy as np
 from hpcgym.errors import HpcgymError
 from hpcgym.validation.books import check_books, check_states, lengths_at_frequencies
 from hpcgym.validation.corun import prove_coschedule
-from hpcgym.validation.dispatching import check_calls
+from hpcgym.validation.dispatching import check_call_numbers, check_calls
 from hpcgym.validation.idle_power import check_energy, delays_s
 from hpcgym.validation.limits import (
     check_budgets,
@@ -294,13 +294,14 @@ def _of_passes(
 
 
 def _check_shapes(result: Result) -> None:
-    """Raise unless every per-job array has one entry for each job of the workload."""
+    """Raise unless every per-job array has one entry a job, and calls of jobs are such."""
     n = len(result.workload)
     wrong = [
         f"{name} has shape {np.shape(getattr(result, name))}, the workload {(n,)}"
         for name in _PER_JOB
         if np.shape(getattr(result, name)) != (n,)
     ]
+    wrong += check_call_numbers(result)
     if wrong:
         raise ScheduleError(wrong)
 
