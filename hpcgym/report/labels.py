@@ -82,8 +82,8 @@ def scheduler_name(scheduler: Scheduler) -> str:
 
     rules = scheduler.describe()
     if scheduler.dispatcher is not None:
-        names = ("dispatcher", "dispatch_time", "allocation")
-        bare = type(scheduler)(**{name: getattr(scheduler, name) for name in names})
+        of_it = ("dispatcher", "dispatch_time", "allocation")
+        bare = type(scheduler)(**{name: getattr(scheduler, name) for name in of_it})
         # requested times are never too short, so their correction does not matter
         if {**bare.describe(), "correction": rules["correction"]} == rules:
             told = [*_dispatch_time(rules), *_allocation(scheduler)]

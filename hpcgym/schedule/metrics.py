@@ -240,10 +240,6 @@ def known_metrics() -> dict[str, Metric]:
     return {metric.name: metric for metric in METRICS}
 
 
-#: Metrics that schedules have under caps, and under budgets.
-OF_LIMITS = tuple(metric.name for metric in METRICS if metric.of in ("caps", "budgets"))
-
-
 def watts_given(cluster: Cluster | None, workload: Workload) -> bool:
     """Tell whether somebody gave powers: of the machine, None: a usual pool, or of any job."""
     power_w = workload.columns.get("power_w")
