@@ -75,6 +75,14 @@ def given(**overrides: Any) -> dict[str, Any]:
     return {name: value for name, value in overrides.items() if value is not None}
 
 
+def number_or_text(text: str | None) -> float | str | None:
+    """Return the number that a text is, else the text."""
+    try:
+        return None if text is None else float(text)
+    except ValueError:
+        return text
+
+
 # --- Rules of schedulers --------------------------------------------------------------------------
 
 
@@ -172,6 +180,19 @@ class SimulatedRules(_AllRules):
             show_default=False,
         ),
     ] = None
+    dispatch_time: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SECONDS|measured",
+            help="How long each call of a dispatcher takes; what it answers starts so much later."
+            " measured: by the clock, another in each run.",
+            show_default=False,
+        ),
+    ] = None
+
+    def given(self) -> dict[str, Any]:
+        """Return the rules that were given, the time of a dispatcher as a number if it is one."""
+        return {**super().given(), **given(dispatch_time=number_or_text(self.dispatch_time))}
 
 
 @dataclass(frozen=True)

@@ -82,10 +82,12 @@ def scheduler_name(scheduler: Scheduler) -> str:
 
     rules = scheduler.describe()
     if scheduler.dispatcher is not None:
-        bare = type(scheduler)(dispatcher=scheduler.dispatcher, allocation=scheduler.allocation)
+        of_it = ("dispatcher", "dispatch_time", "allocation")
+        bare = type(scheduler)(**{name: getattr(scheduler, name) for name in of_it})
         # requested times are never too short, so their correction does not matter
         if {**bare.describe(), "correction": rules["correction"]} == rules:
-            return ", ".join([str(rules["dispatcher"]), *_allocation(scheduler)])
+            told = [*_dispatch_time(rules), *_allocation(scheduler)]
+            return ", ".join([str(rules["dispatcher"]), *told])
         return describe(scheduler)
     names = ("passes", "allocation", "power", *_OF_SHARED_NODES)
     beside = {name: getattr(scheduler, name) for name in names}
@@ -139,7 +141,9 @@ def _differences(usual: Mapping[str, Any], rules: Mapping[str, Any]) -> list[str
 def describe(scheduler: Scheduler) -> str:
     """Return the rules of a scheduler, in a line."""
     rules = scheduler.describe()
-    parts = [f"dispatcher {rules['dispatcher']}"] if rules["dispatcher"] else _order(scheduler)
+    parts = _order(scheduler)
+    if rules["dispatcher"]:
+        parts = [f"dispatcher {rules['dispatcher']}", *_dispatch_time(rules)]
     parts.append(_times(scheduler, "estimate"))
     if not (isinstance(scheduler.estimate, str) and scheduler.estimate in _NEVER_CORRECTED):
         parts.append(f"{scheduler.correction} correction")
@@ -151,6 +155,13 @@ def describe(scheduler: Scheduler) -> str:
         parts.append(f"fair share {rules['fair_share']}")
     own = ["nodes of its own choice"] if _chooses_nodes(scheduler) else []
     return ", ".join(parts + own + _allocation(scheduler))
+
+
+def _dispatch_time(rules: Mapping[str, Any]) -> list[str]:
+    """Return how long a call of the dispatcher takes, if it takes time."""
+    takes = rules["dispatch_time"]
+    text = f"{takes:g} s a call" if isinstance(takes, int | float) else f"calls' time {takes}"
+    return [text] if takes else []
 
 
 def _allocation(scheduler: Scheduler) -> list[str]:

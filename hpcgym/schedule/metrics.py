@@ -147,6 +147,7 @@ HAVE: dict[str, Callable[[Facts], bool]] = {
     "caps": lambda f: _limited(f, "watts"),
     "budgets": lambda f: _limited(f, "joules"),
     "shared nodes": lambda f: f.n > 0 and f.result.coschedule is not None,
+    "dispatch time": lambda f: f.n > 0 and f.result.dispatching is not None,
 }
 
 
@@ -182,6 +183,11 @@ METRICS = (
     Metric(
         "max_queue_length", "max queued jobs", "", LESS, 1,
         lambda f: longest_queue(f.machine) if f.span else 0,
+    ),
+    Metric(  # how long the dispatcher took for the answer that started the job
+        "mean_dispatch_s", "mean dispatch time", "s", LESS, 1,
+        lambda f: float(f.result.dispatching.late[f.jobs].mean()),  # type: ignore[union-attr]
+        "dispatch time",
     ),
     _share(  # started before a job that came earlier in the queue
         "backfilled_share", "backfilled", NEITHER, lambda f: int(f.result.backfilled[f.jobs].sum())
@@ -234,10 +240,6 @@ def known_metrics() -> dict[str, Metric]:
     return {metric.name: metric for metric in METRICS}
 
 
-#: Metrics that schedules have under caps, and under budgets.
-OF_LIMITS = tuple(metric.name for metric in METRICS if metric.of in ("caps", "budgets"))
-
-
 def watts_given(cluster: Cluster | None, workload: Workload) -> bool:
     """Tell whether somebody gave powers: of the machine, None: a usual pool, or of any job."""
     power_w = workload.columns.get("power_w")
@@ -271,6 +273,8 @@ def compute_metrics(result: Result) -> dict[str, float | int]:
     - ``utilization``: sum of processors x run time / (m C).
     - ``makespan_s``: C. ``mean_queue_length``: waiting jobs, averaged over C;
       ``max_queue_length``.
+    - ``mean_dispatch_s``, where a dispatcher takes time: how long it took for the answer that
+      started the job; part of its wait.
     - ``backfilled_share``: of jobs that started before a job that came earlier in the queue;
       ``starved_share``: of jobs that waited longer than the scheduler's threshold, 0 without one.
     - where jobs share nodes, ``mean_job_speedup``, run time of compact jobs over that which it

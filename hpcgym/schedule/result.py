@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from hpcgym.schedule.node_states import NodeStates
+    from hpcgym.scheduler.dispatchers.calls import Dispatching
     from hpcgym.scheduler.estimates.learning import Learned
     from hpcgym.scheduler.limits import Limit
     from hpcgym.speedups.heatmap import Heatmap
@@ -128,6 +129,8 @@ class Result:
     learned : what was learned of run times, for :func:`hpcgym.simulate` to go on with; else None.
     allocation : the nodes of each job, on machines that have nodes; else None.
     dispatcher : the dispatcher that was asked, with whatever it has kept; else None.
+    dispatching : when the dispatcher was asked, and how late its answers came, where that takes
+        time (``dispatch_time``); else None.
     frequency : (n_jobs,) int64, the level at which each job runs, 0 being the lowest; None where
         all run at the highest. ``run_time`` is then that of the highest times the slowdown of the
         level (:func:`hpcgym.schedule.slowdowns.job_slowdowns`), whole seconds, rounded up.
@@ -151,6 +154,7 @@ class Result:
     learned: Learned | None = None
     allocation: Allocation | None = None
     dispatcher: Any = None
+    dispatching: Dispatching | None = None
     frequency: NDArray[np.int64] | None = None
     node_states: NodeStates | None = None
     limits: tuple[Limit, ...] | None = None

@@ -52,6 +52,7 @@ FEATURES = {
     "predictor": "a predictor in Python",
     "usage": "an order by what users have used",
     "dispatcher": "a dispatcher",
+    "dispatch time": "a dispatcher that takes time",
     "threshold": "a starvation threshold",
     "contiguous": "allocation='contiguous'",
     "shutdown": "shutdown_after_s",
@@ -65,6 +66,7 @@ _EMPTY = (
     " (--week, --month)"
 )
 _NO_PYTHON = "no Python runs inside; 'ave2' or 'e-loss' are compiled"
+_NO_DISPATCHER = "there is no dispatcher"
 _OTHER_ENDS = "how long a job runs depends on who is beside it"
 _OTHER_VECTORS = "what has ended at a submission differs from vector to vector"
 
@@ -97,6 +99,13 @@ APART: dict[tuple[str, str], str] = {
     ("dispatcher", "environments"): _OF_AGENTS,
     ("dispatcher", "batches"): "there weights order the queue",
     ("dispatcher", "look-ahead"): "there weights order the queue",
+    ("dispatch time", "whole nodes"): (
+        "what limits and nodes that are switched allow changes while it thinks"
+    ),
+    **{
+        ("dispatch time", place): _NO_DISPATCHER
+        for place in ("shared nodes", "environments", "batches", "look-ahead")
+    },
     ("threshold", "job selection"): (
         "the agent names each job that is served, so there is no order with a head to come to"
     ),
@@ -162,6 +171,8 @@ def features_of(scheduler: Scheduler) -> dict[str, str]:
             found["usage"] = f"{rule}={rules[rule]!r}"
     if scheduler.dispatcher is not None:
         found["dispatcher"] = f"dispatcher={rules['dispatcher']!r}"
+    if scheduler.dispatch_time:
+        found["dispatch time"] = f"dispatch_time={rules['dispatch_time']!r}"
     if scheduler.threshold is not None:
         found["threshold"] = "threshold"
     if scheduler.power != "none":

@@ -92,6 +92,11 @@ class Scheduler:
     dispatcher : who says at each pass what starts, in place of ``policy`` and ``backfill``: a name
         of :data:`hpcgym.baselines.dispatchers.DISPATCHERS`, or a callable; see
         :func:`hpcgym.simulate`. With it ``backfill`` is "none".
+    dispatch_time : how long each call of the dispatcher takes, in whole seconds, rounded up; what
+        it answers starts so much later, and it is not asked meanwhile. A number of seconds;
+        "measured", the time on the clock that the call takes, which is another in each run; or a
+        callable that takes the :class:`hpcgym.scheduler.dispatchers.PassView`, after the dispatcher
+        has answered, and returns seconds. None, as 0: no time.
 
     Raises
     ------
@@ -108,6 +113,7 @@ class Scheduler:
     policy_estimate: Estimate = "requested"
     allocation: str = "first-fit"
     dispatcher: str | Callable[..., Any] | None = None
+    dispatch_time: float | str | Callable[..., Any] | None = None
     fair_share: FairShare | str | Mapping[str, Any] | None = None
     power: str = "none"
     partners: str = "fill"
@@ -136,6 +142,7 @@ class Scheduler:
         check_allocation_name(self.allocation)
         if self.fair_share is not None:
             settle(self, "fair_share", FairShare.parse(self.fair_share))
+        settle(self, "dispatch_time", _dispatch_time(self.dispatch_time))
         self._check_dispatcher()
 
     def _settle_correction(self) -> None:
@@ -150,6 +157,8 @@ class Scheduler:
         if self.dispatcher is None:
             if self.correction == "next-second":
                 raise HpcgymError("correction 'next-second' is for dispatchers only")
+            if self.dispatch_time is not None:
+                raise HpcgymError("dispatch_time is for dispatchers only")
             return
         if not (isinstance(self.dispatcher, str) or callable(self.dispatcher)):
             raise HpcgymError(f"dispatcher must be a name or a callable, not {self.dispatcher!r}")
@@ -226,6 +235,10 @@ _NOT_BESIDE_A_DISPATCHER: dict[str, tuple[Any, ...]] = {
     "passes": ("per-timestamp",),
     "policy_estimate": ("requested",),
 }
+
+#: The time of a dispatcher's calls by the clock, and the longest that a call may take [s].
+MEASURED = "measured"
+MOST_DISPATCH_TIME = 10**9
 
 #: Those of jobs that share nodes.
 OF_SHARED_NODES = ("partners", "pairs_above", "pair_estimate")
@@ -320,6 +333,20 @@ def _threshold(threshold: Any) -> float | None:
     if not isinstance(number, (int, float)) or math.isnan(number) or number < 0:
         raise HpcgymError(f"threshold must be a number of at least 0 s, not {threshold!r}")
     return number
+
+
+def _dispatch_time(value: Any) -> Any:
+    """Return how long a dispatcher takes [s], checked."""
+    value = value.item() if isinstance(value, np.generic) else value
+    if value is None or callable(value) or (isinstance(value, str) and value == MEASURED):
+        return value
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    if not (number and 0 <= value <= MOST_DISPATCH_TIME):
+        raise HpcgymError(
+            f"dispatch_time must be 0 to {MOST_DISPATCH_TIME:,} s, 'measured' or a callable, not"
+            f" {value!r}"
+        )
+    return value
 
 
 def _plain(value: object) -> str | float | None:

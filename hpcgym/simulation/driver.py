@@ -22,6 +22,7 @@ from hpcgym.simulation.warm_start import begin_on_nodes, begin_with, learned_bef
 if TYPE_CHECKING:
     from hpcgym.cluster.pool import Cluster
     from hpcgym.engine.machines.nodes.placement import Nodes
+    from hpcgym.scheduler.dispatchers.late import LateDispatcher
     from hpcgym.scheduler.estimates.learning import Learned
     from hpcgym.scheduler.rules import Scheduler
     from hpcgym.workload.model import Workload
@@ -39,6 +40,7 @@ class Simulation:
     learning : predicts run times, or None.
     shares : keep accounts of users, or None.
     dispatch : starts jobs in a pass, or None.
+    late : whose answers come later than the passes at which it is asked, or None.
     after_pass : is called after each pass, or None.
     lengthen : returns the machine with a longer log; None if it has none.
     """
@@ -49,6 +51,7 @@ class Simulation:
     learning: Learning | None = None
     shares: Shares | None = None
     dispatch: Callable[[state.Prepared, Any], None] | None = None
+    late: LateDispatcher | None = None
     after_pass: Callable[[], None] | None = None
     lengthen: Callable[[Any], Any] | None = None
 
@@ -64,13 +67,16 @@ class Simulation:
         most = state.ALL_PASSES if self.after_pass is None else 1
         with compiling(run):
             while True:
-                passes = run(*self.arrays, self.machine, *answers, until, most)
+                stop = until if self.late is None else min(until, self.late.due)
+                passes = run(*self.arrays, self.machine, *answers, stop, most)
                 if self.arrays.sim.asked:
                     self._answer()
                 elif self.lengthen is not None and self.machine.scalars[0].full:
                     self.machine = self.lengthen(self.machine)
                 elif self.after_pass is not None and passes:
                     self.after_pass()
+                elif self.late is not None and stop == self.late.due < state.FOREVER:
+                    self.late.arrive(self.arrays, self.machine)
                 else:
                     break
         if learning is not None:

@@ -18,6 +18,7 @@ from hpcgym.errors import HpcgymError
 from hpcgym.schedule.result import Allocation
 from hpcgym.scheduler.capabilities import check_scheduler
 from hpcgym.scheduler.dispatchers.asking import Facts, begin, dispatch
+from hpcgym.scheduler.dispatchers.late import LateDispatcher
 from hpcgym.scheduler.dispatchers.view import cells_of
 from hpcgym.scheduler.rules import random_seed
 from hpcgym.simulation.warm_start import own_cells, write_cells
@@ -81,10 +82,25 @@ def asked(
 
     ``asks`` takes the dispatcher, the arrays and the machine of a simulation, and ``facts``.
     """
+    dispatcher = _begun(dispatcher)
+    return dispatcher, partial(asks, dispatcher, facts=facts_of(workload, cluster))
+
+
+def asked_late(
+    dispatcher: Any, workload: Workload, cluster: Cluster, scheduler: Scheduler
+) -> tuple[Any, LateDispatcher]:
+    """Return a dispatcher, told that a simulation begins, and what asks it if calls take time."""
+    dispatcher = _begun(dispatcher)
+    facts = facts_of(workload, cluster)
+    return dispatcher, LateDispatcher(dispatcher, scheduler.dispatch_time, facts)
+
+
+def _begun(dispatcher: Any) -> Any:
+    """Return a dispatcher, of a name too, that has been told that a simulation begins."""
     if isinstance(dispatcher, str):
         dispatcher = find_dispatcher(dispatcher)
     begin(dispatcher)
-    return dispatcher, partial(asks, dispatcher, facts=facts_of(workload, cluster))
+    return dispatcher
 
 
 def facts_of(workload: Workload, cluster: Cluster, pool: bool = False) -> Facts:

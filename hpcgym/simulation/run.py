@@ -30,6 +30,7 @@ from hpcgym.simulation.limited import check_power_rule, simulate_powered, takes_
 from hpcgym.simulation.nodes import (
     allocation_of,
     asked,
+    asked_late,
     assign_nodes,
     needs_on,
     nodes_for,
@@ -82,7 +83,8 @@ def simulate(
     rules : rules that differ from the scheduler's, by the names of :class:`Scheduler`'s
         attributes: ``policy``, ``backfill``, ``backfill_order``, ``estimate``, ``correction``,
         ``threshold``, ``passes``, ``policy_estimate``, ``allocation``, ``dispatcher``,
-        ``fair_share``, ``power``, ``partners``, ``pairs_above``, ``pair_estimate``.
+        ``dispatch_time``, ``fair_share``, ``power``, ``partners``, ``pairs_above``,
+        ``pair_estimate``.
 
     Returns
     -------
@@ -161,7 +163,10 @@ def _simulate_on_nodes(
     nodes = nodes_for(needs, cluster, chosen)
     simulation = new_simulation(workload, chosen, cluster, nodes, learned)
     dispatcher = chosen.dispatcher
-    if dispatcher is not None:
+    if dispatcher is not None and chosen.dispatch_time:
+        dispatcher, simulation.late = asked_late(dispatcher, workload, cluster, chosen)
+        simulation.dispatch = simulation.late.at_pass
+    elif dispatcher is not None:
         dispatcher, simulation.dispatch = asked(dispatcher, workload, cluster)
     simulation.drive()
     ended, outside = simulation.arrays, dispatcher is not None
@@ -169,6 +174,7 @@ def _simulate_on_nodes(
         result_of(workload, cluster, chosen, ended, outside),
         allocation=allocation_of(nodes) if cluster.groups else None,
         dispatcher=dispatcher,
+        dispatching=None if simulation.late is None else simulation.late.dispatching,
         **simulation.for_result,
     )
 

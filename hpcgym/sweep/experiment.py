@@ -118,7 +118,8 @@ def _experiment(table: Mapping[str, Any], path: Path, sha256: str) -> Experiment
         check(words={"limits": "limits", "shared nodes": "speedups"})
     check_sharing(workloads, schedulers, speedups, path.parent)
     check_limited(workloads, schedulers, limits, path.parent)
-    _check_metrics(metrics, bool(speedups), limits)
+    late = any(scheduler.dispatch_time for scheduler in schedulers.values())
+    _check_metrics(metrics, bool(speedups), limits, late)
     return Experiment(
         path, sha256, workloads, schedulers, seeds, metrics, speedups, shuffles, limits
     )
@@ -239,12 +240,18 @@ def _shuffles(table: Mapping[str, Any]) -> tuple[int, ...]:
     )
 
 
-def _check_metrics(metrics: tuple[str, ...], shared: bool, limits: tuple[LimitSet, ...]) -> None:
-    """Raise unless simulations have these metrics: ``shared``, such as share nodes."""
+def _check_metrics(
+    metrics: tuple[str, ...], shared: bool, limits: tuple[LimitSet, ...], late: bool
+) -> None:
+    """Raise unless simulations have these metrics.
+
+    ``shared``: they share nodes; ``late``: some have a dispatcher that takes time.
+    """
     of = {
         "shared nodes": shared,
         "caps": any(one.cap for one in limits),
         "budgets": any(one.budget for one in limits),
+        "dispatch time": late,
     }
     had = ["", *(name for name, there in of.items() if there)]
     every = known_metrics().items()

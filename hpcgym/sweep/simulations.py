@@ -12,7 +12,7 @@ from typing import Any, cast
 
 from hpcgym.cluster import Cluster, find_cluster
 from hpcgym.errors import HpcgymError
-from hpcgym.schedule.metrics import OF_LIMITS, told_metrics
+from hpcgym.schedule.metrics import told_metrics
 from hpcgym.scheduler.limit_texts import read_limits
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.simulation.run import simulate
@@ -71,8 +71,8 @@ def simulate_task(
     result = simulate(
         workload, Scheduler(**rules), cluster=machine, speedups=speedups, limits=limits
     )
-    known = dict.fromkeys(OF_LIMITS, math.nan) if limits is not None else {}
-    known |= result.metrics
+    # not all limits and schedulers of a sweep have the metrics that some of them have
+    known = dict.fromkeys(task["metrics"], math.nan) | result.metrics
     return {name: known[name] for name in task["metrics"] or told_metrics(result)}
 
 

@@ -10,6 +10,7 @@ import numpy as np
 from hpcgym.errors import HpcgymError
 from hpcgym.validation.books import check_books, check_states, lengths_at_frequencies
 from hpcgym.validation.corun import prove_coschedule
+from hpcgym.validation.dispatching import check_call_numbers, check_calls
 from hpcgym.validation.idle_power import check_energy, delays_s
 from hpcgym.validation.limits import (
     check_budgets,
@@ -87,6 +88,10 @@ def validate_schedule(result: Result) -> tuple[str, ...]:
     - *nodes*: at no second do running jobs hold more of any resource than a node has.
     - *events*: every job starts at a second in which a job is submitted or ends, or in which an
       extract begins.
+    - *calls*, in place of *events* where a dispatcher takes time: every job starts when the answer
+      to a call is there, and was submitted when it was asked. Calls do not overlap, take as long as
+      the rule says, if that is a number, and are made when a job is submitted or ends or, if
+      that was while the dispatcher was thinking, when its answer is there.
     - *predictions*: ``predicted_run_time`` is the requested time, twice that, the actual run time
       or the given array (at least 1 s), as the scheduler's estimate says; between 1 s and the
       requested time where it is learned (the prediction itself is not worked out again), and so is
@@ -228,8 +233,11 @@ def _of_every_schedule(
         if result.allocation is not None and not wrong:
             yield "nodes", check_nodes(result, needs, result.allocation)
     limited = result.limits is not None
-    wrong = check_starts(result, line) if limited else check_events(result, line, delays)
-    yield "events", wrong
+    if result.dispatching is not None:
+        yield "calls", check_calls(result, line, delays)
+    else:
+        wrong = check_starts(result, line) if limited else check_events(result, line, delays)
+        yield "events", wrong
     yield "predictions", _check_predictions(result, actual)
     if result.scheduler.dispatcher is None:
         yield "promises", _check_promises(result)
@@ -286,13 +294,14 @@ def _of_passes(
 
 
 def _check_shapes(result: Result) -> None:
-    """Raise unless every per-job array has one entry for each job of the workload."""
+    """Raise unless every per-job array has one entry a job, and calls of jobs are such."""
     n = len(result.workload)
     wrong = [
         f"{name} has shape {np.shape(getattr(result, name))}, the workload {(n,)}"
         for name in _PER_JOB
         if np.shape(getattr(result, name)) != (n,)
     ]
+    wrong += check_call_numbers(result)
     if wrong:
         raise ScheduleError(wrong)
 

@@ -86,6 +86,7 @@ def test_speed_prints_tables_with_the_machine():
         (("speed.py", "no-such-file.swf"), "no-such-file.swf"),
         (("speed.py", "--sections", "colour"), "'colour' is none of schedulers"),
         (("one_run.py", "lublin:jobs=10", "eazy"), "unknown scheduler 'eazy'"),
+        (("dispatch_time.py", "--dispatchers", "prbb"), "unknown dispatcher 'prbb'"),
         (("batch_speed.py", "--vectors", "0"), "must be a whole number of at least 1, not '0'"),
         (("batch_speed.py", "lublin:jobs=9"), "no job within one week"),
     ],
@@ -107,6 +108,17 @@ def test_batch_speed_counts_what_it_simulates():
     assert [row["share"] <= 1 for row in found["coverage"]] == [True, True]
 
 
+def test_the_time_of_dispatches_has_a_row_for_each():
+    arguments = ("eurora:jobs=40,load=1", "--dispatchers", "prb", "--seeds", "2", "--seconds", "9")
+    head, *rows = output("dispatch_time.py", *arguments).splitlines()
+    assert "of it dispatching [s]" in head
+    assert [row.split()[1] for row in rows] == ["none", "measured", "9", "0.5"]
+    late = [float(row.split()[-2]) for row in rows]
+    assert late[0] == 0
+    assert late[1] >= 1
+    assert late[2] == 9
+
+
 def test_the_paths_of_prediction_make_the_same_schedule():
     pytest.importorskip("river")
     arguments = ("lublin:jobs=300,processors=32,seed=0", "--repeat", "1", "--format", "json")
@@ -116,7 +128,7 @@ def test_the_paths_of_prediction_make_the_same_schedule():
 
 @pytest.mark.parametrize(
     "script",
-    ["batch_speed.py", "prediction_speed.py", "speed.py", "one_run.py"],
+    ["batch_speed.py", "prediction_speed.py", "speed.py", "one_run.py", "dispatch_time.py"],
 )
 def test_help_teaches(script):
     assert "usage" in output(script, "--help")

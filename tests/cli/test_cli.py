@@ -82,6 +82,7 @@ def test_json_has_all_metrics_in_full_and_where_they_come_from(trace_file):
         "policy_estimate": "requested",
         "allocation": "first-fit",
         "dispatcher": None,
+        "dispatch_time": None,
         "fair_share": None,
         "power": "none",
         "partners": "fill",

@@ -426,6 +426,25 @@ def test_names_are_checked_before_the_work(monkeypatch):
         assert run(*arguments).exit_code == 1
 
 
+def test_a_dispatcher_takes_the_time_that_is_said():
+    rules = ("--cluster", "eurora", "--scheduler", "prb")
+    told = as_json("simulate", JOBS, *rules, "--dispatch-time", "7.5")
+    expected = simulate(load_workload(JOBS), "prb", cluster=find_cluster("eurora"), dispatch_time=8)
+    assert told["mean_wait_s"] == expected.metrics["mean_wait_s"]
+    assert told["mean_dispatch_s"] == 8
+    assert told["scheduler"]["dispatch_time"] == 7.5
+    measured = succeed("simulate", JOBS, *rules, "--dispatch-time", "measured").stdout
+    assert "calls' time measured" in measured
+    assert "mean dispatch time" in measured
+    for options, message in (
+        (("--dispatch-time", "soon"), "'measured' or a callable, not 'soon'"),
+        (("--dispatch-time", "3", "--scheduler", "easy"), "dispatch_time is for dispatchers only"),
+    ):
+        result = run("simulate", JOBS, *rules, *options)
+        assert result.exit_code == 1
+        assert message in result.stderr
+
+
 def test_models_without_a_solver_are_known_before_the_work(monkeypatch):
     monkeypatch.setitem(sys.modules, "ortools", None)
     monkeypatch.setitem(sys.modules, "hpcgym.baselines.cp.pcp20", None)

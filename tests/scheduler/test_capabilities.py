@@ -60,6 +60,7 @@ RULES: dict[str, dict[str, Any]] = {
     "predictor": {"estimate": Twice()},
     "usage": {"backfill_order": "fairshare"},
     "dispatcher": {"dispatcher": "prb"},
+    "dispatch time": {"dispatcher": "prb", "dispatch_time": 60},
     "threshold": {"threshold": 60},
     "contiguous": {"allocation": "contiguous"},
     "shutdown": {},
@@ -109,14 +110,23 @@ BY_THE_TABLE = "do not go together"
 #: What is refused before the table is asked: an argument that there is not, or a value.
 OTHERWISE: dict[tuple[str, str], str] = {
     **{(place, "conservative"): "unknown backfill" for place in PLACES if "env" in place},
-    **{(place, "dispatcher"): "unexpected keyword argument" for place in PLACES if "env" in place},
+    **{
+        (place, feature): "unexpected keyword argument"
+        for place in PLACES
+        for feature in ("dispatcher", "dispatch time")
+        if "env" in place
+    },
     ("shared nodes", "contiguous"): "^allocation: with speedups",
     **{
         (place, "contiguous"): "for machines with nodes"
         for place in ("pool", "environments", "job selection", "look-ahead")
     },
 }
-for feature, words in (("conservative", "unknown backfill"), ("dispatcher", "unexpected keyword")):
+for feature, words in (
+    ("conservative", "unknown backfill"),
+    ("dispatcher", "unexpected keyword"),
+    ("dispatch time", "unexpected keyword"),
+):
     OTHERWISE["job selection", feature] = words
 
 

@@ -25,6 +25,7 @@ EASY = {
     "policy_estimate": "requested",
     "allocation": "first-fit",
     "dispatcher": None,
+    "dispatch_time": None,
     "fair_share": None,
     "power": "none",
     "partners": "fill",

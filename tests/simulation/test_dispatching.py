@@ -274,6 +274,7 @@ def test_rules_of_the_queue_are_not_described_beside_a_dispatcher() -> None:
         "passes": "per-timestamp",
         "allocation": "first-fit",
         "dispatcher": "prb",
+        "dispatch_time": None,
         "fair_share": None,
         "power": "none",
         "partners": "fill",

@@ -222,6 +222,22 @@ def test_all_metrics_are_kept_without_names(tmp_path: Path) -> None:
 # --- The sweep in its folder ----------------------------------------------------------------------
 
 
+def test_dispatchers_that_take_time_have_a_metric_of_their_own(tmp_path: Path) -> None:
+    """The others have none of it, in the same table."""
+    late = '"easy", { name = "late", dispatcher = "prb", dispatch_time = 7.5 }'
+    path = tmp_path / "late.toml"
+    path.write_text('metrics = ["mean_dispatch_s", "mean_wait_s"]\n' + under(late))
+    run_experiment(path, tmp_path / "sweep", "serial")
+    easy, prb = read_table(tmp_path / "sweep").to_dict("records")
+    assert easy["mean_dispatch_s"] != easy["mean_dispatch_s"]  # nan
+    assert prb["mean_dispatch_s"] == 8
+    expected = simulate(load_workload(JOBS), "prb", dispatch_time=8)
+    assert prb["mean_wait_s"] == expected.metrics["mean_wait_s"]
+    path.write_text('metrics = ["mean_dispatch_s"]\n' + ENOUGH)
+    with pytest.raises(HpcgymError, match="unknown metrics"):
+        load_experiment(path)
+
+
 def test_the_manifest_tells_nothing_of_the_host(
     tmp_path: Path, write_experiment: Callable[[Path], Path], reference: Path
 ) -> None:

@@ -137,25 +137,44 @@ def dispatch(
         though nothing runs and nothing is to come.
     """
     view = view_of(arrays, nodes, facts)
-    starts = ask(dispatcher, view, facts.job_number)
-    for start in starts:
-        job, placed = int(view.job[start.place]), start.nodes is not None
+    start_now(dispatcher, view, ask(dispatcher, view, facts.job_number), arrays, nodes, facts)
+
+
+def start_now(
+    dispatcher: Any,
+    view: PassView,
+    starts: list[Start],
+    arrays: Prepared,
+    nodes: Nodes,
+    facts: Facts,
+) -> None:
+    """Start at once what a dispatcher has answered; errors are those of :func:`dispatch`."""
+    fitted = start_all(arrays, nodes, [(int(view.job[one.place]), one) for one in starts])
+    if fitted < len(starts):
+        refuse_start(dispatcher, view, starts[fitted], facts.job_number)
+    if not starts:
+        check_goes_on(dispatcher, view, arrays, facts)
+
+
+def start_all(arrays: Prepared, nodes: Nodes, starts: list[tuple[int, Start]]) -> int:
+    """Start jobs of these rows up to the first that does not fit; return how many started."""
+    a = arrays
+    for number, (job, start) in enumerate(starts):
+        placed = start.nodes is not None
         if start.nodes is not None:
             _write_cells(nodes, job, start.nodes)
-        a = arrays
         if not node_easy.start_chosen(
             a.jobs, a.keys, a.sim, a.progress, a.blocks, a.entries, a.idle, nodes, job, placed
         ):
-            refuse_start(dispatcher, view, start, facts.job_number)
-    if not starts:
-        check_goes_on(dispatcher, view, arrays, facts)
+            return number
+    return len(starts)
 
 
 def check_goes_on(dispatcher: Any, view: PassView, arrays: Prepared, facts: Facts) -> None:
     """Raise a DispatchError where nothing has started, nothing runs and nothing is to come."""
     if not len(view.running_job) and arrays.sim.next == len(arrays.jobs):
         first = _called(view, 0, facts.job_number)
-        _refuse(
+        refuse(
             dispatcher,
             view,
             f"starts nothing, when nothing runs and no job is still to come: {first} and"
@@ -184,14 +203,14 @@ def ask(
     except HpcgymError as error:
         raise DispatchError(f"dispatcher {_name(dispatcher)} at {view.time} s: {error}") from error
     if listed is None:
-        _refuse(dispatcher, view, f"must return the places that start, not {answer!r}")
+        refuse(dispatcher, view, f"must return the places that start, not {answer!r}")
     starts: dict[int, Start] = {}
     for one in listed:
         given, chosen = one if isinstance(one, tuple) and len(one) == 2 else (one, None)
         place = _place(dispatcher, view, given)
         called = _called(view, place, job_number)
         if place in starts:
-            _refuse(dispatcher, view, f"starts {called} twice")
+            refuse(dispatcher, view, f"starts {called} twice")
         nodes = None if chosen is None else _nodes(dispatcher, view, place, chosen, called)
         starts[place] = Start(place, nodes)
     return list(starts.values())
@@ -211,7 +230,7 @@ def _place(dispatcher: Any, view: PassView, given: Any) -> int:
     except TypeError:
         place = -1
     if not 0 <= place < len(view.job):
-        _refuse(
+        refuse(
             dispatcher, view, f"starts {given!r}, which is no place from 0 to {len(view.job) - 1}"
         )
     return place
@@ -225,10 +244,10 @@ def _nodes(dispatcher: Any, view: PassView, place: int, chosen: Any, called: str
         node = np.zeros(0)
     units = int(view.units[place])
     if node.shape != (units,) or node.dtype.kind not in "iu":
-        _refuse(dispatcher, view, f"must name a node for each of the {units} units of {called}")
+        refuse(dispatcher, view, f"must name a node for each of the {units} units of {called}")
     last = len(view.capacity) - 1
     if node.min() < 0 or node.max() > last:
-        _refuse(dispatcher, view, f"names a node for {called} beyond 0 to {last}")
+        refuse(dispatcher, view, f"names a node for {called} beyond 0 to {last}")
     return node.astype(np.int64)
 
 
@@ -269,7 +288,7 @@ def check_starts(dispatcher: Any, view: PassView, starts: list[Start]) -> None:
     """
     if not starts and not len(view.running_job):
         first = _called(view, 0, None)
-        _refuse(
+        refuse(
             dispatcher,
             view,
             f"starts nothing, when nothing runs, and {first} fits: no order of the queue says that"
@@ -283,11 +302,11 @@ def refuse_start(
     """Raise a DispatchError that a job does not fit; arguments as those of :func:`ask`."""
     where = "into what is free" if start.nodes is None else "on the nodes it names"
     called = _called(view, start.place, job_number)
-    _refuse(dispatcher, view, f"starts {called}, which does not fit {where}")
+    refuse(dispatcher, view, f"starts {called}, which does not fit {where}")
 
 
-def _refuse(dispatcher: Any, view: PassView, what: str) -> NoReturn:
-    """Raise a DispatchError."""
+def refuse(dispatcher: Any, view: PassView, what: str) -> NoReturn:
+    """Raise a DispatchError that the dispatcher does something wrong at this time."""
     raise DispatchError(f"dispatcher {_name(dispatcher)} at {view.time} s: it {what}")
 
 

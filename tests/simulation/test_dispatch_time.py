@@ -1,0 +1,382 @@
+"""Dispatchers that take time: their starts are late, by rules written down in a slow simulator."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from node_oracle import node_jobs_of
+from node_strategies import machines, workloads_for
+from slow_dispatching import LISTS, SlowDispatching
+from strategies import predictions
+
+import hpcgym
+from hpcgym import HpcgymError, simulate
+from hpcgym.cluster import Cluster, NodeGroup
+from hpcgym.report.labels import describe, scheduler_name
+from hpcgym.scheduler.dispatchers import PassView
+from hpcgym.scheduler.dispatchers.asking import DispatchError
+from hpcgym.scheduler.limits import PowerCap
+from hpcgym.scheduler.rules import Scheduler
+from hpcgym.workload import Workload, load_workload
+
+pytestmark = pytest.mark.compiled
+
+SLOW = settings(
+    deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
+)
+
+
+def pool_jobs(rows: list[tuple[int, int, int]], processors: int = 4) -> Workload:
+    """Return jobs of (submission, run time, processors) that run as long as they request."""
+    submit, run, wide = (list(column) for column in zip(*rows, strict=True))
+    columns = {
+        "submit_time": submit,
+        "run_time": run,
+        "requested_time": run,
+        "requested_processors": wide,
+    }
+    return Workload.from_columns(columns, processors=processors, name="few")
+
+
+def calls_of(result: Any) -> list[tuple[int, int, list[int]]]:
+    """Return of each call its time, its seconds and the jobs that it starts."""
+    told = result.dispatching
+    return [
+        (time, seconds, np.flatnonzero(told.call == number).tolist())
+        for number, (time, seconds) in enumerate(
+            zip(told.time.tolist(), told.seconds.tolist(), strict=True)
+        )
+    ]
+
+
+def cells_of(result: Any) -> list[list[tuple[int, int]]]:
+    """Return of each job (node, units on it), by node."""
+    first, node, units = (part.tolist() for part in result.allocation)
+    cells = list(zip(node, units, strict=True))
+    return [sorted(cells[a:b]) for a, b in pairwise(first)]
+
+
+# --- By hand --------------------------------------------------------------------------------
+
+
+def test_a_start_is_late_by_the_time_of_the_call() -> None:
+    result = simulate(pool_jobs([(5, 10, 4)]), "fcfs-list", dispatch_time=3)
+    assert result.start.tolist() == [8]
+    assert calls_of(result) == [(5, 3, [0])]
+    assert result.dispatching.decided.tolist() == [5]
+    assert result.dispatching.late.tolist() == [3]
+    assert result.metrics["mean_dispatch_s"] == 3
+    assert "mean_dispatch_s" not in simulate(pool_jobs([(5, 10, 4)]), "fcfs-list").metrics
+
+
+def test_what_comes_meanwhile_is_asked_about_when_the_answer_is_there() -> None:
+    """Job 1 comes while it thinks about job 0, and waits for its end and then for an answer."""
+    result = simulate(pool_jobs([(0, 10, 2), (1, 10, 2)]), "fcfs-list", dispatch_time=3)
+    assert calls_of(result) == [(0, 3, [0]), (3, 3, [1])]
+    assert result.start.tolist() == [3, 6]
+
+
+def test_what_comes_with_the_answer_is_seen_by_the_next_call() -> None:
+    result = simulate(pool_jobs([(0, 10, 2), (3, 10, 2)]), "fcfs-list", dispatch_time=3)
+    assert calls_of(result) == [(0, 3, [0]), (3, 3, [1])]
+    # job 0 is there at second 3, and both are submitted before the answer starts it
+    assert result.start.tolist() == [3, 6]
+
+
+def test_an_end_meanwhile_is_not_seen() -> None:
+    """Two processors come free at 5, while it thinks at 4 to 7 about job 1: job 2 has to wait."""
+    jobs = pool_jobs([(0, 3, 2), (0, 9, 1), (4, 9, 1), (4, 9, 2)])
+    result = simulate(jobs, "fcfs-list", dispatch_time=2)
+    assert calls_of(result) == [(0, 2, [0, 1]), (4, 2, [2]), (6, 2, [3])]
+    assert result.start.tolist() == [2, 2, 6, 8]
+
+
+def test_it_is_not_asked_where_nothing_fits_after_the_starts() -> None:
+    result = simulate(pool_jobs([(0, 10, 4), (1, 10, 4)]), "fcfs-list", dispatch_time=3)
+    assert calls_of(result) == [(0, 3, [0]), (13, 3, [1])]
+    assert result.start.tolist() == [3, 16]
+
+
+def test_nodes_are_those_that_were_free_when_it_was_asked() -> None:
+    """Node 0 comes free at 4, while it thinks; first-fit would take it when the answer comes."""
+    columns = {
+        "submit_time": [0, 0, 3],
+        "run_time": [2, 20, 5],
+        "requested_time": [2, 20, 5],
+        "requested_processors": [2, 2, 2],
+    }
+    jobs = Workload.from_columns(
+        columns, processors=6, name="few", units=[1, 1, 1], per_unit={"core": [2, 2, 2]}
+    )
+    cluster = Cluster(groups=(NodeGroup("a", 3, {"core": 2}),))
+    result = simulate(jobs, "fcfs-list", cluster=cluster, dispatch_time=2)
+    assert calls_of(result) == [(0, 2, [0, 1]), (3, 2, [2])]
+    assert result.start.tolist() == [2, 2, 5]
+    assert result.allocation.node.tolist() == [0, 1, 2]
+
+
+@pytest.mark.parametrize(
+    ("given", "seconds"), [(0.2, 1), (2, 2), (2.1, 3), (3 * 0.1 * 10, 3), (np.float64(1.5), 2)]
+)
+def test_seconds_are_rounded_up(given: float, seconds: int) -> None:
+    assert 3 * 0.1 * 10 > 3
+    for takes in (given, lambda view: given):
+        result = simulate(pool_jobs([(0, 10, 4)]), "fcfs-list", dispatch_time=takes)
+        assert result.start.tolist() == [seconds]
+
+
+def test_a_model_sees_the_view_and_may_ask_the_dispatcher() -> None:
+    class Counts:
+        name = "counts"
+        answered = 0
+
+        def __call__(self, view: PassView) -> list[int]:
+            self.answered += 1
+            return view.in_order(range(len(view.job)))
+
+    dispatcher = Counts()
+    jobs = pool_jobs([(0, 10, 2), (0, 10, 1), (30, 10, 1)])
+    takes = lambda view: 10 * dispatcher.answered + len(view.job)  # noqa: E731
+    result = simulate(jobs, dispatcher, dispatch_time=takes)
+    assert calls_of(result) == [(0, 12, [0, 1]), (30, 21, [2])]
+    assert result.start.tolist() == [12, 12, 51]
+
+
+def test_measured_is_at_least_the_time_that_the_call_takes() -> None:
+    def sleeps(view: PassView) -> Any:
+        import time
+
+        time.sleep(1.01)
+        yield from view.in_order(range(len(view.job)))
+
+    result = simulate(pool_jobs([(0, 10, 4)]), sleeps, dispatch_time="measured")
+    assert result.start[0] >= 2
+    fast = simulate(pool_jobs([(0, 10, 4)]), "fcfs-list", dispatch_time="measured")
+    assert fast.start[0] >= 1  # less than a second is a second
+
+
+def test_jobs_that_end_a_second_later_are_followed_by_calls() -> None:
+    """Each job is killed when it has run for the second that it is predicted to run."""
+    jobs = pool_jobs([(0, 5, 4), (0, 5, 4), (0, 5, 4)])
+    result = simulate(jobs, "fcfs-list", dispatch_time=1, estimate=[1, 1, 1], correction="kill")
+    assert result.start.tolist() == [1, 3, 5]
+    hpcgym.validate_schedule(result)
+
+
+# --- Against the slow simulator -------------------------------------------------------------
+
+
+@st.composite
+def late_cases(draw: st.DrawFn) -> tuple[Cluster, Workload, str, dict[str, Any], Any]:
+    """A machine, jobs, a list, its rules and how long it takes with so many jobs queued."""
+    cluster = draw(machines())
+    workload = draw(workloads_for(cluster))
+    corrections = ["requested", "incremental", "recursive-doubling", "kill"]
+    rules = {
+        "estimate": draw(st.one_of(st.sampled_from(["requested", "ave2"]), predictions(workload))),
+        "correction": draw(st.sampled_from(corrections)),
+        "allocation": draw(st.sampled_from(["first-fit", "best-fit", "worst-fit"])),
+    }
+    base = draw(st.sampled_from([0, 0, 1, 7, 100, 1000]))
+    each = draw(st.sampled_from([0, 1, 0.5, 30]))
+    return cluster, workload, draw(st.sampled_from(sorted(LISTS))), rules, (base, each)
+
+
+@settings(SLOW, max_examples=250)
+@given(late_cases())
+def test_schedules_are_those_of_the_slow_simulator(
+    case: tuple[Cluster, Workload, str, dict[str, Any], tuple[float, float]],
+) -> None:
+    cluster, workload, name, rules, (base, each) = case
+    jobs = node_jobs_of(workload, cluster.resources)
+    takes = lambda queued: math.ceil(base + each * queued)  # noqa: E731
+    slow = SlowDispatching(jobs, cluster.capacity.tolist(), LISTS[name], takes, **rules)
+    expected = slow.run()
+    result = simulate(
+        workload,
+        name,
+        cluster=cluster,
+        dispatch_time=lambda view: base + each * len(view.job),
+        **rules,
+    )
+    assert result.start.tolist() == [job.start for job in expected]
+    assert result.end.tolist() == [job.end for job in expected]
+    assert result.predicted_run_time.tolist() == [job.predicted for job in expected]
+    assert cells_of(result) == [sorted(job.nodes) for job in expected]
+    assert calls_of(result) == [(time, took, sorted(who)) for time, took, who in slow.calls]
+    hpcgym.validate_schedule(result)
+
+
+# --- No time is as before -------------------------------------------------------------------
+
+
+@settings(SLOW, max_examples=60)
+@given(st.data(), st.sampled_from(["prb", "sjf-list", "sdprb"]))
+def test_no_time_is_the_same_as_none(data: st.DataObject, name: str) -> None:
+    cluster = data.draw(machines())
+    workload = data.draw(workloads_for(cluster))
+    allocation = data.draw(st.sampled_from(["first-fit", "worst-fit", "random:2"]))
+    rules = {"cluster": cluster, "allocation": allocation, "estimate": "ave2"}
+    usual = simulate(workload, name, **rules)
+    for nothing in (0, 0.0, lambda view: 0):
+        result = simulate(workload, name, dispatch_time=nothing, **rules)
+        assert result.start.tolist() == usual.start.tolist()
+        assert [part.tolist() for part in result.allocation] == [
+            part.tolist() for part in usual.allocation
+        ]
+        hpcgym.validate_schedule(result)
+
+
+@settings(SLOW, max_examples=60)
+@given(st.data(), st.integers(0, 40), st.integers(0, 3))
+def test_nodes_drawn_for_a_view_are_those_that_jobs_get(
+    data: st.DataObject, takes: int, seed: int
+) -> None:
+    """Random nodes, named from the view or left to the allocation: the same ones."""
+
+    def naming(view: PassView) -> Any:
+        return view.placed(np.arange(len(view.job)))
+
+    def every_other(view: PassView) -> Any:
+        for k, (place, nodes) in enumerate(naming(view)):
+            yield (place, nodes) if k % 2 else place
+
+    cluster = data.draw(machines())
+    workload = data.draw(workloads_for(cluster))
+    rules = {"cluster": cluster, "allocation": f"random:{seed}", "dispatch_time": takes}
+    left = simulate(workload, "fcfs-list", **rules)
+    hpcgym.validate_schedule(left)
+    for dispatcher in (naming, every_other):
+        named = simulate(workload, dispatcher, **rules)
+        assert named.start.tolist() == left.start.tolist()
+        assert cells_of(named) == cells_of(left)
+
+
+def test_extracts_and_pools_that_are_switched_off_go_too() -> None:
+    whole = load_workload("lublin:jobs=400,processors=64,seed=2,load=1")
+    lived = simulate(whole, "prb").as_workload()
+    middle = int(lived.submit_time[200])
+    extract = lived.extract(middle, int(lived.submit_time[320]))
+    result = simulate(extract, "prb", dispatch_time=90)
+    assert "beginning" in hpcgym.validate_schedule(result)
+    assert (result.dispatching.call[extract.initial.running] == -1).all()
+    asleep = Cluster(64, shutdown_after_s=300, boot_time_s=60, shutdown_time_s=20)
+    result = simulate(whole, "prb", cluster=asleep, dispatch_time=90)
+    hpcgym.validate_schedule(result)
+    late = result.start - result.dispatching.decided - result.dispatching.late
+    assert set(late.tolist()) - {0}
+    assert late.min() == 0
+    assert late.max() <= 80
+
+
+# --- Errors ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("wrong", [-1, math.nan, math.inf, 2e9, "mesured", True, [3], "5"])
+def test_a_wrong_time_is_told(wrong: Any) -> None:
+    message = r"^dispatch_time must be 0 to 1,000,000,000 s, 'measured' or a callable, not "
+    with pytest.raises(HpcgymError, match=message):
+        Scheduler(dispatcher="prb", dispatch_time=wrong)
+
+
+@pytest.mark.parametrize("wrong", [-1, math.nan, "3", None, True])
+def test_a_wrong_answer_of_a_model_is_told(wrong: Any) -> None:
+    said = rf"^dispatcher prb at 5 s: it takes {wrong!r} by dispatch_time, not 0 to 1,000,000,000 s"
+    with pytest.raises(DispatchError, match=said):
+        simulate(pool_jobs([(5, 1, 1)]), "prb", dispatch_time=lambda view: wrong)
+
+
+def test_it_is_for_dispatchers() -> None:
+    with pytest.raises(HpcgymError, match=r"^dispatch_time is for dispatchers only"):
+        simulate(pool_jobs([(5, 1, 1)]), "easy", dispatch_time=3)
+
+
+@pytest.mark.parametrize(
+    ("answer", "message"),
+    [
+        ([0, 1], r"starts the job of row 1 \(place 1\), which does not fit into what is free"),
+        ([(1, [0, 0, 0])], r"must name a node for each of the 1 units"),
+        ([(0, [0]), (1, [0])], r"row 1 \(place 1\), which does not fit on the nodes it names"),
+        ([1, (0, [0])], r"row 0 \(place 0\), which does not fit on the nodes it names"),
+    ],
+    ids=str,
+)
+def test_a_wrong_answer_is_told_when_it_is_given(answer: Any, message: str) -> None:
+    jobs = pool_jobs([(4, 9, 3), (4, 9, 3)])
+    for takes in (None, 2):
+        with pytest.raises(DispatchError, match=rf"at 4 s: it .*{message}"):
+            simulate(jobs, lambda view: answer, dispatch_time=takes)
+
+
+def test_what_starts_nothing_for_ever_is_told() -> None:
+    with pytest.raises(DispatchError, match=r"at 4 s: it starts nothing, when nothing runs"):
+        simulate(pool_jobs([(4, 9, 3)]), lambda view: [], dispatch_time=2)
+
+
+def test_nodes_of_jobs_own_are_refused() -> None:
+    jobs = load_workload("lublin:jobs=20,processors=64,seed=1")
+    for takes in (5, "measured"):
+        for more in ({"limits": []}, {"limits": PowerCap(9000)}, {"allocation": "contiguous"}):
+            with pytest.raises(HpcgymError, match=rf"dispatch_time={takes!r}.* do not go together"):
+                simulate(jobs, "prb", cluster="4x2x8", dispatch_time=takes, **more)
+    given = {"cluster": "4x2x8", "limits": []}
+    usual = simulate(jobs, "prb", **given)
+    assert simulate(jobs, "prb", dispatch_time=0, **given).start.tolist() == usual.start.tolist()
+
+
+# --- What is proved -------------------------------------------------------------------------
+
+
+def test_wrong_calls_are_found() -> None:
+    """Each of them is found in a schedule that is right but for that."""
+    result = simulate(
+        pool_jobs([(0, 10, 2), (1, 10, 1), (20, 10, 4)]), "fcfs-list", dispatch_time=3
+    )
+    told = result.dispatching
+    assert calls_of(result) == [(0, 3, [0]), (3, 3, [1]), (20, 3, [2])]
+    assert "calls" in hpcgym.validate_schedule(result)
+    for wrong, message in (
+        (told._replace(time=np.array([0, 2, 20])), "call 1 is at 2 s, before the answer to the"),
+        (told._replace(time=np.array([0, 4, 20])), "call 1 is at 4 s, when no job is submitted or"),
+        (told._replace(time=np.array([0, 3, 21])), "call 2 is at 21 s, when no job is submitted"),
+        (told._replace(seconds=np.array([3, 3, 4])), "call 2 takes 4 s instead of 3 s"),
+        (told._replace(call=np.array([0, 0, 2])), "job 1 starts by a call at 0 s, before its subm"),
+        (told._replace(call=np.array([1, 1, 2])), "job 0 starts at 3 s instead of 6 s, when the"),
+        (told._replace(call=np.array([0, 1, 3])), "job 2 starts by call 3 of 3"),
+        (told._replace(call=np.array([0, 1, -1])), "job 2 starts by call -1 of 3"),
+        (told._replace(call=np.array([0, 1])), "the calls of 3 jobs"),
+    ):
+        with pytest.raises(HpcgymError, match=message):
+            hpcgym.validate_schedule(replace(result, dispatching=wrong))
+    late = replace(result, start=result.start + np.array([0, 0, 1]))
+    with pytest.raises(HpcgymError, match="job 2 starts at 24 s instead of 23 s"):
+        hpcgym.validate_schedule(late)
+
+
+def test_other_numbers_of_seconds_are_not_compared() -> None:
+    result = simulate(pool_jobs([(0, 10, 2)]), "fcfs-list", dispatch_time=lambda view: 3)
+    hpcgym.validate_schedule(result)
+    less = result.dispatching._replace(seconds=np.array([-3]))
+    with pytest.raises(HpcgymError, match="call 0 takes -3 s"):
+        hpcgym.validate_schedule(replace(result, dispatching=less))
+
+
+# --- How it is told -------------------------------------------------------------------------
+
+
+def test_rules_tell_the_time() -> None:
+    for takes, told in ((5, "5 s a call"), (0.5, "0.5 s a call"), ("measured", "time measured")):
+        scheduler = Scheduler(dispatcher="prb", dispatch_time=takes)
+        assert scheduler.describe()["dispatch_time"] == takes
+        assert told in describe(scheduler)
+        assert scheduler_name(scheduler).startswith("prb, ")
+        assert scheduler_name(scheduler).endswith(told)
+    assert "call" not in describe(Scheduler(dispatcher="prb", dispatch_time=0))
+    assert Scheduler(dispatcher="prb", dispatch_time=max).describe()["dispatch_time"] == "max"

@@ -1,0 +1,100 @@
+"""A slow, obvious simulator of lists of jobs whose dispatcher takes time to answer.
+
+The rules of `oracle.py` and `node_oracle.py` hold for events, estimates and nodes. In place of an
+order of the queue:
+
+ 1. The dispatcher is asked at a pass at which some queued job fits, unless it thinks.
+ 2. It goes through the queue in its order, once: what fits beside those that it has taken already
+    is to start, on the nodes that the allocation chooses at that moment.
+ 3. It takes d seconds, which may depend on what it sees. It thinks from t up to t + d.
+ 4. Passes that come while it thinks start nothing, and it is not asked.
+ 5. At t + d, after all that happens then, what it has answered starts on its nodes. If there was a
+    pass after t up to t + d, and some queued job fits now, it is asked again.
+ 6. With d = 0 all of this is at t.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from node_oracle import NodeJob, NodeSimulation, Placed, take
+
+#: The order of the lists: the least comes first, ties by submission.
+LISTS: dict[str, Callable[[NodeJob], int]] = {
+    "fcfs-list": lambda job: job.number,
+    "sjf-list": lambda job: job.predicted,
+    "ljf-list": lambda job: -job.predicted,
+}
+
+
+class SlowDispatching(NodeSimulation):
+    def __init__(
+        self,
+        jobs: Iterable[NodeJob],
+        capacity: Sequence[Sequence[int]],
+        order: Callable[[NodeJob], int],
+        takes: Callable[[int], int],
+        **rules: Any,
+    ):
+        given = {"policy": "fcfs", "backfill": "none", "backfill_order": "fcfs", "threshold": None}
+        super().__init__(jobs, capacity, passes="per-timestamp", **given, **rules)
+        self.order, self.takes = order, takes
+        self.answer_at: int | None = None
+        self.answer: list[tuple[NodeJob, Placed]] = []
+        self.passed = False  # while it thinks
+        self.calls: list[tuple[int, int, list[int]]] = []  # time, seconds, who starts
+
+    def run(self) -> list[NodeJob]:
+        while self.coming or self.running or self.answer_at is not None:
+            now = self.next_time()
+            self.expire(now)
+            submitted = self.take_submitted(now)
+            ended = [job for job in self.running if job.end == now]
+            for job in ended:
+                self.terminate(job)
+            for job in submitted:
+                self.predict(job, now)
+            self.queue += submitted
+            self.happen(now, bool(ended or submitted))
+        return self.jobs
+
+    def next_time(self) -> int:
+        times = [min(job.end, job.predicted_end) for job in self.running]
+        times += [self.coming[-1].submit] if self.coming else []
+        times += [] if self.answer_at is None else [self.answer_at]
+        return min(times)
+
+    def happen(self, now: int, passed: bool) -> None:
+        """Rules 1, 4 and 5."""
+        if self.answer_at is not None:
+            self.passed |= passed
+            if now < self.answer_at:
+                return
+            for job, nodes in self.answer:
+                self.start(job, now, backfilled=False, nodes=nodes)
+            passed, self.passed, self.answer_at = self.passed, False, None
+        if passed and any(self.fits(job, now) for job in self.queue):
+            self.ask(now)
+
+    def ask(self, now: int) -> None:
+        """Rules 2, 3 and 6."""
+        free, answer = self.free_now(), []
+        for job in sorted(self.queue, key=lambda job: (self.order(job), job.number)):
+            nodes = self.allocated(job, free)
+            if nodes is not None:
+                take(free, nodes, job.demand)
+                answer.append((job, nodes))
+        seconds = self.takes(len(self.queue))
+        self.calls.append((now, seconds, [job.number for job, _ in answer]))
+        if seconds > 0:
+            self.answer_at, self.answer = now + seconds, answer
+            return
+        for job, nodes in answer:
+            self.start(job, now, backfilled=False, nodes=nodes)
+
+    def free_now(self) -> list[list[int]]:
+        free = [list(node) for node in self.capacity]
+        for job in self.running:
+            take(free, job.nodes, job.demand)
+        return free
