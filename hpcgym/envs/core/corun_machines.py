@@ -60,6 +60,7 @@ class CorunMachines(Machines):
             longest,
             corun.neighbours,
         )
+        self.parts = MachineParts(corun=self.rows)
 
     def prepared(self, common: Common) -> Common:
         """Return jobs in ticks and parts of nodes, in place of seconds and processors."""
@@ -69,11 +70,6 @@ class CorunMachines(Machines):
         jobs["processors"] = self.widths
         assert common.predicted is not None  # none are learned
         return common._replace(jobs=jobs, predicted=common.predicted * self.ticks)
-
-    @property
-    def parts(self) -> MachineParts:
-        """What compiled functions take of the machines."""
-        return MachineParts(corun=self.rows)
 
     @property
     def telling(self) -> tuple[NDArray[Any], ...]:

@@ -132,7 +132,7 @@ class LimitedMachines(Machines):
         return (self.units * int(self.rows.drawn_mw[-1]) + above) / 1000 / self.units
 
     @property
-    def parts(self) -> MachineParts:
+    def parts(self) -> MachineParts:  # type: ignore[override]  # rows are others once they have grown
         """What compiled functions take of the machines."""
         return MachineParts(alone=(), limited=self.rows)
 
@@ -147,7 +147,7 @@ class LimitedMachines(Machines):
         jobs["processors"] = self.widths
         return common._replace(jobs=jobs)
 
-    def set_next(self, e: int, workload: Workload, start: int) -> None:
+    def set_next(self, e: int, jobs_of: Callable[[], Workload], start: int) -> None:
         """Set the limits of the next episode of simulation ``e``, which begins at row ``start``.
 
         Raises
@@ -155,7 +155,7 @@ class LimitedMachines(Machines):
         HpcgymError : limits that are none, that need nodes to be switched off where they stay on,
             or under which a job can never start.
         """
-        limits_of = self.limited.limits_of
+        limits_of, workload = self.limited.limits_of, jobs_of()
         given = () if limits_of is None else check_limits(limits_of(workload))
         scheduler, cluster = self.options.scheduler, self.options.cluster
         if any(getattr(limit, "shutdown", False) for limit in given) and not self.limited.switches:

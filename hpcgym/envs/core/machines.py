@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, ClassVar, NamedTuple
 
@@ -50,6 +51,7 @@ class Machines:
     cluster : the machine, with what the simulations do of its rules.
     units : what the simulations count of a machine: here processors.
     counted : how many units, processors or nodes, energy and observations are divided by.
+    parts : what compiled functions take of the machines.
     books : whether energy is what nodes draw, and what stands above them.
     n_booked : of how many nodes it is counted one by one.
     ticks : of the simulations' clock in a second.
@@ -67,6 +69,7 @@ class Machines:
     own_rules: ClassVar[tuple[str, ...]] = ()
     limits_of: Any = None
     ticks = 1
+    parts: MachineParts
 
     def __init__(self, options: Options, workload: Workload, number: int, longest: int) -> None:
         cluster = self.cluster = options.cluster
@@ -78,6 +81,8 @@ class Machines:
         if needs is not None:
             more = int(workload.initial is not None)  # a row with the nodes of the beginning
             self.rows = rooms_for(needs, cluster, options.scheduler, number + more, longest)
+        pool = () if self.rows is None else None
+        self.parts = MachineParts(alone=(), pool=pool, rooms=self.rows)
 
     @property
     def is_pool(self) -> bool:
@@ -88,12 +93,6 @@ class Machines:
     def busy_w(self) -> float | None:
         """What a unit draws at most [W]; None: what the cluster says of processors."""
         return greatest_w(self.cluster) / self.counted if self.books else None
-
-    @property
-    def parts(self) -> MachineParts:
-        """What compiled functions take of the machines."""
-        pool = () if self.rows is None else None
-        return MachineParts(alone=(), pool=pool, rooms=self.rows)
 
     @property
     def changing(self) -> tuple[NDArray[Any], ...]:
@@ -109,8 +108,8 @@ class Machines:
         """Return the jobs in the units and the clock of the simulations."""
         return common
 
-    def set_next(self, e: int, workload: Workload, start: int) -> None:
-        """Note the jobs of the next episode of simulation ``e``, which begins at row ``start``."""
+    def set_next(self, e: int, jobs_of: Callable[[], Workload], start: int) -> None:
+        """Note the next episode of simulation ``e``, with these jobs from row ``start`` on."""
 
     def began(self, e: int) -> None:
         """Note that simulation ``e`` has begun the episode that was to come next."""

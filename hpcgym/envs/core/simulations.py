@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 from zlib import crc32
 
@@ -172,10 +172,11 @@ class Simulations:
         self._next_names[e] = episode.name
         self.batch.episode_state["next_start"][e] = episode.start
         self.batch.episode_state["next_jobs"][e] = episode.stop - episode.start
-        workload = self.episodes.workload_of(episode)
-        self.machines.set_next(e, workload, episode.start)
+        # most machines need not know: jobs are cut out of the whole for those that must
+        jobs_of = partial(self.episodes.workload_of, episode)
+        self.machines.set_next(e, jobs_of, episode.start)
         if self.usage is not None:
-            self.usage.set_next(e, workload)
+            self.usage.set_next(e, jobs_of())
 
     def reset(self, those: NDArray[np.int64]) -> None:
         """Begin the next episodes of some simulations, (k,)."""
