@@ -26,6 +26,7 @@ from hpcgym.scheduler.rules import OF_THE_QUEUE, Scheduler, not_beside_a_dispatc
 from hpcgym.scheduler.usage import check_fair_share
 from hpcgym.simulation.corun import simulate_coscheduled
 from hpcgym.simulation.driver import check_learned, learns_in, new_simulation
+from hpcgym.simulation.idle_shares import warn_of_schedulers
 from hpcgym.simulation.limited import check_power_rule, simulate_powered, takes_whole_nodes
 from hpcgym.simulation.nodes import (
     allocation_of,
@@ -107,6 +108,7 @@ def simulate(
     chosen = scheduler_of(scheduler, rules)
     cluster = machine_of(workload, cluster, processors)
     check_learned(chosen, learned)
+    warn_of_schedulers(workload, [chosen])
     if speedups is not None:
         if limits is not None:
             check("limits", "shared nodes")
