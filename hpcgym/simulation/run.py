@@ -141,7 +141,8 @@ def scheduler_of(
     else:
         chosen = scheduler if isinstance(scheduler, Scheduler) else find_scheduler(scheduler)
     chosen = chosen.but(**rules) if rules else chosen
-    check_fair_share(rules.get("fair_share"), any(chosen.usage_orders))
+    asked_itself = "" if chosen.dispatcher is None else str(chosen.describe()["dispatcher"])
+    check_fair_share(rules.get("fair_share"), any(chosen.usage_orders), asked_itself)
     if chosen.dispatcher is not None:
         for rule in OF_THE_QUEUE:  # also one with the value that is the default
             if rule in rules:

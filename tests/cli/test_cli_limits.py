@@ -176,6 +176,7 @@ def test_power_alone_gives_jobs_nodes_of_their_own() -> None:
         ((*TAURUS, "--power", "shut"), "--power shut says how limits are kept, and there are none"),
         ((*TAURUS, "--power", "powercap"), "give --cap or --budget"),
         ((*TAURUS, "--cap", "percent=6000"), "60 % is 0.6"),
+        ((*TAURUS, "--cap", "percent=-5"), "percent=60, which goes from 0 to 1000"),
     ],
 )
 def test_limits_that_cannot_be(arguments: tuple[str, ...], message: str) -> None:

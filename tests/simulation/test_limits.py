@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import replace
 from typing import Any
 
@@ -15,7 +16,7 @@ from hpcgym.cluster.power_plans import greatest_w
 from hpcgym.engine import state
 from hpcgym.engine.machines.limited import easy
 from hpcgym.engine.machines.limited import state as limited_state
-from hpcgym.errors import HpcgymError
+from hpcgym.errors import HpcgymError, HpcgymWarning
 from hpcgym.schedule.result import Result
 from hpcgym.scheduler.limits import EnergyBudget, PowerCap
 from hpcgym.simulation.limited_machine import machine_for, node_power, nodes_off
@@ -682,3 +683,12 @@ def test_shares_that_are_percent_and_machines_that_are_names() -> None:
         PowerCap.of("taurus", 0.6)  # type: ignore[arg-type]
     with pytest.raises(HpcgymError, match=r"find_cluster\('taurus'\)$"):
         EnergyBudget.of("taurus", 0.6, 0, 10)  # type: ignore[arg-type]
+
+
+def test_a_limit_above_what_all_nodes_draw_is_told() -> None:
+    with pytest.warns(HpcgymWarning, match=r"^a limit of 150 % .* limits nothing") as caught:
+        PowerCap.of(machine(), 1.5)
+    assert [one.filename for one in caught] == [__file__]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        PowerCap.of(machine(), 1.0)
