@@ -45,6 +45,8 @@ def named(results: Results) -> dict[str, Result]:
     else:
         parts = {}
         listed = results if isinstance(results, Sequence) else [results]
+        for result in listed:
+            _check_result(result)
         names = [scheduler_name(result.scheduler) for result in listed]
         passes = {(name, one.scheduler.passes) for name, one in zip(names, listed, strict=True)}
         for name, result in zip(names, listed, strict=True):
@@ -54,7 +56,19 @@ def named(results: Results) -> dict[str, Result]:
             parts[f"{name} ({same + 1})" if same else name] = result
     if not parts:
         raise HpcgymError("there is no result to report")
+    for name, result in parts.items():
+        _check_result(result, f" ({name!r})")
     return parts
+
+
+def _check_result(result: Any, where: str = "") -> None:
+    """Raise an HpcgymError of what is no result of a simulation."""
+    from hpcgym.schedule.result import Result
+
+    if not isinstance(result, Result):
+        raise HpcgymError(
+            f"results must be what hpcgym.simulate returns, not a {type(result).__name__}{where}"
+        )
 
 
 def drawable(results: Results) -> dict[str, Result]:
@@ -213,11 +227,11 @@ def subtitle(parts: Mapping[str, Result]) -> str:
     names tell it, and here is where the speedups come from.
     """
     results = list(parts.values())
-    jobs = _each(f"{len(part.workload):,}" for part in results)
+    jobs = _each(_jobs(part) for part in results)
     machines = _each(_machine(part.cluster) for part in results)
     words = [
         _each(part.workload.name for part in results),
-        "1 job" if jobs == "1" else f"{jobs} jobs",
+        jobs,
         machines,
         _each(f"{part.scheduler.passes} passes" for part in results),
     ]
@@ -230,6 +244,14 @@ def subtitle(parts: Mapping[str, Result]) -> str:
         told = (one.scheduler for one in results if not _chooses_nodes(one.scheduler))
         words.append(_each(f"{one.allocation} allocation" for one in told))
     return " · ".join(words)
+
+
+def _jobs(result: Result) -> str:
+    """Return how many jobs a schedule has; of an extract, how many of them it did not start."""
+    number = len(result.workload)
+    ran = number - int(result.decided.sum())
+    words = "1 job" if number == 1 else f"{number:,} jobs"
+    return f"{words}, of which {ran:,} run at the beginning" if ran else words
 
 
 def _machine(cluster: Cluster) -> str:

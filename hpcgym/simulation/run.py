@@ -104,7 +104,10 @@ def simulate(
     100
     """
     if not isinstance(workload, Workload):
-        raise WorkloadError(f"simulate takes a workload of load_workload, not {workload!r}")
+        raise WorkloadError(
+            "simulate takes a workload, as of hpcgym.load_workload, not a"
+            f" {type(workload).__name__}"
+        )
     chosen = scheduler_of(scheduler, rules)
     cluster = machine_of(workload, cluster, processors)
     check_learned(chosen, learned)

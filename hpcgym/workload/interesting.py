@@ -49,6 +49,11 @@ def interesting_extracts(
     """
     import pandas as pd
 
+    if not isinstance(workload, Workload):
+        raise WorkloadError(
+            "interesting_extracts takes a workload, as of load_workload or result.as_workload(),"
+            f" not a {type(workload).__name__}"
+        )
     for name, value in (("number", number), ("length_s", length_s)):
         if not isinstance(value, (int, np.integer)) or isinstance(value, bool) or value < 1:
             raise WorkloadError(f"{name} must be a whole number of at least 1, not {value!r}")
@@ -57,7 +62,7 @@ def interesting_extracts(
     if not known.any():
         raise WorkloadError(
             f"{workload.name} does not tell when jobs ran; a simulation does:"
-            " hpcgym.simulate(workload).as_workload(), or the file of hpcgym simulate --output"
+            " hpcgym.simulate(workload).as_workload(), or the .swf file of hpcgym simulate --output"
         )
     first, last = int(submit.min()), int(submit.max()) + 1
     begins = np.arange(first, last - length_s + 1, max(length_s // _STARTS, 1))
