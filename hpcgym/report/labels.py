@@ -28,6 +28,7 @@ _ESTIMATES = {
     "e-loss": "run times learned with the E-Loss",
     "regression": "run times learned by regression",
 }
+_LIMITS_SHOWN = 3
 _OF_SHARED_NODES = ("partners", "pairs_above", "pair_estimate")
 #: Estimates that are never too short.
 _NEVER_CORRECTED = ("requested", "double-requested", "clairvoyant")
@@ -88,8 +89,8 @@ def drawable(results: Results) -> dict[str, Result]:
 def scheduler_name(scheduler: Scheduler) -> str:
     """Return the name of the bundle or dispatcher that a scheduler is, else its rules.
 
-    Its passes do not matter; an allocation that is not its usual one, how limits are kept and how
-    partners are chosen are told behind the name.
+    Its passes do not matter, nor what shares its users have; an allocation that is not its usual
+    one, how limits are kept and how partners are chosen are told behind the name.
     """
     from hpcgym.baselines import SCHEDULERS
     from hpcgym.baselines.coschedulers import COSCHEDULERS
@@ -101,7 +102,7 @@ def scheduler_name(scheduler: Scheduler) -> str:
         if {**bare.describe(), "correction": rules["correction"]} == rules:
             return ", ".join([str(rules["dispatcher"]), *_allocation(scheduler)])
         return describe(scheduler)
-    names = ("passes", "allocation", "power", *_OF_SHARED_NODES)
+    names = ("passes", "allocation", "power", "fair_share", *_OF_SHARED_NODES)
     beside = {name: getattr(scheduler, name) for name in names}
     for name, known in COSCHEDULERS.items():
         usual = known.allocation == scheduler.allocation
@@ -252,6 +253,29 @@ def _jobs(result: Result) -> str:
     ran = number - int(result.decided.sum())
     words = "1 job" if number == 1 else f"{number:,} jobs"
     return f"{words}, of which {ran:,} run at the beginning" if ran else words
+
+
+def limits_in_words(result: Result) -> str:
+    """Return the first limits that a schedule kept, and how many more; nothing if there are none.
+
+    Percents are of all nodes busy.
+    """
+    from hpcgym.cluster.power_plans import greatest_w
+    from hpcgym.scheduler.limits import PowerCap
+
+    texts = []
+    for limit in (result.limits or ())[:_LIMITS_SHOWN]:
+        most = greatest_w(result.cluster)
+        if isinstance(limit, PowerCap):
+            amount, text = limit.watts, f"cap {{}}({limit.watts:,.0f} W)"
+        else:
+            most *= limit.end - limit.start
+            amount, text = limit.joules, f"budget {{}}({limit.joules / 3.6e6:,.4g} kWh)"
+        text = text.format(f"{100 * amount / most:.4g} % " if most > 0 else "")
+        text += f" from {limit.start:,} s" + ("" if limit.end is None else f" to {limit.end:,} s")
+        texts.append(text + (", with shutdown" if getattr(limit, "shutdown", False) else ""))
+    more = len(result.limits or ()) - len(texts)
+    return "; ".join(texts) + (f"; and {more:,} more" if more else "")
 
 
 def _machine(cluster: Cluster) -> str:

@@ -24,9 +24,10 @@ def interesting_extracts(
     """Return intervals of a trace under stress, for :func:`hpcgym.workload.extract`.
 
     Document 004, section 3.2.1, names what an interesting extract has: a high utilisation, many
-    requested resources in waiting state, and many jobs. So each interval has a rank by each of the
-    three, the share of all intervals that have no more, and the least of its ranks counts. The
-    document does not say how to weigh the three, nor how long an extract is; that is up to us.
+    requested resources in waiting state, and many jobs. So each interval has a place by each of the
+    three, the share of all intervals that have no more (1: the top), and the worst of its three
+    places is its rank. The document does not say how to weigh the three, nor how long an extract
+    is; that is up to us.
 
     Parameters
     ----------

@@ -198,3 +198,19 @@ def test_an_option_of_the_other_environment_is_refused(command: list[str]) -> No
     assert result.exit_code == 1
     said = " ".join(result.output.split())
     assert "--shutdown is for hpcgym/EnergyBudget-v0, not hpcgym/PowerCap-v0" in said
+
+
+def test_the_heading_names_the_limits() -> None:
+    given = ["--cap", "percent=60,start=90000,end=93600", "--budget", "percent=50,start=0,end=3600"]
+    text = run(*TAURUS, *given).stdout
+    assert "\nlimits: cap 60 % (" in text
+    assert " W) from 90,000 s to 93,600 s; budget 50 % (" in text
+    assert " kWh) from 0 s to 3,600 s\n" in text
+    assert "limits:" not in run(*TAURUS).stdout
+
+
+def test_fair_share_is_printed_once_below_the_name() -> None:
+    text = run("--scheduler", "fairshare", "--fair-share", "half_life_s=86400").stdout
+    heading, rules = text.splitlines()[:2]
+    assert " · fairshare · " in heading
+    assert text.count("half_life_s=86400") == rules.count("half_life_s=86400") == 1
