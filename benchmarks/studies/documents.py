@@ -37,9 +37,9 @@ _STUDIES: dict[str, tuple[tuple[Item, ...], str]] = {
     "mixed-policies": (mixed_policies.ITEMS, "benchmarks/mixed_policies/published.py"),
     "coscheduling": (coscheduling.ITEMS, "benchmarks/coscheduling/published.py"),
     "": (elsewhere.ITEMS, ""),
-    "powercap": (items_powercap.ITEMS, "energy/published_powercap.py"),
-    "energy-budget": (items_budget.ITEMS, "energy/published_budget.py"),
-    "energy-fairshare": (items_shares.ITEMS, "energy/published_shares.py"),
+    "powercap": (items_powercap.ITEMS, "benchmarks/energy/published_powercap.py"),
+    "energy-budget": (items_budget.ITEMS, "benchmarks/energy/published_budget.py"),
+    "energy-fairshare": (items_shares.ITEMS, "benchmarks/energy/published_shares.py"),
     "prediction": (prediction.ITEMS, "benchmarks/prediction/published.py"),
 }
 
