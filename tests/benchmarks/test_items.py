@@ -114,9 +114,7 @@ def test_items_are_whole() -> None:
             assert (ROOT / one.verdict.why).is_file(), one
         name, _, file = one.published.partition(" in ")
         if file:
-            module = import_module(
-                f"hpcgym.benchmarks.{file.removesuffix('.py').replace('/', '.')}"
-            )
+            module = import_module(f"hpcgym.{file.removesuffix('.py').replace('/', '.')}")
             assert hasattr(module, name), one
 
 
