@@ -51,9 +51,10 @@ FORMAT = 1
 
 @takes(XnesSettings)
 class Xnes:
-    """Weights that are searched for, and a policy that acts with them in any environment.
+    """Weights that are searched for, and a policy that acts with them.
 
-    The budget is met exactly, and the same arguments give the same weights. After the random
+    It acts in environments that simulate a queue with an order, not in those of limits or of shared
+    nodes. The budget is met exactly, and the same arguments give the same weights. After the random
     vectors, runs share what is left; each begins at the best vector that is not close to where
     another began, the first at 0 if there are none. The penalty is lambda in document 002, equation
     6, value + lambda (||w||_1 + 1 / ||w||_1), which keeps the size of vectors, of which no schedule

@@ -1,6 +1,8 @@
 """The errors that a user can cause, each one clear line."""
 
 import operator
+import sys
+import warnings
 from collections.abc import Iterable
 from difflib import get_close_matches
 from typing import Any
@@ -40,6 +42,22 @@ class CompilationWarning(HpcgymWarning):
 
 class PolicyWarning(HpcgymWarning):
     """A policy that failed in an evaluation: it has no value there, and no mean."""
+
+
+def warn_caller(message: str, category: type[HpcgymWarning]) -> None:
+    """Warn, at the line from which hpcgym was called, however deep in it this is.
+
+    Gymnasium, through which environments are made and reset, counts as hpcgym.
+    """
+    level, frame = 1, sys._getframe()
+    while frame.f_back is not None and _is_ours(frame.f_globals.get("__name__", "")):
+        level, frame = level + 1, frame.f_back
+    warnings.warn(message, category, stacklevel=level)
+
+
+def _is_ours(module: str) -> bool:
+    """Tell whether a module stands between a user's line and a warning."""
+    return module.partition(".")[0] in ("hpcgym", "gymnasium")
 
 
 def one_line(message: object) -> str:

@@ -33,14 +33,14 @@ DOCUMENTS = {
 #: Command of a study, which is also the folder that it writes into -> its items, and where its
 #: published values stand. Items of a document are in the order of this table.
 _STUDIES: dict[str, tuple[tuple[Item, ...], str]] = {
-    "cp": (cp.ITEMS, "cp/published.py"),
-    "mixed-policies": (mixed_policies.ITEMS, "mixed_policies/published.py"),
-    "coscheduling": (coscheduling.ITEMS, "coscheduling/published.py"),
+    "cp": (cp.ITEMS, "benchmarks/cp/published.py"),
+    "mixed-policies": (mixed_policies.ITEMS, "benchmarks/mixed_policies/published.py"),
+    "coscheduling": (coscheduling.ITEMS, "benchmarks/coscheduling/published.py"),
     "": (elsewhere.ITEMS, ""),
-    "powercap": (items_powercap.ITEMS, "energy/published_powercap.py"),
-    "energy-budget": (items_budget.ITEMS, "energy/published_budget.py"),
-    "energy-fairshare": (items_shares.ITEMS, "energy/published_shares.py"),
-    "prediction": (prediction.ITEMS, "prediction/published.py"),
+    "powercap": (items_powercap.ITEMS, "benchmarks/energy/published_powercap.py"),
+    "energy-budget": (items_budget.ITEMS, "benchmarks/energy/published_budget.py"),
+    "energy-fairshare": (items_shares.ITEMS, "benchmarks/energy/published_shares.py"),
+    "prediction": (prediction.ITEMS, "benchmarks/prediction/published.py"),
 }
 
 
@@ -141,8 +141,8 @@ it here.
 
 _WITHOUT = """\
 Verdicts of results are results, which are not kept in the repository. Studies write theirs into a
-folder each; this command reads them there, says what was not run yet, and writes this page with the
-verdicts:
+folder each; `hpcgym reproduce items` reads them there, says what was not run yet, and writes this
+page with the verdicts:
 
 ```sh
 hpcgym reproduce items                         # of the studies' folders in this one

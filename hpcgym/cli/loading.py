@@ -236,10 +236,19 @@ def _fitting(workload: Workload, cluster: Cluster | None, drop: bool) -> Workloa
 
 def _period(workload: Workload, label: str, number: int) -> Workload:
     """Return one week or month of a workload."""
+    from hpcgym.workload.slicing import MONTH_S, WEEK_S
+
     parts = workload.weeks() if label == "week" else workload.months()
     by_number = {int(part.name.rpartition(" ")[2]): part for part in parts}
     if number not in by_number:
         first, last = min(by_number), max(by_number)
+        if number == 0:
+            begin = workload.first_submit_s
+            end = begin + (WEEK_S if label == "week" else MONTH_S)
+            raise HpcgymError(
+                f"{label} 0 is left out, as the machine's test phase; {workload.name} has {label}"
+                f" {first} to {last}, and --from {begin} --to {end} takes {label} 0"
+            )
         raise HpcgymError(
             f"{workload.name} has no jobs in {label} {number}, only from {label} {first} to {last}"
         )

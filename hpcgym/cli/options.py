@@ -244,7 +244,7 @@ def rules(name: str, overrides: Mapping[str, Any]) -> Scheduler:
     from hpcgym.baselines import SCHEDULERS
     from hpcgym.baselines.coschedulers import COSCHEDULERS
     from hpcgym.baselines.dispatchers import DISPATCHERS, find_dispatcher
-    from hpcgym.scheduler.rules import OF_THE_QUEUE, not_beside_a_dispatcher
+    from hpcgym.scheduler.rules import OF_THE_QUEUE, POWER, not_beside_a_dispatcher
     from hpcgym.simulation.run import scheduler_of
 
     if name in DISPATCHERS:
@@ -255,5 +255,12 @@ def rules(name: str, overrides: Mapping[str, Any]) -> Scheduler:
                 raise HpcgymError(not_beside_a_dispatcher(f"--{rule.replace('_', '-')}", name))
     elif name not in SCHEDULERS and name not in COSCHEDULERS:
         known = [*SCHEDULERS, *DISPATCHERS, *COSCHEDULERS]
+        if name in POWER:
+            raise HpcgymError(
+                f"{name} is a way to keep limits, not a scheduler: --power {name}, beside --cap or"
+                " --budget"
+            )
+        if "," in name and {one.strip() for one in name.split(",")} <= set(known):
+            raise HpcgymError(f"{name} are several schedulers: hpcgym compare --scheduler {name}")
         raise HpcgymError(unknown("scheduler or dispatcher", name, known))
     return scheduler_of(name, overrides)

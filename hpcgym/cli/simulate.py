@@ -129,12 +129,14 @@ def simulate(
 
 def _print_table(name: str, result: Result) -> None:
     """Print a result for people."""
-    from hpcgym.report.labels import describe, subtitle
+    from hpcgym.report.labels import describe, limits_in_words, subtitle
     from hpcgym.report.tables import rich_metrics
 
     out = output.console()
     out.print(subtitle({name: result}), style="bold", markup=False)
     out.print(describe(result.scheduler), markup=False)
+    if limits_kept := limits_in_words(result):
+        out.print(f"limits: {limits_kept}", markup=False)
     output.print_cleaning(out, result.workload)
     out.print()
     out.print(rich_metrics(result))

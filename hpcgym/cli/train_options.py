@@ -109,9 +109,9 @@ class CloneTraining(TrainingOptions):
 
 def policy_features() -> Iterable[tuple[str, str]]:
     """Return the features that policies weigh, with what they are."""
-    from hpcgym.scheduler.policies.features import FEATURES
+    from hpcgym.scheduler.policies.features import meanings
 
-    return [(name, feature.meaning) for name, feature in FEATURES.items()]
+    return list(meanings(usage=True).items())
 
 
 def tell_tried(budget: int) -> Callable[[int, float], None]:

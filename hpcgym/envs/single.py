@@ -195,8 +195,10 @@ class SchedulingEnv(gymnasium.Env[Any, Any]):
     def scheduler_rules(self) -> dict[str, Any]:
         """The rules that :func:`hpcgym.simulate` must be given for the same schedule.
 
-        Of a dispatcher only ``estimate``, ``correction`` and ``allocation``. Where the environment
-        has limits, those of the episode are ``result().limits``.
+        Of a dispatcher only ``estimate``, ``correction`` and ``allocation``. The machine is
+        ``cluster=env.unwrapped.options.cluster``; without it the simulation has a pool of the
+        workload's processors. Where the environment has limits, those of the episode are
+        ``result().limits``.
         """
         names = (
             "backfill", "backfill_order", "estimate", "policy_estimate", "correction", "passes",

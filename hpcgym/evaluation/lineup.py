@@ -9,14 +9,16 @@ from typing import Any
 
 from hpcgym.agents import import_agent
 from hpcgym.baselines import SCHEDULERS
+from hpcgym.baselines.coschedulers import COSCHEDULERS
 from hpcgym.baselines.dispatchers import CP_DISPATCHERS, DISPATCHERS, find_dispatcher
-from hpcgym.errors import HpcgymError, check_each_once, unknown
+from hpcgym.baselines.pair_policies import PAIR_POLICIES
+from hpcgym.errors import HpcgymError, check_each_once, nearest, unknown
 from hpcgym.evaluation import limited
 from hpcgym.evaluation.stage import acts, as_policy, load_agent, own_name
 from hpcgym.report.labels import labelled, scheduler_name
 from hpcgym.scheduler.policies import POLICIES
 from hpcgym.scheduler.policies.index import parse_policy
-from hpcgym.scheduler.rules import Scheduler
+from hpcgym.scheduler.rules import POWER, Scheduler
 from hpcgym.scheduler.usage import without_idle_shares
 
 #: The row of the best static weights.
@@ -152,8 +154,20 @@ def find_policy(policy: Any) -> Any:
     if "," in policy:
         parse_policy(policy)
         return policy
+    rule, plus, order = policy.partition("+")
+    if plus and rule in POWER:
+        raise HpcgymError(
+            f"unknown policy {policy!r}: {order!r}, behind the rule, is no scheduler;"
+            f" {nearest(order, SCHEDULERS)}"
+        )
+    if policy in (*COSCHEDULERS, *PAIR_POLICIES):
+        raise HpcgymError(
+            f"{policy} is for jobs that share nodes: it needs --env CoSchedule"
+            " (env='hpcgym/CoSchedule-v0')"
+        )
     known = [*_SIMULATED, *ACTING]
-    raise HpcgymError(unknown("policy", policy, known, "six weights or a saved agent's path"))
+    also = f"a rule under limits ({', '.join(POWER)}), six weights or a saved agent's path"
+    raise HpcgymError(unknown("policy", policy, known, also))
 
 
 def other_scheduler(name: str, policy: Any) -> str | None:

@@ -29,6 +29,7 @@ from hpcgym.scheduler.capabilities import check_scheduler
 from hpcgym.scheduler.estimates.learning import Learned
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.scheduler.usage import check_fair_share, counts_usage, without_idle_shares
+from hpcgym.simulation.idle_shares import told_already, warn_of_schedulers, warn_of_weights
 from hpcgym.simulation.nodes import needs_on
 from hpcgym.simulation.prepare import check_allocation, check_jobs, machine_of
 from hpcgym.simulation.run import learn_at, simulate
@@ -157,7 +158,8 @@ def evaluate(
     else:
         machine = None if cluster is None else machine_of(whole, cluster, None)
         acting = {name: policy for name, policy in policies.items() if acts(policy)}
-        stage = Stage(whole, machine, part, rules, env, env_options, acting, seed)
+        with told_already():
+            stage = Stage(whole, machine, part, rules, env, env_options, acting, seed)
         try:
             check_allocation(rules.get("allocation") or "first-fit", stage.machine)
             board = _on_stage(stage, policies, part, chosen, budget, seed, resamples, progress)
@@ -191,13 +193,16 @@ def _on_stage(
     lineup, row_of = with_references(policies, stage.rules, limits, always)
     orders = [one.usage_orders for one in lineup.values() if isinstance(one, Scheduler)]
     check_fair_share(stage.rules.get("fair_share"), stage.counts_usage or any(map(any, orders)))
+    if stage.counts_usage:
+        warn_of_weights([whole], Scheduler().but(**stage.rules), stage.features)
+    warn_of_schedulers(whole, [one for one in lineup.values() if isinstance(one, Scheduler)])
     limited.check_rows(lineup, limits, [part.workload_of(episode) for episode in chosen])
     metrics = METRICS if limits is None else (*METRICS, *limited.ENERGIES)
     total = budget + (len(lineup) + (budget > 0)) * len(chosen)
     weights: dict[str, float] = {}
     values: dict[str, list[dict[str, float]]] = {}
     failures: Failures = {}
-    with (progress or silent)("evaluating", total) as step:
+    with told_already(), (progress or silent)("evaluating", total) as step:
         if training:
             plain = under_limits(scheduler_of("spf", stage.rules), limits)
             if not counts_usage(plain, stage.features):

@@ -28,6 +28,7 @@ _ESTIMATES = {
     "e-loss": "run times learned with the E-Loss",
     "regression": "run times learned by regression",
 }
+_LIMITS_SHOWN = 3
 _OF_SHARED_NODES = ("partners", "pairs_above", "pair_estimate")
 #: Estimates that are never too short.
 _NEVER_CORRECTED = ("requested", "double-requested", "clairvoyant")
@@ -45,6 +46,8 @@ def named(results: Results) -> dict[str, Result]:
     else:
         parts = {}
         listed = results if isinstance(results, Sequence) else [results]
+        for result in listed:
+            _check_result(result)
         names = [scheduler_name(result.scheduler) for result in listed]
         passes = {(name, one.scheduler.passes) for name, one in zip(names, listed, strict=True)}
         for name, result in zip(names, listed, strict=True):
@@ -54,7 +57,19 @@ def named(results: Results) -> dict[str, Result]:
             parts[f"{name} ({same + 1})" if same else name] = result
     if not parts:
         raise HpcgymError("there is no result to report")
+    for name, result in parts.items():
+        _check_result(result, f" ({name!r})")
     return parts
+
+
+def _check_result(result: Any, where: str = "") -> None:
+    """Raise an HpcgymError of what is no result of a simulation."""
+    from hpcgym.schedule.result import Result
+
+    if not isinstance(result, Result):
+        raise HpcgymError(
+            f"results must be what hpcgym.simulate returns, not a {type(result).__name__}{where}"
+        )
 
 
 def drawable(results: Results) -> dict[str, Result]:
@@ -74,8 +89,8 @@ def drawable(results: Results) -> dict[str, Result]:
 def scheduler_name(scheduler: Scheduler) -> str:
     """Return the name of the bundle or dispatcher that a scheduler is, else its rules.
 
-    Its passes do not matter; an allocation that is not its usual one, how limits are kept and how
-    partners are chosen are told behind the name.
+    Its passes do not matter, nor what shares its users have; an allocation that is not its usual
+    one, how limits are kept and how partners are chosen are told behind the name.
     """
     from hpcgym.baselines import SCHEDULERS
     from hpcgym.baselines.coschedulers import COSCHEDULERS
@@ -89,7 +104,7 @@ def scheduler_name(scheduler: Scheduler) -> str:
             told = [*_dispatch_time(rules), *_allocation(scheduler)]
             return ", ".join([str(rules["dispatcher"]), *told])
         return describe(scheduler)
-    names = ("passes", "allocation", "power", *_OF_SHARED_NODES)
+    names = ("passes", "allocation", "power", "fair_share", *_OF_SHARED_NODES)
     beside = {name: getattr(scheduler, name) for name in names}
     for name, known in COSCHEDULERS.items():
         usual = known.allocation == scheduler.allocation
@@ -224,11 +239,11 @@ def subtitle(parts: Mapping[str, Result]) -> str:
     names tell it, and here is where the speedups come from.
     """
     results = list(parts.values())
-    jobs = _each(f"{len(part.workload):,}" for part in results)
+    jobs = _each(_jobs(part) for part in results)
     machines = _each(_machine(part.cluster) for part in results)
     words = [
         _each(part.workload.name for part in results),
-        "1 job" if jobs == "1" else f"{jobs} jobs",
+        jobs,
         machines,
         _each(f"{part.scheduler.passes} passes" for part in results),
     ]
@@ -241,6 +256,37 @@ def subtitle(parts: Mapping[str, Result]) -> str:
         told = (one.scheduler for one in results if not _chooses_nodes(one.scheduler))
         words.append(_each(f"{one.allocation} allocation" for one in told))
     return " · ".join(words)
+
+
+def _jobs(result: Result) -> str:
+    """Return how many jobs a schedule has; of an extract, how many of them it did not start."""
+    number = len(result.workload)
+    ran = number - int(result.decided.sum())
+    words = "1 job" if number == 1 else f"{number:,} jobs"
+    return f"{words}, of which {ran:,} run at the beginning" if ran else words
+
+
+def limits_in_words(result: Result) -> str:
+    """Return the first limits that a schedule kept, and how many more; nothing if there are none.
+
+    Percents are of all nodes busy.
+    """
+    from hpcgym.cluster.power_plans import greatest_w
+    from hpcgym.scheduler.limits import PowerCap
+
+    texts = []
+    for limit in (result.limits or ())[:_LIMITS_SHOWN]:
+        most = greatest_w(result.cluster)
+        if isinstance(limit, PowerCap):
+            amount, text = limit.watts, f"cap {{}}({limit.watts:,.0f} W)"
+        else:
+            most *= limit.end - limit.start
+            amount, text = limit.joules, f"budget {{}}({limit.joules / 3.6e6:,.4g} kWh)"
+        text = text.format(f"{100 * amount / most:.4g} % " if most > 0 else "")
+        text += f" from {limit.start:,} s" + ("" if limit.end is None else f" to {limit.end:,} s")
+        texts.append(text + (", with shutdown" if getattr(limit, "shutdown", False) else ""))
+    more = len(result.limits or ()) - len(texts)
+    return "; ".join(texts) + (f"; and {more:,} more" if more else "")
 
 
 def _machine(cluster: Cluster) -> str:

@@ -62,8 +62,8 @@ FEATURES = {
 _OF_AGENTS = "there the agent says what starts"
 _SHARED_RUNS = "run times stand once for all simulations, and a kill changes them"
 _EMPTY = (
-    "they begin with an empty machine, as the whole trace does, and each of its weeks and months"
-    " (--week, --month)"
+    "they begin with an empty machine; leave the extract out (--from), and give the whole trace, or"
+    " one of its weeks and months (--week, --month)"
 )
 _NO_PYTHON = "no Python runs inside; 'ave2' or 'e-loss' are compiled"
 _NO_DISPATCHER = "there is no dispatcher"

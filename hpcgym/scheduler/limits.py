@@ -12,7 +12,7 @@ import numpy as np
 
 from hpcgym.cluster.numbers import real, whole
 from hpcgym.cluster.power_plans import greatest_w
-from hpcgym.errors import HpcgymError
+from hpcgym.errors import HpcgymError, HpcgymWarning, warn_caller
 
 if TYPE_CHECKING:
     from hpcgym.cluster.pool import Cluster
@@ -166,7 +166,14 @@ def _share(share: Any) -> float:
     number = real(share)
     if not 0 <= number <= MOST_SHARE:
         raise HpcgymError(
-            f"share must be a number from 0 to {MOST_SHARE:g}, not {share!r}; 60 % is 0.6"
+            f"share must be a number from 0 to {MOST_SHARE:g}, not {share!r}; 60 % is 0.6, or as a"
+            f" text percent=60, which goes from 0 to {100 * MOST_SHARE:g}"
+        )
+    if number > 1:
+        warn_caller(
+            f"a limit of {100 * number:g} % is more than all nodes draw when they are busy, and"
+            " limits nothing",
+            HpcgymWarning,
         )
     return number
 

@@ -15,7 +15,7 @@ from hpcgym.scheduler.dispatchers.view import cells_of
 from hpcgym.scheduler.estimates.learning import asks_for_predictions
 from hpcgym.simulation.driver import new_simulation
 from hpcgym.simulation.nodes import needs_on, nodes_for, single_cores
-from hpcgym.workload.extracts import interval, named
+from hpcgym.workload.extracts import interval, named, nothing_there
 from hpcgym.workload.warm_start import Cells, Initial, Ongoing, joined
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ def continued(result: Result, start: float, end: float | None = None) -> Workloa
     runs = begun & (started + arrays.jobs["run"] >= begin)
     kept = runs | (~begun & (submit < last))
     if not kept.any():
-        raise WorkloadError(f"{workload.name} has no job from {begin} s to {last} s")
+        raise nothing_there(workload, begin, end)
     before = submit < begin
     reserved = _reserved(arrays, before & ~begun)
     held = runs if reserved is None else runs | (before & ~begun)

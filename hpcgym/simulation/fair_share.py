@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -13,9 +12,9 @@ from numpy.typing import NDArray
 from hpcgym.engine import state
 from hpcgym.engine.answers import shares as engine
 from hpcgym.engine.answers.share_rows import make_share_rows, set_beginning
-from hpcgym.errors import HpcgymError, WorkloadWarning
+from hpcgym.errors import HpcgymError
 from hpcgym.naming import CORE
-from hpcgym.scheduler.policies.fair_share import BY_GROUP, FairShare
+from hpcgym.scheduler.policies.fair_share import FairShare
 from hpcgym.scheduler.policies.features import USER_FEATURES
 from hpcgym.scheduler.policies.index import PolicyLike, parse_policy
 from hpcgym.simulation.warm_start import past_jobs
@@ -70,10 +69,6 @@ def accounts_of(
     Raises
     ------
     HpcgymError : an order by energy where there is no power.
-
-    Warns
-    -----
-    WorkloadWarning : jobs that tell no users, or shares of users of whom none has a job.
     """
     rules = scheduler.fair_share or FairShare()
     assert isinstance(rules, FairShare)
@@ -82,7 +77,6 @@ def accounts_of(
     user, group, width, power = (
         np.concatenate([part.columns[name] for part in every]) for name in _CHARGED
     )
-    _warn_of_nobody(rules, user, group)
     tree = rules.tree(user, group)
     watts, energy_capacity = _energy(power, width, cluster, energy)
     rate = np.stack([width.astype(np.float64), watts])
@@ -126,24 +120,6 @@ def accounts_of(
             recorded_run_time(past)[by_end], ends[by_end],
         )  # fmt: skip
     return shares
-
-
-def _warn_of_nobody(rules: FairShare, user: NDArray[np.int64], group: NDArray[np.int64]) -> None:
-    """Warn where shares cannot do what they were given for; users and groups are those of jobs."""
-    if not len(user):
-        return
-    by_group = rules.accounts == BY_GROUP
-    for name, column in {"user_id": user, **({"group_id": group} if by_group else {})}.items():
-        if (column == MISSING).all():
-            text = f"fair share: no job tells its {name}, so that all count as those of one"
-            warnings.warn(text, WorkloadWarning, stacklevel=3)
-    named = [str(name) for name in rules.users]
-    if by_group:
-        named += [name for name in rules.shares if isinstance(name, str)]
-    there = {*map(str, np.unique(user)), *(f"{BY_GROUP}:{number}" for number in np.unique(group))}
-    if named and there.isdisjoint(named):
-        text = f"fair share: none of those that it names has a job: {', '.join(named)}"
-        warnings.warn(text, WorkloadWarning, stacklevel=3)
 
 
 # --- Many simulations, under weights --------------------------------------------------------------

@@ -350,12 +350,20 @@ def check_possible(workload: Workload, machine: LimitedNodes) -> None:
     for cap in lasting:
         floor = idle_mw(machine, cap["off"])
         idle = widths * scalars.rest_mw
-        never = floor + power - idle > cap["mw"]
-        never |= widths > len(machine.nodes) - lasting["off"].max()
+        drawn = floor + power - idle
+        left = len(machine.nodes) - int(lasting["off"].max())
+        never = (drawn > cap["mw"]) | (widths > left)
         if never.any():
             job = int(never.argmax())
+            width = int(widths[job])
+            why, switching = f"the caps leave only {left} nodes on", ""
+            if width <= left:
+                switching = "" if cap["off"] else ', or power="shut" (--power shut)'
+                others = len(machine.nodes) - int(cap["off"]) - width
+                why = f"with {others} idle nodes beside it the machine draws"
+                why += f" {drawn[job] / 1000:g} W"
             raise HpcgymError(
-                f"{workload.name}: {workload.called(job)}, of {widths[job]} nodes, can never start"
+                f"{workload.name}: {workload.called(job)}, of {width} nodes, can never start"
                 f" under the cap of {cap['mw'] / 1000:g} W from {cap['start']} s on, which has no"
-                " end"
+                f" end: {why}; give a higher cap or an end{switching}"
             )

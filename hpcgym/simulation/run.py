@@ -26,6 +26,7 @@ from hpcgym.scheduler.rules import OF_THE_QUEUE, Scheduler, not_beside_a_dispatc
 from hpcgym.scheduler.usage import check_fair_share
 from hpcgym.simulation.corun import simulate_coscheduled
 from hpcgym.simulation.driver import check_learned, learns_in, new_simulation
+from hpcgym.simulation.idle_shares import warn_of_schedulers
 from hpcgym.simulation.limited import check_power_rule, simulate_powered, takes_whole_nodes
 from hpcgym.simulation.nodes import (
     allocation_of,
@@ -105,10 +106,14 @@ def simulate(
     100
     """
     if not isinstance(workload, Workload):
-        raise WorkloadError(f"simulate takes a workload of load_workload, not {workload!r}")
+        raise WorkloadError(
+            "simulate takes a workload, as of hpcgym.load_workload, not a"
+            f" {type(workload).__name__}"
+        )
     chosen = scheduler_of(scheduler, rules)
     cluster = machine_of(workload, cluster, processors)
     check_learned(chosen, learned)
+    warn_of_schedulers(workload, [chosen])
     if speedups is not None:
         if limits is not None:
             check("limits", "shared nodes")
@@ -141,7 +146,8 @@ def scheduler_of(
     else:
         chosen = scheduler if isinstance(scheduler, Scheduler) else find_scheduler(scheduler)
     chosen = chosen.but(**rules) if rules else chosen
-    check_fair_share(rules.get("fair_share"), any(chosen.usage_orders))
+    asked_itself = "" if chosen.dispatcher is None else str(chosen.describe()["dispatcher"])
+    check_fair_share(rules.get("fair_share"), any(chosen.usage_orders), asked_itself)
     if chosen.dispatcher is not None:
         for rule in OF_THE_QUEUE:  # also one with the value that is the default
             if rule in rules:

@@ -40,6 +40,7 @@ from hpcgym.simulation.fair_share import (
     beginning_of,
     rows_of_beginnings,
 )
+from hpcgym.simulation.idle_shares import warn_of_weights
 from hpcgym.simulation.nodes import needs_on, rooms_for, single_cores
 from hpcgym.simulation.prepare import (
     check_allocation,
@@ -138,6 +139,7 @@ class BatchSimulator:
         self.table, self.empty, self.learner = _table_of(
             parts, self.sizes, self.features, rules, machine, self._needs is not None
         )
+        warn_of_weights(parts, rules, self.features)
         self._beginnings = (
             [beginning_of(part, rules, machine, self.features) for part in parts]
             if counts_usage(rules, self.features)

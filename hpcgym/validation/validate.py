@@ -171,7 +171,14 @@ def validate_schedule(result: Result) -> tuple[str, ...]:
     Raises
     ------
     ScheduleError : with one line for each property that does not hold.
+    HpcgymError : no result.
     """
+    from hpcgym.schedule.result import Result
+
+    if not isinstance(result, Result):
+        raise HpcgymError(
+            f"validate_schedule takes what hpcgym.simulate returns, not a {type(result).__name__}"
+        )
     _check_shapes(result)
     if result.coschedule is not None:
         return _proved(dict(_of_shared_nodes(result)))

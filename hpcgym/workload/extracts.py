@@ -71,7 +71,7 @@ def extract(workload: Workload, start: float, end: float | None = None) -> Workl
     past = before & known & (began + run <= begin)
     kept = (before & known & ~past) | (~before & (submit < last))
     if not kept.any():
-        raise WorkloadError(f"{workload.name} has no job from {begin} s to {last} s")
+        raise nothing_there(workload, begin, end)
     waits = np.where(runs & ~fits, begin - submit, wait)
     jobs = replace(workload.with_columns(wait_time=waits), cleaning={})
     jobs = jobs.take(kept, name=named(workload, begin, end))
@@ -88,6 +88,16 @@ def interval(start: Any, end: Any) -> tuple[int, int]:
     if last <= begin:
         raise WorkloadError(f"end must be later than start, {begin} s, not {last} s")
     return begin, last
+
+
+def nothing_there(workload: Workload, begin: int, end: float | None) -> WorkloadError:
+    """Return the error that no job is in an interval, which tells where there are some."""
+    until = "on" if end is None else f"to {int(end)} s"
+    text = f"{workload.name} has no job from {begin} s {until}"
+    if len(workload):
+        submit = workload.submit_time
+        text += f"; it has submissions from {submit.min()} s to {submit.max()} s of its clock"
+    return WorkloadError(text)
 
 
 def named(workload: Workload, begin: int, end: float | None) -> str:

@@ -24,9 +24,10 @@ def interesting_extracts(
     """Return intervals of a trace under stress, for :func:`hpcgym.workload.extract`.
 
     Document 004, section 3.2.1, names what an interesting extract has: a high utilisation, many
-    requested resources in waiting state, and many jobs. So each interval has a rank by each of the
-    three, the share of all intervals that have no more, and the least of its ranks counts. The
-    document does not say how to weigh the three, nor how long an extract is; that is up to us.
+    requested resources in waiting state, and many jobs. So each interval has a place by each of the
+    three, the share of all intervals that have no more (1: the top), and the worst of its three
+    places is its rank. The document does not say how to weigh the three, nor how long an extract
+    is; that is up to us.
 
     Parameters
     ----------
@@ -49,6 +50,11 @@ def interesting_extracts(
     """
     import pandas as pd
 
+    if not isinstance(workload, Workload):
+        raise WorkloadError(
+            "interesting_extracts takes a workload, as of load_workload or result.as_workload(),"
+            f" not a {type(workload).__name__}"
+        )
     for name, value in (("number", number), ("length_s", length_s)):
         if not isinstance(value, (int, np.integer)) or isinstance(value, bool) or value < 1:
             raise WorkloadError(f"{name} must be a whole number of at least 1, not {value!r}")
@@ -57,7 +63,7 @@ def interesting_extracts(
     if not known.any():
         raise WorkloadError(
             f"{workload.name} does not tell when jobs ran; a simulation does:"
-            " hpcgym.simulate(workload).as_workload(), or the file of hpcgym simulate --output"
+            " hpcgym.simulate(workload).as_workload(), or the .swf file of hpcgym simulate --output"
         )
     first, last = int(submit.min()), int(submit.max()) + 1
     begins = np.arange(first, last - length_s + 1, max(length_s // _STARTS, 1))

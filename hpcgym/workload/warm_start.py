@@ -111,6 +111,14 @@ class Initial:
     def __post_init__(self) -> None:
         object.__setattr__(self, "start", read_only(self.start))
 
+    def __repr__(self) -> str:
+        running, past = int(self.running.sum()), len(self.past)
+        queued = len(self.start) - running
+        return (
+            f"Initial(begin={self.begin}: {running:,} jobs run, {queued:,} are queued or come"
+            f" later, {past:,} had ended)"
+        )
+
     @property
     def running(self) -> NDArray[np.bool_]:
         """Whether a job runs at ``begin``, (n_jobs,) bool."""

@@ -114,9 +114,7 @@ def test_items_are_whole() -> None:
             assert (ROOT / one.verdict.why).is_file(), one
         name, _, file = one.published.partition(" in ")
         if file:
-            module = import_module(
-                f"hpcgym.benchmarks.{file.removesuffix('.py').replace('/', '.')}"
-            )
+            module = import_module(f"hpcgym.{file.removesuffix('.py').replace('/', '.')}")
             assert hasattr(module, name), one
 
 
@@ -352,3 +350,13 @@ def test_the_command_prints_all_items_and_writes_the_page(tmp_path: Path) -> Non
     assert "left out" in table.stderr
     wrong = CliRunner().invoke(app, ["reproduce", "items", "--results", str(page)])
     assert wrong.exit_code == 1
+
+
+def test_files_of_published_values_are_there_as_named_from_the_root() -> None:
+    text = (ROOT / "docs" / "documents.md").read_text()
+    paths = set(re.findall(r" in (\S+/published\w*\.py)", text))
+    assert len(paths) > 5
+    for path in paths:
+        assert (ROOT / path).is_file(), path
+    head = text[: text.index("| verdict")]
+    assert head.index("hpcgym reproduce items") < head.index("reads them there")

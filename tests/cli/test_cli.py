@@ -181,6 +181,10 @@ def test_a_week_and_a_month(trace_file):
     result = run("simulate", trace_file, "--week", "40")
     assert result.exit_code == 1
     assert "small has no jobs in week 40, only from week 1 to" in result.stderr
+    result = run("simulate", trace_file, "--week", "0")
+    begin = load_workload(trace_file).first_submit_s
+    assert "small has week 1 to" in result.stderr
+    assert f"--from {begin} --to {begin + 7 * 86_400} takes week 0" in result.stderr
     assert run("simulate", trace_file, "--week", "1", "--month", "1").exit_code == 2
 
 

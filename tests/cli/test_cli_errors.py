@@ -69,6 +69,22 @@ def test_help_loads_nothing_heavy():
         (["simulate", JOBS, "--clean", "glaser"], "did you mean 'glesser'"),
         (["simulate", JOBS, "--errors", "ignore"], "errors must be"),
         (["simulate", JOBS, "--scheduler", "eazy"], "easy"),
+        (["simulate", JOBS, "--scheduler", "powercap"], "not a scheduler: --power powercap"),
+        (["simulate", JOBS, "--scheduler", "easy,saf"], "hpcgym compare --scheduler easy,saf"),
+        (
+            ["simulate", JOBS, "--scheduler", "prb", "--fair-share", "damping=2"],
+            "(--fair-share): prb orders the queue itself",
+        ),
+        (
+            ["simulate", JOBS, "--scheduler", "fairshare", "--fair-share", ""],
+            "fair_share (--fair-share) says nothing",
+        ),
+        (["evaluate", "easy-co", "--workload", JOBS], "easy-co is for jobs that share nodes: it"),
+        (
+            ["evaluate", "powercap+foo", "--workload", JOBS, "--env", "PowerCap"],
+            "'foo', behind the rule, is no scheduler; known are fcfs",
+        ),
+        (["evaluate", "powercup", "--workload", JOBS], "or a rule under limits (none, shut"),
         (["simulate", JOBS, "--policy", "safe"], "saf"),
         (["simulate", JOBS, "--policy", "1,2,3"], "a policy has 6 weights"),
         (["simulate", JOBS, "--policy", "1,2,3,4,5,x"], "weights must be numbers"),

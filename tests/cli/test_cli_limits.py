@@ -177,6 +177,7 @@ def test_power_alone_gives_jobs_nodes_of_their_own() -> None:
         ((*TAURUS, "--power", "shut"), "--power shut says how limits are kept, and there are none"),
         ((*TAURUS, "--power", "powercap"), "give --cap or --budget"),
         ((*TAURUS, "--cap", "percent=6000"), "60 % is 0.6"),
+        ((*TAURUS, "--cap", "percent=-5"), "percent=60, which goes from 0 to 1000"),
     ],
 )
 def test_limits_that_cannot_be(arguments: tuple[str, ...], message: str) -> None:
@@ -198,3 +199,19 @@ def test_an_option_of_the_other_environment_is_refused(command: list[str]) -> No
     assert result.exit_code == 1
     said = " ".join(result.output.split())
     assert "--shutdown is for hpcgym/EnergyBudget-v0, not hpcgym/PowerCap-v0" in said
+
+
+def test_the_heading_names_the_limits() -> None:
+    given = ["--cap", "percent=60,start=90000,end=93600", "--budget", "percent=50,start=0,end=3600"]
+    text = run(*TAURUS, *given).stdout
+    assert "\nlimits: cap 60 % (" in text
+    assert " W) from 90,000 s to 93,600 s; budget 50 % (" in text
+    assert " kWh) from 0 s to 3,600 s\n" in text
+    assert "limits:" not in run(*TAURUS).stdout
+
+
+def test_fair_share_is_printed_once_below_the_name() -> None:
+    text = run("--scheduler", "fairshare", "--fair-share", "half_life_s=86400").stdout
+    heading, rules = text.splitlines()[:2]
+    assert " · fairshare · " in heading
+    assert text.count("half_life_s=86400") == rules.count("half_life_s=86400") == 1

@@ -221,6 +221,13 @@ def test_help_teaches(agent: str) -> None:
     assert agent in succeed("train", "--help").stdout
 
 
+@pytest.mark.parametrize("agent", ["ppo", "xnes"])
+def test_help_lists_all_features_that_can_be_weighed(agent: str) -> None:
+    text = succeed("train", agent, "--help").stdout
+    for name in ("processors", "f4", "fairshare", "energy_fairshare"):
+        assert f"\n  {name} " in text
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

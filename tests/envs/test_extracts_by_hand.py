@@ -173,6 +173,10 @@ def test_machines_that_must_be_empty() -> None:
     ):  # fmt: skip
         with pytest.raises(HpcgymError, match="do not go together"):
             gymnasium.make(**arguments, episodes="whole")
+        if arguments["id"] in ("hpcgym/PowerCap-v0", "hpcgym/CoSchedule-v0"):
+            # whatever the episodes: no kind of them would do
+            with pytest.raises(HpcgymError, match=r"do not go together: .*leave the extract out"):
+                gymnasium.make(**arguments, episodes="windows")
     with pytest.raises(HpcgymError, match=r"^shutdown_action and tiny from 100, which begins"):
         make("JobSelection", part, shutdown_action=True)
     with pytest.raises(HpcgymError, match=r"^evaluate begins each slice with an empty machine,"):

@@ -66,6 +66,14 @@ def test_a_page_is_complete(name: str) -> None:
         assert f"{{{part}}}" not in text
 
 
+@pytest.mark.parametrize("name", PAGES)
+def test_info_names_the_machine_beside_the_rules(name: str) -> None:
+    """Else the same is simulated on a pool of the workload's processors, and nobody notices."""
+    (info,) = re.findall(r"^## Info\n(.*?)(?=^## )", PAGES[name].__doc__, re.MULTILINE | re.DOTALL)
+    assert "cluster=env.unwrapped.options.cluster" in info
+    assert ("speedups=env.unwrapped.speedups" in info) == (name == "CoSchedule")
+
+
 def table(text: str, heading: str) -> dict[str, list[str]]:
     """The rows of the tables under a heading: first cell without its ticks -> the others."""
     (section,) = re.findall(rf"^## {heading}\n(.*?)(?=^## |\Z)", text, re.MULTILINE | re.DOTALL)

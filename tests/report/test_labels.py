@@ -112,3 +112,35 @@ def test_the_subtitle_names_workload_machine_scheduler_and_passes(schedule, make
     )
     assert "easy" not in subtitle({"easy": result, "saf": schedule(scheduler="saf")})
     assert "1 job · 1 processor · " in subtitle(named(make([(0, 5, 1)], processors=1)))
+
+
+def test_what_is_no_result_is_said_in_a_line():
+    from hpcgym import load_workload, simulate, validate_schedule
+    from hpcgym.workload import interesting_extracts
+
+    workload = load_workload("lublin:jobs=50,processors=8,load=1.2")
+    result = simulate(workload)
+    for given in (workload, [workload], {"mine": workload}):
+        with pytest.raises(HpcgymError, match=r"^results must be .* returns, not a Workload"):
+            drawable(given)
+    with pytest.raises(HpcgymError, match=r"^validate_schedule takes .*, not a Workload$"):
+        validate_schedule(workload)
+    with pytest.raises(HpcgymError, match=r"^interesting_extracts takes .*, not a Result$"):
+        interesting_extracts(result)
+    with pytest.raises(HpcgymError, match=r"^simulate takes a workload, .*, not a DataFrame$"):
+        simulate(result.jobs)
+    with pytest.raises(HpcgymError, match=r"or the \.swf file of hpcgym simulate --output$"):
+        interesting_extracts(workload)
+
+
+def test_an_extract_tells_how_many_jobs_it_did_not_start():
+    from hpcgym import load_workload, simulate
+
+    trace = simulate(load_workload("lublin:jobs=50,processors=8,load=1.2")).as_workload()
+    part = trace.extract(int(trace.submit_time[25]))
+    running = int(part.initial.running.sum())
+    assert running > 0
+    text = subtitle({"easy": simulate(part)})
+    assert f"{len(part)} jobs, of which {running} run at the beginning · " in text
+    assert repr(part.initial).startswith(f"Initial(begin={part.initial.begin}: {running} jobs run")
+    assert len(repr(part.initial)) < 120

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import warnings
+from collections.abc import Callable
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
@@ -290,9 +291,65 @@ def test_shares_of_nobody(fair: FairShare) -> None:
     jobs = JOBS.with_columns(group_id=[1] * len(JOBS))
     with pytest.warns(WorkloadWarning, match=r"^fair share: none of those .*901, (group:)?902$"):
         simulate(jobs, "fairshare", fair_share=fair)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        simulate(jobs, "fairshare", fair_share=FairShare(shares={901: 2, int(jobs.user_id[0]): 2}))
+
+
+def warned(call: Callable[[], Any]) -> list[warnings.WarningMessage]:
+    """What a call warns of."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        call()
+    return caught
+
+
+def test_a_share_without_jobs_is_named_once() -> None:
+    user = int(JOBS.user_id[0])
+    (caught,) = warned(
+        lambda: simulate(JOBS, "fairshare", fair_share=FairShare(shares={901: 2, user: 2}))
+    )
+    assert str(caught.message).endswith("of whom nobody has a job: 901")
+    assert caught.filename == __file__
+    assert not warned(lambda: simulate(JOBS, "fairshare", fair_share=FairShare(shares={user: 2})))
+    accounts = {user: "physics", 901: "biology", "physics": "science", "biology": "science"}
+    fair = FairShare(shares={"science": 2, "physics": 2, "biology": 3}, accounts=accounts)
+    (caught,) = warned(lambda: simulate(JOBS, "fairshare", fair_share=fair))
+    assert str(caught.message).endswith("of whom nobody has a job: biology")
+    names = ["fairshare", "fs+efs"]
+    (caught,) = warned(lambda: evaluate(names, JOBS, jobs=10, n=2, budget=10, fair_share=fair))
+    assert str(caught.message).endswith("of whom nobody has a job: biology")
+    assert caught.filename == __file__
+
+
+def test_damping_beside_nothing_is_told() -> None:
+    def simulated(scheduler: Any) -> list[str]:
+        fair = {"fair_share": "damping=50"}
+        return [str(one.message) for one in warned(lambda: simulate(JOBS, scheduler, **fair))]
+
+    for name in ("fairshare", "fs+efs"):
+        (text,) = simulated(name)
+        assert text.endswith(
+            "damping matters only where fairshare is a weighed feature, beside others"
+        )
+    assert not simulated(Scheduler(policy={"fairshare": 1.0, "wait": 1e-6}))
+    options: dict[str, Any] = {"workload": JOBS, "episodes": "whole", "fair_share": "damping=50"}
+
+    def made(*features: str) -> list[warnings.WarningMessage]:
+        return warned(
+            lambda: gymnasium.make("hpcgym/MixedPolicy-v0", policy_features=features, **options)
+        )
+
+    assert [one.filename for one in made("fairshare")] == [__file__]
+    assert not made("fairshare", "wait")
+    assert not warned(
+        lambda: BatchSimulator([JOBS], ["fairshare", "wait"], Scheduler(fair_share="damping=5"))
+    )
+    assert (
+        len(
+            warned(
+                lambda: evaluate("fairshare", JOBS, jobs=10, n=1, budget=0, fair_share="damping=2")
+            )
+        )
+        == 1
+    )
 
 
 def test_a_baseline_by_usage_says_where_it_can_act() -> None:

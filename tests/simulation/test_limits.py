@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import replace
 from typing import Any
 
@@ -15,7 +16,7 @@ from hpcgym.cluster.power_plans import greatest_w
 from hpcgym.engine import state
 from hpcgym.engine.machines.limited import easy
 from hpcgym.engine.machines.limited import state as limited_state
-from hpcgym.errors import HpcgymError
+from hpcgym.errors import HpcgymError, HpcgymWarning
 from hpcgym.schedule.result import Result
 from hpcgym.scheduler.limits import EnergyBudget, PowerCap
 from hpcgym.simulation.limited_machine import machine_for, node_power, nodes_off
@@ -308,7 +309,9 @@ def test_the_plan_leaves_time_to_switch_off() -> None:
 def test_a_job_that_never_fits() -> None:
     given = jobs((0, 1, 10), (0, 3, 10), job_number=[7, 8])
     with pytest.raises(
-        HpcgymError, match=r"job 8 .*, of 3 nodes, can never start under the cap of 650"
+        HpcgymError,
+        match=r"job 8 .*, of 3 nodes, can never start under the cap of 650 .*: with 1 idle nodes"
+        r' beside it the machine draws 700 W; give a higher cap or an end, or power="shut"',
     ):
         simulate(given, cluster=machine(), limits=PowerCap(650, 5))
     assert simulate(given, cluster=machine(), limits=PowerCap(650, 5, 500)).start.tolist() == [
@@ -680,3 +683,12 @@ def test_shares_that_are_percent_and_machines_that_are_names() -> None:
         PowerCap.of("taurus", 0.6)  # type: ignore[arg-type]
     with pytest.raises(HpcgymError, match=r"find_cluster\('taurus'\)$"):
         EnergyBudget.of("taurus", 0.6, 0, 10)  # type: ignore[arg-type]
+
+
+def test_a_limit_above_what_all_nodes_draw_is_told() -> None:
+    with pytest.warns(HpcgymWarning, match=r"^a limit of 150 % .* limits nothing") as caught:
+        PowerCap.of(machine(), 1.5)
+    assert [one.filename for one in caught] == [__file__]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        PowerCap.of(machine(), 1.0)

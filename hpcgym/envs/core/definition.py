@@ -11,6 +11,10 @@ from gymnasium import spaces
 
 from hpcgym.envs.core.options import Options, read_options
 from hpcgym.errors import nearest
+from hpcgym.simulation.warm_start import check_extract
+
+#: Kinds of actions of environments that begin with an empty machine -> what they simulate.
+_EMPTY_AT_FIRST = {"controls": "whole nodes", "pairs": "shared nodes"}
 
 
 class Definition(NamedTuple):
@@ -80,6 +84,8 @@ def define(cls: Any, base: Any, workload: Any, arguments: Mapping[str, Any]) -> 
             )
     given = arguments if workload is None else {**arguments, "workload": workload}
     definition: Definition = cls.read_arguments(**given)
+    if cls.action_kind in _EMPTY_AT_FIRST:  # before episodes are cut, which would say how
+        check_extract(definition.options.workload, _EMPTY_AT_FIRST[cls.action_kind])
     return definition
 
 

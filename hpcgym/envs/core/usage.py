@@ -11,6 +11,7 @@ from hpcgym.engine.answers.shares import ShareRows
 from hpcgym.envs.core.options import Options
 from hpcgym.scheduler.usage import check_fair_share, counts_usage
 from hpcgym.simulation.fair_share import beginning_of, places_of_usage
+from hpcgym.simulation.idle_shares import warn_of_weights
 from hpcgym.workload.model import Workload
 
 
@@ -68,4 +69,5 @@ def usage_of(
     check_fair_share(options.scheduler.fair_share, counts)
     if not counts:
         return None
+    warn_of_weights([workload], options.scheduler, features)
     return Usage(options, features, workload, number, longest)

@@ -89,7 +89,10 @@ nan are left out |
 | `episode_name` | at the end | the name of the episode |
 
 `env.unwrapped` also has `time`, `free` (free parts of nodes), `queued()`, `running()`, `result()`
-(the schedule so far), `scheduler_rules`, `speedups`, and `snapshot()` and `restore()`."""
+(the schedule so far), `scheduler_rules`, `speedups`, and `snapshot()` and `restore()`. For the same
+machine and rules call `hpcgym.simulate(env.unwrapped.episode_workload,
+cluster=env.unwrapped.options.cluster, speedups=env.unwrapped.speedups,
+**env.unwrapped.scheduler_rules)`."""
 
 REWARDS = """\
 A job's wait counts in the step in which it starts, its slowdown in that in which it ends, energy as

@@ -106,8 +106,11 @@ nan are left out |
 | `episode_name` | at the end | the name of the episode |
 
 `env.unwrapped` also has `time`, `free`, `queued()`, `running()`, `result()` (the schedule so far),
-`scheduler_rules` (the rules that make `hpcgym.simulate` do the same; under limits it also needs
-`limits=env.unwrapped.result().limits`), and `snapshot()` and `restore()`."""
+`scheduler_rules`, and `snapshot()` and `restore()`. For the same machine and rules call
+`hpcgym.simulate(env.unwrapped.episode_workload, cluster=env.unwrapped.options.cluster,
+**env.unwrapped.scheduler_rules)`. Without `cluster` the machine is a pool of the workload's
+processors, whatever the environment has. Under limits add
+`limits=env.unwrapped.result().limits`."""
 
 _MACHINE = """\
 m stands for the processors of the machine. Where jobs have nodes of their own it stands for nodes,

@@ -78,7 +78,7 @@ def check_features(argument: str, names: Iterable[str], usage: bool = False) -> 
 
     ``usage``: they may depend on what users have used, too.
     """
-    known = {**FEATURES, **USER_FEATURES} if usage else FEATURES
+    known = meanings(usage)
     for name in names:
         if not isinstance(name, str):
             raise HpcgymError(f"{argument} must be names of features, not {name!r}")
@@ -87,6 +87,15 @@ def check_features(argument: str, names: Iterable[str], usage: bool = False) -> 
                 f"{argument}: {name!r} depends on what users have used, which nobody counts here"
             )
         check_choice(argument, name, known)
+
+
+def meanings(usage: bool) -> dict[str, str]:
+    """Return the features that weights may be for, name -> meaning.
+
+    ``usage``: also those that depend on what users have used.
+    """
+    static = {name: feature.meaning for name, feature in FEATURES.items()}
+    return {**static, **USER_FEATURES} if usage else static
 
 
 _LEGRAND = "document 002, section 4.1"
