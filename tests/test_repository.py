@@ -201,10 +201,10 @@ LONGER = {
     "hpcgym/engine/machines/limited/starts.py": 409,
     "hpcgym/engine/machines/nodes/placement.py": 449,
     "hpcgym/envs/kernels/steps.py": 410,
-    "hpcgym/envs/pages/page.py": 409,
-    "hpcgym/schedule/result.py": 419,
-    "hpcgym/sweep/batch.py": 436,
-    "hpcgym/validation/validate.py": 417,
+    "hpcgym/envs/pages/page.py": 412,
+    "hpcgym/schedule/result.py": 423,
+    "hpcgym/sweep/batch.py": 438,
+    "hpcgym/validation/validate.py": 431,
     "hpcgym/workload/model.py": 418,
 }
 

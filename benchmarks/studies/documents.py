@@ -140,7 +140,7 @@ it here.
 """
 
 _WITHOUT = """\
-Verdicts of results are results, which are not kept in the repository. Studies write theirs into a
+Verdicts follow from results, which are not kept in the repository. Studies write theirs into a
 folder each; `hpcgym reproduce items` reads them there, says what was not run yet, and writes this
 page with the verdicts:
 

@@ -64,9 +64,7 @@ def named(results: Results) -> dict[str, Result]:
 
 def _check_result(result: Any, where: str = "") -> None:
     """Raise an HpcgymError of what is no result of a simulation."""
-    from hpcgym.schedule.result import Result
-
-    if not isinstance(result, Result):
+    if not hasattr(result, "metrics"):
         raise HpcgymError(
             f"results must be what hpcgym.simulate returns, not a {type(result).__name__}{where}"
         )

@@ -107,8 +107,7 @@ def simulate(
     """
     if not isinstance(workload, Workload):
         raise WorkloadError(
-            "simulate takes a workload, as of hpcgym.load_workload, not a"
-            f" {type(workload).__name__}"
+            f"simulate takes a workload of load_workload, not a {type(workload).__name__}"
         )
     chosen = scheduler_of(scheduler, rules)
     cluster = machine_of(workload, cluster, processors)

@@ -173,9 +173,7 @@ def validate_schedule(result: Result) -> tuple[str, ...]:
     ScheduleError : with one line for each property that does not hold.
     HpcgymError : no result.
     """
-    from hpcgym.schedule.result import Result
-
-    if not isinstance(result, Result):
+    if not hasattr(result, "start"):
         raise HpcgymError(
             f"validate_schedule takes what hpcgym.simulate returns, not a {type(result).__name__}"
         )

@@ -127,7 +127,7 @@ def test_what_is_no_result_is_said_in_a_line():
         validate_schedule(workload)
     with pytest.raises(HpcgymError, match=r"^interesting_extracts takes .*, not a Result$"):
         interesting_extracts(result)
-    with pytest.raises(HpcgymError, match=r"^simulate takes a workload, .*, not a DataFrame$"):
+    with pytest.raises(HpcgymError, match=r"^simulate takes a workload .*, not a DataFrame$"):
         simulate(result.jobs)
     with pytest.raises(HpcgymError, match=r"or the \.swf file of hpcgym simulate --output$"):
         interesting_extracts(workload)
