@@ -33,10 +33,13 @@ config: Any = numba_config
 njit: Any = numba.njit
 
 
+_FORMAT = 2  # of what is kept; one more where older files must not be used
+
+
 def _name_of_folder() -> str:
     """Return a name with a hash of what all machine code depends on, whatever its source."""
     options = (config.BOUNDSCHECK, config.DISABLE_JIT, str(config.OPT), config.LOOP_VECTORIZE)
-    settings = f"{numba.__version__} {llvmlite.__version__} {options}"
+    settings = f"{_FORMAT} {numba.__version__} {llvmlite.__version__} {options}"
     return f"hpcgym-{hashlib.sha256(settings.encode()).hexdigest()[:16]}"
 
 

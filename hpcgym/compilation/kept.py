@@ -5,8 +5,9 @@ compiled (``load_overload``) and told after (``save_overload``); here that is a 
 numba's own cache does not do: it runs what has been damaged, its index is shared by all versions of
 a function and loses what two processes write at once, and all processes compile at the same time.
 Used of numba beside it: ``CompileResult._reduce`` and ``_rebuild``, to and from what can be
-pickled, ``serialize.dumps``, which pickles it, and ``magic_tuple``, which names the processor. If a
-later numba has them no more, functions are compiled each time, and a warning says so.
+pickled, ``serialize.dumps``, which pickles it, ``magic_tuple``, which names the processor, and
+``FunctionIdentity._unique_ids``, which tells functions of one name apart. If a later numba has them
+no more, functions are compiled each time, and a warning says so.
 """
 
 from __future__ import annotations
@@ -27,8 +28,15 @@ from hpcgym.compilation.sources import hash_of_files, is_edited
 from hpcgym.errors import CompilationWarning
 
 try:
-    from numba.core import compiler, serialize
+    from numba.core import bytecode, compiler, serialize
 
+    # Machine code is linked by names. numba tells functions of one name apart, such as those that
+    # one function has made of different parts, by a number, and counts from 1 in each process: what
+    # two processes have compiled would be taken for one another. So the numbers are random.
+    _ids: Any = bytecode.FunctionIdentity
+    if not hasattr(_ids, "_unique_ids"):
+        raise AttributeError("FunctionIdentity has no _unique_ids")
+    _ids._unique_ids = iter(lambda: int.from_bytes(os.urandom(7), "big"), -1)
     _to_parts: Any = compiler.CompileResult._reduce
     _from_parts: Any = compiler.CompileResult._rebuild
     _dumps: Any = serialize.dumps

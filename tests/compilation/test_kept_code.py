@@ -36,6 +36,16 @@ def test_code_is_compiled_once(tiny: Tiny) -> None:
     assert tiny.run("import tiny; tiny.plus_one.recompile(); print(tiny.plus_one(20))")[0] == "41\n"
 
 
+def test_functions_of_one_name_that_two_processes_compiled_are_told_apart(tiny: Tiny) -> None:
+    """Else one of them would run in place of the other: so it was with the loops of machines."""
+    one, other = "twins.call_one(10)", "twins.call_other(10)"
+    alone = [tiny.run(f"import twins; print({call})")[0].strip() for call in (one, other)]
+    assert alone[0] != alone[1]
+    assert len(tiny.files()) == 4
+    assert tiny.run(f"import twins; print({one}, {other})") == (" ".join(alone) + "\n", "")
+    assert tiny.run(f"import twins; print({other}, {one})") == (" ".join(alone[::-1]) + "\n", "")
+
+
 def test_edited_functions_are_compiled_anew_and_two_trees_keep_theirs(tiny: Tiny) -> None:
     """The bytecode stays the same: a constant is another."""
     copy = tiny.folder / "tiny.py"
