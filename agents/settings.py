@@ -18,7 +18,7 @@ from dataclasses import dataclass, field, fields
 from inspect import Parameter
 from typing import Any, NamedTuple, TypeVar, get_type_hints
 
-from hpcgym.errors import HpcgymError, check_choice, check_whole, nearest
+from hpcgym.errors import HpcgymError, check_choice, check_whole, is_number, nearest
 
 Taker = TypeVar("Taker", bound=Callable[..., Any])
 Kind = TypeVar("Kind", bound="Settings")
@@ -36,7 +36,7 @@ class Setting(NamedTuple):
     check : returns a value of this name, or raises an HpcgymError that names it; None: whoever uses
         it checks it.
     shown : the default in words, where None stands for one.
-    options : what the option is called, if not as the field; None: there is none.
+    options : the names of the option, if not that of the field; None: there is no option.
     """
 
     meaning: str
@@ -68,8 +68,7 @@ def real(
     """Return the field of a number of at least 0, or above 0."""
 
     def check(name: str, value: Any) -> float:
-        known = isinstance(value, int | float) and not isinstance(value, bool)
-        if not known or not 0 <= value <= most or (above and value == 0):
+        if not is_number(value) or not 0 <= value <= most or (above and value == 0):
             least = "above" if above else "of at least"
             raise HpcgymError(f"{name} must be a number {least} 0, not {value!r}")
         return float(value)
@@ -106,7 +105,7 @@ class Settings:
 
         Raises
         ------
-        TypeError : a name that is none of them, in the words of Python's own.
+        TypeError : a name that is no setting, as Python says it of an unknown argument.
         """
         known = [one.name for one in fields(cls)]
         for name in given:

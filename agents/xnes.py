@@ -55,12 +55,12 @@ class Xnes:
 
     It acts in environments that simulate a queue with an order, not in those of limits or of shared
     nodes. The budget is met exactly, and the same arguments give the same weights. After the random
-    vectors, runs share what is left; each begins at the best vector that is not close to where
-    another began, the first at 0 if there are none. The penalty is lambda in document 002, equation
-    6, value + lambda (||w||_1 + 1 / ||w||_1), which keeps the size of vectors, of which no schedule
-    depends, near 1. The scale "spread" is that of :func:`hpcgym.agents.search.units_of`; with
-    "none" weights are searched as they are, as in the document. The metric is one of
-    :class:`hpcgym.sweep.BatchSimulator`, the mean over the slices.
+    vectors, the runs share what is left of the budget. Each run begins at the best vector that is
+    not close to the beginning of another run; without random vectors, the first begins at 0. The
+    penalty is lambda in document 002, equation 6: value + lambda (||w||_1 + 1 / ||w||_1). It keeps
+    the size of vectors near 1; no schedule depends on that size. The scale "spread" is that of
+    :func:`hpcgym.agents.search.units_of`; with "none" weights are searched as they are, as in the
+    document. The metric is one of :class:`hpcgym.sweep.BatchSimulator`, the mean over the slices.
 
     Parameters
     ----------

@@ -1,11 +1,12 @@
 """The errors that a user can cause, each one clear line."""
 
+import numbers
 import operator
 import sys
 import warnings
 from collections.abc import Iterable
 from difflib import get_close_matches
-from typing import Any
+from typing import Any, TypeGuard
 
 _BEGIN, _END = 1500, 400  # characters that are left of a longer text
 
@@ -108,6 +109,11 @@ def installing(extra: str) -> str:
     hpcgym is on no package index, so pip has to be told where it is: in a clone.
     """
     return f"pip install '.[{extra}]' in the clone of hpcgym"
+
+
+def is_number(value: Any) -> TypeGuard[float]:
+    """Return whether a value is a real number, Python's or NumPy's; True and False are none."""
+    return isinstance(value, numbers.Real) and not isinstance(value, bool)
 
 
 def check_whole(argument: str, value: Any, least: int) -> int:

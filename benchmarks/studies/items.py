@@ -117,8 +117,8 @@ class Item:
     judge : makes the verdict of what the study has written; None: there is nothing to compute.
     fixed : the verdict and where or why, if nothing is to compute.
     options : of the study's command, without which it does not make the item.
-    published : where the published values stand: a name in the study's module of published values,
-        or the section whose text says them; "" if there are none.
+    published : where the published values are: a name in the study's module of published values,
+        or a section of the document; "" if nothing is published.
     """
 
     document: str

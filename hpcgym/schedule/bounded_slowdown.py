@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcgym.errors import HpcgymError
+from hpcgym.errors import HpcgymError, is_number
 
 TAU_S = 10  # [s] run times below this count as this in the bounded slowdown
 
@@ -17,7 +17,7 @@ def check_tau(tau: float) -> float:
     ------
     HpcgymError : no number above 0.
     """
-    if not isinstance(tau, int | float | np.number) or not 0 < tau < np.inf:
+    if not is_number(tau) or not 0 < tau < np.inf:
         raise HpcgymError(f"tau must be a number of seconds above 0, not {tau!r}")
     return float(tau)
 

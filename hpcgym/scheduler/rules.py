@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from hpcgym.errors import HpcgymError, check_choice, unknown
+from hpcgym.errors import HpcgymError, check_choice, is_number, unknown
 from hpcgym.scheduler.estimates.by_name import CORRECTIONS, Estimate, check_estimate, learns
 from hpcgym.scheduler.policies.fair_share import FairShare
 from hpcgym.scheduler.policies.index import PolicyLike, looks_at_usage, parse_policy, weight_text
@@ -305,7 +305,7 @@ def _number_or_none(rule: str, value: Any) -> float | None:
     """Return a finite number, or None, checked."""
     if value is None:
         return None
-    if not isinstance(value, int | float | np.number) or not math.isfinite(value):
+    if not is_number(value) or not math.isfinite(value):
         raise HpcgymError(f"{rule} must be a finite number or None, not {value!r}")
     return float(value)
 
@@ -330,7 +330,7 @@ def _threshold(threshold: Any) -> float | None:
     if threshold is None:
         return None
     number = threshold.item() if isinstance(threshold, np.generic) else threshold
-    if not isinstance(number, (int, float)) or math.isnan(number) or number < 0:
+    if not is_number(number) or math.isnan(number) or number < 0:
         raise HpcgymError(f"threshold must be a number of at least 0 s, not {threshold!r}")
     return number
 
@@ -340,8 +340,7 @@ def _dispatch_time(value: Any) -> Any:
     value = value.item() if isinstance(value, np.generic) else value
     if value is None or callable(value) or (isinstance(value, str) and value == MEASURED):
         return value
-    number = isinstance(value, int | float) and not isinstance(value, bool)
-    if not (number and 0 <= value <= MOST_DISPATCH_TIME):
+    if not (is_number(value) and 0 <= value <= MOST_DISPATCH_TIME):
         raise HpcgymError(
             f"dispatch_time must be 0 to {MOST_DISPATCH_TIME:,} s, 'measured' or a callable, not"
             f" {value!r}"

@@ -1,4 +1,4 @@
-"""Warnings of fair share that does not do what it was given for, once for a whole workload."""
+"""Warnings where fair share has no effect, given once for a whole workload."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @contextmanager
 def told_already() -> Iterator[None]:
-    """Let parts of a workload be simulated without these warnings, which the whole has given."""
+    """Silence these warnings while parts of a workload are simulated: they were given for all."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "fair share: ", HpcgymWarning)
         yield
@@ -46,13 +46,14 @@ def warn_of_weights(
     parts: Sequence[Workload], scheduler: Scheduler, features: Sequence[str]
 ) -> None:
     """Warn as :func:`warn_of_shares` where weights over features order the queue."""
-    if any(scheduler.usage_orders) or not USER_FEATURES.keys().isdisjoint(features):
-        mixed = len(features) > 1 and not USER_FEATURES.keys().isdisjoint(features)
-        warn_of_shares(parts, scheduler.fair_share, mixed or _weighs_usage(scheduler))
+    weighed = not USER_FEATURES.keys().isdisjoint(features)
+    if weighed or any(scheduler.usage_orders):
+        mixed = (weighed and len(features) > 1) or _weighs_usage(scheduler)
+        warn_of_shares(parts, scheduler.fair_share, mixed)
 
 
 def warn_of_shares(parts: Sequence[Workload], fair: Any, mixed: bool) -> None:
-    """Warn where shares of users cannot do what they were given for.
+    """Warn where shares of users have no effect.
 
     Parameters
     ----------
@@ -62,7 +63,7 @@ def warn_of_shares(parts: Sequence[Workload], fair: Any, mixed: bool) -> None:
 
     Warns
     -----
-    WorkloadWarning : jobs that tell no users, or shares of whom nobody has a job.
+    WorkloadWarning : no job tells its user, or a user or account with a share has no job.
     HpcgymWarning : a damping that changes nothing.
     """
     rules = fair or FairShare()

@@ -17,7 +17,7 @@ from hpcgym.baselines.schedulers import SCHEDULERS, find_scheduler
 from hpcgym.cluster.pool import Cluster
 from hpcgym.engine import state
 from hpcgym.engine.machines.pool import idle_power
-from hpcgym.errors import HpcgymError, WorkloadError, unknown
+from hpcgym.errors import HpcgymError, WorkloadError, is_number, unknown
 from hpcgym.schedule.result import Result
 from hpcgym.scheduler.capabilities import check
 from hpcgym.scheduler.estimates.learning import Learned
@@ -257,7 +257,7 @@ def learn_at(
 
 def _whole_time(time: Any) -> int:
     """Return the first whole second from a time on, checked, within the simulator's clock."""
-    if not isinstance(time, int | float | np.number) or time != time:
+    if not is_number(time) or time != time:
         raise HpcgymError(f"time must be a number of seconds, not {time!r}")
     return math.ceil(min(max(time, -state.LATEST_TIME), state.LATEST_TIME))
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcgym.errors import HpcgymError
+from hpcgym.errors import HpcgymError, is_number
 
 MOST_CODES = 4096  # a table of pairs has the square of it
 
@@ -21,8 +21,7 @@ def positive(what: str, value: Any) -> float:
     ------
     HpcgymError : it is none; the message begins with ``what``.
     """
-    number = isinstance(value, int | float) and not isinstance(value, bool)
-    if not number or not 0 < value <= sys.float_info.max:
+    if not is_number(value) or not 0 < value <= sys.float_info.max:
         raise HpcgymError(f"{what} must be a number above 0, not {value!r}")
     return float(value)
 

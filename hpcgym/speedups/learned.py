@@ -15,7 +15,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from hpcgym.errors import HpcgymError, unknown
+from hpcgym.errors import HpcgymError, is_number, unknown
 from hpcgym.speedups.checks import positive
 from hpcgym.speedups.heatmap import Floats
 
@@ -221,7 +221,7 @@ def _checked(codes: tuple[str, ...], features: Features | None) -> Features:
         if code not in codes:
             raise HpcgymError(f"features: {unknown('code', code, codes)}")
         for name, value in numbers.items():
-            good = isinstance(value, int | float | np.number) and math.isfinite(value)
+            good = is_number(value) and math.isfinite(value)
             if not good:
                 raise HpcgymError(f"features: {name} of {code!r} must be a number, not {value!r}")
         found[code] = {name: float(value) for name, value in numbers.items()}

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from hpcgym.engine.machines.nodes.placement import Nodes
 from hpcgym.engine.state import FOREVER, Prepared
+from hpcgym.errors import is_number
 from hpcgym.scheduler.dispatchers.asking import (
     Facts,
     Start,
@@ -122,8 +123,7 @@ class LateDispatcher:
             told = measured
         elif callable(told):
             told = told(view)
-            number = isinstance(told, int | float | np.number) and not isinstance(told, bool)
-            if not (number and 0 <= told <= MOST_DISPATCH_TIME):
+            if not (is_number(told) and 0 <= told <= MOST_DISPATCH_TIME):
                 what = f"0 to {MOST_DISPATCH_TIME:,} s"
                 refuse(self.dispatcher, view, f"takes {told!r} by dispatch_time, not {what}")
         return max(math.ceil(float(told) - _ROUNDING), 0)

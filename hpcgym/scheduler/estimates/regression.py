@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from hpcgym.engine.answers.nag import BRANCHES, WEIGHTINGS
-from hpcgym.errors import HpcgymError, check_choice, unknown
+from hpcgym.errors import HpcgymError, check_choice, is_number, unknown
 from hpcgym.scheduler.estimates.features import JOB_FEATURES
 
 _PREFIX = "regression"
@@ -125,7 +125,7 @@ _TEXTS = ("over", "under", "weight")
 
 def _number(name: str, value: Any, may_be_0: bool) -> float:
     """Return a number of at least 0, or above it."""
-    good = isinstance(value, (int, float)) and math.isfinite(value)
+    good = is_number(value) and math.isfinite(value)
     if not good or value < 0 or (value == 0 and not may_be_0):
         least = "of at least 0" if may_be_0 else "above 0"
         raise HpcgymError(f"{name} must be a number {least}, not {value!r}")

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcgym.errors import HpcgymError, check_choice, unknown
+from hpcgym.errors import HpcgymError, check_choice, is_number, unknown
 from hpcgym.scheduler.policies.features import (
     FEATURES,
     PASS_FEATURES,
@@ -189,7 +189,7 @@ def _mixed_of(weights: tuple[tuple[str, Any], ...], argument: str) -> IndexPolic
     for name, weight in weights:
         known = [*FEATURES, *USER_FEATURES, *PASS_FEATURES]
         check_choice(f"feature in {argument}", name, known)
-        if not isinstance(weight, (int, float, np.number)) or not math.isfinite(weight):
+        if not is_number(weight) or not math.isfinite(weight):
             raise HpcgymError(
                 f"{argument}: the weight of {name!r} must be a finite number, not {weight!r}"
             )
