@@ -20,6 +20,7 @@ import warnings
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
+from types import CodeType
 from typing import Any
 
 from hpcgym.compilation import files, locks, notice, shipped
@@ -213,9 +214,14 @@ def _names(function: Any) -> list[str]:
 
 
 def _identity(function: Any) -> str:
-    """Return a hash of a function's code and of what it holds."""
+    """Return a hash of a function's code and of what it holds.
+
+    Of two functions of one name in one source, either may be held: they differ in no more than a
+    constant, a name, or what an argument is by default.
+    """
     parts, others = _held(function)
-    digest = hashlib.sha256(function.__code__.co_code)
+    others += function.__defaults__ or ()
+    digest = hashlib.sha256(repr(_told(function.__code__)).encode())
     digest.update(f"{function.__module__}.{function.__qualname__}".encode())
     if any(not isinstance(each, bool | int | float | str | None) for each in others):
         raise TypeError(f"{function.__qualname__} holds what may change unseen")
@@ -223,6 +229,15 @@ def _identity(function: Any) -> str:
     for part in parts:
         digest.update(_identity(part).encode())
     return digest.hexdigest()
+
+
+def _told(code: Any) -> Any:
+    """Return what code says, in plain objects whose ``repr`` is the same in each process."""
+    if isinstance(code, CodeType):
+        return code.co_code, code.co_names, [_told(each) for each in code.co_consts]
+    if isinstance(code, frozenset):
+        return sorted(map(repr, code))
+    return code
 
 
 def _load(path: Path, content: bytes | None, key: tuple[Any, ...], target: Any) -> Any:

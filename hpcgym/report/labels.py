@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from hpcgym.errors import HpcgymError
-from hpcgym.scheduler.estimates.by_name import KNOWN, label_of
 
 if TYPE_CHECKING:
     from hpcgym.cluster.pool import Cluster
@@ -126,7 +125,7 @@ def _differences(usual: Mapping[str, Any], rules: Mapping[str, Any]) -> list[str
         "fair_share": "fair share {}",
     }
     unused = {"estimate", "correction", "backfill_order"} if rules["backfill"] == "none" else set()
-    if rules["estimate"] in KNOWN:
+    if _never_too_short(rules["estimate"]):
         unused |= {"correction"}
     if rules["correction"] == "kill":  # which cuts jobs, whoever backfills
         unused -= {"estimate", "correction"}
@@ -139,6 +138,13 @@ def _differences(usual: Mapping[str, Any], rules: Mapping[str, Any]) -> list[str
     ]
 
 
+def _never_too_short(estimate: Any) -> bool:
+    """Return whether an estimate, in words, leaves nothing to correct."""
+    from hpcgym.scheduler.estimates.by_name import KNOWN  # only where there is a scheduler
+
+    return estimate in KNOWN
+
+
 def describe(scheduler: Scheduler) -> str:
     """Return the rules of a scheduler, in a line."""
     rules = scheduler.describe()
@@ -146,7 +152,7 @@ def describe(scheduler: Scheduler) -> str:
     if rules["dispatcher"]:
         parts = [f"dispatcher {rules['dispatcher']}", *_dispatch_time(rules)]
     parts.append(_times(scheduler, "estimate"))
-    if not (isinstance(scheduler.estimate, str) and scheduler.estimate in KNOWN):
+    if not _never_too_short(rules["estimate"]):
         parts.append(f"{scheduler.correction} correction")
     if scheduler.threshold is not None:
         parts.append(f"threshold {scheduler.threshold:,} s")
@@ -208,6 +214,8 @@ def _times(scheduler: Scheduler, rule: str) -> str:
     words = str(scheduler.describe()[rule])
     if words == "given":
         return "predicted run times given"
+    from hpcgym.scheduler.estimates.by_name import label_of  # only where there is a scheduler
+
     name, _, attributes = words.partition(":")
     label = label_of(name)
     return f"{label} ({attributes.replace(',', ', ')})" if attributes else label

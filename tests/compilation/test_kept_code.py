@@ -50,6 +50,47 @@ def test_edited_functions_are_compiled_anew_and_two_trees_keep_theirs(tiny: Tiny
     assert tiny.compiled() == []
 
 
+MADE = """
+import sys
+import numpy as np
+from hpcgym.compilation import jit_entry, jit_part
+
+def made(kind):
+    if kind == "one":
+        @jit_part
+        def part(x):
+            return np.floor(x) + 1
+    elif kind == "constant":
+        @jit_part
+        def part(x):
+            return np.floor(x) + 2
+    elif kind == "name":
+        @jit_part
+        def part(x):
+            return np.ceil(x) + 1
+    else:
+        @jit_part
+        def part(x, more=3):
+            return np.floor(x) + more
+
+    @jit_entry
+    def whole(x):
+        return part(x)
+
+    return whole
+"""
+
+
+def test_functions_of_one_name_that_are_parts_by_turns_are_not_mixed_up(tiny: Tiny) -> None:
+    tiny.look_for_tiny_in(tiny.folder)
+    (tiny.folder / "makes.py").write_text(MADE)
+    for _ in range(2):
+        for kind, found in (("one", 2.0), ("constant", 3.0), ("name", 3.0), ("default", 4.0)):
+            code = f"import makes; print(makes.made({kind!r})(1.5))"
+            assert tiny.run(code) == (f"{found}\n", "")
+    assert len(tiny.files()) == 4
+
+
 def test_sources_that_are_written_while_they_are_used_are_not_kept(tiny: Tiny) -> None:
     """Else another branch, checked out meanwhile, would be kept under the name of this one."""
     copy = tiny.folder / "tiny.py"
