@@ -40,6 +40,8 @@ else:
 
 UNUSED_S = 60 * 86400.0  # a version that nobody has loaded for so long is dropped
 
+_APART = "#"  # between the name of a function and what tells it apart
+
 #: The files of all versions that this process has loaded or written.
 used: set[Path] = set()
 
@@ -64,6 +66,7 @@ def keep(dispatcher: Any, folder: Path | None, came: Path | None = None) -> None
 
     def compile_alone(signature: Any) -> Any:
         """Compile as numba does; whatever happens, the locks taken meanwhile are released."""
+        _tell_apart(function)
         part = notice.part_of(_names(function), signature)
         with locks.releasing(), notice.about(part):
             return compile_one(signature)
@@ -187,7 +190,7 @@ class Kept:
 
     def _place(self) -> str:
         """Return the function's module and name, as a file may be called."""
-        name = f"{self._function.__module__}.{self._function.__qualname__}"
+        name = _name_of(self._function)
         return name.replace("<", "").replace(">", "")
 
 
@@ -209,7 +212,7 @@ def _files(function: Any) -> set[str]:
 
 def _names(function: Any) -> list[str]:
     """Return the names of a function and of those that it holds, each with its module."""
-    own = [f"{function.__module__}.{function.__qualname__}"]
+    own = [_name_of(function)]
     return own + [name for part in _held(function)[0] for name in _names(part)]
 
 
@@ -221,14 +224,31 @@ def _identity(function: Any) -> str:
     """
     parts, others = _held(function)
     others += function.__defaults__ or ()
-    digest = hashlib.sha256(repr(_told(function.__code__)).encode())
-    digest.update(f"{function.__module__}.{function.__qualname__}".encode())
+    digest = hashlib.sha256(repr((_name_of(function), _told(function.__code__))).encode())
     if any(not isinstance(each, bool | int | float | str | None) for each in others):
         raise TypeError(f"{function.__qualname__} holds what may change unseen")
     digest.update(repr(others).encode())
     for part in parts:
         digest.update(_identity(part).encode())
     return digest.hexdigest()
+
+
+def _name_of(function: Any) -> str:
+    """Return the module and name of a function, as its source has it."""
+    return f"{function.__module__}.{function.__qualname__.partition(_APART)[0]}"
+
+
+def _tell_apart(function: Any) -> None:
+    """Let what is compiled of a function within a function have names that are its alone.
+
+    numba names it after the function and counts within a process. So two that other processes have
+    compiled may have one name, such as loops of two machines; where both were loaded, one of them
+    would run in place of the other.
+    """
+    name = function.__qualname__
+    if "<locals>" in name and _APART not in name:
+        with suppress(TypeError):  # it is not kept
+            function.__qualname__ = f"{name}{_APART}{_identity(function)[:16]}"
 
 
 def _told(code: Any) -> Any:

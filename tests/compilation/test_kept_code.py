@@ -91,6 +91,26 @@ def test_functions_of_one_name_that_are_parts_by_turns_are_not_mixed_up(tiny: Ti
     assert len(tiny.files()) == 4
 
 
+def test_versions_that_processes_compiled_apart_are_used_side_by_side(tiny: Tiny) -> None:
+    """Each is the first that a process compiles: numba numbers their symbols alike.
+
+    The parts are long and called twice, so that they are not put into the functions.
+    """
+    tiny.look_for_tiny_in(tiny.folder)
+    long = "x = x + 0 * np.sin(x) * np.cos(x)\n            "
+    made = MADE.replace("jit_part", "jit").replace("return np", long * 80 + "return np")
+    made = made.replace("return part(x)", "return max(part(x), part(x - 1))")
+    (tiny.folder / "makes.py").write_text(made)
+    kinds = {"one": 2.0, "constant": 3.0, "name": 3.0}
+    for kind, found in kinds.items():
+        code = f"import makes; print(makes.made({kind!r})(1.5))"
+        assert tiny.run(code) == (f"{found}\n", "")
+    both = "import makes; print([makes.made(kind)(1.5) for kind in %r])"
+    assert tiny.run(both % list(kinds)) == (f"{list(kinds.values())}\n", "")
+    assert tiny.run(both % list(kinds)[::-1]) == (f"{list(kinds.values())[::-1]}\n", "")
+    assert len(tiny.files()) == 6
+
+
 def test_sources_that_are_written_while_they_are_used_are_not_kept(tiny: Tiny) -> None:
     """Else another branch, checked out meanwhile, would be kept under the name of this one."""
     copy = tiny.folder / "tiny.py"
