@@ -262,6 +262,19 @@ def test_rooms_import_only_from_rooms_above_them() -> None:
     assert not wrong
 
 
+def test_no_machine_imports_from_another() -> None:
+    begin = "hpcgym.engine.machines."
+    machine = {name: name.removeprefix(begin).split(".")[0] for name in sources()}
+    wrong = [
+        f"{name} imports {target}"
+        for name, file in sources().items()
+        if name.startswith(begin) and machine[name] != "kinds"
+        for target in imports(file)
+        if target.startswith(begin) and not target.startswith(f"{begin}{machine[name]}.")
+    ]
+    assert not wrong
+
+
 def test_what_proves_schedules_shares_no_code_with_what_makes_them() -> None:
     makes = {"compilation", "engine", "simulation"}
     for name, file in sources().items():

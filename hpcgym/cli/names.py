@@ -103,6 +103,13 @@ def policies() -> Iterable[tuple[str, str]]:
     return [(name, policy.meaning) for name, policy in POLICIES.items()]
 
 
+def estimates() -> Iterable[tuple[str, str]]:
+    """Return the estimates of run times and what they are."""
+    from hpcgym.scheduler.estimates import ESTIMATES
+
+    return [(name, estimate.meaning) for name, estimate in ESTIMATES.items()]
+
+
 def shared_policies() -> Iterable[tuple[str, str]]:
     """Return the policies of jobs that share nodes and what they serve first."""
     from hpcgym.scheduler.policies.index import PASS_POLICIES

@@ -109,9 +109,8 @@ class PredictedRules(BackfillRules):
         str | None,
         typer.Option(
             metavar="NAME",
-            help="What run times are predicted to be, for backfilling: requested, double-requested,"
-            " clairvoyant, ave2 (or 1, 3, ...), user-ratio, typical-ratio, data-driven, e-loss, or"
-            " regression:over=...,under=...,weight=...",
+            help="What run times are predicted to be, for backfilling; hpcgym simulate --help lists"
+            " the names.",
             show_default=False,
         ),
     ] = None

@@ -46,6 +46,7 @@ class Simulate(ExplainedCommand):
         "Co-schedulers (--scheduler), with --speedups: half-socket allocation": names.coschedulers,
         "Policies (--policy, --backfill-order)": names.policies,
         "Policies (--policy) with --speedups": names.shared_policies,
+        "Estimates of run times (--estimate, --policy-estimate)": names.estimates,
         "Machines (--cluster)": names.machines,
         "Cleaning recipes and filters (--clean)": names.recipes,
     }

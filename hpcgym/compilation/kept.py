@@ -21,6 +21,7 @@ import warnings
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
+from types import CodeType
 from typing import Any
 
 from hpcgym.compilation import files, locks, notice, shipped
@@ -194,7 +195,7 @@ class Kept:
 
     def _place(self) -> str:
         """Return the function's module and name, as a file may be called."""
-        name = f"{self._function.__module__}.{self._function.__qualname__}"
+        name = _name_of(self._function)
         return name.replace("<", "").replace(">", "")
 
 
@@ -216,21 +217,39 @@ def _files(function: Any) -> set[str]:
 
 def _names(function: Any) -> list[str]:
     """Return the names of a function and of those that it holds, each with its module."""
-    own = [f"{function.__module__}.{function.__qualname__}"]
+    own = [_name_of(function)]
     return own + [name for part in _held(function)[0] for name in _names(part)]
 
 
 def _identity(function: Any) -> str:
-    """Return a hash of a function's code and of what it holds."""
+    """Return a hash of a function's code and of what it holds.
+
+    Of two functions of one name in one source, either may be held: they differ in no more than a
+    constant, a name, or what an argument is by default.
+    """
     parts, others = _held(function)
-    digest = hashlib.sha256(function.__code__.co_code)
-    digest.update(f"{function.__module__}.{function.__qualname__}".encode())
+    others += function.__defaults__ or ()
+    digest = hashlib.sha256(repr((_name_of(function), _told(function.__code__))).encode())
     if any(not isinstance(each, bool | int | float | str | None) for each in others):
         raise TypeError(f"{function.__qualname__} holds what may change unseen")
     digest.update(repr(others).encode())
     for part in parts:
         digest.update(_identity(part).encode())
     return digest.hexdigest()
+
+
+def _name_of(function: Any) -> str:
+    """Return the module and name of a function."""
+    return f"{function.__module__}.{function.__qualname__}"
+
+
+def _told(code: Any) -> Any:
+    """Return what code says, in plain objects whose ``repr`` is the same in each process."""
+    if isinstance(code, CodeType):
+        return code.co_code, code.co_names, [_told(each) for each in code.co_consts]
+    if isinstance(code, frozenset):
+        return sorted(map(repr, code))
+    return code
 
 
 def _load(path: Path, content: bytes | None, key: tuple[Any, ...], target: Any) -> Any:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from hpcgym.compilation import jit, jit_inline, jit_part
-from hpcgym.engine.machines.pool.idle_power import rest, wake
+from hpcgym.engine.idle_power import rest, wake
 from hpcgym.engine.ordered import (
     BLOCK,
     NOTHING,

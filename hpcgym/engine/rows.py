@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from hpcgym.compilation import jit_part
 from hpcgym.engine.answers.answering import answering
+from hpcgym.engine.answers.formulas import BUILT_IN
 from hpcgym.engine.answers.online import Estimators, Learner
 from hpcgym.engine.answers.share_rows import shares_of
 
@@ -58,7 +59,7 @@ def loop_on_rows(run: Any, usage_of: Any) -> Any:
     run : that of one, of :func:`hpcgym.engine.loop.loop_of`.
     usage_of : what :func:`hpcgym.engine.answers.answering.answering` takes.
     """
-    run_with_answers = answering(run, usage_of)
+    run_with_answers = answering(run, usage_of, BUILT_IN)
 
     @jit_part
     def run_answered(

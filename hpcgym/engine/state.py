@@ -49,7 +49,7 @@ RULES = (
     "threshold",  # [s]
     "asks",  # when the kernel stops and asks what to do
     "keeps",  # 1 if a job that was selected and does not fit stays selected until it starts
-    "managed",  # 1 if idle processors are switched off, see machines/pool/idle_power.py
+    "managed",  # 1 if idle processors are switched off, see engine/idle_power.py
     "timeout",  # [s] of idleness, after which they are
     "off_time",  # [s] that it takes to switch off, and on
     "on_time",

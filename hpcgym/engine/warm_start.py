@@ -121,7 +121,7 @@ def line_up(
 @jit_entry
 def hold(jobs, sim, progress, blocks, entries, profile, line, reserved):
     """Let the jobs that wait have these reservations, ``reserved`` (n_jobs,) [s]."""
-    profile_of_running(sim, blocks, entries, profile)
+    profile_of_running(sim, blocks, entries, profile, ())
     sim.expired = 0
     sim.may_advance = 1
     sim.first_reserved = FOREVER

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -18,20 +17,8 @@ if TYPE_CHECKING:
 #: One result, several, or several with names of one's own.
 Results: TypeAlias = "Result | Sequence[Result] | Mapping[str, Result]"
 
-_ESTIMATES = {
-    "requested": "requested times",
-    "double-requested": "twice the requested times",
-    "clairvoyant": "actual run times",
-    "user-ratio": "requested times x the user's mean ratio",
-    "typical-ratio": "requested times x the user's typical ratio",
-    "data-driven": "the user's last job that was most alike",
-    "e-loss": "run times learned with the E-Loss",
-    "regression": "run times learned by regression",
-}
 _LIMITS_SHOWN = 3
 _OF_SHARED_NODES = ("partners", "pairs_above", "pair_estimate")
-#: Estimates that are never too short.
-_NEVER_CORRECTED = ("requested", "double-requested", "clairvoyant")
 
 
 def named(results: Results) -> dict[str, Result]:
@@ -138,7 +125,7 @@ def _differences(usual: Mapping[str, Any], rules: Mapping[str, Any]) -> list[str
         "fair_share": "fair share {}",
     }
     unused = {"estimate", "correction", "backfill_order"} if rules["backfill"] == "none" else set()
-    if rules["estimate"] in _NEVER_CORRECTED:
+    if _never_too_short(rules["estimate"]):
         unused |= {"correction"}
     if rules["correction"] == "kill":  # which cuts jobs, whoever backfills
         unused -= {"estimate", "correction"}
@@ -151,6 +138,13 @@ def _differences(usual: Mapping[str, Any], rules: Mapping[str, Any]) -> list[str
     ]
 
 
+def _never_too_short(estimate: Any) -> bool:
+    """Return whether an estimate, in words, leaves nothing to correct."""
+    from hpcgym.scheduler.estimates.by_name import KNOWN  # only where there is a scheduler
+
+    return estimate in KNOWN
+
+
 def describe(scheduler: Scheduler) -> str:
     """Return the rules of a scheduler, in a line."""
     rules = scheduler.describe()
@@ -158,7 +152,7 @@ def describe(scheduler: Scheduler) -> str:
     if rules["dispatcher"]:
         parts = [f"dispatcher {rules['dispatcher']}", *_dispatch_time(rules)]
     parts.append(_times(scheduler, "estimate"))
-    if not (isinstance(scheduler.estimate, str) and scheduler.estimate in _NEVER_CORRECTED):
+    if not _never_too_short(rules["estimate"]):
         parts.append(f"{scheduler.correction} correction")
     if scheduler.threshold is not None:
         parts.append(f"threshold {scheduler.threshold:,} s")
@@ -220,14 +214,11 @@ def _times(scheduler: Scheduler, rule: str) -> str:
     words = str(scheduler.describe()[rule])
     if words == "given":
         return "predicted run times given"
-    average = re.fullmatch(r"ave(\d+)", words)
-    if average:
-        number = int(average[1])
-        of = f"mean of the user's last {number} run times"
-        return of if number > 1 else "the user's last run time"
+    from hpcgym.scheduler.estimates.by_name import label_of  # only where there is a scheduler
+
     name, _, attributes = words.partition(":")
-    meaning = _ESTIMATES.get(name, name)
-    return f"{meaning} ({attributes.replace(',', ', ')})" if attributes else meaning
+    label = label_of(name)
+    return f"{label} ({attributes.replace(',', ', ')})" if attributes else label
 
 
 def subtitle(parts: Mapping[str, Result]) -> str:

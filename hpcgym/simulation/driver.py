@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from hpcgym.compilation import compiling
 from hpcgym.engine import state
 from hpcgym.engine.answers.answering import answering
+from hpcgym.engine.answers.formulas import chain
 from hpcgym.engine.answers.shares import Shares, counting
 from hpcgym.engine.machines.kinds import NODES, POOL, Kind
 from hpcgym.errors import HpcgymError
@@ -61,7 +62,7 @@ class Simulation:
         run = self.kind.conservative if plans else self.kind.easy
         learning, answers = self.learning, ()
         if learning is not None or self.shares is not None:
-            run = answering(run, self.kind.usage_of)
+            run = answering(run, self.kind.usage_of, chain())
             parts = (None, None) if learning is None else (learning.estimators, learning.learner)
             answers = (*parts, self.shares)
         most = state.ALL_PASSES if self.after_pass is None else 1

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from hpcgym.engine import state
 from hpcgym.engine.answers import histories, online
+from hpcgym.engine.answers.formulas import chain
 from hpcgym.errors import HpcgymError
 from hpcgym.scheduler.estimates.by_name import Predictor, predictor_of
 from hpcgym.scheduler.estimates.features import JOB_FEATURES
@@ -141,7 +142,7 @@ class Learning:
     def answer(self, blocks: Lists, entries: Lists) -> None:
         """Answer what a simulation that does not run in a loop asks for."""
         a, rules = self.arrays, (self.estimators, self.learner)
-        if not online.answer_alone(
+        if not online.answers_by(chain()).alone(
             a.jobs, a.scores, a.users, a.sim, a.progress, blocks, entries, a.ended, *rules
         ):
             self.ask_predictors(a.scores)
@@ -192,7 +193,7 @@ class Learning:
         n = online.list_concerned(a.users, a.sim, a.blocks, a.entries, a.ended)
         ended = int(a.sim.ended)
         for job in sorted(a.ended[ended : ended + n].tolist()):
-            online.consider(a.jobs, a.users, a.sim, a.progress, a.blocks, a.entries, job, *rules)
+            online.look_at_one(a.jobs, a.users, a.sim, a.progress, a.blocks, a.entries, job, *rules)
             x = self._facts.of(job, self.learner.scratch[online.NOW, : histories.N_SEEN], 0.0)
             self.learner.scratch[online.ANSWERS, online.FOR_ORDERING] = _seconds(predictor, x)
             online.renew_one(a.jobs, ranked, a.sim, a.blocks, job, *rules)

@@ -15,8 +15,7 @@ from hpcgym.baselines.coschedulers import COSCHEDULERS
 from hpcgym.baselines.dispatchers import DISPATCHERS
 from hpcgym.baselines.schedulers import SCHEDULERS, find_scheduler
 from hpcgym.cluster.pool import Cluster
-from hpcgym.engine import state
-from hpcgym.engine.machines.pool import idle_power
+from hpcgym.engine import idle_power, state
 from hpcgym.errors import HpcgymError, WorkloadError, is_number, unknown
 from hpcgym.schedule.result import Result
 from hpcgym.scheduler.capabilities import check

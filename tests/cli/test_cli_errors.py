@@ -2,7 +2,6 @@
 
 import json
 import os
-import re
 import subprocess
 import sys
 
@@ -36,19 +35,10 @@ def test_version():
 def test_help_lists_all_names():
     text = succeed("simulate", "--help").stdout
     assert set(DESCRIBED_RECIPES) == set(RECIPES)
-    for name in (*SCHEDULERS, *POLICIES, *RECIPES, *FILTERS):
+    for name in (*SCHEDULERS, *POLICIES, *ESTIMATES, *RECIPES, *FILTERS):
         assert f"\n  {name} " in text or f"\n  {name}\n" in text, name
     for command in ("simulate", "compare", "generate"):
         assert "Examples:\n  hpcgym" in succeed(command, "--help").stdout
-
-
-def test_help_names_all_estimates():
-    # lines are broken at spaces, and behind hyphens
-    text = re.sub(r"-\n\s+", "-", succeed("simulate", "--help").stdout)
-    _, _, told = text.partition("--estimate NAME")
-    told, _, _ = told.partition("--policy-estimate")
-    names = re.findall(r"[\w-]+", told.partition(":")[2])
-    assert set(ESTIMATES) <= set(names)
 
 
 def test_help_loads_nothing_heavy():

@@ -36,16 +36,6 @@ def test_code_is_compiled_once(tiny: Tiny) -> None:
     assert tiny.run("import tiny; tiny.plus_one.recompile(); print(tiny.plus_one(20))")[0] == "41\n"
 
 
-def test_functions_of_one_name_that_two_processes_compiled_are_told_apart(tiny: Tiny) -> None:
-    """Else one of them would run in place of the other: so it was with the loops of machines."""
-    one, other = "twins.call_one(10)", "twins.call_other(10)"
-    alone = [tiny.run(f"import twins; print({call})")[0].strip() for call in (one, other)]
-    assert alone[0] != alone[1]
-    assert len(tiny.files()) == 4
-    assert tiny.run(f"import twins; print({one}, {other})") == (" ".join(alone) + "\n", "")
-    assert tiny.run(f"import twins; print({other}, {one})") == (" ".join(alone[::-1]) + "\n", "")
-
-
 def test_edited_functions_are_compiled_anew_and_two_trees_keep_theirs(tiny: Tiny) -> None:
     """The bytecode stays the same: a constant is another."""
     copy = tiny.folder / "tiny.py"
@@ -58,6 +48,67 @@ def test_edited_functions_are_compiled_anew_and_two_trees_keep_theirs(tiny: Tiny
     tiny.look_for_tiny_in(HERE)
     assert tiny.run() == ("41\n", "")
     assert tiny.compiled() == []
+
+
+MADE = """
+import sys
+import numpy as np
+from hpcgym.compilation import jit_entry, jit_part
+
+def made(kind):
+    if kind == "one":
+        @jit_part
+        def part(x):
+            return np.floor(x) + 1
+    elif kind == "constant":
+        @jit_part
+        def part(x):
+            return np.floor(x) + 2
+    elif kind == "name":
+        @jit_part
+        def part(x):
+            return np.ceil(x) + 1
+    else:
+        @jit_part
+        def part(x, more=3):
+            return np.floor(x) + more
+
+    @jit_entry
+    def whole(x):
+        return part(x)
+
+    return whole
+"""
+
+
+def test_functions_of_one_name_that_are_parts_by_turns_are_not_mixed_up(tiny: Tiny) -> None:
+    tiny.look_for_tiny_in(tiny.folder)
+    (tiny.folder / "makes.py").write_text(MADE)
+    for _ in range(2):
+        for kind, found in (("one", 2.0), ("constant", 3.0), ("name", 3.0), ("default", 4.0)):
+            code = f"import makes; print(makes.made({kind!r})(1.5))"
+            assert tiny.run(code) == (f"{found}\n", "")
+    assert len(tiny.files()) == 4
+
+
+def test_versions_that_processes_compiled_apart_are_used_side_by_side(tiny: Tiny) -> None:
+    """Each is the first that a process compiles: numba numbers their symbols alike.
+
+    The parts are long and called twice, so that they are not put into the functions.
+    """
+    tiny.look_for_tiny_in(tiny.folder)
+    long = "x = x + 0 * np.sin(x) * np.cos(x)\n            "
+    made = MADE.replace("jit_part", "jit").replace("return np", long * 80 + "return np")
+    made = made.replace("return part(x)", "return max(part(x), part(x - 1))")
+    (tiny.folder / "makes.py").write_text(made)
+    kinds = {"one": 2.0, "constant": 3.0, "name": 3.0}
+    for kind, found in kinds.items():
+        code = f"import makes; print(makes.made({kind!r})(1.5))"
+        assert tiny.run(code) == (f"{found}\n", "")
+    both = "import makes; print([makes.made(kind)(1.5) for kind in %r])"
+    assert tiny.run(both % list(kinds)) == (f"{list(kinds.values())}\n", "")
+    assert tiny.run(both % list(kinds)[::-1]) == (f"{list(kinds.values())[::-1]}\n", "")
+    assert len(tiny.files()) == 6
 
 
 def test_sources_that_are_written_while_they_are_used_are_not_kept(tiny: Tiny) -> None:

@@ -12,7 +12,9 @@ from predictors import Crooked, KernelRegression
 from strategies import POLICY, workloads
 
 from hpcgym import load_workload
+from hpcgym.engine.answers import formulas
 from hpcgym.scheduler.estimates import Regression
+from hpcgym.scheduler.estimates.by_name import KNOWN
 from hpcgym.workload.model import Workload
 
 EASY = load_workload("lublin:jobs=250,processors=32,seed=2,load=1.3")
@@ -20,8 +22,8 @@ BUSY = load_workload("lublin:jobs=400,processors=64,seed=1,load=2")
 ELOSS = Regression.parse("e-loss")
 
 
-WORDS = ("requested", "double-requested", "clairvoyant", "ave1", "ave2", "ave3")
-WORDS += ("user-ratio", "typical-ratio")
+FORMULAS = ("ave1", "ave3", *formulas.FORMULAS)
+WORDS = (*KNOWN, *FORMULAS)
 
 
 # eager ones, which are often wrong within a few jobs
@@ -56,7 +58,7 @@ def cases(draw: st.DrawFn) -> tuple[Workload, dict[str, Any], dict[str, Any]]:
     orders = POLICY.filter(lambda policy: isinstance(policy, str) or any(policy))
     corrections = ["requested", "incremental", "recursive-doubling"]
     pairs = {rule: draw(estimates(workload)) for rule in ("estimate", "policy_estimate")}
-    known = (*WORDS[:3], None)
+    known = (*KNOWN, None)
     estimate = pairs["estimate"][0]
     if not isinstance(estimate, list) and estimate not in known:
         corrections += ["predicted-again"] * 2

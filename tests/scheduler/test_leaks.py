@@ -17,6 +17,7 @@ from predictors import Crooked
 from strategies import workloads
 
 from hpcgym import Scheduler, load_workload, simulate
+from hpcgym.engine.answers.formulas import FORMULAS
 from hpcgym.schedule.result import Result
 from hpcgym.simulation.run import learn_before
 from hpcgym.workload.model import Workload
@@ -27,10 +28,8 @@ ESTIMATES = (
     "requested",
     "double-requested",
     "ave1",
-    "ave2",
     "ave5",
-    "user-ratio",
-    "typical-ratio",
+    *FORMULAS,
     "data-driven",
     "e-loss",
     "regression:over=absolute,under=squared,weight=small,eta=1,l2=0",
@@ -167,7 +166,7 @@ def test_what_has_ended_before_a_time_is_learned_and_no_more(backfill: str, pass
         assert sorted(learned) == CROWD.job_number[result.end < time].tolist()
 
 
-@pytest.mark.parametrize("estimate", ["ave3", "user-ratio", "typical-ratio", "e-loss"])
+@pytest.mark.parametrize("estimate", ["ave3", *FORMULAS, "e-loss"])
 def test_what_has_ended_before_a_time_matters(estimate: str) -> None:
     """The property above can fail: the run time of the last job that has ended is seen."""
     rules = Scheduler("saf", estimate=estimate, policy_estimate=estimate)

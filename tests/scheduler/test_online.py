@@ -14,8 +14,8 @@ from online import (
     BUSY,
     EASY,
     ELOSS,
+    FORMULAS,
     REGRESSIONS,
-    WORDS,
     assert_same,
     assert_same_log,
     cases,
@@ -26,6 +26,7 @@ from predictors import Crooked, KernelRegression, PlainRegression
 
 from hpcgym import HpcgymError, Scheduler, simulate
 from hpcgym.scheduler.estimates import Regression
+from hpcgym.scheduler.estimates.by_name import KNOWN
 from hpcgym.workload.model import Workload
 
 pytestmark = pytest.mark.compiled
@@ -42,7 +43,7 @@ def test_random_cases(case: tuple[Workload, dict[str, Any], dict[str, Any]]) -> 
             assert_same_log(fast[rule].log, slow[rule].log)
 
 
-@pytest.mark.parametrize("estimate", ["ave3", *WORDS[-2:], *map(str, REGRESSIONS)])
+@pytest.mark.parametrize("estimate", [*FORMULAS[1:], *map(str, REGRESSIONS)])
 def test_each_estimate_for_hundreds_of_jobs(estimate: str) -> None:
     slow: Any = estimate
     if estimate.startswith("regression"):
@@ -86,7 +87,7 @@ CROWD = crowd()
 
 @pytest.mark.parametrize("passes", ["per-timestamp", "per-event"])
 @pytest.mark.parametrize(("policy", "order"), [("saf", "sjbf"), ("lexp", "spf"), ("wfp3", "saf")])
-@pytest.mark.parametrize("estimate", ["ave3", "user-ratio", "typical-ratio", "python", "e-loss"])
+@pytest.mark.parametrize("estimate", [*FORMULAS[1:], "python", "e-loss"])
 def test_hundreds_of_jobs_wait_while_predictions_are_renewed(
     estimate: str, policy: str, order: str, passes: str
 ) -> None:
@@ -117,7 +118,7 @@ def test_one_goes_on_where_the_other_ended(
     workload, fast, slow = case
     for rules in (fast, slow):
         for rule in ("estimate", "policy_estimate"):
-            if isinstance(rules[rule], list) or rules[rule] in WORDS[:3]:
+            if isinstance(rules[rule], list) or rules[rule] in KNOWN:
                 rules[rule] = "user-ratio" if rule == "estimate" else "ave2"
     cuts = sorted({0, min(first, len(workload)), min(first + second, len(workload))})
     learned, before = None, None

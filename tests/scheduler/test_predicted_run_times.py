@@ -106,9 +106,9 @@ def test_predictions_are_the_schedulers_own() -> None:
 
 
 def test_every_estimate_is_explained() -> None:
-    for name, meaning in ESTIMATES.items():
+    for name, estimate in ESTIMATES.items():
         assert check_estimate(name) == name
-        assert meaning
+        assert estimate.meaning
 
 
 def test_negative_predictions_are_refused() -> None:

@@ -10,21 +10,22 @@ from functools import cache
 from typing import Any
 
 from hpcgym.compilation import jit_entry
-from hpcgym.engine.answers.online import answer_inside
+from hpcgym.engine.answers.online import answers_by
 from hpcgym.engine.answers.shares import counting
 from hpcgym.engine.state import A_CORRECTION, A_PREDICTION
 
 
 @cache
-def answering(run: Any, usage_of: Any) -> Any:
+def answering(run: Any, usage_of: Any, predict: Any) -> Any:
     """Return the compiled loop of a machine with answers to what it asks for.
 
     Parameters
     ----------
     run : the loop of the machine, of :func:`hpcgym.engine.loop.loop_of`.
     usage_of : what :func:`hpcgym.engine.answers.shares.counting` takes.
+    predict : a chain of :mod:`hpcgym.engine.answers.formulas`.
     """
-    count_usage = counting(usage_of)
+    count_usage, answer_inside = counting(usage_of), answers_by(predict).inside
 
     @jit_entry
     def run_with_answers(

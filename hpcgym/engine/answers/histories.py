@@ -133,20 +133,3 @@ def describe(jobs, asked, users, sim, progress, blocks, entries, memory, job, x)
 def whole_seconds(seconds):
     """Return a prediction of at least 0 in whole seconds: rounded down, see ``ROUNDED_S``."""
     return np.int64(seconds + ROUNDED_S)
-
-
-@jit_part
-def mean_of_last(memory, requested, last):
-    """Return the mean run time of a user's last jobs [s]; without enough, the requested time."""
-    if memory[NUMBER] < last:
-        return np.float64(requested)
-    total = 0.0
-    for k in range(last):
-        total += memory[LAST + k]
-    return math.floor(total / last)
-
-
-@jit_part
-def user_ratio(memory):
-    """Return the mean of run time / requested time of a user's jobs, 1 without any."""
-    return memory[RATIOS] / memory[NUMBER] if memory[NUMBER] > 0 else 1.0

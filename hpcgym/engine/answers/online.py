@@ -6,22 +6,21 @@ those, and no others, have been learned from when the prediction is made.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from functools import cache
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.compilation import jit, jit_entry, jit_inline, jit_part
 from hpcgym.engine.answers import nag
+from hpcgym.engine.answers.formulas import Remembered
 from hpcgym.engine.answers.histories import (
     N_SEEN,
     asked_by,
     describe,
-    mean_of_last,
     remember,
     remember_ratio,
-    typical_ratio,
-    user_ratio,
     whole_seconds,
 )
 from hpcgym.engine.events import end_first, next_end, start
@@ -39,15 +38,16 @@ from hpcgym.engine.state import (
 )
 
 # -- `Estimators.kinds`: how run times are predicted, for what there are two of --------------------
-KNOWN, BY_AVERAGE, BY_USER_RATIO, BY_TYPICAL_RATIO, BY_REGRESSION, FROM_OUTSIDE = range(6)
+# from BY_FORMULA on: places in the table of formulas
+KNOWN, FROM_OUTSIDE, BY_REGRESSION, BY_FORMULA = range(4)
 FOR_BACKFILLING, FOR_ORDERING = 0, 1
 
 
 class Estimators(NamedTuple):
     """How run times are predicted; an entry for each of the two estimates."""
 
-    kinds: NDArray[np.int64]  # (2,) KNOWN, BY_AVERAGE ...
-    last: NDArray[np.int64]  # (2,) how many jobs the mean is of, where it is BY_AVERAGE
+    kinds: NDArray[np.int64]  # (2,) KNOWN, FROM_OUTSIDE ...
+    last: NDArray[np.int64]  # (2,) how many run times are looked at, where it is a formula
     loss: NDArray[np.void]  # (2,) nag.LOSS, where it is BY_REGRESSION
     chosen: NDArray[np.int64]  # (2, N_SEEN) places of its features; behind them -1
     looks: NDArray[np.int64]  # (2,) whether the first and the second order look at predictions
@@ -73,43 +73,111 @@ NOW, X, PHI, STATIC, ANSWERS = range(5)
 N_SCRATCH = 5
 
 
-@jit
-def answer_inside(jobs, scores, users, sim, progress, blocks, entries, ended, estimators, learner):
-    """Answer the simulator and return True, unless a prediction is to come FROM_OUTSIDE."""
-    learn_from_ended(jobs, users, sim, progress, ended, estimators, learner)
-    outside = estimators.kinds[FOR_BACKFILLING] == FROM_OUTSIDE
-    if sim.asked == A_RENEWAL:
-        if estimators.kinds[FOR_ORDERING] == FROM_OUTSIDE:
-            return False
-        if estimators.kinds[FOR_ORDERING] == KNOWN:  # somebody else asks for renewals
+class Answers(NamedTuple):
+    """What answers a simulation, compiled.
+
+    Attributes
+    ----------
+    inside : answers in the loop of a machine, and returns True, unless a prediction is to come
+        FROM_OUTSIDE.
+    alone : does the same where no loop runs.
+    """
+
+    inside: Any
+    alone: Any
+
+
+@cache
+def answers_by(predict: Any) -> Answers:
+    """Return what answers a simulation, by a chain of :mod:`hpcgym.engine.answers.formulas`."""
+
+    @jit
+    def consider(jobs, users, sim, progress, blocks, entries, job, estimators, learner):
+        """Predict the run time of a job, but for what is FROM_OUTSIDE, and note its features."""
+        look_at(jobs, users, sim, progress, blocks, entries, job, estimators, learner)
+        x, answers = features_of(sim, job, learner), learner.scratch[ANSWERS]
+        for which in range(2):
+            kind = estimators.kinds[which]
+            if kind == BY_REGRESSION:
+                n = fill_phi(x, estimators, learner, which)
+                answers[which] = nag.predict(learner.model[which], learner.scratch[PHI][:n])
+            elif kind >= BY_FORMULA:
+                known = remembered(users[job], job, estimators, learner, which)
+                answers[which] = predict(kind - BY_FORMULA, jobs[job].requested, known)
+
+    @jit
+    def renew_all(jobs, scores, users, sim, progress, blocks, entries, ended, estimators, learner):
+        """Predict anew how long jobs wait to run whose users had ends since the last pass."""
+        first = sim.ended
+        for k in range(first, first + list_concerned(users, sim, blocks, entries, ended)):
+            job = ended[k]
+            consider(jobs, users, sim, progress, blocks, entries, job, estimators, learner)
+            renew(jobs, scores, sim, job, estimators, learner)
+        forget_bounds(blocks)
+
+    @jit
+    def inside(jobs, scores, users, sim, progress, blocks, entries, ended, estimators, learner):
+        """Answer the simulator and return True, unless a prediction is to come FROM_OUTSIDE."""
+        learn_from_ended(jobs, users, sim, progress, ended, estimators, learner)
+        outside = estimators.kinds[FOR_BACKFILLING] == FROM_OUTSIDE
+        if sim.asked == A_RENEWAL:
+            if estimators.kinds[FOR_ORDERING] == FROM_OUTSIDE:
+                return False
+            if estimators.kinds[FOR_ORDERING] == KNOWN:  # somebody else asks for renewals
+                return True
+            renew_all(
+                jobs, scores, users, sim, progress, blocks, entries, ended, estimators, learner
+            )
             return True
-        renew_all(jobs, scores, users, sim, progress, blocks, entries, ended, estimators, learner)
+        job = sim.next if sim.asked == A_PREDICTION else sim.expiring
+        consider(jobs, users, sim, progress, blocks, entries, job, estimators, learner)
+        if outside or estimators.kinds[FOR_ORDERING] == FROM_OUTSIDE:
+            return False
+        answer(jobs, scores, sim, progress, estimators, learner)
         return True
-    job = sim.next if sim.asked == A_PREDICTION else sim.expiring
-    consider(jobs, users, sim, progress, blocks, entries, job, estimators, learner)
-    if outside or estimators.kinds[FOR_ORDERING] == FROM_OUTSIDE:
-        return False
-    answer(jobs, scores, sim, progress, estimators, learner)
-    return True
+
+    @jit_entry
+    def alone(jobs, scores, users, sim, progress, blocks, entries, ended, estimators, learner):
+        """Do the same where no loop runs."""
+        return inside(
+            jobs, scores, users, sim, progress, blocks, entries, ended, estimators, learner
+        )
+
+    return Answers(inside, alone)
+
+
+@jit_part
+def look_at(jobs, users, sim, progress, blocks, entries, job, estimators, learner):
+    """Note the features of a job, where anybody looks at them."""
+    if len(learner.seen) > 0:
+        x = features_of(sim, job, learner)
+        describe(
+            jobs, estimators.asked, users, sim, progress, blocks, entries, learner.memory, job, x
+        )
 
 
 @jit_entry
-def answer_alone(jobs, scores, users, sim, progress, blocks, entries, ended, estimators, learner):
-    """Do the same where no loop runs."""
-    return answer_inside(
-        jobs, scores, users, sim, progress, blocks, entries, ended, estimators, learner
+def look_at_one(jobs, users, sim, progress, blocks, entries, job, estimators, learner):
+    """Do the same where a predictor in Python asks for them."""
+    look_at(jobs, users, sim, progress, blocks, entries, job, estimators, learner)
+
+
+@jit_part
+def features_of(sim, job, learner):
+    """Return where the features of a job stand that is looked at now."""
+    # what is learned from is what was known at submission
+    if len(learner.seen) > 0 and sim.asked == A_PREDICTION:
+        return learner.seen[job]
+    return learner.scratch[NOW][:N_SEEN]
+
+
+@jit_part
+def remembered(user, job, estimators, learner, which):
+    """Return what a formula may look at."""
+    of_user, of_class = ratio_rows(user, job, estimators, learner)
+    return Remembered(
+        learner.memory[user], learner.ratios, of_user, of_class, estimators.last[which]
     )
-
-
-@jit
-def renew_all(jobs, scores, users, sim, progress, blocks, entries, ended, estimators, learner):
-    """Predict anew how long waiting jobs run whose users' jobs have ended since the last pass."""
-    first = sim.ended
-    for k in range(first, first + list_concerned(users, sim, blocks, entries, ended)):
-        job = ended[k]
-        consider(jobs, users, sim, progress, blocks, entries, job, estimators, learner)
-        renew(jobs, scores, sim, job, estimators, learner)
-    forget_bounds(blocks)
 
 
 @jit_entry
@@ -225,40 +293,16 @@ def learn_from_record(
         learn_from_ended(jobs, users, sim, progress, ended, estimators, learner)
         if i < len(past):
             sim.time, sim.asked = now, A_PREDICTION
-            consider(jobs, users, sim, progress, blocks, entries, past[i], estimators, learner)
-
-
-@jit_entry
-def consider(jobs, users, sim, progress, blocks, entries, job, estimators, learner):
-    """Predict the run time of a job, but for what is FROM_OUTSIDE, and note its features."""
-    x = learner.scratch[NOW][:N_SEEN]
-    if len(learner.seen) > 0:
-        # what is learned from is what was known at submission
-        if sim.asked == A_PREDICTION:
-            x = learner.seen[job]
-        describe(
-            jobs, estimators.asked, users, sim, progress, blocks, entries, learner.memory, job, x
-        )
-    answers = learner.scratch[ANSWERS]
-    for which in range(2):
-        kind = estimators.kinds[which]
-        requested, memory = jobs[job].requested, learner.memory[users[job]]
-        if kind == BY_AVERAGE:
-            answers[which] = mean_of_last(memory, requested, estimators.last[which])
-        elif kind == BY_USER_RATIO:
-            answers[which] = requested * user_ratio(memory)
-        elif kind == BY_TYPICAL_RATIO:
-            of_user, of_class = ratio_rows(users[job], job, estimators, learner)
-            answers[which] = requested * typical_ratio(learner.ratios, of_user, of_class)
-        elif kind == BY_REGRESSION:
-            n = fill_phi(x, estimators, learner, which)
-            answers[which] = nag.predict(learner.model[which], learner.scratch[PHI][:n])
+            look_at(jobs, users, sim, progress, blocks, entries, past[i], estimators, learner)
 
 
 @jit_part
 def ratio_rows(user, job, estimators, learner):
-    """Return where the ratios of a job's user and class stand."""
-    return 1 + user, 1 + len(learner.memory) + estimators.classes[job]
+    """Return where the ratios of a job's user and class stand, if there are any."""
+    of_class = 1 + len(learner.memory)
+    if len(estimators.classes) > 0:
+        of_class += estimators.classes[job]
+    return 1 + user, of_class
 
 
 @jit_inline

@@ -27,11 +27,11 @@ import numpy as np
 from hpcgym.compilation import jit_entry, jit_inline, jit_part
 from hpcgym.engine.answers.online import FOR_ORDERING, KNOWN
 from hpcgym.engine.answers.share_rows import begin_shares
+from hpcgym.engine.idle_power import rest, some_idle, switch_off
 from hpcgym.engine.machines.corun.rows import begin_corun
 from hpcgym.engine.machines.limited.controls import extend_control
 from hpcgym.engine.machines.limited.rows import begin_machine, machine_of, run_under_limits
 from hpcgym.engine.machines.nodes.rows import copy_nodes, empty_nodes, nodes_of, run_on_nodes
-from hpcgym.engine.machines.pool.idle_power import rest, some_idle, switch_off
 from hpcgym.engine.machines.pool.rows import run_on_pool
 from hpcgym.engine.many.beginnings import (
     begin_learning,

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from hpcgym.compilation import jit, jit_part
+from hpcgym.engine.idle_power import settle
 from hpcgym.engine.machines.limited.rows import machine_of
 from hpcgym.engine.machines.nodes.rows import nodes_of
-from hpcgym.engine.machines.pool.idle_power import settle
 from hpcgym.engine.state import STARTED_AS
 from hpcgym.envs.core.arrays import (
     BSLD,

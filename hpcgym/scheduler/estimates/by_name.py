@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import copy
 import re
-from collections.abc import Sequence
+from collections import ChainMap
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.engine import state
+from hpcgym.engine.answers.formulas import FORMULAS, Formula, is_built_in
 from hpcgym.engine.answers.histories import ROUNDED_S
 from hpcgym.errors import HpcgymError, unknown
 from hpcgym.scheduler.estimates.heuristics import DataDriven
@@ -18,23 +21,6 @@ from hpcgym.scheduler.estimates.regression import Regression
 
 if TYPE_CHECKING:
     from hpcgym.workload.model import Workload
-
-#: Name -> what a job's running time is taken to be when it is submitted.
-ESTIMATES = {
-    "requested": "the requested time",
-    "double-requested": "twice the requested time",
-    "clairvoyant": "the actual run time, which no real scheduler knows",
-    "ave2": "the mean of the user's last two ended jobs, at most the requested time; the requested "
-    "time while there are not two (Tsafrir et al. 2007; document 004, section 7.2.2; L2 of "
-    "document 001). ave1, ave3 and so on: of the last one, three ...",
-    "user-ratio": "requested time x the mean of run time / requested time of the user's ended jobs",
-    "typical-ratio": "requested time x the geometric mean of run time / requested time of the "
-    "user's ended jobs, and of those as wide, the latest counting most",
-    "data-driven": "the last ended job of the user that is most alike, by name, queue, requested "
-    "time and processors (D: document 000, section 3.1.2)",
-    "e-loss": "regression learned on-line with the E-Loss (document 004, section 7.5.3)",
-    "regression": "regression learned on-line; regression:over=...,under=...,weight=... says how",
-}
 
 #: Name -> what is predicted once a job has run as long as predicted (document 004, section 7.4.2).
 CORRECTIONS = {
@@ -72,6 +58,63 @@ class Predictor(Protocol):
 
     def learn_one(self, x: dict[str, Any], y: float) -> Any:
         """Learn from a job that has ended, had features ``x`` and ran for ``y`` [s]."""
+
+
+@dataclass(frozen=True)
+class Named:
+    """An estimate that is no :class:`hpcgym.engine.answers.formulas.Formula`.
+
+    Attributes
+    ----------
+    meaning : what it is, in lists of names.
+    label : what it takes run times to be, in tables and pictures.
+    known : returns the predictions, (n_jobs,) int64 [s], of requested times and actual run times,
+        where they are known beforehand; else None.
+    predictor : returns a new predictor in Python, where one learns; else None.
+    """
+
+    meaning: str
+    label: str
+    known: Callable[[NDArray[np.int64], NDArray[np.int64]], NDArray[np.int64]] | None = None
+    predictor: Callable[[], Predictor] | None = None
+
+
+#: Name -> estimate whose predictions are known when jobs are submitted, and never too short.
+KNOWN = {
+    "requested": Named("the requested time", "requested times", lambda requested, run: requested),
+    "double-requested": Named(
+        "twice the requested time",
+        "twice the requested times",
+        lambda requested, run: np.minimum(2 * requested, state.LATEST_TIME),
+    ),
+    "clairvoyant": Named(
+        "the actual run time, which no real scheduler knows",
+        "actual run times",
+        lambda requested, run: run,
+    ),
+}
+
+#: Name -> estimate that learns in another way than by a formula; regressions are compiled.
+_OTHERS = {
+    "data-driven": Named(
+        "the last ended job of the user that is most alike, by name, queue, requested "
+        "time and processors (D: document 000, section 3.1.2)",
+        "the user's last job that was most alike",
+        predictor=DataDriven,
+    ),
+    "e-loss": Named(
+        "regression learned on-line with the E-Loss (document 004, section 7.5.3)",
+        "run times learned with the E-Loss",
+    ),
+    "regression": Named(
+        "regression learned on-line; regression:over=...,under=...,weight=... says how",
+        "run times learned by regression",
+    ),
+}
+
+#: Name -> what a job's running time is taken to be when it is submitted; ``meaning`` says it.
+#: Whatever is put into one of the three tables is an estimate from then on.
+ESTIMATES: Mapping[str, Named | Formula] = ChainMap[str, Any](_OTHERS, FORMULAS, KNOWN)
 
 
 #: An estimate as users give it; checked, it is a name, an array or a predictor.
@@ -129,17 +172,48 @@ def average_of(name: str) -> int | None:
     return int(found[1]) if found else None
 
 
+def formula_of(name: str) -> tuple[str, Formula] | None:
+    """Return the name in the table and the formula of an estimate, with its number of run times.
+
+    None if it is none.
+    """
+    last = average_of(name)
+    if last is not None:
+        return "ave2", replace(FORMULAS["ave2"], last=last)
+    return (name, FORMULAS[name]) if name in FORMULAS else None
+
+
+def label_of(name: str) -> str:
+    """Return what an estimate of that name takes run times to be, in tables and pictures."""
+    if name == "ave1":
+        return "the user's last run time"
+    found = formula_of(name)
+    if found is not None:
+        return found[1].label.format(last=found[1].last)
+    return ESTIMATES[name].label if name in ESTIMATES else name
+
+
 def learns(estimate: Estimate) -> bool:
     """Return whether the run times become known during the simulation."""
-    known = ("requested", "double-requested", "clairvoyant")
-    return not isinstance(estimate, np.ndarray) and estimate not in known
+    if isinstance(estimate, str):
+        return estimate not in KNOWN
+    return not isinstance(estimate, np.ndarray)
 
 
 def predictor_of(estimate: Estimate) -> Predictor | None:
     """Return a predictor in Python for an estimate, a copy of its own; None if it is compiled."""
     if isinstance(estimate, str):
-        return DataDriven() if estimate == "data-driven" else None
+        named = _OTHERS.get(estimate)
+        return named.predictor() if named is not None and named.predictor is not None else None
     return copy.deepcopy(estimate) if isinstance(estimate, Predictor) else None
+
+
+def is_compiled_in(estimate: Estimate) -> bool:
+    """Return whether environments and batches, which are compiled beforehand, know an estimate."""
+    if predictor_of(estimate) is not None:
+        return False
+    found = formula_of(estimate) if isinstance(estimate, str) else None
+    return found is None or is_built_in(found[0])
 
 
 def predicted_run_times(
@@ -164,11 +238,9 @@ def predicted_run_times(
     if learns(estimate):
         return None
     if isinstance(estimate, str):
-        requested = workload.requested_time
-        if estimate == "double-requested":
-            doubled: NDArray[np.int64] = np.minimum(2 * requested, state.LATEST_TIME)
-            return doubled
-        return requested if estimate == "requested" else run_time
+        known = KNOWN[estimate].known
+        assert known is not None
+        return known(workload.requested_time, run_time)
     assert isinstance(estimate, np.ndarray)
     if estimate.shape != run_time.shape:
         raise HpcgymError(

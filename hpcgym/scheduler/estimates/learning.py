@@ -10,8 +10,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.engine.answers import histories, nag, online
+from hpcgym.engine.answers.formulas import FORMULAS
 from hpcgym.engine.orders import mixing
-from hpcgym.scheduler.estimates.by_name import Estimate, Predictor, average_of, learns
+from hpcgym.scheduler.estimates.by_name import (
+    Estimate,
+    Predictor,
+    average_of,
+    formula_of,
+    learns,
+    predictor_of,
+)
 from hpcgym.scheduler.estimates.features import JOB_FEATURES
 from hpcgym.scheduler.estimates.regression import Regression
 from hpcgym.scheduler.policies.features import FEATURES, USER_FEATURES
@@ -122,7 +130,7 @@ def _classes(
     specs: Sequence[_Spec], users: NDArray[np.int64], processors: NDArray[np.int64]
 ) -> NDArray[np.int64]:
     """Return a number from 0 for each user and number of processors, (n_jobs,) or (0,)."""
-    if not any(spec.kind == online.BY_TYPICAL_RATIO for spec in specs):
+    if not any(spec.by_class for spec in specs):
         return np.zeros(0, np.int64)
     widths = np.unique(processors, return_inverse=True)[1]
     together = users * (int(widths.max(initial=0)) + 1) + widths
@@ -177,9 +185,6 @@ def two_estimates(scheduler: Scheduler) -> tuple[Estimate, Estimate]:
     return scheduler.estimate, scheduler.policy_estimate
 
 
-_RATIOS = {"user-ratio": online.BY_USER_RATIO, "typical-ratio": online.BY_TYPICAL_RATIO}
-
-
 @dataclass(frozen=True)
 class _Spec:
     """One of the two estimates, as the kernel takes it."""
@@ -189,6 +194,7 @@ class _Spec:
     loss: NDArray[np.void]
     chosen: NDArray[np.int64]
     n_terms: int
+    by_class: bool = False
 
     @classmethod
     def of(cls, estimate: Estimate) -> _Spec:
@@ -197,14 +203,14 @@ class _Spec:
         loss = np.zeros(1, nag.LOSS)
         if not learns(estimate):
             return cls(online.KNOWN, 0, loss, nothing, 0)
-        if not isinstance(estimate, str) or estimate == "data-driven":
+        if not isinstance(estimate, str) or predictor_of(estimate) is not None:
             return cls(online.FROM_OUTSIDE, 0, loss, nothing, 0)
-        if estimate in _RATIOS:
-            return cls(_RATIOS[estimate], 0, loss, nothing, 0)
-        last = average_of(estimate)
-        if last is not None:
-            return cls(online.BY_AVERAGE, last, loss, nothing, 0)
-        return cls._of_regression(Regression.parse(estimate))
+        found = formula_of(estimate)
+        if found is None:
+            return cls._of_regression(Regression.parse(estimate))
+        name, formula = found
+        kind = online.BY_FORMULA + list(FORMULAS).index(name)
+        return cls(kind, formula.last, loss, nothing, 0, formula.by_class)
 
     @classmethod
     def _of_regression(cls, regression: Regression) -> _Spec:

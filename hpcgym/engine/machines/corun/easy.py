@@ -31,9 +31,9 @@ from hpcgym.engine.machines.corun.state import (
     NOBODY_THERE,
     PART,
 )
-from hpcgym.engine.machines.pool.easy import first_in_order
 from hpcgym.engine.ordered import BLOCK, NOTHING, block_at, insert
 from hpcgym.engine.passes.backfilling import sweep_of, sweep_scored_of
+from hpcgym.engine.passes.heads import first_in_order
 from hpcgym.engine.state import (
     AN_ORDER,
     BACKFILLED,

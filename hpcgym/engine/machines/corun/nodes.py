@@ -7,7 +7,7 @@ import numpy as np
 from hpcgym.compilation import jit, jit_part
 from hpcgym.engine.machines.corun.rates import is_delayed, renew_rate
 from hpcgym.engine.machines.corun.state import BESIDE_HEAD, BRIEFLY, FILL, FIRST, NOBODY_THERE, PART
-from hpcgym.engine.machines.nodes.placement import next_open
+from hpcgym.engine.passes.node_bits import next_open
 
 
 @jit_part

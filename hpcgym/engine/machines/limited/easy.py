@@ -36,9 +36,9 @@ from hpcgym.engine.machines.limited.nodes import begin_waiting, end_switching, r
 from hpcgym.engine.machines.limited.reservations import find_shadow
 from hpcgym.engine.machines.limited.starts import begin, best_level, drawn_mw, widest
 from hpcgym.engine.machines.limited.state import LESS, NEVER, ZERO
-from hpcgym.engine.machines.pool.easy import asks_for_order, first_in_order
 from hpcgym.engine.ordered import BLOCK, block_at
 from hpcgym.engine.passes.backfilling import sweep_of, sweep_scored_of
+from hpcgym.engine.passes.heads import asks_for_order, first_in_order
 from hpcgym.engine.state import (
     A_RENEWAL,
     AN_ORDER,

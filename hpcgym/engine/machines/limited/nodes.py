@@ -14,7 +14,7 @@ from hpcgym.engine.machines.limited.state import (
     SWITCHING_OFF,
     SWITCHING_ON,
 )
-from hpcgym.engine.machines.nodes.placement import next_open
+from hpcgym.engine.passes.node_bits import next_open
 
 # --- The state of a node ------------------------------------------------------------------------
 

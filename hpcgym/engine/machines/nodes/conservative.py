@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from hpcgym.compilation import jit, jit_inline, jit_part
-from hpcgym.engine.events import enqueue, leave_queue, start
+from hpcgym.compilation import jit, jit_part
+from hpcgym.engine.events import enqueue
 from hpcgym.engine.loop import loop_of, next_event_pass
 from hpcgym.engine.machines.nodes.placement import (
     FIRST_FIT,
@@ -23,9 +23,9 @@ from hpcgym.engine.machines.nodes.placement import (
     take,
     weigh_all,
 )
-from hpcgym.engine.machines.pool.conservative import line_up
 from hpcgym.engine.ordered import BLOCK, block_at
-from hpcgym.engine.state import BACKFILLED, FOREVER, RUNNING
+from hpcgym.engine.passes.reserving import compress_of, replan_of
+from hpcgym.engine.state import FOREVER, RUNNING
 
 NOW, WITHIN = 0, 1  # rows of `ahead`: free at a time, and further on in the window that begins then
 
@@ -39,13 +39,13 @@ def do_pass(
     """Reserve for the new jobs and start those whose reservation is now."""
     forget_ended(sim, ended, machine)
     if sim.expired == 1:
-        replan(sim, jobs, scores, progress, blocks, entries, line, machine)
+        replan(sim, jobs, scores, progress, blocks, entries, profile, line, machine)
     arrived = sim.arrived
     sim.arrived = 0
     for job in range(sim.next - arrived, sim.next):
-        reserve(sim, progress, line, machine, job)
+        reserve(sim, jobs, progress, profile, line, machine, job)
         enqueue(sim, jobs, progress, keys, scores, blocks, entries, narrow, job)
-    compress(sim, jobs, keys, scores, progress, blocks, entries, line, idle, machine)
+    compress(sim, jobs, keys, scores, progress, blocks, entries, profile, line, idle, machine)
 
 
 @jit_part
@@ -96,7 +96,7 @@ def withdraw(nodes, job):
 
 
 @jit
-def reserve(sim, progress, line, nodes, job):
+def reserve(sim, jobs, progress, profile, line, nodes, job):
     """Give a job a reservation at the earliest time; the first is what it is promised."""
     commit(sim, progress, line, nodes, job, earliest(sim, progress, nodes, job, np.int64(FOREVER)))
     if progress[job].promised < 0:
@@ -180,49 +180,18 @@ def shift(nodes, room, i, job):
     return more
 
 
-@jit
-def replan(sim, jobs, scores, progress, blocks, entries, line, nodes):
-    """Make all reservations anew, in primary order, beside the running jobs' predicted ends."""
-    sim.expired = 0
-    sim.may_advance = 0
-    sim.first_reserved = FOREVER
+@jit_part
+def plan_running(sim, blocks, entries, profile, nodes):
+    """Let the plan be what the running jobs give back at their predicted ends."""
     nodes.scalars[0].n_events = 0
     for k in range(blocks[RUNNING].in_use):
         block = block_at(blocks, RUNNING, k)
         for i in range(block * BLOCK, block * BLOCK + blocks[block].count):
             foresee(nodes, entries[i].key, entries[i].job, np.int64(1))
-    for i in range(line_up(sim, jobs, scores, blocks, entries, line)):
-        reserve(sim, progress, line, nodes, line[i].job)
-
-
-@jit_inline
-def compress(sim, jobs, keys, scores, progress, blocks, entries, line, idle, nodes):
-    """Make reservations earlier where that is possible, and start the jobs that are due."""
-    loose = sim.may_advance == 1
-    if not loose and sim.first_reserved > sim.time:
-        return
-    sim.may_advance = 0
-    sim.first_reserved = FOREVER
-    waiting = False
-    for i in range(line_up(sim, jobs, scores, blocks, entries, line)):
-        job = line[i].job
-        if loose and line[job].reserved != sim.time:
-            advance(sim, progress, line, nodes, job)
-        if line[job].reserved > sim.time:
-            sim.first_reserved = min(sim.first_reserved, line[job].reserved)
-            waiting = True
-            continue
-        if waiting:
-            progress[job].marks += BACKFILLED
-        withdraw(nodes, job)
-        foresee(nodes, sim.time + progress[job].predicted, job, np.int64(1))
-        take(nodes, job)
-        leave_queue(sim, jobs, progress, keys, blocks, entries, job)
-        start(sim, jobs, progress, blocks, entries, idle, job)
 
 
 @jit
-def advance(sim, progress, line, nodes, job):
+def advance(sim, jobs, progress, profile, line, nodes, job):
     """Make the reservation of a job anew if it can be earlier."""
     before = line[job].reserved
     withdraw(nodes, job)
@@ -230,6 +199,18 @@ def advance(sim, progress, line, nodes, job):
     if time < before:
         sim.may_advance = 1
     commit(sim, progress, line, nodes, job, time)
+
+
+@jit_part
+def begin(sim, progress, nodes, job):
+    """Let a job take its nodes now, and give them back at its predicted end."""
+    withdraw(nodes, job)
+    foresee(nodes, sim.time + progress[job].predicted, job, np.int64(1))
+    take(nodes, job)
+
+
+replan = replan_of(plan_running, reserve)
+compress = compress_of(advance, begin)
 
 
 run = loop_of(next_event_pass, do_pass)

@@ -24,9 +24,9 @@ from hpcgym.engine.machines.nodes.placement import (
     shuffle,
     take,
 )
-from hpcgym.engine.machines.pool.easy import asks_for_order, count_backfilled, first_in_order
 from hpcgym.engine.ordered import BLOCK, NOTHING, block_at
 from hpcgym.engine.passes.backfilling import sweep_of, sweep_scored_of
+from hpcgym.engine.passes.heads import asks_for_order, count_backfilled, first_in_order
 from hpcgym.engine.state import (
     AN_ORDER,
     EACH_START,

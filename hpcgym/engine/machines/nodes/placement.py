@@ -12,8 +12,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcgym.compilation import jit, jit_entry, jit_part, trailing_zeros
+from hpcgym.compilation import jit, jit_entry, jit_part
 from hpcgym.engine.ordered import records, whole_numbers
+from hpcgym.engine.passes.node_bits import next_open
 
 FIRST_FIT, BEST_FIT, WORST_FIT, RANDOM = range(4)  # ALLOCATION
 
@@ -166,21 +167,6 @@ def fits(nodes, job):
         nodes.known[kind].version = nodes.scalars[0].version
         nodes.known[kind].units = found
     return found >= units
-
-
-@jit_part
-def next_open(bits, node):
-    """Return the first node from this one on that has a free core, or one that there is not."""
-    place = node >> 6
-    word = bits[place] >> np.uint64(node & 63)
-    if word == 0:
-        place += 1
-        while place < len(bits) and bits[place] == 0:
-            place += 1
-        if place == len(bits):
-            return place << 6
-        node, word = place << 6, bits[place]
-    return node + trailing_zeros(word)
 
 
 @jit_entry

@@ -33,15 +33,17 @@ from hpcgym.engine.ordered import (
     tidy_swept,
 )
 from hpcgym.engine.orders.narrow import least_of_narrow, summarise_narrow
-from hpcgym.engine.orders.scores import best_scored, best_to_backfill
+from hpcgym.engine.orders.scores import best_to_backfill
+from hpcgym.engine.passes.heads import (
+    asks_for_order,
+    count_backfilled,
+    first_in_order,
+)
 from hpcgym.engine.state import (
     AN_ORDER,
-    BACKFILLED,
-    EACH_PASS,
     KEYED,
     NOBODY,
     PER_EVENT,
-    PRIMARY_QUEUE,
     QUEUE,
     RUNNING,
     SCORED,
@@ -150,47 +152,6 @@ def may_wait(sim, blocks, entries, leaving):
 
 
 @jit_part
-def asks_for_order(sim):
-    """Return whether the pass is to be interrupted for a new order; it is asked for once."""
-    if sim.asks == EACH_PASS:
-        sim.asked = AN_ORDER - sim.asked
-        sim.changed = 1
-        return sim.asked == AN_ORDER
-    sim.asked = 0
-    return False
-
-
-@jit_part
-def first_in_order(sim, jobs, scores, progress, blocks, entries):
-    """Return the queued job that is first in primary order, -1 if it is yet to be selected.
-
-    The queue must not be empty.
-    """
-    order = sim.primary
-    if order == SUBMISSION and sim.secondary == SUBMISSION:
-        return entries[QUEUE * BLOCK].job
-    if order == SELECTION:
-        return sim.selected
-    if order == SUBMISSION or sim.threshold >= 0:
-        job = oldest(sim, progress)
-        if order == SUBMISSION or sim.time - jobs[job].submit > sim.threshold:
-            return job
-    if order >= SCORED:
-        return best_scored(sim, jobs, scores, progress, blocks, entries)
-    return entries[PRIMARY_QUEUE * BLOCK].job
-
-
-@jit_part
-def oldest(sim, progress):
-    """Return the queued job that was submitted first."""
-    job = sim.oldest
-    while progress[job].start >= 0:
-        job += 1
-    sim.oldest = job
-    return job
-
-
-@jit_part
 def least_width(blocks):
     """Return a number of processors that no queued job needs less than."""
     least = blocks[QUEUE].least_width
@@ -249,14 +210,6 @@ def may_backfill(sim, width, predicted, leaving):
     if width > sim.free + leaving:
         return False
     return width <= sim.extra or sim.time + predicted <= sim.shadow
-
-
-@jit_part
-def count_backfilled(sim, progress, job, width, predicted):
-    """Note that a job starts before the head."""
-    if sim.time + predicted > sim.shadow:
-        sim.extra -= width
-    progress[job].marks += BACKFILLED
 
 
 @jit_part

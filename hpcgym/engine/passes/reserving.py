@@ -1,0 +1,74 @@
+"""Reservations for all queued jobs: earlier as jobs end early, made anew as predictions expire.
+
+A machine gives what it does differently, which is compiled in: how a job gets a place in its plan,
+and what happens to that when it starts. When a job is to start stands in ``line[job].reserved``.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hpcgym.compilation import jit, jit_part
+from hpcgym.engine.events import leave_queue, start
+from hpcgym.engine.passes.lining_up import line_up
+from hpcgym.engine.state import BACKFILLED, FOREVER
+
+
+def compress_of(advance: Any, begin: Any) -> Any:
+    """Return what compresses the reservations of a machine.
+
+    Parameters
+    ----------
+    advance : makes the reservation of a job anew if it can be earlier, or if its time was missed;
+        ``sim.may_advance`` is 1 once one has moved.
+    begin : turns the reservation of a job that starts now into its predicted run.
+    """
+
+    @jit_part
+    def compress(
+        sim, jobs, keys, scores, progress, blocks, entries, profile, line, idle, machine
+    ):  # fmt: skip
+        """Make reservations earlier where that is possible, and start the jobs that are due."""
+        loose = sim.may_advance == 1
+        if not loose and sim.first_reserved > sim.time:
+            return
+        sim.may_advance = 0
+        sim.first_reserved = FOREVER
+        waiting = False
+        for i in range(line_up(sim, jobs, scores, blocks, entries, line)):
+            job = line[i].job
+            if loose and line[job].reserved != sim.time:
+                advance(sim, jobs, progress, profile, line, machine, job)
+            if line[job].reserved > sim.time:
+                sim.first_reserved = min(sim.first_reserved, line[job].reserved)
+                waiting = True
+                continue
+            if waiting:
+                progress[job].marks += BACKFILLED
+            begin(sim, progress, machine, job)
+            leave_queue(sim, jobs, progress, keys, blocks, entries, job)
+            start(sim, jobs, progress, blocks, entries, idle, job)
+
+    return compress
+
+
+def replan_of(plan_running: Any, reserve: Any) -> Any:
+    """Return what makes all reservations of a machine anew.
+
+    Parameters
+    ----------
+    plan_running : makes the plan of the running jobs alone, by their predicted ends.
+    reserve : gives a job a reservation at the earliest time that the plan allows.
+    """
+
+    @jit
+    def replan(sim, jobs, scores, progress, blocks, entries, profile, line, machine):
+        """Make all reservations anew, in primary order, beside the running jobs' predicted ends."""
+        sim.expired = 0
+        sim.may_advance = 0
+        sim.first_reserved = FOREVER
+        plan_running(sim, blocks, entries, profile, machine)
+        for i in range(line_up(sim, jobs, scores, blocks, entries, line)):
+            reserve(sim, jobs, progress, profile, line, machine, line[i].job)
+
+    return replan
