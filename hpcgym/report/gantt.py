@@ -106,7 +106,8 @@ def gantt_on(
     colours: str | None = None,
 ) -> Axes:
     """Draw a Gantt chart whose time axis others may share; see :func:`draw_gantt`."""
-    lost, result = result.lost, result.runs
+    lost = result.lost
+    result = result if lost is None else result.runs
     palette = palette_of(result, colours)
     rows = rows_of(result)
     time.apply(axes)

@@ -104,6 +104,7 @@ def test_every_core_is_held_by_one_job_at_a_time_on_the_nodes_it_has(case):
             units=np.array([units for held in cells for _, units in held]),
         ),
         coschedule=None,
+        lost=None,
         dispatching=None,
     )
     rows = np.cumsum([0, *nodes])
@@ -128,6 +129,7 @@ def test_more_than_a_node_has_is_refused():
         end=np.array([5]),
         allocation=SimpleNamespace(first=np.array([0, 1]), node=np.array([1]), units=np.array([3])),
         coschedule=None,
+        lost=None,
         dispatching=None,
     )
     with pytest.raises(ValueError, match="more processors than"):
