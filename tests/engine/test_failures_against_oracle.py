@@ -115,3 +115,19 @@ def test_a_job_comes_back_before_equal_ones_that_were_submitted_later(order: str
     rules["backfill_order"] = order
     result = assert_same(cluster, workload, rules, [(0, 2, 3), (1, 8, 20), (0, 8, 10)])
     assert result.start.tolist()[:3] == [3, 0, 10]
+
+
+@pytest.mark.parametrize("order", ["sqf", "spf", "sjbf", "fcfs"])
+def test_a_job_is_backfilled_again_before_equal_ones_that_came_later(order: str) -> None:
+    """It ran before the head, job 1, and was submitted before job 3, which waits."""
+    columns = {
+        "submit_time": [0, 1, 1, 2],
+        "run_time": [100, 5, 9, 9],
+        "requested_time": [100, 5, 9, 9],
+        "requested_processors": [2, 4, 2, 2],
+    }
+    workload = Workload.from_columns(columns, processors=4)
+    cluster = Cluster(groups=(NodeGroup("a", 2, {"core": 2}),))
+    rules = {"backfill": "easy", "backfill_order": order}
+    result = assert_same(cluster, workload, rules, [(1, 3, 4)])
+    assert result.start.tolist() == [0, 100, 4, 13]

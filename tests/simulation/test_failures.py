@@ -117,6 +117,12 @@ def test_a_failure_breaks_a_promise() -> None:
     assert "reservations" in hpcgym.validate_schedule(result)
 
 
+def test_a_failure_of_an_idle_node_moves_the_shadow_time() -> None:
+    # B waits for all cores until 20, then until 50; C, of 25 s, is in its way before 5 only
+    result = failing([(0, 20, 1), (1, 5, 4), (1, 25, 1)], [(1, 5, 50)])
+    assert result.start.tolist() == [0, 50, 5]
+
+
 def test_all_nodes_down_and_a_failure_in_the_second_of_a_repair() -> None:
     result = failing([(0, 5, 4), (2, 1, 1)], [(0, 3, 7), (1, 3, 9), (0, 7, 8)])
     assert result.start.tolist() == [9, 8]
@@ -129,6 +135,39 @@ def test_a_prediction_begins_anew() -> None:
     assert result.start.tolist() == [6, 12]
     assert result.predicted_run_time.tolist() == [2, 3]
     assert result.reserved_start.tolist() == [6, 2]
+
+
+def test_corrections_are_counted_anew() -> None:
+    # predicted for 2 s, then 62 s, 302 s: of the lost run both had been used
+    rows = [(0, 400, 4, 9000), (390, 1, 4)]
+    rules: dict[str, Any] = {"estimate": [2, 1], "correction": "incremental"}
+    result = failing(rows, [(0, 301, 302)], **rules)
+    assert result.start.tolist() == [302, 702]
+    # at 364 it is thought to end 302 s after its start, not 902
+    assert result.reserved_start.tolist() == [302, 302 + 302]
+
+
+def test_one_that_was_backfilled_is_not_when_it_comes_first_again() -> None:
+    # C ran before B, which waits for all cores; it is lost at 3, B starts at 4, and then C
+    result = failing([(0, 4, 2), (1, 5, 4), (1, 3, 2)], [(1, 3, 4)])
+    assert result.start.tolist() == [0, 4, 9]
+    assert result.backfilled.tolist() == [False, False, False]
+    assert failing([(0, 4, 2), (1, 5, 4), (1, 3, 2)], []).backfilled.tolist()[2]
+
+
+def test_who_has_waited_longer_than_the_threshold_comes_back_first() -> None:
+    # by sizes B, of one core, would come first; A has waited longer than 3 s when it is lost
+    rows = [(0, 9, 4), (1, 9, 1), (1, 9, 1)]
+    rules: dict[str, Any] = {"policy": "sqf", "threshold": 3, "backfill": "none"}
+    result = failing(rows, [(0, 6, 7), (1, 6, 7)], **rules)
+    assert result.start.tolist() == [7, 16, 16]
+
+
+@pytest.mark.parametrize("backfill", ["none", "easy"])
+def test_a_job_is_submitted_in_the_second_of_a_repair(backfill: str) -> None:
+    rows = [(5, 3, 4), (10, 3, 1)]
+    result = failing(rows, [(0, 0, 10)], backfill=backfill)
+    assert result.start.tolist() == [10, 13]
 
 
 def test_a_lost_run_teaches_nothing() -> None:
