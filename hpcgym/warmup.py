@@ -15,7 +15,7 @@ from numba import get_num_threads
 
 from hpcgym.agents.lookahead import Lookahead
 from hpcgym.baselines.schedulers import find_scheduler
-from hpcgym.cluster import NodeGroup, NodePower
+from hpcgym.cluster import NodeGroup, NodePower, failures_of
 from hpcgym.cluster.pool import Cluster
 from hpcgym.compilation import kept, notice
 from hpcgym.engine.answers import nag
@@ -144,6 +144,12 @@ def _simulator_of_nodes() -> None:
     for backfill in ("easy", "conservative"):
         _extract(jobs, backfill=backfill, cluster=_nodes(), allocation="random")
     simulate(jobs, _in_order, cluster=_nodes(), allocation="random")
+
+
+def _failures() -> None:
+    cluster = _nodes()
+    failures = failures_of(cluster, 86_400, mtbf=20_000.0, repair=3600.0)
+    simulate(_units(), cluster=cluster, failures=failures)
 
 
 def _in_order(view: PassView) -> list[int]:
@@ -283,6 +289,7 @@ PARTS: dict[str, Callable[[], None]] = {
     "batches-nodes": _batches_on_nodes,
     "environments": _environments,
     "nodes": _simulator_of_nodes,
+    "failures": _failures,
     "learning": _learning,
     "fair-share": _fair_share,
     "limits": _limits,

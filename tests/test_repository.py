@@ -202,9 +202,7 @@ LONGER = {
     "hpcgym/engine/machines/nodes/placement.py": 449,
     "hpcgym/envs/kernels/steps.py": 410,
     "hpcgym/envs/pages/page.py": 412,
-    "hpcgym/schedule/result.py": 423,
     "hpcgym/sweep/batch.py": 438,
-    "hpcgym/validation/validate.py": 431,
     "hpcgym/workload/model.py": 418,
 }
 

@@ -193,6 +193,6 @@ ITEMS: tuple[Item, ...] = (
         DOCUMENT,
         "future work",
         "power of shared nodes, I/O, faults",
-        "named without a result",
+        "named without a result; nodes fail only where jobs do not slow each other down",
     ),
 )

@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from hpcgym.cluster import Cluster
-    from hpcgym.schedule.result import Allocation, Result
+    from hpcgym.schedule.places import Allocation
+    from hpcgym.schedule.result import Result
     from hpcgym.workload import Workload
 
 

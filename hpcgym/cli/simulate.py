@@ -35,6 +35,7 @@ class Simulate(ExplainedCommand):
         "hpcgym simulate lublin:jobs=1000,processors=192 --cluster taurus --carbon grid.csv",
         "hpcgym simulate lublin:jobs=1000,processors=80640 --cluster curie --power mix --cap"
         " percent=60,start=90000,end=93600",
+        "hpcgym simulate lublin:jobs=1000,processors=192 --cluster taurus --failures failures.csv",
         "hpcgym simulate codes:jobs=500,processes=256 --cluster 100x2x24 --speedups generated"
         " --scheduler easy-co",
         "hpcgym simulate KTH-SP2 --cluster 25x2x2 --speedups pairs.csv --codes 1 --scheduler"
@@ -87,6 +88,16 @@ def simulate(
         ),
         Written("schedule", (".swf", ".swf.gz", ".csv", ".csv.gz", ".json", ".parquet")),
     ] = None,
+    failures: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Failures of nodes on a machine of --cluster: CSV with the columns node (from 0),"
+            " time and repaired (seconds of the workload). Jobs on a node that fails are submitted"
+            " again.",
+            show_default=False,
+        ),
+    ] = None,
     picture: options.PictureOption = None,
     html: options.HtmlOption = None,
     force: ForceOption = False,
@@ -112,7 +123,7 @@ def simulate(
 
     with working(f"simulating {len(jobs):,} jobs"):
         pairs = None if sharing is None else sharing.speedups
-        result = run(jobs, chosen, cluster=machine, limits=kept, speedups=pairs)
+        result = run(jobs, chosen, cluster=machine, limits=kept, speedups=pairs, failures=failures)
         signals.add_metrics(result, grid)
     name = scheduler_name(result.scheduler)
     output.save_schedule(result, output_file)

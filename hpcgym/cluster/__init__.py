@@ -1,5 +1,6 @@
 """What jobs run on."""
 
+from hpcgym.cluster.failures import Failures, failures_of
 from hpcgym.cluster.files import cluster_toml, find_cluster, machine_names, read_cluster
 from hpcgym.cluster.nodes import NodeGroup
 from hpcgym.cluster.pool import Cluster
@@ -7,10 +8,12 @@ from hpcgym.cluster.power import Level, NodePower
 
 __all__ = [
     "Cluster",
+    "Failures",
     "Level",
     "NodeGroup",
     "NodePower",
     "cluster_toml",
+    "failures_of",
     "find_cluster",
     "machine_names",
     "read_cluster",

@@ -209,22 +209,29 @@ def make_state(
     if predicted is not None:
         progress["predicted"] = predicted
     conservative = sim.depth == UNLIMITED
-    n_listed = n_jobs if sim.primary == KEYED else 0
     # a job may start beside one that is to end in the same second, where events are handled alone
     running = min(n_jobs, 2 * processors)
-    lists = make_lists([running, n_jobs, n_listed])
+    blocks, entries, narrow = make_queues(sim, n_jobs, running)
     profile = np.empty(4 * n_jobs + 8 if conservative else 0, PROFILE)
     if conservative:
         profile[0] = (0, processors)
         sim.profile_end = 1
     line = np.empty(n_jobs if conservative else 0, LINE)
     history = np.full((n_users, last), -1, np.int64)
-    narrow = np.empty(len(lists[0]) * CLASSES, np.int64)
     freed = np.empty(running if conservative else 0, FREED_EARLY)
     # groups are as many as jobs that have ended, at most as many as processors
     idle = np.empty(min(n_jobs, processors) + 2 if sim.managed else 0, IDLE)
     ended = np.empty(n_jobs if sim.logs else 0, np.int64)
-    return State(sim, progress, history, *lists, profile, line, narrow, freed, idle, ended)
+    return State(sim, progress, history, blocks, entries, profile, line, narrow, freed, idle, ended)
+
+
+def make_queues(
+    sim: Any, n_jobs: int, running: int
+) -> tuple[NDArray[np.void], NDArray[np.void], NDArray[np.int64]]:
+    """Return ``blocks``, ``entries`` and ``narrow`` of empty lists, for so many that may run."""
+    n_listed = n_jobs if sim.primary == KEYED else 0
+    blocks, entries = make_lists([running, n_jobs, n_listed])
+    return blocks, entries, np.empty(len(blocks) * CLASSES, np.int64)
 
 
 def rules_of(sim: Any) -> dict[str, int]:

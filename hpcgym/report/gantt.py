@@ -26,6 +26,7 @@ from hpcgym.report.raster import coverage
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+    from hpcgym.cluster.failures import Failures
     from hpcgym.schedule.result import Result
 
 #: Up to so many rectangles are drawn one by one; more are summed up in pixels.
@@ -40,6 +41,7 @@ MOST_LANES = 60_000
 _LANE_INCHES, _OUTLINED_INCHES = 0.04, 0.16  # of a lane; where jobs have numbers
 _LEAST_INCHES, _MOST_INCHES = 4.0, 9.0
 _LEAST_PIXELS = 3  # of jobs that have lines
+_DOWN = "#4d4d4d"  # nodes that are down
 
 
 def draw_gantt(results: Results, axes: Axes | None = None, colours: str | None = None) -> Axes:
@@ -53,6 +55,8 @@ def draw_gantt(results: Results, axes: Axes | None = None, colours: str | None =
 
     A small schedule is drawn job by job. In a large one every pixel has the colour of the user who
     holds most of its area, the paler the more of it is idle.
+
+    Where nodes fail, runs that were lost are drawn too, and nodes that are down in dark grey.
 
     Where jobs share nodes a node has as many lanes as parts. A job that shares its nodes has one
     lane of each from its start to its end, any other all lanes. Colours tell the speedups of jobs,
@@ -102,6 +106,8 @@ def gantt_on(
     colours: str | None = None,
 ) -> Axes:
     """Draw a Gantt chart whose time axis others may share; see :func:`draw_gantt`."""
+    lost = result.lost
+    result = result if lost is None else result.runs
     palette = palette_of(result, colours)
     rows = rows_of(result)
     time.apply(axes)
@@ -122,7 +128,21 @@ def gantt_on(
         _draw_jobs(axes, result, rectangles, time, palette)
     else:
         _draw_pixels(axes, rectangles, time, palette)
+    if lost is not None:
+        _draw_down(axes, lost.failures, rows, time)
     return axes
+
+
+def _draw_down(axes: Axes, failures: Failures, rows: NDArray[np.int64], time: TimeAxis) -> None:
+    """Draw when nodes are down, in dark grey."""
+    from matplotlib.collections import PolyCollection
+
+    left, right = time.place(failures.time), time.place(failures.repaired)
+    low, high = rows[failures.node], rows[failures.node + 1]
+    x, y = (left, left, right, right), (low, high, high, low)
+    corners = np.stack((np.stack(x, axis=1), np.stack(y, axis=1)), axis=2)
+    down = PolyCollection(list(corners), facecolors=_DOWN, label="down", zorder=2)
+    axes.add_collection(down, autolim=False)
 
 
 def _draw_legend(axes: Axes, palette: Palette) -> int:

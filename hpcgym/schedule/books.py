@@ -59,6 +59,7 @@ class Books:
     Parameters
     ----------
     result : the schedule; jobs that have not started, start -1, draw nothing.
+    owner : (n_runs,) int64, who is charged for each of them; by default each for itself.
 
     Raises
     ------
@@ -66,8 +67,9 @@ class Books:
         not, or of a pool.
     """
 
-    def __init__(self, result: Result):
+    def __init__(self, result: Result, owner: Ints | None = None):
         self._result = result
+        self._owner, self._n_owners = owner, 0 if owner is None else int(owner.max(initial=-1)) + 1
         self._cluster = result.cluster
         self._powers: Powers = powers_of(result.cluster)
         nodes = result.cluster.nodes
@@ -180,7 +182,8 @@ class Books:
         started = result.start >= 0
         charged = np.zeros(n)
         charged[started] = watts[started] * measure(result.start[started], result.end[started])
-        return charged + self._sharing.charges(measure(*self._shared_times), n)
+        charged += self._sharing.charges(measure(*self._shared_times), n)
+        return charged if self._owner is None else weighed(self._owner, charged, self._n_owners)
 
     @cached_property
     def by_state(self) -> dict[str, float]:

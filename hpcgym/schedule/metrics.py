@@ -37,7 +37,7 @@ class Facts:
     n : jobs that it started: not those that ran at the beginning.
     wait, run : (n,) [s].
     bsld : (n,) bounded slowdowns; one nan without jobs.
-    machine : the schedule from its beginning on: of the machine, all jobs count.
+    machine : the schedule from its beginning on: of the machine, all jobs count, and all runs.
     span : [s] the makespan C, last end - first submission; 0 without jobs.
     busy : processor seconds of jobs.
     energies : name -> J, by what processors or nodes do; none without a span.
@@ -49,7 +49,7 @@ class Facts:
         self.n = int(np.count_nonzero(jobs))
         self.wait, self.run = result.wait[jobs], result.run_time[jobs]
         self.bsld = result.bsld[jobs] if self.n else np.full(1, np.nan)
-        self.machine = result.from_begin
+        self.machine = result.runs.from_begin
 
     @cached_property
     def span(self) -> float:  # noqa: D102 - the class says what it is
@@ -147,6 +147,7 @@ HAVE: dict[str, Callable[[Facts], bool]] = {
     "caps": lambda f: _limited(f, "watts"),
     "budgets": lambda f: _limited(f, "joules"),
     "shared nodes": lambda f: f.n > 0 and f.result.coschedule is not None,
+    "failures": lambda f: f.result.lost is not None,
     "dispatch time": lambda f: f.n > 0 and f.result.dispatching is not None,
 }
 
@@ -195,6 +196,14 @@ METRICS = (
     _share("starved_share", "starved", LESS, _starved),  # waited longer than the threshold
     # cut at their requested time, or killed for a cap
     Metric("killed_jobs", "killed jobs", formula=lambda f: int(f.result.killed[f.jobs].sum())),
+    Metric(  # of runs that a failure of a node ended
+        "lost_runs", "lost runs", better=LESS, formula=lambda f: int(f.result.restarts.sum()),
+        of="failures",
+    ),
+    Metric(
+        "lost_core_seconds", "lost core seconds", "core h", LESS, 1 / 3600,
+        lambda f: int(f.result.lost_core_seconds.sum()), "failures",
+    ),
     _energy("idle"),
     _energy("busy"),
     _energy("off"),
@@ -282,6 +291,8 @@ def compute_metrics(result: Result) -> dict[str, float | int]:
       jobs that are compact, as the rules say or because they are too wide; ``throughput_per_h``,
       jobs over C in hours. The bounded slowdown divides by compact run times there.
     - ``killed_jobs``: cut at their requested time, or killed for a cap.
+    - ``lost_runs``, where nodes fail: runs that a failure ended; ``lost_core_seconds``: what they
+      had of processors. ``utilization``, energies and the queue count these runs too.
     - ``energy_busy_j``, ``energy_idle_j``, ``energy_off_j``, ``energy_switching_j``: of processors
       that are busy, idle, off, and being switched off or on; of nodes, where these have a power of
       their own, see :mod:`hpcgym.schedule.books`, and where something stands above nodes

@@ -19,14 +19,14 @@ def queue_length(result: Result) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     times : (n_times,) int64 [s], strictly increasing; each value holds from its time to the next.
     lengths : (n_times,) int64; the last is 0.
     """
-    seen = result.from_begin
+    seen = result.runs.from_begin
     ones = np.ones(len(seen.start), np.int64)
     return _steps(seen.workload.submit_time, seen.start, ones)
 
 
 def processors_in_use(result: Result) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return the number of busy processors over time, as :func:`queue_length` does."""
-    seen = result.from_begin
+    seen = result.runs.from_begin
     return _steps(seen.start, seen.end, seen.workload.requested_processors)
 
 

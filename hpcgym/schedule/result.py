@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +17,9 @@ from hpcgym.engine.state import BACKFILLED
 from hpcgym.schedule.books import Books
 from hpcgym.schedule.bounded_slowdown import bsld
 from hpcgym.schedule.energy import Energy, power_table
+from hpcgym.schedule.lost_runs import runs_of
 from hpcgym.schedule.metrics import compute_metrics
+from hpcgym.schedule.places import Allocation, Coschedule
 from hpcgym.schedule.power_uses import known_powers
 from hpcgym.schedule.slowdowns import job_slowdowns
 from hpcgym.scheduler.rules import Scheduler
@@ -29,81 +31,11 @@ from hpcgym.workload.warm_start import decided, first_time
 if TYPE_CHECKING:
     import pandas as pd
 
+    from hpcgym.schedule.lost_runs import LostRuns
     from hpcgym.schedule.node_states import NodeStates
     from hpcgym.scheduler.dispatchers.calls import Dispatching
     from hpcgym.scheduler.estimates.learning import Learned
     from hpcgym.scheduler.limits import Limit
-    from hpcgym.speedups.heatmap import Heatmap
-
-
-class Allocation(NamedTuple):
-    """Which nodes jobs have had: cells, each so many units of a job on a node; read-only.
-
-    Attributes
-    ----------
-    first : (n_jobs + 1,) int64; job j has the cells ``first[j]`` up to ``first[j + 1]``, exclusive.
-    node, units : (n_cells,) int32.
-    """
-
-    first: NDArray[np.int64]
-    node: NDArray[np.int32]
-    units: NDArray[np.int32]
-
-    def take(self, chosen: NDArray[np.bool_]) -> Allocation:
-        """Return the cells of the jobs that are chosen, (n_jobs,) bool."""
-        counts = np.diff(self.first)
-        cells = np.repeat(chosen, counts)
-        first = np.concatenate([[0], np.cumsum(counts[chosen])])
-        return Allocation(first, self.node[cells], self.units[cells])
-
-
-#: How jobs are placed: alone on filled nodes, alone on half of them, on one part of each node.
-SHAPES = ("compact", "spread", "part")
-
-
-class Coschedule(NamedTuple):
-    """What is to be said of a schedule in which jobs share nodes; n jobs.
-
-    Attributes
-    ----------
-    ticks : in a second: the clock is finer, because ends are at no whole second.
-    start_ticks, end_ticks : (n,) int64; ``start`` and ``end`` of the schedule are these in seconds.
-    promised_ticks : (n,) int64; ``reserved_start`` is this in seconds, -1 if none.
-    compact_s : (n,) int64 [s] run times on filled nodes of their own, cut at the requested times.
-    shape : (n,) int8, place in :data:`SHAPES`; 2: others may share the job's nodes.
-    code : (n,) int64 place of the job's code in ``speedups.codes``.
-    parts : how many parts a node has, of which a job that shares it takes one.
-    speedups : the true ones.
-    pairs : what the scheduler took for them, with all it has learned; None: the true ones.
-    """
-
-    ticks: int
-    start_ticks: NDArray[np.int64]
-    end_ticks: NDArray[np.int64]
-    promised_ticks: NDArray[np.int64]
-    compact_s: NDArray[np.int64]
-    shape: NDArray[np.int8]
-    code: NDArray[np.int64]
-    parts: int
-    speedups: Heatmap
-    pairs: Any = None
-
-    def take(self, chosen: NDArray[np.bool_]) -> Coschedule:
-        """Return what is to be said of the jobs that are chosen, (n_jobs,) bool."""
-        names = ("start_ticks", "end_ticks", "promised_ticks", "compact_s", "shape", "code")
-        return self._replace(**{name: getattr(self, name)[chosen] for name in names})
-
-    @property
-    def shares(self) -> NDArray[np.bool_]:
-        """Which jobs take one part of their nodes, (n,); others may have the other parts."""
-        shares: NDArray[np.bool_] = self.shape == len(SHAPES) - 1
-        return shares
-
-    @property
-    def names(self) -> tuple[NDArray[np.object_], NDArray[np.object_]]:
-        """The shape of each job, of :data:`SHAPES`, and the name of its code; both (n,)."""
-        shapes = np.array(SHAPES, dtype=object)[self.shape]
-        return shapes, np.array(self.speedups.codes, dtype=object)[self.code]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -134,10 +66,14 @@ class Result:
     frequency : (n_jobs,) int64, the level at which each job runs, 0 being the lowest; None where
         all run at the highest. ``run_time`` is then that of the highest times the slowdown of the
         level (:func:`hpcgym.schedule.slowdowns.job_slowdowns`), whole seconds, rounded up.
-    node_states : when nodes are off or being switched; None where all are on.
+    node_states : when nodes are off, being switched, or down; None where all are on.
     limits : caps and budgets that were to be kept; None where jobs may share nodes.
     coschedule : where jobs share nodes and speed each other up; None elsewhere. ``start``,
         ``run_time``, ``reserved_start`` and what follows from them are float64 then.
+    lost : runs that failures of nodes ended, and these failures; None where no node fails.
+        ``start``, ``run_time``, ``allocation`` and ``backfilled`` are those of the last run of each
+        job, ``reserved_start`` is the first promise, and ``wait`` goes from the submission to the
+        last start.
     """
 
     workload: Workload
@@ -159,6 +95,7 @@ class Result:
     node_states: NodeStates | None = None
     limits: tuple[Limit, ...] | None = None
     coschedule: Coschedule | None = None
+    lost: LostRuns | None = None
 
     @classmethod
     def of(
@@ -215,6 +152,32 @@ class Result:
             start=_read_only(start),
             run_time=_read_only(self.end - start),
         )
+
+    @cached_property
+    def _runs(self) -> tuple[Result, NDArray[np.int64]]:
+        return runs_of(self)
+
+    @property
+    def runs(self) -> Result:
+        """The schedule of all runs, as if each was a job; itself where no node fails.
+
+        A run that follows a lost one is submitted when that was lost.
+        """
+        return self if self.lost is None else self._runs[0]
+
+    @cached_property
+    def restarts(self) -> NDArray[np.int64]:
+        """How many runs of each job were lost by failures of nodes, (n_jobs,) int64."""
+        job = np.zeros(0, np.int64) if self.lost is None else self.lost.job
+        return _read_only(np.bincount(job, minlength=len(self.start)))
+
+    @cached_property
+    def lost_core_seconds(self) -> NDArray[np.int64]:
+        """What each job had of processors in runs that were lost, (n_jobs,) int64 [core s]."""
+        seconds = np.zeros(len(self.start), np.int64)
+        if self.lost is not None:
+            np.add.at(seconds, self.lost.job, self.lost.end - self.lost.start)
+        return _read_only(seconds * self.workload.requested_processors)
 
     @cached_property
     def end(self) -> NDArray[np.int64]:
@@ -291,7 +254,7 @@ class Result:
     @cached_property
     def books(self) -> Books:
         """What the machine draws, and who is charged; see :mod:`hpcgym.schedule.books`."""
-        return Books(self.from_begin)
+        return Books(self.runs.from_begin, None if self.lost is None else self._runs[1])
 
     @cached_property
     def power(self) -> pd.DataFrame:
@@ -314,8 +277,9 @@ class Result:
         Columns: job_number, user_id, processors, units if the jobs have units, submit, start, end,
         wait, run_time, requested_time, predicted_run_time, reserved_start (all int64, times in
         seconds), bsld, backfilled, killed. Where jobs share nodes, start, end, wait, run_time and
-        reserved_start are float64, and there are more: shape, a name of :data:`SHAPES`, code, its
-        name, and job_speedup.
+        reserved_start are float64, and there are more: shape, a name of
+        :data:`hpcgym.schedule.places.SHAPES`, code, its name, and job_speedup. Where nodes fail,
+        restarts and lost_core_seconds.
         """
         import pandas as pd
 
@@ -325,6 +289,8 @@ class Result:
         if self.coschedule is not None:
             shape, code = self.coschedule.names
             shared = {"shape": shape, "code": code, "job_speedup": self.job_speedup}
+        if self.lost is not None:
+            shared = {"restarts": self.restarts, "lost_core_seconds": self.lost_core_seconds}
         return pd.DataFrame(
             {
                 "job_number": columns["job_number"],
@@ -391,6 +357,11 @@ class Result:
             lines.append("the order of the queue came from outside, not from the policy")
         if self.coschedule is not None:
             lines.append(f"speedups: {self.coschedule.speedups.source}")
+        if self.lost is not None:
+            lines.append(
+                f"failures of nodes: {len(self.lost.failures)}; {len(self.lost.job)} runs that they"
+                " ended are not told"
+            )
         return lines + [f"limit: {limit}" for limit in self.limits or ()]
 
     def to_swf(self, path: str | Path) -> None:

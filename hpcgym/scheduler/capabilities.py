@@ -18,6 +18,7 @@ from hpcgym.scheduler.rules import Scheduler
 PLACES = {
     "pool": "a pool of processors",
     "nodes": "a machine of nodes",
+    "failures": "failures of nodes",
     "whole nodes": "jobs with nodes of their own",
     "limits": "limits of power and energy",
     "shared nodes": "speedups of jobs that share nodes",
@@ -32,6 +33,7 @@ PLACES = {
 }
 #: Place -> others whose refusals hold there too.
 WITHIN = {
+    "failures": ("nodes",),
     "limits": ("whole nodes",),
     "environments": ("pool",),
     "job selection": ("environments", "pool"),
@@ -68,6 +70,7 @@ _EMPTY = (
 _NO_PYTHON = "no Python runs inside; 'ave2' or 'e-loss' are compiled"
 _NO_DISPATCHER = "there is no dispatcher"
 _OTHER_ENDS = "how long a job runs depends on who is beside it"
+_NOT_TOLD = "not built yet: it is not told of runs that a failure ended"
 _OTHER_VECTORS = "what has ended at a submission differs from vector to vector"
 
 #: What does not go together, and why.
@@ -115,6 +118,18 @@ APART: dict[tuple[str, str], str] = {
     ("shutdown", "shared nodes"): "nodes that jobs share stay on",
     ("shutdown", "batches"): "a batch switches nothing off",
     ("shutdown", "extract"): "which processors were off at its beginning is not known",
+    ("conservative", "failures"): "not built yet: a failure would break reservations of nodes",
+    ("learned", "failures"): _NOT_TOLD,
+    ("predictor", "failures"): _NOT_TOLD,
+    ("usage", "failures"): "not built yet: what lost runs have used is not counted",
+    ("dispatcher", "failures"): _NOT_TOLD,
+    ("dispatch time", "failures"): _NOT_TOLD,
+    ("contiguous", "failures"): "not built yet: jobs have nodes of their own then",
+    ("shutdown", "failures"): "not built yet: nodes that are off would have to fail too",
+    ("extract", "failures"): "not built yet: jobs that run at its beginning may be on nodes down",
+    ("failures", "pool"): "its processors are no nodes; cluster= says which machine",
+    ("failures", "whole nodes"): "not built yet: limits would have to know of nodes that are down",
+    ("failures", "shared nodes"): "not built yet: a failure would change who is beside whom",
     ("limits", "pool"): "its processors are no nodes with a power; cluster= says which machine",
     ("limits", "shared nodes"): "powers are of nodes with one job each",
     ("limits", "environments on nodes"): "PowerCap and EnergyBudget keep limits",

@@ -15,7 +15,8 @@ from hpcgym.engine.machines.corun.state import CorunNodes
 from hpcgym.engine.machines.kinds import CORUN, POOL
 from hpcgym.errors import HpcgymError, WorkloadError
 from hpcgym.naming import CORE
-from hpcgym.schedule.result import Allocation, Coschedule, Result
+from hpcgym.schedule.places import Allocation, Coschedule
+from hpcgym.schedule.result import Result
 from hpcgym.scheduler.capabilities import check, check_scheduler
 from hpcgym.scheduler.policies.features import PASS_FEATURES
 from hpcgym.scheduler.policies.index import parse_policy

@@ -16,7 +16,8 @@ from hpcgym.engine.machines.limited import state as limited_state
 from hpcgym.engine.machines.limited.state import LimitedNodes
 from hpcgym.errors import HpcgymError, HpcgymWarning
 from hpcgym.schedule.node_states import NodeStates
-from hpcgym.schedule.result import Allocation, Result
+from hpcgym.schedule.places import Allocation
+from hpcgym.schedule.result import Result
 from hpcgym.scheduler.capabilities import PLACES, check, features_of
 from hpcgym.scheduler.dispatchers.own_nodes import propose
 from hpcgym.scheduler.limits import Limit, check_limits

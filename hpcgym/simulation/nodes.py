@@ -15,7 +15,7 @@ from hpcgym.engine.machines.nodes import placement as engine_nodes
 from hpcgym.engine.machines.nodes.placement import Nodes, make_nodes
 from hpcgym.engine.machines.nodes.rows import Rooms, make_rooms
 from hpcgym.errors import HpcgymError
-from hpcgym.schedule.result import Allocation
+from hpcgym.schedule.places import Allocation
 from hpcgym.scheduler.capabilities import check_scheduler
 from hpcgym.scheduler.dispatchers.asking import Facts, begin, dispatch
 from hpcgym.scheduler.dispatchers.late import LateDispatcher
@@ -72,7 +72,7 @@ def nodes_for(needs: NDArray[np.int64], cluster: Cluster, scheduler: Scheduler) 
     """
     check_scheduler(scheduler, "nodes")
     plans = scheduler.backfill == "conservative"
-    return make_nodes(needs, cluster.capacity, *_allocation_of(scheduler), plans)
+    return make_nodes(needs, cluster.capacity, *allocation_code(scheduler), plans)
 
 
 def asked(
@@ -128,7 +128,7 @@ def assign_nodes(
     ``jobs`` and ``progress`` are the engine's; jobs that have not started get none. Those that run
     at the beginning, by ``initial``, have their own where it tells them.
     """
-    nodes = make_nodes(needs, cluster.capacity, *_allocation_of(scheduler))
+    nodes = make_nodes(needs, cluster.capacity, *allocation_code(scheduler))
     begun = np.flatnonzero(progress["start"][: len(jobs)] >= 0)
     by_start = np.empty_like(begun)
     by_start[progress["marks"][begun] // state.STARTED_AS] = begun
@@ -170,10 +170,10 @@ def rooms_for(
     needs: NDArray[np.int64], cluster: Cluster, scheduler: Scheduler, number: int, longest: int
 ) -> Rooms:
     """Return the nodes of that many simulations in an environment or a batch."""
-    return make_rooms(needs, cluster.capacity, *_allocation_of(scheduler), number, longest)
+    return make_rooms(needs, cluster.capacity, *allocation_code(scheduler), number, longest)
 
 
-def _allocation_of(scheduler: Scheduler) -> tuple[int, int]:
+def allocation_code(scheduler: Scheduler) -> tuple[int, int]:
     """Return the allocation as the engine takes it, and its seed."""
     allocation = scheduler.allocation
     return _ALLOCATIONS[allocation.partition(":")[0]], random_seed(allocation)
@@ -198,7 +198,7 @@ def check_pool(cluster: Cluster, workload: Workload, what: str) -> None:
         )
 
 
-def allocation_of(nodes: Nodes) -> Allocation:
-    """Return which nodes the jobs have had."""
-    first, node, units = cells_of(nodes, np.arange(len(nodes.held)))
+def allocation_of(nodes: Nodes, n_jobs: int | None = None) -> Allocation:
+    """Return which nodes the jobs have had, the first ``n_jobs``, by default all."""
+    first, node, units = cells_of(nodes, np.arange(len(nodes.held))[:n_jobs])
     return Allocation(first, node.astype(np.int32), units.astype(np.int32))

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from hpcgym.baselines.coschedulers import COSCHEDULERS
 from hpcgym.baselines.dispatchers import DISPATCHERS
 from hpcgym.baselines.schedulers import SCHEDULERS, find_scheduler
+from hpcgym.cluster.failures import Failures
 from hpcgym.cluster.pool import Cluster
 from hpcgym.engine import idle_power, state
 from hpcgym.errors import HpcgymError, WorkloadError, is_number, unknown
@@ -25,6 +26,7 @@ from hpcgym.scheduler.rules import OF_THE_QUEUE, Scheduler, not_beside_a_dispatc
 from hpcgym.scheduler.usage import check_fair_share
 from hpcgym.simulation.corun import simulate_coscheduled
 from hpcgym.simulation.driver import check_learned, learns_in, new_simulation
+from hpcgym.simulation.failing import check_failures, find_failures, simulate_failing
 from hpcgym.simulation.idle_shares import warn_of_schedulers
 from hpcgym.simulation.limited import check_power_rule, simulate_powered, takes_whole_nodes
 from hpcgym.simulation.nodes import (
@@ -51,6 +53,7 @@ def simulate(
     learned: Learned | None = None,
     limits: Limit | Iterable[Limit] | None = None,
     speedups: Heatmap | str | os.PathLike[str] | None = None,
+    failures: Failures | str | os.PathLike[str] | None = None,
     **rules: Any,
 ) -> Result:
     """Simulate a scheduler on a workload.
@@ -80,6 +83,9 @@ def simulate(
         ``workload`` (:mod:`hpcgym.workload.codes`), the nodes must be alike, and the rule
         ``allocation`` says how jobs lie on them: "compact", which "first-fit" means then, "spread",
         "half-socket" or "part:K".
+    failures : when nodes fail and are repaired, on a machine of nodes: a
+        :class:`hpcgym.cluster.Failures`, or a CSV file with the columns node, time and repaired.
+        Jobs on a node that fails are submitted again, and run from the beginning.
     rules : rules that differ from the scheduler's, by the names of :class:`Scheduler`'s
         attributes: ``policy``, ``backfill``, ``backfill_order``, ``estimate``, ``correction``,
         ``threshold``, ``passes``, ``policy_estimate``, ``allocation``, ``dispatcher``,
@@ -112,6 +118,8 @@ def simulate(
     cluster = machine_of(workload, cluster, processors)
     check_learned(chosen, learned)
     warn_of_schedulers(workload, [chosen])
+    if failures is not None:
+        return _simulate_with_failures(workload, chosen, cluster, limits, speedups, failures)
     if speedups is not None:
         if limits is not None:
             check("limits", "shared nodes")
@@ -152,6 +160,19 @@ def scheduler_of(
                 name = chosen.describe()["dispatcher"]
                 raise HpcgymError(not_beside_a_dispatcher(rule, name))
     return chosen
+
+
+def _simulate_with_failures(
+    workload: Workload, chosen: Scheduler, cluster: Cluster, limits: Any, speedups: Any, given: Any
+) -> Result:
+    """Simulate on nodes that fail, if nothing is asked for that does not go with it."""
+    asked = {
+        "shared nodes": speedups is not None,
+        "shutdown": cluster.shutdown_after_s is not None,
+        "whole nodes": limits is not None or chosen.power != "none",
+    }
+    check_failures(workload, chosen, cluster, *(name for name, wanted in asked.items() if wanted))
+    return simulate_failing(workload, chosen, cluster, find_failures(given, cluster))
 
 
 def _simulate_on_nodes(

@@ -22,7 +22,8 @@ from hpcgym.validation.orders import policy_name
 from hpcgym.validation.schedules import cases
 
 if TYPE_CHECKING:
-    from hpcgym.schedule.result import Coschedule, Result
+    from hpcgym.schedule.places import Coschedule
+    from hpcgym.schedule.result import Result
 
 _WANTED = {"spread": SPREAD, "half-socket": PART, "part": PART}  # by allocation; else COMPACT
 

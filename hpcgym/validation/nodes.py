@@ -13,9 +13,11 @@ from numpy.typing import NDArray
 from hpcgym.validation.schedules import Mask, Timeline, Times, cases
 
 if TYPE_CHECKING:
-    from hpcgym.schedule.result import Allocation, Result
+    from hpcgym.schedule.places import Allocation
+    from hpcgym.schedule.result import Result
 
 Ints = NDArray[np.int64]
+Down = tuple[Ints, Ints, Ints]
 
 
 def check_units(allocation: Allocation | None, needs: Ints, n_nodes: int) -> list[str]:
@@ -77,7 +79,13 @@ def check_nodes(result: Result, needs: Ints, allocation: Allocation) -> list[str
 
 
 def fits_nodes(
-    result: Result, needs: Ints, allocation: Allocation, line: Timeline, job: Times, asked: Mask
+    result: Result,
+    needs: Ints,
+    allocation: Allocation,
+    line: Timeline,
+    job: Times,
+    asked: Mask,
+    down: Down | None = None,
 ) -> Mask:
     """Return whether a job would find room on the free nodes, at each time that is asked.
 
@@ -86,13 +94,20 @@ def fits_nodes(
     line : the schedule's times.
     job : (n_times,) which job is meant at each of them.
     asked : (n_times,) where to look; elsewhere the answer is no. Each place costs O(N R).
+    down : nodes, and from and up to which place in the line each is down.
 
     Returns
     -------
     fits : (n_times,)
     """
     owner, node, amounts = _cells(allocation, needs)
-    place = np.concatenate((line.start[owner], line.end[owner]))
+    begin, end = line.start[owner], line.end[owner]
+    if down is not None:
+        node, begin, end = (
+            np.concatenate(pair) for pair in zip((node, begin, end), down, strict=True)
+        )
+        amounts = np.concatenate((amounts, result.cluster.capacity[down[0]]))
+    place = np.concatenate((begin, end))
     order = np.argsort(place, kind="stable")
     node = np.concatenate((node, node))[order]
     change = np.concatenate((-amounts, amounts))[order]

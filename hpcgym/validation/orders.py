@@ -68,7 +68,13 @@ def static_rank(workload: Workload, policy: Any, times: Any) -> Ints | None:
 
 
 def first_waiting(
-    submit_time: Ints, threshold: float | None, rank: Ints, time: Ints, submit: Ints, start: Ints
+    submit_time: Ints,
+    threshold: float | None,
+    rank: Ints,
+    time: Ints,
+    submit: Ints,
+    start: Ints,
+    number: Ints | None = None,
 ) -> Ints:
     """Return the place of the first waiting job in primary order at each time of a schedule.
 
@@ -82,29 +88,34 @@ def first_waiting(
     rank : (n_jobs,) int64, of ``static_rank``.
     time : (n_times,) int64, increasing, seconds.
     submit, start : (n_jobs,) int64, the places in ``time`` of each job's submission and start.
+    number : (n_jobs,) int64, their places in the order of submission; by default as they stand.
 
     Returns
     -------
     place : (n_times,) int64.
     """
     n = len(rank)
+    numbers = np.arange(n) if number is None else number
     if threshold is None:
         return _least_over_spans(submit, start, rank + n, time.size, 2 * n)
     # A job joins those that come first, in submission order, once its wait exceeds the threshold.
     after = submit_time + float(min(threshold, _NEVER))
     starved = np.minimum(np.searchsorted(time, after, side="right"), start)
+    starved = np.maximum(starved, submit)  # one that waits again may have waited so long before
     return np.minimum(
         _least_over_spans(submit, starved, rank + n, time.size, 2 * n),
-        _least_over_spans(starved, start, np.arange(n), time.size, 2 * n),
+        _least_over_spans(starved, start, numbers, time.size, 2 * n),
     )
 
 
-def place_in_order(wait: Ints, threshold: float | None, rank: Ints) -> Ints:
+def place_in_order(
+    wait: Ints, threshold: float | None, rank: Ints, number: Ints | None = None
+) -> Ints:
     """Return each job's place at its start: starved jobs by number, others n_jobs + rank."""
     n = len(rank)
     if threshold is None:
         return rank + n
-    return np.where(wait > threshold, np.arange(n), rank + n)
+    return np.where(wait > threshold, np.arange(n) if number is None else number, rank + n)
 
 
 def _least_over_spans(first: Ints, stop: Ints, value: Ints, size: int, nothing: int) -> Ints:

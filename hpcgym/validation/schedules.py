@@ -38,8 +38,10 @@ class Timeline:
     end: Times
 
 
-def timeline_of(result: Result, length: Times) -> Timeline:
+def timeline_of(result: Result, length: Times, changes: Times | None = None) -> Timeline:
     """Lay submissions, starts and ends on one axis of distinct times.
+
+    So are times of ``changes`` (n_changes,) of the machine: there is a pass as after an end.
 
     Of an extract the axis begins where it does: jobs that ran or waited then are submitted then,
     and the former start. Where the scheduler goes on, it has looked at these jobs before: nothing
@@ -53,8 +55,9 @@ def timeline_of(result: Result, length: Times) -> Timeline:
         if _goes_on(result, workload.initial):
             new = submit >= workload.initial.begin
         start, submit = (np.maximum(times, workload.initial.begin) for times in (start, submit))
-    time, place = np.unique(np.concatenate((submit, start, end)), return_inverse=True)
-    at_submit, at_start, at_end = place[:n], place[n : 2 * n], place[2 * n :]
+    others = np.zeros(0, np.int64) if changes is None else changes
+    time, place = np.unique(np.concatenate((submit, start, end, others)), return_inverse=True)
+    at_submit, at_start, at_end = place[:n], place[n : 2 * n], place[2 * n : 3 * n]
 
     def running_total(places: Times, amounts: Times | None = None) -> Times:
         # int64 throughout: bincount's weights would pass through double precision.
@@ -67,7 +70,7 @@ def timeline_of(result: Result, length: Times) -> Timeline:
     waiting = running_total(at_submit) - running_total(at_start)
     submission, termination = np.zeros(time.size, np.bool_), np.zeros(time.size, np.bool_)
     submission[at_submit[new]] = True
-    termination[at_end] = True
+    termination[at_end] = termination[place[3 * n :]] = True
     return Timeline(time, used, waiting, submission, termination, at_submit, at_start, at_end)
 
 
@@ -175,15 +178,21 @@ def check_events(result: Result, line: Timeline, delays: tuple[int, int]) -> lis
     return cases(wrong, "job {} starts at {} s, when no job is submitted or ends", start)
 
 
-def check_progress(line: Timeline, delays: tuple[int, int]) -> list[str]:
-    """Find times at which jobs wait and nothing runs, nor will after the longest delay."""
+def check_progress(
+    line: Timeline, delays: tuple[int, int], excused: Mask | None = None
+) -> list[str]:
+    """Find times at which jobs wait and nothing runs, nor will after the longest delay.
+
+    ``excused`` (n_times,) says where that may be.
+    """
     starts = line.time[np.unique(line.start)]
     following = np.searchsorted(starts, line.time, "right")
+    excused = np.zeros(line.time.size, np.bool_) if excused is None else excused
     none_soon = np.ones(line.time.size, np.bool_)
     some = following < starts.size
     none_soon[some] = starts[following[some]] > line.time[some] + delays[1]
     return cases(
-        (line.waiting > 0) & (line.used == 0) & none_soon,
+        (line.waiting > 0) & (line.used == 0) & none_soon & ~excused,
         "the machine is idle at {1} s although jobs wait ({2})",
         line.time,
         line.waiting,

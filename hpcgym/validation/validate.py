@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -11,6 +11,7 @@ from hpcgym.errors import HpcgymError
 from hpcgym.validation.books import check_books, check_states, lengths_at_frequencies
 from hpcgym.validation.corun import prove_coschedule
 from hpcgym.validation.dispatching import check_call_numbers, check_calls
+from hpcgym.validation.failures import prove_failures
 from hpcgym.validation.idle_power import check_energy, delays_s
 from hpcgym.validation.limits import (
     check_budgets,
@@ -20,12 +21,19 @@ from hpcgym.validation.limits import (
     check_starts,
     killed_by_caps,
 )
-from hpcgym.validation.nodes import check_nodes, check_units, fits_nodes
-from hpcgym.validation.orders import first_waiting, place_in_order, policy_name, static_rank
+from hpcgym.validation.nodes import check_nodes, check_units
+from hpcgym.validation.orders import first_waiting, static_rank
+from hpcgym.validation.passes import check_backfilled, check_order
+from hpcgym.validation.promises import (
+    check_predictions,
+    check_promises,
+    check_reservations,
+    known_beforehand,
+    reservations_are_guaranteed,
+)
 from hpcgym.validation.schedules import (
     Timeline,
     Times,
-    cases,
     check_beginning,
     check_capacity,
     check_events,
@@ -35,7 +43,6 @@ from hpcgym.validation.schedules import (
     timeline_of,
 )
 from hpcgym.workload.needs import needs_of
-from hpcgym.workload.warm_start import decided
 
 if TYPE_CHECKING:
     from hpcgym.schedule.result import Result
@@ -130,6 +137,16 @@ def validate_schedule(result: Result) -> tuple[str, ...]:
       its compact run time, but for the last tick.
     - *reservations*: as below, under EASY by submission where the true speedups are known.
 
+    Where nodes fail, ``result.lost``, *capacity*, *units*, *nodes*, *events*, *energy*, *order* and
+    *backfilled* are proved of all runs, lost ones too; jobs start also when a node fails or is
+    repaired, and may wait on an idle machine of which a node is down. *reservations* are proved of
+    promises for times before the first failure. Beside these:
+
+    - *runs*: the runs of a job follow each other, the last one is whole, and each other one ends
+      when a node fails that it has, the first to do so.
+    - *states*: no job runs on a node that is down; the schedule says of all failures that the nodes
+      are off.
+
     Where switching processors off or on takes time, a job is given its processors at a pass, and
     starts once they are on: at once, or ``boot_time_s`` to ``boot_time_s + shutdown_time_s`` later.
     Then *events* and *progress* allow for these delays, and nothing is promised, nor checked, that
@@ -187,6 +204,8 @@ def validate_schedule(result: Result) -> tuple[str, ...]:
     by_caps = killed_by_caps(result, length)
     length = np.where(by_caps, result.run_time, length)
     full_speed = np.where(by_caps, 0, full_speed)
+    if result.lost is not None:
+        return _proved(dict(prove_failures(result, actual, length)))
     line = timeline_of(result, length)
     needs = None  # on a pool
     if result.cluster.groups:
@@ -213,8 +232,8 @@ def _of_shared_nodes(result: Result) -> Proofs:
     """Look at a schedule in which jobs share nodes."""
     yield from prove_coschedule(result)
     actual = np.minimum(result.workload.run_time, result.workload.requested_time)
-    yield "predictions", _check_predictions(result, actual)
-    yield "promises", _check_promises(result)
+    yield "predictions", check_predictions(result, actual)
+    yield "promises", check_promises(result)
 
 
 def _of_every_schedule(
@@ -243,9 +262,9 @@ def _of_every_schedule(
     else:
         wrong = check_starts(result, line) if limited else check_events(result, line, delays)
         yield "events", wrong
-    yield "predictions", _check_predictions(result, actual)
+    yield "predictions", check_predictions(result, actual)
     if result.scheduler.dispatcher is None:
-        yield "promises", _check_promises(result)
+        yield "promises", check_promises(result)
     if result.node_states is not None:
         yield "states", check_states(result)
     if result.keeps_books:
@@ -280,9 +299,9 @@ def _of_passes(
         return
     if result.limits is not None:  # a job may wait for power
         return
-    if _reservations_are_guaranteed(result, length):
-        yield "reservations", _check_reservations(result)
-    times = _known_beforehand(rules.policy_estimate, workload.requested_time, actual)
+    if reservations_are_guaranteed(result, length):
+        yield "reservations", check_reservations(result)
+    times = known_beforehand(rules.policy_estimate, workload.requested_time, actual)
     # run times that are learned change while jobs wait
     rank = None if times is None else static_rank(workload, rules.policy, times)
     if rank is None or not sound:
@@ -290,9 +309,9 @@ def _of_passes(
     submit, threshold = workload.submit_time, rules.threshold
     first = first_waiting(submit, threshold, rank, line.time, line.submit, line.start)
     if rules.backfill != "conservative":
-        yield "order", _check_order(result, line, rank, first, needs)
+        yield "order", check_order(result, line, rank, first, needs)
     if rules.passes == "per-timestamp":
-        yield "backfilled", _check_backfilled(result, line, rank, first)
+        yield "backfilled", check_backfilled(result, line, rank, first)
 
 
 # --- What follows from workload and start times alone ------------------------------------------
@@ -309,123 +328,3 @@ def _check_shapes(result: Result) -> None:
     wrong += check_call_numbers(result)
     if wrong:
         raise ScheduleError(wrong)
-
-
-# --- Properties of every schedule ----------------------------------------------------------------
-
-
-def _check_predictions(result: Result, actual: Times) -> list[str]:
-    """Compare the predicted run times with the scheduler's estimates."""
-    requested, found = result.workload.requested_time, []
-    of_policy = result.policy_run_time
-    rules = result.scheduler
-    for estimate, predicted, what in (
-        (rules.estimate, result.predicted_run_time, "predicted to run"),
-        (rules.policy_estimate, of_policy, "ordered as if it ran"),
-    ):
-        expected = _known_beforehand(estimate, requested, actual)
-        if predicted is None:
-            if expected is None:
-                found.append("there are no predictions that the policy looked at")
-        elif expected is None:
-            wrong = (predicted < 1) | (predicted > requested)
-            text = f"job {{}} is {what} {{}} s although it requests {{}} s"
-            found += cases(wrong, text, predicted, requested)
-        else:
-            text = f"job {{}} is {what} {{}} s instead of {{}} s"
-            found += cases(predicted != expected, text, predicted, expected)
-    return found
-
-
-def _known_beforehand(estimate: Any, requested: Times, actual: Times) -> Times | None:
-    """Return the predictions of an estimate that does not learn, None of one that does."""
-    if isinstance(estimate, str):
-        return {
-            "requested": requested,
-            "double-requested": np.minimum(2 * requested, 2**53),  # the clock's last second
-            "clairvoyant": actual,
-        }.get(estimate)
-    if hasattr(estimate, "predict_one"):
-        return None
-    # what is less than a microsecond below a whole second is that second
-    seconds: Times = np.clip(np.asarray(estimate, float) + 1e-6, 1, 2**53).astype(np.int64)
-    return seconds
-
-
-def _check_promises(result: Result) -> list[str]:
-    """Check which jobs may and must be promised a start, and that none lies before submission."""
-    reserved, submit = result.reserved_start, result.workload.submit_time
-    promised = reserved != -1
-    found = cases(
-        promised & (reserved < submit),
-        "job {} is promised {} s, before its submission at {} s",
-        reserved,
-        submit,
-    )
-    if result.scheduler.backfill == "none":
-        found += cases(promised, "job {} is promised a start without backfilling")
-        found += cases(result.backfilled, "job {} is marked as backfilled without backfilling")
-    if result.scheduler.backfill == "conservative":
-        text = "job {} has no reservation under conservative backfilling"
-        found += cases(~promised & decided(result.workload), text)
-    return found
-
-
-# --- Properties that some schedulers guarantee ---------------------------------------------------
-
-
-def _reservations_are_guaranteed(result: Result, length: Times) -> bool:
-    """Return whether a promised start can never be missed under this scheduler and workload."""
-    if bool(np.any(result.predicted_run_time < length)):
-        return False
-    scheduler = result.scheduler
-    if scheduler.backfill == "conservative":
-        return True
-    return scheduler.backfill == "easy" and policy_name(scheduler.policy) == "fcfs"
-
-
-def _check_reservations(result: Result) -> list[str]:
-    """Find jobs that start later than promised."""
-    bound, initial = result.reserved_start != -1, result.workload.initial
-    if initial is not None and initial.ongoing is not None:
-        # others were promised beside jobs that are no part of the extract
-        bound = bound & (result.workload.submit_time >= initial.begin)
-    return cases(
-        bound & (result.start > result.reserved_start),
-        "job {} starts at {} s although it was promised {} s",
-        result.start,
-        result.reserved_start,
-    )
-
-
-def _check_order(
-    result: Result, line: Timeline, rank: Times, first: Times, needs: Times | None
-) -> list[str]:
-    """Find times at which the first waiting job would fit the free processors, or nodes."""
-    n = len(result.workload)
-    job_at = np.concatenate((np.arange(n), np.argsort(rank), [0]))  # place -> job
-    job = job_at[first]
-    passed = line.submission | line.termination
-    if result.scheduler.passes == "per-event" and result.scheduler.threshold is not None:
-        passed = line.termination
-    free = result.cluster.processors - line.used
-    fits = (first < 2 * n) & (result.workload.requested_processors[job] <= free) & passed
-    what = "processors are free"
-    if needs is not None and result.allocation is not None:
-        fits = fits_nodes(result, needs, result.allocation, line, job, fits)
-        what = "cores are free on nodes"
-    text = f"at {{1}} s {{2}} {what} and job {{3}}, first in the queue, would fit"
-    return cases(fits, text, line.time, free, job)
-
-
-def _check_backfilled(result: Result, line: Timeline, rank: Times, first: Times) -> list[str]:
-    """Compare the backfilled marks with who was left waiting at each job's start."""
-    wait = result.start - result.workload.submit_time
-    overtook = first[line.start] < place_in_order(wait, result.scheduler.threshold, rank)
-    overtook &= decided(result.workload)
-    return [
-        *cases(overtook & ~result.backfilled, "job {} starts ahead of the queue but is not marked"),
-        *cases(
-            result.backfilled & ~overtook, "job {} is marked as backfilled but overtakes no job"
-        ),
-    ]

@@ -20,7 +20,7 @@ from hpcgym.agents.lookahead import Lookahead
 from hpcgym.baselines import SCHEDULERS, find_baseline
 from hpcgym.baselines.coschedulers import COSCHEDULERS
 from hpcgym.baselines.dispatchers import DISPATCHERS
-from hpcgym.cluster import Level, NodeGroup, NodePower, find_cluster
+from hpcgym.cluster import Failures, Level, NodeGroup, NodePower, find_cluster
 from hpcgym.cluster.power_plans import greatest_w, idle_w
 from hpcgym.evaluation import evaluate
 from hpcgym.schedule.signals import bill, read_signal
@@ -54,6 +54,7 @@ __all__ = [
     "Cluster",
     "DataDriven",
     "EnergyBudget",
+    "Failures",
     "FairShare",
     "Heatmap",
     "HpcgymError",

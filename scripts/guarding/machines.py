@@ -74,6 +74,22 @@ NODES: dict[str, Any] = {
 }
 
 
+def _often(cluster: Any, every: int, lasts: int, together: bool) -> Any:
+    """Return failures of nodes, one after the other or all of them together."""
+    n = cluster.nodes
+    time = np.arange(12 * n) // (n if together else 1) * every + every // 2
+    return library.Failures(np.arange(12 * n) % n, time, time + lasts)
+
+
+#: When the nodes of such a machine fail; a function of the machine.
+FAILURES: dict[str, Callable[[Any], Any]] = {
+    "never": lambda cluster: library.Failures(*np.zeros((3, 0), np.int64)),
+    "one-by-one": lambda cluster: _often(cluster, 40, 100, False),
+    "all": lambda cluster: _often(cluster, 1800, 600, True),
+    "ties": lambda cluster: _often(cluster, 2, 2, True),
+}
+
+
 def _cut(name: str, nodes: int, cores: int, levels: tuple[tuple[str, int, float], ...] = ()) -> Any:
     """Return some nodes with the power of those of a ready-made machine."""
     power = library.find_cluster(name).groups[0].power

@@ -28,7 +28,7 @@ RULES = (
 
 def groups() -> Iterator[Group]:
     """Yield all cases of single simulations."""
-    for group in (_pools, _units, _limited, _shared, _dispatchers):
+    for group in (_pools, _units, _failing, _limited, _shared, _dispatchers):
         yield from group()
 
 
@@ -129,6 +129,36 @@ def _generated(row: Row) -> dict[str, Any]:
     cluster = "eurora" if source.startswith("eurora") else "kit-forhlr-ii"
     allocation = row["allocation"]
     return simulated(library.load(source), row["scheduler"], cluster=cluster, allocation=allocation)
+
+
+def _failing() -> Iterator[Group]:
+    factors = {
+        "workload": tuple(workloads.UNITS),
+        "machine": tuple(machines.NODES),
+        "failures": tuple(machines.FAILURES),
+        "allocation": ("first-fit", "best-fit", "worst-fit", "random:7"),
+        "policy": [policy for policy in SOME_POLICIES if policy not in values.BY_USAGE],
+        "backfill": ("easy", "none", "conservative"),
+        "backfill_order": ORDERS,
+        "estimate": ("requested", "clairvoyant", "given", "ave2", "e-loss"),
+        "correction": CORRECTIONS,
+        "threshold": tuple(values.THRESHOLDS),
+    }
+
+    def excluded(row: Row) -> bool:
+        resources = row.get("workload", "").startswith("resources")
+        return apart(row) or (resources and row.get("machine") == "equal")
+
+    yield cases_of("failing", factors, pairwise(factors, excluded), _on_failing_nodes)
+
+
+def _on_failing_nodes(row: Row) -> dict[str, Any]:
+    workload = workloads.plain(row["workload"])
+    cluster = machines.NODES[row["machine"]]
+    failures = machines.FAILURES[row["failures"]](cluster)
+    rules = values.rules_of(row, RULES, workload)
+    result = library.simulate(workload, "easy", cluster=cluster, failures=failures, **rules)
+    return {**library.facts_of(result), "lost": list(result.lost[1:])}
 
 
 # --- Limits of power and energy -------------------------------------------------------------------

@@ -20,7 +20,7 @@ import pytest
 from damages import damages
 
 from hpcgym import agents
-from hpcgym.cluster import cluster_toml, find_cluster, read_cluster
+from hpcgym.cluster import Failures, cluster_toml, failures_of, find_cluster, read_cluster
 from hpcgym.errors import HpcgymError
 from hpcgym.schedule.signals import read_signal
 from hpcgym.scheduler.policies import FairShare
@@ -74,6 +74,11 @@ def shares(path: Path) -> Reader:
         '[accounts]\n12 = "biology"\n14 = "biology"\nbiology = "science"\n'
     )
     return FairShare.read
+
+
+def failures(path: Path) -> Reader:
+    failures_of(find_cluster("eurora"), 10**6, mtbf=10**6, repair=7200).write(path)
+    return Failures.read
 
 
 def speedups(path: Path) -> Reader:
@@ -169,6 +174,7 @@ KINDS: dict[str, Callable[[Path], Reader]] = {
     "speedups.json": speedups,
     "loads.json": loads,
     "signal.csv": signal,
+    "failures.csv": failures,
     "xnes.json": xnes,
     "controls.json": controls,
     "pairs.json": pairs,

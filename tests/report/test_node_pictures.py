@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from hpcgym import simulate
 from hpcgym.baselines import SCHEDULERS
-from hpcgym.cluster import Cluster, NodeGroup
+from hpcgym.cluster import Cluster, Failures, NodeGroup
 from hpcgym.report import draw_gantt, save_picture, write_html
 from hpcgym.report.html import html_page
 from hpcgym.report.labels import describe, scheduler_name, subtitle
@@ -104,6 +104,7 @@ def test_every_core_is_held_by_one_job_at_a_time_on_the_nodes_it_has(case):
             units=np.array([units for held in cells for _, units in held]),
         ),
         coschedule=None,
+        lost=None,
         dispatching=None,
     )
     rows = np.cumsum([0, *nodes])
@@ -128,6 +129,7 @@ def test_more_than_a_node_has_is_refused():
         end=np.array([5]),
         allocation=SimpleNamespace(first=np.array([0, 1]), node=np.array([1]), units=np.array([3])),
         coschedule=None,
+        lost=None,
         dispatching=None,
     )
     with pytest.raises(ValueError, match="more processors than"):
@@ -257,3 +259,19 @@ def test_of_a_dispatcher_the_rules_that_it_has_none_of_are_not_told():
     text = describe(Scheduler(dispatcher="prb", estimate="ave2", correction="incremental"))
     assert text.startswith("dispatcher prb, mean of the user's last 2 run times, incremental")
     assert "queue" not in text
+
+
+def test_lost_runs_and_nodes_that_are_down_are_drawn(tmp_path):
+    workload = jobs((0, 50, 1, 4, 1), (0, 20, 1, 8, 1))
+    result = simulate(workload, cluster=MACHINE, failures=Failures([0, 1], [10, 10], [30, 40]))
+    axes = draw_gantt({"EASY": result})
+    from matplotlib.collections import PolyCollection
+
+    drawn, down = (one for one in axes.collections if isinstance(one, PolyCollection))
+    boxes = [path.get_extents() for path in drawn.get_paths()]
+    assert sorted((box.y0, box.y1) for box in boxes) == [(0, 4), (8, 12), (8, 16)]
+    boxes = [path.get_extents() for path in down.get_paths()]
+    assert [(box.y0, box.y1) for box in boxes] == [(0, 4), (4, 8)]
+    assert [round(box.width / boxes[0].width, 6) for box in boxes] == [1, 1.5]
+    write_html({"EASY": result}, tmp_path / "page.html")
+    assert "lost runs" in (tmp_path / "page.html").read_text()

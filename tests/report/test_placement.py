@@ -24,6 +24,7 @@ def placed(start, end, sizes, processors):
             start=np.array(start, dtype=np.int64),
             end=np.array(end, dtype=np.int64),
             coschedule=None,
+            lost=None,
             dispatching=None,
         )
     )

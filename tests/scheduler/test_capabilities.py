@@ -15,7 +15,7 @@ import pytest
 import hpcgym
 from hpcgym import Cluster, Scheduler, Workload, simulate
 from hpcgym.agents.lookahead import Lookahead
-from hpcgym.cluster import NodeGroup, NodePower
+from hpcgym.cluster import Failures, NodeGroup, NodePower
 from hpcgym.errors import HpcgymError, HpcgymWarning
 from hpcgym.scheduler.capabilities import APART, FEATURES, PLACES, check, refuses, table
 from hpcgym.scheduler.limits import PowerCap
@@ -39,6 +39,7 @@ NEEDY = Workload.from_columns(
 )
 CODED = with_codes(JOBS, ["code-1", "code-2"] * (N // 2))
 POOL = Cluster(8)
+FAILURES = Failures([0, 3], [100, 4000], [500, 9000])
 
 
 class Twice:
@@ -92,6 +93,7 @@ def look_ahead(jobs: Workload, *, cluster: Cluster, **rules: Any) -> None:
 TRIED: dict[str, tuple[Callable[..., Any], Workload, Cluster]] = {
     "pool": (simulate, JOBS, POOL),
     "nodes": (simulate, NEEDY, NODES),
+    "failures": (partial(simulate, failures=FAILURES), NEEDY, NODES),
     "whole nodes": (partial(simulate, limits=[]), NEEDY, NODES),
     "limits": (partial(simulate, limits=[PowerCap(300)]), NEEDY, NODES),
     "shared nodes": (partial(simulate, speedups="generated:codes=2"), CODED, PLAIN_NODES),
@@ -191,3 +193,15 @@ def test_nodes_of_their_own_are_not_given_in_silence() -> None:
         meant = simulate(NEEDY, cluster=asleep, limits=[])
         simulate(NEEDY, cluster=asleep, allocation="contiguous")
     assert loud.start.tolist() == meant.start.tolist()
+
+
+def test_failures_are_of_nodes_and_of_nothing_else_yet() -> None:
+    given = {"cluster": NODES, "failures": FAILURES}
+    for jobs, others in (
+        (NEEDY, {"cluster": POOL}),
+        (NEEDY, {"limits": []}),
+        (NEEDY, {"limits": [PowerCap(300)]}),
+        (CODED, {"cluster": PLAIN_NODES, "speedups": "generated:codes=2"}),
+    ):
+        with pytest.raises(HpcgymError, match=r"failures of nodes.* do not go together"):
+            simulate(jobs, **{**given, **others})

@@ -57,6 +57,7 @@ def scheduled(workload, **words):
         node_states=None,
         limits=None,
         coschedule=None,
+        lost=None,
         dispatching=None,
         keeps_books=False,
         metrics={
@@ -174,6 +175,7 @@ def test_empty_workload():
         node_states=None,
         limits=None,
         coschedule=None,
+        lost=None,
         dispatching=None,
         keeps_books=False,
         metrics=dict.fromkeys(("makespan_s", "energy_idle_j", "energy_busy_j", "energy_j"), 0),

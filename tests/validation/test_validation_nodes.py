@@ -79,6 +79,7 @@ def scheduled(cluster: Cluster, workload: Workload, **words: Any) -> Any:
             node_states=None,
             limits=None,
             coschedule=None,
+            lost=None,
             dispatching=None,
             keeps_books=False,
             allocation=allocation_of([job.nodes for job in jobs]),

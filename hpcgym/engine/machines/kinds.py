@@ -9,6 +9,7 @@ from hpcgym.engine.machines.corun import easy as corun_easy
 from hpcgym.engine.machines.limited import easy as limited_easy
 from hpcgym.engine.machines.nodes import conservative as nodes_conservative
 from hpcgym.engine.machines.nodes import easy as nodes_easy
+from hpcgym.engine.machines.nodes import failures as nodes_failing
 from hpcgym.engine.machines.pool import conservative as pool_conservative
 from hpcgym.engine.machines.pool import easy as pool_easy
 
@@ -32,6 +33,8 @@ class Kind(NamedTuple):
 POOL = Kind(pool_easy.run, pool_conservative.run, usage_by_clock)
 #: :class:`hpcgym.engine.machines.nodes.placement.Nodes`
 NODES = Kind(nodes_easy.run, nodes_conservative.run, usage_by_clock)
+#: :class:`hpcgym.engine.machines.nodes.failures.FailingNodes`
+FAILING = Kind(nodes_failing.run, None, usage_by_clock)
 #: :class:`hpcgym.engine.machines.limited.state.LimitedNodes`
 LIMITED = Kind(limited_easy.run, None, limited_easy.usage_at_level)
 #: :class:`hpcgym.engine.machines.corun.state.CorunNodes`

@@ -17,7 +17,8 @@ from hpcgym.envs.core.node_books import keeps_books
 from hpcgym.envs.core.options import Options
 from hpcgym.envs.core.tables import Common
 from hpcgym.envs.core.told import State
-from hpcgym.schedule.result import Allocation, Result
+from hpcgym.schedule.places import Allocation
+from hpcgym.schedule.result import Result
 from hpcgym.simulation.corun import check_machine, machine_of, result_of, tasks_of, ticks_a_second
 from hpcgym.workload.codes import codes_of
 from hpcgym.workload.model import Workload

@@ -15,7 +15,8 @@ from hpcgym.envs.core import arrays
 from hpcgym.envs.core.options import Options
 from hpcgym.envs.core.simulations import Simulations
 from hpcgym.report.numbers import shown
-from hpcgym.schedule.result import Coschedule, Result
+from hpcgym.schedule.places import Coschedule
+from hpcgym.schedule.result import Result
 from hpcgym.scheduler.dispatchers import PassView
 from hpcgym.workload.model import Workload
 

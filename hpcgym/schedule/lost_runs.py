@@ -1,0 +1,94 @@
+"""Runs of jobs that a failure of a node ended: the schedule of all runs, as if each was a job."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hpcgym.cluster.failures import Failures
+from hpcgym.schedule.node_states import OFF, NodeStates
+
+if TYPE_CHECKING:
+    from hpcgym.schedule.result import Result
+
+Ints = NDArray[np.int64]
+
+
+class LostRuns(NamedTuple):
+    """What failures of nodes have done to a schedule; k runs, by job and time.
+
+    Attributes
+    ----------
+    failures : of which the schedule was told.
+    job : (k,) int64.
+    start, end : (k,) int64 [s]; the run was lost at ``end``.
+    first : (k + 1,) int64; run i had the cells ``first[i]`` up to ``first[i + 1]``, exclusive.
+    node, units : (m,) int32, of each cell.
+    """
+
+    failures: Failures
+    job: Ints
+    start: Ints
+    end: Ints
+    first: Ints
+    node: NDArray[np.int32]
+    units: NDArray[np.int32]
+
+
+def down(failures: Failures) -> NodeStates | None:
+    """Return when nodes are down, as the books know it: then they are off. None if never."""
+    if not len(failures):
+        return None
+    state = np.full(len(failures), OFF)
+    return NodeStates(failures.node, state, failures.time, failures.repaired)
+
+
+def queued_at(result: Result) -> tuple[Ints, Ints]:
+    """Return since when each lost run had waited, (k,), and each last run, (n_jobs,) [s]."""
+    lost, submit = result.lost, result.workload.submit_time
+    assert lost is not None
+    again = np.append(False, lost.job[1:] == lost.job[:-1])[: len(lost.job)]
+    since = np.where(again, np.append(0, lost.end[:-1])[: len(lost.job)], submit[lost.job])
+    last = submit.copy()
+    np.maximum.at(last, lost.job, lost.end)
+    return since, last
+
+
+def runs_of(result: Result) -> tuple[Result, Ints]:
+    """Return the schedule of all runs, and the job of each.
+
+    A run that follows a lost one is submitted when that was lost. The runs are sorted by that,
+    then by job.
+    """
+    lost, held = result.lost, result.allocation
+    assert lost is not None
+    assert held is not None
+    n = len(result.start)
+    since = np.concatenate(queued_at(result))
+    job = np.concatenate([lost.job, np.arange(n)])
+    order = np.lexsort((job, since))
+    counts = np.concatenate([np.diff(lost.first), np.diff(held.first)])
+    begin = np.concatenate([lost.first[:-1], len(lost.node) + held.first[:-1]])
+    first = np.concatenate([[0], np.cumsum(counts[order])])
+    cells = np.arange(first[-1]) + np.repeat(begin[order] - first[:-1], counts[order])
+    node, units = (
+        np.concatenate([getattr(lost, name), getattr(held, name)])[cells]
+        for name in ("node", "units")
+    )
+    start = np.concatenate([lost.start, result.start])[order]
+    end = np.concatenate([lost.end, result.end])[order]
+    job = job[order]
+    return replace(
+        result,
+        workload=result.workload.take(job).with_columns(submit_time=since[order]),
+        start=start,
+        run_time=end - start,
+        predicted_run_time=result.predicted_run_time[job],
+        reserved_start=result.reserved_start[job],
+        backfilled=result.backfilled[job],
+        allocation=type(held)(first, node, units),
+        lost=None,
+    ), job

@@ -1,0 +1,94 @@
+"""Simulations on machines whose nodes fail."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from hpcgym.cluster.failures import Failures
+from hpcgym.engine.machines.kinds import FAILING
+from hpcgym.engine.machines.nodes.failures import FailingNodes, lengthened, make_failing
+from hpcgym.engine.state import make_queues
+from hpcgym.errors import HpcgymError
+from hpcgym.schedule.lost_runs import LostRuns, down
+from hpcgym.schedule.result import Result
+from hpcgym.scheduler.capabilities import check_scheduler
+from hpcgym.simulation.driver import new_simulation
+from hpcgym.simulation.nodes import allocation_code, allocation_of, needs_on
+
+if TYPE_CHECKING:
+    from hpcgym.cluster.pool import Cluster
+    from hpcgym.scheduler.rules import Scheduler
+    from hpcgym.workload.model import Workload
+
+
+def find_failures(failures: Any, cluster: Cluster) -> Failures:
+    """Return the failures, of a file too, of a machine.
+
+    Raises
+    ------
+    HpcgymError : none, a file that cannot be read, or a node that there is not.
+    """
+    if isinstance(failures, str | os.PathLike):
+        failures = Failures.read(failures)
+    if not isinstance(failures, Failures):
+        raise HpcgymError(
+            f"failures must be Failures or a CSV file of them, not a {type(failures).__name__}"
+        )
+    if len(failures) and failures.node.max() >= cluster.nodes:
+        raise HpcgymError(
+            f"failures: node {failures.node.max()} is none of the machine, which has"
+            f" {cluster.nodes:,} nodes, counted from 0"
+        )
+    return failures
+
+
+def check_failures(
+    workload: Workload, scheduler: Scheduler, cluster: Cluster, *others: str
+) -> None:
+    """Raise an HpcgymError for what does not go with failures; ``others`` are asked for too."""
+    place = "nodes" if cluster.groups else "pool"
+    extract = () if workload.initial is None else ("extract",)
+    check_scheduler(scheduler, "failures", place, *extract, *others)
+
+
+def simulate_failing(
+    workload: Workload, scheduler: Scheduler, cluster: Cluster, failures: Failures
+) -> Result:
+    """Return the schedule on nodes that fail."""
+    needs = needs_on(workload, cluster)
+    table = (failures.node, failures.time, failures.repaired)
+    machine = make_failing(needs, cluster.capacity, *allocation_code(scheduler), table)
+    simulation = new_simulation(workload, scheduler, cluster, machine.nodes)
+    arrays = simulation.arrays
+    running = min(len(workload) + cluster.nodes, 2 * cluster.processors)
+    blocks, entries, narrow = make_queues(arrays.sim, len(workload), running)
+    arrays = arrays._replace(blocks=blocks, entries=entries, narrow=narrow)
+    simulation.kind, simulation.arrays, simulation.machine = FAILING, arrays, machine
+    simulation.lengthen = lengthened
+    simulation.drive()
+    ended: FailingNodes = simulation.machine
+    result = Result.of(workload, cluster, scheduler, arrays.jobs, arrays.progress)
+    return replace(
+        result,
+        allocation=allocation_of(ended.nodes, len(workload)),
+        node_states=down(failures),
+        lost=_lost_runs(failures, ended),
+    )
+
+
+def _lost_runs(failures: Failures, machine: FailingNodes) -> LostRuns:
+    """Return the runs that were lost, by job and time."""
+    own: Any = machine.scalars[0]
+    lost, cells = machine.lost[: own.lost], machine.cells[: own.cells]
+    order = np.lexsort((lost["end"], lost["job"]))
+    ends = np.append(lost["first"], own.cells)
+    counts = np.diff(ends)[order]
+    first = np.concatenate([[0], np.cumsum(counts)])
+    places = np.arange(first[-1]) + np.repeat(lost["first"][order] - first[:-1], counts)
+    job, start, end = (np.ascontiguousarray(lost[name][order]) for name in ("job", "start", "end"))
+    node, units = (np.ascontiguousarray(cells[name][places]) for name in ("node", "units"))
+    return LostRuns(failures, job, start, end, first, node, units)

@@ -1,0 +1,210 @@
+"""What can be proved where nodes fail, for :mod:`hpcgym.validation.validate`.
+
+Most of it is proved of all runs as if each was a job, lost ones too.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from hpcgym.schedule.lost_runs import LostRuns, queued_at, runs_of
+from hpcgym.validation.books import check_books, check_states
+from hpcgym.validation.nodes import Down, check_nodes, check_units
+from hpcgym.validation.orders import first_waiting, static_rank
+from hpcgym.validation.passes import check_backfilled, check_order
+from hpcgym.validation.promises import (
+    check_predictions,
+    check_promises,
+    check_reservations,
+    known_beforehand,
+    reservations_are_guaranteed,
+)
+from hpcgym.validation.schedules import (
+    Mask,
+    Timeline,
+    Times,
+    cases,
+    check_capacity,
+    check_events,
+    check_lengths,
+    check_progress,
+    check_submission,
+    timeline_of,
+)
+from hpcgym.workload.needs import needs_of
+
+if TYPE_CHECKING:
+    from hpcgym.schedule.result import Result
+
+_NO_DELAYS = (0, 0)
+_RELATIVE_ERROR = 1e-12
+
+
+def prove_failures(result: Result, actual: Times, length: Times) -> Iterator[tuple[str, list[str]]]:
+    """Look at a schedule on nodes that fail.
+
+    Parameters
+    ----------
+    actual, length : (n_jobs,) [s] run times cut at the requested time, and as the last run has to
+        be.
+    """
+    lost = result.lost
+    assert lost is not None
+    found = _shapes(result, lost)
+    yield "units", found
+    if found:
+        return
+    yield "lengths", check_lengths(result, length, length)
+    runs, job = runs_of(result)
+    order = np.lexsort((runs.start, job))
+    last = np.zeros(len(job), np.bool_)
+    last[order] = np.append(np.diff(job[order]) != 0, True)[: len(job)]
+    lasts = np.where(last, length[job], runs.run_time)
+    changes = np.concatenate([lost.failures.time, lost.failures.repaired])
+    line = timeline_of(runs, lasts, changes)
+    needs = needs_of(result.workload, result.cluster.resources)[job]
+    sound = {
+        "submission": check_submission(result) + check_submission(runs),
+        "capacity": check_capacity(runs, line),
+        "units": check_units(runs.allocation, needs, result.cluster.nodes),
+    }
+    if not sound["units"] and runs.allocation is not None:
+        sound["nodes"] = check_nodes(runs, needs, runs.allocation)
+        sound["runs"] = _check_runs(result, lost, length)
+        sound["states"] = _check_down(result, lost) + check_states(runs)
+    sound["events"] = check_events(runs, line, _NO_DELAYS)
+    yield from sound.items()
+    yield "predictions", check_predictions(result, actual)
+    yield "promises", check_promises(result)
+    if any(sound.values()):
+        return
+    yield "energy", check_books(runs.from_begin) + _energies_of_runs(result, runs)
+    down = _places(line, lost)
+    yield "progress", check_progress(line, _NO_DELAYS, _some_down(line, down))
+    yield from _of_passes(result, runs, job, last, line, down, needs, length, actual)
+
+
+def _shapes(result: Result, lost: LostRuns) -> list[str]:
+    """Find a schedule that does not tell who had which nodes."""
+    k, m = len(lost.job), len(lost.node)
+    shapes = [np.shape(column) for column in lost[1:]]
+    if shapes != [(k,), (k,), (k,), (k + 1,), (m,), (m,)] or result.allocation is None:
+        return ["the schedule does not tell which nodes lost runs and jobs had"]
+    ordered = np.lexsort((lost.end, lost.job))
+    if (ordered != np.arange(k)).any() or (np.diff(lost.first) < 0).any():
+        return ["lost runs are not in the order of jobs and times"]
+    return cases((lost.job < 0) | (lost.job >= len(result.start)), "lost run {} is of no job")
+
+
+def _check_runs(result: Result, lost: LostRuns, length: Times) -> list[str]:
+    """Find lost runs that do not end with the first failure of a node that they have."""
+    job, start, end = lost.job, lost.start, lost.end
+    owner = np.repeat(np.arange(len(job)), np.diff(lost.first))
+    failures = lost.failures
+    by_node = np.lexsort((failures.time, failures.node))
+    moments = np.unique(np.concatenate([failures.time, start]))
+
+    def key(node: Times, time: Times) -> Times:
+        place: Times = node * (len(moments) + 1) + np.searchsorted(moments, time)
+        return place
+
+    keys = key(failures.node, failures.time)[by_node]
+    # the first failure of each node of a run after its start
+    at = np.searchsorted(keys, key(lost.node.astype(np.int64), start[owner]), "right")
+    there = np.minimum(at, len(keys) - 1)
+    hit = (at < len(keys)) & (failures.node[by_node][there] == lost.node)
+    first = np.full(len(job), 2**62)
+    np.minimum.at(first, owner[hit], failures.time[by_node][there[hit]])
+    since, last = queued_at(result)
+    return [
+        *cases(first != end, "lost run {} of job {} ends at {} s, when none of its nodes fails, or"
+               " after the first did", job, end),
+        *cases(end - start >= length[job], "lost run {} of job {} was over at {} s", job, end),
+        *cases(start < since, "lost run {} of job {} starts at {} s, before the last", job, start),
+        *cases(result.start < last, "job {} starts at {} s, while another run of it lasts",
+               result.start),
+    ]  # fmt: skip
+
+
+def _check_down(result: Result, lost: LostRuns) -> list[str]:
+    """Compare what the schedule says of states of nodes with the failures."""
+    states, failures = result.node_states, lost.failures
+    if states is None:
+        return ["the schedule does not say when nodes are down"] if len(failures) else []
+    order = np.lexsort((failures.time, failures.node))
+    table = (failures.node[order], failures.time[order], failures.repaired[order])
+    same = all(map(np.array_equal, table, (states.node, states.begin, states.end)))
+    return [] if same else ["states of nodes: they are not off exactly while they are down"]
+
+
+def _energies_of_runs(result: Result, runs: Result) -> list[str]:
+    """Compare energies of the schedule with those of its runs."""
+    mine, theirs = result.metrics, runs.metrics
+    charged = math.fsum(result.books.by_job().tolist())
+    pairs = [(name, mine[name], theirs[name]) for name in theirs if name.startswith("energy_")]
+    pairs.append(("what jobs are charged", charged, theirs["energy_busy_j"]))
+    return [
+        f"{name}: {value} J instead of {expected} J"
+        for name, value, expected in pairs
+        if not math.isclose(value, expected, rel_tol=_RELATIVE_ERROR)
+    ]
+
+
+def _places(line: Timeline, lost: LostRuns) -> Down:
+    """Return nodes, and from and up to which place in the line they are down."""
+    failures = lost.failures
+    begin, end = (np.searchsorted(line.time, at) for at in (failures.time, failures.repaired))
+    return failures.node, begin, end
+
+
+def _some_down(line: Timeline, down: Down) -> Mask:
+    """Return at which times of the line a node is down."""
+    change = np.zeros(line.time.size + 1, np.int64)
+    np.add.at(change, down[1], 1)
+    np.subtract.at(change, down[2], 1)
+    some: Mask = np.cumsum(change)[:-1] > 0
+    return some
+
+
+def _of_passes(
+    result: Result,
+    runs: Result,
+    job: Times,
+    last: Mask,
+    line: Timeline,
+    down: Down,
+    needs: Times,
+    length: Times,
+    actual: Times,
+) -> Iterator[tuple[str, list[str]]]:
+    """Look at what some schedulers guarantee; ``job`` and ``last`` are of each run."""
+    rules, lost, workload = result.scheduler, result.lost, result.workload
+    assert lost is not None
+    if reservations_are_guaranteed(result, length):
+        # what is promised for later times a failure may break
+        kept = result.reserved_start < lost.failures.time.min(initial=2**62)
+        first = result.start.copy()
+        np.minimum.at(first, lost.job, lost.start)
+        promised = np.where(kept, result.reserved_start, -1)
+        yield (
+            "reservations",
+            check_reservations(replace(result, start=first, reserved_start=promised)),
+        )
+    times = known_beforehand(rules.policy_estimate, workload.requested_time, actual)
+    rank = None if times is None else static_rank(workload, rules.policy, times)
+    if rank is None:
+        return
+    # runs of a job never wait together: any order of them will do
+    n = len(job)
+    number, of_run = np.empty(n, np.int64), np.empty(n, np.int64)
+    number[np.argsort(job, kind="stable")] = np.arange(n)
+    of_run[np.argsort(rank[job], kind="stable")] = np.arange(n)
+    submit, threshold = workload.submit_time[job], rules.threshold
+    waiting = first_waiting(submit, threshold, of_run, line.time, line.submit, line.start, number)
+    yield "order", check_order(runs, line, of_run, waiting, needs, number, down)
+    yield "backfilled", check_backfilled(runs, line, of_run, waiting, submit, number, last)

@@ -1,0 +1,382 @@
+"""Schedules on nodes that fail, worked out by hand; energies; and proofs that can fail."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from failure_strategies import Failure, failing_cases, failures_for, table_of
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from node_oracle import NodeJob
+from node_strategies import workloads_for
+from slow_failures import simulate_failures_slowly
+
+import hpcgym
+from hpcgym.cluster import Cluster, Failures, NodeGroup, NodePower
+from hpcgym.errors import HpcgymError
+from hpcgym.schedule.over_time import processors_in_use, queue_length
+from hpcgym.validation.validate import ScheduleError
+from hpcgym.workload.model import Workload
+
+pytestmark = pytest.mark.compiled
+
+PAIR = Cluster(groups=(NodeGroup("a", 2, {"core": 2}),), busy_power_w=10.0, idle_power_w=4.0)
+
+
+def jobs(*rows: tuple[int, ...]) -> Workload:
+    """Jobs of rows (submit, run, units of a core[, requested])."""
+    columns = {
+        "submit_time": [row[0] for row in rows],
+        "run_time": [row[1] for row in rows],
+        "requested_time": [row[-1] if len(row) == 4 else row[1] for row in rows],
+        "requested_processors": [row[2] for row in rows],
+    }
+    return Workload.from_columns(columns, processors=4)
+
+
+def failing(rows: list[tuple[int, ...]], failures: list[Failure], **rules: Any) -> Any:
+    """Simulate jobs on two nodes of two cores; the slow simulator must say the same."""
+    result = hpcgym.simulate(jobs(*rows), cluster=PAIR, failures=table_of(failures), **rules)
+    slow = [
+        NodeJob(row[0], row[2], row[1], row[-1] if len(row) == 4 else row[1], units=row[2])
+        for row in rows
+    ]
+    rules.setdefault("backfill", "easy")
+    expected, lost = simulate_failures_slowly(slow, PAIR.capacity.tolist(), failures, **rules)
+    assert result.start.tolist() == [job.start for job in expected]
+    assert len(result.lost.job) == len(lost)
+    hpcgym.validate_schedule(result)
+    return result
+
+
+def test_a_job_on_a_node_that_fails_runs_again_from_the_beginning() -> None:
+    # A has node 0, which fails at 4 for 6 s, B node 1 until 20: A starts again when 0 is repaired
+    result = failing([(0, 9, 2), (0, 20, 2)], [(0, 4, 10)])
+    assert result.start.tolist() == [10, 0]
+    assert result.end.tolist() == [19, 20]
+    assert result.wait.tolist() == [10, 0]
+    assert result.run_time.tolist() == [9, 20]
+    assert result.restarts.tolist() == [1, 0]
+    assert result.lost_core_seconds.tolist() == [8, 0]
+    assert (result.lost.start.tolist(), result.lost.end.tolist()) == ([0], [4])
+    assert result.jobs["restarts"].tolist() == [1, 0]
+    assert result.jobs["lost_core_seconds"].tolist() == [8, 0]
+    metrics = result.metrics
+    assert (metrics["lost_runs"], metrics["lost_core_seconds"]) == (1, 8)
+    assert metrics["utilization"] == (18 + 40 + 8) / (4 * 20)
+    assert metrics["mean_queue_length"] == 6 / 20
+
+
+def test_a_job_that_ends_in_the_second_of_a_failure_has_ended() -> None:
+    result = failing([(0, 4, 4), (1, 3, 4)], [(0, 4, 6)])
+    assert result.start.tolist() == [0, 6]
+    assert result.restarts.sum() == 0
+
+
+def test_a_job_loses_all_its_nodes() -> None:
+    # A has both nodes; when 0 fails it waits for both, and B takes the other one meanwhile
+    result = failing([(0, 9, 4), (1, 3, 2)], [(0, 2, 8)])
+    assert result.start.tolist() == [8, 2]
+    assert result.backfilled.tolist() == [False, True]
+
+
+def test_a_job_may_lose_several_runs_and_keeps_its_place() -> None:
+    # A, submitted before B, comes before it again after each failure
+    failures = [(0, 2, 3), (1, 2, 3), (0, 5, 6), (1, 5, 6)]
+    result = failing([(0, 9, 4), (1, 9, 4)], failures)
+    assert result.start.tolist() == [6, 15]
+    assert result.restarts.tolist() == [2, 0]
+    assert (result.lost.start.tolist(), result.lost.end.tolist()) == ([0, 3], [2, 5])
+
+
+def test_it_may_start_elsewhere_in_the_second_of_the_failure() -> None:
+    result = failing([(0, 9, 2)], [(0, 4, 100)])
+    assert result.start.tolist() == [4]
+    assert result.allocation.node.tolist() == [1]
+    assert result.lost.node.tolist() == [0]
+
+
+def test_the_head_is_promised_the_repair_and_others_end_by_then() -> None:
+    # node 0 is down until 10: B, of all cores, is promised 10; C ends by then, D does not
+    rows = [(0, 5, 4), (5, 9, 4), (5, 5, 1), (5, 6, 1)]
+    result = failing(rows, [(0, 5, 10)])
+    assert result.start.tolist() == [0, 10, 5, 19]
+    assert result.reserved_start[1] == 10
+
+
+def test_a_failure_breaks_a_promise() -> None:
+    # B is promised 5, when A ends, but then a node is down until 30
+    result = failing([(0, 5, 4), (1, 9, 4)], [(1, 3, 30)], backfill="easy")
+    assert result.reserved_start.tolist() == [30, 5]
+    assert result.start.tolist() == [30, 35]
+    assert "reservations" in hpcgym.validate_schedule(result)
+
+
+def test_a_failure_of_an_idle_node_moves_the_shadow_time() -> None:
+    # B waits for all cores until 20, then until 50; C, of 25 s, is in its way before 5 only
+    result = failing([(0, 20, 1), (1, 5, 4), (1, 25, 1)], [(1, 5, 50)])
+    assert result.start.tolist() == [0, 50, 5]
+
+
+def test_all_nodes_down_and_a_failure_in_the_second_of_a_repair() -> None:
+    result = failing([(0, 5, 4), (2, 1, 1)], [(0, 3, 7), (1, 3, 9), (0, 7, 8)])
+    assert result.start.tolist() == [9, 8]
+
+
+def test_a_prediction_begins_anew() -> None:
+    # predicted for 2 s, corrected after that to the 10 s requested; lost at 5 and predicted again
+    rules: dict[str, Any] = {"estimate": [2, 3], "correction": "requested"}
+    result = failing([(0, 6, 4, 10), (1, 3, 4)], [(0, 5, 6)], **rules)
+    assert result.start.tolist() == [6, 12]
+    assert result.predicted_run_time.tolist() == [2, 3]
+    assert result.reserved_start.tolist() == [6, 2]
+
+
+def test_corrections_are_counted_anew() -> None:
+    # predicted for 2 s, then 62 s, 302 s: of the lost run both had been used
+    rows = [(0, 400, 4, 9000), (390, 1, 4)]
+    rules: dict[str, Any] = {"estimate": [2, 1], "correction": "incremental"}
+    result = failing(rows, [(0, 301, 302)], **rules)
+    assert result.start.tolist() == [302, 702]
+    # at 364 it is thought to end 302 s after its start, not 902
+    assert result.reserved_start.tolist() == [302, 302 + 302]
+
+
+def test_one_that_was_backfilled_is_not_when_it_comes_first_again() -> None:
+    # C ran before B, which waits for all cores; it is lost at 3, B starts at 4, and then C
+    result = failing([(0, 4, 2), (1, 5, 4), (1, 3, 2)], [(1, 3, 4)])
+    assert result.start.tolist() == [0, 4, 9]
+    assert result.backfilled.tolist() == [False, False, False]
+    assert failing([(0, 4, 2), (1, 5, 4), (1, 3, 2)], []).backfilled.tolist()[2]
+
+
+def test_who_has_waited_longer_than_the_threshold_comes_back_first() -> None:
+    # by sizes B, of one core, would come first; A has waited longer than 3 s when it is lost
+    rows = [(0, 9, 4), (1, 9, 1), (1, 9, 1)]
+    rules: dict[str, Any] = {"policy": "sqf", "threshold": 3, "backfill": "none"}
+    result = failing(rows, [(0, 6, 7), (1, 6, 7)], **rules)
+    assert result.start.tolist() == [7, 16, 16]
+
+
+@pytest.mark.parametrize("backfill", ["none", "easy"])
+def test_a_job_is_submitted_in_the_second_of_a_repair(backfill: str) -> None:
+    rows = [(5, 3, 4), (10, 3, 1)]
+    result = failing(rows, [(0, 0, 10)], backfill=backfill)
+    assert result.start.tolist() == [10, 13]
+
+
+def test_a_lost_run_teaches_nothing() -> None:
+    # A of 4 s, lost once, and B of 6 s end; then AVE2 says 5 for C, not what was lost
+    rows = [(0, 4, 2, 50), (0, 6, 2, 50), (20, 9, 4, 50)]
+    result = failing(rows, [(0, 2, 3)], estimate="ave2", correction="incremental")
+    assert result.predicted_run_time.tolist() == [50, 50, 5]
+
+
+def test_failures_after_the_last_end_change_nothing() -> None:
+    rows = [(0, 9, 4), (3, 5, 1)]
+    before = hpcgym.simulate(jobs(*rows), cluster=PAIR)
+    result = failing(rows, [(0, 14, 99), (1, 5000, 6000)])
+    assert result.start.tolist() == before.start.tolist()
+    assert result.metrics["makespan_s"] == before.metrics["makespan_s"]
+    assert result.metrics["energy_j"] == before.metrics["energy_j"]
+
+
+def test_more_is_lost_than_there_was_room_for() -> None:
+    """The logs are made longer: both nodes fail every other second."""
+    rows = [(0, 30, 1)] * 4
+    failures = [(node, 2 * k + 1, 2 * k + 2) for k in range(40) for node in range(2)]
+    result = failing(rows, failures)
+    assert result.restarts.tolist() == [40] * 4
+    assert result.start.tolist() == [80] * 4
+
+
+@settings(max_examples=100)
+@given(failing_cases())
+def test_no_failures_at_all_are_the_schedule_without(case: Any) -> None:
+    cluster, workload, rules, _ = case
+    before = hpcgym.simulate(workload, cluster=cluster, **rules)
+    after = hpcgym.simulate(workload, cluster=cluster, failures=Failures([], [], []), **rules)
+    for name in ("start", "end", "reserved_start", "backfilled", "predicted_run_time"):
+        assert getattr(after, name).tolist() == getattr(before, name).tolist(), name
+    for mine, other in zip(after.allocation, before.allocation, strict=True):
+        assert mine.tolist() == other.tolist()
+    metrics = {**after.metrics}
+    assert (metrics.pop("lost_runs"), metrics.pop("lost_core_seconds")) == (0, 0)
+    assert metrics == pytest.approx(before.metrics, nan_ok=True)
+    hpcgym.validate_schedule(after)
+
+
+# --- Energy -----------------------------------------------------------------------------------
+
+
+@settings(max_examples=60)
+@given(st.data())
+def test_energy_second_by_second(data: st.DataObject) -> None:
+    """Of nodes that draw by themselves: off while down, busy while any run has units on them."""
+    power = NodePower(7.0, 20.0, 3.0)
+    cluster = Cluster(groups=(NodeGroup("a", 3, {"core": 2, "mem": 3}, power),))
+    workload = data.draw(workloads_for(cluster, max_jobs=8, brief=True))
+    failures = data.draw(failures_for(cluster, workload))
+    result = hpcgym.simulate(workload, cluster=cluster, failures=table_of(failures))
+    runs = result.runs
+    first, node, _ = runs.allocation
+    owner = np.repeat(np.arange(len(runs.start)), np.diff(first))
+    begin, end = int(workload.submit_time.min()), int(result.end.max())
+    joules = dict.fromkeys(("busy", "idle", "off"), 0.0)
+    for now in range(begin, end):
+        running = (runs.start <= now) & (now < runs.end)
+        busy = set(node[running[owner]].tolist())
+        down = {where for where, fails, repaired in failures if fails <= now < repaired}
+        assert not busy & down
+        joules["busy"] += 20.0 * len(busy)
+        joules["off"] += 3.0 * len(down)
+        joules["idle"] += 7.0 * (3 - len(busy) - len(down))
+    for name, expected in joules.items():
+        assert result.metrics[f"energy_{name}_j"] == pytest.approx(expected)
+    assert result.energy.by_job["energy_j"].sum() == pytest.approx(joules["busy"])
+    assert result.energy.by_job["with_overhead_j"].sum() == pytest.approx(sum(joules.values()))
+    assert len(result.energy.by_job) == len(workload)
+    used = int(np.dot(runs.workload.requested_processors, runs.run_time))
+    useful = int(np.dot(workload.requested_processors, result.run_time))
+    assert used == useful + result.metrics["lost_core_seconds"]
+
+
+def test_a_job_is_charged_for_the_runs_that_it_lost() -> None:
+    result = failing([(0, 9, 2), (0, 20, 2)], [(0, 4, 10)])
+    assert result.energy.by_job["energy_j"].tolist() == [10.0 * 2 * (4 + 9), 10.0 * 2 * 20]
+    watts = result.power
+    assert watts["time"].tolist()[:3] == [0, 4, 10]
+    assert watts["busy_w"].tolist()[:3] == [40.0, 20.0, 40.0]
+
+
+def test_what_waits_and_what_runs_over_time() -> None:
+    result = failing([(0, 9, 2), (0, 20, 2)], [(0, 4, 10)])
+    times, lengths = queue_length(result)
+    assert dict(zip(times.tolist(), lengths.tolist(), strict=True)) == {0: 0, 4: 1, 10: 0}
+    times, used = processors_in_use(result)
+    assert dict(zip(times.tolist(), used.tolist(), strict=True)) == {
+        0: 4,
+        4: 2,
+        10: 4,
+        19: 2,
+        20: 0,
+    }
+
+
+# --- Proofs -----------------------------------------------------------------------------------
+
+
+def moved(result: Any, job: int, start: int) -> Any:
+    """Return a schedule in which the last run of a job starts at another time."""
+    starts = result.start.copy()
+    starts[job] = start
+    return replace(result, start=starts)
+
+
+def test_what_is_proved() -> None:
+    result = failing([(0, 9, 2), (0, 20, 2)], [(0, 4, 10)])
+    assert hpcgym.validate_schedule(result) == (
+        "units", "lengths", "submission", "capacity", "nodes", "runs", "states", "events",
+        "predictions", "promises", "energy", "progress", "reservations", "order", "backfilled",
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("job", "start", "told"),
+    [
+        (0, 8, "runs on node 0 while it is not on"),
+        (0, 2, "starts at 2 s, while another run of it lasts"),
+        (0, 11, "first in the queue, would fit"),
+        (0, 15, "when no job is submitted or ends"),
+    ],
+)
+def test_a_schedule_that_cannot_be_is_refused(job: int, start: int, told: str) -> None:
+    rows = [(0, 9, 2), (0, 20, 2), (11, 1, 4), (30, 1, 1)]
+    result = failing(rows, [(0, 4, 10)])
+    with pytest.raises(ScheduleError, match=told):
+        hpcgym.validate_schedule(moved(result, job, start))
+
+
+def test_lost_runs_that_cannot_be_are_refused() -> None:
+    result = failing([(0, 9, 2), (0, 20, 2)], [(0, 4, 10)])
+    lost = result.lost
+    one = np.ones(1, np.int64)
+    for changed, told in (
+        (lost._replace(end=lost.end + 1), "when none of its nodes fails"),
+        (lost._replace(node=one.astype(np.int32)), "when none of its nodes fails"),
+        (lost._replace(start=-one), "before the last"),
+        (lost._replace(job=one), "first in the queue|over-used|another run|while it is not on"),
+        (lost._replace(job=one * 2), "is of no job"),
+        (lost._replace(units=one.astype(np.int32)), "has 1 units on nodes instead of 2"),
+        (lost._replace(end=lost.end[:0]), "does not tell which nodes"),
+        (lost._replace(failures=Failures([0], [4], [9])), "they are not off exactly while"),
+    ):
+        with pytest.raises(ScheduleError, match=told):
+            hpcgym.validate_schedule(replace(result, lost=changed))
+    with pytest.raises(ScheduleError, match="does not say when nodes are down"):
+        hpcgym.validate_schedule(replace(result, node_states=None))
+    with pytest.raises(ScheduleError, match="does not tell which nodes"):
+        hpcgym.validate_schedule(replace(result, allocation=None))
+
+
+def test_a_run_that_was_over_is_not_lost() -> None:
+    result = failing([(0, 9, 2), (0, 20, 2)], [(0, 4, 10)])
+    shorter = jobs((0, 3, 2), (0, 20, 2))
+    with pytest.raises(ScheduleError, match="lost run 0 of job 0 was over at 4 s"):
+        hpcgym.validate_schedule(
+            replace(result, workload=shorter, run_time=np.array([3, 20], np.int64))
+        )
+
+
+def test_an_idle_machine_is_no_excuse_without_a_node_that_is_down() -> None:
+    # B needs one core: it may not wait once node 0 is up again, at 10
+    result = failing([(0, 2, 1), (4, 5, 4), (40, 1, 1)], [(0, 3, 10)])
+    assert result.start.tolist() == [0, 10, 40]
+    with pytest.raises(ScheduleError, match="idle at 10 s although jobs wait"):
+        hpcgym.validate_schedule(moved(result, 1, 41))
+
+
+# --- What can be given ------------------------------------------------------------------------
+
+
+def test_a_file_of_failures(tmp_path: Path) -> None:
+    path = tmp_path / "failures.csv"
+    path.write_text("node,time,repaired\n0,4,10\n")
+    result = hpcgym.simulate(jobs((0, 9, 2)), cluster=PAIR, failures=path)
+    assert result.restarts.tolist() == [1]
+    assert "failures of nodes: 1; 1 runs that they ended are not told" in "\n".join(
+        result.as_workload().header["Note"]
+    )
+
+
+@pytest.mark.parametrize(
+    ("failures", "told"),
+    [
+        (Failures([2], [1], [2]), "failures: node 2 is none of the machine, which has 2 nodes"),
+        ([(0, 1, 2)], "failures must be Failures or a CSV file of them, not a list"),
+        ("nowhere.csv", r"nowhere\.csv"),
+    ],
+)
+def test_failures_that_cannot_be(failures: Any, told: str) -> None:
+    with pytest.raises(HpcgymError, match=told):
+        hpcgym.simulate(jobs((0, 9, 2)), cluster=PAIR, failures=failures)
+
+
+def test_an_extract_does_not_begin_on_nodes_that_fail() -> None:
+    log = jobs((0, 9, 2), (4, 9, 2)).with_columns(wait_time=[0, 0], user_id=[1, 1])
+    with pytest.raises(HpcgymError, match=r"failures of nodes.* do not go together: not built yet"):
+        hpcgym.simulate(log.extract(3), cluster=PAIR, failures=Failures([0], [4], [9]))
+
+
+def test_nothing_of_it_is_told_where_no_node_fails() -> None:
+    result = hpcgym.simulate(jobs((0, 9, 2)), cluster=PAIR)
+    assert result.lost is None
+    assert result.runs is result
+    assert result.restarts.tolist() == result.lost_core_seconds.tolist() == [0]
+    assert not {"lost_runs", "lost_core_seconds"} & {*result.metrics, *result.jobs.columns}
+    assert math.isfinite(result.metrics["energy_j"])
