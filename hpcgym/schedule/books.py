@@ -32,6 +32,7 @@ from hpcgym.cluster.levels import Above, levels_above
 from hpcgym.cluster.powers import Floats, Ints, Mask, Powers, powers_of, weighed
 from hpcgym.errors import HpcgymError
 from hpcgym.schedule.energy_split import EnergySplit, no_split, share
+from hpcgym.schedule.level_changes import in_pieces
 from hpcgym.schedule.node_states import OFF, STATE_NAMES, SWITCHING_OFF, NodeStates
 from hpcgym.schedule.power_uses import QUANTUM_W, Cells, Parts, cells_of, parts_of
 
@@ -67,6 +68,10 @@ class Books:
     """
 
     def __init__(self, result: Result):
+        self._n_jobs = len(result.start)
+        self._job: Ints | None = None  # whose part each is, where levels change
+        if result.level_changes is not None:
+            result, self._job = in_pieces(result)
         self._result = result
         self._cluster = result.cluster
         self._powers: Powers = powers_of(result.cluster)
@@ -180,7 +185,8 @@ class Books:
         started = result.start >= 0
         charged = np.zeros(n)
         charged[started] = watts[started] * measure(result.start[started], result.end[started])
-        return charged + self._sharing.charges(measure(*self._shared_times), n)
+        charged += self._sharing.charges(measure(*self._shared_times), n)
+        return charged if self._job is None else weighed(self._job, charged, self._n_jobs)
 
     @cached_property
     def by_state(self) -> dict[str, float]:

@@ -63,6 +63,7 @@ RULES: dict[str, dict[str, Any]] = {
     "dispatch time": {"dispatcher": "prb", "dispatch_time": 60},
     "threshold": {"threshold": 60},
     "contiguous": {"allocation": "contiguous"},
+    "changing levels": {"power": "dvfs", "dvfs_when": "running"},
     "shutdown": {},
     "extract": {},
 }
@@ -122,7 +123,14 @@ OTHERWISE: dict[tuple[str, str], str] = {
         for place in ("pool", "environments", "job selection", "look-ahead")
     },
 }
+OTHERWISE |= {(place, "changing levels"): "needs limits" for place in ("pool", "nodes")}
+OTHERWISE |= {
+    (place, "changing levels"): "unexpected keyword"
+    for place in PLACES
+    if "env" in place and "limits" not in place
+}
 for feature, words in (
+    ("changing levels", "unexpected keyword"),
     ("conservative", "unknown backfill"),
     ("dispatcher", "unexpected keyword"),
     ("dispatch time", "unexpected keyword"),
