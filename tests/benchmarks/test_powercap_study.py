@@ -63,6 +63,32 @@ def test_amounts_are_those_second_by_second(policy: str) -> None:
     assert found["launched"] == began.sum() > 0
 
 
+def test_frequencies_that_change_while_jobs_run() -> None:
+    result = powercap.capped(JOBS, MACHINE, INTERVAL, 0.5, "DVFS", dvfs_when="running")
+    validate_schedule(result)
+    assert result.frequency is not None
+    assert result.level_changes is not None
+    assert len(result.level_changes.job) > 2
+    size, level = result.workload.requested_processors, result.frequency.copy()
+    changes = list(zip(*(column.tolist() for column in result.level_changes), strict=True))
+    computed = before = 0.0
+    for second in range(int(result.start.min()), INTERVAL.end):
+        for job, _, new in (change for change in changes if change[1] == second):
+            level[job] = new
+        runs = (result.start <= second) & (second < result.end)
+        if second >= INTERVAL.begin:
+            computed += (size * np.where(level == 1, 1.0, 1 / 1.5))[runs].sum()
+        if 8_600 <= second < 12_200:  # up to the cap
+            watts = (size * np.where(level == 1, 100.0, 50.0))[runs].sum()
+            before += watts + 10.0 * (16 - size[runs].sum())
+    assert powercap.amounts(result, INTERVAL)["computed"] == pytest.approx(computed, rel=1e-12)
+    around = powercap.around_cap(result, INTERVAL)
+    assert around["before_j"] == pytest.approx(before, rel=1e-12)
+    inside = result.workload.submit_time >= INTERVAL.begin
+    turnaround = result.end[inside] - result.workload.submit_time[inside]
+    assert around["turnaround_s"] == turnaround.mean()
+
+
 def test_before_the_interval_all_policies_are_one() -> None:
     plain = powercap.capped(JOBS, MACHINE, INTERVAL, 1.0, "none")
     before = plain.start < INTERVAL.begin
