@@ -119,6 +119,7 @@ APART: dict[tuple[str, str], str] = {
     ("changing levels", "shared nodes"): _OF_CAPS,
     ("changing levels", "environments"): "there the agent sets frequencies, at starts",
     ("changing levels", "batches"): "a batch keeps no limits",
+    ("changing levels", "look-ahead"): "look-ahead keeps no limits",
     ("changing levels", "usage"): "what a job uses in a second is told once, when it ends",
     ("changing levels", "dispatcher"): "it is told powers and ends of jobs as they start",
     ("shutdown", "shared nodes"): "nodes that jobs share stay on",

@@ -125,9 +125,7 @@ OTHERWISE: dict[tuple[str, str], str] = {
 }
 OTHERWISE |= {(place, "changing levels"): "needs limits" for place in ("pool", "nodes")}
 OTHERWISE |= {
-    (place, "changing levels"): "unexpected keyword"
-    for place in PLACES
-    if "env" in place and "limits" not in place
+    (place, "changing levels"): "unexpected keyword" for place in PLACES if "env" in place
 }
 for feature, words in (
     ("changing levels", "unexpected keyword"),
@@ -161,10 +159,16 @@ def test_two_things_that_no_machine_takes_together() -> None:
     assert together == {
         ("conservative", "shutdown"),
         ("per-event", "shutdown"),
+        ("changing levels", "usage"),
+        ("changing levels", "dispatcher"),
         ("shutdown", "extract"),
     }
     part = JOBS.extract(int(JOBS.submit_time[10]))
     asleep = dataclasses.replace(POOL, shutdown_after_s=60)
+    for other in ("usage", "dispatcher"):
+        rules = RULES["changing levels"] | RULES[other]
+        with pytest.raises(HpcgymError, match="do not go together"):
+            simulate(NEEDY, cluster=NODES, limits=[], **rules)
     for jobs, cluster, rules in (
         (JOBS, asleep, RULES["conservative"]),
         (JOBS, asleep, RULES["per-event"]),
