@@ -123,7 +123,7 @@ def around_cap(result: Result, interval: Interval) -> dict[str, float]:
     Returns
     -------
     amounts : "before_j", energy in the hour before the cap; "turnaround_s", the mean from
-        submission to end of the jobs that are submitted within the interval.
+        submission to end of the jobs that are submitted within the interval, 0 if none is.
     """
     start = (interval.begin + interval.end - LENGTH_S) // 2
     inside = result.workload.submit_time >= interval.begin

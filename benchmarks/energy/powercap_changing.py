@@ -43,16 +43,18 @@ def of_changing(outcomes: Outcomes) -> pd.DataFrame:
         row: dict[str, Any] = dict(zip(names, key, strict=True))
         row |= {name: float(np.mean([cell[name] for cell in cells])) for name in cells[0]}
         took, before = _turnarounds(cells), _turnarounds(found[(*key[:-1], "start")])
+        row["turnaround (h)"] = float(took.mean()) if len(took) else 0.0
         gains = 100 * (1 - took / before)
-        row["less turnaround (%)"] = float(gains.mean())
+        row["less turnaround (%)"] = float(gains.mean()) if len(gains) else 0.0
         row["95 % interval"] = interval(gains)
         rows.append(row)
     return pd.DataFrame(rows)
 
 
 def _turnarounds(cells: Sequence[Mapping[str, float]]) -> NDArray[np.float64]:
-    """Return the turnaround of each cell [h]."""
-    return np.array([cell["turnaround (h)"] for cell in cells])
+    """Return the turnaround of each cell [h] within which jobs are submitted."""
+    took = np.array([cell["turnaround (h)"] for cell in cells])
+    return took[took > 0]
 
 
 def _shares(outcome: Mapping[str, Any]) -> Sequence[tuple[tuple[str, ...], dict[str, float]]]:

@@ -12,7 +12,13 @@ import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
-from hpcgym.benchmarks.energy import powercap, powercap_figures, powercap_tables, powercap_workload
+from hpcgym.benchmarks.energy import (
+    powercap,
+    powercap_changing,
+    powercap_figures,
+    powercap_tables,
+    powercap_workload,
+)
 from hpcgym.benchmarks.energy.powercap import CAPPED
 from hpcgym.benchmarks.energy.powercap_run import reproduce
 from hpcgym.benchmarks.energy.powercap_workload import AS_GENERATED, AS_WRITTEN, OF_SHORT, Interval
@@ -87,6 +93,28 @@ def test_frequencies_that_change_while_jobs_run() -> None:
     inside = result.workload.submit_time >= INTERVAL.begin
     turnaround = result.end[inside] - result.workload.submit_time[inside]
     assert around["turnaround_s"] == turnaround.mean()
+
+
+def test_a_table_of_what_changes() -> None:
+    """Two workloads, one of them without a submission within the interval."""
+
+    def outcome(*hours: float) -> dict[str, Any]:
+        usual = {"energy_j": 50.0, "exceeded_s": 60, "work": 3.0, "computed": 2.0, "launched": 4}
+        rows = [
+            {"cap": 0.6, "policy": "DVFS", "when": when, "before_j": 10.0} | usual
+            | {"turnaround_s": 3600 * time}
+            for when, time in zip(("start", "running"), hours, strict=True)
+        ]  # fmt: skip
+        where = {"interval": {"begin": 0, "end": 5 * 3600}, "changing": rows}
+        return where | {"possible_j": 100.0, "possible_work": 6.0}
+
+    table = powercap_changing.of_changing({("t", "r", "bigjob"): [outcome(2, 1.5), outcome(0, 0)]})
+    assert table["frequencies"].tolist() == ["start", "running"]
+    assert table["turnaround (h)"].tolist() == [2.0, 1.5]
+    assert table["less turnaround (%)"].tolist() == [0.0, 25.0]
+    assert table["hour before"].tolist() == [0.5, 0.5]
+    assert table["computed / possible"].tolist() == pytest.approx([1 / 3] * 2)
+    assert table["above the cap (min)"].tolist() == [1.0, 1.0]
 
 
 def test_before_the_interval_all_policies_are_one() -> None:
