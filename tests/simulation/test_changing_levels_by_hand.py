@@ -118,6 +118,17 @@ def test_a_cap_that_is_announced_late_slows_what_runs() -> None:
     assert running(workload, replace(cap, kills=True)).end.tolist() == [40]
 
 
+def test_how_long_a_job_may_take_is_reckoned_anew() -> None:
+    """The first would end at 120 s at the lowest level, at 100 s once it has run for 20 s.
+
+    So at the pass of 20 s there is power under the cap to come for the second, which needs as much.
+    """
+    rows = (0, 60, 60, 2), (0, 60, 60, 2), (20, 1, 1, 4)
+    result = running(jobs(*rows), PowerCap(500, 100, 1000))
+    assert result.start.tolist()[:2] == [0, 20]
+    assert running(jobs(*rows[:2]), PowerCap(500, 100, 1000)).start.tolist() == [0, 60]
+
+
 def test_predictions_move_with_the_work() -> None:
     """The head is promised the predicted end of what runs, as it is by then."""
     rows = (0, 100, 100, 4), (55, 10, 10, 4)
