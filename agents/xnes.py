@@ -270,7 +270,7 @@ class Xnes:
         Nor do weights keep limits of power.
         """
         of_others = ("dispatcher", "dispatch_time", *OF_SHARED_NODES)
-        others = ("policy", "fair_share", "power", *of_others)
+        others = ("policy", "fair_share", "power", "dvfs_when", *of_others)
         names = (field.name for field in fields(Scheduler) if field.name not in others)
         rules = {name: _plain(getattr(self.rules, name)) for name in names}
         if isinstance(self.rules.fair_share, FairShare):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hpcgym.benchmarks.studies.items import Item, built, left_out, no_result, still_open
+from hpcgym.benchmarks.studies.items import Item, built, left_out, no_result
 
 DOCUMENT = "004"
 
@@ -43,11 +43,5 @@ ITEMS: tuple[Item, ...] = (
         "section 8.2, prices",
         "budgets that follow a price or what of energy is green",
         "docs/power-limits.md",
-    ),
-    still_open(
-        DOCUMENT,
-        "section 8.2, frequencies",
-        "frequencies that change while jobs run",
-        "future work of the document, without a result to compare with",
     ),
 )

@@ -70,6 +70,16 @@ class LimitOptions:
         ),
     ] = None
 
+    dvfs_when: Annotated[
+        str | None,
+        typer.Option(
+            metavar="start|running",
+            help="With --power dvfs or mix: whether jobs keep the frequency at which they start, or"
+            " change it while they run.",
+            show_default="start",
+        ),
+    ] = None
+
     def read(self, machine: Cluster | None) -> tuple[Asked, ...] | None:
         """Return the limits; None without any of these options.
 

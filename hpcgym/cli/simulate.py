@@ -109,6 +109,7 @@ def simulate(
     machine = reading.machine
     shared_rules = shared.given()
     others = {"policy": policy, "allocation": reading.allocation, "power": under.power}
+    others |= {"dvfs_when": under.dvfs_when}
     overrides = shared_rules | rules.given() | options.given(**others)
     chosen = options.rules(scheduler, overrides)  # a wrong name is said before the work
     asked = under.read(machine)

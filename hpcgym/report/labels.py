@@ -89,7 +89,7 @@ def scheduler_name(scheduler: Scheduler) -> str:
             told = [*_dispatch_time(rules), *_allocation(scheduler)]
             return ", ".join([str(rules["dispatcher"]), *told])
         return describe(scheduler)
-    names = ("passes", "allocation", "power", "fair_share", *_OF_SHARED_NODES)
+    names = ("passes", "allocation", "power", "dvfs_when", "fair_share", *_OF_SHARED_NODES)
     beside = {name: getattr(scheduler, name) for name in names}
     for name, known in COSCHEDULERS.items():
         usual = known.allocation == scheduler.allocation
@@ -176,6 +176,7 @@ def _allocation(scheduler: Scheduler) -> list[str]:
     usual = _chooses_nodes(scheduler) or scheduler.allocation == "first-fit"
     parts = [] if usual else [f"{scheduler.allocation} allocation"]
     parts += [] if scheduler.power == "none" else [f"{scheduler.power} power"]
+    parts += [] if scheduler.dvfs_when == "start" else ["frequencies change while jobs run"]
     return parts + _partners(scheduler)
 
 

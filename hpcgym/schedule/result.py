@@ -12,16 +12,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.cluster.pool import Cluster
-from hpcgym.cluster.power import slowed, unslowed
 from hpcgym.engine.state import BACKFILLED
 from hpcgym.schedule.books import Books
 from hpcgym.schedule.bounded_slowdown import bsld
 from hpcgym.schedule.energy import Energy, power_table
+from hpcgym.schedule.level_changes import in_pieces
 from hpcgym.schedule.lost_runs import runs_of
 from hpcgym.schedule.metrics import compute_metrics
 from hpcgym.schedule.places import Allocation, Coschedule
 from hpcgym.schedule.power_uses import known_powers
-from hpcgym.schedule.slowdowns import job_slowdowns
+from hpcgym.schedule.slowdowns import full_speed_times
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.version import __version__
 from hpcgym.workload.io.schedule_header import schedule_header
@@ -31,6 +31,7 @@ from hpcgym.workload.warm_start import decided, first_time
 if TYPE_CHECKING:
     import pandas as pd
 
+    from hpcgym.schedule.level_changes import LevelChanges
     from hpcgym.schedule.lost_runs import LostRuns
     from hpcgym.schedule.node_states import NodeStates
     from hpcgym.scheduler.dispatchers.calls import Dispatching
@@ -66,6 +67,8 @@ class Result:
     frequency : (n_jobs,) int64, the level at which each job runs, 0 being the lowest; None where
         all run at the highest. ``run_time`` is then that of the highest times the slowdown of the
         level (:func:`hpcgym.schedule.slowdowns.job_slowdowns`), whole seconds, rounded up.
+    level_changes : at which levels jobs went on while they ran, where they may
+        (``dvfs_when="running"``); else None. ``frequency`` is then that at their starts.
     node_states : when nodes are off, being switched, or down; None where all are on.
     limits : caps and budgets that were to be kept; None where jobs may share nodes.
     coschedule : where jobs share nodes and speed each other up; None elsewhere. ``start``,
@@ -92,6 +95,7 @@ class Result:
     dispatcher: Any = None
     dispatching: Dispatching | None = None
     frequency: NDArray[np.int64] | None = None
+    level_changes: LevelChanges | None = None
     node_states: NodeStates | None = None
     limits: tuple[Limit, ...] | None = None
     coschedule: Coschedule | None = None
@@ -204,7 +208,7 @@ class Result:
             return _read_only(self.coschedule.compact_s)
         if self.frequency is None:
             return self.run_time
-        return _read_only(unslowed(self.run_time, job_slowdowns(self)))
+        return _read_only(full_speed_times(self))
 
     @cached_property
     def bsld(self) -> NDArray[np.float64]:
@@ -214,12 +218,8 @@ class Result:
     @cached_property
     def killed(self) -> NDArray[np.bool_]:
         """Whether the job was cut, here or when cleaning the workload, (n_jobs,) bool."""
-        run_time = self.workload.run_time
-        if self.coschedule is not None:
-            return _read_only(self.workload.killed | (run_time > self.coschedule.compact_s))
-        if self.frequency is not None:
-            run_time = slowed(run_time, job_slowdowns(self))
-        return _read_only(self.workload.killed | (run_time > self.run_time))
+        cut = self.workload.run_time > self.full_speed_run_time
+        return _read_only(self.workload.killed | cut)
 
     @cached_property
     def job_speedup(self) -> NDArray[np.float64]:
@@ -254,7 +254,10 @@ class Result:
     @cached_property
     def books(self) -> Books:
         """What the machine draws, and who is charged; see :mod:`hpcgym.schedule.books`."""
-        return Books(self.runs.from_begin, None if self.lost is None else self._runs[1])
+        result, owner = self.runs.from_begin, None if self.lost is None else self._runs[1]
+        if result.level_changes is not None:
+            result, owner = in_pieces(result)
+        return Books(result, owner)
 
     @cached_property
     def power(self) -> pd.DataFrame:

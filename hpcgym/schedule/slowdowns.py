@@ -5,12 +5,27 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
+from hpcgym.cluster.power import unslowed
 from hpcgym.cluster.powers import Floats
 from hpcgym.errors import HpcgymError
+from hpcgym.schedule.level_changes import seconds_done
 
 if TYPE_CHECKING:
     from hpcgym.schedule.result import Result
+
+
+def full_speed_times(result: Result) -> NDArray[np.int64]:
+    """Return how long jobs would have taken at the highest frequency, (n_jobs,) [s], rounded down.
+
+    Raises
+    ------
+    HpcgymError : see :func:`job_slowdowns`.
+    """
+    if result.level_changes is not None:
+        return seconds_done(result)
+    return unslowed(result.run_time, job_slowdowns(result))
 
 
 def job_slowdowns(result: Result) -> Floats:

@@ -57,6 +57,7 @@ FEATURES = {
     "dispatch time": "a dispatcher that takes time",
     "threshold": "a starvation threshold",
     "contiguous": "allocation='contiguous'",
+    "changing levels": "dvfs_when='running'",
     "shutdown": "shutdown_after_s",
     "extract": "an extract, which begins with jobs that run",
 }
@@ -71,6 +72,7 @@ _NO_PYTHON = "no Python runs inside; 'ave2' or 'e-loss' are compiled"
 _NO_DISPATCHER = "there is no dispatcher"
 _OTHER_ENDS = "how long a job runs depends on who is beside it"
 _NOT_TOLD = "not built yet: it is not told of runs that a failure ended"
+_OF_CAPS = "it keeps caps of power; limits= says which"
 _OTHER_VECTORS = "what has ended at a submission differs from vector to vector"
 
 #: What does not go together, and why.
@@ -115,6 +117,14 @@ APART: dict[tuple[str, str], str] = {
     ("contiguous", "pool"): "its processors are no nodes; cluster= says which machine",
     ("contiguous", "shared nodes"): "allocation says there how jobs share nodes",
     ("contiguous", "batches"): "it is for jobs with nodes of their own",
+    ("changing levels", "pool"): _OF_CAPS,
+    ("changing levels", "nodes"): _OF_CAPS,
+    ("changing levels", "shared nodes"): _OF_CAPS,
+    ("changing levels", "environments"): "there the agent sets frequencies, at starts",
+    ("changing levels", "batches"): "a batch keeps no limits",
+    ("changing levels", "look-ahead"): "look-ahead keeps no limits",
+    ("changing levels", "usage"): "what a job uses in a second is told once, when it ends",
+    ("changing levels", "dispatcher"): "it is told powers and ends of jobs as they start",
     ("shutdown", "shared nodes"): "nodes that jobs share stay on",
     ("shutdown", "batches"): "a batch switches nothing off",
     ("shutdown", "extract"): "which processors were off at its beginning is not known",
@@ -194,6 +204,8 @@ def features_of(scheduler: Scheduler) -> dict[str, str]:
         found["limits"] = f"power={scheduler.power!r}"
     if scheduler.allocation == "contiguous":
         found["contiguous"] = FEATURES["contiguous"]
+    if scheduler.dvfs_when != "start":
+        found["changing levels"] = FEATURES["changing levels"]
     return found
 
 

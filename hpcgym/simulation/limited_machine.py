@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcgym.cluster.power import MILLION, NodePower
+from hpcgym.cluster.power import MILLION, NodePower, units_a_second
 from hpcgym.cluster.power_plans import greatest_w, rho, savings_w
 from hpcgym.engine import state
 from hpcgym.engine.machines.limited import state as limited_state
 from hpcgym.engine.machines.limited.caps import idle_mw
+from hpcgym.engine.machines.limited.changing import make_changing
 from hpcgym.engine.machines.limited.state import LimitedNodes, make_limited
 from hpcgym.errors import HpcgymError, WorkloadError
 from hpcgym.schedule.power_uses import QUANTUM_W
@@ -33,6 +34,7 @@ BUDGET_RULES = {
 #: ``mix`` uses frequencies of at least this share of the highest (document 004, section 4.5.2: from
 #: 2.0 GHz on of 2.7).
 MIX_FROM = 0.74
+MOST_REQUESTED_S = 10**9  # where work is counted in billionths of a second
 _NO_POWER = NodePower(idle_w=0.0, busy_w=0.0)
 _RELATIVE_ERROR = 1e-12  # of watts and joules that were multiplied
 
@@ -107,7 +109,27 @@ def machine_for(
     )
     machine.scalars[0].limited = int(len(caps) > 0 or len(budgets) > 0)
     check_possible(workload, machine)
-    return machine
+    if scheduler.dvfs_when == "start":
+        return machine
+    check_changing(scheduler, given)
+    longest = int(workload.requested_time.max(initial=0))
+    if longest > MOST_REQUESTED_S:
+        raise WorkloadError(
+            f"{workload.name}: a job requests {longest:.3g} s; with dvfs_when='running' work is"
+            f" counted up to {MOST_REQUESTED_S:.3g} s"
+        )
+    speed = units_a_second(model.slowdown / MILLION)
+    return machine._replace(changing=make_changing(speed, len(workload), cluster.nodes))
+
+
+def check_changing(scheduler: Scheduler, given: tuple[Limit, ...]) -> None:
+    """Raise an HpcgymError where levels are to change while jobs run, under budgets."""
+    budgets = any(isinstance(limit, EnergyBudget) for limit in given)
+    if scheduler.dvfs_when == "running" and budgets:
+        raise HpcgymError(
+            "dvfs_when='running' does not go with budgets: they reckon at the start of a job with"
+            " the energy that it takes up to its end"
+        )
 
 
 def may_switch(scheduler: Scheduler, cluster: Cluster, given: tuple[Limit, ...]) -> bool:

@@ -89,8 +89,8 @@ def simulate(
     rules : rules that differ from the scheduler's, by the names of :class:`Scheduler`'s
         attributes: ``policy``, ``backfill``, ``backfill_order``, ``estimate``, ``correction``,
         ``threshold``, ``passes``, ``policy_estimate``, ``allocation``, ``dispatcher``,
-        ``dispatch_time``, ``fair_share``, ``power``, ``partners``, ``pairs_above``,
-        ``pair_estimate``.
+        ``dispatch_time``, ``fair_share``, ``power``, ``dvfs_when``, ``partners``,
+        ``pairs_above``, ``pair_estimate``.
 
     Returns
     -------

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hpcgym.validation.levels import check_changed_levels, fast_when
 from hpcgym.validation.schedules import Mask, Timeline, Times, cases
 
 if TYPE_CHECKING:
@@ -55,6 +56,12 @@ def check_starts(result: Result, line: Timeline) -> list[str]:
     """
     if result.outside:
         return []
+    happens = np.isin(result.start, happening(result, line))
+    return cases(~happens, "job {} starts at {} s, when nothing happens", result.start)
+
+
+def happening(result: Result, line: Timeline) -> Times:
+    """Return the times at which something happens under limits [s]."""
     times = [line.time[line.submission | line.termination]]
     for cap in caps_of(result):
         times.append(np.array([cap.start, cap.end or cap.start, cap.announced or 0]))
@@ -66,12 +73,18 @@ def check_starts(result: Result, line: Timeline) -> list[str]:
     after = result.cluster.shutdown_after_s
     if after is not None:  # a node was to be switched off then
         times += [moments + after for moments in [result.workload.submit_time[:1], *times]]
-    happens = np.isin(result.start, np.concatenate(times))
-    return cases(~happens, "job {} starts at {} s, when nothing happens", result.start)
+    power = result.cluster.groups[0].power
+    if result.level_changes is not None and power is not None:  # how long jobs may take is renewed
+        times += [np.array([cap.start - power.shutdown_time_s]) for cap in caps_of(result)]
+    return np.concatenate(times)
 
 
-def check_levels(result: Result) -> list[str]:
-    """Find jobs at levels that the rule does not use; who steers from outside may use all."""
+def check_levels(result: Result, line: Timeline) -> list[str]:
+    """Find jobs at levels that the rule does not use; who steers from outside may use all.
+
+    Where levels change while jobs run, find also changes when nothing happens, and times at which
+    jobs run above the lowest level although the power is above a cap.
+    """
     if result.frequency is None:
         return []
     rule, power = result.scheduler.power, result.cluster.groups[0].power
@@ -83,9 +96,28 @@ def check_levels(result: Result) -> list[str]:
         ghz = np.array(power.frequency_ghz)
         lowest = int((ghz < _MIX_FROM * ghz[-1]).sum())
     wrong = (result.frequency < lowest) | (result.frequency >= power.levels)
-    return cases(
+    found = cases(
         wrong, f"job {{}} runs at level {{}}, which {rule!r} does not use", result.frequency
     )
+    if result.level_changes is not None:
+        happens = happening(result, line)
+        found += check_changed_levels(result, lowest, power.levels - 1, happens)
+        found += [] if found else _fast_above_caps(result, lowest)
+    return found
+
+
+def _fast_above_caps(result: Result, lowest: int) -> list[str]:
+    """Find times at which the power is above a cap and jobs run that could go slower."""
+    found: list[str] = []
+    times, power = _power(result)
+    fast = fast_when(result, lowest, times)
+    for cap in caps_of(result):
+        end = times[-1] if cap.end is None else cap.end
+        wrong = (times[:-1] < end) & (times[:-1] >= max(cap.start, cap.announced or 0))
+        wrong &= (power > cap.watts * (1 + _RELATIVE_ERROR)) & fast
+        text = f"jobs run fast at {{1}} s, although {{2}} W are above the cap of {cap.watts:g} W"
+        found += cases(wrong, text, times[:-1], power)
+    return found
 
 
 def check_caps(result: Result) -> list[str]:

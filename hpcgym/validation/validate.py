@@ -13,6 +13,7 @@ from hpcgym.validation.corun import prove_coschedule
 from hpcgym.validation.dispatching import check_call_numbers, check_calls
 from hpcgym.validation.failures import prove_failures
 from hpcgym.validation.idle_power import check_energy, delays_s
+from hpcgym.validation.levels import check_changes
 from hpcgym.validation.limits import (
     check_budgets,
     check_caps,
@@ -83,10 +84,9 @@ def validate_schedule(result: Result) -> tuple[str, ...]:
     Proved of every schedule:
 
     - *lengths*: each job is as long as its run time, cut at its requested time, and at its
-      predicted run time where that is the correction; at a lower frequency that times the
-      slowdown, whole seconds, rounded up. It ends that long after its start; ``wait`` is
-      start - submission; ``killed`` marks the jobs that were cut, here or by the cleaning of the
-      workload.
+      predicted run time where that is the correction; at lower frequencies as their slowdowns make
+      of it, whole seconds, rounded up. It ends that long after its start; ``wait`` is start -
+      submission; ``killed`` marks the jobs that were cut, here or by cleaning the workload.
     - *submission*: no job starts before it is submitted.
     - *beginning*, of an extract: jobs that run at its beginning started when they did, and no other
       job starts before. What follows is proved from then on.
@@ -123,7 +123,8 @@ def validate_schedule(result: Result) -> tuple[str, ...]:
     In place of *progress* this is proved, by the power of the books:
 
     - *alone*: no two jobs share a node.
-    - *levels*: jobs run at frequencies that the rule ``power`` uses.
+    - *levels*: jobs run at frequencies that ``power`` uses, above a cap that holds at the lowest
+      if these change while they run; changes come when something happens.
     - *caps*: whenever the power is above a cap that holds, no job runs that was given its nodes
       since it was announced; and once it was below, it is never above again.
     - *budgets*: no more is used in a period than its budget, if a job runs in it.
@@ -149,9 +150,9 @@ def validate_schedule(result: Result) -> tuple[str, ...]:
 
     Where switching processors off or on takes time, a job is given its processors at a pass, and
     starts once they are on: at once, or ``boot_time_s`` to ``boot_time_s + shutdown_time_s`` later.
-    Then *events* and *progress* allow for these delays, and nothing is promised, nor checked, that
-    follows from passes: the scheduler plans as if processors were ready at once, so that a job may
-    miss its reservation, and the schedule does not tell at which pass a job left the queue.
+    Then *events* and *progress* allow for these delays, and nothing is checked that follows from
+    passes: the scheduler plans as if processors were ready at once, so that a job may miss its
+    reservation, and the schedule does not tell at which pass a job left the queue.
 
     Nor is it where the order of the queue came from outside, as in an environment, or where a
     dispatcher chose what starts; of the latter *promises* and *progress* are not proved either.
@@ -159,10 +160,9 @@ def validate_schedule(result: Result) -> tuple[str, ...]:
     Proved where it follows from the schedule:
 
     - *reservations*: no job starts after its ``reserved_start``. Guaranteed, and checked, where no
-      job runs longer than its predicted run time, under conservative backfilling with any
-      policy and under EASY with the policy FCFS (any backfill order). Elsewhere a promise may be
-      broken by an over-run, by a job of higher priority that was submitted later, or by one that
-      has waited longer than the threshold.
+      job runs longer than its predicted run time, under conservative backfilling with any policy
+      and under EASY with the policy FCFS (any backfill order). Elsewhere a promise may be broken by
+      an over-run, a job of higher priority that came later, or one that waited too long.
     - *order*: whenever a pass is over, the first waiting job in the primary order does not fit the
       free processors, or nodes. Checked without backfilling and under EASY, for policies whose
       order does not change with time (FCFS, LCFS, and by processors, requested time, area or their
@@ -272,15 +272,15 @@ def _of_every_schedule(
     else:
         yield "energy", check_energy(result, line.time, line.used)
     if limited:
-        yield from _of_limits(result)
+        yield from _of_limits(result, line)
     elif result.scheduler.dispatcher is None:
         yield "progress", check_progress(line, delays)
 
 
-def _of_limits(result: Result) -> Proofs:
+def _of_limits(result: Result, line: Timeline) -> Proofs:
     """Look at what limits are to keep."""
     yield "alone", check_nodes_alone(result)
-    yield "levels", check_levels(result)
+    yield "levels", check_levels(result, line)
     yield "caps", check_caps(result)
     yield "budgets", check_budgets(result)
 
@@ -325,6 +325,6 @@ def _check_shapes(result: Result) -> None:
         for name in _PER_JOB
         if np.shape(getattr(result, name)) != (n,)
     ]
-    wrong += check_call_numbers(result)
+    wrong += [*check_call_numbers(result), *check_changes(result)]
     if wrong:
         raise ScheduleError(wrong)

@@ -64,6 +64,7 @@ RULES: dict[str, dict[str, Any]] = {
     "dispatch time": {"dispatcher": "prb", "dispatch_time": 60},
     "threshold": {"threshold": 60},
     "contiguous": {"allocation": "contiguous"},
+    "changing levels": {"power": "dvfs", "dvfs_when": "running"},
     "shutdown": {},
     "extract": {},
 }
@@ -124,7 +125,12 @@ OTHERWISE: dict[tuple[str, str], str] = {
         for place in ("pool", "environments", "job selection", "look-ahead")
     },
 }
+OTHERWISE |= {(place, "changing levels"): "needs limits" for place in ("pool", "nodes")}
+OTHERWISE |= {
+    (place, "changing levels"): "unexpected keyword" for place in PLACES if "env" in place
+}
 for feature, words in (
+    ("changing levels", "unexpected keyword"),
     ("conservative", "unknown backfill"),
     ("dispatcher", "unexpected keyword"),
     ("dispatch time", "unexpected keyword"),
@@ -155,10 +161,16 @@ def test_two_things_that_no_machine_takes_together() -> None:
     assert together == {
         ("conservative", "shutdown"),
         ("per-event", "shutdown"),
+        ("changing levels", "usage"),
+        ("changing levels", "dispatcher"),
         ("shutdown", "extract"),
     }
     part = JOBS.extract(int(JOBS.submit_time[10]))
     asleep = dataclasses.replace(POOL, shutdown_after_s=60)
+    for other in ("usage", "dispatcher"):
+        rules = RULES["changing levels"] | RULES[other]
+        with pytest.raises(HpcgymError, match="do not go together"):
+            simulate(NEEDY, cluster=NODES, limits=[], **rules)
     for jobs, cluster, rules in (
         (JOBS, asleep, RULES["conservative"]),
         (JOBS, asleep, RULES["per-event"]),

@@ -28,6 +28,7 @@ EASY = {
     "dispatch_time": None,
     "fair_share": None,
     "power": "none",
+    "dvfs_when": "start",
     "partners": "fill",
     "pairs_above": None,
     "pair_estimate": "known",

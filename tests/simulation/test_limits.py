@@ -587,7 +587,7 @@ def test_it_can_stop_and_go_on() -> None:
         again += easy.run(*arrays, nodes, time, state.UNLIMITED)
         if time == 1777 * 10:  # a copy is a simulation of its own
             copies = [array.copy() for array in arrays]
-            other = limited_state.LimitedNodes(*(array.copy() for array in nodes))
+            other = limited_state.LimitedNodes(*(array.copy() for array in nodes[:-1]))
     again += easy.run(*arrays, nodes, state.FOREVER, state.UNLIMITED)
     assert again == passes
     assert np.array_equal(arrays.progress["start"], expected.start)

@@ -58,6 +58,7 @@ def scheduled(workload, **words):
         limits=None,
         coschedule=None,
         lost=None,
+        level_changes=None,
         dispatching=None,
         keeps_books=False,
         metrics={
@@ -176,6 +177,7 @@ def test_empty_workload():
         limits=None,
         coschedule=None,
         lost=None,
+        level_changes=None,
         dispatching=None,
         keeps_books=False,
         metrics=dict.fromkeys(("makespan_s", "energy_idle_j", "energy_busy_j", "energy_j"), 0),

@@ -80,6 +80,7 @@ def scheduled(cluster: Cluster, workload: Workload, **words: Any) -> Any:
             limits=None,
             coschedule=None,
             lost=None,
+            level_changes=None,
             dispatching=None,
             keeps_books=False,
             allocation=allocation_of([job.nodes for job in jobs]),

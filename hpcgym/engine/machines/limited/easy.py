@@ -17,6 +17,7 @@ from hpcgym.engine.events import (
     next_pass,
 )
 from hpcgym.engine.loop import loop_of
+from hpcgym.engine.machines.limited.at_levels import drawn_mw
 from hpcgym.engine.machines.limited.budgets import (
     count_to,
     give_back,
@@ -31,10 +32,17 @@ from hpcgym.engine.machines.limited.caps import (
     next_control,
     switch_for_caps,
 )
+from hpcgym.engine.machines.limited.changing import (
+    forget,
+    lacks_room,
+    renew_until,
+    slow_down,
+    speed_up,
+)
 from hpcgym.engine.machines.limited.controls import switch_for_control
 from hpcgym.engine.machines.limited.nodes import begin_waiting, end_switching, release
 from hpcgym.engine.machines.limited.reservations import find_shadow
-from hpcgym.engine.machines.limited.starts import begin, best_level, drawn_mw, widest
+from hpcgym.engine.machines.limited.starts import begin, best_level, widest
 from hpcgym.engine.machines.limited.state import LESS, NEVER, ZERO
 from hpcgym.engine.ordered import BLOCK, block_at
 from hpcgym.engine.passes.backfilling import sweep_of, sweep_scored_of
@@ -63,6 +71,9 @@ def advance(
     scalars = machine.scalars[0]
     while True:
         if scalars.switches == 1 and len(machine.log) - scalars.logged < 8 * len(machine.nodes):
+            scalars.full = 1
+            return False
+        if lacks_room(machine.changing, len(machine.nodes)):
             scalars.full = 1
             return False
         control = next_control(machine)
@@ -96,6 +107,7 @@ def release_ended(machine, sim, ended):
         job = ended[scalars.released]
         scalars.released += 1
         release(machine, sim.time, job)
+        forget(machine.changing, job)
         forecast_start(machine, sim.time, job, LESS)
         give_back(machine, job)
 
@@ -292,6 +304,8 @@ def do_pass(
         announce(machine, blocks, entries, time)
         switch_for_control(machine, blocks, entries, time)
         switch_for_caps(machine, blocks, entries, time)
+        renew_until(machine, machine.changing, time)
+        slow_down(machine, machine.changing, jobs, progress, blocks, entries, time)
         kill_for_caps(
             machine, sim, jobs, progress, users, history, blocks, entries, freed, idle, ended
         )
@@ -303,6 +317,7 @@ def do_pass(
         weigh(machine, blocks, entries, time)
         serve_queue(machine, sim, jobs, keys, scores, progress, blocks, entries, narrow, idle)
     if sim.asked != AN_ORDER:
+        speed_up(machine, machine.changing, jobs, progress, blocks, entries, time)
         switch_off_idle(machine, time)
 
 

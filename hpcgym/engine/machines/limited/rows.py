@@ -186,7 +186,7 @@ def machine_of(rows, e, start, stop):
         rows.nodes[e], rows.free[e], rows.on[e], rows.later[e], rows.awake[e], rows.switching[e],
         rows.waiting[e], rows.tasks[e, :n], rows.caps[e, : counts.caps],
         rows.budgets[e, : counts.budgets], rows.with_mw[e], rows.reserving[e], rows.log[e],
-        rows.scalars[e],
+        rows.scalars[e], None,
     )  # fmt: skip
 
 

@@ -10,6 +10,14 @@ from __future__ import annotations
 import numpy as np
 
 from hpcgym.compilation import jit, jit_part
+from hpcgym.engine.machines.limited.at_levels import (
+    drawn_mw,
+    lowest_level,
+    reckoned,
+    slowed,
+    wait_mw,
+    work_mw,
+)
 from hpcgym.engine.machines.limited.budgets import (
     free_mj,
     idle_mj,
@@ -19,6 +27,7 @@ from hpcgym.engine.machines.limited.budgets import (
     woken_mw,
 )
 from hpcgym.engine.machines.limited.caps import forecast_mw, forecast_start, nodes_off
+from hpcgym.engine.machines.limited.changing import keep_work, slow_down, spared_mw
 from hpcgym.engine.machines.limited.nodes import (
     charged_for,
     pick,
@@ -40,43 +49,6 @@ from hpcgym.engine.machines.limited.state import (
 from hpcgym.engine.ordered import insert
 from hpcgym.engine.state import BACKFILLED, RUNNING, STARTED_AS
 
-MILLION = 1_000_000
-
-
-@jit
-def slowed(machine, job, level, time):
-    """Return how long a job takes at a level, of its time at the highest, rounded up [s]."""
-    millionths = machine.slowdown[machine.kind[job], level]
-    # in two parts, so that no product overflows
-    return time // MILLION * millionths - (-(time % MILLION) * millionths) // MILLION
-
-
-@jit
-def work_mw(machine, job, level):
-    """Return what a job is charged while it runs at a level [mW]."""
-    power = width_of(machine, job) * machine.busy_mw[level]
-    return max(power, machine.measured_mw[job, level]) if len(machine.measured_mw) else power
-
-
-@jit
-def wait_mw(machine, job, level):
-    """Return what a job is charged while it waits for its nodes [mW]."""
-    return max(width_of(machine, job) * machine.scalars[0].rise_mw, work_mw(machine, job, level))
-
-
-@jit
-def drawn_mw(machine, job, level):
-    """Return what a job draws while it runs at a level [mW]."""
-    if len(machine.measured_mw) and machine.measured_mw[job, level] >= 0:
-        return machine.measured_mw[job, level]
-    return width_of(machine, job) * machine.drawn_mw[level]
-
-
-@jit
-def lowest_level(machine):
-    """Return the lowest level at which a job may start: where that is above the ceiling, this."""
-    return min(machine.scalars[0].lowest, machine.scalars[0].ceiling)
-
 
 @jit
 def best_level(machine, sim, jobs, progress, job):
@@ -93,7 +65,8 @@ def best_level(machine, sim, jobs, progress, job):
 def may_start(machine, sim, jobs, progress, job, level):
     """Return whether a job may start now at a level; its nodes are chosen then."""
     scalars, time = machine.scalars[0], sim.time
-    requested = slowed(machine, job, level, jobs[job].requested)
+    longest = reckoned(machine, machine.changing, level)
+    requested = slowed(machine, job, longest, jobs[job].requested)
     backfills, contiguous = scalars.backfills == 1, scalars.contiguous == 1
     # first as if all its nodes were on: others would only draw more, and be ready later, but for
     # those that are just being switched on and count as more than idle
@@ -156,7 +129,7 @@ def leaves_room(machine, sim, progress, job, level):
         return True
     if width > scalars.spare_nodes and scalars.contiguous == 0:
         return False
-    work = work_mw(machine, job, level)
+    work = work_mw(machine, job, reckoned(machine, machine.changing, level))
     if work - width * scalars.left_mw > scalars.spare_limit_mw:
         return False
     return work - width * scalars.rest_mw <= scalars.spare_mw
@@ -234,8 +207,11 @@ def caps_allow(machine, time, job, level, until):
             continue
         if cap.start <= time:
             power = scalars.charged + more_now(machine, time, job, level)
+            if power > cap.mw:
+                power -= spared_mw(machine, machine.changing, time, level)
         else:
-            power = forecast_mw(machine, cap) + mw_at(machine, cap.start, job, level)
+            then = reckoned(machine, machine.changing, level)
+            power = forecast_mw(machine, cap) + mw_at(machine, cap.start, job, then)
             power -= width_of(machine, job) * scalars.rest_mw
         if power > cap.mw:
             return False
@@ -362,14 +338,16 @@ def begin(machine, jobs, sim, progress, blocks, entries, job, level):
     task.wait_mw = wait_mw(machine, job, level)
     task.drawn_mw = drawn_mw(machine, job, level)
     task.predicted = progress[job].predicted
+    keep_work(machine.changing, jobs, progress, job, task.ready)
+    longest = reckoned(machine, machine.changing, level)
+    task.until = task.ready + slowed(machine, job, longest, jobs[job].requested)
     # from now on the job is as long as it is at this level: for its end, corrections and histories
     jobs[job].run = slowed(machine, job, level, jobs[job].run)
     jobs[job].requested = slowed(machine, job, level, jobs[job].requested)
     progress[job].predicted = slowed(machine, job, level, progress[job].predicted)
-    task.until = task.ready + jobs[job].requested
     if scalars.backfills == 1:
         progress[job].marks += BACKFILLED
-        take_from_head(machine, sim, progress, job)
+        take_from_head(machine, sim, progress, job, longest)
     settle_budgets(machine, sim, job, level)
     progress[job].start = task.ready
     progress[job].marks += sim.started * STARTED_AS
@@ -380,18 +358,19 @@ def begin(machine, jobs, sim, progress, blocks, entries, job, level):
     insert(blocks, entries, RUNNING, expected, job, end, jobs[job].processors)
     take(machine, time, job)
     forecast_start(machine, time, job, MORE)
+    slow_down(machine, machine.changing, jobs, progress, blocks, entries, time)
     weigh(machine, blocks, entries, time)
 
 
 @jit_part
-def take_from_head(machine, sim, progress, job):
+def take_from_head(machine, sim, progress, job, level):
     """Take from what the head leaves at the shadow time, if a job runs on beyond it."""
     scalars, task = machine.scalars[0], machine.tasks[job]
     if task.ready + progress[job].predicted > sim.shadow:
-        width = width_of(machine, job)
+        width, work = width_of(machine, job), work_mw(machine, job, level)
         scalars.spare_nodes -= width
-        scalars.spare_mw -= task.work_mw - width * scalars.rest_mw
-        scalars.spare_limit_mw -= task.work_mw - width * scalars.left_mw
+        scalars.spare_mw -= work - width * scalars.rest_mw
+        scalars.spare_limit_mw -= work - width * scalars.left_mw
 
 
 @jit_part
