@@ -111,10 +111,12 @@ def room(nodes: Nodes, demand: Sequence[int]) -> int:
     return sum(hold(free, demand) for free in nodes)
 
 
-def order_of_nodes(allocation: str, free: Nodes, total: Amounts) -> list[int]:
+def order_of_nodes(allocation: str, free: Nodes, total: Amounts, capacity: Nodes = ()) -> list[int]:
     numbers = list(range(len(free)))
     if allocation == "first-fit":
         return numbers
+    if allocation == "balanced":
+        return by_turns(free, capacity)
     left = []
     for node in free:
         share = 0.0
@@ -125,6 +127,27 @@ def order_of_nodes(allocation: str, free: Nodes, total: Amounts) -> list[int]:
         return sorted(numbers, key=lambda node: left[node])
     assert allocation == "worst-fit"
     return sorted(numbers, key=lambda node: -left[node])
+
+
+def by_turns(free: Nodes, capacity: Nodes) -> list[int]:
+    """Nodes without scarce resources, then a node of the scarce resource with most nodes left."""
+    scarce = [r for r in range(len(capacity[0])) if any(node[r] == 0 for node in capacity)]
+    order: list[int] = []
+    lists: dict[int, list[tuple[int, int]]] = {r: [] for r in scarce}
+    for number, node in enumerate(free):
+        most = max((node[r] for r in scarce), default=0)
+        if most == 0:
+            order.append(number)
+        else:
+            kind = next(r for r in scarce if node[r] == most)
+            lists[kind].append((node[kind], number))
+    for nodes in lists.values():
+        nodes.sort()
+    while any(lists.values()):
+        longest = max(len(nodes) for nodes in lists.values())
+        kind = next(r for r in scarce if len(lists[r]) == longest)
+        order.append(lists[kind].pop(0)[1])
+    return order
 
 
 def take(nodes: Nodes, placed: Iterable[tuple[int, int]], demand: Sequence[int]) -> None:
@@ -181,7 +204,7 @@ class NodeSimulation(Simulation):
     def allocated(self, job: NodeJob, free: Nodes) -> Placed | None:
         """Rule 3; None if the units do not fit."""
         placed, missing = [], job.units
-        for node in order_of_nodes(self.allocation, free, self.total):
+        for node in order_of_nodes(self.allocation, free, self.total, self.capacity):
             units = min(missing, hold(free[node], job.demand))
             if units > 0:
                 placed.append((node, units))
@@ -234,7 +257,7 @@ class NodeSimulation(Simulation):
     ) -> tuple[Placed, int] | None:
         """Nodes that leave the head its room, and the slack then left; None without such."""
         placed, missing = [], job.units
-        for node in order_of_nodes(self.allocation, free, self.total):
+        for node in order_of_nodes(self.allocation, free, self.total, self.capacity):
             for units in range(min(missing, hold(free[node], job.demand)), 0, -1):
                 rest = [
                     have - units * need for have, need in zip(later[node], job.demand, strict=True)

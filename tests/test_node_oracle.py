@@ -56,6 +56,15 @@ def test_orders_of_nodes():
     assert order_of_nodes("worst-fit", free, total) == [0, 2, 1, 3]
 
 
+def test_nodes_of_scarce_resources_come_by_turns() -> None:
+    """Cores and memory are everywhere; GPUs, the third, and MICs, the fourth, are not."""
+    capacity = [[8, 4, 2, 0], [8, 4, 0, 2], [8, 4, 0, 0], [8, 4, 2, 0], [8, 4, 2, 0], [8, 4, 1, 2]]
+    assert order_of_nodes("balanced", capacity, [], capacity) == [2, 0, 3, 1, 4, 5]
+    # the first has given its GPUs away, the fourth one of them
+    free = [[4, 2, 0, 0], [8, 4, 0, 2], [8, 4, 0, 0], [8, 4, 1, 0], [8, 4, 2, 0], [8, 4, 1, 2]]
+    assert order_of_nodes("balanced", free, [], capacity) == [0, 2, 3, 1, 4, 5]
+
+
 def test_a_unit_needs_all_it_asks_for_on_one_node():
     # A and B leave one core free on each node: C, two cores together, waits for both ends of A
     rows = [(0, 5, 1, (1, 0)), (0, 9, 1, (2, 1)), (0, 4, 1, (1, 2)), (0, 2, 1, (2, 0))]

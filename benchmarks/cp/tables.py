@@ -278,7 +278,7 @@ _BOX = "box of "
 
 
 def sizes(findings: Sequence[Findings]) -> pd.DataFrame:
-    """Return the ratios of variables and of times, PCP'20 to PCP'19, on the same instances."""
+    """Return the ratios of variables, times and objectives, PCP'20 to PCP'19, of each instance."""
     import pandas as pd
 
     rows = []
@@ -290,6 +290,7 @@ def sizes(findings: Sequence[Findings]) -> pd.DataFrame:
                 ("as published", outcome["as_published"]),
                 ("ours", outcome["variables"]),
                 ("seconds", outcome["seconds"]),
+                ("objective", outcome["objective"]),
             ):
                 ratio = ratios(values)
                 row[f"{what}: median ratio"] = float(np.median(ratio)) if ratio.size else np.nan
@@ -298,6 +299,8 @@ def sizes(findings: Sequence[Findings]) -> pd.DataFrame:
                     low, high = SECONDS_BETWEEN
                     within = (low <= ratio) & (ratio <= high)
                     row[f"seconds: share within {low:g} to {high:g}"] = _share(within)
+                elif what == "objective":
+                    row["objective: share at 1"] = _share(np.isclose(ratio, 1, rtol=1e-9))
                 else:
                     row[f"{what}: share below {VARIABLES_BELOW}"] = _share(ratio < VARIABLES_BELOW)
             rows.append(row)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hpcgym.cluster.files import find_cluster
 from hpcgym.cluster.numbers import real, whole
 from hpcgym.errors import HpcgymError
 from hpcgym.files import csv_rows
@@ -110,7 +111,7 @@ class Failures:
 
 
 def failures_of(
-    cluster: Cluster,
+    cluster: Cluster | str | os.PathLike[str],
     until: int,
     *,
     mtbf: float,
@@ -132,11 +133,11 @@ def failures_of(
 
     Parameters
     ----------
-    cluster : a machine with nodes.
+    cluster : a machine with nodes, or what :func:`find_cluster` takes.
     until : [s] no failure begins then or later; the last repairs may end later.
     mtbf : [s] mean time from a repair of one node to its next failure.
     repair : [s] mean time that a repair takes.
-    shape : of the Weibull distribution.
+    shape : of the Weibull distribution, 0.1 to 100.
     repair_sigma : standard deviation of the logarithm of the times of repair; 0: all the same.
     begin : [s] when the first node may fail.
     seed : of the random numbers.
@@ -149,6 +150,7 @@ def failures_of(
     ------
     HpcgymError : a pool of processors, a number that cannot be, or more than ten million failures.
     """
+    cluster = find_cluster(cluster)
     if not cluster.groups:
         raise HpcgymError("failures are of nodes, and a pool of processors has none")
     begin = whole("begin", begin, 0, _LATEST)
@@ -158,21 +160,28 @@ def failures_of(
             raise HpcgymError(f"{name} must be a number above 0, not {value!r}")
     if not (math.isfinite(real(repair_sigma)) and repair_sigma >= 0):
         raise HpcgymError(f"repair_sigma must be a number of at least 0, not {repair_sigma!r}")
+    if not 0.1 <= shape <= 100:
+        raise HpcgymError(f"shape must be a number from 0.1 to 100, not {shape!r}")
+    too_many = HpcgymError(f"mtbf: {mtbf:g} s makes more than {_MOST:,} failures of this machine")
     if cluster.nodes * ((until - begin) / (mtbf + repair)) > _MOST:
-        raise HpcgymError(f"mtbf: {mtbf:g} s makes more than {_MOST:,} failures of this machine")
+        raise too_many
     random = np.random.default_rng(whole("seed", seed, 0, 2**63 - 1))
     scale = mtbf / math.gamma(1 + 1 / shape)  # the mean is the scale times this
     log_mean = math.log(repair) - repair_sigma**2 / 2
     now = np.full(cluster.nodes, begin)
     found: list[NDArray[np.int64]] = []
+    drawn = 0
     nodes = np.arange(cluster.nodes)
     while len(nodes):
         up = scale * random.weibull(shape, len(nodes))
         down = random.lognormal(log_mean, repair_sigma, len(nodes))
         time = now[nodes] + _seconds(up)
         nodes, time, down = nodes[time < until], time[time < until], down[time < until]
-        now[nodes] = time + _seconds(down)
+        now[nodes] = np.minimum(time + _seconds(down), _LATEST)
         found.append(np.stack([nodes, time, now[nodes]]))
+        drawn += len(nodes)
+        if drawn > _MOST:
+            raise too_many
     return Failures(*np.concatenate(found, axis=1))
 
 
@@ -207,7 +216,7 @@ def _problems(
     wrong = (node < 0) | (time < 0) | (repaired > _LATEST)
     if wrong.any():
         row = int(wrong.argmax())
-        return [(row, f"node {node[row]} from {time[row]} s to {repaired[row]} s cannot be")]
+        return [(row, _outside(node[row], time[row], repaired[row]))]
     wrong = repaired <= time
     if wrong.any():
         row = int(wrong.argmax())
@@ -220,3 +229,9 @@ def _problems(
         row = int(order[1:][wrong][0])
         return [(row, f"node {node[row]} fails at {time[row]} s, while it is down")]
     return []
+
+
+def _outside(node: int, time: int, repaired: int) -> str:
+    return (
+        f"node {node}, {time} s to {repaired} s: nodes count from 0, and times are from 0 to 2^53 s"
+    )

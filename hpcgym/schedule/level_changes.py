@@ -12,7 +12,6 @@ from hpcgym.cluster.power import UNITS, units_a_second
 from hpcgym.errors import HpcgymError
 
 if TYPE_CHECKING:
-    from hpcgym.schedule.places import Allocation
     from hpcgym.schedule.result import Result
 
 Ints = NDArray[np.int64]
@@ -95,18 +94,10 @@ def in_pieces(result: Result) -> tuple[Result, Ints]:
         run_time=end - begin,
         frequency=level,
         level_changes=None,
-        allocation=None if result.allocation is None else _repeated(result.allocation, job),
+        allocation=None if result.allocation is None else result.allocation.rows(job),
         **of_jobs,
     )
     return divided, job
-
-
-def _repeated(allocation: Allocation, job: Ints) -> Allocation:
-    """Return the nodes of jobs that are named, maybe several times."""
-    counts = np.diff(allocation.first)[job]
-    first = np.concatenate([[0], np.cumsum(counts)])
-    cells = np.arange(first[-1]) + np.repeat(allocation.first[job] - first[:-1], counts)
-    return type(allocation)(first, allocation.node[cells], allocation.units[cells])
 
 
 def seconds_done(result: Result) -> Ints:

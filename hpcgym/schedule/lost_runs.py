@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from hpcgym.cluster.failures import Failures
 from hpcgym.schedule.node_states import OFF, NodeStates
+from hpcgym.schedule.places import Allocation
 
 if TYPE_CHECKING:
     from hpcgym.schedule.result import Result
@@ -70,14 +71,11 @@ def runs_of(result: Result) -> tuple[Result, Ints]:
     since = np.concatenate(queued_at(result))
     job = np.concatenate([lost.job, np.arange(n)])
     order = np.lexsort((job, since))
-    counts = np.concatenate([np.diff(lost.first), np.diff(held.first)])
-    begin = np.concatenate([lost.first[:-1], len(lost.node) + held.first[:-1]])
-    first = np.concatenate([[0], np.cumsum(counts[order])])
-    cells = np.arange(first[-1]) + np.repeat(begin[order] - first[:-1], counts[order])
-    node, units = (
-        np.concatenate([getattr(lost, name), getattr(held, name)])[cells]
-        for name in ("node", "units")
-    )
+    allocation = Allocation(
+        np.concatenate([lost.first, len(lost.node) + held.first[1:]]),
+        np.concatenate([lost.node, held.node]),
+        np.concatenate([lost.units, held.units]),
+    ).rows(order)
     start = np.concatenate([lost.start, result.start])[order]
     end = np.concatenate([lost.end, result.end])[order]
     job = job[order]
@@ -89,6 +87,6 @@ def runs_of(result: Result) -> tuple[Result, Ints]:
         predicted_run_time=result.predicted_run_time[job],
         reserved_start=result.reserved_start[job],
         backfilled=result.backfilled[job],
-        allocation=type(held)(first, node, units),
+        allocation=allocation,
         lost=None,
     ), job

@@ -201,7 +201,7 @@ METRICS = (
         of="failures",
     ),
     Metric(
-        "lost_core_seconds", "lost core seconds", "core h", LESS, 1 / 3600,
+        "lost_core_seconds", "lost core time", "core h", LESS, 1 / 3600,
         lambda f: int(f.result.lost_core_seconds.sum()), "failures",
     ),
     _energy("idle"),

@@ -26,9 +26,13 @@ class Allocation(NamedTuple):
 
     def take(self, chosen: NDArray[np.bool_]) -> Allocation:
         """Return the cells of the jobs that are chosen, (n_jobs,) bool."""
-        counts = np.diff(self.first)
-        cells = np.repeat(chosen, counts)
-        first = np.concatenate([[0], np.cumsum(counts[chosen])])
+        return self.rows(np.flatnonzero(chosen))
+
+    def rows(self, places: NDArray[np.int64]) -> Allocation:
+        """Return the cells of the jobs at these places, (k,) int64, which may repeat."""
+        counts = np.diff(self.first)[places]
+        first = np.concatenate([[0], np.cumsum(counts)])
+        cells = np.arange(first[-1]) + np.repeat(self.first[places] - first[:-1], counts)
         return Allocation(first, self.node[cells], self.units[cells])
 
 

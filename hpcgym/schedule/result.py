@@ -256,7 +256,8 @@ class Result:
         """What the machine draws, and who is charged; see :mod:`hpcgym.schedule.books`."""
         result, owner = self.runs.from_begin, None if self.lost is None else self._runs[1]
         if result.level_changes is not None:
-            result, owner = in_pieces(result)
+            result, piece = in_pieces(result)
+            owner = piece if owner is None else owner[piece]
         return Books(result, owner)
 
     @cached_property

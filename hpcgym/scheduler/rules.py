@@ -25,6 +25,7 @@ ALLOCATIONS = {
     "first-fit": "nodes by number",
     "best-fit": "nodes with the least free first, by the sum of its shares of the whole machine",
     "worst-fit": "nodes with the most free first",
+    "balanced": "nodes with what others lack, such as GPUs, last, and each kind of them by turns",
     "random": "nodes in random order; random:SEED draws others",
     "contiguous": "nodes of its own in a row, for each job",
     "compact": "co-scheduling: nodes of its own, filled, for each job",

@@ -12,8 +12,9 @@ from hpcgym.cluster.failures import Failures
 from hpcgym.engine.machines.kinds import FAILING
 from hpcgym.engine.machines.nodes.failures import FailingNodes, lengthened, make_failing
 from hpcgym.engine.state import make_queues
-from hpcgym.errors import HpcgymError
+from hpcgym.errors import HpcgymError, HpcgymWarning, warn_caller
 from hpcgym.schedule.lost_runs import LostRuns, down
+from hpcgym.schedule.places import Allocation
 from hpcgym.schedule.result import Result
 from hpcgym.scheduler.capabilities import check_scheduler
 from hpcgym.simulation.driver import new_simulation
@@ -72,6 +73,7 @@ def simulate_failing(
     simulation.drive()
     ended: FailingNodes = simulation.machine
     result = Result.of(workload, cluster, scheduler, arrays.jobs, arrays.progress)
+    warn_of_others(failures, result)
     return replace(
         result,
         allocation=allocation_of(ended.nodes, len(workload)),
@@ -80,15 +82,30 @@ def simulate_failing(
     )
 
 
+def warn_of_others(failures: Failures, result: Result) -> None:
+    """Warn where all failures are before the first submission or after the last end.
+
+    Warns
+    -----
+    HpcgymWarning : as the log of a week, which keeps the clock of the whole.
+    """
+    if not len(failures) or not len(result.start):
+        return
+    first, last = int(result.workload.submit_time[0]), int(result.end.max())
+    if not ((failures.repaired > first) & (failures.time < last)).any():
+        warn_caller(
+            f"failures: none of {len(failures):,} is between the first submission ({first} s) and"
+            f" the last end ({last} s); times are on the workload's clock",
+            HpcgymWarning,
+        )
+
+
 def _lost_runs(failures: Failures, machine: FailingNodes) -> LostRuns:
     """Return the runs that were lost, by job and time."""
     own: Any = machine.scalars[0]
     lost, cells = machine.lost[: own.lost], machine.cells[: own.cells]
     order = np.lexsort((lost["end"], lost["job"]))
-    ends = np.append(lost["first"], own.cells)
-    counts = np.diff(ends)[order]
-    first = np.concatenate([[0], np.cumsum(counts)])
-    places = np.arange(first[-1]) + np.repeat(lost["first"][order] - first[:-1], counts)
     job, start, end = (np.ascontiguousarray(lost[name][order]) for name in ("job", "start", "end"))
-    node, units = (np.ascontiguousarray(cells[name][places]) for name in ("node", "units"))
-    return LostRuns(failures, job, start, end, first, node, units)
+    first = np.append(lost["first"], own.cells)
+    held = Allocation(first, cells["node"], cells["units"]).rows(order)
+    return LostRuns(failures, job, start, end, *held)

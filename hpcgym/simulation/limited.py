@@ -24,7 +24,7 @@ from hpcgym.scheduler.capabilities import PLACES, check, features_of
 from hpcgym.scheduler.dispatchers.own_nodes import propose
 from hpcgym.scheduler.limits import Limit, check_limits
 from hpcgym.simulation.driver import Simulation, answers_for, asks_for_answers
-from hpcgym.simulation.limited_machine import machine_for, node_power
+from hpcgym.simulation.limited_machine import check_countable, machine_for, node_power
 from hpcgym.simulation.nodes import asked, needs_on
 from hpcgym.simulation.prepare import prepare
 from hpcgym.simulation.warm_start import check_extract
@@ -81,6 +81,8 @@ def simulate_powered(
     arrays.jobs["processors"] = widths
     arrays.sim.free = cluster.nodes
     machine = machine_for(workload, scheduler, cluster, power, widths, found)
+    if machine.changing is not None and not asks:
+        check_countable(arrays.progress["predicted"], "estimate: for a job it predicts")
     answers = answers_for(workload, scheduler, cluster, arrays, asks, counts, learned)
     simulation = Simulation(LIMITED, arrays, machine, lengthen=_longer, **answers)
     dispatcher = scheduler.dispatcher

@@ -34,7 +34,7 @@ BUDGET_RULES = {
 #: ``mix`` uses frequencies of at least this share of the highest (document 004, section 4.5.2: from
 #: 2.0 GHz on of 2.7).
 MIX_FROM = 0.74
-MOST_REQUESTED_S = 10**9  # where work is counted in billionths of a second
+MOST_COUNTED_S = 10**9  # where work is counted in billionths of a second
 _NO_POWER = NodePower(idle_w=0.0, busy_w=0.0)
 _RELATIVE_ERROR = 1e-12  # of watts and joules that were multiplied
 
@@ -112,14 +112,19 @@ def machine_for(
     if scheduler.dvfs_when == "start":
         return machine
     check_changing(scheduler, given)
-    longest = int(workload.requested_time.max(initial=0))
-    if longest > MOST_REQUESTED_S:
-        raise WorkloadError(
-            f"{workload.name}: a job requests {longest:.3g} s; with dvfs_when='running' work is"
-            f" counted up to {MOST_REQUESTED_S:.3g} s"
-        )
+    check_countable(workload.requested_time, f"{workload.name}: a job requests")
     speed = units_a_second(model.slowdown / MILLION)
     return machine._replace(changing=make_changing(speed, len(workload), cluster.nodes))
+
+
+def check_countable(times: NDArray[np.int64], what: str) -> None:
+    """Raise a WorkloadError for times [s] whose work, in billionths of a second, overflows."""
+    longest = int(times.max(initial=0))
+    if longest > MOST_COUNTED_S:
+        raise WorkloadError(
+            f"{what} {longest:.3g} s; with dvfs_when='running' work is counted up to"
+            f" {MOST_COUNTED_S:.3g} s"
+        )
 
 
 def check_changing(scheduler: Scheduler, given: tuple[Limit, ...]) -> None:

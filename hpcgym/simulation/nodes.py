@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from hpcgym.baselines.dispatchers import find_dispatcher
 from hpcgym.engine import state
+from hpcgym.engine.machines.nodes import filling
 from hpcgym.engine.machines.nodes import placement as engine_nodes
 from hpcgym.engine.machines.nodes.placement import Nodes, make_nodes
 from hpcgym.engine.machines.nodes.rows import Rooms, make_rooms
@@ -31,10 +32,11 @@ if TYPE_CHECKING:
     from hpcgym.workload.warm_start import Initial
 
 _ALLOCATIONS = {
-    "first-fit": engine_nodes.FIRST_FIT,
-    "best-fit": engine_nodes.BEST_FIT,
-    "worst-fit": engine_nodes.WORST_FIT,
-    "random": engine_nodes.RANDOM,
+    "first-fit": filling.FIRST_FIT,
+    "best-fit": filling.BEST_FIT,
+    "worst-fit": filling.WORST_FIT,
+    "balanced": filling.BALANCED,
+    "random": filling.RANDOM,
 }
 
 

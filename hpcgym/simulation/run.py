@@ -85,7 +85,7 @@ def simulate(
         "half-socket" or "part:K".
     failures : when nodes fail and are repaired, on a machine of nodes: a
         :class:`hpcgym.cluster.Failures`, or a CSV file with the columns node, time and repaired.
-        Jobs on a node that fails are submitted again, and run from the beginning.
+        Jobs on a node that fails wait again, and run from the beginning.
     rules : rules that differ from the scheduler's, by the names of :class:`Scheduler`'s
         attributes: ``policy``, ``backfill``, ``backfill_order``, ``estimate``, ``correction``,
         ``threshold``, ``passes``, ``policy_estimate``, ``allocation``, ``dispatcher``,
@@ -119,7 +119,8 @@ def simulate(
     check_learned(chosen, learned)
     warn_of_schedulers(workload, [chosen])
     if failures is not None:
-        return _simulate_with_failures(workload, chosen, cluster, limits, speedups, failures)
+        others = {"limits": limits, "speedups": speedups, "learned": learned}
+        return _simulate_with_failures(workload, chosen, cluster, others, failures)
     if speedups is not None:
         if limits is not None:
             check("limits", "shared nodes")
@@ -163,13 +164,18 @@ def scheduler_of(
 
 
 def _simulate_with_failures(
-    workload: Workload, chosen: Scheduler, cluster: Cluster, limits: Any, speedups: Any, given: Any
+    workload: Workload,
+    chosen: Scheduler,
+    cluster: Cluster,
+    others: Mapping[str, Any],
+    given: Any,
 ) -> Result:
     """Simulate on nodes that fail, if nothing is asked for that does not go with it."""
     asked = {
-        "shared nodes": speedups is not None,
+        "learned": others["learned"] is not None,
+        "shared nodes": others["speedups"] is not None,
         "shutdown": cluster.shutdown_after_s is not None,
-        "whole nodes": limits is not None or chosen.power != "none",
+        "whole nodes": others["limits"] is not None or chosen.power != "none",
     }
     check_failures(workload, chosen, cluster, *(name for name, wanted in asked.items() if wanted))
     return simulate_failing(workload, chosen, cluster, find_failures(given, cluster))

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from hpcgym.schedule.lost_runs import LostRuns, queued_at, runs_of
+from hpcgym.schedule.node_states import OFF
 from hpcgym.validation.books import check_books, check_states
 from hpcgym.validation.nodes import Down, check_nodes, check_units
 from hpcgym.validation.orders import first_waiting, static_rank
@@ -116,10 +117,11 @@ def _check_runs(result: Result, lost: LostRuns, length: Times) -> list[str]:
     keys = key(failures.node, failures.time)[by_node]
     # the first failure of each node of a run after its start
     at = np.searchsorted(keys, key(lost.node.astype(np.int64), start[owner]), "right")
-    there = np.minimum(at, len(keys) - 1)
-    hit = (at < len(keys)) & (failures.node[by_node][there] == lost.node)
     first = np.full(len(job), 2**62)
-    np.minimum.at(first, owner[hit], failures.time[by_node][there[hit]])
+    if len(keys):
+        there = np.minimum(at, len(keys) - 1)
+        hit = (at < len(keys)) & (failures.node[by_node][there] == lost.node)
+        np.minimum.at(first, owner[hit], failures.time[by_node][there[hit]])
     since, last = queued_at(result)
     return [
         *cases(first != end, "lost run {} of job {} ends at {} s, when none of its nodes fails, or"
@@ -139,6 +141,7 @@ def _check_down(result: Result, lost: LostRuns) -> list[str]:
     order = np.lexsort((failures.time, failures.node))
     table = (failures.node[order], failures.time[order], failures.repaired[order])
     same = all(map(np.array_equal, table, (states.node, states.begin, states.end)))
+    same = same and bool((states.state == OFF).all())
     return [] if same else ["states of nodes: they are not off exactly while they are down"]
 
 

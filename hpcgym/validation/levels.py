@@ -25,9 +25,11 @@ def check_changes(result: Result) -> list[str]:
     """Find changes to no level, or not one after the other between a job's start and its end."""
     if result.level_changes is None:
         return []
-    shapes = {np.shape(column) for column in result.level_changes}
-    if len(shapes) > 1 or len(shapes.pop()) != 1:
+    columns = [np.asarray(column) for column in result.level_changes]
+    if len({column.shape for column in columns}) > 1 or columns[0].ndim != 1:
         return ["level changes are three arrays of one length"]
+    if any(column.dtype.kind not in "iu" for column in columns):
+        return ["level changes are whole numbers"]
     job, _, level = result.level_changes
     power = result.cluster.groups[0].power if result.cluster.groups else None
     levels = 1 if power is None else power.levels

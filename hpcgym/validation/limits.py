@@ -74,7 +74,9 @@ def happening(result: Result, line: Timeline) -> Times:
     if after is not None:  # a node was to be switched off then
         times += [moments + after for moments in [result.workload.submit_time[:1], *times]]
     power = result.cluster.groups[0].power
-    if result.level_changes is not None and power is not None:  # how long jobs may take is renewed
+    # nodes begin to switch off; where levels change, how long jobs may take is renewed
+    looks_ahead = result.scheduler.power in ("shut", "mix") or result.level_changes is not None
+    if power is not None and looks_ahead:
         times += [np.array([cap.start - power.shutdown_time_s]) for cap in caps_of(result)]
     return np.concatenate(times)
 

@@ -193,6 +193,7 @@ def test_ratios_are_those_of_the_same_state() -> None:
             "variables": [[1, 20], [9, 60], [None, 5]],
             "as_published": [[1, 20], [3, 10], [1, 100]],
             "seconds": [[0.1, 0.2], [0.3, 0.2], [0.1, 0.1]],
+            "objective": [[5.0, 5.0], [6.0, 5.0], [7.0, 7.0]],
         }
     }
     row = tables.sizes([found]).iloc[0]
@@ -200,6 +201,8 @@ def test_ratios_are_those_of_the_same_state() -> None:
     assert row["ours: share below 0.1"] == 0.5
     assert row["as published: share below 0.1"] == pytest.approx(2 / 3)
     assert row["seconds: median ratio"] == 1
+    assert row["objective: share at 1"] == pytest.approx(2 / 3)
+    assert row["objective: largest ratio"] == pytest.approx(1.2)
     assert row["seconds: share within 0.01 to 1"] == pytest.approx(2 / 3)
 
 

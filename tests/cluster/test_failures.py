@@ -113,6 +113,26 @@ def test_times_have_the_means_and_the_shape_that_were_asked_for() -> None:
     assert np.log(down).std() == pytest.approx(1.0, rel=0.02)
 
 
+def test_a_machine_by_name() -> None:
+    words: dict[str, Any] = {"mtbf": 10**6, "repair": 100}
+    assert len(failures_of("eurora", 10**6, **words)) > 0
+    with pytest.raises(HpcgymError, match="nowhere"):
+        failures_of("nowhere", 10**6, **words)
+
+
+def test_draws_that_cannot_be() -> None:
+    words: dict[str, Any] = {"mtbf": 1000, "repair": 100}
+    for shape in (0.005, 101):
+        with pytest.raises(HpcgymError, match=r"shape must be a number from 0\.1 to 100"):
+            failures_of(NODES, 1000, **words, shape=shape)
+    # by the mean each node would fail once
+    many = Cluster(groups=(NodeGroup("a", 400_000, {"core": 1}),))
+    with pytest.raises(HpcgymError, match="more than 10,000,000 failures of this machine"):
+        failures_of(many, 2**40, mtbf=2**40, repair=1, shape=0.1)
+    late = failures_of(NODES, 2**53, mtbf=2.0**52, repair=2.0**52, seed=1)
+    assert late.repaired.max() <= 2**53
+
+
 def test_they_lie_between_begin_and_until_and_depend_on_the_seed() -> None:
     words: dict[str, Any] = {"mtbf": 1000, "repair": 100, "begin": 5000}
     failures = failures_of(NODES, 50_000, seed=1, **words)

@@ -27,6 +27,18 @@ JOBS = hpcgym.load_workload("lublin:jobs=300,processors=64,seed=2,load=1.2")
 BEGIN, END = 20_000, 60_000
 
 
+def test_nodes_of_a_second_cap_begin_to_switch_off_while_the_first_lasts() -> None:
+    """A pass comes then, at 31,625 s, though no node does: those are off already."""
+    power = NodePower(96.7, 399.3, 10, shutdown_time_s=4, boot_time_s=69)
+    machine = Cluster(groups=(NodeGroup("a", 10, {"core": 7}, power),))
+    workload = hpcgym.load_workload("lublin:jobs=150,processors=70,seed=683968,load=0.96")
+    caps = PowerCap(1440.9, 21266, 35825), PowerCap(1329.6, 31629, 62266)
+    rules = {"power": "shut", "threshold": 29818}
+    result = simulate(workload, "saf", cluster=machine, limits=caps, **rules)
+    assert (result.start == 31625).any()
+    validate_schedule(result)
+
+
 @settings(max_examples=150)
 @given(limited("caps switching budgets both"))
 def test_random_schedules_are_valid(case: Case) -> None:

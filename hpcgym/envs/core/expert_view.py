@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.engine import state
-from hpcgym.engine.machines.nodes.placement import FIRST_FIT, Nodes, make_nodes
+from hpcgym.engine.machines.nodes.filling import FIRST_FIT
+from hpcgym.engine.machines.nodes.placement import Nodes, make_nodes
 from hpcgym.engine.machines.nodes.rows import row_of
 from hpcgym.envs.core.episodes import Episode
 from hpcgym.envs.core.limited_machines import LimitedMachines

@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.engine.machines.nodes import easy as node_easy
-from hpcgym.engine.machines.nodes.placement import RANDOM, Nodes
+from hpcgym.engine.machines.nodes.filling import RANDOM
+from hpcgym.engine.machines.nodes.placement import Nodes
 from hpcgym.engine.ordered import BLOCK
 from hpcgym.engine.state import QUEUE, RUNNING, Prepared
 from hpcgym.errors import HpcgymError

@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.engine.machines.nodes import lists as node_lists
-from hpcgym.engine.machines.nodes.placement import FIRST_FIT, RANDOM, Nodes, make_nodes, shuffle
+from hpcgym.engine.machines.nodes.filling import FIRST_FIT, RANDOM, shuffle
+from hpcgym.engine.machines.nodes.placement import Nodes, make_nodes
 from hpcgym.engine.state import FOREVER
 from hpcgym.errors import HpcgymError
 from hpcgym.scheduler.dispatchers import given_view

@@ -20,7 +20,7 @@ from hpcgym.baselines.cp.problem import pose
 from hpcgym.baselines.cp.pure_cp import PureCP
 from hpcgym.baselines.cp.solve import Limits, parameters
 from hpcgym.baselines.dispatchers import chooses_nodes, prb, sdprb
-from hpcgym.engine.machines.nodes.placement import WORST_FIT
+from hpcgym.engine.machines.nodes.filling import WORST_FIT
 from hpcgym.errors import HpcgymError
 from hpcgym.scheduler.dispatchers import BEST_FIT
 from hpcgym.scheduler.dispatchers.view import PassView

@@ -16,7 +16,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.compilation import jit, jit_part
-from hpcgym.engine.machines.corun.rates import relist
 from hpcgym.engine.machines.limited.at_levels import (
     UNITS,
     drawn_mw,
@@ -29,6 +28,7 @@ from hpcgym.engine.machines.limited.at_levels import (
 from hpcgym.engine.machines.limited.caps import add_to_forecast, set_floor
 from hpcgym.engine.machines.limited.state import MORE, PLENTY, ZERO
 from hpcgym.engine.ordered import BLOCK, block_at, records
+from hpcgym.engine.passes.running import relist
 from hpcgym.engine.state import RUNNING
 
 WORK = records(  # of a job that has its nodes

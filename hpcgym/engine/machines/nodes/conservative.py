@@ -12,8 +12,8 @@ import numpy as np
 from hpcgym.compilation import jit, jit_part
 from hpcgym.engine.events import enqueue
 from hpcgym.engine.loop import loop_of, next_event_pass
+from hpcgym.engine.machines.nodes.filling import FIRST_FIT, weigh_all
 from hpcgym.engine.machines.nodes.placement import (
-    FIRST_FIT,
     change,
     copy_room,
     count_held,
@@ -21,7 +21,6 @@ from hpcgym.engine.machines.nodes.placement import (
     held_by,
     place,
     take,
-    weigh_all,
 )
 from hpcgym.engine.ordered import BLOCK, block_at
 from hpcgym.engine.passes.reserving import compress_of, replan_of

@@ -12,8 +12,8 @@ import numpy as np
 from hpcgym.compilation import jit, jit_entry, jit_part
 from hpcgym.engine.events import enqueue, leave_queue, start
 from hpcgym.engine.loop import loop_of, next_event_pass
+from hpcgym.engine.machines.nodes.filling import RANDOM, shuffle
 from hpcgym.engine.machines.nodes.placement import (
-    RANDOM,
     change,
     copy_room,
     count_held,
@@ -21,7 +21,6 @@ from hpcgym.engine.machines.nodes.placement import (
     give_back,
     held_by,
     place_now,
-    shuffle,
     take,
 )
 from hpcgym.engine.ordered import BLOCK, NOTHING, block_at

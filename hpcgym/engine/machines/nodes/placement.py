@@ -13,10 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.compilation import jit, jit_entry, jit_part
+from hpcgym.engine.machines.nodes.filling import FIRST_FIT, arrange, is_by_room, weigh, weigh_all
 from hpcgym.engine.ordered import records, whole_numbers
 from hpcgym.engine.passes.node_bits import next_open
-
-FIRST_FIT, BEST_FIT, WORST_FIT, RANDOM = range(4)  # ALLOCATION
 
 # The scalars of a machine, in one record.
 SCALARS = whole_numbers(
@@ -27,7 +26,7 @@ SCALARS = whole_numbers(
     "slack",  # units that `later` holds beyond those of the head
     "shadows",  # goes up whenever `later` is made anew
     "placed",  # units of the job that was last tried
-    "n_stale",  # nodes whose place in `order` may be wrong
+    "n_stale",  # nodes whose place in `order` may be wrong; 1 where BALANCED has to order all
     "started_before_head",  # 1 if one has since the queue was last looked through
     "released",  # how many of the jobs that have ended have given their nodes back
     "n_events",  # in the plan, see hpcgym.engine.machines.nodes.conservative
@@ -91,7 +90,7 @@ def make_nodes(
     ----------
     needs : (n_jobs, 1 + R) units of each job, and what each unit takes; at least one core.
     capacity : (N, R) what each node has.
-    allocation : FIRST_FIT, BEST_FIT, WORST_FIT or RANDOM.
+    allocation : one of :mod:`hpcgym.engine.machines.nodes.filling`.
     seed : of RANDOM.
     plans : whether each queued job is to have a reservation.
     """
@@ -216,7 +215,7 @@ def place_now(nodes, job, guarded):
 @jit
 def place(nodes, room, job, now, guarded):
     """Choose nodes with ``room`` (N, R) for a job: what is free ``now``, or at another time."""
-    arrange(nodes)
+    arrange(nodes, room)
     by_number = nodes.scalars[0].allocation == FIRST_FIT
     missing, slack = nodes.needs[job, 0], nodes.scalars[0].slack
     cell = nodes.held[job].first
@@ -265,105 +264,6 @@ def spared(nodes, node, job, units, slack):
 
 
 @jit
-def arrange(nodes):
-    """Bring the nodes into the order in which they are to be filled."""
-    allocation = nodes.scalars[0].allocation
-    if allocation == FIRST_FIT:
-        return
-    if allocation == RANDOM:
-        shuffle(nodes)
-        return
-    if nodes.scalars[0].n_stale > 0:
-        sort_stale(nodes)
-        merge_stale(nodes)
-
-
-@jit_part
-def comes_before(nodes, a, b):
-    """Return whether node ``a`` is filled before node ``b``."""
-    left, other = nodes.left[a], nodes.left[b]
-    if left != other:
-        return (left < other) == (nodes.scalars[0].allocation == BEST_FIT)
-    return a < b
-
-
-@jit
-def sort_stale(nodes):
-    """Sort the nodes that have changed (Shell's sort)."""
-    stale, n = nodes.stale, nodes.scalars[0].n_stale
-    gap = 1
-    while gap < n // 3:
-        gap = 3 * gap + 1
-    while gap > 0:
-        for i in range(gap, n):
-            node = stale[0, i]
-            k = i
-            while k >= gap and comes_before(nodes, node, stale[0, k - gap]):
-                stale[0, k] = stale[0, k - gap]
-                k -= gap
-            stale[0, k] = node
-        gap //= 3
-
-
-@jit
-def merge_stale(nodes):
-    """Put the nodes that have changed back to where they belong among the others."""
-    order, stale, n = nodes.order, nodes.stale, nodes.scalars[0].n_stale
-    kept = 0
-    for i in range(len(order)):
-        if stale[1, order[i]] == 0:
-            order[kept] = order[i]
-            kept += 1
-    for i in range(len(order) - 1, -1, -1):
-        if n == 0:
-            break
-        node = stale[0, n - 1]
-        if kept > 0 and comes_before(nodes, node, order[kept - 1]):
-            kept -= 1
-            order[i] = order[kept]
-        else:
-            order[i] = node
-            stale[1, node] = 0
-            n -= 1
-    nodes.scalars[0].n_stale = 0
-
-
-@jit_entry
-def shuffle(nodes):
-    """Bring the nodes into a random order (xorshift; Fisher and Yates)."""
-    order = nodes.order
-    for i in range(len(order) - 1, 0, -1):
-        x = np.uint64(nodes.scalars[0].random_state)
-        x ^= x << np.uint64(13)
-        x ^= x >> np.uint64(7)
-        x ^= x << np.uint64(17)
-        nodes.scalars[0].random_state = np.int64(x)
-        k = np.int64((x >> np.uint64(11)) % np.uint64(i + 1))
-        order[i], order[k] = order[k], order[i]
-
-
-@jit_entry
-def weigh_all(nodes, room):
-    """Compute anew what of the machine's resources is free on each node."""
-    for node in range(len(room)):
-        weigh(nodes, room, node)
-
-
-@jit_part
-def weigh(nodes, room, node):
-    """Compute anew what of the machine's resources is free on a node: what best fit goes by."""
-    if nodes.scalars[0].allocation == BEST_FIT or nodes.scalars[0].allocation == WORST_FIT:
-        left = 0.0
-        for r in range(room.shape[1]):
-            left += room[node, r] / nodes.total[r]
-        nodes.left[node] = left
-        if nodes.stale[1, node] == 0:
-            nodes.stale[1, node] = 1
-            nodes.stale[0, nodes.scalars[0].n_stale] = node
-            nodes.scalars[0].n_stale += 1
-
-
-@jit
 def copy_room(target, source):
     """Copy what is free on each node."""
     for node in range(len(source)):
@@ -399,7 +299,7 @@ def move(nodes, job, sign):
     """Add the cells of a job to what is free, or take them from it where ``sign`` is -1."""
     nodes.scalars[0].version += 1
     needs, free, cells, bits = nodes.needs, nodes.free, nodes.cells, nodes.open
-    orders = nodes.scalars[0].allocation == BEST_FIT or nodes.scalars[0].allocation == WORST_FIT
+    orders = is_by_room(nodes)
     first = np.uint64(nodes.held[job].first)
     end = first + np.uint64(nodes.held[job].count)
     for i in range(first, end):

@@ -10,13 +10,13 @@ from numpy.typing import NDArray
 from hpcgym.compilation import jit, jit_entry, jit_inline, jit_part
 from hpcgym.engine.answers.shares import usage_by_clock
 from hpcgym.engine.machines.nodes import easy as node_easy
+from hpcgym.engine.machines.nodes.filling import weigh_all
 from hpcgym.engine.machines.nodes.placement import (
     Nodes,
     copy_room,
     fits,
     make_nodes,
     note_open,
-    weigh_all,
 )
 from hpcgym.engine.rows import Rows, Shared, empty_rows, loop_on_rows, names_of
 from hpcgym.engine.state import FOREVER

@@ -18,8 +18,10 @@ from slow_failures import simulate_failures_slowly
 
 import hpcgym
 from hpcgym.cluster import Cluster, Failures, NodeGroup, NodePower
-from hpcgym.errors import HpcgymError
+from hpcgym.errors import HpcgymError, HpcgymWarning
+from hpcgym.schedule.node_states import SWITCHING_OFF
 from hpcgym.schedule.over_time import processors_in_use, queue_length
+from hpcgym.simulation.run import learn_before
 from hpcgym.validation.validate import ScheduleError
 from hpcgym.workload.model import Workload
 
@@ -180,7 +182,8 @@ def test_a_lost_run_teaches_nothing() -> None:
 def test_failures_after_the_last_end_change_nothing() -> None:
     rows = [(0, 9, 4), (3, 5, 1)]
     before = hpcgym.simulate(jobs(*rows), cluster=PAIR)
-    result = failing(rows, [(0, 14, 99), (1, 5000, 6000)])
+    with pytest.warns(HpcgymWarning, match=r"none of 2 is between .* \(0 s\) and .* \(14 s\)"):
+        result = failing(rows, [(0, 14, 99), (1, 5000, 6000)])
     assert result.start.tolist() == before.start.tolist()
     assert result.metrics["makespan_s"] == before.metrics["makespan_s"]
     assert result.metrics["energy_j"] == before.metrics["energy_j"]
@@ -302,6 +305,17 @@ def test_a_schedule_that_cannot_be_is_refused(job: int, start: int, told: str) -
         hpcgym.validate_schedule(moved(result, job, start))
 
 
+def test_what_was_learned_before_does_not_go_with_failures() -> None:
+    workload = jobs((0, 9, 2))
+    before = learn_before(jobs((0, 5, 1)), "easy++", 10)
+    with pytest.raises(
+        HpcgymError, match="run times that are learned and failures of nodes do not"
+    ):
+        hpcgym.simulate(
+            workload, "easy++", cluster=PAIR, failures=Failures([], [], []), learned=before
+        )
+
+
 def test_lost_runs_that_cannot_be_are_refused() -> None:
     result = failing([(0, 9, 2), (0, 20, 2)], [(0, 4, 10)])
     lost = result.lost
@@ -310,14 +324,19 @@ def test_lost_runs_that_cannot_be_are_refused() -> None:
         (lost._replace(end=lost.end + 1), "when none of its nodes fails"),
         (lost._replace(node=one.astype(np.int32)), "when none of its nodes fails"),
         (lost._replace(start=-one), "before the last"),
-        (lost._replace(job=one), "first in the queue|over-used|another run|while it is not on"),
+        (lost._replace(job=one), "job 1 starts at 0 s, while another run of it lasts"),
         (lost._replace(job=one * 2), "is of no job"),
         (lost._replace(units=one.astype(np.int32)), "has 1 units on nodes instead of 2"),
         (lost._replace(end=lost.end[:0]), "does not tell which nodes"),
         (lost._replace(failures=Failures([0], [4], [9])), "they are not off exactly while"),
+        (lost._replace(failures=Failures([], [], [])), "when none of its nodes fails"),
     ):
         with pytest.raises(ScheduleError, match=told):
             hpcgym.validate_schedule(replace(result, lost=changed))
+    states = result.node_states
+    switching = replace(states, state=np.full_like(states.state, SWITCHING_OFF))
+    with pytest.raises(ScheduleError, match="they are not off exactly while"):
+        hpcgym.validate_schedule(replace(result, node_states=switching))
     with pytest.raises(ScheduleError, match="does not say when nodes are down"):
         hpcgym.validate_schedule(replace(result, node_states=None))
     with pytest.raises(ScheduleError, match="does not tell which nodes"):
