@@ -72,7 +72,7 @@ def items(
         output.print_csv({str(key): value for key, value in row.items()} for row in rows)
     else:
         _print(documents.DOCUMENTS, entries)
-    note(documents.counts_text(entries))
+    note(f"{documents.counts_text(entries)} (results in {results}; --results names another folder)")
     if page is not None:
         note(f"wrote {page}")
 

@@ -116,7 +116,7 @@ def gantt_on(
         axes.set_ylabel("processor")
         axes.yaxis.set_major_formatter(lambda processor, _: f"{processor:,.0f}")
     plain(axes, grid=None)
-    title(axes, heading, note, legend_rows=_draw_legend(axes, palette))
+    title(axes, heading, note, legend_rows=_draw_legend(axes, palette, lost is not None))
     rectangles = place_jobs(result)
     # The layout comes first: what fits depends on the chart's size in pixels.
     figure_of(axes).draw_without_rendering()
@@ -145,14 +145,15 @@ def _draw_down(axes: Axes, failures: Failures, rows: NDArray[np.int64], time: Ti
     axes.add_collection(down, autolim=False)
 
 
-def _draw_legend(axes: Axes, palette: Palette) -> int:
-    """Say which colour is whose, and return in how many rows."""
+def _draw_legend(axes: Axes, palette: Palette, fails: bool) -> int:
+    """Say which colour is whose, and of nodes that are down; return in how many rows."""
     from matplotlib.patches import Patch
 
-    if not palette.meaning:
+    meaning = palette.meaning | ({"down": _DOWN} if fails else {})
+    if not meaning:
         return 0
-    keys = [Patch(color=colour, label=user) for user, colour in palette.meaning.items()]
-    return legend_above(axes, list(palette.meaning), handles=keys)
+    keys = [Patch(color=colour, label=name) for name, colour in meaning.items()]
+    return legend_above(axes, list(meaning), handles=keys)
 
 
 def _draw_jobs(
