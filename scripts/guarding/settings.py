@@ -92,8 +92,8 @@ ALONE: dict[str, tuple[str, ...]] = {
     "passes": ("per-event",),
     "policy_estimate": ("clairvoyant", "given-too", *list(values.ESTIMATES)[3:10], "longest"),
     "allocation": (
-        "first-fit", "best-fit", "worst-fit", "random", "random:7", "contiguous", "compact",
-        "spread", "half-socket", "part:3",
+        "first-fit", "best-fit", "worst-fit", "random", "random:7", "balanced", "contiguous",
+        "compact", "spread", "half-socket", "part:3",
     ),
     "fair_share": tuple(values.SHARES)[1:],
     "power": ("none", "shut", "dvfs", "mix", "powercap", "reduce-pc", "energy-bud"),
