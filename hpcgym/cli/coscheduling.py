@@ -22,7 +22,8 @@ AllocationOption = Annotated[
     typer.Option(
         metavar="NAME",
         help="Which nodes of --cluster are filled first: by number (first-fit), those with the"
-        " least free (best-fit), the most free (worst-fit), or at random (random[:SEED]);"
+        " least free (best-fit), the most free (worst-fit), without scarce resources (balanced),"
+        " or at random (random[:SEED]);"
         " contiguous: each job has nodes of its own, in a row. With --speedups how jobs lie on"
         " nodes: compact, spread (half of each socket, alone), half-socket or part:K (one of K"
         " parts of each socket; others may have the rest).",

@@ -105,10 +105,10 @@ class MachineReading(PoolReading):
     allocation: Annotated[
         str | None,
         typer.Option(
-            metavar="first-fit|best-fit|worst-fit|random[:SEED]|contiguous",
+            metavar="first-fit|best-fit|worst-fit|balanced|random[:SEED]|contiguous",
             help="Which nodes of --cluster are filled first: by number, those with the least free,"
-            " those with the most free, or at random; contiguous: each job has nodes of its own, in"
-            " a row.",
+            " those with the most free, those without scarce resources, or at random; contiguous:"
+            " each job has nodes of its own, in a row.",
             show_default="first-fit",
         ),
     ] = None

@@ -41,7 +41,7 @@ def test_failures_of_a_file(file: Path, tmp_path: Path) -> None:
 def test_the_table_shows_what_was_lost(file: Path) -> None:
     shown = CliRunner().invoke(app, [*COMMAND, "--failures", str(file)])
     assert shown.exit_code == 0, shown.output
-    assert "lost core seconds" in shown.stdout
+    assert "lost core time" in shown.stdout
 
 
 @pytest.mark.parametrize(
