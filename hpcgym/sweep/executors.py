@@ -154,11 +154,19 @@ def _processes(workers: int) -> Iterator[Executor]:
     try:
         yield pool
     except BaseException:  # somebody waits at the terminal: not to the end of long tasks
-        for process in list((getattr(pool, "_processes", None) or {}).values()):
-            process.terminate()
-        pool.shutdown(cancel_futures=True)
+        _terminate(pool)
         raise
-    pool.shutdown(cancel_futures=True)
+    else:
+        # one that was started while others were ended, since one had died, is waited for for ever
+        if getattr(pool, "_broken", False):
+            _terminate(pool)
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def _terminate(pool: ProcessPoolExecutor) -> None:
+    for process in list((getattr(pool, "_processes", None) or {}).values()):
+        process.terminate()
 
 
 def _begin_process() -> None:

@@ -5,14 +5,19 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import ipaddress
+import multiprocessing
 import os
 import shutil
+import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from concurrent.futures import Executor, ThreadPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import chores
 import pytest
@@ -223,3 +228,16 @@ def test_there_are_as_many_workers_as_processors() -> None:
     assert 1 <= processors_here() <= (os.cpu_count() or 1)
     with open_executor("processes") as executor:
         assert slots(executor) == processors_here()
+
+
+def test_a_process_that_was_started_too_late_is_not_waited_for() -> None:
+    """As one that is started while others are ended, since one has died, by a race in Python."""
+    with open_executor("processes", 1) as executor:
+        pool: Any = executor
+        with pytest.raises(BrokenProcessPool):
+            pool.submit(os._exit, 1).result(60)
+        late = multiprocessing.get_context("spawn").Process(target=time.sleep, args=(600,))
+        late.start()
+        pool._processes[late.pid] = late
+    late.join(60)
+    assert late.exitcode == -signal.SIGTERM
