@@ -112,7 +112,7 @@ def installing(extra: str) -> str:
 
 
 def is_number(value: Any) -> TypeGuard[float]:
-    """Return whether a value is a real number, Python's or NumPy's; True and False are none."""
+    """Return whether a value is a real number, Python's or NumPy's. A bool is not."""
     return isinstance(value, numbers.Real) and not isinstance(value, bool)
 
 

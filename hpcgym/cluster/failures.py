@@ -6,13 +6,13 @@ import math
 import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.cluster.files import find_cluster
-from hpcgym.cluster.numbers import real, whole
+from hpcgym.cluster.numbers import real, whole, whole_column
 from hpcgym.errors import HpcgymError
 from hpcgym.files import csv_rows
 from hpcgym.files.writing import whole_text
@@ -49,16 +49,16 @@ class Failures:
     repaired: NDArray[np.int64]
 
     def __post_init__(self) -> None:
-        given = {name: _column(name, getattr(self, name)) for name in COLUMNS}
-        shapes = {column.shape for column in given.values()}
+        given = {name: whole_column(f"failures: {name}", getattr(self, name)) for name in COLUMNS}
+        shapes = {one.shape for one in given.values()}
         if len(shapes) > 1 or len(shapes.pop()) != 1:
-            shown = ", ".join(f"{name} {column.shape}" for name, column in given.items())
+            shown = ", ".join(f"{name} {one.shape}" for name, one in given.items())
             raise HpcgymError(f"failures are three arrays of one length, not of {shown}")
         for row, problem in _problems(*given.values()):
             raise HpcgymError(f"failures: row {row}: {problem}")
         order = np.lexsort((given["node"], given["time"]))
-        for name, column in given.items():
-            kept = column[order]
+        for name, one in given.items():
+            kept = one[order]
             kept.flags.writeable = False
             object.__setattr__(self, name, kept)
 
@@ -188,14 +188,6 @@ def failures_of(
 def _seconds(times: NDArray[np.float64]) -> NDArray[np.int64]:
     """Return times in whole seconds, rounded up, at least one."""
     return np.clip(np.ceil(times), 1, _LATEST // 4).astype(np.int64)
-
-
-def _column(name: str, values: Any) -> NDArray[np.int64]:
-    """Return whole numbers as an array, or say that they are none."""
-    array = np.asarray(values)
-    if array.size and array.dtype.kind not in "iu":
-        raise HpcgymError(f"failures: {name} must hold whole numbers, not {array.dtype}")
-    return array.astype(np.int64)
 
 
 def _whole(text: str, what: str) -> int:

@@ -6,6 +6,9 @@ import math
 import operator
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from hpcgym.errors import HpcgymError
 
 MOST_SECONDS = 2**31
@@ -39,6 +42,14 @@ def seconds(name: str, time: Any) -> int:
     if not 0 <= number <= MOST_SECONDS:
         raise HpcgymError(f"{name} must be whole seconds from 0 to {MOST_SECONDS}, not {time!r}")
     return number
+
+
+def whole_column(name: str, values: Any) -> NDArray[np.int64]:
+    """Return values as an int64 array, or say that they are no whole numbers."""
+    array = np.asarray(values)
+    if array.size and array.dtype.kind not in "iu":
+        raise HpcgymError(f"{name} must hold whole numbers, not {array.dtype}")
+    return array.astype(np.int64)
 
 
 def real(number: Any) -> float:

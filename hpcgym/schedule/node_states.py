@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hpcgym.cluster.numbers import whole_column
 from hpcgym.errors import HpcgymError
 
 #: What a node does in an interval of :class:`NodeStates`; the codes are places in it.
@@ -41,7 +42,9 @@ class NodeStates:
     end: NDArray[np.int64]
 
     def __post_init__(self) -> None:
-        columns = {name: _column(name, getattr(self, name)) for name in _DTYPES}
+        columns = {
+            name: whole_column(f"node states: {name}", getattr(self, name)) for name in _DTYPES
+        }
         shapes = {column.shape for column in columns.values()}
         if len(shapes) > 1 or len(shapes.pop()) != 1:
             raise HpcgymError(
@@ -63,14 +66,6 @@ class NodeStates:
 
     def __len__(self) -> int:
         return len(self.node)
-
-
-def _column(name: str, values: Any) -> NDArray[Any]:
-    """Return whole numbers as an array, or say that they are none."""
-    array = np.asarray(values)
-    if array.size and array.dtype.kind not in "iu":
-        raise HpcgymError(f"node states: {name} must hold whole numbers, not {array.dtype}")
-    return array.astype(np.int64)
 
 
 def _check(wrong: NDArray[np.bool_], text: str, *values: NDArray[Any]) -> None:

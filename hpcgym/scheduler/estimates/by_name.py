@@ -175,7 +175,7 @@ def average_of(name: str) -> int | None:
 def formula_of(name: str) -> tuple[str, Formula] | None:
     """Return the name in the table and the formula of an estimate, with its number of run times.
 
-    None if it is none.
+    None for an estimate that is no formula.
     """
     last = average_of(name)
     if last is not None:
