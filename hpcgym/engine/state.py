@@ -206,8 +206,7 @@ def make_state(
     progress["start"] = -1
     progress["promised"] = -1
     progress["marks"] = 0
-    if predicted is not None:
-        progress["predicted"] = predicted
+    progress["predicted"] = 0 if predicted is None else predicted
     conservative = sim.depth == UNLIMITED
     # a job may start beside one that is to end in the same second, where events are handled alone
     running = min(n_jobs, 2 * processors)

@@ -81,7 +81,7 @@ def simulate_powered(
     arrays.jobs["processors"] = widths
     arrays.sim.free = cluster.nodes
     machine = machine_for(workload, scheduler, cluster, power, widths, found)
-    if machine.changing is not None and not asks:
+    if machine.changing is not None:
         check_countable(arrays.progress["predicted"], "estimate: for a job it predicts")
     answers = answers_for(workload, scheduler, cluster, arrays, asks, counts, learned)
     simulation = Simulation(LIMITED, arrays, machine, lengthen=_longer, **answers)
