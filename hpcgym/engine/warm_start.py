@@ -32,7 +32,6 @@ from hpcgym.engine.state import (
     A_CORRECTION,
     A_PREDICTION,
     A_RENEWAL,
-    AVERAGE,
     FOREVER,
     KILL,
     PER_EVENT,
@@ -51,9 +50,16 @@ def list_running(jobs, progress, blocks, entries, running):
 
 
 @jit_entry
-def start_running(
-    jobs, users, sim, progress, history, blocks, entries, idle, running, number
-):  # fmt: skip
+def predict_averages(jobs, users, progress, history, number):
+    """Predict the first ``number`` jobs, where it is not known what was predicted before."""
+    for job in range(number):
+        if progress[job].predicted < 0:
+            predicted = average_of_last(history, users[job], jobs[job].requested)
+            progress[job].predicted = predicted
+
+
+@jit_entry
+def start_running(jobs, sim, progress, blocks, entries, idle, running, number):
     """Put the jobs that run on the machine, as predicted when it was asked for.
 
     Parameters
@@ -62,11 +68,8 @@ def start_running(
         has.
     number : of jobs that were submitted before the simulation begins.
     """
-    for job in range(number):
-        if sim.estimate == AVERAGE and progress[job].predicted < 0:
-            predicted = average_of_last(history, users[job], jobs[job].requested)
-            progress[job].predicted = predicted
-        if sim.correction == KILL:
+    if sim.correction == KILL:
+        for job in range(number):
             jobs[job].run = min(jobs[job].run, progress[job].predicted)
     for job in running:
         sim.time = progress[job].start

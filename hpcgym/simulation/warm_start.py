@@ -106,6 +106,7 @@ def begin_running(
     if sim.estimate == state.AVERAGE:
         progress["predicted"][:number] = -1 if ongoing is None else ongoing.predicted[:number]
         _remember(workload, arrays)
+        engine.predict_averages(a.jobs, a.users, progress, a.history, number)
     if learning is not None:
         lists = make_lists([len(running)])
         engine.list_running(a.jobs, progress, *lists, running)
@@ -115,9 +116,7 @@ def begin_running(
     _check(workload, initial, cluster, arrays, running)
     due = _due(initial, ongoing)
     with compiling(engine.start_running):
-        engine.start_running(
-            a.jobs, a.users, sim, progress, a.history, a.blocks, a.entries, a.idle, running, number
-        )
+        engine.start_running(a.jobs, sim, progress, a.blocks, a.entries, a.idle, running, number)
         while True:
             engine.catch_up(sim, a.jobs, progress, a.blocks, a.entries, initial.begin, due)
             if not sim.asked:
@@ -300,8 +299,8 @@ def _check(
         raise WorkloadError(f"{where}: {workload.called(job)} does not start between its"
                             f" submission and then, but at {initial.start[job]} s")  # fmt: skip
     predicted: Any = arrays.progress["predicted"][running]
-    kills = arrays.sim.correction == state.KILL
-    run = np.minimum(run, np.where(predicted > 0, predicted, run)) if kills else run
+    if arrays.sim.correction == state.KILL:
+        run = np.minimum(run, predicted)
     over = start + run < begin
     if over.any():
         job = int(running[over.argmax()])

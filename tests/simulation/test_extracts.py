@@ -331,6 +331,15 @@ def test_a_prediction_that_is_over_at_the_beginning_has_been_corrected() -> None
     assert result.predicted_run_time[0] == 10
 
 
+def test_a_running_job_that_its_prediction_would_have_killed_is_an_error() -> None:
+    """User 1 had a job of 50 s; so 2, which began at 50 s, would have been killed at 100 s."""
+    workload = small(**SMALL | {"requested_time": [500] * 8})
+    rules = {"estimate": "ave1", "correction": "kill"}
+    assert hpcgym.simulate(workload.extract(100), "easy", **rules).end[0] == 100
+    with pytest.raises(hpcgym.WorkloadError, match=r"job 2 .*cannot run still.* ends 50 s later"):
+        hpcgym.simulate(workload.extract(101), "easy", **rules)
+
+
 def test_users_histories_begin_with_those_who_have_ended() -> None:
     """User 1 had a job of 50 s, user 2 one of 90 s, and the mean of the last is known at once."""
     columns = SMALL | {"requested_time": [500] * 8}
