@@ -195,6 +195,25 @@ def test_capacity_alone_where_all_speedups_are_1() -> None:
     assert tables.values(outcome, "easy-co", "saved").tolist() == pytest.approx([100 / 9])
 
 
+def test_files_slow_down_whoever_reads_them() -> None:
+    tasks = plans.of_files(SMALL)
+    assert {task["files"]["bandwidth"] for task in tasks} == set(plans.BANDWIDTHS)
+    assert tasks[0]["files"]["bandwidth"] is None
+    of_one = [task | {"shuffles": [0]} for task in tasks if task["seed"] == 0]
+    outcomes = [runs.measure(task, None) for task in of_one]
+    # the speedups and jobs are the same, and at 100 % no congestion can be
+    assert outcomes[1] == outcomes[0]
+    assert {row["congestion"] for row in outcomes[1]["rows"]} == {1.0}
+    spans = [tables.values(one, runs.REFERENCE, "makespan_s")[0] for one in outcomes]
+    assert spans[1] < spans[2] < spans[3]
+    table = tables.files(list(zip(of_one, outcomes, strict=True)))
+    assert len(table) == len(plans.BANDWIDTHS) * len(tables.OF_FILES)
+    of_easy = table[table["scheduler"] == runs.REFERENCE]
+    assert of_easy["bandwidth"].tolist() == ["no limit", "100%", "60%", "30%"]
+    assert of_easy["improvement %"].tolist() == [0, 0, 0, 0]
+    assert (of_easy["I/O congestion"].diff()[2:] > 0).all()
+
+
 # --- Tables ---------------------------------------------------------------------------------------
 
 
@@ -208,7 +227,9 @@ def outcome_of(easy_s: float, others_s: float, job_speedup: float = 1.1) -> dict
             "job_speedup": job_speedup,
             "slowed": 0.5,
             "wait_s": 7200.0,
+            "bsld": 2.0,
             "utilisation": 0.75,
+            "congestion": 1.0,
         }
         for name in runs.SCHEDULERS
     ]
