@@ -191,20 +191,20 @@ ITEMS: tuple[Item, ...] = (
     ),
     built(
         DOCUMENT,
-        "future work",
+        "future work, power",
         "power of shared nodes: what jobs on one node draw, divided by cores",
         "docs/coscheduling.md",
     ),
     built(
         DOCUMENT,
-        "future work",
-        "I/O: a file system whose bandwidth all jobs share",
+        "future work, I/O",
+        "a file system whose bandwidth all jobs share",
         "docs/coscheduling.md",
     ),
     still_open(
         DOCUMENT,
-        "future work",
-        "faults",
-        "named without a result; nodes fail only where jobs do not slow each other down",
+        "future work, faults",
+        "nodes that fail",
+        "named without a result; they fail only where jobs do not slow each other down",
     ),
 )
