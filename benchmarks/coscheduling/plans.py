@@ -30,10 +30,12 @@ KINDS: dict[str, Task] = {
 }
 #: Mean pair speedups beside the published ones, for what runs make of them.
 MORE_MEANS = (0.95, 1.0, 1.035, 1.2, 1.25)
-#: How codes read and write, an assumption, and the bandwidths of the machine, over what all of its
-#: cores ask for together; None: no limit.
-FILES: Task = {"share": [0.0, 0.4], "demand_mb_s": 10.0}
-BANDWIDTHS = (None, 1.0, 0.6, 0.3)
+#: How much of their time codes read and write, from the least to the greatest share, and what each
+#: core asks for meanwhile [MB/s]: assumptions.
+SHARES = ((0.0, 0.4), (0.6, 1.0))
+DEMAND_MB_S = 10.0
+#: Bandwidths of the machine, over what all of its cores ask for together.
+BANDWIDTHS = (1.0, 0.6, 0.3)
 #: Mean pair speedup of these.
 FILES_MEAN = 1.1
 #: Of whom the heatmap "chosen codes" are chosen from has this mean.
@@ -106,8 +108,9 @@ def of_files(sizes: Sizes) -> list[Task]:
         {
             **_of_mean("filled nodes", reading, FILES_MEAN, seed, sizes.jobs),
             "part": "files",
-            "files": {**FILES, "bandwidth": bandwidth},
+            "files": {"share": share, "demand_mb_s": DEMAND_MB_S, "bandwidth": bandwidth},
         }
+        for share in map(list, SHARES)
         for bandwidth in BANDWIDTHS
         for seed in range(sizes.heatmaps)
     ]

@@ -53,9 +53,9 @@ TEXTS = {
     "files": (
         "A file system that all jobs share",
         "Nothing is published of it. The reading *filled nodes*, mean speedup 1.10. Alone, the"
-        " codes read or write for 0 to 40 % of their time, each core with 10 MB/s meanwhile: our"
-        " assumptions. Bandwidths are shares of what all cores of the machine ask for together;"
-        " congestion is how many times as long files take.",
+        " eight codes read or write for shares of their time from the least to the greatest here,"
+        " each core with 10 MB/s meanwhile: our assumptions. Bandwidths are shares of what all"
+        " cores of the machine ask for together; congestion is how many times as long files take.",
     ),
     "mixes": (
         "Mixes of process counts",

@@ -129,11 +129,11 @@ def speedups_of(task: Mapping[str, Any], measured: str | None) -> Heatmap:
 def with_files(
     task: Mapping[str, Any], speedups: Heatmap, cluster: Cluster
 ) -> tuple[Heatmap, Cluster]:
-    """Return codes that read and write, and a machine with a bandwidth, if one is given.
+    """Return codes that read and write, and a machine with a bandwidth.
 
     "files" of the task: "share", least and greatest of the codes' time, those between evenly, in an
     order drawn by "seed"; "demand_mb_s" of each core meanwhile; "bandwidth", over what all cores of
-    the machine ask for together, or None: no limit.
+    the machine ask for together.
     """
     files = task["files"]
     order = np.random.default_rng([task["seed"], 4]).permutation(len(speedups))
@@ -141,8 +141,6 @@ def with_files(
     share = np.linspace(least, greatest, len(speedups))[order]
     demand = np.where(share > 0, files["demand_mb_s"], 0.0)
     speedups = replace(speedups, io_share=share, io_demand_mb_s=demand)
-    if files["bandwidth"] is None:
-        return speedups, cluster
     all_gb_s = cluster.processors * files["demand_mb_s"] / 1000
     return speedups, replace(cluster, io_bandwidth_gb_s=files["bandwidth"] * all_gb_s)
 

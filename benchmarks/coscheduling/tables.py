@@ -26,7 +26,7 @@ COSCHEDULERS = [name for name in SCHEDULERS if name != REFERENCE]
 #: Those under which jobs share nodes.
 SHARING = [name for name in COSCHEDULERS if name != "easy-spread"]
 #: Of whom the table of files tells.
-OF_FILES = (REFERENCE, "easy-spread", SIMPLE, "sjf-co", "filler-co")
+OF_FILES = (REFERENCE, "easy-spread", SIMPLE, "sjf-co")
 CLOSE = 3.0  # percentage points
 OF_RUNS = "mean over jobs"
 #: Readings that differ in how nodes are chosen -> the rule.
@@ -180,17 +180,20 @@ def files(outcomes: Outcomes) -> pd.DataFrame:
     """Return what a shared file system leaves of the gain over EASY, by its bandwidth."""
     import pandas as pd
 
-    found: dict[float | None, list[Mapping[str, Any]]] = {}
+    found: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
     for task, outcome in outcomes:
-        found.setdefault(task["files"]["bandwidth"], []).append(outcome)
+        low, high = (round(100 * share) for share in task["files"]["share"])
+        case = f"{low} to {high} %", f"{task['files']['bandwidth']:.0%}"
+        found.setdefault(case, []).append(outcome)
     rows = []
-    for bandwidth, of in found.items():
+    for (share, bandwidth), of in found.items():
         for name in OF_FILES:
             # a heatmap is one: the mean over its shuffles
             gain = np.array([values(one, name, "improvement").mean() for one in of])
             rows.append(
                 {
-                    "bandwidth": "no limit" if bandwidth is None else f"{bandwidth:.0%}",
+                    "I/O of codes": share,
+                    "bandwidth": bandwidth,
                     "scheduler": name,
                     "makespan (h)": float(pooled(of, name, "makespan_s").mean()) / 3600,
                     "improvement %": float(gain.mean()),
