@@ -61,7 +61,11 @@ def changes_within(
 
 
 def slowed(congestion: Congestion, files: Files, owner: Ints, time: Ints, rate: Floats) -> Floats:
-    """Return rates of jobs from some times on, by those that they would have alone; (c,) each."""
+    """Return rates of jobs from some times on, by those without congestion; (c,) each.
+
+    Work of a second takes 1 / rate, and what is waited for files beyond the share of them.
+    """
     place = np.searchsorted(congestion.time, time, "right") - 1
-    longer: Floats = 1.0 + files.share[owner] * (congestion.times_as_long[place] - 1.0)
-    return rate / longer
+    waits = files.share[owner] * (congestion.times_as_long[place] - 1.0)
+    found: Floats = 1.0 / (1.0 / rate + waits)
+    return found

@@ -23,8 +23,9 @@ Nodes
  5a. A machine may have a file system that all jobs share, of B whole bytes a second. Alone at
     full speed, a code does I/O for a share f of its time, and each of its cores asks for b bytes a
     second meanwhile, whole too. D is the sum of processors * b of all running jobs, whatever
-    rates they have; the congestion is k = max(1, D / B). All I/O takes k times as long: the rate of
-    a job is that of 5 over 1 + f * (k - 1). Without a file system this is 1.
+    rates they have; the congestion is k = max(1, D / B). All I/O takes k times as long: at a
+    rate r of 5 a job has the rate r / (1 + r * (f * (k - 1))), as each second of its work takes
+    1 / r and f * (k - 1) more, whoever is beside it. Without a file system it is r.
 Events
  6. At a tick: all jobs that end then go; then the rates of their former neighbours are renewed, and
     where there is a file system those of all jobs; all submissions; one pass. A job that starts
@@ -53,10 +54,10 @@ Starts
 EASY
 12. The predicted end of a running job is t + max(1, ceil((left + (predicted - work)) / floor)), of
     the tick t at which its rate last changed; floor = min(rate of 5, alone(own)), for compact jobs
-    1, over 1 + f * (k - 1) of t: none that goes makes it slower than that. Where floor has not
-    fallen it is at most what it was, whatever the rounding, and no job ends after it. Of a
-    candidate: now + max(1, ceil(predicted / floor)), where its rate of 5 is the least believed
-    speedup beside the jobs on its nodes, and k is that of now, without the candidate.
+    1, by 5a with k of t: none that goes makes it slower than that. Where floor has not fallen it is
+    at most what it was, whatever the rounding, and no job ends after it. Of a candidate: now +
+    max(1, ceil(predicted / floor)), where its rate of 5 is the least believed speedup beside the
+    jobs on its nodes, and k is that of now, without the candidate.
 13. The shadow time is the first predicted end at which enough nodes count for the head: those with
     room for it once all that are predicted to have ended by then, inclusive, are gone. Room is
     as in 10. Slack is how many more count than it needs. All this is of the time when the head
@@ -66,8 +67,8 @@ EASY
     queue (where scores change anew before each, the best that has not been tried). Nodes are those
     of 10, but without any node that has a job which ends by the shadow time, as predicted, and
     beside the candidate would not. Beside it: as in 12, but as of now, and its floor is min(its
-    rate of 5, s(own, candidate), alone(own)), over 1 + f * (k - 1) of now; the rate does not count
-    if it has no neighbour yet.
+    rate of 5, s(own, candidate), alone(own)), by 5a with k of now; the rate does not count if it
+    has no neighbour yet.
 15. If the candidate is predicted to end by the shadow time on the first nodes of these, it starts.
 16. Else it takes nodes in the same order, but of those that count for the head, and would not while
     it stays, only so many as there is slack, which is then so much less. They still count if a
@@ -232,23 +233,23 @@ class SharedSimulation:
         beside = [self.true.pairs[job.code][other.code] for other in self.neighbours(job)]
         return min(beside) if beside else self.true.alone[job.code]
 
-    def congested(self, job: Job) -> float:
-        """How much longer it takes for the file system (rule 5a)."""
+    def congested(self, job: Job, rate: float) -> float:
+        """The rate that becomes of one of rule 5 (rule 5a)."""
         if self.files is None:
-            return 1.0
+            return rate
         asked = sum(other.processors * self.files.demand[other.code] for other in self.running)
         k = max(1.0, asked / self.files.bandwidth)
-        return 1.0 + self.files.share[job.code] * (k - 1.0)
+        return rate / (1.0 + rate * (self.files.share[job.code] * (k - 1.0)))
 
     def renew(self, job: Job) -> None:
         """Rule 2."""
         beside = self.true_rate(job)
-        rate = beside / self.congested(job)
+        rate = self.congested(job, beside)
         if rate != job.rate or beside != job.beside:
             before, floor_before = job.expected, job.floor
             job.left = self.left_now(job)
             job.since, job.rate, job.beside = self.now, rate, beside
-            job.floor = self.lasting(job) / self.congested(job)
+            job.floor = self.congested(job, self.lasting(job))
             job.expected = self.after(job.left + self.spare(job), job.floor)
             if before >= 0 and job.floor >= floor_before:
                 job.expected = min(job.expected, before)
@@ -402,14 +403,14 @@ class SharedSimulation:
         floor = min(self.speedup(job, candidate), self.believed.alone[job.code])
         if self.neighbours(job):
             floor = min(floor, job.beside)
-        return self.after(self.left_now(job) + self.spare(job), floor / self.congested(job))
+        return self.after(self.left_now(job) + self.spare(job), self.congested(job, floor))
 
     def candidates_end(self, job: Job, nodes: list[int]) -> int:
         floor = 1.0
         if job.shape != COMPACT:
             beside = [other for node in nodes for other in self.on(node)]
             floor = min(self.least_speedup(job, beside), self.believed.alone[job.code])
-        return self.after(self.predicted(job), floor / self.congested(job))
+        return self.after(self.predicted(job), self.congested(job, floor))
 
     def staying(self, node: int) -> list[Job]:
         """The jobs of a node that are predicted to run beyond the shadow time (rule 13)."""

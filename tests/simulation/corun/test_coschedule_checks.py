@@ -195,7 +195,7 @@ def misdone(case: Case, job: Job, jobs: list[Job]) -> bool:
         rate = min(rates, default=Fraction(case.true.alone[job.code]))
         if job.shape == "compact":
             rate = Fraction(1)
-        rate /= congested(job, jobs, time, case.files)
+        rate = congested(job, rate, jobs, time, case.files)
         done += rate * (after - time)
     work = min(job.run, job.requested) * case.ticks
     error = Fraction(2 * len(cuts) * work, 10**15)

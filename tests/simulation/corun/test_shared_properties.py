@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from fractions import Fraction
 from itertools import pairwise
 
@@ -25,17 +26,20 @@ def rate_at(job: Job, jobs: list[Job], time: int, case: Case) -> Fraction:
     there = [other for other in beside(job, jobs) if other.start <= time < other.end]
     rates = [Fraction(case.true.pairs[job.code][other.code]) for other in there]
     rate = min(rates, default=Fraction(case.true.alone[job.code]))
-    return (Fraction(1) if job.shape == COMPACT else rate) / congested(job, jobs, time, case.files)
+    rate = Fraction(1) if job.shape == COMPACT else rate
+    return congested(job, rate, jobs, time, case.files)
 
 
-def congested(job: Job, jobs: list[Job], time: int, files: FileSystem | None) -> Fraction:
-    """How much longer a job takes for all that is read and written from a tick on."""
+def congested(
+    job: Job, rate: Fraction, jobs: list[Job], time: int, files: FileSystem | None
+) -> Fraction:
+    """What becomes of a job's rate by all that is read and written from a tick on."""
     if files is None:
-        return Fraction(1)
+        return rate
     there = [other for other in jobs if other.start <= time < other.end]
     asked = sum(other.processors * files.demand[other.code] for other in there)
     times_as_long = max(Fraction(asked, files.bandwidth), Fraction(1))
-    return 1 + Fraction(files.share[job.code]) * (times_as_long - 1)
+    return 1 / (1 / rate + Fraction(files.share[job.code]) * (times_as_long - 1))
 
 
 @RANDOM
@@ -57,19 +61,21 @@ def test_work_is_conserved(case: Case) -> None:
 @RANDOM
 @given(with_files(cases()))
 def test_no_more_is_had_than_the_bandwidth(case: Case) -> None:
-    """A job has its demand while it reads or writes, less often and less the slower that is."""
+    """The bytes of a second's work are had at the job's rate.
+
+    Unless a job takes less time than it alone reads and writes: speedups that cannot be.
+    """
     jobs, files = case.simulate(), case.files
     assert files is not None
     for time in {job.start for job in jobs}:
         there = [job for job in jobs if job.start <= time < job.end]
-        had = [
-            job.processors
-            * files.demand[job.code]
-            * Fraction(files.share[job.code])
-            / congested(job, jobs, time, files)
-            for job in there
-        ]
-        assert sum(had) <= files.bandwidth
+        had, possible = Fraction(0), True
+        for job in there:
+            share = Fraction(files.share[job.code])
+            had += job.processors * files.demand[job.code] * share * rate_at(job, jobs, time, case)
+            without = rate_at(job, jobs, time, replace(case, files=None))
+            possible = possible and share * without <= 1
+        assert had <= files.bandwidth or not possible
 
 
 @RANDOM

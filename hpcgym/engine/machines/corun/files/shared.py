@@ -56,10 +56,13 @@ def make_files(
 
 @jit_inline
 def in_congestion(io, code, rate):
-    """Return how fast a job is that would have this rate if there was no congestion."""
+    """Return how fast a job is that would have this rate if there was no congestion.
+
+    What it waits for files is added to its time, which the rate is the inverse of.
+    """
     if io is None:
         return rate
-    return rate / (1.0 + io.share[code] * (io.counts[0].congestion - 1.0))
+    return rate / (1.0 + rate * (io.share[code] * (io.counts[0].congestion - 1.0)))
 
 
 @jit_inline
