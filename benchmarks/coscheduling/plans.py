@@ -32,7 +32,7 @@ KINDS: dict[str, Task] = {
 MORE_MEANS = (0.95, 1.0, 1.035, 1.2, 1.25)
 #: How much of their time codes read and write, from the least to the greatest share, and what each
 #: core asks for meanwhile [MB/s]: assumptions.
-SHARES = ((0.0, 0.4), (0.6, 1.0))
+SHARES = ((0.0, 0.4), (0.3, 0.7))
 DEMAND_MB_S = 10.0
 #: Bandwidths of the machine, over what all of its cores ask for together.
 BANDWIDTHS = (1.0, 0.6, 0.3)
