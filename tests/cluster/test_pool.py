@@ -36,6 +36,14 @@ def test_wrong_bandwidth(gb_s: Any) -> None:
         Cluster(4, io_bandwidth_gb_s=gb_s)
 
 
+def test_bandwidths_are_counted_to_the_byte() -> None:
+    # found by a random run: 980 / 1e9 * 1e9 is a little less
+    cluster = Cluster(4, io_bandwidth_gb_s=980 / 1e9)
+    assert cluster.io_bytes_s == 980
+    assert Cluster(4, io_bandwidth_gb_s=1e-12).io_bytes_s == 1
+    assert Cluster(4).io_bytes_s is None
+
+
 @pytest.mark.parametrize("name", ["idle_power_w", "busy_power_w"])
 @pytest.mark.parametrize("power", [-1.0, float("nan"), float("inf"), "much", None])
 def test_wrong_power(name: str, power: Any) -> None:
