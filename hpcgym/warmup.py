@@ -15,7 +15,7 @@ from numba import get_num_threads
 
 from hpcgym.agents.lookahead import Lookahead
 from hpcgym.baselines.schedulers import find_scheduler
-from hpcgym.cluster import NodeGroup, NodePower, failures_of
+from hpcgym.cluster import NodeGroup, NodePower, failures_of, find_cluster
 from hpcgym.cluster.pool import Cluster
 from hpcgym.compilation import kept, notice
 from hpcgym.engine.answers import nag
@@ -25,6 +25,7 @@ from hpcgym.scheduler.dispatchers import PassView
 from hpcgym.scheduler.limits import EnergyBudget, PowerCap
 from hpcgym.simulation.continued import continued
 from hpcgym.simulation.run import simulate
+from hpcgym.speedups import generate_speedups
 from hpcgym.sweep import BatchSimulator, cover
 from hpcgym.workload import load_workload, write_swf
 from hpcgym.workload.model import Workload
@@ -208,6 +209,15 @@ def _corun() -> None:
     simulate(jobs, "easy-co", cluster="8x2x4", speedups="generated:codes=16")
 
 
+def _corun_files() -> None:
+    jobs = load_workload("codes:jobs=20,processes=8,processors=64,seed=1")
+    cluster = replace(find_cluster("8x2x4"), io_bandwidth_gb_s=1)
+    shares, demands = np.full(16, 0.5), np.full(16, 50.0)
+    speedups = replace(generate_speedups(16), io_share=shares, io_demand_mb_s=demands)
+    simulate(jobs, "easy-co", cluster=cluster, speedups=speedups)
+    _steps("CoSchedule", workload=jobs, cluster=cluster, speedups=speedups)
+
+
 # --- Many simulations -----------------------------------------------------------------------------
 
 
@@ -295,6 +305,7 @@ PARTS: dict[str, Callable[[], None]] = {
     "fair-share": _fair_share,
     "limits": _limits,
     "corun": _corun,
+    "corun-files": _corun_files,
     "coverage": _coverage,
     "lookahead": _lookahead,
     "environments-nodes": _environments_on_nodes,

@@ -63,8 +63,8 @@ def test_every_entry_is_compiled_by_the_part_that_it_belongs_to() -> None:
     assert found["entries"] > 40
     assert found["missing"] == {part: [] for part in warmup.PARTS}
     # one function for all that an environment does, compiled once for each kind of machine, and
-    # once more for each on which run times are learned, and for an order by usage
-    assert found["steps"] == {"go_on": 8}
+    # once more for each on which run times are learned, for an order by usage, and for files
+    assert found["steps"] == {"go_on": 9}
 
 
 def test_parts_are_those_that_lines_name() -> None:
@@ -101,6 +101,16 @@ class Type:
             "environments-limits",
         ),
         ("hpcgym.engine.machines.limited.easy.run", ["hpcgym.engine.state"], "limits"),
+        (
+            "hpcgym.engine.machines.corun.easy.run",
+            ["hpcgym.engine.machines.corun.state"],
+            "corun",
+        ),
+        (
+            "hpcgym.engine.machines.corun.easy.run",
+            ["hpcgym.engine.machines.corun.state", "hpcgym.engine.machines.corun.files.shared"],
+            "corun-files",
+        ),
         ("hpcgymnastics.run", [], None),
         ("tiny.plus_one", [], None),
     ],

@@ -189,10 +189,22 @@ ITEMS: tuple[Item, ...] = (
     Item(
         DOCUMENT, "real workloads", "simulated days an hour of two logs", _logs, published="TRACES"
     ),
+    built(
+        DOCUMENT,
+        "future work, power",
+        "power of shared nodes: what jobs on one node draw, divided by cores",
+        "docs/coscheduling.md",
+    ),
+    built(
+        DOCUMENT,
+        "future work, I/O",
+        "a file system whose bandwidth all jobs share",
+        "docs/coscheduling.md",
+    ),
     still_open(
         DOCUMENT,
-        "future work",
-        "power of shared nodes, I/O, faults",
-        "named without a result; nodes fail only where jobs do not slow each other down",
+        "future work, faults",
+        "nodes that fail",
+        "named without a result; they fail only where jobs do not slow each other down",
     ),
 )

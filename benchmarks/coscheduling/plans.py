@@ -30,6 +30,14 @@ KINDS: dict[str, Task] = {
 }
 #: Mean pair speedups beside the published ones, for what runs make of them.
 MORE_MEANS = (0.95, 1.0, 1.035, 1.2, 1.25)
+#: How much of their time codes read and write, from the least to the greatest share, and what each
+#: core asks for meanwhile [MB/s]: assumptions.
+SHARES = ((0.0, 0.4), (0.3, 0.7))
+DEMAND_MB_S = 10.0
+#: Bandwidths of the machine, over what all of its cores ask for together.
+BANDWIDTHS = (1.0, 0.6, 0.3)
+#: Mean pair speedup of these.
+FILES_MEAN = 1.1
 #: Of whom the heatmap "chosen codes" are chosen from has this mean.
 OF_ALL = 1.1
 
@@ -91,6 +99,21 @@ def _of_mean(name: str, reading: Reading, mean: float, seed: int, jobs: int) -> 
         jobs=jobs,
         shuffles=list(range(SHUFFLES)),
     )
+
+
+def of_files(sizes: Sizes) -> list[Task]:
+    """Return the tasks of a file system that all jobs share, under the reading "filled nodes"."""
+    reading = READINGS["filled nodes"]
+    return [
+        {
+            **_of_mean("filled nodes", reading, FILES_MEAN, seed, sizes.jobs),
+            "part": "files",
+            "files": {"share": share, "demand_mb_s": DEMAND_MB_S, "bandwidth": bandwidth},
+        }
+        for share in map(list, SHARES)
+        for bandwidth in BANDWIDTHS
+        for seed in range(sizes.heatmaps)
+    ]
 
 
 def of_mixes(speedups: Heatmap, sizes: Sizes) -> list[Task]:
@@ -184,5 +207,6 @@ def _task(labels: Task, **given: Any) -> Task:
         "rising": False,
         "arrivals": "at-once",
         "rules": {},
+        "files": None,
     }
     return {**labels, **plain, **given}

@@ -121,6 +121,7 @@ def make_tables(outcomes: dict[str, Outcomes], timings: Outcomes) -> dict[str, p
         "improvements": tables.improvements(pairs),
         "coschedulers": tables.all_coschedulers(pairs),
         "readings": tables.by_reading(pairs),
+        "files": tables.files(outcomes["files"]),
     }
     if "mixes" in outcomes:
         made["mixes"] = tables.mixes(outcomes["mixes"])
@@ -136,7 +137,7 @@ def make_tables(outcomes: dict[str, Outcomes], timings: Outcomes) -> dict[str, p
 
 def _tasks(measured: Path | None, sizes: Sizes, quick: bool) -> list[Task]:
     """Return all tasks, each with a hash of the sources."""
-    tasks = plans.of_pairs(sizes, quick)
+    tasks = plans.of_pairs(sizes, quick) + plans.of_files(sizes)
     if measured is not None:
         speedups = read_speedups(measured)
         tasks += plans.of_mixes(speedups, sizes) + plans.of_shuffles(speedups, sizes)

@@ -10,6 +10,7 @@ import numpy as np
 
 from hpcgym.baselines.coschedulers import COSCHEDULERS
 from hpcgym.cluster.files import find_cluster
+from hpcgym.cluster.pool import Cluster
 from hpcgym.errors import HpcgymError
 from hpcgym.schedule.result import Result
 from hpcgym.simulation.run import simulate
@@ -38,7 +39,8 @@ def measure(task: Mapping[str, Any], measured: str | None) -> dict[str, Any]:
         "mean", or None; "alike", whether all pairs have the mean speedup; "alone", a rate or None;
         "processes" and "run_s" of codes whose speedups do not tell them, and whether they are
         "rising" with the code's mean speedup; "seed" of what is drawn;
-        "jobs"; "arrivals"; "cluster"; "rules" of co-schedulers; "shuffles", seeds.
+        "jobs"; "arrivals"; "cluster"; "rules" of co-schedulers; "shuffles", seeds; "files", what
+        :func:`with_files` takes, or None.
     measured : the file of measured speedups, if a task is of them.
 
     Returns
@@ -52,6 +54,8 @@ def measure(task: Mapping[str, Any], measured: str | None) -> dict[str, Any]:
     """
     speedups = speedups_of(task, measured)
     cluster = find_cluster(task["cluster"])
+    if task["files"] is not None:
+        speedups, cluster = with_files(task, speedups, cluster)
     rows = []
     for shuffle in task["shuffles"]:
         jobs = jobs_of(task, speedups, cluster.processors, shuffle)
@@ -67,8 +71,8 @@ def amounts(result: Result) -> dict[str, float | None]:
 
     Returns
     -------
-    amounts : "makespan_s"; "job_speedup", mean over jobs; "slowed", share of jobs; "wait_s", mean;
-        "utilisation", of :func:`utilisation`.
+    amounts : "makespan_s"; "job_speedup", mean over jobs; "slowed", share of jobs; "wait_s" and
+        "bsld", means; "utilisation", of :func:`utilisation`; "congestion" of files, 1 without any.
     """
     metrics = result.metrics
     return {
@@ -76,7 +80,9 @@ def amounts(result: Result) -> dict[str, float | None]:
         "job_speedup": float(metrics["mean_job_speedup"]),
         "slowed": float(metrics["slowed_share"]),
         "wait_s": float(metrics["mean_wait_s"]),
+        "bsld": float(metrics["mean_bsld"]),
         "utilisation": utilisation(result),
+        "congestion": float(metrics.get("io_congestion", 1.0)),
     }
 
 
@@ -118,6 +124,25 @@ def speedups_of(task: Mapping[str, Any], measured: str | None) -> Heatmap:
     if task["alone"] is not None:
         speedups = replace(speedups, alone=np.full(len(speedups), float(task["alone"])))
     return speedups
+
+
+def with_files(
+    task: Mapping[str, Any], speedups: Heatmap, cluster: Cluster
+) -> tuple[Heatmap, Cluster]:
+    """Return codes that read and write, and a machine with a bandwidth.
+
+    "files" of the task: "share", least and greatest of the codes' time, those between evenly, in an
+    order drawn by "seed"; "demand_mb_s" of each core meanwhile; "bandwidth", over what all cores of
+    the machine ask for together.
+    """
+    files = task["files"]
+    order = np.random.default_rng([task["seed"], 4]).permutation(len(speedups))
+    least, greatest = files["share"]
+    share = np.linspace(least, greatest, len(speedups))[order]
+    demand = np.where(share > 0, files["demand_mb_s"], 0.0)
+    speedups = replace(speedups, io_share=share, io_demand_mb_s=demand)
+    all_gb_s = cluster.processors * files["demand_mb_s"] / 1000
+    return speedups, replace(cluster, io_bandwidth_gb_s=files["bandwidth"] * all_gb_s)
 
 
 def chosen(speedups: Heatmap, number: int, mean: float, seed: int) -> Heatmap:

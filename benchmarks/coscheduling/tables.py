@@ -25,6 +25,8 @@ SIMPLE = "easy-co"
 COSCHEDULERS = [name for name in SCHEDULERS if name != REFERENCE]
 #: Those under which jobs share nodes.
 SHARING = [name for name in COSCHEDULERS if name != "easy-spread"]
+#: Of whom the table of files tells.
+OF_FILES = (REFERENCE, "easy-spread", SIMPLE, "sjf-co")
 CLOSE = 3.0  # percentage points
 OF_RUNS = "mean over jobs"
 #: Readings that differ in how nodes are chosen -> the rule.
@@ -169,6 +171,39 @@ def _between(x: Floats, y: Floats, at: float) -> float:
     """Return y at a place, linearly; NaN beyond the ends."""
     order = np.argsort(x)
     return float(np.interp(at, x[order], y[order], left=np.nan, right=np.nan))
+
+
+# --- Files ----------------------------------------------------------------------------------------
+
+
+def files(outcomes: Outcomes) -> pd.DataFrame:
+    """Return what a shared file system leaves of the gain over EASY, by its bandwidth."""
+    import pandas as pd
+
+    found: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
+    for task, outcome in outcomes:
+        low, high = (round(100 * share) for share in task["files"]["share"])
+        case = f"{low} to {high} %", f"{task['files']['bandwidth']:.0%}"
+        found.setdefault(case, []).append(outcome)
+    rows = []
+    for (share, bandwidth), of in found.items():
+        for name in OF_FILES:
+            # a heatmap is one: the mean over its shuffles
+            gain = np.array([values(one, name, "improvement").mean() for one in of])
+            rows.append(
+                {
+                    "I/O of codes": share,
+                    "bandwidth": bandwidth,
+                    "scheduler": name,
+                    "makespan (h)": float(pooled(of, name, "makespan_s").mean()) / 3600,
+                    "improvement %": float(gain.mean()),
+                    "95 % interval": "" if name == REFERENCE else interval(gain, 1),
+                    "mean BSLD": float(pooled(of, name, "bsld").mean()),
+                    "job speedup (ratio)": float(pooled(of, name, "job_speedup").mean()),
+                    "I/O congestion": float(pooled(of, name, "congestion").mean()),
+                }
+            )
+    return pd.DataFrame(rows)
 
 
 # --- Mixes and shuffles ---------------------------------------------------------------------------

@@ -77,6 +77,7 @@ def _facts(cluster: Cluster, name: str) -> dict[str, Any]:
         "resources": dict(zip(cluster.resources, total, strict=True)),
         "queues": dict(cluster.queues),
         "node_w": _watts(cluster),
+        "io_bandwidth_gb_s": cluster.io_bandwidth_gb_s,
     }
 
 

@@ -101,6 +101,9 @@ def _rows(heatmap: Heatmap) -> list[dict[str, Any]]:
                 "unknown_pairs": int((~known[place]).sum()),
             }
         )
+        if heatmap.io_share is not None and heatmap.io_demand_mb_s is not None:
+            rows[-1]["io_share"] = heatmap.io_share[place]
+            rows[-1]["io_demand_mb_s"] = heatmap.io_demand_mb_s[place]
     return rows
 
 
@@ -133,10 +136,14 @@ def _print_table(heatmap: Heatmap, rows: list[dict[str, Any]]) -> None:
     headings = ("processes", "compact (s)", "alone", "mean speedup", "least", "greatest")
     for heading in (*headings, "mean of others", "unknown pairs"):
         table.add_column(heading, justify="right")
+    reads = heatmap.io_share is not None
+    for heading in ("I/O share", "MB/s a core") if reads else ():
+        table.add_column(heading, justify="right")
     for row in rows:
+        io = [f"{row.pop(name):g}" for name in ("io_share", "io_demand_mb_s") if reads]
         code, processes, compact_s, *speedups, unknown_pairs = row.values()
         cells = ["-" if processes is None else f"{processes:,}"]
         cells.append("-" if compact_s != compact_s else f"{compact_s:,.1f}")
         cells += ["-" if value is None else f"{value:.3f}" for value in speedups]
-        table.add_row(Text(code), *map(Text, [*cells, f"{unknown_pairs:,}"]))
+        table.add_row(Text(code), *map(Text, [*cells, f"{unknown_pairs:,}", *io]))
     out.print(table)

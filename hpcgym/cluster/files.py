@@ -28,7 +28,8 @@
     expected_wait_s = 3600
 
 A pool has ``processors = 128`` instead of groups. The other attributes of a
-:class:`~hpcgym.cluster.pool.Cluster`, such as ``idle_power_w``, stand above the first group.
+:class:`~hpcgym.cluster.pool.Cluster`, such as ``idle_power_w`` and ``io_bandwidth_gb_s``, stand
+above the first group.
 
 Of equal nodes with nothing but cores, ``NODESxSOCKETSxCORES`` says it all: ``100x2x24``.
 """

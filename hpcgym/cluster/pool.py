@@ -49,6 +49,9 @@ class Cluster:
     name : what the machine is called.
     levels : what stands above nodes, :class:`~hpcgym.cluster.power.Level` above level, such as
         chassis and racks.
+    io_bandwidth_gb_s : bandwidth of the file system that all jobs share [GB/s, 10^9 bytes], counted
+        to the byte; None: files slow nobody down. Only jobs with speedups go by it, whose codes say
+        what they ask for.
 
     Raises
     ------
@@ -56,7 +59,7 @@ class Cluster:
         power that is negative or no number, a time that is negative or no whole number of seconds,
         groups of the same name, resources of almost the same name, more than 2^20 nodes, nodes
         without a power of their own that are to be switched off, an expected wait that is no number
-        above 0, or levels without nodes or of the same name.
+        above 0, levels without nodes or of the same name, or a bandwidth that is no number above 0.
     """
 
     processors: int = None  # type: ignore[assignment]  # None: what the groups have
@@ -72,6 +75,7 @@ class Cluster:
     queues: Mapping[str, float] = field(default_factory=dict, hash=False)  # a dict has no hash
     name: str = ""
     levels: tuple[Level, ...] = ()
+    io_bandwidth_gb_s: float | None = None
 
     def __post_init__(self) -> None:
         settle = object.__setattr__
@@ -91,6 +95,8 @@ class Cluster:
         for name in ("shutdown_after_s", "shutdown_time_s", "boot_time_s"):
             if name != "shutdown_after_s" or self.shutdown_after_s is not None:
                 settle(self, name, seconds(name, getattr(self, name)))
+        if self.io_bandwidth_gb_s is not None:
+            settle(self, "io_bandwidth_gb_s", _bandwidth(self.io_bandwidth_gb_s))
         for name in _POWERS:
             if self._gives(name):
                 settle(self, name, watts(name, getattr(self, name)))
@@ -129,6 +135,13 @@ class Cluster:
     def nodes(self) -> int:
         """Number of nodes; a pool is one node."""
         return sum(group.nodes for group in self.groups) or 1
+
+    @property
+    def io_bytes_s(self) -> float | None:
+        """Bandwidth of the shared file system in whole bytes a second, at least one; or None."""
+        if self.io_bandwidth_gb_s is None:
+            return None
+        return max(1.0, float(np.rint(self.io_bandwidth_gb_s * 1e9)))
 
     @property
     def capacity(self) -> NDArray[np.int64]:
@@ -209,6 +222,14 @@ def _levels(levels: Any, groups: tuple[NodeGroup, ...]) -> tuple[Level, ...]:
         if names.count(name) > 1:
             raise HpcgymError(f"two levels have the name {name!r}")
     return tuple(listed)
+
+
+def _bandwidth(bandwidth: Any) -> float:
+    """Return a bandwidth [GB/s], or say that it is none."""
+    number = real(bandwidth)
+    if not 0 < number < math.inf:
+        raise HpcgymError(f"io_bandwidth_gb_s must be a number above 0 GB/s, not {bandwidth!r}")
+    return number
 
 
 def _whole_number(processors: Any) -> int:

@@ -61,6 +61,7 @@ PARTS = {
     "fair-share": Part("fair share", 45, (_ANSWERS, _MANY, *_STEPS), f"{_ANSWERS}.shares"),
     "limits": Part("the simulator of limits of power", 30, (_LIMITS,)),
     "corun": Part("the simulator of shared nodes", 25, (_CORUN,)),
+    "corun-files": Part("files that jobs share", 100, (_CORUN, *_STEPS), f"{_CORUN}.files"),
     "coverage": Part("coverage of weights", 50, (f"{_ENGINE}.many.coverage",)),
     "lookahead": Part("look-ahead", 40, (f"{_ENGINE}.many.lookahead",)),
     "environments-nodes": Part("the environments on nodes", 90, _STEPS, _NODES),
@@ -80,9 +81,8 @@ def part_of(functions: Sequence[str], signature: Any = ()) -> str | None:
     signature : types of its arguments, as numba has them.
     """
     types = list(getattr(signature, "args", signature))
-    for kind in types:  # what is in a plain tuple counts too
-        if not hasattr(kind, "instance_class"):
-            types += getattr(kind, "types", ())
+    for kind in types:  # what is in a tuple counts too
+        types += getattr(kind, "types", ())
     homes = [getattr(kind, "instance_class", object).__module__ for kind in types]
     homes.append(functions[0])
     fit = [

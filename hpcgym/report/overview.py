@@ -61,7 +61,13 @@ _LISTED = (
     "backfilled_share",
     "killed_jobs",
 )
-_OF_SPEEDUPS = ("mean_job_speedup", "slowed_share", "compact_share", "throughput_per_h")
+_OF_SPEEDUPS = (
+    "mean_job_speedup",
+    "slowed_share",
+    "compact_share",
+    "io_congestion",
+    "throughput_per_h",
+)
 
 
 def save_picture(results: Results, path: str | os.PathLike[str]) -> None:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from hpcgym.schedule.bounded_slowdown import slowdown
 from hpcgym.schedule.energy_sums import energies_of, exceeded_j, exceeded_s
-from hpcgym.schedule.over_time import longest_queue
+from hpcgym.schedule.over_time import longest_queue, mean_congestion
 
 if TYPE_CHECKING:
     from hpcgym.cluster.pool import Cluster
@@ -147,6 +147,9 @@ HAVE: dict[str, Callable[[Facts], bool]] = {
     "caps": lambda f: _limited(f, "watts"),
     "budgets": lambda f: _limited(f, "joules"),
     "shared nodes": lambda f: f.n > 0 and f.result.coschedule is not None,
+    "files": lambda f: (
+        f.n > 0 and f.result.coschedule is not None and f.result.cluster.io_bytes_s is not None
+    ),
     "failures": lambda f: f.result.lost is not None,
     "dispatch time": lambda f: f.n > 0 and f.result.dispatching is not None,
 }
@@ -237,6 +240,10 @@ METRICS = (
         "compact_share", "compact jobs", "%", NEITHER, 100,
         lambda f: float((f.result.coschedule.shape == 0).mean()),  # type: ignore[union-attr]
     ),
+    Metric(  # where the machine has a bandwidth: how many times as long files take
+        "io_congestion", "I/O congestion", "", LESS, 1,
+        lambda f: mean_congestion(f.result), "files",
+    ),
     _shared(
         "throughput_per_h", "throughput", "jobs/h", MORE, 1,
         lambda f: len(f.result.start) / float(f.span) * 3600,
@@ -290,6 +297,8 @@ def compute_metrics(result: Result) -> dict[str, float | int]:
       took (document 003); ``slowed_share``, of jobs for which it is below 1; ``compact_share``, of
       jobs that are compact, as the rules say or because they are too wide; ``throughput_per_h``,
       jobs over C in hours. The bounded slowdown divides by compact run times there.
+    - ``io_congestion``, where they share files too: how many times as long these take, max(1, what
+      running jobs ask for / bandwidth), averaged over C.
     - ``killed_jobs``: cut at their requested time, or killed for a cap.
     - ``lost_runs``, where nodes fail: runs that a failure ended; ``lost_core_seconds``: what they
       had of processors. ``utilization``, energies and the queue count these runs too.

@@ -30,6 +30,22 @@ def processors_in_use(result: Result) -> tuple[NDArray[np.int64], NDArray[np.int
     return _steps(seen.start, seen.end, seen.workload.requested_processors)
 
 
+def mean_congestion(result: Result) -> float:
+    """Return how many times as long files take, averaged over the makespan; 1 without congestion.
+
+    Of a machine with a bandwidth: max(1, what running jobs ask for / bandwidth), see
+    :class:`hpcgym.speedups.Heatmap`.
+    """
+    run, bandwidth = result.coschedule, result.cluster.io_bytes_s
+    assert run is not None
+    assert bandwidth is not None
+    demand = result.workload.requested_processors * run.speedups.io_bytes_s[run.code]
+    times, asked = _steps(result.start, result.end, demand)
+    longer = np.maximum(asked[:-1] / bandwidth, 1) - 1
+    span = result.end.max(initial=0) - result.workload.submit_time.min(initial=0)
+    return 1 + float(longer @ np.diff(times)) / float(span) if span else 1.0
+
+
 def _steps(
     begin: NDArray[np.int64], end: NDArray[np.int64], amount: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from hpcgym.engine import state
 from hpcgym.engine.machines.corun import state as engine
+from hpcgym.engine.machines.corun.files.shared import SharedFiles
 from hpcgym.engine.machines.corun.state import CorunNodes
 from hpcgym.engine.machines.kinds import CORUN, POOL
 from hpcgym.errors import HpcgymError, WorkloadError
@@ -20,6 +21,7 @@ from hpcgym.schedule.result import Result
 from hpcgym.scheduler.capabilities import check, check_scheduler
 from hpcgym.scheduler.policies.features import PASS_FEATURES
 from hpcgym.scheduler.policies.index import parse_policy
+from hpcgym.simulation.corun_files import check_files, files_of, slowest_in_congestion
 from hpcgym.simulation.corun_learning import PairLearning
 from hpcgym.simulation.driver import Simulation, answers_for, asks_for_answers
 from hpcgym.simulation.prepare import COSCHEDULED, prepare
@@ -47,14 +49,17 @@ def simulate_coscheduled(
     WorkloadError : a job that cannot be simulated, or whose code has no speedups.
     """
     check_rules(scheduler)
+    check_files(cluster, speedups, scheduler)
     check_extract(workload, "shared nodes")
     cores, sockets = check_machine(cluster)
     _check_resources(workload)
     code = codes_of(workload, speedups.codes)
     tasks, parts = tasks_of(workload, scheduler, cluster.nodes, cores, sockets, code)
-    ticks = ticks_a_second(workload, speedups, scheduler.pair_estimate)
+    files = files_of(cluster, speedups, workload, code)
+    congested = slowest_in_congestion(cluster, speedups, files)
+    ticks = ticks_a_second(workload, speedups, scheduler.pair_estimate, congested)
     arrays = arrays_of(workload, scheduler, cluster, tasks, parts, ticks)
-    machine = machine_of(scheduler, speedups, tasks, cluster.nodes, parts)
+    machine = machine_of(scheduler, speedups, tasks, cluster.nodes, parts, files)
     learning = PairLearning.of(scheduler, speedups)
     rules = as_on_a_pool(scheduler)
     answers = answers_for(workload, rules, cluster, arrays, *asks_for_answers(rules), ticks=ticks)
@@ -205,11 +210,13 @@ def cores_of_part(scheduler: Scheduler, cores: int, sockets: int) -> int:
     return part
 
 
-def ticks_a_second(workload: Workload, speedups: Heatmap, believed: Any = "known") -> int:
+def ticks_a_second(
+    workload: Workload, speedups: Heatmap, believed: Any = "known", congested: float = 1.0
+) -> int:
     """Return how many ticks a second has: a thousand million, or fewer in powers of ten.
 
     So few that the simulator's clock holds all jobs one after the other, each as slow as can be, in
-    truth or as the scheduler's ``pair_estimate`` has it.
+    truth or as the scheduler's ``pair_estimate`` has it, and by ``congested`` times its rate.
 
     Raises
     ------
@@ -220,6 +227,7 @@ def ticks_a_second(workload: Workload, speedups: Heatmap, believed: Any = "known
         slowest = min(slowest, *_slowest(believed))
     elif not isinstance(believed, str):  # what it learns is never below what it has seen
         slowest = min(slowest, float(believed.matrix().min()))
+    slowest *= congested
     total = 2.0 * float(workload.requested_time.sum(dtype=np.float64)) / slowest
     total += float(workload.submit_time.max(initial=0)) + 1
     ticks = _FINEST
@@ -280,7 +288,12 @@ def arrays_of(
 
 
 def machine_of(
-    scheduler: Scheduler, speedups: Heatmap, tasks: NDArray[np.void], n_nodes: int, parts: int
+    scheduler: Scheduler,
+    speedups: Heatmap,
+    tasks: NDArray[np.void],
+    n_nodes: int,
+    parts: int,
+    files: SharedFiles | None = None,
 ) -> CorunNodes:
     """Return idle nodes, and how fast codes run beside each other there."""
     weights = np.zeros(len(PASS_FEATURES))
@@ -297,7 +310,9 @@ def machine_of(
         scheduler.pairs_above,
         weights,
         scheduler.backfill == "fill",
-        logs_spells=not _is(scheduler.pair_estimate, "known"),
+        # spells are for what learns, which congestion is refused with
+        logs_spells=files is None and not _is(scheduler.pair_estimate, "known"),
+        io=files,
     )
 
 

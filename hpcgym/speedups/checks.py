@@ -26,6 +26,29 @@ def positive(what: str, value: Any) -> float:
     return float(value)
 
 
+def within(what: str, value: Any, most: float) -> float:
+    """Return a number from 0 to ``most`` as a float.
+
+    Raises
+    ------
+    HpcgymError : it is none; the message begins with ``what``.
+    """
+    if not is_number(value) or not 0 <= value <= most:
+        raise HpcgymError(f"{what} must be a number from 0 to {most:g}, not {value!r}")
+    return float(value)
+
+
+def within_text(what: str, text: str, most: float) -> float:
+    """Return the number from 0 to ``most`` that a text is, NaN of an empty one.
+
+    Raises
+    ------
+    HpcgymError : it is none; the message begins with ``what``.
+    """
+    number = _number(text)
+    return number if not text else within(what, text if math.isnan(number) else number, most)
+
+
 def positive_text(what: str, text: str) -> float:
     """Return the number above 0 that a text is, NaN of an empty one.
 
@@ -35,13 +58,18 @@ def positive_text(what: str, text: str) -> float:
     """
     if not text:
         return math.nan
-    try:
-        number = float(text)
-    except ValueError:
-        number = math.nan
+    number = _number(text)
     if not 0 < number < math.inf:
         raise HpcgymError(f"{what} must be a number above 0, not {text!r}")
     return number
+
+
+def _number(text: str) -> float:
+    """Return the number that a text is, not-a-number of what is none."""
+    try:
+        return float(text)
+    except ValueError:
+        return math.nan
 
 
 def unknown_pairs(where: str, codes: int) -> NDArray[np.float64]:

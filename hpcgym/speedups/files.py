@@ -15,6 +15,13 @@ The same as a list, whatever the order, and as JSON, where null is what was not 
     mg,lu,1.25                   "processes": [64, 64]}
 
 and as JSON in short: ``{"lu": {"lu": 1.04, "mg": 0.94}, "mg": {"lu": 1.25}}``.
+
+What codes read and write is in columns behind the codes of a square table, and in keys of JSON with
+``codes``; empty, or null, is nothing::
+
+    code,lu,mg,io_share,io_demand_mb_s
+    lu,1.04,0.94,0.05,2
+    mg,1.25,,0.3,8.5
 """
 
 from __future__ import annotations
@@ -29,18 +36,19 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hpcgym.errors import HpcgymError, unknown
 from hpcgym.files import csv_rows_of, json_of, text_of
 from hpcgym.files.writing import whole_text
-from hpcgym.speedups.checks import positive, positive_text, unknown_pairs
+from hpcgym.speedups.checks import positive, positive_text, unknown_pairs, within, within_text
 from hpcgym.speedups.elise import LOADS, heatmap_of_loads
-from hpcgym.speedups.heatmap import Heatmap
+from hpcgym.speedups.heatmap import IO_OF_CODES, Heatmap
 
 _MOST_BYTES = 32 << 20
 _LIST = {"code", "beside", "speedup"}
 _OF_CODES = ("alone", "compact_s", "processes")
-_TABLE = ("codes", "speedup", *_OF_CODES)
+_TABLE = ("codes", "speedup", *_OF_CODES, *IO_OF_CODES)
 
 
 def read_speedups(path: str | os.PathLike[str]) -> Heatmap:
@@ -76,7 +84,7 @@ def write_speedups(heatmap: Heatmap, path: str | os.PathLike[str]) -> None:
     """Write a heatmap as a file that :func:`read_speedups` reads.
 
     A JSON file holds all of it but the source. A square table in CSV holds the speedups beside each
-    other; run times and numbers of processes have no place in it.
+    other, and what codes read and write; run times and numbers of processes have no place in it.
 
     Raises
     ------
@@ -121,7 +129,8 @@ def _of_list(where: str, names: list[str], body: list[tuple[int, list[str]]]) ->
 
 
 def _of_square(where: str, codes: list[str], body: list[tuple[int, list[str]]]) -> Heatmap:
-    """Return the heatmap of a table whose header has the neighbours."""
+    """Return the heatmap of a table whose header has the neighbours, and then what of files."""
+    codes, body, io = _io_columns(where, codes, body)
     table: dict[str, list[float]] = {}
     for line, (code, *cells) in body:
         if code in table:
@@ -135,7 +144,28 @@ def _of_square(where: str, codes: list[str], body: list[tuple[int, list[str]]]) 
     missing = [code for code in codes if code not in table]
     if missing:
         raise HpcgymError(f"{where}: no row for {missing[0]!r}; a table is square")
-    return Heatmap(tuple(codes), np.array([table[code] for code in codes]), source=where)
+    in_order = {name: [of[code] for code in codes] for name, of in io.items()}
+    speedup = np.array([table[code] for code in codes])
+    return Heatmap(tuple(codes), speedup, **in_order, source=where)  # type: ignore[arg-type]
+
+
+def _io_columns(
+    where: str, names: list[str], body: list[tuple[int, list[str]]]
+) -> tuple[list[str], list[tuple[int, list[str]]], dict[str, dict[str, float]]]:
+    """Return codes and lines of a table, and column -> code -> what the code reads and writes."""
+    rows = {row[0] for _, row in body}
+    places = {name: names.index(name) for name in IO_OF_CODES if name in {*names} - rows}
+    io = {
+        name: {
+            row[0]: within_text(f"{where}, line {line}: {name} of {row[0]!r}", row[place + 1], most)
+            for line, row in body
+        }
+        for name, most in IO_OF_CODES.items()
+        if (place := places.get(name)) is not None
+    }
+    kept = [place for place in range(len(names)) if place not in places.values()]
+    lines = [(line, [row[0], *(row[place + 1] for place in kept)]) for line, row in body]
+    return [names[place] for place in kept], lines, io
 
 
 def _of_pairs(
@@ -202,6 +232,13 @@ def _of_table(where: str, given: Mapping[str, Any]) -> Heatmap:
                 _known(f"{where}: {name} of {code!r}", value)
                 for code, value in zip(codes, values, strict=True)
             ]
+    for name, most in IO_OF_CODES.items():
+        if name in given:
+            values = _list(f"{where}: {name!r}", given[name], len(codes))
+            others[name] = [
+                math.nan if value is None else within(f"{where}: {name} of {code!r}", value, most)
+                for code, value in zip(codes, values, strict=True)
+            ]
     if "processes" in others:
         others["processes"] = [-1 if math.isnan(n) else n for n in others["processes"]]
     return Heatmap(tuple(codes), np.array(speedup), **others, source=where)
@@ -230,8 +267,11 @@ def _csv(heatmap: Heatmap, path: Path) -> str:
             )
     file = io.StringIO()
     writer = csv.writer(file, lineterminator="\n")
-    writer.writerow(["", *heatmap.codes])  # with "code" it could look like the head of a list
-    for code, row in zip(heatmap.codes, map(_nulls, heatmap.speedup.tolist()), strict=True):
+    of_files = _io_of(heatmap)
+    # with "code" it could look like the head of a list
+    writer.writerow(["", *heatmap.codes, *of_files])
+    table = np.column_stack([heatmap.speedup, *of_files.values()])
+    for code, row in zip(heatmap.codes, map(_nulls, table.tolist()), strict=True):
         writer.writerow([code, *("" if value is None else repr(value) for value in row)])
     return file.getvalue()
 
@@ -246,7 +286,14 @@ def _json(heatmap: Heatmap) -> str:
         "compact_s": json.dumps(_nulls(heatmap.compact_s.tolist())),
         "processes": json.dumps([n if n > 0 else None for n in heatmap.processes.tolist()]),
     }
+    entries |= {name: json.dumps(values.tolist()) for name, values in _io_of(heatmap).items()}
     return "{" + ",\n ".join(f'"{name}": {text}' for name, text in entries.items()) + "}\n"
+
+
+def _io_of(heatmap: Heatmap) -> dict[str, NDArray[np.float64]]:
+    """Return what is known of a code's files by name, nothing if it is not known."""
+    values = {name: getattr(heatmap, name) for name in IO_OF_CODES}
+    return {name: of for name, of in values.items() if of is not None}
 
 
 def _nulls(values: Sequence[float]) -> list[float | None]:

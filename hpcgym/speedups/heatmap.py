@@ -21,6 +21,7 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 UNKNOWN_PROCESSES = -1
+MOST_DEMAND_MB_S = 1000.0  #: Of a core, so that no sum of all cores overflows.
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,13 +45,19 @@ class Heatmap:
     source : where it comes from, for messages and manifests.
     dropped : measurements that a file had and that could not be kept, since of the neighbour it
         had nothing else.
+    io_share : (C,) float64, 0 to 1: of its run time alone on whole nodes, how much a code reads or
+        writes; NaN becomes 0. Looked at where the machine has a bandwidth. None: not known of any.
+    io_demand_mb_s : (C,) float64, 0 to 1,000: what each core asks of the file system meanwhile
+        [MB/s, 10^6 bytes], counted to the byte; NaN becomes 0, as where ``io_share`` is 0. With
+        ``io_share``, or None.
 
     All arrays are read-only copies.
 
     Raises
     ------
-    HpcgymError : no codes, a name that is none or stands twice, an array of another shape, or a
-        value that cannot be; the message names the code, or the pair.
+    HpcgymError : no codes, a name that is none or stands twice, an array of another shape, one of
+        ``io_share`` and ``io_demand_mb_s`` without the other, or a value that cannot be; the
+        message names the code, or the pair.
     """
 
     codes: tuple[str, ...]
@@ -60,6 +67,8 @@ class Heatmap:
     processes: Ints = None  # type: ignore[assignment]  # None: unknown
     source: str = "the heatmap"
     dropped: int = 0
+    io_share: Floats | None = None
+    io_demand_mb_s: Floats | None = None
 
     def __post_init__(self) -> None:
         codes = _names(self.source, self.codes)
@@ -74,6 +83,11 @@ class Heatmap:
         self._check_values()
         alone = np.where(np.isnan(self.alone), _greatest(speedup), self.alone)
         object.__setattr__(self, "alone", alone)
+        if (self.io_share is None) != (self.io_demand_mb_s is None):
+            raise HpcgymError(f"{self.source}: io_share and io_demand_mb_s are given together")
+        for name, most in IO_OF_CODES.items() if self.io_share is not None else ():
+            object.__setattr__(self, name, self._io(name, most))
+        self._check_io()
         for array in (speedup, self.alone, self.compact_s, self.processes):
             array.flags.writeable = False
 
@@ -86,7 +100,8 @@ class Heatmap:
     def __reduce__(self) -> tuple[Any, ...]:
         # arrays come out of a pickle writable, and cached ones need not go into it
         others = (self.alone, self.compact_s, self.processes, self.source, self.dropped)
-        return Heatmap, (self.codes, self.speedup, *others)
+        io = (self.io_share, self.io_demand_mb_s)
+        return Heatmap, (self.codes, self.speedup, *others, *io)
 
     @property
     def unknown(self) -> int:
@@ -115,6 +130,14 @@ class Heatmap:
         return filled
 
     @cached_property
+    def io_bytes_s(self) -> Ints:
+        """What a core of each code asks for as it reads or writes, (C,) int64 [bytes/s]."""
+        demand = np.zeros(len(self)) if self.io_demand_mb_s is None else self.io_demand_mb_s
+        found: Ints = np.rint(demand * 1e6).astype(np.int64)
+        found.flags.writeable = False
+        return found
+
+    @cached_property
     def digest(self) -> str:
         """SHA-256 of the codes and all arrays, in hexadecimal digits; not of the source."""
         found = hashlib.sha256(json.dumps(self.codes).encode())
@@ -122,6 +145,8 @@ class Heatmap:
             # all NaN have the same bits
             found.update(np.where(np.isnan(array), np.nan, array).astype("<f8").tobytes())
         found.update(self.processes.astype("<i8").tobytes())
+        for io in (self.io_share, self.io_demand_mb_s):
+            found.update(b"" if io is None else io.astype("<f8").tobytes())
         return found.hexdigest()
 
     def place(self, name: str) -> int:
@@ -152,6 +177,8 @@ class Heatmap:
             alone=self.alone[rows],
             compact_s=self.compact_s[rows],
             processes=self.processes[rows],
+            io_share=None if self.io_share is None else self.io_share[rows],
+            io_demand_mb_s=None if self.io_demand_mb_s is None else self.io_demand_mb_s[rows],
         )
 
     def to_frame(self) -> pd.DataFrame:
@@ -199,6 +226,28 @@ class Heatmap:
                 )
         return given.astype(np.int64)
 
+    def _io(self, name: str, most: float) -> Floats:
+        """Return what codes read and write as a copy, read-only."""
+        given = self._floats(name, getattr(self, name), (len(self.codes),))
+        values: Floats = np.where(np.isnan(given), 0.0, given)
+        for (a,) in np.argwhere(~((values >= 0) & (values <= most))).tolist():
+            raise HpcgymError(
+                f"{self.source}: {name} of {self.codes[a]!r} must be a number from 0 to {most:g},"
+                f" not {values[a]:g}"
+            )
+        values.flags.writeable = False
+        return values
+
+    def _check_io(self) -> None:
+        """Say so if a code asks for bandwidth in no time."""
+        if self.io_share is None or self.io_demand_mb_s is None:
+            return
+        for (a,) in np.argwhere((self.io_share == 0) & (self.io_demand_mb_s > 0)).tolist():
+            raise HpcgymError(
+                f"{self.source}: io_demand_mb_s of {self.codes[a]!r} is {self.io_demand_mb_s[a]:g},"
+                " but its io_share is 0"
+            )
+
     def _check_values(self) -> None:
         """Say so if a speedup or a time is no number above 0."""
         for a, b in np.argwhere(_wrong(self.speedup)).tolist():
@@ -209,6 +258,10 @@ class Heatmap:
             for (a,) in np.argwhere(_wrong(values)).tolist():
                 text = _no_number(self.source, f"{what} of {self.codes[a]!r}", values[a])
                 raise HpcgymError(text)
+
+
+#: What is known of a code's files -> the most that it can be.
+IO_OF_CODES = {"io_share": 1.0, "io_demand_mb_s": MOST_DEMAND_MB_S}
 
 
 def _wrong(values: Floats) -> NDArray[np.bool_]:

@@ -17,6 +17,7 @@ from hpcgym.validation.corun_arrays import (
     check_progress,
     prove_shared,
 )
+from hpcgym.validation.corun_files import Files
 from hpcgym.validation.nodes import check_units
 from hpcgym.validation.orders import policy_name
 from hpcgym.validation.schedules import cases
@@ -77,12 +78,24 @@ def shared_schedule(result: Result, found: Coschedule) -> SharedSchedule:
         sockets=sockets,
         cores=cores,
         parts=found.parts,
+        files=_files(result, found),
     )
+
+
+def _files(result: Result, found: Coschedule) -> Files | None:
+    """Return the file system that the jobs of a result share, None if they do not."""
+    gb_s, speedups = result.cluster.io_bandwidth_gb_s, found.speedups
+    if gb_s is None or speedups.io_share is None or speedups.io_demand_mb_s is None:
+        return None
+    of_core = np.rint(speedups.io_demand_mb_s * 1e6).astype(np.int64)[found.code]
+    demand = result.workload.requested_processors * of_core
+    bandwidth = max(1.0, float(np.rint(gb_s * 1e9)))
+    return Files(bandwidth, speedups.io_share[found.code], demand)
 
 
 def _promises_hold(result: Result, found: Coschedule) -> bool:
     """Return whether a promised start can never be missed."""
-    if result.outside or found.pairs is not None:
+    if result.outside or found.pairs is not None or _files(result, found) is not None:
         return False
     if bool((result.predicted_run_time < found.compact_s).any()):
         return False

@@ -1,7 +1,8 @@
 """What can be proved of a schedule in which jobs share nodes, from arrays.
 
 Rates are those of document 003, "The simulation workflow": the least speedup beside any job that is
-on a node of the job's at the same time. Times are in ticks; an end is at a whole one, rounded up.
+on a node of the job's at the same time; where jobs share a file system, less by its congestion.
+Times are in ticks; an end is at a whole one, rounded up.
 An allocation is cells: so many parts of a node that a job has. n jobs, m cells.
 """
 
@@ -13,6 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from hpcgym.validation.corun_files import Files, changes_within, congestion_of, slowed
 from hpcgym.validation.nodes import owner_of
 from hpcgym.validation.schedules import cases
 
@@ -42,6 +44,7 @@ class SharedSchedule(NamedTuple):
     alone : (codes,) speedup on a part of its nodes with nobody beside.
     nodes, sockets, cores : nodes, sockets of each, cores of each socket.
     parts : of each node.
+    files : the file system that jobs share; None: none, or one that slows nobody down.
     """
 
     ticks: int
@@ -62,6 +65,7 @@ class SharedSchedule(NamedTuple):
     sockets: int
     cores: int
     parts: int
+    files: Files | None = None
 
 
 def prove_shared(
@@ -198,7 +202,8 @@ def check_work(schedule: SharedSchedule) -> list[str]:
     Rates are worked out again from who was beside whom when. Times and places must be sound, see
     :func:`check_starts`, :func:`check_places` and :func:`check_parts`: then a cell is beside no
     more than parts - 1 others at its start, of which there are p in all, and time is
-    O((m + p) log (m + p)).
+    O((m + p) log (m + p)). Where files are shared, p counts too how often that changes the rate of
+    each job.
     """
     own, other, begin, finish = _neighbours(schedule)
     rate = schedule.pairs[schedule.code[own], schedule.code[other]]
@@ -249,12 +254,17 @@ def _done(
 ) -> tuple[Floats, Floats, Ints]:
     """Return what jobs have done [ticks of work], their last rates, and how many they had.
 
-    The time of each job is cut where a neighbour comes or goes; (n,) each.
+    The time of each job is cut where a neighbour comes or goes, and where the congestion of files
+    changes; (n,) each.
     """
     n = len(schedule.start)
     jobs = np.arange(n)
     owner = np.concatenate((jobs, own, own, jobs))
     time = np.concatenate((schedule.start, begin, finish, schedule.end))
+    if schedule.files is not None:
+        congestion = congestion_of(schedule.files, schedule.start, schedule.end)
+        of, at = changes_within(congestion, schedule.files, schedule.start, schedule.end)
+        owner, time = np.concatenate((owner, of)), np.concatenate((time, at))
     order = np.lexsort((time, owner))
     place = np.empty(order.size, np.int64)
     place[order] = np.arange(order.size)
@@ -265,6 +275,8 @@ def _done(
     least = _least_over(order.size, comes, goes, rate)
     by_itself = np.where(schedule.shape == COMPACT, 1.0, schedule.alone[schedule.code])
     least = np.where(np.isinf(least), by_itself[owner], least)
+    if schedule.files is not None:
+        least = slowed(congestion, schedule.files, owner, time, least)
     done = np.zeros(n)
     np.add.at(done, owner, least * length)
     lasts = np.flatnonzero(length > 0)

@@ -187,6 +187,11 @@ SHARED: dict[str, Any] = {
     "6x1x4": library.find_cluster("6x1x4"),
     "5x2x6": library.Cluster(groups=(library.NodeGroup("n", 5, {"core": 12}, _NODE_W, sockets=2),)),
 }
+#: The same with a file system that jobs share; speedups of codes that use it are in READERS.
+WITH_FILES: dict[str, Any] = {
+    name: replace(SHARED[name], io_bandwidth_gb_s=gb_s)
+    for name, gb_s in (("8x2x8", 0.5), ("6x1x4", 0.05), ("5x2x6", 2))
+}
 
 
 def _speedups(seed: int, mean: float, spread: float) -> Any:
@@ -206,6 +211,12 @@ HEATMAPS: dict[str, Any] = {
     "generated": _speedups(0, 1.1, 0.1),
     "spread": _speedups(3, 1.0, 0.3),
     "measured": library.Heatmap(CODES, np.array(_MEASURED, dtype=float)),
+}
+READERS: dict[str, Any] = {
+    "readers": replace(
+        _speedups(5, 1.1, 0.2), io_share=[0.5, 0.1, 0, 0.9], io_demand_mb_s=[10, 50, 0, 2.5]
+    ),
+    "alike": replace(HEATMAPS["measured"], io_share=[0.25] * 4, io_demand_mb_s=[20] * 4),
 }
 PAIRS: dict[str, Callable[[], Any]] = {
     "known": lambda: "known",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from guarding import library, machines, values, workloads
@@ -262,14 +262,26 @@ def _shared() -> Iterator[Group]:
         )
 
     yield cases_of("shared", factors, pairwise(factors, excluded, rounds=3), _sharing)
+    factors |= {"machine": tuple(machines.WITH_FILES), "speedups": tuple(machines.READERS)}
+    yield cases_of("shared-files", factors, pairwise(factors, excluded), _sharing_files)
 
 
 def _sharing(row: Row) -> dict[str, Any]:
-    cluster = machines.SHARED[row["machine"]]
+    return _shared_on(machines.SHARED, machines.HEATMAPS, row)
+
+
+def _sharing_files(row: Row) -> dict[str, Any]:
+    return _shared_on(machines.WITH_FILES, machines.READERS, row)
+
+
+def _shared_on(
+    clusters: Mapping[str, Any], heatmaps: Mapping[str, Any], row: Row
+) -> dict[str, Any]:
+    cluster = clusters[row["machine"]]
     workload = workloads.coded(row["workload"], cluster.processors)
     rules = values.rules_of(row, RULES, workload)
     pairs = machines.PAIRS[row["pair_estimate"]]()
-    speedups = machines.HEATMAPS[row["speedups"]]
+    speedups = heatmaps[row["speedups"]]
     return simulated(workload, cluster=cluster, speedups=speedups, pair_estimate=pairs, **rules)
 
 

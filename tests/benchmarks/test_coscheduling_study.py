@@ -195,6 +195,24 @@ def test_capacity_alone_where_all_speedups_are_1() -> None:
     assert tables.values(outcome, "easy-co", "saved").tolist() == pytest.approx([100 / 9])
 
 
+def test_files_slow_down_whoever_reads_them() -> None:
+    tasks = plans.of_files(SMALL)
+    of_one = [task | {"shuffles": [0]} for task in tasks if task["seed"] == 0]
+    outcomes = [runs.measure(task, None) for task in of_one]
+    # at 100 % no congestion can be, and all is as without files
+    plain = runs.measure(of_one[0] | {"files": None}, None)
+    assert outcomes[0] == outcomes[3] == plain
+    assert {row["congestion"] for row in plain["rows"]} == {1.0}
+    spans = [tables.values(one, runs.REFERENCE, "makespan_s")[0] for one in outcomes]
+    assert spans[0] < spans[1] < spans[2] < spans[5]
+    table = tables.files(list(zip(of_one, outcomes, strict=True)))
+    assert len(table) == 6 * len(tables.OF_FILES)
+    of_easy = table[table["scheduler"] == runs.REFERENCE]
+    assert of_easy["I/O of codes"].tolist() == 3 * ["0 to 40 %"] + 3 * ["30 to 70 %"]
+    assert of_easy["bandwidth"].tolist() == 2 * ["100%", "60%", "30%"]
+    assert of_easy["improvement %"].tolist() == 6 * [0]
+
+
 # --- Tables ---------------------------------------------------------------------------------------
 
 
@@ -208,7 +226,9 @@ def outcome_of(easy_s: float, others_s: float, job_speedup: float = 1.1) -> dict
             "job_speedup": job_speedup,
             "slowed": 0.5,
             "wait_s": 7200.0,
+            "bsld": 2.0,
             "utilisation": 0.75,
+            "congestion": 1.0,
         }
         for name in runs.SCHEDULERS
     ]

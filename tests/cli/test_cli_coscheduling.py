@@ -206,6 +206,30 @@ def test_rules_of_sharing_leave_the_others_as_they_are() -> None:
 # --- speedups -------------------------------------------------------------------------------------
 
 
+def test_files_are_shared_by_what_files_say(two: tuple[Path, Path], tmp_path: Path) -> None:
+    jobs, pairs = two
+    pairs.write_text("code,a,b,io_share,io_demand_mb_s\na,1,1.5,0.5,10\nb,0.5,2,0.25,10\n")
+    machine = tmp_path / "slow.toml"
+    machine.write_text(
+        'name = "slow"\nio_bandwidth_gb_s = 0.04\n\n[[group]]\nname = "n"\nnodes = 2\n'
+        "sockets = 2\ncore = 4\n"
+    )
+    assert succeed("machines", machine).stdout == machine.read_text()
+    assert as_json("machines", machine)["io_bandwidth_gb_s"] == 0.04
+    asked = ("simulate", jobs, "--cluster", machine, "--speedups", pairs, "--scheduler", "easy")
+    # 8 cores ask for 80 MB/s: twice as long; b's quarter until 75 s, when a has done 50 s
+    metrics = as_json(*asked)
+    assert metrics["makespan_s"] == 85
+    assert metrics["io_congestion"] == pytest.approx(1 + 75 / 85)
+    codes = as_json("speedups", pairs)["codes"]
+    assert [(row["io_share"], row["io_demand_mb_s"]) for row in codes] == [(0.5, 10), (0.25, 10)]
+    assert "I/O share" in succeed("speedups", pairs).stdout
+    pairs.write_text("code,a,b\na,1,1.5\nb,0.5,2\n")
+    result = run(*asked)
+    assert result.exit_code == 1
+    assert f"give {pairs} io_share and io_demand_mb_s of each code" in result.stderr
+
+
 def test_speedups_are_told(two: tuple[Path, Path]) -> None:
     _, pairs = two
     pairs.write_text("code,a,b\na,1,1.5\nb,0.5,\n")

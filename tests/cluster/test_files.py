@@ -74,6 +74,7 @@ def test_memory_with_its_unit(tmp_path: Path, text: str, megabytes: int) -> None
     [
         *map(find_cluster, machine_names()),
         Cluster(12, idle_power_w=1.25, shutdown_after_s=60, name='a "pool" \\ \n'),
+        Cluster(12, io_bandwidth_gb_s=0.25),
         Cluster(12, name="\ue000 \U000e0001 \U0001f5a5"),
         Cluster(groups=(NodeGroup("a", 2, {"core": 12}, sockets=3),)),
         Cluster(

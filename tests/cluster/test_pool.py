@@ -30,6 +30,20 @@ def test_wrong_number_of_processors(processors: Any) -> None:
     assert str(caught.value).endswith(f"not {processors!r}")
 
 
+@pytest.mark.parametrize("gb_s", [0, -1.0, float("nan"), float("inf"), "much"])
+def test_wrong_bandwidth(gb_s: Any) -> None:
+    with pytest.raises(HpcgymError, match="io_bandwidth_gb_s must be a number above 0 GB/s, not"):
+        Cluster(4, io_bandwidth_gb_s=gb_s)
+
+
+def test_bandwidths_are_counted_to_the_byte() -> None:
+    # found by a random run: 980 / 1e9 * 1e9 is a little less
+    cluster = Cluster(4, io_bandwidth_gb_s=980 / 1e9)
+    assert cluster.io_bytes_s == 980
+    assert Cluster(4, io_bandwidth_gb_s=1e-12).io_bytes_s == 1
+    assert Cluster(4).io_bytes_s is None
+
+
 @pytest.mark.parametrize("name", ["idle_power_w", "busy_power_w"])
 @pytest.mark.parametrize("power", [-1.0, float("nan"), float("inf"), "much", None])
 def test_wrong_power(name: str, power: Any) -> None:

@@ -9,6 +9,8 @@ import pytest
 
 from hpcgym.engine.answers.share_rows import begin_shares, make_share_rows
 from hpcgym.engine.answers.shares import ShareRows, Shares
+from hpcgym.engine.machines.corun.files.rows import FileRows
+from hpcgym.engine.machines.corun.files.shared import SharedFiles
 from hpcgym.engine.machines.corun.rows import CorunRows
 from hpcgym.engine.machines.corun.state import CorunNodes
 from hpcgym.engine.machines.limited.rows import LimitedRows
@@ -64,11 +66,18 @@ def test_rows_are_like_the_arrays_of_one() -> None:
 
 
 @pytest.mark.parametrize(
-    ("one", "many"), [(Nodes, Rooms), (LimitedNodes, LimitedRows), (CorunNodes, CorunRows)]
+    ("one", "many"),
+    [
+        (Nodes, Rooms),
+        (LimitedNodes, LimitedRows),
+        (CorunNodes, CorunRows),
+        (SharedFiles, FileRows),
+    ],
 )
 def test_every_array_of_a_machine_is_one_or_the_other(one: Any, many: Any) -> None:
     kinds = [*names_of(Shared, many), *names_of(Rows, many)]
-    assert sorted(kinds) == sorted(many._fields)
+    # files that jobs share have rows of their own
+    assert sorted(kinds) == sorted({*many._fields} - {"io"})
     # what the rows lack is made of others, such as where the nodes of a job begin; levels that
     # change while jobs run are refused where there are rows
     assert set(one._fields) - {"changing"} <= {*many._fields}

@@ -2,16 +2,29 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from driving import Step
 from hypothesis import strategies as st
 
+from hpcgym.cluster import find_cluster
+from hpcgym.speedups import generate_speedups
 from hpcgym.workload import Workload, assign_codes
 
 SIXTEEN = "codes:jobs=120,processes=24,processors=192,arrivals=poisson,interval=400,seed=3"
 NODES = "8x2x12"
+
+
+def with_files(gb_s: float = 0.5) -> dict[str, Any]:
+    """A machine whose file system is too slow for all of its jobs, and what codes ask of it."""
+    share = np.tile([0.5, 0.25, 0.0, 0.75], 4)
+    speedups = generate_speedups(16, 1.1, 0.2, 0)
+    return {
+        "cluster": replace(find_cluster(NODES), io_bandwidth_gb_s=gb_s),
+        "speedups": replace(speedups, io_share=share, io_demand_mb_s=np.where(share, 20, 0)),
+    }
 
 
 def pair(env: Any, i: int, j: int = 0) -> int:

@@ -13,7 +13,7 @@ import pytest
 from driving import SLOW, assert_same, play, random_acts, whole
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pairs import GIVEN, NODES, OPTIONS, SIXTEEN, pair, workloads
+from pairs import GIVEN, NODES, OPTIONS, SIXTEEN, pair, with_files, workloads
 
 import hpcgym
 from hpcgym.cluster import Cluster, NodeGroup, NodePower
@@ -70,20 +70,23 @@ def assert_same_schedule(one: Any, other: Any) -> None:
 @pytest.mark.parametrize(
     "options",
     [{}, {"allocation": "spread"}, {"allocation": "compact"}, {"allocation": "part:3"},
-     {"partners": "fill"}, {"partners": "first"}],
-    ids=str,
+     {"partners": "fill"}, {"partners": "first"}, with_files(),
+     {**with_files(), "allocation": "compact"}],
+    ids=lambda options: " ".join(map(str, options)),
 )  # fmt: skip
 @pytest.mark.parametrize(
     ("act", "backfill"), [(in_order, "none"), (whoever_fits, "fill")], ids=["none", "fill"]
 )
 def test_a_schedulers_order_makes_its_schedule(act: Any, backfill: str, options: Any) -> None:
-    arguments = whole(load_workload(SIXTEEN), cluster=NODES, window=120, **options)
+    given = {"cluster": NODES, "window": 120, **options}
+    arguments = whole(load_workload(SIXTEEN), **given)
     env = CoSchedule(**arguments)
     steps = play(env, act)
     rules = {**env.scheduler_rules, "backfill": backfill}
     machine = {"cluster": env.options.cluster, "speedups": env.speedups}
     found = hpcgym.simulate(env.episode_workload, "fcfs", **machine, **rules)
     assert_same_schedule(env.result(), found)
+    assert "work" in hpcgym.validate_schedule(env.result())
     known = {name: value for name, value in found.metrics.items() if value == value}
     assert steps[-1].info["metrics"] == pytest.approx(known)
 
@@ -341,6 +344,7 @@ def test_a_reward_of_ones_own() -> None:
         ({"cluster": Cluster(256)}, "give a cluster"),
         ({"speedups": "nowhere.csv"}, "there are no speedups"),
         ({"speedups": generate_speedups(3)}, "which is none of the 3 codes"),
+        ({"cluster": with_files()["cluster"]}, "says nothing without what codes read"),
         ({"estimate": "ave2"}, "estimate='ave2' and speedups of jobs"),
         ({"action": "pairs"}, "did you mean 'pair'"),
         ({"neighbours": 0}, "neighbours must be a whole number"),

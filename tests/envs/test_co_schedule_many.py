@@ -12,7 +12,7 @@ from driving import SLOW, assert_same, go_on, play, random_acts, whole
 from gymnasium.utils.env_checker import check_env
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pairs import GIVEN, NODES, OPTIONS, SIXTEEN, seen, workloads
+from pairs import GIVEN, NODES, OPTIONS, SIXTEEN, seen, with_files, workloads
 
 from hpcgym.envs import CoSchedule, CoScheduleVector
 from hpcgym.envs.core.schedules import means_of
@@ -69,8 +69,9 @@ def altered(env: CoSchedule, now: float, seed: int) -> Workload:
 
 @pytest.mark.parametrize("action", ["pair", "scores"])
 @pytest.mark.parametrize("observation", ["dict", "flat"])
-def test_many_are_as_single_ones(observation: str, action: str) -> None:
-    options = {"workload": SIXTEEN, "cluster": NODES, "jobs": 15, "window": 6, "neighbours": 3}
+@pytest.mark.parametrize("machine", [{"cluster": NODES}, with_files()], ids=["plain", "files"])
+def test_many_are_as_single_ones(observation: str, action: str, machine: Any) -> None:
+    options = {"workload": SIXTEEN, **machine, "jobs": 15, "window": 6, "neighbours": 3}
     options |= {"observation": observation, "action": action}
     many = CoScheduleVector(3, autoreset_mode="SameStep", **options)
     singles = [CoSchedule(**options) for _ in range(3)]
@@ -135,8 +136,9 @@ def test_next_step_and_disabled_modes() -> None:
         assert_same(at(rows, e), at(other, e))
 
 
-def test_snapshots() -> None:
-    env = CoSchedule(SIXTEEN, cluster=NODES, jobs=30)
+@pytest.mark.parametrize("machine", [{"cluster": NODES}, with_files()], ids=["plain", "files"])
+def test_snapshots(machine: Any) -> None:
+    env = CoSchedule(SIXTEEN, jobs=30, **machine)
     acts = random_acts(env.action_space, 4)
     steps = play(env, acts, 12, seed=1)
     saved = env.snapshot()

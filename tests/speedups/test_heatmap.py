@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import dataclasses
 import json
 import math
 import pickle
@@ -104,8 +105,49 @@ def test_manifests_tell_heatmaps_apart() -> None:
         Heatmap(SMALL.codes, SMALL.speedup, np.ones(3)),
         Heatmap(SMALL.codes, SMALL.speedup, compact_s=np.ones(3)),
         Heatmap(SMALL.codes, SMALL.speedup, processes=np.ones(3, np.int64)),
+        with_io(SMALL, [0.5, 0, 0], [1, 0, 0]),
+        with_io(SMALL, [0.5, 0, 0], [2, 0, 0]),
     ]
-    assert len({SMALL.digest, *(other.digest for other in others)}) == 6
+    assert len({SMALL.digest, *(other.digest for other in others)}) == 8
+
+
+def with_io(heatmap: Heatmap, share: Any, demand: Any) -> Heatmap:
+    return dataclasses.replace(heatmap, io_share=share, io_demand_mb_s=demand)
+
+
+def test_what_codes_read_and_write() -> None:
+    assert (SMALL.io_share, SMALL.io_demand_mb_s) == (None, None)
+    found = with_io(SMALL, [0.25, 0, NAN], [2.5, 0, NAN])
+    for one in (found, pickle.loads(pickle.dumps(found)), copy.deepcopy(found)):
+        assert one.io_share is not None
+        assert one.io_demand_mb_s is not None
+        assert one.io_share.tolist() == [0.25, 0, 0]
+        assert one.io_demand_mb_s.tolist() == [2.5, 0, 0]
+        with pytest.raises(ValueError, match="read-only"):
+            one.io_share[0] = 1
+    taken = found.take(["ep", "lu"])
+    assert taken.io_share is not None
+    assert taken.io_share.tolist() == [0, 0.25]
+    assert SMALL.take(["ep"]).io_share is None
+
+
+@pytest.mark.parametrize(
+    ("share", "demand", "message"),
+    [
+        ([0.5, 0, 0], None, "io_share and io_demand_mb_s are given together"),
+        (None, [1, 0, 0], "io_share and io_demand_mb_s are given together"),
+        ([0.5, 0], [1, 0], r"io_share must be \(3,\), not \(2,\)"),
+        ([0.5, 1.5, 0], [1, 0, 0], "io_share of 'mg' must be a number from 0 to 1, not 1.5"),
+        ([-0.5, 0, 0], [1, 0, 0], "io_share of 'lu' must be a number from 0 to 1, not -0.5"),
+        ([0.5, 0, 0], [1001, 0, 0], "io_demand_mb_s of 'lu' must be a .* to 1000, not 1001"),
+        ([0.5, 0, 0], [math.inf, 0, 0], "io_demand_mb_s of 'lu' must be .* not inf"),
+        ([0.5, 0, 0], ["x", 0, 0], "io_demand_mb_s must hold numbers"),
+        ([0, 0.5, NAN], [0, 1, 2], "io_demand_mb_s of 'ep' is 2, but its io_share is 0"),
+    ],
+)
+def test_what_no_code_reads_and_writes(share: Any, demand: Any, message: str) -> None:
+    with pytest.raises(HpcgymError, match=f"the heatmap: {message}"):
+        with_io(SMALL, share, demand)
 
 
 @pytest.mark.parametrize(
@@ -174,6 +216,30 @@ def test_json_tells_more(tmp_path: Path) -> None:
     assert found.processes.tolist() == [64, -1]
 
 
+IO_FORMS = {
+    "a.csv": "code,a,b,io_share,io_demand_mb_s\na,1,2,0.25,2.5\nb,1,1,,\n",
+    "b.csv": "code,io_demand_mb_s,a,io_share,b\nb,,1,0,1\na,2.5,1,0.25,2\n",
+    "c.json": '{"codes": ["a", "b"], "speedup": [[1, 2], [1, 1]], "io_share": [0.25, null],'
+    ' "io_demand_mb_s": [2.5, 0]}',
+}
+
+
+@pytest.mark.parametrize("name", IO_FORMS)
+def test_files_tell_what_codes_read_and_write(tmp_path: Path, name: str) -> None:
+    found = read_speedups(written(tmp_path, IO_FORMS[name], name))
+    plain = Heatmap(("a", "b"), np.array([[1.0, 2.0], [1.0, 1.0]]))
+    assert found.digest == with_io(plain, [0.25, 0], [2.5, 0]).digest != plain.digest
+    for ending in (".csv", ".json"):
+        write_speedups(found, tmp_path / f"again{ending}")
+        assert read_speedups(tmp_path / f"again{ending}").digest == found.digest
+
+
+def test_a_code_may_be_called_as_a_column(tmp_path: Path) -> None:
+    text = "code,io_share,b\nio_share,1,2\nb,1,1\n"
+    found = read_speedups(written(tmp_path, text))
+    assert (found.codes, found.io_share) == (("io_share", "b"), None)
+
+
 NAMES = st.text(st.characters(blacklist_categories=("C", "Z")), min_size=1, max_size=6)
 
 
@@ -233,6 +299,27 @@ def test_csv_does_not_lose_a_speedup_alone(tmp_path: Path) -> None:
         ("a.csv", "code,beside,speedup\na,b,1\na,b,2\n", "line 3: .* 'b' stands there twice"),
         ("a.csv", "code,beside,speedup\na,b,-1\n", "line 2: speedup of 'a' beside 'b' must"),
         ("a.csv", 'code,"a\n', "no speedups below"),
+        (
+            "a.csv",
+            "code,a,io_share,io_demand_mb_s\na,1,half,2\n",
+            "line 2: io_share of 'a' must be a number from 0 to 1, not 'half'",
+        ),
+        (
+            "a.csv",
+            "code,a,io_share,io_demand_mb_s\na,1,0.5,-2\n",
+            "line 2: io_demand_mb_s of 'a' must be a number from 0 to 1000, not -2.0",
+        ),
+        ("a.csv", "code,a,io_share\na,1,0.5\n", "io_share and io_demand_mb_s are given together"),
+        (
+            "a.json",
+            '{"codes": ["a"], "speedup": [[1]], "io_share": ["0.5"], "io_demand_mb_s": [1]}',
+            "io_share of 'a' must be a number from 0 to 1, not '0.5'",
+        ),
+        (
+            "a.json",
+            '{"codes": ["a"], "speedup": [[1]], "io_share": [0.5, 1], "io_demand_mb_s": [1]}',
+            "'io_share' must be a list of 1 values",
+        ),
         ("a.json", "{", "is not JSON"),
         ("a.json", "[1]", "holds no speedups: neither 'codes' and 'speedup'"),
         ("a.json", "{}", "holds no speedups"),

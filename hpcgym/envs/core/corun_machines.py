@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hpcgym.engine.machines.corun.files.rows import make_file_rows
 from hpcgym.engine.machines.corun.rows import N_BESIDE, CorunRows, make_rows, row_of
 from hpcgym.engine.machines.corun.state import PART, CorunNodes
-from hpcgym.engine.rows import shared_arrays
+from hpcgym.engine.rows import arrays_of_rows, shared_arrays
 from hpcgym.envs.core.corun_options import Corun
 from hpcgym.envs.core.machines import MachineParts, Machines
 from hpcgym.envs.core.node_books import keeps_books
@@ -20,6 +21,7 @@ from hpcgym.envs.core.told import State
 from hpcgym.schedule.places import Allocation
 from hpcgym.schedule.result import Result
 from hpcgym.simulation.corun import check_machine, machine_of, result_of, tasks_of, ticks_a_second
+from hpcgym.simulation.corun_files import check_files, files_of, slowest_in_congestion
 from hpcgym.workload.codes import codes_of
 from hpcgym.workload.model import Workload
 
@@ -47,7 +49,11 @@ class CorunMachines(Machines):
         cores, sockets = check_machine(cluster)
         code = codes_of(workload, corun.speedups.codes)
         tasks, parts = tasks_of(workload, scheduler, cluster.nodes, cores, sockets, code)
-        self.ticks = ticks_a_second(_busiest(workload, longest), corun.speedups)
+        check_files(cluster, corun.speedups, scheduler)
+        files = files_of(cluster, corun.speedups, workload, code)
+        congested = slowest_in_congestion(cluster, corun.speedups, files)
+        busiest = _busiest(workload, longest)
+        self.ticks = ticks_a_second(busiest, corun.speedups, congested=congested)
         self.units = cluster.nodes * parts
         self.widths = tasks["nodes"] * np.where(tasks["placement"] == PART, 1, parts)
         one = machine_of(scheduler, corun.speedups, tasks[:0], cluster.nodes, parts)
@@ -60,6 +66,7 @@ class CorunMachines(Machines):
             number,
             longest,
             corun.neighbours,
+            None if files is None else make_file_rows(files, number, longest),
         )
         self.parts = MachineParts(corun=self.rows)
 
@@ -75,7 +82,14 @@ class CorunMachines(Machines):
     @property
     def telling(self) -> tuple[NDArray[Any], ...]:
         """Constant arrays that tell one machine from another, for fingerprints."""
-        return shared_arrays(self.rows)
+        io = () if self.rows.io is None else shared_arrays(self.rows.io)
+        return (*shared_arrays(self.rows), *io)
+
+    @property
+    def changing(self) -> tuple[NDArray[Any], ...]:
+        """The arrays with a row for each simulation."""
+        io = () if self.rows.io is None else arrays_of_rows(self.rows.io)
+        return (*arrays_of_rows(self.rows), *io)
 
     def listed(self, e: int) -> NDArray[np.int64]:
         """Return the jobs of simulation ``e`` that are listed as neighbours, then -1; (M,)."""

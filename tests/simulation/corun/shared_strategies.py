@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from hypothesis import strategies as st
-from slow_shared import COMPACT, PART, SPREAD, Job, Machine, Rules, Speedups, share_slowly
+from slow_shared import (
+    COMPACT,
+    PART,
+    SPREAD,
+    FileSystem,
+    Job,
+    Machine,
+    Rules,
+    Speedups,
+    share_slowly,
+)
 
 STATIC_ORDERS = ("fcfs", "lcfs", "sjf", "lpf", "sqf", "lqf", "saf")
 ESTIMATES = ("requested", "double-requested", "clairvoyant")
@@ -40,12 +50,19 @@ class Case:
     true: Speedups
     believed: Speedups | None
     ticks: int
+    files: FileSystem | None = None
 
     def simulate(self) -> list[Job]:
         jobs = [Job(*job) for job in self.jobs]
         return share_slowly(
-            jobs, self.machine, self.rules, self.true, self.believed, ticks=self.ticks
+            jobs, self.machine, self.rules, self.true, self.believed, self.ticks, self.files
         )
+
+    @property
+    def asked(self) -> int:
+        """What all jobs together ask of the file system [bytes/s]."""
+        assert self.files is not None
+        return sum(processors * self.files.demand[code] for *_, processors, code in self.jobs)
 
 
 @st.composite
@@ -134,3 +151,18 @@ def cases(draw: st.DrawFn, max_jobs: int = 14, knows: bool | None = None, **fixe
         None if knowing else draw(speedups(codes)),
         draw(st.sampled_from([1, 10, 1000, 10**9])),
     )
+
+
+@st.composite
+def with_files(draw: st.DrawFn, of: st.SearchStrategy[Case]) -> Case:
+    """A case whose jobs do I/O: some codes none, some little else."""
+    case = draw(of)
+    codes = len(case.true.alone)
+    shares = st.sampled_from([0.0, 0.1, 0.25, 0.5, 0.75, 0.99]) | st.floats(0, 0.999)
+    demands = st.sampled_from([0, 1_000_000, 2_000_000, 3_000_000]) | st.integers(0, 10**9)
+    share = draw(st.tuples(*[shares] * codes))
+    demand = tuple(draw(demands) if part > 0 else 0 for part in share)
+    cores = case.machine.nodes * case.machine.sockets * case.machine.cores
+    most = max(cores * max(demand), 1)  # what the full machine may ask for
+    part = draw(st.sampled_from([2.0, 1.0, 0.6, 0.3, 0.1]) | st.floats(0.01, 2))
+    return replace(case, files=FileSystem(max(round(part * most), 1), share, demand))

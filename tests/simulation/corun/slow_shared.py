@@ -20,10 +20,17 @@ Nodes
     one that is too large then, or P = 0, is an error.
  5. s(a, b) is the speedup of code a beside code b. Rates: compact 1; spread alone(a); part: the
     least s(own, other) of all jobs on any of its nodes, alone(own) if there are none.
+ 5a. A machine may have a file system that all jobs share, of B whole bytes a second. Alone at
+    full speed, a code does I/O for a share f of its time, and each of its cores asks for b bytes a
+    second meanwhile, whole too. D is the sum of processors * b of all running jobs, whatever
+    rates they have; the congestion is k = max(1, D / B). All I/O takes k times as long: at a
+    rate r of 5 a job has the rate r / (1 + r * (f * (k - 1))), as each second of its work takes
+    1 / r and f * (k - 1) more, whoever is beside it. Without a file system it is r.
 Events
- 6. At a tick: all jobs that end then go; then the rates of their former neighbours are renewed;
-    all submissions; one pass. A job that starts renews its neighbours' rates at once, in ascending
-    number, and then has its own.
+ 6. At a tick: all jobs that end then go; then the rates of their former neighbours are renewed, and
+    where there is a file system those of all jobs; all submissions; one pass. A job that starts
+    renews these rates at once, and then has its own. Nothing is touched where neither the rate nor
+    that of 5 has become another.
 Order of the queue, ties by number
  7. fcfs: submission; lcfs: the last submission; sjf, lpf: least, largest requested time; sqf, lqf:
     least, largest processors; saf: least requested time * processors.
@@ -46,10 +53,11 @@ Starts
     it begins from the first again after each start. easy: 12 to 16, once for each.
 EASY
 12. The predicted end of a running job is t + max(1, ceil((left + (predicted - work)) / floor)), of
-    the tick t at which its rate last changed; floor = min(rate, alone(own)), for compact jobs 1:
-    none that goes makes it slower than that. Where floor has not fallen it is at most what it was,
-    whatever the rounding, and no job ends after it. Of a candidate: now + max(1, ceil(predicted /
-    floor)), where its rate is the least believed speedup beside the jobs on its nodes.
+    the tick t at which its rate last changed; floor = min(rate of 5, alone(own)), for compact jobs
+    1, by 5a with k of t: none that goes makes it slower than that. Where floor has not fallen it is
+    at most what it was, whatever the rounding, and no job ends after it. Of a candidate: now +
+    max(1, ceil(predicted / floor)), where its rate of 5 is the least believed speedup beside the
+    jobs on its nodes, and k is that of now, without the candidate.
 13. The shadow time is the first predicted end at which enough nodes count for the head: those with
     room for it once all that are predicted to have ended by then, inclusive, are gone. Room is
     as in 10. Slack is how many more count than it needs. All this is of the time when the head
@@ -59,7 +67,8 @@ EASY
     queue (where scores change anew before each, the best that has not been tried). Nodes are those
     of 10, but without any node that has a job which ends by the shadow time, as predicted, and
     beside the candidate would not. Beside it: as in 12, but as of now, and its floor is min(its
-    rate, s(own, candidate), alone(own)); the rate does not count if it has no neighbour yet.
+    rate of 5, s(own, candidate), alone(own)), by 5a with k of now; the rate does not count if it
+    has no neighbour yet.
 15. If the candidate is predicted to end by the shadow time on the first nodes of these, it starts.
 16. Else it takes nodes in the same order, but of those that count for the head, and would not while
     it stays, only so many as there is slack, which is then so much less. They still count if a
@@ -98,6 +107,8 @@ class Job:
     backfilled: bool = False
     left: float = 0.0
     rate: float = 0.0
+    beside: float = 0.0  # its rate if there was no congestion
+    floor: float = 0.0
     since: int = 0
     expected: int = -1  # its predicted end
 
@@ -123,6 +134,15 @@ class Speedups:
 
 
 @dataclass(frozen=True)
+class FileSystem:
+    """``bandwidth`` [bytes/s]; by code the ``share`` of time, and the ``demand`` of a core."""
+
+    bandwidth: int
+    share: Sequence[float]
+    demand: Sequence[int]
+
+
+@dataclass(frozen=True)
 class Rules:
     """The scheduler; ``order`` is a name, or the weights of fit, popularity and shortness."""
 
@@ -145,8 +165,9 @@ class SharedSimulation:
         true: Speedups,
         believed: Speedups | None = None,
         ticks: int = 10**9,
+        files: FileSystem | None = None,
     ):
-        self.m, self.rules, self.ticks = machine, rules, ticks
+        self.m, self.rules, self.ticks, self.files = machine, rules, ticks, files
         self.true, self.believed = true, believed or true
         asked = ((j.submit, j.run, j.requested, j.processors, j.code) for j in jobs)
         self.jobs = sorted((Job(*job) for job in asked), key=lambda job: job.submit)
@@ -212,23 +233,33 @@ class SharedSimulation:
         beside = [self.true.pairs[job.code][other.code] for other in self.neighbours(job)]
         return min(beside) if beside else self.true.alone[job.code]
 
+    def congested(self, job: Job, rate: float) -> float:
+        """The rate that becomes of one of rule 5 (rule 5a)."""
+        if self.files is None:
+            return rate
+        asked = sum(other.processors * self.files.demand[other.code] for other in self.running)
+        k = max(1.0, asked / self.files.bandwidth)
+        return rate / (1.0 + rate * (self.files.share[job.code] * (k - 1.0)))
+
     def renew(self, job: Job) -> None:
         """Rule 2."""
-        rate = self.true_rate(job)
-        if rate != job.rate:
-            before, floor_before = job.expected, self.floor(job)
+        beside = self.true_rate(job)
+        rate = self.congested(job, beside)
+        if rate != job.rate or beside != job.beside:
+            before, floor_before = job.expected, job.floor
             job.left = self.left_now(job)
-            job.since, job.rate = self.now, rate
-            job.expected = self.after(job.left + self.spare(job), self.floor(job))
-            if before >= 0 and self.floor(job) >= floor_before:
+            job.since, job.rate, job.beside = self.now, rate, beside
+            job.floor = self.congested(job, self.lasting(job))
+            job.expected = self.after(job.left + self.spare(job), job.floor)
+            if before >= 0 and job.floor >= floor_before:
                 job.expected = min(job.expected, before)
             job.end = min(self.after(job.left, rate), job.expected)
 
-    def floor(self, job: Job) -> float:
+    def lasting(self, job: Job) -> float:
         """Rule 12."""
         if job.shape == COMPACT:
             return 1.0
-        return min(job.rate, self.believed.alone[job.code])
+        return min(job.beside, self.believed.alone[job.code])
 
     # --- Events -----------------------------------------------------------------------------
 
@@ -248,8 +279,9 @@ class SharedSimulation:
         ended = [job for job in self.running if job.end == self.now]
         left_behind = [other for job in ended for other in self.neighbours(job)]
         self.running = [job for job in self.running if job not in ended]
-        for job in [job for job in self.running if job in left_behind]:
-            self.renew(job)
+        for job in self.running:
+            if self.files is not None or job in left_behind:
+                self.renew(job)
 
     def start(self, job: Job, nodes: list[int], *, backfilled: bool) -> None:
         parts = 1 if job.shape == PART else self.rules.parts
@@ -260,8 +292,10 @@ class SharedSimulation:
         self.queue.remove(job)
         self.running.append(job)
         assert all(self.held(node) <= self.rules.parts for node in nodes)
-        for other in sorted(self.neighbours(job), key=lambda other: other.number):
-            self.renew(other)
+        others = self.neighbours(job) if self.files is None else self.running
+        for other in sorted(others, key=lambda other: other.number):
+            if other is not job:
+                self.renew(other)
         self.renew(job)
 
     def held(self, node: int) -> int:
@@ -368,15 +402,15 @@ class SharedSimulation:
         """Rule 14."""
         floor = min(self.speedup(job, candidate), self.believed.alone[job.code])
         if self.neighbours(job):
-            floor = min(floor, job.rate)
-        return self.after(self.left_now(job) + self.spare(job), floor)
+            floor = min(floor, job.beside)
+        return self.after(self.left_now(job) + self.spare(job), self.congested(job, floor))
 
     def candidates_end(self, job: Job, nodes: list[int]) -> int:
-        if job.shape == COMPACT:
-            return self.after(self.predicted(job), 1.0)
-        alone = self.believed.alone[job.code]
-        beside = [other for node in nodes for other in self.on(node)]
-        return self.after(self.predicted(job), min(self.least_speedup(job, beside), alone))
+        floor = 1.0
+        if job.shape != COMPACT:
+            beside = [other for node in nodes for other in self.on(node)]
+            floor = min(self.least_speedup(job, beside), self.believed.alone[job.code])
+        return self.after(self.predicted(job), self.congested(job, floor))
 
     def staying(self, node: int) -> list[Job]:
         """The jobs of a node that are predicted to run beyond the shadow time (rule 13)."""
@@ -459,10 +493,12 @@ def share_slowly(
     true: Speedups,
     believed: Speedups | None = None,
     ticks: int = 10**9,
+    files: FileSystem | None = None,
 ) -> list[Job]:
     """Schedule the jobs by the rules above; return them by number, the given untouched.
 
     ``believed``: what the scheduler takes the speedups to be, by default what they are;
-    ``ticks``: in a second. Raises ValueError as rule 4 says.
+    ``ticks``: in a second; ``files``: the file system, None without one. Raises ValueError as rule
+    4 says.
     """
-    return SharedSimulation(jobs, machine, rules, true, believed, ticks).run()
+    return SharedSimulation(jobs, machine, rules, true, believed, ticks, files).run()

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from shared_strategies import Case, cases
-from slow_shared import COMPACT, Job, Machine, Rules, SharedSimulation, Speedups, share_slowly
+from shared_strategies import Case, cases, with_files
+from slow_shared import COMPACT, Job, Machine, Rules, SharedSimulation, Speedups
 from slow_shares import Accounts, SlowOrder
 
 import hpcgym
@@ -76,16 +76,29 @@ def group_of(machine: Machine) -> tuple[NodeGroup, int]:
     return NodeGroup("all", machine.nodes, {"core": cores}, sockets=machine.sockets), cores
 
 
+def cluster_of(case: Case) -> hpcgym.Cluster:
+    group, _ = group_of(case.machine)
+    gb_s = None if case.files is None else case.files.bandwidth / 1e9
+    return hpcgym.Cluster(groups=(group,), io_bandwidth_gb_s=gb_s)
+
+
+def heatmap_of(case: Case) -> Heatmap:
+    """The true speedups, with what codes read and write."""
+    found = named(case.true)
+    if case.files is None:
+        return found
+    mb_s = np.array(case.files.demand) / 1e6
+    return dataclasses.replace(found, io_share=np.array(case.files.share), io_demand_mb_s=mb_s)
+
+
 def simulated(case: Case) -> tuple[hpcgym.Result, list[Job]]:
-    jobs = [Job(*job) for job in case.jobs]
-    slow = share_slowly(jobs, case.machine, case.rules, case.true, case.believed, case.ticks)
-    group, cores = group_of(case.machine)
-    workload = as_workload(slow, len(case.true.alone), case.machine.nodes * cores)
+    slow = case.simulate()
+    workload = as_workload(slow, len(case.true.alone), cluster_of(case).processors)
     result = hpcgym.simulate(
         workload,
         scheduler_of(case),
-        cluster=hpcgym.Cluster(groups=(group,)),
-        speedups=named(case.true),
+        cluster=cluster_of(case),
+        speedups=heatmap_of(case),
     )
     return result, slow
 
@@ -93,6 +106,12 @@ def simulated(case: Case) -> tuple[hpcgym.Result, list[Job]]:
 @settings(max_examples=200, suppress_health_check=list(HealthCheck))
 @given(cases())
 def test_both_make_the_same_schedule(case: Case) -> None:
+    agree(one_that_both_take(case))
+
+
+@settings(max_examples=200, suppress_health_check=list(HealthCheck))
+@given(with_files(cases()))
+def test_both_share_files_alike(case: Case) -> None:
     agree(one_that_both_take(case))
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import pairwise
 from typing import Any
@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from shared_strategies import Case, cases
-from slow_shared import Job, Machine, Rules, Speedups
+from shared_strategies import Case, cases, with_files
+from slow_shared import FileSystem, Job, Machine, Rules, Speedups
+from test_shared_properties import congested
 
 from hpcgym.validation.corun_arrays import (
     COMPACT,
@@ -26,6 +27,7 @@ from hpcgym.validation.corun_arrays import (
     check_work,
     prove_shared,
 )
+from hpcgym.validation.corun_files import Files
 
 RANDOM = settings(max_examples=100)
 SHAPES = {"compact": COMPACT, "spread": SPREAD, "part": PART}
@@ -55,7 +57,17 @@ def shared(case: Case, jobs: list[Job]) -> SharedSchedule:
         case.machine.sockets,
         case.machine.cores,
         case.rules.parts,
+        files_of(case, jobs),
     )
+
+
+def files_of(case: Case, jobs: list[Job]) -> Files | None:
+    if case.files is None:
+        return None
+    share, demand = np.array(case.files.share), np.array(case.files.demand)
+    code = [job.code for job in jobs]
+    asked = demand[code] * np.array([job.processors for job in jobs])
+    return Files(float(case.files.bandwidth), share[code], asked)
 
 
 def wrong(case: Case, jobs: list[Job], *, guaranteed: bool = False) -> dict[str, list[str]]:
@@ -65,7 +77,7 @@ def wrong(case: Case, jobs: list[Job], *, guaranteed: bool = False) -> dict[str,
 
 
 @RANDOM
-@given(cases())
+@given(cases() | with_files(cases()))
 def test_schedules_of_the_slow_simulator_are_proved(case: Case) -> None:
     schedule, wanted = shared(case, case.simulate()), SHAPES[case.rules.allocation]
     proofs = list(prove_shared(schedule, wanted, guaranteed=False))
@@ -126,7 +138,7 @@ DAMAGE = st.builds(
 
 
 @RANDOM
-@given(cases(), st.lists(DAMAGE, min_size=1, max_size=2))
+@given(cases() | with_files(cases()), st.lists(DAMAGE, min_size=1, max_size=2))
 def test_what_is_wrong_is_told_and_nothing_else(case: Case, damages: list[Damage]) -> None:
     jobs = case.simulate()
     places = [(job.needed, job.shape) for job in jobs]
@@ -183,6 +195,7 @@ def misdone(case: Case, job: Job, jobs: list[Job]) -> bool:
         rate = min(rates, default=Fraction(case.true.alone[job.code]))
         if job.shape == "compact":
             rate = Fraction(1)
+        rate = congested(job, rate, jobs, time, case.files)
         done += rate * (after - time)
     work = min(job.run, job.requested) * case.ticks
     error = Fraction(2 * len(cuts) * work, 10**15)
@@ -236,6 +249,23 @@ def test_a_tick_that_is_begun_is_allowed_and_a_second_is_not() -> None:
     for end in (66, 68):
         jobs[0].end = end
         assert set(wrong(case, jobs)) == {"work"}
+
+
+def test_ends_under_congestion() -> None:
+    """Two that ask for twice the bandwidth, half of their time: 150 ticks for 100 of work."""
+    rows = ((0, 10, 10, 4, 0), (0, 17, 17, 4, 0))
+    case = Case(rows, Machine(2, 1, 4), Rules(allocation="compact"), FAST, None, 10)
+    case = replace(case, files=FileSystem(40, (0.5, 0.0), (10, 0)))
+    jobs = case.simulate()
+    assert [(job.start, job.end) for job in jobs] == [(0, 150), (0, 220)]
+    assert wrong(case, jobs) == {}
+    for ticks in (-2, 2):
+        jobs[1].end = 220 + ticks
+        (text,) = check_work(shared(case, jobs))
+        assert text.startswith("job 1 does")
+    jobs[1].end = 220
+    (text,) = check_work(shared(replace(case, files=None), jobs))
+    assert text == "job 0 does 15.000000000 s of work although it has 10.000000000 s (and 1 more)"
 
 
 def test_many_neighbours_that_come_and_go() -> None:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from fractions import Fraction
 from itertools import pairwise
 
 from hypothesis import given, settings
 from oracle import Job as PoolJob
 from oracle import simulate_slowly
-from shared_strategies import STATIC_ORDERS, Case, cases
-from slow_shared import COMPACT, PART, Job, Speedups
+from shared_strategies import STATIC_ORDERS, Case, cases, with_files
+from slow_shared import COMPACT, PART, FileSystem, Job
 
 RANDOM = settings(max_examples=60)
 
@@ -20,29 +21,61 @@ def beside(job: Job, others: list[Job]) -> list[Job]:
     return [o for o in others if o is not job and own & {node for node, _ in o.nodes}]
 
 
-def rate_at(job: Job, jobs: list[Job], time: int, speedups: Speedups) -> Fraction:
-    """The rate of a job from a tick on, by who has a part of its nodes then."""
-    if job.shape == COMPACT:
-        return Fraction(1)
+def rate_at(job: Job, jobs: list[Job], time: int, case: Case) -> Fraction:
+    """The rate of a job from a tick on, by who has a part of its nodes then, and who runs."""
     there = [other for other in beside(job, jobs) if other.start <= time < other.end]
-    rates = [Fraction(speedups.pairs[job.code][other.code]) for other in there]
-    return min(rates, default=Fraction(speedups.alone[job.code]))
+    rates = [Fraction(case.true.pairs[job.code][other.code]) for other in there]
+    rate = min(rates, default=Fraction(case.true.alone[job.code]))
+    rate = Fraction(1) if job.shape == COMPACT else rate
+    return congested(job, rate, jobs, time, case.files)
+
+
+def congested(
+    job: Job, rate: Fraction, jobs: list[Job], time: int, files: FileSystem | None
+) -> Fraction:
+    """What becomes of a job's rate by all that is read and written from a tick on."""
+    if files is None:
+        return rate
+    there = [other for other in jobs if other.start <= time < other.end]
+    asked = sum(other.processors * files.demand[other.code] for other in there)
+    times_as_long = max(Fraction(asked, files.bandwidth), Fraction(1))
+    return 1 / (1 / rate + Fraction(files.share[job.code]) * (times_as_long - 1))
 
 
 @RANDOM
-@given(cases())
+@given(cases() | with_files(cases()))
 def test_work_is_conserved(case: Case) -> None:
     jobs = case.simulate()
     for job in jobs:
         times = {time for other in jobs for time in (other.start, other.end)}
         cuts = sorted(time for time in times if job.start <= time <= job.end)
-        rates = [rate_at(job, jobs, time, case.true) for time in cuts[:-1]]
+        rates = [rate_at(job, jobs, time, case) for time in cuts[:-1]]
         done = sum(
             rate * (after - time) for rate, (time, after) in zip(rates, pairwise(cuts), strict=True)
         )
         work = min(job.run, job.requested) * case.ticks
-        error = Fraction(len(cuts)) * work / 10**15  # of double precision
+        error = 2 * Fraction(len(cuts)) * work / 10**15  # of double precision
         assert -error <= done - work <= rates[-1] + error
+
+
+@RANDOM
+@given(with_files(cases()))
+def test_no_more_is_had_than_the_bandwidth(case: Case) -> None:
+    """The bytes of a second's work are had at the job's rate.
+
+    Unless a job takes less time than it alone reads and writes: speedups that cannot be.
+    """
+    jobs, files = case.simulate(), case.files
+    assert files is not None
+    for time in {job.start for job in jobs}:
+        there = [job for job in jobs if job.start <= time < job.end]
+        had, possible = Fraction(0), True
+        for job in there:
+            share = Fraction(files.share[job.code])
+            had += job.processors * files.demand[job.code] * share * rate_at(job, jobs, time, case)
+            without = rate_at(job, jobs, time, replace(case, files=None))
+            possible = possible and share * without <= 1
+        assert had <= files.bandwidth or not possible
 
 
 @RANDOM
@@ -74,7 +107,7 @@ def test_promises_are_kept(case: Case) -> None:
 
 
 @RANDOM
-@given(cases())
+@given(cases() | with_files(cases()))
 def test_jobs_wait_for_events_only(case: Case) -> None:
     jobs = case.simulate()
     happens = {time for job in jobs for time in (job.submit * case.ticks, job.end)}

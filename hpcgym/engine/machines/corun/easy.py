@@ -13,6 +13,12 @@ import numpy as np
 from hpcgym.compilation import jit, jit_part
 from hpcgym.engine.events import enqueue, leave_queue
 from hpcgym.engine.loop import loop_of, next_event_pass
+from hpcgym.engine.machines.corun.files.shared import (
+    close_files,
+    in_congestion,
+    keep_beside,
+    open_files,
+)
 from hpcgym.engine.machines.corun.nodes import (
     choose,
     counts_for,
@@ -22,7 +28,13 @@ from hpcgym.engine.machines.corun.nodes import (
     take,
 )
 from hpcgym.engine.machines.corun.orders import best_waiting, count_waiting
-from hpcgym.engine.machines.corun.rates import lasting_rate, note_spell, rate_of, ticks_for
+from hpcgym.engine.machines.corun.rates import (
+    lasting_rate,
+    note_spell,
+    rate_of,
+    renew_readers,
+    ticks_for,
+)
 from hpcgym.engine.machines.corun.state import (
     BESIDE_HEAD,
     BRIEFLY,
@@ -56,8 +68,10 @@ def release_ended(machine, sim, jobs, progress, blocks, entries, ended):
         if machine.scalars[0].logs_spells == 1:
             note_spell(machine, machine.tasks[job].end, job)
         give_back(machine, job)
+        close_files(machine.io, job, machine.tasks[job].code)
     for i in range(first, sim.ended):
         renew_neighbours(machine, sim, jobs, progress, blocks, entries, ended[i])
+    renew_readers(machine, sim.time, jobs, progress, blocks, entries)
 
 
 @jit
@@ -65,19 +79,23 @@ def begin(machine, sim, jobs, progress, blocks, entries, job):
     """Start a job, no longer in the queue, on the nodes of its cells."""
     time, task = sim.time, machine.tasks[job]
     take(machine, job)
+    open_files(machine.io, job, task.code)
     count_waiting(machine, task.code, np.int64(-1))
     progress[job].start = time
     progress[job].marks += sim.started * STARTED_AS
     sim.started += 1
     sim.free -= jobs[job].processors
-    task.rate, task.limit = rate_of(machine, job)
+    beside, task.limit = rate_of(machine, job)
+    task.rate = in_congestion(machine.io, task.code, beside)
+    keep_beside(machine.io, job, beside)
     task.left = np.float64(jobs[job].run)
     task.since = task.begun = time
     task.end = time + ticks_for(task.left, task.rate)
-    task.least = lasting_rate(machine, job, task.rate)
+    task.least = lasting_rate(machine, job, beside)
     task.predicted_end = time + ticks_for(np.float64(progress[job].predicted), task.least)
     insert(blocks, entries, RUNNING, task.predicted_end, job, task.end, jobs[job].processors)
     renew_neighbours(machine, sim, jobs, progress, blocks, entries, job)
+    renew_readers(machine, sim.time, jobs, progress, blocks, entries)
     sim.changed = 1
 
 
@@ -183,6 +201,7 @@ def may_start(machine, sim, jobs, progress, job):
         return choose(machine, sim, jobs, progress, job, FREELY)
     task, predicted = machine.tasks[job], np.float64(progress[job].predicted)
     most = 1.0 if task.placement == COMPACT else machine.believed_alone[task.code]
+    most = in_congestion(machine.io, task.code, most)
     if sim.time + ticks_for(predicted, most) <= sim.shadow:
         if not choose(machine, sim, jobs, progress, job, BRIEFLY):
             return False
@@ -196,10 +215,13 @@ def may_start(machine, sim, jobs, progress, job):
 
 @jit
 def rate_there(machine, job):
-    """Return the least rate that is believed of a job on the nodes that it is to take."""
+    """Return the least rate that is believed of a job on the nodes that it is to take.
+
+    With the congestion of files that there is before it starts.
+    """
     task = machine.tasks[job]
     if task.placement == COMPACT:
-        return 1.0
+        return in_congestion(machine.io, task.code, 1.0)
     rate = machine.believed_alone[task.code]
     for i in range(task.first, task.first + task.nodes):
         node = machine.cells[i]
@@ -208,7 +230,7 @@ def rate_there(machine, job):
             if other == NOBODY_THERE:
                 break
             rate = min(rate, machine.believed[task.code, machine.tasks[other].code])
-    return rate
+    return in_congestion(machine.io, task.code, rate)
 
 
 @jit_part

@@ -6,13 +6,14 @@ between two of them no job comes or goes.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.compilation import jit, jit_inline, jit_part
 from hpcgym.engine.machines.corun import easy
+from hpcgym.engine.machines.corun.files.rows import begin_files, files_of_row
 from hpcgym.engine.machines.corun.nodes import nodes_with_room
 from hpcgym.engine.machines.corun.state import NOBODY_THERE, PART, TASK, CorunNodes
 from hpcgym.engine.ordered import BLOCK, block_at
@@ -69,6 +70,7 @@ class CorunRows(NamedTuple):
     neighbours: Rows  # (n, M) running jobs to be started beside, in order of start
     books: Rows  # (n, N_BOOKS)
     joules: Rows  # (n, 1) drawn by what runs, and not taken account of yet
+    io: Any = None  # the FileRows of a file system that jobs share, None without one
 
 
 def make_rows(
@@ -79,6 +81,7 @@ def make_rows(
     number: int,
     longest: int,
     neighbours: int,
+    io: Any = None,
 ) -> CorunRows:
     """Return the nodes of that many simulations of up to ``longest`` jobs of a table.
 
@@ -89,6 +92,7 @@ def make_rows(
     wanted : (n_rows,) processors that they ask for.
     cores : as in :class:`CorunRows`.
     neighbours : M, how many running jobs are listed.
+    io : as in :class:`CorunRows`.
     """
     n = len(tasks)
     total = np.concatenate([[0], np.cumsum(tasks["nodes"])])
@@ -107,12 +111,13 @@ def make_rows(
         neighbours=np.zeros((number, neighbours), np.int64),
         books=np.zeros((number, N_BOOKS), np.int64),
         joules=np.zeros((number, 1)),
+        io=io,
         **rows,
     )
 
 
 def row_of(rows: CorunRows, e: int, n: int) -> CorunNodes:
-    """Return the nodes of simulation ``e``, whose episode has ``n`` jobs."""
+    """Return the nodes of simulation ``e``, whose episode has ``n`` jobs; not its file system."""
     names = names_of(Rows, CorunRows, CorunNodes)
     changing = {name: getattr(rows, name)[e] for name in names}
     changing["tasks"] = changing["tasks"][:n]
@@ -129,7 +134,7 @@ def corun_of(rows, e, n):
         rows.partner, rows.weights, rows.friends[e], rows.tasks[e, :n], rows.cells[e], rows.who[e],
         rows.free[e], rows.idle[e], rows.open[e], rows.later[e], rows.counts[e], rows.refused[e],
         rows.level[e], rows.order[e], rows.bounds[e], rows.spells[e], rows.greatest,
-        rows.scalars[e],
+        rows.scalars[e], files_of_row(rows.io, e, n),
     )  # fmt: skip
 
 
@@ -162,6 +167,7 @@ def begin_corun(rows, e, start, n):
     for k in range(rows.books.shape[1]):
         rows.books[e, k] = 0
     rows.joules[e, 0] = 0.0
+    begin_files(rows.io, e, start, n)
 
 
 _run_row = loop_on_rows(easy.run, easy.usage_beside)

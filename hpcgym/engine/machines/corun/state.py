@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from hpcgym.engine.machines.corun.files.shared import SharedFiles
 from hpcgym.engine.ordered import records, whole_numbers
 
 COMPACT, SPREAD, PART = range(3)  # placement of a job
@@ -99,6 +100,7 @@ class CorunNodes(NamedTuple):
     spells: NDArray[np.void]  # SPELL
     greatest: NDArray[np.float64]  # (1,) the highest rate that a job is predicted to keep
     scalars: NDArray[np.void]  # (1,) SCALARS
+    io: SharedFiles | None = None  # None: jobs share no file system
 
 
 def make_corun(
@@ -112,6 +114,7 @@ def make_corun(
     weights: NDArray[np.float64],
     fills: bool,
     logs_spells: bool = False,
+    io: SharedFiles | None = None,
 ) -> CorunNodes:
     """Return idle nodes; the scheduler believes in the true speedups.
 
@@ -124,6 +127,7 @@ def make_corun(
     pairs_above : what the mean speedup of good partners is above; None: all are good.
     fills : whether all that fits starts.
     logs_spells : whether spells are kept.
+    io : the file system that they share, nobody using it; None: none.
     """
     n_codes = len(speedup)
     tasks["first"] = np.cumsum(tasks["nodes"]) - tasks["nodes"]
@@ -165,6 +169,7 @@ def make_corun(
         np.empty(n_spells, SPELL),
         np.ones(1),
         scalars,
+        io,
     )
     believe(machine, speedup, alone, pairs_above, np.zeros(n_codes, np.int64))
     return machine

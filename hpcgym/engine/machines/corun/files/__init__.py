@@ -1,0 +1,1 @@
+"""The file system that jobs of a machine share."""

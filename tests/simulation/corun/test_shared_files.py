@@ -1,0 +1,195 @@
+"""Jobs that share a file system: by hand, and what holds of every schedule."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from shared_strategies import Case, cases, with_files
+from slow_shared import COMPACT, FileSystem, Job, Machine, Rules, Speedups, share_slowly
+from test_against_slow_simulator import cluster_of, heatmap_of, one_that_both_take, simulated
+
+import hpcgym
+from hpcgym.errors import HpcgymError
+from hpcgym.speedups import Heatmap, LearnedSpeedups
+from hpcgym.workload import Workload
+from hpcgym.workload.codes import with_codes
+
+RANDOM = settings(max_examples=100, suppress_health_check=list(HealthCheck))
+
+#: Codes: one that only computes, one that reads half of the time, one that rarely writes, but much.
+CODES = ("cpu", "read", "write")
+ONES = Heatmap(CODES, np.ones((3, 3)), io_share=[0, 0.5, 0.125], io_demand_mb_s=[0, 10, 20])
+
+
+def machine(gb_s: float | None, shape: str = "4x1x4") -> hpcgym.Cluster:
+    return dataclasses.replace(hpcgym.cluster.find_cluster(shape), io_bandwidth_gb_s=gb_s)
+
+
+def workload(*jobs: tuple[int, int, int, int, str]) -> Workload:
+    """Jobs (submit, run, requested, processors, code)."""
+    names = ("submit_time", "run_time", "requested_time", "requested_processors")
+    columns = {name: [job[k] for job in jobs] for k, name in enumerate(names)}
+    return with_codes(Workload.from_columns(columns, processors=16), [job[4] for job in jobs])
+
+
+def simulate(jobs: Workload, scheduler: Any = "easy", **rules: Any) -> hpcgym.Result:
+    arguments = {"cluster": machine(0.04), "speedups": ONES, **rules}
+    result = hpcgym.simulate(jobs, scheduler, **arguments)
+    assert {"parts", "work"} <= set(hpcgym.validate_schedule(result))
+    return result
+
+
+# --- The slow simulator by hand -------------------------------------------------------------------
+
+
+def test_two_that_ask_for_twice_the_bandwidth() -> None:
+    """Each asks for all of it, half of its time: beside the other at 1 / (1 + 0.5) of its rate.
+
+    The first has 100 ticks of work, done at 150; the second 170, of which 70 are left then.
+    """
+    files = FileSystem(20, (0.5,), (10,))
+    given = [Job(0, 10, 10, 2, 0), Job(0, 17, 17, 2, 0)]
+    both = Speedups([[1.0]], [1.0])
+    for rules in (Rules(allocation=COMPACT), Rules()):
+        jobs = share_slowly(given, Machine(2, 1, 2), rules, both, ticks=10, files=files)
+        assert [(job.start, job.end) for job in jobs] == [(0, 150), (0, 220)]
+
+
+# --- By hand --------------------------------------------------------------------------------------
+
+
+def test_a_lone_job_has_what_it_asks_for_or_less() -> None:
+    # 4 cores of 10 MB/s: all of 40 MB/s; of 20 MB/s half, so that its I/O takes twice as long
+    jobs = workload((0, 100, 100, 4, "read"))
+    alone = simulate(jobs)
+    assert alone.end.tolist() == [100.0]
+    assert alone.metrics["io_congestion"] == 1
+    assert simulate(jobs, cluster=machine(0.02)).end.tolist() == [150.0]
+    assert simulate(jobs, cluster=machine(0.01)).end.tolist() == [250.0]
+
+
+def test_readers_slow_each_other_down_wherever_they_are() -> None:
+    # from 50 s on two ask for twice the bandwidth: 1 / 1.5 as fast, compact and on other nodes.
+    # The first has 50 left, done at 125; the second has done 50 then, and goes on alone
+    jobs = workload((0, 100, 100, 4, "read"), (0, 100, 100, 4, "cpu"), (50, 100, 100, 4, "read"))
+    result = simulate(jobs)
+    assert result.end.tolist() == [125.0, 100.0, 175.0]
+    assert result.job_speedup.tolist() == [0.8, 1.0, 0.8]
+    # twice as long from 50 s to 125 s, of 175 s
+    assert result.metrics["io_congestion"] == pytest.approx(1 + 75 / 175)
+
+
+def test_each_is_slowed_down_by_its_own_share() -> None:
+    # 4 cores of 20 MB/s beside 4 of 10: 120 of 40 MB/s, three times as long: of the half that is
+    # 1 + 0.5 * 2, of the eighth 1 + 0.125 * 2. The second ends at 125 s; the first has done 62.5
+    jobs = workload((0, 100, 100, 4, "read"), (0, 100, 100, 4, "write"))
+    result = simulate(jobs, cluster=machine(0.04))
+    assert result.end.tolist() == [125 + 37.5, 125.0]
+
+
+def test_congestion_and_neighbours_together() -> None:
+    # half sockets of the same two nodes: at 0.8 beside the other a second of work takes 1.25 s, and
+    # half a second more for files
+    pairs = dataclasses.replace(ONES, speedup=np.full((3, 3), 0.8), alone=np.ones(3))
+    jobs = workload((0, 100, 100, 4, "read"), (0, 100, 100, 4, "read"))
+    result = simulate(jobs, "easy-co", cluster=machine(0.04, "2x1x4"), speedups=pairs)
+    assert result.end == pytest.approx([175.0, 175.0], abs=1e-8)
+    assert result.job_speedup == pytest.approx(1 / 1.75)
+
+
+def test_a_prediction_is_of_the_congestion_of_now() -> None:
+    # two readers: predicted to end at 150 s, which the head on all nodes is promised; what starts
+    # before it raises the congestion, and nobody plans for that: it starts at 200 s
+    jobs = workload(
+        (0, 100, 100, 4, "read"), (0, 100, 100, 4, "read"), (1, 10, 10, 16, "cpu"),
+        (2, 50, 50, 4, "read"),
+    )  # fmt: skip
+    result = simulate(jobs)
+    assert result.reserved_start[2] == 150.0
+    assert result.start[3] == 2.0
+    # three: three times as long, half of the time, so at rate 1/2 from 2 s on
+    assert result.end[3] == 102.0
+    assert result.start[2] > 150.0
+
+
+def test_ticks_are_fewer_where_congestion_is_worse() -> None:
+    jobs = workload((0, 2**31 - 1, 2**31 - 1, 16, "read"))
+    result = simulate(jobs, cluster=machine(1e-6))
+    assert result.coschedule is not None
+    assert result.coschedule.ticks < simulate(jobs).coschedule.ticks  # type: ignore[union-attr]
+    assert result.end[0] == pytest.approx((2**31 - 1) * (1 + 0.5 * (160e6 / 1e3 - 1)))
+
+
+# --- What holds of every schedule -----------------------------------------------------------------
+
+
+def schedule_of(result: hpcgym.Result) -> list[Any]:
+    found, allocation = result.coschedule, result.allocation
+    assert found is not None
+    assert allocation is not None
+    times = (found.start_ticks, found.end_ticks, found.promised_ticks, allocation.node)
+    return [found.ticks, *(array.tolist() for array in times)]
+
+
+@RANDOM
+@given(with_files(cases()))
+def test_enough_bandwidth_changes_nothing(case: Case) -> None:
+    case = one_that_both_take(case)
+    assert case.files is not None
+    files = dataclasses.replace(case.files, bandwidth=max(case.asked, 1))
+    plenty, _ = simulated(dataclasses.replace(case, files=files))
+    without = dataclasses.replace(case, files=None)
+    plain, _ = simulated(without)
+    assert schedule_of(plenty) == schedule_of(plain)
+    # nor do demands where the machine has no bandwidth
+    unasked = hpcgym.simulate(
+        plain.workload, plain.scheduler, cluster=cluster_of(without), speedups=heatmap_of(case)
+    )
+    assert schedule_of(unasked) == schedule_of(plain)
+
+
+@RANDOM
+@given(with_files(cases(max_jobs=1)), st.floats(0.1, 1))
+def test_less_bandwidth_never_lets_a_lone_job_end_earlier(case: Case, part: float) -> None:
+    case = one_that_both_take(case)
+    assert case.files is not None
+    less = dataclasses.replace(case.files, bandwidth=max(int(part * case.files.bandwidth), 1))
+    more, _ = simulated(case)
+    result, _ = simulated(dataclasses.replace(case, files=less))
+    assert result.end[0] >= more.end[0]
+    assert result.end[0] >= result.start[0] + min(case.jobs[0][1:3]) / max(
+        case.true.alone[case.jobs[0][4]], 1.0
+    )
+
+
+# --- Refusals -------------------------------------------------------------------------------------
+
+
+def test_a_bandwidth_says_nothing_without_demands() -> None:
+    jobs = workload((0, 10, 10, 4, "cpu"))
+    plain = Heatmap(CODES, np.ones((3, 3)), source="plain.csv")
+    with pytest.raises(HpcgymError, match=r"give plain\.csv io_share and io_demand_mb_s of each"):
+        simulate(jobs, speedups=plain)
+
+
+def test_what_does_not_go_with_a_bandwidth() -> None:
+    jobs = workload((0, 10, 10, 4, "read"))
+    with pytest.raises(HpcgymError, match="backfill='conservative' does not go with io_bandwidth"):
+        simulate(jobs, "conservative")
+    for pairs in ("learned", LearnedSpeedups(CODES)):
+        with pytest.raises(HpcgymError, match="pair_estimate: with io_bandwidth_gb_s it is"):
+            simulate(jobs, "easy-co", pair_estimate=pairs)
+    assert simulate(jobs, "easy-co", pair_estimate=ONES).end.tolist() == [10.0]
+
+
+def test_machines_of_other_jobs_may_have_a_bandwidth() -> None:
+    jobs = workload((0, 10, 10, 4, "read"))
+    result = hpcgym.simulate(jobs, "easy", cluster=machine(1e-3))
+    assert result.end.tolist() == [10]
+    assert "io_congestion" not in result.metrics
+    assert "io_congestion" not in simulate(jobs, cluster=machine(None)).metrics
