@@ -17,6 +17,7 @@ from hpcgym.baselines.dispatchers import DISPATCHERS, Dispatcher, find_dispatche
 from hpcgym.baselines.experts import Expert
 from hpcgym.baselines.schedulers import SCHEDULERS
 from hpcgym.errors import HpcgymError, unknown
+from hpcgym.scheduler.policies.expressions import is_expression
 from hpcgym.scheduler.policies.features import JobColumns
 from hpcgym.scheduler.policies.index import (
     POLICIES,
@@ -189,7 +190,7 @@ class Baseline:
     def _weights_over(self, features: tuple[str, ...]) -> NDArray[np.float64]:
         """Return the weights of this policy over the features of an environment."""
         index = parse_policy(self.policy)
-        if index.cubed or index.summed:
+        if index.cubed or index.summed or index.expression is not None:
             raise HpcgymError(f"baseline {self.name!r} is no weighted sum of features")
         if dict(index.weights) == {"wait": 1.0} and "wait" not in features:
             return np.zeros(len(features))  # which stands for the order of submission
@@ -228,7 +229,8 @@ def find_baseline(name: PolicyLike | Dispatcher) -> Baseline | Expert:
     """Return a baseline by name, or of a dispatcher.
 
     A policy's name ("fcfs", "saf", "f1", ...) is that order of the queue, with the backfilling of
-    the environment; so are six weights ("0.1,-0.2,0,0,0,0.7") or weights by feature. "easy",
+    the environment; so are an expression ("20 * wait - area"), six weights
+    ("0.1,-0.2,0,0,0,0.7") or weights by feature. "easy",
     "easy-sjbf" and "easy++" are the order of submission, and demand of the environment the rules
     that the name stands for. A dispatcher's name ("prb", "pcp20", ...), or a dispatcher of one's
     own, is that dispatcher as an :class:`~hpcgym.baselines.experts.Expert`.
@@ -255,8 +257,9 @@ def find_baseline(name: PolicyLike | Dispatcher) -> Baseline | Expert:
         if SCHEDULERS[name].policy_estimate != Scheduler().policy_estimate:
             why = "to which it would have to tell its predictions"
         raise HpcgymError(f"{name!r} cannot drive an environment, {why}; simulate it")
-    if isinstance(name, str) and "," not in name and name not in POLICIES:
-        weights = "six weights such as 0.1,-0.2,0,0,0,0.7"
+    weighs = isinstance(name, str) and ("," in name or is_expression(name))
+    if isinstance(name, str) and not weighs and name not in POLICIES:
+        weights = "six weights, or an expression such as '20 * wait - requested * processors'"
         raise HpcgymError(unknown("baseline", name, [*BASELINES, *DISPATCHERS], weights))
     return Baseline(name)
 

@@ -122,10 +122,10 @@ def evaluate(
     policies: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="AGENT|SCHEDULER|DISPATCHER|RULE|WEIGHTS",
+            metavar="AGENT|SCHEDULER|DISPATCHER|RULE|EXPRESSION|WEIGHTS",
             help="Files of saved agents, lookahead, schedulers, dispatchers and rules of the lists"
-            " below, or six weights such as 0.1,-0.2,0,0,0,0.7, behind -- if the first is"
-            " negative.",
+            " below; expressions such as '20 * wait - area', as hpcgym simulate --policy takes"
+            " them; or six weights such as 0.1,-0.2,0,0,0,0.7. Behind -- if the first has a minus.",
             show_default=False,
         ),
     ] = None,

@@ -103,6 +103,15 @@ def policies() -> Iterable[tuple[str, str]]:
     return [(name, policy.meaning) for name, policy in POLICIES.items()]
 
 
+def in_expressions() -> Iterable[tuple[str, str]]:
+    """Return what an expression may name, and its functions."""
+    from hpcgym.scheduler.policies.expressions import NAMES
+    from hpcgym.scheduler.policies.grammar import FUNCTIONS
+
+    functions = [(f"{name}()", meaning) for name, (_, meaning) in FUNCTIONS.items()]
+    return [*NAMES.items(), *functions]
+
+
 def estimates() -> Iterable[tuple[str, str]]:
     """Return the estimates of run times and what they are."""
     from hpcgym.scheduler.estimates import ESTIMATES

@@ -46,6 +46,7 @@ class Simulate(ExplainedCommand):
         "Dispatchers (--scheduler), which say themselves what starts": names.dispatchers,
         "Co-schedulers (--scheduler), with --speedups: half-socket allocation": names.coschedulers,
         "Policies (--policy, --backfill-order)": names.policies,
+        "Names in expressions (--policy, --backfill-order)": names.in_expressions,
         "Policies (--policy) with --speedups": names.shared_policies,
         "Estimates of run times (--estimate, --policy-estimate)": names.estimates,
         "Machines (--cluster)": names.machines,
@@ -67,8 +68,9 @@ def simulate(
     policy: Annotated[
         str | None,
         typer.Option(
-            metavar="NAME|WEIGHTS",
-            help="Order of the queue: a policy of the list below, or six weights such as"
+            metavar="NAME|EXPRESSION|WEIGHTS",
+            help="Order of the queue: a policy of the list below; an expression, highest value"
+            " first, such as '20 * wait - requested * processors'; or six weights such as"
             " 0.1,-0.2,0,0,0,0.7 of processors, requested time, wait, ratio, expansion and area.",
             show_default=False,
         ),

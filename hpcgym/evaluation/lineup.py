@@ -17,6 +17,7 @@ from hpcgym.evaluation import limited
 from hpcgym.evaluation.stage import acts, as_policy, load_agent, own_name
 from hpcgym.report.labels import labelled, scheduler_name
 from hpcgym.scheduler.policies import POLICIES
+from hpcgym.scheduler.policies.expressions import is_expression
 from hpcgym.scheduler.policies.index import parse_policy
 from hpcgym.scheduler.rules import POWER, Scheduler
 from hpcgym.scheduler.usage import without_idle_shares
@@ -149,9 +150,10 @@ def find_policy(policy: Any) -> Any:
     if policy in ACTING:
         module, kind = ACTING[policy]
         return getattr(import_agent(module), kind)()
-    if os.path.exists(policy) or "/" in policy or policy.endswith((".json", ".pt")):
+    is_file = os.path.exists(policy) or policy.endswith((".json", ".pt"))
+    if is_file or ("/" in policy and not is_expression(policy)):
         return load_agent(policy)  # which says what is missing
-    if "," in policy:
+    if "," in policy or is_expression(policy):
         parse_policy(policy)
         return policy
     rule, plus, order = policy.partition("+")
@@ -166,7 +168,8 @@ def find_policy(policy: Any) -> Any:
             " (env='hpcgym/CoSchedule-v0')"
         )
     known = [*_SIMULATED, *ACTING]
-    also = f"a rule under limits ({', '.join(POWER)}), six weights or a saved agent's path"
+    rules = f"a rule under limits ({', '.join(POWER)})"
+    also = f"{rules}, an expression, six weights or a saved agent's path"
     raise HpcgymError(unknown("policy", policy, known, also))
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from hpcgym.errors import HpcgymError
+from hpcgym.scheduler.policies.expressions import is_expression
 
 if TYPE_CHECKING:
     from hpcgym.cluster.pool import Cluster
@@ -299,4 +300,6 @@ def _policy(policy: PolicyLike) -> str:
         return "weights " + ", ".join(f"{name} {weight:g}" for name, weight in policy.items())
     if not isinstance(policy, str):
         return f"weights ({', '.join(f'{weight:g}' for weight in policy)})"
+    if is_expression(policy):
+        return policy
     return f"weights ({policy})" if "," in policy else policy.upper()

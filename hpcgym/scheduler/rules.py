@@ -63,8 +63,10 @@ class Scheduler:
 
     Attributes
     ----------
-    policy : order of the queue: a name of :data:`hpcgym.scheduler.policies.POLICIES`, six weights
-        over the features of document 002, or a mapping of feature names to weights.
+    policy : order of the queue: a name of :data:`hpcgym.scheduler.policies.POLICIES`; an expression
+        such as ``"20 * wait - requested * processors"``, highest value first, over the names of
+        :data:`hpcgym.scheduler.policies.expressions.NAMES`; six weights over the features of
+        document 002; or a mapping of feature names to weights.
     backfill : "none", "easy" (one reservation) or "conservative" (one for each waiting job).
     backfill_order : order in which EASY looks for jobs to start early: "fcfs", "sjbf" (shortest
         predicted run time) or any policy.
@@ -152,6 +154,7 @@ class Scheduler:
         settle(self, "policy_estimate", check_estimate(self.policy_estimate, "policy_estimate"))
         if self.correction == "predicted-again" and not learns(self.estimate):
             raise HpcgymError("correction 'predicted-again' needs an estimate that learns")
+        self._check_expressions()
         settle(self, "threshold", _threshold(self.threshold))
         check_allocation_name(self.allocation)
         if self.fair_share is not None:
@@ -165,6 +168,22 @@ class Scheduler:
         if self.correction is None:
             usual = "requested" if self.dispatcher is None else "next-second"
             object.__setattr__(self, "correction", usual)
+
+    def _check_expressions(self) -> None:
+        """Raise if an expression would have to be worked out anew as predictions are learned."""
+        if not learns(self.policy_estimate):
+            return
+        for rule in ("policy", "backfill_order"):
+            order = getattr(self, rule)
+            if isinstance(order, str) and order == "sjbf":
+                continue
+            expression = parse_policy(order, rule).expression
+            if expression is not None and expression.looks_at_time:
+                raise HpcgymError(
+                    f"{rule} {order!r} looks at requested times, for which policy_estimate has"
+                    " predictions that are learned: policies by name and weights can, expressions"
+                    " cannot yet; time_limit is the time that users request"
+                )
 
     def _check_dispatcher(self) -> None:
         """Raise unless the other rules go together with the dispatcher, or with none."""

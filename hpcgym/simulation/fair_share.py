@@ -184,7 +184,7 @@ def usage_order(policy: PolicyLike) -> tuple[int, tuple[float, float]]:
         return engine.BY_BOTH, (1.0, 1.0)
     by_cpu, by_energy = (index.weights.get(name, 0.0) for name in USER_FEATURES)
     # alone, priorities order as usages for shares do, which time does not change
-    if len(index.weights) == 1:
+    if len(index.weights) == 1 and index.expression is None:
         return (engine.BY_CPU if by_cpu else engine.BY_ENERGY), (by_cpu, by_energy)
     return engine.MIXED, (by_cpu, by_energy)
 

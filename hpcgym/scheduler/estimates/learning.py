@@ -90,6 +90,8 @@ def learning_rules(
 def looks_at_time(policy: PolicyLike) -> bool:
     """Return whether a policy looks at requested times, or at what stands for them."""
     index = parse_policy(policy)
+    if index.expression is not None:
+        return index.expression.looks_at_time
     return index.cubed or not {"processors", "wait", *USER_FEATURES}.issuperset(index.weights)
 
 

@@ -54,6 +54,10 @@ class JobColumns:
         """Number of processors requested."""
         return self._workload.requested_processors.astype(np.float64)
 
+    def field(self, name: str) -> Column:
+        """Return a column of the log, by its name in the workload."""
+        return self._workload.columns[name].astype(np.float64)
+
 
 @dataclass(frozen=True)
 class Feature:

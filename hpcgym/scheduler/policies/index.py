@@ -1,7 +1,7 @@
 """Index policies: each waiting job has a score, and the highest is served first.
 
-A policy is data: weights over named features. A pure policy is a single weight of +1 or -1, a mixed
-policy (document 002, section 4.3, equation 3) any other vector.
+A policy is data: weights over named features, or an expression over them. A pure policy is a single
+weight of +1 or -1, a mixed policy (document 002, section 4.3, equation 3) any other vector.
 """
 
 from __future__ import annotations
@@ -16,6 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.errors import HpcgymError, check_choice, is_number, unknown
+from hpcgym.scheduler.policies import expressions
+from hpcgym.scheduler.policies.expressions import Expression
 from hpcgym.scheduler.policies.features import (
     FEATURES,
     PASS_FEATURES,
@@ -42,6 +44,7 @@ class IndexPolicy:
     weights: Mapping[str, float]
     cubed: bool = False
     summed: bool = False
+    expression: Expression | None = None
 
     @property
     def looks_at_usage(self) -> bool:
@@ -93,7 +96,7 @@ PASS_POLICIES: dict[str, IndexPolicy] = {
     "popularity-filler": IndexPolicy("fit and popularity", {"fit": 1.0, "popularity": 1.0}),
 }
 
-#: A policy as users give it: a name, six weights, or weights by feature name.
+#: A policy as users give it: a name, an expression, six weights, or weights by feature name.
 PolicyLike = str | Sequence[float] | NDArray[Any] | Mapping[str, float]
 
 
@@ -118,29 +121,37 @@ class Ranking:
         return self.score is None and self.patience is None
 
 
+_SUCH_AS = "or an expression such as '-(requested * processors) + 20 * wait'"
+
+
 def parse_policy(
     policy: PolicyLike, argument: str = "policy", others: Iterable[str] = ()
 ) -> IndexPolicy:
-    """Return the policy that a name, a sequence of six weights or a mapping of weights stands for.
+    """Return the policy that a name, an expression, six weights or a mapping of weights stands for.
 
     Parameters
     ----------
-    policy : a name of POLICIES, six weights (also as a text with commas), or weights by feature.
+    policy : a name of POLICIES, an expression (see :mod:`hpcgym.scheduler.policies.expressions`),
+        six weights (also as a text with commas), or weights by feature.
     argument : what errors call it.
     others : names that are no policies but would have been accepted, for errors.
 
     Raises
     ------
-    HpcgymError : an unknown name or feature, another number of weights, or weights that are no
-        finite numbers or all 0.
+    HpcgymError : an unknown name or feature, another number of weights, weights that are no finite
+        numbers or all 0, or a wrong expression.
     """
-    if isinstance(policy, str) and "," not in policy:
+    if isinstance(policy, str):
         if policy in POLICIES:
             return POLICIES[policy]
         if policy in PASS_POLICIES:
             return PASS_POLICIES[policy]
-        weights = f"six weights over {', '.join(WEIGHTED_FEATURES)}"
-        raise HpcgymError(unknown(argument, policy, [*others, *POLICIES], weights))
+        if expressions.is_expression(policy):
+            expression = expressions.read_expression(policy, argument)
+            return IndexPolicy(policy, expression.usage, expression=expression)
+        if "," not in policy:
+            weights = f"six weights over {', '.join(WEIGHTED_FEATURES)}, {_SUCH_AS}"
+            raise HpcgymError(unknown(argument, policy, [*others, *POLICIES], weights))
     if isinstance(policy, Mapping):
         return _mixed(policy, argument)
     if isinstance(policy, str):
@@ -214,6 +225,8 @@ def rank(policy: PolicyLike, jobs: JobColumns) -> Ranking:
     - 1 / patience: the sum of weight / patience. With weights w of ``wait`` and v of ``expansion``
       that is computed as patience = p / (w p + v), or 1 / w where v = 0.
 
+    An expression is worked out in the order in which it is written.
+
     Raises
     ------
     HpcgymError : no policy (see :func:`parse_policy`), one that looks at usage, or scores beyond
@@ -223,7 +236,7 @@ def rank(policy: PolicyLike, jobs: JobColumns) -> Ranking:
     refuse_usage(policy)
     if index.cubed:
         return Ranking(jobs.processors, jobs.requested, cubed=True)
-    if set(index.weights) == {"wait"}:
+    if index.expression is None and set(index.weights) == {"wait"}:
         # waiting longer is having been submitted earlier: an order that time does not change
         return Ranking(None if index.weights["wait"] > 0 else jobs.submit, None)
     return _weighed(index, jobs)
@@ -261,7 +274,9 @@ def refuse_usage(policy: PolicyLike, argument: str = "policy") -> None:
 
 
 def _weighed(index: IndexPolicy, jobs: JobColumns) -> Ranking:
-    """Return the weighted sum of the features of jobs."""
+    """Return the weighted sum of the features of jobs, or the value of an expression."""
+    if index.expression is not None:
+        return _expressed(index.expression, jobs)
     weights = {name: index.weights[name] for name in FEATURES if name in index.weights}
     score = np.zeros_like(jobs.submit)
     with np.errstate(over="ignore", invalid="ignore"):
@@ -269,14 +284,32 @@ def _weighed(index: IndexPolicy, jobs: JobColumns) -> Ranking:
             static = FEATURES[name].static
             if static is not None:
                 score = score + weight * static(jobs)
-    patience = _patience(weights, jobs)
-    # so that the score of no job, however long it waits, is infinite
-    fits = (np.abs(score) < 1e307).all()
+    return _checked(Ranking(score, _patience(weights, jobs)), index.meaning)
+
+
+def _checked(ranking: Ranking, meaning: str) -> Ranking:
+    """Return scores, checked: that of no job, however long it waits, is infinite or no number."""
+    score, patience = ranking.score, ranking.patience
+    fits = score is None or (np.abs(score) < 1e307).all()
     if patience is not None:
         fits &= (np.abs(patience) > 1e-290).all()
     if not fits:
-        raise HpcgymError(f"policy {index.meaning}: its scores are beyond double precision")
-    return Ranking(score, patience)
+        raise HpcgymError(f"policy {meaning}: its scores are beyond double precision")
+    return ranking
+
+
+def _expressed(expression: Expression, jobs: JobColumns) -> Ranking:
+    """Return the scores of jobs by an expression, without what usage adds."""
+    static, gain, _ = expression.of_jobs(jobs)
+    form = expression.form
+    if not (form.job or form.usage):  # who has waited longer was submitted earlier
+        return _checked(Ranking(jobs.submit if gain < 0 else None, None), expression.text)
+    score = np.zeros_like(jobs.submit) + static
+    if not form.wait:
+        return _checked(Ranking(score, None), expression.text)
+    with np.errstate(divide="ignore", over="ignore"):
+        patience = 1.0 / (np.zeros_like(jobs.submit) + gain)
+    return _checked(Ranking(score, patience), expression.text)
 
 
 def _patience(weights: Mapping[str, float], jobs: JobColumns) -> NDArray[np.float64] | None:

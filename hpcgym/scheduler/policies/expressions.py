@@ -1,0 +1,254 @@
+"""Policies as expressions over features of jobs: ``-(requested * processors) + 20 * wait``.
+
+The score of a job is the value of the expression, and the highest score is served first. Waiting
+may change it by a multiple of the waiting time, which is then a number of each job; so scores are
+worked out once, for all jobs, as those of other policies are.
+"""
+
+from __future__ import annotations
+
+import keyword
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from hpcgym.errors import HpcgymError
+from hpcgym.scheduler.policies import grammar as g
+from hpcgym.scheduler.policies.features import FEATURES, USER_FEATURES, Feature, JobColumns
+from hpcgym.scheduler.policies.grammar import Step
+
+#: What an expression may name beside features: columns of the log.
+COLUMNS: dict[str, Feature] = {
+    "submit": Feature("submit time [s], by the log's clock", "SWF", lambda jobs: jobs.submit),
+    "time_limit": Feature(
+        "requested time [s], also where a predicted one stands for `requested`",
+        "SWF",
+        lambda jobs: jobs.field("requested_time"),
+    ),
+    "user": Feature("number of the user", "SWF", lambda jobs: jobs.field("user_id")),
+    "group": Feature("number of the group", "SWF", lambda jobs: jobs.field("group_id")),
+    "executable": Feature("number of the code", "SWF", lambda jobs: jobs.field("executable")),
+    "queue": Feature("number of the queue", "SWF", lambda jobs: jobs.field("queue")),
+    "partition": Feature("number of the partition", "SWF", lambda jobs: jobs.field("partition")),
+}
+
+#: Names that stand for an expression of others.
+_SHORT = {
+    "clock": "submit + wait",
+    "expansion": "1 + wait / requested",
+    "unicef": "wait / max(log2(processors) * requested, 1e-200)",
+}
+
+#: All that an expression may name -> what it is.
+NAMES: dict[str, str] = {
+    **{name: feature.meaning for name, feature in (FEATURES | COLUMNS).items()},
+    "clock": "the time now [s], by the log's clock",
+    **USER_FEATURES,
+}
+
+_CODES: dict[str, int | str] = {
+    **dict.fromkeys(FEATURES | COLUMNS, g.FEATURE),
+    **dict.fromkeys(USER_FEATURES, g.USAGE),
+    "wait": g.WAIT,
+    **_SHORT,
+}
+
+#: Operations on columns of numbers; sums, products and choices are in :func:`_value`.
+_ON_COLUMNS: dict[int, Callable[..., Any]] = {
+    g.NOT: lambda a: (a == 0) * 1.0,
+    g.LOG: np.log,
+    g.LOG2: np.log2,
+    g.LOG10: np.log10,
+    g.EXP: np.exp,
+    g.SQRT: np.sqrt,
+    g.ABS: np.abs,
+    g.FLOOR: np.floor,
+    g.WHOLE_PARTS: lambda a, b: np.floor(np.divide(a, b)),
+    g.REST: lambda a, b: a - b * np.floor(np.divide(a, b)),
+    g.POWER: np.power,
+    g.LEAST: np.minimum,
+    g.GREATEST: np.maximum,
+    g.LESS: lambda a, b: (a < b) * 1.0,
+    g.AT_MOST: lambda a, b: (a <= b) * 1.0,
+    g.MORE: lambda a, b: (a > b) * 1.0,
+    g.AT_LEAST: lambda a, b: (a >= b) * 1.0,
+    g.EQUAL: lambda a, b: (a == b) * 1.0,
+    g.UNEQUAL: lambda a, b: (a != b) * 1.0,
+    g.AND: lambda a, b: ((a != 0) & (b != 0)) * 1.0,
+    g.OR: lambda a, b: ((a != 0) | (b != 0)) * 1.0,
+}
+
+
+class Form(NamedTuple):
+    """What a value depends on."""
+
+    job: bool = False
+    wait: bool = False
+    usage: bool = False
+
+    @property
+    def is_number(self) -> bool:
+        """Whether it is the same for all jobs at all times."""
+        return not any(self)
+
+
+class Linear(NamedTuple):
+    """A value ``static + gain * wait + usage``; numbers, or float64 of shape (n_jobs,)."""
+
+    static: Any
+    gain: Any = 0.0  # [1/s]
+    usage: Any = 0.0  # (2,) what the priorities of USER_FEATURES are multiplied by, or 0
+
+
+@dataclass(frozen=True)
+class Expression:
+    """An expression that has been read.
+
+    Attributes
+    ----------
+    text : as it was given.
+    steps : what works it out.
+    form : what its value depends on.
+    """
+
+    text: str
+    steps: tuple[Step, ...]
+    form: Form
+
+    @property
+    def looks_at_time(self) -> bool:
+        """Whether it looks at requested times, or at what stands for them."""
+        apart = {"processors", *COLUMNS}
+        return any(step.code == g.FEATURE and step.name not in apart for step in self.steps)
+
+    @property
+    def usage(self) -> dict[str, float]:
+        """The weights of users' priorities in it, by name."""
+        weights = self.of_jobs(None).usage if self.form.usage else np.zeros(len(USER_FEATURES))
+        return {name: float(w) for name, w in zip(USER_FEATURES, weights, strict=True) if w != 0}
+
+    def of_jobs(self, jobs: JobColumns | None) -> Linear:
+        """Return its value for jobs; None: only its usage is wanted, which no job changes."""
+        stack: list[Linear] = []
+        with np.errstate(all="ignore"):
+            for step in self.steps:
+                stack.append(_value(step, _taken(stack, step), jobs))
+        return stack[0]
+
+
+def is_expression(text: str) -> bool:
+    """Return whether a text is meant as an expression, and not as a name, weights or a path."""
+    words = "".join(c if c.isalnum() or c in "_." else " " for c in text).split()
+    words = [word for word in words if not word[0].isdigit()]
+    if not words:
+        return False
+    if any(sign in text for sign in "*()<>%=") or (
+        "/" in text and not NAMES.keys().isdisjoint(words)
+    ):
+        return True
+    return all(word in NAMES or keyword.iskeyword(word) for word in words)
+
+
+@lru_cache(maxsize=256)  # a simulation asks a dozen times what its policy is
+def read_expression(text: str, argument: str = "policy") -> Expression:
+    """Return an expression that has been read and checked.
+
+    Raises
+    ------
+    HpcgymError : what is no expression, one that orders nothing, or one that waiting or usage
+        changes otherwise than as in :class:`Linear`; it names the column.
+    """
+    steps = g.read_steps(text, argument, _CODES)
+    stack: list[Form] = []
+    for step in steps:
+        taken = _taken(stack, step)
+        problem = _problem(step, taken)
+        if problem:
+            g.fail(text, argument, step.column, problem)
+        stack.append(_form(step, taken))
+    if stack[0].is_number:
+        raise HpcgymError(f"{argument} {text!r} is the same for all jobs: name a feature of jobs")
+    return Expression(text, tuple(steps), stack[0])
+
+
+def _taken(stack: list[Any], step: Step) -> list[Any]:
+    """Take from the stack what a step takes, and return it."""
+    first = len(stack) - g.takes(step.code)
+    taken = stack[first:]
+    del stack[first:]
+    return taken
+
+
+def _form(step: Step, taken: Sequence[Form]) -> Form:
+    """Return what the value that a step leaves depends on."""
+    if step.code in g.PUSHES:
+        return Form(step.code == g.FEATURE, step.code == g.WAIT, step.code == g.USAGE)
+    return Form(*(any(parts) for parts in zip(*taken, strict=True)))
+
+
+def _problem(step: Step, taken: Sequence[Form]) -> str:
+    """Return why a step cannot be done, for what waiting or usage adds to its values; or ""."""
+    if step.code in g.PUSHES or step.code in (g.NEGATIVE, g.ADD, g.SUBTRACT):
+        return ""
+    changing, by = [form for form in taken if form.wait or form.usage], taken
+    if not changing:
+        return ""
+    if step.code in (g.MULTIPLY, g.DIVIDE) and len(changing) == 1:
+        other = taken[1] if changing[0] is taken[0] else taken[0]
+        divides = step.code == g.DIVIDE and other is taken[0]
+        if not divides and (other.is_number or not changing[0].usage):
+            return ""
+    if step.code == g.CHOICE and not (by[0].wait or any(form.usage for form in by)):
+        return ""
+    if any(form.usage for form in changing):
+        return "what users have used can be added, and multiplied by numbers, and no more"
+    return "waiting times can be added, and multiplied or divided by what waiting does not change"
+
+
+def _value(step: Step, taken: Sequence[Linear], jobs: JobColumns | None) -> Linear:
+    """Return what a step leaves."""
+    if step.code in g.PUSHES:
+        return _pushed(step, jobs)
+    if step.code == g.NEGATIVE:
+        return Linear(*(-part for part in taken[0]))
+    a, b = taken[0], taken[-1]
+    if step.code == g.ADD:
+        return Linear(*(x + y for x, y in zip(a, b, strict=True)))
+    if step.code == g.SUBTRACT:
+        return Linear(*(x - y for x, y in zip(a, b, strict=True)))
+    if step.code == g.MULTIPLY:
+        if _is_static(a):
+            a, b = b, a
+        return _each(np.multiply, a, b.static)
+    if step.code == g.DIVIDE:
+        return _each(np.divide, a, b.static)
+    if step.code == g.CHOICE:
+        test = taken[0].static != 0
+        return Linear(*(np.where(test, x, y) for x, y in zip(taken[1][:2], b[:2], strict=True)))
+    return Linear(_ON_COLUMNS[step.code](*(part.static for part in taken)))
+
+
+def _each(operation: Any, value: Linear, by: Any) -> Linear:
+    """Return a value multiplied or divided; what is 0 stays the number 0."""
+    return Linear(*(operation(part, by) if np.any(part) else 0.0 for part in value))
+
+
+def _is_static(value: Linear) -> bool:
+    """Return whether neither waiting nor usage is added to a value."""
+    return not np.any(value.gain) and not np.any(value.usage)
+
+
+def _pushed(step: Step, jobs: JobColumns | None) -> Linear:
+    """Return what a step pushes."""
+    if step.code == g.WAIT:
+        return Linear(0.0, 1.0)
+    if step.code == g.USAGE:
+        return Linear(0.0, 0.0, np.array([float(name == step.name) for name in USER_FEATURES]))
+    if step.code == g.NUMBER or jobs is None:
+        return Linear(step.number)
+    static = (FEATURES | COLUMNS)[step.name].static
+    assert static is not None
+    return Linear(static(jobs))

@@ -1,0 +1,228 @@
+"""The grammar of policies that are expressions: from a text to the steps that work it out.
+
+It is a part of Python's, read with :mod:`ast`: numbers, names, ``+ - * / // % **``, comparisons,
+``and or not``, ``A if C else B`` and the functions of :data:`FUNCTIONS`. Python runs none of it.
+Steps are in postfix order: those that push a value, and those that take their values from the top
+of a stack and leave one.
+"""
+
+from __future__ import annotations
+
+import ast
+import math
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple, NoReturn
+
+from hpcgym.errors import HpcgymError, unknown
+
+(
+    NUMBER, FEATURE, USAGE, WAIT,
+    NEGATIVE, NOT, LOG, LOG2, LOG10, EXP, SQRT, ABS, FLOOR,
+    ADD, SUBTRACT, MULTIPLY, DIVIDE, WHOLE_PARTS, REST, POWER, LEAST, GREATEST,
+    LESS, AT_MOST, MORE, AT_LEAST, EQUAL, UNEQUAL, AND, OR,
+    CHOICE,
+) = range(31)  # fmt: skip
+PUSHES, TAKE_ONE, TAKE_TWO = range(NUMBER, NEGATIVE), range(NEGATIVE, ADD), range(ADD, CHOICE)
+
+#: Function -> operation, and what it returns; ``min`` and ``max`` take two values or more.
+FUNCTIONS: dict[str, tuple[int, str]] = {
+    "log": (LOG, "natural logarithm"),
+    "log2": (LOG2, "logarithm to base 2"),
+    "log10": (LOG10, "logarithm to base 10"),
+    "exp": (EXP, "e to this power"),
+    "sqrt": (SQRT, "square root"),
+    "abs": (ABS, "the number without its sign"),
+    "floor": (FLOOR, "the greatest whole number that is not above it"),
+    "min": (LEAST, "the least of its values"),
+    "max": (GREATEST, "the greatest of its values"),
+}
+
+_OPERATORS: dict[type, int] = {
+    ast.Add: ADD,
+    ast.Sub: SUBTRACT,
+    ast.Mult: MULTIPLY,
+    ast.Div: DIVIDE,
+    ast.FloorDiv: WHOLE_PARTS,
+    ast.Mod: REST,
+    ast.Pow: POWER,
+    ast.Lt: LESS,
+    ast.LtE: AT_MOST,
+    ast.Gt: MORE,
+    ast.GtE: AT_LEAST,
+    ast.Eq: EQUAL,
+    ast.NotEq: UNEQUAL,
+    ast.And: AND,
+    ast.Or: OR,
+}
+
+MOST_CHARACTERS, MOST_STEPS = 2_000, 500
+
+
+class Step(NamedTuple):
+    """One operation, and what it pushes: a name or a number."""
+
+    code: int
+    name: str = ""
+    number: float = 0.0
+    column: int = 0  # where it stands in the text, from 1
+
+
+def read_steps(text: str, argument: str, codes: Mapping[str, int | str]) -> list[Step]:
+    """Return the steps of an expression.
+
+    Parameters
+    ----------
+    argument : what errors call it.
+    codes : name -> the code that pushes it, or the expression that it stands for.
+
+    Raises
+    ------
+    HpcgymError : what is no expression; one line, with the column where it goes wrong.
+    """
+    reader = _Reader(text, argument, codes)
+    try:
+        reader.put(_parsed(text, argument))
+    except RecursionError:
+        fail(text, argument, 1, "too many parts within parts")
+    return reader.steps
+
+
+def takes(code: int) -> int:
+    """Return how many values an operation takes from the stack."""
+    if code in PUSHES:
+        return 0
+    if code in TAKE_ONE:
+        return 1
+    return 2 if code in TAKE_TWO else 3
+
+
+def fail(text: str, argument: str, column: int, problem: str) -> NoReturn:
+    """Raise the error of an expression."""
+    raise HpcgymError(f"{argument}, column {column}: {problem}; in {text!r}")
+
+
+def _parsed(text: str, argument: str) -> ast.expr:
+    """Return the tree of a text."""
+    if len(text) > MOST_CHARACTERS:
+        raise HpcgymError(f"{argument}: an expression has at most {MOST_CHARACTERS:,} characters")
+    blank = len(text) - len(text.lstrip())
+    try:
+        return ast.parse(text.strip(), mode="eval").body
+    except SyntaxError as error:
+        column = blank + (error.offset or len(text) - blank)  # 0: at the end
+        fail(text, argument, column, f"no expression: {error.msg}")
+    except (ValueError, RecursionError, MemoryError) as error:
+        fail(text, argument, 1, f"no expression: {error or type(error).__name__}")
+
+
+class _Reader:
+    """Writes the steps of a tree, in the order in which they are done."""
+
+    def __init__(self, text: str, argument: str, codes: Mapping[str, int | str]) -> None:
+        self.steps: list[Step] = []
+        self._text, self._argument, self._codes = text, argument, codes
+        self._blank = len(text) - len(text.lstrip())
+
+    def put(self, node: ast.expr) -> None:
+        """Write the steps of a part of the expression."""
+        if len(self.steps) > MOST_STEPS:
+            self._fail(node, f"an expression has at most {MOST_STEPS} operations")
+        match node:
+            case ast.Constant():
+                self._step(node, NUMBER, number=self._number(node))
+            case ast.Name():
+                self._put_name(node)
+            case ast.UnaryOp(op=ast.USub()):
+                self.put(node.operand)
+                self._step(node, NEGATIVE)
+            case ast.UnaryOp(op=ast.UAdd()):
+                self.put(node.operand)
+            case ast.UnaryOp(op=ast.Not()):
+                self.put(node.operand)
+                self._step(node, NOT)
+            case ast.BinOp() if type(node.op) in _OPERATORS:
+                self._fold(node, _OPERATORS[type(node.op)], (node.left, node.right))
+            case ast.BoolOp():
+                self._fold(node, _OPERATORS[type(node.op)], node.values)
+            case ast.Compare():
+                self._put_comparison(node)
+            case ast.IfExp():
+                for part in (node.test, node.body, node.orelse):
+                    self.put(part)
+                self._step(node, CHOICE)
+            case ast.Call():
+                self._put_call(node)
+            case _:
+                self._fail(node, "only numbers, names, operators, comparisons and functions")
+
+    def _put_name(self, node: ast.Name) -> None:
+        """Write what a name stands for."""
+        if node.id in FUNCTIONS:
+            self._fail(node, f"{node.id} is a function: write {node.id}(...)")
+        if node.id not in self._codes:
+            self._fail(node, unknown("name", node.id, self._codes))
+        code = self._codes[node.id]
+        if isinstance(code, str):
+            self.put(ast.copy_location(_at(ast.parse(code, mode="eval").body, node), node))
+        else:
+            self._step(node, code, node.id)
+
+    def _put_comparison(self, node: ast.Compare) -> None:
+        """Write a comparison; ``a < b < c`` is ``a < b and b < c``."""
+        left = node.left
+        for k, (operator, right) in enumerate(zip(node.ops, node.comparators, strict=True)):
+            if type(operator) not in _OPERATORS:
+                self._fail(right, "numbers are compared with < <= > >= == !=")
+            self._fold(node, _OPERATORS[type(operator)], (left, right))
+            if k > 0:
+                self._step(node, AND)
+            left = right
+
+    def _put_call(self, node: ast.Call) -> None:
+        """Write the call of a function."""
+        name = node.func.id if isinstance(node.func, ast.Name) else ""
+        if name not in FUNCTIONS:
+            self._fail(node, unknown("function", name or ast.unparse(node.func), FUNCTIONS))
+        code = FUNCTIONS[name][0]
+        several = code in (LEAST, GREATEST)
+        if node.keywords or (len(node.args) < 2 if several else len(node.args) != 1):
+            self._fail(node, f"{name} takes {'two values or more' if several else 'one value'}")
+        if several:
+            self._fold(node, code, node.args)
+        else:
+            self.put(node.args[0])
+            self._step(node, code)
+
+    def _fold(self, node: ast.expr, code: int, parts: Iterable[ast.expr]) -> None:
+        """Write an operation on two values, or on several from left to right."""
+        for k, part in enumerate(parts):
+            self.put(part)
+            if k > 0:
+                self._step(node, code)
+
+    def _step(self, node: ast.expr, code: int, name: str = "", number: float = 0.0) -> None:
+        self.steps.append(Step(code, name, number, self._column(node)))
+
+    def _number(self, node: ast.Constant) -> float:
+        """Return a constant, which must be a finite number."""
+        if isinstance(node.value, int | float) and not isinstance(node.value, bool):
+            try:
+                number = float(node.value)
+            except OverflowError:
+                number = math.inf
+            if math.isfinite(number):
+                return number
+        self._fail(node, f"a constant must be a finite number, not {ast.unparse(node)}")
+
+    def _column(self, node: ast.expr) -> int:
+        return self._blank + node.col_offset + 1
+
+    def _fail(self, node: ast.expr, problem: str) -> NoReturn:
+        fail(self._text, self._argument, self._column(node), problem)
+
+
+def _at(tree: ast.expr, node: ast.expr) -> ast.expr:
+    """Return a tree, all of whose parts stand where another one does."""
+    for part in ast.walk(tree):
+        ast.copy_location(part, node)
+    return tree

@@ -1,0 +1,270 @@
+"""Policies that are expressions: what they order, what they refuse, where they may stand."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import gymnasium
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from strategies import workloads
+from typer.testing import CliRunner
+
+import hpcgym
+from hpcgym.baselines import find_baseline
+from hpcgym.cli import app
+from hpcgym.evaluation import evaluate
+from hpcgym.scheduler.policies.expressions import NAMES, is_expression, read_expression
+from hpcgym.scheduler.policies.features import JobColumns
+from hpcgym.scheduler.policies.grammar import FUNCTIONS
+from hpcgym.workload.model import Workload
+
+#: Policies by name or weights, and expressions that say the same.
+SAME: list[tuple[Any, str]] = [
+    ("fcfs", "wait"),
+    ("fcfs", "2 * wait + 3"),
+    ("lcfs", "-wait"),
+    ("lcfs", "submit"),
+    ("fcfs", "-submit"),
+    ("spf", "-requested"),
+    ("saf", "-(requested * processors)"),
+    ("saf", "-area"),
+    ("sqf", "-processors / 3"),
+    ("lrf", "requested / processors"),
+    ("lexp", "expansion"),
+    ("lexp", "(wait + requested) / requested"),
+    ("unicef", "unicef"),
+    ("f1", "-f1"),
+    ("f3", "-f3"),
+    ({"area": -1.0, "wait": 20.0}, "-(requested * processors) + 20 * wait"),
+    ({"wait": 2.0, "expansion": 300.0}, "2 * wait + 300 * (1 + wait / requested)"),
+    ("fairshare", "fairshare"),
+    ({"fairshare": 3.0, "wait": 1e-4}, "3 * fairshare + wait / 10_000"),
+    ({"fairshare": -1.5, "area": -1e-6}, "-area * 1e-6 - fairshare / (2 / 3)"),
+]
+
+
+@settings(max_examples=40)
+@given(workloads(), st.sampled_from(SAME), st.sampled_from(["none", "easy", "conservative"]))
+def test_they_order_as_policies_by_name_do(
+    workload: Workload, same: tuple[Any, str], backfill: str
+) -> None:
+    rules: dict[str, Any] = {"backfill": backfill, "threshold": 100}
+    named = hpcgym.simulate(workload, policy=same[0], **rules)
+    result = hpcgym.simulate(workload, policy=same[1], **rules)
+    assert result.start.tolist() == named.start.tolist()
+    second = hpcgym.simulate(workload, backfill_order=same[0])
+    assert hpcgym.simulate(workload, backfill_order=same[1]).start.tolist() == second.start.tolist()
+
+
+# --- Against Python -------------------------------------------------------------------------------
+
+LEAVES = st.sampled_from(
+    ["requested", "processors", "user", "time_limit", "queue", "2", "0.5", "7"]
+)
+TWO = ["{} + {}", "{} - {}", "{} * {}", "{} / {}", "{} // {}", "{} % {}", "min({}, {})"]
+TWO += ["max({}, {})", "({} < {})", "({} >= {})", "({} == {})", "{0} if {1} > 3 else {1}"]
+ONE = ["-({})", "abs({})", "sqrt(abs({}))", "log2(1 + abs({}))", "floor({})", "({}) ** 2"]
+
+
+def trees() -> st.SearchStrategy[str]:
+    """Expressions in which waiting is not looked at, in brackets."""
+
+    def larger(inner: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
+        pairs = st.tuples(st.sampled_from(TWO), inner, inner)
+        singles = st.tuples(st.sampled_from(ONE), inner)
+        return st.one_of(pairs, singles).map(lambda parts: f"({parts[0].format(*parts[1:])})")
+
+    return st.recursive(LEAVES, larger, max_leaves=8)
+
+
+def by_python(text: str, values: dict[str, float]) -> float:
+    """Return what Python makes of the text with the numbers of one job."""
+    functions: dict[str, Any] = {
+        name: getattr(math, name, getattr(np, name, None)) for name in FUNCTIONS
+    }
+    functions |= {"min": min, "max": max, "abs": abs}
+    return float(eval(text, {"__builtins__": {}}, functions | values))
+
+
+@settings(max_examples=300)
+@given(st.data(), workloads())
+def test_values_are_those_of_python(data: st.DataObject, workload: Workload) -> None:
+    static, gain = data.draw(trees()), data.draw(trees())
+    text = f"{static} + {gain} * wait + 0 * requested"
+    found = read_expression(text).of_jobs(JobColumns(workload))
+    shape = (len(workload),)
+    for job in range(len(workload)):
+        values = {
+            "requested": float(workload.requested_time[job]),
+            "time_limit": float(workload.requested_time[job]),
+            "processors": float(workload.requested_processors[job]),
+            "user": float(workload.user_id[job]),
+            "queue": float(workload.columns["queue"][job]),
+        }
+        try:
+            expected = [by_python(part, values) for part in (static, gain)]
+        except (ZeroDivisionError, OverflowError):
+            continue  # scores of such jobs are refused
+        one = [np.broadcast_to(part, shape)[job] for part in (found.static, found.gain)]
+        assert one == pytest.approx(expected, rel=1e-12, abs=1e-12, nan_ok=True)
+
+
+# --- Errors ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("requested *", r"column 11: no expression: invalid syntax"),
+        ("20 * wiat", r"column 6: unknown name 'wiat'; did you mean 'wait'\?"),
+        ("wait + foo(3)", r"column 8: unknown function 'foo'; did you mean 'floor'\?"),
+        ("wait * sqrt", r"column 8: sqrt is a function: write sqrt\(...\)"),
+        ("log(wait, 2)", r"column 1: log takes one value"),
+        ("max(area)", r"column 1: max takes two values or more"),
+        ("log(x=area)", r"column 1: log takes one value"),
+        ("wait ** 2", r"column 1: waiting times can be added, and multiplied or divided by"),
+        ("area + sqrt(wait)", r"column 8: waiting times can be added"),
+        ("area / wait", r"column 1: waiting times"),
+        ("1 if wait > 3600 else 0", r"column 6: waiting times"),
+        ("expansion * wait", r"column 1: waiting times"),
+        ("fairshare * area", r"column 1: what users have used can be added"),
+        ("1 / fairshare", r"column 1: what users have used"),
+        ("fairshare if queue == 1 else 0", r"column 1: what users have used"),
+        ("wait + (", r"no expression: '\(' was never closed"),
+        ("area + 1e999", r"column 8: a constant must be a finite number"),
+        ("area * 'a'", r"column 8: a constant must be a finite number, not 'a'"),
+        ("area + True", r"column 8: a constant must be a finite number, not True"),
+        ("area.real * 2", r"column 1: only numbers, names, operators"),
+        ("__import__('os') * wait", r"column 1: unknown function '__import__'"),
+        ("[wait for wait in 3]", r"column 1: only numbers"),
+        ("lambda: wait", r"column 1: only numbers"),
+        ("wait @ area", r"column 1: only numbers"),
+        ("queue in (1, 2)", r"numbers are compared with < <= > >= == !="),
+        ("2 * (3 + 4) * 1.0 * (1 < 2)", "unknown policy"),
+        ("min(1, 2)", "is the same for all jobs: name a feature"),
+        ("area * 0 + " * 300 + "1", r"at most 2,000 characters"),
+        ("-" * 1000 + "area", r"too many parts within parts"),
+        ("area" + "+1" * 300, r"at most 500 operations"),
+        ("(" * 300 + "wait" + ")" * 300, r"no expression"),
+    ],
+)
+def test_a_bad_expression_is_one_line_that_names_the_column(text: str, message: str) -> None:
+    with pytest.raises(hpcgym.HpcgymError, match=message) as error:
+        hpcgym.Scheduler(policy=text)
+    assert "\n" not in str(error.value)
+
+
+def test_scores_beyond_double_precision_are_an_error() -> None:
+    workload = hpcgym.load_workload("lublin:jobs=5,processors=8,seed=1")
+    for text in (
+        "1 / (queue - queue)",
+        "exp(requested) ** 9",
+        "log(-area)",
+        "wait / (user - user)",
+    ):
+        with pytest.raises(hpcgym.HpcgymError, match="beyond double precision"):
+            hpcgym.simulate(workload, policy=text)
+
+
+@pytest.mark.parametrize(
+    ("text", "meant"),
+    [
+        ("saf", False),
+        ("saf-typical", False),
+        ("fs+efs", False),
+        ("energy-fairshare", False),
+        ("-0.1,0,0,0,0,1e-3", False),
+        (" 1, 2, 3, 4, 5, 6", False),
+        ("runs/agent.pt", False),
+        ("runs/best", False),
+        ("wait", True),
+        ("-area", True),
+        ("wait/requested", True),
+        ("not queue", True),
+        ("20*wiat", True),
+    ],
+)
+def test_which_texts_are_expressions(text: str, meant: bool) -> None:
+    assert is_expression(text) == meant
+
+
+def test_the_docs_name_all_of_it() -> None:
+    docs = Path(__file__).parents[2] / "docs" / "semantics.md"
+    section = docs.read_text(encoding="utf-8").partition("An **expression**")[2]
+    section = section.partition("## Events and passes")[0]
+    for name in (*NAMES, *FUNCTIONS):
+        assert f"`{name}`" in section, name
+
+
+# --- Where they may stand -------------------------------------------------------------------------
+
+
+def small() -> Workload:
+    return hpcgym.load_workload("lublin:jobs=120,processors=32,load=1.3,seed=4")
+
+
+def test_an_estimate_stands_for_requested_but_not_for_time_limit() -> None:
+    workload = small()
+    rules: dict[str, Any] = {"policy_estimate": "clairvoyant", "backfill": "none"}
+    known = hpcgym.simulate(workload, policy="spf", **rules)
+    assert np.array_equal(
+        hpcgym.simulate(workload, policy="-requested", **rules).start, known.start
+    )
+    requested = hpcgym.simulate(workload, policy="spf", backfill="none")
+    result = hpcgym.simulate(workload, policy="-time_limit", **rules)
+    assert np.array_equal(result.start, requested.start)
+
+
+def test_run_times_that_are_learned_are_refused_where_it_looks_at_them() -> None:
+    with pytest.raises(hpcgym.HpcgymError, match="expressions cannot yet; time_limit is"):
+        hpcgym.Scheduler(policy="-requested", policy_estimate="ave2")
+    hpcgym.Scheduler(policy="-time_limit * processors", policy_estimate="ave2")
+    hpcgym.Scheduler(policy="-requested", estimate="ave2")
+
+
+def test_baselines_and_boards_take_them() -> None:
+    workload = small()
+    env = gymnasium.make("hpcgym/JobSelection-v0", workload=workload, jobs=60)
+    assert played(env, find_baseline("-requested * processors")) == played(
+        env, find_baseline("saf")
+    )
+    weights = gymnasium.make("hpcgym/MixedPolicy-v0", workload=workload, jobs=60)
+    with pytest.raises(hpcgym.HpcgymError, match="is no weighted sum of features"):
+        played(weights, find_baseline("-requested * processors"))
+    board = evaluate("-requested * processors", workload, jobs=30, n=4, budget=0)
+    values = board.by_slice
+    assert values["-requested * processors"].tolist() == values["saf"].tolist()
+
+
+def played(env: Any, policy: Any) -> dict[str, float]:
+    """Play an episode to its end; return its metrics."""
+    observation, info = env.reset(seed=3)
+    policy.begin(env)
+    over = False
+    while not over:
+        observation, _, terminated, truncated, info = env.step(policy.act(observation, info))
+        over = terminated or truncated
+    return dict(env.unwrapped.result().metrics)
+
+
+def test_at_the_command_line() -> None:
+    run = CliRunner().invoke
+    source = "lublin:jobs=120,processors=32,load=1.3,seed=4"
+    named = run(app, ["simulate", source, "--policy", "saf", "--format", "json"])
+    given = run(
+        app, ["simulate", source, "--policy", "-(requested * processors)", "--format", "json"]
+    )
+    assert given.exit_code == named.exit_code == 0
+    found, expected = json.loads(given.output), json.loads(named.output)
+    assert found.pop("scheduler")["name"].startswith("queue by -(requested * processors), EASY")
+    assert expected.pop("scheduler")["policy"] == "saf"
+    assert found == expected
+    bad = run(app, ["simulate", source, "--policy", "20 * wiat"])
+    assert bad.exit_code == 1
+    assert "policy, column 6: unknown name 'wiat'" in " ".join(bad.output.split())
