@@ -42,11 +42,8 @@ def is_by_room(nodes):
 def comes_before(nodes, a, b):
     """Return whether node ``a`` is filled before node ``b``."""
     left, other = nodes.left[a], nodes.left[b]
-    allocation = nodes.scalars[0].allocation
     if left != other:
-        return (left < other) == (allocation != WORST_FIT)
-    if allocation == BALANCED and nodes.stale[1, a] != nodes.stale[1, b]:
-        return nodes.stale[1, a] < nodes.stale[1, b]
+        return (left < other) == (nodes.scalars[0].allocation != WORST_FIT)
     return a < b
 
 
@@ -113,9 +110,8 @@ def weigh_all(nodes, room):
 @jit_part
 def weigh(nodes, room, node):
     """Note that what is free on a node has changed, and how much that is: what best fit goes by."""
-    if nodes.scalars[0].allocation == BALANCED:
-        nodes.scalars[0].n_stale = 1
-    elif is_by_room(nodes):
+    allocation = nodes.scalars[0].allocation
+    if allocation == BEST_FIT or allocation == WORST_FIT:
         left = 0.0
         for r in range(room.shape[1]):
             left += room[node, r] / nodes.total[r]
@@ -124,6 +120,8 @@ def weigh(nodes, room, node):
             nodes.stale[1, node] = 1
             nodes.stale[0, nodes.scalars[0].n_stale] = node
             nodes.scalars[0].n_stale += 1
+    elif allocation == BALANCED:
+        nodes.scalars[0].n_stale = 1
 
 
 @jit
@@ -135,6 +133,7 @@ def balance(nodes, room):
     its nodes the one that has least of it.
     """
     order, left, kind = nodes.order, nodes.left, nodes.stale[1]
+    part = 1.0 / (room.shape[1] + 1)  # so that of whole numbers that are equal, the kind decides
     for node in range(len(order)):
         order[node] = node
         kind[node] = -1
@@ -143,6 +142,7 @@ def balance(nodes, room):
             if room[node, r] > left[node] and is_scarce(nodes, r):
                 left[node] = room[node, r]
                 kind[node] = r
+        left[node] += kind[node] * part
     sort_nodes(nodes, order, len(order))
     # a node's turn depends on how many of its kind are left when it has come
     for r in range(room.shape[1]):
@@ -150,7 +150,7 @@ def balance(nodes, room):
         for i in range(len(order) - 1, -1, -1):
             if kind[order[i]] == r:
                 after += 1
-                left[order[i]] = -after
+                left[order[i]] = r * part - after
     for node in range(len(order)):
         if kind[node] < 0:
             left[node] = -np.inf
