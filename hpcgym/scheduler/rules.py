@@ -328,7 +328,7 @@ def _policy(rule: str, policy: PolicyLike, others: Iterable[str] = ()) -> Policy
     """Return a policy, checked, as a text, a tuple or a mapping of its own."""
     parse_policy(policy, rule, others)
     if isinstance(policy, str):
-        return policy
+        return policy.strip()
     if isinstance(policy, Mapping):
         return {name: float(weight) for name, weight in policy.items()}
     return tuple(float(weight) for weight in policy)

@@ -147,10 +147,19 @@ def test_values_are_those_of_python(data: st.DataObject, workload: Workload) -> 
         ("wait @ area", r"column 1: only numbers"),
         ("queue in (1, 2)", r"numbers are compared with < <= > >= == !="),
         ("2 * (3 + 4) * 1.0 * (1 < 2)", "unknown policy"),
-        ("min(1, 2)", "is the same for all jobs: name a feature"),
+        ("min(1, 2) * 1", "unknown policy"),
+        ("0 * wait", "is the same for all jobs: name a feature"),
+        ("wait - wait", "is the same for all jobs"),
+        ("2 * (0 * fairshare)", "is the same for all jobs"),
+        ("wait / 0", "is infinite, or no number, for all jobs"),
+        ("wait * log(0 - 1)", "is infinite, or no number"),
+        ("fairshare / 0 - area", "is infinite, or no number"),
+        ("fairshare * 1e308 * 10", "is infinite, or no number"),
+        ("(area +\n wiat)", r"column 10: unknown name 'wiat'"),
+        ("\uff41rea * 1 + wiat", r"column 12: unknown name 'wiat'"),
         ("area * 0 + " * 300 + "1", r"at most 2,000 characters"),
         ("-" * 1000 + "area", r"too many parts within parts"),
-        ("area" + "+1" * 300, r"at most 500 operations"),
+        ("area" + "+1" * 300, r"at most 500 numbers, names and operations"),
         ("(" * 300 + "wait" + ")" * 300, r"no expression"),
     ],
 )
@@ -158,6 +167,19 @@ def test_a_bad_expression_is_one_line_that_names_the_column(text: str, message: 
     with pytest.raises(hpcgym.HpcgymError, match=message) as error:
         hpcgym.Scheduler(policy=text)
     assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("text", ["2 * (0 * fairshare) + area", "-fairshare * 0 * 2 + area"])
+def test_usage_of_no_weight_is_none(text: str) -> None:
+    workload = hpcgym.load_workload("lublin:jobs=40,processors=16,load=2,seed=1")
+    named = hpcgym.simulate(workload, policy="laf")
+    assert np.array_equal(hpcgym.simulate(workload, policy=text).start, named.start)
+
+
+def test_blanks_around_a_name_change_nothing() -> None:
+    workload = hpcgym.load_workload("lublin:jobs=40,processors=16,load=2,seed=1")
+    named = hpcgym.simulate(workload, policy="f1")
+    assert np.array_equal(hpcgym.simulate(workload, policy=" f1 ").start, named.start)
 
 
 def test_scores_beyond_double_precision_are_an_error() -> None:
@@ -183,6 +205,11 @@ def test_scores_beyond_double_precision_are_an_error() -> None:
         (" 1, 2, 3, 4, 5, 6", False),
         ("runs/agent.pt", False),
         ("runs/best", False),
+        ("models/queue/v2", False),
+        ("/home/user/agent", False),
+        ("./queue/user", False),
+        ("not", False),
+        ("None", False),
         ("wait", True),
         ("-area", True),
         ("wait/requested", True),

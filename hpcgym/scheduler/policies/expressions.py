@@ -66,8 +66,8 @@ _ON_COLUMNS: dict[int, Callable[..., Any]] = {
     g.SQRT: np.sqrt,
     g.ABS: np.abs,
     g.FLOOR: np.floor,
-    g.WHOLE_PARTS: lambda a, b: np.floor(np.divide(a, b)),
-    g.REST: lambda a, b: a - b * np.floor(np.divide(a, b)),
+    g.WHOLE_PARTS: np.floor_divide,
+    g.REST: np.remainder,
     g.POWER: np.power,
     g.LEAST: np.minimum,
     g.GREATEST: np.maximum,
@@ -95,12 +95,15 @@ class Form(NamedTuple):
         return not any(self)
 
 
+_NO_USAGE = np.zeros(len(USER_FEATURES))
+
+
 class Linear(NamedTuple):
-    """A value ``static + gain * wait + usage``; numbers, or float64 of shape (n_jobs,)."""
+    """A value ``static + gain * wait``, and priorities of users; numbers, or float64 (n_jobs,)."""
 
     static: Any
     gain: Any = 0.0  # [1/s]
-    usage: Any = 0.0  # (2,) what the priorities of USER_FEATURES are multiplied by, or 0
+    usage: Any = _NO_USAGE  # (2,) what the priorities of USER_FEATURES are multiplied by
 
 
 @dataclass(frozen=True)
@@ -127,7 +130,7 @@ class Expression:
     @property
     def usage(self) -> dict[str, float]:
         """The weights of users' priorities in it, by name."""
-        weights = self.of_jobs(None).usage if self.form.usage else np.zeros(len(USER_FEATURES))
+        weights = self.of_jobs(None).usage if self.form.usage else _NO_USAGE
         return {name: float(w) for name, w in zip(USER_FEATURES, weights, strict=True) if w != 0}
 
     def of_jobs(self, jobs: JobColumns | None) -> Linear:
@@ -143,13 +146,12 @@ def is_expression(text: str) -> bool:
     """Return whether a text is meant as an expression, and not as a name, weights or a path."""
     words = "".join(c if c.isalnum() or c in "_." else " " for c in text).split()
     words = [word for word in words if not word[0].isdigit()]
-    if not words:
+    if not words or text.startswith(("/", "./", "../", "~")):
         return False
-    if any(sign in text for sign in "*()<>%=") or (
-        "/" in text and not NAMES.keys().isdisjoint(words)
-    ):
+    if any(sign in text for sign in "*()<>%="):
         return True
-    return all(word in NAMES or keyword.iskeyword(word) for word in words)
+    names = [word for word in words if not keyword.iskeyword(word)]
+    return len(names) > 0 and all(word in NAMES for word in names)
 
 
 @lru_cache(maxsize=256)  # a simulation asks a dozen times what its policy is
@@ -169,9 +171,13 @@ def read_expression(text: str, argument: str = "policy") -> Expression:
         if problem:
             g.fail(text, argument, step.column, problem)
         stack.append(_form(step, taken))
-    if stack[0].is_number:
+    found = Expression(text, tuple(steps), stack[0])
+    _, gain, usage = found.of_jobs(None)
+    if not (np.isfinite(usage).all() and (found.form.job or np.isfinite(gain))):
+        raise HpcgymError(f"{argument} {text!r} is infinite, or no number, for all jobs")
+    if not (found.form.job or gain != 0 or usage.any()):
         raise HpcgymError(f"{argument} {text!r} is the same for all jobs: name a feature of jobs")
-    return Expression(text, tuple(steps), stack[0])
+    return found
 
 
 def _taken(stack: list[Any], step: Step) -> list[Any]:
@@ -193,7 +199,7 @@ def _problem(step: Step, taken: Sequence[Form]) -> str:
     """Return why a step cannot be done, for what waiting or usage adds to its values; or ""."""
     if step.code in g.PUSHES or step.code in (g.NEGATIVE, g.ADD, g.SUBTRACT):
         return ""
-    changing, by = [form for form in taken if form.wait or form.usage], taken
+    changing = [form for form in taken if form.wait or form.usage]
     if not changing:
         return ""
     if step.code in (g.MULTIPLY, g.DIVIDE) and len(changing) == 1:
@@ -201,7 +207,7 @@ def _problem(step: Step, taken: Sequence[Form]) -> str:
         divides = step.code == g.DIVIDE and other is taken[0]
         if not divides and (other.is_number or not changing[0].usage):
             return ""
-    if step.code == g.CHOICE and not (by[0].wait or any(form.usage for form in by)):
+    if step.code == g.CHOICE and not (taken[0].wait or any(form.usage for form in taken)):
         return ""
     if any(form.usage for form in changing):
         return "what users have used can be added, and multiplied by numbers, and no more"
@@ -232,8 +238,13 @@ def _value(step: Step, taken: Sequence[Linear], jobs: JobColumns | None) -> Line
 
 
 def _each(operation: Any, value: Linear, by: Any) -> Linear:
-    """Return a value multiplied or divided; what is 0 stays the number 0."""
-    return Linear(*(operation(part, by) if np.any(part) else 0.0 for part in value))
+    """Return a value multiplied or divided by what neither waiting nor usage changes."""
+    static, gain, usage = value
+    return Linear(
+        operation(static, by),
+        operation(gain, by) if np.any(gain) else gain,
+        operation(usage, by) if np.any(usage) else usage,
+    )
 
 
 def _is_static(value: Linear) -> bool:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import ast
 import math
+import warnings
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple, NoReturn
 
@@ -82,6 +83,7 @@ def read_steps(text: str, argument: str, codes: Mapping[str, int | str]) -> list
     reader = _Reader(text, argument, codes)
     try:
         reader.put(_parsed(text, argument))
+        reader.check_length()
     except RecursionError:
         fail(text, argument, 1, "too many parts within parts")
     return reader.steps
@@ -107,12 +109,19 @@ def _parsed(text: str, argument: str) -> ast.expr:
         raise HpcgymError(f"{argument}: an expression has at most {MOST_CHARACTERS:,} characters")
     blank = len(text) - len(text.lstrip())
     try:
-        return ast.parse(text.strip(), mode="eval").body
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of what may be meant otherwise, such as "3if"
+            return ast.parse(_one_line(text), mode="eval").body
     except SyntaxError as error:
         column = blank + (error.offset or len(text) - blank)  # 0: at the end
         fail(text, argument, column, f"no expression: {error.msg}")
     except (ValueError, RecursionError, MemoryError) as error:
         fail(text, argument, 1, f"no expression: {error or type(error).__name__}")
+
+
+def _one_line(text: str) -> str:
+    """Return a text without the blanks around it, in one line, so that columns count."""
+    return "".join(" " if c.isspace() else c for c in text.strip())
 
 
 class _Reader:
@@ -122,11 +131,11 @@ class _Reader:
         self.steps: list[Step] = []
         self._text, self._argument, self._codes = text, argument, codes
         self._blank = len(text) - len(text.lstrip())
+        self._bytes = _one_line(text).encode()
 
     def put(self, node: ast.expr) -> None:
         """Write the steps of a part of the expression."""
-        if len(self.steps) > MOST_STEPS:
-            self._fail(node, f"an expression has at most {MOST_STEPS} operations")
+        self.check_length()
         match node:
             case ast.Constant():
                 self._step(node, NUMBER, number=self._number(node))
@@ -154,6 +163,12 @@ class _Reader:
                 self._put_call(node)
             case _:
                 self._fail(node, "only numbers, names, operators, comparisons and functions")
+
+    def check_length(self) -> None:
+        """Raise the error of an expression that is too long."""
+        if len(self.steps) > MOST_STEPS:
+            problem = f"at most {MOST_STEPS} numbers, names and operations"
+            fail(self._text, self._argument, self.steps[-1].column, problem)
 
     def _put_name(self, node: ast.Name) -> None:
         """Write what a name stands for."""
@@ -215,7 +230,8 @@ class _Reader:
         self._fail(node, f"a constant must be a finite number, not {ast.unparse(node)}")
 
     def _column(self, node: ast.expr) -> int:
-        return self._blank + node.col_offset + 1
+        before = self._bytes[: node.col_offset]  # ast counts bytes
+        return self._blank + len(before.decode(errors="ignore")) + 1
 
     def _fail(self, node: ast.expr, problem: str) -> NoReturn:
         fail(self._text, self._argument, self._column(node), problem)

@@ -142,10 +142,11 @@ def parse_policy(
         numbers or all 0, or a wrong expression.
     """
     if isinstance(policy, str):
-        if policy in POLICIES:
-            return POLICIES[policy]
-        if policy in PASS_POLICIES:
-            return PASS_POLICIES[policy]
+        name = policy.strip()
+        if name in POLICIES:
+            return POLICIES[name]
+        if name in PASS_POLICIES:
+            return PASS_POLICIES[name]
         if expressions.is_expression(policy):
             expression = expressions.read_expression(policy, argument)
             return IndexPolicy(policy, expression.usage, expression=expression)
