@@ -89,7 +89,8 @@ def write_speedups(heatmap: Heatmap, path: str | os.PathLike[str]) -> None:
     Raises
     ------
     HpcgymError : the name ends neither in .csv nor in .json, the file cannot be written, or it is
-        CSV and a speedup alone is not the greatest of its code, which the file would not tell.
+        CSV and would not tell all: a speedup alone is not the greatest of its code, or a code is
+        called as a column of what codes read and write.
     """
     path = Path(path)
     suffix = path.suffix.casefold()
@@ -233,7 +234,7 @@ def _of_table(where: str, given: Mapping[str, Any]) -> Heatmap:
                 for code, value in zip(codes, values, strict=True)
             ]
     for name, most in IO_OF_CODES.items():
-        if name in given:
+        if given.get(name) is not None:
             values = _list(f"{where}: {name!r}", given[name], len(codes))
             others[name] = [
                 math.nan if value is None else within(f"{where}: {name} of {code!r}", value, most)
@@ -268,6 +269,9 @@ def _csv(heatmap: Heatmap, path: Path) -> str:
     file = io.StringIO()
     writer = csv.writer(file, lineterminator="\n")
     of_files = _io_of(heatmap)
+    for name in of_files:
+        if name in heatmap.codes:
+            raise HpcgymError(f"{path}: in CSV {name!r} is a column, not a code; write it as .json")
     # with "code" it could look like the head of a list
     writer.writerow(["", *heatmap.codes, *of_files])
     table = np.column_stack([heatmap.speedup, *of_files.values()])

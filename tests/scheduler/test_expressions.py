@@ -147,7 +147,7 @@ def test_values_are_those_of_python(data: st.DataObject, workload: Workload) -> 
         ("wait @ area", r"column 1: only numbers"),
         ("queue in (1, 2)", r"numbers are compared with < <= > >= == !="),
         ("2 * (3 + 4) * 1.0 * (1 < 2)", "unknown policy"),
-        ("min(1, 2) * 1", "unknown policy"),
+        ("min(1, 2) * 1", "is the same for all jobs: name a feature"),
         ("0 * wait", "is the same for all jobs: name a feature"),
         ("wait - wait", "is the same for all jobs"),
         ("2 * (0 * fairshare)", "is the same for all jobs"),

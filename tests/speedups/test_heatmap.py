@@ -463,3 +463,20 @@ def test_files_of_too_many_codes_are_refused(
         path.write_text(json.dumps({a: {b: 1.0} for a, b in pairs}))
     with pytest.raises(HpcgymError, match=f"pairs{ending} has 12 codes, at most 10"):
         read_speedups(path)
+
+
+def test_a_code_that_is_called_as_a_column_needs_json(tmp_path: Path) -> None:
+    heatmap = Heatmap(("io_share", "b"), np.ones((2, 2)), io_share=[0.5, 0], io_demand_mb_s=[2, 0])
+    with pytest.raises(hpcgym.HpcgymError, match="'io_share' is a column, not a code"):
+        write_speedups(heatmap, tmp_path / "a.csv")
+    write_speedups(heatmap, tmp_path / "a.json")
+    found = read_speedups(tmp_path / "a.json")
+    assert found.codes == heatmap.codes
+    assert found.io_share is not None
+    assert found.io_share.tolist() == [0.5, 0]
+
+
+def test_null_in_json_tells_nothing_of_files(tmp_path: Path) -> None:
+    path = tmp_path / "a.json"
+    path.write_text('{"codes": ["a"], "speedup": [[1]], "io_share": null, "io_demand_mb_s": null}')
+    assert read_speedups(path).io_share is None

@@ -38,6 +38,7 @@ class IndexPolicy:
     cubed : whether the score is weight x (wait / requested time)^3 x processors instead (WFP3).
     summed : whether it is less the user's usage of processors and of energy instead, each divided
         by the share and by the greatest of all users (document 004, section 6.3.1).
+    expression : whose value is the score instead; ``weights`` are those of users' priorities in it.
     """
 
     meaning: str

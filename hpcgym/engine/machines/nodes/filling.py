@@ -111,7 +111,7 @@ def weigh_all(nodes, room):
 def weigh(nodes, room, node):
     """Note that what is free on a node has changed, and how much that is: what best fit goes by."""
     allocation = nodes.scalars[0].allocation
-    if allocation == BEST_FIT or allocation == WORST_FIT:
+    if allocation in (BEST_FIT, WORST_FIT):
         left = 0.0
         for r in range(room.shape[1]):
             left += room[node, r] / nodes.total[r]
