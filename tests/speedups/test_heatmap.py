@@ -467,7 +467,7 @@ def test_files_of_too_many_codes_are_refused(
 
 def test_a_code_that_is_called_as_a_column_needs_json(tmp_path: Path) -> None:
     heatmap = Heatmap(("io_share", "b"), np.ones((2, 2)), io_share=[0.5, 0], io_demand_mb_s=[2, 0])
-    with pytest.raises(hpcgym.HpcgymError, match="'io_share' is a column, not a code"):
+    with pytest.raises(HpcgymError, match="'io_share' is a column, not a code"):
         write_speedups(heatmap, tmp_path / "a.csv")
     write_speedups(heatmap, tmp_path / "a.json")
     found = read_speedups(tmp_path / "a.json")
