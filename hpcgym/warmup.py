@@ -132,6 +132,7 @@ def _simulator() -> None:
     jobs = _jobs()
     for backfill in ("easy", "conservative"):
         _extract(jobs, backfill=backfill)
+    _extract(jobs, estimate="ave2")
     simulate(jobs, cluster=Cluster(_PROCESSORS, shutdown_after_s=60))
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "jobs.swf"

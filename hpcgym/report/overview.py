@@ -116,6 +116,7 @@ def _draw_one(parts: Mapping[str, Result]) -> Figure:
     rows = [
         [(metric.heading, False), (text_of(metric, result.metrics[metric.name]), False)]
         for metric in described(names)
+        if metric.name in result.metrics
     ]
     _draw_table(figure.add_subplot(grid[-1, 1]), rows)
     if has_speedups(parts):

@@ -198,7 +198,8 @@ def is_module(package: str, name: str) -> bool:
 BESIDE = {
     *("hpcgym.baselines.dispatchers", "hpcgym.errors", "hpcgym.version", "hpcgym.files.writing"),
     # packages, whose modules are named where they are taken
-    *("hpcgym.compilation", "hpcgym.scheduler.dispatchers", "hpcgym.engine", "hpcgym.files"),
+    *("hpcgym.compilation", "hpcgym.engine", "hpcgym.files"),
+    *("hpcgym.scheduler.dispatchers", "hpcgym.scheduler.policies"),
     *(f"hpcgym.engine.{name}" for name in ("answers", "machines", "orders")),
     *(f"hpcgym.engine.machines.{name}" for name in ("corun", "limited", "nodes", "pool")),
     *(f"hpcgym.compilation.{name}" for name in ("files", "folders", "kept", "locks", "pipeline")),

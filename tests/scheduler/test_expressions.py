@@ -255,6 +255,7 @@ def test_run_times_that_are_learned_are_refused_where_it_looks_at_them() -> None
     hpcgym.Scheduler(policy="-requested", estimate="ave2")
 
 
+@pytest.mark.compiled
 def test_baselines_and_boards_take_them() -> None:
     workload = small()
     env = gymnasium.make("hpcgym/JobSelection-v0", workload=workload, jobs=60)
@@ -280,6 +281,7 @@ def played(env: Any, policy: Any) -> dict[str, float]:
     return dict(env.unwrapped.result().metrics)
 
 
+@pytest.mark.cli
 def test_at_the_command_line() -> None:
     run = CliRunner().invoke
     source = "lublin:jobs=120,processors=32,load=1.3,seed=4"

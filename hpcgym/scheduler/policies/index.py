@@ -16,8 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.errors import HpcgymError, check_choice, is_number, unknown
-from hpcgym.scheduler.policies import expressions
-from hpcgym.scheduler.policies.expressions import Expression
+from hpcgym.scheduler.policies.expressions import Expression, is_expression, read_expression
 from hpcgym.scheduler.policies.features import (
     FEATURES,
     PASS_FEATURES,
@@ -148,8 +147,8 @@ def parse_policy(
             return POLICIES[name]
         if name in PASS_POLICIES:
             return PASS_POLICIES[name]
-        if expressions.is_expression(policy):
-            expression = expressions.read_expression(policy, argument)
+        if is_expression(policy):
+            expression = read_expression(policy, argument)
             return IndexPolicy(policy, expression.usage, expression=expression)
         if "," not in policy:
             weights = f"six weights over {', '.join(WEIGHTED_FEATURES)}, {_SUCH_AS}"
