@@ -290,7 +290,7 @@ def _vector(policy: PolicyLike, features: tuple[str, ...]) -> NDArray[np.float64
     """Return a policy as weights that MixedPolicy takes as actions."""
     refuse_usage(policy, "portfolio")
     index = parse_policy(policy, "portfolio")
-    if index.cubed or index.expression is not None:
+    if not index.is_weighted_sum:
         raise HpcgymError(f"portfolio: {policy!r} is no weighted sum of features")
     weights = np.array([index.weights.get(name, 0.0) for name in features])
     # weights are divided by their sum; a power of 2 leaves them exact

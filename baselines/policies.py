@@ -190,7 +190,7 @@ class Baseline:
     def _weights_over(self, features: tuple[str, ...]) -> NDArray[np.float64]:
         """Return the weights of this policy over the features of an environment."""
         index = parse_policy(self.policy)
-        if index.cubed or index.summed or index.expression is not None:
+        if not index.is_weighted_sum:
             raise HpcgymError(f"baseline {self.name!r} is no weighted sum of features")
         if dict(index.weights) == {"wait": 1.0} and "wait" not in features:
             return np.zeros(len(features))  # which stands for the order of submission
@@ -257,8 +257,7 @@ def find_baseline(name: PolicyLike | Dispatcher) -> Baseline | Expert:
         if SCHEDULERS[name].policy_estimate != Scheduler().policy_estimate:
             why = "to which it would have to tell its predictions"
         raise HpcgymError(f"{name!r} cannot drive an environment, {why}; simulate it")
-    weighs = isinstance(name, str) and ("," in name or is_expression(name))
-    if isinstance(name, str) and not weighs and name not in POLICIES:
+    if isinstance(name, str) and not (name in POLICIES or "," in name or is_expression(name)):
         weights = "six weights, or an expression such as '20 * wait - requested * processors'"
         raise HpcgymError(unknown("baseline", name, [*BASELINES, *DISPATCHERS], weights))
     return Baseline(name)

@@ -25,7 +25,7 @@ SIMPLE = "easy-co"
 COSCHEDULERS = [name for name in SCHEDULERS if name != REFERENCE]
 #: Those under which jobs share nodes.
 SHARING = [name for name in COSCHEDULERS if name != "easy-spread"]
-#: Of whom the table of files tells.
+#: Schedulers in the table of files.
 OF_FILES = (REFERENCE, "easy-spread", SIMPLE, "sjf-co")
 CLOSE = 3.0  # percentage points
 OF_RUNS = "mean over jobs"

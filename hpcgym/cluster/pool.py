@@ -225,7 +225,7 @@ def _levels(levels: Any, groups: tuple[NodeGroup, ...]) -> tuple[Level, ...]:
 
 
 def _bandwidth(bandwidth: Any) -> float:
-    """Return a bandwidth [GB/s], or say that it is none."""
+    """Return a bandwidth [GB/s], which must be a number above 0."""
     number = real(bandwidth)
     if not 0 < number < math.inf:
         raise HpcgymError(f"io_bandwidth_gb_s must be a number above 0 GB/s, not {bandwidth!r}")

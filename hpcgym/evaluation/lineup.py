@@ -150,10 +150,11 @@ def find_policy(policy: Any) -> Any:
     if policy in ACTING:
         module, kind = ACTING[policy]
         return getattr(import_agent(module), kind)()
+    expressed = is_expression(policy)
     is_file = os.path.exists(policy) or policy.endswith((".json", ".pt"))
-    if is_file or ("/" in policy and not is_expression(policy)):
+    if is_file or ("/" in policy and not expressed):
         return load_agent(policy)  # which says what is missing
-    if "," in policy or is_expression(policy):
+    if "," in policy or expressed:
         parse_policy(policy)
         return policy
     rule, plus, order = policy.partition("+")

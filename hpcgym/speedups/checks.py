@@ -19,7 +19,7 @@ def positive(what: str, value: Any) -> float:
 
     Raises
     ------
-    HpcgymError : it is none; the message begins with ``what``.
+    HpcgymError : any other value; the message begins with ``what``.
     """
     if not is_number(value) or not 0 < value <= sys.float_info.max:
         raise HpcgymError(f"{what} must be a number above 0, not {value!r}")
@@ -31,7 +31,7 @@ def within(what: str, value: Any, most: float) -> float:
 
     Raises
     ------
-    HpcgymError : it is none; the message begins with ``what``.
+    HpcgymError : any other value; the message begins with ``what``.
     """
     if not is_number(value) or not 0 <= value <= most:
         raise HpcgymError(f"{what} must be a number from 0 to {most:g}, not {value!r}")
@@ -43,10 +43,12 @@ def within_text(what: str, text: str, most: float) -> float:
 
     Raises
     ------
-    HpcgymError : it is none; the message begins with ``what``.
+    HpcgymError : any other value; the message begins with ``what``.
     """
+    if not text:
+        return math.nan
     number = _number(text)
-    return number if not text else within(what, text if math.isnan(number) else number, most)
+    return within(what, text if math.isnan(number) else number, most)
 
 
 def positive_text(what: str, text: str) -> float:
@@ -54,7 +56,7 @@ def positive_text(what: str, text: str) -> float:
 
     Raises
     ------
-    HpcgymError : it is none; the message begins with ``what``.
+    HpcgymError : any other value; the message begins with ``what``.
     """
     if not text:
         return math.nan
@@ -65,7 +67,7 @@ def positive_text(what: str, text: str) -> float:
 
 
 def _number(text: str) -> float:
-    """Return the number that a text is, not-a-number of what is none."""
+    """Return the number that a text is, NaN of any other text."""
     try:
         return float(text)
     except ValueError:

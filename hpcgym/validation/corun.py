@@ -84,12 +84,10 @@ def shared_schedule(result: Result, found: Coschedule) -> SharedSchedule:
 
 def _files(result: Result, found: Coschedule) -> Files | None:
     """Return the file system that the jobs of a result share, None if they do not."""
-    gb_s, speedups = result.cluster.io_bandwidth_gb_s, found.speedups
-    if gb_s is None or speedups.io_share is None or speedups.io_demand_mb_s is None:
+    bandwidth, speedups = result.cluster.io_bytes_s, found.speedups
+    if bandwidth is None or speedups.io_share is None:
         return None
-    of_core = np.rint(speedups.io_demand_mb_s * 1e6).astype(np.int64)[found.code]
-    demand = result.workload.requested_processors * of_core
-    bandwidth = max(1.0, float(np.rint(gb_s * 1e9)))
+    demand = result.workload.requested_processors * speedups.io_bytes_s[found.code]
     return Files(bandwidth, speedups.io_share[found.code], demand)
 
 

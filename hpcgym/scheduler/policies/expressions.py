@@ -23,6 +23,12 @@ from hpcgym.scheduler.policies.grammar import Step
 #: What an expression may name beside features: columns of the log.
 COLUMNS: dict[str, Feature] = {
     "submit": Feature("submit time [s], by the log's clock", "SWF", lambda jobs: jobs.submit),
+    "clock": Feature(
+        "the time now [s], by the log's clock",
+        "SWF",
+        lambda jobs: jobs.submit,
+        lambda jobs: np.ones_like(jobs.submit),
+    ),
     "time_limit": Feature(
         "requested time [s], also where a predicted one stands for `requested`",
         "SWF",
@@ -35,25 +41,18 @@ COLUMNS: dict[str, Feature] = {
     "partition": Feature("number of the partition", "SWF", lambda jobs: jobs.field("partition")),
 }
 
-#: Names that stand for an expression of others.
-_SHORT = {
-    "clock": "submit + wait",
-    "expansion": "1 + wait / requested",
-    "unicef": "wait / max(log2(processors) * requested, 1e-200)",
-}
+_OF_JOBS = FEATURES | COLUMNS
 
 #: All that an expression may name -> what it is.
 NAMES: dict[str, str] = {
-    **{name: feature.meaning for name, feature in (FEATURES | COLUMNS).items()},
-    "clock": "the time now [s], by the log's clock",
+    **{name: feature.meaning for name, feature in _OF_JOBS.items()},
     **USER_FEATURES,
 }
 
-_CODES: dict[str, int | str] = {
-    **dict.fromkeys(FEATURES | COLUMNS, g.FEATURE),
+_CODES: dict[str, int] = {
+    **dict.fromkeys(_OF_JOBS, g.FEATURE),
     **dict.fromkeys(USER_FEATURES, g.USAGE),
     "wait": g.WAIT,
-    **_SHORT,
 }
 
 #: Operations on columns of numbers; sums, products and choices are in :func:`_value`.
@@ -190,8 +189,10 @@ def _taken(stack: list[Any], step: Step) -> list[Any]:
 
 def _form(step: Step, taken: Sequence[Form]) -> Form:
     """Return what the value that a step leaves depends on."""
+    if step.code == g.FEATURE:
+        return Form(job=True, wait=_OF_JOBS[step.name].patience is not None)
     if step.code in g.PUSHES:
-        return Form(step.code == g.FEATURE, step.code == g.WAIT, step.code == g.USAGE)
+        return Form(wait=step.code == g.WAIT, usage=step.code == g.USAGE)
     return Form(*(any(parts) for parts in zip(*taken, strict=True)))
 
 
@@ -260,6 +261,7 @@ def _pushed(step: Step, jobs: JobColumns | None) -> Linear:
         return Linear(0.0, 0.0, np.array([float(name == step.name) for name in USER_FEATURES]))
     if step.code == g.NUMBER or jobs is None:
         return Linear(step.number)
-    static = (FEATURES | COLUMNS)[step.name].static
-    assert static is not None
-    return Linear(static(jobs))
+    feature = _OF_JOBS[step.name]
+    static = 0.0 if feature.static is None else feature.static(jobs)
+    gain = 0.0 if feature.patience is None else 1.0 / feature.patience(jobs)
+    return Linear(static, gain)

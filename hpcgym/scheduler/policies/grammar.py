@@ -68,13 +68,13 @@ class Step(NamedTuple):
     column: int = 0  # where it stands in the text, from 1
 
 
-def read_steps(text: str, argument: str, codes: Mapping[str, int | str]) -> list[Step]:
+def read_steps(text: str, argument: str, codes: Mapping[str, int]) -> list[Step]:
     """Return the steps of an expression.
 
     Parameters
     ----------
     argument : what errors call it.
-    codes : name -> the code that pushes it, or the expression that it stands for.
+    codes : name -> the code that pushes it.
 
     Raises
     ------
@@ -127,7 +127,7 @@ def _one_line(text: str) -> str:
 class _Reader:
     """Writes the steps of a tree, in the order in which they are done."""
 
-    def __init__(self, text: str, argument: str, codes: Mapping[str, int | str]) -> None:
+    def __init__(self, text: str, argument: str, codes: Mapping[str, int]) -> None:
         self.steps: list[Step] = []
         self._text, self._argument, self._codes = text, argument, codes
         self._blank = len(text) - len(text.lstrip())
@@ -171,16 +171,12 @@ class _Reader:
             fail(self._text, self._argument, self.steps[-1].column, problem)
 
     def _put_name(self, node: ast.Name) -> None:
-        """Write what a name stands for."""
+        """Write a name."""
         if node.id in FUNCTIONS:
             self._fail(node, f"{node.id} is a function: write {node.id}(...)")
         if node.id not in self._codes:
             self._fail(node, unknown("name", node.id, self._codes))
-        code = self._codes[node.id]
-        if isinstance(code, str):
-            self.put(ast.copy_location(_at(ast.parse(code, mode="eval").body, node), node))
-        else:
-            self._step(node, code, node.id)
+        self._step(node, self._codes[node.id], node.id)
 
     def _put_comparison(self, node: ast.Compare) -> None:
         """Write a comparison; ``a < b < c`` is ``a < b and b < c``."""
@@ -235,10 +231,3 @@ class _Reader:
 
     def _fail(self, node: ast.expr, problem: str) -> NoReturn:
         fail(self._text, self._argument, self._column(node), problem)
-
-
-def _at(tree: ast.expr, node: ast.expr) -> ast.expr:
-    """Return a tree, all of whose parts stand where another one does."""
-    for part in ast.walk(tree):
-        ast.copy_location(part, node)
-    return tree

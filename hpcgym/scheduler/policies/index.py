@@ -47,6 +47,11 @@ class IndexPolicy:
     expression: Expression | None = None
 
     @property
+    def is_weighted_sum(self) -> bool:
+        """Whether the score is the sum of ``weights`` times features, and nothing else."""
+        return not (self.cubed or self.summed) and self.expression is None
+
+    @property
     def looks_at_usage(self) -> bool:
         """Whether the order depends on what users have used."""
         return self.summed or not USER_FEATURES.keys().isdisjoint(self.weights)
@@ -304,7 +309,7 @@ def _expressed(expression: Expression, jobs: JobColumns) -> Ranking:
     static, gain, _ = expression.of_jobs(jobs)
     form = expression.form
     if not (form.job or form.usage):  # who has waited longer was submitted earlier
-        return _checked(Ranking(jobs.submit if gain < 0 else None, None), expression.text)
+        return Ranking(jobs.submit if gain < 0 else None, None)
     score = np.zeros_like(jobs.submit) + static
     if not form.wait:
         return _checked(Ranking(score, None), expression.text)

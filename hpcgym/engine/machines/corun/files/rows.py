@@ -1,6 +1,6 @@
 """File systems that jobs share of many simulations, a row for each, for environments.
 
-Where the machine has no bandwidth, they are None.
+A machine without a bandwidth has no such rows, but None.
 """
 
 from __future__ import annotations
