@@ -273,6 +273,7 @@ class Xnes:
         others = ("policy", "fair_share", "power", "dvfs_when", *of_others)
         names = (field.name for field in fields(Scheduler) if field.name not in others)
         rules = {name: _plain(getattr(self.rules, name)) for name in names}
+        rules["hold"] = self.rules.describe()["hold"]
         if isinstance(self.rules.fair_share, FairShare):
             table = self.rules.fair_share.table()
             for name, value in table.items():
@@ -289,12 +290,14 @@ class Xnes:
 
     def begin(self, env: Any) -> None:
         """Look at the jobs of an episode; to be called after each reset."""
-        theirs = env.unwrapped.scheduler_rules.get("threshold")
-        if self.rules.threshold not in (None, theirs):
-            raise HpcgymError(
-                f"these weights were learned with threshold={self.rules.threshold:g}, and the"
-                f" environment has {theirs}; give it threshold, or simulate with agent.scheduler()"
-            )
+        for rule in ("threshold", "hold"):
+            ours, theirs = getattr(self.rules, rule), env.unwrapped.scheduler_rules.get(rule)
+            if ours not in (None, theirs):
+                raise HpcgymError(
+                    f"these weights were learned with {rule}={self.rules.describe()[rule]}, and"
+                    f" the environment has {theirs}; give it {rule}, or simulate with"
+                    " agent.scheduler()"
+                )
         self._actor = Baseline(self._found(), self.name)
         self._actor.begin(env)
 

@@ -50,7 +50,7 @@ def failing_cases(
     """A machine, a workload for it, a scheduler, and failures."""
     cluster = draw(machines())
     workload = draw(workloads_for(cluster, max_jobs))
-    rules = draw(node_schedulers(workload))
+    rules = {**draw(node_schedulers(workload)), "hold": None}
     if rules["backfill"] == "conservative":
         rules["backfill"] = "easy"
     return cluster, workload, rules, draw(failures_for(cluster, workload))

@@ -24,7 +24,10 @@ Rules
     fits but ends later goes through the nodes in the allocator's order; each takes the most units
     it holds for which the units of the head that it holds at T become fewer by no more than the
     slack that is left, which is then less by this loss. If all units are placed so, the job
-    starts, and has these nodes at T as well; else it waits, and nothing has changed.
+    starts, and has these nodes at T as well; else it waits, and nothing has changed. until-shadow:
+    as EASY, but those that fit and end later wait. hold: what a job needs, of cores, must be free
+    now, and at T for the head; what is left of them then is extra, and a job that ends after T must
+    fit the extra cores as well, and uses them up.
  7. conservative: each queued job has a reserved start and reserved nodes: the earliest time at
     which its units fit what each node has free throughout its predicted length, beside running
     jobs and all other reservations, allocated on that. Made at submission. At a pass each is
@@ -40,7 +43,7 @@ Rules
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -199,7 +202,8 @@ class NodeSimulation(Simulation):
         return nodes
 
     def fits(self, job: NodeJob, now: int) -> bool:
-        return room(self.free_nodes(now), job.demand) >= job.units
+        enough = self.hold is None or self.need(job, now) <= self.free(now)
+        return enough and room(self.free_nodes(now), job.demand) >= job.units
 
     def allocated(self, job: NodeJob, free: Nodes) -> Placed | None:
         """Rule 3; None if the units do not fit."""
@@ -229,7 +233,8 @@ class NodeSimulation(Simulation):
     # EASY
 
     def backfill_around(self, head: NodeJob, now: int) -> None:
-        moment = self.time_for(head)
+        moment = self.time_for(head, now)
+        extra = self.free(moment) - self.need(head, now)
         later = self.free_nodes(moment)
         slack = room(later, head.demand) - head.units
         if head.reserved_start == -1 and not self.order_changes():
@@ -240,15 +245,21 @@ class NodeSimulation(Simulation):
             if now + job.predicted <= moment:
                 self.start(job, now, backfilled=True)
                 continue
+            if self.backfill == "until-shadow":
+                continue
+            if self.hold is not None and job.processors > extra:
+                continue
             guarded = self.guarded(job, head, self.free_nodes(now), later, slack)
             if guarded is not None:
                 nodes, slack = guarded
+                extra -= job.processors
                 take(later, nodes, job.demand)
                 self.start(job, now, backfilled=True, nodes=nodes)
 
-    def time_for(self, head: NodeJob) -> int:
+    def time_for(self, head: NodeJob, now: int) -> int:
         for time in sorted({job.predicted_end for job in self.running}):
-            if room(self.free_nodes(time), head.demand) >= head.units:
+            enough = self.hold is None or self.need(head, now) <= self.free(time)
+            if enough and room(self.free_nodes(time), head.demand) >= head.units:
                 return time
         raise AssertionError("the head is larger than the machine")
 
@@ -331,6 +342,7 @@ def simulate_nodes_slowly(
     correction: str = "requested",
     threshold: int | None = None,
     policy_estimate: Any = "requested",
+    hold: Mapping[str, Any] | None = None,
     begin: int | None = None,
 ) -> list[NodeJob]:
     """Schedule the jobs by the rules above; return them in submission order, the given untouched.
@@ -353,6 +365,7 @@ def simulate_nodes_slowly(
         threshold=threshold,
         passes="per-timestamp",
         policy_estimate=policy_estimate,
+        hold=hold,
     )
     if begin is not None:
         simulation.begin(begin, math.inf)

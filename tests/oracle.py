@@ -51,6 +51,7 @@ Backfilling
     time by their prediction, or fit the extra processors (and then use them up). One sweep.
     Backfill order: "fcfs" submission order; "sjbf" shortest prediction first; or a policy's score
     order; ties always in submission order.
+    until-shadow: as EASY with extra = 0.
 13. conservative: each queued job holds a reservation for its whole predicted length, made when it
     is submitted, at the earliest time where it fits among running jobs (until their predicted
     ends) and all other reservations. A pass takes the queued jobs in primary order: lifts the
@@ -65,6 +66,13 @@ Corrections
     INCREMENTS, at most p~; p~ after the last. recursive-doubling: twice the running time so far,
     which may exceed p~ (bounding it at p~ does not meet the published values). predicted-again:
     what the estimate says at that moment, p~ if that has passed.
+Jobs that are held back
+21. hold of share, from_s, factor, erode_s, by: a job starts, as a head or before it, only if
+    min(P, q + round(share P z / (1 + wait / erode_s))) processors are free, with P of the machine,
+    z = ln(x / from_s) / ln(factor), at least 0 and at most 1, halves rounded to even, worked out at
+    the pass, with the wait of then; x is p~, the policy estimate, or the square root of their
+    product. The head's shadow time, and extra, are by what it needs now; whether a job behind it
+    fits the extra processors, by its q. A pass follows each submission, per-event too.
 An extract of a trace
 18. What a trace recorded says what a job is at the time B at which the extract begins, if it was
     submitted before: terminated if it had ended, at B at the latest; running if it had started
@@ -88,12 +96,13 @@ Records
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from slow_predictions import Estimator, features
 
+EASY = ("easy", "until-shadow")
 INCREMENTS = (60, 300, 900, 1800, 3600, 7200, 18000, 36000, 72000, 180000, 360000)
 
 
@@ -267,6 +276,7 @@ class Simulation:
         self.correction = rules["correction"]
         self.threshold = rules["threshold"]
         self.passes = rules["passes"]
+        self.hold = rules.get("hold")
         self.coming = list(reversed(self.jobs))  # the next to be submitted is the last
         self.queue: list[Job] = []  # in submission order
         self.running: list[Job] = []  # in the order they started
@@ -334,7 +344,7 @@ class Simulation:
                 for job in submitted:
                     self.predict(job, now)
                     self.submit(job, now)
-                    if self.fits(job, now) or self.always_passes():
+                    if self.always_passes() or self.fits(job, now):
                         self.schedule(now)
                 for job in ended:
                     self.terminate(job)
@@ -360,7 +370,8 @@ class Simulation:
 
     def always_passes(self) -> bool:
         """Does a per-event submission cause a pass even where the new job does not fit?"""
-        return self.backfill == "easy" and not is_submission_order(self.backfill_order)
+        ordered = self.backfill in EASY and not is_submission_order(self.backfill_order)
+        return ordered or self.hold is not None
 
     # Events
 
@@ -443,7 +454,7 @@ class Simulation:
             self.schedule_conservative(now)
             return
         head = self.start_in_order(now)
-        if self.backfill == "easy" and head is not None:
+        if self.backfill in EASY and head is not None:
             self.backfill_around(head, now)
 
     def start_in_order(self, now: int) -> Job | None:
@@ -463,7 +474,7 @@ class Simulation:
                 continue
             if now + job.predicted <= shadow:
                 self.start(job, now, backfilled=True)
-            elif job.processors <= extra:
+            elif job.processors <= extra and self.backfill != "until-shadow":
                 extra -= job.processors
                 self.start(job, now, backfilled=True)
 
@@ -471,8 +482,8 @@ class Simulation:
         """Return when the blocked head can start at the latest, and what is left over then."""
         for time in sorted({job.predicted_end for job in self.running}):
             free_then = self.free(time)
-            if free_then >= head.processors:
-                return time, free_then - head.processors
+            if free_then >= self.need(head, now):
+                return time, free_then - self.need(head, now)
         raise AssertionError("the head is larger than the machine")
 
     def schedule_conservative(self, now: int) -> None:
@@ -537,7 +548,21 @@ class Simulation:
         return self.processors - held
 
     def fits(self, job: Job, now: int) -> bool:
-        return job.processors <= self.free(now)
+        return self.need(job, now) <= self.free(now)
+
+    def need(self, job: Job, now: int) -> int:
+        """Rule 21."""
+        if self.hold is None:
+            return job.processors
+        x = {
+            "requested": job.requested,
+            "policy_estimate": job.policy_time,
+            "both": math.sqrt(job.requested * job.policy_time),
+        }[self.hold["by"]]
+        z = min(max(math.log(x / self.hold["from_s"]) / math.log(self.hold["factor"]), 0), 1)
+        back = self.hold["share"] * self.processors * z
+        back /= 1 + (now - job.submit) / self.hold["erode_s"]
+        return min(self.processors, job.processors + round(back))
 
     def primary_order(self, now: int) -> list[Job]:
         by_score = sorted(self.queue, key=lambda job: -self.policy(job, now))
@@ -572,6 +597,7 @@ def simulate_slowly(
     threshold: int | None = None,
     passes: str = "per-timestamp",
     policy_estimate: Any = "requested",
+    hold: Mapping[str, Any] | None = None,
     begin: int | None = None,
     end: float = math.inf,
 ) -> list[Job]:
@@ -581,11 +607,12 @@ def simulate_slowly(
 
     ``policy``: a name of POLICIES, six weights, or ``score(job, now) -> float``, whose ``begin``,
     if it has one, is called with the simulation before; ``backfill``:
-    "none", "easy" or "conservative"; ``backfill_order``: "fcfs", "sjbf" or a policy;
-    ``estimate``, ``policy_estimate``: "requested", "double-requested", "clairvoyant", "ave2",
-    "ave3" and so on, "user-ratio", one prediction for each job, or anything with predict_one and
-    learn_one; ``correction``: "requested", "incremental", "recursive-doubling" or
-    "predicted-again"; ``threshold``: seconds; ``passes``: "per-timestamp" or "per-event".
+    "none", "easy", "until-shadow" or "conservative"; ``backfill_order``: "fcfs", "sjbf" or a
+    policy; ``estimate``, ``policy_estimate``: "requested", "double-requested", "clairvoyant",
+    "ave2", "ave3" and so on, "user-ratio", one prediction for each job, or anything with
+    predict_one and learn_one; ``correction``: "requested", "incremental", "recursive-doubling" or
+    "predicted-again"; ``threshold``: seconds; ``passes``: "per-timestamp" or "per-event"; ``hold``:
+    None or as in rule 21.
     """
     simulation = Simulation(
         jobs,
@@ -598,6 +625,7 @@ def simulate_slowly(
         threshold=threshold,
         passes=passes,
         policy_estimate=policy_estimate,
+        hold=hold,
     )
     if begin is not None:
         simulation.begin(begin, end)

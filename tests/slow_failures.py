@@ -89,7 +89,7 @@ class FailingSimulation(NodeSimulation):
                 nodes[node] = [0] * len(nodes[node])
         return nodes
 
-    def time_for(self, head: NodeJob) -> int:
+    def time_for(self, head: NodeJob, now: int) -> int:
         """Rule 4."""
         times = {job.predicted_end for job in self.running}
         times |= {repaired for _, _, repaired in self.failed if repaired > self.now}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from hypothesis import strategies as st
@@ -75,18 +76,34 @@ def predictions(draw: st.DrawFn, workload: Workload) -> list[int]:
     return [int(f * run) for f, run in zip(factors, workload.run_time.tolist(), strict=True)]
 
 
+def holds() -> st.SearchStrategy[dict[str, Any] | None]:
+    """How long jobs are held back, or that they are not."""
+    rules = st.fixed_dictionaries(
+        {
+            "share": st.sampled_from([0.01, 0.1, 0.14, 0.3, 0.5, 1.0]),
+            "from_s": st.sampled_from([1.0, 3.0, 20.0, 600.0, 3272.0]),
+            "factor": st.sampled_from([1.01, 2.0, 4.0, 64.0]),
+            "erode_s": st.sampled_from([1, 7, 600, 14400, math.inf]),
+            "by": st.sampled_from(["requested", "policy_estimate", "both"]),
+        }
+    )
+    return st.one_of(st.none(), rules)
+
+
 @st.composite
 def schedulers(draw: st.DrawFn, workload: Workload) -> dict[str, Any]:
-    """The seven words that describe a scheduler, as ``simulate_slowly`` takes them."""
+    """The words that describe a scheduler, as ``simulate_slowly`` takes them."""
     named = st.sampled_from(["requested", "clairvoyant", "ave2"])
+    backfill = draw(st.sampled_from(["none", "easy", "easy", "until-shadow", "conservative"]))
     return {
         "policy": draw(st.one_of(st.just("fcfs"), POLICY)),
-        "backfill": draw(st.sampled_from(["none", "easy", "easy", "conservative"])),
+        "backfill": backfill,
         "backfill_order": draw(st.one_of(st.sampled_from(["fcfs", "sjbf"]), POLICY)),
         "estimate": draw(st.one_of(named, predictions(workload))),
         "correction": draw(st.sampled_from(["requested", "incremental", "recursive-doubling"])),
         "threshold": draw(st.sampled_from([None, None, 0, 5, 100, 2000])),
         "passes": draw(st.sampled_from(["per-timestamp", "per-event"])),
+        "hold": None if backfill == "conservative" else draw(holds()),
     }
 
 

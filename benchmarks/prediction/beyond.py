@@ -29,16 +29,21 @@ from hpcgym.benchmarks.prediction.predictors import RatioQuantile, Ratios
 from hpcgym.benchmarks.studies.markdown import table_text
 from hpcgym.benchmarks.studies.spread import run_all
 from hpcgym.benchmarks.studies.store import code
-from hpcgym.benchmarks.studies.weeks import Floats, board_of, cut_weeks, shifts, table_of
+from hpcgym.benchmarks.studies.weeks import (
+    Floats,
+    board_of,
+    cut_weeks,
+    shifts,
+    table_of,
+    weekly_slowdowns,
+)
 from hpcgym.errors import HpcgymError
 from hpcgym.progress import measuring
 from hpcgym.scheduler.rules import Scheduler
-from hpcgym.simulation.run import learn_before, simulate
 from hpcgym.sweep import read_results
 from hpcgym.workload.fingerprint import fingerprint
 from hpcgym.workload.load import load_workload
 from hpcgym.workload.model import Workload
-from hpcgym.workload.slicing import WEEK_S
 
 RECIPE = "legrand"
 
@@ -111,17 +116,6 @@ def lineup(family: str) -> dict[str, Scheduler]:
     return rows
 
 
-def values_of(weeks: Mapping[int, Workload], scheduler: Scheduler, fresh: bool) -> list[float]:
-    """Return the mean bounded slowdown of each week."""
-    found, learned = [], None
-    for number, week in weeks.items():
-        found.append(float(simulate(week, scheduler, learned=learned).bsld.mean()))
-        if not fresh:
-            end = (number + 1) * WEEK_S
-            learned = learn_before(week, scheduler, end, learned=learned)
-    return found
-
-
 def compute(task: Task) -> dict[str, Any]:
     """Return the mean bounded slowdown of the weeks of one cut under one scheduler.
 
@@ -143,7 +137,7 @@ def compute(task: Task) -> dict[str, Any]:
     if row == _LOOKAHEAD:
         values = [float(Lookahead().run(week).bsld.mean()) for week in weeks.values()]
     else:
-        values = values_of(weeks, lineup(task["family"])[row], row.endswith("fresh"))
+        values = weekly_slowdowns(weeks, lineup(task["family"])[row], row.endswith("fresh"))
     return {"weeks": list(weeks), "values": values}
 
 

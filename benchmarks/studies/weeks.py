@@ -16,6 +16,8 @@ from numpy.typing import NDArray
 
 from hpcgym.evaluation import Leaderboard
 from hpcgym.evaluation.intervals import FEWEST
+from hpcgym.scheduler.rules import Scheduler
+from hpcgym.simulation.run import learn_before, simulate
 from hpcgym.workload.model import Workload
 from hpcgym.workload.slicing import WEEK_S, slices
 
@@ -38,6 +40,22 @@ def cut_weeks(workload: Workload, shift_s: int) -> dict[int, Workload]:
     weeks = slices(moved, WEEK_S, label="week", origin_s=0)
     parts = {int(week.name.split()[-1]): week for week in weeks}
     return {number: part for number, part in parts.items() if number <= last}
+
+
+def weekly_slowdowns(
+    weeks: Mapping[int, Workload], scheduler: Scheduler, fresh: bool = False
+) -> list[float]:
+    """Return the mean bounded slowdown of each week, each from an empty machine.
+
+    What is learned of run times in one week is known in the next, unless ``fresh``.
+    """
+    found, learned = [], None
+    for number, week in weeks.items():
+        found.append(float(simulate(week, scheduler, learned=learned).bsld.mean()))
+        if not fresh:
+            end = (number + 1) * WEEK_S
+            learned = learn_before(week, scheduler, end, learned=learned)
+    return found
 
 
 def shifts(number: int) -> list[int]:

@@ -45,7 +45,12 @@ FairShareOption = Annotated[
 ]
 BackfillOption = Annotated[
     str | None,
-    typer.Option(metavar="easy|none", help="With or without backfilling.", show_default="easy"),
+    typer.Option(
+        metavar="easy|until-shadow|none",
+        help="With or without backfilling; until-shadow: of jobs that end before the first that"
+        " waits can start.",
+        show_default="easy",
+    ),
 ]
 FormatOption = Annotated[
     Format,
@@ -136,6 +141,15 @@ class WeighedRules(PredictedRules):
             show_default=False,
         ),
     ] = None
+    hold: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SHARE|KEY=VALUE,...",
+            help="Long jobs start only if up to this share of the machine stays free behind them:"
+            " share=0.1, from_s=3600, factor=64, erode_s=14400, by=requested|policy_estimate|both.",
+            show_default=False,
+        ),
+    ] = None
     fair_share: FairShareOption = None
 
 
@@ -163,10 +177,10 @@ class SimulatedRules(_AllRules):
     backfill: Annotated[
         str | None,
         typer.Option(
-            metavar="none|easy|conservative|fill",
+            metavar="none|easy|until-shadow|conservative|fill",
             help="Which queued jobs have a reservation that others must not delay: none (nobody"
-            " overtakes), the first, or all; with --speedups also fill: whatever finds room"
-            " starts.",
+            " overtakes), the first (until-shadow: others must end before it), or all; with"
+            " --speedups also fill: whatever finds room starts.",
             show_default=False,
         ),
     ] = None

@@ -110,8 +110,8 @@ def next_pass(sim, jobs, progress, users, history, blocks, entries, freed, idle,
             due = True
             if sim.passes == PER_EVENT:
                 # the original simulator looks at its queue only if the new job could start, unless
-                # the order of backfilling is not that of submission
-                if sim.secondary == SUBMISSION and sim.depth != UNLIMITED:
+                # the order of backfilling is not that of submission; it holds no jobs back
+                if sim.secondary == SUBMISSION and sim.depth != UNLIMITED and sim.holds == 0:
                     free = free_processors(sim, blocks, entries)
                     due = jobs[job].processors <= free
                 break

@@ -48,6 +48,9 @@ RULES = (
     "correction",
     "threshold",  # [s]
     "asks",  # when the kernel stops and asks what to do
+    "strict",  # 1 if a job behind the head must end by the shadow time to start before it
+    "holds",  # 1 if long jobs are held back, see engine/holding.py
+    "erode",  # [s] of waiting that halve what a job holds back, 0: never
     "keeps",  # 1 if a job that was selected and does not fit stays selected until it starts
     "managed",  # 1 if idle processors are switched off, see engine/idle_power.py
     "timeout",  # [s] of idleness, after which they are
@@ -60,6 +63,7 @@ RULES = (
 _PRESENT = (
     "time",  # [s] of the last event
     "next",  # job that is submitted next
+    "capacity",  # processors of the machine
     "free",  # processors
     "arrived",  # jobs submitted since the last pass, not yet in the queue
     "started",  # jobs started
@@ -105,6 +109,7 @@ PROGRESS = records(
     ("start", np.int64),  # [s] -1 before
     ("predicted", np.int64),  # [s] run time predicted at submission
     ("promised", np.int64),  # [s] first start time reserved for the job, -1 if none
+    ("held", np.float64),  # [processors] held back behind the job, before it has waited
     ("marks", np.int64),  # the sum of these:
 )
 CORRECTED = 1  # for each expiry of the prediction, up to 255
@@ -199,12 +204,13 @@ def make_state(
     sim: Any = np.zeros(1, SIM)[0]
     for name, value in rules.items():
         sim[name] = value
-    sim.free = processors
+    sim.free = sim.capacity = processors
     sim.head = sim.shadow = sim.selected = -1
     sim.first_reserved = FOREVER
     progress = np.empty(n_jobs, PROGRESS)
     progress["start"] = -1
     progress["promised"] = -1
+    progress["held"] = 0.0
     progress["marks"] = 0
     progress["predicted"] = 0 if predicted is None else predicted
     conservative = sim.depth == UNLIMITED

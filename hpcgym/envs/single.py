@@ -202,7 +202,8 @@ class SchedulingEnv(gymnasium.Env[Any, Any]):
         """
         names = (
             "backfill", "backfill_order", "estimate", "policy_estimate", "correction", "passes",
-            "allocation", "threshold", "fair_share", *self.simulations.machines.own_rules,
+            "allocation", "threshold", "hold", "fair_share",
+            *self.simulations.machines.own_rules,
         )  # fmt: skip
         return {name: getattr(self.options.scheduler, name) for name in names}
 

@@ -33,6 +33,7 @@ RULES = (
     "passes",
     "allocation",
     "threshold",
+    "hold",
     "fair_share",
 )
 

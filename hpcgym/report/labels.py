@@ -123,6 +123,7 @@ def _differences(usual: Mapping[str, Any], rules: Mapping[str, Any]) -> list[str
         "correction": "{} correction",
         "policy_estimate": "policies by {}",
         "threshold": "threshold {} s",
+        "hold": "hold {}",
         "fair_share": "fair share {}",
     }
     unused = {"estimate", "correction", "backfill_order"} if rules["backfill"] == "none" else set()
@@ -157,6 +158,8 @@ def describe(scheduler: Scheduler) -> str:
         parts.append(f"{scheduler.correction} correction")
     if scheduler.threshold is not None:
         parts.append(f"threshold {scheduler.threshold:,} s")
+    if scheduler.hold is not None:
+        parts.append(f"hold {scheduler.hold}")
     if rules["policy_estimate"] not in ("requested", None):
         parts.append(f"policies by {_times(scheduler, 'policy_estimate')}")
     if rules["fair_share"] is not None and any(scheduler.usage_orders):
@@ -208,7 +211,8 @@ def _order(scheduler: Scheduler) -> list[str]:
         return [order, "whatever finds room starts"]
     if scheduler.backfill == "conservative":
         return [order, "conservative backfilling"]
-    return [order, f"EASY backfilling by {_policy(scheduler.backfill_order)}"]
+    until = " until the shadow time" if scheduler.backfill == "until-shadow" else ""
+    return [order, f"EASY backfilling by {_policy(scheduler.backfill_order)}{until}"]
 
 
 def _times(scheduler: Scheduler, rule: str) -> str:

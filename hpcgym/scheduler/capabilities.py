@@ -56,6 +56,8 @@ FEATURES = {
     "dispatcher": "a dispatcher",
     "dispatch time": "a dispatcher that takes time",
     "threshold": "a starvation threshold",
+    "hold": "hold, of long jobs",
+    "until-shadow": "backfill='until-shadow'",
     "contiguous": "allocation='contiguous'",
     "changing levels": "dvfs_when='running'",
     "shutdown": "shutdown_after_s",
@@ -114,6 +116,18 @@ APART: dict[tuple[str, str], str] = {
     ("threshold", "job selection"): (
         "the agent names each job that is served, so there is no order with a head to come to"
     ),
+    ("hold", "whole nodes"): "not built yet: power would have to be held back too",
+    ("hold", "shared nodes"): "not built yet: a job beside another takes no free nodes",
+    ("hold", "failures"): "not built yet: what is held back would have to know of nodes down",
+    ("hold", "coverage"): "not built yet: it reckons with the processors that jobs have",
+    ("hold", "look-ahead"): "not built yet: it drains queues without what is held back",
+    (
+        "until-shadow",
+        "whole nodes",
+    ): "not built yet: limits leave the head power and energy",
+    ("until-shadow", "shared nodes"): "not built yet: who is beside whom decides when a job ends",
+    ("until-shadow", "coverage"): "not built yet: it reckons with extra processors",
+    ("until-shadow", "look-ahead"): "look-ahead drains queues with backfill='easy' or 'none'",
     ("contiguous", "pool"): "its processors are no nodes; cluster= says which machine",
     ("contiguous", "shared nodes"): "allocation says there how jobs share nodes",
     ("contiguous", "batches"): "it is for jobs with nodes of their own",
@@ -200,6 +214,10 @@ def features_of(scheduler: Scheduler) -> dict[str, str]:
         found["dispatch time"] = f"dispatch_time={rules['dispatch_time']!r}"
     if scheduler.threshold is not None:
         found["threshold"] = "threshold"
+    if scheduler.hold is not None:
+        found["hold"] = FEATURES["hold"]
+    if scheduler.backfill == "until-shadow":
+        found["until-shadow"] = FEATURES["until-shadow"]
     if scheduler.power != "none":
         found["limits"] = f"power={scheduler.power!r}"
     if scheduler.allocation == "contiguous":

@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
-import copy
-import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
-import numpy as np
-
-from hpcgym.errors import HpcgymError, check_choice, is_number, unknown
+from hpcgym.errors import HpcgymError, check_choice
 from hpcgym.scheduler.estimates.by_name import CORRECTIONS, Estimate, check_estimate, learns
+from hpcgym.scheduler.hold import Hold
 from hpcgym.scheduler.policies.fair_share import FairShare
-from hpcgym.scheduler.policies.index import PolicyLike, looks_at_usage, parse_policy, weight_text
+from hpcgym.scheduler.policies.index import PolicyLike, looks_at_usage, parse_policy
+from hpcgym.scheduler.rule_values import (
+    dispatch_time,
+    number_or_none,
+    pair_estimate,
+    plain,
+    policy_value,
+    threshold,
+)
 
 BACKFILL = {
     "none": "no job starts before one that comes earlier in the queue",
     "easy": "jobs may start earlier if they do not delay the first that waits",
+    "until-shadow": "as easy, and they must end before the first that waits can start",
     "conservative": "jobs may start earlier if they delay none that waits",
     "fill": "whatever finds room starts, whoever waits; where jobs share nodes only",
 }
@@ -67,7 +73,9 @@ class Scheduler:
         such as ``"20 * wait - requested * processors"``, highest value first, over the names of
         :data:`hpcgym.scheduler.policies.expressions.NAMES`; six weights over the features of
         document 002; or a mapping of feature names to weights.
-    backfill : "none", "easy" (one reservation) or "conservative" (one for each waiting job).
+    backfill : "none"; "easy", with one reservation, beside which others may start that end before
+        it or leave it enough processors; "until-shadow", where they must end before it, as in
+        Slurm; or "conservative", with a reservation for each waiting job.
     backfill_order : order in which EASY looks for jobs to start early: "fcfs", "sjbf" (shortest
         predicted run time) or any policy.
     estimate : the run times that backfilling reckons with: a name of
@@ -79,6 +87,9 @@ class Scheduler:
         job that outlives its prediction. None, the default: "next-second" with a dispatcher
         (document 001, section 2.2), else "requested"; :meth:`but` then settles it anew.
     threshold : seconds of waiting after which a job goes to the head of the queue; None: never.
+    hold : how jobs that are probably long are held back, a :class:`hpcgym.scheduler.hold.Hold` or
+        what its ``parse`` takes: a share of the machine, a text, a mapping. None, as 0: they are
+        not.
     passes : "per-timestamp" or "per-event".
     policy_estimate : the run times that ``policy`` and ``backfill_order`` look at in place of
         requested ones; as ``estimate``. Predictions that learn are cut at the requested time.
@@ -118,6 +129,7 @@ class Scheduler:
     estimate: Estimate = "requested"
     correction: str = None  # type: ignore[assignment]  # None: the usual one
     threshold: float | None = None
+    hold: Hold | float | str | Mapping[str, Any] | None = None
     passes: str = "per-timestamp"
     policy_estimate: Estimate = "requested"
     allocation: str = "first-fit"
@@ -132,34 +144,40 @@ class Scheduler:
 
     def __post_init__(self) -> None:
         settle = object.__setattr__  # what was given, so that no caller can change it afterwards
-        settle(self, "policy", _policy("policy", self.policy))
+        settle(self, "policy", policy_value("policy", self.policy))
         if not (isinstance(self.backfill_order, str) and self.backfill_order == "sjbf"):
-            order = _policy("backfill_order", self.backfill_order, others=["sjbf"])
+            order = policy_value("backfill_order", self.backfill_order, others=["sjbf"])
             settle(self, "backfill_order", order)
-        _check("backfill", self.backfill, BACKFILL)
+        check_choice("backfill", self.backfill, BACKFILL)
         self._settle_correction()
-        _check("correction", self.correction, CORRECTIONS)
-        _check("passes", self.passes, PASSES)
-        _check("power", self.power, POWER)
-        _check("dvfs_when", self.dvfs_when, DVFS_WHEN)
+        check_choice("correction", self.correction, CORRECTIONS)
+        check_choice("passes", self.passes, PASSES)
+        check_choice("power", self.power, POWER)
+        check_choice("dvfs_when", self.dvfs_when, DVFS_WHEN)
         if self.dvfs_when == "running" and self.power not in ("dvfs", "mix"):
             raise HpcgymError(
                 "dvfs_when='running' slows jobs down: it needs power='dvfs' or 'mix', not"
                 f" {self.power!r}"
             )
-        _check("partners", self.partners, PARTNERS)
-        settle(self, "pairs_above", _number_or_none("pairs_above", self.pairs_above))
-        settle(self, "pair_estimate", _pair_estimate(self.pair_estimate))
+        check_choice("partners", self.partners, PARTNERS)
+        settle(self, "pairs_above", number_or_none("pairs_above", self.pairs_above))
+        settle(self, "pair_estimate", pair_estimate(self.pair_estimate))
         settle(self, "estimate", check_estimate(self.estimate))
         settle(self, "policy_estimate", check_estimate(self.policy_estimate, "policy_estimate"))
         if self.correction == "predicted-again" and not learns(self.estimate):
             raise HpcgymError("correction 'predicted-again' needs an estimate that learns")
         self._check_expressions()
-        settle(self, "threshold", _threshold(self.threshold))
+        settle(self, "threshold", threshold(self.threshold))
+        settle(self, "hold", Hold.parse(self.hold))
+        if self.hold is not None and self.backfill in ("conservative", "fill"):
+            raise HpcgymError(
+                f"hold does not go with backfill={self.backfill!r}: it holds jobs back around one"
+                " reservation or none"
+            )
         check_allocation_name(self.allocation)
         if self.fair_share is not None:
             settle(self, "fair_share", FairShare.parse(self.fair_share))
-        settle(self, "dispatch_time", _dispatch_time(self.dispatch_time))
+        settle(self, "dispatch_time", dispatch_time(self.dispatch_time))
         self._check_dispatcher()
 
     def _settle_correction(self) -> None:
@@ -201,7 +219,7 @@ class Scheduler:
         for rule, usual in _NOT_BESIDE_A_DISPATCHER.items():
             given = getattr(self, rule)
             if not (isinstance(given, type(usual[0])) and given in usual):
-                raise HpcgymError(not_beside_a_dispatcher(rule, _plain(self.dispatcher)))
+                raise HpcgymError(not_beside_a_dispatcher(rule, plain(self.dispatcher)))
         object.__setattr__(self, "backfill", "none")
 
     @property
@@ -218,6 +236,11 @@ class Scheduler:
         )
 
     @property
+    def reserves_one(self) -> bool:
+        """Whether one job that waits has a reservation, around which others are back-filled."""
+        return self.backfill in ("easy", "until-shadow")
+
+    @property
     def parts(self) -> int:
         """How many jobs may have parts of the same node; 0 where jobs fill their nodes.
 
@@ -231,7 +254,7 @@ class Scheduler:
     def usage_orders(self) -> tuple[bool, bool]:
         """Whether ``policy``, and the order of backfilling, look at what users have used."""
         second = self.backfill_order
-        sweeps = self.backfill == "easy" and not (isinstance(second, str) and second == "sjbf")
+        sweeps = self.reserves_one and not (isinstance(second, str) and second == "sjbf")
         return looks_at_usage(self.policy), sweeps and looks_at_usage(second)
 
     def but(self, **changes: Any) -> Scheduler:
@@ -255,7 +278,7 @@ class Scheduler:
 
         Rules of the queue are None beside a dispatcher, which does without them.
         """
-        rules = {field.name: _plain(getattr(self, field.name)) for field in fields(self)}
+        rules = {field.name: plain(getattr(self, field.name)) for field in fields(self)}
         return rules if self.dispatcher is None else {**rules, **dict.fromkeys(OF_THE_QUEUE)}
 
 
@@ -265,13 +288,10 @@ _NOT_BESIDE_A_DISPATCHER: dict[str, tuple[Any, ...]] = {
     "backfill": ("easy", "none"),
     "backfill_order": ("fcfs",),
     "threshold": (None,),
+    "hold": (None,),
     "passes": ("per-timestamp",),
     "policy_estimate": ("requested",),
 }
-
-#: The time of a dispatcher's calls by the clock, and the longest that a call may take [s].
-MEASURED = "measured"
-MOST_DISPATCH_TIME = 10**9
 
 #: Those of jobs that share nodes.
 OF_SHARED_NODES = ("partners", "pairs_above", "pair_estimate")
@@ -310,89 +330,9 @@ def check_allocation_name(allocation: str) -> None:
     With a seed that is a whole number of at least 0, or a number of parts from 2 to 16.
     """
     name, colon, number = str(allocation).partition(":")
-    _check("allocation", name if name in ("random", "part") else allocation, ALLOCATIONS)
+    check_choice("allocation", name if name in ("random", "part") else allocation, ALLOCATIONS)
     whole = number.isascii() and number.isdigit()
     if name == "part" and not (whole and 2 <= int(number) <= MOST_PARTS):
         raise HpcgymError(f"allocation part:K needs a whole number from 2 to {MOST_PARTS}")
     if colon and not whole:
         raise HpcgymError(f"allocation {name}:SEED needs a whole number, not {number!r}")
-
-
-def _check(rule: str, value: object, known: Iterable[str]) -> None:
-    """Raise unless ``value`` is one of the known names."""
-    if not isinstance(value, str) or value not in known:
-        raise HpcgymError(unknown(rule, value, known))
-
-
-def _policy(rule: str, policy: PolicyLike, others: Iterable[str] = ()) -> PolicyLike:
-    """Return a policy, checked, as a text, a tuple or a mapping of its own."""
-    parse_policy(policy, rule, others)
-    if isinstance(policy, str):
-        return policy.strip()
-    if isinstance(policy, Mapping):
-        return {name: float(weight) for name, weight in policy.items()}
-    return tuple(float(weight) for weight in policy)
-
-
-def _number_or_none(rule: str, value: Any) -> float | None:
-    """Return a finite number, or None, checked."""
-    if value is None:
-        return None
-    if not is_number(value) or not math.isfinite(value):
-        raise HpcgymError(f"{rule} must be a finite number or None, not {value!r}")
-    return float(value)
-
-
-def _pair_estimate(value: Any) -> Any:
-    """Return what the scheduler knows of pairs, a copy of what learns, checked."""
-    if isinstance(value, str):
-        _check("pair_estimate", value, ("known", "learned"))
-        return value
-    if hasattr(value, "learn") and hasattr(value, "matrix"):
-        return copy.deepcopy(value)
-    if hasattr(value, "speedup") and hasattr(value, "codes"):
-        return value
-    raise HpcgymError(
-        "pair_estimate must be 'known', 'learned', a Heatmap or LearnedSpeedups, not "
-        f"{type(value).__name__}"
-    )
-
-
-def _threshold(threshold: Any) -> float | None:
-    """Return a starvation threshold [s], checked."""
-    if threshold is None:
-        return None
-    number = threshold.item() if isinstance(threshold, np.generic) else threshold
-    if not is_number(number) or math.isnan(number) or number < 0:
-        raise HpcgymError(f"threshold must be a number of at least 0 s, not {threshold!r}")
-    return number
-
-
-def _dispatch_time(value: Any) -> Any:
-    """Return how long a dispatcher takes [s], checked."""
-    value = value.item() if isinstance(value, np.generic) else value
-    if value is None or callable(value) or (isinstance(value, str) and value == MEASURED):
-        return value
-    if not (is_number(value) and 0 <= value <= MOST_DISPATCH_TIME):
-        raise HpcgymError(
-            f"dispatch_time must be 0 to {MOST_DISPATCH_TIME:,} s, 'measured' or a callable, not"
-            f" {value!r}"
-        )
-    return value
-
-
-def _plain(value: object) -> str | float | None:
-    """Return a rule's value as a word or number."""
-    if value is None or isinstance(value, (str, int, float)):
-        return value
-    if isinstance(value, FairShare):
-        return str(value)
-    if isinstance(value, Mapping):
-        return ", ".join(f"{name}={weight_text(weight)}" for name, weight in value.items())
-    if isinstance(value, tuple):
-        return ",".join(map(weight_text, value))
-    if isinstance(value, np.ndarray):
-        return "given"
-    named = getattr(value, "name", None) or getattr(value, "__name__", None)
-    named = named or getattr(value, "source", None)  # of a heatmap
-    return str(named or f"{type(value).__name__} in Python")

@@ -68,7 +68,11 @@ class Learning:
         self._predictors = [predictor_of(estimate) for estimate in two_estimates(scheduler)]
         if parts is None:
             estimators = make_estimators(
-                scheduler, users, workload.requested_processors, arrays.jobs["processors"]
+                scheduler,
+                users,
+                workload.requested_processors,
+                arrays.jobs["processors"],
+                int(arrays.sim.capacity),
             )
             learner = make_learner(scheduler, len(workload), n_users, estimators.classes)
             parts = estimators, learner
@@ -196,7 +200,7 @@ class Learning:
             online.look_at_one(a.jobs, a.users, a.sim, a.progress, a.blocks, a.entries, job, *rules)
             x = self._facts.of(job, self.learner.scratch[online.NOW, : histories.N_SEEN], 0.0)
             self.learner.scratch[online.ANSWERS, online.FOR_ORDERING] = _seconds(predictor, x)
-            online.renew_one(a.jobs, ranked, a.sim, a.blocks, job, *rules)
+            online.renew_one(a.jobs, ranked, a.sim, a.progress, a.blocks, job, *rules)
 
 
 def _ratio_rows(

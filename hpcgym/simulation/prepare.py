@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from dataclasses import replace
 from typing import Any
@@ -11,7 +12,7 @@ from numpy.typing import NDArray
 
 from hpcgym.cluster.files import find_cluster
 from hpcgym.cluster.pool import Cluster
-from hpcgym.engine import state
+from hpcgym.engine import holding, state
 from hpcgym.errors import HpcgymError, WorkloadError
 from hpcgym.scheduler.capabilities import check_scheduler
 from hpcgym.scheduler.estimates.by_name import CORRECTION_CODES, learns, predicted_run_times
@@ -21,6 +22,7 @@ from hpcgym.scheduler.estimates.learning import (
     learning_rules,
     looks_at_time,
 )
+from hpcgym.scheduler.hold import Hold
 from hpcgym.scheduler.policies.features import JobColumns
 from hpcgym.scheduler.policies.index import (
     PolicyLike,
@@ -32,7 +34,7 @@ from hpcgym.scheduler.policies.index import (
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.workload.model import Workload
 
-_DEPTHS = {"none": 0, "easy": 1, "conservative": state.UNLIMITED}
+_DEPTHS = {"none": 0, "easy": 1, "until-shadow": 1, "conservative": state.UNLIMITED}
 COSCHEDULED = ("compact", "spread", "half-socket", "part")  # allocations
 
 
@@ -110,6 +112,10 @@ def prepare(
     counts = shares and any(scheduler.usage_orders)
     rules |= learning_rules(scheduler, asks, logs_ends, counts)
     start = state.make_state(rules, predicted, len(workload), cluster.processors, n_users, last)
+    ordered_by = predicted_run_times(
+        scheduler.policy_estimate, jobs["run"], workload, "policy_estimate"
+    )
+    note_held(start.progress, jobs, ordered_by, scheduler, cluster.processors)
     if len(workload) and start.sim.managed:
         all_idle(start, int(workload.submit_time[0]), cluster.processors)
     return state.Prepared(jobs, keys, scores, users, *start)
@@ -179,7 +185,33 @@ def engine_rules(
         "threshold": (
             state.NO_THRESHOLD if threshold is None else int(min(threshold, state.LATEST_TIME))
         ),
+        "strict": int(scheduler.backfill == "until-shadow"),
+        **hold_rules(Hold.parse(scheduler.hold)),
     }
+
+
+def hold_rules(hold: Hold | None) -> dict[str, int]:
+    """Return the rules of holding jobs back as the engine takes them."""
+    if hold is None:
+        return {}
+    return {"holds": 1, "erode": 0 if hold.erode_s == math.inf else int(hold.erode_s)}
+
+
+def note_held(
+    progress: NDArray[np.void],
+    jobs: NDArray[np.void],
+    ordered_by: NDArray[np.int64] | None,
+    scheduler: Scheduler,
+    processors: int,
+) -> None:
+    """Write how many processors jobs hold back, of a machine of so many, where they do so.
+
+    ``ordered_by``: the run times that policies look at [s], None if they become known later.
+    """
+    hold = Hold.parse(scheduler.hold)
+    if hold is not None:
+        times = jobs["requested"] if ordered_by is None else ordered_by
+        holding.hold_back(jobs, times, hold.numbers(processors), progress)
 
 
 _NO_USERS = np.zeros(0, np.int64)
@@ -201,7 +233,7 @@ def orders(
     learned = learns(scheduler.policy_estimate)
     first = _ranking(scheduler.policy, columns, learned, shares)
     second: Ranking | None = Ranking(None, None)  # by submission, unless EASY has another
-    if scheduler.backfill == "easy":
+    if scheduler.reserves_one:
         order = scheduler.backfill_order
         second = None if order == "sjbf" else _ranking(order, columns, learned, shares)
     primary = _order_code(first)

@@ -357,7 +357,7 @@ def _table_of(
     }
     empty = state.make_state(engine, None, longest, machine.processors, n_users, last)
     processors = joined["jobs"]["processors"]
-    estimators = make_estimators(rules, joined["users"], processors, processors)
+    estimators = make_estimators(rules, joined["users"], processors, processors, machine.processors)
     estimators.looks[0] = 1
     keys, ends = joined["keys"], np.cumsum(sizes)
     table = search.Table(

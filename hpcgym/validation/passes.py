@@ -6,8 +6,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from hpcgym.scheduler.hold import Hold
 from hpcgym.validation.nodes import Down, fits_nodes
 from hpcgym.validation.orders import place_in_order
+from hpcgym.validation.promises import known_beforehand
 from hpcgym.validation.schedules import Mask, Timeline, Times, cases
 from hpcgym.workload.warm_start import decided
 
@@ -37,13 +39,40 @@ def check_order(
     if result.scheduler.passes == "per-event" and result.scheduler.threshold is not None:
         passed = line.termination
     free = result.cluster.processors - line.used
-    fits = (first < 2 * n) & (result.workload.requested_processors[job] <= free) & passed
+    needed = _needed(result, job, line.time)
+    if needed is None:
+        return []
+    fits = (first < 2 * n) & (needed <= free) & passed
     what = "processors are free"
     if needs is not None and result.allocation is not None:
         fits = fits_nodes(result, needs, result.allocation, line, job, fits, down)
         what = "cores are free on nodes"
     text = f"at {{1}} s {{2}} {what} and job {{3}}, first in the queue, would fit"
     return cases(fits, text, line.time, free, job)
+
+
+def _needed(result: Result, job: Times, time: Times) -> Times | None:
+    """Return how many processors must be free for jobs to start at these times, both (n,).
+
+    None where that follows from run times that are learned.
+    """
+    workload, hold = result.workload, Hold.parse(result.scheduler.hold)
+    q: Times = workload.requested_processors[job]
+    if hold is None:
+        return q
+    actual = np.minimum(workload.run_time, workload.requested_time)
+    predicted = known_beforehand(result.scheduler.policy_estimate, workload.requested_time, actual)
+    if predicted is None and hold.looks_at_estimate:
+        return None
+    p = workload.requested_time[job].astype(np.float64)
+    e = p if predicted is None else predicted[job]
+    x = {"requested": p, "policy_estimate": e, "both": np.sqrt(p * e)}[hold.by]
+    z = np.clip(np.log(x / hold.from_s) / np.log(hold.factor), 0, 1)
+    most = result.cluster.processors
+    back = hold.share * most * z / (1 + (time - workload.submit_time[job]) / hold.erode_s)
+    # where rounding decides, rather too many than a job called late that is not
+    needed: Times = np.minimum(most, q + np.rint(back * (1 + 1e-12) + 1e-12).astype(np.int64))
+    return needed
 
 
 def check_backfilled(

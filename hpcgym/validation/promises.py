@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from hpcgym.scheduler.hold import Hold
 from hpcgym.validation.orders import policy_name
 from hpcgym.validation.schedules import Times, cases
 from hpcgym.workload.warm_start import decided
@@ -78,7 +79,12 @@ def reservations_are_guaranteed(result: Result, length: Times) -> bool:
     scheduler = result.scheduler
     if scheduler.backfill == "conservative":
         return True
-    return scheduler.backfill == "easy" and policy_name(scheduler.policy) == "fcfs"
+    hold = Hold.parse(scheduler.hold)
+    if hold is not None and hold.looks_at_estimate:
+        times = known_beforehand(scheduler.policy_estimate, result.workload.requested_time, length)
+        if times is None:  # what a job holds back may grow as it waits
+            return False
+    return scheduler.reserves_one and policy_name(scheduler.policy) == "fcfs"
 
 
 def check_reservations(result: Result) -> list[str]:

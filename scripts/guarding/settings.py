@@ -84,11 +84,12 @@ SETTINGS: dict[str, Callable[[], tuple[Any, Arguments]]] = {
 #: Each value that is not the usual one, with what else it needs.
 ALONE: dict[str, tuple[str, ...]] = {
     "policy": ("lcfs", "weights", "weights-too", "mapping", "pass-weights", *values.MIXED_USAGE),
-    "backfill": ("none", "conservative", "fill"),
+    "backfill": ("none", "until-shadow", "conservative", "fill"),
     "backfill_order": ("sjbf", "laf", "wfp3", "weights", "fairshare", "filler"),
     "estimate": tuple(values.ESTIMATES)[1:],
     "correction": ("incremental", "recursive-doubling", "predicted-again", "kill", "next-second"),
     "threshold": tuple(values.THRESHOLDS)[1:],
+    "hold": tuple(values.HOLDS)[1:],
     "passes": ("per-event",),
     "policy_estimate": ("clairvoyant", "given-too", *list(values.ESTIMATES)[3:10], "longest"),
     "allocation": (

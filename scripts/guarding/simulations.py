@@ -21,7 +21,7 @@ POLICY_ESTIMATES = (
     "longest",
 )  # fmt: skip
 RULES = (
-    "policy", "backfill", "backfill_order", "estimate", "correction", "threshold", "passes",
+    "policy", "backfill", "backfill_order", "estimate", "correction", "threshold", "hold", "passes",
     "policy_estimate", "allocation", "fair_share", "power", "dvfs_when",
     "partners", "pairs_above",
 )  # fmt: skip

@@ -120,12 +120,19 @@ SHARES: dict[str, Any] = {
 
 THRESHOLDS: dict[str, Any] = {"none": None, "0": 0, "100": 100, "7200": 7200, "half-day": 43_200.5}
 
+HOLDS: dict[str, Any] = {
+    "none": None,
+    "0.2": 0.2,
+    "both": {"share": 0.3, "from_s": 600, "factor": 20, "erode_s": 7200, "by": "both"},
+}
+
 #: Which values of a rule are made here, and how.
 _MADE: dict[str, Mapping[str, Any]] = {
     "policy": WEIGHTS,
     "backfill_order": WEIGHTS,
     "fair_share": SHARES,
     "threshold": THRESHOLDS,
+    "hold": HOLDS,
     "pairs_above": {"none": None, "0.9": 0.9, "1": 1, "1.1": 1.1},
 }
 

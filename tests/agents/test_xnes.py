@@ -246,6 +246,7 @@ def test_a_saved_agent_is_the_same(tmp_path: Path) -> None:
         estimate="ave2",
         correction="incremental",
         threshold=7200.0,
+        hold=0.1,
         passes="per-event",
         policy_estimate="user-ratio",
     )

@@ -12,7 +12,7 @@ import pytest
 
 from hpcgym import load_workload, simulate
 from hpcgym.benchmarks.prediction import beyond
-from hpcgym.benchmarks.studies.weeks import cut_weeks
+from hpcgym.benchmarks.studies.weeks import cut_weeks, weekly_slowdowns
 from hpcgym.errors import HpcgymError
 from hpcgym.simulation.run import learn_before
 from hpcgym.workload.io.swf import write_swf
@@ -77,8 +77,8 @@ def test_a_task_names_the_code_that_it_follows_from() -> None:
 def test_weeks_begin_with_what_was_learned_before_them() -> None:
     weeks = cut_weeks(TRACE, 0)
     scheduler = beyond.lineup("order")["typical-ratio"]
-    values = beyond.values_of(weeks, scheduler, fresh=False)
-    fresh = beyond.values_of(weeks, scheduler, fresh=True)
+    values = weekly_slowdowns(weeks, scheduler, fresh=False)
+    fresh = weekly_slowdowns(weeks, scheduler, fresh=True)
     assert fresh == [float(simulate(week, scheduler).bsld.mean()) for week in weeks.values()]
     assert values[0] == fresh[0]
     assert values[1:] != fresh[1:]
@@ -90,10 +90,10 @@ def test_weeks_begin_with_what_was_learned_before_them() -> None:
 def test_a_week_hangs_on_no_later_one() -> None:
     weeks = cut_weeks(TRACE, 0)
     scheduler = beyond.lineup("order")["ave2"]
-    before = beyond.values_of(weeks, scheduler, fresh=False)
+    before = weekly_slowdowns(weeks, scheduler, fresh=False)
     last = list(weeks)[-1]
     longer = weeks[last].with_columns(run_time=weeks[last].requested_time)
-    after = beyond.values_of({**weeks, last: longer}, scheduler, fresh=False)
+    after = weekly_slowdowns({**weeks, last: longer}, scheduler, fresh=False)
     assert after[:-1] == before[:-1]
     assert np.isfinite(before).all()
     assert after[-1] != before[-1]

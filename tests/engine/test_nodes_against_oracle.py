@@ -49,7 +49,7 @@ def test_random_cases(case: tuple[Cluster, Workload, dict[str, Any]]) -> None:
     assert_same(*case)
 
 
-@pytest.mark.parametrize("backfill", ["none", "easy", "conservative"])
+@pytest.mark.parametrize("backfill", ["none", "easy", "until-shadow", "conservative"])
 @settings(max_examples=80)
 @given(case=cases())
 def test_one_core_a_node_is_the_pool(backfill: str, case: tuple[Workload, dict[str, Any]]) -> None:
@@ -59,6 +59,8 @@ def test_one_core_a_node_is_the_pool(backfill: str, case: tuple[Workload, dict[s
         if not isinstance(rules[order], str) and not any(rules[order]):
             rules[order] = "fcfs"
     rules |= {"backfill": backfill, "passes": "per-timestamp"}
+    if backfill == "conservative":
+        rules["hold"] = None
     nodes = Cluster(groups=(NodeGroup("all", workload.processors, {"core": 1}),))
     pool = hpcgym.simulate(workload, **rules)
     for allocation in ALLOCATIONS:

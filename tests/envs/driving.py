@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from hypothesis import HealthCheck, assume, settings
 from hypothesis import strategies as st
+from strategies import holds
 
 from hpcgym.cluster import Cluster, Level, NodeGroup, find_cluster
 from hpcgym.envs.job_selection import JobSelection, JobSelectionVector
@@ -89,11 +90,12 @@ SLOW = settings(
 #: The rules that environments have, as ``simulate`` takes them.
 RULES = st.fixed_dictionaries(
     {
-        "backfill": st.sampled_from(["easy", "easy", "none"]),
+        "backfill": st.sampled_from(["easy", "easy", "until-shadow", "none"]),
         "backfill_order": st.sampled_from(["fcfs", "sjbf", "saf", "lexp"]),
         "estimate": st.sampled_from(["requested", "clairvoyant", "ave2", "ave2"]),
         "correction": st.sampled_from(["requested", "incremental", "recursive-doubling"]),
         "passes": st.sampled_from(["per-timestamp", "per-timestamp", "per-event"]),
+        "hold": holds(),
     }
 )
 

@@ -12,6 +12,7 @@ from driving import (
 )
 from hypothesis import strategies as st
 from node_strategies import machines, workloads_for
+from strategies import holds
 
 from hpcgym import Cluster
 from hpcgym.cluster import NodeGroup
@@ -25,11 +26,12 @@ EURORA = load_workload("eurora:jobs=300,seed=1,load=3")
 #: The rules that environments have on nodes.
 RULES = st.fixed_dictionaries(
     {
-        "backfill": st.sampled_from(["easy", "easy", "none"]),
+        "backfill": st.sampled_from(["easy", "easy", "until-shadow", "none"]),
         "backfill_order": st.sampled_from(["fcfs", "sjbf", "saf", "lexp"]),
         "estimate": st.sampled_from(["requested", "clairvoyant", "ave2", "ave2"]),
         "correction": st.sampled_from(["requested", "incremental", "recursive-doubling"]),
         "allocation": st.sampled_from(["first-fit", "best-fit", "worst-fit"]),
+        "hold": holds(),
     }
 )
 

@@ -20,7 +20,8 @@ decides:
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -91,12 +92,14 @@ class Machine:
         correction: str = "requested",
         passes: str = "per-timestamp",
         threshold: int | None = None,
+        hold: Mapping[str, Any] | None = None,
     ) -> None:
         self.jobs = slow_jobs(workload)
         self.processors = workload.processors
         self.backfill, self.order = backfill, backfill_order
         self.estimator, self.policy_estimator = Estimator(estimate), Estimator(policy_estimate)
         self.correction, self.passes, self.threshold = correction, passes, threshold
+        self.hold = hold
         self.coming = list(self.jobs)
         self.queue: list[Job] = []
         self.running: list[Job] = []
@@ -166,7 +169,7 @@ class Machine:
             return
         if due:
             self.do_pass(now)
-        always = self.backfill == "easy" and self.order != "fcfs"
+        always = (self.backfill != "none" and self.order != "fcfs") or self.hold is not None
         for job in submissions:
             self.submit(job, now)
             if always or self.fits(job, now):
@@ -231,7 +234,20 @@ class Machine:
         return self.processors - sum(j.processors for j in self.running if j.expected_end > time)
 
     def fits(self, job: Job, now: int) -> bool:
-        return job.processors <= self.free_at(now)
+        return self.need(job, now) <= self.free_at(now)
+
+    def need(self, job: Job, now: int) -> int:
+        """How many processors must be free: long jobs are held back until they have waited."""
+        if self.hold is None:
+            return job.processors
+        times = {"requested": [job.requested], "policy_estimate": [job.policy_time]}
+        times["both"] = times["requested"] + times["policy_estimate"]
+        known = times[self.hold["by"]]
+        length = known[0] if len(known) == 1 else math.sqrt(known[0] * known[1])
+        steps = math.log(length / self.hold["from_s"]) / math.log(self.hold["factor"])
+        most = self.hold["share"] * self.processors * min(max(steps, 0.0), 1.0)
+        back = round(most / (1 + (now - job.submit) / self.hold["erode_s"]))
+        return min(job.processors + back, self.processors)
 
     def some_fit(self, now: int) -> bool:
         return any(self.fits(job, now) for job in self.queue)
@@ -240,8 +256,9 @@ class Machine:
         if self.backfill == "none":
             return
         times = sorted(job.expected_end for job in self.running if job.expected_end > now)
-        shadow = next(time for time in times if self.free_at(time) >= head.processors)
-        extra = self.free_at(shadow) - head.processors
+        need = self.need(head, now)
+        shadow = next(time for time in times if self.free_at(time) >= need)
+        extra = 0 if self.backfill == "until-shadow" else self.free_at(shadow) - need
         for job in self.in_backfill_order(now):
             if job is head or not self.fits(job, now):
                 continue

@@ -63,6 +63,8 @@ RULES: dict[str, dict[str, Any]] = {
     "dispatcher": {"dispatcher": "prb"},
     "dispatch time": {"dispatcher": "prb", "dispatch_time": 60},
     "threshold": {"threshold": 60},
+    "hold": {"hold": 0.1},
+    "until-shadow": {"backfill": "until-shadow"},
     "contiguous": {"allocation": "contiguous"},
     "changing levels": {"power": "dvfs", "dvfs_when": "running"},
     "shutdown": {},

@@ -21,6 +21,7 @@ EASY = {
     "estimate": "requested",
     "correction": "requested",
     "threshold": None,
+    "hold": None,
     "passes": "per-timestamp",
     "policy_estimate": "requested",
     "allocation": "first-fit",

@@ -266,7 +266,7 @@ def test_two_dispatchers_are_told() -> None:
 
 def test_rules_of_the_queue_are_not_described_beside_a_dispatcher() -> None:
     rules = Scheduler(dispatcher="prb", estimate="ave2", correction="kill").describe()
-    for rule in ("policy", "backfill", "backfill_order", "threshold", "policy_estimate"):
+    for rule in ("policy", "backfill", "backfill_order", "threshold", "hold", "policy_estimate"):
         assert rules.pop(rule) is None
     assert rules == {
         "estimate": "ave2",

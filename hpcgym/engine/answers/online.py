@@ -24,6 +24,7 @@ from hpcgym.engine.answers.histories import (
     whole_seconds,
 )
 from hpcgym.engine.events import end_first, next_end, start
+from hpcgym.engine.holding import held_back
 from hpcgym.engine.ordered import BLOCK, block_at
 from hpcgym.engine.orders.mixing import JobNumbers, rank_one
 from hpcgym.engine.orders.scores import forget_bounds
@@ -53,6 +54,7 @@ class Estimators(NamedTuple):
     looks: NDArray[np.int64]  # (2,) whether the first and the second order look at predictions
     classes: NDArray[np.int64]  # (n_jobs,) a number for each user and number of processors, or (0,)
     asked: NDArray[np.int64]  # (n_jobs,) processors of jobs where these count nodes, else (0,)
+    hold: NDArray[np.float64]  # (4,) of hpcgym.engine.holding, or (0,) where no job is held back
 
 
 class Learner(NamedTuple):
@@ -112,7 +114,7 @@ def answers_by(predict: Any) -> Answers:
         for k in range(first, first + list_concerned(users, sim, blocks, entries, ended)):
             job = ended[k]
             consider(jobs, users, sim, progress, blocks, entries, job, estimators, learner)
-            renew(jobs, scores, sim, job, estimators, learner)
+            renew(jobs, scores, sim, progress, job, estimators, learner)
         forget_bounds(blocks)
 
     @jit
@@ -212,18 +214,19 @@ def note_concerned(users, sim, ended, job, n):
 
 
 @jit_part
-def renew(jobs, scores, sim, job, estimators, learner):
+def renew(jobs, scores, sim, progress, job, estimators, learner):
     """Put a waiting job where its new prediction in ``learner.scratch[ANSWERS]`` says."""
     seconds = cut(learner.scratch[ANSWERS, FOR_ORDERING], jobs[job].requested)
     if seconds != learner.ordered_by[job]:
         learner.ordered_by[job] = seconds
         rank_both(jobs, scores, sim, job, estimators, learner)
+        note_held(jobs, progress, job, estimators, learner)
 
 
 @jit_entry
-def renew_one(jobs, scores, sim, blocks, job, estimators, learner):
+def renew_one(jobs, scores, sim, progress, blocks, job, estimators, learner):
     """Put a waiting job where its prediction from outside says."""
-    renew(jobs, scores, sim, job, estimators, learner)
+    renew(jobs, scores, sim, progress, job, estimators, learner)
     forget_bounds(blocks)
 
 
@@ -352,7 +355,17 @@ def answer(jobs, scores, sim, progress, estimators, learner):
     if estimators.kinds[FOR_ORDERING] != KNOWN:
         learner.ordered_by[job] = cut(answers[FOR_ORDERING], requested)
         rank_both(jobs, scores, sim, job, estimators, learner)
+        note_held(jobs, progress, job, estimators, learner)
     sim.answered = job + 1
+
+
+@jit_part
+def note_held(jobs, progress, job, estimators, learner):
+    """Note how many processors a job holds back by its prediction, where jobs do so."""
+    if len(estimators.hold) > 0:
+        progress[job].held = held_back(
+            estimators.hold, jobs[job].requested, learner.ordered_by[job]
+        )
 
 
 @jit_part

@@ -15,6 +15,7 @@ from hpcgym.compilation import jit, jit_part
 from hpcgym.engine.answers.online import FOR_ORDERING, KNOWN, forget, rank_both
 from hpcgym.engine.answers.share_rows import shares_of
 from hpcgym.engine.answers.shares import write_all
+from hpcgym.engine.holding import hold_back
 from hpcgym.engine.ordered import BLOCK, block_at
 from hpcgym.engine.rows import estimators_of, keys_of, learner_of, users_of
 from hpcgym.engine.state import RUNNING
@@ -55,6 +56,7 @@ def rewind(empty_sim, empty_blocks, jobs, predicted, sims, row, progress, histor
     for job in range(len(jobs)):
         progress[job].start = -1
         progress[job].promised = -1
+        progress[job].held = 0.0
         progress[job].marks = 0
         progress[job].predicted = predicted[job]
     for user in range(len(history)):
@@ -136,10 +138,16 @@ def set_second_scores(scores, second_scores, start, n):
 
 
 @jit_part
-def begin_learning(table, rows, e):
-    """Let simulation ``e`` have learned nothing."""
+def begin_learning(table, rows, e, start, n):
+    """Let simulation ``e``, of ``n`` jobs from row ``start`` on, have learned nothing.
+
+    Where jobs are held back, note how many processors each holds back then.
+    """
     if table.sim[0].learns == 1:
         forget(learner_of(rows, e))
+    if table.sim[0].holds == 1:
+        jobs, ordered_by = table.jobs[start : start + n], table.ordered_by[start : start + n]
+        hold_back(jobs, ordered_by, table.hold, rows.progress[e])
 
 
 @jit

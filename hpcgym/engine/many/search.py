@@ -68,6 +68,7 @@ class Table(NamedTuple):
     looks: NDArray[np.int64]
     classes: NDArray[np.int64]
     asked: NDArray[np.int64]
+    hold: NDArray[np.float64]
 
 
 class Workers(NamedTuple):
@@ -110,7 +111,7 @@ def begin_slice(worker, table, workers, before, fair, weights, total, s):
             workers.sim, worker, workers.progress[worker], workers.history[worker],
             workers.blocks[worker],
         )  # fmt: skip
-        begin_learning(table, workers, worker)
+        begin_learning(table, workers, worker, start, n)
     else:
         recall(before, s, n, workers, worker)
     if table.kinds[FOR_ORDERING] != KNOWN:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from hpcgym.compilation import jit, jit_part
+from hpcgym.engine.holding import needed
 from hpcgym.engine.ordered import BLOCK, block_at
 from hpcgym.engine.state import CUBED, QUEUE
 
@@ -85,7 +86,7 @@ def widen(jobs, scores, blocks, block, job):
 
 
 @jit
-def best_to_backfill(sim, jobs, scores, blocks, entries, leaving):
+def best_to_backfill(sim, jobs, progress, scores, blocks, entries, leaving):
     """Return the job of highest secondary score among those that may start, -1 if none."""
     free, extra, window = sim.free + leaving, sim.extra, sim.shadow - sim.time
     best = np.int64(-1)
@@ -98,6 +99,8 @@ def best_to_backfill(sim, jobs, scores, blocks, entries, leaving):
         for i in range(block * BLOCK, block * BLOCK + blocks[block].count):
             job, width, span = entries[i].job, entries[i].width, entries[i].span
             if job == sim.head or width > free or (width > extra and span > window):
+                continue
+            if sim.holds > 0 and needed(sim, jobs, progress, job) > free:
                 continue
             waiting = sim.time - jobs[job].submit
             second = scores[len(jobs) + job]

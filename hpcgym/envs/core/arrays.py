@@ -89,6 +89,7 @@ class Table(NamedTuple):
     looks: NDArray[np.int64]
     classes: NDArray[np.int64]
     asked: NDArray[np.int64]
+    hold: NDArray[np.float64]
 
 
 class Batch(NamedTuple):

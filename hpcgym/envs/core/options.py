@@ -78,6 +78,7 @@ def read_options(
     allocation: str = "first-fit",
     power: str = "none",
     threshold: float | None = None,
+    hold: Any = None,
     fair_share: Any = None,
     reward: Reward = "bsld",
     window: int = 128,
@@ -94,7 +95,7 @@ def read_options(
         workload = load_workload(workload, processors=processors, cluster=cluster)
     workload = taken_over(workload)  # by the agent: no scheduler goes on with it
     cluster = machine_of(workload, cluster, processors)
-    check_choice("backfill", backfill, ("easy", "none"))
+    check_choice("backfill", backfill, ("easy", "until-shadow", "none"))
     check_choice("observation", observation, ("dict", "flat"))
     read_window("window", window)
     scheduler = Scheduler(
@@ -107,6 +108,7 @@ def read_options(
         allocation=allocation,
         power=power,
         threshold=threshold,
+        hold=hold,
         fair_share=fair_share,
     )
     check_allocation(allocation, cluster)

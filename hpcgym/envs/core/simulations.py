@@ -156,7 +156,7 @@ class Simulations:
         rules: tuple[NDArray[Any], ...] = (
             *(table.settings, table.sim, table.watts, table.places, table.waiting, table.codes),
             *(table.kinds, table.last, table.loss, table.chosen, table.predicted, table.ordered_by),
-            *(table.looks, table.users, table.classes, table.asked, table.keys),
+            *(table.looks, table.users, table.classes, table.asked, table.hold, table.keys),
             *(table.second_scores, table.node_watts, table.still_w),
             *telling(self._before, self.machines.rows),
             *self.machines.telling,

@@ -103,7 +103,11 @@ def table_of(
     columns = JobColumns(workload)
     ordered_by = jobs["requested"] if common.ordered_by is None else common.ordered_by
     estimators = make_estimators(
-        options.scheduler, common.users, workload.requested_processors, jobs["processors"]
+        options.scheduler,
+        common.users,
+        workload.requested_processors,
+        jobs["processors"],
+        int(first.sim.capacity),
     )
     if settings[0]["kind"] == arrays.WEIGHTS_KIND:
         estimators.looks[0] = 1

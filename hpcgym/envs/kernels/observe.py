@@ -12,6 +12,7 @@ import numpy as np
 
 from hpcgym.compilation import jit_inline, jit_part
 from hpcgym.engine.events import free_processors
+from hpcgym.engine.holding import needed
 from hpcgym.engine.machines.nodes.rows import fits_now
 from hpcgym.engine.ordered import BLOCK, block_at
 from hpcgym.engine.state import RUNNING
@@ -50,7 +51,7 @@ def observe(nodes, sim, progress, blocks, entries, idle, window, visible, ordere
     out : the row.
     """
     free = observe_cluster(sim, blocks, entries, idle, processors, out)
-    observe_queue(nodes, sim, window, visible, jobs, processors, free, out)
+    observe_queue(nodes, sim, progress, window, visible, jobs, processors, free, out)
     seconds = sim.time + clock
     day, week = (seconds % DAY) / DAY, (seconds % WEEK) / WEEK
     out[TIME_AT] = math.sin(2 * math.pi * day)
@@ -112,7 +113,7 @@ def observe_cluster(sim, blocks, entries, idle, processors, out):
 
 
 @jit_part
-def observe_queue(nodes, sim, window, visible, jobs, processors, free, out):
+def observe_queue(nodes, sim, progress, window, visible, jobs, processors, free, out):
     """Write what is known of the queue as a whole."""
     queued = sim.next - sim.started
     width, area, oldest, fitting = 0, 0.0, 0, 0
@@ -121,7 +122,7 @@ def observe_queue(nodes, sim, window, visible, jobs, processors, free, out):
         width += row.processors
         area += np.float64(row.processors) * np.float64(row.requested)
         oldest = max(oldest, sim.time - row.submit)
-        fitting += fits_now(nodes, window[i], row.processors, free)
+        fitting += fits_now(nodes, window[i], needed(sim, jobs, progress, window[i]), free)
     out[QUEUE_AT] = queued / (queued + len(window))
     out[QUEUE_AT + 1] = (queued - visible) / max(queued, 1)
     out[QUEUE_AT + 2] = width / (width + processors)
@@ -162,7 +163,7 @@ def observe_jobs(
             elif code == EXPANSION:
                 value = wait / (wait + requested)
             elif code == FITS:
-                value = np.float32(fits_now(nodes, job, row.processors, free))
+                value = np.float32(fits_now(nodes, job, needed(sim, jobs, progress, job), free))
             elif code == LEAVES:
                 value = np.float32(max(free - row.processors, 0) / processors)
             else:

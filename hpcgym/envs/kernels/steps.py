@@ -90,7 +90,7 @@ def begin(e, table, batch, before, rooms, limited, corun, fair):
             table.predicted[start : start + n],
             batch.sim, e, batch.progress[e], batch.history[e], batch.blocks[e],
         )  # fmt: skip
-        begin_learning(table, batch, e)
+        begin_learning(table, batch, e, start, n)
     if before is not None:
         recall(before, np.int64(0), n, batch, e)
         episode.begin = max(episode.begin, before.time[0])

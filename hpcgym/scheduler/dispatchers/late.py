@@ -30,7 +30,7 @@ from hpcgym.scheduler.dispatchers.asking import (
 )
 from hpcgym.scheduler.dispatchers.calls import Dispatching
 from hpcgym.scheduler.dispatchers.view import PassView
-from hpcgym.scheduler.rules import MEASURED, MOST_DISPATCH_TIME
+from hpcgym.scheduler.rule_values import MEASURED, MOST_DISPATCH_TIME
 
 _ROUNDING = 1e-6  # [s] a sum of floating-point numbers may be above the whole second that it is
 

@@ -22,6 +22,7 @@ from hpcgym.scheduler.estimates.by_name import (
 )
 from hpcgym.scheduler.estimates.features import JOB_FEATURES
 from hpcgym.scheduler.estimates.regression import Regression
+from hpcgym.scheduler.hold import Hold
 from hpcgym.scheduler.policies.features import FEATURES, USER_FEATURES
 from hpcgym.scheduler.policies.index import PolicyLike, parse_policy
 
@@ -100,6 +101,7 @@ def make_estimators(
     users: NDArray[np.int64],
     processors: NDArray[np.int64],
     counted: NDArray[np.int64],
+    size: int,
 ) -> online.Estimators:
     """Return how the simulator is to predict run times.
 
@@ -109,8 +111,9 @@ def make_estimators(
     users : (n_jobs,) numbered from 0.
     processors : (n_jobs,) that jobs ask for.
     counted : (n_jobs,) what the simulator counts in their place: nodes, where jobs have their own.
+    size : processors of the machine.
     """
-    specs = _specs(scheduler)
+    specs, hold = _specs(scheduler), Hold.parse(scheduler.hold)
     chosen = np.full((2, histories.N_SEEN), -1, np.int64)
     for k, spec in enumerate(specs):
         chosen[k, : len(spec.chosen)] = spec.chosen
@@ -125,6 +128,7 @@ def make_estimators(
         ),
         classes=_classes(specs, users, processors),
         asked=np.array([] if np.array_equal(processors, counted) else processors, np.int64),
+        hold=np.zeros(0) if hold is None else hold.numbers(size),
     )
 
 
@@ -174,7 +178,7 @@ def _orders(scheduler: Scheduler) -> tuple[PolicyLike | None, PolicyLike | None]
     """Return the policies of the two orders, None for one that is by another estimate."""
     second = scheduler.backfill_order
     sjbf = isinstance(second, str) and second == "sjbf"
-    return scheduler.policy, None if sjbf or scheduler.backfill != "easy" else second
+    return scheduler.policy, second if scheduler.reserves_one and not sjbf else None
 
 
 def _specs(scheduler: Scheduler) -> list[_Spec]:

@@ -11,6 +11,7 @@ import numpy as np
 
 from hpcgym.compilation import jit, jit_entry, jit_part
 from hpcgym.engine.events import enqueue, leave_queue, start
+from hpcgym.engine.holding import needed
 from hpcgym.engine.loop import loop_of, next_event_pass
 from hpcgym.engine.machines.nodes.filling import RANDOM, shuffle
 from hpcgym.engine.machines.nodes.placement import (
@@ -63,32 +64,39 @@ def settle_arrival(sim, keys, blocks, nodes):
 
 
 @jit_part
-def may_wait(sim, blocks, entries, nodes):
+def may_wait(sim, jobs, progress, blocks, entries, nodes):
     """Return whether the pass is to end, or to be interrupted for new orders, before all else."""
-    if sim.keeps == 0 and none_fits(sim, blocks, entries, nodes):
+    if sim.keeps == 0 and none_fits(sim, jobs, progress, blocks, entries, nodes):
         sim.changed = 1
         return True
     return asks_for_order(sim)
 
 
 @jit
-def none_fits(sim, blocks, entries, nodes):
+def none_fits(sim, jobs, progress, blocks, entries, nodes):
     """Return whether no queued job fits now."""
     for k in range(blocks[QUEUE].in_use):
         block = block_at(blocks, QUEUE, k)
         for i in range(block * BLOCK, block * BLOCK + blocks[block].count):
-            if entries[i].width <= sim.free and fits(nodes, entries[i].job):
+            if has_room(sim, jobs, progress, nodes, entries[i].job):
                 return False
     return True
 
 
+@jit_part
+def has_room(sim, jobs, progress, nodes, job):
+    """Return whether a job may start now as far as processors and nodes go."""
+    return needed(sim, jobs, progress, job) <= sim.free and fits(nodes, job)
+
+
 @jit
-def find_shadow(sim, progress, blocks, entries, nodes):
+def find_shadow(sim, jobs, progress, blocks, entries, nodes):
     """Find when the head fits, what is free then and how much of that it can spare."""
     head, later, needs = sim.head, nodes.later, nodes.needs
     copy_room(later, nodes.free)
     units, most = needs[head, 0], needs[head, 0] + 2**40
     found = count_held(later, needs, head)
+    missing = needed(sim, jobs, progress, head) - sim.free
     time = -1
     k = 0
     while k < blocks[RUNNING].in_use:
@@ -96,10 +104,11 @@ def find_shadow(sim, progress, blocks, entries, nodes):
         k += 1
         for i in range(block * BLOCK, block * BLOCK + blocks[block].count):
             # all that is released at the shadow time counts
-            if found >= units and entries[i].key > time:
+            if found >= units and missing <= 0 and entries[i].key > time:
                 k = blocks[RUNNING].in_use
                 break
             time = entries[i].key
+            missing -= entries[i].width
             job = entries[i].job
             first = nodes.held[job].first
             for c in range(first, first + nodes.held[job].count):
@@ -109,6 +118,7 @@ def find_shadow(sim, progress, blocks, entries, nodes):
                     later[node, r] += nodes.cells[c].units * needs[job, r + 1]
                 found += held_by(later, node, needs, head, most)
     sim.shadow = time
+    sim.extra = -missing
     nodes.scalars[0].guarded = head
     nodes.scalars[0].slack = found - units
     nodes.scalars[0].shadows += 1
@@ -120,9 +130,11 @@ def find_shadow(sim, progress, blocks, entries, nodes):
 @jit
 def may_start(machine, sim, jobs, progress, job):
     """Return whether a job may start now, before the head; its cells are written then."""
-    if not fits(machine, job):
+    if not has_room(sim, jobs, progress, machine, job):
         return False
     lasts = sim.time + progress[job].predicted > sim.shadow
+    if lasts and (sim.strict == 1 or (sim.holds > 0 and jobs[job].processors > sim.extra)):
+        return False
     if not place_now(machine, job, lasts):
         return False
     if lasts:
@@ -153,10 +165,10 @@ sweep_scored = sweep_scored_of(may_start, begin_before_head)
 def serve_queue(sim, jobs, keys, scores, progress, blocks, entries, narrow, idle, nodes):
     """Start heads while they fit, then jobs behind the first head that does not."""
     if sim.asks == EACH_START:
-        if not none_fits(sim, blocks, entries, nodes):
+        if not none_fits(sim, jobs, progress, blocks, entries, nodes):
             sim.asked = AN_ORDER
         return
-    if sim.primary >= SELECTION and may_wait(sim, blocks, entries, nodes):
+    if sim.primary >= SELECTION and may_wait(sim, jobs, progress, blocks, entries, nodes):
         return
     head = -1
     while blocks[QUEUE].count > 0:
@@ -164,7 +176,7 @@ def serve_queue(sim, jobs, keys, scores, progress, blocks, entries, narrow, idle
         if head < 0:
             sim.asked = AN_ORDER
             return
-        if jobs[head].processors > sim.free or not fits(nodes, head):
+        if not has_room(sim, jobs, progress, nodes, head):
             break
         place_now(nodes, head, False)
         take(nodes, head)
@@ -173,7 +185,7 @@ def serve_queue(sim, jobs, keys, scores, progress, blocks, entries, narrow, idle
         sim.changed = 1
         sim.selected = -1
         head = -1
-        if sim.primary == SELECTION and may_wait(sim, blocks, entries, nodes):
+        if sim.primary == SELECTION and may_wait(sim, jobs, progress, blocks, entries, nodes):
             return
     if sim.keeps == 0:
         sim.selected = -1
@@ -184,7 +196,7 @@ def serve_queue(sim, jobs, keys, scores, progress, blocks, entries, narrow, idle
     if sim.changed == 1 or head != sim.head:
         sim.changed = 0
         sim.head = head
-        find_shadow(sim, progress, blocks, entries, nodes)
+        find_shadow(sim, jobs, progress, blocks, entries, nodes)
     nodes.scalars[0].started_before_head = 0
     if sim.secondary >= SCORED:
         sweep_scored(nodes, sim, jobs, keys, scores, progress, blocks, entries, idle)
@@ -235,6 +247,8 @@ def do_pass(
         sim.asked = 0
         return
     release_ended(sim, ended, machine)
+    if sim.holds > 0:  # more may come to fit as time passes
+        sim.changed = 1
     arrived = sim.arrived
     sim.arrived = 0
     settled = arrived == 1 and sim.asks == NOBODY and settle_arrival(sim, keys, blocks, machine)

@@ -7,7 +7,8 @@ if it fits and either ends by the shadow time or takes extra processors only.
 
 Starting such a job moves neither the shadow time nor the head, and as time passes no more jobs come
 to fit. So until a job ends, a prediction expires or the head changes, a pass need only look at the
-jobs that have arrived since the last one.
+jobs that have arrived since the last one. Where long jobs are held back, more may come to fit as
+time passes: there each pass is a full one.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from hpcgym.engine.events import (
     leave_queue,
     start,
 )
+from hpcgym.engine.holding import needed
 from hpcgym.engine.loop import loop_of, next_event_pass
 from hpcgym.engine.ordered import (
     BLOCK,
@@ -64,10 +66,12 @@ def do_pass(
     if sim.passes == PER_EVENT and first_predicted_end(blocks, entries) <= sim.time:
         leaving = free_processors(sim, blocks, entries) - sim.free
         sim.changed = 1
+    if sim.holds > 0:
+        sim.changed = 1
     arrived = sim.arrived
     sim.arrived = 0
     settled = starts = False
-    if arrived == 1 and sim.asks == NOBODY:
+    if arrived == 1 and sim.asks == NOBODY and sim.holds == 0:
         settled, starts = settle_arrival(sim, jobs, keys, progress, blocks, leaving)
     if starts:
         start(sim, jobs, progress, blocks, entries, idle, sim.next - 1)
@@ -102,7 +106,7 @@ def settle_arrival(sim, jobs, keys, progress, blocks, leaving):
 @jit_part
 def serve_queue(sim, jobs, keys, scores, progress, blocks, entries, narrow, idle, leaving):
     """Start heads while they fit, then jobs behind the first head that does not."""
-    if sim.primary >= SELECTION and may_wait(sim, blocks, entries, leaving):
+    if sim.primary >= SELECTION and may_wait(sim, jobs, progress, blocks, entries, leaving):
         return
     head = -1
     while blocks[QUEUE].count > 0:
@@ -110,14 +114,14 @@ def serve_queue(sim, jobs, keys, scores, progress, blocks, entries, narrow, idle
         if head < 0:
             sim.asked = AN_ORDER
             return
-        if jobs[head].processors > sim.free + leaving:
+        if needed(sim, jobs, progress, head) > sim.free + leaving:
             break
         leave_queue(sim, jobs, progress, keys, blocks, entries, head)
         start(sim, jobs, progress, blocks, entries, idle, head)
         sim.changed = 1
         sim.selected = -1
         head = -1
-        if sim.primary == SELECTION and may_wait(sim, blocks, entries, leaving):
+        if sim.primary == SELECTION and may_wait(sim, jobs, progress, blocks, entries, leaving):
             return
     if sim.keeps == 0:
         sim.selected = -1
@@ -128,7 +132,7 @@ def serve_queue(sim, jobs, keys, scores, progress, blocks, entries, narrow, idle
     if sim.changed == 1 or head != sim.head:
         sim.changed = 0
         sim.head = head
-        find_shadow(sim, progress, blocks, entries, jobs[head].processors)
+        find_shadow(sim, progress, blocks, entries, needed(sim, jobs, progress, head))
     if sim.secondary >= SCORED:
         sweep_scored(sim, jobs, keys, scores, progress, blocks, entries, idle, leaving)
     else:
@@ -136,7 +140,7 @@ def serve_queue(sim, jobs, keys, scores, progress, blocks, entries, narrow, idle
 
 
 @jit_part
-def may_wait(sim, blocks, entries, leaving):
+def may_wait(sim, jobs, progress, blocks, entries, leaving):
     """Return whether the pass is to end, or to be interrupted for new scores, before all else.
 
     It is to end where no job can start: then the order of the queue, which may be another at the
@@ -145,7 +149,11 @@ def may_wait(sim, blocks, entries, leaving):
     if sim.keeps == 0:
         free = sim.free + leaving
         # bounds may be too low; what is asked must not depend on them
-        if least_width(blocks) > free or (sim.asks != NOBODY and none_fits(blocks, entries, free)):
+        if (
+            least_width(blocks) > free
+            or (sim.asks != NOBODY and none_fits(blocks, entries, free))
+            or (sim.holds > 0 and all_held(sim, jobs, progress, blocks, entries, free))
+        ):
             sim.changed = 1
             return True
     return asks_for_order(sim)
@@ -175,9 +183,20 @@ def none_fits(blocks, entries, free):
     return True
 
 
+@jit
+def all_held(sim, jobs, progress, blocks, entries, free):
+    """Return whether all queued jobs need more processors than that to be free."""
+    for k in range(blocks[QUEUE].in_use):
+        block = block_at(blocks, QUEUE, k)
+        for i in range(block * BLOCK, block * BLOCK + blocks[block].count):
+            if needed(sim, jobs, progress, entries[i].job) <= free:
+                return False
+    return True
+
+
 @jit_inline
 def find_shadow(sim, progress, blocks, entries, width):
-    """Set the shadow time of the head, of that many processors, and what it leaves free then."""
+    """Set the shadow time of the head, which needs so many processors, and what is left then."""
     missing = width - sim.free
     time = -1
     for k in range(blocks[RUNNING].in_use):
@@ -198,7 +217,7 @@ def find_shadow(sim, progress, blocks, entries, width):
         if i < last:
             break
     sim.shadow = time
-    sim.extra = -missing
+    sim.extra = -missing if sim.strict == 0 else 0
     # where the order changes as jobs wait, the next pass may have another head: no promise
     if progress[sim.head].promised < 0 and sim.primary < SELECTION:
         progress[sim.head].promised = time
@@ -249,7 +268,10 @@ def sweep_block(sim, jobs, keys, progress, blocks, entries, idle, leaving, block
     while True:
         while i < end:
             width, predicted = entries[i].width, entries[i].span
-            if width <= free and (width <= extra or predicted <= window):
+            may_start = width <= free and (width <= extra or predicted <= window)
+            if may_start and sim.holds > 0:
+                may_start = needed(sim, jobs, progress, entries[i].job) <= free
+            if may_start:
                 break
             least_span = min(least_span, predicted)
             least_width = min(least_width, width)
@@ -283,7 +305,7 @@ def start_swept(sim, jobs, keys, progress, blocks, entries, idle, block, i):
 def sweep_scored(sim, jobs, keys, scores, progress, blocks, entries, idle, leaving):
     """Start the best of the jobs that may start, again and again: an order that time changes."""
     while True:
-        job = best_to_backfill(sim, jobs, scores, blocks, entries, leaving)
+        job = best_to_backfill(sim, jobs, progress, scores, blocks, entries, leaving)
         if job < 0:
             return
         leave_queue(sim, jobs, progress, keys, blocks, entries, job)

@@ -1,0 +1,59 @@
+"""Jobs that are held back: long ones start only if some processors stay free behind them.
+
+A machine that long jobs have filled has nothing for short ones for hours. So a job of q processors
+that is probably long needs more of them to be free: min(P, q + round(share P z / (1 + wait /
+erode))), on a machine of P, with z = ln(x / from) / ln(factor), from 0 to 1, of a run time x. That
+is like the protection levels of revenue management (Littlewood 1972), which keep seats for those
+who book late. How many processors a job holds back before it has waited stands in its progress.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from hpcgym.compilation import jit_entry, jit_part
+
+BY_REQUESTED, BY_PREDICTED, BY_BOTH = range(3)  # run times x; both: their geometric mean
+#: The numbers of the rule: processors that the longest jobs hold back, share P; from [s]; the
+#: logarithm of factor; by which run times.
+MOST, FROM, LOG_FACTOR, BY = range(4)
+
+
+@jit_part
+def needed(sim, jobs, progress, job):
+    """Return how many processors must be free for a job to start now."""
+    width = jobs[job].processors
+    if sim.holds == 0:
+        return width
+    back = progress[job].held
+    if sim.erode > 0:
+        back /= 1.0 + (sim.time - jobs[job].submit) / sim.erode
+    return min(sim.capacity, width + np.int64(np.rint(back)))
+
+
+@jit_part
+def held_back(numbers, requested, predicted):
+    """Return how many processors a job holds back before it has waited; its run times are in s."""
+    x = np.float64(requested)
+    if numbers[BY] == BY_PREDICTED:
+        x = np.float64(predicted)
+    elif numbers[BY] == BY_BOTH:
+        x = math.sqrt(x * predicted)
+    if x <= numbers[FROM]:
+        return 0.0
+    return numbers[MOST] * min(math.log(x / numbers[FROM]) / numbers[LOG_FACTOR], 1.0)
+
+
+@jit_entry
+def hold_back(jobs, predicted, numbers, progress):
+    """Note how many processors each job holds back, as long as it has not waited.
+
+    Parameters
+    ----------
+    predicted : (n_jobs,) int64, the run times that policies look at [s].
+    numbers : (4,) float64, those of the rule.
+    """
+    for job in range(len(jobs)):
+        progress[job].held = held_back(numbers, jobs[job].requested, predicted[job])

@@ -1,0 +1,155 @@
+"""The rule that holds long jobs back, so that some processors stay free behind them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hpcgym.engine import holding
+from hpcgym.errors import HpcgymError, check_choice, is_number, unknown
+
+#: The run times by which a job is held back -> what they are.
+HOLD_BY = {
+    "requested": "the requested time",
+    "policy_estimate": "the run time that the policy looks at",
+    "both": "the geometric mean of these two",
+}
+_CODES = dict(
+    zip(HOLD_BY, (holding.BY_REQUESTED, holding.BY_PREDICTED, holding.BY_BOTH), strict=True)
+)
+_MOST_S = 2**53
+
+
+@dataclass(frozen=True)
+class Hold:
+    """Hold jobs back that are probably long: they start only if some processors stay free.
+
+    On a machine of P processors, a job of q starts only if there are so many free:
+    min(P, q + round(share P z / (1 + wait / erode_s))), with z = ln(x / from_s) / ln(factor), at
+    least 0 and at most 1, of a run time x. Halves are rounded to even numbers. docs/semantics.md
+    says what it means for the reservation of the head and for backfilling.
+
+    Attributes
+    ----------
+    share : the part of the machine that the longest jobs leave free, 0 to 1.
+    from_s : run time from which on jobs are held back [s].
+    factor : above 1: jobs ``factor`` times as long as ``from_s``, and longer ones, leave the whole
+        share free.
+    erode_s : whole seconds of waiting after which a job leaves half as much free; ``math.inf``:
+        waiting changes nothing.
+    by : the run time x, a name of :data:`HOLD_BY`.
+
+    Raises
+    ------
+    HpcgymError : a value that is not one of these.
+
+    Examples
+    --------
+    >>> from hpcgym.scheduler.hold import Hold
+    >>> print(Hold(0.1))
+    share=0.1,from_s=3600,factor=64,erode_s=14400,by=requested
+    """
+
+    share: float
+    from_s: float = 3600.0
+    factor: float = 64.0
+    erode_s: float = 14400
+    by: str = "requested"
+
+    def __post_init__(self) -> None:
+        settle = object.__setattr__
+        settle(self, "share", _number("share", self.share, 0, 1))
+        settle(self, "from_s", _number("from_s", self.from_s, 1, _MOST_S))
+        settle(self, "factor", _number("factor", self.factor, 1, 1e12))
+        if self.factor == 1:
+            raise HpcgymError("hold: factor must be above 1")
+        if self.erode_s != math.inf:
+            settle(self, "erode_s", _number("erode_s", self.erode_s, 1, _MOST_S))
+            if self.erode_s != int(self.erode_s):
+                raise HpcgymError(f"hold: erode_s must be whole seconds or inf, not {self.erode_s}")
+        check_choice("hold: by", self.by, HOLD_BY)
+
+    def __str__(self) -> str:
+        values = ((each.name, getattr(self, each.name)) for each in fields(self))
+        return ",".join(
+            f"{name}={value if isinstance(value, str) else format(value, '.12g')}"
+            for name, value in values
+        )
+
+    @classmethod
+    def parse(cls, given: Any) -> Hold | None:
+        """Return what a number, a text or a mapping says; None where nothing is held back.
+
+        That is a share, ``0.1``; ``share=0.1,from_s=3600``; or a mapping of the attributes.
+
+        Raises
+        ------
+        HpcgymError : an unknown name or a value that is wrong.
+        """
+        if given is None or isinstance(given, Hold):
+            found = given
+        elif isinstance(given, Mapping):
+            found = cls._of(given)
+        elif isinstance(given, str):
+            found = cls._of(_pairs(given))
+        else:
+            found = cls(given)
+        return None if found is None or found.share == 0 else found
+
+    @classmethod
+    def _of(cls, entries: Mapping[str, Any]) -> Hold:
+        known = [each.name for each in fields(cls)]
+        for name in entries:
+            if name not in known:
+                raise HpcgymError(unknown("entry in hold", name, known))
+        if "share" not in entries:
+            raise HpcgymError("hold: share is missing, the part of the machine to leave free")
+        return cls(**entries)
+
+    def numbers(self, processors: int) -> NDArray[np.float64]:
+        """Return the numbers of the rule as the engine takes them, on so many processors."""
+        numbers = np.empty(4)
+        numbers[holding.MOST] = self.share * processors
+        numbers[holding.FROM] = self.from_s
+        numbers[holding.LOG_FACTOR] = math.log(self.factor)
+        numbers[holding.BY] = _CODES[self.by]
+        return numbers
+
+    @property
+    def looks_at_estimate(self) -> bool:
+        """Whether it looks at the run times that policies look at."""
+        return self.by != "requested"
+
+
+def _pairs(text: str) -> dict[str, Any]:
+    """Return the entries that a text names; one without a name is the share."""
+    found: dict[str, Any] = {}
+    for part in text.split(","):
+        name, equals, value = (piece.strip() for piece in part.partition("="))
+        if not equals:
+            name, value = "share", name
+        if name in found:
+            raise HpcgymError(f"hold: {name} is there twice in {text!r}")
+        found[name] = value if name == "by" else _read(name, value)
+    return found
+
+
+def _read(name: str, text: str) -> float:
+    """Return the number that a text is."""
+    try:
+        return float(text)
+    except ValueError:
+        raise HpcgymError(f"hold: {name} must be a number, not {text!r}") from None
+
+
+def _number(name: str, value: Any, least: float, most: float) -> float:
+    """Return a number within bounds, checked."""
+    value = value.item() if isinstance(value, np.generic) else value
+    if not is_number(value) or not least <= value <= most:
+        raise HpcgymError(f"hold: {name} must be a number from {least} to {most:g}, not {value!r}")
+    return float(value)

@@ -1,0 +1,93 @@
+"""Values that rules of a scheduler can have: each checked, and made one of its own."""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+
+from hpcgym.errors import HpcgymError, check_choice, is_number
+from hpcgym.scheduler.hold import Hold
+from hpcgym.scheduler.policies.fair_share import FairShare
+from hpcgym.scheduler.policies.index import PolicyLike, parse_policy, weight_text
+
+#: The time of a dispatcher's calls by the clock, and the longest that a call may take [s].
+MEASURED = "measured"
+MOST_DISPATCH_TIME = 10**9
+
+
+def policy_value(rule: str, policy: PolicyLike, others: Iterable[str] = ()) -> PolicyLike:
+    """Return a policy, checked, as a text, a tuple or a mapping of its own."""
+    parse_policy(policy, rule, others)
+    if isinstance(policy, str):
+        return policy.strip()
+    if isinstance(policy, Mapping):
+        return {name: float(weight) for name, weight in policy.items()}
+    return tuple(float(weight) for weight in policy)
+
+
+def number_or_none(rule: str, value: Any) -> float | None:
+    """Return a finite number, or None, checked."""
+    if value is None:
+        return None
+    if not is_number(value) or not math.isfinite(value):
+        raise HpcgymError(f"{rule} must be a finite number or None, not {value!r}")
+    return float(value)
+
+
+def pair_estimate(value: Any) -> Any:
+    """Return what the scheduler knows of pairs, a copy of what learns, checked."""
+    if isinstance(value, str):
+        check_choice("pair_estimate", value, ("known", "learned"))
+        return value
+    if hasattr(value, "learn") and hasattr(value, "matrix"):
+        return copy.deepcopy(value)
+    if hasattr(value, "speedup") and hasattr(value, "codes"):
+        return value
+    raise HpcgymError(
+        "pair_estimate must be 'known', 'learned', a Heatmap or LearnedSpeedups, not "
+        f"{type(value).__name__}"
+    )
+
+
+def threshold(threshold: Any) -> float | None:
+    """Return a starvation threshold [s], checked."""
+    if threshold is None:
+        return None
+    number = threshold.item() if isinstance(threshold, np.generic) else threshold
+    if not is_number(number) or math.isnan(number) or number < 0:
+        raise HpcgymError(f"threshold must be a number of at least 0 s, not {threshold!r}")
+    return number
+
+
+def dispatch_time(value: Any) -> Any:
+    """Return how long a dispatcher takes [s], checked."""
+    value = value.item() if isinstance(value, np.generic) else value
+    if value is None or callable(value) or (isinstance(value, str) and value == MEASURED):
+        return value
+    if not (is_number(value) and 0 <= value <= MOST_DISPATCH_TIME):
+        raise HpcgymError(
+            f"dispatch_time must be 0 to {MOST_DISPATCH_TIME:,} s, 'measured' or a callable, not"
+            f" {value!r}"
+        )
+    return value
+
+
+def plain(value: object) -> str | float | None:
+    """Return a rule's value as a word or number."""
+    if value is None or isinstance(value, (str, int, float)):
+        return value
+    if isinstance(value, FairShare | Hold):
+        return str(value)
+    if isinstance(value, Mapping):
+        return ", ".join(f"{name}={weight_text(weight)}" for name, weight in value.items())
+    if isinstance(value, tuple):
+        return ",".join(map(weight_text, value))
+    if isinstance(value, np.ndarray):
+        return "given"
+    named = getattr(value, "name", None) or getattr(value, "__name__", None)
+    named = named or getattr(value, "source", None)  # of a heatmap
+    return str(named or f"{type(value).__name__} in Python")
