@@ -8,6 +8,7 @@ from hpcgym.errors import HpcgymError, unknown
 from hpcgym.scheduler.policies.index import POLICIES
 from hpcgym.scheduler.rules import Scheduler
 
+_TYPICAL = Scheduler("saf", backfill_order="spf", policy_estimate="typical-ratio")
 _FAMILY = {
     # no backfilling at all: the strict queue
     "fcfs": Scheduler(backfill="none"),
@@ -27,7 +28,10 @@ _FAMILY = {
         if policy.looks_at_usage
     },
     # SAF by typical ratios: docs/prediction.md
-    "saf-typical": Scheduler("saf", backfill_order="spf", policy_estimate="typical-ratio"),
+    "saf-typical": _TYPICAL,
+    # chosen on the first halves of whole logs, and what waits longest: benchmarks/frontier
+    "saf-typical-20h-hold": _TYPICAL.but(threshold=72_000, hold={"share": 0.1, "by": "both"}),
+    "saf-typical-80h": _TYPICAL.but(threshold=288_000),
 }
 
 #: Name -> scheduler. A policy's name alone is that policy with EASY backfilling in the order of

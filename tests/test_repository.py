@@ -220,7 +220,7 @@ def test_modules_are_short() -> None:
 def sources() -> dict[str, Path]:
     """Name of each module -> its file."""
     found = {}
-    names = ("coscheduling", "cp", "energy", "mixed_policies", "prediction", "studies")
+    names = ("coscheduling", "cp", "energy", "frontier", "mixed_policies", "prediction", "studies")
     studies = [f"benchmarks/{name}" for name in names]
     folders = ("hpcgym", "agents", "baselines", *studies)
     for folder in folders:

@@ -23,6 +23,7 @@ from hpcgym.cli.reproduce_energy import (
     energy_fairshare,
     powercap,
 )
+from hpcgym.cli.reproduce_frontier import FrontierStudy, frontier
 from hpcgym.cli.reproduce_items import DocumentItems, items
 from hpcgym.cli.running import Commands
 from hpcgym.cli.simulate import Simulate, simulate
@@ -49,6 +50,7 @@ reproduce.command("powercap", cls=PowerCapStudy)(powercap)
 reproduce.command("energy-budget", cls=EnergyBudgetStudy)(energy_budget)
 reproduce.command("energy-fairshare", cls=EnergyFairShare)(energy_fairshare)
 reproduce.command("coscheduling", cls=CoschedulingStudy)(coscheduling)
+reproduce.command("frontier", cls=FrontierStudy)(frontier)
 reproduce.command("items", cls=DocumentItems)(items)
 app.add_typer(reproduce)
 app.add_typer(sweep)

@@ -39,6 +39,14 @@ LEARNED = {
         "policy_estimate": "typical-ratio",
     },
 }
+LEARNED |= {
+    "saf-typical-80h": {**LEARNED["saf-typical"], "threshold": 80 * 3600},
+    "saf-typical-20h-hold": {
+        **LEARNED["saf-typical"],
+        "threshold": 20 * 3600,
+        "hold": {"share": 0.1, "by": "both"},
+    },
+}
 
 
 def test_the_easy_family() -> None:
@@ -55,7 +63,7 @@ def test_every_other_policy_is_a_scheduler_that_backfills_by_requested_time() ->
 
 @pytest.mark.compiled
 def test_every_scheduler_makes_a_valid_schedule_of_its_own() -> None:
-    workload = hpcgym.load_workload("lublin:jobs=600,processors=64,seed=3,load=1.5")
+    workload = hpcgym.load_workload("lublin:jobs=1500,processors=64,seed=3,load=2")
     workload = workload.with_columns(
         power_w=100.0 + workload.user_id
     )  # or else by energy is by time

@@ -1,0 +1,93 @@
+"""The rules that are compared: every order with every threshold, hold and way to backfill."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import product
+from typing import Any, NamedTuple
+
+from hpcgym.scheduler.hold import Hold
+from hpcgym.scheduler.rules import Scheduler
+
+HOUR = 3600
+
+#: Name -> orders of the queue and of backfilling, and the run times that they look at.
+ORDERS: dict[str, dict[str, Any]] = {
+    "easy": {},
+    "easy-sjbf": {"backfill_order": "sjbf"},
+    "easy++": {"backfill_order": "sjbf", "estimate": "ave2", "correction": "incremental"},
+    "easy, typical": {"backfill_order": "spf", "policy_estimate": "typical-ratio"},
+    "saf": {"policy": "saf", "backfill_order": "spf"},
+    "saf-typical": {
+        "policy": "saf",
+        "backfill_order": "spf",
+        "policy_estimate": "typical-ratio",
+    },
+}
+#: Hours after which a job goes to the head of the queue; None: never.
+THRESHOLDS_H = (None, 20, 40, 80, 160)
+#: Parts of the machine that long jobs hold back.
+SHARES = (0.0, 0.05, 0.1, 0.14, 0.2)
+BACKFILL = ("easy", "until-shadow")
+
+#: Those of the table that says what is known already: the order, and the threshold [h].
+NAMED = (
+    ("easy", None),
+    ("easy++", None),
+    ("saf", None),
+    ("saf", 80),
+    ("saf-typical", None),
+    ("saf-typical", 80),
+)
+REFERENCE = "easy"
+
+
+class Rule(NamedTuple):
+    """One of them."""
+
+    order: str
+    threshold_h: int | None = None
+    share: float = 0.0
+    backfill: str = "easy"
+
+    @property
+    def name(self) -> str:
+        """What tables call it."""
+        parts = [self.order]
+        if self.threshold_h is not None:
+            parts.append(f"threshold {self.threshold_h} h")
+        if self.share:
+            parts.append(f"hold {self.share:g}")
+        if self.backfill != "easy":
+            parts.append("until shadow")
+        return ", ".join(parts)
+
+    @property
+    def scheduler(self) -> Scheduler:
+        """What :func:`hpcgym.simulate` takes."""
+        order = ORDERS[self.order]
+        by = "both" if "policy_estimate" in order else "requested"
+        return Scheduler(
+            **order,
+            threshold=None if self.threshold_h is None else self.threshold_h * HOUR,
+            hold=Hold(self.share, by=by),
+            backfill=self.backfill,
+        )
+
+
+def all_rules() -> list[Rule]:
+    """Return all combinations."""
+    return _combined(ORDERS, THRESHOLDS_H, SHARES)
+
+
+def quick_rules() -> list[Rule]:
+    """Return a few, to see how the study looks."""
+    return _combined(("easy", "saf"), (None, 80), (0.0, 0.1))
+
+
+def _combined(
+    orders: Iterable[str], thresholds_h: Iterable[int | None], shares: Iterable[float]
+) -> list[Rule]:
+    """Return the combinations; the oldest first needs no threshold."""
+    rules = [Rule(*each) for each in product(orders, thresholds_h, shares, BACKFILL)]
+    return [rule for rule in rules if rule.threshold_h is None or "policy" in ORDERS[rule.order]]

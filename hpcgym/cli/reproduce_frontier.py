@@ -1,0 +1,61 @@
+"""``hpcgym reproduce frontier``: all rules on whole logs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, ClassVar
+
+import typer
+
+from hpcgym.cli import executors, options
+from hpcgym.cli.groups import grouped
+from hpcgym.cli.options import Format
+from hpcgym.cli.reproduce import (
+    TRACES,
+    FolderOption,
+    WorkloadsOption,
+    at_hand,
+    print_tables,
+    shown,
+)
+from hpcgym.cli.running import ExplainedCommand, Lists, note
+
+
+class FrontierStudy(ExplainedCommand):
+    """The command with lists of names in its help."""
+
+    examples = (
+        "hpcgym reproduce frontier --quick",
+        "hpcgym reproduce frontier --workload trace.swf.gz",
+        "mpiexec -n 9 hpcgym reproduce frontier --executor mpi    # 8 workers",
+    )
+    lists: ClassVar[Lists] = {"Executors (--executor)": executors.names}
+
+
+@grouped
+def frontier(
+    *,
+    workload: WorkloadsOption = None,
+    folder: FolderOption = Path("frontier"),
+    quick: Annotated[
+        bool,
+        typer.Option("--quick", help="A small cut that takes seconds: few jobs, few rules."),
+    ] = False,
+    executor: executors.ExecutorOptions,
+    format: options.FormatOption = Format.table,
+) -> None:
+    """Compare all rules on whole logs: slowdowns, waits, tails, and who pays.
+
+    Orders of the queue by requested and learned run times, thresholds, hold, and backfilling with
+    and without extra processors: 140 rules on each log, from several weeks on and with jittered
+    submissions. One is chosen on the first halves of the logs, and shown on the second. After an
+    interruption, the same command goes on.
+    """
+    from hpcgym.benchmarks.frontier.run import reproduce as run
+
+    executor.become_mpi()
+    sources = list(dict.fromkeys(workload or at_hand(TRACES)))
+    path, tables = shown(run, sources, folder, quick=quick, **vars(executor))
+    by_log = tables["named"].groupby("log", sort=False)
+    print_tables({str(log): part.drop(columns="log") for log, part in by_log}, "whole logs", format)
+    note(f"wrote {path}, tables and pictures beside it")

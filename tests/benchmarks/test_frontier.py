@@ -1,0 +1,171 @@
+"""The study of rules on whole logs: what it measures, whom it chooses, what it writes."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from hpcgym import Workload, load_workload, simulate
+from hpcgym.benchmarks.frontier import run
+from hpcgym.benchmarks.frontier.choice import AIMS, chosen, chosen_alone, front_of
+from hpcgym.benchmarks.frontier.rules import ORDERS, Rule, all_rules
+from hpcgym.benchmarks.frontier.simulations import measures, varied
+from hpcgym.benchmarks.prediction.predictors import Similar
+from hpcgym.errors import HpcgymError
+from hpcgym.workload.slicing import WEEK_S
+
+JOBS = "lublin:jobs=1500,processors=32,seed=2,load=1.1"
+
+
+def log_of(rows: dict[str, list[tuple[float, float, float, float]]]) -> pd.DataFrame:
+    """Rows of a log: rule -> the aims of its early and its late part."""
+    return pd.DataFrame(
+        [
+            {"rule": rule, "start_week": 0, "seed": 0, "part": part}
+            | dict(zip(AIMS, values, strict=True))
+            for rule, parts in rows.items()
+            for part, values in zip(("early", "late"), parts, strict=True)
+        ]
+    )
+
+
+# --- Rules ----------------------------------------------------------------------------------------
+
+
+def test_each_rule_has_a_name_of_its_own() -> None:
+    rules = all_rules()
+    assert len({rule.name for rule in rules}) == len(rules) == 140
+    assert {rule.order for rule in rules} == set(ORDERS)
+    assert all(rule.threshold_h is None or rule.order.startswith("saf") for rule in rules)
+
+
+def test_a_rule_is_what_its_name_says() -> None:
+    rule = Rule("saf-typical", 80, 0.1, "until-shadow")
+    assert rule.name == "saf-typical, threshold 80 h, hold 0.1, until shadow"
+    described = rule.scheduler.describe()
+    assert (described["policy"], described["threshold"]) == ("saf", 288_000)
+    assert described["hold"] == "share=0.1,from_s=3600,factor=64,erode_s=14400,by=both"
+    assert Rule("easy").scheduler.hold is None
+
+
+# --- What is measured -----------------------------------------------------------------------------
+
+
+def test_measures_by_hand() -> None:
+    """On one processor: a job of 2 h, one of half an hour behind it, one of another user."""
+    columns = {
+        "submit_time": [0, 0, 3600],
+        "requested_processors": [1, 1, 1],
+        "run_time": [7200, 1800, 3600],
+        "requested_time": [7200, 1800, 3600],
+        "user_id": [1, 1, 2],
+    }
+    result = simulate(Workload.from_columns(columns, processors=1), "fcfs")
+    found = measures(result, np.array([True, True, True]))
+    assert found["mean_wait_h"] == pytest.approx((0 + 2 + 1.5) / 3)
+    assert found["max_wait_h"] == 2
+    assert found["mean_bsld"] == pytest.approx((1 + 5 + 2.5) / 3)
+    assert found["users_p90_wait_h"] == pytest.approx(1 + 0.9 * 0.5)  # 1 h and 1.5 h
+    assert found["utilization"] == 1
+    assert found["mean_wait_h, below 1 h"] == pytest.approx(1.75)
+    assert found["mean_wait_h, 1 to 6 h"] == 0
+    assert math.isnan(found["mean_wait_h, above 6 h"])
+    assert found["mean_bsld, above 1/4"] == found["mean_bsld"]
+    assert measures(result, np.array([False, True, False]))["mean_bsld"] == 5
+
+
+def test_variants_of_a_log() -> None:
+    jobs = load_workload("lublin:jobs=2000,processors=32,seed=2")
+    first = int(jobs.submit_time[0])
+    later = varied(jobs, 1, 0)
+    assert later.submit_time.min() >= first + WEEK_S
+    assert len(later) == int((jobs.submit_time >= first + WEEK_S).sum())
+    assert varied(jobs, 0, 0) is jobs
+    moved = varied(jobs, 0, 3)
+    assert np.array_equal(moved.submit_time, varied(jobs, 0, 3).submit_time)
+    assert (np.diff(moved.submit_time) >= 0).all()
+    by_number = np.argsort(moved.job_number)
+    shift = moved.submit_time[by_number] - jobs.submit_time
+    assert 0 <= shift.min() < shift.max() <= 600
+    assert np.array_equal(moved.run_time[by_number], jobs.run_time)
+
+
+# --- Whom it chooses ------------------------------------------------------------------------------
+
+
+def test_the_front_is_whom_nobody_beats() -> None:
+    rows = {"a": (1, 5, 5, 5), "b": (2, 5, 5, 5), "c": (2, 4, 5, 5), "d": (1, 5, 5, 5)}
+    table = pd.DataFrame.from_dict(rows, orient="index", columns=list(AIMS))
+    assert set(front_of(table).index) == {"a", "c", "d"}
+
+
+def test_late_parts_choose_nothing() -> None:
+    early = {"easy": (100, 2, 20, 80), "quick": (40, 2, 29, 119), "tail": (10, 1, 31, 80)}
+    one = log_of({name: [values, (1, 1, 1, 1)] for name, values in early.items()})
+    assert list(chosen({"one": one}).index) == ["quick", "easy"]
+    other = log_of({name: [values, (9, 9, 9, 9)] for name, values in early.items()})
+    assert chosen({"one": other}).equals(chosen({"one": one}))
+
+
+def test_all_logs_choose_together_or_each_alone() -> None:
+    late = (1.0, 1.0, 1.0, 1.0)
+    one = log_of(
+        {"easy": [(8, 1, 1, 1), late], "a": [(2, 1, 1, 1), late], "b": [(4, 1, 1, 1), late]}
+    )
+    two = log_of(
+        {"easy": [(8, 1, 1, 1), late], "a": [(8, 1, 1, 2), late], "b": [(4, 1, 1, 1), late]}
+    )
+    assert chosen_alone({"one": one, "two": two}) == {"one": "a", "two": "b"}
+    together = chosen({"one": one, "two": two})
+    assert list(together.index) == ["b", "easy"]
+    assert together["slowdown / EASY's"].tolist() == [0.5, 1.0]
+
+
+# --- Similar jobs ---------------------------------------------------------------------------------
+
+
+def test_similar_jobs_by_hand() -> None:
+    def job(user: int, processors: int, requested: int) -> dict[str, float]:
+        return {"user": user, "processors": processors, "requested": requested}
+
+    similar = Similar()
+    assert similar.predict_one(job(1, 2, 100)) == 100
+    similar.learn_one(job(1, 2, 100), 50)  # the last but one
+    similar.learn_one(job(1, 4, 200), 50)
+    # weights 0.3 x 0.4, e^-0.05, and 0.5 of the mean of jobs that request 100 s
+    weights = np.array([0.3 * 0.4, math.exp(-0.05), 0.5])
+    logs = np.log([0.25, 0.5, 0.5])
+    expected = 100 * math.exp(weights @ logs / weights.sum())
+    assert similar.predict_one(job(1, 2, 100)) == pytest.approx(expected)
+    # of another user, and another request: all jobs
+    assert similar.predict_one(job(2, 1, 300)) == pytest.approx(300 * math.sqrt(0.125))
+
+
+# --- The whole ------------------------------------------------------------------------------------
+
+
+@pytest.mark.cli
+def test_a_quick_study(tmp_path: Path) -> None:
+    path, tables = run.reproduce([JOBS], tmp_path / "study", quick=True, executor="serial")
+    text = path.read_text()
+    assert text.startswith("# Rules of a scheduler on whole logs")
+    named = tables["named"].set_index("rule")
+    expected = simulate(load_workload(JOBS, clean="legrand"), "saf").metrics
+    assert named.loc["saf", "mean BSLD"] == expected["mean_bsld"]
+    assert named.loc["saf", "longest wait h"] == expected["max_wait_s"] / 3600
+    assert {file.name for file in path.parent.glob("*.csv")} == {f"{name}.csv" for name in tables}
+    assert len(list(path.parent.glob("front-*.png"))) == named.index.tolist().count("saf")
+    before = (path.parent / "tasks" / "results.jsonl").read_text()
+    again, _ = run.reproduce([JOBS], tmp_path / "study", quick=True, executor="serial")
+    assert again.read_text() == text
+    assert (path.parent / "tasks" / "results.jsonl").read_text() == before
+
+
+def test_a_folder_of_something_else_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "mine.txt").write_text("mine")
+    with pytest.raises(HpcgymError, match="choose another folder"):
+        run.reproduce([JOBS], tmp_path, quick=True)
