@@ -82,6 +82,8 @@ class Baseline:
         name: str | None = None,
         rules: Mapping[str, str] | None = None,
     ) -> None:
+        if callable(policy):
+            raise HpcgymError("a policy that is a function is asked by simulate(), no environment")
         self.policy = Scheduler(policy=policy).policy  # checked, and a copy
         self.rules = dict(rules or {})
         Scheduler().but(**self.rules)
@@ -269,4 +271,4 @@ def _name(policy: PolicyLike) -> str:
         return policy
     if isinstance(policy, Mapping):
         return " ".join(f"{weight_text(weight)}*{feature}" for feature, weight in policy.items())
-    return ",".join(map(weight_text, policy))
+    return ",".join(map(weight_text, policy))  # type: ignore[arg-type]  # no function

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
+from typing import Any
+
 from hpcgym.baselines.coschedulers import COSCHEDULERS
 from hpcgym.baselines.dispatchers import DISPATCHERS, chooses_nodes
-from hpcgym.errors import HpcgymError, unknown
+from hpcgym.errors import HpcgymError, check_choice, unknown
+from hpcgym.scheduler.hold import Hold
 from hpcgym.scheduler.policies.index import POLICIES
 from hpcgym.scheduler.rules import Scheduler
 
@@ -47,21 +51,69 @@ SCHEDULERS: dict[str, Scheduler] = {
 
 
 def find_scheduler(name: str) -> Scheduler:
-    """Return a scheduler by name.
+    """Return a scheduler by name, or a variant of one, such as ``saf:threshold=18000,hold=0.1``.
+
+    Behind the colon stand rules by the names of :class:`Scheduler`'s attributes; entries of hold,
+    such as ``from_s=600``, follow it.
 
     Raises
     ------
-    HpcgymError : an unknown name; the message has the nearest known ones. Or a dispatcher's.
+    HpcgymError : an unknown name; the message has the nearest known ones. Or a dispatcher's. Or a
+        rule that there is not, or a value that it cannot have.
     """
     known = {**SCHEDULERS, **COSCHEDULERS}
+    if is_variant(name):
+        begin, _, rules = name.partition(":")
+        return find_scheduler(begin).but(**rules_of_variant(name, rules))
     if isinstance(name, str) and name in DISPATCHERS and name not in known:
         raise HpcgymError(
             f"{name!r} is a dispatcher, not a scheduler: name it by the rule dispatcher,"
             f' Scheduler(dispatcher={name!r}), in an experiment dispatcher = "{name}"'
         )
     if not isinstance(name, str) or name not in known:
-        raise HpcgymError(unknown("scheduler", name, known))
+        begin = name.partition(":")[0] if isinstance(name, str) else name
+        raise HpcgymError(unknown("scheduler", begin, known))
     return known[name]
+
+
+def is_variant(name: Any) -> bool:
+    """Return whether a text names a scheduler with other rules behind a colon."""
+    begin, colon, _ = name.partition(":") if isinstance(name, str) else ("", "", "")
+    return bool(colon) and begin in {**SCHEDULERS, **COSCHEDULERS}
+
+
+def rules_of_variant(name: str, text: str) -> dict[str, Any]:
+    """Return the rules that stand behind the name of a scheduler."""
+    known, of_hold = [each.name for each in fields(Scheduler)], [each.name for each in fields(Hold)]
+    found: dict[str, Any] = {}
+    for pair in text.split(","):
+        rule, equals, value = (part.strip() for part in pair.partition("="))
+        if not equals or not value:
+            raise HpcgymError(
+                f"scheduler {name!r}: {pair.strip()!r} should be rule=value, as in"
+                " saf:threshold=18000,hold=0.1"
+            )
+        if rule in of_hold and "hold" in found:
+            found["hold"] = f"{found['hold']},{rule}={value}"
+            continue
+        check_choice(f"rule in scheduler {name!r}", rule, known)
+        if rule in found:
+            raise HpcgymError(f"scheduler {name!r}: {rule} is there twice")
+        found[rule] = _value(rule, value)
+    return found
+
+
+def _value(rule: str, text: str) -> Any:
+    """Return what a rule is given as: a number or none, where it is no text."""
+    if text == "none" and rule not in ("backfill", "power"):
+        return None
+    if rule not in ("threshold", "pairs_above", "dispatch_time"):
+        return text
+    try:
+        number = float(text)
+    except ValueError:
+        return text
+    return int(number) if number.is_integer() else number
 
 
 def described(scheduler: Scheduler) -> dict[str, str | float | None]:

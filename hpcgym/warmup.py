@@ -133,6 +133,7 @@ def _simulator() -> None:
     for backfill in ("easy", "conservative"):
         _extract(jobs, backfill=backfill)
     _extract(jobs, estimate="ave2")
+    simulate(jobs, hold=0.1)
     simulate(jobs, cluster=Cluster(_PROCESSORS, shutdown_after_s=60))
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "jobs.swf"
@@ -146,6 +147,7 @@ def _simulator_of_nodes() -> None:
     for backfill in ("easy", "conservative"):
         _extract(jobs, backfill=backfill, cluster=_nodes(), allocation="random")
     simulate(jobs, _in_order, cluster=_nodes(), allocation="random")
+    simulate(jobs, policy=_by_wait)
 
 
 def _failures() -> None:
@@ -161,6 +163,11 @@ def _in_order(view: PassView) -> list[int]:
         view.plan(order)
         view.placed(order, view.free, after=1)
     return view.in_order(order)
+
+
+def _by_wait(view: PassView) -> Any:
+    """Return the scores of a policy that is a function."""
+    return view.wait
 
 
 def _learning() -> None:

@@ -26,6 +26,7 @@ class Compare(ExplainedCommand):
     examples = (
         "hpcgym compare lublin:jobs=10000,load=0.9",
         "hpcgym compare KTH-SP2 --scheduler easy --scheduler saf --picture kth.png",
+        "hpcgym compare KTH-SP2 --scheduler easy,saf,saf:threshold=288000,saf:hold=0.1",
         "hpcgym compare KTH-SP2 --week 12 --scheduler easy,easy-sjbf,easy++ --html week12.html",
         "hpcgym compare trace.swf.gz --passes per-event --format csv > trace.csv",
         "hpcgym compare eurora:jobs=200 --cluster eurora --scheduler easy,prb,sdprb,pcp20",
@@ -50,8 +51,8 @@ def compare(
         list[str] | None,
         typer.Option(
             metavar="NAME",
-            help="Scheduler or dispatcher of the lists below; several times, or several joined"
-            " by commas.",
+            help="Scheduler or dispatcher of the lists below, a scheduler also with other rules, as"
+            " in saf:threshold=18000,hold=0.1; several times, or several joined by commas.",
             show_default=f"{','.join(DEFAULT)}; with --speedups easy, fcfs, conservative and all"
             " co-schedulers",
         ),
@@ -127,8 +128,19 @@ def _names(given: list[str] | None, sharing: coscheduling.Sharing | None) -> lis
     """Return the names of schedulers, which differ."""
     if not given:
         return list(DEFAULT if sharing is None else SHARED_DEFAULT)
-    chosen = [name.strip() for text in given for name in text.split(",") if name.strip()]
+    chosen = [name for text in given for name in _split(text)]
     if not chosen:
         raise HpcgymError("--scheduler names no scheduler")
     check_each_once("--scheduler", chosen)
     return chosen
+
+
+def _split(text: str) -> list[str]:
+    """Return names joined by commas; a rule belongs to the variant before it."""
+    found: list[str] = []
+    for part in filter(None, (part.strip() for part in text.split(","))):
+        if found and ":" in found[-1] and "=" in part.partition(":")[0]:
+            found[-1] += f",{part}"
+        else:
+            found.append(part)
+    return found

@@ -12,6 +12,7 @@ from hpcgym.baselines import SCHEDULERS
 from hpcgym.baselines.coschedulers import COSCHEDULERS
 from hpcgym.baselines.dispatchers import CP_DISPATCHERS, DISPATCHERS, find_dispatcher
 from hpcgym.baselines.pair_policies import PAIR_POLICIES
+from hpcgym.baselines.schedulers import is_variant, rules_of_variant
 from hpcgym.errors import HpcgymError, check_each_once, nearest, unknown
 from hpcgym.evaluation import limited
 from hpcgym.evaluation.stage import acts, as_policy, load_agent, own_name
@@ -182,7 +183,7 @@ def other_scheduler(name: str, policy: Any) -> str | None:
 
 def _is_simulated(name: str) -> bool:
     """Tell whether a name is that of a scheduler, a dispatcher or a rule for limits."""
-    return name in _SIMULATED or limited.ruled(name) is not None
+    return name in _SIMULATED or is_variant(name) or limited.ruled(name) is not None
 
 
 def name_of(policy: Any) -> str:
@@ -251,14 +252,17 @@ def scheduler_of(name: Any, rules: Mapping[str, Any]) -> Scheduler:
     if not isinstance(name, str) or name in DISPATCHERS:
         theirs = {rule: rules[rule] for rule in _OF_DISPATCHERS if rule in rules}
         return Scheduler(dispatcher=name, **theirs)
+    if is_variant(name):
+        begin, _, variant = name.partition(":")
+        return scheduler_of(begin, rules).but(**rules_of_variant(name, variant))
     own_rules = name not in POLICIES or name == "fcfs" or POLICIES[name].looks_at_usage
     if name in SCHEDULERS and own_rules:
         scheduler: Scheduler = SCHEDULERS[name]
+        usual = Scheduler()
         own = {"backfill", "backfill_order"}
-        if scheduler.estimate != Scheduler().estimate:
-            own |= {"estimate", "correction"}
-        if scheduler.policy_estimate != Scheduler().policy_estimate:
-            own |= {"policy_estimate"}
+        own |= {rule for rule in rules if getattr(scheduler, rule) != getattr(usual, rule)}
+        if "estimate" in own:
+            own |= {"correction"}
         return scheduler.but(**{rule: rules[rule] for rule in rules if rule not in own})
     # a policy alone backfills in the order of requested times, as in SCHEDULERS
     return Scheduler(policy=name, backfill_order="spf").but(**rules)

@@ -302,6 +302,8 @@ def _policy(policy: PolicyLike) -> str:
     """Return a policy in a few words."""
     if isinstance(policy, Mapping):
         return "weights " + ", ".join(f"{name} {weight:g}" for name, weight in policy.items())
+    if callable(policy):
+        return f"the function {getattr(policy, '__name__', type(policy).__name__)}"
     if not isinstance(policy, str):
         return f"weights ({', '.join(f'{weight:g}' for weight in policy)})"
     if is_expression(policy):

@@ -56,6 +56,7 @@ FEATURES = {
     "dispatcher": "a dispatcher",
     "dispatch time": "a dispatcher that takes time",
     "threshold": "a starvation threshold",
+    "function": "a policy that is a function in Python",
     "hold": "hold, of long jobs",
     "until-shadow": "backfill='until-shadow'",
     "contiguous": "allocation='contiguous'",
@@ -116,6 +117,12 @@ APART: dict[tuple[str, str], str] = {
     ("threshold", "job selection"): (
         "the agent names each job that is served, so there is no order with a head to come to"
     ),
+    ("function", "whole nodes"): "not built yet: it is not shown what limits allow",
+    ("function", "shared nodes"): "not built yet: it is not shown who may be beside whom",
+    ("function", "failures"): "not built yet: it is not shown which nodes are down",
+    ("function", "environments"): "there the agent orders the queue",
+    ("function", "batches"): "there weights order the queue",
+    ("function", "look-ahead"): "there weights order the queue",
     ("hold", "whole nodes"): "not built yet: power would have to be held back too",
     ("hold", "shared nodes"): "not built yet: a job beside another takes no free nodes",
     ("hold", "failures"): "not built yet: what is held back would have to know of nodes down",
@@ -214,6 +221,8 @@ def features_of(scheduler: Scheduler) -> dict[str, str]:
         found["dispatch time"] = f"dispatch_time={rules['dispatch_time']!r}"
     if scheduler.threshold is not None:
         found["threshold"] = "threshold"
+    if callable(scheduler.policy):
+        found["function"] = f"policy={rules['policy']}"
     if scheduler.hold is not None:
         found["hold"] = FEATURES["hold"]
     if scheduler.backfill == "until-shadow":

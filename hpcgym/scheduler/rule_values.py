@@ -24,6 +24,12 @@ def policy_value(rule: str, policy: PolicyLike, others: Iterable[str] = ()) -> P
     parse_policy(policy, rule, others)
     if isinstance(policy, str):
         return policy.strip()
+    if callable(policy):
+        if rule != "policy":
+            raise HpcgymError(
+                f"{rule} must be a name, an expression or weights; policy may be a function"
+            )
+        return policy
     if isinstance(policy, Mapping):
         return {name: float(weight) for name, weight in policy.items()}
     return tuple(float(weight) for weight in policy)

@@ -72,7 +72,9 @@ class Scheduler:
     policy : order of the queue: a name of :data:`hpcgym.scheduler.policies.POLICIES`; an expression
         such as ``"20 * wait - requested * processors"``, highest value first, over the names of
         :data:`hpcgym.scheduler.policies.expressions.NAMES`; six weights over the features of
-        document 002; or a mapping of feature names to weights.
+        document 002; a mapping of feature names to weights; or a function that takes the
+        :class:`hpcgym.scheduler.dispatchers.PassView` of each pass at which a queued job fits, and
+        returns a score for each queued job, highest first.
     backfill : "none"; "easy", with one reservation, beside which others may start that end before
         it or leave it enough processors; "until-shadow", where they must end before it, as in
         Slurm; or "conservative", with a reservation for each waiting job.
@@ -168,6 +170,11 @@ class Scheduler:
             raise HpcgymError("correction 'predicted-again' needs an estimate that learns")
         self._check_expressions()
         settle(self, "threshold", threshold(self.threshold))
+        if callable(self.policy) and not (self.reserves_one or self.backfill == "none"):
+            raise HpcgymError(
+                f"policy: a function does not go with backfill={self.backfill!r}, whose"
+                " reservations would all move with its scores"
+            )
         settle(self, "hold", Hold.parse(self.hold))
         if self.hold is not None and self.backfill in ("conservative", "fill"):
             raise HpcgymError(

@@ -108,6 +108,8 @@ def prepare(
     primary, secondary, keys, scores = orders(workload, scheduler, shares)
     rules = engine_rules(scheduler, primary, secondary, predicted, jobs["run"], last)
     dispatched = state.NOBODY if scheduler.dispatcher is None else state.EACH_START
+    if callable(scheduler.policy):
+        dispatched = state.EACH_PASS
     rules |= {"asks": dispatched, **power_rules(cluster, scheduler)}
     counts = shares and any(scheduler.usage_orders)
     rules |= learning_rules(scheduler, asks, logs_ends, counts)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from hpcgym.baselines.coschedulers import COSCHEDULERS
 from hpcgym.baselines.dispatchers import DISPATCHERS
-from hpcgym.baselines.schedulers import SCHEDULERS, find_scheduler
+from hpcgym.baselines.schedulers import SCHEDULERS, find_scheduler, is_variant
 from hpcgym.cluster.failures import Failures
 from hpcgym.cluster.pool import Cluster
 from hpcgym.engine import idle_power, state
@@ -39,6 +39,7 @@ from hpcgym.simulation.nodes import (
     single_cores,
 )
 from hpcgym.simulation.prepare import machine_of
+from hpcgym.simulation.scoring import scored_by
 from hpcgym.speedups.generated import find_speedups
 from hpcgym.speedups.heatmap import Heatmap
 from hpcgym.workload.model import Workload
@@ -62,10 +63,11 @@ def simulate(
     ----------
     workload : jobs with processors, requested times and run times; see
         :func:`hpcgym.load_workload`, whose cleaning sees to that.
-    scheduler : a name of :data:`hpcgym.baselines.SCHEDULERS`, a :class:`Scheduler`, or a
-        dispatcher: a name of :data:`hpcgym.baselines.dispatchers.DISPATCHERS`, or a callable that
-        takes a :class:`hpcgym.scheduler.dispatchers.PassView` and returns the places in its queue
-        of the jobs that start, each a number or a pair of it and the node of each unit.
+    scheduler : a name of :data:`hpcgym.baselines.SCHEDULERS`, with other rules behind a colon if
+        you like (``"saf:threshold=18000,hold=0.1"``), a :class:`Scheduler`, or a dispatcher: a name
+        of :data:`hpcgym.baselines.dispatchers.DISPATCHERS`, or a callable that takes a
+        :class:`hpcgym.scheduler.dispatchers.PassView` and returns the places in its queue of the
+        jobs that start, each a number or a pair of it and the node of each unit.
     cluster : the machine: a :class:`Cluster`, the name of a ready-made one or a TOML file (see
         :func:`hpcgym.cluster.find_cluster`); by default as many processors as the workload's
         machine had.
@@ -147,9 +149,11 @@ def scheduler_of(
         if "dispatcher" in rules:
             raise HpcgymError("dispatcher: there is one already, in place of the scheduler")
         chosen = Scheduler(dispatcher=scheduler)
-    elif isinstance(scheduler, str) and scheduler not in {*SCHEDULERS, *COSCHEDULERS}:
+    elif isinstance(scheduler, str) and not (
+        scheduler in {*SCHEDULERS, *COSCHEDULERS} or is_variant(scheduler)
+    ):
         known = [*SCHEDULERS, *DISPATCHERS, *COSCHEDULERS]
-        raise HpcgymError(unknown("scheduler", scheduler, known))
+        raise HpcgymError(unknown("scheduler", scheduler.partition(":")[0], known))
     else:
         chosen = scheduler if isinstance(scheduler, Scheduler) else find_scheduler(scheduler)
     chosen = chosen.but(**rules) if rules else chosen
@@ -193,6 +197,7 @@ def _simulate_on_nodes(
         return replace(result, allocation=allocation_of(nodes))
     nodes = nodes_for(needs, cluster, chosen)
     simulation = new_simulation(workload, chosen, cluster, nodes, learned)
+    simulation.dispatch = scored_by(chosen.policy, workload, cluster, nodes)
     dispatcher = chosen.dispatcher
     if dispatcher is not None and chosen.dispatch_time:
         dispatcher, simulation.late = asked_late(dispatcher, workload, cluster, chosen)
@@ -215,6 +220,7 @@ def _simulate_on_pool(
 ) -> tuple[Result, state.Prepared]:
     """Simulate on as many processors as the machine has; return the arrays as well."""
     simulation = new_simulation(workload, chosen, cluster, learned=learned)
+    simulation.dispatch = scored_by(chosen.policy, workload, cluster, None)
     simulation.drive()
     result = result_of(workload, cluster, chosen, simulation.arrays)
     return replace(result, **simulation.for_result), simulation.arrays

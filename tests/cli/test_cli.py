@@ -394,3 +394,10 @@ def test_generate_tells_all_parameters():
     text = succeed("generate", "--help").stdout
     for parameter in PARAMETERS:
         assert f"\n  {parameter} " in text
+
+
+def test_compare_takes_variants() -> None:
+    names = ["easy", "saf:threshold=600,hold=0.1", "saf"]
+    rows = as_csv("compare", "lublin:jobs=200,processors=32,seed=1", "--scheduler", ",".join(names))
+    assert [row["scheduler"] for row in rows] == names
+    assert [row["threshold"] for row in rows] == ["", "600", ""]

@@ -65,6 +65,7 @@ RULES: dict[str, dict[str, Any]] = {
     "threshold": {"threshold": 60},
     "hold": {"hold": 0.1},
     "until-shadow": {"backfill": "until-shadow"},
+    "function": {"policy": lambda view: -view.submit},
     "contiguous": {"allocation": "contiguous"},
     "changing levels": {"power": "dvfs", "dvfs_when": "running"},
     "shutdown": {},

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from hpcgym.compilation import jit, jit_part
+from hpcgym.compilation import jit, jit_entry, jit_part
 from hpcgym.engine.holding import needed
 from hpcgym.engine.ordered import BLOCK, block_at
 from hpcgym.engine.state import CUBED, QUEUE
@@ -116,3 +116,11 @@ def forget_bounds(blocks):
     """Let no bound of the scores of queued jobs hold any longer."""
     for k in range(blocks[QUEUE].in_use):
         blocks[block_at(blocks, QUEUE, k)].greatest_gain = np.inf
+
+
+@jit_entry
+def take_scores(scores, blocks, queued, values):
+    """Give queued jobs, (q,), the primary scores of this pass, which come from outside, (q,)."""
+    for i in range(len(queued)):
+        scores[queued[i]].score = values[i]
+    forget_bounds(blocks)

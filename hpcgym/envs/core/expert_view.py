@@ -8,8 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.engine import state
-from hpcgym.engine.machines.nodes.filling import FIRST_FIT
-from hpcgym.engine.machines.nodes.placement import Nodes, make_nodes
+from hpcgym.engine.machines.nodes.placement import Nodes
 from hpcgym.engine.machines.nodes.rows import row_of
 from hpcgym.envs.core.episodes import Episode
 from hpcgym.envs.core.limited_machines import LimitedMachines
@@ -17,6 +16,7 @@ from hpcgym.errors import HpcgymError
 from hpcgym.scheduler.dispatchers import PassView
 from hpcgym.scheduler.dispatchers.asking import Facts, view_of
 from hpcgym.simulation.nodes import facts_of
+from hpcgym.simulation.scoring import pool_as_node
 
 if TYPE_CHECKING:
     from hpcgym.envs.core.simulations import Simulations
@@ -72,15 +72,6 @@ def _shown(simulations: Simulations, e: int) -> _Shown:
         cluster, alike = simulations.options.cluster, simulations.machines.is_pool
         workload = simulations.episodes.workload_of(episode)
         facts = facts_of(workload, cluster, pool=alike)
-        pool = _pool(workload.requested_processors, cluster.processors) if alike else None
+        pool = pool_as_node(workload.requested_processors, cluster.processors) if alike else None
         kept = simulations.shown[e] = _Shown(episode, facts, pool)
     return kept
-
-
-def _pool(asked: NDArray[np.int64], processors: int) -> Nodes:
-    """Return one node with all processors, and jobs that ask for so many on it."""
-    needs = np.column_stack([np.ones_like(asked), asked])
-    nodes = make_nodes(needs, np.array([[processors]]), FIRST_FIT)
-    nodes.cells["node"], nodes.cells["units"] = 0, 1
-    nodes.held["count"] = 1
-    return nodes

@@ -150,6 +150,12 @@ class PassView:
         )
 
     @property
+    def processors(self) -> Ints:
+        """How many processors each queued job has, (q,) int64: cores, on machines of nodes."""
+        processors: Ints = self.units * self.per_unit[:, 0]
+        return processors
+
+    @property
     def total(self) -> Ints:
         """What the whole machine has of each resource, (R,) int64."""
         total: Ints = self.capacity.sum(axis=0)

@@ -7,7 +7,7 @@ weight of +1 or -1, a mixed policy (document 002, section 4.3, equation 3) any o
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -38,6 +38,7 @@ class IndexPolicy:
     summed : whether it is less the user's usage of processors and of energy instead, each divided
         by the share and by the greatest of all users (document 004, section 6.3.1).
     expression : whose value is the score instead; ``weights`` are those of users' priorities in it.
+    function : in Python, which says the scores at each pass instead.
     """
 
     meaning: str
@@ -45,11 +46,13 @@ class IndexPolicy:
     cubed: bool = False
     summed: bool = False
     expression: Expression | None = None
+    function: Callable[..., Any] | None = None
 
     @property
     def is_weighted_sum(self) -> bool:
         """Whether the score is the sum of ``weights`` times features, and nothing else."""
-        return not (self.cubed or self.summed) and self.expression is None
+        others = self.cubed or self.summed or self.expression or self.function
+        return not others
 
     @property
     def looks_at_usage(self) -> bool:
@@ -101,8 +104,9 @@ PASS_POLICIES: dict[str, IndexPolicy] = {
     "popularity-filler": IndexPolicy("fit and popularity", {"fit": 1.0, "popularity": 1.0}),
 }
 
-#: A policy as users give it: a name, an expression, six weights, or weights by feature name.
-PolicyLike = str | Sequence[float] | NDArray[Any] | Mapping[str, float]
+#: A policy as users give it: a name, an expression, six weights, weights by feature name, or a
+#: function that says the scores at each pass.
+PolicyLike = str | Sequence[float] | NDArray[Any] | Mapping[str, float] | Callable[..., Any]
 
 
 @dataclass(frozen=True, eq=False)
@@ -137,7 +141,7 @@ def parse_policy(
     Parameters
     ----------
     policy : a name of POLICIES, an expression (see :mod:`hpcgym.scheduler.policies.expressions`),
-        six weights (also as a text with commas), or weights by feature.
+        six weights (also as a text with commas), weights by feature, or a function.
     argument : what errors call it.
     others : names that are no policies but would have been accepted, for errors.
 
@@ -160,6 +164,8 @@ def parse_policy(
             raise HpcgymError(unknown(argument, policy, [*others, *POLICIES], weights))
     if isinstance(policy, Mapping):
         return _mixed(policy, argument)
+    if callable(policy):
+        return _function(policy, argument)
     if isinstance(policy, str):
         given: Sequence[Any] = _numbers(policy, argument)
     else:
@@ -174,6 +180,16 @@ def parse_policy(
             f"({', '.join(WEIGHTED_FEATURES)}), not {len(given)}"
         )
     return _mixed(dict(zip(WEIGHTED_FEATURES, given, strict=True)), argument)
+
+
+def _function(policy: Callable[..., Any], argument: str) -> IndexPolicy:
+    """Return the policy that a function is."""
+    if isinstance(policy, type):
+        raise HpcgymError(
+            f"{argument} must not be the class {policy.__name__}; give {policy.__name__}()"
+        )
+    name = getattr(policy, "__name__", type(policy).__name__)
+    return IndexPolicy(f"as {name} says", {}, function=policy)
 
 
 def weight_text(weight: float) -> str:
@@ -240,6 +256,8 @@ def rank(policy: PolicyLike, jobs: JobColumns) -> Ranking:
     """
     index = parse_policy(policy)
     refuse_usage(policy)
+    if index.function is not None:  # says it when it is asked
+        return Ranking(np.zeros_like(jobs.submit), np.full_like(jobs.submit, np.inf))
     if index.cubed:
         return Ranking(jobs.processors, jobs.requested, cubed=True)
     if index.expression is None and set(index.weights) == {"wait"}:

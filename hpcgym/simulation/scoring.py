@@ -1,0 +1,87 @@
+"""Policies that are functions in Python: asked at each pass for the scores of the queued jobs.
+
+The engine does all else: who fits, the reservation of the head, backfilling. So such a policy needs
+no EASY of its own, as a dispatcher does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hpcgym.cluster.pool import Cluster
+from hpcgym.engine import state
+from hpcgym.engine.machines.nodes.filling import FIRST_FIT
+from hpcgym.engine.machines.nodes.placement import Nodes, make_nodes
+from hpcgym.engine.orders.scores import take_scores
+from hpcgym.errors import HpcgymError
+from hpcgym.scheduler.dispatchers.asking import Facts, begin, view_of
+from hpcgym.scheduler.dispatchers.view import PassView
+from hpcgym.scheduler.rule_values import plain
+from hpcgym.simulation.nodes import facts_of
+from hpcgym.workload.model import Workload
+
+Policy = Callable[[PassView], Any]
+
+
+def scored_by(
+    policy: Any, workload: Workload, cluster: Cluster, nodes: Nodes | None
+) -> Callable[[state.Prepared, Any], None] | None:
+    """Return what writes the scores of queued jobs at a pass; None if the policy is no function.
+
+    ``nodes`` are those of the machine, None where it is a pool.
+    """
+    if not callable(policy):
+        return None
+    begin(policy)
+    facts = facts_of(workload, cluster, pool=nodes is None)
+    alike = nodes is None
+    if nodes is None:
+        nodes = pool_as_node(workload.requested_processors, cluster.processors)
+    return partial(_score, policy, nodes, facts, alike)
+
+
+def _score(
+    policy: Policy, nodes: Nodes, facts: Facts, alike: bool, arrays: state.Prepared, _: Any
+) -> None:
+    """Ask the policy for the scores of this pass, and write them."""
+    if alike:
+        nodes.set_free(np.array([[arrays.sim.free]]))
+    view = view_of(arrays, nodes, facts)
+    take_scores(arrays.scores, arrays.blocks, view.job, _asked(policy, view))
+
+
+def _asked(policy: Policy, view: PassView) -> NDArray[np.float64]:
+    """Return the scores of the jobs of a view, checked.
+
+    Raises
+    ------
+    HpcgymError : anything but a number for each.
+    """
+    answer = policy(view)
+    n = len(view.job)
+    try:
+        scores = np.asarray(answer, np.float64)
+    except (TypeError, ValueError):
+        scores = np.zeros(0)
+    if scores.shape != (n,) or np.isnan(scores).any():
+        told = f"an array of shape {scores.shape}" if isinstance(answer, np.ndarray) else answer
+        told = "numbers of which some are nan" if scores.shape == (n,) else repr(told)
+        raise HpcgymError(
+            f"policy {plain(policy)} at {view.time} s: must return a number for each of the {n}"
+            f" queued jobs, the highest first, not {told}"
+        )
+    return scores
+
+
+def pool_as_node(asked: NDArray[np.int64], processors: int) -> Nodes:
+    """Return one node with all processors, and jobs that ask for so many on it."""
+    needs = np.column_stack([np.ones_like(asked), asked])
+    nodes = make_nodes(needs, np.array([[processors]]), FIRST_FIT)
+    nodes.cells["node"], nodes.cells["units"] = 0, 1
+    nodes.held["count"] = 1
+    return nodes

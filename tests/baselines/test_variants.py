@@ -1,0 +1,64 @@
+"""Schedulers with other rules behind a colon, wherever a scheduler is named."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import hpcgym
+from hpcgym.baselines import SCHEDULERS, find_scheduler
+from hpcgym.errors import HpcgymError
+from hpcgym.evaluation import evaluate
+from hpcgym.scheduler.hold import Hold
+
+JOBS = "lublin:jobs=200,processors=32,seed=1,load=1.5"
+
+
+@pytest.mark.parametrize(
+    ("name", "rules"),
+    [
+        ("saf:threshold=18000", {"threshold": 18000}),
+        ("saf:threshold=0.5,hold=0.1", {"threshold": 0.5, "hold": 0.1}),
+        ("saf:hold=0.1,from_s=600,by=both", {"hold": Hold(0.1, 600, by="both")}),
+        ("saf:hold=0.1,from_s=600,threshold=7", {"hold": Hold(0.1, 600), "threshold": 7}),
+        ("saf : backfill = until-shadow", {"backfill": "until-shadow"}),
+        ("saf:backfill_order=sjbf,estimate=ave2", {"backfill_order": "sjbf", "estimate": "ave2"}),
+        ("saf:allocation=random:7", {"allocation": "random:7"}),
+        ("saf-typical-80h:threshold=none", {"threshold": None}),
+        ("saf:policy=20 * wait - area", {"policy": "20 * wait - area"}),
+    ],
+)
+def test_a_variant_is_the_scheduler_with_rules_changed(name: str, rules: dict[str, Any]) -> None:
+    begin = name.partition(":")[0].strip()
+    assert find_scheduler(name.replace(" : ", ":")) == SCHEDULERS[begin].but(**rules)
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("saf:", "'' should be rule=value"),
+        ("saf:threshold", "'threshold' should be rule=value"),
+        ("saf:threshold=", "should be rule=value"),
+        ("saf:treshold=5", "did you mean 'threshold'"),
+        ("saf:threshold=5,threshold=6", "threshold is there twice"),
+        ("saf:threshold=long", "threshold must be a number"),
+        ("saf:from_s=600", "unknown rule"),
+        ("saf:hold=2", "hold: share must be a number from 0 to 1"),
+        ("sav:threshold=5", "unknown scheduler 'sav'; did you mean"),
+    ],
+)
+def test_a_wrong_variant_is_one_line(name: str, told: str) -> None:
+    with pytest.raises(HpcgymError, match=told) as caught:
+        hpcgym.simulate(hpcgym.load_workload(JOBS), name)
+    assert "\n" not in str(caught.value)
+
+
+def test_simulate_and_evaluate_take_variants() -> None:
+    jobs = hpcgym.load_workload(JOBS)
+    result = hpcgym.simulate(jobs, "saf:threshold=600")
+    assert result.start.tolist() == hpcgym.simulate(jobs, "saf", threshold=600).start.tolist()
+    board = evaluate(["saf", "saf:threshold=600"], JOBS, slices="all", episodes="whole")
+    means = board.by_slice.mean()
+    assert means["saf:threshold=600"] == pytest.approx(result.metrics["mean_bsld"])
+    assert means["saf"] != means["saf:threshold=600"]

@@ -1,0 +1,154 @@
+"""Policies that are functions: the schedules of policies by name, and clear errors."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from node_strategies import machines, workloads_for
+from oracle import jobs_of, simulate_slowly
+from strategies import holds, workloads
+
+import hpcgym
+from hpcgym.errors import HpcgymError
+from hpcgym.scheduler.dispatchers import PassView
+
+JOBS = hpcgym.load_workload("lublin:jobs=300,processors=64,seed=3,load=1.5")
+
+
+def least_area(view: PassView) -> Any:
+    return -(view.requested * view.processors).astype(float)
+
+
+def longest_factor(view: PassView) -> Any:
+    """The largest expansion factor, as the policy lexp."""
+    return 1 + view.wait / view.requested
+
+
+RULES = {
+    "backfill": st.sampled_from(["none", "easy", "until-shadow"]),
+    "backfill_order": st.sampled_from(["fcfs", "sjbf", "spf", "lexp"]),
+    "estimate": st.sampled_from(["requested", "clairvoyant", "ave2", "typical-ratio"]),
+    "correction": st.sampled_from(["requested", "incremental"]),
+    "threshold": st.sampled_from([None, None, 0, 100]),
+    "hold": holds(),
+}
+#: A function -> the policy that it is; one that changes as jobs wait, so that promises are alike.
+ALIKE = st.sampled_from([(least_area, "saf"), (longest_factor, "lexp")])
+
+
+def assert_same(one: hpcgym.Result, other: hpcgym.Result) -> None:
+    assert one.start.tolist() == other.start.tolist()
+    assert one.backfilled.tolist() == other.backfilled.tolist()
+
+
+@settings(max_examples=150)
+@given(
+    workloads(),
+    st.fixed_dictionaries({**RULES, "passes": st.sampled_from(["per-timestamp", "per-event"])}),
+    ALIKE,
+)
+def test_a_function_is_the_policy_by_name(
+    workload: hpcgym.Workload, rules: dict[str, Any], alike: Any
+) -> None:
+    function, name = alike
+    result = hpcgym.simulate(workload, policy=function, **rules)
+    assert_same(result, hpcgym.simulate(workload, policy=name, **rules))
+    hpcgym.validate_schedule(result)
+
+
+@settings(max_examples=100)
+@given(st.data(), st.fixed_dictionaries(RULES), ALIKE)
+def test_on_nodes_too(data: st.DataObject, rules: dict[str, Any], alike: Any) -> None:
+    cluster = data.draw(machines())
+    workload = data.draw(workloads_for(cluster))
+    function, name = alike
+    result = hpcgym.simulate(workload, cluster=cluster, policy=function, **rules)
+    assert_same(result, hpcgym.simulate(workload, cluster=cluster, policy=name, **rules))
+    hpcgym.validate_schedule(result)
+
+
+@settings(max_examples=60)
+@given(workloads(), st.integers(0, 2**16))
+def test_whatever_it_says(workload: hpcgym.Workload, seed: int) -> None:
+    """Scores of nothing but the time, by the slow simulator too: ties go by submission."""
+
+    def drawn(now: int, job: int) -> float:
+        return float(np.random.default_rng((seed, now, job)).integers(3))
+
+    def policy(view: PassView) -> list[float]:
+        return [drawn(view.time, job) for job in view.job.tolist()]
+
+    result = hpcgym.simulate(workload, policy=policy)
+    slow = simulate_slowly(
+        jobs_of(workload),
+        workload.processors,
+        policy=lambda job, now: drawn(now, job.number),
+        backfill="easy",
+    )
+    assert result.start.tolist() == [job.start for job in slow]
+
+
+def test_it_is_asked_where_a_job_fits_and_told_when_it_begins() -> None:
+    class Notes:
+        begun = 0
+        times: list[int]
+
+        def begin(self) -> None:
+            self.begun, self.times = self.begun + 1, []
+
+        def __call__(self, view: PassView) -> Any:
+            assert view.fits().any()
+            assert view.total.tolist() == [64]
+            assert view.free[0, 0] <= 64
+            self.times.append(view.time)
+            return np.zeros(len(view.job))
+
+    notes = Notes()
+    first = hpcgym.simulate(JOBS, policy=notes)
+    assert_same(first, hpcgym.simulate(JOBS, policy=notes))
+    assert notes.begun == 2
+    assert notes.times == sorted(set(notes.times))
+    assert_same(first, hpcgym.simulate(JOBS, "easy"))
+
+
+def test_an_extract_begins_with_its_state() -> None:
+    log = hpcgym.simulate(JOBS, "easy").as_workload()
+    part = log.extract(int(JOBS.submit_time[150]))
+    rules = {"backfill_order": "spf"}
+    one = hpcgym.simulate(part, policy=least_area, **rules)
+    assert_same(one, hpcgym.simulate(part, policy="saf", **rules))
+
+
+@pytest.mark.parametrize(
+    ("answer", "told"),
+    [
+        (lambda view: [1.0], r"a number for each of the \d+ queued jobs, the highest first, not"),
+        (lambda view: "high", "not 'high'"),
+        (lambda view: None, "not None"),
+        (lambda view: np.full(len(view.job), np.nan), "numbers of which some are nan"),
+        (lambda view: np.zeros((len(view.job), 2)), "an array of shape"),
+    ],
+)
+def test_a_wrong_answer_is_one_line(answer: Any, told: str) -> None:
+    with pytest.raises(HpcgymError, match=told) as caught:
+        hpcgym.simulate(JOBS, policy=answer)
+    assert "\n" not in str(caught.value)
+    assert str(caught.value).startswith("policy <lambda> at ")
+
+
+def test_what_it_does_not_go_with() -> None:
+    with pytest.raises(HpcgymError, match="a function does not go with backfill='conservative'"):
+        hpcgym.simulate(JOBS, policy=least_area, backfill="conservative")
+    with pytest.raises(HpcgymError, match="policy may be a function"):
+        hpcgym.simulate(JOBS, backfill_order=least_area)
+    with pytest.raises(HpcgymError, match=r"must not be the class PassView; give PassView\(\)"):
+        hpcgym.simulate(JOBS, policy=PassView)
+
+
+def test_it_has_a_name_in_tables() -> None:
+    result = hpcgym.simulate(JOBS, policy=least_area)
+    assert result.scheduler.describe()["policy"] == "least_area"
