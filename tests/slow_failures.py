@@ -121,7 +121,7 @@ def simulate_failures_slowly(
     Lost runs are in the order in which they were lost; of one failure in that of their starts.
     The words are those of ``node_oracle.simulate_nodes_slowly``.
     """
-    assert backfill in ("none", "easy")
+    assert backfill in ("none", "easy", "until-shadow")
     simulation = FailingSimulation(
         jobs,
         capacity,

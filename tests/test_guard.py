@@ -22,7 +22,8 @@ from hpcgym.envs import IDS
 pytestmark = pytest.mark.compiled
 
 ROOT = Path(__file__).parents[1]
-FEW = "rule/setting=pool-ties,backfill=*"  # none, conservative, and fill, which is refused
+#: None, until-shadow, conservative, and fill, which is refused.
+FEW = "rule/setting=pool-ties,backfill=*"
 ONE = "named/setting=pool-ties,scheduler=saf"
 REFUSED = "named/setting=pool-ties,scheduler=easy-co"
 
@@ -67,11 +68,11 @@ def test_another_process_says_the_same(tmp_path: Path) -> None:
     file = tmp_path / "before.txt"
     recorded = run("record", str(file), "--only", FEW, seed="1")
     assert recorded.returncode == 0, recorded.stderr
-    assert "3 cases written" in recorded.stdout
+    assert "4 cases written" in recorded.stdout
     assert "1 refused:HpcgymError" in recorded.stdout
     checked = run("check", str(file), "--only", FEW, seed="2")
     assert (checked.returncode, checked.stderr) == (0, "")
-    assert checked.stdout == "3 of 3 cases are the same\n"
+    assert checked.stdout == "4 of 4 cases are the same\n"
 
 
 def test_a_case_is_shown_part_by_part(

@@ -28,7 +28,7 @@ def lineup() -> dict[str, Scheduler]:
         strict = Rule(name, backfill="until-shadow")
         rows[strict.name] = strict.scheduler
     typical = Rule("saf-typical").scheduler
-    similar = typical.but(policy_estimate=Similar())
+    similar = Scheduler("saf", backfill_order="saf", policy_estimate=Similar())
     return {
         **rows,
         "saf, hold 0.1": BY_REQUEST,

@@ -122,7 +122,6 @@ APART: dict[tuple[str, str], str] = {
     ("function", "failures"): "not built yet: it is not shown which nodes are down",
     ("function", "environments"): "there the agent orders the queue",
     ("function", "batches"): "there weights order the queue",
-    ("function", "look-ahead"): "there weights order the queue",
     ("hold", "whole nodes"): "not built yet: power would have to be held back too",
     ("hold", "shared nodes"): "not built yet: a job beside another takes no free nodes",
     ("hold", "failures"): "not built yet: what is held back would have to know of nodes down",

@@ -14,6 +14,7 @@ from guarding.simulations import RULES, simulated
 
 NAMES = (
     "fcfs", "easy", "conservative", "easy-sjbf", "easy++", "easy-e-loss", "saf-typical",
+    "saf-typical-80h", "saf-typical-20h-hold",
     *values.PURE[1:], *values.BY_USAGE,
     "easy-co", "sjf-co", "ljf-co", "largest-co", "popularity-co", "filler-co", "sjf-filler-co",
     "popularity-filler-co", "easy-spread",

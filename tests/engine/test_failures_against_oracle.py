@@ -61,7 +61,7 @@ def test_random_cases(case: tuple[Cluster, Workload, dict[str, Any], list[Failur
 @given(st.data(), node_cases())
 def test_random_nodes_are_valid_and_the_same_again(data: st.DataObject, case: Any) -> None:
     cluster, workload, rules = case
-    rules["backfill"] = "easy"
+    rules |= {"backfill": "easy", "hold": None}
     failures = table_of(data.draw(failures_for(cluster, workload)))
     first, second = (
         hpcgym.simulate(
@@ -89,6 +89,7 @@ def test_long_queues(data: st.DataObject, seed: int) -> None:
     cluster = Cluster(groups=(NodeGroup("a", nodes, {"core": 4}),))
     workload = Workload.from_columns(columns, processors=4 * nodes, name=f"crowd {seed}")
     rules = data.draw(node_schedulers(workload))
+    del rules["hold"]
     if rules["backfill"] == "conservative":
         rules["backfill"] = "easy"
     failures = [

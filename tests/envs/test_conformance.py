@@ -287,6 +287,7 @@ def test_the_state_in_plain_terms() -> None:
         "passes": "per-timestamp",
         "allocation": "first-fit",
         "threshold": None,
+        "hold": None,
         "fair_share": None,
     }
     assert (

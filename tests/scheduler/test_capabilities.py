@@ -63,9 +63,9 @@ RULES: dict[str, dict[str, Any]] = {
     "dispatcher": {"dispatcher": "prb"},
     "dispatch time": {"dispatcher": "prb", "dispatch_time": 60},
     "threshold": {"threshold": 60},
+    "function": {"policy": lambda view: -view.submit},
     "hold": {"hold": 0.1},
     "until-shadow": {"backfill": "until-shadow"},
-    "function": {"policy": lambda view: -view.submit},
     "contiguous": {"allocation": "contiguous"},
     "changing levels": {"power": "dvfs", "dvfs_when": "running"},
     "shutdown": {},
@@ -119,7 +119,7 @@ OTHERWISE: dict[tuple[str, str], str] = {
     **{
         (place, feature): "unexpected keyword argument"
         for place in PLACES
-        for feature in ("dispatcher", "dispatch time")
+        for feature in ("dispatcher", "dispatch time", "function")
         if "env" in place
     },
     ("shared nodes", "contiguous"): "^allocation: with speedups",
@@ -137,6 +137,7 @@ for feature, words in (
     ("conservative", "unknown backfill"),
     ("dispatcher", "unexpected keyword"),
     ("dispatch time", "unexpected keyword"),
+    ("function", "unexpected keyword"),
 ):
     OTHERWISE["job selection", feature] = words
 

@@ -40,6 +40,10 @@ def test_kept_promises(data: st.DataObject, workload: Workload) -> None:
     rules["backfill"] = data.draw(st.sampled_from(["easy", "conservative"]))
     if rules["backfill"] == "easy":
         rules["policy"] = "fcfs"
+    # where what is held back may grow as a job waits, no promise is kept
+    learned = rules["policy_estimate"] in LEARNED
+    if rules["backfill"] == "conservative" or (learned and rules["hold"]):
+        rules["hold"] = None
     for rule in ("policy", "backfill_order"):
         if not isinstance(rules[rule], str) and not any(rules[rule]):
             rules[rule] = "fcfs"

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from oracle import jobs_of, simulate_slowly
 from strategies import cases
 
+from hpcgym.scheduler.rules import Scheduler
 from hpcgym.validation.validate import ScheduleError, validate_schedule
 from hpcgym.workload.model import Workload
 
@@ -40,7 +41,7 @@ def scheduled(workload, **words):
         cluster=SimpleNamespace(
             processors=workload.processors, groups=(), idle_power_w=117.0, busy_power_w=358.0
         ),
-        scheduler=SimpleNamespace(**{"policy_estimate": "requested", "dispatcher": None, **words}),
+        scheduler=Scheduler(**words),
         start=column(lambda job: job.start),
         end=column(lambda job: job.end),
         run_time=column(lambda job: job.actual),
@@ -164,7 +165,7 @@ def test_empty_workload():
     result = SimpleNamespace(
         workload=empty,
         cluster=SimpleNamespace(processors=2, groups=(), idle_power_w=1.0, busy_power_w=2.0),
-        scheduler=SimpleNamespace(**EASY, policy_estimate="requested", dispatcher=None),
+        scheduler=Scheduler(**EASY),
         **dict.fromkeys(("start", "end", "run_time", "wait", "predicted_run_time"), nothing),
         **dict.fromkeys(("backfilled", "killed"), nothing.astype(bool)),
         reserved_start=nothing,

@@ -13,6 +13,7 @@ from node_oracle import node_jobs_of, simulate_nodes_slowly
 from node_strategies import node_cases
 
 from hpcgym.cluster import Cluster, NodeGroup
+from hpcgym.scheduler.rules import Scheduler
 from hpcgym.validation.nodes import check_nodes
 from hpcgym.validation.validate import ScheduleError, validate_schedule
 from hpcgym.workload.model import Workload
@@ -54,18 +55,17 @@ def scheduled(cluster: Cluster, workload: Workload, **words: Any) -> Any:
     jobs = simulate_nodes_slowly(
         node_jobs_of(workload, cluster.resources),
         cluster.capacity.tolist(),
-        **{name: value for name, value in {**RULES, **words}.items() if name != "dispatcher"},
+        **{**RULES, **words},
     )
 
     def column(value: Any) -> Any:
         return np.array([value(job) for job in jobs], dtype=np.int64)
 
-    rules = {"policy_estimate": "requested", "passes": "per-timestamp", "dispatcher": None}
     return consistent(
         SimpleNamespace(
             workload=workload,
             cluster=cluster,
-            scheduler=SimpleNamespace(**{**rules, **RULES, **words}),
+            scheduler=Scheduler(**{**RULES, **words}),
             start=column(lambda job: job.start),
             run_time=column(lambda job: job.actual),
             predicted_run_time=column(lambda job: job.predicted),
@@ -173,7 +173,7 @@ def test_of_a_dispatcher_nothing_is_proved_that_follows_from_rules() -> None:
     assert result.start.tolist() == [0, 2]
     chosen = moved(result, 1, 10)
     assert any("first in the queue, would fit" in line for line in violations(chosen))
-    rules = SimpleNamespace(**{**vars(result.scheduler), "dispatcher": "mine"})
+    rules = Scheduler(dispatcher="mine", backfill="none")
     assert validate_schedule(changed(chosen, scheduler=rules)) == (*ALWAYS, "energy")
 
 
