@@ -134,6 +134,7 @@ def _simulator() -> None:
         _extract(jobs, backfill=backfill)
     _extract(jobs, estimate="ave2")
     simulate(jobs, hold=0.1)
+    simulate(jobs, policy=_by_wait)
     simulate(jobs, cluster=Cluster(_PROCESSORS, shutdown_after_s=60))
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "jobs.swf"
@@ -147,7 +148,6 @@ def _simulator_of_nodes() -> None:
     for backfill in ("easy", "conservative"):
         _extract(jobs, backfill=backfill, cluster=_nodes(), allocation="random")
     simulate(jobs, _in_order, cluster=_nodes(), allocation="random")
-    simulate(jobs, policy=_by_wait)
 
 
 def _failures() -> None:
