@@ -4,7 +4,7 @@ A machine that long jobs have filled has nothing for short ones for hours. So a 
 that is probably long needs more of them to be free: min(P, q + round(share P z / (1 + wait /
 erode))), on a machine of P, with z = ln(x / from) / ln(factor), from 0 to 1, of a run time x. That
 is like the protection levels of revenue management (Littlewood 1972), which keep seats for those
-who book late. How many processors a job holds back before it has waited stands in its progress.
+who book late. How many processors a job holds back before it has waited stands in ``line``.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ MOST, FROM, LOG_FACTOR, BY = range(4)
 
 
 @jit_part
-def needed(sim, jobs, progress, job):
+def needed(sim, jobs, line, job):
     """Return how many processors must be free for a job to start now."""
     width = jobs[job].processors
     if sim.holds == 0:
         return width
-    back = progress[job].held
+    back = line[job].held
     if sim.erode > 0:
         back /= 1.0 + (sim.time - jobs[job].submit) / sim.erode
     return min(sim.capacity, width + np.int64(np.rint(back)))
@@ -47,7 +47,7 @@ def held_back(numbers, requested, predicted):
 
 
 @jit_entry
-def hold_back(jobs, predicted, numbers, progress):
+def hold_back(jobs, predicted, numbers, line):
     """Note how many processors each job holds back, as long as it has not waited.
 
     Parameters
@@ -56,4 +56,4 @@ def hold_back(jobs, predicted, numbers, progress):
     numbers : (4,) float64, those of the rule.
     """
     for job in range(len(jobs)):
-        progress[job].held = held_back(numbers, jobs[job].requested, predicted[job])
+        line[job].held = held_back(numbers, jobs[job].requested, predicted[job])

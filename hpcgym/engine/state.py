@@ -109,7 +109,6 @@ PROGRESS = records(
     ("start", np.int64),  # [s] -1 before
     ("predicted", np.int64),  # [s] run time predicted at submission
     ("promised", np.int64),  # [s] first start time reserved for the job, -1 if none
-    ("held", np.float64),  # [processors] held back behind the job, before it has waited
     ("marks", np.int64),  # the sum of these:
 )
 CORRECTED = 1  # for each expiry of the prediction, up to 255
@@ -124,11 +123,13 @@ SCORES = records(  # score + x or, if CUBED, score * x**3; x = waiting / patienc
 )
 
 LINE = records(
-    # by place in the primary order, where conservative backfilling makes its rounds
+    # where backfilling is conservative: by place in the primary order, in which it makes its rounds
     ("job", np.int64),
     ("score", np.float64),
-    # by job
+    # and by job
     ("reserved", np.int64),  # [s] start time reserved now
+    # by job, where long ones are held back
+    ("held", np.float64),  # [processors] that stay free behind the job, before it has waited
 )
 FREED_EARLY = records(("until", np.int64), ("width", np.int64))  # [s] predicted end, processors
 IDLE = records(  # a group of idle processors
@@ -156,7 +157,8 @@ class State(NamedTuple):
     blocks: NDArray[np.void]  # the ordered lists: see hpcgym.engine.ordered
     entries: NDArray[np.void]
     profile: NDArray[np.void]  # (n_segments,) PROFILE, empty unless backfilling is conservative
-    line: NDArray[np.void]  # (n_jobs,) LINE, empty unless backfilling is conservative
+    # (n_jobs,) LINE, empty unless backfilling is conservative or long jobs are held back
+    line: NDArray[np.void]
     narrow: NDArray[np.int64]  # (n_blocks * CLASSES,) [s], see hpcgym.engine.orders.narrow
     freed: NDArray[np.void]  # (n_running,) FREED_EARLY, empty unless backfilling is conservative
     idle: NDArray[np.void]  # (n_groups,) IDLE, empty unless processors are switched off
@@ -210,7 +212,6 @@ def make_state(
     progress = np.empty(n_jobs, PROGRESS)
     progress["start"] = -1
     progress["promised"] = -1
-    progress["held"] = 0.0
     progress["marks"] = 0
     progress["predicted"] = 0 if predicted is None else predicted
     conservative = sim.depth == UNLIMITED
@@ -221,7 +222,7 @@ def make_state(
     if conservative:
         profile[0] = (0, processors)
         sim.profile_end = 1
-    line = np.empty(n_jobs if conservative else 0, LINE)
+    line = np.zeros(n_jobs if conservative or sim.holds else 0, LINE)
     history = np.full((n_users, last), -1, np.int64)
     freed = np.empty(running if conservative else 0, FREED_EARLY)
     # groups are as many as jobs that have ended, at most as many as processors

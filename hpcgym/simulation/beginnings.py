@@ -16,7 +16,6 @@ from hpcgym.engine.rows import empty_rows
 from hpcgym.scheduler.estimates.learning import asks_for_predictions, learner_rows
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.simulation.predictions import Learning
-from hpcgym.simulation.prepare import note_held
 from hpcgym.simulation.warm_start import (
     begin_running,
     learned_before,
@@ -64,8 +63,6 @@ def states_before(
         own = state.State._make([array.copy() for array in empty])
         own.sim.time = jobs[0].submit
         own.progress["predicted"][: len(part)] = table.predicted[start:stop]
-        ordered_by = table.ordered_by[start:stop]
-        note_held(own.progress, jobs, ordered_by, rules, machine.processors)
         mine = online.Learner._make([array.copy() for array in learner])
         if part.initial is not None:
             scores = np.zeros(2 * len(part), state.SCORES)

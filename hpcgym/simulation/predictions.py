@@ -147,7 +147,7 @@ class Learning:
         """Answer what a simulation that does not run in a loop asks for."""
         a, rules = self.arrays, (self.estimators, self.learner)
         if not online.answers_by(chain()).alone(
-            a.jobs, a.scores, a.users, a.sim, a.progress, blocks, entries, a.ended, *rules
+            a.jobs, a.scores, a.users, a.sim, a.progress, blocks, entries, a.line, a.ended, *rules
         ):
             self.ask_predictors(a.scores)
 
@@ -162,7 +162,8 @@ class Learning:
             self._renew(ranked)
         else:
             self._predict()
-            online.answer(a.jobs, ranked, a.sim, a.progress, self.estimators, self.learner)
+            rules = (self.estimators, self.learner)
+            online.answer(a.jobs, ranked, a.sim, a.progress, a.line, *rules)
 
     def _teach(self) -> None:
         """Teach the predictors in Python the jobs that have ended since the last time."""
@@ -200,7 +201,7 @@ class Learning:
             online.look_at_one(a.jobs, a.users, a.sim, a.progress, a.blocks, a.entries, job, *rules)
             x = self._facts.of(job, self.learner.scratch[online.NOW, : histories.N_SEEN], 0.0)
             self.learner.scratch[online.ANSWERS, online.FOR_ORDERING] = _seconds(predictor, x)
-            online.renew_one(a.jobs, ranked, a.sim, a.progress, a.blocks, job, *rules)
+            online.renew_one(a.jobs, ranked, a.sim, a.blocks, a.line, job, *rules)
 
 
 def _ratio_rows(

@@ -117,7 +117,7 @@ def prepare(
     ordered_by = predicted_run_times(
         scheduler.policy_estimate, jobs["run"], workload, "policy_estimate"
     )
-    note_held(start.progress, jobs, ordered_by, scheduler, cluster.processors)
+    note_held(start.line, jobs, ordered_by, scheduler, cluster.processors)
     if len(workload) and start.sim.managed:
         all_idle(start, int(workload.submit_time[0]), cluster.processors)
     return state.Prepared(jobs, keys, scores, users, *start)
@@ -200,7 +200,7 @@ def hold_rules(hold: Hold | None) -> dict[str, int]:
 
 
 def note_held(
-    progress: NDArray[np.void],
+    line: NDArray[np.void],
     jobs: NDArray[np.void],
     ordered_by: NDArray[np.int64] | None,
     scheduler: Scheduler,
@@ -213,7 +213,7 @@ def note_held(
     hold = Hold.parse(scheduler.hold)
     if hold is not None:
         times = jobs["requested"] if ordered_by is None else ordered_by
-        holding.hold_back(jobs, times, hold.numbers(processors), progress)
+        holding.hold_back(jobs, times, hold.numbers(processors), line)
 
 
 _NO_USERS = np.zeros(0, np.int64)

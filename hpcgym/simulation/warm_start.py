@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from hpcgym.compilation import compiling
 from hpcgym.engine import state
 from hpcgym.engine import warm_start as engine
-from hpcgym.engine.answers import online
+from hpcgym.engine.answers import records
 from hpcgym.engine.machines.nodes.placement import Nodes
 from hpcgym.engine.ordered import make_lists
 from hpcgym.errors import WorkloadError
@@ -244,7 +244,7 @@ def learned_before(workload: Workload, scheduler: Scheduler) -> Learned | None:
     keys, scores = np.zeros(0, np.int64), np.zeros(0, state.SCORES)
     arrays = state.Prepared(jobs, keys, scores, users, *begun)
     learning = Learning(both, scheduler, arrays)
-    online.learn_from_record(
+    records.learn_from_record(
         jobs, users, begun.sim, begun.progress, begun.history, begun.blocks, begun.entries,
         begun.freed, begun.idle, begun.ended, np.flatnonzero(ended),
         np.argsort(started, kind="stable"), initial.begin, learning.estimators, learning.learner,

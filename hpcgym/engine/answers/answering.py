@@ -51,7 +51,17 @@ def answering(run: Any, usage_of: Any, predict: Any) -> Any:
             if shares is not None:
                 ranked = shares.base
             if estimators is not None and not answer_inside(
-                jobs, ranked, users, sim, progress, blocks, entries, ended, estimators, learner
+                jobs,
+                ranked,
+                users,
+                sim,
+                progress,
+                blocks,
+                entries,
+                line,
+                ended,
+                estimators,
+                learner,
             ):
                 return passes
             if shares is not None and sim.asked != A_CORRECTION:

@@ -23,7 +23,6 @@ from hpcgym.engine.answers.histories import (
     remember_ratio,
     whole_seconds,
 )
-from hpcgym.engine.events import end_first, next_end, start
 from hpcgym.engine.holding import held_back
 from hpcgym.engine.ordered import BLOCK, block_at
 from hpcgym.engine.orders.mixing import JobNumbers, rank_one
@@ -33,7 +32,6 @@ from hpcgym.engine.state import (
     A_PREDICTION,
     A_RENEWAL,
     CUBED,
-    FOREVER,
     PER_EVENT,
     QUEUE,
 )
@@ -108,17 +106,21 @@ def answers_by(predict: Any) -> Answers:
                 answers[which] = predict(kind - BY_FORMULA, jobs[job].requested, known)
 
     @jit
-    def renew_all(jobs, scores, users, sim, progress, blocks, entries, ended, estimators, learner):
+    def renew_all(
+        jobs, scores, users, sim, progress, blocks, entries, line, ended, estimators, learner
+    ):
         """Predict anew how long jobs wait to run whose users had ends since the last pass."""
         first = sim.ended
         for k in range(first, first + list_concerned(users, sim, blocks, entries, ended)):
             job = ended[k]
             consider(jobs, users, sim, progress, blocks, entries, job, estimators, learner)
-            renew(jobs, scores, sim, progress, job, estimators, learner)
+            renew(jobs, scores, sim, line, job, estimators, learner)
         forget_bounds(blocks)
 
     @jit
-    def inside(jobs, scores, users, sim, progress, blocks, entries, ended, estimators, learner):
+    def inside(
+        jobs, scores, users, sim, progress, blocks, entries, line, ended, estimators, learner
+    ):
         """Answer the simulator and return True, unless a prediction is to come FROM_OUTSIDE."""
         learn_from_ended(jobs, users, sim, progress, ended, estimators, learner)
         outside = estimators.kinds[FOR_BACKFILLING] == FROM_OUTSIDE
@@ -128,21 +130,33 @@ def answers_by(predict: Any) -> Answers:
             if estimators.kinds[FOR_ORDERING] == KNOWN:  # somebody else asks for renewals
                 return True
             renew_all(
-                jobs, scores, users, sim, progress, blocks, entries, ended, estimators, learner
+                jobs,
+                scores,
+                users,
+                sim,
+                progress,
+                blocks,
+                entries,
+                line,
+                ended,
+                estimators,
+                learner,
             )
             return True
         job = sim.next if sim.asked == A_PREDICTION else sim.expiring
         consider(jobs, users, sim, progress, blocks, entries, job, estimators, learner)
         if outside or estimators.kinds[FOR_ORDERING] == FROM_OUTSIDE:
             return False
-        answer(jobs, scores, sim, progress, estimators, learner)
+        answer(jobs, scores, sim, progress, line, estimators, learner)
         return True
 
     @jit_entry
-    def alone(jobs, scores, users, sim, progress, blocks, entries, ended, estimators, learner):
+    def alone(
+        jobs, scores, users, sim, progress, blocks, entries, line, ended, estimators, learner
+    ):
         """Do the same where no loop runs."""
         return inside(
-            jobs, scores, users, sim, progress, blocks, entries, ended, estimators, learner
+            jobs, scores, users, sim, progress, blocks, entries, line, ended, estimators, learner
         )
 
     return Answers(inside, alone)
@@ -214,19 +228,19 @@ def note_concerned(users, sim, ended, job, n):
 
 
 @jit_part
-def renew(jobs, scores, sim, progress, job, estimators, learner):
+def renew(jobs, scores, sim, line, job, estimators, learner):
     """Put a waiting job where its new prediction in ``learner.scratch[ANSWERS]`` says."""
     seconds = cut(learner.scratch[ANSWERS, FOR_ORDERING], jobs[job].requested)
     if seconds != learner.ordered_by[job]:
         learner.ordered_by[job] = seconds
         rank_both(jobs, scores, sim, job, estimators, learner)
-        note_held(jobs, progress, job, estimators, learner)
+        note_held(jobs, line, job, estimators, learner)
 
 
 @jit_entry
-def renew_one(jobs, scores, sim, progress, blocks, job, estimators, learner):
+def renew_one(jobs, scores, sim, blocks, line, job, estimators, learner):
     """Put a waiting job where its prediction from outside says."""
-    renew(jobs, scores, sim, progress, job, estimators, learner)
+    renew(jobs, scores, sim, line, job, estimators, learner)
     forget_bounds(blocks)
 
 
@@ -261,42 +275,6 @@ def learn_from_ended(jobs, users, sim, progress, ended, estimators, learner):
             if estimators.kinds[which] == BY_REGRESSION:
                 learn(jobs[job].run, asked, estimators, learner, which, learner.seen[job])
     sim.learned = sim.ended
-
-
-@jit_entry
-def learn_from_record(
-    jobs, users, sim, progress, history, blocks, entries, freed, idle, ended, past, by_start, time,
-    estimators, learner,
-):  # fmt: skip
-    """Learn from jobs that have ended by ``time`` [s], each as it was seen at its submission.
-
-    Jobs that had ended in that second had ended, and those ran that had started before. The lists
-    are empty; ``progress`` has the starts.
-
-    Parameters
-    ----------
-    past : (n_past,) int64, jobs that ended, by submission.
-    by_start : (n_jobs,) int64, all jobs, also others that run, in the order of their starts.
-    """
-    begun = 0
-    for i in range(len(past) + 1):
-        now = jobs[past[i]].submit if i < len(past) else time
-        while True:
-            end = next_end(blocks)
-            began = progress[by_start[begun]].start if begun < len(by_start) else FOREVER
-            if end <= min(now, began):
-                sim.time = end
-                end_first(sim, jobs, progress, users, history, blocks, entries, freed, idle, ended)
-            elif began < now:
-                sim.time = began
-                start(sim, jobs, progress, blocks, entries, idle, by_start[begun])
-                begun += 1
-            else:
-                break
-        learn_from_ended(jobs, users, sim, progress, ended, estimators, learner)
-        if i < len(past):
-            sim.time, sim.asked = now, A_PREDICTION
-            look_at(jobs, users, sim, progress, blocks, entries, past[i], estimators, learner)
 
 
 @jit_part
@@ -342,7 +320,7 @@ def cut(seconds, requested):
 
 
 @jit_entry
-def answer(jobs, scores, sim, progress, estimators, learner):
+def answer(jobs, scores, sim, progress, line, estimators, learner):
     """Give the simulator the predictions that stand in ``learner.scratch[ANSWERS]``."""
     answers = learner.scratch[ANSWERS]
     if sim.asked == A_CORRECTION:
@@ -355,17 +333,15 @@ def answer(jobs, scores, sim, progress, estimators, learner):
     if estimators.kinds[FOR_ORDERING] != KNOWN:
         learner.ordered_by[job] = cut(answers[FOR_ORDERING], requested)
         rank_both(jobs, scores, sim, job, estimators, learner)
-        note_held(jobs, progress, job, estimators, learner)
+        note_held(jobs, line, job, estimators, learner)
     sim.answered = job + 1
 
 
 @jit_part
-def note_held(jobs, progress, job, estimators, learner):
+def note_held(jobs, line, job, estimators, learner):
     """Note how many processors a job holds back by its prediction, where jobs do so."""
     if len(estimators.hold) > 0:
-        progress[job].held = held_back(
-            estimators.hold, jobs[job].requested, learner.ordered_by[job]
-        )
+        line[job].held = held_back(estimators.hold, jobs[job].requested, learner.ordered_by[job])
 
 
 @jit_part

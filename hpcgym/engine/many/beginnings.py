@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.compilation import jit, jit_part
-from hpcgym.engine.answers.online import FOR_ORDERING, KNOWN, forget, rank_both
+from hpcgym.engine.answers.online import FOR_ORDERING, KNOWN, forget, note_held, rank_both
 from hpcgym.engine.answers.share_rows import shares_of
 from hpcgym.engine.answers.shares import write_all
 from hpcgym.engine.holding import hold_back
@@ -56,7 +56,6 @@ def rewind(empty_sim, empty_blocks, jobs, predicted, sims, row, progress, histor
     for job in range(len(jobs)):
         progress[job].start = -1
         progress[job].promised = -1
-        progress[job].held = 0.0
         progress[job].marks = 0
         progress[job].predicted = predicted[job]
     for user in range(len(history)):
@@ -65,8 +64,11 @@ def rewind(empty_sim, empty_blocks, jobs, predicted, sims, row, progress, histor
 
 
 @jit
-def recall(before, s, n, rows, e):
-    """Put simulation ``e`` into the state with which slice ``s``, of ``n`` jobs, begins."""
+def recall(before, s, table, start, n, rows, e):
+    """Put simulation ``e`` into the state with which slice ``s`` begins.
+
+    It has ``n`` jobs of a table from row ``start`` on.
+    """
     blocks, entries = rows.blocks[e], rows.entries[e]
     rows.sim[e] = before.sim[s]
     for k in range(len(blocks)):
@@ -78,6 +80,7 @@ def recall(before, s, n, rows, e):
     for job in range(n):
         rows.progress[e, job] = before.progress[s, job]
     copy_table(rows.history[e], before.history[s])
+    begin_holding(table, rows, e, start, n)
     if rows.sim[e].learns == 0:
         return
     copy_table(rows.memory[e], before.memory[s])
@@ -115,6 +118,7 @@ def line_up_rows(table, start, n, rows, e, before, fair, s):
         estimators, learner = estimators_of(table, start, start + n), learner_of(rows, e)
         for job in range(before.number[s]):
             rank_both(jobs, ranked, sim, job, estimators, learner)
+            note_held(jobs, rows.line[e], job, estimators, learner)
     if fair is not None:
         for place in range(2 * n):
             scores[place].score = ranked[place].score
@@ -139,15 +143,18 @@ def set_second_scores(scores, second_scores, start, n):
 
 @jit_part
 def begin_learning(table, rows, e, start, n):
-    """Let simulation ``e``, of ``n`` jobs from row ``start`` on, have learned nothing.
-
-    Where jobs are held back, note how many processors each holds back then.
-    """
+    """Let simulation ``e``, of ``n`` jobs from row ``start`` on, have learned nothing."""
     if table.sim[0].learns == 1:
         forget(learner_of(rows, e))
+    begin_holding(table, rows, e, start, n)
+
+
+@jit_part
+def begin_holding(table, rows, e, start, n):
+    """Note how many processors jobs hold back before they have waited, where they do so."""
     if table.sim[0].holds == 1:
         jobs, ordered_by = table.jobs[start : start + n], table.ordered_by[start : start + n]
-        hold_back(jobs, ordered_by, table.hold, rows.progress[e])
+        hold_back(jobs, ordered_by, table.hold, rows.line[e])
 
 
 @jit

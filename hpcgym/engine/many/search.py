@@ -113,7 +113,7 @@ def begin_slice(worker, table, workers, before, fair, weights, total, s):
         )  # fmt: skip
         begin_learning(table, workers, worker, start, n)
     else:
-        recall(before, s, n, workers, worker)
+        recall(before, s, table, start, n, workers, worker)
     if table.kinds[FOR_ORDERING] != KNOWN:
         set_weights(table, workers, worker, weights, total)
     scores = workers.scores[worker]

@@ -86,7 +86,7 @@ def widen(jobs, scores, blocks, block, job):
 
 
 @jit
-def best_to_backfill(sim, jobs, progress, scores, blocks, entries, leaving):
+def best_to_backfill(sim, jobs, line, scores, blocks, entries, leaving):
     """Return the job of highest secondary score among those that may start, -1 if none."""
     free, extra, window = sim.free + leaving, sim.extra, sim.shadow - sim.time
     best = np.int64(-1)
@@ -100,7 +100,7 @@ def best_to_backfill(sim, jobs, progress, scores, blocks, entries, leaving):
             job, width, span = entries[i].job, entries[i].width, entries[i].span
             if job == sim.head or width > free or (width > extra and span > window):
                 continue
-            if sim.holds > 0 and needed(sim, jobs, progress, job) > free:
+            if sim.holds > 0 and needed(sim, jobs, line, job) > free:
                 continue
             waiting = sim.time - jobs[job].submit
             second = scores[len(jobs) + job]

@@ -34,14 +34,14 @@ DAY, WEEK = 86_400, 604_800  # [s]
 
 
 @jit_inline
-def observe(nodes, sim, progress, blocks, entries, idle, window, visible, ordered_by, jobs, columns,
-            codes, clock, processors, out):  # fmt: skip
+def observe(nodes, sim, progress, blocks, entries, line, idle, window, visible, ordered_by, jobs,
+            columns, codes, clock, processors, out):  # fmt: skip
     """Write a row, but what stands behind the mask.
 
     Parameters
     ----------
     nodes : the nodes of the simulation, None on a pool of processors.
-    sim, progress, blocks, entries, idle : the state of the simulation.
+    sim, progress, blocks, entries, line, idle : the state of the simulation.
     window, visible : the visible jobs, and how many they are.
     ordered_by : (n_jobs,) [s] run times that policies look at.
     jobs, columns : of the episode: the jobs, and users' own columns.
@@ -51,7 +51,7 @@ def observe(nodes, sim, progress, blocks, entries, idle, window, visible, ordere
     out : the row.
     """
     free = observe_cluster(sim, blocks, entries, idle, processors, out)
-    observe_queue(nodes, sim, progress, window, visible, jobs, processors, free, out)
+    observe_queue(nodes, sim, line, window, visible, jobs, processors, free, out)
     seconds = sim.time + clock
     day, week = (seconds % DAY) / DAY, (seconds % WEEK) / WEEK
     out[TIME_AT] = math.sin(2 * math.pi * day)
@@ -62,6 +62,7 @@ def observe(nodes, sim, progress, blocks, entries, idle, window, visible, ordere
         nodes,
         sim,
         progress,
+        line,
         window,
         visible,
         ordered_by,
@@ -113,7 +114,7 @@ def observe_cluster(sim, blocks, entries, idle, processors, out):
 
 
 @jit_part
-def observe_queue(nodes, sim, progress, window, visible, jobs, processors, free, out):
+def observe_queue(nodes, sim, line, window, visible, jobs, processors, free, out):
     """Write what is known of the queue as a whole."""
     queued = sim.next - sim.started
     width, area, oldest, fitting = 0, 0.0, 0, 0
@@ -122,7 +123,7 @@ def observe_queue(nodes, sim, progress, window, visible, jobs, processors, free,
         width += row.processors
         area += np.float64(row.processors) * np.float64(row.requested)
         oldest = max(oldest, sim.time - row.submit)
-        fitting += fits_now(nodes, window[i], needed(sim, jobs, progress, window[i]), free)
+        fitting += fits_now(nodes, window[i], needed(sim, jobs, line, window[i]), free)
     out[QUEUE_AT] = queued / (queued + len(window))
     out[QUEUE_AT + 1] = (queued - visible) / max(queued, 1)
     out[QUEUE_AT + 2] = width / (width + processors)
@@ -133,7 +134,19 @@ def observe_queue(nodes, sim, progress, window, visible, jobs, processors, free,
 
 @jit_part
 def observe_jobs(
-    nodes, sim, progress, window, visible, ordered_by, jobs, columns, codes, processors, free, out
+    nodes,
+    sim,
+    progress,
+    line,
+    window,
+    visible,
+    ordered_by,
+    jobs,
+    columns,
+    codes,
+    processors,
+    free,
+    out,
 ):
     """Write the features of the visible jobs."""
     width = len(codes)
@@ -163,7 +176,7 @@ def observe_jobs(
             elif code == EXPANSION:
                 value = wait / (wait + requested)
             elif code == FITS:
-                value = np.float32(fits_now(nodes, job, needed(sim, jobs, progress, job), free))
+                value = np.float32(fits_now(nodes, job, needed(sim, jobs, line, job), free))
             elif code == LEAVES:
                 value = np.float32(max(free - row.processors, 0) / processors)
             else:

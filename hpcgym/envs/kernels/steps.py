@@ -92,7 +92,7 @@ def begin(e, table, batch, before, rooms, limited, corun, fair):
         )  # fmt: skip
         begin_learning(table, batch, e, start, n)
     if before is not None:
-        recall(before, np.int64(0), n, batch, e)
+        recall(before, np.int64(0), table, start, n, batch, e)
         episode.begin = max(episode.begin, before.time[0])
     episode.last_time = episode.stop = episode.begin
     if rooms is not None:
@@ -297,8 +297,8 @@ def show_queue(e, table, batch, nodes, out):
     if table.kinds[FOR_ORDERING] != KNOWN:
         ordered_by = batch.ordered_by[e]
     observe(
-        nodes, batch.sim[e], batch.progress[e], batch.blocks[e], batch.entries[e], batch.idle[e],
-        batch.window[e], episode.visible, ordered_by,
+        nodes, batch.sim[e], batch.progress[e], batch.blocks[e], batch.entries[e], batch.line[e],
+        batch.idle[e], batch.window[e], episode.visible, ordered_by,
         table.jobs[start : start + n], table.columns[start : start + n], table.codes,
         table.settings[0].clock, table.settings[0].processors, out.observations[e],
     )  # fmt: skip

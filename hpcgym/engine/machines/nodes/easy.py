@@ -64,39 +64,39 @@ def settle_arrival(sim, keys, blocks, nodes):
 
 
 @jit_part
-def may_wait(sim, jobs, progress, blocks, entries, nodes):
+def may_wait(sim, jobs, line, blocks, entries, nodes):
     """Return whether the pass is to end, or to be interrupted for new orders, before all else."""
-    if sim.keeps == 0 and none_fits(sim, jobs, progress, blocks, entries, nodes):
+    if sim.keeps == 0 and none_fits(sim, jobs, line, blocks, entries, nodes):
         sim.changed = 1
         return True
     return asks_for_order(sim)
 
 
 @jit
-def none_fits(sim, jobs, progress, blocks, entries, nodes):
+def none_fits(sim, jobs, line, blocks, entries, nodes):
     """Return whether no queued job fits now."""
     for k in range(blocks[QUEUE].in_use):
         block = block_at(blocks, QUEUE, k)
         for i in range(block * BLOCK, block * BLOCK + blocks[block].count):
-            if has_room(sim, jobs, progress, nodes, entries[i].job):
+            if has_room(sim, jobs, line, nodes, entries[i].job):
                 return False
     return True
 
 
 @jit_part
-def has_room(sim, jobs, progress, nodes, job):
+def has_room(sim, jobs, line, nodes, job):
     """Return whether a job may start now as far as processors and nodes go."""
-    return needed(sim, jobs, progress, job) <= sim.free and fits(nodes, job)
+    return needed(sim, jobs, line, job) <= sim.free and fits(nodes, job)
 
 
 @jit
-def find_shadow(sim, jobs, progress, blocks, entries, nodes):
+def find_shadow(sim, jobs, progress, blocks, entries, line, nodes):
     """Find when the head fits, what is free then and how much of that it can spare."""
     head, later, needs = sim.head, nodes.later, nodes.needs
     copy_room(later, nodes.free)
     units, most = needs[head, 0], needs[head, 0] + 2**40
     found = count_held(later, needs, head)
-    missing = needed(sim, jobs, progress, head) - sim.free
+    missing = needed(sim, jobs, line, head) - sim.free
     time = -1
     k = 0
     while k < blocks[RUNNING].in_use:
@@ -130,23 +130,24 @@ def find_shadow(sim, jobs, progress, blocks, entries, nodes):
 @jit
 def may_start(machine, sim, jobs, progress, job):
     """Return whether a job may start now, before the head; its cells are written then."""
-    if not has_room(sim, jobs, progress, machine, job):
+    nodes, line = machine
+    if not has_room(sim, jobs, line, nodes, job):
         return False
     lasts = sim.time + progress[job].predicted > sim.shadow
     if lasts and (sim.strict == 1 or (sim.holds > 0 and jobs[job].processors > sim.extra)):
         return False
-    if not place_now(machine, job, lasts):
+    if not place_now(nodes, job, lasts):
         return False
     if lasts:
-        change(machine, machine.later, job, np.int64(-1))
-    machine.scalars[0].started_before_head = 1
+        change(nodes, nodes.later, job, np.int64(-1))
+    nodes.scalars[0].started_before_head = 1
     return True
 
 
 @jit_part
 def begin_before_head(machine, sim, jobs, progress, blocks, entries, idle, job):
     """Start a job, no longer in the queue, on the nodes of its cells."""
-    take(machine, job)
+    take(machine[0], job)
     count_backfilled(sim, progress, job, jobs[job].processors, progress[job].predicted)
     start(sim, jobs, progress, blocks, entries, idle, job)
 
@@ -162,13 +163,13 @@ sweep_scored = sweep_scored_of(may_start, begin_before_head)
 
 
 @jit_part
-def serve_queue(sim, jobs, keys, scores, progress, blocks, entries, narrow, idle, nodes):
+def serve_queue(sim, jobs, keys, scores, progress, blocks, entries, line, narrow, idle, nodes):
     """Start heads while they fit, then jobs behind the first head that does not."""
     if sim.asks == EACH_START:
-        if not none_fits(sim, jobs, progress, blocks, entries, nodes):
+        if not none_fits(sim, jobs, line, blocks, entries, nodes):
             sim.asked = AN_ORDER
         return
-    if sim.primary >= SELECTION and may_wait(sim, jobs, progress, blocks, entries, nodes):
+    if sim.primary >= SELECTION and may_wait(sim, jobs, line, blocks, entries, nodes):
         return
     head = -1
     while blocks[QUEUE].count > 0:
@@ -176,7 +177,7 @@ def serve_queue(sim, jobs, keys, scores, progress, blocks, entries, narrow, idle
         if head < 0:
             sim.asked = AN_ORDER
             return
-        if not has_room(sim, jobs, progress, nodes, head):
+        if not has_room(sim, jobs, line, nodes, head):
             break
         place_now(nodes, head, False)
         take(nodes, head)
@@ -185,7 +186,7 @@ def serve_queue(sim, jobs, keys, scores, progress, blocks, entries, narrow, idle
         sim.changed = 1
         sim.selected = -1
         head = -1
-        if sim.primary == SELECTION and may_wait(sim, jobs, progress, blocks, entries, nodes):
+        if sim.primary == SELECTION and may_wait(sim, jobs, line, blocks, entries, nodes):
             return
     if sim.keeps == 0:
         sim.selected = -1
@@ -196,12 +197,12 @@ def serve_queue(sim, jobs, keys, scores, progress, blocks, entries, narrow, idle
     if sim.changed == 1 or head != sim.head:
         sim.changed = 0
         sim.head = head
-        find_shadow(sim, jobs, progress, blocks, entries, nodes)
+        find_shadow(sim, jobs, progress, blocks, entries, line, nodes)
     nodes.scalars[0].started_before_head = 0
     if sim.secondary >= SCORED:
-        sweep_scored(nodes, sim, jobs, keys, scores, progress, blocks, entries, idle)
+        sweep_scored((nodes, line), sim, jobs, keys, scores, progress, blocks, entries, idle)
     else:
-        sweep(nodes, sim, jobs, keys, progress, blocks, entries, narrow, idle)
+        sweep((nodes, line), sim, jobs, keys, progress, blocks, entries, narrow, idle)
 
 
 @jit_entry
@@ -255,7 +256,7 @@ def do_pass(
     for job in range(sim.next - arrived, sim.next):
         enqueue(sim, jobs, progress, keys, scores, blocks, entries, narrow, job)
     if not settled and blocks[QUEUE].count > 0:
-        serve_queue(sim, jobs, keys, scores, progress, blocks, entries, narrow, idle, machine)
+        serve_queue(sim, jobs, keys, scores, progress, blocks, entries, line, narrow, idle, machine)
 
 
 run = loop_of(next_event_pass, do_pass)

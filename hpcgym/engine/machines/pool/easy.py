@@ -79,7 +79,7 @@ def do_pass(
         for job in range(sim.next - arrived, sim.next):
             enqueue(sim, jobs, progress, keys, scores, blocks, entries, narrow, job)
     if not settled and blocks[QUEUE].count > 0:
-        serve_queue(sim, jobs, keys, scores, progress, blocks, entries, narrow, idle, leaving)
+        serve_queue(sim, jobs, keys, scores, progress, blocks, entries, line, narrow, idle, leaving)
 
 
 @jit_part
@@ -104,9 +104,9 @@ def settle_arrival(sim, jobs, keys, progress, blocks, leaving):
 
 
 @jit_part
-def serve_queue(sim, jobs, keys, scores, progress, blocks, entries, narrow, idle, leaving):
+def serve_queue(sim, jobs, keys, scores, progress, blocks, entries, line, narrow, idle, leaving):
     """Start heads while they fit, then jobs behind the first head that does not."""
-    if sim.primary >= SELECTION and may_wait(sim, jobs, progress, blocks, entries, leaving):
+    if sim.primary >= SELECTION and may_wait(sim, jobs, line, blocks, entries, leaving):
         return
     head = -1
     while blocks[QUEUE].count > 0:
@@ -114,14 +114,14 @@ def serve_queue(sim, jobs, keys, scores, progress, blocks, entries, narrow, idle
         if head < 0:
             sim.asked = AN_ORDER
             return
-        if needed(sim, jobs, progress, head) > sim.free + leaving:
+        if needed(sim, jobs, line, head) > sim.free + leaving:
             break
         leave_queue(sim, jobs, progress, keys, blocks, entries, head)
         start(sim, jobs, progress, blocks, entries, idle, head)
         sim.changed = 1
         sim.selected = -1
         head = -1
-        if sim.primary == SELECTION and may_wait(sim, jobs, progress, blocks, entries, leaving):
+        if sim.primary == SELECTION and may_wait(sim, jobs, line, blocks, entries, leaving):
             return
     if sim.keeps == 0:
         sim.selected = -1
@@ -132,15 +132,15 @@ def serve_queue(sim, jobs, keys, scores, progress, blocks, entries, narrow, idle
     if sim.changed == 1 or head != sim.head:
         sim.changed = 0
         sim.head = head
-        find_shadow(sim, progress, blocks, entries, needed(sim, jobs, progress, head))
+        find_shadow(sim, progress, blocks, entries, needed(sim, jobs, line, head))
     if sim.secondary >= SCORED:
-        sweep_scored(sim, jobs, keys, scores, progress, blocks, entries, idle, leaving)
+        sweep_scored(sim, jobs, keys, scores, progress, blocks, entries, line, idle, leaving)
     else:
-        sweep(sim, jobs, keys, progress, blocks, entries, narrow, idle, leaving)
+        sweep(sim, jobs, keys, progress, blocks, entries, line, narrow, idle, leaving)
 
 
 @jit_part
-def may_wait(sim, jobs, progress, blocks, entries, leaving):
+def may_wait(sim, jobs, line, blocks, entries, leaving):
     """Return whether the pass is to end, or to be interrupted for new scores, before all else.
 
     It is to end where no job can start: then the order of the queue, which may be another at the
@@ -152,7 +152,7 @@ def may_wait(sim, jobs, progress, blocks, entries, leaving):
         if (
             least_width(blocks) > free
             or (sim.asks != NOBODY and none_fits(blocks, entries, free))
-            or (sim.holds > 0 and all_held(sim, jobs, progress, blocks, entries, free))
+            or (sim.holds > 0 and all_held(sim, jobs, line, blocks, entries, free))
         ):
             sim.changed = 1
             return True
@@ -184,12 +184,12 @@ def none_fits(blocks, entries, free):
 
 
 @jit
-def all_held(sim, jobs, progress, blocks, entries, free):
+def all_held(sim, jobs, line, blocks, entries, free):
     """Return whether all queued jobs need more processors than that to be free."""
     for k in range(blocks[QUEUE].in_use):
         block = block_at(blocks, QUEUE, k)
         for i in range(block * BLOCK, block * BLOCK + blocks[block].count):
-            if needed(sim, jobs, progress, entries[i].job) <= free:
+            if needed(sim, jobs, line, entries[i].job) <= free:
                 return False
     return True
 
@@ -232,7 +232,7 @@ def may_backfill(sim, width, predicted, leaving):
 
 
 @jit_part
-def sweep(sim, jobs, keys, progress, blocks, entries, narrow, idle, leaving):
+def sweep(sim, jobs, keys, progress, blocks, entries, line, narrow, idle, leaving):
     """Go through the queue in secondary order, passing over blocks in which no job can start."""
     k = 0
     while k < blocks[QUEUE].in_use:
@@ -247,7 +247,7 @@ def sweep(sim, jobs, keys, progress, blocks, entries, narrow, idle, leaving):
                 continue
             if blocks[block].narrow_known == 1 and least_of_narrow(narrow, block, free) > window:
                 continue
-        sweep_block(sim, jobs, keys, progress, blocks, entries, idle, leaving, block)
+        sweep_block(sim, jobs, keys, progress, blocks, entries, line, idle, leaving, block)
         if blocks[QUEUE].in_use > 1:
             if sim.secondary == SUBMISSION:
                 summarise_narrow(blocks, entries, narrow, block)
@@ -255,7 +255,7 @@ def sweep(sim, jobs, keys, progress, blocks, entries, narrow, idle, leaving):
 
 
 @jit_inline
-def sweep_block(sim, jobs, keys, progress, blocks, entries, idle, leaving, block):
+def sweep_block(sim, jobs, keys, progress, blocks, entries, line, idle, leaving, block):
     """Start the jobs of one block that may start, and make its summary anew."""
     i = np.uint64(block * BLOCK)
     end = i + np.uint64(blocks[block].count)
@@ -270,7 +270,7 @@ def sweep_block(sim, jobs, keys, progress, blocks, entries, idle, leaving, block
             width, predicted = entries[i].width, entries[i].span
             may_start = width <= free and (width <= extra or predicted <= window)
             if may_start and sim.holds > 0:
-                may_start = needed(sim, jobs, progress, entries[i].job) <= free
+                may_start = needed(sim, jobs, line, entries[i].job) <= free
             if may_start:
                 break
             least_span = min(least_span, predicted)
@@ -302,10 +302,10 @@ def start_swept(sim, jobs, keys, progress, blocks, entries, idle, block, i):
 
 
 @jit
-def sweep_scored(sim, jobs, keys, scores, progress, blocks, entries, idle, leaving):
+def sweep_scored(sim, jobs, keys, scores, progress, blocks, entries, line, idle, leaving):
     """Start the best of the jobs that may start, again and again: an order that time changes."""
     while True:
-        job = best_to_backfill(sim, jobs, progress, scores, blocks, entries, leaving)
+        job = best_to_backfill(sim, jobs, line, scores, blocks, entries, leaving)
         if job < 0:
             return
         leave_queue(sim, jobs, progress, keys, blocks, entries, job)
