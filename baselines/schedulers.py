@@ -64,7 +64,7 @@ def find_scheduler(name: str) -> Scheduler:
     known = {**SCHEDULERS, **COSCHEDULERS}
     if is_variant(name):
         begin, _, rules = name.partition(":")
-        return find_scheduler(begin).but(**rules_of_variant(name, rules))
+        return find_scheduler(begin.strip()).but(**rules_of_variant(name, rules))
     if isinstance(name, str) and name in DISPATCHERS and name not in known:
         raise HpcgymError(
             f"{name!r} is a dispatcher, not a scheduler: name it by the rule dispatcher,"
@@ -72,20 +72,28 @@ def find_scheduler(name: str) -> Scheduler:
         )
     if not isinstance(name, str) or name not in known:
         begin = name.partition(":")[0] if isinstance(name, str) else name
+        if isinstance(begin, str) and begin in DISPATCHERS:
+            raise HpcgymError(f"{name!r}: dispatchers have no variants; give rules by themselves")
         raise HpcgymError(unknown("scheduler", begin, known))
     return known[name]
 
 
+def is_scheduler(name: Any) -> bool:
+    """Return whether a text is the name of a scheduler, or of a variant of one."""
+    begin = name.partition(":")[0].strip() if isinstance(name, str) else ""
+    return begin in SCHEDULERS or begin in COSCHEDULERS
+
+
 def is_variant(name: Any) -> bool:
     """Return whether a text names a scheduler with other rules behind a colon."""
-    begin, colon, _ = name.partition(":") if isinstance(name, str) else ("", "", "")
-    return bool(colon) and begin in {**SCHEDULERS, **COSCHEDULERS}
+    return is_scheduler(name) and ":" in name
 
 
 def rules_of_variant(name: str, text: str) -> dict[str, Any]:
     """Return the rules that stand behind the name of a scheduler."""
     known, of_hold = [each.name for each in fields(Scheduler)], [each.name for each in fields(Hold)]
     found: dict[str, Any] = {}
+    of_share: list[str] = []
     for pair in text.split(","):
         rule, equals, value = (part.strip() for part in pair.partition("="))
         if not equals or not value:
@@ -93,14 +101,16 @@ def rules_of_variant(name: str, text: str) -> dict[str, Any]:
                 f"scheduler {name!r}: {pair.strip()!r} should be rule=value, as in"
                 " saf:threshold=18000,hold=0.1"
             )
-        if rule in of_hold and "hold" in found:
-            found["hold"] = f"{found['hold']},{rule}={value}"
+        if rule in of_hold:
+            of_share.append(f"{rule}={value}")
             continue
         check_choice(f"rule in scheduler {name!r}", rule, known)
         if rule in found:
             raise HpcgymError(f"scheduler {name!r}: {rule} is there twice")
         found[rule] = _value(rule, value)
-    return found
+    if of_share and found.get("hold") is None:
+        raise HpcgymError(f"scheduler {name!r}: {of_share[0]} is of hold, such as hold=0.1")
+    return found | ({"hold": ",".join([found["hold"], *of_share])} if of_share else {})
 
 
 def _value(rule: str, text: str) -> Any:

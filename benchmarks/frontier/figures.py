@@ -56,7 +56,9 @@ def draw_front(table: pd.DataFrame, rules: dict[str, Rule], log: str, best: str 
         plain(axes, None)
     handles, labels = figure.axes[0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=7, frameon=False, fontsize=8)
-    figure.suptitle(f"Rules on {log}: triangles hold long jobs back, the line is of the front")
+    figure.suptitle(
+        f"Rules on {log}. Triangles hold long jobs back; the line: the best for each tail"
+    )
     return figure
 
 

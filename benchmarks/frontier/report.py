@@ -71,7 +71,7 @@ _TEXTS = {
 
 
 def report_text(
-    made: Mapping[str, pd.DataFrame], pictures: Mapping[str, Path], best: str | None
+    made: Mapping[str, pd.DataFrame], pictures: Mapping[str, Path], best: str | None, quick: bool
 ) -> str:
     """Return the report as Markdown.
 
@@ -80,12 +80,15 @@ def report_text(
     made : the tables by name.
     pictures : log -> file.
     best : the rule that is chosen, None if none keeps the bounds.
+    quick : whether this is a small cut.
     """
     parts = [HEAD.format(version=__version__)]
+    if quick:
+        parts.append("**A quick cut: the first jobs, few rules. Nothing to go by.**\n")
     parts.append(f"Chosen on the early parts: **{best or NOBODY}**.\n")
     for log, file in pictures.items():
         parts.append(f"![{log}]({file.as_posix()})\n")
     for name, (heading, note) in _TEXTS.items():
-        if len(made[name]):
+        if made[name].shape[1] > 1:
             parts += [f"## {heading}\n", f"{note}\n", table_text(made[name])]
     return "\n".join(parts)

@@ -86,7 +86,7 @@ def reproduce(
         "who-pays": tables.who_pays(logs, best),
         "levers": tables.levers(logs, rules),
         "extra-processors": tables.extra_processors(logs),
-        "weekly": _weekly(loaded_from, folder, progress),
+        "weekly": _weekly({} if quick else loaded_from, folder, progress),
     }
     for name, table in made.items():
         write_csv(table, folder / f"{name}.csv")
@@ -94,7 +94,7 @@ def reproduce(
     for log, table in tables.relative(logs).items():
         pictures[log] = Path(f"front-{folder_name(log)}.png")
         save_picture(figures.draw_front(table, rules, log, best), folder / pictures[log])
-    write_text(report_text(made, pictures, best), path)
+    write_text(report_text(made, pictures, best, quick), path)
     return path, made
 
 

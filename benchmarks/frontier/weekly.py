@@ -31,10 +31,10 @@ def lineup() -> dict[str, Scheduler]:
     similar = Scheduler("saf", backfill_order="saf", policy_estimate=Similar())
     return {
         **rows,
-        "saf, hold 0.1": BY_REQUEST,
-        "saf-typical, hold 0.14": typical.but(hold=_STRONG),
-        "saf by similar jobs": similar,
-        "saf by similar jobs, hold 0.14": similar.but(hold=_STRONG),
+        "saf, back-filled by area, hold 0.1": BY_REQUEST,
+        "saf-typical, hold 0.14 from 3,272 s": typical.but(hold=_STRONG),
+        "saf by similar jobs, back-filled by area": similar,
+        "the same, hold 0.14 from 3,272 s": similar.but(hold=_STRONG),
     }
 
 

@@ -257,7 +257,7 @@ def rules(name: str, overrides: Mapping[str, Any]) -> Scheduler:
     from hpcgym.baselines import SCHEDULERS
     from hpcgym.baselines.coschedulers import COSCHEDULERS
     from hpcgym.baselines.dispatchers import DISPATCHERS, find_dispatcher
-    from hpcgym.baselines.schedulers import is_variant
+    from hpcgym.baselines.schedulers import find_scheduler, is_scheduler
     from hpcgym.scheduler.rules import OF_THE_QUEUE, POWER, not_beside_a_dispatcher
     from hpcgym.simulation.run import scheduler_of
 
@@ -267,7 +267,7 @@ def rules(name: str, overrides: Mapping[str, Any]) -> Scheduler:
         for rule in (*OF_THE_QUEUE, *per_event):
             if rule in overrides:
                 raise HpcgymError(not_beside_a_dispatcher(f"--{rule.replace('_', '-')}", name))
-    elif not (name in SCHEDULERS or name in COSCHEDULERS or is_variant(name)):
+    elif not is_scheduler(name):
         known = [*SCHEDULERS, *DISPATCHERS, *COSCHEDULERS]
         if name in POWER:
             raise HpcgymError(
@@ -276,5 +276,7 @@ def rules(name: str, overrides: Mapping[str, Any]) -> Scheduler:
             )
         if "," in name and {one.strip() for one in name.split(",")} <= set(known):
             raise HpcgymError(f"{name} are several schedulers: hpcgym compare --scheduler {name}")
+        if name.partition(":")[0] in DISPATCHERS:
+            find_scheduler(name)  # which says why it is none
         raise HpcgymError(unknown("scheduler or dispatcher", name.partition(":")[0], known))
     return scheduler_of(name, overrides)

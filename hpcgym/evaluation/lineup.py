@@ -12,7 +12,7 @@ from hpcgym.baselines import SCHEDULERS
 from hpcgym.baselines.coschedulers import COSCHEDULERS
 from hpcgym.baselines.dispatchers import CP_DISPATCHERS, DISPATCHERS, find_dispatcher
 from hpcgym.baselines.pair_policies import PAIR_POLICIES
-from hpcgym.baselines.schedulers import is_variant, rules_of_variant
+from hpcgym.baselines.schedulers import find_scheduler, is_variant, rules_of_variant
 from hpcgym.errors import HpcgymError, check_each_once, nearest, unknown
 from hpcgym.evaluation import limited
 from hpcgym.evaluation.stage import acts, as_policy, load_agent, own_name
@@ -26,9 +26,11 @@ from hpcgym.scheduler.usage import without_idle_shares
 #: The row of the best static weights.
 STATIC = "best-static"
 
+_OF_EASY = ("easy", "easy-sjbf", "saf", "f1")
 #: References of each leaderboard, beside the best static weights, by its backfilling.
 REFERENCES = {
-    "easy": ("easy", "easy-sjbf", "saf", "f1"),
+    "easy": _OF_EASY,
+    "until-shadow": _OF_EASY,
     "none": ("fcfs", "sjf", "saf", "f1"),
 }
 
@@ -151,7 +153,7 @@ def find_policy(policy: Any) -> Any:
     if policy in ACTING:
         module, kind = ACTING[policy]
         return getattr(import_agent(module), kind)()
-    expressed = is_expression(policy)
+    expressed = is_expression(policy) and ":" not in policy
     is_file = os.path.exists(policy) or policy.endswith((".json", ".pt"))
     if is_file or ("/" in policy and not expressed):
         return load_agent(policy)  # which says what is missing
@@ -164,11 +166,14 @@ def find_policy(policy: Any) -> Any:
             f"unknown policy {policy!r}: {order!r}, behind the rule, is no scheduler;"
             f" {nearest(order, SCHEDULERS)}"
         )
-    if policy in (*COSCHEDULERS, *PAIR_POLICIES):
+    begin, colon, _ = policy.partition(":")
+    if begin in (*COSCHEDULERS, *PAIR_POLICIES):
         raise HpcgymError(
             f"{policy} is for jobs that share nodes: it needs --env CoSchedule"
             " (env='hpcgym/CoSchedule-v0')"
         )
+    if colon:
+        find_scheduler(policy)  # which says what is wrong with it
     known = [*_SIMULATED, *ACTING]
     rules = f"a rule under limits ({', '.join(POWER)})"
     also = f"{rules}, an expression, six weights or a saved agent's path"
@@ -183,7 +188,8 @@ def other_scheduler(name: str, policy: Any) -> str | None:
 
 def _is_simulated(name: str) -> bool:
     """Tell whether a name is that of a scheduler, a dispatcher or a rule for limits."""
-    return name in _SIMULATED or is_variant(name) or limited.ruled(name) is not None
+    variant = is_variant(name) and name.partition(":")[0].strip() in SCHEDULERS
+    return name in _SIMULATED or variant or limited.ruled(name) is not None
 
 
 def name_of(policy: Any) -> str:
@@ -254,7 +260,7 @@ def scheduler_of(name: Any, rules: Mapping[str, Any]) -> Scheduler:
         return Scheduler(dispatcher=name, **theirs)
     if is_variant(name):
         begin, _, variant = name.partition(":")
-        return scheduler_of(begin, rules).but(**rules_of_variant(name, variant))
+        return scheduler_of(begin.strip(), rules).but(**rules_of_variant(name, variant))
     own_rules = name not in POLICIES or name == "fcfs" or POLICIES[name].looks_at_usage
     if name in SCHEDULERS and own_rules:
         scheduler: Scheduler = SCHEDULERS[name]

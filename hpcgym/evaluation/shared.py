@@ -11,6 +11,7 @@ from typing import Any
 from hpcgym.agents import contents_of
 from hpcgym.baselines.coschedulers import COSCHEDULERS
 from hpcgym.baselines.pair_policies import PAIR_POLICIES, PairPolicy
+from hpcgym.baselines.schedulers import find_scheduler
 from hpcgym.envs.core.episodes import Episode, Episodes
 from hpcgym.errors import HpcgymError, unknown
 from hpcgym.evaluation.leaderboard import Leaderboard
@@ -134,8 +135,8 @@ def _find_policy(policy: Any) -> Any:
             "where jobs share nodes a policy is a name, a path, a Scheduler or an object with act,"
             f" not {policy!r}"
         )
-    if policy in COSCHEDULERS:
-        return COSCHEDULERS[policy]
+    if policy.partition(":")[0].strip() in COSCHEDULERS:
+        return find_scheduler(policy)
     if policy in PAIR_POLICIES:
         return PairPolicy(policy)
     if os.path.exists(policy):

@@ -57,7 +57,7 @@ FEATURES = {
     "dispatch time": "a dispatcher that takes time",
     "threshold": "a starvation threshold",
     "function": "a policy that is a function in Python",
-    "hold": "hold, of long jobs",
+    "hold": "hold",
     "until-shadow": "backfill='until-shadow'",
     "contiguous": "allocation='contiguous'",
     "changing levels": "dvfs_when='running'",

@@ -68,17 +68,13 @@ class Hold:
         settle(self, "factor", _number("factor", self.factor, 1, 1e12))
         if self.factor == 1:
             raise HpcgymError("hold: factor must be above 1")
-        if self.erode_s != math.inf:
-            settle(self, "erode_s", _number("erode_s", self.erode_s, 1, _MOST_S))
-            if self.erode_s != int(self.erode_s):
-                raise HpcgymError(f"hold: erode_s must be whole seconds or inf, not {self.erode_s}")
+        settle(self, "erode_s", _erode(self.erode_s))
         check_choice("hold: by", self.by, HOLD_BY)
 
     def __str__(self) -> str:
-        values = ((each.name, getattr(self, each.name)) for each in fields(self))
         return ",".join(
-            f"{name}={value if isinstance(value, str) else format(value, '.12g')}"
-            for name, value in values
+            f"{name}={value if isinstance(value, str) else repr(value).removesuffix('.0')}"
+            for name, value in self.table().items()
         )
 
     @classmethod
@@ -111,6 +107,11 @@ class Hold:
             raise HpcgymError("hold: share is missing, the part of the machine to leave free")
         return cls(**entries)
 
+    def table(self) -> dict[str, Any]:
+        """Return the attributes as JSON can hold them; :meth:`parse` takes them back."""
+        table = {each.name: getattr(self, each.name) for each in fields(self)}
+        return table | ({"erode_s": "inf"} if self.erode_s == math.inf else {})
+
     def numbers(self, processors: int) -> NDArray[np.float64]:
         """Return the numbers of the rule as the engine takes them, on so many processors."""
         numbers = np.empty(4)
@@ -129,7 +130,7 @@ class Hold:
 def _pairs(text: str) -> dict[str, Any]:
     """Return the entries that a text names; one without a name is the share."""
     found: dict[str, Any] = {}
-    for part in text.split(","):
+    for part in filter(None, (part.strip() for part in text.split(","))):
         name, equals, value = (piece.strip() for piece in part.partition("="))
         if not equals:
             name, value = "share", name
@@ -145,6 +146,16 @@ def _read(name: str, text: str) -> float:
         return float(text)
     except ValueError:
         raise HpcgymError(f"hold: {name} must be a number, not {text!r}") from None
+
+
+def _erode(value: Any) -> float:
+    """Return after how long half as much is held back [s], checked."""
+    if value in (math.inf, "inf"):
+        return math.inf
+    value = value.item() if isinstance(value, np.generic) else value
+    if not is_number(value) or not 1 <= value <= _MOST_S or value != int(value):
+        raise HpcgymError(f"hold: erode_s must be whole seconds from 1 on, or inf, not {value!r}")
+    return float(value)
 
 
 def _number(name: str, value: Any, least: float, most: float) -> float:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from hpcgym.baselines.coschedulers import COSCHEDULERS
 from hpcgym.baselines.dispatchers import DISPATCHERS
-from hpcgym.baselines.schedulers import SCHEDULERS, find_scheduler, is_variant
+from hpcgym.baselines.schedulers import SCHEDULERS, find_scheduler, is_scheduler
 from hpcgym.cluster.failures import Failures
 from hpcgym.cluster.pool import Cluster
 from hpcgym.engine import idle_power, state
@@ -149,11 +149,11 @@ def scheduler_of(
         if "dispatcher" in rules:
             raise HpcgymError("dispatcher: there is one already, in place of the scheduler")
         chosen = Scheduler(dispatcher=scheduler)
-    elif isinstance(scheduler, str) and not (
-        scheduler in {*SCHEDULERS, *COSCHEDULERS} or is_variant(scheduler)
-    ):
-        known = [*SCHEDULERS, *DISPATCHERS, *COSCHEDULERS]
-        raise HpcgymError(unknown("scheduler", scheduler.partition(":")[0], known))
+    elif isinstance(scheduler, str) and not is_scheduler(scheduler):
+        begin, known = scheduler.partition(":")[0], [*SCHEDULERS, *DISPATCHERS, *COSCHEDULERS]
+        if begin in DISPATCHERS:
+            find_scheduler(scheduler)  # which says why it is none
+        raise HpcgymError(unknown("scheduler", begin, known))
     else:
         chosen = scheduler if isinstance(scheduler, Scheduler) else find_scheduler(scheduler)
     chosen = chosen.but(**rules) if rules else chosen

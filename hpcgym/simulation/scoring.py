@@ -65,17 +65,22 @@ def _asked(policy: Policy, view: PassView) -> NDArray[np.float64]:
     answer = policy(view)
     n = len(view.job)
     try:
-        scores = np.asarray(answer, np.float64)
-    except (TypeError, ValueError):
-        scores = np.zeros(0)
-    if scores.shape != (n,) or np.isnan(scores).any():
-        told = f"an array of shape {scores.shape}" if isinstance(answer, np.ndarray) else answer
-        told = "numbers of which some are nan" if scores.shape == (n,) else repr(told)
-        raise HpcgymError(
-            f"policy {plain(policy)} at {view.time} s: must return a number for each of the {n}"
-            f" queued jobs, the highest first, not {told}"
-        )
-    return scores
+        given = np.asarray(answer)
+    except Exception as error:  # whatever a library's own array may raise
+        raise HpcgymError(f"policy {plain(policy)} at {view.time} s: {error}") from error
+    if given.shape == (n,) and given.dtype.kind in "biuf":
+        scores = given.astype(np.float64)
+        if not np.isnan(scores).any():
+            return scores
+        told = "numbers of which some are nan"
+    elif given.ndim:
+        told = f"an array of shape {given.shape}, {given.dtype}"
+    else:
+        told = repr(answer)[:60]
+    raise HpcgymError(
+        f"policy {plain(policy)} at {view.time} s: must return a number for each of the {n}"
+        f" queued jobs, the highest first, not {told}"
+    )
 
 
 def pool_as_node(asked: NDArray[np.int64], processors: int) -> Nodes:

@@ -18,6 +18,7 @@ from typing import Any
 
 from hpcgym.errors import HpcgymError, WorkloadError
 from hpcgym.schedule.metrics import needs_watts, watts_given
+from hpcgym.scheduler.hold import Hold
 from hpcgym.scheduler.policies.fair_share import FairShare
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.speedups import Heatmap
@@ -248,8 +249,9 @@ def _check_codes(workload: Workload, heatmap: Heatmap) -> None:
 def _rules(scheduler: Scheduler) -> dict[str, Any]:
     """Return the rules of a scheduler, such that ``Scheduler(**rules)`` is the same again."""
     rules = {field.name: getattr(scheduler, field.name) for field in fields(scheduler)}
-    if isinstance(scheduler.fair_share, FairShare):
-        rules["fair_share"] = scheduler.fair_share.table()
+    for name in ("fair_share", "hold"):
+        if isinstance(rules[name], FairShare | Hold):
+            rules[name] = rules[name].table()
     if isinstance(scheduler.pair_estimate, Heatmap):
         rules["pair_estimate"] = scheduler.pair_estimate.source
     return {

@@ -23,6 +23,7 @@ JOBS = "lublin:jobs=200,processors=32,seed=1,load=1.5"
         ("saf:hold=0.1,from_s=600,by=both", {"hold": Hold(0.1, 600, by="both")}),
         ("saf:hold=0.1,from_s=600,threshold=7", {"hold": Hold(0.1, 600), "threshold": 7}),
         ("saf : backfill = until-shadow", {"backfill": "until-shadow"}),
+        ("saf:from_s=600,hold=0.1", {"hold": Hold(0.1, 600)}),
         ("saf:backfill_order=sjbf,estimate=ave2", {"backfill_order": "sjbf", "estimate": "ave2"}),
         ("saf:allocation=random:7", {"allocation": "random:7"}),
         ("saf-typical-80h:threshold=none", {"threshold": None}),
@@ -31,7 +32,7 @@ JOBS = "lublin:jobs=200,processors=32,seed=1,load=1.5"
 )
 def test_a_variant_is_the_scheduler_with_rules_changed(name: str, rules: dict[str, Any]) -> None:
     begin = name.partition(":")[0].strip()
-    assert find_scheduler(name.replace(" : ", ":")) == SCHEDULERS[begin].but(**rules)
+    assert find_scheduler(name) == SCHEDULERS[begin].but(**rules)
 
 
 @pytest.mark.parametrize(
@@ -43,7 +44,8 @@ def test_a_variant_is_the_scheduler_with_rules_changed(name: str, rules: dict[st
         ("saf:treshold=5", "did you mean 'threshold'"),
         ("saf:threshold=5,threshold=6", "threshold is there twice"),
         ("saf:threshold=long", "threshold must be a number"),
-        ("saf:from_s=600", "unknown rule"),
+        ("saf:from_s=600", "from_s=600 is of hold, such as hold=0.1"),
+        ("prb:hold=0.1", "dispatchers have no variants"),
         ("saf:hold=2", "hold: share must be a number from 0 to 1"),
         ("sav:threshold=5", "unknown scheduler 'sav'; did you mean"),
     ],
@@ -62,3 +64,24 @@ def test_simulate_and_evaluate_take_variants() -> None:
     means = board.by_slice.mean()
     assert means["saf:threshold=600"] == pytest.approx(result.metrics["mean_bsld"])
     assert means["saf"] != means["saf:threshold=600"]
+
+
+def test_evaluate_says_what_is_wrong_with_a_variant() -> None:
+    for name, told in (
+        ("saff:hold=0.1", "unknown scheduler 'saff'; did you mean 'saf'"),
+        ("prb:hold=0.1", "dispatchers have no variants"),
+        ("easy-co:pairs_above=1", "it needs --env CoSchedule"),
+    ):
+        with pytest.raises(HpcgymError, match=told):
+            evaluate([name], JOBS)
+
+
+def test_an_evaluation_until_the_shadow_time() -> None:
+    board = evaluate(
+        ["saf"], JOBS, slices="all", episodes="whole", backfill="until-shadow", budget=0
+    )
+    rules = {"backfill": "until-shadow"}
+    expected = hpcgym.simulate(hpcgym.load_workload(JOBS), "saf", **rules).metrics["mean_bsld"]
+    row = "saf (until-shadow backfilling)"
+    assert board.by_slice[row].mean() == pytest.approx(expected)
+    assert "easy" in board.by_slice

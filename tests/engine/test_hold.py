@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from dataclasses import replace
 from typing import Any
@@ -152,7 +153,8 @@ def test_a_job_that_waits_without_need_is_found() -> None:
         ("from_s=60", "hold: share is missing"),
         ("0.1,share=0.2", "share is there twice"),
         ("0.1,form_s=60", "form_s"),
-        ("0.1,erode_s=1.5", "whole seconds"),
+        ("0.1,erode_s=1.5", "whole seconds from 1 on, or inf"),
+        ("0.1,erode_s=0", "whole seconds from 1 on, or inf"),
         ("0.1,factor=1", "factor must be above 1"),
         ("0.1,by=size", "size"),
         ({"share": 0.1, "from": 60}, "from"),
@@ -166,11 +168,26 @@ def test_a_wrong_rule_is_one_line(given_hold: Any, message: str) -> None:
     assert "\n" not in str(caught.value)
 
 
-def test_its_text_can_be_read_back() -> None:
-    hold = Hold(0.14, 3272, 64, math.inf, "both")
+@given(
+    st.builds(
+        Hold,
+        st.floats(1e-9, 1),
+        st.floats(1, 2.0**53),
+        st.floats(1 + 1e-15, 1e12),
+        st.one_of(st.integers(1, 2**53), st.just(math.inf)),
+        st.sampled_from(["requested", "policy_estimate", "both"]),
+    )
+)
+def test_its_text_and_its_table_can_be_read_back(hold: Hold) -> None:
     assert Hold.parse(str(hold)) == hold
-    assert Scheduler(hold="0.14,from_s=3272,erode_s=inf,by=both").hold == hold
+    assert Hold.parse(json.loads(json.dumps(hold.table()))) == hold
+
+
+def test_what_texts_stand_for() -> None:
+    both = Hold(0.14, 3272, 64, math.inf, "both")
+    assert Scheduler(hold="0.14,from_s=3272,erode_s=inf,by=both").hold == both
     assert Scheduler(hold=0).hold is None
+    assert Scheduler(hold="0.1,").hold == Hold(0.1)
 
 
 def test_it_holds_back_around_one_reservation() -> None:

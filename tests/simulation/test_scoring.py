@@ -130,7 +130,11 @@ def test_an_extract_begins_with_its_state() -> None:
         (lambda view: "high", "not 'high'"),
         (lambda view: None, "not None"),
         (lambda view: np.full(len(view.job), np.nan), "numbers of which some are nan"),
-        (lambda view: np.zeros((len(view.job), 2)), "an array of shape"),
+        (lambda view: np.zeros((len(view.job), 2)), r"not an array of shape \(\d+, 2\), float64$"),
+        (lambda view: view.wait + 1j, "complex128"),
+        (lambda view: ["3"] * len(view.job), "<U1"),
+        (lambda view: [10**400] * len(view.job), "object"),
+        (lambda view: "x" * 10_000, "not 'xxx"),
     ],
 )
 def test_a_wrong_answer_is_one_line(answer: Any, told: str) -> None:

@@ -86,6 +86,32 @@ def test_schedulers_may_be_tables_and_policies_weights(tmp_path: Path) -> None:
         assert table.loc[name, "mean_bsld"] == expected["mean_bsld"]
 
 
+def test_a_sweep_of_jobs_that_are_held_back(tmp_path: Path) -> None:
+    """By name, by a variant, by a number and by a table, whose infinity JSON does not know."""
+    path = tmp_path / "hold.toml"
+    path.write_text(
+        f"""
+        schedulers = [
+          "saf-typical-20h-hold", "saf:hold=0.3,from_s=60", {{ name = "number", hold = 0.3 }},
+          {{ name = "table", hold = {{ share = 0.3, erode_s = inf, by = "both" }} }},
+        ]
+        [[workloads]]
+        workload = "{JOBS}"
+        """
+    )
+    run_experiment(path, tmp_path / "sweep", "serial")
+    table = read_table(tmp_path / "sweep").set_index("scheduler")
+    jobs, endless = load_workload(JOBS), {"share": 0.3, "erode_s": float("inf"), "by": "both"}
+    expected = {
+        "saf-typical-20h-hold": simulate(jobs, "saf-typical-20h-hold"),
+        "saf:hold=0.3,from_s=60": simulate(jobs, "saf", hold={"share": 0.3, "from_s": 60}),
+        "number": simulate(jobs, "easy", hold=0.3),
+        "table": simulate(jobs, "easy", hold=endless),
+    }
+    for name, result in expected.items():
+        assert table.loc[name, "mean_bsld"] == result.metrics["mean_bsld"], name
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [

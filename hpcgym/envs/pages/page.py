@@ -39,7 +39,7 @@ ARGUMENTS = {
     "rest)",
     "train_share": "share of the jobs, weeks or months that `part` calls train; more than 0, less "
     "than 1",
-    "backfill": '`"easy"` (one reservation), `"until-shadow"` (others end before it) or `"none"`',
+    "backfill": '`"easy"` (one reservation), `"until-shadow"`, not under limits, or `"none"`',
     "backfill_order": 'order in which jobs are back-filled: `"fcfs"`, `"sjbf"` or any policy',
     "estimate": "run times that backfilling reckons with: a name of "
     '`hpcgym.scheduler.estimates.ESTIMATES` but `"data-driven"`, such as `"e-loss"`, which '
@@ -53,7 +53,7 @@ ARGUMENTS = {
     "threshold": "seconds of waiting after which a job goes to the head of the queue, whatever the "
     "agent says of the order; `None`: never, as it must be in JobSelection, whose agent names each "
     "job that is served",
-    "hold": "how long jobs are held back: a `hpcgym.scheduler.hold.Hold`, or a share such as `0.1`",
+    "hold": "how long jobs are held back: `hpcgym.scheduler.hold.Hold` or share; not under limits",
     "fair_share": "shares of users, and how fast what they have used is forgotten, where "
     "`backfill_order` or a weight looks at usage: a `hpcgym.scheduler.policies.FairShare`, or what "
     "its `parse` takes; `None`: equal shares, half in a week",
