@@ -12,7 +12,6 @@ from hpcgym.scheduler.policies.expressions import is_expression
 if TYPE_CHECKING:
     from hpcgym.cluster.pool import Cluster
     from hpcgym.schedule.result import Result
-    from hpcgym.scheduler.policies.index import PolicyLike
     from hpcgym.scheduler.rules import Scheduler
 
 #: One result, several, or several with names of one's own.
@@ -204,7 +203,8 @@ def _chooses_nodes(scheduler: Scheduler) -> bool:
 
 def _order(scheduler: Scheduler) -> list[str]:
     """Return the order of the queue, and who may start before it."""
-    order = f"queue by {_policy(scheduler.policy)}"
+    given = scheduler.policy
+    order = f"queue by {scheduler.describe()['policy'] if callable(given) else _policy(given)}"
     if scheduler.backfill == "none":
         return [order, "no backfilling"]
     if scheduler.backfill == "fill":
@@ -298,12 +298,10 @@ def _each(texts: Iterable[str]) -> str:
     return " and ".join(dict.fromkeys(texts))
 
 
-def _policy(policy: PolicyLike) -> str:
-    """Return a policy in a few words."""
+def _policy(policy: Any) -> str:
+    """Return a policy, which is no function, in a few words."""
     if isinstance(policy, Mapping):
         return "weights " + ", ".join(f"{name} {weight:g}" for name, weight in policy.items())
-    if callable(policy):
-        return f"the function {getattr(policy, '__name__', type(policy).__name__)}"
     if not isinstance(policy, str):
         return f"weights ({', '.join(f'{weight:g}' for weight in policy)})"
     if is_expression(policy):

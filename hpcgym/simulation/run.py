@@ -90,7 +90,7 @@ def simulate(
         Jobs on a node that fails wait again, and run from the beginning.
     rules : rules that differ from the scheduler's, by the names of :class:`Scheduler`'s
         attributes: ``policy``, ``backfill``, ``backfill_order``, ``estimate``, ``correction``,
-        ``threshold``, ``passes``, ``policy_estimate``, ``allocation``, ``dispatcher``,
+        ``threshold``, ``hold``, ``passes``, ``policy_estimate``, ``allocation``, ``dispatcher``,
         ``dispatch_time``, ``fair_share``, ``power``, ``dvfs_when``, ``partners``,
         ``pairs_above``, ``pair_estimate``.
 
