@@ -28,6 +28,8 @@ def needed(sim, jobs, line, job):
     if sim.holds == 0:
         return width
     back = line[job].held
+    if back == 0.0:
+        return width
     if sim.erode > 0:
         back /= 1.0 + (sim.time - jobs[job].submit) / sim.erode
     return min(sim.capacity, width + np.int64(np.rint(back)))

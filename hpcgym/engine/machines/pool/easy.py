@@ -129,6 +129,9 @@ def serve_queue(sim, jobs, keys, scores, progress, blocks, entries, line, narrow
         sim.head = head
         sim.changed = 0
         return
+    # where jobs are held back, all passes are full ones: here nobody could start
+    if sim.holds > 0 and head == sim.head and least_width(blocks) > sim.free + leaving:
+        return
     if sim.changed == 1 or head != sim.head:
         sim.changed = 0
         sim.head = head
