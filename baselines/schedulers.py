@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import fields
 from typing import Any
 
@@ -54,7 +55,7 @@ def find_scheduler(name: str) -> Scheduler:
     """Return a scheduler by name, or a variant of one, such as ``saf:threshold=18000,hold=0.1``.
 
     Behind the colon stand rules by the names of :class:`Scheduler`'s attributes; entries of hold,
-    such as ``from_s=600``, follow it.
+    such as ``from_s=600``, stand beside it.
 
     Raises
     ------
@@ -63,19 +64,27 @@ def find_scheduler(name: str) -> Scheduler:
     """
     known = {**SCHEDULERS, **COSCHEDULERS}
     if is_variant(name):
-        begin, _, rules = name.partition(":")
-        return find_scheduler(begin.strip()).but(**rules_of_variant(name, rules))
+        begin, rules = read_variant(name)
+        return find_scheduler(begin).but(**rules)
     if isinstance(name, str) and name in DISPATCHERS and name not in known:
         raise HpcgymError(
             f"{name!r} is a dispatcher, not a scheduler: name it by the rule dispatcher,"
             f' Scheduler(dispatcher={name!r}), in an experiment dispatcher = "{name}"'
         )
     if not isinstance(name, str) or name not in known:
-        begin = name.partition(":")[0] if isinstance(name, str) else name
-        if isinstance(begin, str) and begin in DISPATCHERS:
-            raise HpcgymError(f"{name!r}: dispatchers have no variants; give rules by themselves")
-        raise HpcgymError(unknown("scheduler", begin, known))
+        raise no_scheduler(name, known)
     return known[name]
+
+
+def no_scheduler(name: Any, known: Iterable[str], kind: str = "scheduler") -> HpcgymError:
+    """Return the error of what is no name of a scheduler, nor a variant of one.
+
+    ``known`` are the names there are, ``kind`` what the name should have been.
+    """
+    begin, colon, _ = name.partition(":") if isinstance(name, str) else (name, "", "")
+    if colon and begin in DISPATCHERS:
+        return HpcgymError(f"{name!r}: dispatchers have no variants; give rules by themselves")
+    return HpcgymError(unknown(kind, begin, known))
 
 
 def is_scheduler(name: Any) -> bool:
@@ -89,8 +98,14 @@ def is_variant(name: Any) -> bool:
     return is_scheduler(name) and ":" in name
 
 
-def rules_of_variant(name: str, text: str) -> dict[str, Any]:
-    """Return the rules that stand behind the name of a scheduler."""
+def read_variant(name: str) -> tuple[str, dict[str, Any]]:
+    """Return the name with which a variant begins, and the rules behind it.
+
+    Raises
+    ------
+    HpcgymError : a rule that there is not, or without a value.
+    """
+    begin, _, text = name.partition(":")
     known, of_hold = [each.name for each in fields(Scheduler)], [each.name for each in fields(Hold)]
     found: dict[str, Any] = {}
     of_share: list[str] = []
@@ -110,7 +125,9 @@ def rules_of_variant(name: str, text: str) -> dict[str, Any]:
         found[rule] = _value(rule, value)
     if of_share and found.get("hold") is None:
         raise HpcgymError(f"scheduler {name!r}: {of_share[0]} is of hold, such as hold=0.1")
-    return found | ({"hold": ",".join([found["hold"], *of_share])} if of_share else {})
+    if of_share:
+        found["hold"] = ",".join([found["hold"], *of_share])
+    return begin.strip(), found
 
 
 def _value(rule: str, text: str) -> Any:

@@ -116,6 +116,14 @@ def is_number(value: Any) -> TypeGuard[float]:
     return isinstance(value, numbers.Real) and not isinstance(value, bool)
 
 
+def number_in(what: str, text: str) -> float:
+    """Return the number that a text is, or raise an error that says what it should have been."""
+    try:
+        return float(text)
+    except ValueError:
+        raise HpcgymError(f"{what} must be a number, not {text!r}") from None
+
+
 def check_whole(argument: str, value: Any, least: int) -> int:
     """Return a whole number, Python's or NumPy's, or raise an error that names the argument."""
     try:

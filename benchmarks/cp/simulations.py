@@ -15,6 +15,7 @@ import numpy as np
 from hpcgym.benchmarks.cp.as_published import AsPublished, summary
 from hpcgym.benchmarks.cp.configurations import MACHINES, Run, dispatcher_of, rules_of
 from hpcgym.benchmarks.cp.shapes import box, queues_of, shapes_of, slowdown_of
+from hpcgym.benchmarks.studies.spread import check_same_jobs
 from hpcgym.cluster import Cluster
 from hpcgym.cluster.files import cluster_toml, find_cluster
 from hpcgym.errors import HpcgymError
@@ -185,8 +186,7 @@ def loaded(
     """Return what :func:`load_jobs` does of each seed; each worker reads it once for many tasks."""
     found = [load_jobs(machine, days, seed) for seed in seeds]
     workloads, cluster = [workload for workload, _ in found], found[0][1]
-    if hash_of(workloads, cluster) != jobs:
-        raise HpcgymError(f"{machine}: it has other jobs here than where the study was begun")
+    check_same_jobs(machine, hash_of(workloads, cluster), jobs)
     return workloads, cluster
 
 

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from hpcgym.benchmarks.energy.within import energy_within
+from hpcgym.benchmarks.studies.spread import check_same_jobs
 from hpcgym.cluster.files import find_cluster
 from hpcgym.cluster.nodes import NodeGroup
 from hpcgym.cluster.pool import Cluster
@@ -196,8 +197,7 @@ def measure(task: Mapping[str, Any], sources: Mapping[str, str]) -> dict[str, An
     trace, week = task["trace"], task["week"]
     workload = _loaded(sources[trace])
     jobs = week_of(workload, week)
-    if fingerprint([jobs]) != task["jobs_sha256"]:
-        raise HpcgymError(f"{trace}: it has other jobs here than where the study was begun")
+    check_same_jobs(trace, fingerprint([jobs]), task["jobs_sha256"])
     reading = READINGS[task["reading"]]
     cells = [(BASELINE, False, 1.0)] + [
         (mechanism, shutdown, budget)

@@ -10,10 +10,10 @@ import numpy as np
 
 from hpcgym.benchmarks.energy.powercap_workload import HOUR_S, Interval, choose, load
 from hpcgym.benchmarks.energy.within import energy_within
+from hpcgym.benchmarks.studies.spread import check_same_jobs
 from hpcgym.cluster.files import find_cluster
 from hpcgym.cluster.pool import Cluster
 from hpcgym.cluster.power_plans import greatest_w
-from hpcgym.errors import HpcgymError
 from hpcgym.schedule.level_changes import in_pieces
 from hpcgym.schedule.result import Result
 from hpcgym.schedule.slowdowns import job_slowdowns
@@ -158,8 +158,7 @@ def measure(task: Mapping[str, Any], sources: Mapping[str, str]) -> dict[str, An
     cluster = find_cluster(task["cluster"])
     name = task["workload"]
     workload = load(sources[name], task["requests"], cluster, task["jobs"])
-    if fingerprint([workload]) != task["jobs_sha256"]:
-        raise HpcgymError(f"{name}: it has other jobs here than where the study was begun")
+    check_same_jobs(name, fingerprint([workload]), task["jobs_sha256"])
     interval = choose(workload, cluster, task["interval"])
     cells = [(1.0, "none"), *((cap, policy) for cap in task["caps"] for policy in POLICIES)]
     rows, changing = [], []

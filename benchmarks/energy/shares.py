@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hpcgym.benchmarks.studies.spread import check_same_jobs
 from hpcgym.cluster.pool import Cluster
-from hpcgym.errors import HpcgymError
 from hpcgym.schedule.result import Result
 from hpcgym.scheduler.policies.fair_share import WEEK_S, FairShare
 from hpcgym.scheduler.rules import Scheduler
@@ -115,8 +115,7 @@ def measure(task: dict[str, Any], sources: Mapping[str, str]) -> dict[str, Any]:
     """
     reading = READINGS[task["reading"]]
     workload = _loaded(sources[task["trace"]], task["reading"], task["jobs"])
-    if fingerprint([workload]) != task["jobs_sha256"]:
-        raise HpcgymError(f"{task['trace']}: it has other jobs here than where the study was begun")
+    check_same_jobs(task["trace"], fingerprint([workload]), task["jobs_sha256"])
     users, number = np.unique(workload.user_id, return_counts=True)
     most = users[np.argsort(-number, kind="stable")][: task["users"]]
     baseline = stretches(simulate(workload, reading.scheduler(BASELINE)))

@@ -4,25 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from itertools import product
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
+from hpcgym.baselines import SCHEDULERS
 from hpcgym.scheduler.hold import Hold
 from hpcgym.scheduler.rules import Scheduler
 
 HOUR = 3600
 
 #: Name -> orders of the queue and of backfilling, and the run times that they look at.
-ORDERS: dict[str, dict[str, Any]] = {
-    "easy": {},
-    "easy-sjbf": {"backfill_order": "sjbf"},
-    "easy++": {"backfill_order": "sjbf", "estimate": "ave2", "correction": "incremental"},
-    "easy, typical": {"backfill_order": "spf", "policy_estimate": "typical-ratio"},
-    "saf": {"policy": "saf", "backfill_order": "spf"},
-    "saf-typical": {
-        "policy": "saf",
-        "backfill_order": "spf",
-        "policy_estimate": "typical-ratio",
-    },
+ORDERS: dict[str, Scheduler] = {
+    **{name: SCHEDULERS[name] for name in ("easy", "easy-sjbf", "easy++")},
+    "easy, typical": Scheduler(backfill_order="spf", policy_estimate="typical-ratio"),
+    **{name: SCHEDULERS[name] for name in ("saf", "saf-typical")},
 }
 #: Hours after which a job goes to the head of the queue; None: never.
 THRESHOLDS_H = (None, 20, 40, 80, 160)
@@ -66,9 +60,8 @@ class Rule(NamedTuple):
     def scheduler(self) -> Scheduler:
         """What :func:`hpcgym.simulate` takes."""
         order = ORDERS[self.order]
-        by = "both" if "policy_estimate" in order else "requested"
-        return Scheduler(
-            **order,
+        by = "requested" if order.policy_estimate == "requested" else "both"
+        return order.but(
             threshold=None if self.threshold_h is None else self.threshold_h * HOUR,
             hold=Hold(self.share, by=by),
             backfill=self.backfill,
@@ -90,4 +83,6 @@ def _combined(
 ) -> list[Rule]:
     """Return the combinations; the oldest first needs no threshold."""
     rules = [Rule(*each) for each in product(orders, thresholds_h, shares, BACKFILL)]
-    return [rule for rule in rules if rule.threshold_h is None or "policy" in ORDERS[rule.order]]
+    return [
+        rule for rule in rules if rule.threshold_h is None or ORDERS[rule.order].policy != "fcfs"
+    ]

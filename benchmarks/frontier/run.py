@@ -76,16 +76,17 @@ def reproduce(
     variants = VARIANTS[:2] if quick else VARIANTS
     tasks = _tasks(workloads, list(rules.values()), variants, QUICK_JOBS if quick else None)
     logs = _simulated(tasks, loaded_from, folder, executor, workers, progress)
-    best = next(iter(chosen(logs).index), None)
+    found = chosen(logs)
+    best = next(iter(found.index), None)
     made = {
         "named": tables.named(logs, best),
         "fronts": tables.fronts(logs),
-        "choices": tables.choices(logs),
+        "choices": tables.choices(found),
         "held-out": tables.held_out(logs, dict.fromkeys(logs, best)),
         "held-out-own": tables.held_out(logs, chosen_alone(logs)),
         "who-pays": tables.who_pays(logs, best),
         "levers": tables.levers(logs, rules),
-        "extra-processors": tables.extra_processors(logs),
+        "extra-processors": tables.extra_processors(logs, rules),
         "weekly": _weekly({} if quick else loaded_from, folder, progress),
     }
     for name, table in made.items():

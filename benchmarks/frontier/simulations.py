@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.benchmarks.frontier.rules import HOUR, Rule
-from hpcgym.errors import HpcgymError
+from hpcgym.benchmarks.studies.spread import check_same_jobs
 from hpcgym.schedule.result import Result
 from hpcgym.simulation.run import simulate
 from hpcgym.workload.fingerprint import fingerprint
@@ -87,8 +87,7 @@ def simulate_rule(task: dict[str, Any], sources: Mapping[str, tuple[str, str]]) 
 def _loaded(source: str, recipe: str, first_jobs: int | None, jobs: str) -> Workload:
     """Return a log; each worker reads it once for many tasks."""
     workload = load_log(source, recipe, first_jobs)
-    if fingerprint([workload]) != jobs:
-        raise HpcgymError(f"{source}: it has other jobs here than where the study was begun")
+    check_same_jobs(source, fingerprint([workload]), jobs)
     return workload
 
 

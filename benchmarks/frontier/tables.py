@@ -11,7 +11,6 @@ import numpy as np
 from hpcgym.benchmarks.frontier.choice import (
     AIMS,
     AT_MOST,
-    chosen,
     front_of,
     means_of,
     ratios_to_reference,
@@ -31,6 +30,11 @@ HEADS = {
     "utilization": "utilisation",
 }
 NOBODY = "no rule keeps the bounds on all early parts"
+
+
+def _head(aim: str) -> str:
+    """Return what an aim is called without its unit."""
+    return HEADS[aim].removesuffix(" h")
 
 
 def named(logs: Mapping[str, pd.DataFrame], best: str | None) -> pd.DataFrame:
@@ -63,14 +67,11 @@ def _shown(table: pd.DataFrame, log: str) -> pd.DataFrame:
     return shown
 
 
-def choices(logs: Mapping[str, pd.DataFrame], number: int = 10) -> pd.DataFrame:
-    """Return the rules that keep the bounds on all early parts, the best first."""
-    table = chosen(logs).head(number).reset_index()
+def choices(found: pd.DataFrame, number: int = 10) -> pd.DataFrame:
+    """Return the first rules of :func:`choice.chosen`, with heads for people."""
+    table = found.head(number).reset_index()
     return table.rename(
-        columns={
-            f"{aim} / EASY's, greatest": f"{HEADS[aim].removesuffix(' h')} / EASY's, greatest"
-            for aim in AT_MOST
-        }
+        columns={f"{aim} / EASY's, greatest": f"{_head(aim)} / EASY's, greatest" for aim in AT_MOST}
     )
 
 
@@ -91,10 +92,8 @@ def held_out(logs: Mapping[str, pd.DataFrame], rules: Mapping[str, str | None]) 
         row: dict[str, Any] = {"log": log, "rule": best}
         for aim in AIMS:
             ratio = (ours[aim] / easy[aim]).to_numpy()
-            row[f"{HEADS[aim].removesuffix(' h')} / EASY's"] = float(ratio.mean())
-            row[f"{HEADS[aim].removesuffix(' h')}, least to greatest"] = (
-                f"{ratio.min():.2f} to {ratio.max():.2f}"
-            )
+            row[f"{_head(aim)} / EASY's"] = float(ratio.mean())
+            row[f"{_head(aim)}, least to greatest"] = f"{ratio.min():.2f} to {ratio.max():.2f}"
         rows.append(row)
     return pd.DataFrame(rows)
 
@@ -116,25 +115,24 @@ def who_pays(logs: Mapping[str, pd.DataFrame], best: str | None) -> pd.DataFrame
     return pd.DataFrame(rows)
 
 
-def extra_processors(logs: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
+def extra_processors(logs: Mapping[str, pd.DataFrame], rules: Mapping[str, Rule]) -> pd.DataFrame:
     """Return each order with and without extra processors, means over variants of whole logs."""
     import pandas as pd
 
     rows = []
     for log, all_rows in logs.items():
         means: Any = means_of(all_rows, "whole")
-        for name in means.index:
-            strict = f"{name}, until shadow"
-            if strict in means.index and "threshold" not in name and "hold" not in name:
-                one, other = means.loc[name], means.loc[strict]
-                rows.append(
-                    {
-                        "log": log,
-                        "rule": name,
-                        **{f"{HEADS[aim]}": float(one[aim]) for aim in AIMS},
-                        **{f"{HEADS[aim]}, until shadow": float(other[aim]) for aim in AIMS},
-                    }
-                )
+        for order in _orders(rules):
+            one = means.loc[Rule(order).name]
+            other = means.loc[Rule(order, backfill="until-shadow").name]
+            rows.append(
+                {
+                    "log": log,
+                    "rule": order,
+                    **{HEADS[aim]: float(one[aim]) for aim in AIMS},
+                    **{f"{HEADS[aim]}, until shadow": float(other[aim]) for aim in AIMS},
+                }
+            )
     return pd.DataFrame(rows)
 
 
@@ -148,12 +146,12 @@ def levers(logs: Mapping[str, pd.DataFrame], rules: Mapping[str, Rule]) -> pd.Da
 
     rows = []
     means: list[Any] = [means_of(all_rows, "whole") for all_rows in logs.values()]
-    orders = dict.fromkeys(rule.order for rule in rules.values())
     for what, plain in (("threshold_h", None), ("share", 0.0)):
+        usual: dict[str, Any] = {what: plain}
         values: list[Any] = sorted({getattr(rule, what) for rule in rules.values()} - {plain})
-        for order, value in product(orders, values):
+        for order, value in product(_orders(rules), values):
             pairs = [
-                (rule.name, _without(rule, what, plain))
+                (rule.name, rule._replace(**usual).name)
                 for rule in rules.values()
                 if rule.order == order and getattr(rule, what) == value
             ]
@@ -166,14 +164,14 @@ def levers(logs: Mapping[str, pd.DataFrame], rules: Mapping[str, Rule]) -> pd.Da
                     for table in means
                     for one, other in pairs
                 ]
-                row[f"{HEADS[aim].removesuffix(' h')} ratio"] = float(np.median(ratios))
+                row[f"{_head(aim)} ratio"] = float(np.median(ratios))
             rows.append(row)
     return pd.DataFrame(rows)
 
 
-def _without(rule: Rule, what: str, plain: Any) -> str:
-    """Return the name of a rule with one of its fields as usual."""
-    return Rule(**{**rule._asdict(), what: plain}).name
+def _orders(rules: Mapping[str, Rule]) -> list[str]:
+    """Return the orders of some rules, each once."""
+    return list(dict.fromkeys(rule.order for rule in rules.values()))
 
 
 def _lever(what: str, value: float) -> str:

@@ -27,7 +27,7 @@ import numpy as np
 from hpcgym.agents.lookahead import Lookahead
 from hpcgym.benchmarks.prediction.predictors import RatioQuantile, Ratios
 from hpcgym.benchmarks.studies.markdown import table_text
-from hpcgym.benchmarks.studies.spread import run_all
+from hpcgym.benchmarks.studies.spread import check_same_jobs, run_all
 from hpcgym.benchmarks.studies.store import code
 from hpcgym.benchmarks.studies.weeks import (
     Floats,
@@ -37,7 +37,6 @@ from hpcgym.benchmarks.studies.weeks import (
     table_of,
     weekly_slowdowns,
 )
-from hpcgym.errors import HpcgymError
 from hpcgym.progress import measuring
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.sweep import read_results
@@ -148,8 +147,7 @@ _LOOKAHEAD = "look-ahead, fresh"
 def _cut(source: str, shift: int, jobs: str) -> dict[int, Workload]:
     """Return the weeks of a trace; a worker makes them once."""
     weeks = cut_weeks(load_workload(source, clean=RECIPE), shift)
-    if _hash(weeks) != jobs:
-        raise HpcgymError(f"{source}: it has other jobs here than where the study was begun")
+    check_same_jobs(source, _hash(weeks), jobs)
     return weeks
 
 

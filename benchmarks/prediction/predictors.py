@@ -78,7 +78,7 @@ class Similar:
 
     Of the user's last 40 ended jobs, the k-th last weighs e^(-0.05 k), times 0.3 with another
     number of processors and times 0.4 with another requested time. The mean of all jobs with the
-    same requested time weighs 0.5 more; where there is none, that of all jobs.
+    same requested time weighs 0.5 more. While no such job has ended, that of all jobs does.
     """
 
     LAST, DECAY, OTHER_WIDTH, OTHER_REQUEST, PRIOR = 40, 0.05, 0.3, 0.4, 0.5

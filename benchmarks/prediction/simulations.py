@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.benchmarks.prediction.configurations import configuration_of, scheduler_of
-from hpcgym.errors import HpcgymError
+from hpcgym.benchmarks.studies.spread import check_same_jobs
 from hpcgym.schedule.result import Result
 from hpcgym.simulation.run import simulate
 from hpcgym.workload.fingerprint import fingerprint
@@ -71,8 +71,7 @@ def simulate_one(task: dict[str, Any], sources: Mapping[str, str]) -> dict[str, 
 def _loaded(source: str, first_jobs: int | None, jobs: str) -> Workload:
     """Return a trace; each worker reads it once for many tasks."""
     workload = load_trace(source, first_jobs)
-    if fingerprint([workload]) != jobs:
-        raise HpcgymError(f"{source}: it has other jobs here than where the study was begun")
+    check_same_jobs(source, fingerprint([workload]), jobs)
     return workload
 
 

@@ -65,6 +65,18 @@ def outcomes_of(
     return [record["result"] for record in read_results(folder, tasks)]
 
 
+def check_same_jobs(name: str, here: str, begun: str) -> None:
+    """Raise an HpcgymError if a worker has other jobs than the study began with.
+
+    Parameters
+    ----------
+    name : what the jobs are called.
+    here, begun : hashes of them.
+    """
+    if here != begun:
+        raise HpcgymError(f"{name}: it has other jobs here than where the study was begun")
+
+
 def note_name(names: dict[str, str], name: str, source: str) -> None:
     """Note where the workload of a name comes from.
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from hpcgym.cli.files import PAGE, PICTURE
-from hpcgym.errors import HpcgymError, unknown
+from hpcgym.errors import HpcgymError
 
 if TYPE_CHECKING:
     from hpcgym.scheduler.rules import Scheduler
@@ -257,7 +257,7 @@ def rules(name: str, overrides: Mapping[str, Any]) -> Scheduler:
     from hpcgym.baselines import SCHEDULERS
     from hpcgym.baselines.coschedulers import COSCHEDULERS
     from hpcgym.baselines.dispatchers import DISPATCHERS, find_dispatcher
-    from hpcgym.baselines.schedulers import find_scheduler, is_scheduler
+    from hpcgym.baselines.schedulers import is_scheduler, no_scheduler
     from hpcgym.scheduler.rules import OF_THE_QUEUE, POWER, not_beside_a_dispatcher
     from hpcgym.simulation.run import scheduler_of
 
@@ -276,7 +276,5 @@ def rules(name: str, overrides: Mapping[str, Any]) -> Scheduler:
             )
         if "," in name and {one.strip() for one in name.split(",")} <= set(known):
             raise HpcgymError(f"{name} are several schedulers: hpcgym compare --scheduler {name}")
-        if name.partition(":")[0] in DISPATCHERS:
-            find_scheduler(name)  # which says why it is none
-        raise HpcgymError(unknown("scheduler or dispatcher", name.partition(":")[0], known))
+        raise no_scheduler(name, known, "scheduler or dispatcher")
     return scheduler_of(name, overrides)

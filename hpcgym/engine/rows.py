@@ -119,15 +119,8 @@ def estimators_of(table, start, stop):
     if len(asked) > 0:
         asked = asked[start:stop]
     return Estimators(
-        table.kinds,
-        table.last,
-        table.loss,
-        table.chosen,
-        table.looks,
-        classes,
-        asked,
-        table.hold,
-    )
+        table.kinds, table.last, table.loss, table.chosen, table.looks, classes, asked, table.hold
+    )  # fmt: skip
 
 
 @jit_part

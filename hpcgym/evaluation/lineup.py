@@ -12,7 +12,7 @@ from hpcgym.baselines import SCHEDULERS
 from hpcgym.baselines.coschedulers import COSCHEDULERS
 from hpcgym.baselines.dispatchers import CP_DISPATCHERS, DISPATCHERS, find_dispatcher
 from hpcgym.baselines.pair_policies import PAIR_POLICIES
-from hpcgym.baselines.schedulers import find_scheduler, is_variant, rules_of_variant
+from hpcgym.baselines.schedulers import is_variant, no_scheduler, read_variant
 from hpcgym.errors import HpcgymError, check_each_once, nearest, unknown
 from hpcgym.evaluation import limited
 from hpcgym.evaluation.stage import acts, as_policy, load_agent, own_name
@@ -166,14 +166,14 @@ def find_policy(policy: Any) -> Any:
             f"unknown policy {policy!r}: {order!r}, behind the rule, is no scheduler;"
             f" {nearest(order, SCHEDULERS)}"
         )
-    begin, colon, _ = policy.partition(":")
+    begin = policy.partition(":")[0]
     if begin in (*COSCHEDULERS, *PAIR_POLICIES):
         raise HpcgymError(
             f"{policy} is for jobs that share nodes: it needs --env CoSchedule"
             " (env='hpcgym/CoSchedule-v0')"
         )
-    if colon:
-        find_scheduler(policy)  # which says what is wrong with it
+    if begin != policy:
+        raise no_scheduler(policy, [*SCHEDULERS, *COSCHEDULERS])
     known = [*_SIMULATED, *ACTING]
     rules = f"a rule under limits ({', '.join(POWER)})"
     also = f"{rules}, an expression, six weights or a saved agent's path"
@@ -259,8 +259,8 @@ def scheduler_of(name: Any, rules: Mapping[str, Any]) -> Scheduler:
         theirs = {rule: rules[rule] for rule in _OF_DISPATCHERS if rule in rules}
         return Scheduler(dispatcher=name, **theirs)
     if is_variant(name):
-        begin, _, variant = name.partition(":")
-        return scheduler_of(begin.strip(), rules).but(**rules_of_variant(name, variant))
+        begin, others = read_variant(name)
+        return scheduler_of(begin, rules).but(**others)
     own_rules = name not in POLICIES or name == "fcfs" or POLICIES[name].looks_at_usage
     if name in SCHEDULERS and own_rules:
         scheduler: Scheduler = SCHEDULERS[name]

@@ -127,10 +127,7 @@ APART: dict[tuple[str, str], str] = {
     ("hold", "failures"): "not built yet: what is held back would have to know of nodes down",
     ("hold", "coverage"): "not built yet: it reckons with the processors that jobs have",
     ("hold", "look-ahead"): "not built yet: it drains queues without what is held back",
-    (
-        "until-shadow",
-        "whole nodes",
-    ): "not built yet: limits leave the head power and energy",
+    ("until-shadow", "whole nodes"): "not built yet: limits leave the head power and energy",
     ("until-shadow", "shared nodes"): "not built yet: who is beside whom decides when a job ends",
     ("until-shadow", "coverage"): "not built yet: it reckons with extra processors",
     ("until-shadow", "look-ahead"): "look-ahead drains queues with backfill='easy' or 'none'",

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.engine import holding
-from hpcgym.errors import HpcgymError, check_choice, is_number, unknown
+from hpcgym.errors import HpcgymError, check_choice, is_number, number_in, unknown
 
 #: The run times by which a job is held back -> what they are.
 HOLD_BY = {
@@ -136,16 +136,8 @@ def _pairs(text: str) -> dict[str, Any]:
             name, value = "share", name
         if name in found:
             raise HpcgymError(f"hold: {name} is there twice in {text!r}")
-        found[name] = value if name == "by" else _read(name, value)
+        found[name] = value if name == "by" else number_in(f"hold: {name}", value)
     return found
-
-
-def _read(name: str, text: str) -> float:
-    """Return the number that a text is."""
-    try:
-        return float(text)
-    except ValueError:
-        raise HpcgymError(f"hold: {name} must be a number, not {text!r}") from None
 
 
 def _erode(value: Any) -> float:

@@ -204,3 +204,12 @@ def allocation_of(nodes: Nodes, n_jobs: int | None = None) -> Allocation:
     """Return which nodes the jobs have had, the first ``n_jobs``, by default all."""
     first, node, units = cells_of(nodes, np.arange(len(nodes.held))[:n_jobs])
     return Allocation(first, node.astype(np.int32), units.astype(np.int32))
+
+
+def pool_as_node(asked: NDArray[np.int64], processors: int) -> Nodes:
+    """Return one node with all processors, and jobs that ask for so many on it."""
+    needs = np.column_stack([np.ones_like(asked), asked])
+    nodes = make_nodes(needs, np.array([[processors]]), filling.FIRST_FIT)
+    nodes.cells["node"], nodes.cells["units"] = 0, 1
+    nodes.held["count"] = 1
+    return nodes

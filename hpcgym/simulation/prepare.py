@@ -114,10 +114,14 @@ def prepare(
     counts = shares and any(scheduler.usage_orders)
     rules |= learning_rules(scheduler, asks, logs_ends, counts)
     start = state.make_state(rules, predicted, len(workload), cluster.processors, n_users, last)
-    ordered_by = predicted_run_times(
-        scheduler.policy_estimate, jobs["run"], workload, "policy_estimate"
-    )
-    note_held(start.line, jobs, ordered_by, scheduler, cluster.processors)
+    hold = Hold.parse(scheduler.hold)
+    if hold is not None:
+        times = predicted_run_times(
+            scheduler.policy_estimate, jobs["run"], workload, "policy_estimate"
+        )
+        # where they are learned, the requested times hold their places
+        times = jobs["requested"] if times is None else times
+        holding.hold_back(jobs, times, hold.numbers(cluster.processors), start.line)
     if len(workload) and start.sim.managed:
         all_idle(start, int(workload.submit_time[0]), cluster.processors)
     return state.Prepared(jobs, keys, scores, users, *start)
@@ -197,23 +201,6 @@ def hold_rules(hold: Hold | None) -> dict[str, int]:
     if hold is None:
         return {}
     return {"holds": 1, "erode": 0 if hold.erode_s == math.inf else int(hold.erode_s)}
-
-
-def note_held(
-    line: NDArray[np.void],
-    jobs: NDArray[np.void],
-    ordered_by: NDArray[np.int64] | None,
-    scheduler: Scheduler,
-    processors: int,
-) -> None:
-    """Write how many processors jobs hold back, of a machine of so many, where they do so.
-
-    ``ordered_by``: the run times that policies look at [s], None if they become known later.
-    """
-    hold = Hold.parse(scheduler.hold)
-    if hold is not None:
-        times = jobs["requested"] if ordered_by is None else ordered_by
-        holding.hold_back(jobs, times, hold.numbers(processors), line)
 
 
 _NO_USERS = np.zeros(0, np.int64)

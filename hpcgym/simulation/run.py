@@ -13,11 +13,11 @@ from numpy.typing import NDArray
 
 from hpcgym.baselines.coschedulers import COSCHEDULERS
 from hpcgym.baselines.dispatchers import DISPATCHERS
-from hpcgym.baselines.schedulers import SCHEDULERS, find_scheduler, is_scheduler
+from hpcgym.baselines.schedulers import SCHEDULERS, find_scheduler, is_scheduler, no_scheduler
 from hpcgym.cluster.failures import Failures
 from hpcgym.cluster.pool import Cluster
 from hpcgym.engine import idle_power, state
-from hpcgym.errors import HpcgymError, WorkloadError, is_number, unknown
+from hpcgym.errors import HpcgymError, WorkloadError, is_number
 from hpcgym.schedule.result import Result
 from hpcgym.scheduler.capabilities import check
 from hpcgym.scheduler.estimates.learning import Learned
@@ -150,10 +150,7 @@ def scheduler_of(
             raise HpcgymError("dispatcher: there is one already, in place of the scheduler")
         chosen = Scheduler(dispatcher=scheduler)
     elif isinstance(scheduler, str) and not is_scheduler(scheduler):
-        begin, known = scheduler.partition(":")[0], [*SCHEDULERS, *DISPATCHERS, *COSCHEDULERS]
-        if begin in DISPATCHERS:
-            find_scheduler(scheduler)  # which says why it is none
-        raise HpcgymError(unknown("scheduler", begin, known))
+        raise no_scheduler(scheduler, [*SCHEDULERS, *DISPATCHERS, *COSCHEDULERS])
     else:
         chosen = scheduler if isinstance(scheduler, Scheduler) else find_scheduler(scheduler)
     chosen = chosen.but(**rules) if rules else chosen

@@ -15,14 +15,13 @@ from numpy.typing import NDArray
 
 from hpcgym.cluster.pool import Cluster
 from hpcgym.engine import state
-from hpcgym.engine.machines.nodes.filling import FIRST_FIT
-from hpcgym.engine.machines.nodes.placement import Nodes, make_nodes
+from hpcgym.engine.machines.nodes.placement import Nodes
 from hpcgym.engine.orders.scores import take_scores
 from hpcgym.errors import HpcgymError
 from hpcgym.scheduler.dispatchers.asking import Facts, begin, view_of
 from hpcgym.scheduler.dispatchers.view import PassView
 from hpcgym.scheduler.rule_values import plain
-from hpcgym.simulation.nodes import facts_of
+from hpcgym.simulation.nodes import facts_of, pool_as_node
 from hpcgym.workload.model import Workload
 
 Policy = Callable[[PassView], Any]
@@ -39,19 +38,22 @@ def scored_by(
         return None
     begin(policy)
     facts = facts_of(workload, cluster, pool=nodes is None)
-    alike = nodes is None
+    pool = None
     if nodes is None:
-        nodes = pool_as_node(workload.requested_processors, cluster.processors)
-    return partial(_score, policy, nodes, facts, alike)
+        pool = pool_as_node(workload.requested_processors, cluster.processors)
+    return partial(_score, policy, facts, pool)
 
 
 def _score(
-    policy: Policy, nodes: Nodes, facts: Facts, alike: bool, arrays: state.Prepared, _: Any
+    policy: Policy, facts: Facts, pool: Nodes | None, arrays: state.Prepared, machine: Any
 ) -> None:
-    """Ask the policy for the scores of this pass, and write them."""
-    if alike:
-        nodes.set_free(np.array([[arrays.sim.free]]))
-    view = view_of(arrays, nodes, facts)
+    """Ask the policy for the scores of this pass, and write them.
+
+    ``pool`` stands for a machine without nodes, and is None where there are some.
+    """
+    if pool is not None:
+        pool.set_free(np.array([[arrays.sim.free]]))
+    view = view_of(arrays, machine if pool is None else pool, facts)
     take_scores(arrays.scores, arrays.blocks, view.job, _asked(policy, view))
 
 
@@ -81,12 +83,3 @@ def _asked(policy: Policy, view: PassView) -> NDArray[np.float64]:
         f"policy {plain(policy)} at {view.time} s: must return a number for each of the {n}"
         f" queued jobs, the highest first, not {told}"
     )
-
-
-def pool_as_node(asked: NDArray[np.int64], processors: int) -> Nodes:
-    """Return one node with all processors, and jobs that ask for so many on it."""
-    needs = np.column_stack([np.ones_like(asked), asked])
-    nodes = make_nodes(needs, np.array([[processors]]), FIRST_FIT)
-    nodes.cells["node"], nodes.cells["units"] = 0, 1
-    nodes.held["count"] = 1
-    return nodes

@@ -51,18 +51,9 @@ def answering(run: Any, usage_of: Any, predict: Any) -> Any:
             if shares is not None:
                 ranked = shares.base
             if estimators is not None and not answer_inside(
-                jobs,
-                ranked,
-                users,
-                sim,
-                progress,
-                blocks,
-                entries,
-                line,
-                ended,
-                estimators,
+                jobs, ranked, users, sim, progress, blocks, entries, line, ended, estimators,
                 learner,
-            ):
+            ):  # fmt: skip
                 return passes
             if shares is not None and sim.asked != A_CORRECTION:
                 count_usage(

@@ -130,18 +130,9 @@ def answers_by(predict: Any) -> Answers:
             if estimators.kinds[FOR_ORDERING] == KNOWN:  # somebody else asks for renewals
                 return True
             renew_all(
-                jobs,
-                scores,
-                users,
-                sim,
-                progress,
-                blocks,
-                entries,
-                line,
-                ended,
-                estimators,
+                jobs, scores, users, sim, progress, blocks, entries, line, ended, estimators,
                 learner,
-            )
+            )  # fmt: skip
             return True
         job = sim.next if sim.asked == A_PREDICTION else sim.expiring
         consider(jobs, users, sim, progress, blocks, entries, job, estimators, learner)

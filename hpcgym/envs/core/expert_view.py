@@ -15,8 +15,7 @@ from hpcgym.envs.core.limited_machines import LimitedMachines
 from hpcgym.errors import HpcgymError
 from hpcgym.scheduler.dispatchers import PassView
 from hpcgym.scheduler.dispatchers.asking import Facts, view_of
-from hpcgym.simulation.nodes import facts_of
-from hpcgym.simulation.scoring import pool_as_node
+from hpcgym.simulation.nodes import facts_of, pool_as_node
 
 if TYPE_CHECKING:
     from hpcgym.envs.core.simulations import Simulations

@@ -59,20 +59,9 @@ def observe(nodes, sim, progress, blocks, entries, line, idle, window, visible, 
     out[TIME_AT + 2] = math.sin(2 * math.pi * week)
     out[TIME_AT + 3] = math.cos(2 * math.pi * week)
     observe_jobs(
-        nodes,
-        sim,
-        progress,
-        line,
-        window,
-        visible,
-        ordered_by,
-        jobs,
-        columns,
-        codes,
-        processors,
-        free,
-        out,
-    )
+        nodes, sim, progress, line, window, visible, ordered_by, jobs, columns, codes, processors,
+        free, out,
+    )  # fmt: skip
     mask_at = JOBS_AT + len(window) * len(codes)
     for k in range(JOBS_AT + visible * len(codes), mask_at):
         out[k] = 0.0
@@ -134,20 +123,9 @@ def observe_queue(nodes, sim, line, window, visible, jobs, processors, free, out
 
 @jit_part
 def observe_jobs(
-    nodes,
-    sim,
-    progress,
-    line,
-    window,
-    visible,
-    ordered_by,
-    jobs,
-    columns,
-    codes,
-    processors,
-    free,
+    nodes, sim, progress, line, window, visible, ordered_by, jobs, columns, codes, processors, free,
     out,
-):
+):  # fmt: skip
     """Write the features of the visible jobs."""
     width = len(codes)
     for i in range(visible):

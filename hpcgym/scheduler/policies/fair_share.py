@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcgym.errors import HpcgymError, check_each_once, unknown
+from hpcgym.errors import HpcgymError, check_each_once, number_in, unknown
 from hpcgym.files import toml_file
 
 WEEK_S = 604_800
@@ -112,7 +112,7 @@ class FairShare:
                 raise HpcgymError(unknown(argument, name, known, "a file .toml with shares"))
             if name in pairs:
                 raise HpcgymError(f"{argument}: {name} is there twice in {given!r}")
-            pairs[name] = value if name == "accounts" else _number(f"{argument}: {name}", value)
+            pairs[name] = value if name == "accounts" else number_in(f"{argument}: {name}", value)
         return cls._of(pairs, f"{argument}: ")
 
     @classmethod
@@ -255,14 +255,6 @@ def _above_zero(what: str, value: Any) -> float:
     if isinstance(value, str | bool) or not 1e-100 < number < 1e100:
         raise HpcgymError(f"{what} must be a number above 0, not {value!r}")
     return number
-
-
-def _number(what: str, text: str) -> float:
-    """Return the number that a text is."""
-    try:
-        return float(text)
-    except ValueError:
-        raise HpcgymError(f"{what} must be a number, not {text!r}") from None
 
 
 def _account(name: Any) -> Account:
