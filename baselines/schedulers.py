@@ -122,7 +122,7 @@ def read_variant(name: str) -> tuple[str, dict[str, Any]]:
         check_choice(f"rule in scheduler {name!r}", rule, known)
         if rule in found:
             raise HpcgymError(f"scheduler {name!r}: {rule} is there twice")
-        found[rule] = _value(rule, value)
+        found[rule] = rule_value(rule, value)
     if of_share and found.get("hold") is None:
         raise HpcgymError(f"scheduler {name!r}: {of_share[0]} is of hold, such as hold=0.1")
     if of_share:
@@ -130,11 +130,16 @@ def read_variant(name: str) -> tuple[str, dict[str, Any]]:
     return begin.strip(), found
 
 
-def _value(rule: str, text: str) -> Any:
-    """Return what a rule is given as: a number or none, where it is no text."""
-    if text == "none" and rule not in ("backfill", "power"):
+#: Rules that are numbers, and those that a scheduler can be without.
+_NUMBERS = ("threshold", "pairs_above", "dispatch_time")
+_NONE = (*_NUMBERS, "hold", "fair_share", "dispatcher")
+
+
+def rule_value(rule: str, text: str) -> Any:
+    """Return what a rule is that was given as text: a number or None, where it can be."""
+    if text == "none" and rule in _NONE:
         return None
-    if rule not in ("threshold", "pairs_above", "dispatch_time"):
+    if rule not in _NUMBERS:
         return text
     try:
         number = float(text)

@@ -1,21 +1,31 @@
-"""``hpcgym compare``: one workload, several schedulers."""
+"""``hpcgym compare``: one workload, several schedulers, rules and sizes of the machine."""
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NamedTuple
 
 import typer
 
-from hpcgym.cli import coscheduling, loading, names, options, output
+from hpcgym.cli import coscheduling, limits, loading, names, options, output, signals
 from hpcgym.cli.files import ForceOption
-from hpcgym.cli.groups import grouped
+from hpcgym.cli.groups import Several, grouped
+from hpcgym.cli.lineup import choices_of, lineup, pair_rules
 from hpcgym.cli.options import Format
 from hpcgym.cli.running import ExplainedCommand, Lists
 from hpcgym.errors import HpcgymError, check_each_once
 from hpcgym.progress import counting
 
+if TYPE_CHECKING:
+    from hpcgym.cluster import Cluster
+    from hpcgym.schedule.result import Result
+    from hpcgym.scheduler.rules import Scheduler
+
 #: Schedulers that are compared if none is named.
 DEFAULT = ("fcfs", "easy", "easy-sjbf", "easy++", "saf", "conservative")
+#: Those of them that cannot keep limits of power and energy.
+UNLIMITED = ("conservative",)
 #: The same beside all co-schedulers; the others are compared with the first.
 SHARED_DEFAULT = ("easy", "fcfs", "conservative", *names.COSCHEDULERS)
 
@@ -29,6 +39,11 @@ class Compare(ExplainedCommand):
         "hpcgym compare KTH-SP2 --scheduler easy,saf,saf:threshold=288000,saf:hold=0.1",
         "hpcgym compare KTH-SP2 --week 12 --scheduler easy,easy-sjbf,easy++ --html week12.html",
         "hpcgym compare trace.swf.gz --passes per-event --format csv > trace.csv",
+        "hpcgym compare KTH-SP2 --scheduler easy,saf --threshold 18000,none",
+        "hpcgym compare KTH-SP2 --policy saf,spf --policy 'wait - area' --estimate requested,ave2",
+        "hpcgym compare KTH-SP2 --processors 100,128 --scheduler easy,saf --picture sizes.png",
+        "hpcgym compare lublin:jobs=1000,processors=80640 --cluster curie --scheduler easy --power"
+        " shut,dvfs,mix --cap percent=60,start=90000,end=93600",
         "hpcgym compare eurora:jobs=200 --cluster eurora --scheduler easy,prb,sdprb,pcp20",
         "hpcgym compare codes:jobs=500,processes=256 --cluster 100x2x24 --speedups generated",
         "hpcgym compare SDSC-SP2 --cluster 8x2x8 --speedups aris.json --codes 1 --scheduler"
@@ -38,9 +53,43 @@ class Compare(ExplainedCommand):
         "Schedulers (--scheduler)": names.schedulers,
         "Dispatchers (--scheduler), which say themselves what starts": names.dispatchers,
         "Co-schedulers (--scheduler), with --speedups": names.coschedulers,
+        "Policies (--policy, --backfill-order)": names.policies,
+        "Estimates of run times (--estimate, --policy-estimate)": names.estimates,
         "Machines (--cluster)": names.machines,
         "Cleaning recipes and filters (--clean)": names.recipes,
     }
+
+
+@dataclass(frozen=True, eq=False)
+class Setting:
+    """One machine, what holds on it, and what it is called if there are several."""
+
+    size: str
+    reading: loading.PeriodReading
+    asked: tuple[limits.Asked, ...] | None
+    sharing: coscheduling.Sharing | None
+
+    @property
+    def machine(self) -> Cluster | None:
+        """The machine; None: a pool, of which the workload knows the size."""
+        return self.reading.machine
+
+    def labelled(self, text: str) -> str:
+        """Return a text with the machine behind it, if there are several."""
+        return f"{text} on {self.size}" if self.size else text
+
+
+class Row(NamedTuple):
+    """One scheduler on one machine."""
+
+    name: str
+    setting: Setting
+    result: Result
+
+    @property
+    def label(self) -> str:
+        """What it is called in tables and pictures."""
+        return self.setting.labelled(self.name)
 
 
 @grouped
@@ -50,84 +99,75 @@ def compare(
     scheduler: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="NAME",
+            metavar="NAME...",
             help="Scheduler or dispatcher of the lists below, a scheduler also with other rules, as"
-            " in saf:threshold=18000,hold=0.1; several times, or several joined by commas.",
-            show_default=f"{','.join(DEFAULT)}; with --speedups easy, fcfs, conservative and all"
-            " co-schedulers",
+            " in saf:threshold=18000,hold=0.1.",
+            show_default=f"{','.join(DEFAULT)}; with --policy EASY with each; with --speedups easy,"
+            " fcfs, conservative and all co-schedulers",
         ),
     ] = None,
-    passes: options.PassesOption = None,
-    fair_share: options.FairShareOption = None,
-    reading: loading.PeriodReading,
+    rules: Several[options.SimulatedRules],
+    reading: Annotated[Several[loading.PeriodReading], "processors", "cluster", "allocation"],
     format: options.FormatOption = Format.table,
     picture: options.PictureOption = None,
     html: options.HtmlOption = None,
     force: ForceOption = False,
-    shared: coscheduling.SharingOptions,
+    under: Annotated[Several[limits.LimitOptions], "power", "dvfs_when"],
+    signal: signals.SignalOptions,
+    shared: Annotated[
+        Several[coscheduling.SharingOptions], "partners", "pairs_above", "pair_estimate"
+    ],
 ) -> None:
     """Simulate several schedulers or dispatchers and mark the best of each metric.
 
-    With --speedups, --allocation, --partners, --pairs-above and --pair-estimate are for schedulers
-    whose jobs share nodes: others, such as easy, stay as they are to be compared with. The first
-    scheduler is that over which makespans improve.
+    Options with ... may be given several times; names and numbers may also be joined by commas. A
+    rule with one value changes all schedulers. With several values each scheduler is simulated
+    under each of them, several such rules in all combinations, and rows are called as in
+    "saf, threshold=18000". On several machines (--processors, --cluster) all are simulated on each,
+    and the best are those of each machine.
+
+    --policy without --scheduler stands for EASY with each policy, back-filled as by the scheduler
+    of that name; fcfs for easy. --fair-share changes schedulers that look at usage,
+    --dispatch-time dispatchers, and --partners, --pairs-above and --pair-estimate, with --speedups
+    --allocation too, schedulers whose jobs share nodes; the others stay as they are. With
+    --speedups makespans improve over that of the first scheduler.
     """
-    machine = reading.machine
-    shared_rules = shared.given()
-    sharing = shared.read(machine)
-    overrides = options.given(passes=passes, allocation=reading.allocation)
-    if sharing is not None:
-        shared_rules |= options.given(allocation=overrides.pop("allocation", None))
-    chosen = {name: options.rules(name, overrides) for name in _names(scheduler, sharing)}
-    chosen = {
-        name: rules.but(**shared_rules) if rules.parts > 1 else rules
-        for name, rules in chosen.items()
-    }
-    coscheduling.check(sharing, chosen, shared_rules)
-    from hpcgym.scheduler.usage import check_fair_share
-
-    by_usage = {name: rules for name, rules in chosen.items() if any(rules.usage_orders)}
-    check_fair_share(fair_share, bool(by_usage))
-    chosen |= {name: rules.but(fair_share=fair_share) for name, rules in by_usage.items()}
-    jobs = reading.load(workload, None if sharing is None else sharing.with_codes)
-
-    from hpcgym.simulation.run import simulate as run
-
-    results = {}
-    with counting("simulating", len(chosen)) as step:
-        for name, rules in chosen.items():
-            step(f"simulating {name}")
-            pairs = None if sharing is None else sharing.speedups
-            results[name] = run(jobs, rules, cluster=machine, speedups=pairs)
-    if sharing is not None:
-        coscheduling.add_improvement(results)
+    choices = choices_of(rules, reading.only("allocation"), under, shared)
+    settings = _settings(reading, under, shared)
+    sharing = settings[0].sharing
+    named = _names(scheduler) or ([] if "policy" in choices[0].rules else _usual(settings[0]))
+    chosen = lineup(named, choices, sharing=sharing is not None)
+    of_pairs = pair_rules(sharing is not None)
+    for one in settings:
+        given = {rule: value for rule, value in choices[0].rules.items() if rule in of_pairs}
+        coscheduling.check(one.sharing, chosen, given)
+        limits.check(one.asked, chosen)
+    rows = _simulate(workload, settings, chosen, signal)
+    results = {row.label: row.result for row in rows}
     for path in (picture, html):
         output.picture(results, path)
     if format is Format.json:
-        entries = [output.result_facts(name, result) for name, result in results.items()]
-        facts = output.workload_facts(jobs, reading.clean) | output.machine_facts(jobs, machine)
-        facts |= {} if sharing is None else sharing.facts()
-        output.print_json({**facts, "results": entries})
+        output.print_json(_facts(rows))
     elif format is Format.csv:
         output.print_csv(
-            output.csv_row(jobs, machine, name, part) for name, part in results.items()
+            output.csv_row(row.result.workload, row.setting.machine, row.name, row.result)
+            for row in rows
         )
     else:
-        from hpcgym.report.labels import subtitle
-        from hpcgym.report.tables import rich_comparison
-
-        out = output.console()
-        out.print(subtitle(results), style="bold", markup=False)
-        output.print_cleaning(out, jobs)
-        out.print()
-        out.print(rich_comparison(results))
-        output.print_dispatches(out, results)
+        _print_table(rows)
 
 
-def _names(given: list[str] | None, sharing: coscheduling.Sharing | None) -> list[str]:
-    """Return the names of schedulers, which differ."""
+def _usual(setting: Setting) -> list[str]:
+    """Return the schedulers that are compared if none is named."""
+    if setting.sharing is not None:
+        return list(SHARED_DEFAULT)
+    return [name for name in DEFAULT if setting.asked is None or name not in UNLIMITED]
+
+
+def _names(given: list[str] | None) -> list[str]:
+    """Return the names of schedulers that were given, which differ."""
     if not given:
-        return list(DEFAULT if sharing is None else SHARED_DEFAULT)
+        return []
     chosen = [name for text in given for name in _split(text)]
     if not chosen:
         raise HpcgymError("--scheduler names no scheduler")
@@ -144,3 +184,93 @@ def _split(text: str) -> list[str]:
         else:
             found.append(part)
     return found
+
+
+def _settings(
+    reading: Several[loading.PeriodReading],
+    under: Several[limits.LimitOptions],
+    shared: Several[coscheduling.SharingOptions],
+) -> list[Setting]:
+    """Return the machines, with what holds on each."""
+    for one in reading.each:
+        _ = one.machine  # which says what does not go with --allocation
+    several = len({"processors", "cluster"} & {*reading.varied}) > 0
+    found = []
+    for one in reading.only("processors", "cluster").each:
+        limited = [each.read(one.machine) for each in under.each]  # each --power is checked
+        asked = limited[0]
+        sharing = shared.each[0].read(one.machine, limited=asked is not None)
+        size = one.cluster or f"{one.processors} processors"
+        found.append(Setting(size if several else "", one, asked, sharing))
+    return found
+
+
+def _simulate(
+    workload: str,
+    settings: Sequence[Setting],
+    chosen: Mapping[str, Scheduler],
+    signal: signals.SignalOptions,
+) -> list[Row]:
+    """Simulate all schedulers on each machine."""
+    from hpcgym.simulation.run import simulate
+
+    found = []
+    loaded = [
+        one.reading.load(workload, None if one.sharing is None else one.sharing.with_codes)
+        for one in settings
+    ]
+    grids = [signal.read(jobs, one.machine) for one, jobs in zip(settings, loaded, strict=True)]
+    with counting("simulating", len(settings) * len(chosen)) as step:
+        for one, jobs, grid in zip(settings, loaded, grids, strict=True):
+            kept = limits.following(one.asked, grid, one.machine)
+            pairs = None if one.sharing is None else one.sharing.speedups
+            for name, rules in chosen.items():
+                step(f"simulating {one.labelled(name)}")
+                result = simulate(jobs, rules, cluster=one.machine, limits=kept, speedups=pairs)
+                signals.add_metrics(result, grid)
+                found.append(Row(name, one, result))
+            if one.sharing is not None:
+                coscheduling.add_improvement([row.result for row in found if row.setting is one])
+    return found
+
+
+def _facts(rows: Sequence[Row]) -> dict[str, Any]:
+    """Return all there is to be told, of several machines what each is and was given."""
+    first = {row.setting.size: row for row in reversed(rows)}  # by machine
+    of_each = []
+    for row in reversed(first.values()):
+        jobs, one = row.result.workload, row.setting
+        facts = output.workload_facts(jobs, one.reading.clean)
+        facts |= output.machine_facts(jobs, one.machine)
+        of_each.append(facts | ({} if one.sharing is None else one.sharing.facts()))
+    whole = of_each[0]
+    if len(of_each) > 1:
+        own = ("processors", "cluster", "nodes", "queues", "cleaning")
+        machines = [{key: one[key] for key in own if key in one} for one in of_each]
+        whole = {key: value for key, value in whole.items() if key not in own}
+        whole["machines"] = machines
+    return {**whole, "results": [_entry(row) for row in rows]}
+
+
+def _entry(row: Row) -> dict[str, Any]:
+    """Return what is told of one simulation."""
+    jobs = row.result.workload
+    machine = output.machine_columns(jobs, row.setting.machine)
+    return machine | output.result_facts(row.name, row.result)
+
+
+def _print_table(rows: Sequence[Row]) -> None:
+    """Print a comparison for people."""
+    from hpcgym.report.labels import limits_in_words, subtitle
+    from hpcgym.report.tables import rich_comparison
+
+    results = {row.label: row.result for row in rows}
+    out = output.console()
+    out.print(subtitle(results), style="bold", markup=False)
+    for one, result in {row.setting: row.result for row in rows}.items():
+        if kept := limits_in_words(result):
+            out.print(f"{one.labelled('limits')}: {kept}", markup=False)
+        output.print_cleaning(out, result.workload, one.labelled("cleaning"))
+    out.print()
+    out.print(rich_comparison(results))
+    output.print_dispatches(out, results)

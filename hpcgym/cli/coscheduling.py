@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from hpcgym.cli.groups import OWN_COMMAS
 from hpcgym.errors import HpcgymError, WorkloadError
 
 if TYPE_CHECKING:
@@ -99,9 +100,9 @@ class SharingOptions:
         ),
     ] = None
     pairs_above: Annotated[
-        float | None,
+        str | None,
         typer.Option(
-            metavar="X",
+            metavar="X|none",
             help="Two jobs only start beside each other if the mean of both speedups is above X,"
             " such as 1; else a job takes idle nodes, or waits.",
             show_default="any may",
@@ -115,6 +116,7 @@ class SharingOptions:
             " while jobs run, or those of another file (or generated:...).",
             show_default="known",
         ),
+        OWN_COMMAS,
     ] = None
 
     def read(self, machine: Cluster | None, *, limited: bool = False) -> Sharing | None:
@@ -146,7 +148,7 @@ class SharingOptions:
 
     def given(self) -> dict[str, Any]:
         """Return the rules of jobs that share nodes that were given."""
-        from hpcgym.cli.options import given
+        from hpcgym.cli.options import given, given_rules
         from hpcgym.speedups import find_speedups
 
         known: Any = self.pair_estimate
@@ -155,8 +157,8 @@ class SharingOptions:
                 known = find_speedups(known)
             except HpcgymError as error:
                 raise HpcgymError(f"--pair-estimate is known, learned or a file: {error}") from None
-        rules = {"partners": self.partners, "pairs_above": self.pairs_above}
-        return given(**rules, pair_estimate=known)
+        rules = given_rules(partners=self.partners, pairs_above=self.pairs_above)
+        return rules | given(pair_estimate=known)
 
 
 def check(
@@ -189,12 +191,12 @@ def check(
         )
 
 
-def add_improvement(results: Mapping[str, Result]) -> None:
+def add_improvement(results: Sequence[Result]) -> None:
     """Add to the metrics by how much the makespan is better than the first one's.
 
     The makespan of the first over that of each, less 1: what document 003 calls makespan speedup,
     and tables as an improvement in percent.
     """
-    reference = next(iter(results.values())).metrics["makespan_s"]
-    for result in results.values():
+    reference = results[0].metrics["makespan_s"]
+    for result in results:
         result.metrics["makespan_improvement"] = reference / result.metrics["makespan_s"] - 1

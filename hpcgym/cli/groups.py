@@ -2,39 +2,92 @@
 
 from __future__ import annotations
 
+import copy
 import inspect
-from collections.abc import Callable, Iterator
-from dataclasses import MISSING, fields, is_dataclass
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import MISSING, dataclass, fields, is_dataclass
 from functools import wraps
 from inspect import Parameter, Signature
-from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
+from itertools import product
+from typing import (
+    TYPE_CHECKING,
+    Annotated,
+    Any,
+    Generic,
+    NamedTuple,
+    TypeVar,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
 import typer
 
+from hpcgym.errors import HpcgymError, check_each_once
+
 if TYPE_CHECKING:
     from hpcgym.agents.settings import Setting
+
+T = TypeVar("T")
+
+#: Marks an option whose values may have commas: they separate values only where all are names.
+OWN_COMMAS = "own commas"
+_NAME = re.compile(r"[A-Za-z][\w+-]*")
+
+
+@dataclass(frozen=True)
+class Several(Generic[T]):
+    """A group of options, some of which may be given several times, or several joined by commas.
+
+    A parameter of a command is ``Several[Group]``, or ``Annotated[Several[Group], "a", "b"]`` if
+    only some options of the group may.
+
+    Attributes
+    ----------
+    each : the group with each combination of their values, those of later options change first.
+    varied : the fields that have several values.
+    """
+
+    each: tuple[T, ...]
+    varied: tuple[str, ...]
+
+    def only(self, *names: str) -> Several[T]:
+        """Return the same with the combinations of these fields only, others at their first."""
+        found: dict[tuple[Any, ...], T] = {}
+        for one in self.each:
+            found.setdefault(tuple(getattr(one, name) for name in names), one)
+        return Several(tuple(found.values()), tuple(x for x in self.varied if x in names))
+
+
+class _Group(NamedTuple):
+    """A dataclass that stands for options; the ``repeated`` ones may be given several times."""
+
+    kind: Any
+    repeated: tuple[str, ...] | None = None
 
 
 def grouped(command: Callable[..., None]) -> Callable[..., None]:
     """Return a command whose parameters that are dataclasses have become options, one a field.
 
     typer, and with it the help, sees the fields in their order in place of the dataclass; the
-    command is called with an instance of it. A field is written as a parameter is,
-    ``name: Annotated[type, typer.Option(...)] = default``, or as
+    command is called with an instance of it, or with :class:`Several`. A field is written as a
+    parameter is, ``name: Annotated[type, typer.Option(...)] = default``, or as
     :class:`hpcgym.agents.settings.Setting` has it.
 
     Raises
     ------
     TypeError : two options of one name.
     """
-    groups: dict[str, type] = {}
+    groups: dict[str, _Group] = {}
     shown: dict[str, Parameter] = {}
     hints = get_type_hints(command, include_extras=True)
     for name, parameter in inspect.signature(command).parameters.items():
         kind = hints[name]
         options = [parameter.replace(annotation=kind, kind=Parameter.KEYWORD_ONLY)]
-        if is_dataclass(kind) and isinstance(kind, type):
-            groups[name], options = kind, list(_options_of(kind))
+        group = _group_of(kind)
+        if group is not None:
+            groups[name], options = group, list(_shown_options(group))
         for option in options:
             if option.name in shown:
                 raise TypeError(f"{command.__name__} has the option {option.name!r} twice")
@@ -42,7 +95,7 @@ def grouped(command: Callable[..., None]) -> Callable[..., None]:
 
     @wraps(command)
     def run(**values: Any) -> None:
-        made = {name: _made(kind, values) for name, kind in groups.items()}
+        made = {name: _made(*group, values) for name, group in groups.items()}
         command(**values, **made)
 
     seen: Any = run
@@ -51,15 +104,78 @@ def grouped(command: Callable[..., None]) -> Callable[..., None]:
     return run
 
 
-def _made(group: Any, values: dict[str, Any]) -> Any:
+def _group_of(kind: Any) -> _Group | None:
+    """Return the group of options that an annotation is, if it is one."""
+    bare, *names = get_args(kind) if get_origin(kind) is Annotated else (kind,)
+    if get_origin(bare) is Several:
+        (group,) = get_args(bare)
+        return _Group(group, tuple(names) or tuple(field.name for field in fields(group)))
+    return _Group(kind) if is_dataclass(kind) and isinstance(kind, type) else None
+
+
+def _made(group: Any, repeated: Sequence[str] | None, values: dict[str, Any]) -> Any:
     """Take what is a group's out of the values of a command, and return the group."""
     given = {one.name: values.pop(one.name) for one in _options_of(group)}
+    if repeated is not None:
+        return _each(group, repeated, given)
     for field in fields(group):
         told, value = field.metadata.get("setting"), given.get(field.name)
         # an option of another name than the field's: its user knows no other
         if told is not None and told.options and told.check is not None and value is not None:
             told.check(told.options[0], value)
     return group(**given)
+
+
+def _each(group: Any, repeated: Sequence[str], given: dict[str, Any]) -> Several[Any]:
+    """Return a group with each combination of the values that options were given."""
+    hints = get_type_hints(group, include_extras=True)
+    named = [name for name in repeated if given[name] is not None]
+    choices = {name: _values(name, given[name], hints[name]) for name in named}
+    combinations = product(*choices.values())
+    each = (given | dict(zip(choices, chosen, strict=True)) for chosen in combinations)
+    varied = tuple(name for name, values in choices.items() if len(values) > 1)
+    return Several(tuple(group(**one) for one in each), varied)
+
+
+def _values(name: str, texts: Sequence[str], hint: Any) -> list[Any]:
+    """Return the values of an option that was given several times.
+
+    Raises
+    ------
+    HpcgymError : what is no number of an option that takes one, or a value that is there twice.
+    """
+    kind, *marks = get_args(hint)
+    option = f"--{name.replace('_', '-')}"
+    parts = [part for text in texts for part in _parts(text, OWN_COMMAS in marks)]
+    check_each_once(option, parts)
+    if int not in get_args(kind):
+        return list(parts)
+    try:
+        return [int(part) for part in parts]
+    except ValueError as error:
+        wrong = str(error).rpartition(": ")[2]
+        raise HpcgymError(f"{option} must be a whole number, not {wrong}") from None
+
+
+def _parts(text: str, own_commas: bool) -> list[str]:
+    """Return the values that are joined by commas in one text."""
+    parts = [part.strip() for part in text.split(",")]
+    return parts if not own_commas or all(map(_NAME.fullmatch, parts)) else [text]
+
+
+def _shown_options(group: _Group) -> Iterator[Parameter]:
+    """Return the fields of a group as parameters of a command: lists if they may be repeated."""
+    for option in _options_of(group.kind):
+        if option.name not in (group.repeated or ()):
+            yield option
+            continue
+        told = copy.copy(next(one for one in get_args(option.annotation)[1:] if _is_option(one)))
+        told.metavar = f"{str(told.metavar).removesuffix('...')}..."
+        yield option.replace(annotation=Annotated[list[str] | None, told])
+
+
+def _is_option(mark: Any) -> bool:
+    return isinstance(mark, typer.models.OptionInfo)
 
 
 def _options_of(group: Any) -> Iterator[Parameter]:

@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
+from hpcgym.cli.options import given_rules
 from hpcgym.errors import HpcgymError
 
 if TYPE_CHECKING:
     from hpcgym.cluster import Cluster
     from hpcgym.schedule.signals import Signal
     from hpcgym.scheduler.limits import Limit
+    from hpcgym.scheduler.rules import Scheduler
 
 
 class Asked(NamedTuple):
@@ -80,6 +82,10 @@ class LimitOptions:
         ),
     ] = None
 
+    def given(self) -> dict[str, Any]:
+        """Return the rules of schedulers that were given."""
+        return given_rules(power=self.power, dvfs_when=self.dvfs_when)
+
     def read(self, machine: Cluster | None) -> tuple[Asked, ...] | None:
         """Return the limits; None without any of these options.
 
@@ -112,6 +118,25 @@ class LimitOptions:
             )
             for text in texts or ()
         )
+
+
+def check(asked: Sequence[Asked] | None, schedulers: Mapping[str, Scheduler]) -> None:
+    """Say before the work which schedulers do not go with the limits, or with none.
+
+    Parameters
+    ----------
+    asked : what :meth:`LimitOptions.read` returns.
+    schedulers : name -> rules that are to be simulated.
+    """
+    from hpcgym.simulation.limited import check_power_rule, check_rules
+
+    for name, scheduler in schedulers.items():
+        try:
+            check_power_rule(scheduler, asked)
+            if asked is not None:
+                check_rules(scheduler)
+        except HpcgymError as error:
+            raise HpcgymError(f"{name}: {error}") from None
 
 
 def following(

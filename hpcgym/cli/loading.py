@@ -121,6 +121,10 @@ class MachineReading(PoolReading):
         ),
     ] = "raise"
 
+    def given(self) -> dict[str, Any]:
+        """Return the rules of schedulers that were given."""
+        return {} if self.allocation is None else {"allocation": self.allocation}
+
     @cached_property
     def machine(self) -> Cluster | None:
         """The machine of ``--cluster``; None without it."""

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from hpcgym.cli.files import PAGE, PICTURE
+from hpcgym.cli.groups import OWN_COMMAS
 from hpcgym.errors import HpcgymError
 
 if TYPE_CHECKING:
@@ -42,6 +43,7 @@ FairShareOption = Annotated[
         " with these and the tables shares and accounts.",
         show_default=False,
     ),
+    OWN_COMMAS,
 ]
 BackfillOption = Annotated[
     str | None,
@@ -80,12 +82,11 @@ def given(**overrides: Any) -> dict[str, Any]:
     return {name: value for name, value in overrides.items() if value is not None}
 
 
-def number_or_text(text: str | None) -> float | str | None:
-    """Return the number that a text is, else the text."""
-    try:
-        return None if text is None else float(text)
-    except ValueError:
-        return text
+def given_rules(**texts: str | None) -> dict[str, Any]:
+    """Return the rules that were given, as variants of schedulers have them: None for "none"."""
+    from hpcgym.baselines.schedulers import rule_value
+
+    return {rule: rule_value(rule, text) for rule, text in given(**texts).items()}
 
 
 # --- Rules of schedulers --------------------------------------------------------------------------
@@ -99,11 +100,12 @@ class BackfillRules:
     backfill_order: Annotated[
         str | None,
         typer.Option(metavar="fcfs|sjbf|NAME", help="Order of backfilling.", show_default=False),
+        OWN_COMMAS,
     ] = None
 
     def given(self) -> dict[str, Any]:
         """Return the rules that were given, by name: the scheduler keeps its own for others."""
-        return given(**vars(self))
+        return given_rules(**vars(self))
 
 
 @dataclass(frozen=True)
@@ -118,6 +120,7 @@ class PredictedRules(BackfillRules):
             " the names.",
             show_default=False,
         ),
+        OWN_COMMAS,
     ] = None
     policy_estimate: Annotated[
         str | None,
@@ -126,6 +129,7 @@ class PredictedRules(BackfillRules):
             help="What policies look at in place of requested times; as --estimate.",
             show_default=False,
         ),
+        OWN_COMMAS,
     ] = None
 
 
@@ -134,9 +138,9 @@ class WeighedRules(PredictedRules):
     """The same, and what counts beside the weights of a policy."""
 
     threshold: Annotated[
-        int | None,
+        str | None,
         typer.Option(
-            metavar="SECONDS",
+            metavar="SECONDS|none",
             help="Jobs that waited longer come first, whatever the policy.",
             show_default=False,
         ),
@@ -149,6 +153,7 @@ class WeighedRules(PredictedRules):
             " share=0.1, from_s=3600, factor=64, erode_s=14400, by=requested|policy_estimate|both.",
             show_default=False,
         ),
+        OWN_COMMAS,
     ] = None
     fair_share: FairShareOption = None
 
@@ -171,8 +176,25 @@ class _AllRules(WeighedRules):
 
 
 @dataclass(frozen=True)
-class SimulatedRules(_AllRules):
-    """Those of a single simulation, which has more ways to backfill."""
+class _Order:
+    """The order of the queue; in help before the other rules."""
+
+    policy: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME|EXPRESSION|WEIGHTS",
+            help="Order of the queue: a policy of the list below; an expression, highest value"
+            " first, such as '20 * wait - requested * processors'; or six weights such as"
+            " 0.1,-0.2,0,0,0,0.7 of processors, requested time, wait, ratio, expansion and area.",
+            show_default=False,
+        ),
+        OWN_COMMAS,
+    ] = None
+
+
+@dataclass(frozen=True)
+class SimulatedRules(_AllRules, _Order):
+    """Those of single simulations, which have more ways to backfill."""
 
     backfill: Annotated[
         str | None,
@@ -192,6 +214,7 @@ class SimulatedRules(_AllRules):
             " run time first, or a policy.",
             show_default=False,
         ),
+        OWN_COMMAS,
     ] = None
     dispatch_time: Annotated[
         str | None,
@@ -202,10 +225,6 @@ class SimulatedRules(_AllRules):
             show_default=False,
         ),
     ] = None
-
-    def given(self) -> dict[str, Any]:
-        """Return the rules that were given, the time of a dispatcher as a number if it is one."""
-        return {**super().given(), **given(dispatch_time=number_or_text(self.dispatch_time))}
 
 
 @dataclass(frozen=True)

@@ -87,9 +87,10 @@ def print_json(value: Any) -> None:
 
 
 def print_csv(rows: Iterable[Mapping[str, Any]]) -> None:
-    """Print rows that have the same columns, floats in full."""
+    """Print rows, floats in full; what some have and others not is empty in these."""
     lines = [_plain(row) for row in rows]
-    writer = csv.DictWriter(sys.stdout, list(lines[0]) if lines else [], lineterminator="\n")
+    columns = dict.fromkeys(column for line in lines for column in line)
+    writer = csv.DictWriter(sys.stdout, list(columns), lineterminator="\n")
     writer.writeheader()
     writer.writerows(lines)
 
@@ -183,11 +184,11 @@ def nodes_of_jobs(allocation: Allocation) -> list[str]:
     return [" ".join(cells[a:b]) for a, b in pairwise(first)]
 
 
-def print_cleaning(out: Console, workload: Workload) -> None:
+def print_cleaning(out: Console, workload: Workload, heading: str = "cleaning") -> None:
     """Print what cleaning did to a workload."""
     if not workload.cleaning:
-        out.print("cleaning: nothing dropped or repaired")
+        out.print(f"{heading}: nothing dropped or repaired", markup=False)
         return
-    out.print("cleaning:")
+    out.print(f"{heading}:", markup=False)
     for reason, jobs in workload.cleaning.items():
         out.print(f"  {jobs:,} {reason}", markup=False, soft_wrap=True)

@@ -65,16 +65,6 @@ def simulate(
             help="Scheduler to begin with, or a dispatcher; see the lists below.",
         ),
     ] = "easy",
-    policy: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME|EXPRESSION|WEIGHTS",
-            help="Order of the queue: a policy of the list below; an expression, highest value"
-            " first, such as '20 * wait - requested * processors'; or six weights such as"
-            " 0.1,-0.2,0,0,0,0.7 of processors, requested time, wait, ratio, expansion and area.",
-            show_default=False,
-        ),
-    ] = None,
     rules: options.SimulatedRules,
     reading: loading.PeriodReading,
     format: options.FormatOption = Format.table,
@@ -110,9 +100,7 @@ def simulate(
     """Simulate one scheduler or dispatcher on a workload and print its metrics."""
     machine = reading.machine
     shared_rules = shared.given()
-    others = {"policy": policy, "allocation": reading.allocation, "power": under.power}
-    others |= {"dvfs_when": under.dvfs_when}
-    overrides = shared_rules | rules.given() | options.given(**others)
+    overrides = shared_rules | rules.given() | reading.given() | under.given()
     chosen = options.rules(scheduler, overrides)  # a wrong name is said before the work
     asked = under.read(machine)
     sharing = shared.read(machine, limited=asked is not None)

@@ -18,9 +18,9 @@ from hpcgym.report.dispatches import dispatches, in_words
 from hpcgym.report.distribution import draw_bsld
 from hpcgym.report.gantt import draw_gantt
 from hpcgym.report.job_speedups import draw_job_speedups, draw_slowed, has_speedups
-from hpcgym.report.labels import Results, describe, drawable, subtitle
+from hpcgym.report.labels import Results, by_machine, describe, drawable, subtitle
 from hpcgym.report.numbers import shown
-from hpcgym.report.overview import why_no_gantts
+from hpcgym.report.overview import panels, why_no_gantts
 from hpcgym.report.placement import has_nodes
 from hpcgym.report.power import draw_power
 from hpcgym.report.speedups import draw_speedups
@@ -166,7 +166,8 @@ def _metrics(parts: Mapping[str, Result]) -> str:
     metrics = in_order(_told(parts))
     columns = comparison(parts, [metric.name for metric in metrics])
     (_, *names), *rows = ([*row] for row in zip(*columns, strict=True))
-    caption = "★ best of its row" if len(parts) > 1 else ""
+    machines = " and machine" * (len(by_machine(parts)) > 1)
+    caption = f"★ best of its row{machines}" if len(parts) > 1 else ""
     lines = [[title, *values] for (title, _), *values in rows]
     return _table(["metric", *(name for name, _ in names)], lines, caption=caption)
 
@@ -187,10 +188,7 @@ def _pictures(parts: Mapping[str, Result]) -> list[str]:
     missing = why_no_gantts(parts)
     shown_parts = {} if missing else parts
     figures = [
-        (draw_bsld(parts), "How many jobs have a bounded slowdown above x."),
-        (draw_utilization(parts), "Processors in use over time."),
-        (draw_queue_length(parts), "Queued jobs over time."),
-        *_of_speedups(parts),
+        *(figure for group in panels(parts) for figure in _of_panel(group)),
         *(
             (draw_power({name: result}), f"Power over time, {name}: by what the nodes do.")
             for name, result in shown_parts.items()
@@ -203,6 +201,16 @@ def _pictures(parts: Mapping[str, Result]) -> list[str]:
     ]
     pieces = [_figure(figure_of(axes), text) for axes, text in figures]
     return [*pieces, f'<p class="soft">{escape(missing)}</p>'] if missing else pieces
+
+
+def _of_panel(parts: Mapping[str, Result]) -> list[tuple[Axes, str]]:
+    """Return the pictures that have a line for each scheduler."""
+    return [
+        (draw_bsld(parts), "How many jobs have a bounded slowdown above x."),
+        (draw_utilization(parts), "Processors in use over time."),
+        (draw_queue_length(parts), "Queued jobs over time."),
+        *_of_speedups(parts),
+    ]
 
 
 def _of_speedups(parts: Mapping[str, Result]) -> list[tuple[Axes, str]]:

@@ -71,6 +71,19 @@ def drawable(results: Results) -> dict[str, Result]:
     return parts
 
 
+def by_machine(parts: Mapping[str, Result]) -> list[dict[str, Result]]:
+    """Return the results of each machine; machines in the order of their first ones."""
+    found: list[dict[str, Result]] = []
+    for name, part in parts.items():
+        same = (one for one in found if next(iter(one.values())).cluster == part.cluster)
+        group = next(same, None)
+        if group is None:
+            found.append({name: part})
+        else:
+            group[name] = part
+    return found
+
+
 def scheduler_name(scheduler: Scheduler) -> str:
     """Return the name of the bundle or dispatcher that a scheduler is, else its rules.
 
@@ -230,12 +243,13 @@ def _times(scheduler: Scheduler, rule: str) -> str:
 def subtitle(parts: Mapping[str, Result]) -> str:
     """Return workload, machine, scheduler if it is one, and rule of passes, for a picture.
 
-    With several schedulers an allocation that is not first-fit is told too; where jobs share nodes,
-    names tell it, and here is where the speedups come from.
+    With several schedulers the rules that all have, and that are not usual, are told too, and an
+    allocation that is not first-fit; where jobs share nodes, names tell it, and here is where the
+    speedups come from.
     """
     results = list(parts.values())
     jobs = _each(_jobs(part) for part in results)
-    machines = _each(_machine(part.cluster) for part in results)
+    machines = _each(machine_in_words(part.cluster) for part in results)
     words = [
         _each(part.workload.name for part in results),
         jobs,
@@ -247,10 +261,27 @@ def subtitle(parts: Mapping[str, Result]) -> str:
         words.insert(3, next(iter(parts)))
     if shared:
         words.append(_each(f"speedups {Path(one.speedups.source).name}" for one in shared))
-    elif len(results) > 1 and any(_allocation(part.scheduler) for part in results):
-        told = (one.scheduler for one in results if not _chooses_nodes(one.scheduler))
-        words.append(_each(f"{one.allocation} allocation" for one in told))
+    elif len(results) > 1:
+        of_lists = [one.scheduler for one in results if not _chooses_nodes(one.scheduler)]
+        told = {one.allocation: f"{one.allocation} allocation" for one in of_lists}
+        words += [_each(told.values())] if told.keys() - {"first-fit"} else []
+    if len(results) > 1:
+        words += _rules_of_all([part.scheduler for part in results])
     return " · ".join(words)
+
+
+def _rules_of_all(schedulers: Sequence[Scheduler]) -> list[str]:
+    """Return the rules that all schedulers have and that are not usual, in a few words each."""
+    of_queues = [one for one in schedulers if one.dispatcher is None]
+    if len(of_queues) < len(schedulers):
+        return []
+    usual = type(of_queues[0])().describe()
+    first, *others = (one.describe() for one in of_queues)
+    same = {name for name in first if all(one[name] == first[name] for one in others)}
+    rules = usual | {name: first[name] for name in same}
+    power = [] if rules["power"] == "none" else [f"{rules['power']} power"]
+    order = [] if rules["policy"] == "fcfs" else _order(of_queues[0])[:1]
+    return order + _differences(usual, rules) + power
 
 
 def _jobs(result: Result) -> str:
@@ -284,7 +315,7 @@ def limits_in_words(result: Result) -> str:
     return "; ".join(texts) + (f"; and {more:,} more" if more else "")
 
 
-def _machine(cluster: Cluster) -> str:
+def machine_in_words(cluster: Cluster) -> str:
     """Return how large a machine is, in a few words."""
     size = cluster.processors
     if not cluster.groups:
@@ -295,7 +326,8 @@ def _machine(cluster: Cluster) -> str:
 
 def _each(texts: Iterable[str]) -> str:
     """Return different texts one after the other, each once."""
-    return " and ".join(dict.fromkeys(texts))
+    *most, last = dict.fromkeys(texts)
+    return f"{', '.join(most)} and {last}" if most else last
 
 
 def _policy(policy: Any) -> str:

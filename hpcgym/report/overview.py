@@ -5,13 +5,15 @@ from __future__ import annotations
 import math
 import os
 import textwrap
-from collections.abc import Callable, Mapping, Sequence, Sized
+from collections.abc import Callable, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hpcgym.report.canvas import (
     GREEN,
     LIGHT_GREY,
+    TimeAxis,
     new_figure,
     picture_suffix,
     save_figure,
@@ -25,7 +27,14 @@ from hpcgym.report.job_speedups import (
     draw_slowed,
     has_speedups,
 )
-from hpcgym.report.labels import Results, describe, drawable, subtitle
+from hpcgym.report.labels import (
+    Results,
+    by_machine,
+    describe,
+    drawable,
+    machine_in_words,
+    subtitle,
+)
 from hpcgym.report.placement import has_nodes
 from hpcgym.report.tables import comparison, described, text_of
 from hpcgym.report.timeline import nodes_on, queue_length_on, throughput_on, utilization_on
@@ -46,6 +55,7 @@ _MOST_GANTT_INCHES = 6.0  # of several
 _TIMELINE_INCHES = 2.1
 _LETTERS_PER_INCH = 12  # of 10 points
 _BSLD_INCHES, _ROW_INCHES, _WIDTH_INCHES = 3.8, 0.2, 12.0
+_NAME_INCHES = 0.33  # of two lines of 8 points
 
 #: Metrics of a schedule that is alone.
 _LISTED = (
@@ -75,7 +85,8 @@ def save_picture(results: Results, path: str | os.PathLike[str]) -> None:
 
     It has a Gantt chart for each of up to three schedulers, utilisation and queue length over the
     same time axis, the distribution of the bounded slowdown, and the main metrics. Where jobs share
-    nodes, also job speedups, and nodes in use and ended jobs over time.
+    nodes, also job speedups, and nodes in use and ended jobs over time. More than four schedulers
+    on several machines have these once for each machine.
 
     Parameters
     ----------
@@ -91,9 +102,9 @@ def save_picture(results: Results, path: str | os.PathLike[str]) -> None:
     save_figure(draw_overview(results), path, suffix)
 
 
-def why_no_gantts(parts: Sized) -> str:
+def why_no_gantts(parts: Mapping[str, Result]) -> str:
     """Return why there are no Gantt charts of so many schedulers, in a line; else nothing."""
-    number = len(parts)
+    number = max(map(len, panels(parts)))
     if number <= MOST_GANTTS:
         return ""
     return f"No Gantt charts: they are for up to {MOST_GANTTS} schedulers, and these are {number}."
@@ -121,25 +132,63 @@ def _draw_one(parts: Mapping[str, Result]) -> Figure:
     _draw_table(figure.add_subplot(grid[-1, 1]), rows)
     if has_speedups(parts):
         draw_job_speedups(parts, figure.add_subplot(grid[-2, :]))
-    _draw_over_time(figure, grid, parts, 0)
+    _draw_over_time(figure, grid, parts, 0, time_axis(parts))
     return figure
 
 
 def _draw_several(parts: Mapping[str, Result]) -> Figure:
-    """Draw the slowdowns beside the names of the schedulers, then time, then the metrics."""
-    gantts, boxes = _gantt_heights(parts), _boxes_heights(parts)
-    heights = [_BSLD_INCHES, *boxes, *gantts, *[_TIMELINE_INCHES] * len(_timelines(parts))]
-    figure, grid = _new_overview(parts, [*heights, _ROW_INCHES * (len(parts) + 2.5)])
-    curves = bsld_on(figure.add_subplot(grid[0, 0]), parts)
-    names = figure.add_subplot(grid[0, 1])
+    """Draw the panels, one below the other, then the metrics."""
+    groups = panels(parts)
+    heights = [_panel_heights(group) for group in groups]
+    table = _ROW_INCHES * (len(parts) + 2.5)
+    figure, grid = _new_overview(parts, [*chain(*heights), table])
+    first = 0
+    for group, rows in zip(groups, heights, strict=True):
+        where = machine_in_words(next(iter(group.values())).cluster) if len(groups) > 1 else ""
+        _draw_panel(figure, grid, group, first, time_axis(parts), where)
+        first += len(rows)
+    _draw_table(figure.add_subplot(grid[-1, :]), comparison(parts))
+    return figure
+
+
+def panels(parts: Mapping[str, Result]) -> list[Mapping[str, Result]]:
+    """Return the results that are drawn beside each other.
+
+    Those of each machine, if there are more than can be named at all lines; else all.
+    """
+    groups = by_machine(parts)
+    few = len(parts) <= MOST_NAMED or len(groups) == len(parts)
+    return [parts] if few else [*groups]
+
+
+def _panel_heights(parts: Mapping[str, Result]) -> list[float]:
+    """Return the heights in inches of what is drawn of some schedulers."""
+    timelines = [_TIMELINE_INCHES] * len(_timelines(parts))
+    names = max(_BSLD_INCHES, 0.5 + _NAME_INCHES * len(parts))
+    return [names, *_boxes_heights(parts), *_gantt_heights(parts), *timelines]
+
+
+def _draw_panel(
+    figure: Figure,
+    grid: GridSpec,
+    parts: Mapping[str, Result],
+    first: int,
+    time: TimeAxis,
+    where: str,
+) -> None:
+    """Draw the slowdowns beside the names of the schedulers, then time, from a row of the grid.
+
+    ``where`` is the machine, if others are in other panels.
+    """
+    curves = bsld_on(figure.add_subplot(grid[first, 0]), parts, where)
+    names = figure.add_subplot(grid[first, 1])
     names.axis("off")
     bsld_legend(names, curves)
+    boxes = _boxes_heights(parts)
     if boxes:
-        draw_job_speedups(parts, figure.add_subplot(grid[1, 0]))
-        draw_slowed(parts, figure.add_subplot(grid[1, 1]))
-    _draw_table(figure.add_subplot(grid[-1, :]), comparison(parts))
-    _draw_over_time(figure, grid, parts, 1 + len(boxes))
-    return figure
+        draw_job_speedups(parts, figure.add_subplot(grid[first + 1, 0]))
+        draw_slowed(parts, figure.add_subplot(grid[first + 1, 1]))
+    _draw_over_time(figure, grid, parts, first + 1 + len(boxes), time, where)
 
 
 def _gantt_heights(parts: Mapping[str, Result]) -> list[float]:
@@ -175,16 +224,20 @@ def _new_overview(parts: Mapping[str, Result], heights: list[float]) -> tuple[Fi
 
 
 def _draw_over_time(
-    figure: Figure, grid: GridSpec, parts: Mapping[str, Result], first: int
+    figure: Figure,
+    grid: GridSpec,
+    parts: Mapping[str, Result],
+    first: int,
+    time: TimeAxis,
+    where: str = "",
 ) -> None:
     """Draw what changes over time, one below the other, the lowest with all labels."""
-    time = time_axis(parts)
     legend = len(parts) <= MOST_NAMED
     gantts, timelines = len(_gantt_heights(parts)), _timelines(parts)
     number = gantts + len(timelines)
     rows = [figure.add_subplot(grid[first + row, :]) for row in range(number)]
     for axes, draw in zip(rows[gantts:], timelines, strict=True):
-        draw(axes, parts, time, legend=legend)
+        draw(axes, parts, time, where, legend=legend)
     for axes, (name, result) in zip(rows[:gantts], parts.items(), strict=False):
         gantt_on(axes, result, time, name if len(parts) > 1 else "Gantt chart")
     for axes in rows[:-1]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from hpcgym.report.labels import Results, named
+from hpcgym.report.labels import Results, by_machine, named
 from hpcgym.report.numbers import shown
 from hpcgym.schedule.metrics import MORE, NEITHER, Metric, known_metrics
 
@@ -24,6 +24,9 @@ COMPARED = (
     "max_wait_s",
     "utilization",
 )
+
+#: What follows them where limits hold, or energy has a price or carbon.
+OF_POWER = ("energy_j", "cap_exceeded_s", "budget_exceeded_j", "carbon_g", "cost")
 
 #: The same where jobs share nodes; the improvement is over the first scheduler.
 SHARED = (
@@ -95,21 +98,17 @@ def comparison(
 ) -> list[list[tuple[str, bool]]]:
     """Return a table for people: rows of (text, is it the best), the heading being the first.
 
+    The best are those of each machine.
+
     Parameters
     ----------
     results : a result, a sequence of them, or name -> result.
     names : metrics, one column each; None: ``COMPARED``, or where all results have speedups of
-        jobs, those of ``SHARED`` that they have.
+        jobs, those of ``SHARED`` that they have; and where they keep limits ``OF_POWER``.
     """
     parts = named(results)
-    if names is None:
-        sharing = bool(_known_to_all(["mean_job_speedup"], parts))
-        names = _known_to_all(SHARED, parts) if sharing else COMPARED
-    metrics = described(names)
-    marks = {
-        metric.name: best(metric, [part.metrics[metric.name] for part in parts.values()])
-        for metric in metrics
-    }
+    metrics = described(_columns(parts) if names is None else names)
+    marks = {metric.name: _best_of_machines(metric, parts) for metric in metrics}
     heading = [("scheduler", False), *((metric.heading, False) for metric in metrics)]
     rows = [
         [
@@ -124,6 +123,23 @@ def comparison(
     return [heading, *rows]
 
 
+def _columns(parts: Mapping[str, Result]) -> list[str]:
+    """Return the metrics that a table has room for."""
+    shared = bool(_known_to_all(["mean_job_speedup"], parts))
+    of_power = [name for name in OF_POWER[1:] if any(name in one.metrics for one in parts.values())]
+    limited = of_power or any(part.limits is not None for part in parts.values())
+    return _known_to_all([*(SHARED if shared else COMPARED), *(OF_POWER if limited else ())], parts)
+
+
+def _best_of_machines(metric: Metric, parts: Mapping[str, Result]) -> list[bool]:
+    """Return which values are the best of their machine."""
+    marks: dict[str, bool] = {}
+    for group in by_machine(parts):
+        values = [part.metrics[metric.name] for part in group.values()]
+        marks |= zip(group, best(metric, values), strict=True)
+    return [marks[name] for name in parts]
+
+
 def _known_to_all(names: Sequence[str], parts: Mapping[str, Result]) -> list[str]:
     """Return the metrics that all results have."""
     return [name for name in names if all(name in part.metrics for part in parts.values())]
@@ -135,20 +151,23 @@ def rich_comparison(results: Results, names: Sequence[str] | None = None) -> Tab
     from rich.table import Table
     from rich.text import Text
 
-    heading, *rows = comparison(results, names)
+    parts = named(results)
+    heading, *rows = comparison(parts, names)
+    machines = by_machine(parts)
     marked = any(top for row in rows for _, top in row)
-    caption = "* best of its column" if marked else None
+    caption = f"* best of its column{' and machine' * (len(machines) > 1)}" if marked else None
     table = Table(
         box=SIMPLE_HEAD, show_edge=False, pad_edge=False, caption=caption, caption_justify="left"
     )
     table.add_column(heading[0][0], overflow="fold")
     for text, _ in heading[1:]:
         table.add_column(_two_lines(text), justify="right", no_wrap=True)
+    last = {list(group)[-1] for group in machines}
     for (name, _), *values in rows:
         cells = [
             Text(f"{text}*", "bold green") if top else Text(f"{text} ") for text, top in values
         ]
-        table.add_row(Text(name), *cells)
+        table.add_row(Text(name), *cells, end_section=name in last)
     return table
 
 

@@ -84,6 +84,8 @@ def test_help_loads_nothing_heavy():
         (["simulate", JOBS, "--correction", "none at all"], "incremental"),
         (["simulate", JOBS, "--passes", "per-week"], "per-event"),
         (["simulate", JOBS, "--threshold", "-5"], "threshold"),
+        (["simulate", JOBS, "--threshold", "soon"], "threshold must be a number of at least 0 s"),
+        (["simulate", JOBS, "--correction", "none"], "unknown correction 'none'"),
         (["simulate", JOBS, "--processors", "0"], "processors must be"),
         (["simulate", JOBS, "--output", "a.txt"], "a.txt: the name of a schedule ends in .swf"),
         (["simulate", JOBS, "--output", "none/a.swf"], "there is no folder none"),
@@ -112,7 +114,7 @@ def test_errors_are_one_line_and_exit_code_1(arguments, message, tmp_path, monke
     [
         ["simulate"],
         ["simulate", JOBS, "--format", "xml"],
-        ["simulate", JOBS, "--threshold", "soon"],
+        ["simulate", JOBS, "--week", "soon"],
         ["simulate", JOBS, "--no-such-option"],
         ["nothing"],
     ],

@@ -11,7 +11,8 @@ import typer
 from typer.testing import CliRunner
 
 from hpcgym.cli import app
-from hpcgym.cli.groups import grouped
+from hpcgym.cli.groups import OWN_COMMAS, Several, grouped
+from hpcgym.errors import HpcgymError
 from hpcgym.evaluation.lineup import scheduler_of
 from hpcgym.scheduler.rules import Scheduler
 
@@ -56,6 +57,66 @@ def test_help_shows_the_fields_in_their_order() -> None:
     assert "Pack it." in text
 
 
+@dataclass(frozen=True)
+class Parcel(Size):
+    label: Annotated[str | None, typer.Option(metavar="TEXT"), OWN_COMMAS] = None
+    stamp: Annotated[str | None, typer.Option(metavar="KIND,...")] = None
+    weight: Annotated[int | None, typer.Option(metavar="KG")] = None
+
+
+def test_options_that_may_be_given_several_times() -> None:
+    got: list[Several[Parcel]] = []
+
+    def command(*, parcel: Annotated[Several[Parcel], "label", "stamp", "weight"]) -> None:
+        got.append(parcel)
+
+    assert run(command, "--width", "9").exit_code == 0
+    words = ["--weight", "1,2", "--stamp", "red", "--label", "1,2", "--label", "air, sea"]
+    assert run(command, *words).exit_code == 0
+    plain, several = got
+    assert plain == Several((Parcel(9),), ())
+    assert several.varied == ("label", "weight")
+    labels = ("1,2", "air", "sea")  # numbers may be one label, names are several
+    assert several.each == tuple(
+        Parcel(3, 4, label, "red", weight) for label in labels for weight in (1, 2)
+    )
+    only = several.only("weight")
+    assert only.varied == ("weight",)
+    assert only.each == tuple(Parcel(3, 4, "1,2", "red", weight) for weight in (1, 2))
+    text = " ".join(run(command, "--help").stdout.split())
+    for option in ("--label TEXT...", "--stamp KIND,...", "--weight KG..."):
+        assert f"{option} " in text
+    assert "......" not in text
+
+
+def test_all_options_of_a_group_may_be_given_several_times() -> None:
+    def command(*, parcel: Several[Stamped]) -> None:
+        assert [(one.a, one.b) for one in parcel.each] == [("x", "1"), ("x", "2")]
+
+    assert run(command, "--a", "x", "--b", "1", "--b", "2").exit_code == 0
+
+
+@dataclass(frozen=True)
+class Stamped:
+    a: Annotated[str | None, typer.Option(metavar="A")] = None
+    b: Annotated[str | None, typer.Option(metavar="B")] = None
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--weight", "1,x"], "--weight must be a whole number, not 'x'"),
+        (["--weight", "1", "--weight", "1"], "--weight: '1' is there twice"),
+    ],
+)
+def test_values_that_cannot_be_several(words: list[str], message: str) -> None:
+    def command(*, parcel: Annotated[Several[Parcel], "weight"]) -> None: ...
+
+    error = run(command, *words).exception
+    assert isinstance(error, HpcgymError)
+    assert str(error) == message
+
+
 def test_one_name_stands_for_one_option() -> None:
     def command(*, box: Box, size: Size) -> None: ...
 
@@ -71,7 +132,10 @@ def _commands(group: Any, path: tuple[str, ...] = ()) -> Any:
 
 
 def test_no_command_spells_out_what_a_group_has() -> None:
-    """Options of one name that read jobs are one definition: one help, one default."""
+    """Options of one name that read jobs are one definition: one help, one default.
+
+    But for the dots of those that may be given several times.
+    """
     from hpcgym.cli.loading import PoolReading
 
     found = dict(_commands(typer.main.get_command(app)))
@@ -80,7 +144,8 @@ def test_no_command_spells_out_what_a_group_has() -> None:
     for command in found.values():
         for option in command.params:
             if option.name in shared:
-                shared[option.name].add((option.help, option.default, option.metavar))
+                metavar = option.metavar.removesuffix("...")
+                shared[option.name].add((option.help, option.default, metavar))
     assert len(found) > 20
     assert all(len(definitions) == 1 for definitions in shared.values())
 

@@ -9,6 +9,8 @@ from hpcgym.errors import HpcgymError
 from hpcgym.report.labels import describe, drawable, labelled, named, scheduler_name, subtitle
 from hpcgym.scheduler.estimates import ESTIMATES
 from hpcgym.scheduler.rules import Scheduler
+from hpcgym.simulation.run import simulate
+from hpcgym.workload import load_workload
 
 WEIGHTS = (0.1, -0.2, 0.0, 0.0, 0.0, 0.7)
 
@@ -144,3 +146,23 @@ def test_an_extract_tells_how_many_jobs_it_did_not_start():
     assert f"{len(part)} jobs, of which {running} run at the beginning · " in text
     assert repr(part.initial).startswith(f"Initial(begin={part.initial.begin}: {running} jobs run")
     assert len(repr(part.initial)) < 120
+
+
+def test_the_subtitle_of_several_tells_the_rules_that_all_have():
+    workload = load_workload("lublin:jobs=30,processors=16")
+    rules = {"threshold": 600, "estimate": "ave2", "policy": "saf"}
+    names = ("easy", "easy-sjbf")
+    text = subtitle({name: simulate(workload, name, **rules) for name in names})
+    assert text.endswith("passes · queue by SAF · estimate ave2 · threshold 600 s")
+    usual = subtitle({name: simulate(workload, name) for name in names})
+    assert usual.endswith(" · per-timestamp passes")
+    mixed = {"easy": simulate(workload, "easy"), "prb": simulate(workload, "prb")}
+    assert subtitle(mixed).endswith(" · per-timestamp passes")
+    own = {name: simulate(workload, name, policy=lambda view: -view.duration) for name in names}
+    assert " · queue by " in subtitle(own)
+
+
+def test_the_subtitle_names_all_machines():
+    workload = load_workload("lublin:jobs=30,processors=16")
+    sizes = {f"easy on {size}": simulate(workload, processors=size) for size in (16, 24, 32)}
+    assert " · 16 processors, 24 processors and 32 processors · " in subtitle(sizes)

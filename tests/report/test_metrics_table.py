@@ -25,8 +25,8 @@ from hpcgym.schedule.metrics import LESS, METRICS, MORE, NEITHER
 USUAL = [metric for metric in METRICS if metric.formula is not None and not metric.of]
 
 
-def with_metrics(**metrics):
-    return SimpleNamespace(metrics=metrics)
+def with_metrics(processors=8, limits=None, **metrics):
+    return SimpleNamespace(metrics=metrics, cluster=Cluster(processors), limits=limits)
 
 
 def printed(table):
@@ -130,3 +130,31 @@ def test_nothing_to_report_is_an_error():
     for nothing in ({}, []):
         with pytest.raises(HpcgymError, match="no result"):
             metrics_table(nothing)
+
+
+def test_the_best_are_those_of_each_machine():
+    usual = dict.fromkeys(COMPARED, 2.0)
+    bslds = {"a on 8": 3.0, "b on 8": 2.5, "a on 16": 1.5, "b on 16": 1.0}
+    results = {
+        name: with_metrics(int(name.rpartition(" ")[2]), **usual | {"mean_bsld": bsld})
+        for name, bsld in bslds.items()
+    }
+    at = COMPARED.index("mean_bsld") + 1
+    assert [row[at][1] for row in comparison(results)[1:]] == [False, True, False, True]
+    mixed = {name: results[name] for name in ("b on 16", "a on 8", "a on 16", "b on 8")}
+    assert [row[at][1] for row in comparison(mixed)[1:]] == [True, False, False, True]
+    assert "* best of its column and machine" in printed(rich_comparison(results))
+    same = {name: with_metrics(8, **one.metrics) for name, one in results.items()}
+    assert [row[at][1] for row in comparison(same)[1:]] == [False, False, False, True]
+    assert "and machine" not in printed(rich_comparison(same))
+
+
+def test_energies_are_compared_where_limits_hold_or_energy_costs_something():
+    usual = dict.fromkeys([*COMPARED, "energy_j"], 2.0)
+    of_power = {"none": (None, {}), "free": ((), {}), "cap": ((1,), {"cap_exceeded_s": 0.0})}
+    of_power["price"] = (None, {"cost": 1.0})
+    columns = {}
+    for name, (limits, more) in of_power.items():
+        results = {one: with_metrics(limits=limits, **usual, **more) for one in "ab"}
+        columns[name] = len(comparison(results)[0]) - 1 - len(COMPARED)
+    assert columns == {"none": 0, "free": 1, "cap": 2, "price": 2}

@@ -20,9 +20,12 @@ from hpcgym.report import (
 from hpcgym.report.canvas import save_figure, time_axis
 from hpcgym.report.gantt import MOST_RECTANGLES
 from hpcgym.report.labels import named
+from hpcgym.report.overview import draw_overview, panels, why_no_gantts
 from hpcgym.report.palettes import USER_COLOURS
 from hpcgym.report.placement import place_jobs
 from hpcgym.report.timeline import BINS
+from hpcgym.simulation.run import simulate
+from hpcgym.workload import load_workload
 
 pytest.importorskip("matplotlib", reason="pictures need matplotlib: pip install matplotlib")
 
@@ -298,3 +301,39 @@ assert "matplotlib.figure" in sys.modules
 assert "matplotlib.pyplot" not in sys.modules
 """
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_many_schedules_of_several_machines_have_panels_of_their_own():
+    workload = load_workload("lublin:jobs=60,processors=16,load=0.9")
+    names = ("easy", "saf", "spf")
+    parts = {
+        f"{name} on {size}": simulate(workload, name, processors=size)
+        for size in (16, 24)
+        for name in names
+    }
+    first, second = panels(parts)
+    assert [*first, *second] == list(parts)
+    few = dict(list(parts.items())[2:5])
+    assert panels(few) == [few]  # up to four lines are named everywhere
+    alone = {f"{size}": simulate(workload, processors=size) for size in range(16, 22)}
+    assert panels(alone) == [alone]
+    assert why_no_gantts(parts) == ""
+    assert "these are 6" in why_no_gantts(alone)
+
+    figure = draw_overview(parts)
+    slowdowns = [axes for axes in figure.axes if axes.get_title("left") == "Bounded slowdown"]
+    assert len(slowdowns) == 2
+    colours = [[line.get_color() for line in axes.get_lines()] for axes in slowdowns]
+    assert colours[0] == colours[1]  # of the same schedulers
+    queues = [axes for axes in figure.axes if axes.get_ylabel().startswith("queued jobs")]
+    assert len({axes.get_xlim() for axes in queues}) == 1
+    assert len(queues) == 2
+
+
+def test_names_of_many_schedules_have_room(schedule):
+    parts = {f"scheduler {number}": schedule() for number in range(24)}
+    figure = draw_overview(parts)
+    figure.canvas.draw()
+    (legend,) = [axes.get_legend() for axes in figure.axes if axes.get_legend() is not None]
+    below = [axes for axes in figure.axes if axes.get_title("left") == "Utilisation"]
+    assert legend.get_window_extent().y0 > below[0].get_window_extent().y1

@@ -1,0 +1,147 @@
+"""Who is compared: schedulers by name, each under every combination of the rules that are given."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import product
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from hpcgym.cli import options
+from hpcgym.errors import HpcgymError
+
+if TYPE_CHECKING:
+    from hpcgym.cli.groups import Several
+    from hpcgym.scheduler.rules import Scheduler
+
+
+class Choice(NamedTuple):
+    """One combination of rules.
+
+    Attributes
+    ----------
+    rules : as :meth:`hpcgym.scheduler.rules.Scheduler.but` takes them.
+    told : rule -> its text, of those that differ between combinations; for the names of rows.
+    """
+
+    rules: dict[str, Any]
+    told: dict[str, str]
+
+
+def choices_of(*groups: Several[Any]) -> list[Choice]:
+    """Return all combinations of the rules of groups of options that have a method ``given``."""
+    found = []
+    for parts in product(*(group.each for group in groups)):
+        choice = Choice({}, {})
+        for group, part in zip(groups, parts, strict=True):
+            choice.rules.update(part.given())
+            choice.told.update({rule: str(getattr(part, rule)) for rule in group.varied})
+        found.append(choice)
+    return found
+
+
+def lineup(
+    names: Sequence[str], choices: Sequence[Choice], *, sharing: bool
+) -> dict[str, Scheduler]:
+    """Return the schedulers of a comparison by the names of their rows.
+
+    A row is called by its scheduler and by those rules that vary, as in ``saf, threshold=18000``.
+    Rules that mean nothing to a scheduler leave it as it is, in one row: ``dispatch_time`` is for
+    dispatchers, ``fair_share`` for who looks at usage, and rules of pairs, with ``sharing`` the
+    allocation too, for who shares nodes.
+
+    Parameters
+    ----------
+    names : of schedulers and dispatchers; none: EASY with each policy of the choices, by its name.
+    choices : of :func:`choices_of`.
+    sharing : whether jobs share nodes.
+
+    Raises
+    ------
+    HpcgymError : an unknown name, a rule that a scheduler cannot have or that means nothing to any
+        of them, or two rows that come to the same rules.
+    """
+    begins = {name: options.rules(name, {}) for name in names} or _of_policies(choices)
+    if not names:
+        choices = [Choice(*map(_but_policy, choice)) for choice in choices]
+    found: dict[str, Scheduler] = {}
+    heeded: set[str] = set()
+    for name, begin in begins.items():
+        for rules, told in choices:
+            try:
+                scheduler, idle = _under(begin, rules, sharing)
+            except HpcgymError as error:
+                raise HpcgymError(f"{_row(name, told)}: {error}") from None
+            found[_row(name, told, idle)] = scheduler
+            heeded |= rules.keys() - idle
+    _check_heeded(choices[0].rules, heeded)
+    _check_differ(found)
+    return found
+
+
+def _row(name: str, told: Mapping[str, str], idle: Iterable[str] = ()) -> str:
+    """Return what a row is called, without rules that are idle in it."""
+    return ", ".join([name, *(f"{rule}={told[rule]}" for rule in told if rule not in idle)])
+
+
+def _but_policy(rules: Mapping[str, Any]) -> dict[str, Any]:
+    return {rule: value for rule, value in rules.items() if rule != "policy"}
+
+
+def _of_policies(choices: Iterable[Choice]) -> dict[str, Scheduler]:
+    """Return EASY with each policy, by its name, in the order of backfilling of that scheduler.
+
+    FCFS becomes ``easy``, since the scheduler ``fcfs`` does not backfill.
+    """
+    from hpcgym.baselines import SCHEDULERS
+    from hpcgym.scheduler.policies import POLICIES
+    from hpcgym.scheduler.rules import Scheduler
+
+    named = {name: SCHEDULERS[name] for name in POLICIES} | {"fcfs": SCHEDULERS["easy"]}
+    policies = dict.fromkeys(choice.rules["policy"] for choice in choices)
+    found = {}
+    for policy in policies:
+        scheduler = named.get(policy) or Scheduler(policy=policy, backfill_order="spf")
+        found["easy" if policy == "fcfs" else policy] = scheduler
+    return found
+
+
+def _under(begin: Scheduler, rules: Mapping[str, Any], sharing: bool) -> tuple[Scheduler, set[str]]:
+    """Return a scheduler under those rules that mean something to it, and the names of others."""
+    from hpcgym.simulation.run import scheduler_of
+
+    of_some = {*pair_rules(sharing), "fair_share", "dispatch_time"}
+    of_all = {rule: value for rule, value in rules.items() if rule not in of_some}
+    scheduler = scheduler_of(begin, of_all)
+    idle = set() if scheduler.parts > 1 else {*pair_rules(sharing)}
+    idle |= set() if any(scheduler.usage_orders) else {"fair_share"}
+    idle |= {"dispatch_time"} if scheduler.dispatcher is None else set()
+    more = {rule: rules[rule] for rule in of_some - idle if rule in rules}
+    return scheduler_of(scheduler, more), idle & rules.keys()
+
+
+def pair_rules(sharing: bool) -> tuple[str, ...]:
+    """Return the rules that are only for jobs that share nodes."""
+    from hpcgym.scheduler.rules import OF_SHARED_NODES
+
+    return (*OF_SHARED_NODES, "allocation") if sharing else OF_SHARED_NODES
+
+
+def _check_heeded(rules: Mapping[str, Any], heeded: set[str]) -> None:
+    """Raise if shares or times were given and nobody is left that heeds them."""
+    from hpcgym.scheduler.usage import check_fair_share
+
+    check_fair_share(rules.get("fair_share"), "fair_share" in heeded)
+    if "dispatch_time" in rules.keys() - heeded:
+        raise HpcgymError("--dispatch-time is for dispatchers, which --scheduler names")
+
+
+def _check_differ(schedulers: Mapping[str, Scheduler]) -> None:
+    """Raise if two rows would be the same."""
+    rows: dict[str, str] = {}
+    for row, scheduler in schedulers.items():
+        first = rows.setdefault(repr(scheduler.describe()), row)
+        if first != row:
+            raise HpcgymError(
+                f"{first} and {row} come to the same rules: name other schedulers by --scheduler,"
+                " or leave rules out"
+            )

@@ -1,0 +1,354 @@
+"""``hpcgym compare`` over rules, sizes of the machine and limits, beside ``hpcgym.simulate``."""
+
+from __future__ import annotations
+
+import csv
+import io
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import hypothesis.strategies as st
+import pytest
+from commands import JOBS, as_json, run, succeed
+from hypothesis import given, settings
+
+from hpcgym import load_workload, simulate
+from hpcgym.baselines import SCHEDULERS
+from hpcgym.cli.compare import DEFAULT
+from hpcgym.cluster import find_cluster
+from hpcgym.scheduler.limits import PowerCap
+from hpcgym.scheduler.policies import POLICIES
+
+TAURUS_JOBS = "lublin:jobs=100,processors=192,seed=1,load=1.3"
+
+
+def results(*arguments: Any) -> dict[str, dict[str, Any]]:
+    """The results of a comparison by the names of their schedulers."""
+    entries = as_json("compare", *arguments)["results"]
+    found = {entry["scheduler"]["name"]: entry for entry in entries}
+    assert len(found) == len(entries)
+    return found
+
+
+def rows(*arguments: Any) -> list[dict[str, str]]:
+    text = succeed("compare", *arguments, "--format", "csv").stdout
+    return list(csv.DictReader(io.StringIO(text)))
+
+
+def refusal(*arguments: Any) -> str:
+    result = run("compare", *arguments)
+    assert result.exit_code != 0
+    lines = result.stderr.splitlines()
+    assert len(lines) == 1 or "Error: " in result.stderr, result.stderr
+    return " ".join(result.stderr.split())
+
+
+# --- Rules ------------------------------------------------------------------------------------
+
+#: Rule -> texts on the command line and what they are in Python; in the order of the options.
+RULES: dict[str, dict[str, Any]] = {
+    "policy": {"saf": "saf", "wait - area": "wait - area", "1,0,0,0,0,-2": (1, 0, 0, 0, 0, -2)},
+    "backfill": {"easy": "easy", "none": "none", "until-shadow": "until-shadow"},
+    "backfill_order": {"fcfs": "fcfs", "sjbf": "sjbf", "spf": "spf"},
+    "estimate": {"requested": "requested", "ave2": "ave2", "clairvoyant": "clairvoyant"},
+    "policy_estimate": {"requested": "requested", "clairvoyant": "clairvoyant"},
+    "threshold": {"none": None, "600": 600, "18000": 18_000},
+    "hold": {"none": None, "0.2": 0.2, "share=0.1,from_s=600": {"share": 0.1, "from_s": 600}},
+    "correction": {"requested": "requested", "incremental": "incremental"},
+    "passes": {"per-timestamp": "per-timestamp", "per-event": "per-event"},
+}
+
+
+def _one_or_two(texts: list[str]) -> st.SearchStrategy[list[str]]:
+    return st.lists(st.sampled_from(texts), min_size=1, max_size=2, unique=True)
+
+
+@st.composite
+def some_rules(draw: st.DrawFn) -> dict[str, list[str]]:
+    names = draw(st.lists(st.sampled_from(list(RULES)), min_size=1, max_size=3, unique=True))
+    return {name: draw(_one_or_two(list(RULES[name]))) for name in names}
+
+
+@settings(max_examples=15)
+@given(rules=some_rules(), names=st.sampled_from([["easy-sjbf"], ["easy", "saf"]]))
+def test_each_row_is_what_simulate_returns(rules: dict[str, list[str]], names: list[str]) -> None:
+    options = [
+        word
+        for rule, texts in rules.items()
+        for text in texts
+        for word in (f"--{rule.replace('_', '-')}", text)
+    ]
+    order = [rule for rule in RULES if rule in rules]
+    schedulers = {}
+    for name, texts in product(names, product(*(rules[rule] for rule in order))):
+        chosen = dict(zip(order, texts, strict=True))
+        row = [name, *(f"{rule}={chosen[rule]}" for rule in order if len(rules[rule]) > 1)]
+        values = {rule: RULES[rule][text] for rule, text in chosen.items()}
+        schedulers[", ".join(row)] = SCHEDULERS[name].but(**values)
+    arguments = (JOBS, "--scheduler", ",".join(names), *options)
+    different = {tuple(one.describe().values()) for one in schedulers.values()}
+    if len(different) < len(schedulers):
+        assert "come to the same rules" in refusal(*arguments)
+        return
+    found = results(*arguments)
+    assert list(found) == list(schedulers)
+    for row, scheduler in schedulers.items():
+        expected = simulate(load_workload(JOBS), scheduler).metrics
+        for metric in ("mean_bsld", "max_wait_s", "backfilled_share"):
+            assert found[row][metric] == expected[metric]
+
+
+def test_commas_join_names_and_numbers() -> None:
+    several = ("--threshold", "600", "--threshold", "none", "--estimate", "ave2")
+    joined = ("--threshold", "600,none", "--estimate", "ave2")
+    assert results(JOBS, "--scheduler", "saf", *several) == results(
+        JOBS, "--scheduler", "saf", *joined
+    )
+    names = list(results(JOBS, "--policy", "saf,spf", "--threshold", "600, none"))
+    assert names == [f"{one}, threshold={t}" for one in ("saf", "spf") for t in ("600", "none")]
+    # six weights and the keys of hold are one value
+    assert list(results(JOBS, "--policy", "1,0,0,0,0,-2")) == ["1,0,0,0,0,-2"]
+    hold = results(JOBS, "--scheduler", "saf", "--hold", "share=0.1,from_s=600")
+    assert list(hold) == ["saf"]
+
+
+def test_a_rule_of_one_value_changes_all() -> None:
+    found = results(JOBS, "--passes", "per-event", "--estimate", "clairvoyant")
+    for name, entry in found.items():
+        rules = {"passes": "per-event", "estimate": "clairvoyant"}
+        expected = simulate(load_workload(JOBS), name, **rules).metrics
+        assert entry["mean_bsld"] == expected["mean_bsld"]
+    assert "clairvoyant" in succeed("compare", JOBS, "--estimate", "clairvoyant").stdout
+
+
+def test_policies_without_schedulers_are_easy_with_each() -> None:
+    jobs = load_workload(JOBS)
+    found = results(JOBS, "--policy", ",".join(POLICIES))
+    assert list(found) == ["easy" if name == "fcfs" else name for name in POLICIES]
+    for name in found:
+        assert found[name]["mean_bsld"] == simulate(jobs, SCHEDULERS[name]).metrics["mean_bsld"]
+    own = results(JOBS, "--policy", "wait - max(area, 9)", "--policy", "spf")
+    expected = simulate(jobs, policy="wait - max(area, 9)", backfill_order="spf")
+    assert own["wait - max(area, 9)"]["mean_bsld"] == expected.metrics["mean_bsld"]
+
+
+def test_rules_are_for_those_that_heed_them() -> None:
+    options = ("--scheduler", "easy,fairshare,prb", "--fair-share", "half_life_s=60")
+    found = results(JOBS, *options, "--fair-share", "half_life_s=86400", "--dispatch-time", "0,500")
+    shares = [f"fairshare, fair_share=half_life_s={seconds}" for seconds in (60, 86400)]
+    late = [f"prb, dispatch_time={seconds}" for seconds in (0, 500)]
+    assert list(found) == ["easy", *shares, *late]
+    jobs = load_workload(JOBS)
+    expected = simulate(jobs, "prb", dispatch_time=500).metrics["mean_bsld"]
+    assert found["prb, dispatch_time=500"]["mean_bsld"] == expected
+    lines = rows(JOBS, "--scheduler", "easy,prb", "--dispatch-time", "500")
+    assert [line["mean_dispatch_s"] for line in lines] == ["", "500.0"]
+
+
+def test_rules_of_pairs_are_for_those_that_share() -> None:
+    machine = ("--cluster", "10x2x8", "--speedups", "generated", "--codes", "1")
+    shared = ("--pairs-above", "none,1", "--partners", "best")
+    jobs = "lublin:jobs=60,processors=160,seed=2"
+    found = results(jobs, *machine, "--scheduler", "easy,easy-co", *shared)
+    assert list(found) == ["easy", "easy-co, pairs_above=none", "easy-co, pairs_above=1"]
+    told = {name: entry["scheduler"] for name, entry in found.items()}
+    assert [one["pairs_above"] for one in told.values()] == [None, None, 1.0]
+    assert [one["partners"] for one in told.values()] == ["fill", "best", "best"]
+
+
+# --- Machines ---------------------------------------------------------------------------------
+
+
+def test_sizes() -> None:
+    arguments = (JOBS, "--processors", "32,48", "--scheduler", "easy,saf")
+    value = as_json("compare", *arguments)
+    entries = value["results"]
+    assert [(one["processors"], one["scheduler"]["name"]) for one in entries] == [
+        (32, "easy"), (32, "saf"), (48, "easy"), (48, "saf")
+    ]  # fmt: skip
+    assert value["workload"] == load_workload(JOBS).name
+    assert [one["processors"] for one in value["machines"]] == [32, 48]
+    assert "processors" not in value
+    lines = rows(*arguments)
+    for entry, line in zip(entries, lines, strict=True):
+        size, name = entry["processors"], entry["scheduler"]["name"]
+        expected = simulate(load_workload(JOBS, processors=size), name, processors=size).metrics
+        assert entry["mean_bsld"] == expected["mean_bsld"] == float(line["mean_bsld"])
+        assert (line["processors"], line["scheduler"]) == (str(size), name)
+
+
+def test_jobs_larger_than_a_machine_are_dropped_there_and_counted() -> None:
+    value = as_json("compare", JOBS, "--processors", "8", "--processors", "32")
+    small, large = value["machines"]
+    kept = load_workload(JOBS, processors=8)
+    assert small["cleaning"] == dict(kept.cleaning) != large["cleaning"]
+    assert {one["jobs"] for one in value["results"] if one["processors"] == 8} == {len(kept)}
+    text = succeed("compare", JOBS, "--processors", "8,32").stdout
+    assert "cleaning on 8 processors:" in text
+
+
+def test_the_best_are_those_of_each_machine() -> None:
+    arguments = ("compare", JOBS, "--processors", "24,32", "--scheduler", "fcfs,easy,saf")
+    means: dict[int, dict[str, float]] = {24: {}, 32: {}}
+    for entry in as_json(*arguments)["results"]:
+        means[entry["processors"]][entry["scheduler"]["name"]] = entry["mean_bsld"]
+    text = succeed(*arguments).stdout
+    assert "* best of its column and machine" in text
+    for size, of_size in means.items():
+        for name, mean in of_size.items():
+            (line,) = (ln for ln in text.splitlines() if ln.startswith(f"{name} on {size} "))
+            first = line.removeprefix(f"{name} on {size} processors").split()[0]
+            assert first.endswith("*") == (mean == min(of_size.values()))
+
+
+def test_clusters_rules_and_columns_that_only_some_have(tmp_path: Path) -> None:
+    small = tmp_path / "small.toml"
+    small.write_text('name = "small"\n[[group]]\nname = "a"\nnodes = 4\ncore = 48\n')
+    rules = ("--allocation", "first-fit,best-fit", "--scheduler", "easy")
+    lines = rows(TAURUS_JOBS, "--cluster", "taurus", "--cluster", small, *rules)
+    assert [line["cluster"] for line in lines] == ["taurus", "taurus", "small", "small"]
+    assert [line["allocation"] for line in lines] == ["first-fit", "best-fit"] * 2
+    assert [line["scheduler"] for line in lines[:2]] == [
+        "easy, allocation=first-fit", "easy, allocation=best-fit"
+    ]  # fmt: skip
+    assert [bool(line["energy_j"]) for line in lines] == [True, True, False, False]
+    for line in lines:
+        cluster = find_cluster("taurus" if line["cluster"] == "taurus" else small)
+        jobs = load_workload(TAURUS_JOBS, cluster=cluster)
+        expected = simulate(jobs, cluster=cluster, allocation=line["allocation"])
+        assert float(line["mean_bsld"]) == expected.metrics["mean_bsld"]
+
+
+@pytest.mark.pictures
+def test_pictures_of_several_machines(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib", reason="pictures need matplotlib: pip install matplotlib")
+    files = [tmp_path / "a.png", tmp_path / "a.html"]
+    sizes = ("--processors", "24,32", "--scheduler", "fcfs,easy,easy-sjbf,saf")
+    succeed("compare", JOBS, *sizes, "--picture", files[0], "--html", files[1])
+    page = files[1].read_text()
+    assert page.count("How many jobs have a bounded slowdown above x.</figcaption>") == 2
+    assert "best of its row and machine" in page
+    assert "saf on 24 processors" in page
+
+
+# --- Limits -----------------------------------------------------------------------------------
+
+CAP = "percent=60,start=20000,end=60000"
+
+
+def test_rules_of_power_under_a_cap() -> None:
+    limited = ("--cluster", "taurus", "--cap", CAP, "--scheduler", "easy,saf")
+    found = results(TAURUS_JOBS, *limited, "--power", "none,shut", "--power", "mix")
+    powers = ("none", "shut", "mix")
+    assert list(found) == [f"{name}, power={p}" for name in ("easy", "saf") for p in powers]
+    cap = PowerCap.of(find_cluster("taurus"), 0.6, start=20_000, end=60_000)
+    for name, power in product(("easy", "saf"), powers):
+        expected = simulate(
+            load_workload(TAURUS_JOBS), name, cluster="taurus", limits=[cap], power=power
+        )
+        entry = found[f"{name}, power={power}"]
+        for metric in ("mean_bsld", "energy_j", "cap_exceeded_s"):
+            assert entry[metric] == expected.metrics[metric]
+    text = succeed("compare", TAURUS_JOBS, *limited, "--power", "shut,mix").stdout
+    assert "\nlimits: cap 60 % (" in text
+    heading = " ".join(text.split("─")[0].split())
+    assert "energy" in heading
+    assert "above" in heading
+
+
+def test_those_that_are_compared_under_limits_if_none_is_named() -> None:
+    found = results(TAURUS_JOBS, "--cluster", "taurus", "--cap", CAP)
+    assert list(found) == [name for name in DEFAULT if name != "conservative"]
+
+
+def test_a_cap_on_two_machines_is_a_share_of_each(tmp_path: Path) -> None:
+    half = tmp_path / "half.toml"
+    text = succeed("machines", "taurus").stdout
+    nodes = find_cluster("taurus").nodes
+    assert f"nodes = {nodes}" in text
+    half.write_text(text.replace(f"nodes = {nodes}", f"nodes = {nodes // 2}"))
+    machines = ("--cluster", "taurus", "--cluster", half, "--scheduler", "easy")
+    entries = as_json("compare", TAURUS_JOBS, *machines, "--cap", CAP)["results"]
+    for entry, machine in zip(entries, ("taurus", half), strict=True):
+        cluster = find_cluster(machine)
+        cap = PowerCap.of(cluster, 0.6, start=20_000, end=60_000)
+        jobs = load_workload(TAURUS_JOBS, cluster=cluster)
+        expected = simulate(jobs, cluster=cluster, limits=[cap]).metrics
+        assert entry["mean_bsld"] == expected["mean_bsld"]
+        assert entry["energy_j"] == expected["energy_j"]
+    told = succeed("compare", TAURUS_JOBS, *machines, "--cap", CAP).stdout
+    assert told.count("limits on ") == 2
+
+
+def test_a_limit_that_follows_a_price_and_what_the_energy_costs(tmp_path: Path) -> None:
+    file = tmp_path / "prices.csv"
+    file.write_text("time_s,eur_per_mwh\n0,40\n43200,100\n")
+    price = ("--price", file, "--repeat", "day", "--cluster", "taurus")
+    cap = ("--cap", "percent=60,start=0,end=86400,follow=price,swing=0.3")
+    found = results(TAURUS_JOBS, *price, *cap, "--scheduler", "easy,saf")
+    for name, entry in found.items():
+        words = ("simulate", TAURUS_JOBS, *price, *cap, "--scheduler", name)
+        expected = as_json(*words)
+        assert entry["cost"] == expected["cost"]
+        assert entry["mean_bsld"] == expected["mean_bsld"]
+    assert "cost" in succeed("compare", TAURUS_JOBS, *price, "--scheduler", "easy,saf").stdout
+
+
+# --- What cannot be compared ------------------------------------------------------------------
+
+
+ONE_CAPPED = ("--cluster", "taurus", "--cap", "watts=9e5", "--scheduler", "easy")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--policy", "safe"], "unknown policy 'safe'; did you mean 'saf'?"),
+        (["--policy", "easy++"], "unknown policy 'easy++'"),
+        (["--policy", "saf", "--policy", "saf"], "--policy: 'saf' is there twice"),
+        (["--threshold", "5,5"], "--threshold: '5' is there twice"),
+        (["--threshold", "many"], "fcfs: threshold must be a number of at least 0 s"),
+        (["--threshold", "5,many", "--scheduler", "saf"], "saf, threshold=many: threshold must be"),
+        (["--processors", "32,few"], "--processors must be a whole number, not 'few'"),
+        (["--processors", "32,"], "--processors must be a whole number, not ''"),
+        (["--processors", "32", "--cluster", "taurus"], "a machine or its processors, not both"),
+        (["--scheduler", "easy,eazy"], "did you mean 'easy'"),
+        (["--scheduler", "shut"], "--power shut, beside --cap or --budget"),
+        (["--hold", "0.1"], "conservative: hold does not go with backfill='conservative'"),
+        (
+            ["--scheduler", "easy,easy-sjbf", "--backfill-order", "sjbf"],
+            "easy and easy-sjbf come to the same rules: name other schedulers by --scheduler",
+        ),
+        (["--scheduler", "easy,prb", "--policy", "saf"], "prb: policy does not go with the disp"),
+        (["--dispatch-time", "5"], "--dispatch-time is for dispatchers, which --scheduler names"),
+        (["--fair-share", "damping=1"], "nothing here looks at what users have used"),
+        (["--pairs-above", "1"], "--pairs-above is for jobs that share nodes"),
+        (["--allocation", "first-fit,best-fit"], "--allocation is for machines with nodes"),
+        (["--cluster", "taurus", "--power", "none,shut"], "--power shut says how limits are kept"),
+        (["--scheduler", "saf:power=shut"], "saf:power=shut: power='shut' needs limits"),
+        (["--cap", "percent=60"], "--cluster says which"),
+        (
+            ["--cluster", "taurus", "--cap", "percent=60", "--scheduler", "easy,conservative"],
+            "conservative: backfill='conservative' and limits of power and energy do not go",
+        ),
+        (
+            [*ONE_CAPPED, "--power", "shut,dvfs", "--dvfs-when", "running"],
+            "easy, power=shut: dvfs_when='running' slows jobs down",
+        ),
+        (
+            ["--cluster", "10x2x8", "--speedups", "generated", "--cap", "watts=9"],
+            "--cap, --budget and --power do not go with --speedups",
+        ),
+        (["--carbon", "no.csv", "--repeat", "day"], "--carbon and --price need watts"),
+    ],
+)
+def test_what_cannot_be_compared(arguments: list[str], message: str) -> None:
+    assert message in refusal(JOBS, *arguments)
+
+
+def test_help_tells_which_options_may_be_given_several_times() -> None:
+    text = " ".join(succeed("compare", "--help").stdout.split())
+    for option in ("--threshold SECONDS|none...", "--processors N...", "--power none|shut|dvfs"):
+        assert option in text
+    assert "--week N " in text
