@@ -194,14 +194,14 @@ def _settings(
     """Return the machines, with what holds on each."""
     for one in reading.each:
         _ = one.machine  # which says what does not go with --allocation
-    several = len({"processors", "cluster"} & {*reading.varied}) > 0
+    machines = reading.only("processors", "cluster")
     found = []
-    for one in reading.only("processors", "cluster").each:
+    for one in machines.each:
         limited = [each.read(one.machine) for each in under.each]  # each --power is checked
         asked = limited[0]
         sharing = shared.each[0].read(one.machine, limited=asked is not None)
         size = one.cluster or f"{one.processors} processors"
-        found.append(Setting(size if several else "", one, asked, sharing))
+        found.append(Setting(size if machines.varied else "", one, asked, sharing))
     return found
 
 
@@ -235,28 +235,25 @@ def _simulate(
 
 
 def _facts(rows: Sequence[Row]) -> dict[str, Any]:
-    """Return all there is to be told, of several machines what each is and was given."""
-    first = {row.setting.size: row for row in reversed(rows)}  # by machine
-    of_each = []
-    for row in reversed(first.values()):
-        jobs, one = row.result.workload, row.setting
-        facts = output.workload_facts(jobs, one.reading.clean)
-        facts |= output.machine_facts(jobs, one.machine)
-        of_each.append(facts | ({} if one.sharing is None else one.sharing.facts()))
-    whole = of_each[0]
-    if len(of_each) > 1:
-        own = ("processors", "cluster", "nodes", "queues", "cleaning")
-        machines = [{key: one[key] for key in own if key in one} for one in of_each]
-        whole = {key: value for key, value in whole.items() if key not in own}
-        whole["machines"] = machines
-    return {**whole, "results": [_entry(row) for row in rows]}
-
-
-def _entry(row: Row) -> dict[str, Any]:
-    """Return what is told of one simulation."""
-    jobs = row.result.workload
-    machine = output.machine_columns(jobs, row.setting.machine)
-    return machine | output.result_facts(row.name, row.result)
+    """Return all there is to be told, of several machines what each is and what cleaning did."""
+    jobs_of = {row.setting: row.result.workload for row in rows}
+    first, jobs = next(iter(jobs_of.items()))
+    facts = output.workload_facts(jobs, first.reading.clean)
+    facts |= output.machine_facts(jobs, first.machine)
+    if first.size:
+        facts = {key: facts[key] for key in ("hpcgym", "workload", "clean")}
+        facts["machines"] = [
+            {**output.machine_facts(jobs, one.machine), "cleaning": dict(jobs.cleaning)}
+            for one, jobs in jobs_of.items()
+        ]
+    if first.sharing is not None:
+        facts |= first.sharing.facts()
+    facts["results"] = [
+        output.machine_columns(row.result.workload, row.setting.machine)
+        | output.result_facts(row.name, row.result)
+        for row in rows
+    ]
+    return facts
 
 
 def _print_table(rows: Sequence[Row]) -> None:

@@ -18,7 +18,7 @@ from hpcgym.report.dispatches import dispatches, in_words
 from hpcgym.report.distribution import draw_bsld
 from hpcgym.report.gantt import draw_gantt
 from hpcgym.report.job_speedups import draw_job_speedups, draw_slowed, has_speedups
-from hpcgym.report.labels import Results, by_machine, describe, drawable, subtitle
+from hpcgym.report.labels import Results, by_machine, describe, drawable, limits_of, subtitle
 from hpcgym.report.numbers import shown
 from hpcgym.report.overview import panels, why_no_gantts
 from hpcgym.report.placement import has_nodes
@@ -113,6 +113,7 @@ def html_page(results: Results) -> str:
     body = [
         f"<h1>{escape(next(iter(parts.values())).workload.name)}</h1>",
         f'<p class="soft">{escape(heading)}</p>',
+        *([f'<p class="soft">{escape(limits_of(parts))}</p>'] if limits_of(parts) else []),
         "<h2>Metrics</h2>",
         _metrics(parts),
         f'<p class="soft">{_DEFINITIONS.strip()}</p>',

@@ -315,6 +315,12 @@ def limits_in_words(result: Result) -> str:
     return "; ".join(texts) + (f"; and {more:,} more" if more else "")
 
 
+def limits_of(parts: Mapping[str, Result]) -> str:
+    """Return the limits that schedules kept, of each machine, in a line; nothing without any."""
+    kept = [limits_in_words(part) for part in parts.values() if part.limits]
+    return f"limits: {_each(kept)}" if kept else ""
+
+
 def machine_in_words(cluster: Cluster) -> str:
     """Return how large a machine is, in a few words."""
     size = cluster.processors

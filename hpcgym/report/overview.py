@@ -32,6 +32,7 @@ from hpcgym.report.labels import (
     by_machine,
     describe,
     drawable,
+    limits_of,
     machine_in_words,
     subtitle,
 )
@@ -50,6 +51,8 @@ if TYPE_CHECKING:
 MOST_GANTTS = 3
 #: Up to so many schedulers are named at each of the timelines; more only beside the slowdowns.
 MOST_NAMED = 4
+#: Up to so many machines have panels; pictures of more would be higher than files may be.
+MOST_PANELS = 12
 _GANTT_INCHES = {1: 4.0, 2: 3.2, 3: 2.6}
 _MOST_GANTT_INCHES = 6.0  # of several
 _TIMELINE_INCHES = 2.1
@@ -154,11 +157,12 @@ def _draw_several(parts: Mapping[str, Result]) -> Figure:
 def panels(parts: Mapping[str, Result]) -> list[Mapping[str, Result]]:
     """Return the results that are drawn beside each other.
 
-    Those of each machine, if there are more than can be named at all lines; else all.
+    Those of each machine, if there are more than can be named at all lines, and on machines of
+    which a picture has room; else all.
     """
     groups = by_machine(parts)
-    few = len(parts) <= MOST_NAMED or len(groups) == len(parts)
-    return [parts] if few else [*groups]
+    apart = len(parts) > max(MOST_NAMED, len(groups)) and len(groups) <= MOST_PANELS
+    return [*groups] if apart else [parts]
 
 
 def _panel_heights(parts: Mapping[str, Result]) -> list[float]:
@@ -247,12 +251,11 @@ def _draw_over_time(
 
 
 def _heading(parts: Mapping[str, Result]) -> str:
-    """Return what the picture is of, and the rules of a scheduler that is alone."""
+    """Return what the picture is of, the rules of a scheduler that is alone, and the limits."""
     heading = subtitle(parts)
-    if len(parts) > 1:
-        return heading
     rules = describe(next(iter(parts.values())).scheduler)
-    return heading if rules in heading else f"{heading}\n{rules}"
+    alone = [rules] if len(parts) == 1 and rules not in heading else []
+    return "\n".join(filter(None, [heading, *alone, limits_of(parts)]))
 
 
 def _draw_table(axes: Axes, rows: Sequence[Sequence[tuple[str, bool]]]) -> None:

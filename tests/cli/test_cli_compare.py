@@ -237,9 +237,13 @@ def test_pictures_of_several_machines(tmp_path: Path) -> None:
 CAP = "percent=60,start=20000,end=60000"
 
 
-def test_rules_of_power_under_a_cap() -> None:
+def test_rules_of_power_under_a_cap(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib", reason="pictures need matplotlib: pip install matplotlib")
     limited = ("--cluster", "taurus", "--cap", CAP, "--scheduler", "easy,saf")
-    found = results(TAURUS_JOBS, *limited, "--power", "none,shut", "--power", "mix")
+    page = tmp_path / "a.html"
+    powers_given = ("--power", "none,shut", "--power", "mix", "--html", page)
+    found = results(TAURUS_JOBS, *limited, *powers_given)
+    assert "limits: cap 60 % (" in page.read_text()
     powers = ("none", "shut", "mix")
     assert list(found) == [f"{name}, power={p}" for name in ("easy", "saf") for p in powers]
     cap = PowerCap.of(find_cluster("taurus"), 0.6, start=20_000, end=60_000)

@@ -317,6 +317,9 @@ def test_many_schedules_of_several_machines_have_panels_of_their_own():
     assert panels(few) == [few]  # up to four lines are named everywhere
     alone = {f"{size}": simulate(workload, processors=size) for size in range(16, 22)}
     assert panels(alone) == [alone]
+    many = {f"{k}": parts["easy on 16"] for k in range(2)} | alone
+    many |= {f"{size}": simulate(workload, processors=size) for size in range(22, 30)}
+    assert panels(many) == [many]  # higher than a file may be
     assert why_no_gantts(parts) == ""
     assert "these are 6" in why_no_gantts(alone)
 
