@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from hpcgym.baselines.dispatchers import DISPATCHERS, Dispatcher, find_dispatcher
 from hpcgym.baselines.experts import Expert
 from hpcgym.baselines.schedulers import SCHEDULERS
+from hpcgym.engine.answers.expressed import Expressed, values_of
 from hpcgym.errors import HpcgymError, unknown
 from hpcgym.scheduler.policies.expressions import is_expression
 from hpcgym.scheduler.policies.features import JobColumns
@@ -89,6 +90,7 @@ class Baseline:
         Scheduler().but(**self.rules)
         self.name = _name(self.policy) if name is None else name
         self._ranking = _NO_ENVIRONMENT
+        self._expressed: Expressed | None = None
         self._submit = np.zeros(0)
         self._weights = np.zeros(0)
         self._answer: Callable[[Any], Action] | None = None
@@ -125,8 +127,14 @@ class Baseline:
                 f"baseline {self.name!r} looks at requested times here, and this environment has "
                 f"policy_estimate={looked_at!r}; in hpcgym/MixedPolicy-v0 it looks at those"
             )
-        columns = JobColumns(env.episode_workload)
+        workload = env.episode_workload
+        columns = JobColumns(workload)
         self._ranking = rank(self.policy, columns)
+        self._expressed = None
+        expression = parse_policy(self.policy).expression
+        if expression is not None and expression.general:
+            program = expression.program(columns, np.array(workload.requested_time))
+            self._expressed = Expressed(program, program, np.ones(1, np.int64))
         self._submit = columns.submit
         if env.action_kind == "selection":
             self._answer = self._select
@@ -168,6 +176,10 @@ class Baseline:
     def _scores(self, rows: NDArray[np.int64], time: int) -> NDArray[np.float64]:
         """Return the scores of jobs, to the last bit those by which the simulator compares."""
         ranking = self._ranking
+        if self._expressed is not None:
+            values = np.empty(len(rows))
+            values_of(self._expressed, rows, time - self._submit[rows], values)
+            return values
         score = np.zeros(len(rows)) if ranking.score is None else ranking.score[rows]
         if ranking.patience is None:
             return score

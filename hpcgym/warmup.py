@@ -14,6 +14,7 @@ import numpy as np
 from numba import get_num_threads
 
 from hpcgym.agents.lookahead import Lookahead
+from hpcgym.baselines.policies import Baseline
 from hpcgym.baselines.schedulers import find_scheduler
 from hpcgym.cluster import NodeGroup, NodePower, failures_of, find_cluster
 from hpcgym.cluster.pool import Cluster
@@ -202,6 +203,23 @@ def _fair_share() -> None:
     _steps("JobSelection", workload=_jobs(), backfill_order="fairshare")
 
 
+def _expressions() -> None:
+    rules: dict[str, Any] = {
+        "policy": "wait ** 2",
+        "backfill_order": "log(1 + wait) / requested",
+    }
+    for backfill in ("easy", "conservative"):
+        _extract(_jobs(), backfill=backfill, **rules)
+        _extract(_units(), cluster=_nodes(), backfill=backfill, **rules)
+    for learned in ({"policy_estimate": "ave2"}, {"backfill_order": "fairshare"}):
+        simulate(_jobs(), **rules | learned)
+    env: Any = gymnasium.make("hpcgym/QueueOrdering-v0", workload=_jobs(), jobs=20)
+    _, info = env.reset(seed=0)
+    baseline = Baseline("wait ** 2")
+    baseline.begin(env)
+    baseline.act(None, info)
+
+
 def _limits() -> None:
     cluster = _nodes(_POWER)
     cap = PowerCap.of(cluster, 0.9)
@@ -311,6 +329,7 @@ PARTS: dict[str, Callable[[], None]] = {
     "failures": _failures,
     "learning": _learning,
     "fair-share": _fair_share,
+    "expressions": _expressions,
     "limits": _limits,
     "corun": _corun,
     "corun-files": _corun_files,

@@ -59,6 +59,9 @@ PARTS = {
         "run times that are learned", 40, (_ANSWERS, f"{_ENGINE}.warm_start.list_running")
     ),
     "fair-share": Part("fair share", 45, (_ANSWERS, _MANY, *_STEPS), f"{_ANSWERS}.shares"),
+    "expressions": Part(
+        "expressions that are worked out anew", 30, (_ANSWERS,), f"{_ANSWERS}.expressed"
+    ),
     "limits": Part("the simulator of limits of power", 30, (_LIMITS,)),
     "corun": Part("the simulator of shared nodes", 25, (_CORUN,)),
     "corun-files": Part("files that jobs share", 100, (_CORUN, *_STEPS), f"{_CORUN}.files"),

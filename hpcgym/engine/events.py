@@ -36,6 +36,7 @@ from hpcgym.engine.state import (
     BACKFILLED,
     CORRECTED,
     DOUBLING,
+    EACH_TIME,
     FOREVER,
     GIVEN,
     INCREMENTAL,
@@ -116,7 +117,8 @@ def next_pass(sim, jobs, progress, users, history, blocks, entries, freed, idle,
                     due = jobs[job].processors <= free
                 break
         if due:
-            if sim.renews == 1 and sim.ended > sim.ended_at_pass and sim.next > sim.started:
+            news = sim.renews == EACH_TIME or sim.ended > sim.ended_at_pass
+            if sim.renews > 0 and news and sim.next > sim.started:
                 sim.asked = A_RENEWAL
                 return False
             sim.ended_at_pass = sim.ended
@@ -194,9 +196,8 @@ def end_in_block(sim, blocks, entries, idle, block):
 @jit_part
 def end_first(sim, jobs, progress, users, history, blocks, entries, freed, idle, ended):
     """End the running job whose end is now; of several the one that started first."""
-    position = 0
-    if blocks[RUNNING].in_use > 1:
-        position = block_of_next_end(sim, progress, blocks, entries)
+    several = blocks[RUNNING].in_use > 1
+    position = block_of_next_end(sim, progress, blocks, entries) if several else 0
     block = block_at(blocks, RUNNING, position)
     base = np.uint64(block * BLOCK)
     last = base + np.uint64(blocks[block].count) - ONE
@@ -339,8 +340,7 @@ def start(sim, jobs, progress, blocks, entries, idle, job):
     progress[job].marks += sim.started * STARTED_AS
     sim.started += 1
     sim.free -= width
-    end = time + jobs[job].run
-    insert(blocks, entries, RUNNING, predicted_end, job, end, width)
+    insert(blocks, entries, RUNNING, predicted_end, job, time + jobs[job].run, width)
 
 
 @jit_part

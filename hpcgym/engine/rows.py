@@ -71,7 +71,7 @@ def loop_on_rows(run: Any, usage_of: Any) -> Any:
             jobs, keys_of(table, start, n), rows.scores[e], users_of(table, start, n),
             rows.sim[e], rows.progress[e], rows.history[e], rows.blocks[e], rows.entries[e],
             rows.profile[e], rows.line[e], rows.narrow[e], rows.freed[e], rows.idle[e],
-            rows.ended[e], machine, estimators, learner, shares, stop_time, max_passes,
+            rows.ended[e], machine, estimators, learner, shares, None, stop_time, max_passes,
         )  # fmt: skip
 
     @jit_part

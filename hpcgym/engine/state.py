@@ -37,6 +37,7 @@ UNCORRECTED, TO_REQUESTED, INCREMENTAL, DOUBLING, AGAIN, KILL = range(6)
 # asked: an order of the queue, within a pass; a prediction for the job that is submitted next; a
 # new one for the job sim.expiring, which has run as long as predicted; new ones for waiting jobs
 AN_ORDER, A_PREDICTION, A_CORRECTION, A_RENEWAL = range(1, 5)
+NEVER, AFTER_ENDS, EACH_TIME = range(3)  # renews
 
 # A simulation has one record, called `sim`: its rules, and the scalars of its present state.
 RULES = (
@@ -57,7 +58,7 @@ RULES = (
     "off_time",  # [s] that it takes to switch off, and on
     "on_time",
     "learns",  # 1 if it also asks for a prediction before each submission
-    "renews",  # 1 if it does so for jobs that wait, before a pass, when others have ended
+    "renews",  # when it does so for jobs that wait, before a pass
     "logs",  # 1 if it notes who has ended
 )
 _PRESENT = (

@@ -53,6 +53,7 @@ FEATURES = {
     "learned": "run times that are learned",
     "predictor": "a predictor in Python",
     "usage": "an order by what users have used",
+    "anew": "an expression that is worked out anew at each pass",
     "dispatcher": "a dispatcher",
     "dispatch time": "a dispatcher that takes time",
     "threshold": "a starvation threshold",
@@ -77,6 +78,11 @@ _OTHER_ENDS = "how long a job runs depends on who is beside it"
 _NOT_TOLD = "not built yet: it is not told of runs that a failure ended"
 _OF_CAPS = "it keeps caps of power; limits= says which"
 _OTHER_VECTORS = "what has ended at a submission differs from vector to vector"
+
+_ANEW = (
+    "not built yet: there waiting changes orders by a multiple of the waiting time, or not at all,"
+    " and expressions look at no run times that are learned"
+)
 
 #: What does not go together, and why.
 APART: dict[tuple[str, str], str] = {
@@ -103,6 +109,10 @@ APART: dict[tuple[str, str], str] = {
     ("predictor", "look-ahead"): "look-ahead learns run times itself",
     ("usage", "coverage"): _OTHER_VECTORS,
     ("usage", "look-ahead"): "it tries policies on copies of the queue, where usage is not counted",
+    ("anew", "failures"): "not built yet: jobs that wait again would have no scores in that pass",
+    ("anew", "environments"): _ANEW,
+    ("anew", "batches"): _ANEW,
+    ("anew", "look-ahead"): _ANEW,
     ("dispatcher", "shared nodes"): "it is not told who may be beside whom",
     ("dispatcher", "environments"): _OF_AGENTS,
     ("dispatcher", "batches"): "there weights order the queue",
@@ -211,6 +221,9 @@ def features_of(scheduler: Scheduler) -> dict[str, str]:
     for rule, looks in zip(("policy", "backfill_order"), scheduler.usage_orders, strict=True):
         if looks:
             found["usage"] = f"{rule}={rules[rule]!r}"
+    for rule, expression in zip(("policy", "backfill_order"), scheduler.anew, strict=True):
+        if expression is not None:
+            found["anew"] = f"{rule}={rules[rule]!r}"
     if scheduler.dispatcher is not None:
         found["dispatcher"] = f"dispatcher={rules['dispatcher']!r}"
     if scheduler.dispatch_time:

@@ -9,6 +9,7 @@ from typing import Any
 from hpcgym.errors import HpcgymError, check_choice
 from hpcgym.scheduler.estimates.by_name import CORRECTIONS, Estimate, check_estimate, learns
 from hpcgym.scheduler.hold import Hold
+from hpcgym.scheduler.policies.expressions import Expression
 from hpcgym.scheduler.policies.fair_share import FairShare
 from hpcgym.scheduler.policies.index import PolicyLike, looks_at_usage, parse_policy
 from hpcgym.scheduler.rule_values import (
@@ -168,7 +169,6 @@ class Scheduler:
         settle(self, "policy_estimate", check_estimate(self.policy_estimate, "policy_estimate"))
         if self.correction == "predicted-again" and not learns(self.estimate):
             raise HpcgymError("correction 'predicted-again' needs an estimate that learns")
-        self._check_expressions()
         settle(self, "threshold", threshold(self.threshold))
         if callable(self.policy) and not (self.reserves_one or self.backfill == "none"):
             raise HpcgymError(
@@ -193,22 +193,6 @@ class Scheduler:
         if self.correction is None:
             usual = "requested" if self.dispatcher is None else "next-second"
             object.__setattr__(self, "correction", usual)
-
-    def _check_expressions(self) -> None:
-        """Raise if an expression would have to be worked out anew as predictions are learned."""
-        if not learns(self.policy_estimate):
-            return
-        for rule in ("policy", "backfill_order"):
-            order = getattr(self, rule)
-            if isinstance(order, str) and order == "sjbf":
-                continue
-            expression = parse_policy(order, rule).expression
-            if expression is not None and expression.looks_at_time:
-                raise HpcgymError(
-                    f"{rule} {order!r} looks at requested times, for which policy_estimate has"
-                    " predictions that are learned: policies by name and weights can, expressions"
-                    " cannot yet; time_limit is the time that users request"
-                )
 
     def _check_dispatcher(self) -> None:
         """Raise unless the other rules go together with the dispatcher, or with none."""
@@ -263,6 +247,23 @@ class Scheduler:
         second = self.backfill_order
         sweeps = self.reserves_one and not (isinstance(second, str) and second == "sjbf")
         return looks_at_usage(self.policy), sweeps and looks_at_usage(second)
+
+    @property
+    def anew(self) -> tuple[Expression | None, Expression | None]:
+        """The expressions in ``policy``, and in the order of backfilling, worked out at each pass.
+
+        They are general, or look at run times that are learned; None: it is another order.
+        """
+        second = self.backfill_order
+        sweeps = self.reserves_one and not (isinstance(second, str) and second == "sjbf")
+        return self._anew(self.policy), self._anew(second) if sweeps else None
+
+    def _anew(self, order: PolicyLike) -> Expression | None:
+        """Return the expression of an order if it is worked out at each pass."""
+        expression = parse_policy(order).expression
+        if expression is None or expression.general:
+            return expression
+        return expression if expression.looks_at_time and learns(self.policy_estimate) else None
 
     def but(self, **changes: Any) -> Scheduler:
         """Return the scheduler with some rules changed.

@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING, Any
 from hpcgym.compilation import compiling
 from hpcgym.engine import state
 from hpcgym.engine.answers.answering import answering
+from hpcgym.engine.answers.expressed import Expressed, express_all
 from hpcgym.engine.answers.formulas import chain
 from hpcgym.engine.answers.shares import Shares, counting
 from hpcgym.engine.machines.kinds import NODES, POOL, Kind
 from hpcgym.errors import HpcgymError
 from hpcgym.scheduler.estimates.by_name import learns
 from hpcgym.scheduler.estimates.learning import asks_for_predictions
+from hpcgym.simulation.expressed import make_expressed
 from hpcgym.simulation.fair_share import make_shares
 from hpcgym.simulation.predictions import Learning
 from hpcgym.simulation.prepare import prepare
@@ -40,6 +42,7 @@ class Simulation:
     machine : as its kind takes it; one with a longer log once that is full.
     learning : predicts run times, or None.
     shares : keep accounts of users, or None.
+    expressed : orders that are worked out anew at each pass, or None.
     dispatch : starts jobs in a pass, or None.
     late : whose answers come later than the passes at which it is asked, or None.
     after_pass : is called after each pass, or None.
@@ -51,6 +54,7 @@ class Simulation:
     machine: Any = ()
     learning: Learning | None = None
     shares: Shares | None = None
+    expressed: Expressed | None = None
     dispatch: Callable[[state.Prepared, Any], None] | None = None
     late: LateDispatcher | None = None
     after_pass: Callable[[], None] | None = None
@@ -61,10 +65,10 @@ class Simulation:
         plans = self.arrays.sim.depth == state.UNLIMITED
         run = self.kind.conservative if plans else self.kind.easy
         learning, answers = self.learning, ()
-        if learning is not None or self.shares is not None:
+        if any(part is not None for part in (learning, self.shares, self.expressed)):
             run = answering(run, self.kind.usage_of, chain())
             parts = (None, None) if learning is None else (learning.estimators, learning.learner)
-            answers = (*parts, self.shares)
+            answers = (*parts, self.shares, self.expressed)
         most = state.ALL_PASSES if self.after_pass is None else 1
         with compiling(run):
             while True:
@@ -107,6 +111,8 @@ class Simulation:
                 a.jobs, a.scores, a.sim, a.progress, a.blocks, a.entries, a.ended, self.machine,
                 self.shares, True,
             )  # fmt: skip
+        if self.expressed is not None and a.sim.asked == state.A_RENEWAL:
+            express_all(a.jobs, a.scores, a.sim, a.blocks, a.entries, self.expressed, self.shares)
 
 
 def new_simulation(
@@ -147,7 +153,7 @@ def answers_for(
     learned: Learned | None = None,
     ticks: int = 1,
 ) -> dict[str, Any]:
-    """Return what learns and counts in a simulation, as :class:`Simulation` takes it.
+    """Return what answers in a simulation, as :class:`Simulation` takes it.
 
     That of an extract begins with its state then, and what has been learned from its past, unless
     ``learned`` is given. ``asks``: it asks for predictions; ``counts``: usage is counted in it;
@@ -159,7 +165,9 @@ def answers_for(
         learning = Learning(workload, scheduler, arrays, before)
     begin_with(workload, scheduler, cluster, arrays, learning)
     shares = make_shares(workload, scheduler, cluster, arrays, ticks) if counts else None
-    return {"learning": learning, "shares": shares}
+    times = None if learning is None else learning.policy_run_time
+    expressed = make_expressed(workload, scheduler, arrays, times, shares, ticks)
+    return {"learning": learning, "shares": shares, "expressed": expressed}
 
 
 def asks_for_answers(scheduler: Scheduler, learned: Learned | None = None) -> tuple[bool, bool]:

@@ -23,6 +23,7 @@ from hpcgym.scheduler.estimates.learning import (
     looks_at_time,
 )
 from hpcgym.scheduler.hold import Hold
+from hpcgym.scheduler.policies.expressions import Expression
 from hpcgym.scheduler.policies.features import JobColumns
 from hpcgym.scheduler.policies.index import (
     PolicyLike,
@@ -30,6 +31,7 @@ from hpcgym.scheduler.policies.index import (
     looks_at_usage,
     rank,
     rank_without_usage,
+    unknown_yet,
 )
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.workload.model import Workload
@@ -220,11 +222,12 @@ def orders(
         predicted_run_times(scheduler.policy_estimate, run_time, workload, "policy_estimate"),
     )
     learned = learns(scheduler.policy_estimate)
-    first = _ranking(scheduler.policy, columns, learned, shares)
+    anew = scheduler.anew
+    first = _ranking(scheduler.policy, columns, learned, shares, anew[0])
     second: Ranking | None = Ranking(None, None)  # by submission, unless EASY has another
     if scheduler.reserves_one:
         order = scheduler.backfill_order
-        second = None if order == "sjbf" else _ranking(order, columns, learned, shares)
+        second = None if order == "sjbf" else _ranking(order, columns, learned, shares, anew[1])
     primary = _order_code(first)
     secondary = state.PREDICTION if second is None else _order_code(second)
     n = len(workload)
@@ -241,8 +244,12 @@ def orders(
     return primary, secondary, keys, scores
 
 
-def _ranking(policy: PolicyLike, columns: JobColumns, learned: bool, shares: bool) -> Ranking:
+def _ranking(
+    policy: PolicyLike, columns: JobColumns, learned: bool, shares: bool, anew: Expression | None
+) -> Ranking:
     """Return the scores of jobs; as those of an order that may change where times are learned."""
+    if anew is not None:
+        return unknown_yet(columns)
     if shares and looks_at_usage(policy):
         return rank_without_usage(policy, columns)
     ranking = rank(policy, columns)

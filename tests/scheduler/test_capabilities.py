@@ -60,6 +60,7 @@ RULES: dict[str, dict[str, Any]] = {
     "learned": {"estimate": "e-loss"},
     "predictor": {"estimate": Twice()},
     "usage": {"backfill_order": "fairshare"},
+    "anew": {"backfill_order": "log(1 + wait) - requested"},
     "dispatcher": {"dispatcher": "prb"},
     "dispatch time": {"dispatcher": "prb", "dispatch_time": 60},
     "threshold": {"threshold": 60},

@@ -128,11 +128,11 @@ def test_values_are_those_of_python(data: st.DataObject, workload: Workload) -> 
         ("log(wait, 2)", r"column 1: log takes one value"),
         ("max(area)", r"column 1: max takes two values or more"),
         ("log(x=area)", r"column 1: log takes one value"),
-        ("wait ** 2", r"column 1: waiting times can be added, and multiplied or divided by"),
-        ("area + sqrt(wait)", r"column 8: waiting times can be added"),
-        ("area / wait", r"column 1: waiting times"),
-        ("1 if wait > 3600 else 0", r"column 6: waiting times"),
-        ("expansion * wait", r"column 1: waiting times"),
+        ("wait ** 2 - wiat", r"column 13: unknown name 'wiat'"),
+        ("sqrt(wait) + exp(area, 2)", r"column 14: exp takes one value"),
+        ("area if (wait >) else 0", r"column [0-9]+: no expression"),
+        ("fairshare * wait", r"column 1: what users have used can be added"),
+        ("wait ** 2 + log(fairshare)", r"column 13: what users have used can be added"),
         ("fairshare * area", r"column 1: what users have used can be added"),
         ("1 / fairshare", r"column 1: what users have used"),
         ("fairshare if queue == 1 else 0", r"column 1: what users have used"),
@@ -248,11 +248,55 @@ def test_an_estimate_stands_for_requested_but_not_for_time_limit() -> None:
     assert np.array_equal(result.start, requested.start)
 
 
-def test_run_times_that_are_learned_are_refused_where_it_looks_at_them() -> None:
-    with pytest.raises(hpcgym.HpcgymError, match="expressions cannot yet; time_limit is"):
-        hpcgym.Scheduler(policy="-requested", policy_estimate="ave2")
-    hpcgym.Scheduler(policy="-time_limit * processors", policy_estimate="ave2")
-    hpcgym.Scheduler(policy="-requested", estimate="ave2")
+@pytest.mark.parametrize(
+    ("text", "estimate", "anew"),
+    [
+        ("-requested * processors", "requested", False),
+        ("20 * wait - area / 60", "clairvoyant", False),
+        ("wait * processors + 3 * fairshare", "requested", False),
+        ("wait * (2 if queue == 1 else requested)", "requested", False),
+        ("wait if queue == 1 else -area", "requested", False),
+        ("-time_limit * processors", "ave2", False),
+        ("wait * processors - submit + clock", "ave2", False),
+        ("-requested", "ave2", True),
+        ("20 * wait - area", "ave2", True),
+        ("expansion", "ave2", True),
+        ("wait ** 2", "requested", True),
+        ("wait * wait", "requested", True),
+        ("area / wait", "requested", True),
+        ("expansion * clock", "requested", True),
+        ("max(wait, 3600)", "requested", True),
+        ("wait // 60", "requested", True),
+        ("abs(wait)", "requested", True),
+        ("not wait", "requested", True),
+        ("(wait > 60) * area", "requested", True),
+        ("area if wait else 0", "requested", True),
+        ("log(1 + wait) + 3 * fairshare", "requested", True),
+    ],
+)
+def test_which_forms_are_worked_out_anew(text: str, estimate: str, anew: bool) -> None:
+    rules: dict[str, Any] = {"policy_estimate": estimate, "backfill_order": text}
+    found = hpcgym.Scheduler(policy=text, **rules).anew
+    assert [expression is not None for expression in found] == [anew, anew]
+    swept = hpcgym.Scheduler(policy=text, backfill="conservative", **rules).anew
+    assert swept[1] is None  # there is no order of backfilling
+
+
+def test_scores_at_a_pass_may_be_infinite_or_no_number() -> None:
+    """A holds the machine; of those that wait B is infinite, C 3, D and E no number: the least."""
+    columns = {
+        "submit_time": [0, 1, 1, 1, 1],
+        "requested_processors": [1] * 5,
+        "run_time": [10] * 5,
+        "requested_time": [10] * 5,
+        "queue": [0, 3, 2, 1, 0],
+    }
+    workload = Workload.from_columns(columns, processors=1)
+    text = "1 / (wait - 9) if queue == 3 else wait / 3 if queue == 2 else log(-wait)"
+    result = hpcgym.simulate(workload, policy=text)
+    assert result.start.tolist() == [0, 10, 20, 30, 40]
+    last = hpcgym.simulate(workload, policy=text.replace("1 / (", "-1 / ("))
+    assert last.start.tolist() == [0, 20, 10, 30, 40]
 
 
 @pytest.mark.compiled
@@ -265,6 +309,15 @@ def test_baselines_and_boards_take_them() -> None:
     weights = gymnasium.make("hpcgym/MixedPolicy-v0", workload=workload, jobs=60)
     with pytest.raises(hpcgym.HpcgymError, match="is no weighted sum of features"):
         played(weights, find_baseline("-requested * processors"))
+    for name in ("JobSelection", "QueueOrdering"):
+        env = gymnasium.make(f"hpcgym/{name}-v0", workload=workload, jobs=60)
+        assert played(env, find_baseline("(wait / requested) ** 3 * processors")) == played(
+            env, find_baseline("wfp3")
+        )
+    with pytest.raises(
+        hpcgym.HpcgymError, match=r"backfill_order='wait \*\* 2' and environments do"
+    ):
+        gymnasium.make("hpcgym/JobSelection-v0", workload=workload, backfill_order="wait ** 2")
     board = evaluate("-requested * processors", workload, jobs=30, n=4, budget=0)
     values = board.by_slice
     assert values["-requested * processors"].tolist() == values["saf"].tolist()

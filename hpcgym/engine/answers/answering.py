@@ -1,7 +1,7 @@
-"""Loops that answer what a simulation asks for: predictions that are learned, orders by usage.
+"""Loops that answer what a simulation asks for: predictions, orders by usage, expressions.
 
 The loop of a machine stops before each submission, and before a pass that follows ends. Here it is
-answered and goes on. What answers is composed: learned predictions, shares or both.
+answered and goes on. What answers is composed: learned predictions, shares, expressions.
 """
 
 from __future__ import annotations
@@ -10,9 +10,10 @@ from functools import cache
 from typing import Any
 
 from hpcgym.compilation import jit_entry
+from hpcgym.engine.answers.expressed import express_all
 from hpcgym.engine.answers.online import answers_by
 from hpcgym.engine.answers.shares import counting
-from hpcgym.engine.state import A_CORRECTION, A_PREDICTION
+from hpcgym.engine.state import A_CORRECTION, A_PREDICTION, A_RENEWAL
 
 
 @cache
@@ -31,9 +32,9 @@ def answering(run: Any, usage_of: Any, predict: Any) -> Any:
     def run_with_answers(
         jobs, keys, scores, users,
         sim, progress, history, blocks, entries, profile, line, narrow, freed, idle,
-        ended, machine, estimators, learner, shares, stop_time, max_passes,
+        ended, machine, estimators, learner, shares, expressed, stop_time, max_passes,
     ):  # fmt: skip
-        """Simulate as ``run`` does, with a learner, shares or both; None of what there is not.
+        """Simulate as ``run`` does, with a learner, shares and expressions; None of what is not.
 
         It stops with ``sim.asked`` set where an order is asked for, or a prediction from outside.
         """
@@ -60,5 +61,7 @@ def answering(run: Any, usage_of: Any, predict: Any) -> Any:
                     jobs, scores, sim, progress, blocks, entries, ended, machine, shares,
                     estimators is not None,
                 )  # fmt: skip
+            if expressed is not None and sim.asked == A_RENEWAL:
+                express_all(jobs, scores, sim, blocks, entries, expressed, shares)
 
     return run_with_answers

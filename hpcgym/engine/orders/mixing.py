@@ -78,7 +78,7 @@ _f1 = jit_part(formulas.f1)
 _f2 = jit_part(formulas.f2)
 _f3 = jit_part(formulas.f3)
 _f4 = jit_part(formulas.f4)
-_serial_patience = jit_part(formulas.serial_patience)
+serial_patience = jit_part(formulas.serial_patience)
 
 # features in the order of the table hpcgym.scheduler.policies.FEATURES
 PROCESSORS, REQUESTED, WAIT, RATIO, EXPANSION, AREA, UNICEF, F1, F2, F3, F4 = range(11)
@@ -123,5 +123,5 @@ def rank_one(weights, static, job):
     for k in range(N_FEATURES):
         if weights[k] != 0:
             static[k] = static_of(k, job)
-    serial = _serial_patience(job)
+    serial = serial_patience(job)
     return mix(weights, PLACES, 1.0, static, WAITING, serial, job.requested)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hpcgym.engine import state
 from hpcgym.engine.answers import histories, nag, online
 from hpcgym.engine.answers.formulas import FORMULAS
 from hpcgym.engine.orders import mixing
@@ -83,9 +84,16 @@ def learning_rules(
     """
     return {
         "learns": int(asks or counts),
-        "renews": int(learns(scheduler.policy_estimate) or counts),
+        "renews": _renews(scheduler, counts),
         "logs": int(asks or logs_ends or counts),
     }
+
+
+def _renews(scheduler: Scheduler, counts: bool) -> int:
+    """Return when the simulator stops before a pass for new scores, as the engine takes it."""
+    if any(scheduler.anew):
+        return state.EACH_TIME
+    return state.AFTER_ENDS if learns(scheduler.policy_estimate) or counts else state.NEVER
 
 
 def looks_at_time(policy: PolicyLike) -> bool:
@@ -123,7 +131,10 @@ def make_estimators(
         loss=np.concatenate([spec.loss for spec in specs]),
         chosen=chosen,
         looks=np.array(
-            [policy is not None and looks_at_time(policy) for policy in _orders(scheduler)],
+            [
+                policy is not None and anew is None and looks_at_time(policy)
+                for policy, anew in zip(_orders(scheduler), scheduler.anew, strict=True)
+            ],
             np.int64,
         ),
         classes=_classes(specs, users, processors),

@@ -1,8 +1,9 @@
 """Policies as expressions over features of jobs: ``-(requested * processors) + 20 * wait``.
 
 The score of a job is the value of the expression, and the highest score is served first. Waiting
-may change it by a multiple of the waiting time, which is then a number of each job; so scores are
-worked out once, for all jobs, as those of other policies are.
+may change it not at all, or by a multiple of the waiting time, which is then a number of each job:
+such scores are worked out once, for all jobs, as those of other policies are. All others, which are
+*general*, are worked out anew at each pass, in compiled code.
 """
 
 from __future__ import annotations
@@ -14,11 +15,12 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
+from hpcgym.engine.orders import operations as op
 from hpcgym.errors import HpcgymError
-from hpcgym.scheduler.policies import grammar as g
 from hpcgym.scheduler.policies.features import FEATURES, USER_FEATURES, Feature, JobColumns
-from hpcgym.scheduler.policies.grammar import Step
+from hpcgym.scheduler.policies.grammar import Step, fail, read_steps
 
 #: What an expression may name beside features: columns of the log.
 COLUMNS: dict[str, Feature] = {
@@ -50,34 +52,34 @@ NAMES: dict[str, str] = {
 }
 
 _CODES: dict[str, int] = {
-    **dict.fromkeys(_OF_JOBS, g.FEATURE),
-    **dict.fromkeys(USER_FEATURES, g.USAGE),
-    "wait": g.WAIT,
+    **dict.fromkeys(_OF_JOBS, op.FEATURE),
+    **dict.fromkeys(USER_FEATURES, op.USAGE),
+    "wait": op.WAIT,
 }
 
 #: Operations on columns of numbers; sums, products and choices are in :func:`_value`.
 _ON_COLUMNS: dict[int, Callable[..., Any]] = {
-    g.NOT: lambda a: (a == 0) * 1.0,
-    g.LOG: np.log,
-    g.LOG2: np.log2,
-    g.LOG10: np.log10,
-    g.EXP: np.exp,
-    g.SQRT: np.sqrt,
-    g.ABS: np.abs,
-    g.FLOOR: np.floor,
-    g.WHOLE_PARTS: np.floor_divide,
-    g.REST: np.remainder,
-    g.POWER: np.power,
-    g.LEAST: np.minimum,
-    g.GREATEST: np.maximum,
-    g.LESS: lambda a, b: (a < b) * 1.0,
-    g.AT_MOST: lambda a, b: (a <= b) * 1.0,
-    g.MORE: lambda a, b: (a > b) * 1.0,
-    g.AT_LEAST: lambda a, b: (a >= b) * 1.0,
-    g.EQUAL: lambda a, b: (a == b) * 1.0,
-    g.UNEQUAL: lambda a, b: (a != b) * 1.0,
-    g.AND: lambda a, b: ((a != 0) & (b != 0)) * 1.0,
-    g.OR: lambda a, b: ((a != 0) | (b != 0)) * 1.0,
+    op.NOT: lambda a: (a == 0) * 1.0,
+    op.LOG: np.log,
+    op.LOG2: np.log2,
+    op.LOG10: np.log10,
+    op.EXP: np.exp,
+    op.SQRT: np.sqrt,
+    op.ABS: np.abs,
+    op.FLOOR: np.floor,
+    op.WHOLE_PARTS: np.floor_divide,
+    op.REST: np.remainder,
+    op.POWER: np.power,
+    op.LEAST: np.minimum,
+    op.GREATEST: np.maximum,
+    op.LESS: lambda a, b: (a < b) * 1.0,
+    op.AT_MOST: lambda a, b: (a <= b) * 1.0,
+    op.MORE: lambda a, b: (a > b) * 1.0,
+    op.AT_LEAST: lambda a, b: (a >= b) * 1.0,
+    op.EQUAL: lambda a, b: (a == b) * 1.0,
+    op.UNEQUAL: lambda a, b: (a != b) * 1.0,
+    op.AND: lambda a, b: ((a != 0) & (b != 0)) * 1.0,
+    op.OR: lambda a, b: ((a != 0) | (b != 0)) * 1.0,
 }
 
 
@@ -87,6 +89,7 @@ class Form(NamedTuple):
     job: bool = False
     wait: bool = False
     usage: bool = False
+    general: bool = False  # waiting changes it otherwise than by a multiple of the waiting time
 
     @property
     def is_number(self) -> bool:
@@ -124,7 +127,12 @@ class Expression:
     def looks_at_time(self) -> bool:
         """Whether it looks at requested times, or at what stands for them."""
         apart = {"processors", *COLUMNS}
-        return any(step.code == g.FEATURE and step.name not in apart for step in self.steps)
+        return any(step.code == op.FEATURE and step.name not in apart for step in self.steps)
+
+    @property
+    def general(self) -> bool:
+        """Whether waiting changes it otherwise than by a multiple of the waiting time."""
+        return self.form.general
 
     @property
     def usage(self) -> dict[str, float]:
@@ -133,12 +141,45 @@ class Expression:
         return {name: float(w) for name, w in zip(USER_FEATURES, weights, strict=True) if w != 0}
 
     def of_jobs(self, jobs: JobColumns | None) -> Linear:
-        """Return its value for jobs; None: only its usage is wanted, which no job changes."""
+        """Return its value for jobs, unless it is general.
+
+        None: only its usage is wanted, which no job changes.
+        """
         stack: list[Linear] = []
         with np.errstate(all="ignore"):
             for step in self.steps:
                 stack.append(_value(step, _taken(stack, step), jobs))
         return stack[0]
+
+    def program(self, jobs: JobColumns, times: NDArray[np.int64]) -> op.Program:
+        """Return it as it is worked out anew, for jobs, without what usage adds.
+
+        ``times`` [s], (n_jobs,), stand for the requested times, and may be renewed.
+        """
+        steps: list[tuple[int, float]] = []
+        columns = [jobs.since_first, jobs.processors]
+        for step in self.steps:
+            if step.code == op.USAGE:
+                steps.append((op.NUMBER, 0.0))
+            elif step.name in COLUMNS:
+                steps.append((op.COLUMN, len(columns)))
+                column = COLUMNS[step.name]
+                assert column.static is not None
+                columns.append(column.static(jobs))
+                if column.patience is not None:  # the time now
+                    steps += [(op.WAIT, 0.0), (op.ADD, 0.0)]
+            elif step.code == op.FEATURE:
+                steps.append((op.FEATURE, list(FEATURES).index(step.name)))
+            else:
+                steps.append((step.code, step.number))
+        codes, numbers = zip(*steps, strict=True)
+        return op.Program(
+            np.array(codes, np.int64),
+            np.array(numbers, np.float64),
+            np.array(columns, np.float64),
+            times,
+            np.zeros(len(steps)),
+        )
 
 
 def is_expression(text: str) -> bool:
@@ -159,29 +200,30 @@ def read_expression(text: str, argument: str = "policy") -> Expression:
 
     Raises
     ------
-    HpcgymError : what is no expression, one that orders nothing, or one that waiting or usage
-        changes otherwise than as in :class:`Linear`; it names the column.
+    HpcgymError : what is no expression, one that orders nothing, or one that usage changes
+        otherwise than as in :class:`Linear`; it names the column.
     """
-    steps = g.read_steps(text, argument, _CODES)
+    steps = read_steps(text, argument, _CODES)
     stack: list[Form] = []
     for step in steps:
         taken = _taken(stack, step)
         problem = _problem(step, taken)
         if problem:
-            g.fail(text, argument, step.column, problem)
+            fail(text, argument, step.column, problem)
         stack.append(_form(step, taken))
     found = Expression(text, tuple(steps), stack[0])
     _, gain, usage = found.of_jobs(None)
-    if not (np.isfinite(usage).all() and (found.form.job or np.isfinite(gain))):
+    changes = found.form.job or found.general
+    if not (np.isfinite(usage).all() and (changes or np.isfinite(gain))):
         raise HpcgymError(f"{argument} {text!r} is infinite, or no number, for all jobs")
-    if not (found.form.job or gain != 0 or usage.any()):
+    if not (changes or gain != 0 or usage.any()):
         raise HpcgymError(f"{argument} {text!r} is the same for all jobs: name a feature of jobs")
     return found
 
 
 def _taken(stack: list[Any], step: Step) -> list[Any]:
     """Take from the stack what a step takes, and return it."""
-    first = len(stack) - g.takes(step.code)
+    first = len(stack) - op.takes(step.code)
     taken = stack[first:]
     del stack[first:]
     return taken
@@ -189,50 +231,61 @@ def _taken(stack: list[Any], step: Step) -> list[Any]:
 
 def _form(step: Step, taken: Sequence[Form]) -> Form:
     """Return what the value that a step leaves depends on."""
-    if step.code == g.FEATURE:
+    if step.code == op.FEATURE:
         return Form(job=True, wait=_OF_JOBS[step.name].patience is not None)
-    if step.code in g.PUSHES:
-        return Form(wait=step.code == g.WAIT, usage=step.code == g.USAGE)
-    return Form(*(any(parts) for parts in zip(*taken, strict=True)))
+    if step.code in op.PUSHES:
+        return Form(wait=step.code == op.WAIT, usage=step.code == op.USAGE)
+    found = Form(*(any(parts) for parts in zip(*taken, strict=True)))
+    return found._replace(general=found.general or not _keeps(step, taken, "wait"))
+
+
+def _keeps(step: Step, taken: Sequence[Form], what: str) -> bool:
+    """Return whether a step leaves a sum of what its values are without waiting and a multiple.
+
+    ``what``: "wait", of the waiting time; "usage", of the priorities of users.
+    """
+    if step.code in op.PUSHES or step.code in (op.NEGATIVE, op.ADD, op.SUBTRACT):
+        return True
+    changes = [bool(getattr(form, what)) for form in taken]
+    if step.code == op.MULTIPLY:
+        return not all(changes)
+    if step.code == op.DIVIDE:
+        return not changes[1]
+    if step.code == op.CHOICE:
+        return not changes[0]
+    return not any(changes)
 
 
 def _problem(step: Step, taken: Sequence[Form]) -> str:
-    """Return why a step cannot be done, for what waiting or usage adds to its values; or ""."""
-    if step.code in g.PUSHES or step.code in (g.NEGATIVE, g.ADD, g.SUBTRACT):
+    """Return why a step cannot be done, for what usage adds to its values; or ""."""
+    if not any(form.usage for form in taken):
         return ""
-    changing = [form for form in taken if form.wait or form.usage]
-    if not changing:
+    others = [form for form in taken if not form.usage]
+    scales = step.code in (op.MULTIPLY, op.DIVIDE) and all(form.is_number for form in others)
+    sums = step.code in (op.NEGATIVE, op.ADD, op.SUBTRACT)
+    if sums or (scales and _keeps(step, taken, "usage")):
         return ""
-    if step.code in (g.MULTIPLY, g.DIVIDE) and len(changing) == 1:
-        other = taken[1] if changing[0] is taken[0] else taken[0]
-        divides = step.code == g.DIVIDE and other is taken[0]
-        if not divides and (other.is_number or not changing[0].usage):
-            return ""
-    if step.code == g.CHOICE and not (taken[0].wait or any(form.usage for form in taken)):
-        return ""
-    if any(form.usage for form in changing):
-        return "what users have used can be added, and multiplied by numbers, and no more"
-    return "waiting times can be added, and multiplied or divided by what waiting does not change"
+    return "what users have used can be added, and multiplied by numbers, and no more"
 
 
 def _value(step: Step, taken: Sequence[Linear], jobs: JobColumns | None) -> Linear:
     """Return what a step leaves."""
-    if step.code in g.PUSHES:
+    if step.code in op.PUSHES:
         return _pushed(step, jobs)
-    if step.code == g.NEGATIVE:
+    if step.code == op.NEGATIVE:
         return Linear(*(-part for part in taken[0]))
     a, b = taken[0], taken[-1]
-    if step.code == g.ADD:
+    if step.code == op.ADD:
         return Linear(*(x + y for x, y in zip(a, b, strict=True)))
-    if step.code == g.SUBTRACT:
+    if step.code == op.SUBTRACT:
         return Linear(*(x - y for x, y in zip(a, b, strict=True)))
-    if step.code == g.MULTIPLY:
+    if step.code == op.MULTIPLY:
         if _is_static(a):
             a, b = b, a
         return _each(np.multiply, a, b.static)
-    if step.code == g.DIVIDE:
+    if step.code == op.DIVIDE:
         return _each(np.divide, a, b.static)
-    if step.code == g.CHOICE:
+    if step.code == op.CHOICE:
         test = taken[0].static != 0
         return Linear(*(np.where(test, x, y) for x, y in zip(taken[1][:2], b[:2], strict=True)))
     return Linear(_ON_COLUMNS[step.code](*(part.static for part in taken)))
@@ -255,11 +308,11 @@ def _is_static(value: Linear) -> bool:
 
 def _pushed(step: Step, jobs: JobColumns | None) -> Linear:
     """Return what a step pushes."""
-    if step.code == g.WAIT:
+    if step.code == op.WAIT:
         return Linear(0.0, 1.0)
-    if step.code == g.USAGE:
+    if step.code == op.USAGE:
         return Linear(0.0, 0.0, np.array([float(name == step.name) for name in USER_FEATURES]))
-    if step.code == g.NUMBER or jobs is None:
+    if step.code == op.NUMBER or jobs is None:
         return Linear(step.number)
     feature = _OF_JOBS[step.name]
     static = 0.0 if feature.static is None else feature.static(jobs)

@@ -2,8 +2,7 @@
 
 It is a part of Python's, read with :mod:`ast`: numbers, names, ``+ - * / // % **``, comparisons,
 ``and or not``, ``A if C else B`` and the functions of :data:`FUNCTIONS`. Python runs none of it.
-Steps are in postfix order: those that push a value, and those that take their values from the top
-of a stack and leave one.
+Steps are in postfix order, see :mod:`hpcgym.engine.orders.operations`.
 """
 
 from __future__ import annotations
@@ -14,46 +13,38 @@ import warnings
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple, NoReturn
 
+from hpcgym.engine.orders import operations as op
 from hpcgym.errors import HpcgymError, unknown
-
-(
-    NUMBER, FEATURE, USAGE, WAIT,
-    NEGATIVE, NOT, LOG, LOG2, LOG10, EXP, SQRT, ABS, FLOOR,
-    ADD, SUBTRACT, MULTIPLY, DIVIDE, WHOLE_PARTS, REST, POWER, LEAST, GREATEST,
-    LESS, AT_MOST, MORE, AT_LEAST, EQUAL, UNEQUAL, AND, OR,
-    CHOICE,
-) = range(31)  # fmt: skip
-PUSHES, TAKE_ONE, TAKE_TWO = range(NUMBER, NEGATIVE), range(NEGATIVE, ADD), range(ADD, CHOICE)
 
 #: Function -> operation, and what it returns; ``min`` and ``max`` take two values or more.
 FUNCTIONS: dict[str, tuple[int, str]] = {
-    "log": (LOG, "natural logarithm"),
-    "log2": (LOG2, "logarithm to base 2"),
-    "log10": (LOG10, "logarithm to base 10"),
-    "exp": (EXP, "e to this power"),
-    "sqrt": (SQRT, "square root"),
-    "abs": (ABS, "the number without its sign"),
-    "floor": (FLOOR, "the greatest whole number that is not above it"),
-    "min": (LEAST, "the least of its values"),
-    "max": (GREATEST, "the greatest of its values"),
+    "log": (op.LOG, "natural logarithm"),
+    "log2": (op.LOG2, "logarithm to base 2"),
+    "log10": (op.LOG10, "logarithm to base 10"),
+    "exp": (op.EXP, "e to this power"),
+    "sqrt": (op.SQRT, "square root"),
+    "abs": (op.ABS, "the number without its sign"),
+    "floor": (op.FLOOR, "the greatest whole number that is not above it"),
+    "min": (op.LEAST, "the least of its values"),
+    "max": (op.GREATEST, "the greatest of its values"),
 }
 
 _OPERATORS: dict[type, int] = {
-    ast.Add: ADD,
-    ast.Sub: SUBTRACT,
-    ast.Mult: MULTIPLY,
-    ast.Div: DIVIDE,
-    ast.FloorDiv: WHOLE_PARTS,
-    ast.Mod: REST,
-    ast.Pow: POWER,
-    ast.Lt: LESS,
-    ast.LtE: AT_MOST,
-    ast.Gt: MORE,
-    ast.GtE: AT_LEAST,
-    ast.Eq: EQUAL,
-    ast.NotEq: UNEQUAL,
-    ast.And: AND,
-    ast.Or: OR,
+    ast.Add: op.ADD,
+    ast.Sub: op.SUBTRACT,
+    ast.Mult: op.MULTIPLY,
+    ast.Div: op.DIVIDE,
+    ast.FloorDiv: op.WHOLE_PARTS,
+    ast.Mod: op.REST,
+    ast.Pow: op.POWER,
+    ast.Lt: op.LESS,
+    ast.LtE: op.AT_MOST,
+    ast.Gt: op.MORE,
+    ast.GtE: op.AT_LEAST,
+    ast.Eq: op.EQUAL,
+    ast.NotEq: op.UNEQUAL,
+    ast.And: op.AND,
+    ast.Or: op.OR,
 }
 
 MOST_CHARACTERS, MOST_STEPS = 2_000, 500
@@ -87,15 +78,6 @@ def read_steps(text: str, argument: str, codes: Mapping[str, int]) -> list[Step]
     except RecursionError:
         fail(text, argument, 1, "too many parts within parts")
     return reader.steps
-
-
-def takes(code: int) -> int:
-    """Return how many values an operation takes from the stack."""
-    if code in PUSHES:
-        return 0
-    if code in TAKE_ONE:
-        return 1
-    return 2 if code in TAKE_TWO else 3
 
 
 def fail(text: str, argument: str, column: int, problem: str) -> NoReturn:
@@ -138,17 +120,17 @@ class _Reader:
         self.check_length()
         match node:
             case ast.Constant():
-                self._step(node, NUMBER, number=self._number(node))
+                self._step(node, op.NUMBER, number=self._number(node))
             case ast.Name():
                 self._put_name(node)
             case ast.UnaryOp(op=ast.USub()):
                 self.put(node.operand)
-                self._step(node, NEGATIVE)
+                self._step(node, op.NEGATIVE)
             case ast.UnaryOp(op=ast.UAdd()):
                 self.put(node.operand)
             case ast.UnaryOp(op=ast.Not()):
                 self.put(node.operand)
-                self._step(node, NOT)
+                self._step(node, op.NOT)
             case ast.BinOp() if type(node.op) in _OPERATORS:
                 self._fold(node, _OPERATORS[type(node.op)], (node.left, node.right))
             case ast.BoolOp():
@@ -158,7 +140,7 @@ class _Reader:
             case ast.IfExp():
                 for part in (node.test, node.body, node.orelse):
                     self.put(part)
-                self._step(node, CHOICE)
+                self._step(node, op.CHOICE)
             case ast.Call():
                 self._put_call(node)
             case _:
@@ -186,7 +168,7 @@ class _Reader:
                 self._fail(right, "numbers are compared with < <= > >= == !=")
             self._fold(node, _OPERATORS[type(operator)], (left, right))
             if k > 0:
-                self._step(node, AND)
+                self._step(node, op.AND)
             left = right
 
     def _put_call(self, node: ast.Call) -> None:
@@ -195,7 +177,7 @@ class _Reader:
         if name not in FUNCTIONS:
             self._fail(node, unknown("function", name or ast.unparse(node.func), FUNCTIONS))
         code = FUNCTIONS[name][0]
-        several = code in (LEAST, GREATEST)
+        several = code in (op.LEAST, op.GREATEST)
         if node.keywords or (len(node.args) < 2 if several else len(node.args) != 1):
             self._fail(node, f"{name} takes {'two values or more' if several else 'one value'}")
         if several:

@@ -247,7 +247,8 @@ def rank(policy: PolicyLike, jobs: JobColumns) -> Ranking:
     - 1 / patience: the sum of weight / patience. With weights w of ``wait`` and v of ``expansion``
       that is computed as patience = p / (w p + v), or 1 / w where v = 0.
 
-    An expression is worked out in the order in which it is written.
+    An expression is worked out in the order in which it is written; one that is general at each
+    pass only.
 
     Raises
     ------
@@ -257,7 +258,7 @@ def rank(policy: PolicyLike, jobs: JobColumns) -> Ranking:
     index = parse_policy(policy)
     refuse_usage(policy)
     if index.function is not None:  # says it when it is asked
-        return Ranking(np.zeros_like(jobs.submit), np.full_like(jobs.submit, np.inf))
+        return unknown_yet(jobs)
     if index.cubed:
         return Ranking(jobs.processors, jobs.requested, cubed=True)
     if index.expression is None and set(index.weights) == {"wait"}:
@@ -272,6 +273,11 @@ def rank_without_usage(policy: PolicyLike, jobs: JobColumns) -> Ranking:
     if ranking.patience is not None:
         return ranking
     return Ranking(ranking.score, np.full_like(jobs.submit, np.inf))
+
+
+def unknown_yet(jobs: JobColumns) -> Ranking:
+    """Return what stands for the scores of jobs that become known at each pass."""
+    return Ranking(np.zeros_like(jobs.submit), np.full_like(jobs.submit, np.inf))
 
 
 def looks_at_usage(policy: PolicyLike) -> bool:
@@ -324,8 +330,10 @@ def _checked(ranking: Ranking, meaning: str) -> Ranking:
 
 def _expressed(expression: Expression, jobs: JobColumns) -> Ranking:
     """Return the scores of jobs by an expression, without what usage adds."""
-    static, gain, _ = expression.of_jobs(jobs)
     form = expression.form
+    if form.general:
+        return unknown_yet(jobs)
+    static, gain, _ = expression.of_jobs(jobs)
     if not (form.job or form.usage):  # who has waited longer was submitted earlier
         return Ranking(jobs.submit if gain < 0 else None, None)
     score = np.zeros_like(jobs.submit) + static

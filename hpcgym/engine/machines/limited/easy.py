@@ -86,7 +86,7 @@ def advance(
             if sim.asked != 0 or control > stop_time or control == FOREVER or over:
                 return False
             sim.time = control
-            if scalars.limited == 1 and sim.renews == 1 and sim.next > sim.started:
+            if scalars.limited == 1 and sim.renews > 0 and sim.next > sim.started:
                 sim.asked = A_RENEWAL  # orders of the queue may have changed without an event
                 return False
         count_to(machine, sim.time)

@@ -1,0 +1,67 @@
+"""Orders by expressions that are worked out anew at each pass, as a simulation takes them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hpcgym.engine import state
+from hpcgym.engine.answers.expressed import Expressed, express_all
+from hpcgym.engine.answers.shares import Shares
+from hpcgym.engine.orders.operations import Program
+from hpcgym.scheduler.estimates.by_name import predicted_run_times
+from hpcgym.scheduler.policies.expressions import Expression
+from hpcgym.scheduler.policies.features import JobColumns
+
+if TYPE_CHECKING:
+    from hpcgym.scheduler.rules import Scheduler
+    from hpcgym.workload.model import Workload
+
+
+def make_expressed(
+    workload: Workload,
+    scheduler: Scheduler,
+    arrays: state.Prepared,
+    learned: NDArray[np.int64] | None,
+    shares: Shares | None,
+    ticks: int,
+) -> Expressed | None:
+    """Return the orders that are worked out anew, None if none is; jobs that wait get their scores.
+
+    Parameters
+    ----------
+    workload, scheduler : what is simulated, by which rules.
+    arrays : of the simulation, which has its beginning.
+    learned : (n_jobs,) [s] the run times that policies look at, if they are learned.
+    shares : where usage is counted.
+    ticks : of its clock in a second.
+    """
+    if not any(scheduler.anew):
+        return None
+    times = learned
+    if times is None:
+        run_time = np.minimum(workload.run_time, workload.requested_time)
+        estimate = scheduler.policy_estimate
+        times = predicted_run_times(estimate, run_time, workload, "policy_estimate")
+    columns = JobColumns(workload)
+    times = np.array(workload.requested_time) if times is None else times
+    first, second = (_program(expression, columns, times) for expression in scheduler.anew)
+    expressed = Expressed(first, second, np.array([ticks]))
+    if workload.initial is not None:  # it may begin with a pass
+        express_all(*(getattr(arrays, name) for name in _LOOKED_AT), expressed, shares)
+    return expressed
+
+
+_LOOKED_AT = ("jobs", "scores", "sim", "blocks", "entries")
+
+
+def _program(
+    expression: Expression | None, columns: JobColumns, times: NDArray[np.int64]
+) -> Program:
+    """Return an expression as the engine takes it, without steps if there is none."""
+    if expression is not None:
+        return expression.program(columns, times)
+    none = np.zeros(0)
+    return Program(none.astype(np.int64), none, np.zeros((2, 0)), times, none)

@@ -1,0 +1,197 @@
+"""Expressions as policies, worked out by Python's own ``eval``, as slowly and obviously as can be.
+
+No code is shared with hpcgym. Numbers are Python's floats, which `Number` lets go on where Python
+would stop: what is divided by 0 is infinite, 0 / 0 and the logarithm of -1 are no number. What is
+no number is the least of all scores.
+"""
+
+from __future__ import annotations
+
+import ast
+import math
+from typing import Any
+
+from hypothesis import strategies as st
+from oracle import Job
+
+COLUMNS = {"user": "user_id", "group": "group_id", "executable": "executable"}
+COLUMNS |= {"queue": "queue", "partition": "partition"}
+
+
+class Number(float):
+    """A float whose operations never fail."""
+
+    def __neg__(self) -> Number:
+        return Number(-float(self))
+
+    def __add__(self, other: float) -> Number:
+        return Number(float(self) + float(other))
+
+    def __sub__(self, other: float) -> Number:
+        return Number(float(self) - float(other))
+
+    def __mul__(self, other: float) -> Number:
+        return Number(float(self) * float(other))
+
+    def __truediv__(self, other: float) -> Number:
+        if other != 0:
+            return Number(float(self) / float(other))
+        sign = math.copysign(1, self) * math.copysign(1, other)
+        return Number(math.nan if self == 0 or self != self else sign * math.inf)
+
+    def __floordiv__(self, other: float) -> Number:
+        return Number(float(self) // float(other)) if other != 0 else self / other
+
+    def __mod__(self, other: float) -> Number:
+        return Number(float(self) % float(other)) if other != 0 else Number(math.nan)
+
+    def __pow__(self, other: float) -> Number:  # type: ignore[override]
+        if other in (2, 3):
+            return self * self if other == 2 else self * self * self
+        odd = math.isfinite(other) and other % 2 == 1
+        negative = math.copysign(1, self) < 0 and odd
+        try:
+            return Number(math.pow(self, other))
+        except OverflowError:
+            return Number(-math.inf if negative else math.inf)
+        except ValueError:  # 0 to a negative power, or no real number
+            infinite = -math.inf if negative else math.inf
+            return Number(infinite if self == 0 else math.nan)
+
+
+def carefully(function: Any, at_zero: float = math.nan) -> Any:
+    """A function of `math` that returns what is infinite or no number instead of an error."""
+
+    def careful(x: float) -> Number:
+        try:
+            return Number(function(x))
+        except OverflowError:
+            return Number(math.inf)
+        except ValueError:
+            return Number(at_zero if x == 0 else math.nan)
+
+    return careful
+
+
+def least(a: float, *others: float) -> float:
+    for b in others:
+        a = a if a < b or a != a else b
+    return a
+
+
+def greatest(a: float, *others: float) -> float:
+    for b in others:
+        a = a if a > b or a != a else b
+    return a
+
+
+FUNCTIONS: dict[str, Any] = {
+    "log": carefully(math.log, -math.inf),
+    "log2": carefully(math.log2, -math.inf),
+    "log10": carefully(math.log10, -math.inf),
+    "exp": carefully(math.exp),
+    "sqrt": carefully(math.sqrt),
+    "abs": lambda x: Number(math.fabs(x)),
+    "floor": lambda x: Number(math.floor(x)) if math.isfinite(x) else x,
+    "min": least,
+    "max": greatest,
+    "number": Number,
+    "all_of": lambda *values: Number(all(value != 0 for value in values)),
+    "any_of": lambda *values: Number(any(value != 0 for value in values)),
+}
+
+
+class _Numbers(ast.NodeTransformer):
+    """Lets constants, comparisons and truths be Numbers."""
+
+    def visit_Constant(self, node: ast.Constant) -> ast.expr:
+        return _call("number", node)
+
+    def visit_Compare(self, node: ast.Compare) -> ast.expr:
+        return _call("number", self.generic_visit(node))
+
+    def visit_BoolOp(self, node: ast.BoolOp) -> ast.expr:
+        name = "all_of" if isinstance(node.op, ast.And) else "any_of"
+        return _call(name, *(self.visit(value) for value in node.values))
+
+    def visit_UnaryOp(self, node: ast.UnaryOp) -> ast.expr:
+        inner = self.generic_visit(node)
+        return _call("number", inner) if isinstance(node.op, ast.Not) else inner  # type: ignore[return-value]
+
+
+def _call(name: str, *arguments: Any) -> ast.expr:
+    return ast.Call(ast.Name(name, ast.Load()), list(arguments), [])
+
+
+class SlowExpression:
+    """A policy of `oracle.py` by an expression over the jobs of an hpcgym workload."""
+
+    def __init__(self, text: str, workload: Any) -> None:
+        self.text, self.workload = text, workload
+        tree = ast.parse(text, mode="eval")
+        tree = ast.fix_missing_locations(_Numbers().visit(tree))
+        self.code = compile(tree, text, "eval")
+
+    def begin(self, simulation: Any) -> None:
+        """It looks at nothing that has terminated; but waiting may change its order."""
+
+    def __call__(self, job: Job, now: int) -> float:
+        value = eval(self.code, {"__builtins__": {}}, FUNCTIONS | self.names(job, now))
+        return float(value) if value == value else -math.inf
+
+    def names(self, job: Job, now: int) -> dict[str, Number]:
+        """What an expression may name, of one job; its requested time may be a predicted one."""
+        w, p, q, row = now - job.submit, job.requested, job.processors, job.number
+        since = math.log10(max(job.submit - job.first_submit, 1))
+        names = {
+            "wait": w,
+            "requested": p,
+            "processors": q,
+            "submit": job.submit,
+            "clock": now,
+            "area": p * q,
+            "ratio": p / q,
+            "expansion": 1 + w / p,
+            "unicef": w / max(math.log2(q) * p, 1e-200),
+            "f1": math.log10(p) * q + 870 * since,
+            "f2": math.sqrt(p) * q + 25600 * since,
+            "f3": p * q + 6860000 * since,
+            "f4": p * math.sqrt(q) + 530000 * since,
+            "time_limit": int(self.workload.requested_time[row]),
+        }
+        names |= {name: int(self.workload.columns[c][row]) for name, c in COLUMNS.items()}
+        return {name: Number(value) for name, value in names.items()}
+
+
+# --- Random ones ----------------------------------------------------------------------------------
+
+_LEAVES = ["wait", "wait", "wait", "requested", "processors", "area", "ratio", "expansion"]
+_LEAVES += ["unicef", "f1", "f4", "submit", "clock", "time_limit", "user", "queue"]
+_LEAVES += ["0", "1", "2", "3", "0.5", "60", "3600", "1e9"]
+_TWO = ["{} + {}", "{} - {}", "{} * {}", "{} / {}", "{} // {}", "{} % {}", "{} ** {}"]
+_TWO += ["min({}, {})", "max({}, {}, 7)", "({} < {})", "({} >= {})", "({} == {})", "({} != {})"]
+_TWO += ["({} and {})", "({} or {})", "({} < {} <= 60)"]
+_ONE = ["-({})", "abs({})", "sqrt({})", "log({})", "log2(1 + {})", "log10({})", "exp({})"]
+_ONE += ["floor({})", "({}) ** 2", "({}) ** 3", "({}) ** 0.5", "not {}"]
+
+
+def trees(max_leaves: int = 8) -> st.SearchStrategy[str]:
+    """Expressions, in brackets."""
+
+    def larger(inner: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
+        pairs = st.tuples(st.sampled_from(_TWO), inner, inner)
+        singles = st.tuples(st.sampled_from(_ONE), inner)
+        choices = st.tuples(st.just("{} if {} > {} else {}"), inner, inner, inner, inner)
+        parts = st.one_of(pairs, pairs, singles, choices)
+        return parts.map(lambda part: f"({part[0].format(*part[1:])})")
+
+    return st.recursive(st.sampled_from(_LEAVES), larger, max_leaves=max_leaves)
+
+
+def general() -> st.SearchStrategy[str]:
+    """Expressions that are worked out anew: waiting changes each otherwise than by a multiple."""
+    hand = ["wait ** 2 / requested", "(wait / requested) ** 3 * processors", "area / wait"]
+    hand += ["max(wait, 3600) * 2 - area", "area if wait < 600 else 0", "log(1 + wait) - ratio"]
+    hand += ["-(wait % 7)", "wait // 60 - requested / 1e6", "min(wait, 20) * processors"]
+    drawn = trees().map(lambda text: f"{text} + 0 * wait ** 2")
+    return st.one_of(st.sampled_from(hand), drawn, drawn)
