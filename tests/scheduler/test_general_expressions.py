@@ -19,8 +19,10 @@ from strategies import cases, workloads
 
 import hpcgym
 from hpcgym.cluster import Cluster, NodeGroup, NodePower
+from hpcgym.engine.answers.expressed import Expressed, values_of
 from hpcgym.scheduler.limits import PowerCap
-from hpcgym.scheduler.policies.expressions import read_expression
+from hpcgym.scheduler.policies.expressions import NAMES, read_expression
+from hpcgym.scheduler.policies.features import USER_FEATURES, JobColumns
 from hpcgym.workload.model import Workload
 
 WFP3 = "(wait / requested) ** 3 * processors"
@@ -144,6 +146,18 @@ def test_queues_of_many_blocks(passes: str) -> None:
         "threshold": 2000,
     }
     assert_same(workload, rules)
+
+
+@pytest.mark.compiled
+@pytest.mark.parametrize("name", sorted(NAMES.keys() - USER_FEATURES.keys()))
+def test_names_are_the_same_worked_out_once_and_anew(name: str) -> None:
+    columns = JobColumns(EASY.with_columns(queue=np.arange(len(EASY)) % 5))
+    rows, waiting = np.arange(len(EASY)), np.arange(len(EASY)) * 7.0
+    once = read_expression(name if name != "wait" else "wait + 0 * area").of_jobs(columns)
+    program = read_expression(f"{name} + 0 * wait ** 2").program(columns, EASY.requested_time)
+    found = np.empty(len(EASY))
+    values_of(Expressed(program, program, np.ones(1, np.int64)), rows, waiting, found)
+    assert found == pytest.approx(once.static + once.gain * waiting, rel=1e-13)
 
 
 @settings(max_examples=300)
