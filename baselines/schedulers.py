@@ -9,6 +9,7 @@ from typing import Any
 from hpcgym.baselines.coschedulers import COSCHEDULERS
 from hpcgym.baselines.dispatchers import DISPATCHERS, chooses_nodes
 from hpcgym.errors import HpcgymError, check_choice, unknown
+from hpcgym.scheduler.files import ENDING, read_scheduler
 from hpcgym.scheduler.hold import Hold
 from hpcgym.scheduler.policies.index import POLICIES
 from hpcgym.scheduler.rules import Scheduler
@@ -52,17 +53,20 @@ SCHEDULERS: dict[str, Scheduler] = {
 
 
 def find_scheduler(name: str) -> Scheduler:
-    """Return a scheduler by name, or a variant of one, such as ``saf:threshold=18000,hold=0.1``.
+    """Return a scheduler by name, a variant of one, or the scheduler of a file.
 
-    Behind the colon stand rules by the names of :class:`Scheduler`'s attributes; entries of hold,
-    such as ``from_s=600``, stand beside it.
+    A variant is such as ``saf:threshold=18000,hold=0.1``. Behind the colon stand rules by the names
+    of :class:`Scheduler`'s attributes; entries of hold, such as ``from_s=600``, stand beside it.
+    Files end in ``.toml``; see :mod:`hpcgym.scheduler.files`.
 
     Raises
     ------
     HpcgymError : an unknown name; the message has the nearest known ones. Or a dispatcher's. Or a
-        rule that there is not, or a value that it cannot have.
+        file that cannot be read. Or a rule that there is not, or a value that it cannot have.
     """
     known = {**SCHEDULERS, **COSCHEDULERS}
+    if is_file(name):
+        return read_scheduler(name)
     if is_variant(name):
         begin, rules = read_variant(name)
         return find_scheduler(begin).but(**rules)
@@ -88,14 +92,21 @@ def no_scheduler(name: Any, known: Iterable[str], kind: str = "scheduler") -> Hp
 
 
 def is_scheduler(name: Any) -> bool:
-    """Return whether a text is the name of a scheduler, or of a variant of one."""
+    """Return whether a text is the name of a scheduler, of a variant of one, or of a file."""
+    if is_file(name):
+        return True
     begin = name.partition(":")[0].strip() if isinstance(name, str) else ""
     return begin in SCHEDULERS or begin in COSCHEDULERS
 
 
+def is_file(name: Any) -> bool:
+    """Return whether a text is meant as the file of a scheduler."""
+    return isinstance(name, str) and name.endswith(ENDING)
+
+
 def is_variant(name: Any) -> bool:
     """Return whether a text names a scheduler with other rules behind a colon."""
-    return is_scheduler(name) and ":" in name
+    return is_scheduler(name) and ":" in name and not is_file(name)
 
 
 def read_variant(name: str) -> tuple[str, dict[str, Any]]:

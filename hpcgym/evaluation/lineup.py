@@ -12,7 +12,13 @@ from hpcgym.baselines import SCHEDULERS
 from hpcgym.baselines.coschedulers import COSCHEDULERS
 from hpcgym.baselines.dispatchers import CP_DISPATCHERS, DISPATCHERS, find_dispatcher
 from hpcgym.baselines.pair_policies import PAIR_POLICIES
-from hpcgym.baselines.schedulers import is_variant, no_scheduler, read_variant
+from hpcgym.baselines.schedulers import (
+    find_scheduler,
+    is_file,
+    is_variant,
+    no_scheduler,
+    read_variant,
+)
 from hpcgym.errors import HpcgymError, check_each_once, nearest, unknown
 from hpcgym.evaluation import limited
 from hpcgym.evaluation.stage import acts, as_policy, load_agent, own_name
@@ -189,7 +195,7 @@ def other_scheduler(name: str, policy: Any) -> str | None:
 def _is_simulated(name: str) -> bool:
     """Tell whether a name is that of a scheduler, a dispatcher or a rule for limits."""
     variant = is_variant(name) and name.partition(":")[0].strip() in SCHEDULERS
-    return name in _SIMULATED or variant or limited.ruled(name) is not None
+    return name in _SIMULATED or variant or is_file(name) or limited.ruled(name) is not None
 
 
 def name_of(policy: Any) -> str:
@@ -258,6 +264,8 @@ def scheduler_of(name: Any, rules: Mapping[str, Any]) -> Scheduler:
     if not isinstance(name, str) or name in DISPATCHERS:
         theirs = {rule: rules[rule] for rule in _OF_DISPATCHERS if rule in rules}
         return Scheduler(dispatcher=name, **theirs)
+    if is_file(name):
+        return find_scheduler(name)
     if is_variant(name):
         begin, others = read_variant(name)
         return scheduler_of(begin, rules).but(**others)

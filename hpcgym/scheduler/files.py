@@ -1,0 +1,86 @@
+"""Schedulers in files: TOML with the rules that are not as EASY has them.
+
+policy = "saf"
+backfill_order = "spf"
+threshold = 288000
+hold = { share = 0.1, by = "both" }
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hpcgym.errors import HpcgymError, unknown
+from hpcgym.files import toml_file
+from hpcgym.files.writing import whole_text
+from hpcgym.scheduler.hold import Hold
+from hpcgym.scheduler.policies.fair_share import FairShare
+from hpcgym.scheduler.rules import Scheduler
+
+ENDING = ".toml"
+
+
+def read_scheduler(path: str | Path) -> Scheduler:
+    """Return the scheduler of a file.
+
+    Raises
+    ------
+    HpcgymError : it cannot be read, or holds a rule that there is not, or a value that it cannot
+        have; the message names the file.
+    """
+    table = toml_file(path)
+    known = [rule.name for rule in fields(Scheduler)]
+    for name in table:
+        if name not in known:
+            raise HpcgymError(f"{path}: {unknown('rule', name, known)}")
+    try:
+        return Scheduler(**table)
+    except HpcgymError as error:
+        raise HpcgymError(f"{path}: {error}") from None
+
+
+def write_scheduler(path: str | Path, scheduler: Scheduler, note: str = "") -> None:
+    """Write a scheduler to a file, whole or not at all; ``note`` stands above it.
+
+    Raises
+    ------
+    HpcgymError : a rule that no file can hold, such as a function, or a file that cannot be
+        written.
+    """
+    lines = [f"# {line}" for line in note.splitlines()]
+    usual = Scheduler()
+    for rule in fields(Scheduler):
+        value = getattr(scheduler, rule.name)
+        if isinstance(value, np.ndarray) or value != getattr(usual, rule.name):
+            lines.append(f"{rule.name} = {_text(rule.name, value)}")
+    with whole_text(path, folders=True) as file:
+        file.write("\n".join(lines) + "\n")
+
+
+def _text(name: str, value: Any) -> str:
+    """Return a value as TOML has it."""
+    if isinstance(value, Hold | FairShare):
+        value = value.table()
+    if isinstance(value, Mapping):
+        named = {str(key): one for key, one in value.items() if one is not None}
+        some = {_key(key): one for key, one in named.items()}
+        entries = (f"{key} = {_text(name, one)}" for key, one in some.items())
+        return f"{{ {', '.join(entries)} }}"
+    if isinstance(value, tuple | list):
+        return f"[{', '.join(_text(name, one) for one in value)}]"
+    if isinstance(value, str):
+        return json.dumps(value, ensure_ascii=False)
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise HpcgymError(f"{name}: {value!r} cannot be written to a file")
+    return repr(value)
+
+
+def _key(name: str) -> str:
+    """Return a key as TOML has it."""
+    return name if name.isascii() and name.isidentifier() else json.dumps(name)
