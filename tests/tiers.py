@@ -28,6 +28,7 @@ TIERS: dict[str, tuple[str, ...]] = {
     "simulation/corun": ("compiled",),
     "speedups": (),
     "sweep": ("compiled", "distributed"),
+    "tuning": ("compiled",),
     "validation": (),
     "workload": (),
 }

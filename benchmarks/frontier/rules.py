@@ -9,8 +9,7 @@ from typing import NamedTuple
 from hpcgym.baselines import SCHEDULERS
 from hpcgym.scheduler.hold import Hold
 from hpcgym.scheduler.rules import Scheduler
-
-HOUR = 3600
+from hpcgym.tuning.measures import HOUR
 
 #: Name -> orders of the queue and of backfilling, and the run times that they look at.
 ORDERS: dict[str, Scheduler] = {

@@ -9,16 +9,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcgym.benchmarks.frontier.rules import HOUR, Rule
+from hpcgym.benchmarks.frontier.rules import Rule
 from hpcgym.benchmarks.studies.spread import check_same_jobs
 from hpcgym.schedule.result import Result
 from hpcgym.simulation.run import simulate
+from hpcgym.tuning.measures import HOUR, measures, varied
 from hpcgym.workload.fingerprint import fingerprint
 from hpcgym.workload.load import load_workload
 from hpcgym.workload.model import Workload
-from hpcgym.workload.slicing import WEEK_S
-
-JITTER_S = 600  # submissions are up to so much later, each by itself
 
 #: Part of a log -> whether a submission belongs to it, by the share of the log's time before it.
 PARTS = {"whole": (0.0, 1.0), "early": (0.0, 0.5), "late": (0.5, 1.0)}
@@ -35,21 +33,6 @@ def load_log(source: str, recipe: str, first_jobs: int | None = None) -> Workloa
     return workload.take(slice(None), name=f"{workload.name} {recipe}")
 
 
-def varied(workload: Workload, start_week: int, seed: int) -> Workload:
-    """Return a log from a week on, counted from its first job, with jittered submissions.
-
-    Seed 0 jitters nothing.
-    """
-    later = workload.submit_time >= workload.submit_time[0] + start_week * WEEK_S
-    part = workload.take(later) if start_week else workload
-    if seed == 0:
-        return part
-    moved = np.random.default_rng(seed).integers(0, JITTER_S + 1, len(part))
-    submit = part.submit_time + moved
-    order = np.argsort(submit, kind="stable")
-    return part.take(order).with_columns(submit_time=submit[order])
-
-
 def simulate_rule(task: dict[str, Any], sources: Mapping[str, tuple[str, str]]) -> dict[str, Any]:
     """Simulate one rule on all variants of a log.
 
@@ -62,7 +45,7 @@ def simulate_rule(task: dict[str, Any], sources: Mapping[str, tuple[str, str]]) 
 
     Returns
     -------
-    "rows" : for each variant and part of :data:`PARTS` what :func:`measures` returns, with
+    "rows" : for each variant and part of :data:`PARTS` what :func:`measures_by_class` returns, with
         "start_week", "seed" and "part".
 
     Raises
@@ -79,7 +62,7 @@ def simulate_rule(task: dict[str, Any], sources: Mapping[str, tuple[str, str]]) 
         for part, (low, high) in PARTS.items():
             jobs = (when >= low) & ((when < high) | (high == 1.0))
             row = {"start_week": start_week, "seed": seed, "part": part}
-            rows.append({**row, **measures(result, jobs)})
+            rows.append({**row, **measures_by_class(result, jobs)})
     return {"rows": rows}
 
 
@@ -91,7 +74,7 @@ def _loaded(source: str, recipe: str, first_jobs: int | None, jobs: str) -> Work
     return workload
 
 
-def measures(result: Result, jobs: NDArray[np.bool_]) -> dict[str, float]:
+def measures_by_class(result: Result, jobs: NDArray[np.bool_]) -> dict[str, float]:
     """Return what a site would feel of some jobs of a schedule.
 
     Parameters
@@ -100,43 +83,15 @@ def measures(result: Result, jobs: NDArray[np.bool_]) -> dict[str, float]:
 
     Returns
     -------
-    Mean bounded slowdown (10 s), waits in hours: their mean, 99th percentile and maximum; of users
-    the 90th percentile of their mean waits; the utilisation of the whole schedule; and the
-    first two for each class of run times and of widths, nan without such jobs.
+    What :func:`hpcgym.tuning.measures.measures` tells; the utilisation of the whole schedule; and
+    mean bounded slowdown and mean wait for each class of run times and of widths, nan without such
+    jobs.
     """
-    wait, bsld = result.wait / HOUR, result.bsld
-    found = {
-        "mean_bsld": _mean(bsld[jobs]),
-        "mean_wait_h": _mean(wait[jobs]),
-        "p99_wait_h": _percentile(wait[jobs], 99),
-        "max_wait_h": float(wait[jobs].max(initial=0)),
-        "users_p90_wait_h": _percentile(_mean_by_user(wait, result.workload.user_id, jobs), 90),
-        "utilization": float(result.metrics["utilization"]),
-    }
+    found = measures(result, jobs) | {"utilization": float(result.metrics["utilization"])}
     share = result.workload.requested_processors / result.cluster.processors
     for values, classes in ((result.run_time / HOUR, RUN_TIMES_H), (share, WIDTHS)):
         for name, (low, high) in classes.items():
-            those = jobs & (values > low) & (values <= high)
-            found[f"mean_bsld, {name}"] = _mean(bsld[those])
-            found[f"mean_wait_h, {name}"] = _mean(wait[those])
+            of_class = measures(result, jobs & (values > low) & (values <= high))
+            found[f"mean_bsld, {name}"] = of_class["mean_bsld"]
+            found[f"mean_wait_h, {name}"] = of_class["mean_wait_h"]
     return found
-
-
-def _mean(values: NDArray[np.float64]) -> float:
-    """Return a mean, nan of nothing."""
-    return float(values.mean()) if values.size else float("nan")
-
-
-def _percentile(values: NDArray[np.float64], which: float) -> float:
-    """Return a percentile, nan of nothing."""
-    return float(np.percentile(values, which)) if values.size else float("nan")
-
-
-def _mean_by_user(
-    wait: NDArray[np.float64], user: NDArray[np.int64], jobs: NDArray[np.bool_]
-) -> NDArray[np.float64]:
-    """Return the mean wait of the jobs of each user."""
-    users, number = np.unique(user[jobs], return_inverse=True)
-    sums = np.bincount(number, wait[jobs], minlength=len(users))
-    means: NDArray[np.float64] = sums / np.bincount(number, minlength=len(users))
-    return means

@@ -31,6 +31,8 @@ from hpcgym.cli.speedups import Speedups, speedups
 from hpcgym.cli.sweep import sweep
 from hpcgym.cli.traces import traces
 from hpcgym.cli.train import train
+from hpcgym.cli.tune import Tune, tune
+from hpcgym.cli.tune_weekly import TuneWeekly, tune_weekly
 from hpcgym.cli.warmup import Warmup, warmup
 from hpcgym.version import __version__
 
@@ -46,6 +48,8 @@ app.command(cls=Simulate)(simulate)
 app.command(cls=Compare)(compare)
 app.command(cls=Evaluate)(evaluate)
 app.add_typer(train)
+app.command(cls=Tune)(tune)
+app.command("tune-weekly", cls=TuneWeekly)(tune_weekly)
 reproduce.command("powercap", cls=PowerCapStudy)(powercap)
 reproduce.command("energy-budget", cls=EnergyBudgetStudy)(energy_budget)
 reproduce.command("energy-fairshare", cls=EnergyFairShare)(energy_fairshare)

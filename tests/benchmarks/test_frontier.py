@@ -13,9 +13,10 @@ from hpcgym import Workload, load_workload, simulate
 from hpcgym.benchmarks.frontier import run
 from hpcgym.benchmarks.frontier.choice import AIMS, chosen, chosen_alone, front_of
 from hpcgym.benchmarks.frontier.rules import ORDERS, Rule, all_rules
-from hpcgym.benchmarks.frontier.simulations import measures, varied
+from hpcgym.benchmarks.frontier.simulations import measures_by_class
 from hpcgym.benchmarks.prediction.predictors import Similar
 from hpcgym.errors import HpcgymError
+from hpcgym.tuning.measures import varied
 from hpcgym.workload.slicing import WEEK_S
 
 JOBS = "lublin:jobs=1500,processors=32,seed=2,load=1.1"
@@ -65,7 +66,7 @@ def test_measures_by_hand() -> None:
         "user_id": [1, 1, 2],
     }
     result = simulate(Workload.from_columns(columns, processors=1), "fcfs")
-    found = measures(result, np.array([True, True, True]))
+    found = measures_by_class(result, np.array([True, True, True]))
     assert found["mean_wait_h"] == pytest.approx((0 + 2 + 1.5) / 3)
     assert found["max_wait_h"] == 2
     assert found["mean_bsld"] == pytest.approx((1 + 5 + 2.5) / 3)
@@ -75,7 +76,7 @@ def test_measures_by_hand() -> None:
     assert found["mean_wait_h, 1 to 6 h"] == 0
     assert math.isnan(found["mean_wait_h, above 6 h"])
     assert found["mean_bsld, above 1/4"] == found["mean_bsld"]
-    assert measures(result, np.array([False, True, False]))["mean_bsld"] == 5
+    assert measures_by_class(result, np.array([False, True, False]))["mean_bsld"] == 5
 
 
 def test_variants_of_a_log() -> None:

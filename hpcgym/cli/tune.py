@@ -1,0 +1,277 @@
+"""``hpcgym tune``: a scheduler for one's own log."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, ClassVar
+
+import typer
+
+from hpcgym.cli import executors, names, options
+from hpcgym.cli.groups import grouped
+from hpcgym.cli.loading import PoolReading, WorkloadArgument
+from hpcgym.cli.options import Format
+from hpcgym.cli.reproduce import print_tables
+from hpcgym.cli.running import ExplainedCommand, Lists, note
+from hpcgym.errors import HpcgymError
+
+
+def _measures() -> Iterable[tuple[str, str]]:
+    from hpcgym.tuning.measures import MEASURES
+
+    return [(name.removesuffix("_h"), meaning) for name, meaning in MEASURES.items()]
+
+
+def _orders() -> Iterable[tuple[str, str]]:
+    from hpcgym.scheduler.policies.index import POLICIES
+
+    meanings = [(name, policy.meaning) for name, policy in POLICIES.items()]
+    return [*meanings, ("weights", "a weighted sum of --features, whose weights are searched")]
+
+
+class Tune(ExplainedCommand):
+    """The command with lists of names in its help."""
+
+    examples = (
+        "hpcgym tune KTH-SP2 --clean legrand --bound 'max_wait <= 21d'",
+        "hpcgym tune jobs.swf.gz --against easy-sjbf --against saf:threshold=288000",
+        "hpcgym tune jobs.swf.gz --bound 'p99_wait <= 1.2 easy' --bound 'max_wait <= 7d'",
+        "hpcgym tune jobs.swf.gz --orders saf,spf --estimates requested --backfilling easy",
+        "hpcgym compare jobs.swf.gz --scheduler easy,saf,tuned/scheduler.toml",
+    )
+    lists: ClassVar[Lists] = {
+        "What bounds are on (--bound)": _measures,
+        "Orders of the queue (--orders)": _orders,
+        "Schedulers (--against)": names.schedulers,
+        "Cleaning recipes and filters (--clean)": names.recipes,
+        "Executors (--executor)": executors.names,
+    }
+
+
+@dataclass(frozen=True)
+class _Searched:
+    """What is searched, for what, and how long."""
+
+    objective: Annotated[
+        str,
+        typer.Option(
+            metavar="weekly_bsld|mean_bsld|mean_wait",
+            help="What is made small: the mean bounded slowdown of weeks, each of which counts as"
+            " much as any other; of all jobs; or the mean wait.",
+        ),
+    ] = "weekly_bsld"
+    bound: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="TEXT",
+            help="What must be kept, several times if you like: 'max_wait <= 7d', 'p99_wait <= 1.5"
+            " easy'; none for no bound at all.",
+            show_default="'p99_wait <= 1.5 easy' and 'max_wait <= 1.5 easy'",
+        ),
+    ] = None
+    split: Annotated[
+        float,
+        typer.Option(
+            metavar="SHARE", help="Share of the log's time to search on; the rest is to judge by."
+        ),
+    ] = 0.5
+    budget: Annotated[
+        int,
+        typer.Option(
+            metavar="N", help="How many rules are tried, about, after a first look at all kinds."
+        ),
+    ] = 3000
+    seed: Annotated[int, typer.Option(metavar="N", help="Of what is random.")] = 0
+
+    def given(self) -> dict[str, Any]:
+        """Return what a plan takes."""
+        found = {name: value for name, value in vars(self).items() if name != "bound"}
+        if self.bound is not None:
+            found["bounds"] = _none_alone("--bound", self.bound)
+        return found
+
+
+@dataclass(frozen=True)
+class _Rules:
+    """Which rules are searched."""
+
+    orders: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME,...",
+            help="Orders of the queue; see the list.",
+            show_default="fcfs,saf,spf,wfp3,f1,weights",
+        ),
+    ] = None
+    features: Annotated[
+        str | None,
+        typer.Option(
+            metavar="xnes3|xnes6|NAME,...",
+            help="What is weighed; names as for hpcgym train xnes.",
+            show_default="xnes6",
+        ),
+    ] = None
+    estimates: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME,...",
+            help="Run times that orders and back-filling may reckon with; names as for hpcgym"
+            " simulate --estimate.",
+            show_default="requested,ave2,typical-ratio",
+        ),
+    ] = None
+    backfilling: Annotated[
+        str | None,
+        typer.Option(
+            metavar="none,easy,until-shadow,conservative",
+            help="Ways to back-fill.",
+            show_default="easy,until-shadow",
+        ),
+    ] = None
+    backfill_orders: Annotated[
+        str | None,
+        typer.Option(
+            metavar="fcfs,spf,saf,same",
+            help="Orders of back-filling; same: that of the queue.",
+            show_default="all",
+        ),
+    ] = None
+    levers: Annotated[
+        str | None,
+        typer.Option(
+            metavar="threshold,hold",
+            help="What may be added to orders; none: nothing.",
+            show_default="both",
+        ),
+    ] = None
+
+    def given(self) -> dict[str, Any]:
+        """Return what a space takes."""
+        found = options.given(**vars(self))
+        if self.levers is not None:
+            found["levers"] = _none_alone("--levers", self.levers.split(","))
+        return found
+
+
+def _none_alone(option: str, given: list[str]) -> list[str]:
+    """Return what was given several times or with commas, nothing where it is none.
+
+    Raises
+    ------
+    HpcgymError : none, and something else.
+    """
+    if "none" not in given:
+        return given
+    if len(given) > 1:
+        raise HpcgymError(f"{option}: none stands alone")
+    return []
+
+
+@grouped
+def tune(
+    *,
+    workload: WorkloadArgument,
+    folder: Annotated[
+        Path,
+        typer.Option(
+            "--output",
+            metavar="FOLDER",
+            help="Where scheduler.toml, tables and tuned.png are written.",
+        ),
+    ] = Path("tuned"),
+    searched: _Searched,
+    against: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME",
+            help="Whom to compare with beside easy and saf: the rules that you have today. A name,"
+            " a variant such as saf:threshold=288000, or a file.",
+            show_default=False,
+        ),
+    ] = None,
+    rules: _Rules,
+    reading: PoolReading,
+    executor: executors.ExecutorOptions,
+    format: options.FormatOption = Format.table,
+) -> None:
+    """Search for the scheduler that serves your log best, and judge it on weeks not searched on.
+
+    Orders, run times, ways to back-fill, thresholds and held-back jobs are searched on the early
+    part of the log, within bounds on waits. What is found is compared with EASY, SAF and your own
+    rules on the later part, and may turn out no better. An interrupted search goes on with the same
+    command.
+    """
+    executor.become_mpi()
+    from hpcgym.tuning import Plan, Space
+    from hpcgym.tuning import tune as run
+
+    plan = Plan(Space(**rules.given()), **searched.given())
+    _check_folder(folder)
+    log = reading.load(workload)
+    checkpoint = folder / "search.checkpoint"
+    try:
+        tuned = run(
+            log, plan, against=against or (), checkpoint=checkpoint, progress=shower(),
+            **vars(executor),
+        )  # fmt: skip
+    except KeyboardInterrupt:
+        if checkpoint.exists():
+            note(f"\nwrote {checkpoint}; the same command goes on from there")
+        raise
+    files = tuned.save(folder)
+    if format is Format.table:
+        print_tables({log.name: _board(tuned)}, "the later part", format)
+        print_tables({log.name: tuned.ablation}, "parts given up, the least loss first", format)
+    else:
+        print_tables({log.name: tuned.board.reset_index()}, "", format)
+    note(tuned.verdict)
+    note(f"wrote {', '.join(path.name for path in files)} into {folder}")
+    note(f"hpcgym simulate {workload} --scheduler {files[0]} simulates it")
+
+
+def _board(tuned: Any) -> Any:
+    """Return the board as people read it."""
+    board = tuned.board.drop(columns=["low", "high"])
+    ends = zip(tuned.board["low"], tuned.board["high"], strict=True)
+    words = ["" if math.isnan(low) else f"[{low:+.0f}, {high:+.0f}]" for low, high in ends]
+    board.insert(list(board).index("tuned_percent") + 1, "interval", words)
+    board["kept"] = board["kept"].map({True: "yes", False: "no"})
+    names = {"tuned_percent": "tuned against it [%]", "early": f"{tuned.objective}, early"}
+    return board.rename(columns=names).reset_index()
+
+
+def _check_folder(folder: Path) -> None:
+    """Say before the search what is wrong with the folder that its results go to."""
+    from hpcgym.files.writing import check_writable
+    from hpcgym.report.canvas import require_matplotlib
+
+    path = folder / "scheduler.toml"
+    if path.exists():
+        raise HpcgymError(f"{path} is there already: choose another folder (--output)")
+    if folder.is_dir():
+        check_writable(path)
+    elif folder.exists():
+        raise HpcgymError(f"{folder} is a file; --output names a folder")
+    require_matplotlib()
+
+
+def shower(what: str = "rules tried") -> Callable[[int, str, float], None]:
+    """Return what shows how far a search is, every now and then and at each stage."""
+    from hpcgym.progress import SHOW_S, say
+
+    begin, shown, before = time.monotonic(), 0.0, ""
+
+    def show(tried: int, stage: str, loss: float) -> None:
+        nonlocal shown, before
+        now = time.monotonic()
+        if stage == before and now - shown < SHOW_S:
+            return
+        shown, before = now, stage
+        best = "" if math.isnan(loss) else f"  least loss {loss:.3f}"
+        say(f"{now - begin:5.0f} s  {stage}: {tried:,} {what}{best}")
+
+    return show

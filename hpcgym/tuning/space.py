@@ -1,0 +1,250 @@
+"""The rules that are searched: combinations of named rules, each with numbers of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import product
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hpcgym.agents.search import features_of, spread
+from hpcgym.errors import HpcgymError, check_choice, check_each_once
+from hpcgym.scheduler.estimates.by_name import check_estimate, learns
+from hpcgym.scheduler.policies.index import POLICIES
+from hpcgym.workload.model import Workload
+
+Numbers = NDArray[np.float64]  # (n_numbers,), weights within -1 and 1, others within 0 and 1
+
+#: What may be added to an order of the queue.
+LEVERS = ("threshold", "hold")
+#: Ways to back-fill that are searched.
+BACKFILL = ("none", "easy", "until-shadow", "conservative")
+#: Orders of back-filling; "same" is the order of the queue.
+ORDERS = ("fcfs", "spf", "saf", "same")
+
+#: From and to what a number goes as it goes from 0 to 1, by the same factor for each step.
+_THRESHOLD_S = (3_600.0, 2_000_000.0)
+_FROM_S = (600.0, 36_000.0)
+_ERODE_S = (3_600.0, 115_200.0)
+#: The same of a share, by the same difference.
+_SHARE = (0.01, 0.4)
+
+#: The order that is a weighted sum of features, whose weights are searched.
+WEIGHTS = "weights"
+#: Weights to begin with, in units of what each differs between jobs.
+_STARTS: tuple[dict[str, float], ...] = (
+    {"area": -1.0},
+    {"area": -0.7, "wait": 0.3},
+    {"expansion": 1.0},
+)
+#: Where levers begin, between 0 and 1; thresholds at about 32 and 83 hours.
+_MIDDLE = 0.6
+_THRESHOLDS = (0.55, 0.7)
+_DIGITS = 4  # of weights: those that are written are those that were simulated
+
+
+class Arm(NamedTuple):
+    """A combination of named rules; numbers are searched for each by itself."""
+
+    order: str
+    policy_estimate: str
+    estimate: str
+    backfill: str
+    backfill_order: str
+    threshold: bool
+    hold: bool
+
+    def __str__(self) -> str:
+        words = [self.order]
+        if self.policy_estimate != "requested":
+            words.append(f"by {self.policy_estimate}")
+        words.append(f"{self.backfill} backfilling")
+        if self.backfill in ("easy", "until-shadow"):
+            words.append(f"in order {self.backfill_order}")
+        if self.estimate != "requested":
+            words.append(f"reckoning with {self.estimate}")
+        return ", ".join([*words, *(lever for lever in LEVERS if getattr(self, lever))])
+
+
+@dataclass(frozen=True)
+class Space:
+    """Which rules are searched.
+
+    Attributes
+    ----------
+    orders : of the queue: names of :data:`hpcgym.scheduler.policies.POLICIES`, and "weights".
+    features : what is weighed: as for :class:`hpcgym.agents.xnes.Xnes`, or names with commas.
+    estimates : run times that orders and back-filling may reckon with, names of
+        :data:`hpcgym.scheduler.estimates.ESTIMATES`.
+    backfilling : names of :data:`BACKFILL`.
+    backfill_orders : names of :data:`ORDERS`.
+    levers : what of :data:`LEVERS` may be added.
+
+    Raises
+    ------
+    HpcgymError : an unknown name, the same twice, or none where one is needed.
+    """
+
+    orders: Sequence[str] = ("fcfs", "saf", "spf", "wfp3", "f1", WEIGHTS)
+    features: str | Sequence[str] = "xnes6"
+    estimates: Sequence[str] = ("requested", "ave2", "typical-ratio")
+    backfilling: Sequence[str] = ("easy", "until-shadow")
+    backfill_orders: Sequence[str] = ORDERS
+    levers: Sequence[str] = LEVERS
+
+    def __post_init__(self) -> None:
+        settle = object.__setattr__
+        settle(self, "features", features_of(self.features))
+        for name, known in (
+            ("orders", (*POLICIES, WEIGHTS)),
+            ("backfilling", BACKFILL),
+            ("backfill_orders", ORDERS),
+            ("levers", LEVERS),
+        ):
+            settle(self, name, _several(name, getattr(self, name), known))
+        settle(self, "estimates", _several("estimates", self.estimates))
+        for name in ("orders", "features", "estimates", "backfilling", "backfill_orders"):
+            if not getattr(self, name):
+                raise HpcgymError(f"{name}: there must be at least one")
+        for estimate in self.estimates:
+            check_estimate(estimate, "estimates")
+
+    def arms(self) -> list[Arm]:
+        """Return all combinations that differ; a rule that does not matter in one is its usual."""
+        found: dict[Arm, None] = {}
+        switches = [(False, True) if lever in self.levers else (False,) for lever in LEVERS]
+        for arm in map(
+            Arm._make,
+            product(
+                self.orders, self.estimates, self.estimates, self.backfilling, self.backfill_orders,
+                *switches,
+            ),
+        ):  # fmt: skip
+            if arm.backfill == "none":
+                arm = arm._replace(estimate="requested")
+            if arm.backfill in ("none", "conservative"):
+                arm = arm._replace(backfill_order="fcfs")
+            if arm.order == arm.backfill_order:
+                arm = arm._replace(backfill_order="same")
+            if arm.order == "fcfs":
+                arm = arm._replace(threshold=False)
+            if arm.order == "fcfs" and arm.backfill_order in ("fcfs", "same") and not arm.hold:
+                arm = arm._replace(policy_estimate="requested")
+            if not (arm.backfill == "conservative" and arm.hold):
+                found[arm] = None
+        return list(found)
+
+    def n_weights(self, arm: Arm) -> int:
+        """Return how many weights an arm has."""
+        return len(self.features) if arm.order == WEIGHTS else 0
+
+    def numbers(self, arm: Arm) -> int:
+        """Return how many numbers an arm has: weights, a threshold, three of hold.
+
+        CMA-ES knows no single number: a threshold alone has another beside it that says nothing.
+        """
+        number = self.n_weights(arm) + int(arm.threshold) + 3 * int(arm.hold)
+        return 2 if number == 1 else number
+
+    def bounds(self, arm: Arm) -> NDArray[np.float64]:
+        """Return the least and the greatest of each number, (n_numbers, 2)."""
+        bounds = np.tile([0.0, 1.0], (self.numbers(arm), 1))
+        bounds[: self.n_weights(arm), 0] = -1.0
+        return bounds
+
+    def starts(self, arm: Arm) -> list[Numbers]:
+        """Return numbers to begin with: simple weights, and levers in the middle."""
+        n = self.n_weights(arm)
+        weights: list[list[float]] = [[]]
+        if n:
+            simple = [one for one in _STARTS if one.keys() <= {*self.features}]
+            simple = simple or [{name: sign} for name in self.features for sign in (1.0, -1.0)]
+            weights = [[one.get(name, 0.0) for name in self.features] for one in simple]
+        levers = np.full(self.numbers(arm) - n, _MIDDLE)
+        found = []
+        for threshold in _THRESHOLDS if arm.threshold else (_MIDDLE,):
+            levers[:1] = threshold
+            found += [np.array([*one, *levers]) for one in weights]
+        return found
+
+    def rules(self, arm: Arm, numbers: Numbers, units: Numbers) -> dict[str, Any]:
+        """Return the rules of a scheduler, as JSON can hold them.
+
+        Parameters
+        ----------
+        numbers : within :meth:`bounds`; what is outside is put to the nearer end.
+        units : (n_features,) what each feature differs by between jobs, of :func:`units_of`.
+        """
+        least, most = self.bounds(arm).T
+        clipped = np.clip(numbers, least, most)
+        n = self.n_weights(arm)
+        rest = iter(clipped[n:].tolist())
+        order: Any = _weights(self.features, clipped[:n] / units) if n else arm.order
+        second = arm.backfill_order
+        rules: dict[str, Any] = {
+            "policy": order,
+            "backfill": arm.backfill,
+            "backfill_order": order if second == "same" else second,
+            "policy_estimate": arm.policy_estimate,
+            "estimate": arm.estimate,
+        }
+        if learns(arm.estimate):
+            rules["correction"] = "incremental"
+        if arm.threshold:
+            rules["threshold"] = 60 * round(_between(_THRESHOLD_S, next(rest)) / 60)
+        if arm.hold:
+            low, high = _SHARE
+            rules["hold"] = {
+                "share": round(low + (high - low) * next(rest), 3),
+                "from_s": round(_between(_FROM_S, next(rest))),
+                "erode_s": round(_between(_ERODE_S, next(rest))),
+                "by": "requested" if arm.policy_estimate == "requested" else "both",
+            }
+        return rules
+
+
+def parts_of(rules: dict[str, Any]) -> int:
+    """Return of how many parts rules are: weights, and what is not as EASY has it."""
+    policy, second = rules["policy"], rules["backfill_order"]
+    parts: int = (
+        (len(policy) if isinstance(policy, dict) else int(policy != "fcfs"))
+        + int(second not in ("fcfs", "spf", policy))
+        + sum(rules[name] != "requested" for name in ("policy_estimate", "estimate"))
+        + int(rules["backfill"] != "easy")
+        + int("threshold" in rules)
+        + 2 * int("hold" in rules)
+    )
+    return parts
+
+
+def units_of(space: Space, workload: Workload) -> Numbers:
+    """Return by what each feature differs between jobs, (n_features,)."""
+    return spread([workload], space.features)
+
+
+def _weights(features: Sequence[str], weights: Numbers) -> dict[str, float]:
+    """Return weights by name, the largest as 1; waiting alone where all are 0."""
+    largest = np.abs(weights).max()
+    if largest == 0:
+        return {"wait": 1.0}
+    rounded = [float(f"{weight:.{_DIGITS}g}") for weight in weights / largest]
+    return {name: weight for name, weight in zip(features, rounded, strict=True) if weight != 0}
+
+
+def _between(ends: tuple[float, float], place: float) -> float:
+    """Return what is so far on the way between two ends, by the same factor for each step."""
+    return float(ends[0] * (ends[1] / ends[0]) ** place)
+
+
+def _several(name: str, given: Any, known: Sequence[str] | None = None) -> tuple[str, ...]:
+    """Return names, checked."""
+    names = tuple(part.strip() for part in given.split(",")) if isinstance(given, str) else given
+    found = tuple(names)
+    check_each_once(name, found)
+    if known is not None:
+        for one in found:
+            check_choice(name, one, known)
+    return found

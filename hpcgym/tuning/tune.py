@@ -1,0 +1,273 @@
+"""Tuning a scheduler on the early part of a log, and judging it on the later one."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Executor
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hpcgym.agents.lockstep import Checkpoint
+from hpcgym.cluster.pool import Cluster
+from hpcgym.errors import HpcgymError, check_choice, check_whole, is_number
+from hpcgym.scheduler.rules import Scheduler
+from hpcgym.simulation.prepare import machine_of
+from hpcgym.simulation.run import scheduler_of
+from hpcgym.sweep.executors import open_executor
+from hpcgym.tuning.bounds import USUAL_BOUNDS, Bound
+from hpcgym.tuning.choice import simplest
+from hpcgym.tuning.comparing import ablated, board_of
+from hpcgym.tuning.measures import MEASURES, mean_over_jitters
+from hpcgym.tuning.search import OFTEN, Found, searching
+from hpcgym.tuning.space import Space, parts_of, units_of
+from hpcgym.tuning.trials import OBJECTIVES, Losses, Trials, Tried, by_week
+from hpcgym.tuning.tuned import Tuned
+from hpcgym.version import __version__
+from hpcgym.workload.fingerprint import fingerprint
+from hpcgym.workload.load import load_workload
+from hpcgym.workload.model import Workload
+
+#: Whom a tuned scheduler is compared with, beside those that are named.
+REFERENCES = ("saf", "easy")
+
+Progress = Callable[[int, str, float], None]
+
+TUNED = "tuned"  # what it is called beside others
+
+_JITTERS = tuple(range(OFTEN["round"]))  # of comparisons
+_FEWEST_JOBS = 100  # of each part
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is searched, for what, and how long.
+
+    Attributes
+    ----------
+    space : the rules that are searched.
+    objective : what is made small: "weekly_bsld", the geometric mean over the weeks of their mean
+        bounded slowdowns, in which each week counts as much as any other; "mean_bsld"; or
+        "mean_wait_h", or "mean_wait".
+    bounds : what must be kept: texts as :meth:`hpcgym.tuning.bounds.Bound.parse` takes them.
+    split : the share of the log's time that is searched on; the rest is only looked at in the end.
+    budget : how many rules are tried in generations, about; the first look at all arms comes
+        before.
+    seed : of what is random.
+
+    Raises
+    ------
+    HpcgymError : a value that is not one of these.
+    """
+
+    space: Space = field(default_factory=Space)
+    objective: str = "weekly_bsld"
+    bounds: Sequence[str] = USUAL_BOUNDS
+    split: float = 0.5
+    budget: int = 3000
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if self.objective == "mean_wait":  # as bounds call it
+            object.__setattr__(self, "objective", "mean_wait_h")
+        check_choice("objective", self.objective, OBJECTIVES)
+        if isinstance(self.bounds, str):
+            raise HpcgymError(f"bounds must be a list of texts, not {self.bounds!r}")
+        self.parsed()
+        if not is_number(self.split) or not 0 < self.split < 1:
+            raise HpcgymError(f"split must be a number between 0 and 1, not {self.split!r}")
+        check_whole("budget", self.budget, 1)
+        check_whole("seed", self.seed, 0)
+
+    def parsed(self) -> list[Bound]:
+        """Return the bounds."""
+        return [Bound.parse(text) for text in self.bounds]
+
+
+def tune(
+    workload: str | Workload,
+    plan: Plan | None = None,
+    *,
+    against: Sequence[str | Scheduler] = (),
+    cluster: Cluster | str | None = None,
+    processors: int | None = None,
+    executor: str | Executor = "processes",
+    workers: int | None = None,
+    checkpoint: str | Path | None = None,
+    progress: Progress | None = None,
+) -> Tuned:
+    """Search for the scheduler that serves the early part of a log best; judge it on the later one.
+
+    The search sees jobs that were submitted before ``plan.split`` of the log's time, and none
+    later: :func:`hpcgym.tuning.search.searching` says how it goes. Of what it ends with, the
+    simplest is taken that the early weeks do not tell from the best. That one is simulated on the
+    whole log, and its jobs of the later part are compared with those of EASY, SAF and whoever is
+    named.
+
+    Parameters
+    ----------
+    workload : a log, or what :func:`hpcgym.load_workload` takes.
+    plan : what is searched; by default as :class:`Plan` has it.
+    against : the site's present rules, for one: names of schedulers, variants, files, or
+        :class:`hpcgym.Scheduler`.
+    cluster, processors : the machine; by default that of the log.
+    executor, workers : where simulations run, see :func:`hpcgym.sweep.open_executor`. The result is
+        the same.
+    checkpoint : file for what is known so far, written every few seconds and when the search is
+        interrupted; the same search goes on from there. It is deleted at the end.
+    progress : told how many rules have been tried, the stage, and the least loss of the last ones.
+
+    Raises
+    ------
+    HpcgymError : an unknown name, too few jobs, or a checkpoint of another search.
+
+    Examples
+    --------
+    >>> import hpcgym
+    >>> from hpcgym.tuning import Plan, Space, tune
+    >>> log = hpcgym.load_workload("lublin:jobs=3000,processors=64,seed=0,load=1.1")
+    >>> small = Space(orders=["saf", "spf"], estimates=["requested"], levers=["threshold"])
+    >>> tuned = tune(log, Plan(small, bounds=["max_wait <= 14d"], budget=60), executor="serial")
+    >>> tuned.scheduler.backfill in ("easy", "until-shadow")
+    True
+    """
+    plan = Plan() if plan is None else plan
+    log = load_workload(workload, processors=processors) if isinstance(workload, str) else workload
+    machine = machine_of(log, cluster, processors)
+    early, since = _early(log, plan.split)
+    others = _named(against)
+    with (
+        Checkpoint(checkpoint, _identity(plan, log, machine)) as known,
+        open_executor(executor, workers) as workforce,
+    ):
+        trials, late = Trials(early, machine, workforce), Trials(log, machine, workforce)
+        # first, so that those who cannot be simulated here do not come after a long search
+        before = {name: _of(trials, one) for name, one in others.items()}
+        limits = _limits(plan, trials.of([{}], range(OFTEN["end"])))
+        losses = Losses(trials, plan.objective, limits, known, progress or _silent)
+        found = _searched(plan, early, losses)
+        losses.progress(losses.tried, "choosing", np.nan)
+        rules = _chosen(found, losses, plan.objective)
+        losses.progress(losses.tried, "later weeks", np.nan)
+        way = ablated(rules, losses, found.seeds[: OFTEN["round"]])
+        compared = {TUNED: Scheduler(**rules), **others}
+        tried = {name: _of(late, one, since) for name, one in compared.items()}
+        before = {TUNED: _of(trials, compared[TUNED]), **before}
+        steps = [
+            (
+                what,
+                _mean(trials.of([left], _JITTERS), plan.objective),
+                _mean(late.of([left], _JITTERS, since), plan.objective),
+            )
+            for what, left in way
+        ]
+    bounds = _limits(plan, tried["easy"])
+    return Tuned(
+        scheduler=compared[TUNED],
+        objective=plan.objective,
+        log=log.name,
+        bounds=bounds,
+        board=board_of(tried, before, plan.objective, bounds),
+        weeks={name: one.weeks[0].mean(axis=0) for name, one in tried.items()},
+        steps=steps,
+        arms=found.arms,
+        rows=found.rows,
+        tried=losses.tried,
+    )
+
+
+def _early(log: Workload, split: float) -> tuple[Workload, float]:
+    """Return the jobs that are searched on, and the time [s] from which on others are judged."""
+    if log.initial is not None:
+        raise HpcgymError(f"{log.name} is an extract; tuning takes a log from its beginning")
+    submit = log.submit_time
+    since = float(submit[0] + split * (submit[-1] - submit[0])) if len(log) else 0.0
+    before = submit < since
+    if min(before.sum(), (~before).sum()) < _FEWEST_JOBS:
+        raise HpcgymError(
+            f"{log.name} has {before.sum():,} jobs to search on and {(~before).sum():,} to judge"
+            f" by; each must be at least {_FEWEST_JOBS}"
+        )
+    return log.take(before, name=f"{log.name} early"), since
+
+
+def _named(against: Sequence[str | Scheduler]) -> dict[str, Scheduler]:
+    """Return whom the tuned scheduler is compared with, by name."""
+    found = {name: scheduler_of(name, {}) for name in REFERENCES}
+    for one in against:
+        rules = scheduler_of(one, {})
+        found[one if isinstance(one, str) else _free_name(rules, found)] = rules
+    if TUNED in found:
+        raise HpcgymError(f"against: {TUNED!r} is what the tuned scheduler is called")
+    return found
+
+
+def _free_name(rules: Scheduler, taken: Mapping[str, Any]) -> str:
+    """Return a name for rules that have none."""
+    from hpcgym.report.labels import scheduler_name
+
+    name, number = scheduler_name(rules), 2
+    free = name
+    while free in taken:
+        free, number = f"{name} ({number})", number + 1
+    return free
+
+
+def _identity(plan: Plan, log: Workload, machine: Cluster) -> str:
+    """Return a text that only the same search on the same jobs by the same versions has."""
+    import cmaes
+
+    facts = {
+        "plan": {**vars(plan), "space": vars(plan.space)},
+        "jobs": fingerprint([log]),
+        "machine": repr(machine),
+        "hpcgym": __version__,
+        "numpy": np.__version__,
+        "cmaes": cmaes.__version__,
+    }
+    return json.dumps(facts, sort_keys=True)
+
+
+def _limits(plan: Plan, easy: Tried) -> list[tuple[Bound, float]]:
+    """Return the bounds, and what each means where EASY has these measures."""
+    means = dict(zip(MEASURES, mean_over_jitters(easy.values)[0].tolist(), strict=True))
+    return [(bound, bound.limit(means)) for bound in plan.parsed()]
+
+
+def _searched(plan: Plan, early: Workload, losses: Losses) -> Found:
+    """Search, from beginning to end."""
+    units = units_of(plan.space, early)
+    search = searching(plan.space, units, budget=plan.budget, seed=plan.seed)
+    asked = next(search)
+    while True:
+        try:
+            asked = search.send(losses.answer(asked))
+        except StopIteration as end:
+            found: Found = end.value
+            return found
+
+
+def _chosen(found: Found, losses: Losses, objective: str) -> dict[str, Any]:
+    """Return the rules that are taken of those with which the search ended."""
+    tried = losses.trials.of(found.finalists, found.seeds)
+    parts = [parts_of(rules) for rules in found.finalists]
+    each = by_week(tried.weeks, objective)
+    return found.finalists[simplest(losses.of(tried.values), each, parts)]
+
+
+def _of(trials: Trials, scheduler: Scheduler, since: float = 0) -> Tried:
+    """Return what comes of one scheduler, on jitters that are always the same."""
+    rules = {name: value for name, value in vars(scheduler).items() if not name.startswith("_")}
+    return trials.of([rules], _JITTERS, since)
+
+
+def _mean(tried: Tried, objective: str) -> float:
+    """Return the mean of an objective over the jitters, of one scheduler."""
+    return float(mean_over_jitters(tried.values)[0, list(MEASURES).index(objective)])
+
+
+def _silent(tried: int, stage: str, loss: float) -> None:
+    """Show no progress."""

@@ -1,0 +1,88 @@
+"""``hpcgym tune``."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from commands import run, succeed
+
+LOG = "lublin:jobs=1500,processors=32,seed=5,load=1.0"
+SMALL = ("--orders", "saf,weights", "--estimates", "requested", "--backfilling", "easy",
+         "--backfill-orders", "spf", "--budget", "20", "--executor", "serial")  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def tuned(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
+    folder = tmp_path_factory.mktemp("tune") / "tuned"
+    done = succeed("tune", LOG, "--output", folder, "--bound", "max_wait <= 60d", *SMALL)
+    return folder, done.output
+
+
+def test_it_writes_a_scheduler_that_other_commands_take(tuned: tuple[Path, str]) -> None:
+    folder, said = tuned
+    assert said.count("weekly_bsld on later weeks: ") == 1
+    scheduler = folder / "scheduler.toml"
+    assert f"hpcgym simulate {LOG} --scheduler {scheduler} simulates it" in said
+    assert not (folder / "search.checkpoint").exists()
+    for command in (
+        ("simulate", LOG, "--scheduler", scheduler),
+        ("compare", LOG, "--scheduler", f"easy,{scheduler}"),
+        ("evaluate", scheduler, "--workload", LOG, "--number", "3"),
+    ):
+        assert succeed(*command).exit_code == 0
+
+
+def test_a_folder_is_not_overwritten(tuned: tuple[Path, str]) -> None:
+    folder, _ = tuned
+    before = (folder / "scheduler.toml").read_text()
+    said = run("tune", LOG, "--output", folder, *SMALL)
+    assert said.exit_code == 1
+    assert "is there already: choose another folder" in said.output
+    assert (folder / "scheduler.toml").read_text() == before
+
+
+def test_json_is_the_board(tmp_path: Path) -> None:
+    done = succeed(
+        "tune", LOG, "--output", tmp_path, "--bound", "none", "--against", "easy-sjbf", *SMALL,
+        "--format", "json",
+    )  # fmt: skip
+    rows = json.loads(done.stdout)["rows"]
+    assert [row["scheduler"] for row in rows] == ["tuned", "saf", "easy", "easy-sjbf"]
+    assert rows[0]["tuned_percent"] == 0
+    assert all(row["kept"] for row in rows)
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (("--bound", "max_wait = 7d"), "bound 'max_wait = 7d' should be like"),
+        (("--objective", "p99"), "unknown objective 'p99'"),
+        (("--orders", "swf"), "unknown orders 'swf'"),
+        (("--against", "saff"), "did you mean 'saf'"),
+        (("--bound", "none", "--bound", "max_wait <= 7d"), "--bound: none stands alone"),
+        (("--levers", "hold,none"), "--levers: none stands alone"),
+        (("--bound", "max_wait <= 1e400"), "1e400 is too large"),
+        (("--split", "2"), "split must be a number between 0 and 1"),
+    ],
+)
+def test_what_is_wrong_is_one_line(given: tuple[str, ...], said: str, tmp_path: Path) -> None:
+    done = run("tune", LOG, "--output", tmp_path / "new", "--executor", "serial", *given)
+    assert done.exit_code == 1
+    assert said in done.output
+    assert not (tmp_path / "new").exists()
+
+
+def test_a_file_is_no_folder(tmp_path: Path) -> None:
+    path = tmp_path / "results"
+    path.touch()
+    done = run("tune", LOG, "--output", path, *SMALL)
+    assert done.exit_code == 1
+    assert "is a file; --output names a folder" in done.output
+
+
+def test_weekly_weights_of_a_log_without_weeks_are_one_line() -> None:
+    done = run("tune-weekly", LOG)
+    assert done.exit_code == 1
+    assert "within one week from week 1 on" in done.output

@@ -1,0 +1,172 @@
+"""Tuning from beginning to end, on small logs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from hpcgym import Scheduler, load_workload, simulate
+from hpcgym.errors import HpcgymError
+from hpcgym.tuning import Plan, Space, Tuned, tune
+from hpcgym.tuning.measures import MEASURES, varied
+from hpcgym.workload.model import Workload
+
+SPACE = Space(orders="fcfs,saf,weights", features="area,wait", estimates="requested,ave2")
+PLAN = Plan(SPACE, bounds=["max_wait <= 20d"], budget=90)
+
+
+@pytest.fixture(scope="module")
+def log() -> Workload:
+    return load_workload("lublin:jobs=3000,processors=32,seed=5,load=1.0")
+
+
+@pytest.fixture(scope="module")
+def tuned(log: Workload) -> Tuned:
+    return tune(log, PLAN, against=["easy-sjbf"], executor="serial")
+
+
+def test_the_board_is_what_simulations_say(log: Workload, tuned: Tuned) -> None:
+    assert list(tuned.board.index) == ["tuned", "saf", "easy", "easy-sjbf"]
+    since = log.submit_time[0] + 0.5 * (log.submit_time[-1] - log.submit_time[0])
+    for name in tuned.board.index:
+        scheduler = tuned.scheduler if name == "tuned" else name
+        found = []
+        for seed in range(8):
+            jobs = varied(log, 0, seed)
+            result = simulate(jobs, scheduler)
+            # which jobs are of the later part, jitter does not change
+            later = np.isin(jobs.job_number, log.job_number[log.submit_time >= since])
+            found.append([result.bsld[later].mean(), result.wait[later].max() / 3600])
+        row = tuned.board.loc[name]
+        assert [row["mean_bsld"], row["max_wait_h"]] == pytest.approx(np.mean(found, axis=0))
+        ratio = tuned.board.loc["tuned", "weekly_bsld"] / row["weekly_bsld"]
+        assert row["tuned_percent"] == pytest.approx(100 * (ratio - 1))
+
+
+def test_later_jobs_change_nothing_of_what_is_found(log: Workload, tuned: Tuned) -> None:
+    half = log.submit_time >= log.submit_time[0] + 0.5 * np.ptp(log.submit_time)
+    other = log.with_columns(
+        run_time=np.where(half, 1, log.run_time),
+        requested_processors=np.where(half, 1, log.requested_processors),
+    )
+    again = tune(other, PLAN, executor="serial")
+    assert again.scheduler == tuned.scheduler
+    assert again.trace.equals(tuned.trace)
+    assert not again.board.loc["saf"].equals(tuned.board.loc["saf"])
+
+
+def test_the_way_to_easy_ends_there(log: Workload, tuned: Tuned) -> None:
+    assert tuned.ablation["given_up"].iloc[0] == "nothing"
+    last, easy = tuned.ablation.iloc[-1], tuned.board.loc["easy"]
+    assert last["later"] == pytest.approx(easy["weekly_bsld"])
+    assert last["early"] == pytest.approx(easy["early"])
+    first = tuned.ablation.iloc[0]
+    assert first["later"] == pytest.approx(tuned.board.loc["tuned", "weekly_bsld"])
+
+
+def test_a_folder_has_all_and_its_scheduler_is_one(
+    log: Workload, tuned: Tuned, tmp_path: Path
+) -> None:
+    files = tuned.save(tmp_path / "new")
+    assert [path.name for path in files] == [
+        "scheduler.toml", "board.csv", "ablation.csv", "search.csv", "tuned.png",
+    ]  # fmt: skip
+    assert all(path.stat().st_size > 100 for path in files)
+    same = simulate(log, str(files[0]))
+    assert np.array_equal(same.start, simulate(log, tuned.scheduler).start)
+    assert tuned.verdict in files[0].read_text()
+
+
+def test_an_interrupted_search_goes_on(
+    log: Workload, tuned: Tuned, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "search.checkpoint"
+    told = 0
+
+    def stop(tried: int, stage: str, loss: float) -> None:
+        nonlocal told
+        told = tried
+        if stage == "round 2":
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        tune(log, PLAN, executor="serial", checkpoint=path, progress=stop)
+    assert path.exists()
+    with pytest.raises(HpcgymError, match="other arguments"):
+        tune(log, Plan(SPACE, budget=91), executor="serial", checkpoint=path)
+    assert tune(log, PLAN, executor="serial", checkpoint=path).scheduler == tuned.scheduler
+    assert not path.exists()
+
+
+def test_the_verdict_says_what_the_intervals_say(tuned: Tuned) -> None:
+    board = tuned.board.copy()
+    columns = ["tuned_percent", "low", "high"]
+    board.loc["saf", columns] = -5, -9, -1
+    board.loc["easy", columns] = -5, -9, 1
+    board.loc["easy-sjbf", columns] = 5, 1, 9
+    verdict = Tuned(**{**vars(tuned), "board": board}).verdict
+    assert verdict == (
+        "weekly_bsld on later weeks: better than saf, -5 % [-9, -1]; no better than easy, -5 %"
+        " [-9, +1]; worse than easy-sjbf, +5 % [+1, +9]; all bounds kept"
+    )
+    board.loc["saf", ["low", "high"]] = np.nan
+    board.loc["tuned", "max_wait_h"] = 1e6
+    verdict = Tuned(**{**vars(tuned), "board": board}).verdict
+    assert "-5 % against saf (fewer than five weeks: no interval)" in verdict
+    assert "max_wait_h <= 480 is broken (1e+06 > 480)" in verdict
+
+
+def test_references_may_be_named_too(log: Workload) -> None:
+    plan = Plan(Space(orders="saf,spf", levers=(), estimates="requested"), budget=1)
+    found = tune(log, plan, against=["easy", "saf", "spf"], executor="serial")
+    assert list(found.board.index) == ["tuned", "saf", "easy", "spf"]
+    same = "saf" if found.scheduler.policy == "saf" else "spf"
+    assert abs(found.board.loc[same, "tuned_percent"]) < abs(
+        found.board.loc["easy", "tuned_percent"]
+    )
+
+
+def test_who_cannot_be_simulated_is_said_before_the_search(log: Workload) -> None:
+    with pytest.raises(HpcgymError, match="co-scheduling"):
+        tune(log, PLAN, against=["easy-co"], executor="serial", progress=lambda *told: 1 / 0)
+
+
+def test_schedulers_may_be_given_as_they_are(log: Workload) -> None:
+    plan = Plan(Space(orders="saf", levers=()), budget=1)
+    found = tune(log, plan, against=[Scheduler("spf", threshold=7200)], executor="serial")
+    assert len(found.board) == 4
+    assert found.scheduler.policy == "saf"
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"objective": "max_wait_h"}, "unknown objective"),
+        ({"bounds": "max_wait <= 7d"}, "bounds must be a list"),
+        ({"bounds": ["max_wait = 7d"]}, "should be like"),
+        ({"split": 1.0}, "split must be"),
+        ({"budget": 0}, "budget must be"),
+        ({"seed": -1}, "seed must be"),
+    ],
+)
+def test_what_is_no_plan(given: dict[str, object], said: str) -> None:
+    with pytest.raises(HpcgymError, match=said):
+        Plan(**given)  # type: ignore[arg-type]
+
+
+def test_what_cannot_be_tuned() -> None:
+    few = load_workload("lublin:jobs=150,processors=8,seed=1")
+    with pytest.raises(HpcgymError, match="each must be at least 100"):
+        tune(few, executor="serial")
+    with pytest.raises(HpcgymError, match="unknown scheduler 'saff'"):
+        tune(load_workload("lublin:jobs=500,processors=8"), against=["saff"], executor="serial")
+
+
+def test_bounds_by_easy_are_those_of_each_part(log: Workload) -> None:
+    plan = Plan(Space(orders="saf", levers=()), bounds=["p99_wait <= 1.5 easy"], budget=1)
+    found = tune(log, plan, executor="serial")
+    ((bound, limit),) = found.bounds
+    assert limit == pytest.approx(1.5 * found.board.loc["easy", bound.measure])
+    assert bound.measure in MEASURES
