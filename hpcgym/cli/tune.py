@@ -238,6 +238,7 @@ def _board(tuned: Any) -> Any:
     board = tuned.board.drop(columns=["low", "high"])
     ends = zip(tuned.board["low"], tuned.board["high"], strict=True)
     words = ["" if math.isnan(low) else f"[{low:+.0f}, {high:+.0f}]" for low, high in ends]
+    words[0] = ""  # it is not compared with itself
     board.insert(list(board).index("tuned_percent") + 1, "interval", words)
     board["kept"] = board["kept"].map({True: "yes", False: "no"})
     names = {"tuned_percent": "tuned against it [%]", "early": f"{tuned.objective}, early"}

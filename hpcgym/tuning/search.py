@@ -23,11 +23,10 @@ SIMPLE = 3
 #: On how many jitters of submissions rules are tried: in generations, after rounds, at the end.
 OFTEN = {"generation": 2, "round": 8, "end": 16}
 
-_SIGMA = 0.25
+FIRST_LOOK = "first look"  # the stage in which all arms are tried
+
+_SIGMA = 0.25  # of CMA-ES at the beginning, where weights go from -1 to 1 and levers from 0 to 1
 _AT_ONCE = 256  # rules that are asked for together: what an interruption loses at most
-
-
-FIRST_LOOK = "first look"
 
 
 class Asked(NamedTuple):

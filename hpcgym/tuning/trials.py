@@ -82,7 +82,7 @@ def try_rules(
 
 @dataclass
 class Trials:
-    """What a search is told: losses of rules on the early part of a log.
+    """Jobs and a machine on which rules are tried.
 
     Attributes
     ----------
