@@ -89,9 +89,15 @@ def measures_by_class(result: Result, jobs: NDArray[np.bool_]) -> dict[str, floa
     """
     found = measures(result, jobs) | {"utilization": float(result.metrics["utilization"])}
     share = result.workload.requested_processors / result.cluster.processors
+    wait = result.wait / HOUR
     for values, classes in ((result.run_time / HOUR, RUN_TIMES_H), (share, WIDTHS)):
         for name, (low, high) in classes.items():
-            of_class = measures(result, jobs & (values > low) & (values <= high))
-            found[f"mean_bsld, {name}"] = of_class["mean_bsld"]
-            found[f"mean_wait_h, {name}"] = of_class["mean_wait_h"]
+            those = jobs & (values > low) & (values <= high)
+            found[f"mean_bsld, {name}"] = _mean(result.bsld[those])
+            found[f"mean_wait_h, {name}"] = _mean(wait[those])
     return found
+
+
+def _mean(values: NDArray[np.float64]) -> float:
+    """Return a mean, nan of nothing."""
+    return float(values.mean()) if values.size else float("nan")

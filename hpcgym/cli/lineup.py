@@ -127,7 +127,7 @@ def pair_rules(sharing: bool) -> tuple[str, ...]:
 
 
 def _check_heeded(rules: Mapping[str, Any], heeded: set[str]) -> None:
-    """Raise if shares or times were given and nobody is left that heeds them."""
+    """Raise if shares of users or dispatch times are given, and no scheduler uses them."""
     from hpcgym.scheduler.usage import check_fair_share
 
     check_fair_share(rules.get("fair_share"), "fair_share" in heeded)

@@ -158,7 +158,7 @@ class _Rules:
 
 
 def _none_alone(option: str, given: list[str]) -> list[str]:
-    """Return what was given several times or with commas, nothing where it is none.
+    """Return the values of an option; an empty list where the only one is "none".
 
     Raises
     ------

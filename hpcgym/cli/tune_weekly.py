@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Annotated, ClassVar
 
 import typer
@@ -13,13 +12,8 @@ from hpcgym.cli.loading import PoolReading, WorkloadArgument
 from hpcgym.cli.options import Format
 from hpcgym.cli.reproduce import print_tables
 from hpcgym.cli.running import ExplainedCommand, Lists
+from hpcgym.cli.train_options import policy_features
 from hpcgym.cli.tune import shower
-
-
-def _features() -> Iterable[tuple[str, str]]:
-    from hpcgym.scheduler.policies.features import FEATURES
-
-    return [(name, feature.meaning) for name, feature in FEATURES.items()]
 
 
 class TuneWeekly(ExplainedCommand):
@@ -30,7 +24,7 @@ class TuneWeekly(ExplainedCommand):
         "hpcgym tune-weekly jobs.swf.gz --features area,wait --vectors 500",
     )
     lists: ClassVar[Lists] = {
-        "Features (--features)": _features,
+        "Features (--features)": policy_features,
         "Cleaning recipes and filters (--clean)": names.recipes,
     }
 

@@ -60,7 +60,7 @@ _LOOKED_AT = ("jobs", "scores", "sim", "blocks", "entries")
 def _program(
     expression: Expression | None, columns: JobColumns, times: NDArray[np.int64]
 ) -> Program:
-    """Return an expression as the engine takes it, without steps if there is none."""
+    """Return an expression as the engine takes it. Without an expression it has no steps."""
     if expression is not None:
         return expression.program(columns, times)
     none = np.zeros(0)

@@ -10,11 +10,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcgym.agents.search import features_of, spread
+from hpcgym.agents.search import features_of
 from hpcgym.errors import HpcgymError, check_choice, check_each_once
 from hpcgym.scheduler.estimates.by_name import check_estimate, learns
 from hpcgym.scheduler.policies.index import POLICIES
-from hpcgym.workload.model import Workload
 
 Numbers = NDArray[np.float64]  # (n_numbers,), weights within -1 and 1, others within 0 and 1
 
@@ -176,7 +175,8 @@ class Space:
         Parameters
         ----------
         numbers : within :meth:`bounds`; what is outside is put to the nearer end.
-        units : (n_features,) what each feature differs by between jobs, of :func:`units_of`.
+        units : (n_features,) what each feature differs by between jobs, of
+            :func:`hpcgym.agents.search.spread`.
         """
         least, most = self.bounds(arm).T
         clipped = np.clip(numbers, least, most)
@@ -218,11 +218,6 @@ def parts_of(rules: dict[str, Any]) -> int:
         + 2 * int("hold" in rules)
     )
     return parts
-
-
-def units_of(space: Space, workload: Workload) -> Numbers:
-    """Return by what each feature differs between jobs, (n_features,)."""
-    return spread([workload], space.features)
 
 
 def _weights(features: Sequence[str], weights: Numbers) -> dict[str, float]:

@@ -107,6 +107,13 @@ class Trials:
         parts = [task.result() for task in tasks]
         return Tried(*(np.concatenate(one) for one in zip(*parts, strict=True)))
 
+    def each(
+        self, rules: Sequence[dict[str, Any]], seeds: Sequence[int], since: float = 0
+    ) -> list[Tried]:
+        """Do the same; return what came of each of the rules by itself."""
+        values, weeks = self.of(rules, seeds, since)
+        return [Tried(values[k : k + 1], weeks[k : k + 1]) for k in range(len(rules))]
+
 
 @dataclass
 class Losses:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
@@ -11,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from hpcgym.agents.lockstep import Checkpoint
+from hpcgym.agents.lockstep import Checkpoint, identity
+from hpcgym.agents.search import spread
 from hpcgym.cluster.pool import Cluster
 from hpcgym.errors import HpcgymError, check_choice, check_whole, is_number
 from hpcgym.scheduler.rules import Scheduler
@@ -23,11 +23,9 @@ from hpcgym.tuning.choice import simplest
 from hpcgym.tuning.comparing import ablated, board_of
 from hpcgym.tuning.measures import MEASURES, mean_over_jitters
 from hpcgym.tuning.search import OFTEN, Found, searching
-from hpcgym.tuning.space import Space, parts_of, units_of
+from hpcgym.tuning.space import Space, parts_of
 from hpcgym.tuning.trials import OBJECTIVES, Losses, Trials, Tried, by_week
 from hpcgym.tuning.tuned import Tuned
-from hpcgym.version import __version__
-from hpcgym.workload.fingerprint import fingerprint
 from hpcgym.workload.load import load_workload
 from hpcgym.workload.model import Workload
 
@@ -145,7 +143,8 @@ def tune(
     ):
         trials, late = Trials(early, machine, workforce), Trials(log, machine, workforce)
         # first, so that those who cannot be simulated here do not come after a long search
-        before = {name: _of(trials, one) for name, one in others.items()}
+        rules_of_others = [_rules(one) for one in others.values()]
+        early_others = trials.each(rules_of_others, _JITTERS)
         limits = _limits(plan, trials.of([{}], range(OFTEN["end"])))
         losses = Losses(trials, plan.objective, limits, known, progress or _silent)
         found = _searched(plan, early, losses)
@@ -153,26 +152,24 @@ def tune(
         rules = _chosen(found, losses, plan.objective)
         losses.progress(losses.tried, "later weeks", np.nan)
         way = ablated(rules, losses, found.seeds[: OFTEN["round"]])
-        compared = {TUNED: Scheduler(**rules), **others}
-        tried = {name: _of(late, one, since) for name, one in compared.items()}
-        before = {TUNED: _of(trials, compared[TUNED]), **before}
-        steps = [
-            (
-                what,
-                _mean(trials.of([left], _JITTERS), plan.objective),
-                _mean(late.of([left], _JITTERS, since), plan.objective),
-            )
-            for what, left in way
-        ]
+        steps = [left for _, left in way]  # the first is the tuned scheduler itself
+        early_steps = trials.each(steps, _JITTERS)
+        later = late.each([*steps, *rules_of_others], _JITTERS, since)
+    names = [TUNED, *others]
+    tried = dict(zip(names, [later[0], *later[len(way) :]], strict=True))
+    before = dict(zip(names, [early_steps[0], *early_others], strict=True))
     bounds = _limits(plan, tried["easy"])
     return Tuned(
-        scheduler=compared[TUNED],
+        scheduler=Scheduler(**rules),
         objective=plan.objective,
         log=log.name,
         bounds=bounds,
         board=board_of(tried, before, plan.objective, bounds),
         weeks={name: one.weeks[0].mean(axis=0) for name, one in tried.items()},
-        steps=steps,
+        steps=[
+            (what, _mean(a, plan.objective), _mean(b, plan.objective))
+            for (what, _), a, b in zip(way, early_steps, later[: len(way)], strict=True)
+        ],
         arms=found.arms,
         rows=found.rows,
         tried=losses.tried,
@@ -218,17 +215,8 @@ def _free_name(rules: Scheduler, taken: Mapping[str, Any]) -> str:
 
 def _identity(plan: Plan, log: Workload, machine: Cluster) -> str:
     """Return a text that only the same search on the same jobs by the same versions has."""
-    import cmaes
-
-    facts = {
-        "plan": {**vars(plan), "space": vars(plan.space)},
-        "jobs": fingerprint([log]),
-        "machine": repr(machine),
-        "hpcgym": __version__,
-        "numpy": np.__version__,
-        "cmaes": cmaes.__version__,
-    }
-    return json.dumps(facts, sort_keys=True)
+    settings = {"plan": {**vars(plan), "space": vars(plan.space)}, "machine": repr(machine)}
+    return identity(settings, [[log]])
 
 
 def _limits(plan: Plan, easy: Tried) -> list[tuple[Bound, float]]:
@@ -239,7 +227,7 @@ def _limits(plan: Plan, easy: Tried) -> list[tuple[Bound, float]]:
 
 def _searched(plan: Plan, early: Workload, losses: Losses) -> Found:
     """Search, from beginning to end."""
-    units = units_of(plan.space, early)
+    units = spread([early], plan.space.features)
     search = searching(plan.space, units, budget=plan.budget, seed=plan.seed)
     asked = next(search)
     while True:
@@ -258,10 +246,9 @@ def _chosen(found: Found, losses: Losses, objective: str) -> dict[str, Any]:
     return found.finalists[simplest(losses.of(tried.values), each, parts)]
 
 
-def _of(trials: Trials, scheduler: Scheduler, since: float = 0) -> Tried:
-    """Return what comes of one scheduler, on jitters that are always the same."""
-    rules = {name: value for name, value in vars(scheduler).items() if not name.startswith("_")}
-    return trials.of([rules], _JITTERS, since)
+def _rules(scheduler: Scheduler) -> dict[str, Any]:
+    """Return the rules of a scheduler, from which it can be made anew."""
+    return {name: value for name, value in vars(scheduler).items() if not name.startswith("_")}
 
 
 def _mean(tried: Tried, objective: str) -> float:

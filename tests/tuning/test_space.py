@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from hpcgym import Scheduler, load_workload, simulate
+from hpcgym.agents.search import spread
 from hpcgym.errors import HpcgymError
-from hpcgym.tuning.space import WEIGHTS, Arm, Space, parts_of, units_of
+from hpcgym.tuning.space import WEIGHTS, Arm, Space, parts_of
 
 JOBS = "lublin:jobs=60,processors=16,seed=3,load=1.2"
 ALL = Space(
@@ -21,7 +22,7 @@ ALL = Space(
 
 def test_every_arm_is_a_scheduler_that_is_simulated() -> None:
     jobs, rng = load_workload(JOBS), np.random.default_rng(0)
-    units = units_of(ALL, jobs)
+    units = spread([jobs], ALL.features)
     arms = ALL.arms()
     assert len(arms) == len(set(arms)) > 300
     for number, arm in enumerate(arms):
