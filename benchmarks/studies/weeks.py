@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.evaluation import Leaderboard
-from hpcgym.evaluation.intervals import FEWEST
+from hpcgym.evaluation.intervals import FEWEST, how_often
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.simulation.run import learn_before, simulate
 from hpcgym.workload.model import Workload
@@ -116,6 +116,6 @@ def _share(weeks: pd.DataFrame, name: str, reference: str, best: str) -> str:
     n = len(weeks)
     if n < FEWEST:
         return f"{gained.sum() / gap.sum():.2f}"
-    times = np.random.default_rng(0).multinomial(n, np.full(n, 1.0 / n), size=2000)
+    times = how_often(n, 2000, seed=0)
     low, high = np.percentile((times @ gained) / (times @ gap), [2.5, 97.5])
     return f"{gained.sum() / gap.sum():.2f} [{low:.2f}, {high:.2f}]"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcgym.evaluation.intervals import FEWEST
+from hpcgym.evaluation.intervals import FEWEST, how_often
 from hpcgym.tuning.bounds import Bound
 from hpcgym.tuning.measures import MEASURES, mean_over_jitters
 from hpcgym.tuning.trials import Losses, Tried, by_week
@@ -53,7 +53,7 @@ def less(
     both = by_week(np.stack([weeks, reference]), objective)
     n = both.shape[1]
     every = np.ones((1, n))
-    drawn = np.random.default_rng(0).multinomial(n, np.full(n, 1.0 / n), size=_RESAMPLES)
+    drawn = how_often(n, _RESAMPLES, seed=0)
     logs = objective == "weekly_bsld"
     changes = []
     for times in (every, drawn):
