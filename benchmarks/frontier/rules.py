@@ -7,9 +7,9 @@ from itertools import product
 from typing import NamedTuple
 
 from hpcgym.baselines import SCHEDULERS
+from hpcgym.schedule.measures import HOUR
 from hpcgym.scheduler.hold import Hold
 from hpcgym.scheduler.rules import Scheduler
-from hpcgym.tuning.measures import HOUR
 
 #: Name -> orders of the queue and of backfilling, and the run times that they look at.
 ORDERS: dict[str, Scheduler] = {

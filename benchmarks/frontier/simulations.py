@@ -11,9 +11,10 @@ from numpy.typing import NDArray
 
 from hpcgym.benchmarks.frontier.rules import Rule
 from hpcgym.benchmarks.studies.spread import check_same_jobs
+from hpcgym.schedule.measures import HOUR, measures
 from hpcgym.schedule.result import Result
 from hpcgym.simulation.run import simulate
-from hpcgym.tuning.measures import HOUR, measures, varied
+from hpcgym.tuning.jitters import varied
 from hpcgym.workload.fingerprint import fingerprint
 from hpcgym.workload.load import load_workload
 from hpcgym.workload.model import Workload
@@ -83,7 +84,7 @@ def measures_by_class(result: Result, jobs: NDArray[np.bool_]) -> dict[str, floa
 
     Returns
     -------
-    What :func:`hpcgym.tuning.measures.measures` tells; the utilisation of the whole schedule; and
+    What :func:`hpcgym.schedule.measures.measures` tells; the utilisation of the whole schedule; and
     mean bounded slowdown and mean wait for each class of run times and of widths, nan without such
     jobs.
     """

@@ -21,7 +21,7 @@ from hpcgym.errors import HpcgymError
 
 
 def _measures() -> Iterable[tuple[str, str]]:
-    from hpcgym.tuning.measures import MEASURES
+    from hpcgym.schedule.measures import MEASURES
 
     return [(name.removesuffix("_h"), meaning) for name, meaning in MEASURES.items()]
 

@@ -26,7 +26,7 @@ def block_length(n: int) -> int:
     here, depends on how alike neighbours are; estimates of it (Politis and White 2004) say little
     of some fifty weeks, and would differ from column to column.
     """
-    length = round(n ** (1 / 3))
+    length = int(np.cbrt(n))
     return max(length + (length**3 < n), 1)
 
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from hpcgym.errors import HpcgymError, check_choice, number_in
-from hpcgym.tuning.measures import HOUR, MEASURES
+from hpcgym.schedule.measures import HOUR, MEASURES
 
 #: Letter behind a number -> hours. Without one, waits are in hours.
 _HOURS = {"s": 1 / HOUR, "m": 1 / 60, "h": 1.0, "d": 24.0, "w": 168.0}
@@ -21,7 +21,7 @@ class Bound:
 
     Attributes
     ----------
-    measure : a name of :data:`hpcgym.tuning.measures.MEASURES`.
+    measure : a name of :data:`hpcgym.schedule.measures.MEASURES`.
     most : in the unit of the measure; or how many times as much as under EASY.
     of_easy : whether it is that many times as much.
     """

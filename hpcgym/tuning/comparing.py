@@ -9,8 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.evaluation.intervals import FEWEST, how_often
+from hpcgym.schedule.measures import MEASURES
 from hpcgym.tuning.bounds import Bound
-from hpcgym.tuning.measures import MEASURES, mean_over_jitters
+from hpcgym.tuning.jitters import mean_over_jitters
 from hpcgym.tuning.trials import Losses, Tried, by_week
 
 if TYPE_CHECKING:

@@ -19,9 +19,9 @@ from numpy.typing import NDArray
 from hpcgym.agents.search import candidates, features_of, units_of
 from hpcgym.errors import HpcgymError, check_whole
 from hpcgym.evaluation.intervals import bootstrap
+from hpcgym.schedule.measures import HOUR
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.sweep.batch import BatchSimulator
-from hpcgym.tuning.measures import HOUR
 from hpcgym.workload.model import Workload
 from hpcgym.workload.slicing import WEEK_S, weeks
 

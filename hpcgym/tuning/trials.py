@@ -12,18 +12,12 @@ from numpy.typing import NDArray
 
 from hpcgym.agents.lockstep import Checkpoint
 from hpcgym.cluster.pool import Cluster
+from hpcgym.schedule.measures import MEASURES, measures, weekly_sums
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.simulation.run import simulate
 from hpcgym.sweep.executors import slots
 from hpcgym.tuning.bounds import Bound
-from hpcgym.tuning.measures import (
-    MEASURES,
-    jittered,
-    mean_over_jitters,
-    measures,
-    weekly_sums,
-    weeks_of,
-)
+from hpcgym.tuning.jitters import jittered, mean_over_jitters, weeks_of
 from hpcgym.tuning.search import Asked
 from hpcgym.workload.model import Workload
 
@@ -44,7 +38,7 @@ class Tried(NamedTuple):
 
     Attributes
     ----------
-    values : (n_rules, n_seeds, n_measures) :data:`hpcgym.tuning.measures.MEASURES`.
+    values : (n_rules, n_seeds, n_measures) :data:`hpcgym.schedule.measures.MEASURES`.
     weeks : (n_rules, n_seeds, n_weeks, 3) of the jobs of each week: how many they are, the sum of
         their bounded slowdowns, the sum of their waits [h].
     """
@@ -65,7 +59,7 @@ def try_rules(
     Parameters
     ----------
     rules : of schedulers.
-    seeds : see :func:`hpcgym.tuning.measures.jittered`.
+    seeds : see :func:`hpcgym.tuning.jitters.jittered`.
     since : [s] of the log's clock; only jobs submitted from then on, before any jitter, are looked
         at, of a schedule that has all.
     """

@@ -14,6 +14,7 @@ from hpcgym.agents.lockstep import Checkpoint, identity
 from hpcgym.agents.search import spread
 from hpcgym.cluster.pool import Cluster
 from hpcgym.errors import HpcgymError, check_choice, check_whole, is_number
+from hpcgym.schedule.measures import MEASURES
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.simulation.prepare import machine_of
 from hpcgym.simulation.run import scheduler_of
@@ -21,7 +22,7 @@ from hpcgym.sweep.executors import open_executor
 from hpcgym.tuning.bounds import USUAL_BOUNDS, Bound
 from hpcgym.tuning.choice import simplest
 from hpcgym.tuning.comparing import ablated, board_of
-from hpcgym.tuning.measures import MEASURES, mean_over_jitters
+from hpcgym.tuning.jitters import mean_over_jitters
 from hpcgym.tuning.search import OFTEN, Found, searching
 from hpcgym.tuning.space import Space, parts_of
 from hpcgym.tuning.trials import OBJECTIVES, Losses, Trials, Tried, by_week

@@ -16,7 +16,7 @@ from hpcgym.benchmarks.frontier.rules import ORDERS, Rule, all_rules
 from hpcgym.benchmarks.frontier.simulations import measures_by_class
 from hpcgym.benchmarks.prediction.predictors import Similar
 from hpcgym.errors import HpcgymError
-from hpcgym.tuning.measures import varied
+from hpcgym.tuning.jitters import varied
 from hpcgym.workload.slicing import WEEK_S
 
 JOBS = "lublin:jobs=1500,processors=32,seed=2,load=1.1"

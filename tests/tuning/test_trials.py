@@ -10,18 +10,12 @@ import pytest
 
 from hpcgym import load_workload, simulate
 from hpcgym.agents.lockstep import Checkpoint
+from hpcgym.schedule.measures import MEASURES, measures, weekly_sums
 from hpcgym.simulation.prepare import machine_of
 from hpcgym.sweep import open_executor
 from hpcgym.tuning.bounds import Bound
 from hpcgym.tuning.comparing import less
-from hpcgym.tuning.measures import (
-    MEASURES,
-    mean_over_jitters,
-    measures,
-    varied,
-    weekly_sums,
-    weeks_of,
-)
+from hpcgym.tuning.jitters import mean_over_jitters, varied, weeks_of
 from hpcgym.tuning.search import Asked
 from hpcgym.tuning.trials import MARGIN, Losses, Trials, by_week, try_rules
 from hpcgym.workload.model import Workload

@@ -1,4 +1,4 @@
-"""What a site would feel of a schedule, and the same log with submissions moved a little."""
+"""What a site would feel of a schedule: waits and slowdowns, over all jobs and by week."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.schedule.result import Result
-from hpcgym.workload.model import Workload
 from hpcgym.workload.slicing import WEEK_S
 
 HOUR = 3600
@@ -20,31 +19,6 @@ MEASURES = {
     "max_wait_h": "longest wait [h]",
     "users_p90_wait_h": "90th percentile, over the users, of the mean wait of their jobs [h]",
 }
-
-JITTER_S = 600  # submissions are up to so much later, each by itself
-
-
-def varied(workload: Workload, start_week: int, seed: int) -> Workload:
-    """Return a log from a week on, counted from its first job, with jittered submissions.
-
-    Seed 0 jitters nothing.
-    """
-    later = workload.submit_time >= workload.submit_time[0] + start_week * WEEK_S
-    part = workload.take(later) if start_week else workload
-    return jittered(part, seed)[0]
-
-
-def jittered(workload: Workload, seed: int) -> tuple[Workload, NDArray[np.int64]]:
-    """Return a log with jittered submissions, and which of its jobs each was, (n_jobs,).
-
-    Seed 0 jitters nothing.
-    """
-    if seed == 0:
-        return workload, np.arange(len(workload))
-    moved = np.random.default_rng(seed).integers(0, JITTER_S + 1, len(workload))
-    submit = workload.submit_time + moved
-    order = np.argsort(submit, kind="stable")
-    return workload.take(order).with_columns(submit_time=submit[order]), order
 
 
 def measures(result: Result, jobs: NDArray[np.bool_]) -> dict[str, float]:
@@ -77,26 +51,6 @@ def weekly_sums(result: Result, jobs: NDArray[np.bool_], n_weeks: int = 1) -> ND
     week = result.workload.since_first_submit[jobs] // WEEK_S
     columns = np.ones(len(jobs)), result.bsld, result.wait / HOUR
     return np.stack([np.bincount(week, c[jobs], minlength=n_weeks) for c in columns], axis=1)
-
-
-def weeks_of(workload: Workload) -> int:
-    """Return how many weeks a log has, whatever the jitter of its submissions."""
-    return int((workload.since_first_submit[-1] + JITTER_S) // WEEK_S) + 1
-
-
-def mean_over_jitters(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the means of measures over jitters, (n_rules, n_measures).
-
-    That of ``weekly_bsld`` is a geometric one, as it is over weeks.
-
-    Parameters
-    ----------
-    values : (n_rules, n_seeds, n_measures) :data:`MEASURES`.
-    """
-    means: NDArray[np.float64] = values.mean(axis=1)
-    weekly = list(MEASURES).index("weekly_bsld")
-    means[:, weekly] = np.exp(np.log(values[:, :, weekly]).mean(axis=1))
-    return means
 
 
 def _weekly(sums: NDArray[np.float64]) -> float:
