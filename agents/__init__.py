@@ -2,12 +2,12 @@
 
 Each is one readable file, but for ``xnes``: where it searches is in ``search``, and how searches go
 side by side in ``lockstep``. Files of networks are in ``network_files``, what clones learn from in
-``recordings``.
+``recordings``. What learns while it schedules is a ``learner``.
 
 An agent stands on the library (``hpcgym``), which imports it only where a command trains one or a
-file of one is named. Networks need PyTorch and Stable-Baselines3, ``runtime_regression`` and
-``refitted`` need river, all in the extra ``agents``: they are imported with those modules, not
-with this one. ``xnes``, ``controls``, ``coschedule`` and ``lookahead`` need none of them.
+file of one is named. Networks need PyTorch and Stable-Baselines3, ``runtime_regression``,
+``refitted`` and ``policy_bandit`` need river, all in the extra ``agents``: they are imported with
+those modules, not with this one. The others, ``xnes`` among them, need none of them.
 """
 
 from __future__ import annotations
@@ -40,17 +40,20 @@ _MODULES = (
     "common",
     "controls",
     "coschedule",
+    "learner",
     "lockstep",
     "lookahead",
     "losses",
     "maskable_ppo",
     "network_files",
+    "policy_bandit",
     "ppo",
     "recordings",
     "refitted",
     "runtime_regression",
     "search",
     "settings",
+    "weight_bandit",
     "xnes",
 )
 

@@ -106,7 +106,7 @@ class Stage:
         policies: Mapping[str, Any],
         seed: int,
     ) -> None:
-        self.rules = _checked(rules)
+        self.rules = checked_rules(rules)
         self.features: tuple[str, ...] = WEIGHTED_FEATURES
         self._workload, self._given, self._part, self._seed = workload, machine, part, seed
         self.machine = machine_of(workload, machine, None)
@@ -277,7 +277,7 @@ def load_agent(path: str | Path) -> Any:
         raise HpcgymError(f"{path}: {error}") from None
 
 
-def _checked(rules: Mapping[str, Any]) -> dict[str, Any]:
+def checked_rules(rules: Mapping[str, Any]) -> dict[str, Any]:
     """Return rules that are given, as names."""
     given = {rule: value for rule, value in rules.items() if value is not None}
     for rule in given:

@@ -9,7 +9,7 @@ over: of its jobs that still wait or run then, too.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +19,8 @@ from numpy.typing import NDArray
 from hpcgym.agents.search import candidates, features_of, units_of
 from hpcgym.errors import HpcgymError, check_whole
 from hpcgym.evaluation.intervals import bootstrap
+from hpcgym.evaluation.online import FIXED
+from hpcgym.evaluation.stream import learn_through
 from hpcgym.schedule.measures import HOUR
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.sweep.batch import BatchSimulator
@@ -33,7 +35,6 @@ if TYPE_CHECKING:
 Values = NDArray[np.float64]  # (n_vectors, n_weeks) logarithms of mean bounded slowdowns
 
 SAF = "saf"
-FIXED = "best fixed, in hindsight"
 BEST = "best of each week, in hindsight (w*)"
 
 _SOME = 8  # weeks
@@ -204,28 +205,32 @@ def on_whole_log(
     numbers : (n_weeks,) of the weeks, from the first submission; others have those of the last
         before them, and the first week SAF's.
     """
-    import gymnasium
-
     rules = {
         name: getattr(scheduler, name)
         for name in ("backfill", "backfill_order", "estimate", "correction", "policy_estimate")
     }
-    env: Any = gymnasium.make(
-        "hpcgym/MixedPolicy-v0", workload=workload, policy_features=list(features),
-        interval="week", episodes="whole", **rules,
-    )  # fmt: skip
-    _, info = env.reset(seed=0)
-    first, over = np.zeros(len(features)), False
-    first[features.index("area")] = -1.0
-    while not over:
+    learner = _ByWeek(features, weights, numbers, workload.first_submit_s)
+    return learn_through("weights by week", learner, workload, rules, "week")[0]
+
+
+@dataclass(frozen=True)
+class _ByWeek:
+    """Gives each week the weights that it has; see :func:`on_whole_log`."""
+
+    features: tuple[str, ...]
+    weights: NDArray[np.float64]
+    numbers: NDArray[np.int64]
+    begin: int
+
+    def act(self, observation: Any, info: Mapping[str, Any]) -> NDArray[np.float64]:
+        """Return the weights of the week that begins, or SAF's."""
         # a decision is made when the last second of a week is over
-        week = (int(info["time"]) + 1 - workload.first_submit_s) // WEEK_S
-        place = int(np.searchsorted(numbers, week, side="right")) - 1
-        action = first if place < 0 else weights[place]
-        _, _, terminated, truncated, info = env.step(action)
-        over = terminated or truncated
-    result: Result = env.unwrapped.result()
-    return result
+        week = (int(info["time"]) + 1 - self.begin) // WEEK_S
+        place = int(np.searchsorted(self.numbers, week, side="right")) - 1
+        if place < 0:
+            return np.array([-1.0 if name == "area" else 0.0 for name in self.features])
+        chosen: NDArray[np.float64] = self.weights[place]
+        return chosen
 
 
 def _silent(done: int, what: str, loss: float) -> None:

@@ -1,0 +1,120 @@
+"""A bandit over weights that forgets: how much waiting counts beside size, anew each day.
+
+A few orders of the queue are given, each a vector of weights. For each the mean slowdown of the
+jobs is remembered that were submitted while it held; older jobs count less and less, for what was
+good in spring need not be in autumn. The one is taken that may still be the best: the mean less
+what is not known of it (discounted UCB: Kocsis and Szepesvári 2006; Garivier and Moulines, On
+upper-confidence bound policies for switching bandit problems, ALT 2011, whose rewards are our
+slowdowns with the sign changed).
+
+    hpcgym evaluate weight-bandit --workload KTH-SP2 --protocol prequential
+
+It learns while it schedules, on one pass, and is never trained before; see docs/online.md. It needs
+nothing but numpy. To make one of your own, copy this file: a learner has ``act``, ``observe`` and
+``features``, and nothing else is asked of it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from hpcgym.agents.learner import Ended
+from hpcgym.errors import HpcgymError, is_number
+
+#: What is weighed: requested time x processors, requested time, waiting time, in seconds.
+FEATURES = ("area", "requested", "wait")
+
+#: Orders to choose from. The first is SAF; in the second and third a job gains on a new one as
+#: if it were smaller by so many processor seconds for each second that it waits. Then the same of
+#: shortest jobs first.
+ORDERS = (
+    (-1.0, 0.0, 0.0),
+    (-1.0, 0.0, 1.0),
+    (-1.0, 0.0, 10.0),
+    (0.0, -1.0, 0.0),
+    (0.0, -1.0, 0.1),
+    (0.0, -1.0, 1.0),
+)
+
+#: Jobs of a day are alike: so many of them tell as much as one that is independent of all others.
+#: (An assumption.)
+ALIKE = 100.0
+
+
+class WeightBandit:
+    """Chooses among vectors of weights.
+
+    Parameters
+    ----------
+    orders : (n_orders, 3) weights of :data:`FEATURES`, two orders or more.
+    discount : what is left of a job's say from one decision to the next, above 0, at most 1.
+    width : how far below its mean an order may be thought to be, in logarithms of slowdowns, where
+        all that is known of it is worth one independent job: 0 never tries what has once failed.
+
+    Attributes
+    ----------
+    features : of the environment.
+    chosen : the orders that were chosen so far, by their numbers.
+
+    Raises
+    ------
+    HpcgymError : orders of another shape, or numbers out of range.
+    """
+
+    name = "weight-bandit"
+    features = FEATURES
+
+    def __init__(
+        self, orders: ArrayLike = ORDERS, discount: float = 0.98, width: float = 0.5
+    ) -> None:
+        self.orders = np.asarray(orders, np.float64)
+        if self.orders.ndim != 2 or self.orders.shape[1] != len(FEATURES) or len(self.orders) < 2:
+            raise HpcgymError(
+                f"orders must be weights of {', '.join(FEATURES)}, two orders or more, not of shape"
+                f" {self.orders.shape}"
+            )
+        if not is_number(discount) or not 0 < discount <= 1:
+            raise HpcgymError(f"discount must be above 0 and at most 1, not {discount!r}")
+        if not is_number(width) or not width >= 0:
+            raise HpcgymError(f"width must be at least 0, not {width!r}")
+        self.discount, self.width = discount, width
+        self.chosen: list[int] = []
+        self._when: list[int] = []  # decisions were made
+        self._known = np.zeros(len(self.orders))  # how many independent jobs, the old ones less
+        self._sums = np.zeros(len(self.orders))  # of logarithms of slowdowns, likewise
+
+    def act(
+        self, observation: dict[str, NDArray[Any]], info: dict[str, Any]
+    ) -> NDArray[np.float64]:
+        """Return the weights that may still be the best."""
+        order = int(self._at_best().argmin())
+        self.chosen.append(order)
+        self._when.append(info["time"])
+        weights: NDArray[np.float64] = self.orders[order]
+        return weights
+
+    def observe(self, observation: dict[str, NDArray[Any]], reward: float, ended: Ended) -> None:
+        """Learn how slowed down the jobs were that have ended.
+
+        That is held for, or against, the order in force when a job was *submitted*. What counts is
+        the logarithm, lest a day with one slowdown of 1,000 say more than all others.
+        """
+        decisions = np.searchsorted(self._when, ended.submit_time_s, side="right") - 1
+        orders = np.array(self.chosen)[decisions]
+        n, slowdowns = len(self.orders), np.log(ended.bsld)
+        self._known = self.discount * self._known + np.bincount(orders, minlength=n) / ALIKE
+        self._sums = self.discount * self._sums + np.bincount(orders, slowdowns, n) / ALIKE
+
+    def _at_best(self) -> NDArray[np.float64]:
+        """Return how small the mean logarithm of each order's slowdowns may be, (n_orders,)."""
+        # e at least, so that the logarithm is no less than 1
+        total = max(float(self._known.sum()), np.e)
+        # what nobody has tried, or not for very long, comes first: of several, the first of them
+        known = np.maximum(self._known, 1e-9)
+        at_best: NDArray[np.float64] = self._sums / known - self.width * np.sqrt(
+            2 * np.log(total) / known
+        )
+        return at_best
