@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 import typer
 
 from hpcgym.agents.settings import EpisodeSettings
-from hpcgym.cli import limits, loading, names, options, output
+from hpcgym.cli import limits, loading, names, options, output, prequential
 from hpcgym.cli.groups import grouped
 from hpcgym.cli.options import Format
 from hpcgym.cli.running import ExplainedCommand, Lists, note
@@ -80,11 +80,14 @@ class Evaluate(ExplainedCommand):
         "hpcgym evaluate --workload KTH-SP2 --number 30 -- -0.1,0,0,0,0.9,0 saf",
         "hpcgym evaluate reduce-pc energy-bud+saf --env EnergyBudget --share 0.6 --shutdown"
         " --workload KTH-SP2 --episodes weeks",
+        "hpcgym evaluate weight-bandit my_module:MyLearner --protocol prequential"
+        " --workload KTH-SP2 --clean legrand",
         "hpcgym evaluate greedy-pairs popularity-co --env CoSchedule --workload"
         " codes:jobs=5000,processes=96,processors=768 --cluster 16x2x24 --number 20",
     )
     lists: ClassVar[Lists] = {
         "Schedulers": names.schedulers,
+        "Learners (--protocol prequential)": prequential.learners,
         "Dispatchers": names.dispatchers,
         "Rules under limits, alone or with a scheduler, as reduce-pc+saf": names.limit_rules,
         "Where jobs share nodes (--env CoSchedule)": names.coscheduling,
@@ -103,8 +106,9 @@ class _Slices(EpisodeSettings):
             "--slices",
             metavar="test|train|all",
             help="Part of the workload in time: what agents are trained on comes first.",
+            show_default="test; all with --protocol prequential",
         ),
-    ] = "test"
+    ] = ""
     episodes: Annotated[
         str,
         typer.Option(
@@ -113,6 +117,14 @@ class _Slices(EpisodeSettings):
         ),
     ] = "windows"
     number: NumberOption = None
+
+    def changed(self) -> dict[str, Any]:
+        """Return what says how slices are cut, by option; None where it is as usual."""
+        usual = _Slices()
+        return {
+            f"--{name}": None if getattr(self, name) == getattr(usual, name) else True
+            for name in ("episodes", "jobs")
+        }
 
 
 @grouped
@@ -163,6 +175,7 @@ def evaluate(
             show_default="as agents were trained, or generated",
         ),
     ] = None,
+    protocol: prequential.Protocol,
     slices: _Slices,
     seed: Annotated[
         int, typer.Option(metavar="N", help="Of all random choices: the same, the same table.")
@@ -171,7 +184,8 @@ def evaluate(
         int,
         typer.Option(
             metavar="N",
-            help="Weight vectors tried on the training part for best-static; 0: leave it out.",
+            help="Weight vectors tried on the training part for best-static; 0: leave it out. Of"
+            " prequential: tried on all jobs, for the best in hindsight.",
         ),
     ] = 200,
     rules: options.EvaluatedRules,
@@ -186,14 +200,29 @@ def evaluate(
     and references each policy is. Under a budget of energy it has that for powercap, and the energy
     of each policy: of the whole schedule, and while the limits hold. The 95 % intervals are of
     resampled slices; with fewer than 5 slices there are none.
+
+    With --protocol prequential learners go through all jobs once, from the first to the last, and
+    learn from jobs that have ended; how much worse than the best weights in hindsight they are is
+    their regret.
     """
+    one_pass = protocol.is_prequential()
     machine = reading.machine
     source = reading.load(workload)
 
     from hpcgym.evaluation import evaluate as run
 
+    given = rules.given() | options.given(allocation=reading.allocation)
+    if one_pass:
+        shared: dict[str, Any] = {"train_share": slices.train_share, "seed": seed, "budget": budget}
+        others = {
+            "--env": env, "--share": share, "--shutdown": shutdown, "--speedups": speedups,
+            "--number": slices.number, **slices.changed(),
+        }  # fmt: skip
+        shared["part"] = slices.part or "all"
+        prequential.run(policies or [], source, machine, protocol, shared, others, given, format)
+        return
     settings: dict[str, Any] = {
-        "slices": slices.part,
+        "slices": slices.part or "test",
         "episodes": slices.episodes,
         "jobs": slices.jobs,
         "n": slices.number,
@@ -201,7 +230,6 @@ def evaluate(
         "seed": seed,
         "budget": budget,
     }
-    given = rules.given() | options.given(allocation=reading.allocation)
     name = _env(env)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", PolicyWarning)  # they are said below

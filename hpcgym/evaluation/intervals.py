@@ -103,6 +103,20 @@ def why_no_intervals(number: int, of: str) -> str:
     return f"no 95 % intervals: they need {FEWEST} {of} or more, and there are {number:,}"
 
 
+def against(name: str, change: float, low: float, high: float, few: str = "weeks") -> str:
+    """Return how something compares with another of this name, in words: better, worse, no better.
+
+    Parameters
+    ----------
+    change, low, high : how much more it has of what should be small, and the ends of the interval
+        [%]; nan where there are too ``few`` of something.
+    """
+    if np.isnan(low):
+        return f"{change:+.0f} % against {name} (fewer than five {few}: no interval)"
+    word = "better" if high < 0 else "worse" if low > 0 else "no better"
+    return f"{word} than {name}, {change:+.0f} % [{low:+.0f}, {high:+.0f}]"
+
+
 def win_rates(values: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return the share of the rows on which no column is less, (k,) float64.
 

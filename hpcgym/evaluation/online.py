@@ -8,19 +8,13 @@ import re
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import Any
 
 from hpcgym.agents import import_agent
 from hpcgym.baselines.schedulers import is_variant
 from hpcgym.cluster import Cluster
 from hpcgym.envs.core.episodes import Episodes
 from hpcgym.errors import HpcgymError, check_whole, unknown
-from hpcgym.evaluation.intervals import block_length, bootstrap
 from hpcgym.evaluation.lineup import (
     by_name,
     find_policy,
@@ -29,24 +23,17 @@ from hpcgym.evaluation.lineup import (
     scheduler_of,
     with_references,
 )
+from hpcgym.evaluation.regret import FIXED, Prequential
 from hpcgym.evaluation.slices import Progress, silent
 from hpcgym.evaluation.stage import acts, checked_rules
 from hpcgym.evaluation.static_weights import best_static
 from hpcgym.evaluation.stream import learn_through
-from hpcgym.schedule.measures import measures, weekly_sums
 from hpcgym.schedule.result import Result
 from hpcgym.scheduler.policies import WEIGHTED_FEATURES
 from hpcgym.scheduler.usage import without_idle_shares
 from hpcgym.simulation.prepare import machine_of
 from hpcgym.simulation.run import simulate
 from hpcgym.workload import Workload, load_workload
-
-if TYPE_CHECKING:
-    import pandas as pd
-    from matplotlib.figure import Figure
-
-#: The row of the best weights that do not change, chosen knowing all jobs.
-FIXED = "best fixed, in hindsight"
 
 #: Learners of this library by name -> module of hpcgym.agents and class.
 LEARNERS = {
@@ -56,163 +43,6 @@ LEARNERS = {
 
 _ALWAYS = ("saf-typical",)  # a reference beside those of each leaderboard
 _NAMED = re.compile(r"([A-Za-z_][\w.]*):([A-Za-z_]\w*)")
-_SHOWN = ("mean_bsld", "weekly_bsld", "mean_wait_h", "p99_wait_h", "max_wait_h")
-
-
-@dataclass(frozen=True)
-class Prequential:
-    """What learners and references have come to on one stream of jobs.
-
-    A job counts for the week in which it was submitted; weeks are those of the log.
-
-    Attributes
-    ----------
-    stream : the jobs.
-    results : name -> schedule of all jobs; learners first, the last is :data:`FIXED`.
-    decisions : name of a learner -> how often it chose.
-    weights : of :data:`FIXED`, feature -> weight.
-    resamples, seed : of the intervals.
-    """
-
-    stream: Workload
-    results: dict[str, Result]
-    decisions: dict[str, int]
-    weights: dict[str, float]
-    resamples: int = 2000
-    seed: int = 0
-
-    @property
-    def table(self) -> pd.DataFrame:
-        """A row for each learner and reference, the least mean bounded slowdown first.
-
-        Columns: ``mean_bsld`` over all jobs; ``weekly_bsld``, the geometric mean over the weeks;
-        ``mean_wait_h``, ``p99_wait_h``, ``max_wait_h`` [h]; ``regret``, how much the mean bounded
-        slowdown is above that of :data:`FIXED` [%]; and how often a learner chose, ``decisions``,
-        0 of what is simulated. ``mean_bsld`` and ``regret`` have 95 % intervals, ``_low`` and
-        ``_high``: a bootstrap of blocks of :func:`hpcgym.evaluation.intervals.block_length` weeks,
-        the same for all rows; nan of fewer than five blocks.
-        """
-        import pandas as pd
-
-        jobs, sums = self._weeks
-        low, high = self._interval(sums, jobs)
-        regret = {name: self.difference(name, FIXED) for name in self.results}
-        rows = []
-        for place, (name, result) in enumerate(self.results.items()):
-            found = measures(result, np.ones(len(self.stream), bool))
-            row: dict[str, Any] = {"mean_bsld": found["mean_bsld"]}
-            row |= {"mean_bsld_low": low[place], "mean_bsld_high": high[place]}
-            row |= dict(zip(("regret", "regret_low", "regret_high"), regret[name], strict=True))
-            row |= {measure: found[measure] for measure in _SHOWN[1:]}
-            rows.append({"policy": name, **row, "decisions": self.decisions.get(name, 0)})
-        table = pd.DataFrame(rows).set_index("policy")
-        return table.sort_values("mean_bsld", kind="stable")
-
-    @property
-    def regret(self) -> pd.DataFrame:
-        """Regret against :data:`FIXED` up to the end of each week, a row a week of the log.
-
-        It is the sum of the bounded slowdowns of the jobs submitted by then, less the same sum
-        under :data:`FIXED`, in per cent of what :data:`FIXED` has in the whole stream: the last row
-        is the ``regret`` of the table. A column for each learner and reference.
-        """
-        sums = self.by_week(sums=True).drop(columns="jobs")
-        fixed = sums[FIXED]
-        return 100 * sums.sub(fixed, axis="index").cumsum() / fixed.sum()
-
-    def by_week(self, sums: bool = False) -> pd.DataFrame:
-        """Return the mean bounded slowdowns of the jobs submitted in each week of the log.
-
-        Parameters
-        ----------
-        sums : return their sums instead.
-
-        Returns
-        -------
-        A row a week from the first to the last, nan where no job is submitted; columns ``jobs``,
-        and one for each learner and reference.
-        """
-        import pandas as pd
-
-        jobs, values = self._weeks
-        first = int(self._week_numbers[0])
-        index = pd.RangeIndex(first, first + len(jobs), name="week")
-        with np.errstate(invalid="ignore"):
-            shown = values if sums else values / jobs[:, None]
-        table = pd.DataFrame(shown, index=index, columns=list(self.results))
-        table.insert(0, "jobs", jobs.astype(int))
-        return table
-
-    def difference(self, one: str, other: str) -> tuple[float, float, float]:
-        """Return how much the mean bounded slowdown of one is above that of another [%].
-
-        With the ends of the 95 % interval, of the same blocks of weeks for both.
-
-        Raises
-        ------
-        HpcgymError : a name that is no row.
-        """
-        names = list(self.results)
-        for name in (one, other):
-            if name not in names:
-                raise HpcgymError(unknown("policy", name, names))
-        sums = self._weeks[1]
-        mine, theirs = (sums[:, names.index(name)] for name in (one, other))
-        above = 100 * (mine - theirs)[:, None]
-        low, high = self._interval(above, theirs)
-        return float(above.sum() / theirs.sum()), float(low[0]), float(high[0])
-
-    @property
-    def _week_numbers(self) -> NDArray[np.int64]:
-        """The first and the last week with jobs."""
-        jobs = weekly_sums(next(iter(self.results.values())), np.ones(len(self.stream), bool))[:, 0]
-        return np.flatnonzero(jobs)[[0, -1]]
-
-    @property
-    def _weeks(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Jobs of each week (n_weeks,), and sums of slowdowns (n_weeks, n_policies)."""
-        first, last = self._week_numbers
-        every = np.ones(len(self.stream), bool)
-        found = np.stack([weekly_sums(one, every) for one in self.results.values()], axis=2)
-        found = found[first : last + 1]
-        return found[:, 0, 0], found[:, 1]
-
-    def _interval(
-        self, values: NDArray[np.float64], counts: NDArray[np.float64]
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return the intervals of sums over weeks, divided by the sums of ``counts``."""
-        block = block_length(len(counts))
-        return bootstrap(values, self.resamples, self.seed, block=block, counts=counts)
-
-    def figure(self) -> Figure:
-        """Return a picture of the regret over time.
-
-        Raises
-        ------
-        HpcgymError : matplotlib is not installed.
-        """
-        from hpcgym.evaluation.regret_picture import draw
-
-        return draw(self)
-
-    def save(self, folder: str | Path) -> list[Path]:
-        """Write ``board.csv``, ``weeks.csv``, ``regret.csv`` and ``regret.png``; return them.
-
-        Raises
-        ------
-        HpcgymError : a file that cannot be written, or no matplotlib.
-        """
-        from hpcgym.files.writing import whole_text
-        from hpcgym.report.canvas import save_figure
-
-        tables = {"board": self.table, "weeks": self.by_week(), "regret": self.regret}
-        files = [Path(folder, f"{name}.csv") for name in tables]
-        for file, table in zip(files, tables.values(), strict=True):
-            with whole_text(file, folders=True) as text:
-                text.write(table.to_csv())
-        files.append(Path(folder, "regret.png"))
-        save_figure(self.figure(), files[-1], ".png")
-        return files
 
 
 def prequential(
@@ -285,9 +115,9 @@ def prequential(
             f" {whole.initial.begin} s: take the whole trace"
         )
     episodes = Episodes(whole, "whole", part=part, train_share=train_share)
-    stream = episodes.workload_of(episodes.listing[0])
+    stream = whole if part == "all" else episodes.workload_of(episodes.listing[0])
     machine = machine_of(whole, cluster, None)
-    lineup, _ = with_references(chosen, rules, None, _ALWAYS)
+    lineup, row_of = with_references(chosen, rules, None, _ALWAYS)
     plain = without_idle_shares(scheduler_of("spf", rules))
     results: dict[str, Result] = {}
     decisions: dict[str, int] = {}
@@ -303,7 +133,7 @@ def prequential(
         weights = best_static([stream], WEIGHTED_FEATURES, plain, budget, seed, step, machine)
         step(FIXED)
         results[FIXED] = simulate(stream, plain.but(policy=weights), cluster=machine)
-    return Prequential(stream, results, decisions, weights, resamples, seed)
+    return Prequential(stream, results, decisions, weights, row_of["saf"], resamples, seed)
 
 
 def find_learner(given: Any) -> Any:

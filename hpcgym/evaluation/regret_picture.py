@@ -9,12 +9,12 @@ from hpcgym.report.canvas import DARK_GREY, line_style, new_figure, plain
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from hpcgym.evaluation.online import Prequential
+    from hpcgym.evaluation.regret import Prequential
 
 
 def draw(found: Prequential) -> Figure:
-    """Return the picture; see :meth:`hpcgym.evaluation.online.Prequential.figure`."""
-    from hpcgym.evaluation.online import FIXED
+    """Return the picture; see :meth:`hpcgym.evaluation.regret.Prequential.figure`."""
+    from hpcgym.evaluation.regret import FIXED
 
     figure = new_figure(9, 4.5)
     axes = figure.subplots()
@@ -29,13 +29,13 @@ def draw(found: Prequential) -> Figure:
         )  # fmt: skip
     axes.axhline(0, color=DARK_GREY, linewidth=1, label=FIXED)
     # who is far above all would make the others one line
-    near = [*learners, *(name for name in ("saf", "saf-typical") if name in regret)]
+    near = [*learners, found.saf]
     low, high = regret[near].to_numpy().min(), regret[near].to_numpy().max()
     room = 0.15 * max(high - low, 1.0)
     axes.set_ylim(min(low, 0) - room, max(high, 0) + room)
     axes.set_xlabel("week of the log")
     axes.set_ylabel(f"regret so far, % of all of\n{FIXED}")
     plain(axes, "y")
-    axes.legend(frameon=False, fontsize=8, loc="upper left")
+    axes.legend(frameon=False, fontsize=8, loc="upper left", bbox_to_anchor=(1, 1))
     axes.set_title(f"{found.stream.name}: sums of bounded slowdowns", fontsize=10)
     return figure

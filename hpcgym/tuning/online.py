@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from hpcgym.agents.search import candidates, features_of, units_of
 from hpcgym.errors import HpcgymError, check_whole
 from hpcgym.evaluation.intervals import bootstrap
-from hpcgym.evaluation.online import FIXED
+from hpcgym.evaluation.regret import FIXED
 from hpcgym.evaluation.stream import learn_through
 from hpcgym.schedule.measures import HOUR
 from hpcgym.scheduler.rules import Scheduler

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hpcgym.evaluation.intervals import against
 from hpcgym.scheduler.files import write_scheduler
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.tuning.bounds import Bound
@@ -59,11 +60,8 @@ class Tuned:
     def _against(self, name: str) -> str:
         """Return how the tuned scheduler compares with another, in words."""
         row = self.board.loc[name]
-        change, low, high = row[["tuned_percent", "low", "high"]].to_numpy(np.float64)
-        if np.isnan(low):
-            return f"{change:+.0f} % against {name} (fewer than five weeks: no interval)"
-        word = "better" if high < 0 else "worse" if low > 0 else "no better"
-        return f"{word} than {name}, {change:+.0f} % [{low:+.0f}, {high:+.0f}]"
+        change, low, high = row[["tuned_percent", "low", "high"]].astype(float).tolist()
+        return against(name, change, low, high)
 
     def _bounds_kept(self) -> str:
         """Return which bounds are kept on later weeks, in words."""

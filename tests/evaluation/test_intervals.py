@@ -8,7 +8,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from hpcgym.evaluation.intervals import block_length, bootstrap, how_often
+from hpcgym.evaluation.intervals import against, block_length, bootstrap, how_often
 
 
 @pytest.mark.parametrize(
@@ -109,3 +109,16 @@ def test_of_weeks_that_feel_the_one_before_blocks_are_nearer_to_the_truth() -> N
 def test_few_blocks_have_no_interval() -> None:
     assert np.isnan(bootstrap(np.ones((14, 1)), block=3)).all()
     assert np.array_equal(bootstrap(np.ones((15, 1)), block=3), [[1.0], [1.0]])
+
+
+@pytest.mark.parametrize(
+    ("change", "low", "high", "words"),
+    [
+        (-9, -12, -2, "better than easy, -9 % [-12, -2]"),
+        (-9, -12, 2, "no better than easy, -9 % [-12, +2]"),
+        (9, 1, 20, "worse than easy, +9 % [+1, +20]"),
+        (9, np.nan, np.nan, "+9 % against easy (fewer than five weeks: no interval)"),
+    ],
+)
+def test_words(change: float, low: float, high: float, words: str) -> None:
+    assert against("easy", change, low, high) == words

@@ -14,7 +14,8 @@ from hpcgym.agents.weight_bandit import WeightBandit
 from hpcgym.errors import HpcgymError
 from hpcgym.evaluation import Prequential, prequential
 from hpcgym.evaluation.intervals import bootstrap
-from hpcgym.evaluation.online import FIXED, find_learner
+from hpcgym.evaluation.online import find_learner
+from hpcgym.evaluation.regret import FIXED
 from hpcgym.evaluation.stream import learn_through
 from hpcgym.scheduler.policies import WEIGHTED_FEATURES
 from hpcgym.workload.model import Workload
@@ -212,6 +213,7 @@ def test_intervals_are_of_paired_blocks_of_weeks(log: Workload, board: Prequenti
     assert (1 + above / 100) * (1 + less / 100) == pytest.approx(1)
     assert low_end < above < high_end
     assert board.difference("same", "saf") == (0, 0, 0)
+    assert board.verdicts[1] == "same: no better than saf, +0 % [+0, +0]"
     with pytest.raises(HpcgymError, match="unknown policy 'nobody'"):
         board.difference("nobody", "saf")
 
