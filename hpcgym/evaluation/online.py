@@ -150,7 +150,11 @@ def find_learner(given: Any) -> Any:
     if named and not is_variant(given):
         given = _imported(given, *named.groups())
     if not (isinstance(given, type) and acts(given)):
-        return find_policy(given)
+        try:
+            return find_policy(given)
+        except HpcgymError as error:
+            also = f"; learners are {', '.join(LEARNERS)} and module:Class"
+            raise HpcgymError(f"{error}{also if isinstance(given, str) else ''}") from None
     try:
         return given()
     except TypeError as error:

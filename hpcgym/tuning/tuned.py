@@ -60,7 +60,7 @@ class Tuned:
     def _against(self, name: str) -> str:
         """Return how the tuned scheduler compares with another, in words."""
         row = self.board.loc[name]
-        change, low, high = row[["tuned_percent", "low", "high"]].astype(float).tolist()
+        change, low, high = (float(row[column]) for column in ("tuned_percent", "low", "high"))
         return against(name, change, low, high)
 
     def _bounds_kept(self) -> str:

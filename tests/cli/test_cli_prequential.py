@@ -69,7 +69,7 @@ class Shortest:
         (("weight-bandit", "--budget", "0"), "budget must be"),
         ((), "name a learner"),
         (("no_such_module:Learner",), "no_such_module:Learner: ModuleNotFoundError"),
-        (("wieght-bandit",), "unknown policy 'wieght-bandit'"),
+        (("wieght-bandit",), "learners are policy-bandit, weight-bandit and module:Class"),
         (("weight-bandit", "--protocol", "both"), "--protocol"),
     ],
 )
