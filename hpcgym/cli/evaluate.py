@@ -134,9 +134,9 @@ def evaluate(
     policies: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="AGENT|SCHEDULER|DISPATCHER|RULE|EXPRESSION|WEIGHTS",
+            metavar="AGENT|LEARNER|SCHEDULER|DISPATCHER|RULE|EXPRESSION|WEIGHTS",
             help="Files of saved agents, lookahead, schedulers, dispatchers and rules of the lists"
-            " below; expressions such as '20 * wait - area', as hpcgym simulate --policy takes"
+            " below, learners with --protocol prequential; expressions such as '20 * wait - area', as hpcgym simulate --policy takes"
             " them; or six weights such as 0.1,-0.2,0,0,0,0.7. Behind -- if the first has a minus.",
             show_default=False,
         ),

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import importlib
+import inspect
 import os
 import re
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 from hpcgym.agents import import_agent
@@ -71,9 +73,9 @@ def prequential(
     Parameters
     ----------
     learners : one, several, or several with names of one's own in a mapping: a name of
-        :data:`LEARNERS`; "module:Class", a class or an object of
-        :class:`hpcgym.agents.learner.Learner`; a function of (observation, info), which does
-        not learn. An object goes on with what it has learned before. What is simulated may be
+        :data:`LEARNERS`; "module:Class", a class, which is made without arguments but for
+        ``seed`` if it takes one, or an object of :class:`hpcgym.agents.learner.Learner`; a function
+        of (observation, info), which does not learn. An object goes on with what it has learned before. What is simulated may be
         named, too, as for :func:`hpcgym.evaluation.evaluate`.
     workload : a workload, or what :func:`hpcgym.load_workload` takes.
     interval : for how long weights hold: "day", "week", "hour", "6h", a number of submissions.
@@ -82,7 +84,8 @@ def prequential(
     cluster : the machine, as :func:`hpcgym.simulate` takes it.
     budget : number of weight vectors, over the six features of document 002, among which the best
         fixed ones are sought, each on the whole stream.
-    resamples, seed : of the intervals; the seed also draws the weight vectors.
+    resamples : of the intervals.
+    seed : of intervals, of the weight vectors, and of learners that are made here.
     progress : shows how far it is; :func:`hpcgym.progress.counting` does on a terminal.
     rules : as for :func:`hpcgym.evaluation.evaluate`, of learners and references.
 
@@ -101,7 +104,8 @@ def prequential(
     check_whole("budget", budget, 1)
     check_whole("resamples", resamples, 1)
     rules = checked_rules(rules)
-    chosen = by_name(listed(learners), find_learner, other_scheduler)
+    made = partial(find_learner, seed=check_whole("seed", seed, 0))
+    chosen = by_name(listed(learners), made, other_scheduler)
     for name, one in chosen.items():
         if acts(one) and hasattr(one, "begin"):
             raise HpcgymError(
@@ -136,8 +140,13 @@ def prequential(
     return Prequential(stream, results, decisions, weights, row_of["saf"], resamples, seed)
 
 
-def find_learner(given: Any) -> Any:
+def find_learner(given: Any, seed: int = 0) -> Any:
     """Return the learner that a name, "module:Class" or a class stands for; else what it is itself.
+
+    Parameters
+    ----------
+    given : of :func:`prequential`.
+    seed : of a class that takes one.
 
     Raises
     ------
@@ -145,7 +154,7 @@ def find_learner(given: Any) -> Any:
     """
     if isinstance(given, str) and given in LEARNERS:
         module, kind = LEARNERS[given]
-        return getattr(import_agent(module), kind)()
+        return _made(getattr(import_agent(module), kind), seed)
     named = _NAMED.fullmatch(given) if isinstance(given, str) else None
     if named and not is_variant(given):
         given = _imported(given, *named.groups())
@@ -155,11 +164,18 @@ def find_learner(given: Any) -> Any:
         except HpcgymError as error:
             also = f"; learners are {', '.join(LEARNERS)} and module:Class"
             raise HpcgymError(f"{error}{also if isinstance(given, str) else ''}") from None
+    return _made(given, seed)
+
+
+def _made(kind: type, seed: int) -> Any:
+    """Return an object of a class of learners, with this seed if it takes one."""
+    takes = "seed" in inspect.signature(kind).parameters
     try:
-        return given()
+        return kind(seed=seed) if takes else kind()
     except TypeError as error:
         raise HpcgymError(
-            f"{given.__name__} cannot be made without arguments ({error}): give an object"
+            f"{kind.__name__} must be made without arguments, but for a seed ({error}): give an"
+            " object"
         ) from error
 
 

@@ -60,8 +60,8 @@ class Tuned:
     def _against(self, name: str) -> str:
         """Return how the tuned scheduler compares with another, in words."""
         row = self.board.loc[name]
-        change, low, high = (float(row[column]) for column in ("tuned_percent", "low", "high"))
-        return against(name, change, low, high)
+        change, low, high = row[["tuned_percent", "low", "high"]].to_numpy(np.float64)
+        return against(name, float(change), float(low), float(high))
 
     def _bounds_kept(self) -> str:
         """Return which bounds are kept on later weeks, in words."""

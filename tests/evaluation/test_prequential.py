@@ -242,6 +242,8 @@ def test_learners_by_name_class_and_module(tmp_path: Path, monkeypatch: Any) -> 
     assert isinstance(find_learner("weight-bandit"), WeightBandit)
     assert isinstance(find_learner(WeightBandit), WeightBandit)
     assert isinstance(find_learner("hpcgym.agents.weight_bandit:WeightBandit"), WeightBandit)
+    first, second = (find_learner("policy-bandit", seed) for seed in (1, 2))
+    assert first._rng.random() == np.random.default_rng(1).random() != second._rng.random()
     assert find_learner("saf:threshold=600") == "saf:threshold=600"
     text = "class Mine:\n    def act(self, observation, info):\n        return [0] * 6\n"
     (tmp_path / "a_learner_of_mine.py").write_text(text)
@@ -259,7 +261,7 @@ def test_a_class_that_wants_arguments() -> None:
 
         def act(self, observation: Any, info: Any) -> None: ...
 
-    with pytest.raises(HpcgymError, match="Wants cannot be made without arguments"):
+    with pytest.raises(HpcgymError, match="Wants must be made without arguments, but for a seed"):
         find_learner(Wants)
 
 
