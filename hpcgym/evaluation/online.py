@@ -29,7 +29,7 @@ from hpcgym.evaluation.regret import FIXED, Prequential
 from hpcgym.evaluation.slices import Progress, silent
 from hpcgym.evaluation.stage import acts, checked_rules
 from hpcgym.evaluation.static_weights import best_static
-from hpcgym.evaluation.stream import learn_through
+from hpcgym.evaluation.stream import learn_through, weeks_of
 from hpcgym.schedule.result import Result
 from hpcgym.scheduler.policies import WEIGHTED_FEATURES
 from hpcgym.scheduler.usage import without_idle_shares
@@ -75,8 +75,8 @@ def prequential(
     learners : one, several, or several with names of one's own in a mapping: a name of
         :data:`LEARNERS`; "module:Class", a class, which is made without arguments but for
         ``seed`` if it takes one, or an object of :class:`hpcgym.agents.learner.Learner`; a function
-        of (observation, info), which does not learn. An object goes on with what it has learned before. What is simulated may be
-        named, too, as for :func:`hpcgym.evaluation.evaluate`.
+        of (observation, info), which does not learn. An object goes on with what it has learned
+        before. What is simulated may be named, too, as for :func:`hpcgym.evaluation.evaluate`.
     workload : a workload, or what :func:`hpcgym.load_workload` takes.
     interval : for how long weights hold: "day", "week", "hour", "6h", a number of submissions.
     part : "all" of the trace, "train", its first ``train_share`` of the jobs, or "test", the rest.
@@ -125,14 +125,16 @@ def prequential(
     plain = without_idle_shares(scheduler_of("spf", rules))
     results: dict[str, Result] = {}
     decisions: dict[str, int] = {}
-    with (progress or silent)("one pass", budget + len(lineup) + 1) as step:
+    learning = sum(map(acts, lineup.values()))
+    total = budget + len(lineup) + 1 + learning * (weeks_of(stream) - 1)
+    with (progress or silent)("one pass", total) as step:
         for name, one in lineup.items():
-            step(name)
             if acts(one):
                 results[name], decisions[name] = learn_through(
-                    name, one, stream, rules, interval, machine
+                    name, one, stream, rules, interval, machine, step
                 )
             else:
+                step(name)
                 results[name] = simulate(stream, one, cluster=machine)
         weights = best_static([stream], WEIGHTED_FEATURES, plain, budget, seed, step, machine)
         step(FIXED)

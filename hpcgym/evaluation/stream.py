@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,7 @@ from hpcgym.scheduler.policies import WEIGHTED_FEATURES
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.scheduler.usage import counts_usage
 from hpcgym.workload import Workload
+from hpcgym.workload.slicing import WEEK_S
 
 
 def learn_through(
@@ -25,6 +26,7 @@ def learn_through(
     rules: Mapping[str, Any],
     interval: Any,
     cluster: Cluster | None = None,
+    step: Callable[[str], None] = lambda text: None,
 ) -> tuple[Result, int]:
     """Let a learner go through a stream of jobs once; return the schedule, and how often it chose.
 
@@ -37,6 +39,7 @@ def learn_through(
     rules : of the environment, all but the order of the queue.
     interval : for how long weights hold, as :class:`hpcgym.envs.MixedPolicy` has it.
     cluster : the machine; None: as many processors as the workload's had.
+    step : called at each of :func:`weeks_of` weeks, with what is being done.
 
     Raises
     ------
@@ -44,10 +47,13 @@ def learn_through(
     """
     env = _environment(learner, stream, rules, interval, cluster)
     told = np.zeros(len(stream), bool)
-    decisions, over = 0, False
+    decisions, begun, over = 0, 0, False
     try:
         observation, info = env.reset(seed=0)
         while not over:
+            while begun <= min(_week(stream, info["time"]), weeks_of(stream) - 1):
+                step(f"{name}, week {begun}")
+                begun += 1
             try:
                 decisions += 1
                 action = learner.act(observation, _known(info))
@@ -62,6 +68,16 @@ def learn_through(
     finally:
         env.close()
     return result, decisions
+
+
+def weeks_of(stream: Workload) -> int:
+    """Return in how many weeks the jobs of a stream are submitted, from the first of them on."""
+    return _week(stream, int(stream.submit_time[-1])) + 1
+
+
+def _week(stream: Workload, time: int) -> int:
+    """Return the number of a week, from the first submission on."""
+    return max(time - int(stream.submit_time[0]), 0) // WEEK_S
 
 
 def _environment(

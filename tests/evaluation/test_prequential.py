@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -299,3 +301,19 @@ def test_wrong_arguments(log: Workload, given: Any, message: str) -> None:
 def test_an_agent_of_another_environment(log: Workload) -> None:
     with pytest.raises(HpcgymError, match="lookahead looks into its environment"):
         prequential("lookahead", log)
+
+
+def test_progress_is_told_by_week(log: Workload) -> None:
+    said: list[str] = []
+
+    @contextmanager
+    def shows(title: str, total: int) -> Iterator[Callable[[str], None]]:
+        said.append(str(total))
+        yield said.append
+
+    prequential({"me": Saf()}, log, interval="6h", budget=5, progress=shows)
+    assert [text for text in said if text.startswith("me, ")][:3] == [
+        "me, week 0", "me, week 1", "me, week 2"
+    ]  # fmt: skip
+    # a few weeks at the end may have no decision
+    assert 0 <= int(said[0]) - len(said[1:]) <= 2
