@@ -137,7 +137,8 @@ def evaluate(
             metavar="AGENT|LEARNER|SCHEDULER|DISPATCHER|RULE|EXPRESSION|WEIGHTS",
             help="Files of saved agents, lookahead, schedulers, dispatchers and rules of the lists"
             " below, learners with --protocol prequential; expressions such as '20 * wait - area',"
-            " as hpcgym simulate --policy takes them; or six weights such as 0.1,-0.2,0,0,0,0.7. Behind -- if the first has a minus.",
+            " as hpcgym simulate --policy takes them; or six weights such as 0.1,-0.2,0,0,0,0.7."
+            " Behind -- if the first has a minus.",
             show_default=False,
         ),
     ] = None,

@@ -29,7 +29,7 @@ from hpcgym.evaluation.regret import FIXED, Prequential
 from hpcgym.evaluation.slices import Progress, silent
 from hpcgym.evaluation.stage import acts, checked_rules
 from hpcgym.evaluation.static_weights import best_static
-from hpcgym.evaluation.stream import learn_through, weeks_of
+from hpcgym.evaluation.stream import learn_through, weeks_in
 from hpcgym.schedule.result import Result
 from hpcgym.scheduler.policies import WEIGHTED_FEATURES
 from hpcgym.scheduler.usage import without_idle_shares
@@ -126,7 +126,7 @@ def prequential(
     results: dict[str, Result] = {}
     decisions: dict[str, int] = {}
     learning = sum(map(acts, lineup.values()))
-    total = budget + len(lineup) + 1 + learning * (weeks_of(stream) - 1)
+    total = budget + len(lineup) + 1 + learning * (weeks_in(stream) - 1)
     with (progress or silent)("one pass", total) as step:
         for name, one in lineup.items():
             if acts(one):

@@ -39,7 +39,7 @@ def learn_through(
     rules : of the environment, all but the order of the queue.
     interval : for how long weights hold, as :class:`hpcgym.envs.MixedPolicy` has it.
     cluster : the machine; None: as many processors as the workload's had.
-    step : called at each of :func:`weeks_of` weeks, with what is being done.
+    step : called at each of :func:`weeks_in` weeks, with what is being done.
 
     Raises
     ------
@@ -51,7 +51,7 @@ def learn_through(
     try:
         observation, info = env.reset(seed=0)
         while not over:
-            while begun <= min(_week(stream, info["time"]), weeks_of(stream) - 1):
+            while begun <= min(_week(stream, info["time"]), weeks_in(stream) - 1):
                 step(f"{name}, week {begun}")
                 begun += 1
             try:
@@ -70,7 +70,7 @@ def learn_through(
     return result, decisions
 
 
-def weeks_of(stream: Workload) -> int:
+def weeks_in(stream: Workload) -> int:
     """Return in how many weeks the jobs of a stream are submitted, from the first of them on."""
     return _week(stream, int(stream.submit_time[-1])) + 1
 
