@@ -7,7 +7,7 @@ import inspect
 import os
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from typing import Any
@@ -17,6 +17,7 @@ from hpcgym.baselines.schedulers import is_variant
 from hpcgym.cluster import Cluster
 from hpcgym.envs.core.episodes import Episodes
 from hpcgym.errors import HpcgymError, check_whole, unknown
+from hpcgym.evaluation import limited
 from hpcgym.evaluation.lineup import (
     by_name,
     find_policy,
@@ -29,10 +30,11 @@ from hpcgym.evaluation.regret import FIXED, Prequential
 from hpcgym.evaluation.slices import Progress, silent
 from hpcgym.evaluation.stage import acts, checked_rules
 from hpcgym.evaluation.static_weights import best_static
-from hpcgym.evaluation.stream import learn_through, weeks_in
+from hpcgym.evaluation.stream import features_of, learn_through, weeks_in
 from hpcgym.schedule.result import Result
 from hpcgym.scheduler.policies import WEIGHTED_FEATURES
-from hpcgym.scheduler.usage import without_idle_shares
+from hpcgym.scheduler.rules import Scheduler
+from hpcgym.scheduler.usage import check_fair_share, counts_usage, without_idle_shares
 from hpcgym.simulation.prepare import machine_of
 from hpcgym.simulation.run import simulate
 from hpcgym.workload import Workload, load_workload
@@ -122,6 +124,7 @@ def prequential(
     stream = whole if part == "all" else episodes.workload_of(episodes.listing[0])
     machine = machine_of(whole, cluster, None)
     lineup, row_of = with_references(chosen, rules, None, _ALWAYS)
+    _check(lineup, rules, stream)
     plain = without_idle_shares(scheduler_of("spf", rules))
     results: dict[str, Result] = {}
     decisions: dict[str, int] = {}
@@ -140,6 +143,15 @@ def prequential(
         step(FIXED)
         results[FIXED] = simulate(stream, plain.but(policy=weights), cluster=machine)
     return Prequential(stream, results, decisions, weights, row_of["saf"], resamples, seed)
+
+
+def _check(lineup: Mapping[str, Any], rules: Mapping[str, Any], stream: Workload) -> None:
+    """Raise an HpcgymError for limits, which nobody has here, and shares that nobody looks at."""
+    limited.check_rows(lineup, None, [stream])
+    orders = [one.usage_orders for one in lineup.values() if isinstance(one, Scheduler)]
+    weighed = [features_of(one) for one in lineup.values() if acts(one)]
+    looks = any(map(any, orders)) or any(counts_usage(Scheduler(), one) for one in weighed)
+    check_fair_share(rules.get("fair_share"), looks)
 
 
 def find_learner(given: Any, seed: int = 0) -> Any:

@@ -70,6 +70,11 @@ def learn_through(
     return result, decisions
 
 
+def features_of(learner: Any) -> tuple[str, ...]:
+    """Return what the actions of a learner weigh."""
+    return tuple(getattr(learner, "features", WEIGHTED_FEATURES))
+
+
 def weeks_in(stream: Workload) -> int:
     """Return in how many weeks the jobs of a stream are submitted, from the first of them on."""
     return _week(stream, int(stream.submit_time[-1])) + 1
@@ -92,14 +97,14 @@ def _environment(
 
     import hpcgym  # noqa: F401  its import registers the environments
 
-    features = list(getattr(learner, "features", WEIGHTED_FEATURES))
+    features = features_of(learner)
     order = {rule: rules[rule] for rule in ("backfill", "backfill_order") if rule in rules}
     theirs = dict(rules)
     if not counts_usage(Scheduler(**order), features):
         theirs.pop("fair_share", None)  # it is for others: this environment would refuse it
     return gymnasium.make(
         "hpcgym/MixedPolicy-v0", disable_env_checker=True, workload=stream, cluster=cluster,
-        policy_features=features, interval=interval, episodes="whole", **theirs,
+        policy_features=list(features), interval=interval, episodes="whole", **theirs,
     )  # fmt: skip
 
 

@@ -291,6 +291,7 @@ def test_what_a_learner_does_wrong_names_it(log: Workload) -> None:
         ({"budget": 0}, "budget"),
         ({"rule": 1}, "unknown argument 'rule'"),
         ({"backfill": "conservative"}, "backfill must be"),
+        ({"fair_share": "half_life_s=86400"}, "fair_share"),
     ],
 )
 def test_wrong_arguments(log: Workload, given: Any, message: str) -> None:
@@ -317,3 +318,14 @@ def test_progress_is_told_by_week(log: Workload) -> None:
     ]  # fmt: skip
     # a few weeks at the end may have no decision
     assert 0 <= int(said[0]) - len(said[1:]) <= 2
+
+
+def test_limits_are_nobodys_here(log: Workload) -> None:
+    with pytest.raises(HpcgymError, match="reduce-pc"):
+        prequential(["reduce-pc"], log, budget=5)
+
+
+def test_an_extract_is_no_stream(log: Workload) -> None:
+    part = log.with_columns(wait_time=0 * log.run_time).extract(int(log.submit_time[2000]))
+    with pytest.raises(HpcgymError, match="a stream begins with an empty machine"):
+        prequential({"me": Saf()}, part, budget=5)
