@@ -30,7 +30,7 @@ def draw(found: Prequential) -> Figure:
     axes.axhline(0, color=DARK_GREY, linewidth=1, label=FIXED)
     # who is far above all would make the others one line
     near = [*learners, found.saf]
-    low, high = regret[near].to_numpy().min(), regret[near].to_numpy().max()
+    low, high = regret.to_numpy().min(), regret[near].to_numpy().max()
     room = 0.15 * max(high - low, 1.0)
     axes.set_ylim(min(low, 0) - room, max(high, 0) + room)
     axes.set_xlabel("week of the log")
