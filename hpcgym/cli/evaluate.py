@@ -214,7 +214,6 @@ def evaluate(
         )  # fmt: skip
     settings["n"] = len(board.by_slice)
     _report_failures(board)
-    settings["metric"] = metric
     if format is BoardFormat.json:
         facts = output.workload_facts(source, reading.clean)
         facts |= output.machine_facts(source, machine)

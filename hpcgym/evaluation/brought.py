@@ -40,6 +40,8 @@ def as_policy(policy: Any) -> Any:
         or a function that is neither a policy nor a dispatcher.
     """
     if isinstance(policy, type):
+        if not acts(policy):
+            return policy
         policy = _made(policy)
     if acts(policy):
         _check_methods(policy)
@@ -98,7 +100,7 @@ def imported(text: str) -> Any:
             f"{text} is no policy: it is of the type {type(found).__name__}, and has no act"
         )
     try:
-        return as_policy(found)
+        return as_policy(_made(found) if isinstance(found, type) else found)
     except HpcgymError as error:
         raise HpcgymError(f"{text}: {error}") from None
 

@@ -287,7 +287,11 @@ class Leaderboard:
         rules = {name: described(one) for name, one in self.schedulers.items() if one is not None}
         blank = dict.fromkeys(next(iter(rules.values()), {}))
         return [
-            {"name": name, **{str(c): value for c, value in row.items()}, **rules.get(name, blank)}
+            {
+                "name": name,
+                **{str(c): value for c, value in row.items()},
+                **rules.get(str(name), blank),
+            }
             for name, row in self.table.to_dict(orient="index").items()
         ]
 

@@ -17,6 +17,7 @@ from hpcgym.evaluation.brought import acts
 from hpcgym.evaluation.leaderboard import Leaderboard
 from hpcgym.evaluation.lineup import (
     RANDOM,
+    REFERENCES,
     STATIC,
     by_name,
     find_policy,
@@ -227,11 +228,8 @@ def _on_stage(
     warn_of_schedulers(whole, [one for one in lineup.values() if isinstance(one, Scheduler)])
     limited.check_rows(lineup, limits, [part.workload_of(episode) for episode in chosen])
     lineup |= _by_chance(stage, seed)
-    among = tuple(row_of[name] for name in always)
-    if limits is None:
-        among = references_of(lineup, row_of, stage.rules)
-    if reference is not None:
-        among = (_reference(reference, [*lineup, *([STATIC] if training else [])], row_of, groups),)
+    rows = [*lineup, *([STATIC] if training else [])]
+    asked = () if reference is None else (_reference(reference, rows, row_of, groups),)
     metrics = (metric, *METRICS, *(limited.ENERGIES if limits is not None else ()))
     total = budget + (len(lineup) + (budget > 0)) * len(chosen)
     weights: dict[str, float] = {}
@@ -250,7 +248,9 @@ def _on_stage(
             play = _player(name, policy, whole, part, chosen, stage, step)
             values[name] = measured_on(chosen, name, policy, metrics, play, failures)
 
-    plain = row_of["easy" if "easy" in row_of else "fcfs"]
+    among = asked or tuple(row_of[name] for name in always)
+    if limits is None and not asked:
+        among = references_of(lineup, row_of, stage.rules)
     schedulers = {name: None if acts(one) else one for name, one in lineup.items()}
     return board_of(
         Measured(values, [episode.name for episode in chosen], metric, METRICS, failures, groups),
@@ -260,7 +260,7 @@ def _on_stage(
         resamples=resamples,
         references=among,
         energies=() if limits is None else limited.ENERGIES,
-        plain=plain,
+        plain=row_of[REFERENCES[stage.rules.get("backfill", "easy")][0]],
     )
 
 
@@ -309,13 +309,13 @@ def _player(
         if not isinstance(policy, Scheduler):
             return stage.play(name, policy, episode)
         jobs = part.workload_of(episode)
-        rules = policy
+        scheduler: Scheduler = policy
         if isinstance(policy.policy_estimate, np.ndarray):  # of all jobs, as a random order has it
             given = policy.policy_estimate[episode.start : episode.stop]
-            rules = policy.but(policy_estimate=given)
+            scheduler = policy.but(policy_estimate=given)
         held = None if stage.limits is None else stage.limits.of(jobs)
         known = learned[episode.name]
-        result = simulate(jobs, rules, cluster=stage.machine, learned=known, limits=held)
+        result = simulate(jobs, scheduler, cluster=stage.machine, learned=known, limits=held)
         return result.metrics if held is None else {**result.metrics, **limited.measured(result)}
 
     return play

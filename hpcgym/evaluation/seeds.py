@@ -92,7 +92,7 @@ def folded(frame: pd.DataFrame, groups: Groups) -> pd.DataFrame:
     group_of = {member: name for name, members in groups.items() for member in members}
     columns: dict[Any, Any] = {}
     for row in frame:
-        name = group_of.get(row)
+        name = group_of.get(str(row))
         if name is None:
             columns[row] = frame[row]
         elif name not in columns:
