@@ -278,6 +278,9 @@ def _print_table(
         words = [above] if board.references else []
         words += [f"p: of no difference from {board.labels[board.reference]}, slice by slice"]
         out.print("; ".join(words), markup=False, soft_wrap=True)
+    for group, members in board.members.get(board.metric, {}).items():
+        told = f"{group}: means of {len(members.columns)} trainings; intervals resample them too"
+        out.print(told, markup=False)
     if board.static_weights:
         weights = ", ".join(f"{w:.3g} {name}" for name, w in board.static_weights.items())
         out.print(f"best-static: {weights}; chosen on the train part", markup=False, soft_wrap=True)

@@ -84,8 +84,10 @@ def imported(text: str) -> Any:
     except ModuleNotFoundError as error:
         if error.name is None or not f"{module}.".startswith(f"{error.name}."):
             raise HpcgymError(f"{text}: importing {module} fails: {error}") from None
+        hint = "; leave .py out" if module.endswith(".py") else ""
         raise HpcgymError(
             f"{text}: there is no module {error.name!r} in the current folder or where Python looks"
+            f"{hint}"
         ) from None
     except Exception as error:  # whatever a user's module does
         said = f"{type(error).__name__}: {error}"
@@ -130,23 +132,25 @@ def misfit_of_spaces(policy: Any, env: Any) -> str:
     policy : with ``observation_space`` and ``action_space`` of what it was trained in, or without.
     env : a single environment.
     """
-    for what, space in (("observation", "observation_space"), ("action", "action_space")):
+    found = []
+    for what, space in (("observations", "observation_space"), ("actions", "action_space")):
         theirs, here = getattr(policy, space, None), getattr(env, space, None)
         if theirs is None or here is None or theirs == here:
             continue
-        if hasattr(theirs, "spaces") and hasattr(here, "spaces"):
-            fields = [
-                (name, theirs.spaces.get(name), here.spaces.get(name))
-                for name in {**theirs.spaces, **here.spaces}
-            ]
-            differ = [
-                f"{name} is {_shape(one)}, not {_shape(other)}"
-                for name, one, other in fields
-                if one != other
-            ]
-            return f"in its {what}s {', '.join(differ)}"
-        return f"its {what}s are {_shape(theirs)}, not {_shape(here)}"
-    return ""
+        if not (hasattr(theirs, "spaces") and hasattr(here, "spaces")):
+            found.append(f"its {what} are {_shape(theirs)}, not {_shape(here)}")
+            continue
+        fields = [
+            (name, theirs.spaces.get(name), here.spaces.get(name))
+            for name in {**theirs.spaces, **here.spaces}
+        ]
+        differ = [
+            f"{name} is {_shape(one)}, not {_shape(other)}"
+            for name, one, other in fields
+            if one != other
+        ]
+        found.append(f"in its {what} {', '.join(differ)}")
+    return "; ".join(found)
 
 
 def _shape(space: Any) -> str:

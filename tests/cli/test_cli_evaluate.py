@@ -5,6 +5,8 @@ from __future__ import annotations
 import csv
 import io
 import json
+import sys
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -15,6 +17,8 @@ from typer.testing import CliRunner
 from hpcgym.baselines import SCHEDULERS
 from hpcgym.cli import app
 from hpcgym.evaluation import evaluate, lineup
+from hpcgym.report.tables import text_of
+from hpcgym.schedule.metrics import known_metrics
 from hpcgym.workload import load_workload
 
 TRACE = "lublin:jobs=2000,processors=64,load=3"
@@ -243,3 +247,61 @@ def test_a_machine_or_its_processors() -> None:
     result = on_nodes("--cluster", "eurora", "--processors", "1024")
     assert result.exit_code == 2
     assert "a machine or its processors, not both" in " ".join(result.stderr.split())
+
+
+# --- What users bring, groups, metrics, LaTeX ----------------------------------------------------
+
+
+def test_modules_of_the_current_folder_are_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    code = "class First:\n    def act(self, observation, info):\n        return 0\n"
+    (tmp_path / "cli_brought.py").write_text(code)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [one for one in sys.path if one])
+    few = ("--env", "JobSelection", "--budget", "0", "--format", "json")
+    value = json.loads(succeed("cli_brought:First", *few).stdout)
+    rows = {row["name"]: row["mean_bsld"] for row in value["policies"]}
+    assert rows["cli_brought:First"] == rows["easy"]
+    assert "random (acting)" in rows
+    del sys.modules["cli_brought"]
+
+
+def test_several_trainings_are_a_row(monkeypatch: pytest.MonkeyPatch) -> None:
+    def agent(path: str) -> Any:
+        place = int(path[0])
+        act = lambda observation, info: min(place, len(info["window"]) - 1)  # noqa: E731
+        return SimpleNamespace(act=act, env_id="hpcgym/JobSelection-v0")
+
+    monkeypatch.setattr(lineup, "load_agent", agent)
+    options = ("ppo=0.pt,1.pt,4.pt", "wfp3", "--metric", "p99_wait_s", "--reference", "saf")
+    text = succeed(*options).stdout
+    (row,) = (line for line in text.splitlines() if line.startswith("ppo "))
+    assert "ppo: means of 3 trainings; intervals resample them too" in text.splitlines()
+    assert "above reference: P99 of wait less that of saf (backfill fcfs); p: of no" in text
+    assert "P99 of wait" in text
+    assert " IQM " in text
+    value = json.loads(succeed(*options, "--format", "json").stdout)
+    (told,) = (row for row in value["policies"] if row["name"] == "ppo")
+    assert (told["seeds"], value["metric"]) == (3, "p99_wait_s")
+    assert row.split()[1].rstrip("*") == text_of(known_metrics()["p99_wait_s"], told["p99_wait_s"])
+
+
+def test_latex_is_the_board_alone() -> None:
+    text = succeed("spf", "--format", "latex").stdout
+    assert text == evaluate("spf", load_workload(TRACE), jobs=100, n=5, budget=15).to_latex()
+    assert text.startswith(r"\begin{tabular}")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["no_such_pkg:Policy"], "there is no module 'no_such_pkg' in the current folder"),
+        (["ppo=no.pt"], "hpcgym: no.pt: there is no such file"),
+        (["--metric", "p99_wait"], "unknown metric 'p99_wait'; did you mean 'p99_wait_s'"),
+        (["--metric", "jobs"], "unknown metric 'jobs'"),
+        (["--reference", "sav"], "unknown reference 'sav'; did you mean 'saf'"),
+    ],
+)
+def test_errors_of_what_is_brought_are_one_line(arguments: list[str], message: str) -> None:
+    test_errors_are_one_line(arguments, message)
