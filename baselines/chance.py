@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -19,8 +20,8 @@ def random_order(scheduler: Scheduler, jobs: int, seed: int) -> Scheduler:
     """Return a scheduler whose queue is in a random order, and otherwise as it is.
 
     Each job draws a number when it is submitted, and the least is first, as long as it waits: a job
-    at the head stays there. Where jobs are back-filled by a policy that looks at run times, they
-    are in that order too.
+    at the head stays there. Jobs are back-filled in the same order, whatever ``backfill_order``.
+    What is held behind jobs that are long is told by requested times.
 
     Parameters
     ----------
@@ -30,7 +31,8 @@ def random_order(scheduler: Scheduler, jobs: int, seed: int) -> Scheduler:
     """
     # the shortest first, by run times that are a permutation of 1..n
     numbers = np.random.default_rng(seed).permutation(jobs) + 1
-    return scheduler.but(policy="spf", policy_estimate=numbers)
+    hold = None if scheduler.hold is None else replace(scheduler.hold, by="requested")
+    return scheduler.but(policy="spf", backfill_order="spf", policy_estimate=numbers, hold=hold)
 
 
 class RandomActions:
