@@ -87,7 +87,7 @@ class Leaderboard:
     @property
     def short(self) -> str:
         """What columns call the metric: "bsld" for ``mean_bsld``, else its name."""
-        return self.metric.removeprefix("mean_") if self.metric == "mean_bsld" else self.metric
+        return "bsld" if self.metric == "mean_bsld" else self.metric
 
     @cached_property
     def table(self) -> pd.DataFrame:
@@ -228,16 +228,15 @@ class Leaderboard:
         for name in (policy, reference):
             if name not in self.by_slice:
                 raise HpcgymError(unknown("policy", name, self.by_slice.columns))
-        rows = self._rows(metric, known[metric][[policy, reference]])
-        if policy == reference:
-            return 0.0, 0.0, 0.0
+        # one row if both are the same
+        rows = self._rows(metric, known[metric][[*dict.fromkeys((policy, reference))]])
 
         def less(rows: Rows, drawn: Drawn) -> NDArray[np.float64]:
             means = means_of(rows, drawn)
-            return means[:, :1] - means[:, 1:]
+            return means[:, :1] - means[:, -1:]
 
         ends: Ends = intervals(rows, less, self.resamples, self.seed)
-        return float(rows[0].mean() - rows[1].mean()), float(ends[0][0]), float(ends[1][0])
+        return float(rows[0].mean() - rows[-1].mean()), float(ends[0][0]), float(ends[1][0])
 
     # -- out of here -------------------------------------------------------------------------------
 
@@ -249,11 +248,10 @@ class Leaderboard:
         among named schedulers the one that backfills the shortest request first. Rows of other
         rules have these in their names already.
         """
-        found = {}
+        found = {name: name for name in self.schedulers}
+        alone = {*POLICIES, "best-static"} - {"fcfs"}
         for name, one in self.schedulers.items():
-            plain = one is not None and "(" not in name and name in (*POLICIES, "best-static")
-            found[name] = name
-            if one is not None and plain and name != "fcfs" and one.backfill != "none":
+            if one is not None and name in alone and one.backfill != "none":
                 found[name] = f"{name} (backfill {one.describe()['backfill_order']})"
         return found
 
