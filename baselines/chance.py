@@ -10,6 +10,7 @@ import numpy as np
 from gymnasium import spaces
 
 from hpcgym.errors import HpcgymError
+from hpcgym.scheduler.hold import Hold
 from hpcgym.scheduler.rules import Scheduler
 
 #: Kinds of actions that :class:`RandomActions` knows: of JobSelection, QueueOrdering, MixedPolicy.
@@ -31,7 +32,8 @@ def random_order(scheduler: Scheduler, jobs: int, seed: int) -> Scheduler:
     """
     # the shortest first, by run times that are a permutation of 1..n
     numbers = np.random.default_rng(seed).permutation(jobs) + 1
-    hold = None if scheduler.hold is None else replace(scheduler.hold, by="requested")
+    hold = Hold.parse(scheduler.hold)
+    hold = None if hold is None else replace(hold, by="requested")
     return scheduler.but(policy="spf", backfill_order="spf", policy_estimate=numbers, hold=hold)
 
 

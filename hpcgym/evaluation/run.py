@@ -156,7 +156,7 @@ def evaluate(
     >>> from hpcgym.evaluation import evaluate
     >>> board = evaluate("spf", "lublin:jobs=3000,processors=64", n=3, budget=20)
     >>> sorted(board.table.index)
-    ['best-static', 'easy', 'easy-sjbf', 'f1', 'saf', 'spf']
+    ['best-static', 'easy', 'easy-sjbf', 'f1', 'random', 'saf', 'spf']
     """
     policies = listed(policies)
     check_choice("metric", metric, ranking_metrics())
