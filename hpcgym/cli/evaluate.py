@@ -273,7 +273,7 @@ def _print_table(
     if board.reference is not None:
         best_of = len(board.references) > 1
         heading = board.ranked_by.title
-        above = f"above reference: {heading} less that of {board.reference}"
+        above = f"above reference: {heading} less that of {board.labels[board.reference]}"
         above += ", the best of dispatchers and references" if best_of else ""
         words = [above] if board.references else []
         words += [f"p: of no difference from {board.labels[board.reference]}, slice by slice"]
