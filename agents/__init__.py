@@ -4,6 +4,9 @@ Each is one readable file, but for ``xnes``: where it searches is in ``search``,
 side by side in ``lockstep``. Files of networks are in ``network_files``, what clones learn from in
 ``recordings``. What learns while it schedules is a ``learner``.
 
+Models of Stable-Baselines3 are read by ``sb3_models``; which environment they were trained in is
+beside them, where :func:`save_spec` has written it.
+
 An agent stands on the library (``hpcgym``), which imports it only where a command trains one or a
 file of one is named. Networks need PyTorch and Stable-Baselines3, ``runtime_regression``,
 ``refitted`` and ``policy_bandit`` need river, all in the extra ``agents``: they are imported with
@@ -17,9 +20,12 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from hpcgym.agents.specs import save_spec
 from hpcgym.errors import HpcgymError, installing, nearest
 from hpcgym.files import bytes_of, json_of, shaped
 from hpcgym.files.texts import MOST_JSON
+
+__all__ = ["AGENTS", "contents_of", "import_agent", "load", "save_spec"]
 
 _KIND = "the file of an agent of this version"
 
@@ -51,8 +57,10 @@ _MODULES = (
     "recordings",
     "refitted",
     "runtime_regression",
+    "sb3_models",
     "search",
     "settings",
+    "specs",
     "weight_bandit",
     "xnes",
 )
@@ -61,10 +69,16 @@ _MODULES = (
 def load(path: str | Path) -> Any:
     """Return a saved agent: ``name``, ``env_id``, ``env_options``, ``begin(env)``, ``act``.
 
+    A model of Stable-Baselines3 is one, too: with the spaces that it was trained for, and the first
+    two attributes only if :func:`save_spec` has written them beside it. Reading such a file runs
+    code of whoever wrote it; the others run none.
+
     Raises
     ------
     HpcgymError : there is no such file, it holds no agent, or PyTorch is missing.
     """
+    if is_sb3_model(path):
+        return import_agent("sb3_models").load(path)
     contents = contents_of(path)
     with shaped(path, _KIND):
         agent = import_agent(AGENTS[contents["agent"]]).load(contents)
@@ -72,6 +86,15 @@ def load(path: str | Path) -> Any:
         if told != agent.env_id:
             raise HpcgymError(f"'env_id' is {told!r}, and {agent.name} acts in {agent.env_id!r}")
         return agent
+
+
+def is_sb3_model(path: str | Path) -> bool:
+    """Return whether a file is an archive as Stable-Baselines3 writes them."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            return {"data", "policy.pth"} <= {*archive.namelist()}
+    except (OSError, ValueError, zipfile.BadZipFile, NotImplementedError):
+        return False  # said by who reads it
 
 
 def contents_of(path: str | Path) -> dict[str, Any]:

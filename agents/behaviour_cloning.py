@@ -25,11 +25,12 @@ import torch
 from torch.nn.functional import cross_entropy
 
 import hpcgym  # noqa: F401  its import registers the environments
-from hpcgym.agents.common import Budget, keeping, one_thread, plain_options, settled_options
+from hpcgym.agents.common import Budget, keeping, one_thread
 from hpcgym.agents.maskable_ppo import ENV_ID, JobAgent, JobNetwork, network_of, shape_of
-from hpcgym.agents.network_files import OF_WORKLOADS, adam_state, read_before, write
+from hpcgym.agents.network_files import adam_state, read_before, write
 from hpcgym.agents.recordings import Recording, check_selections, load_recording, save_recording
 from hpcgym.agents.settings import CloneSettings, RecordSettings, takes
+from hpcgym.agents.specs import OF_WORKLOADS, plain_options, settled_options
 from hpcgym.baselines import find_baseline
 from hpcgym.errors import HpcgymError
 from hpcgym.files import shaped

@@ -6,7 +6,7 @@ import math
 import sys
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -16,7 +16,7 @@ import torch
 from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.vec_env import VecEnvWrapper
 
-from hpcgym.agents.network_files import DIVERGED, OF_WORKLOADS, are_finite
+from hpcgym.agents.network_files import DIVERGED, are_finite
 from hpcgym.errors import HpcgymError
 from hpcgym.progress import SHOW_S
 from hpcgym.simulation.run import simulate
@@ -232,39 +232,3 @@ def both_scales(jobs: torch.Tensor) -> torch.Tensor:
     """
     inside = jobs.clamp(1e-4, 1.0 - 1e-4)
     return torch.cat([jobs, torch.log(inside / (1.0 - inside)) / 4.0], dim=-1)
-
-
-def plain_options(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the arguments of an environment that belong to an agent, checked to be plain values.
-
-    Raises
-    ------
-    HpcgymError : a value that cannot be written to a file, such as a function.
-    """
-    kept = {name: value for name, value in options.items() if name not in OF_WORKLOADS}
-    for name, value in kept.items():
-        if not _is_plain(value):
-            raise HpcgymError(f"{name}: an agent that is to be saved needs plain values")
-    return kept
-
-
-def settled_options(env: Any, given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the options of an agent with what an environment has where none is given.
-
-    With them in its file, an agent meets the same rules again, whatever the defaults become.
-    """
-    rules = ("backfill", "backfill_order", "estimate", "correction", "passes")
-    found = {rule: getattr(env.options.scheduler, rule) for rule in rules}
-    found |= {"window": env.options.window, "features": list(env.options.names)}
-    found |= {
-        name: getattr(env, name) for name in ("interval", "reservation") if hasattr(env, name)
-    }
-    return plain_options({**found, **given})
-
-
-def _is_plain(value: Any) -> bool:
-    if isinstance(value, Mapping):
-        return all(map(_is_plain, value)) and all(map(_is_plain, value.values()))
-    if isinstance(value, (list, tuple)):
-        return all(map(_is_plain, value))
-    return value is None or isinstance(value, (str, int, float, bool))

@@ -32,11 +32,10 @@ from hpcgym.agents.common import (
     both_scales,
     keeping,
     one_thread,
-    plain_options,
-    settled_options,
 )
 from hpcgym.agents.network_files import adam_state, read_before, weights_for, write
 from hpcgym.agents.settings import MaskablePpoSettings, takes
+from hpcgym.agents.specs import plain_options, settled_options
 from hpcgym.envs.sb3 import HpcVecEnv
 from hpcgym.errors import HpcgymError
 from hpcgym.files import shaped

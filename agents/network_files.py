@@ -12,6 +12,7 @@ from typing import Any
 
 import torch
 
+from hpcgym.agents.specs import OF_WORKLOADS
 from hpcgym.cluster import Cluster, NodeGroup
 from hpcgym.envs.sb3 import HpcVecEnv
 from hpcgym.errors import HpcgymError
@@ -37,9 +38,6 @@ _MOST = 1e12
 
 #: Steps that a file may tell of at most.
 _MOST_STEPS = 2**53
-
-#: Arguments of environments that say which jobs there are, not what an agent is made for.
-OF_WORKLOADS = ("workload", "processors", "cluster", "episodes", "jobs", "part", "train_share")
 
 
 def are_finite(tensors: Iterable[torch.Tensor]) -> bool:

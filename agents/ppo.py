@@ -34,11 +34,10 @@ from hpcgym.agents.common import (
     both_scales,
     keeping,
     one_thread,
-    plain_options,
-    settled_options,
 )
 from hpcgym.agents.network_files import adam_state, read_before, small_envs, weights_for, write
 from hpcgym.agents.settings import PpoSettings, takes
+from hpcgym.agents.specs import plain_options, settled_options
 from hpcgym.envs.core.episodes import Episodes
 from hpcgym.envs.mixed_policy import MixedPolicyVector
 from hpcgym.envs.sb3 import HpcVecEnv

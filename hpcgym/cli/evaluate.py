@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import sys
 import warnings
-from collections.abc import Iterator
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import typer
@@ -17,8 +19,6 @@ from hpcgym.cli.running import ExplainedCommand, Lists, note
 from hpcgym.cli.train_options import NumberOption
 from hpcgym.errors import HpcgymError, PolicyWarning, unknown
 from hpcgym.progress import counting
-from hpcgym.report.tables import best, text_of
-from hpcgym.schedule.metrics import LESS, MORE, Metric
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -27,45 +27,17 @@ if TYPE_CHECKING:
     from hpcgym.evaluation import Leaderboard
     from hpcgym.workload import Workload
 
-#: Columns of the table, but for intervals; "above_reference" is there with dispatchers that solve a
-#: model.
-COLUMNS = (
-    Metric("mean_bsld", "mean\nBSLD", "", LESS),
-    Metric("median_bsld", "median\nBSLD", "", LESS),
-    Metric("win_rate", "wins\n(%)", "", MORE, 100),
-    Metric("mean_regret", "regret\n(%)", "", LESS, 100),
-    Metric("above_reference", "above\nreference", "", LESS),
-    Metric("mean_wait_s", "mean wait\n(s)", "", LESS),
-    Metric("utilization", "utilization\n(%)", "", MORE, 100),
-)
 
-#: The same under limits of power and energy.
-LIMITED_COLUMNS = (
-    Metric("mean_bsld", "mean\nBSLD", "", LESS),
-    Metric("above_reference", "above\nreference", "", LESS),
-    Metric("mean_wait_s", "mean wait\n(s)", "", LESS),
-    Metric("limited_energy_j", "energy under\nlimits (kWh)", "", LESS, 1 / 3.6e6),
-    Metric("energy_j", "energy of\nall (kWh)", "", LESS, 1 / 3.6e6),
-)
+class BoardFormat(StrEnum):
+    """How a leaderboard is printed."""
 
-#: The same where jobs share nodes.
-SHARED_COLUMNS = (
-    Metric("mean_bsld", "mean\nBSLD", "", LESS),
-    Metric("above_reference", "above\nreference", "", LESS),
-    Metric("makespan_s", "makespan\n(h)", "", LESS, 1 / 3600),
-    Metric("improvement", "improvement\n(%)", "", MORE, 100),
-    Metric("mean_wait_s", "mean wait\n(s)", "", LESS),
-)
+    table = "table"
+    json = "json"
+    csv = "csv"
+    latex = "latex"
 
-#: Those that have an interval.
-INTERVALS = (
-    "mean_bsld",
-    "above_reference",
-    "limited_energy_j",
-    "energy_j",
-    "makespan_s",
-    "improvement",
-)
+
+_METRIC = "mean_bsld"
 
 
 class Evaluate(ExplainedCommand):
@@ -73,6 +45,10 @@ class Evaluate(ExplainedCommand):
 
     examples = (
         "hpcgym evaluate sjf wfp3 --workload lublin:jobs=10000,load=0.9",
+        "hpcgym evaluate model.zip my_package:Policy --workload KTH-SP2 --env JobSelection",
+        "hpcgym evaluate ppo=ppo-seed0.pt,ppo-seed1.pt,ppo-seed2.pt --workload KTH-SP2",
+        "hpcgym evaluate wfp3 --workload KTH-SP2 --metric p99_wait_s --reference saf",
+        "hpcgym evaluate wfp3 --workload KTH-SP2 --format latex > board.tex",
         "hpcgym evaluate lookahead --workload KTH-SP2 --episodes weeks",
         "hpcgym evaluate agent.pt cph-3 pcp20 --workload KTH-SP2 --number 10",
         "hpcgym evaluate agent.pt sjf --workload trace.swf.gz --backfill none --format json",
@@ -91,6 +67,7 @@ class Evaluate(ExplainedCommand):
         "Dispatchers": names.dispatchers,
         "Rules under limits, alone or with a scheduler, as reduce-pc+saf": names.limit_rules,
         "Where jobs share nodes (--env CoSchedule)": names.coscheduling,
+        "Metrics (--metric)": names.ranking_metrics,
         "Machines (--cluster)": names.machines,
         "Cleaning recipes and filters (--clean)": names.recipes,
     }
@@ -135,10 +112,14 @@ def evaluate(
         list[str] | None,
         typer.Argument(
             metavar="AGENT|LEARNER|SCHEDULER|DISPATCHER|RULE|EXPRESSION|WEIGHTS",
-            help="Files of saved agents, lookahead, schedulers, dispatchers and rules of the lists"
+            help="Files of saved agents (.pt, .json); models of Stable-Baselines3 (.zip, with"
+            " model.env.json beside model.zip as hpcgym.agents.save_spec writes it, or with --env;"
+            " reading one runs code that is in it); package.module:Class or :function of your own,"
+            " from this folder too; lookahead, schedulers, dispatchers and rules of the lists"
             " below, learners with --protocol prequential; expressions such as '20 * wait - area',"
             " as hpcgym simulate --policy takes them; or six weights such as 0.1,-0.2,0,0,0,0.7."
-            " Behind -- if the first has a minus.",
+            " Behind -- if the first has a minus."
+            " NAME=FILE,FILE,... is one row of several trainings of one agent.",
             show_default=False,
         ),
     ] = None,
@@ -189,23 +170,47 @@ def evaluate(
             " prequential: tried on all jobs, for the best in hindsight.",
         ),
     ] = 200,
+    metric: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME",
+            help="What policies are ranked by, of the metrics below: the mean over the slices.",
+        ),
+    ] = _METRIC,
+    reference: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ROW",
+            help="Row that the others are compared with: how far they are above it, and p-values.",
+            show_default="easy, without backfilling fcfs",
+        ),
+    ] = None,
     rules: options.EvaluatedRules,
     reading: loading.MachineReading,
-    format: options.FormatOption = Format.table,
+    format: Annotated[
+        BoardFormat, typer.Option(help="latex: a tabular for the package booktabs.")
+    ] = BoardFormat.table,
 ) -> None:
     """Compare agents and schedulers on unseen slices of a workload.
 
     The references EASY, EASY-SJBF, SAF, F1 (without backfilling FCFS, SJF, SAF, F1) and the best
-    weights that do not change, found on the training part, are always in the table. With a
+    weights that do not change, found on the training part, are always in the table; so is random, a
+    random order of the queue, or random actions where agents select jobs, order or weigh. With a
     dispatcher that solves a model, such as pcp20, it has how far above the best of the dispatchers
     and references each policy is. Under a budget of energy it has that for powercap, and the energy
     of each policy: of the whole schedule, and while the limits hold. The 95 % intervals are of
-    resampled slices; with fewer than 5 slices there are none.
+    resampled slices, and of resampled trainings where a row has several; with fewer than 5 slices
+    there are none. p is of the permutation test that a policy differs from the reference, slice by
+    slice; it is not corrected for the number of rows.
 
     With --protocol prequential learners go through all jobs once, from the first to the last, and
     learn from jobs that have ended; how much worse than the best weights in hindsight they are is
     their regret.
     """
+    from hpcgym.evaluation.brought import names_code
+
+    if any(names_code(one) or one.endswith(".zip") for one in policies or []):
+        sys.path.insert(0, os.getcwd())  # as python -m has it
     one_pass = protocol.is_prequential()
     machine = reading.machine
     source = reading.load(workload)
@@ -220,7 +225,11 @@ def evaluate(
             "--number": slices.number, **slices.changed(),
         }  # fmt: skip
         shared["part"] = slices.part or "all"
-        prequential.run(policies or [], source, machine, protocol, shared, others, given, format)
+        if format is BoardFormat.latex:
+            raise HpcgymError("--format latex is for leaderboards, not for --protocol prequential")
+        others |= {"--reference": reference, "--metric": None if metric == _METRIC else metric}
+        text = Format(format.value)
+        prequential.run(policies or [], source, machine, protocol, shared, others, given, text)
         return
     settings: dict[str, Any] = {
         "slices": slices.part or "test",
@@ -238,16 +247,19 @@ def evaluate(
             policies or [], source, **settings, cluster=machine, env=name,
             env_options=limits.of_environment(name, share, shutdown)
             | options.given(speedups=speedups),
-            **given, progress=counting,
+            metric=metric, reference=reference, **given, progress=counting,
         )  # fmt: skip
     settings["n"] = len(board.by_slice)
     _report_failures(board)
-    if format is Format.json:
+    if format is BoardFormat.json:
         facts = output.workload_facts(source, reading.clean)
         facts |= output.machine_facts(source, machine)
         output.print_json({**facts, "evaluation": settings, **board.facts()})
-    elif format is Format.csv:
-        output.print_csv(_csv_rows(source, machine, board))
+    elif format is BoardFormat.csv:
+        begin = {"workload": source.name, **output.machine_columns(source, machine)}
+        output.print_csv({**begin, **row} for row in board.rows())
+    elif format is BoardFormat.latex:
+        sys.stdout.write(board.to_latex() or "")
     else:
         _print_table(source, machine, board, settings)
 
@@ -269,24 +281,6 @@ def _report_failures(board: Leaderboard) -> None:
         if row["failed"]:
             first = next(error for (name, _), error in board.failures.items() if name == policy)
             note(f"{policy} failed on {row['failed']:.0f} of {row['slices']:.0f} slices: {first}")
-
-
-def _csv_rows(
-    workload: Workload, machine: Cluster | None, board: Leaderboard
-) -> Iterator[dict[str, Any]]:
-    """Return the table with the rules of each policy, empty for those that acted."""
-    from hpcgym.baselines.schedulers import described
-
-    rules = {name: described(one) for name, one in board.schedulers.items() if one is not None}
-    blank = dict.fromkeys(next(iter(rules.values())))  # of a reference
-    for policy, row in board.table.to_dict(orient="index").items():
-        yield {
-            "workload": workload.name,
-            **output.machine_columns(workload, machine),
-            "name": policy,
-            **{str(column): value for column, value in row.items()},
-            **rules.get(str(policy), blank),
-        }
 
 
 def _print_table(
@@ -311,16 +305,19 @@ def _print_table(
     output.print_cleaning(out, workload)
     out.print()
     out.print(_rich_table(board))
-    alone = bool(board.energy) or board.makespans is not None
-    if why := why_no_intervals(settings["n"], "slices"):
+    if why := why_no_intervals(len(board.by_slice), "slices"):
         out.print(why, markup=False)
     if board.reference is not None:
-        out.print(
-            f"above reference: mean BSLD less that of {board.reference}"
-            + ("" if alone else ", the best of dispatchers and references"),
-            markup=False,
-            soft_wrap=True,
-        )
+        best_of = len(board.references) > 1
+        heading = board.ranked_by.title
+        above = f"above reference: {heading} less that of {board.labels[board.reference]}"
+        above += ", the best of dispatchers and references" if best_of else ""
+        words = [above] if board.references else []
+        words += [f"p: of no difference from {board.labels[board.reference]}, slice by slice"]
+        out.print("; ".join(words), markup=False, soft_wrap=True)
+    for group, members in board.members.get(board.metric, {}).items():
+        told = f"{group}: means of {len(members.columns)} trainings; intervals resample them too"
+        out.print(told, markup=False)
     if board.static_weights:
         weights = ", ".join(f"{w:.3g} {name}" for name, w in board.static_weights.items())
         out.print(f"best-static: {weights}; chosen on the train part", markup=False, soft_wrap=True)
@@ -339,35 +336,32 @@ def _rich_table(board: Leaderboard) -> Table:
     from rich.table import Table
     from rich.text import Text
 
-    values = board.table
-    shown_ones = LIMITED_COLUMNS if board.energy else COLUMNS
-    if board.makespans is not None:
-        shown_ones = SHARED_COLUMNS
-    columns = [metric for metric in shown_ones if metric.name in values]
-    marks = {metric.name: best(metric, values[metric.name].tolist()) for metric in columns}
+    from hpcgym.evaluation.tables import cells_of, columns_of, has_interval, interval_of
+
+    columns = columns_of(board)
+    cells = {metric.name: cells_of(board, metric) for metric in columns}
     table = Table(
         box=SIMPLE_HEAD,
         show_edge=False,
         pad_edge=False,
-        caption="* best of its column" if any(map(any, marks.values())) else None,
+        caption="* best of its column"
+        if any(top for column in cells.values() for _, top in column)
+        else None,
         caption_justify="left",
     )
     table.add_column("policy", overflow="fold")
     for metric in columns:
-        for heading in (metric.title, *(["95 %\ninterval"] if metric.name in INTERVALS else [])):
+        more = ["95 %\ninterval"] if has_interval(board, metric) else []
+        for heading in (metric.title, *more):
             table.add_column(heading.replace("\n", " \n") + " ", justify="right", no_wrap=True)
-    for place, (policy, row) in enumerate(values.iterrows()):
-        cells = []
+    labels = board.labels
+    for place, (policy, row) in enumerate(board.table.iterrows()):
+        line = [Text(labels[str(policy)])]
         for metric in columns:
-            text, top = text_of(metric, row[metric.name]), marks[metric.name][place]
-            cells.append(Text(f"{text}*", "bold green") if top else Text(f"{text} "))
-            if metric.name in INTERVALS:
-                cells.append(Text(_interval(metric, row)))
-        table.add_row(Text(str(policy)), *cells)
+            text, top = cells[metric.name][place]
+            line.append(Text(f"{text}*", "bold green") if top else Text(f"{text} "))
+            if has_interval(board, metric):
+                ends = interval_of(metric, row)
+                line.append(Text("- " if ends is None else f"{ends[0]} to {ends[1]} "))
+        table.add_row(*line)
     return table
-
-
-def _interval(metric: Metric, row: Any) -> str:
-    """Return the ends of an interval for people."""
-    low, high = row[f"{metric.name}_low"], row[f"{metric.name}_high"]
-    return "- " if low != low else f"{text_of(metric, low)} to {text_of(metric, high)} "

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import csv
 import json
-import math
 import sys
 from collections.abc import Iterable, Mapping
 from itertools import pairwise
@@ -12,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hpcgym.cli.running import note
+from hpcgym.files.plain import csv_text, json_text, plain
 from hpcgym.files.writing import whole, whole_text
 from hpcgym.progress import working
 from hpcgym.report.dispatches import dispatches, in_words
@@ -82,17 +81,12 @@ def print_dispatches(out: Console, results: Mapping[str, Result]) -> None:
 
 def print_json(value: Any) -> None:
     """Print a value as JSON, floats in full; what is no number (0 / 0) is null."""
-    json.dump(_plain(value), sys.stdout, indent=2, allow_nan=False)
-    sys.stdout.write("\n")
+    sys.stdout.write(json_text(value))
 
 
 def print_csv(rows: Iterable[Mapping[str, Any]]) -> None:
     """Print rows, floats in full; what some have and others not is empty in these."""
-    lines = [_plain(row) for row in rows]
-    columns = dict.fromkeys(column for line in lines for column in line)
-    writer = csv.DictWriter(sys.stdout, list(columns), lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(lines)
+    sys.stdout.write(csv_text(rows))
 
 
 def csv_row(
@@ -117,17 +111,6 @@ def _shared_columns(result: Result) -> dict[str, Any]:
     if result.coschedule is None:
         return {}
     return {"speedups": result.coschedule.speedups.source}
-
-
-def _plain(value: Any) -> Any:
-    """Return a value as JSON has it: no numpy scalars, no NaN."""
-    if isinstance(value, Mapping):
-        return {str(key): _plain(part) for key, part in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(part) for part in value]
-    if hasattr(value, "item"):
-        value = value.item()
-    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def picture(results: Mapping[str, Result], path: Path | None) -> None:
@@ -170,7 +153,7 @@ def _save_table(result: Result, path: Path) -> None:
         return
     with whole_text(path) as file:
         if path.suffix.casefold() == ".json":
-            json.dump(_plain(table.to_dict("records")), file, indent=1, allow_nan=False)
+            json.dump(plain(table.to_dict("records")), file, indent=1, allow_nan=False)
             file.write("\n")
         else:
             table.to_csv(file, index=False, lineterminator="\n")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,7 +13,21 @@ from numpy.typing import NDArray
 
 from hpcgym.baselines.schedulers import described
 from hpcgym.errors import HpcgymError, unknown
-from hpcgym.evaluation.intervals import Ends, bootstrap, win_rates
+from hpcgym.evaluation.intervals import (
+    Drawn,
+    Ends,
+    Rows,
+    intervals,
+    iqm,
+    iqms_of,
+    means_of,
+    p_values,
+    win_rates,
+)
+from hpcgym.files.plain import csv_text, json_text
+from hpcgym.files.writing import whole_text
+from hpcgym.schedule.metrics import MORE, Metric, known_metrics
+from hpcgym.scheduler.policies import POLICIES
 from hpcgym.scheduler.rules import Scheduler
 
 if TYPE_CHECKING:
@@ -25,21 +40,25 @@ class Leaderboard:
 
     Attributes
     ----------
-    by_slice : mean bounded slowdown of the jobs of each slice: a row a slice, a column a policy;
-        nan where the policy failed.
+    by_slice : the metric of each slice: a row a slice, a column a policy; of several trainings
+        their mean; nan where the policy failed.
     schedulers : policy -> the rules it was simulated with; None for one that acted in an
         environment.
     static_weights : feature -> weight of the row "best-static"; empty if it was left out.
     failures : (policy, slice) -> what went wrong.
     seed, resamples : of the confidence intervals.
     costs : what else to look at, since a policy may buy slowdown with it: a row a policy, with the
-        means over the slices of ``mean_wait_s`` and ``utilization``.
-    references : rows, dispatchers and references, to the best of which all are compared by
-        ``above_reference``; empty if no dispatcher that solves a model is among them. Under budgets
-        of energy it is "powercap", where jobs share nodes "filler-co".
+        means over the slices of ``mean_wait_s`` and ``utilization``, and of ``mean_bsld`` where
+        policies are ranked by another metric.
+    references : rows that all are compared with, by the best of them: that which was asked for; or
+        dispatchers and references, if a dispatcher that solves a model is among them; under budgets
+        of energy "powercap", where jobs share nodes "filler-co"; else none.
     energy : under limits of power and energy: ``energy_j``, that of the whole schedule, and
         ``limited_energy_j``, that while limits hold -> values as in ``by_slice`` [J].
     makespans : where jobs share nodes, values as in ``by_slice`` [s]; else None.
+    metric : by which policies are ranked, a name of :data:`hpcgym.schedule.metrics.METRICS`.
+    plain : the row that all are compared with where there are no ``references``; None: with none.
+    members : metric -> row of several trainings -> values of each of them, a row a slice.
     """
 
     by_slice: pd.DataFrame
@@ -52,97 +71,146 @@ class Leaderboard:
     references: tuple[str, ...] = ()
     energy: Mapping[str, pd.DataFrame] = field(default_factory=dict)
     makespans: pd.DataFrame | None = None
+    metric: str = "mean_bsld"
+    plain: str | None = None
+    members: Mapping[str, Mapping[str, pd.DataFrame]] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         slices, policies = self.by_slice.shape
         return f"Leaderboard({policies} policies, {slices} slices)"
 
+    @property
+    def ranked_by(self) -> Metric:
+        """The metric by which policies are ranked."""
+        return known_metrics()[self.metric]
+
+    @property
+    def short(self) -> str:
+        """What columns call the metric: "bsld" for ``mean_bsld``, else its name."""
+        return "bsld" if self.metric == "mean_bsld" else self.metric
+
     @cached_property
     def table(self) -> pd.DataFrame:
         """One row a policy, the best first; those that failed last.
 
+        Columns are called by the metric, here ``mean_bsld``; of another, such as ``max_wait_s``,
+        they are ``max_wait_s``, ``max_wait_s_low``, ``median_max_wait_s``, ``iqm_max_wait_s`` and
+        so on.
+
         - ``mean_bsld``: the mean over the slices of the mean bounded slowdown of their jobs;
           ``mean_bsld_low`` and ``mean_bsld_high``: its 95 % bootstrap confidence interval, the
           percentiles of the means over random resamples of the slices, the same resamples for all
-          policies; nan with fewer than five slices, whose resamples would say nothing. It says how
-          far the mean depends on the choice of slices; slices that overlap are worth less than
-          their number.
-        - ``median_bsld``: the median over the slices of the same.
+          policies; of several trainings these are resampled too, see
+          :mod:`hpcgym.evaluation.intervals`; nan with fewer than five slices, whose resamples would
+          say nothing. It says how far the mean depends on the choice of slices and seeds; slices
+          that overlap are worth less than their number.
+        - ``median_bsld``: the median over the slices of the same. ``iqm_bsld``: the mean of the
+          middle half of all values, of all slices and trainings, with its interval.
         - ``win_rate``: share of the slices on which no policy is better; k policies that are
           equally good get 1/k each, so that the rates add up to 1.
-        - ``mean_regret``: mean over the slices of BSLD / BSLD of the slice's best policy - 1.
+        - ``mean_regret``: mean over the slices of BSLD / BSLD of the slice's best policy - 1; where
+          more is better, of the inverse; without slices whose best is 0.
         - ``mean_wait_s``, ``utilization``: means over the slices, see ``costs``.
         - ``above_reference``, where there is a :attr:`reference`: the mean BSLD less that of it;
-          ``above_reference_low`` and ``above_reference_high``: the interval of :meth:`difference`.
+          ``above_reference_low`` and ``above_reference_high``: the interval of :meth:`difference`;
+          ``p_value``: of that difference being 0, see
+          :func:`hpcgym.evaluation.intervals.p_values`; nan of the reference itself. Nothing is
+          corrected for the number of rows.
         - ``energy_j``, ``limited_energy_j``, under limits: the means of :attr:`energy`, each with
           its ``_low`` and ``_high``; where jobs share nodes ``makespan_s`` likewise, and
           ``improvement``: mean over the slices of the makespan of the reference over the policy's,
           less 1, with its interval (as :func:`hpcgym.evaluation.compare_shuffles` has it).
+        - ``seeds``, where a row is of several trainings: how many.
         - ``slices``, ``failed``: number of slices, and of those on which the policy failed. If it
           did, its means are nan: those of the other slices could not be compared with anything.
         """
         import pandas as pd
 
         values = self.by_slice.to_numpy()
-        low, high = self._interval(values)
-        best = np.fmin.reduce(values, axis=1)[:, None]  # fmin passes over nan
+        rows = self._rows(self.metric, self.by_slice)
+        sign = -1 if self.ranked_by.better == MORE else 1
         columns = {
-            "mean_bsld": values.mean(axis=0),
-            "mean_bsld_low": low,
-            "mean_bsld_high": high,
-            "median_bsld": np.median(values, axis=0),
-            "win_rate": win_rates(values),
-            "mean_regret": (values / best - 1.0).mean(axis=0),
+            **self._with_interval(self.metric, rows),
+            f"median_{self.short}": np.median(values, axis=0),
+            **self._ends(f"iqm_{self.short}", np.array([iqm(one) for one in rows]), rows, iqms_of),
+            "win_rate": win_rates(sign * values),
+            "mean_regret": _regret(values, sign),
             "slices": np.full(values.shape[1], len(values)),
             "failed": np.isnan(values).sum(axis=0),
         }
+        if self.members:
+            columns["seeds"] = np.array([len(one) for one in rows])
         if self.reference is not None:
-            columns |= self._above(self.reference)
+            columns |= self._above(self.reference, rows)
         if self.costs is not None:
             for name in self.costs:
                 columns[str(name)] = self.costs[name].to_numpy()
         for name, values_of in self._others.items():
-            columns |= self._with_interval(name, values_of.to_numpy())
+            columns |= self._with_interval(name, self._rows(name, values_of))
         if self.makespans is not None and self.reference is not None:
-            each = self.makespans.rdiv(self.makespans[self.reference], axis=0).to_numpy() - 1
+            base = self.makespans[self.reference].to_numpy()
+            each = [base / one - 1 for one in self._rows("makespan_s", self.makespans)]
             columns |= self._with_interval("improvement", each)
         index = pd.Index(list(self.by_slice.columns), name="policy")
-        return pd.DataFrame(columns, index=index).sort_values("mean_bsld", kind="stable")
+        table = pd.DataFrame(columns, index=index)
+        return table.sort_values(self.metric, kind="stable", ascending=sign == 1)
 
     @property
     def _others(self) -> dict[str, pd.DataFrame]:
-        """What has intervals beside the bounded slowdown: metric -> values as in ``by_slice``."""
+        """What has intervals beside the metric: its name -> values as in ``by_slice``."""
         more = {} if self.makespans is None else {"makespan_s": self.makespans}
-        return {**self.energy, **more}
+        return {n: one for n, one in {**self.energy, **more}.items() if n != self.metric}
 
     @property
     def reference(self) -> str | None:
-        """That of ``references`` with the least mean BSLD; None if none is without a failure."""
+        """The best of ``references``; ``plain`` if there are none, None if all of them failed."""
+        if not self.references:
+            return self.plain
         means = self.by_slice[list(self.references)].mean(skipna=False).dropna()
-        return None if means.empty else str(means.idxmin())
+        if means.empty:
+            return None
+        return str(means.idxmax() if self.ranked_by.better == MORE else means.idxmin())
 
-    def _above(self, reference: str) -> dict[str, NDArray[np.float64]]:
-        """Return the columns of how far above a reference all are."""
+    def _rows(self, metric: str, by_slice: pd.DataFrame) -> list[NDArray[np.float64]]:
+        """Return the values of each policy, (seeds, slices)."""
+        several = self.members.get(metric, {})
+        return [several.get(str(name), by_slice[[name]]).to_numpy().T for name in by_slice]
+
+    def _above(self, reference: str, rows: Rows) -> dict[str, NDArray[np.float64]]:
+        """Return the columns of how far above a reference all are, and of p-values."""
+        place = list(self.by_slice).index(reference)
         less = self.by_slice.sub(self.by_slice[reference], axis=0).to_numpy()
-        return self._with_interval("above_reference", less)
 
-    def _with_interval(
-        self, name: str, values: NDArray[np.float64]
+        def differences(rows: Rows, drawn: Drawn) -> NDArray[np.float64]:
+            means = means_of(rows, drawn)
+            return means - means[:, [place]]
+
+        p = p_values(less, self.seed)
+        p[place] = np.nan
+        above = self._ends("above_reference", less.mean(axis=0), rows, differences)
+        return {**above, "p_value": p}
+
+    def _with_interval(self, name: str, rows: Rows) -> dict[str, NDArray[np.float64]]:
+        """Return the columns of the means of policies, and of their intervals."""
+        return self._ends(name, np.array([one.mean() for one in rows]), rows, means_of)
+
+    def _ends(
+        self, name: str, values: NDArray[np.float64], rows: Rows, statistic: Any
     ) -> dict[str, NDArray[np.float64]]:
-        """Return the columns of the means of values, a row a slice, and of their intervals."""
-        low, high = self._interval(values)
-        return {name: values.mean(axis=0), f"{name}_low": low, f"{name}_high": high}
+        """Return the columns of a statistic, and of its intervals."""
+        low, high = intervals(rows, statistic, self.resamples, self.seed)
+        return {name: values, f"{name}_low": low, f"{name}_high": high}
 
     def difference(
-        self, policy: str, reference: str, metric: str = "mean_bsld"
+        self, policy: str, reference: str, metric: str | None = None
     ) -> tuple[float, float, float]:
-        """Return the mean BSLD of one policy less that of another, and its 95 % interval.
+        """Return the mean of one policy less that of another, and its 95 % interval.
 
-        Under limits ``metric`` may be one of :attr:`energy` as well, and where jobs share nodes
-        "makespan_s".
+        By default of the metric by which policies are ranked. Under limits ``metric`` may be one of
+        :attr:`energy` as well, and where jobs share nodes "makespan_s".
 
-        The interval is that of paired resamples: if it lies below 0, ``policy`` is better than
-        ``reference`` by more than the choice of slices explains.
+        The interval is that of paired resamples: if it does not hold 0, the two differ by more than
+        the choice of slices (and of seeds) explains.
 
         Returns
         -------
@@ -153,16 +221,39 @@ class Leaderboard:
         ------
         HpcgymError : no such policy, or no such metric.
         """
-        known = {"mean_bsld": self.by_slice, **self._others}
+        known = {self.metric: self.by_slice, **self._others}
+        metric = self.metric if metric is None else metric
         if metric not in known:
             raise HpcgymError(unknown("metric", metric, known))
-        by_slice = known[metric]
         for name in (policy, reference):
             if name not in self.by_slice:
                 raise HpcgymError(unknown("policy", name, self.by_slice.columns))
-        values = (by_slice[policy] - by_slice[reference]).to_numpy()[:, None]
-        low, high = self._interval(values)
-        return float(values.mean()), float(low[0]), float(high[0])
+        # one row if both are the same
+        rows = self._rows(metric, known[metric][[*dict.fromkeys((policy, reference))]])
+
+        def less(rows: Rows, drawn: Drawn) -> NDArray[np.float64]:
+            means = means_of(rows, drawn)
+            return means[:, :1] - means[:, -1:]
+
+        ends: Ends = intervals(rows, less, self.resamples, self.seed)
+        return float(rows[0].mean() - rows[-1].mean()), float(ends[0][0]), float(ends[1][0])
+
+    # -- out of here -------------------------------------------------------------------------------
+
+    @property
+    def labels(self) -> dict[str, str]:
+        """Return what tables for people call each row: of a policy alone also who backfills.
+
+        "saf" is in :func:`hpcgym.simulate` a policy whose jobs backfill as other rules say, and
+        among named schedulers the one that backfills the shortest request first. Rows of other
+        rules have these in their names already.
+        """
+        found = {name: name for name in self.schedulers}
+        alone = {*POLICIES, "best-static"} - {"fcfs"}
+        for name, one in self.schedulers.items():
+            if one is not None and name in alone and one.backfill != "none":
+                found[name] = f"{name} (backfill {one.describe()['backfill_order']})"
+        return found
 
     def facts(self) -> dict[str, Any]:
         """Return everything as plain dictionaries, for JSON."""
@@ -171,18 +262,71 @@ class Leaderboard:
             scheduler = self.schedulers[str(name)]
             rules = None if scheduler is None else described(scheduler)
             policies.append({"name": name, **row, "scheduler": rules})
+        members = {
+            name: of.to_dict(orient="index")
+            for name, of in self.members.get(self.metric, {}).items()
+        }
         return {
+            "metric": self.metric,
             "policies": policies,
             "static_weights": dict(self.static_weights),
             "reference": self.reference,
             "by_slice": self.by_slice.to_dict(orient="index"),
             **{f"{name}_by_slice": of.to_dict(orient="index") for name, of in self._others.items()},
+            **({"seeds_by_slice": members} if members else {}),
             "failures": [
                 {"policy": policy, "slice": where, "error": error}
                 for (policy, where), error in self.failures.items()
             ],
         }
 
-    def _interval(self, values: NDArray[np.float64]) -> Ends:
-        """Return the ends of the confidence intervals of the columns' means."""
-        return bootstrap(values, self.resamples, self.seed)
+    def rows(self) -> list[dict[str, Any]]:
+        """Return the table as a list, each row with the rules of the scheduler, or without any."""
+        rules = {name: described(one) for name, one in self.schedulers.items() if one is not None}
+        blank = dict.fromkeys(next(iter(rules.values()), {}))
+        return [
+            {
+                "name": name,
+                **{str(c): value for c, value in row.items()},
+                **rules.get(str(name), blank),
+            }
+            for name, row in self.table.to_dict(orient="index").items()
+        ]
+
+    def to_json(self, path: str | Path | None = None) -> str | None:
+        """Return :meth:`facts` as JSON, or write it into a file; what is no number is null."""
+        return _told(json_text(self.facts()), path)
+
+    def to_csv(self, path: str | Path | None = None) -> str | None:
+        """Return :meth:`rows` as CSV, numbers in full, or write it into a file."""
+        return _told(csv_text(self.rows()), path)
+
+    def to_latex(self, path: str | Path | None = None) -> str | None:
+        """Return the table for people as LaTeX's ``tabular``, or write it into a file.
+
+        It needs the package booktabs. The best of a column is bold; intervals are in brackets.
+        """
+        from hpcgym.evaluation.tables import latex
+
+        return _told(latex(self), path)
+
+
+def _regret(values: NDArray[np.float64], sign: int) -> NDArray[np.float64]:
+    """Return the mean regret of each policy, over slices whose best is not 0."""
+    best = sign * np.fmin.reduce(sign * values, axis=1)[:, None]  # fmin passes over nan
+    some = best[:, 0] != 0
+    if not some.any():
+        return np.full(values.shape[1], np.nan)
+    values, best = values[some], best[some]
+    with np.errstate(divide="ignore"):
+        shares = values / best if sign == 1 else best / values
+    return np.asarray((shares - 1.0).mean(axis=0))
+
+
+def _told(text: str, path: str | Path | None) -> str | None:
+    """Return a text, or write it into a file."""
+    if path is None:
+        return text
+    with whole_text(path) as file:
+        file.write(text)
+    return None

@@ -21,7 +21,16 @@ from hpcgym.baselines.schedulers import (
 )
 from hpcgym.errors import HpcgymError, check_each_once, nearest, unknown
 from hpcgym.evaluation import limited
-from hpcgym.evaluation.stage import acts, as_policy, load_agent, own_name
+from hpcgym.evaluation.brought import (
+    ENDINGS,
+    acts,
+    as_policy,
+    imported,
+    load_agent,
+    names_code,
+    own_name,
+)
+from hpcgym.evaluation.seeds import Seeds, read_seeds, seeds_of
 from hpcgym.report.labels import labelled, scheduler_name
 from hpcgym.scheduler.policies import POLICIES
 from hpcgym.scheduler.policies.expressions import is_expression
@@ -31,6 +40,9 @@ from hpcgym.scheduler.usage import without_idle_shares
 
 #: The row of the best static weights.
 STATIC = "best-static"
+
+#: The row of chance: a random order, or with "(acting)" random actions.
+RANDOM = "random"
 
 _OF_EASY = ("easy", "easy-sjbf", "saf", "f1")
 #: References of each leaderboard, beside the best static weights, by its backfilling.
@@ -60,19 +72,26 @@ Other = Callable[[str, Any], Any]
 def listed(policies: Any) -> Any:
     """Return the policies of an evaluation: one or several in a list, or as the user named them.
 
+    Lists in a mapping, and texts such as "ppo=a.pt,b.pt", are rows of several trainings.
+
     Raises
     ------
     HpcgymError : what holds no policies.
     """
     if isinstance(policies, Mapping):
-        return policies
+        return {
+            name: seeds_of(str(name), one) if isinstance(one, list | tuple) else one
+            for name, one in policies.items()
+        }
     if isinstance(policies, str | Path | Scheduler) or acts(policies) or callable(policies):
-        return [policies]
+        policies = [policies]
     if not isinstance(policies, Iterable):
         raise HpcgymError(
             f"policies must be names, paths, dispatchers or policies with act, not {policies!r}"
         )
-    return list(policies)
+    # chance is in each table anyway
+    given = [one for one in policies if not (isinstance(one, str) and one == RANDOM)]
+    return [read_seeds(one) for one in given]
 
 
 def by_name(policies: Any, find: Find, other: Other) -> dict[str, Any]:
@@ -94,25 +113,39 @@ def by_name(policies: Any, find: Find, other: Other) -> dict[str, Any]:
     """
     if isinstance(policies, Mapping):
         check_each_once("policies", map(str, policies))
-        chosen = {str(name): find(policy) for name, policy in policies.items()}
+        chosen = {str(name): _found(policy, find) for name, policy in policies.items()}
         for name, one in chosen.items():
-            if other(name, one) is not None:
-                raise HpcgymError(
-                    f"the name {name!r} stands for a scheduler or policy of hpcgym; choose another"
-                )
+            _check_free(name, one, other)
         return chosen
     texts = [str(one) if isinstance(one, str | Path) else None for one in policies]
     check_each_once("policies", [text for text in texts if text is not None])
-    meant = [find(policy) for policy in policies]
+    check_each_once("policies", [one.name for one in policies if isinstance(one, Seeds)])
+    meant = [_found(policy, find) for policy in policies]
     of_texts = {text: one for text, one in zip(texts, meant, strict=True) if text is not None}
     chosen = {}
     for text, one in zip(texts, meant, strict=True):
-        if text is None:
+        if isinstance(one, Seeds):
+            _check_free(one.name, one, other)
+            name = one.name
+        elif text is None:
             name = _free_name(name_of(one), one, {**of_texts, **chosen}, other)
         else:
             name = _free_name(text, one, chosen, other)
         chosen[name] = one
     return chosen
+
+
+def _found(policy: Any, find: Find) -> Any:
+    """Return what a policy, or each of several trainings, is."""
+    return policy.found(find) if isinstance(policy, Seeds) else find(policy)
+
+
+def _check_free(name: str, policy: Any, other: Other) -> None:
+    """Raise an HpcgymError for a name that stands for something else."""
+    if other(name, policy) is not None:
+        raise HpcgymError(
+            f"the name {name!r} stands for a scheduler or policy of hpcgym; choose another"
+        )
 
 
 def _free_name(name: str, policy: Any, others: Mapping[str, Any], other: Other) -> str:
@@ -140,7 +173,7 @@ def find_policy(policy: Any) -> Any:
     HpcgymError : it is none of these.
     """
     policy = as_policy(policy)
-    if isinstance(policy, Scheduler) or (acts(policy) and not isinstance(policy, type)):
+    if isinstance(policy, Scheduler) or acts(policy):
         return policy
     if callable(policy):
         Scheduler(dispatcher=policy)  # which says why it is none
@@ -160,7 +193,7 @@ def find_policy(policy: Any) -> Any:
         module, kind = ACTING[policy]
         return getattr(import_agent(module), kind)()
     expressed = is_expression(policy) and ":" not in policy
-    is_file = os.path.exists(policy) or policy.endswith((".json", ".pt"))
+    is_file = os.path.exists(policy) or policy.endswith(ENDINGS)
     if is_file or ("/" in policy and not expressed):
         return load_agent(policy)  # which says what is missing
     if "," in policy or expressed:
@@ -173,6 +206,8 @@ def find_policy(policy: Any) -> Any:
             f" {nearest(order, SCHEDULERS)}"
         )
     begin = policy.partition(":")[0]
+    if names_code(policy) and begin not in (*SCHEDULERS, *DISPATCHERS, *COSCHEDULERS):
+        return find_policy(imported(policy))
     if begin in (*COSCHEDULERS, *PAIR_POLICIES):
         raise HpcgymError(
             f"{policy} is for jobs that share nodes: it needs --env CoSchedule"
@@ -182,14 +217,14 @@ def find_policy(policy: Any) -> Any:
         raise no_scheduler(policy, [*SCHEDULERS, *COSCHEDULERS])
     known = [*_SIMULATED, *ACTING]
     rules = f"a rule under limits ({', '.join(POWER)})"
-    also = f"{rules}, an expression, six weights or a saved agent's path"
+    also = f"{rules}, an expression, six weights, a saved agent's path or package.module:Class"
     raise HpcgymError(unknown("policy", policy, known, also))
 
 
 def other_scheduler(name: str, policy: Any) -> str | None:
     """Return the name if it stands for a row or a scheduler, and the policy is not that name."""
     meant = isinstance(policy, str) and policy == name
-    return name if name == STATIC or (_is_simulated(name) and not meant) else None
+    return name if name in (STATIC, RANDOM) or (_is_simulated(name) and not meant) else None
 
 
 def _is_simulated(name: str) -> bool:

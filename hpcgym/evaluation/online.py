@@ -18,6 +18,7 @@ from hpcgym.cluster import Cluster
 from hpcgym.envs.core.episodes import Episodes
 from hpcgym.errors import HpcgymError, check_whole, unknown
 from hpcgym.evaluation import limited
+from hpcgym.evaluation.brought import acts
 from hpcgym.evaluation.lineup import (
     by_name,
     find_policy,
@@ -28,7 +29,7 @@ from hpcgym.evaluation.lineup import (
 )
 from hpcgym.evaluation.regret import FIXED, Prequential
 from hpcgym.evaluation.slices import Progress, silent
-from hpcgym.evaluation.stage import acts, checked_rules
+from hpcgym.evaluation.stage import checked_rules
 from hpcgym.evaluation.static_weights import best_static
 from hpcgym.evaluation.stream import features_of, learn_through, weeks_in
 from hpcgym.schedule.result import Result

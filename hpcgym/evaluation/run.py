@@ -6,12 +6,18 @@ import os
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import numpy as np
+
+from hpcgym.baselines.chance import RandomActions, random_order
 from hpcgym.cluster import Cluster
 from hpcgym.envs.core.episodes import Episode, Episodes
-from hpcgym.errors import HpcgymError, check_whole, unknown
+from hpcgym.errors import HpcgymError, check_choice, check_whole, unknown
 from hpcgym.evaluation import limited, shared
+from hpcgym.evaluation.brought import acts
 from hpcgym.evaluation.leaderboard import Leaderboard
 from hpcgym.evaluation.lineup import (
+    RANDOM,
+    REFERENCES,
     STATIC,
     by_name,
     find_policy,
@@ -22,9 +28,12 @@ from hpcgym.evaluation.lineup import (
     under_limits,
     with_references,
 )
+from hpcgym.evaluation.measured import Measured, board_of
+from hpcgym.evaluation.seeds import Groups, unfolded
 from hpcgym.evaluation.slices import Failures, Progress, measured_on, silent, warn_of_failures
-from hpcgym.evaluation.stage import Stage, acts
+from hpcgym.evaluation.stage import Stage
 from hpcgym.evaluation.static_weights import best_static
+from hpcgym.schedule.metrics import ranking_metrics
 from hpcgym.scheduler.capabilities import check_scheduler
 from hpcgym.scheduler.estimates.learning import Learned
 from hpcgym.scheduler.rules import Scheduler
@@ -54,16 +63,21 @@ def evaluate(
     env_options: Mapping[str, Any] | None = None,
     budget: int = 200,
     resamples: int = 2000,
+    metric: str = "mean_bsld",
+    reference: str | None = None,
     progress: Progress | None = None,
     **rules: Any,
 ) -> Leaderboard:
     """Compare policies on the same slices of a workload, each from an empty machine.
 
     References are always there: EASY, EASY-SJBF, SAF and F1, or with ``backfill="none"`` FCFS, SJF,
-    SAF and F1; and "best-static", the best weights that do not change, over the features of
-    document 002 (or of MixedPolicy, if policies act in it). These weights are chosen on the
-    training part only: of the pure policies and random vectors, 200 (``budget``) in all, those with
-    the least mean BSLD over 100 training windows, or all training weeks or months.
+    SAF and F1; "random", a random order of the queue, or where policies act in JobSelection,
+    QueueOrdering or MixedPolicy "random (acting)", random actions there (see
+    :mod:`hpcgym.baselines.chance`); and "best-static", the best weights that do not change, over
+    the features of document 002 (or of MixedPolicy, if policies act in it). These weights are
+    chosen on the training part only: of the pure policies and random vectors, 200 (``budget``) in
+    all, those with the least mean BSLD over 100 training windows, or all training weeks or months,
+    whatever the ``metric``.
 
     Parameters
     ----------
@@ -71,9 +85,14 @@ def evaluate(
         :data:`hpcgym.baselines.SCHEDULERS` or :data:`hpcgym.baselines.dispatchers.DISPATCHERS`, six
         weights (``"0.1,-0.2,0,0,0,0.7"``), a dispatcher of one's own or a ``Scheduler``, which are
         simulated; "lookahead", for :class:`hpcgym.agents.lookahead.Lookahead`, the path of a saved
-        agent, a function of ``(observation, info)`` or an object with such an ``act`` and maybe
-        ``begin(env)``, such as :class:`hpcgym.baselines.experts.Expert`, which act in an
-        environment; a function of one argument is a dispatcher. Under limits also a rule of
+        agent or of a model of Stable-Baselines3 (``.zip``, with its environment beside it by
+        :func:`hpcgym.agents.save_spec`), a function of ``(observation, info)`` or an object with
+        such an ``act`` and maybe ``begin(env)``, such as
+        :class:`hpcgym.baselines.experts.Expert`, or a class of such objects that is made without
+        arguments, which act in an environment; a function of one argument is a dispatcher; or
+        "package.module:name" of any of these. A list in the mapping, or the text
+        "name=one.pt,other.pt", is several trainings of one agent: one row, with the means over
+        them and intervals of :mod:`hpcgym.evaluation.intervals`. Under limits also a rule of
         :data:`hpcgym.scheduler.rules.POWER`, which is EASY that keeps them so, or one with a
         scheduler, as "reduce-pc+saf".
     workload : a workload, or what :func:`hpcgym.load_workload` takes.
@@ -90,6 +109,11 @@ def evaluate(
     budget : number of weight vectors that are tried, each on all training slices; 0: none, and no
         "best-static".
     resamples : of the confidence intervals, which means over fewer than five slices do not have.
+    metric : that policies are ranked by, a name of :data:`hpcgym.schedule.metrics.METRICS` of which
+        less or more is better. Slices without a value of it, such as of ``mean_bsld_long`` those
+        without long jobs, are left out.
+    reference : row, or name of a reference, that all are compared with: how far they are above it,
+        with p-values. By default EASY, with ``backfill="none"`` FCFS, or as is said below.
     progress : shows how far it is; :func:`hpcgym.progress.counting` does on a terminal.
     rules : ``backfill``, ``backfill_order``, ``estimate``, ``policy_estimate``, ``correction``,
         ``passes``, ``allocation``, ``threshold`` and ``fair_share`` of environments and of
@@ -132,9 +156,10 @@ def evaluate(
     >>> from hpcgym.evaluation import evaluate
     >>> board = evaluate("spf", "lublin:jobs=3000,processors=64", n=3, budget=20)
     >>> sorted(board.table.index)
-    ['best-static', 'easy', 'easy-sjbf', 'f1', 'saf', 'spf']
+    ['best-static', 'easy', 'easy-sjbf', 'f1', 'random', 'saf', 'spf']
     """
     policies = listed(policies)
+    check_choice("metric", metric, ranking_metrics())
     check_whole("budget", budget, 0)
     check_whole("resamples", resamples, 1)
     whole = workload if isinstance(workload, Workload) else load_workload(workload, cluster=cluster)
@@ -143,7 +168,7 @@ def evaluate(
         for rule in rules:
             raise HpcgymError(unknown("argument", rule, ("env_options", "cluster", "episodes")))
     else:
-        policies = by_name(policies, find_policy, other_scheduler)
+        policies, groups = unfolded(by_name(policies, find_policy, other_scheduler))
     if whole.initial is not None:
         raise HpcgymError(
             f"evaluate begins each slice with an empty machine, and {whole.name} with the jobs that"
@@ -153,8 +178,9 @@ def evaluate(
     chosen = part.named(part.usual if n is None else n, seed)
     if together:
         board = shared.evaluate_shared(
-            policies, whole, part, chosen, cluster, env_options, seed, resamples, progress
-        )
+            policies, whole, part, chosen, cluster, env_options, seed, resamples, progress,
+            metric, reference,
+        )  # fmt: skip
     else:
         machine = None if cluster is None else machine_of(whole, cluster, None)
         acting = {name: policy for name, policy in policies.items() if acts(policy)}
@@ -162,7 +188,10 @@ def evaluate(
             stage = Stage(whole, machine, part, rules, env, env_options, acting, seed)
         try:
             check_allocation(rules.get("allocation") or "first-fit", stage.machine)
-            board = _on_stage(stage, policies, part, chosen, budget, seed, resamples, progress)
+            board = _on_stage(
+                stage, policies, groups, part, chosen, budget, seed, resamples, progress, metric,
+                reference,
+            )  # fmt: skip
         finally:
             stage.close()
     warn_of_failures(board, stacklevel=3)
@@ -172,16 +201,17 @@ def evaluate(
 def _on_stage(
     stage: Stage,
     policies: Mapping[str, Any],
+    groups: Groups,
     part: Episodes,
     chosen: list[Episode],
     budget: int,
     seed: int,
     resamples: int,
     progress: Progress | None,
+    metric: str,
+    reference: str | None,
 ) -> Leaderboard:
     """Compare policies, by their names, with references; see :func:`evaluate`."""
-    import pandas as pd
-
     whole, machine, limits = part.workload, stage.machine, stage.limits
     check_jobs(whole, machine.processors)
     needs_on(whole, machine)
@@ -197,7 +227,10 @@ def _on_stage(
         warn_of_weights([whole], Scheduler().but(**stage.rules), stage.features)
     warn_of_schedulers(whole, [one for one in lineup.values() if isinstance(one, Scheduler)])
     limited.check_rows(lineup, limits, [part.workload_of(episode) for episode in chosen])
-    metrics = METRICS if limits is None else (*METRICS, *limited.ENERGIES)
+    lineup |= _by_chance(stage, seed)
+    rows = [*lineup, *([STATIC] if training else [])]
+    asked = () if reference is None else (_reference(reference, rows, row_of, groups),)
+    metrics = (metric, *METRICS, *(limited.ENERGIES if limits is not None else ()))
     total = budget + (len(lineup) + (budget > 0)) * len(chosen)
     weights: dict[str, float] = {}
     values: dict[str, list[dict[str, float]]] = {}
@@ -215,23 +248,35 @@ def _on_stage(
             play = _player(name, policy, whole, part, chosen, stage, step)
             values[name] = measured_on(chosen, name, policy, metrics, play, failures)
 
-    index = pd.Index([episode.name for episode in chosen], name="slice")
-    frames = {
-        metric: pd.DataFrame(
-            {name: [each[metric] for each in found] for name, found in values.items()}, index=index
-        )
-        for metric in metrics
-    }
-    costs = pd.DataFrame({metric: frames[metric].mean(skipna=False) for metric in METRICS[1:]})
-    schedulers = {name: None if acts(one) else one for name, one in lineup.items()}
-    if limits is not None:
-        among = tuple(row_of[name] for name in always)
-    else:
+    among = asked or tuple(row_of[name] for name in always)
+    if limits is None and not asked:
         among = references_of(lineup, row_of, stage.rules)
-    energy = {metric: frames[metric] for metric in metrics if metric in limited.ENERGIES}
-    return Leaderboard(
-        frames[METRICS[0]], schedulers, weights, failures, seed, resamples, costs, among, energy
+    schedulers = {name: None if acts(one) else one for name, one in lineup.items()}
+    return board_of(
+        Measured(values, [episode.name for episode in chosen], metric, METRICS, failures, groups),
+        schedulers,
+        static_weights=weights,
+        seed=seed,
+        resamples=resamples,
+        references=among,
+        energies=() if limits is None else limited.ENERGIES,
+        plain=row_of[REFERENCES[stage.rules.get("backfill", "easy")][0]],
     )
+
+
+def _by_chance(stage: Stage, seed: int) -> dict[str, Any]:
+    """Return the row of chance."""
+    acting = f"{RANDOM} (acting)"
+    if stage.add_random(acting):
+        return {acting: RandomActions(seed)}
+    scheduler = under_limits(scheduler_of("spf", stage.rules), stage.limits)
+    return {RANDOM: random_order(without_idle_shares(scheduler), len(stage.workload), seed)}
+
+
+def _reference(name: str, lineup: list[str], row_of: Mapping[str, str], groups: Groups) -> str:
+    """Return the row that all are to be compared with."""
+    rows = [row for row in lineup if all(row not in members for members in groups.values())]
+    return check_choice("reference", row_of.get(name, name), [*rows, *groups])
 
 
 def _check_static(rules: Mapping[str, Any]) -> None:
@@ -264,9 +309,13 @@ def _player(
         if not isinstance(policy, Scheduler):
             return stage.play(name, policy, episode)
         jobs = part.workload_of(episode)
+        scheduler: Scheduler = policy
+        if isinstance(policy.policy_estimate, np.ndarray):  # of all jobs, as a random order has it
+            given = policy.policy_estimate[episode.start : episode.stop]
+            scheduler = policy.but(policy_estimate=given)
         held = None if stage.limits is None else stage.limits.of(jobs)
         known = learned[episode.name]
-        result = simulate(jobs, policy, cluster=stage.machine, learned=known, limits=held)
+        result = simulate(jobs, scheduler, cluster=stage.machine, learned=known, limits=held)
         return result.metrics if held is None else {**result.metrics, **limited.measured(result)}
 
     return play

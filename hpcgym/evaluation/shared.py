@@ -9,15 +9,19 @@ from pathlib import Path
 from typing import Any
 
 from hpcgym.agents import contents_of
+from hpcgym.agents.specs import read_spec
 from hpcgym.baselines.coschedulers import COSCHEDULERS
 from hpcgym.baselines.pair_policies import PAIR_POLICIES, PairPolicy
 from hpcgym.baselines.schedulers import find_scheduler
 from hpcgym.envs.core.episodes import Episode, Episodes
-from hpcgym.errors import HpcgymError, unknown
+from hpcgym.errors import HpcgymError, check_choice, unknown
+from hpcgym.evaluation.brought import acts, as_policy, imported, load_agent, names_code
 from hpcgym.evaluation.leaderboard import Leaderboard
 from hpcgym.evaluation.lineup import by_name
+from hpcgym.evaluation.measured import Measured, board_of
+from hpcgym.evaluation.seeds import Seeds, unfolded
 from hpcgym.evaluation.slices import Failures, Progress, measured_on, silent
-from hpcgym.evaluation.stage import acts, as_policy, begin_in, load_agent
+from hpcgym.evaluation.stage import begin_in, check_spaces
 from hpcgym.files import shaped
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.simulation.run import simulate
@@ -44,16 +48,22 @@ def is_meant(env: Any, policies: Any) -> bool:
     """
     if env is not None:
         return bool(env == ENVIRONMENT)
-    every = policies.values() if isinstance(policies, Mapping) else policies
+    given = policies.values() if isinstance(policies, Mapping) else policies
+    every = [
+        one
+        for each in given
+        for one in (each.members.values() if isinstance(each, Seeds) else [each])
+    ]
     return any(getattr(one, "env_id", _told(one)) == ENVIRONMENT for one in every)
 
 
 def _told(policy: Any) -> Any:
-    """Return what a file of JSON says of the environment that its agent was made for."""
-    if not isinstance(policy, str | Path) or Path(policy).suffix != ".json":
+    """Return what a file of JSON, or that beside a model, says of an agent's environment."""
+    if not isinstance(policy, str | Path) or Path(policy).suffix not in (".json", ".zip"):
         return None
     try:
-        return contents_of(policy).get("env_id")
+        told = read_spec if Path(policy).suffix == ".zip" else contents_of
+        return told(policy).get("env_id")
     except HpcgymError:
         return None  # said by who loads it
 
@@ -68,6 +78,8 @@ def evaluate_shared(
     seed: int,
     resamples: int,
     progress: Progress | None,
+    metric: str,
+    reference: str | None,
 ) -> Leaderboard:
     """Compare policies where jobs share nodes; see :func:`hpcgym.evaluation.evaluate`.
 
@@ -84,13 +96,19 @@ def evaluate_shared(
         saved agents, but for what a policy looks at. Co-schedulers have ``speedups`` in common with
         it, not its rules.
 
+    metric, reference : as of :func:`hpcgym.evaluation.evaluate`.
+
     Raises
     ------
     HpcgymError : a policy that is none of these, or agents of different machines or speedups.
     """
-    lineup = by_name(policies, _find_policy, _other)
+    lineup, groups = unfolded(by_name(policies, _find_policy, _other))
     for name in REFERENCES:
         lineup.setdefault(name, COSCHEDULERS[name])
+    alone = [row for row in lineup if all(row not in rows for rows in groups.values())]
+    compared = REFERENCE if reference is None else reference
+    check_choice("reference", compared, [*alone, *groups])
+    metrics = (metric, *METRICS)
     acting = {name: one for name, one in lineup.items() if not isinstance(one, Scheduler)}
     options = dict(env_options or {})
     if cluster is not None:
@@ -102,6 +120,7 @@ def evaluate_shared(
         kind = "an agent for which an environment can be made"
         with shaped(name, kind) if hasattr(policy, "env_options") else nullcontext():
             envs[name] = _make(policy, whole, part, usual, options)
+        check_spaces(name, policy, envs[name])
     base = _agreed(envs) if envs else _make(None, whole, part, usual, options)
     machine = {"cluster": base.options.cluster, "speedups": base.speedups}
     values: dict[str, list[dict[str, float]]] = {}
@@ -117,8 +136,18 @@ def evaluate_shared(
                     return simulate(part.workload_of(episode), policy, **machine).metrics
                 return _play(envs[name], policy, episode, seed)
 
-            values[name] = measured_on(chosen, name, policy, METRICS, play, failures)
-    return _board(lineup, chosen, values, failures, seed, resamples)
+            values[name] = measured_on(chosen, name, policy, metrics, play, failures)
+    slices = [episode.name for episode in chosen]
+    beside = tuple(name for name in METRICS if name != "makespan_s")
+    return board_of(
+        Measured(values, slices, metric, beside, failures, groups),
+        {name: one if isinstance(one, Scheduler) else None for name, one in lineup.items()},
+        makespans=True,
+        static_weights={},
+        seed=seed,
+        resamples=resamples,
+        references=(compared,),
+    )
 
 
 def _find_policy(policy: Any) -> Any:
@@ -126,7 +155,7 @@ def _find_policy(policy: Any) -> Any:
     policy = as_policy(policy)
     if isinstance(policy, Scheduler) and policy.dispatcher is not None:
         raise HpcgymError("a dispatcher does not go with speedups of jobs that share nodes")
-    if isinstance(policy, Scheduler) or (acts(policy) and not isinstance(policy, type)):
+    if isinstance(policy, Scheduler) or acts(policy):
         return policy
     if isinstance(policy, Path):
         return load_agent(policy)
@@ -141,6 +170,8 @@ def _find_policy(policy: Any) -> Any:
         return PairPolicy(policy)
     if os.path.exists(policy):
         return load_agent(policy)
+    if names_code(policy):
+        return _find_policy(imported(policy))
     known = [*COSCHEDULERS, *PAIR_POLICIES]
     raise HpcgymError(unknown("policy", policy, known, "a saved agent's path"))
 
@@ -206,29 +237,3 @@ def _play(env: Any, policy: Any, episode: Episode, seed: int) -> Mapping[str, fl
         observation, _, terminated, _, info = env.step(action)
     metrics: Mapping[str, float | int] = info["metrics"]
     return metrics
-
-
-def _board(
-    lineup: Mapping[str, Any],
-    chosen: Sequence[Episode],
-    values: Mapping[str, list[dict[str, float]]],
-    failures: Mapping[tuple[str, str], str],
-    seed: int,
-    resamples: int,
-) -> Leaderboard:
-    """Return what was found as a leaderboard."""
-    import pandas as pd
-
-    index = pd.Index([episode.name for episode in chosen], name="slice")
-    frames = {
-        metric: pd.DataFrame(
-            {name: [each[metric] for each in found] for name, found in values.items()}, index=index
-        )
-        for metric in METRICS
-    }
-    costs = pd.DataFrame({name: frames[name].mean(skipna=False) for name in METRICS[2:]})
-    schedulers = {name: one if isinstance(one, Scheduler) else None for name, one in lineup.items()}
-    return Leaderboard(
-        frames["mean_bsld"], schedulers, {}, failures, seed, resamples, costs, (REFERENCE,),
-        makespans=frames["makespan_s"],
-    )  # fmt: skip

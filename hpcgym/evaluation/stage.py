@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import inspect
-import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 
+from hpcgym.baselines.chance import KINDS
 from hpcgym.cluster import Cluster
 from hpcgym.envs.core.episodes import Episode, Episodes
 from hpcgym.errors import HpcgymError, check_choice
+from hpcgym.evaluation.brought import misfit_of_spaces
 from hpcgym.evaluation.limited import Limits, limits_of, measured, same_limits
 from hpcgym.files import shaped
 from hpcgym.scheduler.policies import WEIGHTED_FEATURES
@@ -83,6 +81,7 @@ class Stage:
 
     Attributes
     ----------
+    workload : the whole.
     rules : the rules that all environments have: those given, and where policies act, the others
         too, but for the usual correction.
     features : what static weights are for: those of MixedPolicy, or the six of document 002.
@@ -108,7 +107,7 @@ class Stage:
     ) -> None:
         self.rules = checked_rules(rules)
         self.features: tuple[str, ...] = WEIGHTED_FEATURES
-        self._workload, self._given, self._part, self._seed = workload, machine, part, seed
+        self.workload, self._given, self._part, self._seed = workload, machine, part, seed
         self.machine = machine_of(workload, machine, None)
         self.limits: Limits | None = None
         self.counts_usage = False
@@ -126,6 +125,7 @@ class Stage:
                 if isinstance(env, str) and getattr(policy, "env_id", None) == env:
                     self._envs[name] = self._own(name, policy, options)
         for name, one in self._envs.items():
+            check_spaces(name, policies.get(name), one.unwrapped)
             self._agree(name, one.unwrapped)
             self.counts_usage |= _counts_usage(one.unwrapped)
         self._settle_limits()
@@ -137,6 +137,14 @@ class Stage:
         """Close the environments that were made here."""
         for env in self._made:
             env.close()
+
+    def add_random(self, name: str) -> bool:
+        """Let a policy of random actions act where others do; return whether there is a place."""
+        kinds = {one: getattr(env.unwrapped, "action_kind", "") for one, env in self._envs.items()}
+        place = next((one for one, kind in kinds.items() if kind in KINDS), None)
+        if place is not None:
+            self._envs[name] = self._envs[place]
+        return place is not None
 
     def _enter(self, name: str, episode: Episode) -> tuple[Any, Any]:
         """Reset a policy's environment to a slice; return the first observation and info.
@@ -187,6 +195,7 @@ class Stage:
         if env_id is None:
             raise HpcgymError(
                 f"{name} acts in an environment: give env='hpcgym/JobSelection-v0' or another"
+                " (--env), or write that of a model beside it, with hpcgym.agents.save_spec"
             )
         with shaped(name, "an agent for which an environment can be made"):
             return self._make(env_id, {**getattr(policy, "env_options", {}), **given})
@@ -199,7 +208,7 @@ class Stage:
 
         part = self._part
         ours = {
-            "workload": self._workload,
+            "workload": self.workload,
             "processors": None,
             "cluster": self._given,
             "episodes": part.kind,
@@ -260,23 +269,6 @@ def _counts_usage(env: Any) -> bool:
     return counts_usage(Scheduler(**rules), getattr(env, "policy_features", ()))
 
 
-def load_agent(path: str | Path) -> Any:
-    """Return a saved agent.
-
-    Raises
-    ------
-    HpcgymError : there is no such file, it holds no agent, or what agents need is not installed.
-    """
-    if not os.path.exists(path):
-        raise HpcgymError(f"{path}: there is no such file")
-    try:
-        from hpcgym.agents import load
-
-        return load(path)
-    except ImportError as error:
-        raise HpcgymError(f"{path}: {error}") from None
-
-
 def checked_rules(rules: Mapping[str, Any]) -> dict[str, Any]:
     """Return rules that are given, as names."""
     given = {rule: value for rule, value in rules.items() if value is not None}
@@ -306,47 +298,13 @@ def _in_words(machine: Cluster) -> str:
     return f"{machine.processors} processors"
 
 
-def acts(policy: Any) -> bool:
-    """Tell whether this is a policy that acts in environments."""
-    return callable(getattr(policy, "act", None))
-
-
-def as_policy(policy: Any) -> Any:
-    """Return a policy that acts where a function of an observation and an info is one.
-
-    Anything else is returned as it is, among it functions that can be called with one argument,
-    which are dispatchers.
-
-    Raises
-    ------
-    HpcgymError : a function that is neither.
-    """
-    if acts(policy) or not callable(policy) or isinstance(policy, type) or _takes(policy, 1):
-        return policy
-    name = own_name(policy)
-    if not _takes(policy, 2):
+def check_spaces(name: str, policy: Any, env: Any) -> None:
+    """Raise an HpcgymError if a policy was trained with other spaces than an environment has."""
+    if differ := misfit_of_spaces(policy, env):
         raise HpcgymError(
-            f"{name} must take one argument, as a dispatcher (the view of a pass), or two, as a"
-            " policy that acts (observation, info)"
+            f"{name} was trained in another environment than this: {differ}; give env_options, or"
+            " write what it was trained in beside it, with hpcgym.agents.save_spec"
         )
-    return SimpleNamespace(act=policy, name=name)
-
-
-def _takes(function: Callable[..., Any], number: int) -> bool:
-    """Tell whether a function can be called with so many arguments, as far as it tells."""
-    try:
-        inspect.signature(function).bind(*range(number))
-    except TypeError:
-        return False
-    except ValueError:  # of some compiled ones nothing is known
-        pass
-    return True
-
-
-def own_name(policy: Any) -> str:
-    """Return what an object or a function is called."""
-    told = getattr(policy, "name", None) or getattr(policy, "__name__", None)
-    return str(told or type(policy).__name__.lower())
 
 
 def _as_made(env: Any, options: Mapping[str, Any]) -> Any:

@@ -173,6 +173,7 @@ METRICS = (
     _jobs("mean_slowdown", "mean slowdown", "", lambda f: float(slowdown(f.wait, f.run).mean())),
     _jobs("mean_wait_s", "mean wait", "s", lambda f: float(f.wait.mean())),
     _jobs("max_wait_s", "max wait", "s", lambda f: f.wait.max().item()),
+    _jobs("p99_wait_s", "P99 of wait", "s", lambda f: float(np.percentile(f.wait, 99))),
     _jobs("mean_response_s", "mean response", "s", lambda f: float((f.wait + f.run).mean())),
     _jobs("max_response_s", "max response", "s", lambda f: (f.wait + f.run).max().item()),
     Metric(  # sum of processors x run time / (m C)
@@ -256,6 +257,15 @@ def known_metrics() -> dict[str, Metric]:
     return {metric.name: metric for metric in METRICS}
 
 
+def ranking_metrics() -> dict[str, Metric]:
+    """Return those that a schedule has and of which less, or more, is better, by name."""
+    return {
+        name: metric
+        for name, metric in known_metrics().items()
+        if metric.formula is not None and metric.better != NEITHER
+    }
+
+
 def watts_given(cluster: Cluster | None, workload: Workload) -> bool:
     """Tell whether somebody gave powers: of the machine, None: a usual pool, or of any job."""
     power_w = workload.columns.get("power_w")
@@ -284,8 +294,8 @@ def compute_metrics(result: Result) -> dict[str, float | int]:
       square; ``mean_bsld_short``, ``_medium``, ``_long`` by run time (below 10 min, below 2 h, the
       rest; nan without such jobs): see
       :func:`hpcgym.schedule.bounded_slowdown.bsld`.
-    - ``mean_slowdown``; ``mean_wait_s``, ``max_wait_s``; ``mean_response_s``, ``max_response_s``
-      (wait + run).
+    - ``mean_slowdown``; ``mean_wait_s``, ``max_wait_s``, ``p99_wait_s``; ``mean_response_s``,
+      ``max_response_s`` (wait + run).
     - ``utilization``: sum of processors x run time / (m C).
     - ``makespan_s``: C. ``mean_queue_length``: waiting jobs, averaged over C;
       ``max_queue_length``.

@@ -5,15 +5,20 @@ from __future__ import annotations
 import csv
 import io
 import json
+import sys
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 from typer.testing import CliRunner
 
 from hpcgym.baselines import SCHEDULERS
 from hpcgym.cli import app
 from hpcgym.evaluation import evaluate, lineup
+from hpcgym.report.tables import text_of
+from hpcgym.schedule.metrics import known_metrics
 from hpcgym.workload import load_workload
 
 TRACE = "lublin:jobs=2000,processors=64,load=3"
@@ -47,7 +52,7 @@ def test_json_has_everything_in_full() -> None:
     assert list(rows) == list(board.table.index)
     for name, expected in board.table.iterrows():
         for column, number in expected.items():
-            assert rows[name][column] == number
+            assert rows[name][column] == (None if np.isnan(number) else number)
     assert rows["spf"]["scheduler"] == SCHEDULERS["spf"].describe()
     assert value["static_weights"] == board.static_weights
     assert value["by_slice"] == board.by_slice.to_dict(orient="index")
@@ -76,13 +81,13 @@ def test_the_table_marks_the_best() -> None:
     assert lines[0] == f"{board_name()} · 64 processors · test part · 5 windows of 100 jobs"
     first = next(line for line in lines[lines.index("") :] if "─" in line)
     best = lines[lines.index(first) + 1]
-    assert "*" in best.split()[1]
+    assert "*" in best.replace("(backfill spf)", "").split()[1]
     assert "* best of its column" in text
     for name in ("easy", "easy-sjbf", "saf", "f1", "best-static", "conservative", "0,0,0,0,0,-1"):
         assert any(line.startswith(f"{name} ") for line in lines)
     assert "chosen on the train part" in lines[-1]
     assert "no 95 % intervals" not in text
-    assert text.count(" to ") == 7
+    assert text.count(" to ") == 8
 
 
 def test_few_slices_have_no_intervals_and_the_table_says_why() -> None:
@@ -99,6 +104,7 @@ def test_options_reach_the_evaluation() -> None:
     value = json.loads(succeed(*options, "--format", "json").stdout)
     assert {row["name"] for row in value["policies"]} == {
         "fcfs",
+        "random",
         *(f"{name} (no backfilling)" for name in ("sjf", "saf", "f1")),
     }
     for row in value["policies"]:
@@ -188,8 +194,8 @@ def test_a_dispatcher_that_solves_a_model_is_measured_against() -> None:
     assert rows[value["reference"]]["above_reference"] == 0
     assert rows["sdprb"]["scheduler"]["dispatcher"] == "sdprb"
     without = json.loads(succeed("sdprb", *few[2:], "--format", "json").stdout)
-    assert without["reference"] is None
-    assert all("above_reference" not in row for row in without["policies"])
+    assert without["reference"] == "easy"
+    assert "above reference" not in succeed("sdprb", *few[2:]).stdout
 
 
 def on_nodes(*arguments: str) -> Any:
@@ -241,3 +247,61 @@ def test_a_machine_or_its_processors() -> None:
     result = on_nodes("--cluster", "eurora", "--processors", "1024")
     assert result.exit_code == 2
     assert "a machine or its processors, not both" in " ".join(result.stderr.split())
+
+
+# --- What users bring, groups, metrics, LaTeX ----------------------------------------------------
+
+
+def test_modules_of_the_current_folder_are_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    code = "class First:\n    def act(self, observation, info):\n        return 0\n"
+    (tmp_path / "cli_brought.py").write_text(code)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [one for one in sys.path if one])
+    few = ("--env", "JobSelection", "--budget", "0", "--format", "json")
+    value = json.loads(succeed("cli_brought:First", *few).stdout)
+    rows = {row["name"]: row["mean_bsld"] for row in value["policies"]}
+    assert rows["cli_brought:First"] == rows["easy"]
+    assert "random (acting)" in rows
+    del sys.modules["cli_brought"]
+
+
+def test_several_trainings_are_a_row(monkeypatch: pytest.MonkeyPatch) -> None:
+    def agent(path: str) -> Any:
+        place = int(path[0])
+        act = lambda observation, info: min(place, len(info["window"]) - 1)  # noqa: E731
+        return SimpleNamespace(act=act, env_id="hpcgym/JobSelection-v0")
+
+    monkeypatch.setattr(lineup, "load_agent", agent)
+    options = ("ppo=0.pt,1.pt,4.pt", "wfp3", "--metric", "p99_wait_s", "--reference", "saf")
+    text = succeed(*options).stdout
+    (row,) = (line for line in text.splitlines() if line.startswith("ppo "))
+    assert "ppo: means of 3 trainings; intervals resample them too" in text.splitlines()
+    assert "above reference: P99 of wait less that of saf (backfill fcfs); p: of no" in text
+    assert "P99 of wait" in text
+    assert " IQM " in text
+    value = json.loads(succeed(*options, "--format", "json").stdout)
+    (told,) = (row for row in value["policies"] if row["name"] == "ppo")
+    assert (told["seeds"], value["metric"]) == (3, "p99_wait_s")
+    assert row.split()[1].rstrip("*") == text_of(known_metrics()["p99_wait_s"], told["p99_wait_s"])
+
+
+def test_latex_is_the_board_alone() -> None:
+    text = succeed("spf", "--format", "latex").stdout
+    assert text == evaluate("spf", load_workload(TRACE), jobs=100, n=5, budget=15).to_latex()
+    assert text.startswith(r"\begin{tabular}")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["no_such_pkg:Policy"], "there is no module 'no_such_pkg' in the current folder"),
+        (["ppo=no.pt"], "hpcgym: no.pt: there is no such file"),
+        (["--metric", "p99_wait"], "unknown metric 'p99_wait'; did you mean 'p99_wait_s'"),
+        (["--metric", "jobs"], "unknown metric 'jobs'"),
+        (["--reference", "sav"], "unknown reference 'sav'; did you mean 'saf'"),
+    ],
+)
+def test_errors_of_what_is_brought_are_one_line(arguments: list[str], message: str) -> None:
+    test_errors_are_one_line(arguments, message)

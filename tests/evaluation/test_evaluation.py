@@ -34,9 +34,10 @@ def test_values_are_those_of_simulations_of_the_slices() -> None:
         "easy-sjbf",
         "saf",
         "f1",
+        "random",
         "best-static",
     ]
-    for name in board.by_slice:
+    for name in board.by_slice.columns.drop("random"):
         scheduler = board.schedulers[name]
         assert scheduler is not None
         if name in SCHEDULERS:
@@ -69,7 +70,7 @@ def test_weeks_are_all_evaluated_unless_some_are_asked_for() -> None:
 def test_without_backfilling_references_have_none() -> None:
     board = evaluate("easy", TRACE, backfill="none", **SMALL)
     none = [f"{name} (no backfilling)" for name in ("sjf", "saf", "f1")]
-    assert list(board.by_slice.columns) == ["easy", "fcfs", *none, "best-static"]
+    assert list(board.by_slice.columns) == ["easy", "fcfs", *none, "random", "best-static"]
     for name, scheduler in board.schedulers.items():
         assert scheduler is not None
         assert scheduler.backfill == ("easy" if name == "easy" else "none")  # asked for by name
@@ -91,6 +92,7 @@ def test_rules_go_to_all_that_do_not_stand_for_one() -> None:
         f"easy {one}": ("clairvoyant", "fcfs", "per-event"),
         f"easy-sjbf {one}": ("clairvoyant", "sjbf", "per-event"),
         "easy++": ("ave2", "sjbf", "per-event"),
+        "random": ("clairvoyant", "spf", "per-event"),  # back-filled in its own order
     }
     assert board.by_slice[f"saf {both}"].equals(board.by_slice[f"0,0,0,0,0,-1 {both}"])
 

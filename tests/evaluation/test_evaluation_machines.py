@@ -34,8 +34,8 @@ def test_dispatchers_are_simulated_by_name() -> None:
             for episode in part.named(6, 3)
         ]
         assert board.by_slice[f"{name} (estimate ave2)"].tolist() == expected
-    assert "above_reference" not in board.table  # none of them solves a model
-    assert board.facts()["reference"] is None
+    assert board.references == ()  # none of them solves a model
+    assert board.facts()["reference"] == "easy (estimate ave2)"
 
 
 def in_order(view: Any) -> list[int]:
@@ -122,6 +122,8 @@ def test_all_is_simulated_on_the_machine_that_is_given() -> None:
         assert scheduler is not None
         own = name == "queue by SAF, no backfilling, requested times"
         assert scheduler.allocation == ("first-fit" if own else "best-fit")
+        if name == "random":
+            continue  # its order is of all jobs, not of a slice
         expected = [
             simulate(part.workload_of(episode), scheduler, cluster="eurora").metrics["mean_bsld"]
             for episode in part.named(3, 2)

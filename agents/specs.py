@@ -1,0 +1,184 @@
+"""What environment an agent was made for: its id and arguments, kept in or beside the agent's file.
+
+Agents of this package keep ``env_id`` and ``env_options`` in their own files. A model of another
+library has the same two in a small file of JSON beside it: ``model.env.json`` beside ``model.zip``.
+"""
+
+from __future__ import annotations
+
+import inspect
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from hpcgym.errors import HpcgymError
+from hpcgym.files import json_file
+from hpcgym.files.writing import whole_text
+
+FORMAT = 1
+
+#: Arguments of environments that say which jobs there are, not what an agent is made for.
+OF_WORKLOADS = ("workload", "processors", "cluster", "episodes", "jobs", "part", "train_share")
+
+#: Those that say how an environment is run or shown.
+_OF_RUNS = (
+    "num_envs", "vectorization_mode", "autoreset_mode", "copy", "threads", "render_mode",
+    "max_episode_steps",
+)  # fmt: skip
+
+_SHARED = "hpcgym/CoSchedule-v0"
+
+#: Wrappers of Stable-Baselines3 that hand on what an agent sees and does.
+_PLAIN_WRAPPERS = ("VecMonitor", "VecCheckNan")
+
+
+def save_spec(env: Any, path: str | Path) -> Path:
+    """Write what a model was trained in beside it, for ``hpcgym evaluate``.
+
+    Parameters
+    ----------
+    env : the environment: of ``gymnasium.make`` or ``make_vec``, an
+        :class:`hpcgym.envs.sb3.HpcVecEnv`, or these in what Stable-Baselines3 puts around them.
+        Which jobs it has is not written: a model is evaluated on others.
+    path : of the model, as it is given to ``model.save``: ``"model"`` or ``"model.zip"``.
+
+    Returns
+    -------
+    path : of the file, ``model.env.json``.
+
+    Raises
+    ------
+    HpcgymError : no environment of hpcgym that was made by its id; one in a wrapper that changes
+        observations or actions, which an evaluation has not; or an argument that JSON cannot hold,
+        such as a function.
+    """
+    env = _bare(env)
+    spec = getattr(env, "spec", None)
+    if spec is None or not spec.id.startswith("hpcgym/"):
+        raise HpcgymError(
+            f"env must be an environment of hpcgym made by its id, such as"
+            f" gymnasium.make('hpcgym/JobSelection-v0'), not {env!r}"
+        )
+    given = {name: value for name, value in spec.kwargs.items() if name not in _OF_RUNS}
+    if spec.id == _SHARED:  # pairs depend on machine and speedups
+        options = plain_options(given, but=("cluster",))
+    else:
+        options = settled_options(env, given)
+    told = {"format": FORMAT, "env_id": spec.id, "env_options": options}
+    target = spec_path(path)
+    with whole_text(target) as file:
+        json.dump(told, file, indent=1)
+        file.write("\n")
+    return target
+
+
+def spec_path(model: str | Path) -> Path:
+    """Return where the environment of a model is written: ``model.env.json`` for ``model.zip``."""
+    return Path(f"{os.fspath(model).removesuffix('.zip')}.env.json")
+
+
+def read_spec(model: str | Path) -> dict[str, Any]:
+    """Return ``env_id`` and ``env_options`` of a model; {} where no such file is beside it.
+
+    Raises
+    ------
+    HpcgymError : a file that is no such file.
+    """
+    path = spec_path(model)
+    if not path.exists():
+        return {}
+    told = json_file(path)
+    kinds = {"format": int, "env_id": str, "env_options": dict}
+    if not isinstance(told, dict) or told.get("format") != FORMAT or told.keys() != kinds.keys():
+        raise HpcgymError(f"{path} is no environment that hpcgym.agents.save_spec has written")
+    for key, kind in kinds.items():
+        if not isinstance(told[key], kind):
+            raise HpcgymError(f"{path}: {key!r} is of another kind")
+    return {"env_id": told["env_id"], "env_options": told["env_options"]}
+
+
+def plain_options(options: Mapping[str, Any], but: tuple[str, ...] = ()) -> dict[str, Any]:
+    """Return the arguments of an environment that belong to an agent, checked to be plain values.
+
+    Parameters
+    ----------
+    options : of the environment.
+    but : arguments about jobs and machine that belong to this agent all the same.
+
+    Raises
+    ------
+    HpcgymError : a value that cannot be written to a file, such as a function.
+    """
+    left_out = {*OF_WORKLOADS} - {*but}
+    kept = {name: value for name, value in options.items() if name not in left_out}
+    for name, value in kept.items():
+        if not _is_plain(value):
+            raise HpcgymError(f"{name}: an agent that is to be saved needs plain values")
+    return kept
+
+
+def settled_options(env: Any, given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options of an agent with what an environment has where none is given.
+
+    With them in its file, an agent meets the same rules again, whatever the defaults become.
+    """
+    rules = ("backfill", "backfill_order", "estimate", "correction", "passes")
+    found = {rule: getattr(env.options.scheduler, rule) for rule in rules}
+    found |= {"window": env.options.window, "features": list(env.options.names)}
+    found |= {"observation": "flat" if env.options.flat else "dict"}
+    found |= {
+        name: getattr(env, name) for name in ("interval", "reservation") if hasattr(env, name)
+    }
+    if hasattr(env, "policy_features"):
+        found["policy_features"] = list(env.policy_features)
+    takes = inspect.signature(type(env)).parameters
+    return plain_options({**{n: one for n, one in found.items() if n in takes}, **given})
+
+
+def _is_plain(value: Any) -> bool:
+    if isinstance(value, Mapping):
+        return all(map(_is_plain, value)) and all(map(_is_plain, value.values()))
+    if isinstance(value, (list, tuple)):
+        return all(map(_is_plain, value))
+    return value is None or isinstance(value, (str, int, float, bool))
+
+
+def _bare(env: Any) -> Any:
+    """Return the environment in wrappers of Gymnasium and Stable-Baselines3.
+
+    Raises
+    ------
+    HpcgymError : a wrapper that changes what an agent sees or does.
+    """
+    import gymnasium
+
+    while True:
+        if hasattr(env, "venv"):  # a wrapper of Stable-Baselines3
+            if type(env).__name__ not in _PLAIN_WRAPPERS:
+                raise _changes(env)
+            env = env.venv
+        elif hasattr(env, "envs"):  # its DummyVecEnv, or Gymnasium's SyncVectorEnv
+            env = env.envs[0]
+        elif isinstance(env, gymnasium.Wrapper):
+            inner = env.env
+            same = all(
+                getattr(env, space) == getattr(inner, space)
+                for space in ("observation_space", "action_space")
+            )
+            changes = (gymnasium.ObservationWrapper, gymnasium.ActionWrapper)
+            if not same or isinstance(env, changes):
+                raise _changes(env)
+            env = inner
+        elif type(env).__name__ == "HpcVecEnv":
+            return env.env
+        else:
+            return env
+
+
+def _changes(wrapper: Any) -> HpcgymError:
+    return HpcgymError(
+        f"env: {type(wrapper).__name__} changes what an agent sees or does, and an evaluation has"
+        " no such wrapper; evaluate an object with act that does the same"
+    )

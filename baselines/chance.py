@@ -1,0 +1,75 @@
+"""Chance: what a scheduler reaches that prefers no job to another, in order and in actions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from gymnasium import spaces
+
+from hpcgym.errors import HpcgymError
+from hpcgym.scheduler.hold import Hold
+from hpcgym.scheduler.rules import Scheduler
+
+#: Kinds of actions that :class:`RandomActions` knows: of JobSelection, QueueOrdering, MixedPolicy.
+KINDS = ("selection", "ordering", "weights")
+
+
+def random_order(scheduler: Scheduler, jobs: int, seed: int) -> Scheduler:
+    """Return a scheduler whose queue is in a random order, and otherwise as it is.
+
+    Each job draws a number when it is submitted, and the least is first, as long as it waits: a job
+    at the head stays there. Jobs are back-filled in the same order, whatever ``backfill_order``.
+    What is held behind jobs that are long is told by requested times.
+
+    Parameters
+    ----------
+    scheduler : the other rules.
+    jobs : of the workload that it is for, row by row.
+    seed : of the numbers.
+    """
+    # the shortest first, by run times that are a permutation of 1..n
+    numbers = np.random.default_rng(seed).permutation(jobs) + 1
+    hold = Hold.parse(scheduler.hold)
+    hold = None if hold is None else replace(hold, by="requested")
+    return scheduler.but(policy="spf", backfill_order="spf", policy_estimate=numbers, hold=hold)
+
+
+class RandomActions:
+    """Take random actions: a visible job, an order of them, or weights, uniformly at each decision.
+
+    Parameters
+    ----------
+    seed : the same seed does the same in the same episode, whatever was played before.
+    """
+
+    name = "random"
+
+    def __init__(self, seed: int = 0) -> None:
+        self.seed = seed
+        self._space: Any = None
+        self._rng = np.random.default_rng(seed)
+
+    def begin(self, env: Any) -> None:
+        """Begin an episode.
+
+        Raises
+        ------
+        HpcgymError : an environment with actions of other kinds.
+        """
+        env = getattr(env, "unwrapped", env)
+        if env.action_kind not in KINDS:
+            raise HpcgymError(f"random actions are not known of the kind {env.action_kind!r}")
+        jobs = env.episode_workload
+        self._space = env.action_space
+        self._rng = np.random.default_rng([self.seed, len(jobs), int(jobs.submit_time[0])])
+
+    def act(self, observation: Any, info: Mapping[str, Any]) -> Any:
+        """Return an int among those that ``info["action_mask"]`` has, or numbers from -1 to 1."""
+        if self._space is None:
+            raise HpcgymError("random: call begin(env) after the reset, then act")
+        if isinstance(self._space, spaces.Discrete):
+            return int(self._rng.choice(np.flatnonzero(info["action_mask"])))
+        return self._rng.uniform(-1.0, 1.0, self._space.shape).astype(self._space.dtype)

@@ -1,0 +1,200 @@
+"""Models of Stable-Baselines3 as agents, and the environment that is written beside them."""
+
+from __future__ import annotations
+
+import json
+import zipfile
+from copy import deepcopy
+from pathlib import Path
+from typing import Any
+
+import gymnasium
+import numpy as np
+import pytest
+
+import hpcgym  # noqa: F401  its import registers the environments
+from hpcgym.agents import load, save_spec
+from hpcgym.errors import HpcgymError
+from hpcgym.evaluation import evaluate
+
+pytest.importorskip("sb3_contrib")
+
+from sb3_contrib import QRDQN, MaskablePPO, RecurrentPPO
+from stable_baselines3 import A2C, DQN, PPO, SAC, TD3
+from stable_baselines3.common.vec_env import DummyVecEnv, VecMonitor, VecNormalize
+
+from hpcgym.envs.sb3 import HpcVecEnv
+
+WORKLOAD = "lublin:jobs=1200,processors=64,load=3"
+JOBS: dict[str, Any] = {"workload": WORKLOAD, "jobs": 40, "window": 8}
+FEW: dict[str, Any] = {"jobs": 40, "n": 3, "budget": 0, "resamples": 50}
+
+SELECTION = ("hpcgym/JobSelection-v0", {"backfill_order": "spf"})
+ORDERING = ("hpcgym/QueueOrdering-v0", {"observation": "flat"})
+WEIGHTS = ("hpcgym/MixedPolicy-v0", {"interval": 5, "policy_features": ["wait", "area"]})
+
+SMALL = {"policy_kwargs": {"net_arch": [8]}, "seed": 1, "device": "cpu"}
+ON = {**SMALL, "n_steps": 8}
+OFF = {**SMALL, "buffer_size": 20, "learning_starts": 1}
+MODELS: dict[str, Any] = {
+    "maskable": (MaskablePPO, SELECTION, {**ON, "batch_size": 8}),
+    "ppo": (PPO, WEIGHTS, {**ON, "batch_size": 8}),
+    "ppo-selection": (PPO, SELECTION, {**ON, "batch_size": 8}),
+    "ppo-sde": (PPO, ORDERING, {**ON, "batch_size": 8, "use_sde": True}),
+    "a2c": (A2C, WEIGHTS, ON),
+    "dqn": (DQN, SELECTION, OFF),
+    "qr-dqn": (QRDQN, SELECTION, OFF),
+    "sac": (SAC, ORDERING, OFF),
+    "td3": (TD3, ORDERING, OFF),
+}
+
+
+def made(kind: str) -> tuple[Any, Any]:
+    """A model that has learned nothing, and its environment."""
+    algorithm, (env_id, options), arguments = MODELS[kind]
+    env = gymnasium.make(env_id, **JOBS, **options)
+    flat = options.get("observation") == "flat"
+    policy = "MlpPolicy" if flat else "MultiInputPolicy"
+    return algorithm(policy, env, **deepcopy(arguments)), env  # which it may change
+
+
+@pytest.mark.parametrize("kind", MODELS)
+def test_a_loaded_model_does_what_the_model_does(kind: str, tmp_path: Path) -> None:
+    model, env = made(kind)
+    model.save(tmp_path / "model")
+    assert save_spec(env, tmp_path / "model") == tmp_path / "model.env.json"
+    agent = load(tmp_path / "model.zip")
+    observation, info = env.reset(seed=3)
+    agent.begin(env)
+    ended, steps = False, 0
+    while not ended:
+        masks = {"action_masks": info["action_mask"] > 0} if kind == "maskable" else {}
+        expected, _ = model.predict(observation, deterministic=True, **masks)
+        action = agent.act(observation, info)
+        assert np.array_equal(action, expected)
+        observation, _, ended, _, info = env.step(action)
+        steps += 1
+    assert steps > 5
+    board = evaluate(tmp_path / "model.zip", WORKLOAD, **FEW)
+    assert not board.failures
+    assert board.by_slice[str(tmp_path / "model.zip")].notna().all()
+
+
+def test_a_model_with_a_memory_forgets_between_episodes(tmp_path: Path) -> None:
+    env = gymnasium.make(SELECTION[0], **JOBS, observation="flat")
+    model = RecurrentPPO("MlpLstmPolicy", env, n_steps=8, batch_size=8, seed=0, device="cpu")
+    model.save(tmp_path / "model.zip")
+    save_spec(env, tmp_path / "model.zip")
+    agent = load(tmp_path / "model.zip")
+    played = []
+    for _ in range(2):
+        observation, info = env.reset(seed=1)
+        agent.begin(env)
+        state, first, actions = None, np.array([True]), []
+        for _ in range(8):
+            expected, state = model.predict(observation, state, first, deterministic=True)
+            actions.append(agent.act(observation, info))
+            assert actions[-1] == int(expected)
+            first = np.array([False])
+            observation, _, ended, _, info = env.step(actions[-1])
+            if ended:
+                break
+        played.append(actions)
+    assert played[0] == played[1]
+
+
+def test_the_environment_is_that_of_the_training(tmp_path: Path) -> None:
+    model, _ = made("maskable")
+    model.save(tmp_path / "model")
+    envs = HpcVecEnv(SELECTION[0], 2, **JOBS, **SELECTION[1], part="train", reward="wait")
+    told = json.loads(save_spec(VecMonitor(envs), tmp_path / "model.zip").read_text())
+    assert told.keys() == {"format", "env_id", "env_options"}
+    assert told["env_options"] == {
+        "backfill": "easy", "backfill_order": "spf", "estimate": "requested",
+        "correction": "requested", "passes": "per-timestamp", "window": 8,
+        "features": list(envs.env.options.names), "observation": "dict", "reservation": "revised",
+        "reward": "wait",
+    }  # fmt: skip
+    board = evaluate([tmp_path / "model.zip", "saf"], WORKLOAD, **FEW)
+    assert board.schedulers["saf"].backfill_order == "spf"  # as the model's environment has it
+    # one made by Gymnasium, alone or as Stable-Baselines3 wraps it, says the same
+    alone = gymnasium.make(SELECTION[0], **JOBS, **SELECTION[1], part="train", reward="wait")
+    for env in (alone, DummyVecEnv([lambda: alone]), model.get_env()):
+        again = json.loads(save_spec(env, tmp_path / "other").read_text())["env_options"]
+        assert {**again, "reward": "wait"} == told["env_options"]
+
+
+def test_a_model_without_its_environment(tmp_path: Path) -> None:
+    model, _ = made("ppo")
+    path = tmp_path / "model.zip"
+    model.save(path)
+    with pytest.raises(
+        HpcgymError, match=r"acts in an environment: give env=.* or write .*save_spec"
+    ):
+        evaluate(path, WORKLOAD, **FEW)
+    with pytest.raises(HpcgymError, match=r"actions are Box\(2,\), not Discrete\(128\)"):
+        evaluate(path, WORKLOAD, env="hpcgym/JobSelection-v0", **FEW)
+    options = {"window": 8, **WEIGHTS[1]}
+    board = evaluate(path, WORKLOAD, env=WEIGHTS[0], env_options=options, **FEW)
+    assert not board.failures
+
+
+def test_wrappers_that_change_what_a_model_sees_are_refused(tmp_path: Path) -> None:
+    envs = HpcVecEnv(SELECTION[0], 2, **JOBS, observation="flat")
+    with pytest.raises(HpcgymError, match="env: VecNormalize changes what an agent sees"):
+        save_spec(VecNormalize(envs), tmp_path / "model")
+    env = gymnasium.make(SELECTION[0], **JOBS)
+    with pytest.raises(HpcgymError, match="env: FlattenObservation changes what an agent sees"):
+        save_spec(gymnasium.wrappers.FlattenObservation(env), tmp_path / "model")
+    for other in (gymnasium.make("CartPole-v1"), 7, type(env.unwrapped)(**JOBS)):
+        with pytest.raises(HpcgymError, match="env must be an environment of hpcgym made by its"):
+            save_spec(other, tmp_path / "model")
+    own = gymnasium.make(SELECTION[0], **JOBS, reward=lambda view: 0.0)
+    with pytest.raises(HpcgymError, match="reward: an agent that is to be saved needs plain"):
+        save_spec(own, tmp_path / "model")
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_jobs_sharing_environment_keeps_its_machine(tmp_path: Path) -> None:
+    jobs = {"workload": "codes:jobs=300,processes=96,processors=768", "jobs": 40}
+    env = gymnasium.make("hpcgym/CoSchedule-v0", **jobs, cluster="16x2x24", window=8)
+    model = MaskablePPO("MultiInputPolicy", env, n_steps=8, batch_size=8, device="cpu")
+    model.save(tmp_path / "model")
+    save_spec(env, tmp_path / "model")
+    told = json.loads((tmp_path / "model.env.json").read_text())["env_options"]
+    assert told == {"cluster": "16x2x24", "window": 8}
+    board = evaluate(str(tmp_path / "model.zip"), jobs["workload"], **{**FEW, "n": 2})
+    assert not board.failures
+    assert "filler-co" in board.by_slice
+
+
+@pytest.mark.parametrize(
+    "content",
+    ["[]", "{}", '{"format": 2, "env_id": "x", "env_options": {}}', "nothing",
+     '{"format": 1, "env_id": 3, "env_options": {}}'],
+)  # fmt: skip
+def test_a_damaged_environment_is_said(content: str, tmp_path: Path) -> None:
+    model, _ = made("ppo")
+    model.save(tmp_path / "model")
+    (tmp_path / "model.env.json").write_text(content)
+    with pytest.raises(HpcgymError, match=r"model\.env\.json"):
+        load(tmp_path / "model.zip")
+
+
+@pytest.mark.parametrize("member", ["data", "policy.pth"])
+def test_a_damaged_model_is_said(member: str, tmp_path: Path) -> None:
+    model, _ = made("ppo")
+    model.save(tmp_path / "whole")
+    source, target = tmp_path / "whole.zip", tmp_path / "model.zip"
+    with zipfile.ZipFile(source) as whole, zipfile.ZipFile(target, "w") as broken:
+        for name in whole.namelist():
+            broken.writestr(name, b"no" if name == member else whole.read(name))
+    with pytest.raises(HpcgymError, match=r"model\.zip cannot be read as a model of Stable-Base"):
+        load(tmp_path / "model.zip")
+
+
+def test_other_archives_are_no_models(tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "model.zip", "w") as archive:
+        archive.writestr("data", "{}")
+    with pytest.raises(HpcgymError, match=r"model\.zip is not the file of an agent"):
+        load(tmp_path / "model.zip")
