@@ -19,14 +19,14 @@ from numpy.typing import NDArray
 
 import hpcgym  # noqa: F401  its import registers the environments
 from hpcgym.agents.episode_search import search
-from hpcgym.agents.search import spread
 from hpcgym.agents.settings import ControlsSettings, takes
 from hpcgym.envs import EnergyBudgetVector, PowerCapVector
-from hpcgym.envs.core.episodes import Episode
+from hpcgym.envs.core.cutting import Episode
 from hpcgym.envs.kernels import limited as power_kernel
 from hpcgym.envs.kernels.observe import QUEUE_AT
 from hpcgym.errors import HpcgymError, check_choice
 from hpcgym.files.writing import whole_text
+from hpcgym.scheduler.policies.spread import spread
 
 NAME = "controls"
 FORMAT = 1

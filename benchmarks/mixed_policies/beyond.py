@@ -20,13 +20,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.agents.lookahead import ESTIMATES, Lookahead
-from hpcgym.agents.search import candidates, normalised, spread
+from hpcgym.agents.search import candidates, normalised
 from hpcgym.agents.xnes import Xnes
 from hpcgym.benchmarks.mixed_policies.readings import RECIPE
 from hpcgym.benchmarks.studies.markdown import table_text
 from hpcgym.benchmarks.studies.weeks import board_of, cut_weeks, shifts, table_of
 from hpcgym.scheduler.policies import FEATURES
 from hpcgym.scheduler.policies.features import WEIGHTED_FEATURES
+from hpcgym.scheduler.policies.spread import spread
 from hpcgym.sweep import BatchSimulator
 from hpcgym.workload.load import load_workload
 from hpcgym.workload.model import Workload

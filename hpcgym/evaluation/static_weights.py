@@ -10,6 +10,7 @@ from hpcgym.agents import search
 from hpcgym.agents.xnes import Xnes
 from hpcgym.cluster import Cluster
 from hpcgym.evaluation.limited import Limits
+from hpcgym.scheduler.policies.spread import spread
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.simulation.run import simulate
 from hpcgym.workload import Workload
@@ -46,7 +47,7 @@ def best_static(
     if limits is None and pool:
         return _of_batches(training, features, scheduler, budget, seed, step)
     vectors = search.candidates(np.random.default_rng(seed), len(features), budget)
-    rows = search.normalised(vectors / search.spread(training, features)).tolist()
+    rows = search.normalised(vectors / spread(training, features)).tolist()
     best, least = Weights(), np.inf
     for number, row in enumerate(rows, 1):
         step(f"choosing static weights, {number} of {budget}")

@@ -130,7 +130,7 @@ def searching(space: Space, units: Numbers, *, budget: int, seed: int) -> Search
 
     Parameters
     ----------
-    units : of the weights, see :func:`hpcgym.agents.search.spread`.
+    units : of the weights, see :func:`hpcgym.scheduler.policies.spread.spread`.
     budget : rules that are tried in generations, about.
     seed : of what is random.
     """

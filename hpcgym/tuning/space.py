@@ -176,7 +176,7 @@ class Space:
         ----------
         numbers : within :meth:`bounds`; what is outside is put to the nearer end.
         units : (n_features,) what each feature differs by between jobs, of
-            :func:`hpcgym.agents.search.spread`.
+            :func:`hpcgym.scheduler.policies.spread.spread`.
         """
         least, most = self.bounds(arm).T
         clipped = np.clip(numbers, least, most)

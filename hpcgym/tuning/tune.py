@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 
 from hpcgym.agents.lockstep import Checkpoint, identity
-from hpcgym.agents.search import spread
 from hpcgym.cluster.pool import Cluster
 from hpcgym.errors import HpcgymError, check_choice, check_whole, is_number
 from hpcgym.schedule.measures import MEASURES
+from hpcgym.scheduler.policies.spread import spread
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.simulation.prepare import machine_of
 from hpcgym.simulation.run import scheduler_of

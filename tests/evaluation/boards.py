@@ -10,6 +10,7 @@ import pandas as pd
 
 from hpcgym.agents import search
 from hpcgym.evaluation import Leaderboard
+from hpcgym.scheduler.policies.spread import spread
 from hpcgym.workload import Workload, load_workload
 
 TRACE = load_workload("lublin:jobs=2000,processors=64,seed=0,load=3")
@@ -26,6 +27,6 @@ def candidates(
 ) -> list[dict[str, float]]:
     """The weights that are tried, without 0."""
     rng = np.random.default_rng(seed)
-    vectors = search.candidates(rng, len(features), number) / search.spread(training, features)
+    vectors = search.candidates(rng, len(features), number) / spread(training, features)
     rows = search.normalised(vectors).tolist()
     return [{name: w for name, w in zip(features, row, strict=True) if w} for row in rows]

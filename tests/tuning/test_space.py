@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from hpcgym import Scheduler, load_workload, simulate
-from hpcgym.agents.search import spread
 from hpcgym.errors import HpcgymError
+from hpcgym.scheduler.policies.spread import spread
 from hpcgym.tuning.space import WEIGHTS, Arm, Space, parts_of
 
 JOBS = "lublin:jobs=60,processors=16,seed=3,load=1.2"
