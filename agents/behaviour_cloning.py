@@ -32,6 +32,7 @@ from hpcgym.agents.recordings import Recording, check_selections, load_recording
 from hpcgym.agents.settings import CloneSettings, RecordSettings, takes
 from hpcgym.agents.specs import OF_WORKLOADS, plain_options, settled_options
 from hpcgym.baselines import find_baseline
+from hpcgym.envs import any_version
 from hpcgym.errors import HpcgymError
 from hpcgym.files import shaped
 from hpcgym.progress import SHOW_S
@@ -77,10 +78,11 @@ def record(
     actor = policy if hasattr(policy, "act") else find_baseline(policy)
     options = plain_options({**getattr(actor, "rules", {}), **(env_options or {})})
     try:
-        env = gymnasium.make(
-            env_id, disable_env_checker=True, workload=workload, cluster=cluster,
-            **how.of_episodes(), **options,
-        )  # fmt: skip
+        with any_version():
+            env = gymnasium.make(
+                env_id, disable_env_checker=True, workload=workload, cluster=cluster,
+                **how.of_episodes(), **options,
+            )  # fmt: skip
     except gymnasium.error.Error as error:
         raise HpcgymError(f"env_id {env_id!r}: {error}") from None
     options = settled_options(env.unwrapped, options)

@@ -21,7 +21,7 @@ from hpcgym.agents.episode_search import search
 from hpcgym.agents.settings import PairsSettings, takes
 from hpcgym.envs import CoScheduleVector
 from hpcgym.envs.core.corun_layout import PairLayout
-from hpcgym.envs.core.episodes import Episode
+from hpcgym.envs.core.cutting import Episode
 from hpcgym.errors import HpcgymError
 from hpcgym.files.writing import whole_text
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 if TYPE_CHECKING:
-    from hpcgym.envs.core.episodes import Episode
+    from hpcgym.envs.core.cutting import Episode
 
 Numbers = NDArray[np.float64]
 

@@ -79,6 +79,8 @@ class PolicyBandit:
         self, observation: dict[str, NDArray[Any]], info: dict[str, Any]
     ) -> NDArray[np.float64]:
         """Return the weights of the policy with the least guess."""
+        if self._when and info["time"] < self._when[-1]:  # another pass: what is known is kept
+            self._when, self.chosen, self._contexts = [], [], []
         context = context_of(observation)
         guesses = {policy: self._guess(policy, context) for policy in self._beliefs}
         policy = min(guesses, key=lambda one: guesses[one])

@@ -90,6 +90,8 @@ class WeightBandit:
         self, observation: dict[str, NDArray[Any]], info: dict[str, Any]
     ) -> NDArray[np.float64]:
         """Return the weights that may still be the best."""
+        if self._when and info["time"] < self._when[-1]:  # another pass: what is known is kept
+            self._when, self.chosen = [], []
         order = int(self._at_best().argmin())
         self.chosen.append(order)
         self._when.append(info["time"])

@@ -21,6 +21,7 @@ from hpcgym.cluster.pool import Cluster
 from hpcgym.compilation import kept, notice
 from hpcgym.engine.answers import nag
 from hpcgym.engine.machines.pool import easy
+from hpcgym.envs import any_version
 from hpcgym.errors import check_choice
 from hpcgym.scheduler.dispatchers import PassView
 from hpcgym.scheduler.limits import EnergyBudget, PowerCap
@@ -64,7 +65,7 @@ def warmup(
     """
     names = list(dict.fromkeys(check_parts(PARTS if parts is None else parts)))
     seconds: dict[str, float] = {}
-    with notice.quietly():
+    with notice.quietly(), any_version():
         for name in names:
             if progress is not None:
                 progress(name, None)
@@ -305,6 +306,10 @@ def _environments() -> None:
         _steps("JobSelection", workload=_jobs(), estimate=estimate)
 
 
+def _environments_that_go_on() -> None:
+    _steps("JobSelection", workload=_jobs(), start="warm")
+
+
 def _environments_on_nodes() -> None:
     for estimate in ("requested", "e-loss"):
         _steps("JobSelection", workload=_units(), cluster=_nodes(), estimate=estimate)
@@ -335,6 +340,7 @@ PARTS: dict[str, Callable[[], None]] = {
     "corun-files": _corun_files,
     "coverage": _coverage,
     "lookahead": _lookahead,
+    "environments-warm": _environments_that_go_on,
     "environments-nodes": _environments_on_nodes,
     "environments-limits": _environments_under_limits,
     "environments-corun": _environments_of_shared_nodes,

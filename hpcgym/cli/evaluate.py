@@ -5,18 +5,16 @@ from __future__ import annotations
 import os
 import sys
 import warnings
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import typer
 
-from hpcgym.agents.settings import EpisodeSettings
 from hpcgym.cli import limits, loading, names, options, output, prequential
+from hpcgym.cli.evaluated_slices import Slices
 from hpcgym.cli.groups import grouped
 from hpcgym.cli.options import Format
 from hpcgym.cli.running import ExplainedCommand, Lists, note
-from hpcgym.cli.train_options import NumberOption
 from hpcgym.errors import HpcgymError, PolicyWarning, unknown
 from hpcgym.progress import counting
 
@@ -73,37 +71,6 @@ class Evaluate(ExplainedCommand):
     }
 
 
-@dataclass(frozen=True)
-class _Slices(EpisodeSettings):
-    """What policies are compared on: of the part that agents have not seen."""
-
-    part: Annotated[
-        str,
-        typer.Option(
-            "--slices",
-            metavar="test|train|all",
-            help="Part of the workload in time: what agents are trained on comes first.",
-            show_default="test; all with --protocol prequential",
-        ),
-    ] = ""
-    episodes: Annotated[
-        str,
-        typer.Option(
-            metavar="windows|weeks|months|whole",
-            help="What a slice is: a window of jobs, a week, a month, or all of the part.",
-        ),
-    ] = "windows"
-    number: NumberOption = None
-
-    def changed(self) -> dict[str, Any]:
-        """Return what says how slices are cut, by option; None where it is as usual."""
-        usual = _Slices()
-        return {
-            f"--{name}": None if getattr(self, name) == getattr(usual, name) else True
-            for name in ("episodes", "jobs")
-        }
-
-
 @grouped
 def evaluate(
     workload: loading.WorkloadOption,
@@ -158,7 +125,7 @@ def evaluate(
         ),
     ] = None,
     protocol: prequential.Protocol,
-    slices: _Slices,
+    slices: Slices,
     seed: Annotated[
         int, typer.Option(metavar="N", help="Of all random choices: the same, the same table.")
     ] = 0,
@@ -237,6 +204,7 @@ def evaluate(
         "jobs": slices.jobs,
         "n": slices.number,
         "train_share": slices.train_share,
+        **slices.around(),
         "seed": seed,
         "budget": budget,
     }
@@ -266,10 +234,11 @@ def evaluate(
 
 def _env(name: str | None) -> str | None:
     """Return the id of an environment."""
-    from hpcgym.envs import IDS
+    from hpcgym.envs import IDS, VERSIONS
 
-    if name is None or name in IDS:
-        return name
+    for one in (name, f"hpcgym/{name}"):
+        if name is None or one in IDS or one in VERSIONS:
+            return one
     if (whole := f"hpcgym/{name}-v0") in IDS:
         return whole
     raise HpcgymError(unknown("--env", name, [one[len("hpcgym/") : -len("-v0")] for one in IDS]))

@@ -67,6 +67,9 @@ PARTS = {
     "corun-files": Part("files that jobs share", 100, (_CORUN, *_STEPS), f"{_CORUN}.files"),
     "coverage": Part("coverage of weights", 50, (f"{_ENGINE}.many.coverage",)),
     "lookahead": Part("look-ahead", 40, (f"{_ENGINE}.many.lookahead",)),
+    "environments-warm": Part(
+        "the environments that begin with jobs", 60, _STEPS, f"{_MANY}.beginnings"
+    ),
     "environments-nodes": Part("the environments on nodes", 90, _STEPS, _NODES),
     "environments-limits": Part("the environments under limits", 120, _STEPS, _LIMITS),
     "environments-corun": Part("the environments of shared nodes", 70, _STEPS, _CORUN),

@@ -24,18 +24,21 @@ def read_job_selection(
     *,
     reservation: str = "revised",
     shutdown_action: bool = False,
+    skip_forced: bool = False,
     **arguments: Any,
 ) -> Definition:
     """Return what the environment is by its arguments; others are for ``read_options``."""
     keeps = check_choice("reservation", reservation, RESERVATIONS) == "kept"
     if not isinstance(shutdown_action, bool):
         raise HpcgymError(f"shutdown_action must be True or False, not {shutdown_action!r}")
+    if not isinstance(skip_forced, bool):
+        raise HpcgymError(f"skip_forced must be True or False, not {skip_forced!r}")
     options = read_options(workload, **arguments)
     return Definition(
         arrays.SELECTION_KIND,
         options,
         spaces.Discrete(options.window + shutdown_action),
-        {"keeps": keeps, "shutdown_action": shutdown_action},
+        {"keeps": keeps, "shutdown_action": shutdown_action, "skips": skip_forced},
         {"reservation": reservation},
     )
 
@@ -99,6 +102,8 @@ class JobSelection(SchedulingEnv):
 
     {episodes} The clock goes on to the first question, which comes with the first submission.
 
+    {around}
+
     {extract}
 
     ## Episode End
@@ -115,6 +120,8 @@ class JobSelection(SchedulingEnv):
     |---|---|---|
     | `reservation` | `"revised"` | or `"kept"`; see Decision points |
     | `shutdown_action` | `False` | whether one more action switches idle processors off |
+    | `skip_forced` | `False` | whether the environment itself does what must be done, where \
+there is one job to select: no step is asked for it, but the first of an episode |
     {arguments}
 
     ## Vectorized environment
@@ -132,7 +139,7 @@ class JobSelection(SchedulingEnv):
 
     ## Version History
 
-    - v0: the first.
+    {versions}
     """
 
     action_kind: ClassVar[str] = "selection"

@@ -18,7 +18,11 @@ from hpcgym.envs.core.options import (
 from hpcgym.envs.pages.page import page
 from hpcgym.envs.single import SchedulingEnv
 from hpcgym.envs.vector import SchedulingVectorEnv
+from hpcgym.errors import check_choice
 from hpcgym.scheduler.policies.features import WEIGHTED_FEATURES
+from hpcgym.scheduler.policies.spread import spread
+
+SCALES = ("none", "spread")
 
 
 def read_mixed_policy(
@@ -26,17 +30,24 @@ def read_mixed_policy(
     *,
     policy_features: Any = WEIGHTED_FEATURES,
     interval: Any = "hour",
+    scale: str = "none",
     backfill_order: Any = "spf",
     **arguments: Any,
 ) -> Definition:
     """Return what the environment is by its arguments; others are for ``read_options``."""
     features = read_policy_features(policy_features)
+    options = read_options(workload, backfill_order=backfill_order, **arguments)
+    units = None
+    if check_choice("scale", scale, SCALES) == "spread":
+        jobs = options.workload
+        units = 1 / spread([jobs.take(slice(0, max(len(jobs) // 2, 1)))], features)
     return Definition(
         arrays.WEIGHTS_KIND,
-        read_options(workload, backfill_order=backfill_order, **arguments),
+        options,
         spaces.Box(-1.0, 1.0, (len(features),), np.float32),
         {"features": features, "interval": read_interval(interval)},
-        {"policy_features": features, "interval": interval},
+        {"policy_features": features, "interval": interval, "scale": scale},
+        units=units,
     )
 
 
@@ -88,10 +99,12 @@ class MixedPolicy(SchedulingEnv):
 
     {policy_features}
 
-    They are not scaled: areas are millions of processor seconds, and are all that counts unless
-    their weight is as small as they are large. The last two are priorities of users by
-    `fair_share`; see `docs/fair-share.md`. An episode begins without usage, unless it is an
-    extract, and its shares are those of the users who have jobs in it.
+    They are not scaled by default: areas are millions of processor seconds, and are all that counts
+    unless their weight is as small as they are large. With `scale="spread"` each weight is divided
+    by how much its feature differs between the jobs of the first half of the workload, as xnes
+    does it (`hpcgym.scheduler.policies.spread`), so that all features count alike. The last
+    two are priorities of users by `fair_share`; see `docs/fair-share.md`. An episode begins without
+    usage, unless it is an extract, and its shares are those of the users who have jobs in it.
 
     ## Observation Space
 
@@ -105,6 +118,8 @@ class MixedPolicy(SchedulingEnv):
 
     {episodes} The first decision comes before the first submission, with nothing to be seen but the
     time; with `interval="pass"` it comes at the first submission.
+
+    {around}
 
     {extract} The first decision comes then, with these jobs in sight; stretches of time count from
     then on.
@@ -123,6 +138,7 @@ class MixedPolicy(SchedulingEnv):
     |---|---|---|
     | `policy_features` | the first six | names of features; see Action Space |
     | `interval` | `"hour"` | see Decision points |
+    | `scale` | `"none"` | or `"spread"`; see Action Space |
     {arguments}
 
     ## Vectorized environment
@@ -141,13 +157,14 @@ class MixedPolicy(SchedulingEnv):
 
     ## Version History
 
-    - v0: the first.
+    {versions}
     """
 
     action_kind: ClassVar[str] = "weights"
     read_arguments = staticmethod(read_mixed_policy)
     policy_features: tuple[str, ...]
     interval: Any
+    scale: str
 
 
 class MixedPolicyVector(SchedulingVectorEnv):
@@ -157,3 +174,4 @@ class MixedPolicyVector(SchedulingVectorEnv):
     read_arguments = staticmethod(read_mixed_policy)
     policy_features: tuple[str, ...]
     interval: Any
+    scale: str

@@ -68,6 +68,8 @@ class QueueOrdering(SchedulingEnv):
 
     {episodes} The clock goes on to the first question, which comes with the first submission.
 
+    {around}
+
     {extract}
 
     ## Episode End
@@ -98,7 +100,7 @@ class QueueOrdering(SchedulingEnv):
 
     ## Version History
 
-    - v0: the first.
+    {versions}
     """
 
     action_kind: ClassVar[str] = "ordering"

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from hpcgym.envs.core import arrays
 from hpcgym.envs.core.definition import Definition, define, set_signature
-from hpcgym.envs.core.episodes import Episodes, read_options_of_reset
+from hpcgym.envs.core.episodes import read_options_of_reset
 from hpcgym.envs.core.expert_view import pass_view
 from hpcgym.envs.core.infos import end_of, info_of
 from hpcgym.envs.core.layout import Observation
@@ -88,10 +88,6 @@ class SchedulingEnv(gymnasium.Env[Any, Any]):
         self,
         workload: Any = None,
         *,
-        episodes: str = "windows",
-        jobs: int = 256,
-        part: str = "all",
-        train_share: float = 0.5,
         render_mode: str | None = None,
         **arguments: Any,
     ) -> None:
@@ -106,15 +102,14 @@ class SchedulingEnv(gymnasium.Env[Any, Any]):
                 " opened, env.render() returns a text or an image to show"
             )
         self.render_mode = render_mode
-        self._definition = define(type(self), SchedulingEnv, workload, arguments)
+        self._definition, self.episodes = define(type(self), SchedulingEnv, workload, arguments)
         self.options, self.action_space = self._definition.options, self._definition.action_space
         vars(self).update(self._definition.attributes)
-        self.episodes = Episodes(self.options.workload, episodes, jobs, part, train_share)
         self.simulations = Simulations(
             self.options, self.episodes, 1, self._definition.kind, **self._definition.rules
         )
         self.observation_space = self.simulations.layout.space
-        n_rewards = len(self.options.weights)
+        n_rewards = len(self.options.rewards.weights)
         if n_rewards > 1:
             self.reward_space = spaces.Box(-np.inf, np.inf, (n_rewards,), np.float64)
             self.reward_dim = n_rewards
@@ -169,11 +164,11 @@ class SchedulingEnv(gymnasium.Env[Any, Any]):
         before = simulations.seconds(simulations.batch.episode_state["last_time"][0])
         self._set_action(action)
         simulations.step(0)
-        ended = bool(simulations.out.ended[0])
+        ended, truncated = bool(simulations.out.ended[0]), bool(simulations.out.truncated[0])
         info = self._info()
-        if ended:
+        if ended or truncated:
             info |= end_of(simulations, state_of(simulations, 0))
-        return self._observation(), self._reward(before), ended, False, info
+        return self._observation(), self._reward(before), ended, truncated, info
 
     def render(self) -> Any:
         """Return the present state as text or as an image, by ``render_mode``."""
@@ -291,7 +286,7 @@ class SchedulingEnv(gymnasium.Env[Any, Any]):
             simulations.chosen[0] = read_index(action, int(space.n))
         else:
             numbers = read_numbers("action", action, space.shape)
-            simulations.numbers[0] = numbers[self._definition.order]
+            simulations.numbers[0] = self._definition.numbers(numbers)
 
     def _observation(self) -> Observation:
         out = self.simulations.out
@@ -301,10 +296,10 @@ class SchedulingEnv(gymnasium.Env[Any, Any]):
         return info_of(self.simulations, 0)
 
     def _reward(self, before: float) -> Any:
-        if self.options.function is not None:
-            return read_reward(self.options.function(self._view(before)))
+        if self.options.rewards.function is not None:
+            return read_reward(self.options.rewards.function(self._view(before)))
         rewards = self.simulations.out.rewards[0]
-        return float(rewards[0]) if len(self.options.weights) == 1 else rewards.copy()
+        return float(rewards[0]) if len(self.options.rewards.weights) == 1 else rewards.copy()
 
     def _view(self, before: float) -> StepView:
         """Return what a reward function sees."""

@@ -14,8 +14,9 @@ from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 
 from hpcgym.compilation import config as numba_config
+from hpcgym.envs.core.cutting import Episode
 from hpcgym.envs.core.definition import Definition, define, set_signature
-from hpcgym.envs.core.episodes import Episode, Episodes, read_options_of_reset
+from hpcgym.envs.core.episodes import read_options_of_reset
 from hpcgym.envs.core.infos import Ends, Teller
 from hpcgym.envs.core.layout import Observation
 from hpcgym.envs.core.numbers import read_indices, read_numbers
@@ -76,10 +77,6 @@ class SchedulingVectorEnv(VectorEnv[Any, Any, Any]):
         num_envs: int = 1,
         workload: Any = None,
         *,
-        episodes: str = "windows",
-        jobs: int = 256,
-        part: str = "all",
-        train_share: float = 0.5,
         autoreset_mode: Any = AutoresetMode.NEXT_STEP,
         copy: bool = True,
         max_episode_steps: int | None = None,
@@ -105,15 +102,16 @@ class SchedulingVectorEnv(VectorEnv[Any, Any, Any]):
         self.autoreset_mode = mode = _autoreset(autoreset_mode)
         self.metadata = {**self.metadata, "autoreset_mode": mode}
         self.num_envs, self.copy, self.max_episode_steps = num_envs, copy, max_episode_steps
-        self._definition = define(type(self), SchedulingVectorEnv, workload, arguments)
+        self._definition, self.episodes = define(
+            type(self), SchedulingVectorEnv, workload, arguments
+        )
         self.options = self._definition.options
         vars(self).update(self._definition.attributes)
-        if self.options.function is not None or len(self.options.weights) > 1:
+        if self.options.rewards.function is not None or len(self.options.rewards.weights) > 1:
             raise HpcgymError(
                 "reward: vector environments take names and weights; functions need "
                 "vectorization_mode='sync', and vector rewards single environments"
             )
-        self.episodes = Episodes(self.options.workload, episodes, jobs, part, train_share)
         self.simulations = Simulations(
             self.options, self.episodes, num_envs, self._definition.kind,
             autoreset=mode == AutoresetMode.NEXT_STEP, **self._definition.rules,
@@ -200,13 +198,14 @@ class SchedulingVectorEnv(VectorEnv[Any, Any, Any]):
         simulations.step_all(self.threads, self.copy)
         out = simulations.out
         terminated = out.ended
-        truncated, done = np.zeros(self.num_envs, np.bool_), terminated
+        truncated, over = out.truncated, terminated | out.truncated
+        done = over
         if self.max_episode_steps is not None:
-            truncated = self._truncate(self.max_episode_steps)
+            truncated = truncated | self._truncate(self.max_episode_steps)
             done = terminated | truncated
         ends = bool(np.count_nonzero(done))
         same_step = mode == AutoresetMode.SAME_STEP
-        self.ends = self._teller.keep(done, terminated, same_step) if ends else None
+        self.ends = self._teller.keep(done, over, same_step) if ends else None
         if self.ends is not None and same_step:
             for e in self.ends.those.tolist():
                 self._ahead[e] = None  # the next one is set already
@@ -276,7 +275,7 @@ class SchedulingVectorEnv(VectorEnv[Any, Any, Any]):
             simulations.chosen[:] = read_indices(actions, self.num_envs, int(space.n))
         else:
             numbers = read_numbers("actions", actions, (self.num_envs, *space.shape))
-            simulations.numbers[:] = numbers[:, self._definition.order]
+            simulations.numbers[:] = self._definition.numbers(numbers)
 
     def _begin(self, those: NDArray[np.int64]) -> None:
         """Begin the episodes that are set in some environments, and draw those that follow."""

@@ -10,7 +10,10 @@ import numpy as np
 
 from hpcgym.baselines.chance import RandomActions, random_order
 from hpcgym.cluster import Cluster
-from hpcgym.envs.core.episodes import Episode, Episodes
+from hpcgym.envs import VERSIONS
+from hpcgym.envs.core.cutting import Episode
+from hpcgym.envs.core.episodes import Episodes
+from hpcgym.envs.core.surroundings import counted
 from hpcgym.errors import HpcgymError, check_choice, check_whole, unknown
 from hpcgym.evaluation import limited, shared
 from hpcgym.evaluation.brought import acts
@@ -34,6 +37,7 @@ from hpcgym.evaluation.slices import Failures, Progress, measured_on, silent, wa
 from hpcgym.evaluation.stage import Stage
 from hpcgym.evaluation.static_weights import best_static
 from hpcgym.schedule.metrics import ranking_metrics
+from hpcgym.schedule.within import metrics_within
 from hpcgym.scheduler.capabilities import check_scheduler
 from hpcgym.scheduler.estimates.learning import Learned
 from hpcgym.scheduler.rules import Scheduler
@@ -43,6 +47,9 @@ from hpcgym.simulation.nodes import needs_on
 from hpcgym.simulation.prepare import check_allocation, check_jobs, machine_of
 from hpcgym.simulation.run import learn_at, simulate
 from hpcgym.workload import Workload, load_workload
+
+#: What is around slices, if nobody says.
+PLAIN: dict[str, Any] = {"start": "empty", "warmup": None, "arrivals": "stop", "horizon": None}
 
 #: Metrics of a schedule that are kept; policies are ranked by the first.
 METRICS = ("mean_bsld", "mean_wait_s", "utilization")
@@ -57,6 +64,10 @@ def evaluate(
     jobs: int = 256,
     n: int | None = None,
     train_share: float = 0.5,
+    start: str = "empty",
+    warmup: str | float | None = None,
+    arrivals: str = "stop",
+    horizon: str | float | None = None,
     seed: int = 0,
     cluster: Cluster | str | os.PathLike[str] | None = None,
     env: Any = None,
@@ -68,7 +79,7 @@ def evaluate(
     progress: Progress | None = None,
     **rules: Any,
 ) -> Leaderboard:
-    """Compare policies on the same slices of a workload, each from an empty machine.
+    """Compare policies on the same slices of a workload, each from an empty machine or a full one.
 
     References are always there: EASY, EASY-SJBF, SAF and F1, or with ``backfill="none"`` FCFS, SJF,
     SAF and F1; "random", a random order of the queue, or where policies act in JobSelection,
@@ -98,6 +109,9 @@ def evaluate(
     workload : a workload, or what :func:`hpcgym.load_workload` takes.
     slices : "test", "train" or "all": the chronological part to evaluate on.
     episodes, jobs, train_share : what a slice is; see :class:`hpcgym.envs.core.episodes.Episodes`.
+    start, warmup, arrivals, horizon : what is around a slice; see the same class. By default as
+        ``env`` has it, if that is the id of a newer version, such as "hpcgym/JobSelection-v1"; else
+        each begins with an empty machine, and ends with its last job.
     n : number of slices, a random choice; by default 100 windows, but all weeks or months.
     seed : of the choice of slices, of the random weights, of the resamples and of resets.
     cluster : the machine, as :func:`hpcgym.simulate` takes it, of simulations and environments; by
@@ -174,7 +188,19 @@ def evaluate(
             f"evaluate begins each slice with an empty machine, and {whole.name} with the jobs that"
             f" run at {whole.initial.begin} s: evaluate on the whole trace"
         )
-    part = Episodes(whole, episodes, jobs, slices, train_share)
+    around: dict[str, Any] = {
+        "start": start,
+        "warmup": warmup,
+        "arrivals": arrivals,
+        "horizon": horizon,
+    }
+    if around == PLAIN and isinstance(env, str):  # newer versions have slices of their own
+        newer = VERSIONS.get(env, {})
+        around |= {name: newer[name] for name in around if name in newer}
+    part = Episodes(
+        whole, episodes, jobs, slices, train_share, **around, keeps_past=True,
+        cluster=None if cluster is None else machine_of(whole, cluster, None),
+    )  # fmt: skip
     chosen = part.named(part.usual if n is None else n, seed)
     if together:
         board = shared.evaluate_shared(
@@ -212,7 +238,8 @@ def _on_stage(
     reference: str | None,
 ) -> Leaderboard:
     """Compare policies, by their names, with references; see :func:`evaluate`."""
-    whole, machine, limits = part.workload, stage.machine, stage.limits
+    whole = part.workload if part.alone else stage.workload
+    machine, limits = stage.machine, stage.limits
     check_jobs(whole, machine.processors)
     needs_on(whole, machine)
     training: list[Workload] = []
@@ -227,7 +254,7 @@ def _on_stage(
         warn_of_weights([whole], Scheduler().but(**stage.rules), stage.features)
     warn_of_schedulers(whole, [one for one in lineup.values() if isinstance(one, Scheduler)])
     limited.check_rows(lineup, limits, [part.workload_of(episode) for episode in chosen])
-    lineup |= _by_chance(stage, seed)
+    lineup |= _by_chance(stage, len(part.workload), seed)
     rows = [*lineup, *([STATIC] if training else [])]
     asked = () if reference is None else (_reference(reference, rows, row_of, groups),)
     metrics = (metric, *METRICS, *(limited.ENERGIES if limits is not None else ()))
@@ -264,13 +291,13 @@ def _on_stage(
     )
 
 
-def _by_chance(stage: Stage, seed: int) -> dict[str, Any]:
-    """Return the row of chance."""
+def _by_chance(stage: Stage, jobs: int, seed: int) -> dict[str, Any]:
+    """Return the row of chance, for so many jobs."""
     acting = f"{RANDOM} (acting)"
     if stage.add_random(acting):
         return {acting: RandomActions(seed)}
     scheduler = under_limits(scheduler_of("spf", stage.rules), stage.limits)
-    return {RANDOM: random_order(without_idle_shares(scheduler), len(stage.workload), seed)}
+    return {RANDOM: random_order(without_idle_shares(scheduler), jobs, seed)}
 
 
 def _reference(name: str, lineup: list[str], row_of: Mapping[str, str], groups: Groups) -> str:
@@ -316,6 +343,8 @@ def _player(
         held = None if stage.limits is None else stage.limits.of(jobs)
         known = learned[episode.name]
         result = simulate(jobs, scheduler, cluster=stage.machine, learned=known, limits=held)
+        if not part.alone:
+            return metrics_within(result, *counted(episode))
         return result.metrics if held is None else {**result.metrics, **limited.measured(result)}
 
     return play
@@ -325,7 +354,8 @@ def _learned(
     policy: Any, whole: Workload, machine: Cluster, part: Episodes, chosen: list[Episode]
 ) -> dict[str, Learned | None]:
     """Return what a scheduler has learned of run times before each slice begins, by its name."""
-    if not isinstance(policy, Scheduler) or policy.dispatcher is not None or machine.groups:
+    simulated = isinstance(policy, Scheduler) and policy.dispatcher is None
+    if not simulated or machine.groups or not part.alone:
         return {episode.name: None for episode in chosen}
     begins = {e.name: int(part.workload_of(e).submit_time[0]) for e in chosen}
     names = sorted(begins, key=lambda name: begins[name])

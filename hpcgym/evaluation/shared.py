@@ -13,7 +13,8 @@ from hpcgym.agents.specs import read_spec
 from hpcgym.baselines.coschedulers import COSCHEDULERS
 from hpcgym.baselines.pair_policies import PAIR_POLICIES, PairPolicy
 from hpcgym.baselines.schedulers import find_scheduler
-from hpcgym.envs.core.episodes import Episode, Episodes
+from hpcgym.envs.core.cutting import Episode
+from hpcgym.envs.core.episodes import Episodes
 from hpcgym.errors import HpcgymError, check_choice, unknown
 from hpcgym.evaluation.brought import acts, as_policy, imported, load_agent, names_code
 from hpcgym.evaluation.leaderboard import Leaderboard

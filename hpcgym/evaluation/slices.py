@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
-from hpcgym.envs.core.episodes import Episode
+from hpcgym.envs.core.cutting import Episode
 from hpcgym.errors import PolicyWarning
 from hpcgym.evaluation.leaderboard import Leaderboard
 from hpcgym.evaluation.stage import MisfitError

@@ -10,7 +10,9 @@ import numpy as np
 
 from hpcgym.baselines.chance import KINDS
 from hpcgym.cluster import Cluster
-from hpcgym.envs.core.episodes import Episode, Episodes
+from hpcgym.envs import any_version
+from hpcgym.envs.core.cutting import Episode
+from hpcgym.envs.core.episodes import Episodes
 from hpcgym.errors import HpcgymError, check_choice
 from hpcgym.evaluation.brought import misfit_of_spaces
 from hpcgym.evaluation.limited import Limits, limits_of, measured, same_limits
@@ -155,7 +157,9 @@ class Stage:
         """
         env = self._envs[name]
         options: dict[str, Any] = {"slice": episode.name}
-        if self._part.kind == "whole":  # what a part is called, an environment of all does not know
+        if (
+            self._part.kind == "whole" and self._part.alone
+        ):  # what a part is called, an environment of all does not know
             options = {"start": episode.start, "jobs": episode.stop - episode.start}
         with fitting():
             observation, info = env.reset(seed=self._seed, options=options)
@@ -182,7 +186,7 @@ class Stage:
         while not (terminated or truncated):
             action = policy.act(observation, info)
             observation, _, terminated, truncated, info = env.step(action)
-        if not terminated:
+        if not terminated and self._part.around["horizon"] is None:
             raise RuntimeError("truncated before all jobs of the slice had started")
         metrics: Mapping[str, float | int] = info["metrics"]
         if self.limits is not None:
@@ -213,8 +217,9 @@ class Stage:
             "cluster": self._given,
             "episodes": part.kind,
             "jobs": part.jobs,
-            "part": "all",
+            "part": "all" if part.alone else part.part,
             "train_share": part.train_share,
+            **part.around,
             **self.rules,
         }
         given = {**options, **ours}
@@ -222,7 +227,8 @@ class Stage:
         if not counts_usage(order, given.get("policy_features") or ()):
             given.pop("fair_share", None)  # it is for others: this environment would refuse it
         try:
-            env = gymnasium.make(env_id, disable_env_checker=True, **given)
+            with any_version():  # what newer ones have by default is given
+                env = gymnasium.make(env_id, disable_env_checker=True, **given)
         except gymnasium.error.Error as error:
             raise HpcgymError(f"env {env_id!r}: {error}") from None
         self._made.append(env)

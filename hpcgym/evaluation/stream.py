@@ -95,17 +95,18 @@ def _environment(
     """Return the environment in which a learner acts."""
     import gymnasium
 
-    import hpcgym  # noqa: F401  its import registers the environments
+    from hpcgym.envs import any_version
 
     features = features_of(learner)
     order = {rule: rules[rule] for rule in ("backfill", "backfill_order") if rule in rules}
     theirs = dict(rules)
     if not counts_usage(Scheduler(**order), features):
         theirs.pop("fair_share", None)  # it is for others: this environment would refuse it
-    return gymnasium.make(
-        "hpcgym/MixedPolicy-v0", disable_env_checker=True, workload=stream, cluster=cluster,
-        policy_features=list(features), interval=interval, episodes="whole", **theirs,
-    )  # fmt: skip
+    with any_version():
+        return gymnasium.make(
+            "hpcgym/MixedPolicy-v0", disable_env_checker=True, workload=stream, cluster=cluster,
+            policy_features=list(features), interval=interval, episodes="whole", **theirs,
+        )  # fmt: skip
 
 
 def _known(info: Mapping[str, Any]) -> dict[str, Any]:

@@ -125,7 +125,7 @@ def go_on(
 ) -> list[Step]:
     """Return what the rest of an episode showed."""
     steps: list[Step] = []
-    while len(steps) < most and not (steps and steps[-1].terminated):
+    while len(steps) < most and not (steps and (steps[-1].terminated or steps[-1].truncated)):
         steps.append(Step(*env.step(act(first + len(steps), observation, info))))
         observation, info = steps[-1].observation, steps[-1].info
     return steps

@@ -73,12 +73,21 @@ COMMON: dict[str, dict[str, Any]] = {
     "larger machine": {"processors": 100},
     "train": {"part": "train", "train_share": 0.3},
     "test": {"part": "test"},
+    "a machine that is not empty": {"start": "warm"},
+    "jobs that go on to come": {"start": "saf", "warmup": "1h", "arrivals": "continue",
+                                "horizon": "6h", "paid": "end"},
+    "waiting costs at once": {"paid": "waiting", "horizon": "2h", "reward": "bsld/easy"},
+    "stream": {"episodes": "stream", "part": "train", "train_share": 0.1},
+    "both ends": {"window": "split:5", "reward": "log_bsld"},
+    "the longest wait": {"reward": {"bsld": 0.5, "max_wait": 0.5}},
     "whole": {"episodes": "whole", "part": "train", "train_share": 0.1},
-}
+}  # fmt: skip
 OPTIONS: list[tuple[str, dict[str, Any]]] = [
     *[(name, {}) for name in NAMES],
     *[(name, options) for options in COMMON.values() for name in NAMES],
     ("JobSelection", {"reservation": "kept"}),
+    ("JobSelection", {"skip_forced": True, "reservation": "kept", "backfill": "none"}),
+    ("MixedPolicy", {"scale": "spread"}),
     ("JobSelection", {"reservation": "kept", "backfill": "none", "observation": "flat"}),
     *[
         ("MixedPolicy", {"interval": interval})
@@ -224,6 +233,7 @@ def test_registration_is_idempotent() -> None:
 FRESH = """
 import gymnasium, warnings
 warnings.simplefilter("error")
+warnings.filterwarnings("ignore", ".*out of date")  # there is v1
 for name in ("JobSelection", "QueueOrdering", "MixedPolicy", "PowerCap", "EnergyBudget"):
     env = gymnasium.make(f"hpcgym:hpcgym/{name}-v0", workload="lublin:jobs=300,seed=0")
     print(env.spec.id)

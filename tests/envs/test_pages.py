@@ -179,8 +179,8 @@ def test_keys_of_info_where_jobs_share_nodes() -> None:
 @pytest.mark.parametrize("name", ALL)
 def test_keys_of_info(name: str) -> None:
     rows = table(SINGLE[name].__doc__ or "", "Info")
-    env = SINGLE[name](BUSY, jobs=10)
-    always = {key for key, (when, *_) in rows.items() if "always" in when}
+    env = SINGLE[name](BUSY, jobs=10, **({} if name in LIMITED else {"paid": "end"}))
+    always = {key for key, (when, *_) in rows.items() if "always" in when or "paid" in when}
     masked = {"action_mask"} if name == "JobSelection" else set()
     _, info = env.reset(seed=0)
     assert set(info) == always - {"action_mask"} | masked
@@ -198,7 +198,7 @@ def test_names_of_slices() -> None:
     """Those that the page gives as examples have the form that is understood."""
     rows = table(SINGLE["JobSelection"].__doc__ or "", "Starting State")
     names = re.findall(r'"slice": "(.*?)"', "".join(rows))
-    assert names == ["window 0017", "week 12", "month 3", "whole", "rows 300:556"]
+    assert names == ["window 0017", "week 12", "month 3", "whole", "stream", "rows 300:556"]
     windows = Episodes(BUSY, jobs=10)
     assert windows.find({"slice": "window 0017"}).start == 170
     assert windows.find({"slice": "rows 30:40"}) == windows.find({"start": 30, "jobs": 10})
@@ -218,7 +218,10 @@ def prints(code: str) -> bool:
 
 # those that print nothing are tried with the libraries that they are for, in test_libraries.py
 @pytest.mark.parametrize("code", list(filter(prints, more_python())))
-def test_examples_with_stable_baselines(code: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_examples_with_stable_baselines(
+    code: str, capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)  # some save what they have trained
     pytest.importorskip("sb3_contrib")
     torch = pytest.importorskip("torch")
     torch.set_num_threads(1)

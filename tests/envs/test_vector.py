@@ -28,6 +28,12 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "QueueOrdering": {"estimate": "ave2", "correction": "incremental", "reward": "energy"},
     "MixedPolicy": {"interval": "2h", "passes": "per-event", "backfill_order": "lexp"},
 }
+HONEST: dict[str, dict[str, Any]] = {
+    "JobSelection": {"start": "warm", "horizon": 900, "paid": "end", "skip_forced": True},
+    "QueueOrdering": {"horizon": "2h", "paid": "waiting", "window": "split:5",
+                      "reward": "bsld/saf"},
+    "MixedPolicy": {"start": "saf", "scale": "spread", "reward": "log_bsld"},
+}  # fmt: skip
 STEERED: dict[str, dict[str, Any]] = {
     "plain": {"limits": limits_that_grow, "controls": ("power", "nodes")},
     "options": {"limits": limits_that_grow, "interval": 3, "policy_features": ("area", "wait"),
@@ -89,11 +95,13 @@ def assert_alike(native: list[Any], loop: list[Any]) -> int:
     return ended
 
 
-@pytest.mark.parametrize("more", ["plain", "options", "predicted"])
+@pytest.mark.parametrize("more", ["plain", "options", "predicted", "honest"])
 @pytest.mark.parametrize("mode", MODES, ids=lambda mode: mode.value)
 @pytest.mark.parametrize("name", NAMES)
 def test_native_and_loop_are_alike(name: str, mode: AutoresetMode, more: str) -> None:
-    options = {"plain": {}, "options": OPTIONS[name], "predicted": PREDICTED}[more]
+    options = {
+        "plain": {}, "options": OPTIONS[name], "predicted": PREDICTED, "honest": HONEST[name],
+    }[more]  # fmt: skip
     native, loop = (make(name, mode, way, **options) for way in ("vector_entry_point", "sync"))
     assert native.single_observation_space == loop.single_observation_space
     assert native.observation_space == loop.observation_space

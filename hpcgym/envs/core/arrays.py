@@ -17,13 +17,30 @@ EPISODE = whole_numbers(
     "begin",  # [s] when it begins: at the first submission; an extract, if jobs run or wait then
     "next_start",  # the same two of the episode that follows, where environments reset themselves
     "next_jobs",
+    # where jobs come before or after the slice that counts: see hpcgym.envs.core.surroundings
+    "counts_first",  # the first job that counts
+    "counting",  # jobs up to this one, exclusive, count
+    "until",  # [s] when the episode is truncated, FOREVER: never
+    "beginning",  # with which of the beginnings it begins
+    "of_slice",  # jobs of the slice; 0 where it is the whole episode
+    "next_counts_first",
+    "next_counting",
+    "next_until",
+    "next_beginning",
+    "next_of_slice",
+    "next_open",
+    "open",  # jobs that may count, and have not started; one more where it ends by time alone
+    "truncated",  # 1 if it ended by time
     "visible",  # jobs in the window
     "cursor",  # jobs from this one on have not been in the window
     "stop",  # [s] the time of the next decision by the clock; by submissions the second before it
     "last_time",  # [s] up to which energy is accounted for
     "counted",  # jobs that have started and been accounted for
     "new",  # jobs that started in the last step
-    "ended",  # 1 once all jobs of the episode have started
+    "noted",  # of them, those that have been accounted for
+    "unpaid",  # jobs that run and are paid when they end
+    "gone",  # jobs that were paid in the last step, as they ended
+    "ended",  # 1 once all jobs that count have started, or by time
     "resets",  # 1 if the last step began an episode
     "hides",  # 1 if it goes on from a snapshot that hides the future
     "controls_hold",  # 1 once the present action holds, where a step may be gone on with
@@ -43,6 +60,9 @@ SETTINGS = whole_numbers(
     "act_power",
     "seen_power",  # where power stands in the observation
     "ticks",  # in a second
+    "paid",
+    "skips",  # 1 if decisions with one action are not asked for
+    "split",  # 1 if the window shows the head and the tail of the queue
 )
 # kind; the last two where jobs share nodes
 SELECTION_KIND, ORDERING_KIND, WEIGHTS_KIND, PAIRS_KIND, PAIR_SCORES_KIND = range(5)
@@ -50,8 +70,10 @@ STEP, BEGIN, SHOW = range(3)  # what is to be done with simulations
 PASSES_INTERVAL, SECONDS_INTERVAL, SUBMISSIONS_INTERVAL, EPISODE_INTERVAL = range(4)  # interval
 
 # -- reward terms, summed over the jobs that started in a step -------------------------------------
-BSLD, WAIT, ENERGY, ELAPSED = range(4)  # the last where jobs share nodes
-N_TERMS = 4
+# ELAPSED where jobs share nodes, MAX_WAIT where they do not: what the longest wait has grown by
+BSLD, WAIT, ENERGY, ELAPSED, MAX_WAIT = range(5)
+N_TERMS = 5
+PAID_AT_START, PAID_AT_END, PAID_WHILE_WAITING = range(3)  # slowdowns and waits, `paid`
 
 BUSY, IDLING, OFF, SWITCHING_OFF, SWITCHING_ON = range(5)  # what processors do, in `Table.watts`
 
@@ -78,6 +100,7 @@ class Table(NamedTuple):
     node_watts: NDArray[np.float64]
     still_w: NDArray[np.float64]
     reward_weights: NDArray[np.float64]  # (n_rewards, N_TERMS) weights of the terms in each reward
+    shapes: NDArray[np.int64]  # (n_rewards,) hpcgym.envs.core.rewards.PLAIN or LOG
     settings: NDArray[np.void]  # (1,) SETTINGS
     sim: NDArray[np.void]  # (1,) SIM, the state of an empty machine before the first submission
     blocks: NDArray[np.void]
@@ -124,6 +147,12 @@ class Batch(NamedTuple):
     counted_j: NDArray[np.float64]
     begun_j: NDArray[np.float64]  # (n,) energy since an extract began, which its first step takes
     norms: NDArray[np.float64]  # (n, N_TERMS) what makes rewards of terms
+    scales: NDArray[np.float64]  # (n, n_rewards) what rewards are multiplied by: n / a reference
+    next_scales: NDArray[np.float64]  # (n, n_rewards) of the episode that follows
+    owed: NDArray[np.float64]  # (n, 2) slowdowns and waits [s] so far of jobs that wait
+    unpaid: NDArray[np.int64]  # (n, longest) or (n, 0) jobs that run and are paid when they end
+    gone: NDArray[np.int64]  # (n, longest) or (n, 0) jobs that were paid so in the last step
+    gone_bsld: NDArray[np.float64]  # (n, longest) or (n, 0) their bounded slowdowns
     busy_until: NDArray[np.int64]  # (n, n_nodes) [s] or (n, 0): the last end of the jobs of a node
 
 
@@ -134,7 +163,8 @@ class Outputs(NamedTuple):
     # (n, window) 1 where there is a job; one more if BY_ACTION; where jobs share nodes (n, actions)
     masks: NDArray[np.int8]
     rewards: NDArray[np.float64]  # (n, n_rewards)
-    ended: NDArray[np.bool_]  # (n,) whether the episode has ended
+    ended: NDArray[np.bool_]  # (n,) whether the episode has ended by itself
+    truncated: NDArray[np.bool_]  # (n,) whether it has ended by time
     # what infos say: the time, the number of visible jobs, their rows; then anything
     told: NDArray[np.int64]  # (n, N_TOLD + window)
     terms: NDArray[np.float64]  # (n, N_TERMS) as `Batch.terms`

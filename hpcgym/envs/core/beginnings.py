@@ -1,4 +1,4 @@
-"""Episodes of an extract, which begin with jobs that run and jobs that wait."""
+"""Episodes that begin with jobs that run and jobs that wait."""
 
 from __future__ import annotations
 
@@ -26,25 +26,27 @@ def state_before(
     learner: online.Learner,
     rooms: Rooms | None,
 ) -> Before | None:
-    """Return the state with which an extract begins; None where the machine is empty.
+    """Return the states with which episodes begin; None where the machine is empty.
 
     ``first`` and ``learner`` are the arrays of a simulation before the first submission. The nodes
-    are set up in the last row of ``rooms``.
+    are set up in the last rows of ``rooms``, one for each beginning.
     """
-    workload = episodes.workload
-    if workload.initial is None:
+    if not episodes.beginnings:
         return None
-    # all episodes have the jobs that were submitted before the beginning, and then some
-    part = workload.take(slice(0, episodes.longest), name=workload.name)
+    # all episodes of an extract have the jobs that were submitted before it, and then some
+    parts = [part.take(slice(0, episodes.longest), name=part.name) for part in episodes.beginnings]
     rules, cluster = options.scheduler, options.cluster
-    slices = np.array([[0, len(part)]])
-    before = states_before([part], rules, cluster, table, slices, first, learner)
+    stops = np.cumsum([len(part) for part in episodes.beginnings])
+    starts = stops - [len(part) for part in episodes.beginnings]
+    slices = np.stack([starts, starts + [len(part) for part in parts]], axis=1)
+    before = states_before(parts, rules, cluster, table, slices, first, learner)
     assert before is not None
-    if before.number[0] == 0:  # nothing runs or waits: the first submission is what happens first
-        before.time[0] = -1
-        before.sim["time"] = part.submit_time[0]
+    for s, part in enumerate(parts):
+        if before.number[s] == 0:  # nothing runs or waits: a submission is what happens first
+            before.time[s] = -1
+            before.sim["time"][s] = part.submit_time[0]
     if rooms is not None:
-        fill_rooms([part], rules, cluster, slices, rooms, len(rooms.scalars) - 1)
+        fill_rooms(parts, rules, cluster, slices, rooms, len(rooms.scalars) - len(parts))
     return before
 
 
@@ -52,5 +54,6 @@ def telling(before: Before | None, rooms: Rooms | None) -> tuple[NDArray[np.gene
     """Return arrays that differ where beginnings do."""
     if before is None:
         return ()
-    nodes = () if rooms is None else (rooms.held[-1], rooms.cells[-1])
+    n = len(before.time)
+    nodes = () if rooms is None else (rooms.held[-n:], rooms.cells[-n:])
     return (*(getattr(before, name) for name in _TELLING), *nodes)

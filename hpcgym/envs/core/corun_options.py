@@ -11,7 +11,8 @@ from gymnasium import spaces
 from hpcgym.envs.core import arrays
 from hpcgym.envs.core.corun_layout import PairLayout
 from hpcgym.envs.core.definition import Definition
-from hpcgym.envs.core.options import TERMS, Options, Reward, read_reward_of, read_window
+from hpcgym.envs.core.options import Options, read_window
+from hpcgym.envs.core.rewards import SHARED, Reward, read_rewards
 from hpcgym.errors import check_choice
 from hpcgym.scheduler.capabilities import check_scheduler
 from hpcgym.scheduler.rules import Scheduler
@@ -73,10 +74,9 @@ def read_pair_options(
     check_scheduler(scheduler, "environments")
     check_machine(machine)
     check_choice("observation", observation, ("dict", "flat"))
-    weights, function = read_reward_of(reward, TERMS)
     options = Options(
-        workload, machine, scheduler, weights, function, read_window("window", window),
-        (), {}, observation == "flat",
+        workload, machine, scheduler, read_rewards(reward, SHARED),
+        read_window("window", window), (), {}, observation == "flat",
     )  # fmt: skip
     corun = Corun(find_speedups(speedups), read_window("neighbours", neighbours))
     layout = PairLayout(window, neighbours, options.flat)

@@ -8,13 +8,23 @@ from inspect import Parameter, Signature
 from typing import Any, NamedTuple
 
 from gymnasium import spaces
+from numpy.typing import NDArray
 
+from hpcgym.envs.core.episodes import Episodes
 from hpcgym.envs.core.options import Options, read_options
 from hpcgym.errors import nearest
+from hpcgym.scheduler.estimates.learning import asks_for_predictions
+from hpcgym.scheduler.usage import counts_usage
 from hpcgym.simulation.warm_start import check_extract
 
 #: Kinds of actions of environments that begin with an empty machine -> what they simulate.
 _EMPTY_AT_FIRST = {"controls": "whole nodes", "pairs": "shared nodes"}
+
+
+#: Arguments of an environment that say what its episodes are.
+EPISODE_ARGUMENTS = (
+    "episodes", "jobs", "part", "train_share", "start", "warmup", "arrivals", "horizon",
+)  # fmt: skip
 
 
 class Definition(NamedTuple):
@@ -28,6 +38,7 @@ class Definition(NamedTuple):
     rules : further arguments of :class:`hpcgym.envs.core.simulations.Simulations`.
     attributes : of the environment, for its users.
     order : where the numbers that simulations take stand in an action, an index of numpy's.
+    units : (n_numbers,) what an action is multiplied by; None: it is taken as it is.
     """
 
     kind: int
@@ -36,6 +47,25 @@ class Definition(NamedTuple):
     rules: Mapping[str, Any] = {}
     attributes: Mapping[str, Any] = {}
     order: Any = ...
+    units: Any = None
+
+    def numbers(self, given: NDArray[Any]) -> NDArray[Any]:
+        """Return actions, (..., n_numbers), as the simulations take them."""
+        scaled = given if self.units is None else given * self.units
+        ordered: NDArray[Any] = scaled[..., self.order] if self.order is not ... else scaled
+        return ordered
+
+
+def episodes_of(definition: Definition, given: Mapping[str, Any]) -> Episodes:
+    """Return the episodes of an environment, by its arguments for them."""
+    options, features = definition.options, definition.rules.get("features", ())
+    scheduler = options.scheduler
+    return Episodes(
+        options.workload,
+        **given,
+        cluster=options.cluster,
+        keeps_past=asks_for_predictions(scheduler) or counts_usage(scheduler, features),
+    )
 
 
 def signature_of(constructor: Callable[..., Any], read: Callable[..., Definition]) -> Signature:
@@ -54,14 +84,20 @@ def signature_of(constructor: Callable[..., Any], read: Callable[..., Definition
         for name, parameter in inspect.signature(function).parameters.items():
             if parameter.kind is not Parameter.VAR_KEYWORD and name != "self":
                 parameters.setdefault(name, parameter)
+        if function is constructor:
+            of_episodes = inspect.signature(Episodes).parameters
+            for name in EPISODE_ARGUMENTS:
+                parameters[name] = of_episodes[name].replace(kind=Parameter.KEYWORD_ONLY)
     for parameter in own:
         if parameter.name == "workload":  # the constructors of all classes have None for the usual
             parameters["workload"] = parameters["workload"].replace(default=parameter.default)
     return Signature(sorted(parameters.values(), key=lambda parameter: parameter.kind))
 
 
-def define(cls: Any, base: Any, workload: Any, arguments: Mapping[str, Any]) -> Definition:
-    """Return what an environment is by its arguments.
+def define(
+    cls: Any, base: Any, workload: Any, arguments: Mapping[str, Any]
+) -> tuple[Definition, Episodes]:
+    """Return what an environment is by its arguments, and its episodes.
 
     Parameters
     ----------
@@ -82,11 +118,14 @@ def define(cls: Any, base: Any, workload: Any, arguments: Mapping[str, Any]) -> 
                 f"{cls.__name__}() got an unexpected keyword argument {name!r};"
                 f" {nearest(name, known)}"
             )
-    given = arguments if workload is None else {**arguments, "workload": workload}
+    of_episodes = {name: arguments[name] for name in arguments if name in EPISODE_ARGUMENTS}
+    given = {name: arguments[name] for name in arguments if name not in EPISODE_ARGUMENTS}
+    if workload is not None:
+        given["workload"] = workload
     definition: Definition = cls.read_arguments(**given)
     if cls.action_kind in _EMPTY_AT_FIRST:  # before episodes are cut, which would say how
         check_extract(definition.options.workload, _EMPTY_AT_FIRST[cls.action_kind])
-    return definition
+    return definition, episodes_of(definition, of_episodes)
 
 
 def set_signature(cls: Any, base: Any) -> None:

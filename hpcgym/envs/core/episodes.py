@@ -7,37 +7,36 @@ weeks or months), "test" the rest, and no episode that is drawn or listed reache
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from hpcgym.errors import HpcgymError, WorkloadError, check_choice, check_whole, unknown
+from hpcgym.cluster.pool import Cluster
+from hpcgym.envs.core.cutting import PERIODS, Episode, joined, periods_alone, periods_of
+from hpcgym.envs.core.surroundings import (
+    check_beginning,
+    check_surroundable,
+    read_surroundings,
+    rows_around,
+    surrounded,
+    warm_parts,
+)
+from hpcgym.errors import HpcgymError, check_choice, check_whole
 from hpcgym.workload.model import Workload
-from hpcgym.workload.slicing import months, weeks
 
 #: Ways to cut a workload into episodes.
-KINDS = ("windows", "weeks", "months", "whole")
+KINDS = ("windows", "weeks", "months", "whole", "stream")
 
 #: Chronological parts of a workload.
 PARTS = ("all", "train", "test")
-
-_PERIODS: dict[str, Callable[[Workload], list[Workload]]] = {"weeks": weeks, "months": months}
 
 _WINDOWS = 100
 
 _WINDOW = re.compile(r"window ([0-9]{4,18})")
 _ROWS = re.compile(r"rows ([0-9]{1,18}):([0-9]{1,18})")
-
-
-class Episode(NamedTuple):
-    """The jobs of an episode: rows ``start`` to ``stop`` (exclusive) of ``Episodes.workload``."""
-
-    name: str
-    start: int
-    stop: int
 
 
 class Episodes:
@@ -56,17 +55,31 @@ class Episodes:
     workload : the jobs.
     episodes : "windows" (a fixed number of jobs, from anywhere), "weeks" or "months" (see
         :func:`hpcgym.workload.slicing.slices`: the first is left out, and so are jobs that cross a
-        boundary) or "whole" (all jobs of the part).
+        boundary), "whole" (all jobs of the part) or "stream" (the same up to the last submission,
+        when it is truncated: it never ends by itself).
     jobs : jobs of a window; only windows heed it.
     part : "all", "train" (the first ``train_share`` of the jobs, or of the weeks or months, rounded
         to the nearest number) or "test" (the rest).
     train_share : between 0 and 1.
+    start : "empty", or the scheduler that left the machine as an episode finds it, by name; "warm"
+        is EASY. Windows are then those that follow one another.
+    warmup : for how long before its slice an episode begins: [s], or such as "7d". The jobs of the
+        slice count, no others.
+    arrivals : "stop" behind the last job of the slice, or "continue", up to the horizon or the end
+        of the part. These jobs do not count, but want their processors.
+    horizon : how long after the first submission of its slice an episode is truncated, as
+        ``warmup``; None: never.
+    cluster : the machine that is not empty at first; None: a pool of the workload's processors.
+    keeps_past : whether episodes that begin with jobs know those that had ended.
 
     Attributes
     ----------
     workload : the jobs of all slices of both parts, one slice after the other. For windows and
         whole it is the workload that was given.
+    around : the arguments from ``start`` to ``horizon``.
     longest : most jobs that an episode can have.
+    beginnings : the jobs of episodes with the states that they begin with; empty where the machine
+        is.
 
     Raises
     ------
@@ -81,9 +94,20 @@ class Episodes:
         jobs: int = 256,
         part: str = "all",
         train_share: float = 0.5,
+        *,
+        start: str = "empty",
+        warmup: str | float | None = None,
+        arrivals: str = "stop",
+        horizon: str | float | None = None,
+        cluster: Cluster | None = None,
+        keeps_past: bool = False,
     ) -> None:
-        self.kind = _one_of("episodes", episodes, KINDS)
-        self.part = _one_of("part", part, PARTS)
+        self.kind = check_choice("episodes", episodes, KINDS)
+        self._around = read_surroundings(start, warmup, arrivals, horizon)
+        self.around: dict[str, Any] = {
+            "start": start, "warmup": warmup, "arrivals": arrivals, "horizon": horizon,
+        }  # fmt: skip
+        self.part = check_choice("part", part, PARTS)
         self.jobs = check_whole("jobs", jobs, 1)
         self.train_share = _share(train_share)
         self.workload = workload
@@ -93,9 +117,12 @@ class Episodes:
                 f"jobs that run at {workload.initial.begin} s: use episodes='whole', or {self.kind}"
                 " of the whole trace"
             )
+        self.beginnings = [] if workload.initial is None else [workload]
         self._periods: list[Episode] = []
-        if self.kind in _PERIODS:
-            self.workload, periods = _cut(workload, self.kind)
+        if self.kind in PERIODS:
+            periods = periods_of(workload, self.kind)
+            if self.alone:
+                self.workload, periods = periods_alone(workload, self.kind)
             first, stop = self._bounds(len(periods))
             self._periods = periods[first:stop]
             self._check_periods(len(periods))
@@ -106,20 +133,58 @@ class Episodes:
             self._check_rows()
             self.longest = self.jobs if self.kind == "windows" else self._stop - self._first
             if self.kind == "whole":
-                self._check_beginning(f"part={self.part!r}", self._first, self._stop)
+                check_beginning(self.workload, f"part={self.part!r}", self._first, self._stop)
+        if not self.alone:
+            self._surround(cluster, keeps_past)
+
+    def _surround(self, cluster: Cluster | None, keeps_past: bool) -> None:
+        """Give episodes what is around them: the machine at first, jobs before and after."""
+        check_surroundable(self.workload, self.kind, self._around)
+        if self.kind == "stream":
+            return
+        if self._around.start is None:
+            firsts, lasts = np.array([(e.start, e.stop) for e in self._slices]).T
+            if self.kind == "windows":  # which may begin anywhere
+                firsts = np.arange(self._first, self._stop - self.jobs + 1)
+                lasts = firsts + self.jobs
+            submit = self.workload.submit_time
+            starts, stops, _ = rows_around(submit, firsts, lasts, self._around, self._stop)
+            self.longest = int((stops - starts).max())
+            return
+        parts, self._slices = warm_parts(
+            self.workload, self._slices, self._around, self._stop, cluster, keeps_past
+        )
+        self.beginnings = parts
+        bare = [replace(part, initial=None) for part in parts]
+        self.workload = joined(replace(self.workload, cleaning={}), bare)
+        self.longest = max(map(len, parts))
+
+    def _around_of(self, episode: Episode) -> Episode:
+        """Return an episode with the jobs that are around it."""
+        if self.alone or episode.beginning >= 0 or episode.endless:
+            return episode
+        return surrounded(episode, self.workload, self._around, self._stop)
 
     def __repr__(self) -> str:
         return f"Episodes({self.workload!r}, {self.kind!r}, part={self.part!r})"
 
     @cached_property
     def listing(self) -> list[Episode]:
-        """The episodes to evaluate on, in order of time; none has a job of another.
+        """The episodes to evaluate on, in order of time; no slice has a job of another.
 
         Weeks, months and whole: all of the part. Windows: those of the part that follow one
         another, from its first job; what is left at its end is less than a window.
         """
+        return [self._around_of(episode) for episode in self._slices]
+
+    @cached_property
+    def _slices(self) -> list[Episode]:
+        """The same without what is around them."""
         if self.kind == "windows":
             return [self._window(number) for number in range(self._n_windows)]
+        if self.kind == "stream":
+            rows, until = (self._first, self._stop), int(self.workload.submit_time[self._stop - 1])
+            return [Episode("stream", *rows, *rows, until, endless=True)]
         if self.kind == "whole":
             name = "whole" if self.part == "all" else self.part
             return [Episode(name, self._first, self._stop)]
@@ -128,11 +193,12 @@ class Episodes:
     def draw(self, rng: np.random.Generator) -> Episode:
         """Return a random episode of the part, by one call of ``rng.integers``.
 
-        Windows begin at any job from which there is room for one; others are any of the listing.
+        Windows begin at any job from which there is room for one; others, and those that begin with
+        jobs that run, are any of the listing.
         """
-        if self.kind == "windows":
+        if self._anywhere:
             start = int(rng.integers(self._first, self._stop - self.jobs + 1))
-            return _rows(start, start + self.jobs)
+            return self._around_of(_rows(start, start + self.jobs))
         return self.listing[int(rng.integers(len(self.listing)))]
 
     def find(self, options: Mapping[str, Any]) -> Episode:
@@ -163,7 +229,7 @@ class Episodes:
     @property
     def count(self) -> int:
         """How many different episodes there are: windows may begin at any job with room for one."""
-        if self.kind == "windows":
+        if self._anywhere:
             return self._stop - self._first - self.jobs + 1
         return len(self.listing)
 
@@ -188,7 +254,7 @@ class Episodes:
         if n is None:
             return list(self.listing)
         number = check_whole("n", n, 1)
-        windows, available = self.kind == "windows", self.count
+        available = self.count
         if number > available:
             raise HpcgymError(
                 f"n must be at most {available}, not {number}:"
@@ -196,8 +262,9 @@ class Episodes:
             )
         rng = np.random.default_rng(check_whole("seed", seed, 0))
         chosen = np.sort(rng.choice(available, size=number, replace=False)).tolist()
-        if windows:
-            return [_rows(self._first + c, self._first + c + self.jobs) for c in chosen]
+        if self._anywhere:
+            starts = [self._first + c for c in chosen]
+            return [self._around_of(_rows(start, start + self.jobs)) for start in starts]
         return [self.listing[c] for c in chosen]
 
     def workload_of(self, episode: Episode) -> Workload:
@@ -206,14 +273,27 @@ class Episodes:
         Its ``cleaning`` is empty: the counts of the whole are not those of an episode.
         """
         name = f"{self.workload.name} {episode.name}"
+        if episode.beginning >= 0:
+            part, jobs = self.beginnings[episode.beginning], episode.stop - episode.start
+            return replace(part.take(slice(0, jobs), name=name), cleaning={})
         rows = slice(episode.start, episode.stop)
         return replace(self.workload.take(rows, name=name), cleaning={})
+
+    @property
+    def alone(self) -> bool:
+        """Whether episodes have nothing around their jobs, and end with the last of them."""
+        return self._around.plain and self.kind != "stream"
 
     @property
     def _where(self) -> str:
         """What errors call the jobs to choose from."""
         whole = self.part == "all"
         return self.workload.name if whole else f"the {self.part} part of {self.workload.name}"
+
+    @property
+    def _anywhere(self) -> bool:
+        """Whether episodes begin at any job: not where a state is known only for some."""
+        return self.kind == "windows" and self._around.start is None
 
     @property
     def _n_windows(self) -> int:
@@ -253,10 +333,10 @@ class Episodes:
             if stop <= start:
                 raise HpcgymError(f"options['slice'] {text!r} has no jobs")
             return self._any_rows(start, stop - start)
-        if self.kind != "windows":
+        if not self._anywhere:
             matching = [e for e in self.listing if e.name == text]
         elif (match := _WINDOW.fullmatch(text)) and int(match[1]) < self._n_windows:
-            matching = [self._window(int(match[1]))]
+            matching = [self._around_of(self._window(int(match[1])))]
         else:
             matching = []
         if not matching or matching[0].name != text:
@@ -266,86 +346,39 @@ class Episodes:
     @property
     def _names(self) -> str:
         """The names of the episodes, in words."""
-        if self.kind == "windows":
+        if self._anywhere:
             first, last = self._window(0), self._window(self._n_windows - 1)
         else:
             first, last = self.listing[0], self.listing[-1]
         to = f" to {last.name!r}" if last != first else ""
-        return f"{first.name!r}{to}, and rows by 'rows START:STOP'"
+        rows = ", and rows by 'rows START:STOP'" if self._around.start is None else ""
+        return f"{first.name!r}{to}{rows}"
 
     def _any_rows(self, start: int, jobs: int) -> Episode:
         n = len(self.workload)
+        if self._around.start is not None:
+            raise HpcgymError(
+                f"options ask for rows {start}:{start + jobs}; where the machine is not empty, it"
+                f" is known for slices alone: {self._names}"
+            )
         if jobs > self.longest:
             raise HpcgymError(f"options ask for {jobs} jobs; an episode has at most {self.longest}")
         if start + jobs > n:
             raise HpcgymError(
                 f"options ask for rows {start}:{start + jobs}; {self.workload.name} has {n} jobs"
             )
-        self._check_beginning(f"rows {start}:{start + jobs}", start, start + jobs)
-        return _rows(start, start + jobs)
-
-    def _check_beginning(self, what: str, start: int, stop: int) -> None:
-        """Raise an HpcgymError for rows of an extract with which it does not begin."""
-        initial = self.workload.initial
-        if initial is None:
-            return
-        name, begin = self.workload.name, initial.begin
-        number = int(np.searchsorted(self.workload.submit_time, begin))
-        if start > 0 or stop < number:
+        check_beginning(self.workload, f"rows {start}:{start + jobs}", start, start + jobs)
+        episode = self._around_of(_rows(start, start + jobs))
+        if episode.stop - episode.start > self.longest:
             raise HpcgymError(
-                f"{what}: an episode of {name} begins with all jobs that run or wait at {begin} s,"
-                f" rows 0:{number}"
+                f"options ask for {jobs} jobs, and with those around them these are"
+                f" {episode.stop - episode.start}; an episode has at most {self.longest}"
             )
-        if initial.running[:stop].all():
-            raise HpcgymError(
-                f"{what}: all its jobs run at {begin} s, when {name} begins, so that there is"
-                " nothing to decide"
-            )
+        return episode
 
 
 def _rows(start: int, stop: int) -> Episode:
     return Episode(f"rows {start}:{stop}", start, stop)
-
-
-def _cut(workload: Workload, kind: str) -> tuple[Workload, list[Episode]]:
-    """Return the jobs of all periods one after the other, and which rows each has."""
-    try:
-        parts = _PERIODS[kind](workload)
-    except WorkloadError as error:
-        raise WorkloadError(f"episodes={kind!r}: {error}") from None
-    stops = np.cumsum([len(p) for p in parts]).tolist()
-    names = [p.name.removeprefix(f"{workload.name} ") for p in parts]
-    periods = [
-        Episode(name, stop - len(p), stop)
-        for name, stop, p in zip(names, stops, parts, strict=True)
-    ]
-    return _joined(workload, parts), periods
-
-
-def _joined(workload: Workload, parts: list[Workload]) -> Workload:
-    """Return the jobs of parts that follow one another in time as one workload.
-
-    The columns need no check and no sorting: they are rows of a checked workload, in its order.
-    """
-    columns = {c: _joined_column([p.columns[c] for p in parts]) for c in workload.columns}
-    joined = replace(workload, columns=columns, killed=_joined_column([p.killed for p in parts]))
-    for p in parts:
-        joined = joined.counted(p.cleaning)
-    return joined
-
-
-def _joined_column(pieces: list[np.ndarray[Any, Any]]) -> np.ndarray[Any, Any]:
-    if all(piece.strides == (0,) for piece in pieces):  # a column that takes no memory
-        return np.broadcast_to(pieces[0][0], sum(map(len, pieces)))
-    joined = np.concatenate(pieces)
-    joined.flags.writeable = False
-    return joined
-
-
-def _one_of(argument: str, value: str, known: tuple[str, ...]) -> str:
-    if not isinstance(value, str) or value not in known:
-        raise HpcgymError(unknown(argument, value, known))
-    return value
 
 
 def _share(value: Any) -> float:

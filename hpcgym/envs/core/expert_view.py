@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from hpcgym.engine import state
 from hpcgym.engine.machines.nodes.placement import Nodes
 from hpcgym.engine.machines.nodes.rows import row_of
-from hpcgym.envs.core.episodes import Episode
+from hpcgym.envs.core.cutting import Episode
 from hpcgym.envs.core.limited_machines import LimitedMachines
 from hpcgym.errors import HpcgymError
 from hpcgym.scheduler.dispatchers import PassView

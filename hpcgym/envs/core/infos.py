@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from hpcgym.envs.core import arrays
 from hpcgym.envs.core.layout import Observation
-from hpcgym.envs.core.schedules import schedule_of, state_of
+from hpcgym.envs.core.schedules import metrics_of, state_of
 from hpcgym.envs.core.simulations import Simulations
 from hpcgym.envs.core.told import State
 
@@ -35,6 +35,10 @@ def info_of(simulations: Simulations, e: int) -> dict[str, Any]:
     listed = simulations.machines.listed(e)
     if listed is not None:
         info["neighbours"] = listed
+    if simulations.tells_ends:
+        n = int(batch.episode_state["gone"][e])
+        # lists: Gymnasium takes arrays for as long in all environments
+        info |= {"ended": batch.gone[e, :n].tolist(), "ended_bsld": batch.gone_bsld[e, :n].tolist()}
     if simulations.kind in _WITH_ACTION_MASKS:
         info["action_mask"] = simulations.out.masks[e].copy()
     return info
@@ -45,7 +49,7 @@ def end_of(simulations: Simulations, told: State) -> dict[str, Any]:
 
     Metrics without a value are left out: nan is not equal to itself, and infos are compared.
     """
-    metrics = schedule_of(simulations, told).metrics
+    metrics = metrics_of(simulations, told)
     known = {name: value for name, value in metrics.items() if value == value}
     return {"metrics": known, "episode_name": told.name}
 
@@ -116,6 +120,24 @@ for _name in (
     setattr(Infos, _name, _when_made(_name))
 
 
+class Ended(NamedTuple):
+    """The jobs that were paid as they ended.
+
+    Attributes
+    ----------
+    counts : (num_envs,) how many.
+    rows, bsld : (num_envs, most) jobs of the episode, their bounded slowdowns; then anything.
+    """
+
+    counts: NDArray[np.int64]
+    rows: NDArray[np.int64]
+    bsld: NDArray[np.float64]
+
+    def of(self, those: NDArray[np.int64]) -> Ended:
+        """Return those of some environments."""
+        return Ended(self.counts[those], self.rows[those], self.bsld[those])
+
+
 class Step(NamedTuple):
     """What is told of environments at a step; nothing changes it.
 
@@ -125,12 +147,14 @@ class Step(NamedTuple):
     masks : (num_envs, n_actions); None where infos have none.
     beside : (num_envs, M) neighbours, and (num_envs,) how many there are; None where no nodes are
         shared.
+    ended : None where jobs are not paid when they end.
     """
 
     told: NDArray[np.int64]
     terms: NDArray[np.float64]
     masks: NDArray[np.int8] | None
     beside: tuple[NDArray[np.int64], NDArray[np.int64]] | None
+    ended: Ended | None = None
 
 
 class Ends(NamedTuple):
@@ -139,14 +163,14 @@ class Ends(NamedTuple):
     Attributes
     ----------
     those : (k,) numbers of their environments.
-    terminated : which have ended by themselves, (k,); others were truncated, and have no metrics.
+    over : which are over by themselves or by their horizon, (k,); others have no metrics.
     states : what their schedules are made of.
     last : what was told of them last, if other episodes have begun there; with their observations
         and masks, each (k, ...).
     """
 
     those: NDArray[np.int64]
-    terminated: NDArray[np.bool_]
+    over: NDArray[np.bool_]
     states: list[State]
     last: tuple[Step, NDArray[np.float32], NDArray[np.int8]] | None
 
@@ -161,6 +185,8 @@ class Teller:
         names = ["window", "time", "reward_terms"]
         if simulations.machines.neighbours() is not None:
             names.append("neighbours")
+        if simulations.tells_ends:
+            names += ["ended", "ended_bsld"]
         if self._has_action_masks:
             names.append("action_mask")
         self._names = tuple(names)
@@ -174,11 +200,11 @@ class Teller:
         if ends is not None:
             if ends.last is not None:
                 names = self._at_resets
-            elif ends.terminated.any():
+            elif ends.over.any():
                 names = self._at_ends
         return Infos(partial(self._make, self._step(copy), ends), names)
 
-    def keep(self, done: NDArray[np.bool_], terminated: NDArray[np.bool_], last: bool) -> Ends:
+    def keep(self, done: NDArray[np.bool_], over: NDArray[np.bool_], last: bool) -> Ends:
         """Return what is kept of the episodes that are done; what was told last if it is wanted."""
         simulations, those = self._simulations, np.flatnonzero(done)
         states = [state_of(simulations, e) for e in those.tolist()]
@@ -187,19 +213,27 @@ class Teller:
             out, step = simulations.out, self._step(False)
             masks = None if step.masks is None else step.masks[those]
             beside = None if step.beside is None else (step.beside[0][those], step.beside[1][those])
+            ended = None if step.ended is None else step.ended.of(those)
             told = (
-                Step(step.told[those], step.terms[those], masks, beside),
+                Step(step.told[those], step.terms[those], masks, beside, ended),
                 out.observations[those],
                 out.masks[those],
             )
-        return Ends(those, terminated[those], states, told)
+        return Ends(those, over[those], states, told)
 
     def _step(self, copy: bool) -> Step:
         """Return what is told at the last step."""
         simulations, out, masks = self._simulations, self._simulations.out, None
         if self._has_action_masks:
             masks = out.masks.copy() if copy else out.masks
-        return Step(out.told, out.terms, masks, simulations.machines.neighbours())
+        ended = None
+        if simulations.tells_ends:
+            batch = simulations.batch
+            counts = batch.episode_state["gone"].copy()
+            most = counts.max()
+            rows, bslds = batch.gone[:, :most].copy(), batch.gone_bsld[:, :most].copy()
+            ended = Ended(counts, rows, bslds)
+        return Step(out.told, out.terms, masks, simulations.machines.neighbours(), ended)
 
     def observation(self, ends: Ends, k: int) -> Observation:
         """Return the last observation of the k-th of some episodes that have ended."""
@@ -242,8 +276,8 @@ class Teller:
         if name == "final_info":
             return [{name: info} for info in self._last_infos(ends)]
         said: list[dict[str, Any]] = []
-        for told, terminated in zip(ends.states, ends.terminated.tolist(), strict=True):
-            if not terminated:
+        for told, over in zip(ends.states, ends.over.tolist(), strict=True):
+            if not over:
                 said.append({})
             elif name == "episode_name":
                 said.append({name: told.name})
@@ -262,7 +296,7 @@ class Teller:
         for k, told in enumerate(ends.states):
             info = {name: array[k] for name, array in arrays_of.items() if name != "reward_terms"}
             own = {"time": times[k], "reward_terms": dict(zip(names, terms[k], strict=False))}
-            more = end_of(self._simulations, told) if ends.terminated[k] else {}
+            more = end_of(self._simulations, told) if ends.over[k] else {}
             infos.append({**info, **own, **more})
         return infos
 
@@ -284,6 +318,16 @@ class Teller:
         """Return what can be done, (num_envs, n_actions)."""
         return step.masks
 
+    def _ended(self, step: Step) -> NDArray[Any]:
+        """Return the jobs that were paid as they ended, (num_envs,) lists."""
+        assert step.ended is not None
+        return _by_environment(step.ended.rows, step.ended.counts)
+
+    def _ended_bsld(self, step: Step) -> NDArray[Any]:
+        """Return their bounded slowdowns, (num_envs,) lists."""
+        assert step.ended is not None
+        return _by_environment(step.ended.bsld, step.ended.counts)
+
     def _reward_terms(self, step: Step) -> dict[str, Any]:
         """Return the terms of the rewards, each (num_envs,)."""
         everyone = np.ones(len(step.terms), np.bool_)
@@ -296,6 +340,14 @@ class Teller:
 def _with_flags(names: Iterable[str]) -> list[str]:
     """Return names, behind each that of the flags which say of whom it is told."""
     return [each for name in names for each in (name, f"_{name}")]
+
+
+def _by_environment(rows: NDArray[Any], counts: NDArray[np.int64]) -> NDArray[Any]:
+    """Return the first few of each row, (n,) lists of different lengths."""
+    found = np.empty(len(rows), object)
+    for e, count in enumerate(counts.tolist()):
+        found[e] = rows[e, :count].tolist()
+    return found
 
 
 def _listed(rows: NDArray[np.int64], counts: NDArray[np.int64]) -> NDArray[np.int64]:

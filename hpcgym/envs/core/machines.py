@@ -71,7 +71,9 @@ class Machines:
     ticks = 1
     parts: MachineParts
 
-    def __init__(self, options: Options, workload: Workload, number: int, longest: int) -> None:
+    def __init__(
+        self, options: Options, workload: Workload, number: int, longest: int, beginnings: int = 0
+    ) -> None:
         cluster = self.cluster = options.cluster
         self.units = self.counted = cluster.processors
         self.books = keeps_books(options, is_pool(cluster, workload))
@@ -79,8 +81,8 @@ class Machines:
         needs = node_needs(cluster, workload, options.scheduler, self.books)
         self.rows: Any = None
         if needs is not None:
-            more = int(workload.initial is not None)  # a row with the nodes of the beginning
-            self.rows = rooms_for(needs, cluster, options.scheduler, number + more, longest)
+            rows = number + beginnings  # behind those of simulations the nodes of beginnings
+            self.rows = rooms_for(needs, cluster, options.scheduler, rows, longest)
         pool = () if self.rows is None else None
         self.parts = MachineParts(alone=(), pool=pool, rooms=self.rows)
 

@@ -8,7 +8,8 @@ from numpy.typing import NDArray
 from hpcgym.cluster import Cluster
 from hpcgym.cluster.power_plans import idle_w
 from hpcgym.cluster.powers import powers_of
-from hpcgym.envs.core.options import REWARDS, Options
+from hpcgym.envs.core import arrays
+from hpcgym.envs.core.options import Options
 from hpcgym.errors import HpcgymError
 from hpcgym.scheduler.estimates.learning import asks_for_predictions
 
@@ -25,7 +26,7 @@ def keeps_books(options: Options, alike: bool = False) -> bool:
     """
     cluster, measured = options.cluster, options.workload.columns.get("power_w")
     powers = any(group.power is not None for group in cluster.groups) or bool(cluster.levels)
-    rewarded = any(weights[REWARDS.index("energy")] for weights in options.weights)
+    rewarded = any(weights[arrays.ENERGY] for weights in options.rewards.weights)
     if rewarded and measured is not None and (measured >= 0).any():
         raise HpcgymError(
             "reward 'energy': measured powers of jobs, power_w, count only where jobs have"

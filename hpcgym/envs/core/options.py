@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from hpcgym.cluster.pool import Cluster
+from hpcgym.envs.core.rewards import ALONE, Reward, Rewards, read_rewards
 from hpcgym.errors import HpcgymError, check_choice, unknown
 from hpcgym.scheduler.capabilities import check_scheduler
 from hpcgym.scheduler.policies.features import check_features
@@ -17,6 +18,7 @@ from hpcgym.simulation.warm_start import taken_over
 from hpcgym.workload.load import load_workload
 from hpcgym.workload.model import Workload
 
+USUAL_WINDOW = 128
 DEFAULT_WORKLOAD = "lublin:jobs=10000,processors=256,seed=0"
 
 #: Features of a visible job, in the order of their codes in :mod:`hpcgym.envs.kernels.observe`.
@@ -34,13 +36,8 @@ WINDOW_FEATURES = {
 #: Those that there are by default.
 USUAL_FEATURES = tuple(name for name in WINDOW_FEATURES if name != "policy_time")
 
-REWARDS = ("bsld", "wait", "energy")
-#: Rewards where jobs share nodes, in the order of the terms of :mod:`hpcgym.envs.core.arrays`.
-TERMS = (*REWARDS, "throughput")
 _MOST_SUBMISSIONS = 2**53  # in an interval
-_MOST_WEIGHT = 1e12  # of a reward: sums of many stay finite
 INTERVALS = {"hour": 3600, "day": 86_400, "week": 604_800}  # [s]
-Reward = str | Mapping[str, float] | Sequence[str] | Callable[[Any], float]
 
 
 @dataclass(frozen=True)
@@ -49,19 +46,20 @@ class Options:
 
     Attributes
     ----------
-    weights : a row for each reward, its weights of TERMS; all 0 for a function.
+    rewards : see :class:`hpcgym.envs.core.rewards.Rewards`.
+    split : whether the window shows the head and the tail of the queue.
     names : feature names of the window, users' own behind the known ones.
     """
 
     workload: Workload
     cluster: Cluster
     scheduler: Scheduler
-    weights: tuple[tuple[float, ...], ...]
-    function: Callable[[Any], float] | None
+    rewards: Rewards
     window: int
     names: tuple[str, ...]
     own: Mapping[str, Callable[[Any], Any]]
     flat: bool
+    split: bool = False
 
 
 def read_options(
@@ -81,7 +79,8 @@ def read_options(
     hold: Any = None,
     fair_share: Any = None,
     reward: Reward = "bsld",
-    window: int = 128,
+    paid: str = "start",
+    window: int | str = USUAL_WINDOW,
     features: Sequence[str] | Mapping[str, Callable[[Any], Any] | None] = USUAL_FEATURES,
     observation: str = "dict",
 ) -> Options:
@@ -97,7 +96,7 @@ def read_options(
     cluster = machine_of(workload, cluster, processors)
     check_choice("backfill", backfill, ("easy", "until-shadow", "none"))
     check_choice("observation", observation, ("dict", "flat"))
-    read_window("window", window)
+    visible, split = read_split_window(window)
     scheduler = Scheduler(
         backfill=backfill,
         backfill_order=backfill_order,
@@ -114,9 +113,9 @@ def read_options(
     check_allocation(allocation, cluster)
     check_scheduler(scheduler, "environments")
     names, own = _features(features)
-    weights, function = read_reward_of(reward, REWARDS)
+    rewards = read_rewards(reward, ALONE, paid)
     return Options(
-        workload, cluster, scheduler, weights, function, window, names, own, observation == "flat"
+        workload, cluster, scheduler, rewards, visible, names, own, observation == "flat", split
     )
 
 
@@ -141,48 +140,26 @@ def _features(features: Any) -> tuple[tuple[str, ...], dict[str, Callable[[Any],
     return tuple(given), own
 
 
+def read_split_window(window: Any) -> tuple[int, bool]:
+    """Return how many jobs are visible, and whether half of them are those that came last."""
+    if isinstance(window, str):
+        name, _, size = window.partition(":")
+        if name == "split" and (not size or size.isdecimal()):
+            visible = read_window("window", int(size) if size else USUAL_WINDOW)
+            if visible > 1:
+                return visible, True
+        raise HpcgymError(
+            f"window must be a number of jobs, 'split' or 'split:64' with such a number, not"
+            f" {window!r}"
+        )
+    return read_window("window", window), False
+
+
 def read_window(name: str, window: Any) -> int:
     """Return how many jobs are visible, checked."""
     if not isinstance(window, int) or isinstance(window, bool) or not 1 <= window <= 2**20:
         raise HpcgymError(f"{name} must be a whole number of at least 1 job, not {window!r}")
     return window
-
-
-def read_reward_of(
-    reward: Any, known: Sequence[str]
-) -> tuple[tuple[tuple[float, ...], ...], Callable[[Any], float] | None]:
-    """Return the weights of the terms in each reward, or the user's function.
-
-    Raises
-    ------
-    HpcgymError : none of the ``known`` names, or a weight that is no number.
-    """
-    if isinstance(reward, str):
-        return (_mix({reward: 1.0}, known),), None
-    if isinstance(reward, Mapping):
-        return (_mix(reward, known),), None
-    if callable(reward):
-        return ((0.0,) * len(TERMS),), reward
-    names = isinstance(reward, Sequence) and all(isinstance(name, str) for name in reward)
-    if names and reward:
-        return tuple(_mix({name: 1.0}, known) for name in reward), None
-    raise HpcgymError(
-        f"reward must be a name, weights by name, names or a function, not {reward!r}"
-    )
-
-
-def _mix(weights: Mapping[str, float], known: Sequence[str]) -> tuple[float, ...]:
-    """Return the weights of the terms, 0 where none is given."""
-    for name, weight in weights.items():
-        check_choice("reward", name, known)
-        if not isinstance(weight, (int, float)) or not abs(weight) <= _MOST_WEIGHT:
-            raise HpcgymError(
-                f"reward: the weight of {name!r} must be a number, of at most {_MOST_WEIGHT:g} in"
-                f" size, not {weight!r}"
-            )
-    if not weights:
-        raise HpcgymError("reward: no weights are given")
-    return tuple(float(weights.get(name, 0.0)) for name in TERMS)
 
 
 def read_interval(interval: Any) -> tuple[str, int]:

@@ -7,10 +7,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hpcgym.engine.state import FOREVER
 from hpcgym.envs.core import arrays
 from hpcgym.envs.core.simulations import Simulations
 from hpcgym.envs.core.told import State
 from hpcgym.schedule.result import Result
+from hpcgym.schedule.within import metrics_within
 
 
 def state_of(simulations: Simulations, e: int) -> State:
@@ -32,13 +34,19 @@ def state_of(simulations: Simulations, e: int) -> State:
         batch.ordered_by[e, :n].copy() if batch.ordered_by.size else None,
         machines.row(e, start, n),
         machines.limits_now(e),
+        bool(simulations.episodes.beginnings),
     )
 
 
 def means_of(simulations: Simulations, told: State) -> dict[str, float]:
-    """Return the metrics that the sums give at once, of the jobs that have started."""
-    ran = jobs_before(told.progress, told.episode_state)
-    jobs = max(int(told.episode_state.counted) - ran, 1)
+    """Return the metrics that the sums give at once, of the jobs that count and have started."""
+    now = told.episode_state
+    first, last = int(now.counts_first), int(now.counting)
+    paid = np.count_nonzero(told.progress["start"][first:last] >= int(now.begin))
+    if now.truncated:
+        last = min(last, int(told.sim.next))
+        paid += np.count_nonzero(told.progress["start"][first:last] < 0)
+    jobs = max(int(paid), 1)
     found = {
         "mean_bsld": told.totals[arrays.BSLD] / jobs,
         "mean_wait_s": told.totals[arrays.WAIT] / jobs,
@@ -53,6 +61,15 @@ def jobs_before(progress: NDArray[np.void], episode_state: Any) -> int:
     """Return how many jobs ran when the episode began, as in an extract."""
     start = progress["start"]
     return int(np.count_nonzero((start >= 0) & (start < episode_state["begin"])))
+
+
+def metrics_of(simulations: Simulations, told: State) -> dict[str, float | int]:
+    """Return the metrics of an episode that has ended: of its slice, where it is more than that."""
+    result, now = schedule_of(simulations, told), told.episode_state
+    if now.of_slice == 0 and now.truncated == 0:
+        return result.metrics
+    end = None if now.until == FOREVER else int(now.until)
+    return metrics_within(result, int(now.counts_first), int(now.counting), end)
 
 
 def schedule_of(simulations: Simulations, told: State) -> Result:

@@ -21,7 +21,6 @@ from hpcgym.errors import HpcgymError
 from hpcgym.scheduler.capabilities import check_scheduler
 from hpcgym.simulation.prepare import check_jobs
 from hpcgym.simulation.warm_start import check_extract
-from hpcgym.workload.model import Workload
 
 _INTERVALS = {
     "pass": arrays.PASSES_INTERVAL,
@@ -60,14 +59,34 @@ def check_episodes(
                 f"episodes={episodes.kind!r} leave some out; use 'windows' or 'whole'"
             )
     check_jobs(workload, options.cluster.processors)
+    if not episodes.alone and (limited is not None or corun is not None):
+        where = "under limits or on whole nodes" if corun is None else "where jobs share nodes"
+        raise HpcgymError(f"start, warmup, arrivals and horizon are not known {where}")
     places = ["whole nodes"] * (limited is not None) + ["shared nodes"] * (corun is not None)
     check_extract(workload, *places)
+    if limited is not None or corun is not None:
+        check_plain(options)
     if shutdown_action:
         check_extract(workload, shutdown="shutdown_action")
     if kind == arrays.SELECTION_KIND:
         check_scheduler(options.scheduler, "job selection")
     if shutdown_action and options.cluster.groups:
         raise HpcgymError("shutdown_action is for pools of processors, not for nodes")
+
+
+def check_plain(options: Options) -> None:
+    """Raise an HpcgymError for what is known on pools, and on nodes without limits, alone."""
+    rewards = options.rewards
+    asked = {
+        "paid": rewards.paid != arrays.PAID_AT_START,
+        "reward": any(rewards.references) or any(row[arrays.MAX_WAIT] for row in rewards.weights),
+        "window='split'": options.split,
+    }
+    for name, given in asked.items():
+        if given:
+            raise HpcgymError(
+                f"{name}: not known where jobs share nodes, or have whole nodes of their own"
+            )
 
 
 def layout_of(
@@ -83,18 +102,18 @@ def layout_of(
 
 def machines_of(
     options: Options,
-    workload: Workload,
+    episodes: Episodes,
     number: int,
-    longest: int,
     limited: Limited | None,
     corun: Corun | None,
 ) -> Machines:
-    """Return the machines of that many simulations of up to ``longest`` jobs of a workload."""
+    """Return the machines of that many simulations of episodes."""
+    workload, longest = episodes.workload, episodes.longest
     if limited is not None:
         return LimitedMachines(limited, options, workload, number, longest)
     if corun is not None:
         return CorunMachines(corun, options, workload, number, longest)
-    return Machines(options, workload, number, longest)
+    return Machines(options, workload, number, longest, len(episodes.beginnings))
 
 
 def settings_of(
@@ -125,8 +144,9 @@ def outputs_of(
     return arrays.Outputs(
         observations=np.zeros((number, layout.size), np.float32),
         masks=np.zeros((number, n_actions), np.int8),
-        rewards=np.zeros((number, len(options.weights))),
+        rewards=np.zeros((number, len(options.rewards.weights))),
         ended=np.zeros(number, np.bool_),
+        truncated=np.zeros(number, np.bool_),
         told=np.zeros((number, arrays.N_TOLD + options.window), np.int64),
         terms=np.zeros((number, arrays.N_TERMS)),
     )

@@ -16,9 +16,11 @@ from hpcgym.compilation.threads import OnThreads
 from hpcgym.envs.core import arrays
 from hpcgym.envs.core.beginnings import state_before, telling
 from hpcgym.envs.core.corun_options import Corun
-from hpcgym.envs.core.episodes import Episode, Episodes
+from hpcgym.envs.core.cutting import Episode
+from hpcgym.envs.core.episodes import Episodes
 from hpcgym.envs.core.limited_machines import Limited, own_nodes
 from hpcgym.envs.core.options import Options
+from hpcgym.envs.core.scales import scales_of
 from hpcgym.envs.core.setup import (
     check_episodes,
     layout_of,
@@ -35,6 +37,7 @@ from hpcgym.envs.core.tables import (
     empty_machine,
     table_of,
 )
+from hpcgym.envs.core.told import episode_of
 from hpcgym.envs.core.usage import usage_of
 from hpcgym.envs.kernels import steps as kernel
 from hpcgym.scheduler.estimates.learning import (
@@ -58,6 +61,7 @@ class Simulations:
     kind : one of the kinds of :mod:`hpcgym.envs.core.arrays`.
     keeps : whether a selected job that does not fit stays selected.
     shutdown_action : whether an action may be to switch idle processors off.
+    skips : whether decisions with one action are not asked for.
     features, interval : that weights are for, and what weights and controls hold for.
     limited : of environments under limits; None of others, even where jobs have nodes of their own.
     corun : of environments in which jobs share nodes; None of others.
@@ -82,6 +86,7 @@ class Simulations:
         *,
         keeps: bool = False,
         shutdown_action: bool = False,
+        skips: bool = False,
         features: tuple[str, ...] = (),
         interval: tuple[str, int] = ("pass", 0),
         limited: Limited | None = None,
@@ -98,10 +103,10 @@ class Simulations:
         self.names, self._next_names = [""] * number, [""] * number
         self.shown: dict[int, Any] = {}  # what expert_view keeps of present episodes
 
-        machines = machines_of(options, workload, number, longest, limited, corun)
+        machines = machines_of(options, episodes, number, limited, corun)
         self.machines = machines
         common = machines.prepared(common_of(options, workload))
-        self.usage = usage_of(options, features, workload, number, longest)
+        self.usage = usage_of(options, features, episodes, number)
 
         predicts = asks_for_predictions(scheduler)
         rules = {"asks": asks_when(kind, interval[0]), "keeps": int(keeps)}
@@ -112,7 +117,7 @@ class Simulations:
         settings = settings_of(
             self.layout, features, interval, limited, kind=kind, by_action=shutdown_action,
             processors=machines.counted, ticks=machines.ticks, autoreset=autoreset,
-            clock=clock_of(workload),
+            clock=clock_of(workload), paid=options.rewards.paid, skips=skips, split=options.split,
         )  # fmt: skip
         self.whole = self.table = table_of(
             options, workload, longest, features, settings, first, common, machines.books
@@ -136,6 +141,11 @@ class Simulations:
         """Return times of the simulations' clock in seconds: float64 where it is finer."""
         ticks = self.machines.ticks
         return times if ticks == 1 else times / ticks
+
+    @property
+    def tells_ends(self) -> bool:
+        """Whether jobs are paid when they end, and infos say which have."""
+        return self.options.rewards.paid == arrays.PAID_AT_END
 
     @property
     def nbytes(self) -> int:
@@ -170,8 +180,19 @@ class Simulations:
     def set_next(self, e: int, episode: Episode) -> None:
         """Say which episode simulation ``e`` is to begin next."""
         self._next_names[e] = episode.name
-        self.batch.episode_state["next_start"][e] = episode.start
-        self.batch.episode_state["next_jobs"][e] = episode.stop - episode.start
+        state, n = self.batch.episode_state[e], episode.stop - episode.start
+        state["next_start"], state["next_jobs"] = episode.start, n
+        state["next_until"], state["next_beginning"] = episode.until, max(episode.beginning, 0)
+        state["next_counting"], state["next_of_slice"] = n, 0
+        state["next_counts_first"] = 0
+        if episode.last >= 0:
+            state["next_counting"] = episode.last - episode.start
+            state["next_of_slice"] = episode.last - episode.first
+            state["next_counts_first"] = episode.first - episode.start
+        counting = state["next_counting"] - state["next_counts_first"]
+        state["next_open"] = counting + int(episode.endless)
+        if any(self.options.rewards.references):
+            self.batch.next_scales[e] = scales_of(self.options, self.episodes, episode)
         # most machines need not know: jobs are cut out of the whole for those that must
         jobs_of = partial(self.episodes.workload_of, episode)
         self.machines.set_next(e, jobs_of, episode.start)
@@ -264,8 +285,7 @@ class Simulations:
     def present(self, e: int) -> Episode:
         """Return which episode simulation ``e`` is in."""
         now: Any = self.batch.episode_state[e]
-        start, n = int(now.origin), int(now.jobs)
-        return Episode(self.names[e], start, start + n)
+        return episode_of(self.names[e], now, bool(self.episodes.beginnings))
 
     def hides(self, e: int) -> bool:
         """Return whether simulation ``e`` goes on from a snapshot that hides the future."""

@@ -156,6 +156,11 @@ def hidden(snapshot: Snapshot) -> Snapshot:
             rows.blocks["least_span"][block] = here["span"].min()
     rows.episode_state["start"], rows.episode_state["jobs"] = 0, known
     rows.episode_state["hides"] = 1
+    # to the last start of what is known to count
+    rows.episode_state["until"] = state.FOREVER
+    counting = rows.episode_state["counting"] = min(int(rows.episode_state["counting"]), known)
+    first_counting = int(rows.episode_state["counts_first"])
+    rows.episode_state["open"] = int(np.count_nonzero(waiting[first_counting:counting]))
     rows.sim["changed"] = 1
     for scores in (rows.scores, Shares(*accounts).base) if accounts else (rows.scores,):
         if scores.size:
@@ -172,16 +177,25 @@ def _counted_anew(rows: arrays.Batch, table: arrays.Table) -> arrays.Batch:
     """
     begun = rows.progress["start"][: len(table.jobs)] >= 0
     jobs, start = table.jobs[begun], rows.progress["start"][: len(table.jobs)][begun]
-    begin = int(rows.episode_state["begin"])
+    begin, episode = int(rows.episode_state["begin"]), rows.episode_state
+    counts = (start >= begin) & (np.flatnonzero(begun) >= int(episode["counts_first"]))
+    counts &= np.flatnonzero(begun) < int(episode["counting"])
+    paid = int(table.settings[0].paid)
+    if paid == arrays.PAID_AT_END:  # those that run will be paid yet
+        counts &= ~np.isin(np.flatnonzero(begun), rows.unpaid[: int(episode["unpaid"])])
     decided, run = start >= begin, jobs["run"] - np.maximum(begin - start, 0)
-    wait = (start - jobs["submit"])[decided]
+    wait = (start - jobs["submit"])[counts]
     seconds = float((jobs["processors"] * run.astype(np.float64)).sum())
     watts, machine = table.watts, int(table.settings[0].processors)
-    rows.totals[arrays.BSLD] = bsld(wait, jobs["run"][decided]).sum()
+    rows.totals[arrays.BSLD] = bsld(wait, jobs["run"][counts]).sum()
     rows.totals[arrays.WAIT] = wait.sum()
+    if paid == arrays.PAID_WHILE_WAITING:
+        owed = _owed(rows, table, ~begun)
+        rows.owed[[arrays.BSLD, arrays.WAIT]] = owed
+        rows.totals[[arrays.BSLD, arrays.WAIT]] += owed
     counted = rows.counted_j
     joules = float(counted)
-    n = max(len(table.jobs) - int((~decided).sum()), 1)
+    n = int(episode["of_slice"]) or max(len(table.jobs) - int((~decided).sum()), 1)
     if table.sim[0].managed == 0:
         counted = np.zeros_like(counted)
         elapsed = float(rows.episode_state["last_time"] - begin)
@@ -193,6 +207,16 @@ def _counted_anew(rows: arrays.Batch, table: arrays.Table) -> arrays.Batch:
     rows.norms[arrays.ENERGY] = -1.0 / max(watts[arrays.BUSY] * machine * span, 1.0)
     # what an extract has used before its first step is in the sums
     return rows._replace(counted_j=counted, begun_j=np.zeros_like(counted))
+
+
+def _owed(
+    rows: arrays.Batch, table: arrays.Table, waiting: NDArray[np.bool_]
+) -> tuple[float, float]:
+    """Return the slowdowns and waits so far of jobs that wait and may count, (n_jobs,) bool."""
+    some = slice(int(rows.episode_state["counts_first"]), int(rows.episode_state["counting"]))
+    jobs = table.jobs[some][waiting[some]]
+    wait = int(rows.sim["time"]) - jobs["submit"]
+    return float(bsld(wait, jobs["run"]).sum()), float(wait.sum())
 
 
 def _part_of(table: arrays.Table, first: int, n: int) -> arrays.Table:

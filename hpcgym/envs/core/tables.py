@@ -133,7 +133,8 @@ def table_of(
         watts=np.array([getattr(cluster, name) for name in _WATTS]),
         node_watts=watts,
         still_w=still,
-        reward_weights=np.array(options.weights),
+        reward_weights=np.array(options.rewards.weights),
+        shapes=np.array(options.rewards.shapes),
         settings=settings,
         sim=first.sim.reshape(1),
         blocks=first.blocks,
@@ -177,6 +178,7 @@ def batch_of(
     """
     ordered = table.settings[0]["kind"] in (arrays.ORDERING_KIND, arrays.WEIGHTS_KIND)
     scored = ordered or len(table.second_scores) > 0
+    late = options.rewards.paid == arrays.PAID_AT_END
     return arrays.Batch(
         **empty_rows(first, number, first._fields),
         **learner_rows(learner, number),
@@ -189,6 +191,12 @@ def batch_of(
         counted_j=np.zeros(number),
         begun_j=np.zeros(number),
         norms=np.zeros((number, arrays.N_TERMS)),
+        scales=np.ones((number, len(options.rewards.weights))),
+        next_scales=np.ones((number, len(options.rewards.weights))),
+        owed=np.zeros((number, 2)),
+        unpaid=np.zeros((number, longest if late else 0), np.int64),
+        gone=np.zeros((number, longest if late else 0), np.int64),
+        gone_bsld=np.zeros((number, longest if late else 0)),
         busy_until=np.zeros((number, n_nodes), np.int64),
     )
 

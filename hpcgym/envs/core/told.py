@@ -8,9 +8,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.envs.core import arrays
-from hpcgym.envs.core.episodes import Episode
+from hpcgym.envs.core.cutting import Episode
 from hpcgym.scheduler.limits import Limit
 from hpcgym.workload.model import Workload
+
+
+def episode_of(name: str, episode_state: Any, begins: bool) -> Episode:
+    """Return which rows of the workload an episode has, and how it began, by its EPISODE."""
+    start, n = int(episode_state.origin), int(episode_state.jobs)
+    return Episode(name, start, start + n, beginning=int(episode_state.beginning) if begins else -1)
 
 
 class State(NamedTuple):
@@ -28,12 +34,12 @@ class State(NamedTuple):
     ordered_by: NDArray[np.int64] | None  # (n_jobs,) [s], where it is learned
     machine: Any  # the nodes, as the engine has them; None on a pool
     limits: tuple[Limit, ...]
+    begins: bool  # whether it began with jobs that ran or waited
 
     @property
     def episode(self) -> Episode:
         """Which rows of the workload it has."""
-        start, n = int(self.episode_state.origin), int(self.episode_state.jobs)
-        return Episode(self.name, start, start + n)
+        return episode_of(self.name, self.episode_state, self.begins)
 
     @property
     def first(self) -> int:

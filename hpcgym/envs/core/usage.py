@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from hpcgym.engine.answers.share_rows import make_share_rows, set_beginning
 from hpcgym.engine.answers.shares import ShareRows
+from hpcgym.envs.core.episodes import Episodes
 from hpcgym.envs.core.options import Options
 from hpcgym.scheduler.usage import check_fair_share, counts_usage
 from hpcgym.simulation.fair_share import beginning_of, places_of_usage
@@ -31,16 +32,16 @@ class Usage:
         self,
         options: Options,
         features: tuple[str, ...],
-        workload: Workload,
+        episodes: Episodes,
         number: int,
-        longest: int,
     ) -> None:
         self._given = options.scheduler, options.cluster, features
-        # no episode has more accounts than all jobs together
-        self._whole = beginning_of(workload, *self._given)
-        rows = make_share_rows(
-            number, number, longest, len(self._whole.stamp), len(self._whole.share)
-        )
+        # no episode has more accounts than all jobs together, with those before them
+        self._whole = beginning_of(episodes.workload, *self._given)
+        all_of = [self._whole, *(beginning_of(one, *self._given) for one in episodes.beginnings)]
+        n_users = max(len(one.stamp) for one in all_of)
+        n_accounts = max(len(one.share) for one in all_of)
+        rows = make_share_rows(number, number, episodes.longest, n_users, n_accounts)
         self.fair = ShareRows(rows, places_of_usage(features))
 
     @property
@@ -55,7 +56,7 @@ class Usage:
 
 
 def usage_of(
-    options: Options, features: tuple[str, ...], workload: Workload, number: int, longest: int
+    options: Options, features: tuple[str, ...], episodes: Episodes, number: int
 ) -> Usage | None:
     """Return the accounts of an environment's simulations; None where no order looks at usage.
 
@@ -69,5 +70,5 @@ def usage_of(
     check_fair_share(options.scheduler.fair_share, counts)
     if not counts:
         return None
-    warn_of_weights([workload], options.scheduler, features)
-    return Usage(options, features, workload, number, longest)
+    warn_of_weights([episodes.workload], options.scheduler, features)
+    return Usage(options, features, episodes, number)

@@ -12,10 +12,10 @@ What the functions take of a machine is not None where the environment has a mac
 - ``corun``: nodes that jobs share.
 
 ``alone`` is ``()`` on all but the last, so that what jobs with processors of their own need stands
-in one place. ``before`` is the state with which an extract begins, None of other episodes; its
-nodes stand behind those of all environments. ``learns`` is None where no run times are learned,
-``fair`` where no order looks at usage. numba leaves out what is under an ``is not None`` that is
-false, if it has no ``else``.
+in one place. ``before`` has the states with which episodes begin, None where the machine is empty;
+their nodes stand behind those of all environments. ``learns`` is None where no run times are
+learned, ``fair`` where no order looks at usage. numba leaves out what is under an ``is not None``
+that is false, if it has no ``else``.
 
 Numbers are passed on as np.int64: numba would compile a function anew for each constant.
 """
@@ -41,12 +41,13 @@ from hpcgym.engine.many.beginnings import (
     set_second_scores,
 )
 from hpcgym.engine.orders.scores import forget_bounds
-from hpcgym.engine.state import ALL_PASSES, FOREVER, NOBODY, STARTED_AS
+from hpcgym.engine.state import ALL_PASSES, AN_ORDER, FOREVER, NOBODY
 from hpcgym.envs.core.arrays import (
     BEGIN,
     BSLD,
     BUSY,
     ENERGY,
+    MAX_WAIT,
     N_TERMS,
     N_TOLD,
     ORDERING_KIND,
@@ -57,9 +58,10 @@ from hpcgym.envs.core.arrays import (
     WAIT,
     WEIGHTS_KIND,
 )
+from hpcgym.envs.core.rewards import LOG
+from hpcgym.envs.kernels.accounts import account
 from hpcgym.envs.kernels.corun import (
     act_on_pairs,
-    add_terms_of_pairs,
     begin_norms,
     serve,
     show_pairs,
@@ -67,12 +69,7 @@ from hpcgym.envs.kernels.corun import (
 from hpcgym.envs.kernels.intervals import interval_is_over, next_stop, weigh
 from hpcgym.envs.kernels.limited import control, observe_power
 from hpcgym.envs.kernels.observe import ON_AT, observe
-from hpcgym.envs.kernels.terms import (
-    add_terms_under_limits,
-    add_waits,
-    joules_of_processors,
-    joules_on_nodes,
-)
+from hpcgym.envs.kernels.terms import step_of_log
 
 
 @jit_inline
@@ -81,7 +78,12 @@ def begin(e, table, batch, before, rooms, limited, corun, fair):
     episode = batch.episode_state[e]
     start, n = episode.next_start, episode.next_jobs
     episode.start, episode.jobs, episode.origin = start, n, start
+    episode.counting, episode.open = episode.next_counting, episode.next_open
+    episode.until, episode.of_slice = episode.next_until, episode.next_of_slice
+    episode.beginning, episode.truncated = episode.next_beginning, 0
     episode.visible = episode.cursor = episode.counted = episode.new = episode.ended = 0
+    episode.noted = episode.unpaid = episode.gone = 0
+    batch.owed[e, BSLD] = batch.owed[e, WAIT] = 0.0
     episode.begin = table.jobs[start].submit
     episode.controls_hold = episode.hides = 0
     if before is None:
@@ -92,19 +94,21 @@ def begin(e, table, batch, before, rooms, limited, corun, fair):
         )  # fmt: skip
         begin_learning(table, batch, e, start, n)
     if before is not None:
-        recall(before, np.int64(0), table, start, n, batch, e)
-        episode.begin = max(episode.begin, before.time[0])
+        recall(before, episode.beginning, table, start, n, batch, e)
+        episode.begin = max(episode.begin, before.time[episode.beginning])
     episode.last_time = episode.stop = episode.begin
+    episode.counts_first = episode.next_counts_first
     if rooms is not None:
         if before is None:
             empty_nodes(rooms, e, start, start + n)
         if before is not None:
-            copy_nodes(rooms, len(batch.sim), e, start, start + n, before.number[0])
+            place = episode.beginning
+            copy_nodes(rooms, len(batch.sim) + place, e, start, start + n, before.number[place])
     if limited is not None:
         begin_machine(limited, e, start, start + n, table.jobs)
     begin_scores(e, table, batch, fair, start, n)
-    if before is not None and before.time[0] >= 0:
-        line_up_rows(table, start, n, batch, e, before, fair, np.int64(0))
+    if before is not None and before.time[episode.beginning] >= 0:
+        line_up_rows(table, start, n, batch, e, before, fair, episode.beginning)
     batch.counted_j[e] = batch.begun_j[e] = 0.0
     for node in range(len(batch.busy_until[e])):
         batch.busy_until[e, node] = 0
@@ -112,9 +116,12 @@ def begin(e, table, batch, before, rooms, limited, corun, fair):
         rest(batch.sim[e], batch.idle[e], table.settings[0].processors)
     span = max(table.jobs[start + n - 1].submit - episode.begin, 0) + 1
     full = table.watts[BUSY] * table.settings[0].processors
-    decided = n - batch.sim[e].started  # not those that run already
+    decided = episode.of_slice if episode.of_slice > 0 else n - batch.sim[e].started
     batch.norms[e, BSLD] = -1.0 / decided
     batch.norms[e, WAIT] = -1.0 / (3600.0 * decided)
+    batch.norms[e, MAX_WAIT] = -1.0 / 3600.0
+    for k in range(batch.scales.shape[1]):
+        batch.scales[e, k] = batch.next_scales[e, k]
     batch.norms[e, ENERGY] = -1.0 / max(full * span, 1.0)
     for term in range(N_TERMS):
         batch.totals[e, term] = 0.0
@@ -148,50 +155,6 @@ def simulate(e, table, batch, pool, rooms, limited, learns, fair, stop_time):
         run_on_nodes(table, start, n, batch, rooms, e, learns, fair, stop_time)
     if limited is not None:
         run_under_limits(table, start, n, batch, limited, e, learns, fair, stop_time)
-
-
-@jit_inline
-def account(e, table, batch, pool, rooms, limited, corun):
-    """Note the jobs that have started since the last decision, sum their terms, fill the window."""
-    episode, window, sim, new = batch.episode_state[e], batch.window[e], batch.sim[e], batch.new[e]
-    progress = batch.progress[e]
-    found = kept = 0
-    for i in range(episode.visible):
-        job = window[i]
-        if progress[job].start < 0:
-            window[kept] = job
-            kept += 1
-        else:
-            new[found] = job
-            found += 1
-    job = episode.cursor
-    while episode.counted + found < sim.started:
-        if progress[job].start >= 0 and progress[job].marks // STARTED_AS >= episode.counted:
-            new[found] = job
-            found += 1
-        job += 1
-    while kept < len(window) and episode.cursor < sim.next:
-        if progress[episode.cursor].start < 0:
-            window[kept] = episode.cursor
-            kept += 1
-        episode.cursor += 1
-    episode.visible = kept
-    episode.new = found
-    episode.counted = sim.started
-    episode.ended = 1 if sim.started == episode.jobs else 0
-    if corun is not None:
-        add_terms_of_pairs(e, table, batch, corun)
-    if limited is not None:
-        add_terms_under_limits(e, table, batch, limited)
-    if pool is not None:
-        seconds = add_waits(e, table, batch)
-        batch.terms[e, ENERGY] += joules_of_processors(e, table, batch, seconds)
-    if rooms is not None:
-        seconds = add_waits(e, table, batch)
-        if len(batch.busy_until[e]) > 0:
-            batch.terms[e, ENERGY] += joules_on_nodes(e, table, batch, rooms)
-        else:
-            batch.terms[e, ENERGY] += joules_of_processors(e, table, batch, seconds)
 
 
 @jit_part
@@ -232,19 +195,41 @@ def act_on_queue(e, begins, table, batch, pool, rooms, limited, learns, fair, ch
             for i in range(batch.episode_state[e].visible):
                 batch.scores[e, batch.window[e, i]].score = numbers[e, i]
             forget_bounds(batch.blocks[e])
-    stop, goes_on = np.int64(FOREVER), True
+    until = batch.episode_state[e].until
+    last, goes_on = np.int64(FOREVER), True
     while goes_on:
         if kind == WEIGHTS_KIND and not begins:
-            stop = next_stop(e, table, batch)
+            last = next_stop(e, table, batch)
+        stop = min(last, until)
+        if kind == WEIGHTS_KIND and not begins:
             weigh(e, table, batch, fair, numbers[e], stop)
         if limited is not None and not begins:
             control_machine(e, table, batch, limited, numbers[e], stop)
         simulate(e, table, batch, pool, rooms, limited, learns, fair, stop)
         if limited is not None and limited.scalars[e, 0].full == 1 and not begins:
             return  # to be called again, with the same action, once there is room
-        goes_on = stop < FOREVER and not interval_is_over(e, table, batch, stop)
-    account(e, table, batch, pool, rooms, limited, None)
+        if stop == until and until < FOREVER and batch.sim[e].asked != AN_ORDER:
+            # a reset cannot say that an episode is over: the first step will, whatever it does
+            batch.episode_state[e].truncated = not begins
+            batch.sim[e].time = max(batch.sim[e].time, until)
+            goes_on = False
+        else:
+            goes_on = last < FOREVER and not interval_is_over(e, table, batch, stop)
+        if not goes_on:
+            account(e, table, batch, pool, rooms, limited, None)
+            if table.settings[0].skips == 1 and not begins and is_forced(e, table, batch):
+                goes_on = True
+                batch.sim[e].selected = batch.window[e, 0]
     batch.episode_state[e].controls_hold = 0
+
+
+@jit_part
+def is_forced(e, table, batch):
+    """Return whether there is one job to select, and nothing else that could be done."""
+    episode = batch.episode_state[e]
+    if episode.ended == 1 or episode.visible != 1:
+        return False
+    return table.settings[0].by_action == 0 or not some_idle(batch.sim[e], batch.idle[e])
 
 
 @jit_part
@@ -324,14 +309,17 @@ def tell(e, batch, out):
 @jit_part
 def reward(e, table, batch, out):
     """Note the reward of the last action in environment ``e``."""
-    for term in range(N_TERMS):
-        batch.totals[e, term] += batch.terms[e, term]
     for k in range(len(table.reward_weights)):
         value = 0.0
         for term in range(N_TERMS):
             value += table.reward_weights[k, term] * batch.terms[e, term] * batch.norms[e, term]
-        out.rewards[e, k] = value
-    out.ended[e] = batch.episode_state[e].ended == 1
+        if table.shapes[k] == LOG:
+            value = step_of_log(e, table.reward_weights[k], batch, value)
+        out.rewards[e, k] = value * batch.scales[e, k]
+    for term in range(N_TERMS):
+        batch.totals[e, term] += batch.terms[e, term]
+    out.truncated[e] = batch.episode_state[e].ended == 1 and batch.episode_state[e].open > 0
+    out.ended[e] = batch.episode_state[e].ended == 1 and batch.episode_state[e].open == 0
 
 
 @jit_part
@@ -345,6 +333,7 @@ def step(
     episode = batch.episode_state[e]
     begins = task == BEGIN or (episode.ended == 1 and table.settings[0].autoreset == 1)
     episode.resets = begins
+    episode.noted = 0
     for term in range(N_TERMS):
         batch.terms[e, term] = 0.0
     if begins:
@@ -366,7 +355,7 @@ def step(
     if not begins:
         reward(e, table, batch, out)
     elif task == STEP:  # else the last step has told of the episode before
-        out.ended[e] = False
+        out.ended[e] = out.truncated[e] = False
         for k in range(out.rewards.shape[1]):
             out.rewards[e, k] = 0.0
 
@@ -395,7 +384,7 @@ def go_on(
     task : STEP, BEGIN or SHOW.
     out : hpcgym.envs.core.arrays.Outputs, written.
     table, batch : hpcgym.envs.core.arrays.Table and Batch.
-    before : hpcgym.engine.many.beginnings.Before of one extract, or None.
+    before : hpcgym.engine.many.beginnings.Before of what episodes begin with, or None.
     alone, pool, rooms, limited, corun : the machine; see this module.
     learns, fair : see this module; ``fair`` is a ShareRows.
     chosen, numbers : (n,) int64 and (n, n_numbers) float64, the actions.

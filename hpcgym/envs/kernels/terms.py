@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from hpcgym.compilation import jit, jit_part
 from hpcgym.engine.idle_power import settle
 from hpcgym.engine.machines.limited.rows import machine_of
 from hpcgym.engine.machines.nodes.rows import nodes_of
-from hpcgym.engine.state import STARTED_AS
+from hpcgym.engine.ordered import BLOCK, block_at
+from hpcgym.engine.state import QUEUE, STARTED_AS
 from hpcgym.envs.core.arrays import (
     BSLD,
     BUSY,
     ENERGY,
     IDLING,
+    MAX_WAIT,
+    N_TERMS,
     OFF,
+    PAID_AT_END,
+    PAID_WHILE_WAITING,
     SWITCHING_OFF,
     SWITCHING_ON,
     WAIT,
@@ -24,20 +31,106 @@ from hpcgym.envs.kernels.limited import bsld_of, sum_bsld, take_joules
 
 @jit_part
 def add_waits(e, table, batch):
-    """Add slowdowns and waits of the jobs that started; return their processor seconds."""
-    episode, terms = batch.episode_state[e], batch.terms[e]
+    """Add slowdowns and waits of the jobs that started; return their processor seconds.
+
+    Those that are paid when they end are noted for that.
+    """
+    episode = batch.episode_state[e]
+    late = table.settings[0].paid == PAID_AT_END
     processor_seconds = 0.0
-    for i in range(episode.new):
+    for i in range(episode.noted, episode.new):
         job = batch.new[e, i]
         row = table.jobs[episode.start + job]
         begun, seconds = batch.progress[e, job].start, row.run
         if begun < episode.begin:  # it ran then, and counts for the machine alone, and from then on
             seconds -= episode.begin - begun
-        else:
-            terms[BSLD] += bsld_of(row.submit, row.run, begun, row.run)
-            terms[WAIT] += begun - row.submit
+        elif episode.counts_first <= job < episode.counting:
+            add_max_wait(e, batch, begun - row.submit)
+            if late:
+                batch.unpaid[e, episode.unpaid] = job
+                episode.unpaid += 1
+            else:
+                add_wait(e, table, batch, job, begun)
         processor_seconds += np.float64(row.processors) * np.float64(seconds)
     return processor_seconds
+
+
+@jit_part
+def add_wait(e, table, batch, job, begun):
+    """Add the slowdown and the wait of a job that starts at some time [s]."""
+    row, terms = table.jobs[batch.episode_state[e].start + job], batch.terms[e]
+    terms[BSLD] += bsld_of(row.submit, row.run, begun, row.run)
+    terms[WAIT] += begun - row.submit
+
+
+@jit_part
+def add_max_wait(e, batch, wait):
+    """Add by how much a wait [s] is longer than the longest so far."""
+    longest = batch.totals[e, MAX_WAIT] + batch.terms[e, MAX_WAIT]
+    batch.terms[e, MAX_WAIT] += max(wait - longest, 0.0)
+
+
+@jit_part
+def pay_later(e, table, batch):
+    """Add what is not paid when a job starts: at its end, while it waits, where the episode ends.
+
+    A job that still waits when time is up is paid as if it started then.
+    """
+    episode, paid = batch.episode_state[e], table.settings[0].paid
+    if paid == PAID_AT_END:
+        pay_ended(e, table, batch)
+    if episode.truncated == 1:
+        for job in range(episode.counts_first, min(episode.counting, batch.sim[e].next)):
+            if batch.progress[e, job].start < 0:
+                add_wait(e, table, batch, job, batch.sim[e].time)
+                add_max_wait(e, batch, batch.sim[e].time - table.jobs[episode.start + job].submit)
+    if paid == PAID_WHILE_WAITING and episode.resets == 0:  # a reset has no reward
+        pay_waiting(e, table, batch)
+
+
+@jit_part
+def pay_ended(e, table, batch):
+    """Add slowdowns and waits of the jobs that have ended; of all once the episode has."""
+    episode, unpaid, now = batch.episode_state[e], batch.unpaid[e], batch.sim[e].time
+    if episode.noted == 0:
+        episode.gone = 0
+    kept = 0
+    for i in range(episode.unpaid):
+        job = unpaid[i]
+        begun = batch.progress[e, job].start
+        row = table.jobs[episode.start + job]
+        if episode.ended == 1 or begun + row.run <= now:
+            add_wait(e, table, batch, job, begun)
+            batch.gone[e, episode.gone] = job
+            batch.gone_bsld[e, episode.gone] = bsld_of(row.submit, row.run, begun, row.run)
+            episode.gone += 1
+        else:
+            unpaid[kept] = job
+            kept += 1
+    episode.unpaid = kept
+
+
+@jit_part
+def pay_waiting(e, table, batch):
+    """Add by how much the slowdowns and waits so far have grown, of jobs that wait.
+
+    A job that waits has those that it would have if it started now.
+    """
+    episode, sim, terms = batch.episode_state[e], batch.sim[e], batch.terms[e]
+    blocks, entries = batch.blocks[e], batch.entries[e]
+    bsld = wait = 0.0
+    if episode.ended == 0:
+        for k in range(blocks[QUEUE].in_use):
+            block = block_at(blocks, QUEUE, k)
+            for i in range(block * BLOCK, block * BLOCK + blocks[block].count):
+                job = entries[i].job
+                if episode.counts_first <= job < episode.counting:
+                    row = table.jobs[episode.start + job]
+                    bsld += bsld_of(row.submit, row.run, sim.time, row.run)
+                    wait += sim.time - row.submit
+    terms[BSLD] += bsld - batch.owed[e, BSLD]
+    terms[WAIT] += wait - batch.owed[e, WAIT]
+    batch.owed[e, BSLD], batch.owed[e, WAIT] = bsld, wait
 
 
 @jit_part
@@ -77,7 +170,7 @@ def joules_on_nodes(e, table, batch, rooms):
     sort_by_start(new, progress, episode.new, episode.counted - episode.new)
     joules = np.float64(batch.sim[e].time - episode.last_time) * table.still_w[0]
     episode.last_time = batch.sim[e].time
-    for i in range(episode.new):
+    for i in range(episode.noted, episode.new):
         job = new[i]
         end = progress[job].start + table.jobs[start + job].run
         begun = max(progress[job].start, episode.begin)
@@ -120,3 +213,15 @@ def add_terms_under_limits(e, table, batch, limited):
         terms[BSLD] += sum_bsld(machine, limited.jobs[e, :n], progress) - known
     episode.last_time = batch.sim[e].time
     terms[ENERGY] += take_joules(machine, batch.sim[e].time)
+
+
+@jit_part
+def step_of_log(e, weights, batch, value):
+    """Return by what minus the logarithm of 1 + the sum of an episode has changed in a step.
+
+    ``value`` is minus what the sum has grown by.
+    """
+    total = 0.0
+    for term in range(N_TERMS):
+        total -= weights[term] * batch.totals[e, term] * batch.norms[e, term]
+    return math.log1p(total) - math.log1p(total - value)

@@ -12,13 +12,17 @@ import inspect
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
+from hpcgym.envs import VERSIONS
 from hpcgym.envs.core.corun_layout import PairLayout
+from hpcgym.envs.core.definition import EPISODE_ARGUMENTS
 from hpcgym.envs.core.layout import Layout
 from hpcgym.envs.core.options import USUAL_FEATURES, WINDOW_FEATURES
 from hpcgym.envs.kernels import observe
 from hpcgym.envs.kernels.limited import POWER_SIZE
 from hpcgym.envs.pages import corun as pair_page
+from hpcgym.envs.pages import episodes as episode_page
 from hpcgym.envs.pages import limited as power_page
+from hpcgym.envs.pages import rewards as reward_page
 from hpcgym.schedule.bounded_slowdown import TAU_S
 from hpcgym.scheduler.policies.features import FEATURES, USER_FEATURES
 
@@ -33,12 +37,20 @@ ARGUMENTS = {
     "ready-made one or a TOML file. It also tells powers, and after how long idle processors or "
     "nodes are switched off (`shutdown_after_s`); if nodes are, each job has nodes of its own",
     "episodes": '`"windows"`: `jobs` jobs from anywhere; `"weeks"`, `"months"`: of the trace, but '
-    'for the first, without jobs that cross a boundary; `"whole"`: all jobs of the part',
+    'for the first, without jobs that cross a boundary; `"whole"`: all jobs of the part; '
+    '`"stream"`: the same, truncated at the last submission',
     "jobs": "jobs of a window; only windows heed it",
     "part": 'what episodes are drawn from: `"all"`, `"train"` (the first in time) or `"test"` (the '
     "rest)",
     "train_share": "share of the jobs, weeks or months that `part` calls train; more than 0, less "
     "than 1",
+    "start": '`"empty"`, or the scheduler that left the machine as an episode finds it: `"warm"` '
+    "is EASY; see Starting State. This and the next three are not known under limits, nor where "
+    "jobs share nodes",
+    "warmup": 'how long before its slice an episode begins: seconds, or such as `"7d"`, `"12h"`',
+    "arrivals": '`"stop"`, or `"continue"`: later jobs go on to come',
+    "horizon": "how long after the first submission of its slice an episode is truncated, as "
+    "`warmup`; `None`: never",
     "backfill": '`"easy"` (one reservation), `"until-shadow"`, not under limits, or `"none"`',
     "backfill_order": 'order in which jobs are back-filled: `"fcfs"`, `"sjbf"` or any policy',
     "estimate": "run times that backfilling reckons with: a name of "
@@ -58,7 +70,10 @@ ARGUMENTS = {
     "`backfill_order` or a weight looks at usage: a `hpcgym.scheduler.policies.FairShare`, or what "
     "its `parse` takes; `None`: equal shares, half in a week",
     "reward": "see Rewards",
-    "window": "how many waiting jobs are visible",
+    "paid": 'when slowdowns and waits are rewarded: at the `"start"` of a job, at its `"end"`, or '
+    'while it is `"waiting"`; see Rewards',
+    "window": 'how many waiting jobs are visible, the oldest ones; with `"split:64"` or `"split"` '
+    "half of them are those that came last",
     "features": "names of the columns of `jobs`; or a mapping of names to `None`, or for columns "
     "of your own to functions",
     "observation": '`"dict"` or `"flat"`',
@@ -100,9 +115,9 @@ jobs, then -1 |
 | `time` | always | the time [s], of the trace's clock |
 | `action_mask` | JobSelection, always | (n_actions,) int8: 1 for what can be done |
 | `reward_terms` | always | of the last step, as they are: `bsld` and `wait_s`, sums over the \
-jobs that started, and `energy_j`; 0 after a reset |
-| `metrics` | at the end | metrics of the schedule, as `hpcgym.simulate` has them; those that are \
-nan are left out |
+jobs that started, or as `paid` says, and `energy_j`; 0 after a reset |
+{ended}| `metrics` | at the end | metrics of the schedule, as `hpcgym.simulate` has them; those \
+that are nan are left out |
 | `episode_name` | at the end | the name of the episode |
 
 `env.unwrapped` also has `time`, `free`, `queued()`, `running()`, `result()` (the schedule so far),
@@ -116,56 +131,12 @@ _MACHINE = """\
 m stands for the processors of the machine. Where jobs have nodes of their own it stands for nodes,
 as processors do in this table and the next. A time t appears as t / (t + 1 h)."""
 
-_REWARDS = """\
-{when}
-For an episode of n jobs:
-
-| `reward` | what a step adds | return |
-|---|---|---|
-| `"bsld"` | -max((wait + {length}) / max(run, {tau} s), 1) / n for each job that starts | \
--`metrics["mean_bsld"]`: minus the mean bounded slowdown |
-| `"wait"` | -wait / n for each job that starts [h] | -`metrics["mean_wait_s"]` / 3600: minus the \
-mean wait [h] |
-| `"energy"` | -{joules} / E | -`metrics["energy_j"]` / E, with E = {greatest} x (last - first \
-submission + 1 s) |
-
-{run}
-
-- A mapping of these names to weights, `{"bsld": 0.7, "energy": 0.3}`, is their weighted sum.
-- A list of several names, `["bsld", "energy"]`, makes the reward an array, float64, and adds
-  `env.unwrapped.reward_space` and `reward_dim`, as MO-Gymnasium has them.
-- A function is called once a step with a `StepView` (in `hpcgym/envs/single.py`: the jobs that
-  started, their waiting and run times, the time, the energy, the queue) and returns the reward.
-
-Rewards tell the run time of a job at its start, which an online scheduler learns at its end:
-policies must not look at them."""
-
-_EPISODES = """\
-`reset()` draws an episode at random from the `part`. With `options` it begins one that you choose:
-
-| `options` | episode |
-|---|---|
-| `{"slice": "window 0017"}` | of `episodes="windows"`: the windows of the part that follow one \
-another, from 0 |
-| `{"slice": "week 12"}`, `{"slice": "month 3"}` | of weeks and months: the number in the trace |
-| `{"slice": "whole"}` | of `episodes="whole"`; `"train"` or `"test"` if that is the part |
-| `{"slice": "rows 300:556"}`, `{"start": 300, "jobs": 256}` | any rows of the workload, also of \
-the other part, at most as many as the longest episode has |
-
-Windows that are drawn begin at any job. The machine is empty, and the jobs before the episode do
-not exist. Times are those of the trace."""
-
 _EXTRACT = """\
 An [extract](../extracts.md) is one episode, `episodes="whole"`. It begins when the extract does,
 with the jobs that run and wait then, and with what had been learned of run times. Its first rows
 are an episode too, with all these jobs and at least one that does not run. n, and all that is said
 of jobs that start, leave out those that run; energy and E count from the beginning of the extract,
 and what is used before the first decision comes with the first step."""
-
-_END = """\
-Terminated when all jobs of the episode have started; the last step goes on until all have ended,
-and the last observation has no job. Never truncated, unless by `max_episode_steps` of
-`gymnasium.make`."""
 
 _DETERMINISM = """\
 `reset(seed=s)` seeds the drawing of this and all later episodes, and nothing else is random. The
@@ -201,20 +172,10 @@ Rewards are names or weighted sums; functions need
 copy all simulations. `HpcVecEnv` in `hpcgym/envs/sb3.py` hands them to Stable-Baselines3."""
 
 
-# what the rewards say of machines without limits, and under them
-_REWARDS_PARTS = {
-    "when": "A job's waiting and run time, and its energy, count in the step in which it starts.",
-    "length": "run",
-    "joules": "(energy of the jobs that start + energy of processors without a job since the last "
-    "decision)",
-    "greatest": "m x `busy_power_w`",
-    "run": """\
-run is the time that the job will run, at most the requested one. The return is the metric but for
-the rounding of a sum (a relative error below 1e-12). While processors are never switched off,
-schedules of the same jobs differ in energy only by when they end: see `shutdown_after_s` of
-`hpcgym.Cluster`. Where jobs have nodes of their own, energy counts as it is drawn, by all nodes and
-what stands above them, each in whole milliwatts, rounded up; E is then that of all nodes busy.""",
-}
+_ENDED = """\
+| `ended` | with `paid="end"` | list of the rows of jobs that were paid in the last step |
+| `ended_bsld` | with `paid="end"` | list of their bounded slowdowns |
+"""
 
 
 def _is_limited(cls: type) -> bool:
@@ -234,6 +195,7 @@ def _observation(cls: type) -> str:
     names |= {
         "machine": power_page.MACHINE if limited else _MACHINE,
         "known": power_page.KNOWN if limited else "",
+        "ended": "" if limited else _ENDED,
     }
     tables = {"fields": _fields(layout), "columns": _columns()}
     return _filled(_OBSERVATION, **names, **tables)
@@ -318,8 +280,9 @@ def _argument_rows(cls: type, told: Mapping[str, str]) -> str:
 
 
 def _rewards(cls: type) -> str:
-    parts = power_page.REWARDS_PARTS if _is_limited(cls) else _REWARDS_PARTS
-    return _filled(_REWARDS, tau=TAU_S, **parts)
+    if _is_limited(cls):
+        return _filled(reward_page.PLAIN, tau=TAU_S, **power_page.REWARDS_PARTS)
+    return _filled(reward_page.REWARDS, tau=TAU_S, **reward_page.PARTS)
 
 
 def _pair_observation(cls: type) -> str:
@@ -330,7 +293,7 @@ def _pair_observation(cls: type) -> str:
 
 
 def _pair_arguments(cls: type) -> str:
-    common = ("episodes", "jobs", "part", "train_share", "render_mode")
+    common = (*EPISODE_ARGUMENTS, "render_mode")
     return _argument_rows(cls, pair_page.ARGUMENTS | {name: ARGUMENTS[name] for name in common})
 
 
@@ -377,9 +340,11 @@ PARTS: dict[str, Callable[[type], str]] = {
     "observation": _observation,
     "policy_features": _policy_features,
     "rewards": _rewards,
-    "episodes": lambda cls: _EPISODES,
+    "episodes": lambda cls: episode_page.EPISODES,
+    "around": lambda cls: episode_page.AROUND,
+    "versions": lambda cls: episode_page.versions(cls.__name__, VERSIONS),
     "extract": lambda cls: _EXTRACT,
-    "end": lambda cls: _END,
+    "end": lambda cls: episode_page.END,
     "determinism": lambda cls: _DETERMINISM,
     "arguments": _arguments,
     "vector": lambda cls: _filled(_VECTOR, id=_id(cls)),

@@ -1,0 +1,91 @@
+"""Workloads cut into the weeks or months that are episodes, and put together again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from hpcgym.engine.state import FOREVER
+from hpcgym.errors import WorkloadError
+from hpcgym.workload.model import Workload
+from hpcgym.workload.slicing import MONTH_S, WEEK_S, months, weeks
+
+#: Kind of episodes -> how long a period is [s], and what one is called.
+PERIODS = {"weeks": (WEEK_S, "week"), "months": (MONTH_S, "month")}
+
+_CUT: dict[str, Callable[[Workload], list[Workload]]] = {"weeks": weeks, "months": months}
+
+
+class Episode(NamedTuple):
+    """The jobs of an episode: rows ``start`` to ``stop`` (exclusive) of ``Episodes.workload``.
+
+    Attributes
+    ----------
+    first, last : rows from the first to the last (exclusive) of the slice that has this name, where
+        the episode has jobs before or after it; -1 where the slice is all of it.
+    until : [s] when the episode is truncated.
+    endless : whether it goes on to ``until`` even when no job is left.
+    beginning : with which state of ``Episodes.beginnings`` it begins; -1: an empty machine.
+    """
+
+    name: str
+    start: int
+    stop: int
+    first: int = -1
+    last: int = -1
+    until: int = FOREVER
+    beginning: int = -1
+    endless: bool = False
+
+
+def periods_of(workload: Workload, kind: str) -> list[Episode]:
+    """Return the weeks or months of a workload, but for the first, with all their jobs.
+
+    Numbers and lengths are those of :func:`hpcgym.workload.slicing.slices`, which leaves out jobs
+    that cross a boundary.
+    """
+    length, label = PERIODS[kind]
+    number = (workload.submit_time - workload.first_submit_s) // length
+    found = []
+    for k in np.unique(number[number >= 1]).tolist():
+        first, last = np.searchsorted(number, [k, k + 1]).tolist()
+        found.append(Episode(f"{label} {k}", first, last))
+    return found
+
+
+def periods_alone(workload: Workload, kind: str) -> tuple[Workload, list[Episode]]:
+    """Return the jobs of all periods one after the other, and which rows each has."""
+    try:
+        parts = _CUT[kind](workload)
+    except WorkloadError as error:
+        raise WorkloadError(f"episodes={kind!r}: {error}") from None
+    stops = np.cumsum([len(p) for p in parts]).tolist()
+    names = [p.name.removeprefix(f"{workload.name} ") for p in parts]
+    periods = [
+        Episode(name, stop - len(p), stop)
+        for name, stop, p in zip(names, stops, parts, strict=True)
+    ]
+    return joined(workload, parts), periods
+
+
+def joined(workload: Workload, parts: list[Workload]) -> Workload:
+    """Return the jobs of parts that follow one another in time as one workload.
+
+    The columns need no check and no sorting: they are rows of a checked workload, in its order.
+    """
+    columns = {c: _one_column([p.columns[c] for p in parts]) for c in workload.columns}
+    joined = replace(workload, columns=columns, killed=_one_column([p.killed for p in parts]))
+    for p in parts:
+        joined = joined.counted(p.cleaning)
+    return joined
+
+
+def _one_column(pieces: list[np.ndarray[Any, Any]]) -> np.ndarray[Any, Any]:
+    if all(piece.strides == (0,) for piece in pieces):  # a column that takes no memory
+        return np.broadcast_to(pieces[0][0], sum(map(len, pieces)))
+    joined = np.concatenate(pieces)
+    joined.flags.writeable = False
+    return joined

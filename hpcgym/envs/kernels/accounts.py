@@ -1,0 +1,87 @@
+"""What happened since the last decision: who started, what it cost, who is seen; compiled."""
+
+from __future__ import annotations
+
+from hpcgym.compilation import jit_inline, jit_part
+from hpcgym.engine.state import STARTED_AS
+from hpcgym.envs.core.arrays import ENERGY
+from hpcgym.envs.kernels.corun import add_terms_of_pairs
+from hpcgym.envs.kernels.terms import (
+    add_terms_under_limits,
+    add_waits,
+    joules_of_processors,
+    joules_on_nodes,
+    pay_later,
+)
+
+
+@jit_inline
+def account(e, table, batch, pool, rooms, limited, corun):
+    """Note the jobs that have started since the last decision, sum their terms, fill the window."""
+    episode, window, sim, new = batch.episode_state[e], batch.window[e], batch.sim[e], batch.new[e]
+    progress = batch.progress[e]
+    head = len(window)
+    if table.settings[0].split == 1:
+        head = (head + 1) // 2
+    found, kept = episode.noted, 0
+    missing = sim.started - episode.counted + found
+    for i in range(episode.visible):
+        job = window[i]
+        if job < episode.cursor:  # others are the tail, which is looked up anew
+            if progress[job].start < 0:
+                window[kept] = job
+                kept += 1
+            else:
+                new[found] = job
+                found += 1
+    job = episode.cursor
+    while found < missing:
+        if progress[job].start >= 0 and progress[job].marks // STARTED_AS >= episode.counted:
+            new[found] = job
+            found += 1
+        job += 1
+    while kept < head and episode.cursor < sim.next:
+        if progress[episode.cursor].start < 0:
+            window[kept] = episode.cursor
+            kept += 1
+        episode.cursor += 1
+    if head < len(window):
+        kept = see_tail(episode, sim, progress, window, kept)
+    episode.visible = kept
+    episode.new = found
+    episode.counted = sim.started
+    for i in range(episode.noted, found):
+        if episode.counts_first <= new[i] < episode.counting:
+            episode.open -= 1
+    episode.ended = 1 if episode.open == 0 or episode.truncated == 1 else 0
+    if corun is not None:
+        add_terms_of_pairs(e, table, batch, corun)
+    if limited is not None:
+        add_terms_under_limits(e, table, batch, limited)
+    if pool is not None:
+        seconds = add_waits(e, table, batch)
+        pay_later(e, table, batch)
+        batch.terms[e, ENERGY] += joules_of_processors(e, table, batch, seconds)
+    if rooms is not None:
+        seconds = add_waits(e, table, batch)
+        pay_later(e, table, batch)
+        if len(batch.busy_until[e]) > 0:
+            batch.terms[e, ENERGY] += joules_on_nodes(e, table, batch, rooms)
+        else:
+            batch.terms[e, ENERGY] += joules_of_processors(e, table, batch, seconds)
+    episode.noted = episode.new
+
+
+@jit_part
+def see_tail(episode, sim, progress, window, kept):
+    """Put the jobs that came last behind the visible ones, in order; return how many there are."""
+    room, found = len(window) - kept, 0
+    job = sim.next - 1
+    while job >= episode.cursor and found < room:
+        if progress[job].start < 0:
+            found += 1
+            window[len(window) - found] = job
+        job -= 1
+    for i in range(found):
+        window[kept + i] = window[len(window) - found + i]
+    return kept + found

@@ -1,0 +1,79 @@
+"""Metrics of a part of a schedule: some of its jobs, up to a time."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hpcgym.schedule.metrics import compute_metrics
+from hpcgym.schedule.result import Result
+
+#: What is said of a machine, and needs all of its time.
+_OF_THE_MACHINE = ("utilization", "makespan_s", "mean_queue_length", "max_queue_length")
+
+
+def metrics_within(
+    result: Result, first: int, stop: int, end: int | None
+) -> dict[str, float | int]:
+    """Return metrics of some jobs of a schedule that is cut off at a time.
+
+    Jobs that wait then are charged what they have waited so far: they count as if they started at
+    that second.
+
+    Parameters
+    ----------
+    result : of a pool, or of nodes without limits; jobs that have not started have start -1.
+    first, stop : the rows of the jobs that count, the last exclusive; of an extract not those that
+        ran when it began.
+    end : [s]; None: never. Where all jobs that count start before it, it is the last such start.
+
+    Returns
+    -------
+    metrics : those of jobs of :data:`hpcgym.schedule.metrics.METRICS`, of the jobs that count;
+        ``utilization`` of the machine from the first submission of these jobs to the end, by all
+        jobs; ``unserved_jobs``, those up to row ``stop``, also before ``first``, that wait at the
+        end; ``longest_wait_s``, the longest that any of these has waited by then. Metrics without a
+        value are nan.
+    """
+    submit, start = result.workload.submit_time, result.start
+    begin = max(int(submit[first]), result.begin)
+    last = int(start[first:stop].max(initial=begin))
+    if end is not None and (last > end or (start[first:stop] < 0).any()):
+        last = end
+    begun = (start >= 0) & (start <= last)
+    chosen = (submit <= last) & result.decided
+    chosen[:first] = chosen[stop:] = False
+    rows = np.flatnonzero(chosen)
+    unserved = int(np.count_nonzero(~begun[:stop] & (submit[:stop] <= last)))
+    part = Result(
+        replace(result.workload, initial=None).take(rows),
+        result.cluster,
+        result.scheduler,
+        start=np.where(begun, start, last)[rows],
+        run_time=result.run_time[rows],
+        predicted_run_time=result.predicted_run_time[rows],
+        reserved_start=result.reserved_start[rows],
+        backfilled=result.backfilled[rows],
+        outside=result.outside,
+    )
+    metrics = {
+        name: value
+        for name, value in compute_metrics(part).items()
+        if name not in _OF_THE_MACHINE and not name.startswith("energy")
+    }
+    metrics["utilization"] = _utilization(result, begun, begin, last)
+    metrics["unserved_jobs"] = unserved
+    waits = np.where(begun, start, last)[:stop] - submit[:stop]
+    metrics["longest_wait_s"] = int(waits[result.decided[:stop]].max(initial=0))
+    return metrics
+
+
+def _utilization(result: Result, begun: NDArray[np.bool_], begin: int, end: int) -> float:
+    """Return the share of the machine's processor seconds that jobs have in an interval."""
+    if end <= begin:
+        return float("nan")
+    run = np.minimum(result.start + result.run_time, end) - np.maximum(result.start, begin)
+    busy = np.where(begun, np.maximum(run, 0), 0) * result.workload.requested_processors
+    return float(busy.sum()) / (result.cluster.processors * (end - begin))

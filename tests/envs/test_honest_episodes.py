@@ -1,0 +1,408 @@
+"""Episodes with something around them: worked out again from schedules of ``simulate``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import gymnasium
+import numpy as np
+import pytest
+from driving import BUSY, SLOW, play
+from hypothesis import given
+from hypothesis import strategies as st
+from strategies import workloads
+
+import hpcgym
+from hpcgym import HpcgymError
+from hpcgym.envs import JobSelection, MixedPolicy, QueueOrdering
+from hpcgym.scheduler.policies.spread import spread
+from hpcgym.workload import Workload
+
+pytestmark = pytest.mark.compiled
+
+TAU_S = 10
+HOUR = 3600
+
+
+def first_come(number: int, observation: Any, info: dict[str, Any]) -> int:
+    return 0
+
+
+def least_area(env: JobSelection) -> Any:
+    """Select the visible job with the least requested area, as SAF."""
+
+    def act(number: int, observation: Any, info: dict[str, Any]) -> int:
+        jobs, rows = env.episode_workload, info["window"][info["window"] >= 0]
+        areas = jobs.requested_time[rows] * jobs.requested_processors[rows]
+        return int(np.argmin(areas))
+
+    return act
+
+
+def slowdown(wait: float, run: float) -> float:
+    return max((wait + run) / max(run, TAU_S), 1.0)
+
+
+def charged(
+    jobs: Workload, start: list[int], first: int, stop: int, end: int
+) -> tuple[list[float], list[float], int]:
+    """Return slowdowns and waits of jobs up to an end, one by one, and who waits then at all."""
+    bslds, waits, unserved = [], [], 0
+    for row in range(stop):
+        submit = int(jobs.submit_time[row])
+        run = int(min(jobs.run_time[row], jobs.requested_time[row]))
+        if submit > end:
+            continue
+        begun = start[row]
+        if begun < 0 or begun > end:
+            unserved += 1
+            begun = end
+        if row >= first:
+            bslds.append(slowdown(begun - submit, run))
+            waits.append(float(begun - submit))
+    return bslds, waits, unserved
+
+
+# --- The beginning --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["window 0003", "window 0008"])
+def test_a_machine_that_easy_left_goes_on_as_under_easy(name: str) -> None:
+    env = JobSelection(BUSY, jobs=20, start="easy", arrivals="continue", horizon="30d")
+    steps = play(env, first_come, options={"slice": name})
+    whole = hpcgym.simulate(BUSY, "easy")
+    jobs, start = env.episode_workload, env.result().start
+    rows = np.searchsorted(BUSY.columns["job_number"], jobs.columns["job_number"])
+    assert (BUSY.columns["job_number"][rows] == jobs.columns["job_number"]).all()
+    decided = start >= 0
+    assert decided.sum() > 20
+    np.testing.assert_array_equal(start[decided], whole.start[rows][decided])
+    first = 20 * int(name.split()[1])
+    begin = int(BUSY.submit_time[first])
+    metrics = steps[-1].info["metrics"]
+    assert metrics["jobs"] == 20
+    assert metrics["mean_bsld"] == pytest.approx(whole.bsld[first : first + 20].mean())
+    waited = (BUSY.submit_time < begin) & (whole.start > whole.start[first : first + 20].max())
+    assert metrics["unserved_jobs"] == waited.sum()
+
+
+@pytest.mark.parametrize("start", ["warm", "saf"])
+def test_weeks_begin_with_the_jobs_of_the_whole_log(start: str) -> None:
+    trace = hpcgym.load_workload("lublin:jobs=4000,processors=64,load=0.6,seed=3")
+    env = JobSelection(trace, episodes="weeks", start=start, jobs=1)
+    whole = hpcgym.simulate(trace, "easy" if start == "warm" else "saf")
+    week = (trace.submit_time - trace.submit_time[0]) // 604_800
+    names = [episode.name for episode in env.episodes.listing]
+    assert names == [f"week {k}" for k in range(1, int(week.max()) + 1)]
+    env.reset(options={"slice": "week 2"})
+    inside = np.flatnonzero(week == 2)
+    begin = int(trace.submit_time[inside[0]])
+    before = (week < 2) & (whole.start + whole.run_time > begin)
+    there = env.episode_workload.columns["job_number"]
+    assert set(there.tolist()) == set(trace.columns["job_number"][before | (week == 2)].tolist())
+
+
+def test_a_beginning_is_that_of_slices_alone() -> None:
+    env = JobSelection(BUSY, jobs=20, start="warm")
+    with pytest.raises(HpcgymError, match="known for slices alone"):
+        env.reset(options={"start": 5, "jobs": 10})
+    with pytest.raises(HpcgymError, match="nothing comes before"):
+        JobSelection(BUSY, episodes="whole", start="warm")
+    with pytest.raises(HpcgymError, match="needs a horizon"):
+        JobSelection(BUSY, arrivals="continue")
+    with pytest.raises(HpcgymError, match="warmup must be a number of seconds"):
+        JobSelection(BUSY, warmup="a week")
+    with pytest.raises(HpcgymError, match="unknown scheduler"):
+        JobSelection(BUSY, start="sfa")
+    with pytest.raises(HpcgymError, match="arrivals"):
+        JobSelection(BUSY, arrivals="go on")
+
+
+# --- Any surroundings -----------------------------------------------------------------------------
+
+DURATIONS = st.sampled_from([None, 1, 20, 600, 5000, 40_000])
+
+
+@SLOW
+@given(
+    workloads(),
+    st.sampled_from(["empty", "easy", "saf"]),
+    DURATIONS,
+    st.sampled_from([1, 50, 3000, 10**6]),
+    st.sampled_from(["stop", "continue"]),
+    st.sampled_from(["start", "end", "waiting"]),
+    st.integers(1, 8),
+    st.integers(0, 10**6),
+)
+def test_metrics_and_returns_by_hand(
+    trace: Workload,
+    start: str,
+    warmup: int | None,
+    horizon: int,
+    arrivals: str,
+    paid: str,
+    jobs: int,
+    seed: int,
+) -> None:
+    around = {"start": start, "warmup": warmup, "horizon": horizon, "arrivals": arrivals}
+    jobs = min(jobs, len(trace))
+    env = JobSelection(trace, jobs=jobs, paid=paid, reward=["bsld", "wait", "max_wait"], **around)
+    steps = play(env, first_come, seed=seed)
+    last, episode = steps[-1], env.simulations.present(0)
+    listed = [one for one in env.episodes.listing if one.name == episode.name]
+    known = listed[0] if listed else env.episodes.find({"slice": episode.name})
+    part = env.episode_workload
+    first, stop = known.first - known.start, known.last - known.start
+    until = int(part.submit_time[first]) + horizon
+    whole = hpcgym.simulate(part, **env.scheduler_rules)  # an agent that is first come is EASY
+    ran = [int(begun) for begun in whole.start]
+    end = until if last.truncated else max(ran[first:stop])
+    assert last.terminated != last.truncated
+    assert last.truncated == any(begun > until for begun in ran[first:stop])
+    seen = env.result().start
+    assert all(mine in (-1, theirs) for mine, theirs in zip(seen.tolist(), ran, strict=True))
+    bslds, waits, unserved = charged(part, ran, first, stop, end)
+    metrics = last.info["metrics"]
+    assert metrics["jobs"] == len(bslds)
+    assert metrics["unserved_jobs"] == unserved
+    assert metrics["mean_bsld"] == pytest.approx(sum(bslds) / len(bslds))
+    assert metrics["max_wait_s"] == max(waits)
+    total = sum(step.reward for step in steps[1:])
+    expected = [sum(bslds) / jobs, sum(waits) / HOUR / jobs, max(waits) / HOUR]
+    np.testing.assert_allclose(total, -np.array(expected), rtol=1e-9, atol=1e-9)
+    if paid == "end":
+        ended = [row for step in steps[1:] for row in step.info["ended"]]
+        assert len(ended) == len(set(ended)) == sum(0 <= ran[k] <= end for k in range(first, stop))
+        shown = [bsld for step in steps[1:] for bsld in step.info["ended_bsld"]]
+        by_row = {row: slowdown(ran[row] - part.submit_time[row],
+                                min(part.run_time[row], part.requested_time[row]))
+                  for row in ended}  # fmt: skip
+        assert shown == pytest.approx([by_row[row] for row in ended])
+
+
+@SLOW
+@given(workloads(), st.sampled_from(["start", "waiting"]))
+def test_a_stream_never_ends_by_itself(trace: Workload, paid: str) -> None:
+    env = JobSelection(trace, episodes="stream", paid=paid, reward=["bsld", "wait"])
+    steps = play(env, first_come)
+    last = int(trace.submit_time[-1])
+    assert [step.terminated for step in steps] == [False] * len(steps)
+    assert env.time == last
+    ran = hpcgym.simulate(trace, **env.scheduler_rules).start.tolist()
+    bslds, waits, unserved = charged(trace, ran, 0, len(trace), last)
+    metrics = steps[-1].info["metrics"]
+    assert metrics["jobs"] == len(trace)
+    assert metrics["unserved_jobs"] == unserved
+    total = sum(step.reward for step in steps[1:])
+    expected = [sum(bslds) / len(trace), sum(waits) / HOUR / len(trace)]
+    np.testing.assert_allclose(total, -np.array(expected), rtol=1e-9, atol=1e-9)
+
+
+def test_a_horizon_charges_who_waits() -> None:
+    # 4 processors: job 0 has all for 100 s, job 1 waits from 10 s on
+    columns = {
+        "submit_time": [0, 10],
+        "run_time": [100, 20],
+        "requested_time": [100, 20],
+        "requested_processors": [4, 4],
+    }
+    trace = Workload.from_columns(columns, processors=4, name="two")
+    env = JobSelection(trace, jobs=2, horizon=60, reward=["bsld", "wait"])
+    steps = play(env, first_come, options={"slice": "window 0000"})
+    assert [step.truncated for step in steps[1:]] == [False] * (len(steps) - 2) + [True]
+    assert env.time == 60
+    total = sum(step.reward for step in steps[1:])
+    np.testing.assert_allclose(total, [-(1 + (50 + 20) / 20) / 2, -50 / HOUR / 2])
+    assert steps[-1].info["metrics"]["unserved_jobs"] == 1
+    assert steps[-1].info["metrics"]["utilization"] == 1
+    assert steps[-1].observation["mask"].tolist()[:2] == [1, 0]
+
+
+# --- When rewards are paid ------------------------------------------------------------------------
+
+
+def test_rewards_at_the_end_tell_nothing_before() -> None:
+    """Run times that nobody knows yet change no reward and no info until a job ends."""
+    rng = np.random.default_rng(3)
+    other = BUSY.with_columns(
+        run_time=np.maximum(1, (BUSY.requested_time * rng.uniform(0.3, 1, len(BUSY))).astype(int))
+    )
+    together = 0
+    for number in range(5):
+        envs = [JobSelection(trace, jobs=60, paid="end") for trace in (BUSY, other)]
+        seen = [play(env, first_come, options={"slice": f"window {number:04}"}) for env in envs]
+        for one, two in zip(*seen, strict=False):
+            if one.info.get("ended") or two.info.get("ended"):
+                break
+            assert one.reward == two.reward == 0
+            assert one.info["reward_terms"]["bsld"] == two.info["reward_terms"]["bsld"] == 0
+            together += 1
+    assert together > 10
+
+
+def test_a_scheduler_over_itself_is_one() -> None:
+    for around in ({}, {"start": "warm", "warmup": "1h", "arrivals": "continue", "horizon": "9h"}):
+        env = JobSelection(BUSY, jobs=30, reward="bsld/easy", **around)
+        for seed in range(4):
+            steps = play(env, first_come, seed=seed)
+            assert sum(step.reward for step in steps[1:]) == pytest.approx(-1, rel=1e-9)
+
+
+def test_logarithms_add_up() -> None:
+    returns = []
+    for reward in ("bsld", "log_bsld"):
+        env = JobSelection(BUSY, jobs=60, reward=reward)
+        steps = play(env, first_come, options={"slice": "window 0002"})
+        returns.append(-sum(step.reward for step in steps[1:]))
+    assert returns[1] == pytest.approx(np.log1p(returns[0]))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        ({"reward": "wait/easy"}, "only bsld"),
+        ({"reward": "bsld/eazy"}, "unknown scheduler"),
+        ({"reward": "log_energy"}, "reward"),
+        ({"paid": "later"}, "paid"),
+        ({"window": "both"}, "window must be"),
+        ({"window": "split:1"}, "window must be"),
+        ({"skip_forced": 1}, "skip_forced"),
+    ],
+)
+def test_bad_arguments(arguments: dict[str, Any], text: str) -> None:
+    with pytest.raises(HpcgymError, match=text):
+        JobSelection(BUSY, **arguments)
+
+
+@pytest.mark.parametrize("name", ["PowerCap-v0", "EnergyBudget-v0", "CoSchedule-v0"])
+@pytest.mark.parametrize("argument", [{"start": "warm"}, {"horizon": "1d"}, {"warmup": 5}])
+def test_not_known_on_nodes_of_jobs_own(name: str, argument: dict[str, Any]) -> None:
+    with pytest.raises(HpcgymError, match="not known"):
+        gymnasium.make(f"hpcgym/{name}", jobs=50, **argument)
+
+
+# --- What is asked and seen -----------------------------------------------------------------------
+
+
+@SLOW
+@given(workloads(), st.sampled_from(["revised", "kept"]), st.sampled_from(["easy", "none"]))
+def test_skipping_forced_decisions_changes_no_schedule(
+    trace: Workload, reservation: str, backfill: str
+) -> None:
+    starts, returns, asked = [], [], []
+    for skip in (False, True):
+        env = JobSelection(
+            trace, episodes="whole", reservation=reservation, backfill=backfill, skip_forced=skip,
+            reward=["bsld", "wait", "energy"],
+        )  # fmt: skip
+        steps = play(env, least_area(env))
+        starts.append(env.result().start.tolist())
+        returns.append(sum(step.reward for step in steps[1:]))
+        masks = [int(step.info["action_mask"].sum()) for step in steps]
+        asked.append([n for n in masks[1:-1] if n == 1])
+    assert starts[0] == starts[1]
+    np.testing.assert_allclose(returns[0], returns[1], rtol=1e-9)
+    assert asked[1] == []
+
+
+@SLOW
+@given(workloads(), st.integers(2, 7), st.integers(0, 1000))
+def test_a_split_window_shows_both_ends(trace: Workload, size: int, seed: int) -> None:
+    env = JobSelection(trace, episodes="whole", window=f"split:{size}")
+    rng = np.random.default_rng(seed)
+
+    def act(number: int, observation: Any, info: dict[str, Any]) -> int:
+        waiting = env.queued().tolist()
+        head = waiting[: (size + 1) // 2]
+        tail = [row for row in waiting if row not in head][-(size // 2) :]
+        assert info["window"][info["window"] >= 0].tolist() == head + tail
+        return int(rng.integers(len(head) + len(tail)))
+
+    play(env, act)
+
+
+def test_weights_in_units_of_the_spread() -> None:
+    weights = np.array([0.3, -0.2, 0.5, -1.0, 0.1, 0.7], np.float32)
+    half = BUSY.take(slice(0, len(BUSY) // 2))
+    names = MixedPolicy(BUSY).policy_features
+    starts = []
+    for scale, action in (("spread", weights), ("none", weights / spread([half], names))):
+        env = MixedPolicy(BUSY, episodes="whole", interval="episode", scale=scale)
+        play(env, lambda number, observation, info, action=action: action)
+        starts.append(env.result().start.tolist())
+    assert starts[0] == starts[1]
+
+
+def test_snapshots_of_honest_episodes_go_on_alike() -> None:
+    env = JobSelection(
+        BUSY, jobs=30, start="warm", warmup="1h", arrivals="continue", horizon="9h", paid="waiting"
+    )
+    play(env, first_come, most=60, seed=5)
+    saved = env.snapshot()
+    rest = []
+    for _ in range(2):
+        _, info = env.restore(saved)
+        done, total = False, 0.0
+        while not done:
+            _, reward, terminated, truncated, info = env.step(0)
+            done, total = terminated or truncated, total + reward
+        rest.append((total, info["metrics"]["mean_bsld"]))
+    assert rest[0] == rest[1]
+
+
+@pytest.mark.parametrize("paid", ["start", "end", "waiting"])
+@pytest.mark.parametrize("reward", ["bsld", "log_bsld", "max_wait"])
+def test_what_hides_the_future_rewards_no_wait(paid: str, reward: str) -> None:
+    """Rewards after it are finite and no gains, and tell nothing of run times that nobody knows."""
+    rng = np.random.default_rng(3)
+    other = BUSY.with_columns(
+        run_time=np.maximum(1, (BUSY.requested_time * rng.uniform(0.3, 1, len(BUSY))).astype(int))
+    )
+    around = {"start": "warm", "arrivals": "continue", "horizon": "9h"}
+    for steps in (3, 25, 60):
+        seen = []
+        for trace in (BUSY, other):
+            env = JobSelection(trace, jobs=30, paid=paid, reward=reward, **around)
+            played = play(env, first_come, most=steps, options={"slice": "window 0000"})[-1]
+            if played.terminated or played.truncated:
+                continue
+            env.restore(env.snapshot(hide=True))
+            over, rewards = False, []
+            while not over:
+                _, gained, terminated, truncated, _ = env.step(0)
+                rewards.append(gained)
+                over = terminated or truncated
+            assert np.isfinite(rewards).all()
+            assert max(rewards) <= 1e-9
+            seen.append(rewards)
+        if len(seen) == 2 and steps == 3 and not (paid == "start" and reward == "log_bsld"):
+            assert seen[0] == pytest.approx(seen[1])  # no job has ended: both worlds look alike
+
+
+def test_a_reset_never_ends_an_episode() -> None:
+    trace = hpcgym.load_workload("lublin:jobs=400,processors=64,seed=3,load=0.9")
+    for cls, action in ((JobSelection, 0), (QueueOrdering, np.zeros(128))):
+        env = cls(trace, jobs=20, start="warm", horizon=1)
+        for episode in env.episodes.listing:
+            env.reset(options={"slice": episode.name})
+            over, n = False, 0
+            while not over:
+                _, _, terminated, truncated, info = env.step(action)
+                over, n = terminated or truncated, n + 1
+            assert n >= 1
+            assert info["metrics"]["jobs"] >= 1
+
+
+def test_orders_and_weights_end_by_time_too() -> None:
+    around = {"start": "warm", "warmup": "2h", "arrivals": "continue", "horizon": 1800}
+    for cls, action in ((QueueOrdering, np.zeros(128)), (MixedPolicy, np.zeros(6))):
+        env = cls(BUSY, jobs=40, **around)
+        ends = {True: 0, False: 0}
+        for seed in range(6):
+            steps = play(env, lambda number, observation, info, a=action: a, seed=seed)
+            ends[steps[-1].truncated] += 1
+            episode = env.simulations.present(0)
+            known = next(one for one in env.episodes.listing if one.name == episode.name)
+            if steps[-1].truncated:
+                assert env.time == known.until
+        assert ends[True] > 0
