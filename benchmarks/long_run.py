@@ -1,0 +1,184 @@
+"""Does what gains in an episode gain in the long run? Scores of policies in both, side by side.
+
+    python benchmarks/long_run.py [--trace KTH-SP2] [--windows 40]
+
+Policies act in short episodes from an empty machine (``JobSelection-v0``), in those of
+``JobSelection-v1``, and on the whole part of the log at once. Some of them play for the episode:
+they starve wide or long jobs, block the machine, or were chosen by short episodes. The table has
+the mean bounded slowdown of each, and how well the two kinds of episodes rank policies as the whole
+log does (Spearman's correlation).
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from hpcgym.agents.search import candidates
+from hpcgym.baselines.policies import Baseline, find_baseline
+from hpcgym.envs import VERSIONS, JobSelection
+from hpcgym.progress import counting
+from hpcgym.scheduler.policies.features import WEIGHTED_FEATURES
+from hpcgym.scheduler.policies.spread import spread
+
+#: v1 of the environment, with the rules that all are compared under.
+LONG: dict[str, Any] = VERSIONS["hpcgym/JobSelection-v1"]
+RULES = {name: LONG[name] for name in ("backfill", "reservation", "skip_forced")}
+
+NAMED = (
+    "fcfs", "lcfs", "sjf", "lpf", "saf", "laf", "sqf", "lqf", "wfp3", "unicef", "f1", "f2", "f3",
+    "f4", "lexp", "sexp",
+)  # fmt: skip
+
+Score = Callable[[Any, NDArray[np.int64], float], NDArray[Any]]
+
+
+class Rule:
+    """A policy that selects the visible job with the least score.
+
+    ``score`` takes the jobs, the rows that are visible, and the time [s].
+    """
+
+    def __init__(self, score: Score) -> None:
+        self.score = score
+        self.jobs: Any = None
+
+    def begin(self, env: Any) -> None:
+        """Look at the jobs of an episode."""
+        self.jobs = env.unwrapped.episode_workload
+
+    def act(self, observation: Any, info: dict[str, Any]) -> int:
+        """Return the place of a job in the window."""
+        rows = info["window"][info["window"] >= 0]
+        return int(np.argmin(self.score(self.jobs, rows, info["time"])))
+
+
+def by_chance(seed: int = 0) -> Rule:
+    """Return the policy that selects any visible job."""
+    rng = np.random.default_rng(seed)
+    return Rule(lambda jobs, rows, time: rng.random(len(rows)))
+
+
+def players() -> dict[str, Rule]:
+    """Return policies that play for an episode, and some that care for who waits."""
+
+    def wide(jobs: Any, rows: Any) -> Any:
+        return jobs.requested_processors[rows] > jobs.processors // 4
+
+    def area(jobs: Any, rows: Any) -> Any:
+        return jobs.requested_processors[rows] * jobs.requested_time[rows]
+
+    def wait(jobs: Any, rows: Any, time: float) -> Any:
+        return time - jobs.submit_time[rows]
+
+    return {
+        "random": by_chance(),
+        "starve wide": Rule(lambda j, r, t: wide(j, r) * 1e12 + j.submit_time[r]),
+        "starve long": Rule(lambda j, r, t: (j.requested_time[r] > 14_400) * 1e12 + area(j, r)),
+        "saf, two days at most": Rule(
+            lambda j, r, t: np.where(wait(j, r, t) > 172_800, j.submit_time[r] - 1e12, area(j, r))
+        ),
+        "saf, ageing": Rule(lambda j, r, t: area(j, r) - 20.0 * wait(j, r, t)),
+    }
+
+
+def played(env: JobSelection, policy: Any, names: Sequence[str]) -> list[dict[str, float]]:
+    """Return the metrics of a policy in some episodes of an environment."""
+    found = []
+    for name in names:
+        observation, info = env.reset(options={"slice": name})
+        policy.begin(env)
+        over = False
+        while not over:
+            action = policy.act(observation, info)
+            observation, _, terminated, truncated, info = env.step(action)
+            over = terminated or truncated
+        found.append(info["metrics"])
+    return found
+
+
+def mean_bsld(metrics: Sequence[dict[str, float]]) -> float:
+    """Return the mean bounded slowdown over all jobs of all episodes."""
+    jobs = np.array([each["jobs"] for each in metrics])
+    return float((jobs * [each["mean_bsld"] for each in metrics]).sum() / jobs.sum())
+
+
+def longest(metrics: dict[str, float]) -> float:
+    """Return the longest wait [s], also of jobs that were there before."""
+    return metrics.get("longest_wait_s", metrics["max_wait_s"])
+
+
+def episodes_of(env: JobSelection, windows: int) -> list[str]:
+    """Return the names of so many episodes, spread over all."""
+    listing = env.episodes.listing
+    chosen = np.unique(np.linspace(0, len(listing) - 1, windows).astype(int))
+    return [listing[k].name for k in chosen]
+
+
+def trained(env: JobSelection, windows: int, number: int = 40) -> Baseline:
+    """Return the best of some random weights in episodes of an environment."""
+    features = WEIGHTED_FEATURES
+    units = spread([env.options.workload], features)
+    vectors = candidates(np.random.default_rng(0), len(features), number) / units
+    names = episodes_of(env, windows)
+    scores = [
+        mean_bsld(played(env, Baseline(dict(zip(features, row, strict=True))), names))
+        for row in vectors.tolist()
+    ]
+    best = vectors[int(np.argmin(scores))].tolist()
+    return Baseline(dict(zip(features, best, strict=True)))
+
+
+def compare(workload: Any, windows: int, policies: dict[str, Any] | None = None) -> pd.DataFrame:
+    """Return mean bounded slowdowns and longest waits [h], a row a policy."""
+    around = {name: LONG[name] for name in ("start", "arrivals", "horizon")}
+    short = JobSelection(workload, part="test", **RULES)
+    long = JobSelection(workload, part="test", **around, **RULES)
+    whole = JobSelection(workload, part="test", episodes="whole", window=512, **RULES)
+    if policies is None:
+        parts = [JobSelection(workload, part="train", **more, **RULES) for more in ({}, around)]
+        policies = {name: find_baseline(name) for name in NAMED} | players()
+        policies["trained on short episodes"] = trained(parts[0], windows // 2)
+        policies["trained on long ones"] = trained(parts[1], windows // 2)
+    rows = {}
+    with counting("policies", len(policies)) as step:
+        for name, policy in policies.items():
+            step(name)
+            seen = {
+                "short": played(short, policy, episodes_of(short, windows)),
+                "long": played(long, policy, episodes_of(long, windows)),
+                "whole": played(whole, policy, ["test"]),
+            }
+            rows[name] = {kind: mean_bsld(metrics) for kind, metrics in seen.items()} | {
+                f"longest wait, {kind}": max(map(longest, metrics)) / 3600
+                for kind, metrics in seen.items()
+            }
+            rows[name]["unserved"] = sum(each["unserved_jobs"] for each in seen["long"])
+    return pd.DataFrame(rows).T
+
+
+def correlations(board: pd.DataFrame) -> dict[str, float]:
+    """Return how well each kind of episodes ranks policies as the whole log does."""
+    ranks = board[["short", "long", "whole"]].rank()
+    return {kind: float(ranks[kind].corr(ranks["whole"])) for kind in ("short", "long")}
+
+
+def main() -> None:
+    """Print the table."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--trace", default=LONG["workload"])
+    parser.add_argument("--windows", type=int, default=40)
+    given = parser.parse_args()
+    board = compare(given.trace, given.windows)
+    print(board.sort_values("whole").round(1).to_string())
+    for kind, value in correlations(board).items():
+        print(f"rank correlation of {kind} episodes with the whole log: {value:.3f}")
+
+
+if __name__ == "__main__":
+    main()

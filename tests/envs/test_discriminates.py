@@ -1,0 +1,81 @@
+"""The newer environments tell policies apart, and rank them as the long run does."""
+
+from __future__ import annotations
+
+import importlib.util
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import gymnasium
+import numpy as np
+import pytest
+
+from hpcgym.baselines.policies import find_baseline
+from hpcgym.envs import VERSIONS, JobSelection
+
+pytestmark = pytest.mark.compiled
+
+SCRIPT = Path(__file__).parents[2] / "benchmarks" / "long_run.py"
+
+
+@pytest.fixture(scope="module")
+def long_run() -> Any:
+    """The benchmark, which is a script."""
+    spec = importlib.util.spec_from_file_location("long_run", SCRIPT)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def interval(values: np.ndarray[Any, Any]) -> tuple[float, float]:
+    """The 95 % interval of a mean, of resampled values."""
+    rng = np.random.default_rng(0)
+    means = values[rng.integers(len(values), size=(2000, len(values)))].mean(axis=1)
+    low, high = np.percentile(means, [2.5, 97.5])
+    return float(low), float(high)
+
+
+def test_the_default_tells_policies_apart(long_run: Any) -> None:
+    """Intervals of log(BSLD of FCFS / that of the policy) over all windows."""
+    env = gymnasium.make("hpcgym/JobSelection-v1").unwrapped
+    assert isinstance(env, JobSelection)
+    names = [episode.name for episode in env.episodes.listing]
+    seen = {}
+    for name in ("fcfs", "random", "sjf", "saf", "f1"):
+        policy = long_run.by_chance() if name == "random" else find_baseline(name)
+        metrics = long_run.played(env, policy, names)
+        seen[name] = np.log([each["mean_bsld"] for each in metrics])
+    found = {name: interval(seen["fcfs"] - seen[name]) for name in seen if name != "fcfs"}
+    order = ["random", "sjf", "saf", "f1"]
+    for one, other in pairwise(order):
+        assert found[one][1] < found[other][0], (one, other, found)
+
+
+def test_what_gains_in_an_episode_gains_in_the_long_run(long_run: Any) -> None:
+    policies = {name: find_baseline(name) for name in long_run.NAMED} | long_run.players()
+    board = long_run.compare(long_run.LONG["workload"], 24, policies)
+    assert long_run.correlations(board)["long"] >= 0.9
+    # a gate on the longest wait, beside that of FCFS, sees who starves jobs in the long run
+    waits = board[["longest wait, long", "longest wait, whole"]]
+    starves = waits > 1.25 * waits.loc["fcfs"]
+    assert starves["longest wait, whole"].sum() >= 10
+    agree = starves["longest wait, long"] == starves["longest wait, whole"]
+    assert agree.mean() >= 0.8
+
+
+@pytest.mark.parametrize("name", list(VERSIONS))
+def test_newer_versions_are_the_same_class_with_other_defaults(name: str) -> None:
+    env = gymnasium.make(name, workload="lublin:jobs=600,processors=64,seed=0", jobs=50)
+    old = gymnasium.spec(name.replace("v1", "v0"))
+    assert gymnasium.spec(name).entry_point == old.entry_point
+    observation, info = env.reset(seed=0)
+    for _ in range(5):
+        observation, reward, terminated, truncated, info = env.step(env.action_space.sample() * 0)
+        assert env.observation_space.contains(observation)
+        assert isinstance(reward, float)
+        if terminated or truncated:
+            assert info["metrics"]["jobs"] > 0
+            break
