@@ -27,6 +27,7 @@ TIERS: dict[str, tuple[str, ...]] = {
     "simulation": (),
     "simulation/corun": ("compiled",),
     "speedups": (),
+    "suite": ("compiled",),
     "sweep": ("compiled", "distributed"),
     "tuning": ("compiled",),
     "validation": (),

@@ -28,6 +28,7 @@ from hpcgym.cli.reproduce_items import DocumentItems, items
 from hpcgym.cli.running import Commands
 from hpcgym.cli.simulate import Simulate, simulate
 from hpcgym.cli.speedups import Speedups, speedups
+from hpcgym.cli.suite import suite
 from hpcgym.cli.sweep import sweep
 from hpcgym.cli.traces import traces
 from hpcgym.cli.train import train
@@ -57,6 +58,7 @@ reproduce.command("coscheduling", cls=CoschedulingStudy)(coscheduling)
 reproduce.command("frontier", cls=FrontierStudy)(frontier)
 reproduce.command("items", cls=DocumentItems)(items)
 app.add_typer(reproduce)
+app.add_typer(suite)
 app.add_typer(sweep)
 app.add_typer(traces)
 app.command(cls=Machines)(machines)

@@ -89,10 +89,10 @@ def latex(board: Leaderboard) -> str:
     metrics = columns_of(board)
     heading, columns = (
         ["policy"],
-        [[_escaped(board.labels[str(name)]) for name in board.table.index]],
+        [[escaped(board.labels[str(name)]) for name in board.table.index]],
     )
     for metric in metrics:
-        heading.append(_escaped(metric.title.replace("\n", " ")))
+        heading.append(escaped(metric.title.replace("\n", " ")))
         columns.append(
             [rf"\textbf{{{text}}}" if top else text for text, top in cells_of(board, metric)]
         )
@@ -100,6 +100,11 @@ def latex(board: Leaderboard) -> str:
             heading.append(r"95\,\% interval")
             ends = [interval_of(metric, row) for _, row in board.table.iterrows()]
             columns.append(["--" if end is None else f"[{end[0]}, {end[1]}]" for end in ends])
+    return tabular(heading, columns)
+
+
+def tabular(heading: Sequence[str], columns: Sequence[Sequence[str]]) -> str:
+    """Return columns of LaTeX as a ``tabular`` with booktabs, the first one to the left."""
     lines = [" & ".join(row) + r" \\" for row in zip(*columns, strict=True)]
     return "\n".join(
         [
@@ -115,6 +120,6 @@ def latex(board: Leaderboard) -> str:
     )
 
 
-def _escaped(text: str) -> str:
+def escaped(text: str) -> str:
     """Return a text with the signs that mean something to LaTeX escaped."""
     return "".join(_ESCAPES.get(sign, sign) for sign in text)

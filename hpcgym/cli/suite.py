@@ -1,0 +1,231 @@
+"""``hpcgym suite``: frozen tasks, submissions, and proofs of them."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from hpcgym.cli import options, output
+from hpcgym.cli.evaluate import BoardFormat
+from hpcgym.cli.options import Format
+from hpcgym.cli.running import ExplainedCommand, note
+from hpcgym.progress import counting
+
+if TYPE_CHECKING:
+    from hpcgym.suite.board import Board
+
+suite = typer.Typer(name="suite", no_args_is_help=True, rich_markup_mode=None)
+
+Folders = Annotated[
+    list[Path], typer.Argument(metavar="FOLDER...", help="Of submissions.", show_default=False)
+]
+
+
+class _List(ExplainedCommand):
+    examples = ("hpcgym suite list", "hpcgym suite list --format json")
+
+
+class _Run(ExplainedCommand):
+    examples = (
+        "hpcgym suite run --agent saf --output saf",
+        "hpcgym suite run --agent best-static --tasks mini --output static",
+        "hpcgym suite run --agent model.zip --tasks select --output ppo",
+        "hpcgym suite run --agent my_package:Agent --tasks kth-order,sdsc-order --output mine",
+    )
+
+
+class _Verify(ExplainedCommand):
+    examples = ("hpcgym suite verify saf",)
+
+
+class _Report(ExplainedCommand):
+    examples = (
+        "hpcgym suite report easy saf mine",
+        "hpcgym suite report saf mine --format latex > table.tex",
+    )
+
+
+@suite.callback()
+def _group() -> None:
+    """Play frozen tasks, compare what agents reach there, and prove what others have reached.
+
+    A submission is a folder: the schedules of an agent, and the metrics that it says they have.
+    """
+
+
+@suite.command("list", cls=_List)
+def list_tasks(format: options.FormatOption = Format.table) -> None:
+    """List the tasks: their jobs, their environments, and whether their traces are here."""
+    from hpcgym.suite.tasks import tasks
+
+    rows = [_facts(task) for task in tasks().values()]
+    if format is Format.json:
+        output.print_json(rows)
+    elif format is Format.csv:
+        output.print_csv(rows)
+    else:
+        headings = ("task", "environment", "jobs", "slice", "steps", "frozen", "here")
+        columns = [[_word(row[key]) for row in rows] for key in headings]
+        _print_table(headings, columns)
+
+
+@suite.command("run", cls=_Run)
+def run_agent(
+    *,
+    agent: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME|FILE|MODULE:CLASS",
+            help="A reference (random, fcfs, easy, sjf, saf, f1, best-static, saf-typical) or any"
+            " scheduler; a saved agent (.pt, .json), a model of Stable-Baselines3 (.zip), whose"
+            " reading runs code that is in it; or code of your own, from this folder too. If it has"
+            " train(make, seed, steps), it is trained in each task, once for each of five seeds.",
+            show_default=False,
+        ),
+    ],
+    tasks: Annotated[
+        str | None,
+        typer.Option(
+            metavar="mini|KIND|ID,...",
+            help="Ids, kinds (select, order, weights, power, pairs), or mini: three small ones.",
+            show_default="all but mini that the agent can play, and whose jobs are here",
+        ),
+    ] = None,
+    folder: Annotated[
+        Path,
+        typer.Option(
+            "--output", metavar="FOLDER", help="Of the submission; a run goes on with what it has."
+        ),
+    ],
+) -> None:
+    """Let an agent play the test part of tasks, and write its submission."""
+    from hpcgym.suite.submissions import run
+    from hpcgym.suite.tasks import find_tasks
+
+    sys.path.insert(0, os.getcwd())  # as python -m has it
+    chosen = find_tasks(tasks)
+    named = tasks is not None
+    done = run(agent, chosen, folder, named=named, progress=counting, note=note)
+    for name in done.tasks:
+        values = done.values(name)
+        seeds = f" x {len(values)} seeds" if len(values) > 1 else ""
+        typer.echo(f"{name}: mean BSLD {values.mean():.4g} over {values.shape[1]} slices{seeds}")
+
+
+@suite.command("verify", cls=_Verify)
+def verify_submissions(folders: Folders) -> None:
+    """Prove the schedules of submissions, and compute their metrics anew, without the agents.
+
+    A line a task; the exit code is 1 unless all are equal. What is proved: that the schedules are
+    possible for these jobs on this machine, and that the metrics are theirs; not who made them.
+    """
+    from hpcgym.suite.proofs import verify
+    from hpcgym.suite.submissions import read
+
+    sound = True
+    for folder in folders:
+        found = read(folder)
+        with counting("verifying", len(found.tasks)) as step:
+            proofs = verify(found, step=step)
+        begin = f"{folder}: " if len(folders) > 1 else ""
+        for proof in proofs:
+            typer.echo(f"{begin}{proof.task}: {'' if proof.equal else 'not '}equal: {proof.text}")
+        sound &= all(proof.equal for proof in proofs)
+    if not sound:
+        raise typer.Exit(1)
+
+
+@suite.command("report", cls=_Report)
+def report_submissions(
+    folders: Folders,
+    format: Annotated[
+        BoardFormat, typer.Option(help="latex: a tabular for the package booktabs.")
+    ] = BoardFormat.table,
+) -> None:
+    """Compare submissions over the tasks that all have; each is verified again.
+
+    The score of a task is log(EASY / agent) / log(EASY / best static) of mean bounded slowdowns: 0
+    is EASY, 1 the best weights that do not change. Scores of tasks and trainings are summed up by
+    their interquartile mean; the 95 % intervals are of resampled trainings and slices. ! marks who
+    lets somebody wait over twice as long as the longest wait of EASY.
+    """
+    from hpcgym.suite.board import board_of
+    from hpcgym.suite.submissions import read
+
+    board = board_of([read(folder) for folder in folders], progress=counting)
+    if format is BoardFormat.json:
+        output.print_json(board.facts())
+    elif format is BoardFormat.csv:
+        output.print_csv(board.rows())
+    elif format is BoardFormat.latex:
+        sys.stdout.write(board.to_latex())
+    else:
+        _print_board(board)
+
+
+def _facts(task: Any) -> dict[str, Any]:
+    """Return a task as a row of the list."""
+    from hpcgym.workload.archive import find, is_trace
+
+    return {
+        "task": task.name,
+        "environment": task.env_id.removeprefix("hpcgym/"),
+        "jobs": task.workload,
+        "slice": task.window,
+        "steps": task.steps,
+        "seeds": len(task.seeds),
+        "frozen": task.frozen,
+        "here": not is_trace(task.workload) or find(task.workload) is not None,
+        "digest": task.digest or None,
+    }
+
+
+def _word(value: Any) -> str:
+    """Return a fact for people."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return f"{value:,}" if isinstance(value, int) else str(value)
+
+
+def _print_board(board: Board) -> None:
+    """Print scores for people: over all tasks, then task by task."""
+    from hpcgym.report.numbers import shown
+    from hpcgym.suite.tasks import suite as name_of
+
+    out = output.console()
+    out.print(f"{name_of()} · {len(board.tasks)} tasks", style="bold", markup=False)
+    out.print()
+    _print_table(*board.cells())
+    out.print("! over twice EASY's longest wait in some task", markup=False)
+    out.print()
+    table = board.by_task
+    agents = list(board.table.index)
+    rows = table.to_dict("records")
+    marks = {
+        (row["agent"], row["task"]): f"{shown(row['score'])}{' !' if row['gated'] else ''}"
+        for row in rows
+    }
+    columns = [[marks[agent, task] for task in board.tasks] for agent in agents]
+    _print_table(["score by task", *map(str, agents)], [board.tasks, *columns])
+    for row in rows:
+        if not row["verified"]:
+            note(f"{row['agent']}: {row['task']} is not verified: {row['proof']}")
+
+
+def _print_table(headings: Sequence[str], columns: Sequence[Sequence[str]]) -> None:
+    """Print columns of texts, the first one to the left."""
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False)
+    for place, heading in enumerate(headings):
+        table.add_column(heading, justify="right" if place else "left", overflow="fold")
+    for row in zip(*columns, strict=True):
+        table.add_row(*map(Text, row))
+    output.console().print(table)

@@ -1,0 +1,279 @@
+"""Submissions side by side: scores with intervals, who pays for them, and who was verified."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from hpcgym.errors import HpcgymError
+from hpcgym.evaluation.slices import Progress, silent
+from hpcgym.evaluation.tables import escaped, tabular
+from hpcgym.report.numbers import shown
+from hpcgym.suite.agents import easy_of, static_of
+from hpcgym.suite.ground import METRICS, Ground
+from hpcgym.suite.proofs import Proof, prove
+from hpcgym.suite.scores import Floats, probability_of_improvement, scores_of, stratified
+from hpcgym.suite.submissions import Submission
+from hpcgym.suite.tasks import suite, tasks
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+#: An agent that lets somebody wait so many times as long as EASY's longest wait is marked.
+LONGEST = 2.0
+
+
+@dataclass(frozen=True)
+class Board:
+    """What is to be said of submissions, over the tasks that all of them have.
+
+    Attributes
+    ----------
+    values : agent -> task -> metric -> (seeds, slices), as the submissions tell.
+    easy, best : task -> metric -> (1, slices), of EASY and of the best static scheduler, played
+        here.
+    proofs : agent -> task -> whether its schedules and metrics were proved.
+    resamples, seed : of the intervals.
+    """
+
+    values: dict[str, dict[str, dict[str, Floats]]]
+    easy: dict[str, dict[str, Floats]]
+    best: dict[str, dict[str, Floats]]
+    proofs: dict[str, dict[str, Proof]] = field(default_factory=dict)
+    resamples: int = 2000
+    seed: int = 0
+
+    @property
+    def tasks(self) -> list[str]:
+        """The tasks, by their ids."""
+        return list(self.easy)
+
+    def scores(self, agent: str) -> dict[str, Floats]:
+        """Return the scores of an agent in each task, (seeds,)."""
+        name = METRICS[0]
+        return {
+            task: scores_of(told[name], self.easy[task][name][0], self.best[task][name][0])
+            for task, told in self.values[agent].items()
+        }
+
+    def better(self, agent: str, other: str) -> float:
+        """Return the probability that an agent is better than another."""
+        one, two = self.scores(agent), self.scores(other)
+        return probability_of_improvement([*one.values()], [two[task] for task in one])
+
+    @property
+    def table(self) -> pd.DataFrame:
+        """One row an agent, the best first.
+
+        - ``score``, ``score_low``, ``score_high``: see :func:`hpcgym.suite.scores.stratified`.
+        - ``above_easy``: probability of improvement over EASY, whose scores are 0.
+        - ``p99_wait``: 99th percentile of waits over EASY's, the geometric mean over tasks of means
+          over slices and seeds; tasks where EASY's is 0 are left out.
+        - ``longest_wait``: longest wait over EASY's, the greatest of all tasks.
+        - ``unserved_jobs``: that wait at the end of a slice, all slices, a mean over seeds.
+        - ``utilization``: mean over tasks.
+        - ``gated``: tasks in which the longest wait is over twice EASY's.
+        - ``seeds``, ``tasks``, ``verified``: of the last two how many there are, and were proved.
+        """
+        import pandas as pd
+
+        by_task = self.by_task
+        rows = {}
+        for agent, told in self.values.items():
+            mine = by_task[by_task.agent == agent]
+            name = METRICS[0]
+            score, low, high = stratified(
+                {task: one[name] for task, one in told.items()},
+                {task: one[name] for task, one in self.easy.items()},
+                {task: one[name] for task, one in self.best.items()},
+                self.resamples,
+                self.seed,
+            )
+            zero = [np.zeros(1)] * len(told)
+            ratios = mine.p99_wait_s.to_numpy() / mine.easy_p99_wait_s.replace(0, np.nan)
+            rows[agent] = {
+                "score": score,
+                "score_low": low,
+                "score_high": high,
+                "above_easy": probability_of_improvement([*self.scores(agent).values()], zero),
+                "p99_wait": float(np.exp(np.log(ratios.dropna()).mean())),
+                "longest_wait": float((mine.max_wait_s / mine.easy_max_wait_s).max()),
+                "unserved_jobs": float(mine.unserved_jobs.sum()),
+                "utilization": float(mine.utilization.mean()),
+                "gated": int(mine.gated.sum()),
+                "seeds": max(len(one[name]) for one in told.values()),
+                "tasks": len(told),
+                "verified": int(mine.verified.sum()),
+            }
+        table = pd.DataFrame.from_dict(rows, orient="index")
+        return table.rename_axis("agent").sort_values("score", ascending=False, kind="stable")
+
+    @property
+    def by_task(self) -> pd.DataFrame:
+        """One row an agent and task: its score, metrics, EASY's waits, and what was proved.
+
+        Metrics are means over slices and seeds, but for ``max_wait_s``, the longest of all, and
+        ``unserved_jobs``, a sum over slices.
+        """
+        import pandas as pd
+
+        rows = []
+        for agent, told in self.values.items():
+            scores = self.scores(agent)
+            for task, metrics in told.items():
+                mine, easy = _summed(metrics), _summed(self.easy[task])
+                proof = self.proofs.get(agent, {}).get(task)
+                rows.append(
+                    {
+                        "agent": agent,
+                        "task": task,
+                        "score": float(scores[task].mean()),
+                        **mine,
+                        "easy_p99_wait_s": easy["p99_wait_s"],
+                        "easy_max_wait_s": easy["max_wait_s"],
+                        "gated": mine["max_wait_s"] > LONGEST * easy["max_wait_s"],
+                        "verified": proof is not None and proof.equal,
+                        "proof": "" if proof is None else proof.text,
+                    }
+                )
+        return pd.DataFrame(rows)
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Return everything as rows: of each agent one of all tasks, then one a task."""
+        every = [
+            {"agent": a, "task": "all", **row} for a, row in self.table.to_dict("index").items()
+        ]
+        return every + [
+            {str(k): v for k, v in row.items()} for row in self.by_task.to_dict("records")
+        ]
+
+    def facts(self) -> dict[str, Any]:
+        """Return everything as plain dictionaries, for JSON."""
+        return {
+            "suite": suite(),
+            "tasks": self.tasks,
+            "resamples": self.resamples,
+            "seed": self.seed,
+            "agents": self.table.reset_index().to_dict("records"),
+            "by_task": self.by_task.to_dict("records"),
+            "probability_of_improvement": {
+                one: {other: self.better(one, other) for other in self.values if other != one}
+                for one in self.values
+            },
+        }
+
+    def cells(self) -> tuple[list[str], list[list[str]]]:
+        """Return the headings and columns of the table for people."""
+        table = self.table
+        interval = [
+            "-" if np.isnan(low) else f"{shown(low)} to {shown(high)}"
+            for low, high in zip(table.score_low, table.score_high, strict=True)
+        ]
+        marked = [
+            f"{shown(ratio)}{' !' if gated else ''}"
+            for ratio, gated in zip(table.longest_wait, table.gated, strict=True)
+        ]
+        verified = [f"{a} of {b}" for a, b in zip(table.verified, table.tasks, strict=True)]
+        columns = {
+            "agent": [str(name) for name in table.index],
+            "score": [shown(value) for value in table.score],
+            "95 % interval": interval,
+            "P(above EASY)": [shown(value) for value in table.above_easy],
+            "p99 wait / EASY": [shown(value) for value in table.p99_wait],
+            "longest wait / EASY": marked,
+            "unserved": [shown(value) for value in table.unserved_jobs],
+            "utilization (%)": [shown(100 * value) for value in table.utilization],
+            "seeds": [str(value) for value in table.seeds],
+            "verified": verified,
+        }
+        return list(columns), list(columns.values())
+
+    def to_latex(self) -> str:
+        """Return the table for people as LaTeX's ``tabular``, with the package booktabs."""
+        heading, columns = self.cells()
+        return tabular(
+            [escaped(one) for one in heading], [[escaped(c) for c in one] for one in columns]
+        )
+
+
+def board_of(
+    submissions: Sequence[Submission],
+    *,
+    resamples: int = 2000,
+    seed: int = 0,
+    progress: Progress | None = None,
+) -> Board:
+    """Return submissions side by side, each proved again; EASY and the best static one are played.
+
+    Parameters
+    ----------
+    submissions : over the tasks that all of them have; the small ones only if there are no others.
+    resamples, seed : of the intervals.
+    progress : as of :func:`hpcgym.evaluation.evaluate`.
+
+    Raises
+    ------
+    HpcgymError : submissions without a common task, or jobs that are not on this machine.
+    """  # fmt: skip
+    common = [name for name in tasks() if all(name in one.tasks for one in submissions)]
+    common = [name for name in common if not tasks()[name].mini] or common
+    if not common:
+        raise HpcgymError("the submissions have no task in common")
+    board = Board({}, {}, {}, {}, resamples, seed)
+    agents = _names(submissions)
+    with (progress or silent)("verifying", len(common) * len(submissions)) as step:
+        for name in common:
+            with Ground(tasks()[name]) as ground:
+                board.easy[name] = _played(ground, easy_of(ground.task))
+                board.best[name] = _played(ground, static_of(ground.task))
+                for agent, one in zip(agents, submissions, strict=True):
+                    step(f"{agent}: {name}")
+                    proof = prove(one, ground)
+                    told = {metric: one.values(name, metric) for metric in METRICS}
+                    _check_size(one, name, told, len(ground.slices))
+                    board.values.setdefault(agent, {})[name] = told
+                    board.proofs.setdefault(agent, {})[name] = proof
+    return board
+
+
+def _names(submissions: Sequence[Submission]) -> list[str]:
+    """Return what rows are called: agents, with their folders where there are two of a name."""
+    agents = [one.agent for one in submissions]
+    names = [
+        one.agent if agents.count(one.agent) == 1 else f"{one.agent} ({one.folder})"
+        for one in submissions
+    ]
+    for name in names:
+        if names.count(name) > 1:
+            raise HpcgymError(f"the submission {name} is there twice")
+    return names
+
+
+def _check_size(one: Submission, task: str, told: dict[str, Floats], slices: int) -> None:
+    for metric, values in told.items():
+        wrong = values.shape[1] != slices or not (values >= 0).all()
+        if wrong or (metric == METRICS[0] and not (values >= 1).all()):
+            raise HpcgymError(
+                f"{one.folder}: {metric} of {task} must have values for {slices} slices, and none"
+                " below what there can be"
+            )
+
+
+def _played(ground: Ground, scheduler: Any) -> dict[str, Floats]:
+    """Return the metrics of a scheduler in a task, (1, slices) each."""
+    rows = []
+    for episode in ground.slices:
+        result = ground.result(ground.play(scheduler, episode), episode)
+        rows.append(ground.metrics(result, episode))
+    return {name: np.array([[row[name] for row in rows]]) for name in METRICS}
+
+
+def _summed(metrics: dict[str, Floats]) -> dict[str, float]:
+    """Return the metrics of a task over its slices and seeds."""
+    found = {name: float(values.mean()) for name, values in metrics.items()}
+    found["max_wait_s"] = float(metrics["max_wait_s"].max())
+    found["unserved_jobs"] = float(metrics["unserved_jobs"].sum(axis=1).mean())
+    return found

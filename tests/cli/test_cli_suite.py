@@ -1,0 +1,109 @@
+"""``hpcgym suite``."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import shutil
+
+import numpy as np
+import pytest
+from commands import as_json, run, succeed
+
+pytestmark = [pytest.mark.cli, pytest.mark.compiled]
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """Two submissions of the small tasks."""
+    folder = tmp_path_factory.mktemp("made")
+    for agent in ("easy", "saf"):
+        succeed("suite", "run", "--agent", agent, "--tasks", "mini", "--output", folder / agent)
+    return folder
+
+
+def test_the_list_says_what_is_here():
+    rows = {row["task"]: row for row in as_json("suite", "list")}
+    assert rows["mini-select"]["frozen"]
+    assert rows["mini-select"]["here"]
+    assert rows["mini-select"]["environment"] == "JobSelection-v1"
+    assert not rows["hpc2n-order"]["frozen"]
+    assert rows["hpc2n-order"]["digest"] is None
+    assert "mini-weights" in succeed("suite", "list").stdout
+
+
+def test_a_run_says_the_mean_of_each_task(made):
+    result = succeed("suite", "run", "--agent", "saf", "--tasks", "mini-order", "--output",
+                     made / "saf")  # fmt: skip
+    assert "has 1 of these tasks already" in result.stderr
+    assert [line.split(":")[0] for line in result.stdout.splitlines()] == [
+        "mini-select", "mini-order", "mini-weights",
+    ]  # fmt: skip
+    assert "over 12 slices" in result.stdout
+
+
+def test_verify_says_a_line_a_task(made, tmp_path):
+    result = succeed("suite", "verify", made / "easy")
+    assert [line.split("; ")[0] for line in result.stdout.splitlines()] == [
+        f"mini-{kind}: equal: 12 slices x 1 seeds" for kind in ("select", "order", "weights")
+    ]
+    wrong = tmp_path / "wrong"
+    shutil.copytree(made / "easy", wrong)
+    arrays = dict(np.load(wrong / "schedules.npz"))
+    arrays["mini-order/0/0/start"][-1] += 1
+    np.savez_compressed(wrong / "schedules.npz", **arrays)
+    result = run("suite", "verify", made / "easy", wrong)
+    assert result.exit_code == 1
+    said = [line for line in result.stdout.splitlines() if "not equal" in line]
+    assert len(said) == 1
+    assert said[0].startswith(f"{wrong}: mini-order: not equal: window 0000, seed 0: ")
+
+
+def test_reports_in_each_form(made):
+    folders = (made / "easy", made / "saf")
+    result = succeed("suite", "report", *folders)
+    assert "hpcgym-suite-v1 · 3 tasks" in result.stdout
+    assert "3 of 3" in result.stdout
+    facts = as_json("suite", "report", *folders)
+    assert [row["agent"] for row in facts["agents"]] == ["saf", "easy"]
+    assert len(facts["by_task"]) == 6
+    assert facts["probability_of_improvement"]["saf"]["easy"] == 1
+    text = succeed("suite", "report", *folders, "--format", "csv").stdout
+    rows = list(csv.DictReader(io.StringIO(text)))
+    assert [row["task"] for row in rows].count("all") == 2
+    assert len(rows) == 8
+    latex = succeed("suite", "report", *folders, "--format", "latex").stdout
+    assert latex.startswith(r"\begin{tabular}")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("run", "--agent", "easy", "--tasks", "mini-orders", "--output", "x"), "unknown task"),
+        (("run", "--agent", "easi", "--tasks", "mini", "--output", "x"), "unknown policy 'easi'"),
+        (("run", "--agent", "fcfs", "--tasks", "pairs", "--output", "x"), "does not know nodes"),
+        (("verify", "nowhere"), "nowhere holds no submission"),
+        (("report", "nowhere"), "nowhere holds no submission"),
+    ],
+)
+def test_mistakes_are_one_line(arguments, said, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    result = run("suite", *arguments)
+    assert result.exit_code == 1
+    assert result.stderr.count("\n") == 1
+    assert said in result.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_agent_of_this_folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "of_this_folder.py").write_text(
+        "class First:\n    def act(self, observation, info):\n        return 0\n"
+    )
+    agent = "of_this_folder:First"
+    succeed("suite", "run", "--agent", agent, "--tasks", "mini-select", "--output", "first")
+    told = json.loads((tmp_path / "first" / "submission.json").read_text())
+    assert told["agent"] == agent
+    assert not told["tasks"]["mini-select"]["trained"]
+    succeed("suite", "verify", "first")

@@ -1,0 +1,88 @@
+"""Agents of users, good and bad."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+
+#: What agents were asked to do, in order.
+calls: list[Any] = []
+
+
+class Shortest:
+    """Orders by requested times, in QueueOrdering."""
+
+    def act(self, observation, info):
+        calls.append("act")
+        scores = np.zeros(len(observation["mask"]), np.float32)
+        seen = observation["mask"].astype(bool)
+        scores[seen] = -observation["jobs"][seen, 1]
+        return scores
+
+
+class Trained(Shortest):
+    """Says what it was trained with."""
+
+    def train(self, make, seed, steps):
+        env = make()
+        observation, info = env.reset(seed=seed)
+        for _ in range(3):
+            observation, *_, info = env.step(self.act(observation, info))
+        check = make("validation")
+        calls.append((seed, steps, len(env.unwrapped.options.workload),
+                      len(check.unwrapped.options.workload)))  # fmt: skip
+        self.seed = seed
+
+    def act(self, observation, info):
+        scores = super().act(observation, info)
+        return scores if getattr(self, "seed", 0) == 0 else -scores
+
+
+class Cheats(Shortest):
+    """Wants to train on the test part."""
+
+    def train(self, make, seed, steps):
+        make("test")
+
+
+class Stops(Shortest):
+    """Fails after some decisions."""
+
+    left = 10**9
+
+    def act(self, observation, info):
+        Stops.left -= 1
+        if Stops.left < 0:
+            raise KeyError("lost")
+        return super().act(observation, info)
+
+
+class WrongShape:
+    def act(self, observation, info):
+        return np.zeros(3, np.float32)
+
+
+class Selects:
+    env_id = "hpcgym/JobSelection-v0"
+
+    def act(self, observation, info):
+        return 0
+
+
+class OtherScale:
+    """Was made for weights as they are."""
+
+    env_id = "hpcgym/MixedPolicy-v0"
+    env_options: ClassVar[dict] = {"window": 16}
+
+    def act(self, observation, info):
+        return np.zeros(6)
+
+
+class SameScale(OtherScale):
+    env_options: ClassVar[dict] = {"window": 16, "scale": "spread"}
+
+
+class NoAgent:
+    pass

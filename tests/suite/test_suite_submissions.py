@@ -1,0 +1,401 @@
+"""Submissions: written, gone on with, proved, and found out."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import bringing
+import numpy as np
+import pytest
+
+from hpcgym.baselines import find_baseline
+from hpcgym.baselines.schedulers import find_scheduler
+from hpcgym.errors import HpcgymError
+from hpcgym.evaluation import evaluate
+from hpcgym.suite.board import board_of
+from hpcgym.suite.ground import METRICS, Ground
+from hpcgym.suite.proofs import verify
+from hpcgym.suite.submissions import FACTS, SCHEDULES, read, run
+from hpcgym.suite.tasks import environment, find_tasks, jobs_of, tasks
+
+pytestmark = pytest.mark.usefixtures("small")
+
+REFERENCES = ("random", "fcfs", "easy", "sjf", "saf", "f1", "best-static", "saf-typical")
+
+
+def play(agent: str, names: str | None, folder: Path) -> Any:
+    return run(agent, find_tasks(names), folder, named=names is not None)
+
+
+@pytest.mark.parametrize("agent", REFERENCES)
+def test_references_play_what_they_can_and_are_proved(agent: str, tmp_path: Path) -> None:
+    told: list[str] = []
+    done = run(agent, find_tasks(), tmp_path / "made", note=told.append)
+    known = agent in ("easy", "sjf", "best-static")
+    assert len(done.tasks) == (5 if known else 4)
+    assert len(told) == (0 if known else 1)
+    proofs = verify(read(tmp_path / "made"))
+    assert [proof.text for proof in proofs if not proof.equal] == []
+    assert [proof.task for proof in proofs] == list(done.tasks)
+    assert all("capacity" in proof.text or "parts" in proof.text for proof in proofs)
+
+
+def test_metrics_are_those_of_the_environment(tmp_path: Path) -> None:
+    """An agent's, as the episode itself tells them at its end."""
+    done = play("bringing:Shortest", "pool-order", tmp_path / "made")
+    with environment(tasks()["pool-order"], "test") as env:
+        agent, unserved = bringing.Shortest(), 0
+        for place, name in enumerate(done.tasks["pool-order"]["slices"]):
+            observation, info = env.reset(options={"slice": name})
+            over = False
+            while not over:
+                observation, _, terminated, truncated, info = env.step(agent.act(observation, info))
+                over = terminated or truncated
+            for metric in METRICS:
+                assert done.values("pool-order", metric)[0, place] == info["metrics"][metric]
+            unserved += info["metrics"]["unserved_jobs"]
+    assert unserved > 0  # or else the end of slices is not looked at
+
+
+def test_metrics_are_those_of_evaluations(tmp_path: Path) -> None:
+    """A scheduler's, as leaderboards have them."""
+    task = tasks()["pool-order"]
+    done = play("saf", "pool-order", tmp_path / "made")
+    jobs = jobs_of(task)
+    around = {n: task.options[n] for n in ("start", "warmup", "arrivals", "horizon")}
+    n = len(done.tasks["pool-order"]["slices"])
+    for metric in ("mean_bsld", "p99_wait_s", "max_wait_s"):
+        board = evaluate(
+            "saf", jobs, jobs=task.window, train_share=0.8, n=n,
+            budget=0, metric=metric, **around,
+        )  # fmt: skip
+        assert board.by_slice["saf"].tolist() == done.values("pool-order", metric)[0].tolist()
+
+
+def test_a_baseline_that_acts_is_the_scheduler_that_is_simulated() -> None:
+    task = tasks()["pool-weights"]
+    with Ground(task) as ground:
+        for episode in ground.slices:
+            acted = ground.play(find_baseline("saf"), episode)
+            same = ground.play(find_scheduler("saf").but(backfill_order="spf"), episode)
+            assert np.array_equal(acted["start"], same["start"])
+
+
+# --- What is tampered with ------------------------------------------------------------------------
+
+
+def changed(folder: Path, change: Callable[[dict[str, Any], dict[str, Any]], None]) -> list[str]:
+    """What verification says of each task that is not equal, once files were changed."""
+    facts = json.loads((folder / FACTS).read_text())
+    arrays = dict(np.load(folder / SCHEDULES))
+    change(facts, arrays)
+    (folder / FACTS).write_text(json.dumps(facts))
+    np.savez_compressed(folder / SCHEDULES, **arrays)
+    return [proof.text for proof in verify(read(folder)) if not proof.equal]
+
+
+def honest(folder: Path) -> dict[str, Any]:
+    """The metrics that schedules have, whatever they are: a liar who computes well."""
+    found = read(folder)
+    facts = json.loads((folder / FACTS).read_text())
+    for name, told in facts["tasks"].items():
+        with Ground(tasks()[name]) as ground:
+            for place, episode in enumerate(ground.slices):
+                result = ground.result(found.kept(name, 0, place), episode)
+                for metric, value in ground.metrics(result, episode).items():
+                    told["metrics"][metric][0][place] = value
+    return facts
+
+
+@pytest.mark.parametrize("metric", METRICS)
+def test_a_metric_that_is_told_better_is_found(metric: str, tmp_path: Path) -> None:
+    play("easy", "pool-order", tmp_path)
+
+    def lie(facts: dict[str, Any], arrays: dict[str, Any]) -> None:
+        facts["tasks"]["pool-order"]["metrics"][metric][0][2] += 1e-3
+
+    said = changed(tmp_path, lie)
+    assert len(said) == 1
+    assert f"window 0002, seed 0: {metric} is told as" in said[0]
+
+
+@pytest.mark.parametrize("shift", [-1, 1])
+def test_a_start_that_was_moved_is_found(shift: int, tmp_path: Path) -> None:
+    play("easy", "pool-select", tmp_path)
+
+    def move(facts: dict[str, Any], arrays: dict[str, Any]) -> None:
+        start = arrays["pool-select/0/0/start"]
+        late = np.flatnonzero(start > start.min())
+        start[late[-1]] += shift
+
+    assert changed(tmp_path, move)
+
+
+def test_schedules_that_are_impossible_are_found_though_their_metrics_are_right(
+    tmp_path: Path,
+) -> None:
+    def at_once(facts: dict[str, Any], arrays: dict[str, Any]) -> None:
+        """Each job starts when it is submitted."""
+        name = next(iter(facts["tasks"]))
+        for key in arrays:
+            if key.endswith(("/start", "/start_ticks")):
+                with Ground(tasks()[name]) as ground:
+                    blank = ground._blank(ground.slices[int(key.split("/")[2])])
+                    ticks = 1 if blank.coschedule is None else blank.coschedule.ticks
+                    initial = blank.workload.initial
+                    moved = blank.workload.submit_time * ticks
+                    begin = arrays[key].min() if initial is None else initial.begin
+                    free = np.ones(len(moved), bool) if initial is None else ~initial.running
+                    arrays[key][free] = np.maximum(moved, begin)[free]
+
+    wrong = {
+        "pool-order": "processors over-used",
+        "nodes-power": "running jobs hold 2 of 1 core",
+        "codes-pairs": "not a valid schedule",
+    }
+    for name, said in wrong.items():
+        folder = tmp_path / name
+        play("easy", name, folder)
+        changed(folder, at_once)
+        (folder / FACTS).write_text(json.dumps(honest(folder)))
+        (proof,) = verify(read(folder))
+        assert not proof.equal
+        assert said in proof.text
+
+
+def test_nobody_leaves_jobs_or_slices_out(tmp_path: Path) -> None:
+    names = ("pool-order", "nodes-power", "codes-pairs")
+    for name in names:
+        play("easy", name, tmp_path / name)
+    pool, nodes, codes = (tmp_path / name for name in names)
+
+    def unserved(facts: dict[str, Any], arrays: dict[str, Any]) -> None:
+        arrays["nodes-power/0/0/start"][-1] = -1
+
+    assert "starts at -1 s" in changed(nodes, unserved)[0]
+
+    def fewer(facts: dict[str, Any], arrays: dict[str, Any]) -> None:
+        told = facts["tasks"]["codes-pairs"]
+        told["slices"] = told["slices"][1:]
+        told["metrics"] = {k: [v[0][1:]] for k, v in told["metrics"].items()}
+
+    assert changed(codes, fewer) == ["it has other slices than the 3 of the task"]
+
+    def shorter(facts: dict[str, Any], arrays: dict[str, Any]) -> None:
+        arrays["pool-order/0/1/start"] = arrays["pool-order/0/1/start"][:-1]
+
+    assert "window 0001, seed 0: start has" in changed(pool, shorter)[0]
+
+    def none(facts: dict[str, Any], arrays: dict[str, Any]) -> None:
+        del arrays["pool-order/0/1/start"]
+
+    assert "its arrays are [], not ['start']" in changed(pool, none)[0]
+
+
+@pytest.mark.parametrize(
+    "array",
+    [np.zeros(3), np.zeros((2, 2), int), np.array(["a"]), np.array(5), np.zeros(0, int)],
+    ids=["floats", "table", "text", "number", "empty"],
+)
+@pytest.mark.parametrize("key", ["nodes-power/0/0/start", "nodes-power/0/0/cells_first"])
+def test_arrays_of_other_kinds_are_said(array: Any, key: str, tmp_path: Path) -> None:
+    play("easy", "nodes-power", tmp_path)
+
+    def damage(facts: dict[str, Any], arrays: dict[str, Any]) -> None:
+        arrays[key] = array
+
+    (said,) = changed(tmp_path, damage)
+    assert said.startswith("window 0000, seed 0: ")
+
+
+def test_far_away_numbers_are_said(tmp_path: Path) -> None:
+    for number, value in enumerate((2**62, -(2**62), -2)):
+        folder = tmp_path / str(number)
+        play("easy", "pool-order", folder)
+
+        def damage(facts: dict[str, Any], arrays: dict[str, Any], value: int = value) -> None:
+            arrays["pool-order/0/0/start"][3:] = value
+
+        assert changed(folder, damage)
+
+
+def test_other_rules_and_seeds_are_said(tmp_path: Path) -> None:
+    play("easy", "pool-order", tmp_path)
+
+    def other(facts: dict[str, Any], arrays: dict[str, Any]) -> None:
+        facts["tasks"]["pool-order"]["jobs"] = "0" * 64
+
+    assert "other jobs or rules" in changed(tmp_path, other)[0]
+    play("random", "pool-order", tmp_path / "random")
+
+    def seed(facts: dict[str, Any], arrays: dict[str, Any]) -> None:
+        facts["tasks"]["pool-order"]["seeds"] = [0, 2]
+
+    assert changed(tmp_path / "random", seed) == ["it has seeds [0, 2], not [0, 1]"]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("{", "is not JSON"),
+        ("[]", "is not a submission"),
+        ('{"suite": "small-v0"}', "is of small-v0, and this is small-v1"),
+        ('{"suite": "small-v1", "tasks": {"x": {"seeds": [0]}}}', "there is no task 'x'"),
+        ('{"suite": "small-v1", "tasks": {"pool-order": {"seeds": [0]}}}', "is not a submission"),
+        (
+            '{"suite": "small-v1", "tasks": {"pool-order": {"seeds": [0], "slices": ["a"],'
+            ' "metrics": {"mean_bsld": [["b"]]}}}}',
+            "mean_bsld of pool-order must have a number for each of 1 seeds and 1 slices",
+        ),
+    ],
+)
+def test_damaged_facts_are_one_line(text: str, said: str, tmp_path: Path) -> None:
+    (tmp_path / FACTS).write_text(text)
+    with pytest.raises(HpcgymError, match=said) as found:
+        read(tmp_path)
+    assert str(tmp_path) in str(found.value)
+
+
+def test_no_submission_is_said(tmp_path: Path) -> None:
+    with pytest.raises(HpcgymError, match=r"holds no submission: there is no submission\.json"):
+        read(tmp_path)
+    play("easy", "pool-order", tmp_path)
+    (tmp_path / SCHEDULES).write_bytes(b"no archive")
+    with pytest.raises(HpcgymError, match=r"schedules\.npz"):
+        read(tmp_path)
+
+
+# --- Who plays ------------------------------------------------------------------------------------
+
+
+def test_a_run_goes_on_with_what_there_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    agent = "bringing:Stops"
+    play(agent, "pool-order", tmp_path)
+    before = (tmp_path / FACTS).read_text()
+    monkeypatch.setattr(bringing.Stops, "left", 5)
+    with pytest.raises(HpcgymError, match=r"Stops on tiny-order, window 0000: KeyError: 'lost'"):
+        play(agent, "pool-order,tiny-order", tmp_path)
+    assert (tmp_path / FACTS).read_text() == before
+    monkeypatch.setattr(bringing.Stops, "left", 10**9)
+    bringing.calls.clear()
+    told: list[str] = []
+    done = run(agent, find_tasks("pool-order,tiny-order"), tmp_path, named=True, note=told.append)
+    assert told == [f"{tmp_path} has 1 of these tasks already"]
+    assert list(done.tasks) == ["pool-order", "tiny-order"]
+    whole = play(agent, "tiny-order,pool-order", tmp_path / "at-once")
+    assert whole.tasks == done.tasks
+    assert all(proof.equal for proof in verify(read(tmp_path)))
+    with pytest.raises(HpcgymError, match=f"holds the submission of {agent}: choose another"):
+        play("easy", "pool-order", tmp_path)
+
+
+def test_an_agent_is_trained_with_each_seed_on_its_part(tmp_path: Path) -> None:
+    bringing.calls.clear()
+    done = play("bringing:Trained", "pool-order", tmp_path)
+    told = [one for one in bringing.calls if one != "act"]
+    assert told == [(0, 30, 720, 960), (1, 30, 720, 960)]  # 60 % and 80 % of 1,200 jobs
+    values = done.values("pool-order")
+    assert values.shape[0] == 2
+    assert values[0].mean() < values[1].mean()  # seed 1 has the longest first
+    same = play("bringing:Shortest", "pool-order", tmp_path / "same")
+    assert same.values("pool-order")[0].tolist() == values[0].tolist()
+    (proof,) = verify(read(tmp_path))
+    assert proof.equal
+
+    def one_seed(facts: dict[str, Any], arrays: dict[str, Any]) -> None:
+        mine = facts["tasks"]["pool-order"]
+        mine["seeds"] = [0]
+        mine["metrics"] = {name: rows[:1] for name, rows in mine["metrics"].items()}
+
+    assert changed(tmp_path, one_seed) == ["it has seeds [0], not [0, 1]"]
+
+
+@pytest.mark.parametrize(
+    ("agent", "said"),
+    [
+        ("bringing:NoAgent", "the class NoAgent is no policy: it has no act"),
+        ("bringing:Nobody", "there is no 'Nobody' in it"),
+        ("no_module:Agent", "there is no module 'no_module'"),
+        ("safe", "unknown policy 'safe'; did you mean 'saf"),
+        ("missing.zip", "missing.zip: there is no such file"),
+        ("bringing:WrongShape", "WrongShape on pool-order, window 0000: action must"),
+        ("bringing:Selects", "acts in hpcgym/JobSelection-v0, and pool-order is hpcgym/QueueOrd"),
+        ("bringing:Cheats", "training with seed 0: cheats: nobody trains on the test part"),
+    ],
+)
+def test_wrong_agents_are_one_line(agent: str, said: str, tmp_path: Path) -> None:
+    with pytest.raises(HpcgymError, match=said) as found:
+        play(agent, "pool-order", tmp_path / "made")
+    assert "\n" not in str(found.value)
+    assert not (tmp_path / "made" / FACTS).exists()
+
+
+def test_a_folder_that_cannot_be_written_is_said_before_the_work(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    bringing.calls.clear()
+    with pytest.raises(HpcgymError, match=r"submission\.json cannot be written"):
+        play("bringing:Trained", "pool-order", tmp_path / "file")
+    assert bringing.calls == []
+
+
+def test_actions_mean_what_they_were_learned_for(tmp_path: Path) -> None:
+    said = "OtherScale is for scale='none', and pool-weights has 'spread'"
+    with pytest.raises(HpcgymError, match=said):
+        play("bringing:OtherScale", "pool-weights", tmp_path / "made")
+    play("bringing:SameScale", "pool-weights", tmp_path / "made")
+
+
+def test_who_fits_no_task_is_told_why(tmp_path: Path) -> None:
+    with pytest.raises(HpcgymError, match=r"NoAgent plays none of these tasks: .* is no policy"):
+        play("bringing:NoAgent", None, tmp_path / "made")
+    done = play("bringing:Selects", None, tmp_path / "selects")
+    assert list(done.tasks) == ["pool-select"]
+
+
+# --- Side by side ---------------------------------------------------------------------------------
+
+
+def test_a_board_ranks_by_score_and_says_who_was_verified(tmp_path: Path) -> None:
+    agents = ("fcfs", "easy", "best-static", "random")
+    for agent in agents:
+        play(agent, "pool-order,nodes-power,tiny-order", tmp_path / agent)
+
+    def lie(facts: dict[str, Any], arrays: dict[str, Any]) -> None:
+        facts["tasks"]["nodes-power"]["metrics"]["mean_bsld"][0][0] = 1.0
+
+    assert len(changed(tmp_path / "fcfs", lie)) == 1
+    board = board_of([read(tmp_path / agent) for agent in agents])
+    table = board.table
+    assert board.tasks == ["pool-order", "nodes-power"]  # not the small one
+    assert table.score["easy"] == 0
+    assert table.score["best-static"] == pytest.approx(1)
+    assert table.above_easy["easy"] == 0.5
+    assert table.longest_wait["easy"] == table.p99_wait["easy"] == 1
+    assert table.verified.to_dict() == {"fcfs": 1, "easy": 2, "best-static": 2, "random": 2}
+    assert table.seeds["random"] == 2
+    assert table.score.is_monotonic_decreasing
+    by_task = board.by_task.set_index(["agent", "task"])
+    wrong = by_task.loc["fcfs", "nodes-power"]
+    assert "mean_bsld is told as 1" in wrong.proof
+    longest = by_task.max_wait_s / by_task.easy_max_wait_s
+    assert (by_task.gated == (longest > 2)).all()
+    assert len(board.rows()) == 4 * 3
+    assert json.dumps(board.facts(), default=float)
+    assert board.to_latex().count(r"\\") >= 5
+    assert board.better("best-static", "easy") + board.better("easy", "best-static") == 1
+
+
+def test_a_board_needs_common_tasks_and_names(tmp_path: Path) -> None:
+    one = play("easy", "pool-order", tmp_path / "one")
+    two = play("easy", "tiny-order", tmp_path / "two")
+    with pytest.raises(HpcgymError, match="no task in common"):
+        board_of([one, two])
+    same = play("easy", "pool-order", tmp_path / "same")
+    assert list(board_of([one, same]).table.index) == [
+        f"easy ({tmp_path / 'one'})", f"easy ({tmp_path / 'same'})",
+    ]  # fmt: skip
+    with pytest.raises(HpcgymError, match="is there twice"):
+        board_of([one, one])
