@@ -45,6 +45,10 @@ def test_json_has_everything_in_full() -> None:
         "jobs": 100,
         "n": 5,
         "train_share": 0.5,
+        "start": "empty",
+        "warmup": None,
+        "arrivals": "stop",
+        "horizon": None,
         "seed": 3,
         "budget": 15,
     }
