@@ -17,6 +17,7 @@ import hpcgym
 from hpcgym import Scheduler, simulate
 from hpcgym.agents.lookahead import Lookahead
 from hpcgym.baselines import find_baseline
+from hpcgym.envs import any_version
 from hpcgym.errors import HpcgymError, WorkloadWarning
 from hpcgym.evaluation import evaluate
 from hpcgym.scheduler.policies import FairShare
@@ -333,9 +334,11 @@ def test_damping_beside_nothing_is_told() -> None:
     options: dict[str, Any] = {"workload": JOBS, "episodes": "whole", "fair_share": "damping=50"}
 
     def made(*features: str) -> list[warnings.WarningMessage]:
-        return warned(
-            lambda: gymnasium.make("hpcgym/MixedPolicy-v0", policy_features=features, **options)
-        )
+        def make() -> Any:
+            with any_version():
+                return gymnasium.make("hpcgym/MixedPolicy-v0", policy_features=features, **options)
+
+        return warned(make)
 
     assert [one.filename for one in made("fairshare")] == [__file__]
     assert not made("fairshare", "wait")
