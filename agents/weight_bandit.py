@@ -114,7 +114,7 @@ class WeightBandit:
         """Return how small the mean logarithm of each order's slowdowns may be, (n_orders,)."""
         # e at least, so that the logarithm is no less than 1
         total = max(float(self._known.sum()), np.e)
-        # what nobody has tried, or not for very long, comes first: of several, the first of them
+        # an order that was never tried, or long ago, comes first; of several the first of them
         known = np.maximum(self._known, 1e-9)
         at_best: NDArray[np.float64] = self._sums / known - self.width * np.sqrt(
             2 * np.log(total) / known

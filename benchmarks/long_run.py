@@ -20,6 +20,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from hpcgym.agents.search import candidates
+from hpcgym.baselines.chance import RandomActions
 from hpcgym.baselines.policies import Baseline, find_baseline
 from hpcgym.envs import VERSIONS, JobSelection
 from hpcgym.progress import counting
@@ -58,13 +59,7 @@ class Rule:
         return int(np.argmin(self.score(self.jobs, rows, info["time"])))
 
 
-def by_chance(seed: int = 0) -> Rule:
-    """Return the policy that selects any visible job."""
-    rng = np.random.default_rng(seed)
-    return Rule(lambda jobs, rows, time: rng.random(len(rows)))
-
-
-def players() -> dict[str, Rule]:
+def players() -> dict[str, Any]:
     """Return policies that play for an episode, and some that care for who waits."""
 
     def wide(jobs: Any, rows: Any) -> Any:
@@ -77,7 +72,7 @@ def players() -> dict[str, Rule]:
         return time - jobs.submit_time[rows]
 
     return {
-        "random": by_chance(),
+        "random": RandomActions(),
         "starve wide": Rule(lambda j, r, t: wide(j, r) * 1e12 + j.submit_time[r]),
         "starve long": Rule(lambda j, r, t: (j.requested_time[r] > 14_400) * 1e12 + area(j, r)),
         "saf, two days at most": Rule(

@@ -166,8 +166,8 @@ def evaluate(
     dispatcher that solves a model, such as pcp20, it has how far above the best of the dispatchers
     and references each policy is. Under a budget of energy it has that for powercap, and the energy
     of each policy: of the whole schedule, and while the limits hold. The 95 % intervals are of
-    resampled slices, and of resampled trainings where a row has several; with fewer than 5 slices
-    there are none. p is of the permutation test that a policy differs from the reference, slice by
+    resampled slices, and of resampled trainings where a row has several; fewer than 5 slices have
+    none. p is of the permutation test that a policy differs from the reference, slice by
     slice; it is not corrected for the number of rows.
 
     With --protocol prequential learners go through all jobs once, from the first to the last, and

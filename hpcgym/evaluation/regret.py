@@ -178,14 +178,11 @@ class Prequential:
         ------
         HpcgymError : a file that cannot be written, or no matplotlib.
         """
-        from hpcgym.files.writing import whole_text
         from hpcgym.report.canvas import save_figure
+        from hpcgym.report.tables import write_tables
 
         tables = {"board": self.table, "weeks": self.by_week(), "regret": self.regret}
-        files = [Path(folder, f"{name}.csv") for name in tables]
-        for file, table in zip(files, tables.values(), strict=True):
-            with whole_text(file, folders=True) as text:
-                text.write(table.to_csv())
+        files = write_tables(tables, folder)
         files.append(Path(folder, "regret.png"))
         save_figure(self.figure(), files[-1], ".png")
         return files

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from hpcgym.files.writing import whole_text
 from hpcgym.report.labels import Results, by_machine, named
 from hpcgym.report.numbers import shown
 from hpcgym.schedule.metrics import MORE, NEITHER, Metric, known_metrics
@@ -193,3 +195,20 @@ def rich_metrics(result: Result) -> Table:
     for metric in in_order(told_metrics(result)):
         table.add_row(metric.title, text_of(metric, result.metrics[metric.name]), metric.unit)
     return table
+
+
+def write_tables(
+    tables: Mapping[str, pd.DataFrame], folder: str | Path, index: bool = True
+) -> list[Path]:
+    """Write tables as ``NAME.csv`` into a folder, which is made if need be; return the files.
+
+    Raises
+    ------
+    HpcgymError : a file that cannot be written.
+    """
+    files = []
+    for name, table in tables.items():
+        files.append(Path(folder, f"{name}.csv"))
+        with whole_text(files[-1], folders=True) as file:
+            file.write(table.to_csv(index=index))
+    return files

@@ -14,6 +14,18 @@ from hpcgym.schedule.result import Result
 _OF_THE_MACHINE = ("utilization", "makespan_s", "mean_queue_length", "max_queue_length")
 
 
+def over_at(start: NDArray[np.int64], first: int, stop: int, end: int | None) -> int:
+    """Return when the last job of some rows has started, or ``end`` if that is not before it [s].
+
+    ``start``: start times, -1 of jobs that have not started.
+    """
+    some = start[first:stop]
+    last = int(some.max())
+    if end is not None and (last > end or (some < 0).any()):
+        return end
+    return last
+
+
 def metrics_within(
     result: Result, first: int, stop: int, end: int | None
 ) -> dict[str, float | int]:
@@ -39,9 +51,7 @@ def metrics_within(
     """
     submit, start = result.workload.submit_time, result.start
     begin = max(int(submit[first]), result.begin)
-    last = int(start[first:stop].max(initial=begin))
-    if end is not None and (last > end or (start[first:stop] < 0).any()):
-        last = end
+    last = max(over_at(start, first, stop, end), begin)
     begun = (start >= 0) & (start <= last)
     chosen = (submit <= last) & result.decided
     chosen[:first] = chosen[stop:] = False

@@ -27,7 +27,7 @@ from hpcgym.evaluation.stage import begin_in, check_spaces
 from hpcgym.schedule.node_states import NodeStates
 from hpcgym.schedule.places import Allocation
 from hpcgym.schedule.result import Result
-from hpcgym.schedule.within import metrics_within
+from hpcgym.schedule.within import metrics_within, over_at
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.simulation.run import simulate
 from hpcgym.suite.tasks import Task, environment
@@ -190,15 +190,7 @@ class Ground:
         """Return start times up to the end of an episode; -1 of what starts later."""
         if not self.surrounded:
             return start
-        return np.where(start <= self._last(start, episode), start, -1)
-
-    def _last(self, start: NDArray[np.int64], episode: Episode) -> int:
-        """Return when an episode is over [s]: as soon as all have started that count."""
-        first, stop, until = counted(episode)
-        assert until is not None
-        counts = start[first:stop]
-        served = ((counts >= 0) & (counts <= until)).all()
-        return int(counts.max()) if served else until
+        return np.where(start <= over_at(start, *counted(episode)), start, -1)
 
     def result(self, kept: Kept, episode: Episode) -> Result:
         """Return the schedule of a slice from what was kept of it.

@@ -115,8 +115,8 @@ class Tuned:
         ------
         HpcgymError : a file that cannot be written, or no matplotlib.
         """
-        from hpcgym.files.writing import whole_text
         from hpcgym.report.canvas import save_figure
+        from hpcgym.report.tables import write_tables
 
         folder = Path(folder)
         note = f"tuned on the early part of {self.log}; {self.verdict}"
@@ -124,10 +124,7 @@ class Tuned:
         write_scheduler(files[0], self.scheduler, note)
         board = self.board.reset_index()
         tables = {"board": board, "ablation": self.ablation, "search": self.trace}
-        for name, table in tables.items():
-            files.append(folder / f"{name}.csv")
-            with whole_text(files[-1], folders=True) as file:
-                file.write(table.to_csv(index=False))
+        files += write_tables(tables, folder, index=False)
         files.append(folder / "tuned.png")
         save_figure(self.figure(), files[-1], ".png")
         return files

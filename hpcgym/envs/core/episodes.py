@@ -120,9 +120,10 @@ class Episodes:
         self.beginnings = [] if workload.initial is None else [workload]
         self._periods: list[Episode] = []
         if self.kind in PERIODS:
-            periods = periods_of(workload, self.kind)
             if self.alone:
                 self.workload, periods = periods_alone(workload, self.kind)
+            else:
+                periods = periods_of(workload, self.kind)
             first, stop = self._bounds(len(periods))
             self._periods = periods[first:stop]
             self._check_periods(len(periods))

@@ -13,8 +13,6 @@ from hpcgym.scheduler.rules import Scheduler
 #: processors of their own, and where they share nodes.
 ALONE = ("bsld", "wait", "energy", "", "max_wait")
 SHARED = ("bsld", "wait", "energy", "throughput", "")
-#: The same of environments whose machine is under limits.
-LIMITED = ALONE[:3]
 
 #: When slowdowns and waits are paid, in the order of the codes of the kernel.
 PAID = ("start", "end", "waiting")
@@ -35,7 +33,7 @@ class Rewards(NamedTuple):
     weights : a row for each reward, its weights of the terms; all 0 for a function.
     shapes : PLAIN or LOG, one for each reward.
     references : the scheduler whose mean slowdown divides a reward; None: it is not divided.
-    function : the user's own; None: there is none.
+    function : the user's own, or None.
     paid : when, a place in PAID.
     """
 

@@ -21,7 +21,7 @@ from hpcgym.envs.core.cutting import Episode
 from hpcgym.errors import HpcgymError, check_choice
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.simulation.run import simulate
-from hpcgym.workload.extracts import extract
+from hpcgym.workload.extracts import extract, recorded_run_time
 from hpcgym.workload.model import Workload
 
 Ints = NDArray[np.int64]
@@ -42,7 +42,7 @@ class Surroundings(NamedTuple):
     Attributes
     ----------
     start : the scheduler that left the machine as an episode finds it; None: it is empty.
-    warmup_s, horizon_s : [s]; the horizon is FOREVER where there is none.
+    warmup_s, horizon_s : [s]; a horizon of FOREVER is none.
     continues : whether jobs go on to come.
     """
 
@@ -213,12 +213,15 @@ def warm_parts(
     """
     assert around.start is not None
     result = simulate(workload, around.start, cluster=cluster)
+    ends = result.start + recorded_run_time(workload)
     seen = replace(workload.with_columns(wait_time=result.wait), cleaning={})
     parts, placed, offset = [], [], 0
     for number, episode in enumerate(episodes):
         whole = surrounded(episode, workload, around, end)
         begin = int(workload.submit_time[episode.start]) - around.warmup_s
-        part = extract(seen.take(slice(0, whole.stop), name=workload.name), max(begin, 0))
+        # those before the first that runs or waits then are past: a part that keeps none needs none
+        first = 0 if keeps_past else int(np.argmax(ends > begin))
+        part = extract(seen.take(slice(first, whole.stop), name=workload.name), max(begin, 0))
         if not keeps_past and part.initial is not None:
             nobody = part.initial.past.take(slice(0, 0))
             part = replace(part, initial=replace(part.initial, past=nobody))
