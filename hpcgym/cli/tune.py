@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
 import typer
 
-from hpcgym.cli import executors, names, options
+from hpcgym.cli import coscheduling, executors, names, options
 from hpcgym.cli.groups import grouped
 from hpcgym.cli.loading import PoolReading, WorkloadArgument
 from hpcgym.cli.options import Format
@@ -24,6 +24,11 @@ def _measures() -> Iterable[tuple[str, str]]:
     from hpcgym.schedule.measures import MEASURES
 
     return [(name.removesuffix("_h"), meaning) for name, meaning in MEASURES.items()]
+
+
+def _shared_orders() -> Iterable[tuple[str, str]]:
+    weighed = "a weighted sum of fit, popularity and shortness, whose weights are searched"
+    return [*names.shared_policies(), ("weights", weighed)]
 
 
 def _orders() -> Iterable[tuple[str, str]]:
@@ -42,11 +47,14 @@ class Tune(ExplainedCommand):
         "hpcgym tune jobs.swf.gz --bound 'p99_wait <= 1.2 easy' --bound 'max_wait <= 7d'",
         "hpcgym tune jobs.swf.gz --orders saf,spf --estimates requested --backfilling easy",
         "hpcgym compare jobs.swf.gz --scheduler easy,saf,tuned/scheduler.toml",
+        "hpcgym tune jobs.swf.gz --cluster 100x2x24 --speedups pairs.csv --codes 1 --budget 600",
     )
     lists: ClassVar[Lists] = {
         "What bounds are on (--bound)": _measures,
         "Orders of the queue (--orders)": _orders,
+        "Orders (--orders) with --speedups, beside those": _shared_orders,
         "Schedulers (--against)": names.schedulers,
+        "Machines (--cluster)": names.machines,
         "Cleaning recipes and filters (--clean)": names.recipes,
         "Executors (--executor)": executors.names,
     }
@@ -103,8 +111,9 @@ class _Rules:
         str | None,
         typer.Option(
             metavar="NAME,...",
-            help="Orders of the queue; see the list.",
-            show_default="fcfs,saf,spf,wfp3,f1,weights",
+            help="Orders of the queue; see the lists.",
+            show_default="fcfs,saf,spf,wfp3,f1,weights; with --speedups fcfs,sjf,saf,filler,"
+            "popularity,sjf-filler,popularity-filler,weights",
         ),
     ] = None
     features: Annotated[
@@ -127,9 +136,9 @@ class _Rules:
     backfilling: Annotated[
         str | None,
         typer.Option(
-            metavar="none,easy,until-shadow,conservative",
-            help="Ways to back-fill.",
-            show_default="easy,until-shadow",
+            metavar="none,easy,until-shadow,conservative,fill",
+            help="Ways to back-fill; conservative without, fill with --speedups alone.",
+            show_default="easy,until-shadow; with --speedups easy,fill",
         ),
     ] = None
     backfill_orders: Annotated[
@@ -143,18 +152,104 @@ class _Rules:
     levers: Annotated[
         str | None,
         typer.Option(
-            metavar="threshold,hold",
-            help="What may be added to orders; none: nothing.",
+            metavar="threshold,hold,pairs_above",
+            help="What may be added to orders: threshold and hold, with --speedups threshold and"
+            " pairs_above; none: nothing.",
             show_default="both",
         ),
     ] = None
 
     def given(self) -> dict[str, Any]:
-        """Return what a space takes."""
+        """Return what a space takes of these."""
         found = options.given(**vars(self))
         if self.levers is not None:
             found["levers"] = _none_alone("--levers", self.levers.split(","))
         return found
+
+
+@dataclass(frozen=True)
+class _Shared:
+    """What jobs run that share nodes, and which rules of that are searched."""
+
+    cluster: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME|FILE",
+            help="The machine whose nodes jobs share, with --speedups; see the list.",
+            show_default=False,
+        ),
+    ] = None
+    speedups: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE|generated:...",
+            help="Search the rules of jobs that share nodes: how fast codes run beside each other;"
+            " values as for hpcgym simulate.",
+            show_default=False,
+        ),
+    ] = None
+    codes: Annotated[
+        int | None,
+        typer.Option(
+            metavar="SEED",
+            help="Give all jobs codes of --speedups, drawn at random.",
+            show_default=False,
+        ),
+    ] = None
+    allocations: Annotated[
+        str | None,
+        typer.Option(
+            metavar="compact,spread,half-socket,part:K",
+            help="With --speedups: how jobs lie on nodes.",
+            show_default="half-socket,compact",
+        ),
+    ] = None
+    partners: Annotated[
+        str | None,
+        typer.Option(
+            metavar="fill,best,first",
+            help="With --speedups: which nodes a job takes that shares.",
+            show_default="all",
+        ),
+    ] = None
+
+    def read(self, processors: int | None) -> coscheduling.Sharing | None:
+        """Return what jobs run that share nodes; None without ``--speedups``."""
+        from hpcgym.cluster import find_cluster
+
+        if self.speedups is None:
+            for name in ("cluster", "allocations", "partners"):
+                if vars(self)[name] is not None:
+                    raise HpcgymError(
+                        f"--{name} needs --speedups: without it the machine is a pool of"
+                        " processors, and --processors says how many"
+                    )
+        if self.cluster is not None and processors is not None:
+            raise HpcgymError("--cluster or --processors, not both")
+        machine = None if self.cluster is None else find_cluster(self.cluster)
+        return coscheduling.SharingOptions(self.speedups, self.codes).read(machine)
+
+    def given(self) -> dict[str, Any]:
+        """Return what a space takes of these."""
+        return options.given(allocations=self.allocations, partners=self.partners)
+
+    @property
+    def words(self) -> str:
+        """The options with which other commands simulate the same."""
+        told = {"cluster": self.cluster, "speedups": self.speedups, "codes": self.codes}
+        return "".join(f" --{name} {value}" for name, value in told.items() if value is not None)
+
+
+def _space(rules: _Rules, shared: _Shared) -> Any:
+    """Return the space of rules that are searched."""
+    from hpcgym.tuning import SharedSpace, Space
+
+    if shared.speedups is None:
+        return Space(**rules.given())
+    for name in ("features", "estimates"):
+        if vars(rules)[name] is not None:
+            raise HpcgymError(f"--{name} does not go with --speedups")
+    return SharedSpace(**rules.given(), **shared.given())
 
 
 def _none_alone(option: str, given: list[str]) -> list[str]:
@@ -188,12 +283,14 @@ def tune(
         list[str] | None,
         typer.Option(
             metavar="NAME",
-            help="Whom to compare with beside easy and saf: the rules that you have today. A name,"
+            help="Whom to compare with beside easy and saf (with --speedups easy and all"
+            " co-schedulers): the rules that you have today. A name,"
             " a variant such as saf:threshold=288000, or a file.",
             show_default=False,
         ),
     ] = None,
     rules: _Rules,
+    shared: _Shared,
     reading: PoolReading,
     executor: executors.ExecutorOptions,
     format: options.FormatOption = Format.table,
@@ -203,20 +300,28 @@ def tune(
     Orders, run times, ways to back-fill, thresholds and held-back jobs are searched on the early
     part of the log, within bounds on waits. What is found is compared with EASY, SAF and your own
     rules on the later part, and may turn out no better. An interrupted search goes on with the same
-    command.
+    command. With --speedups jobs share nodes: what is searched are orders, partners and who may be
+    paired, and co-schedulers stand in the place of SAF.
     """
     executor.become_mpi()
-    from hpcgym.tuning import Plan, Space
+    from hpcgym.tuning import Plan
     from hpcgym.tuning import tune as run
 
-    plan = Plan(Space(**rules.given()), **searched.given())
+    plan = Plan(_space(rules, shared), **searched.given())
+    sharing = shared.read(reading.processors)
     _check_folder(folder)
+    where: dict[str, Any] = {}
+    if sharing is not None:
+        where = {"cluster": sharing.machine, "speedups": sharing.speedups}
+        reading = replace(reading, processors=sharing.machine.processors)
     log = reading.load(workload)
+    if sharing is not None:
+        log = sharing.with_codes(log)
     checkpoint = folder / "search.checkpoint"
     try:
         tuned = run(
             log, plan, against=against or (), checkpoint=checkpoint, progress=shower(),
-            **vars(executor),
+            **where, **vars(executor),
         )  # fmt: skip
     except KeyboardInterrupt:
         if checkpoint.exists():
@@ -230,7 +335,7 @@ def tune(
         print_tables({log.name: tuned.board.reset_index()}, "", format)
     note(tuned.verdict)
     note(f"wrote {', '.join(path.name for path in files)} into {folder}")
-    note(f"hpcgym simulate {workload} --scheduler {files[0]} simulates it")
+    note(f"hpcgym simulate {workload}{shared.words} --scheduler {files[0]} simulates it")
 
 
 def _board(tuned: Any) -> Any:

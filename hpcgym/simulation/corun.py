@@ -89,7 +89,7 @@ def check_together(scheduler: Scheduler, cluster: Cluster) -> None:
 
 def check_rules(scheduler: Scheduler) -> None:
     """Raise an HpcgymError for rules that do not go with shared nodes, or with each other."""
-    if scheduler.allocation.partition(":")[0] not in _ALLOCATIONS:
+    if scheduler.allocation.partition(":")[0] not in ("first-fit", *COSCHEDULED):
         raise HpcgymError(
             f"allocation: with speedups it is compact, spread, half-socket or part:K, not "
             f"{scheduler.allocation!r}"
@@ -115,9 +115,6 @@ def check_rules(scheduler: Scheduler) -> None:
         )
     if looks_at_pass(scheduler) and scheduler.threshold is not None:
         raise HpcgymError("threshold: not with a policy that looks at the pass")
-
-
-_ALLOCATIONS = ("first-fit", *COSCHEDULED)
 
 
 def _is(estimate: Any, *names: str) -> bool:

@@ -12,25 +12,13 @@ from hpcgym.evaluation.intervals import FEWEST, how_often
 from hpcgym.schedule.measures import MEASURES
 from hpcgym.tuning.bounds import Bound
 from hpcgym.tuning.jitters import mean_over_jitters
+from hpcgym.tuning.space import Rules
 from hpcgym.tuning.trials import Losses, Tried, by_week
 
 if TYPE_CHECKING:
     import pandas as pd
 
 _RESAMPLES = 4000
-
-Rules = dict[str, Any]  # of a scheduler, by the names of its attributes
-
-#: Part of the rules -> the rules of EASY that stand in its place.
-PARTS: dict[str, Rules] = {
-    "order": {"policy": "fcfs"},
-    "run times of the order": {"policy_estimate": "requested"},
-    "run times of back-filling": {"estimate": "requested", "correction": None},
-    "way to back-fill": {"backfill": "easy"},
-    "order of back-filling": {"backfill_order": "fcfs"},
-    "threshold": {"threshold": None},
-    "hold": {"hold": None},
-}
 
 
 def less(
@@ -100,14 +88,20 @@ def board_of(
     return pd.DataFrame.from_dict(rows, orient="index").rename_axis("scheduler")
 
 
-def without(rules: Mapping[str, Any], part: str) -> Rules:
+def without(rules: Rules, easy: Rules) -> Rules:
     """Return rules with one part as EASY has it."""
-    changed = {**rules, **PARTS[part]}
+    changed = {**rules, **easy}
     return {rule: value for rule, value in changed.items() if value is not None}
 
 
-def ablated(rules: Rules, losses: Losses, seeds: Sequence[int]) -> list[tuple[str, Rules]]:
+def ablated(
+    rules: Rules, parts: Mapping[str, Rules], losses: Losses, seeds: Sequence[int]
+) -> list[tuple[str, Rules]]:
     """Return the way from rules to EASY: each step gives up what costs least.
+
+    Parameters
+    ----------
+    parts : part of the rules -> the rules of EASY that stand in its place.
 
     Returns
     -------
@@ -115,9 +109,12 @@ def ablated(rules: Rules, losses: Losses, seeds: Sequence[int]) -> list[tuple[st
     those of EASY.
     """
     way: list[tuple[str, Rules]] = [("nothing", rules)]
-    left = [part for part in PARTS if without(rules, part) != rules]
-    while left:
-        options = [without(way[-1][1], part) for part in left]
-        best = int(losses.of(losses.trials.of(options, seeds).values).argmin())
-        way.append((left.pop(best), options[best]))
-    return way
+    while True:
+        last = way[-1][1]
+        options = {part: without(last, easy) for part, easy in parts.items()}
+        left = [part for part, one in options.items() if one != last]
+        if not left:
+            return way
+        tried = losses.trials.of([options[part] for part in left], seeds)
+        part = left[int(losses.of(tried.values).argmin())]
+        way.append((part, options[part]))

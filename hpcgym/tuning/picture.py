@@ -61,7 +61,8 @@ def _draw_way(axes: Axes, tuned: Tuned) -> None:
 
 def _draw_weeks(axes: Axes, tuned: Tuned) -> None:
     """Draw the mean of each later week: of the tuned scheduler, and of those to be beaten."""
-    colours = {"tuned": BLUE, "saf": VERMILLION, "easy": LIGHT_GREY}
+    names = [str(name) for name in tuned.board.index]
+    colours = {names[0]: BLUE, names[1]: VERMILLION, "easy": LIGHT_GREY}
     column = 2 if tuned.objective == "mean_wait_h" else 1
     for name, colour in reversed(colours.items()):
         sums = tuned.weeks[name]

@@ -13,11 +13,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcgym.tuning.space import Arm, Numbers, Space, parts_of
+from hpcgym.tuning.space import Numbers, Searchable
 
 #: How many arms go on after each round.
 WIDTHS = (24, 6, 2)
-#: Of how many parts simple rules are at most; see :func:`hpcgym.tuning.space.parts_of`.
+#: Of how many parts simple rules are at most; see :meth:`hpcgym.tuning.space.Space.parts_of`.
 SIMPLE = 3
 
 #: On how many jitters of submissions rules are tried: in generations, after rounds, at the end.
@@ -72,7 +72,7 @@ Search = Generator[Asked, NDArray[np.float64], Found]
 class _Run:
     """The search for the numbers of one arm: where it is best so far, and how good that is."""
 
-    arm: Arm
+    arm: Any  # a named tuple, by which it can be found again
     start: Numbers
     best: Numbers
     loss: float
@@ -96,13 +96,13 @@ Asking = Generator[Asked, NDArray[np.float64], Any]
 class _Searcher:
     """What the stages of a search share."""
 
-    def __init__(self, space: Space, units: Numbers, seed: int) -> None:
+    def __init__(self, space: Searchable, units: Numbers, seed: int) -> None:
         self.space, self.units = space, units
         self.rng = np.random.default_rng(seed)
         self.tried, self.jitters = 0, 0
         self.rows: list[dict[str, Any]] = []
 
-    def ask(self, pairs: Sequence[tuple[Arm, Numbers]], often: str, stage: str) -> Asking:
+    def ask(self, pairs: Sequence[tuple[Any, Numbers]], often: str, stage: str) -> Asking:
         """Ask for the losses of some, on jitters that nothing was tried on before."""
         first = self.jitters
         self.jitters += OFTEN[often]
@@ -117,7 +117,7 @@ class _Searcher:
         return losses
 
 
-def searching(space: Space, units: Numbers, *, budget: int, seed: int) -> Search:
+def searching(space: Searchable, units: Numbers, *, budget: int, seed: int) -> Search:
     """Search: look at all arms once, then let fewer and fewer go on.
 
     The first look is at simple numbers with each arm. Then a third of the budget goes to 24 arms, a
@@ -130,7 +130,7 @@ def searching(space: Space, units: Numbers, *, budget: int, seed: int) -> Search
 
     Parameters
     ----------
-    units : of the weights, see :func:`hpcgym.scheduler.policies.spread.spread`.
+    units : of the weights, see :meth:`hpcgym.tuning.space.Searchable.units`.
     budget : rules that are tried in generations, about.
     seed : of what is random.
     """
@@ -160,7 +160,7 @@ def _first_look(searcher: _Searcher) -> Asking:
     space = searcher.space
     pairs = [(arm, start) for arm in space.arms() for start in space.starts(arm)]
     losses = yield from searcher.ask(pairs, "generation", FIRST_LOOK)
-    best: dict[Arm, tuple[float, Numbers]] = {}
+    best: dict[Any, tuple[float, Numbers]] = {}
     for (arm, start), loss in zip(pairs, losses, strict=True):
         if arm not in best or loss < best[arm][0]:
             best[arm] = loss, start
@@ -178,9 +178,8 @@ def _go_on(searcher: _Searcher, runs: Sequence[_Run]) -> list[_Run]:
     """Return the arms that go on after the first look: the best simple ones and the best others."""
     space, units = searcher.space, searcher.units
     ranked = sorted(runs, key=lambda run: run.loss)
-    simple = [run for run in ranked if parts_of(space.rules(run.arm, run.start, units)) <= SIMPLE][
-        : WIDTHS[0] // 2
-    ]
+    rules = {id(run): space.rules(run.arm, run.start, units) for run in ranked}
+    simple = [run for run in ranked if space.parts_of(rules[id(run)]) <= SIMPLE][: WIDTHS[0] // 2]
     others = [run for run in ranked if run not in simple]
     return simple + others[: WIDTHS[0] - len(simple)]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,8 +14,11 @@ from hpcgym.agents.search import features_of
 from hpcgym.errors import HpcgymError, check_choice, check_each_once
 from hpcgym.scheduler.estimates.by_name import check_estimate, learns
 from hpcgym.scheduler.policies.index import POLICIES
+from hpcgym.scheduler.policies.spread import spread
+from hpcgym.workload.model import Workload
 
 Numbers = NDArray[np.float64]  # (n_numbers,), weights within -1 and 1, others within 0 and 1
+Rules = dict[str, Any]  # of a scheduler, by the names of its attributes
 
 #: What may be added to an order of the queue.
 LEVERS = ("threshold", "hold")
@@ -43,6 +46,31 @@ _STARTS: tuple[dict[str, float], ...] = (
 _MIDDLE = 0.6
 _THRESHOLDS = (0.55, 0.7)
 _DIGITS = 4  # of weights: those that are written are those that were simulated
+
+
+class Searchable(Protocol):
+    """What a search goes through: combinations of named rules, ``arms``, each with numbers."""
+
+    references: ClassVar[tuple[str, ...]]  # whom what is found is compared with, "easy" the last
+    parts: ClassVar[dict[str, Rules]]  # part of the rules -> what EASY has in its place
+
+    def arms(self) -> list[Any]:
+        """Return all combinations that differ."""
+
+    def units(self, slices: Sequence[Workload]) -> Numbers:
+        """Return what weights are divided by, (n_features,), so that all of them count."""
+
+    def bounds(self, arm: Any) -> NDArray[np.float64]:
+        """Return the least and the greatest of each number, (n_numbers, 2)."""
+
+    def starts(self, arm: Any) -> list[Numbers]:
+        """Return numbers to begin with."""
+
+    def rules(self, arm: Any, numbers: Numbers, units: Numbers) -> Rules:
+        """Return the rules of a scheduler, as JSON can hold them."""
+
+    def parts_of(self, rules: Rules) -> int:
+        """Return of how many parts rules are."""
 
 
 class Arm(NamedTuple):
@@ -94,6 +122,18 @@ class Space:
     backfill_orders: Sequence[str] = ORDERS
     levers: Sequence[str] = LEVERS
 
+    references: ClassVar[tuple[str, ...]] = ("saf", "easy")
+    #: Part of the rules -> the rules of EASY that stand in its place.
+    parts: ClassVar[dict[str, Rules]] = {
+        "order": {"policy": "fcfs"},
+        "run times of the order": {"policy_estimate": "requested"},
+        "run times of back-filling": {"estimate": "requested", "correction": None},
+        "way to back-fill": {"backfill": "easy"},
+        "order of back-filling": {"backfill_order": "fcfs"},
+        "threshold": {"threshold": None},
+        "hold": {"hold": None},
+    }
+
     def __post_init__(self) -> None:
         settle = object.__setattr__
         settle(self, "features", features_of(self.features))
@@ -103,8 +143,8 @@ class Space:
             ("backfill_orders", ORDERS),
             ("levers", LEVERS),
         ):
-            settle(self, name, _several(name, getattr(self, name), known))
-        settle(self, "estimates", _several("estimates", self.estimates))
+            settle(self, name, several(name, getattr(self, name), known))
+        settle(self, "estimates", several("estimates", self.estimates))
         for name in ("orders", "features", "estimates", "backfilling", "backfill_orders"):
             if not getattr(self, name):
                 raise HpcgymError(f"{name}: there must be at least one")
@@ -135,6 +175,13 @@ class Space:
             if not (arm.backfill == "conservative" and arm.hold):
                 found[arm] = None
         return list(found)
+
+    def units(self, slices: Sequence[Workload]) -> Numbers:
+        """Return what weights are divided by, (n_features,): what features differ by.
+
+        See :func:`hpcgym.scheduler.policies.spread.spread`.
+        """
+        return spread(slices, self.features)
 
     def n_weights(self, arm: Arm) -> int:
         """Return how many weights an arm has."""
@@ -169,22 +216,23 @@ class Space:
             found += [np.array([*one, *levers]) for one in weights]
         return found
 
-    def rules(self, arm: Arm, numbers: Numbers, units: Numbers) -> dict[str, Any]:
+    def rules(self, arm: Arm, numbers: Numbers, units: Numbers) -> Rules:
         """Return the rules of a scheduler, as JSON can hold them.
 
         Parameters
         ----------
         numbers : within :meth:`bounds`; what is outside is put to the nearer end.
-        units : (n_features,) what each feature differs by between jobs, of
-            :func:`hpcgym.scheduler.policies.spread.spread`.
+        units : of :meth:`units`.
         """
         least, most = self.bounds(arm).T
         clipped = np.clip(numbers, least, most)
         n = self.n_weights(arm)
         rest = iter(clipped[n:].tolist())
-        order: Any = _weights(self.features, clipped[:n] / units) if n else arm.order
+        order: Any = arm.order
+        if n:
+            order = named_weights(self.features, clipped[:n] / units) or {"wait": 1.0}
         second = arm.backfill_order
-        rules: dict[str, Any] = {
+        rules: Rules = {
             "policy": order,
             "backfill": arm.backfill,
             "backfill_order": order if second == "same" else second,
@@ -194,7 +242,7 @@ class Space:
         if learns(arm.estimate):
             rules["correction"] = "incremental"
         if arm.threshold:
-            rules["threshold"] = 60 * round(_between(_THRESHOLD_S, next(rest)) / 60)
+            rules["threshold"] = threshold_of(next(rest))
         if arm.hold:
             low, high = _SHARE
             rules["hold"] = {
@@ -205,26 +253,30 @@ class Space:
             }
         return rules
 
+    def parts_of(self, rules: Rules) -> int:
+        """Return of how many parts rules are: weights, and what is not as EASY has it."""
+        policy, second = rules["policy"], rules["backfill_order"]
+        parts: int = (
+            (len(policy) if isinstance(policy, dict) else int(policy != "fcfs"))
+            + int(second not in ("fcfs", "spf", policy))
+            + sum(rules[name] != "requested" for name in ("policy_estimate", "estimate"))
+            + int(rules["backfill"] != "easy")
+            + int("threshold" in rules)
+            + 2 * int("hold" in rules)
+        )
+        return parts
 
-def parts_of(rules: dict[str, Any]) -> int:
-    """Return of how many parts rules are: weights, and what is not as EASY has it."""
-    policy, second = rules["policy"], rules["backfill_order"]
-    parts: int = (
-        (len(policy) if isinstance(policy, dict) else int(policy != "fcfs"))
-        + int(second not in ("fcfs", "spf", policy))
-        + sum(rules[name] != "requested" for name in ("policy_estimate", "estimate"))
-        + int(rules["backfill"] != "easy")
-        + int("threshold" in rules)
-        + 2 * int("hold" in rules)
-    )
-    return parts
+
+def threshold_of(place: float) -> int:
+    """Return a threshold [s], whole minutes, so far on the way from an hour to 23 days."""
+    return 60 * round(_between(_THRESHOLD_S, place) / 60)
 
 
-def _weights(features: Sequence[str], weights: Numbers) -> dict[str, float]:
-    """Return weights by name, the largest as 1; waiting alone where all are 0."""
+def named_weights(features: Sequence[str], weights: Numbers) -> dict[str, float]:
+    """Return weights by name, the largest as 1; none where all are 0."""
     largest = np.abs(weights).max()
     if largest == 0:
-        return {"wait": 1.0}
+        return {}
     rounded = [float(f"{weight:.{_DIGITS}g}") for weight in weights / largest]
     return {name: weight for name, weight in zip(features, rounded, strict=True) if weight != 0}
 
@@ -234,7 +286,7 @@ def _between(ends: tuple[float, float], place: float) -> float:
     return float(ends[0] * (ends[1] / ends[0]) ** place)
 
 
-def _several(name: str, given: Any, known: Sequence[str] | None = None) -> tuple[str, ...]:
+def several(name: str, given: Any, known: Sequence[str] | None = None) -> tuple[str, ...]:
     """Return names, checked."""
     names = tuple(part.strip() for part in given.split(",")) if isinstance(given, str) else given
     found = tuple(names)

@@ -15,6 +15,7 @@ from hpcgym.cluster.pool import Cluster
 from hpcgym.schedule.measures import MEASURES, measures, weekly_sums
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.simulation.run import simulate
+from hpcgym.speedups import Heatmap
 from hpcgym.sweep.executors import slots
 from hpcgym.tuning.bounds import Bound
 from hpcgym.tuning.jitters import jittered, mean_over_jitters, weeks_of
@@ -53,6 +54,7 @@ def try_rules(
     rules: Sequence[dict[str, Any]],
     seeds: Sequence[int],
     since: float = 0,
+    speedups: Heatmap | None = None,
 ) -> Tried:
     """Simulate the workload under each of some rules, on each jitter of its submissions.
 
@@ -62,12 +64,15 @@ def try_rules(
     seeds : see :func:`hpcgym.tuning.jitters.jittered`.
     since : [s] of the log's clock; only jobs submitted from then on, before any jitter, are looked
         at, of a schedule that has all.
+    speedups : of codes beside each other, where jobs share nodes.
     """
     values, weeks = [], []
     n_weeks = weeks_of(workload)
     for seed in seeds:
         jobs, which = jittered(workload, seed)
-        results = [simulate(jobs, Scheduler(**one), cluster=cluster) for one in rules]
+        results = [
+            simulate(jobs, Scheduler(**one), cluster=cluster, speedups=speedups) for one in rules
+        ]
         looked_at = workload.submit_time[which] >= since
         values.append([list(measures(one, looked_at).values()) for one in results])
         weeks.append([weekly_sums(one, looked_at, n_weeks) for one in results])
@@ -83,19 +88,20 @@ class Trials:
     workload : the jobs.
     cluster : the machine.
     executor : where simulations run.
+    speedups : of codes beside each other, where jobs share nodes; None where they have their own.
     """
 
     workload: Workload
     cluster: Cluster
     executor: Executor
+    speedups: Heatmap | None = None
 
     def of(self, rules: Sequence[dict[str, Any]], seeds: Sequence[int], since: float = 0) -> Tried:
         """Do as :func:`try_rules`, some rules at a time on each worker."""
         n = max(1, min(_A_TASK // len(seeds), -(-len(rules) // slots(self.executor))))
+        alike = self.workload, self.cluster
         tasks = [
-            self.executor.submit(
-                try_rules, self.workload, self.cluster, rules[k : k + n], seeds, since
-            )
+            self.executor.submit(try_rules, *alike, rules[k : k + n], seeds, since, self.speedups)
             for k in range(0, len(rules), n)
         ]
         parts = [task.result() for task in tasks]

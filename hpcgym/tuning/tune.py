@@ -14,24 +14,22 @@ from hpcgym.agents.lockstep import Checkpoint, identity
 from hpcgym.cluster.pool import Cluster
 from hpcgym.errors import HpcgymError, check_choice, check_whole, is_number
 from hpcgym.schedule.measures import MEASURES
-from hpcgym.scheduler.policies.spread import spread
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.simulation.prepare import machine_of
 from hpcgym.simulation.run import scheduler_of
+from hpcgym.speedups import Heatmap, find_speedups
 from hpcgym.sweep.executors import open_executor
 from hpcgym.tuning.bounds import USUAL_BOUNDS, Bound
 from hpcgym.tuning.choice import simplest
 from hpcgym.tuning.comparing import ablated, board_of
 from hpcgym.tuning.jitters import mean_over_jitters
 from hpcgym.tuning.search import OFTEN, Found, searching
-from hpcgym.tuning.space import Space, parts_of
+from hpcgym.tuning.shared_space import SharedSpace
+from hpcgym.tuning.space import Space
 from hpcgym.tuning.trials import OBJECTIVES, Losses, Trials, Tried, by_week
 from hpcgym.tuning.tuned import Tuned
 from hpcgym.workload.load import load_workload
 from hpcgym.workload.model import Workload
-
-#: Whom a tuned scheduler is compared with, beside those that are named.
-REFERENCES = ("saf", "easy")
 
 Progress = Callable[[int, str, float], None]
 
@@ -47,7 +45,7 @@ class Plan:
 
     Attributes
     ----------
-    space : the rules that are searched.
+    space : the rules that are searched; :class:`hpcgym.tuning.SharedSpace` where jobs share nodes.
     objective : what is made small: "weekly_bsld", the geometric mean over the weeks of their mean
         bounded slowdowns, in which each week counts as much as any other; "mean_bsld"; or
         "mean_wait_h", or "mean_wait".
@@ -62,7 +60,7 @@ class Plan:
     HpcgymError : a value that is not one of these.
     """
 
-    space: Space = field(default_factory=Space)
+    space: Space | SharedSpace = field(default_factory=Space)
     objective: str = "weekly_bsld"
     bounds: Sequence[str] = USUAL_BOUNDS
     split: float = 0.5
@@ -93,6 +91,7 @@ def tune(
     against: Sequence[str | Scheduler] = (),
     cluster: Cluster | str | None = None,
     processors: int | None = None,
+    speedups: Heatmap | str | None = None,
     executor: str | Executor = "processes",
     workers: int | None = None,
     checkpoint: str | Path | None = None,
@@ -104,7 +103,7 @@ def tune(
     later: :func:`hpcgym.tuning.search.searching` says how it goes. Of what it ends with, the
     simplest is taken that the early weeks do not tell from the best. That one is simulated on the
     whole log, and its jobs of the later part are compared with those of EASY, SAF and whoever is
-    named.
+    named; where jobs share nodes, of EASY, all co-schedulers and whoever is named.
 
     Parameters
     ----------
@@ -113,6 +112,8 @@ def tune(
     against : the site's present rules, for one: names of schedulers, variants, files, or
         :class:`hpcgym.Scheduler`.
     cluster, processors : the machine; by default that of the log.
+    speedups : of codes beside each other, for jobs that share the nodes of ``cluster``: a heatmap,
+        or what :func:`hpcgym.speedups.find_speedups` takes.
     executor, workers : where simulations run, see :func:`hpcgym.sweep.open_executor`. The result is
         the same.
     checkpoint : file for what is known so far, written every few seconds and when the search is
@@ -121,7 +122,8 @@ def tune(
 
     Raises
     ------
-    HpcgymError : an unknown name, too few jobs, or a checkpoint of another search.
+    HpcgymError : an unknown name, too few jobs, a space that is not for these jobs, or a
+        checkpoint of another search.
 
     Examples
     --------
@@ -133,16 +135,21 @@ def tune(
     >>> tuned.scheduler.backfill in ("easy", "until-shadow")
     True
     """
-    plan = Plan() if plan is None else plan
-    log = load_workload(workload, processors=processors) if isinstance(workload, str) else workload
+    pairs = None if speedups is None else find_speedups(speedups)
+    if plan is None:
+        plan = Plan() if pairs is None else Plan(SharedSpace())
+    _check_space(plan, pairs)
+    log = workload
+    if isinstance(log, str):
+        log = load_workload(log, processors=processors, cluster=cluster)
     machine = machine_of(log, cluster, processors)
     early, since = _early(log, plan.split)
-    others = _named(against)
+    others = _named(plan, against)
     with (
-        Checkpoint(checkpoint, _identity(plan, log, machine)) as known,
+        Checkpoint(checkpoint, _identity(plan, log, machine, pairs)) as known,
         open_executor(executor, workers) as workforce,
     ):
-        trials, late = Trials(early, machine, workforce), Trials(log, machine, workforce)
+        trials, late = (Trials(jobs, machine, workforce, pairs) for jobs in (early, log))
         # first, so that those who cannot be simulated here do not come after a long search
         rules_of_others = [_rules(one) for one in others.values()]
         early_others = trials.each(rules_of_others, _JITTERS)
@@ -150,9 +157,9 @@ def tune(
         losses = Losses(trials, plan.objective, limits, known, progress or _silent)
         found = _searched(plan, early, losses)
         losses.progress(losses.tried, "choosing", np.nan)
-        rules = _chosen(found, losses, plan.objective)
+        rules = _chosen(plan, found, losses)
         losses.progress(losses.tried, "later weeks", np.nan)
-        way = ablated(rules, losses, found.seeds[: OFTEN["round"]])
+        way = ablated(rules, plan.space.parts, losses, found.seeds[: OFTEN["round"]])
         steps = [left for _, left in way]  # the first is the tuned scheduler itself
         early_steps = trials.each(steps, _JITTERS)
         later = late.each([*steps, *rules_of_others], _JITTERS, since)
@@ -192,9 +199,18 @@ def _early(log: Workload, split: float) -> tuple[Workload, float]:
     return log.take(before, name=f"{log.name} early"), since
 
 
-def _named(against: Sequence[str | Scheduler]) -> dict[str, Scheduler]:
+def _check_space(plan: Plan, speedups: Heatmap | None) -> None:
+    """Raise an HpcgymError for rules of shared nodes without speedups, and the other way round."""
+    shared = isinstance(plan.space, SharedSpace)
+    if shared and speedups is None:
+        raise HpcgymError("space: that of jobs that share nodes needs speedups, and a cluster")
+    if speedups is not None and not shared:
+        raise HpcgymError("space: where jobs share nodes it is a SharedSpace")
+
+
+def _named(plan: Plan, against: Sequence[str | Scheduler]) -> dict[str, Scheduler]:
     """Return whom the tuned scheduler is compared with, by name."""
-    found = {name: scheduler_of(name, {}) for name in REFERENCES}
+    found = {name: scheduler_of(name, {}) for name in plan.space.references}
     for one in against:
         rules = scheduler_of(one, {})
         found[one if isinstance(one, str) else _free_name(rules, found)] = rules
@@ -214,9 +230,11 @@ def _free_name(rules: Scheduler, taken: Mapping[str, Any]) -> str:
     return free
 
 
-def _identity(plan: Plan, log: Workload, machine: Cluster) -> str:
+def _identity(plan: Plan, log: Workload, machine: Cluster, speedups: Heatmap | None) -> str:
     """Return a text that only the same search on the same jobs by the same versions has."""
     settings = {"plan": {**vars(plan), "space": vars(plan.space)}, "machine": repr(machine)}
+    if speedups is not None:
+        settings["speedups"] = speedups.digest
     return identity(settings, [[log]])
 
 
@@ -228,7 +246,7 @@ def _limits(plan: Plan, easy: Tried) -> list[tuple[Bound, float]]:
 
 def _searched(plan: Plan, early: Workload, losses: Losses) -> Found:
     """Search, from beginning to end."""
-    units = spread([early], plan.space.features)
+    units = plan.space.units([early])
     search = searching(plan.space, units, budget=plan.budget, seed=plan.seed)
     asked = next(search)
     while True:
@@ -239,11 +257,11 @@ def _searched(plan: Plan, early: Workload, losses: Losses) -> Found:
             return found
 
 
-def _chosen(found: Found, losses: Losses, objective: str) -> dict[str, Any]:
+def _chosen(plan: Plan, found: Found, losses: Losses) -> dict[str, Any]:
     """Return the rules that are taken of those with which the search ended."""
     tried = losses.trials.of(found.finalists, found.seeds)
-    parts = [parts_of(rules) for rules in found.finalists]
-    each = by_week(tried.weeks, objective)
+    parts = [plan.space.parts_of(rules) for rules in found.finalists]
+    each = by_week(tried.weeks, plan.objective)
     return found.finalists[simplest(losses.of(tried.values), each, parts)]
 
 

@@ -74,6 +74,47 @@ def test_what_is_wrong_is_one_line(given: tuple[str, ...], said: str, tmp_path: 
     assert not (tmp_path / "new").exists()
 
 
+SHARED = ("--cluster", "20x2x24", "--speedups", "generated", "--orders", "fcfs,filler",
+          "--partners", "fill", "--levers", "none", "--budget", "5", "--executor",
+          "serial")  # fmt: skip
+
+
+def test_jobs_that_share_nodes(tmp_path: Path) -> None:
+    jobs = "codes:jobs=300,processes=256,arrivals=poisson,interval=2500"
+    folder = tmp_path / "tuned"
+    done = succeed("tune", jobs, "--output", folder, *SHARED)
+    assert "against easy-co (fewer than five weeks: no interval)" in done.output
+    found = folder / "scheduler.toml"
+    simulate = ("simulate", jobs, "--cluster", "20x2x24", "--speedups", "generated")
+    assert f"hpcgym {' '.join((*simulate, '--scheduler', str(found)))} simulates it" in done.output
+    assert succeed(*simulate, "--scheduler", found).exit_code == 0
+    drawn = ("lublin:jobs=300,processors=900,seed=1", "--codes", "1", "--format", "json")
+    done = succeed("tune", *drawn, "--output", tmp_path / "other", *SHARED)
+    assert [row["scheduler"] for row in json.loads(done.stdout)["rows"]][-1] == "easy"
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (("--cluster", "20x2x24"), "--cluster needs --speedups"),
+        (("--partners", "fill"), "--partners needs --speedups"),
+        (("--codes", "1"), "--codes needs --speedups"),
+        (("--speedups", "generated"), "--speedups is for machines with nodes"),
+        ((*SHARED, "--estimates", "ave2"), "--estimates does not go with --speedups"),
+        ((*SHARED, "--processors", "16"), "--cluster or --processors, not both"),
+        ((*SHARED, "--levers", "hold"), "unknown levers 'hold'"),
+        (SHARED, "--codes SEED gives all jobs codes"),
+    ],
+)
+def test_what_does_not_go_with_shared_nodes(
+    given: tuple[str, ...], said: str, tmp_path: Path
+) -> None:
+    done = run("tune", LOG, "--output", tmp_path / "new", *given)
+    assert done.exit_code == 1
+    assert said in done.output
+    assert not (tmp_path / "new").exists()
+
+
 def test_a_file_is_no_folder(tmp_path: Path) -> None:
     path = tmp_path / "results"
     path.touch()

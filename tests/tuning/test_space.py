@@ -10,7 +10,7 @@ import pytest
 from hpcgym import Scheduler, load_workload, simulate
 from hpcgym.errors import HpcgymError
 from hpcgym.scheduler.policies.spread import spread
-from hpcgym.tuning.space import WEIGHTS, Arm, Space, parts_of
+from hpcgym.tuning.space import WEIGHTS, Arm, Space
 
 JOBS = "lublin:jobs=60,processors=16,seed=3,load=1.2"
 ALL = Space(
@@ -56,6 +56,7 @@ def test_numbers_go_to_the_ends_of_what_rules_may_be() -> None:
 def test_parts_by_hand() -> None:
     easy = {"policy": "fcfs", "backfill": "easy", "backfill_order": "fcfs", "estimate": "requested",
             "policy_estimate": "requested"}  # fmt: skip
+    parts_of = ALL.parts_of
     assert parts_of(easy) == 0
     assert parts_of({**easy, "policy": "saf", "backfill_order": "saf"}) == 1
     assert parts_of({**easy, "policy": {"area": -1.0, "wait": 2.0}, "backfill_order": "saf"}) == 3
