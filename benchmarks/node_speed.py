@@ -92,7 +92,7 @@ def on_nodes(jobs: Workload, cluster: Cluster, allocation: str, general: bool = 
     alike = single_cores(needs) and not general
 
     def run() -> float:
-        nodes = None if alike else nodes_for(needs, cluster, scheduler)
+        nodes = None if alike else nodes_for(jobs, needs, cluster, scheduler)
         simulation = new_simulation(jobs, scheduler, cluster, nodes)
         begin = time.perf_counter()
         simulation.drive()

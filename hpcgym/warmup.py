@@ -163,7 +163,7 @@ def _in_order(view: PassView) -> list[int]:
     order = np.arange(len(view.job))
     if view.fits().any():
         view.plan(order)
-        view.placed(order, view.free, after=1)
+        view.placed(order[1:], view.free, after=order[:1])
     return view.in_order(order)
 
 

@@ -15,6 +15,13 @@ Rules
     holds until all are placed. first-fit: by number; best-fit: ascending L = the sum, in the order
     of the resources, of free / total (of the machine), ties by number; worst-fit: descending L,
     ties by number. L is that before the job.
+    weighted: nodes with room for a unit, ascending S, ties by number. S is the sum, in the order of
+    the resources, of (f_r - h d_r) w_r, where h of the job's units would lie on the node, with
+    w_r = ((1 + A_r) (1 + U_r)) / (T_r T_r) in double precision: T of the machine, U of T not free
+    in the state that is looked at, A the sum over the other jobs that wait, submitted now too, of
+    units times d_r times (request + 1 s). Jobs that run as an extract begins: nobody waits.
+    balanced and hybrid: `by_turns`; hybrid has nodes with room for a unit alone, and in each list
+    S stands for what is free of the scarce resource.
  4. A running job holds its nodes' resources until it ends; as planned, until its predicted end.
  5. none: as in `oracle.py`, with "fits" as above.
  6. EASY: the head is the first that does not fit. T = the earliest predicted end at which it would
@@ -114,12 +121,26 @@ def room(nodes: Nodes, demand: Sequence[int]) -> int:
     return sum(hold(free, demand) for free in nodes)
 
 
-def order_of_nodes(allocation: str, free: Nodes, total: Amounts, capacity: Nodes = ()) -> list[int]:
+def order_of_nodes(
+    allocation: str,
+    free: Nodes,
+    total: Amounts,
+    capacity: Nodes = (),
+    job: Any = None,
+    others: Sequence[Any] = (),
+) -> list[int]:
+    """Rule 3. ``job`` and the ``others`` that wait have units, demand and requested."""
     numbers = list(range(len(free)))
     if allocation == "first-fit":
         return numbers
     if allocation == "balanced":
         return by_turns(free, capacity)
+    if allocation in ("weighted", "hybrid"):
+        value = {node: value_left(node, free, total, job, others) for node in numbers}
+        holds = [node for node in numbers if value[node] < math.inf]
+        if allocation == "weighted":
+            return sorted(holds, key=lambda node: value[node])
+        return by_turns(free, capacity, holds, value)
     left = []
     for node in free:
         share = 0.0
@@ -132,20 +153,45 @@ def order_of_nodes(allocation: str, free: Nodes, total: Amounts, capacity: Nodes
     return sorted(numbers, key=lambda node: -left[node])
 
 
-def by_turns(free: Nodes, capacity: Nodes) -> list[int]:
-    """Nodes without scarce resources, then a node of the scarce resource with most nodes left."""
+def value_left(node: int, free: Nodes, total: Amounts, job: Any, others: Sequence[Any]) -> float:
+    """S of rule 3; infinite where no unit has room."""
+    units = min(hold(free[node], job.demand), job.units)
+    if units == 0:
+        return math.inf
+    left = 0.0
+    for r, all_there_is in enumerate(total):
+        asked = sum(other.units * other.demand[r] * (other.requested + 1) for other in others)
+        used = all_there_is - sum(row[r] for row in free)
+        worth = (1.0 + asked) * (1.0 + used) / (float(all_there_is) * all_there_is)
+        left += (free[node][r] - units * job.demand[r]) * worth
+    return left
+
+
+def by_turns(
+    free: Nodes,
+    capacity: Nodes,
+    numbers: Sequence[int] | None = None,
+    value: Mapping[int, float] | None = None,
+) -> list[int]:
+    """Nodes without scarce resources, then a node of the scarce resource with most nodes left.
+
+    Of each list those come first that have least of its resource; with ``value``, the least of it.
+    """
     scarce = [r for r in range(len(capacity[0])) if any(node[r] == 0 for node in capacity)]
-    order: list[int] = []
-    lists: dict[int, list[tuple[int, int]]] = {r: [] for r in scarce}
-    for number, node in enumerate(free):
+    plain: list[tuple[float, int]] = []
+    lists: dict[int, list[tuple[float, int]]] = {r: [] for r in scarce}
+    for number in range(len(free)) if numbers is None else numbers:
+        node = free[number]
         most = max((node[r] for r in scarce), default=0)
+        by = float(most) if value is None else value[number]
         if most == 0:
-            order.append(number)
+            plain.append((by, number))
         else:
             kind = next(r for r in scarce if node[r] == most)
-            lists[kind].append((node[kind], number))
-    for nodes in lists.values():
+            lists[kind].append((by, number))
+    for nodes in (plain, *lists.values()):
         nodes.sort()
+    order = [number for _, number in plain]
     while any(lists.values()):
         longest = max(len(nodes) for nodes in lists.values())
         kind = next(r for r in scarce if len(lists[r]) == longest)
@@ -176,6 +222,8 @@ class NodeSimulation(Simulation):
         for number, job in enumerate(self.jobs):
             job.number = number
         self.coming = list(reversed(self.jobs))
+        self.arrived: list[NodeJob] = []  # submitted now, in the queue or not yet
+        self.looks_back = False  # at who ran before an extract
         self.alike = all(job.demand[0] == 1 and sum(job.demand) == 1 for job in self.jobs)
 
     def has_room(self, job: NodeJob) -> bool:
@@ -190,6 +238,15 @@ class NodeSimulation(Simulation):
             raise NoRoomError
         job.nodes = tuple(nodes)
         return True
+
+    def begin(self, begin: int, end: float) -> None:
+        self.looks_back = True
+        super().begin(begin, end)
+        self.looks_back = False
+
+    def take_submitted(self, now: int) -> list[NodeJob]:
+        self.arrived = super().take_submitted(now)
+        return self.arrived
 
     # Rooms
 
@@ -208,12 +265,19 @@ class NodeSimulation(Simulation):
     def allocated(self, job: NodeJob, free: Nodes) -> Placed | None:
         """Rule 3; None if the units do not fit."""
         placed, missing = [], job.units
-        for node in order_of_nodes(self.allocation, free, self.total, self.capacity):
+        for node in self.order_for(job, free):
             units = min(missing, hold(free[node], job.demand))
             if units > 0:
                 placed.append((node, units))
                 missing -= units
         return placed if missing == 0 else None
+
+    def order_for(self, job: NodeJob, free: Nodes) -> list[int]:
+        """In which order the job fills nodes where so much is free; others wait or come now."""
+        coming = [other for other in self.arrived if other.start == -1 and other not in self.queue]
+        waiting = [] if self.looks_back else self.queue + coming
+        others = [other for other in waiting if other is not job]
+        return order_of_nodes(self.allocation, free, self.total, self.capacity, job, others)
 
     def start(
         self, job: NodeJob, now: int, *, backfilled: bool, nodes: Placed | None = None
@@ -268,7 +332,7 @@ class NodeSimulation(Simulation):
     ) -> tuple[Placed, int] | None:
         """Nodes that leave the head its room, and the slack then left; None without such."""
         placed, missing = [], job.units
-        for node in order_of_nodes(self.allocation, free, self.total, self.capacity):
+        for node in self.order_for(job, free):
             for units in range(min(missing, hold(free[node], job.demand)), 0, -1):
                 rest = [
                     have - units * need for have, need in zip(later[node], job.demand, strict=True)
@@ -282,6 +346,14 @@ class NodeSimulation(Simulation):
         return (placed, slack) if missing == 0 else None
 
     # Conservative
+
+    def schedule_conservative(self, now: int) -> None:
+        """As in `oracle.py`: made anew in the order of the queue, and only then does one start."""
+        if self.expired_since_pass:
+            self.drop_reservations()
+            for job in self.primary_order(now):
+                self.promise(job, now)
+        super().schedule_conservative(now)
 
     def reserve(self, job: NodeJob, now: int) -> None:
         if self.alike:
@@ -350,7 +422,7 @@ def simulate_nodes_slowly(
     With ``begin`` it is the extract from there on; jobs that are not in it do not start.
 
     ``capacity``: of each node, how much it has of each resource, cores first; ``allocation``:
-    "first-fit", "best-fit" or "worst-fit"; ``correction``: also "kill"; all else as in
+    a name of rule 3; ``correction``: also "kill"; all else as in
     ``oracle.simulate_slowly``.
     """
     simulation = NodeSimulation(

@@ -11,7 +11,7 @@ from hpcgym.cluster import Cluster, NodeGroup
 from hpcgym.workload.model import Workload
 
 OTHERS = ("mem", "gpu")  # resources beside the cores
-ALLOCATIONS = ("first-fit", "best-fit", "worst-fit", "balanced")
+ALLOCATIONS = ("first-fit", "best-fit", "worst-fit", "balanced", "weighted", "hybrid")
 
 
 @st.composite

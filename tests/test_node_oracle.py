@@ -65,6 +65,47 @@ def test_nodes_of_scarce_resources_come_by_turns() -> None:
     assert order_of_nodes("balanced", free, [], capacity) == [0, 2, 3, 1, 4, 5]
 
 
+def asking(units: int, demand: tuple[int, ...], requested: int = 1) -> NodeJob:
+    return NodeJob(0, units * demand[0], 1, requested, units=units, demand=demand)
+
+
+def test_nodes_by_the_value_of_what_is_left() -> None:
+    """Of 12 cores one is taken, of 24 memory five; the others that wait ask for 10 and 30."""
+    free, total = [[4, 4], [4, 2], [2, 4], [1, 9]], [12, 24]
+    one, two = asking(1, (2, 1)), asking(2, (2, 1))
+    waits = [asking(2, (1, 3), requested=4)]
+    # worth 11 x 2 / 144 = 0.153 and 31 x 6 / 576 = 0.323: left are (2, 3), (2, 1), (0, 3)
+    assert order_of_nodes("weighted", free, total, free, one, waits) == [1, 2, 0]
+    # both units on the first nodes: left are (0, 2), (0, 0), (0, 3)
+    assert order_of_nodes("weighted", free, total, free, two, waits) == [1, 0, 2]
+    # nobody waits: worth 2 / 144 = 0.014 and 6 / 576 = 0.010
+    assert order_of_nodes("weighted", free, total, free, one) == [2, 1, 0]
+    assert order_of_nodes("weighted", [[2, 2]] * 3, [6, 6], [[2, 2]] * 3, one) == [0, 1, 2]
+
+
+def test_kinds_of_nodes_by_turns_and_each_by_value() -> None:
+    """Cores are everywhere; GPUs, the second, and MICs, the third, are not."""
+    capacity = [[8, 2, 0], [8, 0, 2], [8, 0, 0], [8, 2, 0], [8, 2, 0], [8, 0, 0]]
+    total, job = [48, 6, 2], asking(9, (2, 0, 0))
+    assert order_of_nodes("hybrid", capacity, total, capacity, job) == [2, 5, 0, 3, 4, 1]
+    # odd cores are left over: the first GPUs come last of their kind, as do those of few GPUs
+    free = [[7, 1, 0], [1, 0, 2], [7, 0, 0], [8, 2, 0], [8, 1, 0], [8, 0, 0]]
+    assert order_of_nodes("hybrid", free, total, capacity, job) == [5, 2, 4, 0, 3]
+    assert order_of_nodes("balanced", free, total, capacity) == [2, 5, 0, 4, 3, 1]
+
+
+def test_who_waits_says_what_is_worth_keeping() -> None:
+    """A leaves the node of four cores to B, which waits beside it; by number it would not."""
+    machine = [[4, 2], [2, 4]]
+    rows = [(0, 9, 1, (1, 1)), (0, 9, 1, (3, 1))]
+    # worth 31 / 36 and 11 / 36: on the first node (3, 1) would be left, on the other (1, 3)
+    assert nodes(rows, machine, allocation="weighted") == [{1: 1}, {0: 1}]
+    assert nodes(rows[:1], machine, allocation="weighted") == [{0: 1}]
+    # who comes later was not known
+    later = [rows[0], (1, *rows[1][1:])]
+    assert nodes(later, machine, allocation="weighted") == [{0: 1}, {0: 1}]
+
+
 def test_a_unit_needs_all_it_asks_for_on_one_node():
     # A and B leave one core free on each node: C, two cores together, waits for both ends of A
     rows = [(0, 5, 1, (1, 0)), (0, 9, 1, (2, 1)), (0, 4, 1, (1, 2)), (0, 2, 1, (2, 0))]

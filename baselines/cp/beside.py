@@ -40,7 +40,7 @@ def beside(
         least = np.maximum(room[:until].min(axis=0), 0)
         if hold(least, demand).sum() < units:
             continue
-        before = len(started) + len(found)
+        before = [earlier for earlier, _ in started + found]
         for _, nodes in view.placed([place], free if problem.pooled else least, before):
             np.subtract.at(free, nodes, demand)
             spots = np.zeros_like(nodes) if problem.pooled else nodes

@@ -201,6 +201,12 @@ ITEMS: tuple[Item, ...] = (
         "a file system whose bandwidth all jobs share",
         "docs/coscheduling.md",
     ),
+    built(
+        DOCUMENT,
+        "future work, parameters",
+        "co-schedulers searched for a log: `hpcgym tune --speedups`",
+        "docs/tuning.md",
+    ),
     still_open(
         DOCUMENT,
         "future work, faults",

@@ -261,7 +261,8 @@ ITEMS: tuple[Item, ...] = (
     built(
         PAPER,
         "section 6, allocation",
-        "allocation for machines of several kinds of nodes: `balanced`, of its reference [14]",
+        "allocation for machines of several kinds of nodes: `balanced`, `weighted` and `hybrid`,"
+        " after its reference [14]; its priority-weighted allocator is not there",
         "docs/semantics.md",
     ),
 )

@@ -105,10 +105,12 @@ class MachineReading(PoolReading):
     allocation: Annotated[
         str | None,
         typer.Option(
-            metavar="first-fit|best-fit|worst-fit|balanced|random[:SEED]|contiguous",
+            metavar="first-fit|best-fit|worst-fit|balanced|weighted|hybrid|random[:SEED]"
+            "|contiguous",
             help="Which nodes of --cluster are filled first: by number, those with the least free,"
-            " those with the most free, those without scarce resources, or at random; contiguous:"
-            " each job has nodes of its own, in a row.",
+            " those with the most free, those without scarce resources (balanced), those on which"
+            " least is left of what waiting jobs ask for (weighted), by both (hybrid), or at"
+            " random; contiguous: each job has nodes of its own, in a row.",
             show_default="first-fit",
         ),
     ] = None

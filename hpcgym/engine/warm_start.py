@@ -24,6 +24,7 @@ from hpcgym.engine.events import (
     start,
 )
 from hpcgym.engine.machines.nodes.conservative import commit, foresee
+from hpcgym.engine.machines.nodes.filling import note_waiting
 from hpcgym.engine.machines.nodes.placement import place_now, take
 from hpcgym.engine.machines.pool.conservative import profile_of_running
 from hpcgym.engine.machines.pool.profile import occupy
@@ -146,6 +147,7 @@ def place_running(nodes, running, placed):
     Return the first of them that finds no room, -1 if all do.
     """
     for job in running:
+        note_waiting(nodes, job, np.int64(1))  # and nobody else
         if not placed and not place_now(nodes, job, False):
             return job
         take(nodes, job)

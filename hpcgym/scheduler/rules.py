@@ -33,6 +33,8 @@ ALLOCATIONS = {
     "best-fit": "nodes with the least free first, by the sum of its shares of the whole machine",
     "worst-fit": "nodes with the most free first",
     "balanced": "nodes with what others lack, such as GPUs, last, and each kind of them by turns",
+    "weighted": "nodes on which least is left of what those ask for that wait",
+    "hybrid": "as balanced, and by what is left, as weighted, among nodes of a kind",
     "random": "nodes in random order; random:SEED draws others",
     "contiguous": "nodes of its own in a row, for each job",
     "compact": "co-scheduling: nodes of its own, filled, for each job",
@@ -96,8 +98,8 @@ class Scheduler:
     passes : "per-timestamp" or "per-event".
     policy_estimate : the run times that ``policy`` and ``backfill_order`` look at in place of
         requested ones; as ``estimate``. Predictions that learn are cut at the requested time.
-    allocation : the order in which nodes are filled, on machines that have nodes: "first-fit",
-        "best-fit", "worst-fit", "random" or "random:SEED"; or "contiguous": nodes of its own, in a
+    allocation : the order in which nodes are filled, on machines that have nodes: a name of
+        :data:`ALLOCATIONS`, "random:SEED" too; or "contiguous": nodes of its own, in a
         row, for each job.
     power : how limits of power and energy are kept, see :func:`hpcgym.simulate`: "none", "shut",
         "dvfs" or "mix" under caps, "powercap", "reduce-pc" or "energy-bud" under budgets.

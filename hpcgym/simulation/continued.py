@@ -119,7 +119,7 @@ def _up_to(result: Result, last: int) -> tuple[state.Prepared, Nodes | None]:
     nodes = None
     if cluster.groups:
         needs = needs_on(workload, cluster)
-        nodes = None if single_cores(needs) else nodes_for(needs, cluster, scheduler)
+        nodes = None if single_cores(needs) else nodes_for(workload, needs, cluster, scheduler)
     simulation = new_simulation(workload, scheduler, cluster, nodes)
     simulation.drive(last)
     return simulation.arrays, nodes

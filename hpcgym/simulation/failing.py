@@ -18,7 +18,7 @@ from hpcgym.schedule.places import Allocation
 from hpcgym.schedule.result import Result
 from hpcgym.scheduler.capabilities import check_scheduler
 from hpcgym.simulation.driver import new_simulation
-from hpcgym.simulation.nodes import allocation_code, allocation_of, needs_on
+from hpcgym.simulation.nodes import allocation_code, allocation_of, demand_of, needs_on
 
 if TYPE_CHECKING:
     from hpcgym.cluster.pool import Cluster
@@ -62,7 +62,8 @@ def simulate_failing(
     """Return the schedule on nodes that fail."""
     needs = needs_on(workload, cluster)
     table = (failures.node, failures.time, failures.repaired)
-    machine = make_failing(needs, cluster.capacity, *allocation_code(scheduler), table)
+    asks = demand_of(needs, workload.requested_time, scheduler)
+    machine = make_failing(needs, cluster.capacity, *allocation_code(scheduler), table, asks)
     simulation = new_simulation(workload, scheduler, cluster, machine.nodes)
     arrays = simulation.arrays
     running = min(len(workload) + cluster.nodes, 2 * cluster.processors)

@@ -13,7 +13,7 @@ from hpcgym.baselines.dispatchers import find_dispatcher
 from hpcgym.engine import state
 from hpcgym.engine.machines.nodes import filling
 from hpcgym.engine.machines.nodes import placement as engine_nodes
-from hpcgym.engine.machines.nodes.placement import Nodes, make_nodes
+from hpcgym.engine.machines.nodes.placement import Nodes, asks_of, make_nodes
 from hpcgym.engine.machines.nodes.rows import Rooms, make_rooms
 from hpcgym.errors import HpcgymError
 from hpcgym.schedule.places import Allocation
@@ -36,8 +36,12 @@ _ALLOCATIONS = {
     "best-fit": filling.BEST_FIT,
     "worst-fit": filling.WORST_FIT,
     "balanced": filling.BALANCED,
+    "weighted": filling.WEIGHTED,
+    "hybrid": filling.HYBRID,
     "random": filling.RANDOM,
 }
+
+_MOST_ASKED = 2.0**62  # of resources, in units of a machine file, times seconds
 
 
 def needs_on(workload: Workload, cluster: Cluster) -> NDArray[np.int64]:
@@ -65,8 +69,10 @@ def single_cores(needs: NDArray[np.int64]) -> bool:
     return bool((needs[:, 1] == 1).all() and (needs[:, 2:] == 0).all())
 
 
-def nodes_for(needs: NDArray[np.int64], cluster: Cluster, scheduler: Scheduler) -> Nodes:
-    """Return the empty nodes of a machine.
+def nodes_for(
+    workload: Workload, needs: NDArray[np.int64], cluster: Cluster, scheduler: Scheduler
+) -> Nodes:
+    """Return the empty nodes of a machine, for jobs that ask for so much of them.
 
     Raises
     ------
@@ -74,7 +80,8 @@ def nodes_for(needs: NDArray[np.int64], cluster: Cluster, scheduler: Scheduler) 
     """
     check_scheduler(scheduler, "nodes")
     plans = scheduler.backfill == "conservative"
-    return make_nodes(needs, cluster.capacity, *allocation_code(scheduler), plans)
+    asks = demand_of(needs, workload.requested_time, scheduler)
+    return make_nodes(needs, cluster.capacity, *allocation_code(scheduler), plans, asks)
 
 
 def asked(
@@ -130,7 +137,12 @@ def assign_nodes(
     ``jobs`` and ``progress`` are the engine's; jobs that have not started get none. Those that run
     at the beginning, by ``initial``, have their own where it tells them.
     """
-    nodes = make_nodes(needs, cluster.capacity, *allocation_code(scheduler))
+    asks, since = demand_of(needs, jobs["requested"], scheduler), np.int64(-state.FOREVER)
+    if initial is not None:
+        since = np.int64(initial.begin)
+        if asks is not None:
+            asks[: len(initial.running)][initial.running] = 0  # they do not wait
+    nodes = make_nodes(needs, cluster.capacity, *allocation_code(scheduler), asks=asks)
     begun = np.flatnonzero(progress["start"][: len(jobs)] >= 0)
     by_start = np.empty_like(begun)
     by_start[progress["marks"][begun] // state.STARTED_AS] = begun
@@ -140,7 +152,7 @@ def assign_nodes(
     if initial is not None and cells is not None:
         write_cells(nodes, cells)
         placed = int(initial.running.sum())
-    engine_nodes.assign(nodes, jobs, progress, by_start, by_end, placed)
+    engine_nodes.assign(nodes, jobs, progress, by_start, by_end, placed, since)
     return nodes
 
 
@@ -169,10 +181,40 @@ def check_limits_kept(scheduler: Scheduler, cluster: Cluster) -> None:
 
 
 def rooms_for(
-    needs: NDArray[np.int64], cluster: Cluster, scheduler: Scheduler, number: int, longest: int
+    needs: NDArray[np.int64],
+    requested: NDArray[np.int64],
+    cluster: Cluster,
+    scheduler: Scheduler,
+    number: int,
+    longest: int,
 ) -> Rooms:
-    """Return the nodes of that many simulations in an environment or a batch."""
-    return make_rooms(needs, cluster.capacity, *allocation_code(scheduler), number, longest)
+    """Return the nodes of that many simulations in an environment or a batch.
+
+    ``needs`` (n_jobs, 1 + R) and ``requested`` (n_jobs,) [s] are of their jobs.
+    """
+    asks = demand_of(needs, requested, scheduler)
+    return make_rooms(needs, cluster.capacity, *allocation_code(scheduler), number, longest, asks)
+
+
+def demand_of(
+    needs: NDArray[np.int64], requested: NDArray[np.int64], scheduler: Scheduler
+) -> NDArray[np.int64] | None:
+    """Return what jobs ask for, (n_jobs, R), where the allocation goes by it.
+
+    Raises
+    ------
+    HpcgymError : more in all than can be counted.
+    """
+    if _ALLOCATIONS[scheduler.allocation.partition(":")[0]] not in filling.BY_DEMAND:
+        return None
+    asks = asks_of(needs, requested)
+    most = (needs[:, :1].astype(np.float64) * needs[:, 1:] * (requested[:, np.newaxis] + 1.0)).sum()
+    if most > _MOST_ASKED:
+        raise HpcgymError(
+            f"allocation {scheduler.allocation!r}: all jobs together ask for {most:.1e} times a"
+            f" second of what nodes have, which must be at most {_MOST_ASKED:.1e}"
+        )
+    return asks
 
 
 def allocation_code(scheduler: Scheduler) -> tuple[int, int]:

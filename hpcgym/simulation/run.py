@@ -192,7 +192,7 @@ def _simulate_on_nodes(
         facts = ended.jobs, ended.progress, needs
         nodes = assign_nodes(*facts, cluster, chosen, workload.initial)
         return replace(result, allocation=allocation_of(nodes))
-    nodes = nodes_for(needs, cluster, chosen)
+    nodes = nodes_for(workload, needs, cluster, chosen)
     simulation = new_simulation(workload, chosen, cluster, nodes, learned)
     simulation.dispatch = scored_by(chosen.policy, workload, cluster, nodes)
     dispatcher = chosen.dispatcher

@@ -160,6 +160,9 @@ def place_running(workload: Workload, scheduler: Scheduler, cluster: Cluster, no
         write_cells(nodes, cells)
     running = _in_order(workload, initial)
     without = engine.place_running(nodes, running, cells is not None)
+    if len(nodes.asks):
+        waiting = (workload.submit_time < initial.begin) & ~initial.running
+        nodes.asked[:] = nodes.asks[waiting].sum(axis=0)
     if without >= 0:
         raise WorkloadError(
             f"{workload.name}: {workload.called(without)} runs at {initial.begin} s, and finds no "

@@ -230,7 +230,8 @@ class BatchSimulator:
             return workers, None, fair
         rules, machine = self.scheduler, self._machine
         behind = 0 if self._before is None else len(self)
-        rooms = rooms_for(self._needs, machine, rules, number + behind, longest)
+        requested = self.table.jobs["requested"]
+        rooms = rooms_for(self._needs, requested, machine, rules, number + behind, longest)
         if behind:
             fill_rooms(self._parts, rules, machine, self.table.slices, rooms, number)
         return workers, rooms, fair

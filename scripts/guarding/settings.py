@@ -94,7 +94,8 @@ ALONE: dict[str, tuple[str, ...]] = {
     "passes": ("per-event",),
     "policy_estimate": ("clairvoyant", "given-too", *list(values.ESTIMATES)[3:10], "longest"),
     "allocation": (
-        "first-fit", "best-fit", "worst-fit", "random", "random:7", "balanced", "contiguous",
+        "first-fit", "best-fit", "worst-fit", "random", "random:7", "balanced", "weighted",
+        "hybrid", "contiguous",
         "compact", "spread", "half-socket", "part:3",
     ),
     "fair_share": tuple(values.SHARES)[1:],

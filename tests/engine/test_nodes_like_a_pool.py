@@ -32,7 +32,7 @@ def test_the_general_way_is_the_pools(rules: dict[str, object], allocation: str)
     scheduler = Scheduler(allocation=allocation, **rules)  # type: ignore[arg-type]
     cluster = Cluster(groups=(NodeGroup("thin", 32, {"core": 1}),))
     simulation = new_simulation(
-        JOBS, scheduler, cluster, nodes_for(needs_on(JOBS, cluster), cluster, scheduler)
+        JOBS, scheduler, cluster, nodes_for(JOBS, needs_on(JOBS, cluster), cluster, scheduler)
     )
     simulation.drive()
     arrays = simulation.arrays

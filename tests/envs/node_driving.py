@@ -11,7 +11,7 @@ from driving import (
     SINGLE,
 )
 from hypothesis import strategies as st
-from node_strategies import machines, workloads_for
+from node_strategies import ALLOCATIONS, machines, workloads_for
 from strategies import holds
 
 from hpcgym import Cluster
@@ -30,7 +30,7 @@ RULES = st.fixed_dictionaries(
         "backfill_order": st.sampled_from(["fcfs", "sjbf", "saf", "lexp"]),
         "estimate": st.sampled_from(["requested", "clairvoyant", "ave2", "ave2"]),
         "correction": st.sampled_from(["requested", "incremental", "recursive-doubling"]),
-        "allocation": st.sampled_from(["first-fit", "best-fit", "worst-fit"]),
+        "allocation": st.sampled_from(ALLOCATIONS),
         "hold": holds(),
     }
 )

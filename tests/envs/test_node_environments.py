@@ -26,6 +26,7 @@ from gymnasium.vector import AutoresetMode
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from node_driving import EURORA, FOUR, RULES, SERIAL, _interval, ids, make, places, units_on_nodes
+from node_strategies import ALLOCATIONS
 from strategies import WEIGHTS
 from test_vector import MODES, N, assert_alike, drive
 from test_vector import make as make_vector
@@ -144,7 +145,7 @@ def test_a_real_size(name: str, policy: str, allocation: str) -> None:
     assert pool.start.tolist() != result.start.tolist()
 
 
-@pytest.mark.parametrize("allocation", ["first-fit", "best-fit", "worst-fit", "random:3"])
+@pytest.mark.parametrize("allocation", [*ALLOCATIONS, "random:3"])
 def test_an_episode_begins_with_empty_nodes(allocation: str) -> None:
     """Also after one that was left early, and behind another: what was held is forgotten."""
     env = make("JobSelection", window=64, backfill_order="fcfs", allocation=allocation)

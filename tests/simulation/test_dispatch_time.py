@@ -235,11 +235,13 @@ def test_no_time_is_the_same_as_none(data: st.DataObject, name: str) -> None:
 
 
 @settings(SLOW, max_examples=60)
-@given(st.data(), st.integers(0, 40), st.integers(0, 3))
+@given(
+    st.data(), st.integers(0, 40), st.sampled_from(["random:0", "random:3", "weighted", "hybrid"])
+)
 def test_nodes_drawn_for_a_view_are_those_that_jobs_get(
-    data: st.DataObject, takes: int, seed: int
+    data: st.DataObject, takes: int, allocation: str
 ) -> None:
-    """Random nodes, named from the view or left to the allocation: the same ones."""
+    """Random nodes, or by what waits, named from the view or left to the allocation: the same."""
 
     def naming(view: PassView) -> Any:
         return view.placed(np.arange(len(view.job)))
@@ -250,7 +252,7 @@ def test_nodes_drawn_for_a_view_are_those_that_jobs_get(
 
     cluster = data.draw(machines())
     workload = data.draw(workloads_for(cluster))
-    rules = {"cluster": cluster, "allocation": f"random:{seed}", "dispatch_time": takes}
+    rules = {"cluster": cluster, "allocation": allocation, "dispatch_time": takes}
     left = simulate(workload, "fcfs-list", **rules)
     hpcgym.validate_schedule(left)
     for dispatcher in (naming, every_other):

@@ -784,9 +784,10 @@ def naming(view: PassView) -> Any:
     return view.placed(np.arange(len(view.job)))
 
 
-def test_naming_nodes_draws_as_leaving_them_to_the_allocation_does() -> None:
+@pytest.mark.parametrize("allocation", ["random:1", "weighted", "hybrid"])
+def test_naming_nodes_is_as_leaving_them_to_the_allocation(allocation: str) -> None:
     workload = load_workload("eurora:jobs=120,seed=1,load=3")
-    rules = {"cluster": "eurora", "allocation": "random:1"}
+    rules = {"cluster": "eurora", "allocation": allocation}
     named, left = simulate(workload, naming, **rules), simulate(workload, "fcfs-list", **rules)
     assert named.start.tolist() == left.start.tolist()
     assert units_on_nodes(named) == units_on_nodes(left)

@@ -82,7 +82,8 @@ class Machines:
         self.rows: Any = None
         if needs is not None:
             rows = number + beginnings  # behind those of simulations the nodes of beginnings
-            self.rows = rooms_for(needs, cluster, options.scheduler, rows, longest)
+            requested = workload.requested_time
+            self.rows = rooms_for(needs, requested, cluster, options.scheduler, rows, longest)
         pool = () if self.rows is None else None
         self.parts = MachineParts(alone=(), pool=pool, rooms=self.rows)
 

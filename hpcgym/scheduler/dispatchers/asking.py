@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.engine.machines.nodes import easy as node_easy
-from hpcgym.engine.machines.nodes.filling import RANDOM
+from hpcgym.engine.machines.nodes.filling import BY_DEMAND, RANDOM
 from hpcgym.engine.machines.nodes.placement import Nodes
 from hpcgym.engine.ordered import BLOCK
 from hpcgym.engine.state import QUEUE, RUNNING, Prepared
@@ -70,6 +70,7 @@ def view_of(arrays: Prepared, nodes: Nodes, facts: Facts, queued: Ints | None = 
         running_units=units,
         allocation=allocation,
         drawn=drawn,
+        asked=nodes.asked.copy() if allocation in BY_DEMAND else None,
     )
 
 

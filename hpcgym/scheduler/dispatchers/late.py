@@ -143,7 +143,7 @@ def on_nodes(
         group = list(some)
         if not named:
             places = [start.place for start in group]
-            chosen = dict(view.placed(places, free, after=len(found)))
+            chosen = dict(view.placed(places, free, after=[start.place for start in found]))
             group = [Start(place, chosen.get(place)) for place in places]
         for start in group:
             if start.nodes is None:

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.engine.machines.nodes import lists as node_lists
-from hpcgym.engine.machines.nodes.filling import FIRST_FIT, RANDOM, shuffle
-from hpcgym.engine.machines.nodes.placement import Nodes, make_nodes
+from hpcgym.engine.machines.nodes.filling import BY_DEMAND, FIRST_FIT, HYBRID, RANDOM, shuffle
+from hpcgym.engine.machines.nodes.placement import Nodes, asks_of, make_nodes
 from hpcgym.engine.state import FOREVER
 from hpcgym.errors import HpcgymError
 from hpcgym.scheduler.dispatchers import given_view
@@ -67,6 +67,8 @@ class PassView:
         :mod:`hpcgym.engine.machines.nodes.placement`.
     drawn : (1 + N,) int64, where random allocation stands: the state of its generator, and the last
         order of the nodes; None where the allocation is another.
+    asked : (R,) int64, where the allocation goes by that, what all jobs that wait ask for, each
+        times its requested time and a second; None: it is another, or none waits but the queue.
     """
 
     time: int
@@ -95,6 +97,7 @@ class PassView:
     running_units: Ints
     allocation: int = FIRST_FIT
     drawn: Ints | None = None
+    asked: Ints | None = None
 
     def __post_init__(self) -> None:
         for value in vars(self).values():
@@ -144,7 +147,7 @@ class PassView:
             resources=names,
             capacity=nodes,
             free=given_view.free_beside(names, nodes, *held),
-            allocation=int(given_view.whole("allocation", allocation, (), FIRST_FIT, RANDOM)),
+            allocation=int(given_view.whole("allocation", allocation, (), FIRST_FIT, HYBRID)),
             **waiting,
             **runs,
         )
@@ -186,7 +189,7 @@ class PassView:
         return [int(place) for place in places if times[place] >= 0]
 
     def placed(
-        self, places: Any, free: Ints | None = None, after: int = 0
+        self, places: Any, free: Ints | None = None, after: Any = ()
     ) -> list[tuple[int, Ints]]:
         """Return which jobs find nodes if taken in this order, and the node of each unit.
 
@@ -196,17 +199,20 @@ class PassView:
         ----------
         places : places in the queue, each at most once.
         free : (N, R) int64, what the nodes have for them, where that is not all that is free now.
-        after : how many jobs start before these at this pass: where the allocation is random, each
-            of them draws an order of its own.
+        after : places of the jobs that start before these at this pass: where the allocation is
+            random, each of them draws an order of its own; they no longer wait.
 
         Raises
         ------
         HpcgymError : places that are not that.
         """
-        chosen = self._places(places)
+        chosen, started = self._places(places), self._places(after)
         nodes = self._nodes()
-        for _ in range(after if self.allocation == RANDOM else 0):
-            shuffle(nodes)
+        if self.allocation == RANDOM:
+            for _ in started:
+                shuffle(nodes)
+        elif self.allocation in BY_DEMAND:
+            nodes.asked[:] -= nodes.asks[started].sum(axis=0)
         if free is not None:
             nodes.set_free(free)
         times = np.full(len(self.job), -1, np.int64)
@@ -268,10 +274,14 @@ class PassView:
     def _nodes(self, with_running: bool = False) -> Nodes:
         """Return the nodes as they are, for the queued jobs and maybe those that run."""
         needs = np.column_stack([self.units, self.per_unit])
+        asks = asks_of(needs, self.requested)
+        asked = asks.sum(axis=0) if self.asked is None else self.asked
         if with_running:
             held = np.diff(self.running_first)
             needs = np.concatenate([needs, np.column_stack([held, self.running_per_unit])])
-        nodes = make_nodes(needs, self.capacity, self.allocation)
+            asks = np.concatenate([asks, np.zeros_like(self.running_per_unit)])
+        nodes = make_nodes(needs, self.capacity, self.allocation, asks=asks)
+        nodes.asked[:] = asked
         if self.drawn is not None:  # jobs get the nodes that the simulation will give them
             nodes.scalars[0].random_state, nodes.order[:] = self.drawn[0], self.drawn[1:]
         if with_running:

@@ -12,13 +12,12 @@ import numpy as np
 from hpcgym.compilation import jit, jit_part
 from hpcgym.engine.events import enqueue
 from hpcgym.engine.loop import loop_of, next_event_pass
-from hpcgym.engine.machines.nodes.filling import FIRST_FIT, weigh_all
+from hpcgym.engine.machines.nodes.filling import FIRST_FIT, held_by, note_waiting, weigh_all
 from hpcgym.engine.machines.nodes.placement import (
     change,
     copy_room,
     count_held,
     give_back,
-    held_by,
     place,
     take,
 )
@@ -37,10 +36,12 @@ def do_pass(
 ):  # fmt: skip
     """Reserve for the new jobs and start those whose reservation is now."""
     forget_ended(sim, ended, machine)
-    if sim.expired == 1:
-        replan(sim, jobs, scores, progress, blocks, entries, profile, line, machine)
     arrived = sim.arrived
     sim.arrived = 0
+    for job in range(sim.next - arrived, sim.next):
+        note_waiting(machine, job, np.int64(1))
+    if sim.expired == 1:
+        replan(sim, jobs, scores, progress, blocks, entries, profile, line, machine)
     for job in range(sim.next - arrived, sim.next):
         reserve(sim, jobs, progress, profile, line, machine, job)
         enqueue(sim, jobs, progress, keys, scores, blocks, entries, narrow, job)

@@ -13,14 +13,19 @@ from hpcgym.compilation import jit, jit_entry, jit_part
 from hpcgym.engine.events import enqueue, leave_queue, start
 from hpcgym.engine.holding import needed
 from hpcgym.engine.loop import loop_of, next_event_pass
-from hpcgym.engine.machines.nodes.filling import RANDOM, shuffle
+from hpcgym.engine.machines.nodes.filling import (
+    RANDOM,
+    goes_by_demand,
+    held_by,
+    note_waiting,
+    shuffle,
+)
 from hpcgym.engine.machines.nodes.placement import (
     change,
     copy_room,
     count_held,
     fits,
     give_back,
-    held_by,
     place_now,
     take,
 )
@@ -53,14 +58,19 @@ def settle_arrival(sim, keys, blocks, nodes):
 
     It waits behind the head and does not fit, or nothing may start before the head. Those that
     waited before it found no nodes at the last pass; that may change once others have started, for
-    which nodes are passed over depends on what else is free.
+    which nodes are passed over depends on what else is free; and with the new job, where it
+    depends on who waits.
     """
     head, job = sim.head, sim.next - 1
     if blocks[QUEUE].count == 0 or sim.changed == 1 or head < 0 or sim.primary >= SCORED:
         return False
     if sim.primary != SUBMISSION and (sim.threshold >= 0 or keys[job] < keys[head]):
         return False
-    return sim.depth == 0 or (nodes.scalars[0].started_before_head == 0 and not fits(nodes, job))
+    if sim.depth == 0:
+        return True
+    if nodes.scalars[0].started_before_head == 1 or goes_by_demand(nodes):
+        return False
+    return not fits(nodes, job)
 
 
 @jit_part
@@ -254,6 +264,7 @@ def do_pass(
     sim.arrived = 0
     settled = arrived == 1 and sim.asks == NOBODY and settle_arrival(sim, keys, blocks, machine)
     for job in range(sim.next - arrived, sim.next):
+        note_waiting(machine, job, np.int64(1))
         enqueue(sim, jobs, progress, keys, scores, blocks, entries, narrow, job)
     if not settled and blocks[QUEUE].count > 0:
         serve_queue(sim, jobs, keys, scores, progress, blocks, entries, line, narrow, idle, machine)

@@ -17,6 +17,7 @@ from hpcgym.engine.events import enqueue, listing_key, next_pass
 from hpcgym.engine.loop import loop_of
 from hpcgym.engine.machines.nodes import easy
 from hpcgym.engine.machines.nodes.easy import release_ended
+from hpcgym.engine.machines.nodes.filling import note_waiting
 from hpcgym.engine.machines.nodes.placement import CELLS, Nodes, give_back, make_nodes, take
 from hpcgym.engine.ordered import (
     BLOCK,
@@ -67,17 +68,21 @@ def make_failing(
     allocation: int,
     seed: int,
     failures: tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]],
+    asks: NDArray[np.int64] | None = None,
 ) -> FailingNodes:
     """Return empty nodes that will fail.
 
     Parameters
     ----------
-    needs, capacity, allocation, seed : as :func:`make_nodes` takes them.
+    needs, capacity, allocation, seed, asks : as :func:`make_nodes` takes them.
     failures : node, time and time of repair [s] of each.
     """
     n_jobs, n_nodes = len(needs), len(capacity)
     whole = np.column_stack([np.ones(n_nodes, np.int64), capacity])
-    nodes = make_nodes(np.concatenate([needs, whole]), capacity, allocation, seed)
+    if asks is not None:  # nodes that are down do not wait for anything
+        asks = np.concatenate([asks, np.zeros_like(capacity)])
+    needs = np.concatenate([needs, whole])
+    nodes = make_nodes(needs, capacity, allocation, seed, asks=asks)
     nodes.held["count"][n_jobs:] = 1
     own = nodes.held["first"][n_jobs:]
     nodes.cells["node"][own], nodes.cells["units"][own] = np.arange(n_nodes), 1
@@ -179,6 +184,7 @@ def fail(sim, jobs, keys, scores, progress, blocks, entries, narrow, machine):
             job = entries[i].job
             take_off(blocks, entries, position, block, i)
             give_back(machine.nodes, job)
+            note_waiting(machine.nodes, job, np.int64(1))
             note_lost(sim, progress, machine, job)
             sim.free += jobs[job].processors
             progress[job].start = -1

@@ -1,4 +1,4 @@
-"""In which order nodes are filled: by number, by what is free on them, or at random.
+"""In which order nodes are filled: by number, by what is free or left free on them, or at random.
 
 ``nodes`` are those of :mod:`hpcgym.engine.machines.nodes.placement`, ``room`` (N, R) what is free
 on each, now or at another time.
@@ -10,17 +10,23 @@ import numpy as np
 
 from hpcgym.compilation import jit, jit_entry, jit_part
 
-FIRST_FIT, BEST_FIT, WORST_FIT, RANDOM, BALANCED = range(5)  # ALLOCATION
+FIRST_FIT, BEST_FIT, WORST_FIT, RANDOM, BALANCED, WEIGHTED, HYBRID = range(7)  # ALLOCATION
+BY_DEMAND = (WEIGHTED, HYBRID)  # they look at the job, and at what the others ask for that wait
+
+_PLAIN, _FULL = -1, -2  # kinds of nodes without scarce resources, and without room for the job
 
 
 @jit
-def arrange(nodes, room):
-    """Bring the nodes into the order in which they are to be filled, where there is this room."""
+def arrange(nodes, room, job):
+    """Bring the nodes into the order in which a job is to fill them, where there is this room."""
     allocation = nodes.scalars[0].allocation
     if allocation == FIRST_FIT:
         return
     if allocation == RANDOM:
         shuffle(nodes)
+        return
+    if allocation >= WEIGHTED:
+        order_by_value(nodes, room, job)
         return
     if nodes.scalars[0].n_stale == 0:
         return
@@ -36,6 +42,20 @@ def arrange(nodes, room):
 def is_by_room(nodes):
     """Return whether the order changes with what is free."""
     return nodes.scalars[0].allocation in (BEST_FIT, WORST_FIT, BALANCED)
+
+
+@jit_part
+def goes_by_demand(nodes):
+    """Return whether the order is another for each job, and changes with who else waits."""
+    return nodes.scalars[0].allocation >= WEIGHTED
+
+
+@jit_part
+def note_waiting(nodes, job, sign):
+    """Note that a job waits now, or no longer where ``sign`` is -1."""
+    if goes_by_demand(nodes):
+        for r in range(len(nodes.asked)):
+            nodes.asked[r] += sign * nodes.asks[job, r]
 
 
 @jit_part
@@ -133,28 +153,82 @@ def balance(nodes, room):
     its nodes the one that has least of it.
     """
     order, left, kind = nodes.order, nodes.left, nodes.stale[1]
+    note_kinds(nodes, room)
     part = 1.0 / (room.shape[1] + 1)  # so that of whole numbers that are equal, the kind decides
     for node in range(len(order)):
         order[node] = node
-        kind[node] = -1
-        left[node] = 0.0
-        for r in range(room.shape[1]):
-            if room[node, r] > left[node] and is_scarce(nodes, r):
-                left[node] = room[node, r]
-                kind[node] = r
         left[node] += kind[node] * part
     sort_nodes(nodes, order, len(order))
-    # a node's turn depends on how many of its kind are left when it has come
+    take_turns(nodes, len(order))
+
+
+@jit
+def order_by_value(nodes, room, job):
+    """Order the nodes by the value of what a job would leave free on them, the least first.
+
+    A resource is worth the more, the more of it the others ask for that wait, and the more of all
+    there is has been taken. HYBRID goes by it among the nodes of one kind, which are as BALANCED
+    has them; nodes without room for the job are of none.
+    """
+    order, left, kind, worth = nodes.order, nodes.left, nodes.stale[1], nodes.worth
     for r in range(room.shape[1]):
+        free = 0
+        for node in range(len(room)):
+            free += room[node, r]
+        others = nodes.asked[r] - nodes.asks[job, r]
+        total = nodes.total[r]
+        worth[r] = (1.0 + others) * (1.0 + (total - free)) / (total * total)
+    n = 0
+    for node in range(len(room)):
+        order[node] = node
+        left[node] = np.inf
+        units = held_by(room, node, nodes.needs, job, nodes.needs[job, 0])
+        if units > 0:
+            left[node] = 0.0
+            for r in range(room.shape[1]):
+                left[node] += (room[node, r] - units * nodes.needs[job, r + 1]) * worth[r]
+            n += 1
+    sort_nodes(nodes, order, len(order))
+    if nodes.scalars[0].allocation == HYBRID:
+        note_kinds(nodes, room)
+        for i in range(n, len(order)):
+            kind[order[i]] = _FULL
+        take_turns(nodes, n)
+
+
+@jit
+def note_kinds(nodes, room):
+    """Note of which scarce resource each node has most, and how much that is."""
+    left, kind = nodes.left, nodes.stale[1]
+    for node in range(len(room)):
+        kind[node] = _PLAIN
+        left[node] = 0.0
+    for r in range(room.shape[1]):
+        if is_scarce(nodes, r):
+            for node in range(len(room)):
+                if room[node, r] > left[node]:
+                    left[node] = room[node, r]
+                    kind[node] = r
+
+
+@jit
+def take_turns(nodes, n):
+    """Let the kinds of the first ``n`` nodes take turns, each kind in the order that stands.
+
+    Plain nodes come first. A node's turn depends on how many of its kind are left then.
+    """
+    order, left, kind = nodes.order, nodes.left, nodes.stale[1]
+    resources = nodes.capacity.shape[1]
+    part = 1.0 / (resources + 1)
+    for i in range(n):
+        left[order[i]] = i - 2.0 * len(order)
+    for r in range(resources):
         after = 0
-        for i in range(len(order) - 1, -1, -1):
+        for i in range(n - 1, -1, -1):
             if kind[order[i]] == r:
                 after += 1
                 left[order[i]] = r * part - after
-    for node in range(len(order)):
-        if kind[node] < 0:
-            left[node] = -np.inf
-    sort_nodes(nodes, order, len(order))
+    sort_nodes(nodes, order, n)
 
 
 @jit_part
@@ -165,3 +239,14 @@ def is_scarce(nodes, r):
         if nodes.capacity[node, r] == 0:
             without += 1
     return without > 0
+
+
+@jit_part
+def held_by(room, node, needs, job, most):
+    """Return how many units of a job a node with that ``room`` (N, R) holds, at most ``most``."""
+    for r in range(room.shape[1]):
+        need, there = needs[job, r + 1], room[node, r]
+        if there < need * most:
+            # divisions take long, and are seldom needed
+            most = 0 if there < need else there if need == 1 else there // need
+    return most

@@ -13,7 +13,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.compilation import jit, jit_entry, jit_part
-from hpcgym.engine.machines.nodes.filling import FIRST_FIT, arrange, is_by_room, weigh, weigh_all
+from hpcgym.engine.machines.nodes.filling import (
+    BY_DEMAND,
+    FIRST_FIT,
+    arrange,
+    goes_by_demand,
+    held_by,
+    is_by_room,
+    note_waiting,
+    weigh,
+    weigh_all,
+)
 from hpcgym.engine.ordered import records, whole_numbers
 from hpcgym.engine.passes.node_bits import next_open
 
@@ -48,13 +58,16 @@ PLAN = records(("time", np.int64), ("job", np.int64), ("sign", np.int64))
 class Nodes(NamedTuple):
     """The nodes of a machine, and what the jobs of a workload ask of them and have.
 
-    The first four do not change. N nodes, R resources.
+    The first five do not change. N nodes, R resources.
     """
 
     needs: NDArray[np.int64]  # (n_jobs, 1 + R) units, and what each of them takes
     kind: NDArray[np.int64]  # (n_jobs,) jobs of one kind have units of the same demand
     capacity: NDArray[np.int64]  # (N, R)
     total: NDArray[np.float64]  # (R,) of the machine
+    # (n_jobs, R) what all units of a job ask for times its requested time and a second; (0, R)
+    # unless the allocation goes by that
+    asks: NDArray[np.int64]
     free: NDArray[np.int64]  # (N, R)
     open: NDArray[np.uint64]  # a bit for each node: 1 where a core is free
     later: NDArray[np.int64]  # (N, R) free at the shadow time, or throughout a window of the plan
@@ -64,6 +77,8 @@ class Nodes(NamedTuple):
     left: NDArray[np.float64]  # (N,) what is free on a node: the sum of its shares of all there is
     stale: NDArray[np.int64]  # (2, N) nodes that have changed since they were ordered; 1 if one has
     known: NDArray[np.void]  # (n_kinds,) KNOWN
+    asked: NDArray[np.int64]  # (R,) the sum of `asks` over the jobs that wait
+    worth: NDArray[np.float64]  # (R,) of a resource, to the job that was last tried
     # unless backfilling is conservative these two are empty
     plan: NDArray[np.void]  # PLAN by time
     ahead: NDArray[np.int64]  # (2, N, R) free at a time to come
@@ -83,6 +98,7 @@ def make_nodes(
     allocation: int,
     seed: int = 0,
     plans: bool = False,
+    asks: NDArray[np.int64] | None = None,
 ) -> Nodes:
     """Return empty nodes.
 
@@ -93,8 +109,11 @@ def make_nodes(
     allocation : one of :mod:`hpcgym.engine.machines.nodes.filling`.
     seed : of RANDOM.
     plans : whether each queued job is to have a reservation.
+    asks : (n_jobs, R) of :func:`asks_of`; None where the allocation does not go by that.
     """
     n_nodes, n_jobs = len(capacity), len(needs)
+    if allocation not in BY_DEMAND or asks is None:
+        asks = np.empty((0, capacity.shape[1]), np.int64)
     kind = kinds_of(needs)
     held = np.zeros(n_jobs, HELD)
     most = np.minimum(needs[:, 0], n_nodes)
@@ -111,6 +130,7 @@ def make_nodes(
         kind,
         np.ascontiguousarray(capacity, np.int64),
         total,
+        np.ascontiguousarray(asks, np.int64),
         np.array(capacity, np.int64, order="C"),
         np.zeros(n_nodes // 64 + 1, np.uint64),
         np.empty(capacity.shape, np.int64),
@@ -120,6 +140,8 @@ def make_nodes(
         np.zeros(n_nodes),
         np.zeros((2, n_nodes), np.int64),
         known,
+        np.zeros(len(total), np.int64),
+        np.zeros(len(total)),
         np.empty(2 * n_jobs if plans else 0, PLAN),
         np.empty((2 if plans else 0, *capacity.shape), np.int64),
         scalars,
@@ -127,6 +149,22 @@ def make_nodes(
     note_open(nodes)
     weigh_all(nodes, nodes.free)
     return nodes
+
+
+def asks_of(needs: NDArray[np.int64], requested: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return what all units of each job ask for times its requested time [s] and a second.
+
+    Parameters
+    ----------
+    needs : (n_jobs, 1 + R) as :func:`make_nodes` takes them.
+    requested : (n_jobs,) [s].
+
+    Returns
+    -------
+    (n_jobs, R) int64.
+    """
+    asks: NDArray[np.int64] = needs[:, :1] * needs[:, 1:] * (requested[:, np.newaxis] + 1)
+    return asks
 
 
 def kinds_of(needs: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -138,17 +176,6 @@ def kinds_of(needs: NDArray[np.int64]) -> NDArray[np.int64]:
             kind = kind * len(values) + np.searchsorted(values, column)
             _, kind = np.unique(kind, return_inverse=True)
     return kind.astype(np.int64).reshape(-1)
-
-
-@jit_part
-def held_by(room, node, needs, job, most):
-    """Return how many units of a job a node with that ``room`` (N, R) holds, at most ``most``."""
-    for r in range(room.shape[1]):
-        need, there = needs[job, r + 1], room[node, r]
-        if there < need * most:
-            # divisions take long, and are seldom needed
-            most = 0 if there < need else there if need == 1 else there // need
-    return most
 
 
 @jit_part
@@ -199,7 +226,7 @@ def place_now(nodes, job, guarded):
         nodes.known[nodes.kind[job]],
         nodes.scalars[0].version + nodes.scalars[0].shadows,
     )
-    if not guarded:
+    if not guarded or goes_by_demand(nodes):
         return place(nodes, nodes.free, job, True, guarded)
     # for all jobs of a kind the same nodes would be filled, up to the last of their units; in a
     # random order others might be: there a job is refused as the one before it was, without a draw
@@ -215,7 +242,7 @@ def place_now(nodes, job, guarded):
 @jit
 def place(nodes, room, job, now, guarded):
     """Choose nodes with ``room`` (N, R) for a job: what is free ``now``, or at another time."""
-    arrange(nodes, room)
+    arrange(nodes, room, job)
     by_number = nodes.scalars[0].allocation == FIRST_FIT
     missing, slack = nodes.needs[job, 0], nodes.scalars[0].slack
     cell = nodes.held[job].first
@@ -284,8 +311,9 @@ def change(nodes, room, job, sign):
 
 @jit
 def take(nodes, job):
-    """Let a job have its cells."""
+    """Let a job have its cells; it waits no longer."""
     move(nodes, job, -1)
+    note_waiting(nodes, job, np.int64(-1))
 
 
 @jit
@@ -314,14 +342,14 @@ def move(nodes, job, sign):
 
 
 @jit_entry
-def assign(nodes, jobs, progress, by_start, by_end, placed):
+def assign(nodes, jobs, progress, by_start, by_end, placed, since):
     """Give nodes to jobs whose times are known: ends first, starts in their order.
 
     For jobs whose units all fit wherever enough cores are free. ``by_start`` and ``by_end``
     (n_jobs,) are the jobs in the order of their starts and of their ends. The cells of the first
-    that start, so many as ``placed``, are written already.
+    that start, so many as ``placed``, are written already. Nobody waits before ``since`` [s].
     """
-    ended = 0
+    ended = come = 0
     for i in range(len(by_start)):
         job = by_start[i]
         while ended < i:
@@ -330,6 +358,9 @@ def assign(nodes, jobs, progress, by_start, by_end, placed):
                 break
             give_back(nodes, gone)
             ended += 1
+        while come < len(jobs) and max(jobs[come].submit, since) <= progress[job].start:
+            note_waiting(nodes, come, np.int64(1))
+            come += 1
         if i >= placed:
             place_now(nodes, job, False)
         take(nodes, job)

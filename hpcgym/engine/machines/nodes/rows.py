@@ -32,6 +32,7 @@ class Rooms(NamedTuple):
     kind: Shared  # (n_rows,)
     capacity: Shared
     total: Shared
+    asks: Shared  # (n_rows, R) or (0, R)
     begin: Shared  # (1,)
     free: Rows
     open: Rows
@@ -42,6 +43,8 @@ class Rooms(NamedTuple):
     left: Rows
     stale: Rows
     known: Rows
+    asked: Rows
+    worth: Rows
     plan: Rows
     ahead: Rows
     scalars: Rows
@@ -54,17 +57,22 @@ def make_rooms(
     seed: int,
     number: int,
     longest: int,
+    asks: NDArray[np.int64] | None = None,
 ) -> Rooms:
-    """Return the nodes of that many simulations of up to ``longest`` jobs of a table."""
+    """Return the nodes of that many simulations of up to ``longest`` jobs of a table.
+
+    ``needs``, ``capacity``, ``allocation``, ``seed`` and ``asks`` as :func:`make_nodes` takes them.
+    """
     most = np.minimum(needs[:, 0], len(capacity))
     total = np.concatenate([[0], np.cumsum(most)])
     ahead = np.minimum(np.arange(len(most)) + longest, len(most))
     n_cells = int((total[ahead] - total[:-1]).max(initial=0))
-    one = make_nodes(needs, capacity, allocation, seed)
+    one = make_nodes(needs, capacity, allocation, seed, asks=asks)
     rows = empty_rows(one, number, names_of(Rows, Rooms))
     rows["cells"] = np.zeros((number, n_cells), one.cells.dtype)
     rows["held"] = np.zeros((number, longest), one.held.dtype)
-    return Rooms(one.needs, one.kind, one.capacity, one.total, one.scalars.copy(), **rows)
+    shared = one.needs, one.kind, one.capacity, one.total, one.asks
+    return Rooms(*shared, one.scalars.copy(), **rows)
 
 
 def row_of(rooms: Rooms, e: int, start: int, stop: int) -> Nodes:
@@ -72,7 +80,8 @@ def row_of(rooms: Rooms, e: int, start: int, stop: int) -> Nodes:
     changing = {name: getattr(rooms, name)[e] for name in names_of(Rows, Rooms)}
     needs, kind = rooms.needs[start:stop], rooms.kind[start:stop]
     changing["held"] = changing["held"][: stop - start]
-    return Nodes(needs, kind, rooms.capacity, rooms.total, **changing)
+    asks = rooms.asks[start:stop]
+    return Nodes(needs, kind, rooms.capacity, rooms.total, asks, **changing)
 
 
 @jit_part
@@ -80,9 +89,10 @@ def nodes_of(rooms, e, start, stop):
     """Return the same in compiled code."""
     return Nodes(
         rooms.needs[start:stop], rooms.kind[start:stop], rooms.capacity, rooms.total,
+        rooms.asks[start:stop],
         rooms.free[e], rooms.open[e], rooms.later[e], rooms.cells[e], rooms.held[e], rooms.order[e],
-        rooms.left[e], rooms.stale[e], rooms.known[e], rooms.plan[e], rooms.ahead[e],
-        rooms.scalars[e],
+        rooms.left[e], rooms.stale[e], rooms.known[e], rooms.asked[e], rooms.worth[e],
+        rooms.plan[e], rooms.ahead[e], rooms.scalars[e],
     )  # fmt: skip
 
 
@@ -92,6 +102,8 @@ def empty_nodes(rooms, e, start, stop):
     nodes = nodes_of(rooms, e, start, stop)
     rooms.scalars[e, 0] = rooms.begin[0]
     nodes.scalars[0].n_stale = 0
+    for r in range(len(nodes.asked)):
+        nodes.asked[r] = 0
     copy_room(nodes.free, nodes.capacity)
     for node in range(len(nodes.free)):
         nodes.order[node] = node
@@ -117,6 +129,8 @@ def copy_nodes(rooms, source, e, start, stop, number):
     nodes, others = nodes_of(rooms, e, start, stop), nodes_of(rooms, source, start, stop)
     copy_room(nodes.free, others.free)
     nodes.scalars[0] = others.scalars[0]
+    for r in range(len(nodes.asked)):
+        nodes.asked[r] = others.asked[r]
     for node in range(len(nodes.free)):
         nodes.order[node], nodes.left[node] = others.order[node], others.left[node]
         nodes.stale[0, node], nodes.stale[1, node] = others.stale[0, node], others.stale[1, node]
