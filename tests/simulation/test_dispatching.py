@@ -17,7 +17,7 @@ import hpcgym
 from hpcgym import HpcgymError, simulate
 from hpcgym.baselines.dispatchers import CP_DISPATCHERS, DISPATCHERS, find_dispatcher
 from hpcgym.cluster import Cluster, NodeGroup
-from hpcgym.engine.machines.nodes.filling import WORST_FIT
+from hpcgym.engine.machines.nodes.filling import WEIGHTED, WORST_FIT
 from hpcgym.scheduler.dispatchers import BEST_FIT, FIRST_FIT, PassView
 from hpcgym.scheduler.dispatchers.asking import DispatchError
 from hpcgym.scheduler.rules import Scheduler
@@ -791,6 +791,18 @@ def test_naming_nodes_is_as_leaving_them_to_the_allocation(allocation: str) -> N
     named, left = simulate(workload, naming, **rules), simulate(workload, "fcfs-list", **rules)
     assert named.start.tolist() == left.start.tolist()
     assert units_on_nodes(named) == units_on_nodes(left)
+
+
+def test_a_view_by_hand_knows_what_waits() -> None:
+    """As in `test_node_oracle.py`: the first job leaves the node of four cores to the second."""
+    queue = {"submit": [0, 0], "duration": [9, 9], "units": [1, 1], "per_unit": [[1, 1], [3, 1]]}
+    machine = [[4, 2], [2, 4]]
+    view = PassView.of(0, ("core", "mem"), machine, queue=queue, allocation=WEIGHTED)
+    assert [(place, node.tolist()) for place, node in view.placed([0, 1])] == [(0, [1]), (1, [0])]
+    # once that has started, nobody else waits
+    ((_, node),) = view.placed([0], after=[1])
+    assert node.tolist() == [0]
+    assert view.plan([0, 1]).node.tolist() == [1, 0]
 
 
 def test_models_draw_random_nodes_for_each_job() -> None:

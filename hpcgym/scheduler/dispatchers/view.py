@@ -273,15 +273,17 @@ class PassView:
 
     def _nodes(self, with_running: bool = False) -> Nodes:
         """Return the nodes as they are, for the queued jobs and maybe those that run."""
-        needs = np.column_stack([self.units, self.per_unit])
-        asks = asks_of(needs, self.requested)
-        asked = asks.sum(axis=0) if self.asked is None else self.asked
+        needs, asks = np.column_stack([self.units, self.per_unit]), None
+        if self.allocation in BY_DEMAND:
+            asks = asks_of(needs, self.requested)
         if with_running:
             held = np.diff(self.running_first)
             needs = np.concatenate([needs, np.column_stack([held, self.running_per_unit])])
-            asks = np.concatenate([asks, np.zeros_like(self.running_per_unit)])
+            if asks is not None:  # jobs that run ask for nothing
+                asks = np.concatenate([asks, np.zeros_like(self.running_per_unit)])
         nodes = make_nodes(needs, self.capacity, self.allocation, asks=asks)
-        nodes.asked[:] = asked
+        if asks is not None:
+            nodes.asked[:] = asks.sum(axis=0) if self.asked is None else self.asked
         if self.drawn is not None:  # jobs get the nodes that the simulation will give them
             nodes.scalars[0].random_state, nodes.order[:] = self.drawn[0], self.drawn[1:]
         if with_running:
