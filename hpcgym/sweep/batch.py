@@ -228,9 +228,8 @@ class BatchSimulator:
             fair = rows_of_beginnings(self._beginnings, self.features, number, longest)
         if self._needs is None:
             return workers, None, fair
-        rules, machine = self.scheduler, self._machine
+        rules, machine, requested = self.scheduler, self._machine, self.table.jobs["requested"]
         behind = 0 if self._before is None else len(self)
-        requested = self.table.jobs["requested"]
         rooms = rooms_for(self._needs, requested, machine, rules, number + behind, longest)
         if behind:
             fill_rooms(self._parts, rules, machine, self.table.slices, rooms, number)
