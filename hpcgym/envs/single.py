@@ -13,11 +13,10 @@ from numpy.typing import NDArray
 
 from hpcgym.envs.core import arrays
 from hpcgym.envs.core.definition import Definition, define, set_signature
-from hpcgym.envs.core.episodes import read_options_of_reset
 from hpcgym.envs.core.expert_view import pass_view
 from hpcgym.envs.core.infos import end_of, info_of
 from hpcgym.envs.core.layout import Observation
-from hpcgym.envs.core.numbers import read_index, read_numbers, read_reward
+from hpcgym.envs.core.numbers import read_index, read_numbers, read_options_of_reset, read_reward
 from hpcgym.envs.core.schedules import jobs_before, schedule_of, state_of
 from hpcgym.envs.core.simulations import Simulations
 from hpcgym.envs.core.snapshot import Snapshot, check_owner, hidden, restore_row, save_row
