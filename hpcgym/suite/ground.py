@@ -38,6 +38,10 @@ Kept = Mapping[str, NDArray[Any]]
 #: Metrics that submissions tell of each slice; scores are of the first.
 METRICS = ("mean_bsld", "p99_wait_s", "max_wait_s", "unserved_jobs", "utilization")
 
+#: What else is computed of schedules: the longest wait of all that have come by the end of a slice,
+#: also before it; of who still waits then, so far. ``max_wait_s`` is of the jobs of the slice alone.
+LONGEST = "longest_wait_s"
+
 #: Arguments of environments that say what observations and actions mean.
 _MEANING = (
     "window", "features", "observation", "policy_features", "scale", "controls", "action",
@@ -241,12 +245,13 @@ class Ground:
         )
 
     def metrics(self, result: Result, episode: Episode) -> dict[str, float]:
-        """Return :data:`METRICS` of a schedule of :meth:`result`."""
+        """Return :data:`METRICS` and :data:`LONGEST` of a schedule of :meth:`result`."""
         if not self.surrounded:
             found = {**result.metrics, "unserved_jobs": 0}
+            found[LONGEST] = found["max_wait_s"]
         else:
             found = metrics_within(result, *counted(episode))
-        return {name: float(found[name]) for name in METRICS}
+        return {name: float(found[name]) for name in (*METRICS, LONGEST)}
 
 
 def _listed(value: Any) -> Any:
