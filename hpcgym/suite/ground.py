@@ -39,7 +39,7 @@ Kept = Mapping[str, NDArray[Any]]
 METRICS = ("mean_bsld", "p99_wait_s", "max_wait_s", "unserved_jobs", "utilization")
 
 #: What else is computed of schedules: the longest wait of all that have come by the end of a slice,
-#: also before it; of who still waits then, so far. ``max_wait_s`` is of the jobs of the slice alone.
+#: also before it; of who still waits then, so far. ``max_wait_s`` is of jobs of the slice alone.
 LONGEST = "longest_wait_s"
 
 #: Arguments of environments that say what observations and actions mean.
@@ -54,20 +54,21 @@ _TICKS = ("start_ticks", "end_ticks", "shape")
 
 
 class Ground:
-    """The test part of a task.
+    """A part of a task.
 
     Parameters
     ----------
     task : to be played.
+    part : one of :data:`hpcgym.suite.tasks.PARTS`; submissions are of the test part.
 
     Raises
     ------
     HpcgymError : as of :func:`hpcgym.suite.tasks.jobs_of`.
     """
 
-    def __init__(self, task: Task) -> None:
-        self.task = task
-        self.env = environment(task, "test")
+    def __init__(self, task: Task, part: str = "test") -> None:
+        self.task, self._part = task, part
+        self.env = environment(task, part)
         self._episodes: Episodes = self.env.unwrapped.episodes
 
     def __enter__(self) -> Ground:
@@ -169,7 +170,7 @@ class Ground:
     def _whole(self) -> Any:
         from hpcgym.suite.tasks import jobs_of, part_of
 
-        return part_of(jobs_of(self.task), self.task, "test")[0]
+        return part_of(jobs_of(self.task), self.task, self._part)[0]
 
     # -- schedules ---------------------------------------------------------------------------------
 

@@ -248,6 +248,33 @@ def test_a_scheduler_over_itself_is_one() -> None:
             assert sum(step.reward for step in steps[1:]) == pytest.approx(-1, rel=1e-9)
 
 
+@pytest.mark.parametrize(
+    "around",
+    [{}, {"start": "warm", "warmup": "1h", "arrivals": "continue", "horizon": "20h"}],
+    ids=["alone", "surrounded"],
+)
+def test_reward_functions_know_which_jobs_count(around: dict[str, Any]) -> None:
+    """Of these alone, job by job, are the slowdowns that a step tells."""
+    views: list[Any] = []
+
+    def reward(view: Any) -> float:
+        views.append(view)
+        return 0.0
+
+    env = JobSelection(BUSY, jobs=30, reward=reward, **around)
+    play(env, first_come, options={"slice": "window 0003"})
+    first = int(env.episode_workload.submit_time.searchsorted(BUSY.submit_time[90]))
+    left_out = 0
+    for view in views[:-1]:  # the last has those that still wait, too
+        rows = zip(view.wait_s.tolist(), view.run_time_s.tolist(), view.counts, strict=True)
+        told = [slowdown(wait, run) for wait, run, counts in rows if counts]
+        assert view.bsld == pytest.approx(sum(told))
+        assert (view.counts == ((first <= view.started) & (view.started < first + 30))).all()
+        left_out += int((~view.counts).sum())
+        assert view.jobs == 30
+    assert (left_out > 0) == bool(around)
+
+
 def test_logarithms_add_up() -> None:
     returns = []
     for reward in ("bsld", "log_bsld"):
