@@ -20,6 +20,7 @@ from __future__ import annotations
 import argparse
 import hashlib
 import heapq
+import math
 import warnings
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -32,6 +33,7 @@ import hpcgym
 from hpcgym import HpcgymError, Workload, load_workload
 from hpcgym.baselines.policies import find_baseline
 from hpcgym.evaluation.lineup import find_policy
+from hpcgym.workload.archive import find, is_trace
 
 #: Jobs of a sequence, and how many sequences the table is of.
 LENGTH, NUMBER = 1024, 10
@@ -76,11 +78,12 @@ SCORES: dict[str, Callable[[Job], Any]] = {
     "fcfs": lambda job: job.submit,
     "wfp3": lambda job: -(((-1 - job.submit) / job.requested) ** 3) * job.processors,
     "unicef": lambda job: (
-        (1 + job.submit - 1e-15) / (np.log2(job.processors + 1e-15) * job.requested)
+        (1 + job.submit - 1e-15) / (math.log2(job.processors + 1e-15) * job.requested)
     ),
     "sjf": lambda job: (job.requested, job.submit),
     "f1": lambda job: (
-        np.log10(max(job.requested, 0.1)) * job.processors + 870 * np.log10(max(job.submit, 0.1))
+        math.log10(max(job.requested, 0.1)) * job.processors
+        + 870 * math.log10(max(job.submit, 0.1))
     ),
 }
 
@@ -90,7 +93,7 @@ class _Machine:
 
     def __init__(self, jobs: Sequence[Job], processors: int) -> None:
         self.coming, self.free, self.time = list(reversed(jobs)), processors, jobs[0].submit
-        self.queue: list[Job] = []
+        self.queue: list[Job] = []  # in order of submission
         self.running: list[tuple[int, int, int, int]] = []  # end, number, processors, expected end
         self.slowdowns: list[float] = []
 
@@ -128,7 +131,7 @@ class _Machine:
         shadow = self.shadow(job) if job.processors > self.free else 0
         while job.processors > self.free:
             if backfill:
-                for other in sorted(self.queue, key=lambda one: one.submit):
+                for other in list(self.queue):
                     ends = self.time + other.requested
                     if ends < shadow and other.processors <= self.free:
                         self.start(other)
@@ -148,7 +151,7 @@ def by_their_rules(
         if not machine.queue:
             machine.go_on()
             continue
-        selected = min(sorted(machine.queue, key=lambda job: job.submit), key=score)
+        selected = min(machine.queue, key=score)
         machine.wait_for(selected, backfill)
         machine.start(selected)
     return float(np.mean(machine.slowdowns))
@@ -171,6 +174,8 @@ def loaded(source: str, first: int | None = None) -> Workload:
     Jobs that did not run are left out. A job wants the greater of what it requested and had; where
     no time is requested it is what it ran.
     """
+    if is_trace(source) and find(source) is None:
+        raise HpcgymError(f"it is not on this machine: hpcgym traces fetch {source}")
     jobs = load_workload(source, "none" if ":" not in source else "default")
     run, requested = jobs.run_time, jobs.requested_time
     jobs = jobs.with_columns(
@@ -252,14 +257,16 @@ def main() -> None:
     parser.add_argument("--agent", action="append", default=[], help="what acts in JobSelection")
     parser.add_argument("--rows", type=int, default=NUMBER, help="sequences of each log")
     given = parser.parse_args()
-    print(f"hpcgym {hpcgym.__version__}: mean bounded slowdown, {given.rows} x {LENGTH} jobs")
+    head = f"hpcgym {hpcgym.__version__}: mean bounded slowdown, {given.rows} x {LENGTH} jobs"
+    print(head, flush=True)
     for name, (source, first) in LOGS.items():
         try:
             jobs = loaded(source, first)
         except (HpcgymError, OSError) as error:
             print(f"\n{name} is left out: {error}")
             continue
-        print(f"\n{name}\n{compared(name, jobs, given.agent, given.rows).round(2).to_string()}")
+        table = compared(name, jobs, given.agent, given.rows).round(2).to_string()
+        print(f"\n{name}\n{table}", flush=True)
     jobs = loaded(GENERATED)
     print(f"\ngenerated, {GENERATED}")
     print(compared("generated", jobs, given.agent, given.rows).round(2).to_string())
