@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from hpcgym.envs.core import arrays
 from hpcgym.envs.core.definition import Definition, define, set_signature
 from hpcgym.envs.core.expert_view import pass_view
-from hpcgym.envs.core.infos import end_of, info_of
+from hpcgym.envs.core.infos import end_of, info_of, pay_tails
 from hpcgym.envs.core.layout import Observation
 from hpcgym.envs.core.numbers import read_index, read_numbers, read_options_of_reset, read_reward
 from hpcgym.envs.core.schedules import jobs_before, schedule_of, state_of
@@ -169,6 +169,7 @@ class SchedulingEnv(gymnasium.Env[Any, Any]):
         info = self._info()
         if ended or truncated:
             info |= end_of(simulations, state_of(simulations, 0))
+            pay_tails(simulations, np.ones(1, np.bool_))
         return self._observation(), self._reward(before), ended, truncated, info
 
     def render(self) -> Any:
