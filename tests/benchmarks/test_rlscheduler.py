@@ -6,7 +6,7 @@ import importlib.util
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -94,6 +94,24 @@ def test_a_table_of_one_sequence() -> None:
     assert list(table.policy) == [*module.POLICIES, "saf"] * 2
     assert table.published.isna().all()
     assert (table.JobSelection >= 1).all()
+
+
+def test_an_agent_acts_with_what_it_was_made_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    module, seen = script(), set()
+
+    class First:
+        env_options: ClassVar[dict[str, int]] = {"window": 8}
+
+        def act(self, observation: Any, info: Any) -> int:
+            seen.add(len(info["window"]))
+            return 0
+
+    monkeypatch.setattr(module, "find_policy", lambda name: First())
+    monkeypatch.setattr(module, "POLICIES", ("fcfs",))
+    jobs = module.loaded("lublin:jobs=3000,processors=64,seed=1")
+    table = module.compared("generated", jobs, ["mine.pt"], number=1).set_index("policy")
+    assert seen == {8}
+    assert table.JobSelection["fcfs"].tolist() == table.JobSelection["mine.pt"].tolist()
 
 
 def test_a_log_that_is_not_here_is_said(
