@@ -191,7 +191,6 @@ def in_environment(jobs: Workload, policy: Any, rows: Sequence[int], backfill: b
     rules = {
         "backfill": "until-shadow" if backfill else "none",
         "reservation": "kept",
-        "passes": "per-event",
         "jobs": LENGTH,
     }
     jobs = jobs.with_columns(requested_time=np.maximum(jobs.requested_time, 1))
