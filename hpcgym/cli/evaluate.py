@@ -217,7 +217,7 @@ def evaluate(
             | options.given(speedups=speedups),
             metric=metric, reference=reference, **given, progress=counting,
         )  # fmt: skip
-    settings["n"] = len(board.by_slice)
+    settings |= {"n": len(board.by_slice), **board.around}  # newer environments have their own
     _report_failures(board)
     if format is BoardFormat.json:
         facts = output.workload_facts(source, reading.clean)
@@ -257,6 +257,7 @@ def _print_table(
 ) -> None:
     """Print a leaderboard for people."""
     from hpcgym.evaluation.intervals import why_no_intervals
+    from hpcgym.evaluation.run import PLAIN
 
     slices = f"{settings['n']:,} {settings['episodes']}"
     if settings["episodes"] == "windows":
@@ -271,6 +272,10 @@ def _print_table(
     words += [f"{first.allocation} allocation"] if first.allocation != "first-fit" else []
     words += [f"{first.passes} passes"] if first.passes != "per-timestamp" else []
     out.print(" · ".join(words), style="bold", markup=False)
+    around = {name: value for name, value in board.around.items() if value != PLAIN[name]}
+    if around:
+        told = ", ".join(f"{name}={value}" for name, value in around.items())
+        out.print(f"slices with {told}", markup=False, soft_wrap=True)
     output.print_cleaning(out, workload)
     out.print()
     out.print(_rich_table(board))

@@ -152,7 +152,8 @@ def report_submissions(
     The score of a task is log(EASY / agent) / log(EASY / best static) of mean bounded slowdowns: 0
     is EASY, 1 the best weights that do not change. Scores of tasks and trainings are summed up by
     their interquartile mean; the 95 % intervals are of resampled trainings and slices. ! marks who
-    lets somebody wait over twice as long as the longest wait of EASY.
+    lets somebody wait over twice as long as the longest wait of EASY, or leaves more jobs waiting
+    at the end of slices than EASY does, by over 1 % of their jobs.
     """
     from hpcgym.suite.board import board_of
     from hpcgym.suite.submissions import read
@@ -201,7 +202,11 @@ def _print_board(board: Board) -> None:
     out.print(f"{name_of()} · {len(board.tasks)} tasks", style="bold", markup=False)
     out.print()
     _print_table(*board.cells())
-    out.print("! over twice EASY's longest wait in some task", markup=False)
+    out.print(
+        "! in some task over twice EASY's longest wait, or more unserved than EASY by over 1 % of"
+        " the jobs",
+        markup=False, soft_wrap=True,
+    )  # fmt: skip
     out.print()
     table = board.by_task
     agents = list(board.table.index)

@@ -13,11 +13,10 @@ from numpy.typing import NDArray
 
 from hpcgym.envs.core import arrays
 from hpcgym.envs.core.definition import Definition, define, set_signature
-from hpcgym.envs.core.episodes import read_options_of_reset
 from hpcgym.envs.core.expert_view import pass_view
-from hpcgym.envs.core.infos import end_of, info_of
+from hpcgym.envs.core.infos import end_of, info_of, pay_tails
 from hpcgym.envs.core.layout import Observation
-from hpcgym.envs.core.numbers import read_index, read_numbers, read_reward
+from hpcgym.envs.core.numbers import read_index, read_numbers, read_options_of_reset, read_reward
 from hpcgym.envs.core.schedules import jobs_before, schedule_of, state_of
 from hpcgym.envs.core.simulations import Simulations
 from hpcgym.envs.core.snapshot import Snapshot, check_owner, hidden, restore_row, save_row
@@ -36,6 +35,7 @@ class StepView(NamedTuple):
     time_s, elapsed_s : [s] the time now, and since the last decision; where jobs share nodes these
         and ``wait_s`` are float64.
     started : (n,) int64, rows of the episode's jobs that started in the step.
+    counts : (n,) bool, which of them count: not those around a slice; ``bsld`` is of these alone.
     wait_s, run_time_s, requested_time_s, processors : (n,) int64, of these jobs; where jobs have
         nodes of their own both times are those at the frequencies at which they run, and processors
         are nodes.
@@ -43,12 +43,13 @@ class StepView(NamedTuple):
     energy_j : energy accounted to the step; see the reward "energy".
     queued, free : jobs that wait now, processors that are free now; nodes where jobs have such of
         their own.
-    jobs : jobs of the episode; of an extract, those that do not run at its beginning.
+    jobs : jobs of the episode that count; of an extract, those that do not run at its beginning.
     """
 
     time_s: int
     elapsed_s: int
     started: NDArray[np.int64]
+    counts: NDArray[np.bool_]
     wait_s: NDArray[np.int64]
     run_time_s: NDArray[np.int64]
     requested_time_s: NDArray[np.int64]
@@ -168,6 +169,7 @@ class SchedulingEnv(gymnasium.Env[Any, Any]):
         info = self._info()
         if ended or truncated:
             info |= end_of(simulations, state_of(simulations, 0))
+            pay_tails(simulations, np.ones(1, np.bool_))
         return self._observation(), self._reward(before), ended, truncated, info
 
     def render(self) -> Any:
@@ -304,16 +306,17 @@ class SchedulingEnv(gymnasium.Env[Any, Any]):
     def _view(self, before: float) -> StepView:
         """Return what a reward function sees."""
         simulations, batch = self.simulations, self.simulations.batch
-        n = simulations.rows(0)[1]
-        ran = jobs_before(batch.progress[0, :n], batch.episode_state[0])
-        started = batch.new[0, : batch.episode_state["new"][0]].copy()
-        jobs = simulations.jobs(0)[started]
+        now, progress = batch.episode_state[0], batch.progress[0]
+        first, last = now["counts_first"], now["counting"]
+        started = batch.new[0, : now["new"]].copy()
+        jobs, start = simulations.jobs(0)[started], progress["start"][started]
         submitted, begun = batch.sim["next"][0], batch.sim["started"][0]
         return StepView(
             time_s=self.time,
             elapsed_s=self.time - before,
             started=started,
-            wait_s=batch.progress[0]["start"][started] - jobs["submit"],
+            counts=(started >= first) & (started < last) & (start >= now["begin"]),
+            wait_s=start - jobs["submit"],
             run_time_s=jobs["run"],
             requested_time_s=jobs["requested"],
             processors=jobs["processors"],
@@ -321,5 +324,5 @@ class SchedulingEnv(gymnasium.Env[Any, Any]):
             energy_j=float(batch.terms[0, arrays.ENERGY]),
             queued=int(submitted - begun),
             free=self.free,
-            jobs=n - ran,
+            jobs=int(last - first) - jobs_before(progress[first:last], now),
         )

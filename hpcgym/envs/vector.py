@@ -16,10 +16,9 @@ from numpy.typing import NDArray
 from hpcgym.compilation import config as numba_config
 from hpcgym.envs.core.cutting import Episode
 from hpcgym.envs.core.definition import Definition, define, set_signature
-from hpcgym.envs.core.episodes import read_options_of_reset
-from hpcgym.envs.core.infos import Ends, Teller
+from hpcgym.envs.core.infos import Ends, Teller, pay_tails
 from hpcgym.envs.core.layout import Observation
-from hpcgym.envs.core.numbers import read_indices, read_numbers
+from hpcgym.envs.core.numbers import read_indices, read_numbers, read_options_of_reset
 from hpcgym.envs.core.simulations import Simulations
 from hpcgym.envs.core.snapshot import Snapshot, check_owner, hidden, joined, restore_row, save_row
 from hpcgym.envs.core.spec import Spec, spec_of
@@ -204,6 +203,8 @@ class SchedulingVectorEnv(VectorEnv[Any, Any, Any]):
             truncated = truncated | self._truncate(self.max_episode_steps)
             done = terminated | truncated
         ends = bool(np.count_nonzero(done))
+        if ends:
+            pay_tails(simulations, over)
         same_step = mode == AutoresetMode.SAME_STEP
         self.ends = self._teller.keep(done, over, same_step) if ends else None
         if self.ends is not None and same_step:

@@ -59,6 +59,8 @@ class Leaderboard:
     metric : by which policies are ranked, a name of :data:`hpcgym.schedule.metrics.METRICS`.
     plain : the row that all are compared with where there are no ``references``; None: with none.
     members : metric -> row of several trainings -> values of each of them, a row a slice.
+    around : what was around slices: ``start``, ``warmup``, ``arrivals`` and ``horizon``, as
+        :class:`hpcgym.envs.core.episodes.Episodes` takes them; empty where there can be nothing.
     """
 
     by_slice: pd.DataFrame
@@ -74,6 +76,7 @@ class Leaderboard:
     metric: str = "mean_bsld"
     plain: str | None = None
     members: Mapping[str, Mapping[str, pd.DataFrame]] = field(default_factory=dict)
+    around: Mapping[str, Any] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         slices, policies = self.by_slice.shape

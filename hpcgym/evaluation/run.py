@@ -288,6 +288,7 @@ def _on_stage(
         references=among,
         energies=() if limits is None else limited.ENERGIES,
         plain=row_of[REFERENCES[stage.rules.get("backfill", "easy")][0]],
+        around=part.around,
     )
 
 

@@ -206,7 +206,9 @@ def _make(
     slices = {"episodes": part.kind, "jobs": part.jobs, "train_share": part.train_share}
     theirs = dict(getattr(policy, "env_options", {"window": 64, **usual}))
     kept = {name: theirs[name] for name in ("action", "observation") if name in theirs}
-    return CoSchedule(whole, part="all", **{**theirs, **given, **kept, **slices})
+    arguments = {**theirs, **given, **kept, **slices}
+    arguments.pop("sampler", None)  # slices are named here, not drawn
+    return CoSchedule(whole, part="all", **arguments)
 
 
 def _agreed(envs: Mapping[str, Any]) -> Any:

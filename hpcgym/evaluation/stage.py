@@ -223,6 +223,7 @@ class Stage:
             **self.rules,
         }
         given = {**options, **ours}
+        given.pop("sampler", None)  # slices are named here, not drawn
         order = Scheduler(**{rule: given[rule] for rule in _BACKFILLING if rule in given})
         if not counts_usage(order, given.get("policy_features") or ()):
             given.pop("fair_share", None)  # it is for others: this environment would refuse it

@@ -13,7 +13,7 @@ from hpcgym.evaluation.slices import Progress, silent
 from hpcgym.evaluation.tables import escaped, tabular
 from hpcgym.report.numbers import shown
 from hpcgym.suite.agents import easy_of, static_of
-from hpcgym.suite.ground import METRICS, Ground
+from hpcgym.suite.ground import LONGEST, METRICS, Ground
 from hpcgym.suite.proofs import Proof, prove
 from hpcgym.suite.scores import Floats, probability_of_improvement, scores_of, stratified
 from hpcgym.suite.submissions import Submission
@@ -22,8 +22,10 @@ from hpcgym.suite.tasks import suite, tasks
 if TYPE_CHECKING:
     import pandas as pd
 
-#: An agent that lets somebody wait so many times as long as EASY's longest wait is marked.
-LONGEST = 2.0
+#: An agent is marked that lets somebody wait so many times as long as EASY's longest wait,
+STARVING = 2.0
+#: or leaves more jobs waiting than EASY by this share of the jobs that count.
+LEAVING = 0.01
 
 
 @dataclass(frozen=True)
@@ -32,7 +34,8 @@ class Board:
 
     Attributes
     ----------
-    values : agent -> task -> metric -> (seeds, slices), as the submissions tell.
+    values : agent -> task -> metric -> (seeds, slices), as the submissions tell; the longest wait
+        as it was proved, and where nothing was, that of the jobs that count, as it is told.
     easy, best : task -> metric -> (1, slices), of EASY and of the best static scheduler, played
         here.
     proofs : agent -> task -> whether its schedules and metrics were proved.
@@ -72,10 +75,14 @@ class Board:
         - ``above_easy``: probability of improvement over EASY, whose scores are 0.
         - ``p99_wait``: 99th percentile of waits over EASY's, the geometric mean over tasks of means
           over slices and seeds; tasks where EASY's is 0 are left out.
-        - ``longest_wait``: longest wait over EASY's, the greatest of all tasks.
+        - ``longest_wait``: longest wait over EASY's, the greatest of all tasks; of all jobs that
+          have come by the end of a slice, and of those that wait then so far.
         - ``unserved_jobs``: that wait at the end of a slice, all slices, a mean over seeds.
         - ``utilization``: mean over tasks.
-        - ``gated``: tasks in which the longest wait is over twice EASY's.
+        - ``starving``: tasks in which the longest wait is over twice EASY's.
+        - ``leaving``: tasks in which more jobs are unserved than of EASY, by over 1 % of the jobs
+          that count in all slices.
+        - ``gated``: tasks in which it is either.
         - ``seeds``, ``tasks``, ``verified``: of the last two how many there are, and were proved.
         """
         import pandas as pd
@@ -100,10 +107,10 @@ class Board:
                 "score_high": high,
                 "above_easy": probability_of_improvement([*self.scores(agent).values()], zero),
                 "p99_wait": float(np.exp(np.log(ratios.dropna()).mean())),
-                "longest_wait": float((mine.max_wait_s / mine.easy_max_wait_s).max()),
+                "longest_wait": float((mine[LONGEST] / mine[f"easy_{LONGEST}"]).max()),
                 "unserved_jobs": float(mine.unserved_jobs.sum()),
                 "utilization": float(mine.utilization.mean()),
-                "gated": int(mine.gated.sum()),
+                **{mark: int(mine[mark].sum()) for mark in ("starving", "leaving", "gated")},
                 "seeds": max(len(one[name]) for one in told.values()),
                 "tasks": len(told),
                 "verified": int(mine.verified.sum()),
@@ -115,8 +122,8 @@ class Board:
     def by_task(self) -> pd.DataFrame:
         """One row an agent and task: its score, metrics, EASY's waits, and what was proved.
 
-        Metrics are means over slices and seeds, but for ``max_wait_s``, the longest of all, and
-        ``unserved_jobs``, a sum over slices.
+        Metrics are means over slices and seeds, but for ``max_wait_s`` and ``longest_wait_s``, the
+        longest of all, and ``unserved_jobs``, a sum over slices.
         """
         import pandas as pd
 
@@ -126,6 +133,9 @@ class Board:
             for task, metrics in told.items():
                 mine, easy = _summed(metrics), _summed(self.easy[task])
                 proof = self.proofs.get(agent, {}).get(task)
+                count = tasks()[task].window * metrics[METRICS[0]].shape[1]
+                starving = mine[LONGEST] > STARVING * easy[LONGEST]
+                leaving = mine["unserved_jobs"] - easy["unserved_jobs"] > LEAVING * count
                 rows.append(
                     {
                         "agent": agent,
@@ -133,8 +143,11 @@ class Board:
                         "score": float(scores[task].mean()),
                         **mine,
                         "easy_p99_wait_s": easy["p99_wait_s"],
-                        "easy_max_wait_s": easy["max_wait_s"],
-                        "gated": mine["max_wait_s"] > LONGEST * easy["max_wait_s"],
+                        f"easy_{LONGEST}": easy[LONGEST],
+                        "easy_unserved_jobs": easy["unserved_jobs"],
+                        "starving": starving,
+                        "leaving": leaving,
+                        "gated": starving or leaving,
                         "verified": proof is not None and proof.equal,
                         "proof": "" if proof is None else proof.text,
                     }
@@ -172,10 +185,13 @@ class Board:
             "-" if np.isnan(low) else f"{shown(low)} to {shown(high)}"
             for low, high in zip(table.score_low, table.score_high, strict=True)
         ]
-        marked = [
-            f"{shown(ratio)}{' !' if gated else ''}"
-            for ratio, gated in zip(table.longest_wait, table.gated, strict=True)
-        ]
+        marked = {
+            name: [
+                f"{shown(value)}{' !' if bad else ''}"
+                for value, bad in zip(table[name], table[mark], strict=True)
+            ]
+            for name, mark in (("longest_wait", "starving"), ("unserved_jobs", "leaving"))
+        }
         verified = [f"{a} of {b}" for a, b in zip(table.verified, table.tasks, strict=True)]
         columns = {
             "agent": [str(name) for name in table.index],
@@ -183,8 +199,8 @@ class Board:
             "95 % interval": interval,
             "P(above EASY)": [shown(value) for value in table.above_easy],
             "p99 wait / EASY": [shown(value) for value in table.p99_wait],
-            "longest wait / EASY": marked,
-            "unserved": [shown(value) for value in table.unserved_jobs],
+            "longest wait / EASY": marked["longest_wait"],
+            "unserved": marked["unserved_jobs"],
             "utilization (%)": [shown(100 * value) for value in table.utilization],
             "seeds": [str(value) for value in table.seeds],
             "verified": verified,
@@ -233,6 +249,7 @@ def board_of(
                     step(f"{agent}: {name}")
                     proof = prove(one, ground)
                     told = {metric: one.values(name, metric) for metric in METRICS}
+                    told[LONGEST] = told["max_wait_s"] if proof.longest is None else proof.longest
                     _check_size(one, name, told, len(ground.slices))
                     board.values.setdefault(agent, {})[name] = told
                     board.proofs.setdefault(agent, {})[name] = proof
@@ -268,12 +285,12 @@ def _played(ground: Ground, scheduler: Any) -> dict[str, Floats]:
     for episode in ground.slices:
         result = ground.result(ground.play(scheduler, episode), episode)
         rows.append(ground.metrics(result, episode))
-    return {name: np.array([[row[name] for row in rows]]) for name in METRICS}
+    return {name: np.array([[row[name] for row in rows]]) for name in (*METRICS, LONGEST)}
 
 
 def _summed(metrics: dict[str, Floats]) -> dict[str, float]:
     """Return the metrics of a task over its slices and seeds."""
     found = {name: float(values.mean()) for name, values in metrics.items()}
-    found["max_wait_s"] = float(metrics["max_wait_s"].max())
+    found |= {name: float(metrics[name].max()) for name in ("max_wait_s", LONGEST)}
     found["unserved_jobs"] = float(metrics["unserved_jobs"].sum(axis=1).mean())
     return found

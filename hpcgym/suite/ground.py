@@ -38,6 +38,10 @@ Kept = Mapping[str, NDArray[Any]]
 #: Metrics that submissions tell of each slice; scores are of the first.
 METRICS = ("mean_bsld", "p99_wait_s", "max_wait_s", "unserved_jobs", "utilization")
 
+#: What else is computed of schedules: the longest wait of all that have come by the end of a slice,
+#: also before it; of who still waits then, so far. ``max_wait_s`` is of jobs of the slice alone.
+LONGEST = "longest_wait_s"
+
 #: Arguments of environments that say what observations and actions mean.
 _MEANING = (
     "window", "features", "observation", "policy_features", "scale", "controls", "action",
@@ -50,20 +54,21 @@ _TICKS = ("start_ticks", "end_ticks", "shape")
 
 
 class Ground:
-    """The test part of a task.
+    """A part of a task.
 
     Parameters
     ----------
     task : to be played.
+    part : one of :data:`hpcgym.suite.tasks.PARTS`; submissions are of the test part.
 
     Raises
     ------
     HpcgymError : as of :func:`hpcgym.suite.tasks.jobs_of`.
     """
 
-    def __init__(self, task: Task) -> None:
-        self.task = task
-        self.env = environment(task, "test")
+    def __init__(self, task: Task, part: str = "test") -> None:
+        self.task, self._part = task, part
+        self.env = environment(task, part)
         self._episodes: Episodes = self.env.unwrapped.episodes
 
     def __enter__(self) -> Ground:
@@ -165,7 +170,7 @@ class Ground:
     def _whole(self) -> Any:
         from hpcgym.suite.tasks import jobs_of, part_of
 
-        return part_of(jobs_of(self.task), self.task, "test")[0]
+        return part_of(jobs_of(self.task), self.task, self._part)[0]
 
     # -- schedules ---------------------------------------------------------------------------------
 
@@ -241,12 +246,13 @@ class Ground:
         )
 
     def metrics(self, result: Result, episode: Episode) -> dict[str, float]:
-        """Return :data:`METRICS` of a schedule of :meth:`result`."""
+        """Return :data:`METRICS` and :data:`LONGEST` of a schedule of :meth:`result`."""
         if not self.surrounded:
             found = {**result.metrics, "unserved_jobs": 0}
+            found[LONGEST] = found["max_wait_s"]
         else:
             found = metrics_within(result, *counted(episode))
-        return {name: float(found[name]) for name in METRICS}
+        return {name: float(found[name]) for name in (*METRICS, LONGEST)}
 
 
 def _listed(value: Any) -> Any:

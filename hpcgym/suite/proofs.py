@@ -9,14 +9,15 @@ is not proved who chose them, nor that nobody looked at run times beforehand.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hpcgym.errors import HpcgymError
 from hpcgym.schedule.result import Result
-from hpcgym.suite.ground import METRICS, Ground
+from hpcgym.suite.ground import LONGEST, METRICS, Ground
 from hpcgym.suite.submissions import Submission
 from hpcgym.suite.tasks import tasks
 from hpcgym.validation.validate import validate_schedule
@@ -36,11 +37,14 @@ class Proof:
     task : its id.
     equal : whether all schedules are possible, and all metrics as told.
     text : what was proved, or the first thing that is wrong, in a line.
+    longest : (seeds, slices) the longest wait, :data:`hpcgym.suite.ground.LONGEST` [s], of what was
+        proved. It is not told, but computed here.
     """
 
     task: str
     equal: bool
     text: str
+    longest: NDArray[np.float64] | None = field(default=None, compare=False)
 
 
 def verify(
@@ -70,13 +74,16 @@ def verify(
 def prove(submission: Submission, ground: Ground) -> Proof:
     """Prove one task of a submission, see :func:`verify`."""
     try:
-        return Proof(ground.task.name, True, _proved(submission, ground))
+        return Proof(ground.task.name, True, *_proved(submission, ground))
     except HpcgymError as error:
         return Proof(ground.task.name, False, str(error))
 
 
-def _proved(submission: Submission, ground: Ground) -> str:
-    """Return what was proved of a task; else an HpcgymError has the first thing that is wrong."""
+def _proved(submission: Submission, ground: Ground) -> tuple[str, NDArray[np.float64]]:
+    """Return what was proved of a task, and longest waits.
+
+    Else an HpcgymError has the first thing that is wrong.
+    """
     task, told = ground.task, submission.tasks[ground.task.name]
     if told.get("jobs") != task.digest or told.get("task") != task.fingerprint:
         raise HpcgymError("it was played with other jobs or rules than the suite has")
@@ -87,6 +94,7 @@ def _proved(submission: Submission, ground: Ground) -> str:
     if seeds not in ([0], list(task.seeds)) or (told.get("trained") and len(seeds) == 1):
         raise HpcgymError(f"it has seeds {seeds}, not {list(task.seeds)}")
     proofs: tuple[str, ...] = ()
+    longest = np.empty((len(seeds), len(names)))
     for row, seed in enumerate(seeds):
         for place, episode in enumerate(ground.slices):
             where = f"{episode.name}, seed {seed}"
@@ -97,7 +105,8 @@ def _proved(submission: Submission, ground: Ground) -> str:
             except (HpcgymError, ArithmeticError, LookupError) as error:
                 raise HpcgymError(f"{where}: {error}") from None
             _compare(metrics, told["metrics"], row, place, where)
-    return f"{len(names)} slices x {len(seeds)} seeds; {', '.join(proofs)}"
+            longest[row, place] = metrics[LONGEST]
+    return f"{len(names)} slices x {len(seeds)} seeds; {', '.join(proofs)}", longest
 
 
 def _compare(metrics: dict[str, float], told: Any, row: int, place: int, where: str) -> None:

@@ -309,3 +309,12 @@ def test_latex_is_the_board_alone() -> None:
 )
 def test_errors_of_what_is_brought_are_one_line(arguments: list[str], message: str) -> None:
     test_errors_are_one_line(arguments, message)
+
+
+def test_the_table_says_what_is_around_slices() -> None:
+    assert "slices with" not in succeed().stdout
+    around = ("--start", "warm", "--arrivals", "continue", "--horizon", "12h")
+    assert "\nslices with start=warm, arrivals=continue, horizon=12h\n" in succeed(*around).stdout
+    found = json.loads(succeed("--env", "QueueOrdering-v1", "--format", "json").stdout)
+    assert found["evaluation"]["start"] == "warm"  # as the environment has it
+    assert found["evaluation"]["horizon"] == "7d"

@@ -248,6 +248,71 @@ def test_a_scheduler_over_itself_is_one() -> None:
             assert sum(step.reward for step in steps[1:]) == pytest.approx(-1, rel=1e-9)
 
 
+@pytest.mark.parametrize(
+    "around",
+    [{}, {"start": "warm", "warmup": "1h", "arrivals": "continue", "horizon": "20h"}],
+    ids=["alone", "surrounded"],
+)
+def test_reward_functions_know_which_jobs_count(around: dict[str, Any]) -> None:
+    """Of these alone, job by job, are the slowdowns that a step tells."""
+    views: list[Any] = []
+
+    def reward(view: Any) -> float:
+        views.append(view)
+        return 0.0
+
+    env = JobSelection(BUSY, jobs=30, reward=reward, **around)
+    play(env, first_come, options={"slice": "window 0003"})
+    first = int(env.episode_workload.submit_time.searchsorted(BUSY.submit_time[90]))
+    left_out = 0
+    for view in views[:-1]:  # the last has those that still wait, too
+        rows = zip(view.wait_s.tolist(), view.run_time_s.tolist(), view.counts, strict=True)
+        told = [slowdown(wait, run) for wait, run, counts in rows if counts]
+        assert view.bsld == pytest.approx(sum(told))
+        assert (view.counts == ((first <= view.started) & (view.started < first + 30))).all()
+        left_out += int((~view.counts).sum())
+        assert view.jobs == 30
+    assert (left_out > 0) == bool(around)
+
+
+@pytest.mark.parametrize("around", [{}, {"start": "warm", "arrivals": "continue", "horizon": "9h"}])
+def test_the_tail_is_paid_at_the_end(around: dict[str, Any]) -> None:
+    """The 99th percentile of waits by hand: once, in hours, in single and vector environments."""
+    given = {"workload": BUSY, "jobs": 40, **around}
+    weights = {"p99_wait": 0.5, "bsld": 1.0}
+    single = {reward: JobSelection(reward=reward, **given) for reward in ("p99_wait", "bsld")}
+    both = JobSelection(reward=["bsld", "p99_wait"], **given)
+    envs = gymnasium.make_vec(
+        "hpcgym/JobSelection-v0", num_envs=1, reward=weights, autoreset_mode="SameStep", **given
+    )
+    for name in ("window 0001", "window 0004"):
+        options = {"slice": name}
+        steps = {r: play(env, first_come, options=options) for r, env in single.items()}
+        rewards = {r: [step.reward for step in some[1:]] for r, some in steps.items()}
+        env = single["p99_wait"]
+        jobs, start = env.episode_workload, env.result().start.tolist()
+        first = int(jobs.submit_time.searchsorted(BUSY.submit_time[40 * int(name[-1])]))
+        end = int(jobs.submit_time[first]) + 9 * HOUR if around else 10**9
+        _, waits, _ = charged(jobs, start, first, first + 40, end)
+        tail = float(np.percentile(waits, 99)) / HOUR
+        assert rewards["p99_wait"][:-1] == [0.0] * (len(rewards["p99_wait"]) - 1)
+        assert rewards["p99_wait"][-1] == pytest.approx(-tail)
+        envs.reset(seed=0, options=options)
+        pairs = play(both, first_come, options=options)[1:]
+        for one, two, pair in zip(rewards["bsld"], rewards["p99_wait"], pairs, strict=True):
+            found = envs.step(np.zeros(1, np.int64))[1]
+            assert found[0] == pytest.approx(one + two / 2)
+            assert pair.reward.tolist() == pytest.approx([one, two])
+    assert tail > 0
+
+
+def test_the_tail_is_not_known_of_nodes_of_their_own() -> None:
+    with pytest.raises(HpcgymError, match="reward: not known where jobs share nodes, or have"):
+        gymnasium.make("hpcgym/EnergyBudget-v0", reward={"p99_wait": 1.0})
+    with pytest.raises(HpcgymError, match="unknown reward 'p99_wait'"):
+        gymnasium.make("hpcgym/CoSchedule-v0", reward="p99_wait")
+
+
 def test_logarithms_add_up() -> None:
     returns = []
     for reward in ("bsld", "log_bsld"):

@@ -105,8 +105,9 @@ def honest(folder: Path) -> dict[str, Any]:
         with Ground(tasks()[name]) as ground:
             for place, episode in enumerate(ground.slices):
                 result = ground.result(found.kept(name, 0, place), episode)
-                for metric, value in ground.metrics(result, episode).items():
-                    told["metrics"][metric][0][place] = value
+                values = ground.metrics(result, episode)
+                for metric in METRICS:
+                    told["metrics"][metric][0][place] = values[metric]
     return facts
 
 
@@ -380,12 +381,57 @@ def test_a_board_ranks_by_score_and_says_who_was_verified(tmp_path: Path) -> Non
     by_task = board.by_task.set_index(["agent", "task"])
     wrong = by_task.loc["fcfs", "nodes-power"]
     assert "mean_bsld is told as 1" in wrong.proof
-    longest = by_task.max_wait_s / by_task.easy_max_wait_s
-    assert (by_task.gated == (longest > 2)).all()
+    longest = by_task.longest_wait_s / by_task.easy_longest_wait_s
+    assert (by_task.starving == (longest > 2)).all()
+    assert (by_task.gated == (by_task.starving | by_task.leaving)).all()
+    assert wrong.longest_wait_s == wrong.max_wait_s  # nothing was proved
     assert len(board.rows()) == 4 * 3
     assert json.dumps(board.facts(), default=float)
     assert board.to_latex().count(r"\\") >= 5
     assert board.better("best-static", "easy") + board.better("easy", "best-static") == 1
+
+
+def test_who_starves_jobs_is_seen_whenever_they_came(tmp_path: Path) -> None:
+    """The longest wait by hand: of all jobs of a slice and before it, and of who still waits."""
+    play("lcfs", "pool-order", tmp_path)
+    done = read(tmp_path)
+    longest, before = [], 0
+    with Ground(tasks()["pool-order"]) as ground:
+        for place, episode in enumerate(ground.slices):
+            start = done.kept("pool-order", 0, place)["start"].tolist()
+            jobs = ground._blank(episode).workload
+            initial, stop = jobs.initial, episode.last - episode.start
+            first = episode.first - episode.start
+            over = max(start[first:stop])
+            if min(start[first:stop]) < 0:
+                over = int(jobs.submit_time[first]) + 86_400
+            waits = {}
+            for row in range(stop):
+                if initial is not None and initial.running[:stop][row : row + 1].any():
+                    continue
+                begun = start[row] if 0 <= start[row] <= over else over
+                waits[row] = begun - int(jobs.submit_time[row])
+            longest.append(max(waits.values()))
+            before += max(waits, key=lambda row: waits[row]) < first
+    assert before > 0  # or max_wait_s would do
+    board = board_of([done])
+    assert board.values["lcfs"]["pool-order"]["longest_wait_s"].tolist() == [longest]
+    assert board.by_task.longest_wait_s.tolist() == [max(longest)]
+
+
+def test_who_leaves_jobs_is_marked(tmp_path: Path) -> None:
+    board = board_of([play("easy", "pool-order", tmp_path)])
+    assert not board.by_task.gated.any()
+    unserved = board.values["easy"]["pool-order"]["unserved_jobs"]
+    slices = unserved.shape[1]
+    few = slices * 40 // 100  # of 40 jobs a slice
+    for more, marked in ((few, False), (few + 1, True)):
+        unserved[0, 0] = board.easy["pool-order"]["unserved_jobs"][0, 0] + more
+        assert board.by_task.leaving.tolist() == board.by_task.gated.tolist() == [marked]
+        assert board.table.leaving["easy"] == marked
+        assert not board.by_task.starving.any()
+    column = dict(zip(*board.cells(), strict=True))["unserved"]
+    assert column[0].endswith(" !")
 
 
 def test_a_board_needs_common_tasks_and_names(tmp_path: Path) -> None:

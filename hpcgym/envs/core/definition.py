@@ -24,6 +24,7 @@ _EMPTY_AT_FIRST = {"controls": "whole nodes", "pairs": "shared nodes"}
 #: Arguments of an environment that say what its episodes are.
 EPISODE_ARGUMENTS = (
     "episodes", "jobs", "part", "train_share", "start", "warmup", "arrivals", "horizon",
+    "sampler",
 )  # fmt: skip
 
 

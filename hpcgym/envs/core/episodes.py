@@ -16,6 +16,8 @@ import numpy as np
 
 from hpcgym.cluster.pool import Cluster
 from hpcgym.envs.core.cutting import PERIODS, Episode, joined, periods_alone, periods_of
+from hpcgym.envs.core.numbers import read_share
+from hpcgym.envs.core.samplers import MOST, SAMPLERS, Choice, choice_of, difficulty
 from hpcgym.envs.core.surroundings import (
     check_beginning,
     check_surroundable,
@@ -69,7 +71,9 @@ class Episodes:
         of the part. These jobs do not count, but want their processors.
     horizon : how long after the first submission of its slice an episode is truncated, as
         ``warmup``; None: never.
-    cluster : the machine that is not empty at first; None: a pool of the workload's processors.
+    sampler : how episodes are drawn: "uniform", "hard" or "filtered"; see
+        :mod:`hpcgym.envs.core.samplers`. The slices themselves stay.
+    cluster : the machine; None: a pool of the workload's processors.
     keeps_past : whether episodes that begin with jobs know those that had ended.
 
     Attributes
@@ -99,6 +103,7 @@ class Episodes:
         warmup: str | float | None = None,
         arrivals: str = "stop",
         horizon: str | float | None = None,
+        sampler: str = "uniform",
         cluster: Cluster | None = None,
         keeps_past: bool = False,
     ) -> None:
@@ -109,7 +114,11 @@ class Episodes:
         }  # fmt: skip
         self.part = check_choice("part", part, PARTS)
         self.jobs = check_whole("jobs", jobs, 1)
-        self.train_share = _share(train_share)
+        self.sampler = check_choice("sampler", sampler, SAMPLERS)
+        if sampler != "uniform" and self.kind in ("whole", "stream"):
+            raise HpcgymError(f"sampler={sampler!r}: episodes={self.kind!r} are a single one")
+        self._processors = (cluster or workload).processors
+        self.train_share = read_share("train_share", train_share)
         self.workload = workload
         if workload.initial is not None and self.kind != "whole":
             raise HpcgymError(
@@ -192,15 +201,24 @@ class Episodes:
         return list(self._periods)
 
     def draw(self, rng: np.random.Generator) -> Episode:
-        """Return a random episode of the part, by one call of ``rng.integers``.
+        """Return a random episode of the part, by one call of ``rng``.
 
-        Windows begin at any job from which there is room for one; others, and those that begin with
-        jobs that run, are any of the listing.
+        Windows begin at any job from which there is room for one, or where samplers look at them;
+        others, and those that begin with jobs that run, are any of the listing.
         """
+        if self.sampler != "uniform":
+            return self._by_difficulty.draw(rng)
         if self._anywhere:
             start = int(rng.integers(self._first, self._stop - self.jobs + 1))
             return self._around_of(_rows(start, start + self.jobs))
         return self.listing[int(rng.integers(len(self.listing)))]
+
+    @cached_property
+    def _by_difficulty(self) -> Choice:
+        """What a sampler draws from; it is simulated once, when an episode is drawn first."""
+        among = self.named(min(self.count, MOST))
+        hard = [difficulty(self.workload_of(one), one, self._processors) for one in among]
+        return choice_of(self.sampler, among, np.array(hard))
 
     def find(self, options: Mapping[str, Any]) -> Episode:
         """Return the episode that the options of ``reset`` ask for.
@@ -257,10 +275,8 @@ class Episodes:
         number = check_whole("n", n, 1)
         available = self.count
         if number > available:
-            raise HpcgymError(
-                f"n must be at most {available}, not {number}:"
-                f" {self._where} has no more {self.kind}"
-            )
+            more = f"{self._where} has no more {self.kind}"
+            raise HpcgymError(f"n must be at most {available}, not {number}: {more}")
         rng = np.random.default_rng(check_whole("seed", seed, 0))
         chosen = np.sort(rng.choice(available, size=number, replace=False)).tolist()
         if self._anywhere:
@@ -380,20 +396,3 @@ class Episodes:
 
 def _rows(start: int, stop: int) -> Episode:
     return Episode(f"rows {start}:{stop}", start, stop)
-
-
-def _share(value: Any) -> float:
-    try:
-        share = float(value)
-    except (TypeError, ValueError):
-        share = -1.0
-    if not 0 < share < 1:
-        raise HpcgymError(f"train_share must be a number between 0 and 1, not {value!r}")
-    return share
-
-
-def read_options_of_reset(options: Any) -> Mapping[str, Any]:
-    """Return the options of a reset, empty where there are none."""
-    if options is None or isinstance(options, Mapping):
-        return options or {}
-    raise HpcgymError(f"options must be a dict, not {options!r}")

@@ -44,6 +44,19 @@ def info_of(simulations: Simulations, e: int) -> dict[str, Any]:
     return info
 
 
+def pay_tails(simulations: Simulations, over: NDArray[np.bool_]) -> None:
+    """Add to the rewards of episodes that have ended what is paid at their ends alone.
+
+    ``over``: (number,) which of the simulations have ended their episodes in this step.
+    """
+    tails = np.array(simulations.options.rewards.tails)
+    if not tails.any():
+        return
+    for e in np.flatnonzero(over).tolist():
+        metrics = metrics_of(simulations, state_of(simulations, e))
+        simulations.out.rewards[e] -= tails * (metrics["p99_wait_s"] / 3600)
+
+
 def end_of(simulations: Simulations, told: State) -> dict[str, Any]:
     """Return what is said of an episode that has ended, beside the rest.
 

@@ -1,8 +1,9 @@
-"""Actions and rewards, checked."""
+"""Actions, rewards, shares and options of a reset, checked."""
 
 from __future__ import annotations
 
 import operator
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -68,3 +69,21 @@ def read_reward(value: Any) -> float:
     if not np.isfinite(number):
         raise HpcgymError(f"reward: the function must return a finite number, not {value!r}")
     return number
+
+
+def read_share(name: str, value: Any) -> float:
+    """Return a share of a whole, more than 0 and less than 1, or say that it is none."""
+    try:
+        share = float(value)
+    except (TypeError, ValueError):
+        share = -1.0
+    if not 0 < share < 1:
+        raise HpcgymError(f"{name} must be a number between 0 and 1, not {value!r}")
+    return share
+
+
+def read_options_of_reset(options: Any) -> Mapping[str, Any]:
+    """Return the options of a reset, empty where there are none."""
+    if options is None or isinstance(options, Mapping):
+        return options or {}
+    raise HpcgymError(f"options must be a dict, not {options!r}")

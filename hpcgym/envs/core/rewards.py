@@ -17,6 +17,10 @@ SHARED = ("bsld", "wait", "energy", "throughput", "")
 #: When slowdowns and waits are paid, in the order of the codes of the kernel.
 PAID = ("start", "end", "waiting")
 
+#: A reward that is paid where an episode ends, whatever ``paid`` is: the 99th percentile of waits.
+#: It is known of the whole schedule alone, which the kernel does not keep in order.
+TAIL = "p99_wait"
+
 PLAIN, LOG = range(2)  # shape of a reward
 _LOG = "log_"
 _IN_LOGS = ("bsld", "wait")
@@ -35,6 +39,7 @@ class Rewards(NamedTuple):
     references : the scheduler whose mean slowdown divides a reward; None: it is not divided.
     function : the user's own, or None.
     paid : when, a place in PAID.
+    tails : weight of TAIL [1/h], one for each reward.
     """
 
     weights: tuple[tuple[float, ...], ...]
@@ -42,6 +47,7 @@ class Rewards(NamedTuple):
     references: tuple[Scheduler | None, ...]
     function: Callable[[Any], float] | None = None
     paid: int = 0
+    tails: tuple[float, ...] = (0.0,)
 
 
 def read_rewards(reward: Any, terms: Sequence[str], paid: str = "start") -> Rewards:
@@ -61,14 +67,19 @@ def read_rewards(reward: Any, terms: Sequence[str], paid: str = "start") -> Rewa
     if callable(reward):
         return Rewards(((0.0,) * len(ALONE),), (PLAIN,), (None,), reward, when)
     if isinstance(reward, Mapping):
-        return Rewards((_mix(reward, terms),), (PLAIN,), (None,), None, when)
+        return Rewards((_mix(reward, terms),), (PLAIN,), (None,), None, when, (_tail(reward),))
     given = [reward] if isinstance(reward, str) else reward
     if not (isinstance(given, Sequence) and given and all(isinstance(one, str) for one in given)):
         raise HpcgymError(
             f"reward must be a name, weights by name, names or a function, not {reward!r}"
         )
     weights, shapes, references = zip(*(_read_name(name, terms) for name in given), strict=True)
-    return Rewards(weights, shapes, references, None, when)
+    tails = tuple(float(name == TAIL) for name in given)
+    return Rewards(weights, shapes, references, None, when, tails)
+
+
+def _tail(weights: Mapping[str, float]) -> float:
+    return float(weights.get(TAIL, 0.0))
 
 
 def _read_name(name: str, terms: Sequence[str]) -> tuple[tuple[float, ...], int, Scheduler | None]:
@@ -86,8 +97,9 @@ def _read_name(name: str, terms: Sequence[str]) -> tuple[tuple[float, ...], int,
 
 def _mix(weights: Mapping[str, float], terms: Sequence[str]) -> tuple[float, ...]:
     """Return the weights of the terms, 0 where none is given."""
+    known = [*(term for term in terms if term), *([TAIL] if "throughput" not in terms else [])]
     for name, weight in weights.items():
-        check_choice("reward", name, [term for term in terms if term])
+        check_choice("reward", name, known)
         if not isinstance(weight, (int, float)) or not abs(weight) <= _MOST_WEIGHT:
             raise HpcgymError(
                 f"reward: the weight of {name!r} must be a number, of at most {_MOST_WEIGHT:g} in"

@@ -79,7 +79,8 @@ def check_plain(options: Options) -> None:
     rewards = options.rewards
     asked = {
         "paid": rewards.paid != arrays.PAID_AT_START,
-        "reward": any(rewards.references) or any(row[arrays.MAX_WAIT] for row in rewards.weights),
+        "reward": any((*rewards.references, *rewards.tails))
+        or any(row[arrays.MAX_WAIT] for row in rewards.weights),
         "window='split'": options.split,
     }
     for name, given in asked.items():

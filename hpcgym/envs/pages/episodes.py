@@ -17,6 +17,15 @@ another, from 0 |
 | `{"slice": "rows 300:556"}`, `{"start": 300, "jobs": 256}` | any rows of the workload, also of \
 the other part, at most as many as the longest episode has |
 
+In many episodes hardly anybody waits, and nothing can be learned. `sampler` says what is drawn, by
+the mean bounded slowdown that SJF reaches in an episode without backfilling. All episodes, of
+windows a thousand, are simulated for that once, at the first reset. Evaluate on `"uniform"` ones.
+
+- `"uniform"`: all alike.
+- `"hard"`: in proportion to the logarithm of this slowdown; where nobody waits, never.
+- `"filtered"`: those from the median up to twice the mean of these slowdowns, all alike: the
+  trajectory filtering of RLScheduler (Zhang et al., SC 2020), which trains on all in the end.
+
 Windows that are drawn begin at any job. The machine is empty, and the jobs before the episode do
 not exist. Times are those of the trace."""
 

@@ -51,6 +51,7 @@ ARGUMENTS = {
     "arrivals": '`"stop"`, or `"continue"`: later jobs go on to come',
     "horizon": "how long after the first submission of its slice an episode is truncated, as "
     "`warmup`; `None`: never",
+    "sampler": 'how episodes are drawn: `"uniform"`, `"hard"` or `"filtered"`; see Starting State',
     "backfill": '`"easy"` (one reservation), `"until-shadow"`, not under limits, or `"none"`',
     "backfill_order": 'order in which jobs are back-filled: `"fcfs"`, `"sjbf"` or any policy',
     "estimate": "run times that backfilling reckons with: a name of "

@@ -17,6 +17,8 @@ submission + 1 s) |"""
 
 _MORE = """\
 | `"max_wait"` | -(by how much the longest wait so far has grown) [h] | minus the longest wait [h] |
+| `"p99_wait"` | at the end of the episode -(99th percentile of the waits) [h], else 0 | \
+-`metrics["p99_wait_s"]` / 3600 |
 | `"log_bsld"`, `"log_wait"` | minus the growth of ln(1 + the sum so far) | -ln(1 + the mean) |
 | `"bsld/easy"` | `"bsld"`, divided by the mean bounded slowdown of the scheduler of this name, \
 on the same jobs from the same beginning | minus the ratio |"""
