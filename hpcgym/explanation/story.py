@@ -102,9 +102,9 @@ def _of_the_queue(told: Facts) -> list[str]:
         lines.append(f"{after} it was the first job that could not start.")
     if found.first >= 0:
         line = f"It was promised to start {duration(found.first - job['submit'])} after it came"
-        if found.earlier or found.later:
-            line += f"; that moved {_times(found.earlier)} to an earlier time"
-            line += f" and {_times(found.later)} to a later one" if found.later else ""
+        moved = (found.earlier, "an earlier"), (found.later, "a later")
+        told_moves = [f"{_times(often)} to {which} time" for often, which in moved if often]
+        line += f"; that moved {' and '.join(told_moves)}" if told_moves else ""
         before = found.last - job["start"]
         line += f". It started {duration(before)} before that" if before > 0 else ""
         lines.append(f"{line}.")
@@ -134,7 +134,8 @@ def _of_others(told: Facts) -> list[str]:
     more = f" and {len(late) - _NAMED:,} others" if len(late) > _NAMED else ""
     lines.append(f"Without one of these jobs it would have started earlier: {named}{more}.")
     harmless = len(delay) - len(late)
-    lines.append(f"Each of the other {harmless:,} that were tried did not delay it.")
+    if harmless:
+        lines.append(f"Each of the other {harmless:,} that were tried did not delay it.")
     if len(delay) < len(others):
         lines.append(f"{len(others) - len(delay):,} jobs were not tried.")
     return lines
