@@ -18,6 +18,7 @@ from hpcgym.version import __version__
 
 if TYPE_CHECKING:
     from hpcgym.cluster.pool import Cluster
+    from hpcgym.explanation import explain
     from hpcgym.schedule.result import Result
     from hpcgym.scheduler.rules import Scheduler
     from hpcgym.simulation.continued import continued
@@ -38,6 +39,7 @@ __all__ = [
     "WorkloadError",
     "__version__",
     "continued",
+    "explain",
     "generate_speedups",
     "load_workload",
     "read_speedups",
@@ -54,6 +56,7 @@ _HOMES = {
     "Scheduler": "hpcgym.scheduler.rules",
     "Workload": "hpcgym.workload.model",
     "continued": "hpcgym.simulation.continued",
+    "explain": "hpcgym.explanation",
     "generate_speedups": "hpcgym.speedups",
     "load_workload": "hpcgym.workload.load",
     "read_speedups": "hpcgym.speedups",

@@ -20,6 +20,7 @@ TIERS: dict[str, tuple[str, ...]] = {
     "engine": (),
     "envs": ("compiled",),
     "evaluation": ("compiled",),
+    "explanation": (),
     "files": (),
     "report": ("pictures",),
     "schedule": (),

@@ -11,10 +11,9 @@ import typer
 from hpcgym.cli import coscheduling, limits, loading, names, options, output, signals
 from hpcgym.cli.files import ForceOption
 from hpcgym.cli.groups import Several, grouped
-from hpcgym.cli.lineup import choices_of, lineup, pair_rules
+from hpcgym.cli.lineup import choices_of, lineup, pair_rules, scheduler_names
 from hpcgym.cli.options import Format
 from hpcgym.cli.running import ExplainedCommand, Lists
-from hpcgym.errors import HpcgymError, check_each_once
 from hpcgym.progress import counting
 
 if TYPE_CHECKING:
@@ -135,7 +134,9 @@ def compare(
     choices = choices_of(rules, reading.only("allocation"), under, shared)
     settings = _settings(reading, under, shared)
     sharing = settings[0].sharing
-    named = _names(scheduler) or ([] if "policy" in choices[0].rules else _usual(settings[0]))
+    named = scheduler_names(scheduler) or (
+        [] if "policy" in choices[0].rules else _usual(settings[0])
+    )
     chosen = lineup(named, choices, sharing=sharing is not None)
     of_pairs = pair_rules(sharing is not None)
     for one in settings:
@@ -162,28 +163,6 @@ def _usual(setting: Setting) -> list[str]:
     if setting.sharing is not None:
         return list(SHARED_DEFAULT)
     return [name for name in DEFAULT if setting.asked is None or name not in UNLIMITED]
-
-
-def _names(given: list[str] | None) -> list[str]:
-    """Return the names of schedulers that were given, which differ."""
-    if not given:
-        return []
-    chosen = [name for text in given for name in _split(text)]
-    if not chosen:
-        raise HpcgymError("--scheduler names no scheduler")
-    check_each_once("--scheduler", chosen)
-    return chosen
-
-
-def _split(text: str) -> list[str]:
-    """Return names joined by commas; a rule belongs to the variant before it."""
-    found: list[str] = []
-    for part in filter(None, (part.strip() for part in text.split(","))):
-        if found and ":" in found[-1] and "=" in part.partition(":")[0]:
-            found[-1] += f",{part}"
-        else:
-            found.append(part)
-    return found
 
 
 def _settings(

@@ -7,7 +7,7 @@ from itertools import product
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from hpcgym.cli import options
-from hpcgym.errors import HpcgymError
+from hpcgym.errors import HpcgymError, check_each_once
 
 if TYPE_CHECKING:
     from hpcgym.cli.groups import Several
@@ -36,6 +36,33 @@ def choices_of(*groups: Several[Any]) -> list[Choice]:
             choice.rules.update(part.given())
             choice.told.update({rule: str(getattr(part, rule)) for rule in group.varied})
         found.append(choice)
+    return found
+
+
+def scheduler_names(given: list[str] | None) -> list[str]:
+    """Return the names of schedulers that were given, which differ.
+
+    Raises
+    ------
+    HpcgymError : nothing but commas, or the same name twice.
+    """
+    if not given:
+        return []
+    chosen = [name for text in given for name in _split(text)]
+    if not chosen:
+        raise HpcgymError("--scheduler names no scheduler")
+    check_each_once("--scheduler", chosen)
+    return chosen
+
+
+def _split(text: str) -> list[str]:
+    """Return names joined by commas; a rule belongs to the variant before it."""
+    found: list[str] = []
+    for part in filter(None, (part.strip() for part in text.split(","))):
+        if found and ":" in found[-1] and "=" in part.partition(":")[0]:
+            found[-1] += f",{part}"
+        else:
+            found.append(part)
     return found
 
 

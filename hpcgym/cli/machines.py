@@ -12,6 +12,7 @@ from hpcgym.cli.running import ExplainedCommand
 
 if TYPE_CHECKING:
     from hpcgym.cluster import Cluster
+    from hpcgym.cluster.slurm import Partition
 
 
 class Machines(ExplainedCommand):
@@ -21,6 +22,7 @@ class Machines(ExplainedCommand):
         "hpcgym machines",
         "hpcgym machines eurora > mine.toml",
         "hpcgym machines mine.toml --format json",
+        "hpcgym machines /etc/slurm/slurm.conf > mine.toml",
     )
 
 
@@ -29,7 +31,8 @@ def machines(
         str | None,
         typer.Argument(
             metavar="NAME",
-            help="A ready-made machine, a TOML file, or such as 100x2x24: it is described.",
+            help="A ready-made machine, a TOML file, a slurm.conf, or such as 100x2x24: it is"
+            " described.",
             show_default=False,
         ),
     ] = None,
@@ -60,12 +63,46 @@ def machines(
 def _print_toml(name: str) -> None:
     """Print a machine as TOML: a ready-made one with its comments, a file as it is understood."""
     from hpcgym.cluster import cluster_toml, find_cluster, machine_names
-    from hpcgym.cluster.files import machine_text
+    from hpcgym.cluster.files import SLURM, machine_text
 
+    if name.endswith(SLURM):
+        typer.echo(_slurm_text(name), nl=False)
+        return
     cluster = find_cluster(name)
     ready_made = name.casefold() in machine_names() and cluster == find_cluster(name.casefold())
     text = machine_text(name.casefold()) if ready_made else cluster_toml(cluster)
     typer.echo(text, nl=False)
+
+
+def _slurm_text(path: str) -> str:
+    """Return a slurm.conf as TOML; as comments its partitions, and what is not followed."""
+    from hpcgym.cluster import cluster_toml
+    from hpcgym.cluster.slurm import read_slurm_conf
+
+    conf = read_slurm_conf(path)
+    lines = [cluster_toml(conf.cluster)]
+    if conf.partitions:
+        lines.append("# Partitions; a simulation has all jobs in one queue:")
+        lines += [f"# {one.name}: {len(one.nodes)} nodes{_limits(one)}" for one in conf.partitions]
+        lines.append("")
+    if conf.unfollowed:
+        lines.append("# Not followed by a simulation:")
+        lines += [f"# {one.where}: {one.name}={one.value}" for one in conf.unfollowed]
+        lines.append("")
+    return "\n".join(lines)
+
+
+def _limits(partition: Partition) -> str:
+    """Return what a partition limits, in words, each after a comma."""
+    told = [
+        (partition.default, "default"),
+        (partition.max_time_s is not None, f"at most {partition.max_time_s} s"),
+        (partition.max_nodes is not None, f"at most {partition.max_nodes} nodes a job"),
+        (partition.priority_tier != 1, f"tier {partition.priority_tier}"),
+        (partition.exclusive, "whole nodes"),
+        (not partition.up, "down"),
+    ]
+    return "".join(f", {text}" for so, text in told if so)
 
 
 def _facts(cluster: Cluster, name: str) -> dict[str, Any]:

@@ -11,6 +11,7 @@ import typer
 
 from hpcgym.cli.compare import Compare, compare
 from hpcgym.cli.evaluate import Evaluate, evaluate
+from hpcgym.cli.explain import Explain, explain
 from hpcgym.cli.generate import Generate, generate
 from hpcgym.cli.machines import Machines, machines
 from hpcgym.cli.reproduce import reproduce
@@ -47,6 +48,7 @@ app = typer.Typer(
 )
 app.command(cls=Simulate)(simulate)
 app.command(cls=Compare)(compare)
+app.command(cls=Explain)(explain)
 app.command(cls=Evaluate)(evaluate)
 app.add_typer(train)
 app.command(cls=Tune)(tune)

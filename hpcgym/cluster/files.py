@@ -31,7 +31,8 @@ A pool has ``processors = 128`` instead of groups. The other attributes of a
 :class:`~hpcgym.cluster.pool.Cluster`, such as ``idle_power_w`` and ``io_bandwidth_gb_s``, stand
 above the first group.
 
-Of equal nodes with nothing but cores, ``NODESxSOCKETSxCORES`` says it all: ``100x2x24``.
+Of equal nodes with nothing but cores, ``NODESxSOCKETSxCORES`` says it all: ``100x2x24``. A site
+that runs Slurm has its nodes in slurm.conf: :mod:`hpcgym.cluster.slurm`.
 """
 
 from __future__ import annotations
@@ -48,7 +49,8 @@ from typing import Any, TypeVar
 from hpcgym.cluster.nodes import NodeGroup
 from hpcgym.cluster.pool import Cluster, Usual
 from hpcgym.cluster.power import Level, NodePower
-from hpcgym.errors import HpcgymError, unknown
+from hpcgym.cluster.slurm.conf import read_slurm_conf
+from hpcgym.errors import HpcgymError, HpcgymWarning, unknown, warn_caller
 from hpcgym.files import toml_file, toml_of
 from hpcgym.naming import CORE, MEGABYTES, MEMORY, megabytes, near_name
 
@@ -59,6 +61,8 @@ _POWER = "power"
 _SOCKETS = "sockets"
 # nodes, sockets of each, cores of each: a number may be missing, to be told so
 _EQUAL_NODES = re.compile(r"-?\d*(x-?\d*)+", re.IGNORECASE)
+#: How the name of a slurm.conf ends.
+SLURM = ".conf"
 _Made = TypeVar("_Made", NodePower, Level)
 
 
@@ -143,12 +147,15 @@ def find_cluster(source: str | os.PathLike[str] | Cluster) -> Cluster:
     Parameters
     ----------
     source : the name of a ready-made machine in any case (:func:`machine_names`), the path of a
-        TOML file, equal nodes as ``NODESxSOCKETSxCORES``, of which the last are the cores of a
-        socket (``100x2x24``: 100 nodes of 48 cores), or a machine.
+        TOML file or of a slurm.conf (any file that ends in ``.conf``), equal nodes as
+        ``NODESxSOCKETSxCORES``, of which the last are the cores of a socket (``100x2x24``: 100
+        nodes of 48 cores), or a machine. A slurm.conf whose settings are not all followed gives a
+        warning.
 
     Raises
     ------
-    HpcgymError : an unknown name, other than three numbers, or what :func:`read_cluster` raises.
+    HpcgymError : an unknown name, other than three numbers, or what :func:`read_cluster` and
+        :func:`hpcgym.cluster.slurm.read_slurm_conf` raise.
     """
     if isinstance(source, Cluster):
         return source
@@ -160,11 +167,25 @@ def find_cluster(source: str | os.PathLike[str] | Cluster) -> Cluster:
     name = str(source).casefold()
     if isinstance(source, str) and name in known and not is_file:
         return parse_cluster(machine_text(name), f"the ready-made machine {name}")
+    if path.suffix == SLURM:
+        return _of_slurm(path)
     if path.suffix == ".toml" or len(path.parts) > 1 or is_file:
         return read_cluster(path)
     if _EQUAL_NODES.fullmatch(name):
         return _equal_nodes(name)
     raise HpcgymError(unknown("machine", str(source), known, "a TOML file, or such as 100x2x24"))
+
+
+def _of_slurm(path: Path) -> Cluster:
+    """Return the machine of a slurm.conf; warn of what it says that no simulation follows."""
+    conf = read_slurm_conf(path)
+    if conf.unfollowed:
+        warn_caller(
+            f"{path}: {len(conf.unfollowed)} settings of its scheduling are not followed;"
+            f" hpcgym machines {path} names them",
+            HpcgymWarning,
+        )
+    return conf.cluster
 
 
 def _equal_nodes(text: str) -> Cluster:

@@ -1,0 +1,139 @@
+"""``hpcgym explain``: why one job waited."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+
+import typer
+
+from hpcgym.cli import loading, names, options, output
+from hpcgym.cli.groups import grouped
+from hpcgym.cli.lineup import scheduler_names
+from hpcgym.cli.options import Format
+from hpcgym.cli.running import ExplainedCommand, Lists
+from hpcgym.progress import measuring, working
+
+if TYPE_CHECKING:
+    from hpcgym.explanation import Explanation
+    from hpcgym.schedule.result import Result
+
+
+class Explain(ExplainedCommand):
+    """The command with lists of names in its help."""
+
+    examples = (
+        "hpcgym explain KTH-SP2 --job 4034",
+        "hpcgym explain KTH-SP2 --job 4034 --scheduler easy,saf,conservative",
+        "hpcgym explain trace.swf.gz --job 17 --scheduler saf:threshold=72000 --format json",
+    )
+    lists: ClassVar[Lists] = {
+        "Schedulers (--scheduler)": names.schedulers,
+        "Policies (--policy, --backfill-order)": names.policies,
+        "Estimates of run times (--estimate, --policy-estimate)": names.estimates,
+        "Machines (--cluster)": names.machines,
+        "Cleaning recipes and filters (--clean)": names.recipes,
+    }
+
+
+@grouped
+def explain(
+    workload: loading.WorkloadArgument,
+    *,
+    job: Annotated[
+        int,
+        typer.Option(metavar="ID", help="The job: its number in the log.", show_default=False),
+    ],
+    scheduler: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME...",
+            help="The scheduler whose schedule is explained; under others, behind it, the wait of"
+            " the same job is shown.",
+            show_default="easy",
+        ),
+    ] = None,
+    most: Annotated[
+        int,
+        typer.Option(
+            metavar="N",
+            min=0,
+            help="How many jobs are left out, one at a time, to see whether this one would have"
+            " started earlier: those that used most while it waited.",
+        ),
+    ] = 2000,
+    rules: options.SimulatedRules,
+    reading: loading.PeriodReading,
+    format: options.FormatOption = Format.table,
+) -> None:
+    """Say why a job waited: what it waited for, who started before it, and who delayed it.
+
+    The passes of its wait are simulated again, and then the whole log without each of the jobs that
+    ran while it waited: a job delayed it if it would have started earlier without that one.
+    """
+    called = scheduler_names(scheduler) or ["easy"]
+    chosen = {name: options.rules(name, rules.given() | reading.given()) for name in called}
+    machine = reading.machine
+    jobs = reading.load(workload)
+
+    from hpcgym.explanation import explain as explained
+    from hpcgym.simulation.run import simulate
+
+    with working(f"simulating {len(jobs):,} jobs"):
+        results = {name: simulate(jobs, one, cluster=machine) for name, one in chosen.items()}
+    with measuring("leaving out jobs") as progress:
+        found = explained(results[called[0]], job, most=most, progress=progress)
+    beside = _beside(results, job)
+    if format is Format.json:
+        output.print_json({**found.to_dict(), "schedulers": beside})
+    elif format is Format.csv:
+        output.print_csv(found.to_dict()["others"])
+    else:
+        _print(found, jobs.name, called[0], beside)
+
+
+def _beside(results: dict[str, Result], job: int) -> list[dict[str, Any]]:
+    """Return the start and the wait of a job under each scheduler."""
+    rows = []
+    for name, result in results.items():
+        row = int((result.workload.job_number == job).argmax())
+        facts = {"start": result.start[row].item(), "wait_s": result.wait[row].item()}
+        rows.append({"scheduler": name, **facts, "backfilled": bool(result.backfilled[row])})
+    return rows
+
+
+def _print(found: Explanation, log: str, scheduler: str, beside: list[dict[str, Any]]) -> None:
+    """Print an explanation for people: sentences first, figures behind."""
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table
+
+    from hpcgym.explanation.story import duration
+
+    out = output.console()
+    out.print(f"Job {found.job} of {log} under {scheduler}", style="bold", markup=False)
+    for sentence in found.sentences:
+        out.print(sentence, markup=False)
+    others = found.others
+    late = others[others["delay"].fillna(0) > 0].sort_values("delay", ascending=False)
+    if len(late):
+        table = Table("job", "processors", "started", "ran for", "delay", box=SIMPLE_HEAD)
+        submit = found.facts["submit"]
+        for number, row in late.head(10).iterrows():
+            when = row["start"] - submit
+            table.add_row(
+                str(number),
+                f"{row['processors']:,}",
+                f"{duration(abs(when))} {'after' if when >= 0 else 'before'} it came",
+                duration(row["end"] - row["start"]),
+                duration(int(row["delay"])),
+            )
+        out.print()
+        out.print("Who delayed it, and by how much:", markup=False)
+        out.print(table)
+    if len(beside) > 1:
+        table = Table("scheduler", "wait", "backfilled", box=SIMPLE_HEAD)
+        for one in beside:
+            table.add_row(
+                one["scheduler"], duration(one["wait_s"]), "yes" if one["backfilled"] else "no"
+            )
+        out.print("The same job under other schedulers:", markup=False)
+        out.print(table)

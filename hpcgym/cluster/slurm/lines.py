@@ -1,0 +1,106 @@
+"""The lines of a slurm.conf: settings by name, with the line where each stands.
+
+A line is ``Name=value`` once or several times, with blanks between. ``#`` begins a comment, a
+backslash at the end joins the next line, quotes keep blanks, ``Include FILE`` reads another file,
+and names are the same in any case (man page slurm.conf, "DESCRIPTION").
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from hpcgym.errors import HpcgymError
+from hpcgym.files import text_of
+
+_MOST = 1 << 24  # bytes of a file
+_MOST_INCLUDES = 8  # files within files
+_KIND = "a slurm.conf"
+
+#: Settings that begin a line about one thing; all that follows on it belongs to that.
+OBJECTS = ("nodename", "partitionname", "nodeset", "downnodes", "frontendname", "switchname")
+
+_COMMENT = re.compile(r"(?<!\\)#.*")
+_PAIR = re.compile(r'\s*([A-Za-z_][\w./]*)\s*(?:[+-]?=)\s*("[^"]*"|\S*)')
+_INCLUDE = re.compile(r"\s*include\s+(\S+)\s*$", re.IGNORECASE)
+
+
+class Setting(NamedTuple):
+    """What stands at one place of a file.
+
+    Attributes
+    ----------
+    where : file and line, for messages.
+    name : as it is written.
+    value : without quotes.
+    others : what else the line says of a thing: lower case name -> (name, value); empty for
+        settings of the whole machine.
+    """
+
+    where: str
+    name: str
+    value: str
+    others: dict[str, tuple[str, str]]
+
+
+def settings_of(path: str | Path) -> list[Setting]:
+    """Return all settings of a slurm.conf in order, those of included files in their places.
+
+    Raises
+    ------
+    HpcgymError : a file that cannot be read, a line that is no setting, files that include one
+        another more than 8 deep; the message names file and line.
+    """
+    return list(_settings(Path(path), 0))
+
+
+def _settings(path: Path, depth: int) -> Iterator[Setting]:
+    """Yield the settings of a file and of those that it includes."""
+    for number, line in _joined(text_of(path, _MOST, _KIND)):
+        where = f"{path}, line {number}"
+        found = _INCLUDE.match(line)
+        if not found:
+            yield from _of_line(where, line)
+            continue
+        if depth == _MOST_INCLUDES:
+            raise HpcgymError(f"{where}: files include one another more than {depth} deep")
+        try:
+            yield from _settings(path.parent / found[1], depth + 1)
+        except HpcgymError as error:
+            raise HpcgymError(f"{where}, included: {error}") from None
+
+
+def _joined(text: str) -> Iterator[tuple[int, str]]:
+    """Yield lines without comments that are not blank, each with the number of its first."""
+    begun, first = "", 0
+    for number, raw in enumerate(text.splitlines(), 1):
+        line = _COMMENT.sub("", raw).rstrip()
+        first = first or number
+        if line.endswith("\\"):
+            begun += line[:-1]
+            continue
+        if (begun + line).strip():
+            yield first, begun + line
+        begun, first = "", 0
+    if begun.strip():
+        yield first, begun
+
+
+def _of_line(where: str, line: str) -> Iterator[Setting]:
+    """Yield the settings of one line."""
+    pairs, place = [], 0
+    while place < len(line.rstrip()):
+        found = _PAIR.match(line, place)
+        if not found:
+            rest = line[place:].strip()
+            raise HpcgymError(f"{where}: {rest[:40]!r} is no setting such as Name=value")
+        pairs.append((found[1], found[2].strip('"')))
+        place = found.end()
+    name, value = pairs[0]
+    if name.casefold() in OBJECTS:
+        yield Setting(where, name, value, {n.casefold(): (n, v) for n, v in pairs[1:]})
+        return
+    for name, value in pairs:
+        yield Setting(where, name, value, {})

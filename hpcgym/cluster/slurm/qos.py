@@ -1,0 +1,116 @@
+"""QOS as ``sacctmgr -P show qos`` prints them."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import Any
+
+from hpcgym.cluster.slurm.amounts import count, minutes_text
+from hpcgym.errors import HpcgymError
+from hpcgym.files import text_of
+
+_MOST = 1 << 24  # bytes of a file
+
+#: Columns that are read, in lower case; others are named in :attr:`Qos.others`.
+_LIMITS = {
+    "maxjobspu": "max_jobs_per_user",
+    "maxsubmitpu": "max_submitted_per_user",
+    "grpjobs": "group_jobs",
+    "grpsubmit": "group_submitted",
+}
+_TRES = {"maxtres": "max_tres", "maxtrespu": "max_tres_per_user", "grptres": "group_tres"}
+
+
+@dataclass(frozen=True)
+class Qos:
+    """A quality of service: a priority and limits (man page sacctmgr, "SPECIFICATIONS FOR QOS").
+
+    Attributes
+    ----------
+    name, priority : what jobs call it; what it adds to their priority, before the weight.
+    max_jobs_per_user, max_submitted_per_user, group_jobs, group_submitted : jobs that run, or that
+        run and wait, of each user and of all; None: no limit.
+    max_tres, max_tres_per_user, group_tres : of a job, of a user, of all: resource -> most, such as
+        ``{"cpu": 256, "gres/gpu": 4}``.
+    max_wall_s : the longest that a job may ask for [s]; None: no limit.
+    preempts : names of the QOS whose jobs it may preempt.
+    others : other columns that hold something: name -> text; no simulation follows them.
+    """
+
+    name: str
+    priority: int
+    max_jobs_per_user: int | None
+    max_submitted_per_user: int | None
+    group_jobs: int | None
+    group_submitted: int | None
+    max_tres: dict[str, int]
+    max_tres_per_user: dict[str, int]
+    group_tres: dict[str, int]
+    max_wall_s: int | None
+    preempts: tuple[str, ...]
+    others: dict[str, str]
+
+
+def read_qos(path: str | os.PathLike[str]) -> list[Qos]:
+    """Return the QOS of a file that ``sacctmgr -P show qos`` printed.
+
+    Raises
+    ------
+    HpcgymError : a file that cannot be read, without a header of columns between ``|``, a row of
+        another length, or a value that cannot be; the message names file, line and column.
+    """
+    lines = [line for line in text_of(path, _MOST, "a table of QOS").splitlines() if line.strip()]
+    header = lines[0].split("|") if lines else []
+    columns = [name.strip().casefold() for name in header]
+    if "name" not in columns or len(columns) < 2:
+        raise HpcgymError(f"{path}: it must begin with a header such as Name|Priority|MaxJobsPU")
+    found = []
+    for number, line in enumerate(lines[1:], 2):
+        values = line.split("|")
+        if len(values) != len(columns):
+            raise HpcgymError(
+                f"{path}, line {number}: {len(values)} columns; the header has {len(columns)}"
+            )
+        row = dict(zip(columns, values, strict=True))
+        found.append(_qos(f"{path}, line {number}", row, header))
+    return found
+
+
+def _qos(where: str, row: dict[str, str], header: list[str]) -> Qos:
+    """Return the QOS of a row."""
+    written = {name.strip().casefold(): name.strip() for name in header}
+
+    def take(column: str) -> str:
+        return row.pop(column, "").strip()
+
+    def tres(column: str) -> dict[str, int]:
+        return _tres(take(column), f"{where}: {written.get(column, column)}")
+
+    name, priority = take("name"), count(take("priority"), f"{where}: Priority")
+    if not name:
+        raise HpcgymError(f"{where}: a QOS without a name")
+    limits: dict[str, Any] = {
+        field: count(take(column), f"{where}: {written.get(column, column)}")
+        for column, field in _LIMITS.items()
+    }
+    limits |= {field: tres(column) for column, field in _TRES.items()}
+    limits["max_wall_s"] = minutes_text(take("maxwall"), f"{where}: MaxWall")
+    preempts = tuple(one for one in take("preempt").split(",") if one)
+    others = {written[column]: text.strip() for column, text in row.items() if text.strip()}
+    return Qos(name, priority or 0, **limits, preempts=preempts, others=others)
+
+
+def _tres(text: str, where: str) -> dict[str, int]:
+    """Return trackable resources of ``cpu=256,gres/gpu=4,mem=2T``, memory in MB."""
+    amounts = {}
+    for part in filter(None, text.split(",")):
+        name, equals, amount = part.partition("=")
+        if not equals:
+            raise HpcgymError(f"{where}: {part[:40]!r} is no resource such as cpu=256")
+        factor = 1
+        if name == "mem" and amount[-1:].upper() in "MGTP" and amount[:-1]:
+            factor = 1024 ** "MGTP".index(amount[-1].upper())
+            amount = amount[:-1]
+        amounts[name] = factor * (count(amount, f"{where}: {name}") or 0)
+    return amounts

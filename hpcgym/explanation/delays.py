@@ -1,0 +1,86 @@
+"""Which jobs delayed another: the schedule again without each of them.
+
+Job X delayed job J by as long as J starts earlier in the simulation of all jobs but X. That counts
+all that follows from X, also through others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hpcgym.schedule.result import Result
+from hpcgym.scheduler.rules import Scheduler
+from hpcgym.simulation.run import simulate
+
+
+def beside(result: Result, job: int) -> NDArray[np.int64]:
+    """Return the rows of the jobs that ran at some time while a job waited, by their starts."""
+    submit, start = result.workload.submit_time[job], result.start[job]
+    ran = (result.start < start) & (result.start + result.run_time > submit)
+    ran[job] = False
+    rows = np.flatnonzero(ran)
+    return rows[np.argsort(result.start[rows], kind="stable")]
+
+
+def can_repeat(result: Result) -> bool:
+    """Return whether a schedule can be made again with other jobs.
+
+    Not one of an environment, of a dispatcher that keeps what it has learned, or with failures; nor
+    one that begins with jobs that run.
+    """
+    others = (result.lost, result.dispatcher, result.workload.initial)
+    return all(other is None for other in others) and not result.outside
+
+
+def delays(
+    result: Result, job: int, rows: NDArray[np.int64], step: Callable[[str], None] | None = None
+) -> NDArray[np.int64]:
+    """Return how much earlier a job would start without each of some others, (k,) int64 [s].
+
+    Below 0: it would start later.
+
+    Parameters
+    ----------
+    result : a schedule of :func:`hpcgym.simulate`.
+    job, rows : rows of the job, and of the others, (k,).
+    step : is called after each with its number, or None.
+    """
+    # what is submitted after the start has no influence on it
+    known = result.workload.submit_time <= result.start[job]
+    found = np.zeros(len(rows), np.int64)
+    for place, row in enumerate(rows.tolist()):
+        kept = known.copy()
+        kept[row] = False
+        mine = int(kept[:job].sum())
+        found[place] = int(result.start[job]) - int(_start(result, kept, mine))
+        if step is not None:
+            step(str(result.workload.job_number[row]))
+    return found
+
+
+def _start(result: Result, kept: NDArray[np.bool_], mine: int) -> int:
+    """Return when the job at place ``mine`` of those that are kept starts."""
+    pairs = None if result.coschedule is None else result.coschedule.speedups
+    again = simulate(
+        replace(result.workload.take(kept), cleaning={}),
+        _cut(result.scheduler, kept),
+        cluster=result.cluster,
+        limits=result.limits,
+        speedups=pairs,
+    )
+    return int(again.start[mine])
+
+
+def _cut(scheduler: Scheduler, kept: NDArray[np.bool_]) -> Scheduler:
+    """Return a scheduler for some of the jobs: estimates may have a number for each."""
+    given = {"estimate": scheduler.estimate, "policy_estimate": scheduler.policy_estimate}
+    cut = {
+        rule: np.asarray(estimate)[kept]
+        for rule, estimate in given.items()
+        if isinstance(estimate, Sequence | np.ndarray) and not isinstance(estimate, str)
+    }
+    return scheduler.but(**cut) if cut else scheduler

@@ -1,0 +1,189 @@
+"""Why one job of a schedule waited: ``explain(result, job)``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hpcgym.errors import HpcgymError
+from hpcgym.explanation.delays import beside, can_repeat, delays
+from hpcgym.explanation.reasons import rights, waited_for
+from hpcgym.explanation.story import Facts, moves, story
+from hpcgym.explanation.watching import Pass, can_watch, watch
+from hpcgym.files.plain import plain
+from hpcgym.schedule.result import Result
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_MOST = 2000  # jobs that are left out one by one, unless asked for more
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """Why a job waited.
+
+    Attributes
+    ----------
+    job : its number in the log.
+    sentences : the answer in words.
+    facts : of the job: ``submit``, ``start``, ``wait``, ``run_time``, ``requested_time``,
+        ``predicted_run_time`` [s], ``processors``, ``promised`` [s] (None: it had no reservation).
+    waited_for : reason -> [s], as in :data:`hpcgym.explanation.reasons.REASONS`; empty where the
+        passes of a schedule cannot be made again.
+    passes : a row a pass of the wait: ``time`` [s], ``ahead`` (queued jobs before it), ``head`` (
+        number of the first job that could not start, -1: none), ``shadow`` [s], ``extra``,
+        ``free`` (processors); empty where the passes cannot be made again.
+    others : a row a job that ran while this one waited, index its number: ``submit``, ``start``,
+        ``end`` [s], ``processors``, ``right`` (how it came before, as in
+        :data:`hpcgym.explanation.reasons.RIGHTS`) and ``delay`` [s]: how much earlier this job
+        would have started without it; missing where that was not tried.
+    """
+
+    job: int
+    sentences: list[str]
+    facts: dict[str, Any]
+    waited_for: dict[str, int]
+    passes: pd.DataFrame
+    others: pd.DataFrame
+
+    def __str__(self) -> str:
+        return "\n".join(self.sentences)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return all of it as JSON can hold it."""
+        others = self.others.astype(object).where(self.others.notna(), None).reset_index()
+        return {
+            "job": self.job,
+            "sentences": self.sentences,
+            **{name: plain(value) for name, value in self.facts.items()},
+            "waited_for": self.waited_for,
+            "passes": self.passes.to_dict("records"),
+            "others": others.to_dict("records"),
+        }
+
+
+def explain(
+    result: Result,
+    job: int,
+    *,
+    most: int = _MOST,
+    progress: Callable[[int, int], None] | None = None,
+) -> Explanation:
+    """Explain why a job of a schedule waited.
+
+    The passes of its wait are simulated again. Which jobs delayed it is found by leaving out each
+    job that ran while it waited, and simulating again: without X it would have started so much
+    earlier. That counts all that follows from X, also through other jobs.
+
+    Parameters
+    ----------
+    result : of :func:`hpcgym.simulate`.
+    job : its number in the log, ``workload.job_number``.
+    most : how many jobs are left out at most, those with the most processor seconds in the wait.
+    progress : is called with the jobs left out so far, and how many there will be.
+
+    Raises
+    ------
+    HpcgymError : no job of that number, or several.
+    """
+    row = _row(result, job)
+    passes = watch(result, row) if can_watch(result) else []
+    rows = beside(result, row)
+    tried = _largest(result, row, rows, most if can_repeat(result) else 0)
+
+    count = [0]
+
+    def step(_: str) -> None:
+        count[0] += 1
+        if progress is not None:
+            progress(count[0], len(tried))
+
+    delay = dict(zip(tried.tolist(), delays(result, row, tried, step).tolist(), strict=True))
+    others = _others(result, row, rows, passes, delay)
+    facts = _facts(result, row)
+    spent = waited_for(result, row, passes)
+    told = Facts(facts, spent, others, moves(result, row, passes), _order(result))
+    return Explanation(job, story(told), facts, spent, _passes(result, passes), others)
+
+
+def _row(result: Result, job: int) -> int:
+    """Return the row of a job number."""
+    rows = np.flatnonzero(result.workload.job_number == job)
+    if len(rows) == 0:
+        numbers = result.workload.job_number
+        span = f"; its jobs are {numbers.min()} to {numbers.max()}" if len(numbers) else ""
+        raise HpcgymError(f"{result.workload.name} has no job {job}{span}")
+    if len(rows) > 1:
+        raise HpcgymError(f"{result.workload.name} has {len(rows)} jobs of the number {job}")
+    return int(rows[0])
+
+
+def _largest(result: Result, job: int, rows: NDArray[np.int64], most: int) -> NDArray[np.int64]:
+    """Return the jobs with the most processor seconds in the wait of a job, at most so many."""
+    if len(rows) <= most:
+        return rows
+    begin = np.maximum(result.start[rows], result.workload.submit_time[job])
+    end = np.minimum(result.start[rows] + result.run_time[rows], result.start[job])
+    area = (end - begin) * result.workload.requested_processors[rows]
+    return rows[np.sort(np.argsort(-area, kind="stable")[:most])]
+
+
+def _facts(result: Result, row: int) -> dict[str, Any]:
+    """Return what there is to say of the job itself."""
+    workload = result.workload
+    promised = result.reserved_start[row]
+    return {
+        "submit": int(workload.submit_time[row]),
+        "start": plain(result.start[row]),
+        "wait": plain(result.wait[row]),
+        "run_time": plain(result.run_time[row]),
+        "requested_time": int(workload.requested_time[row]),
+        "predicted_run_time": plain(result.predicted_run_time[row]),
+        "processors": int(workload.requested_processors[row]),
+        "promised": plain(promised) if promised >= 0 else None,
+        "backfilled": bool(result.backfilled[row]),
+    }
+
+
+def _others(
+    result: Result,
+    row: int,
+    rows: NDArray[np.int64],
+    passes: list[Pass],
+    delay: dict[int, int],
+) -> pd.DataFrame:
+    """Return the table of the jobs that ran while the job waited."""
+    import pandas as pd
+
+    workload = result.workload
+    return pd.DataFrame(
+        {
+            "submit": workload.submit_time[rows],
+            "start": result.start[rows],
+            "end": (result.start + result.run_time)[rows],
+            "processors": workload.requested_processors[rows],
+            "right": rights(result, row, rows, passes),
+            "delay": pd.array([delay.get(one) for one in rows.tolist()], dtype="Int64"),
+        },
+        index=pd.Index(workload.job_number[rows], name="job"),
+    )
+
+
+def _passes(result: Result, passes: list[Pass]) -> pd.DataFrame:
+    """Return the table of passes, heads by their numbers."""
+    import pandas as pd
+
+    table = pd.DataFrame(passes, columns=list(Pass._fields))
+    heads = table["head"].to_numpy(np.int64)
+    table["head"] = np.where(heads >= 0, result.workload.job_number[np.maximum(heads, 0)], -1)
+    return table
+
+
+def _order(result: Result) -> str:
+    """Return what the order of the queue is called."""
+    return str(result.scheduler.describe().get("policy", "chosen from outside"))

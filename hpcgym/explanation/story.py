@@ -1,0 +1,171 @@
+"""An explanation in words: plain sentences, the answer first."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from hpcgym.explanation.reasons import REASONS, RIGHTS
+from hpcgym.explanation.watching import Pass
+from hpcgym.schedule.result import Result
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_NAMED = 5  # jobs that are named in a sentence
+
+
+class Moves(NamedTuple):
+    """How a job's own reservation came and moved.
+
+    Attributes
+    ----------
+    queued_s : [s] from the submission until it was the first job that could not start; -1: never.
+    ahead : jobs before it in the queue at first.
+    first, last : [s] the first and the last time that was reserved for it, -1 if none.
+    earlier, later : how often that moved to an earlier and to a later time.
+    ended_early : jobs that ended before they were predicted to, while it was the first.
+    """
+
+    queued_s: int
+    ahead: int
+    first: int
+    last: int
+    earlier: int
+    later: int
+    ended_early: int
+
+
+class Facts(NamedTuple):
+    """What the sentences are made of; see :class:`hpcgym.explanation.explain.Explanation`."""
+
+    job: dict[str, Any]
+    waited_for: dict[str, int]
+    others: pd.DataFrame
+    moves: Moves | None
+    order: str
+
+
+def moves(result: Result, job: int, passes: Sequence[Pass]) -> Moves | None:
+    """Return how a job's reservation moved in the passes of its wait; None without passes."""
+    if not passes:
+        return None
+    submit, start = int(result.workload.submit_time[job]), int(result.start[job])
+    own = [one for one in passes if one.head == job and one.time < start]
+    times = [one.shadow for one in own if one.shadow >= 0]
+    early = 0
+    if own:
+        ends = result.start + result.run_time
+        predicted = result.start + result.predicted_run_time
+        within = (ends > own[0].time) & (ends <= start) & (result.start <= own[-1].time)
+        early = int((within & (ends < predicted)).sum())
+    return Moves(
+        queued_s=own[0].time - submit if own else -1,
+        ahead=passes[0].ahead,
+        first=times[0] if times else -1,
+        last=times[-1] if times else -1,
+        earlier=sum(b < a for a, b in pairwise(times)),
+        later=sum(b > a for a, b in pairwise(times)),
+        ended_early=early,
+    )
+
+
+def story(told: Facts) -> list[str]:
+    """Return an explanation as sentences, the most important first."""
+    job = told.job
+    asked = f"{_jobs(job['processors'], 'processor')} for {duration(job['requested_time'])}"
+    lines = [f"It asked for {asked}, and waited for {duration(job['wait'])}."]
+    if job["wait"] == 0:
+        return [*lines, "It started at once."]
+    for name, seconds in sorted(told.waited_for.items(), key=lambda item: -item[1]):
+        share = f" ({seconds / job['wait']:.0%} of its wait)" if len(told.waited_for) > 1 else ""
+        lines.append(f"It waited for {duration(seconds)} {REASONS[name]}{share}.")
+    lines += _of_the_queue(told)
+    lines += filter(None, _of_others(told))
+    return lines
+
+
+def _of_the_queue(told: Facts) -> list[str]:
+    """Return sentences on the job's place in the queue, and what was reserved for it."""
+    found, job = told.moves, told.job
+    if found is None:
+        return []
+    place = (
+        f"{_jobs(found.ahead, 'job')} stood before it" if found.ahead else "Nobody stood before it"
+    )
+    lines = [f"{place} in the queue when it came (order: {told.order})."]
+    if found.queued_s >= 0:
+        after = f"{duration(found.queued_s)} later" if found.queued_s else "At once"
+        lines.append(f"{after} it was the first job that could not start.")
+    if found.first >= 0:
+        line = f"It was promised to start {duration(found.first - job['submit'])} after it came"
+        moved = (found.earlier, "an earlier"), (found.later, "a later")
+        told_moves = [f"{_times(often)} to {which} time" for often, which in moved if often]
+        line += f"; that moved {' and '.join(told_moves)}" if told_moves else ""
+        before = found.last - job["start"]
+        line += f". It started {duration(before)} before that" if before > 0 else ""
+        lines.append(f"{line}.")
+        lines.append(f"{_jobs(found.ended_early, 'job')} ended earlier than predicted meanwhile.")
+    return lines
+
+
+def _of_others(told: Facts) -> list[str]:
+    """Return sentences on the jobs that ran while it waited."""
+    others, lines = told.others, []
+    counts = others["right"].value_counts()
+    if len(others):
+        parts = [f"{counts[name]:,} {words}" for name, words in RIGHTS.items() if name in counts]
+        later = int((others["submit"] > told.job["submit"]).sum())
+        lines.append(f"While it waited, {_jobs(len(others), 'job')} ran: {'; '.join(parts)}.")
+        lines.append(f"{_jobs(later, 'job')} of these came later than it." if later else "")
+    delay = others["delay"].dropna().astype(np.int64)
+    if not len(delay):
+        return lines
+    late = delay[delay > 0].sort_values(ascending=False, kind="stable")
+    if not len(late):
+        lines.append(
+            f"It would not have started earlier without any one of {len(delay):,} of them."
+        )
+        return lines
+    named = ", ".join(f"{number} ({duration(int(s))})" for number, s in late.head(_NAMED).items())
+    more = f" and {len(late) - _NAMED:,} others" if len(late) > _NAMED else ""
+    lines.append(f"Without one of these jobs it would have started earlier: {named}{more}.")
+    harmless = len(delay) - len(late)
+    if harmless:
+        lines.append(f"Each of the other {harmless:,} that were tried did not delay it.")
+    if len(delay) < len(others):
+        lines.append(f"{len(others) - len(delay):,} jobs were not tried.")
+    return lines
+
+
+def duration(seconds: float) -> str:
+    """Return seconds as people say them: the two largest units.
+
+    >>> duration(45), duration(3_660), duration(266_000)
+    ('45 s', '1 h 1 min', '3 d 2 h')
+    """
+    whole = round(seconds)
+    sign, whole = ("-", -whole) if whole < 0 else ("", whole)
+    units = ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s"))
+    for place, (size, name) in enumerate(units):
+        if whole >= size:
+            text = f"{sign}{whole // size} {name}"
+            if place + 1 < len(units):
+                smaller, smaller_name = units[place + 1]
+                rest = whole % size // smaller
+                text += f" {rest} {smaller_name}" if rest else ""
+            return text
+    return "0 s"
+
+
+def _jobs(number: int, what: str) -> str:
+    """Return how many there are of something."""
+    return f"{number:,} {what}{'' if number == 1 else 's'}"
+
+
+def _times(number: int) -> str:
+    """Return how often."""
+    return {1: "once", 2: "twice"}.get(number, f"{number:,} times")
