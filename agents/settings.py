@@ -293,7 +293,7 @@ class CqlSettings(Settings):
     """How CQL learns from recordings; see :func:`hpcgym.agents.cql.train`."""
 
     seed: int = whole(0, "Of the network and of the order of batches.", 0)
-    alpha: float = real(1.0, "Weight of what keeps the agent to recorded choices.", "A")
+    alpha: float = real(0.1, "Weight of what keeps the agent to recorded choices.", "A")
     gamma: float = real(0.99, "Discount of what comes a step later.", "G", most=1.0)
     n_steps: int = whole(
         50, "Steps whose rewards are taken as they were, before values stand for the rest.", 1

@@ -22,6 +22,7 @@ from hpcgym.scheduler.rules import Scheduler
 from hpcgym.workload import fitting, load_workload
 
 TRACE = "lublin:jobs=2000,processors=64,load=1.0,seed=2"
+CLEANED = ("--workload", TRACE, "--clean", "none")
 SHORT = ("--workload", TRACE, "--jobs", "20", "--steps", "64", "--envs", "4")
 
 
@@ -286,8 +287,7 @@ def test_help_lists_all_features_that_can_be_weighed(agent: str) -> None:
         ),
         (("record", "saf", "--workload", TRACE, "--format", "h5"), "unknown --format 'h5'"),
         (
-            ("record", "saf", "--workload", TRACE, "--clean", "none", "--format", "minari",
-             "--output", "saf-v0"),
+            ("record", "saf", *CLEANED, "--format", "minari", "--output", "saf-v0"),
             "--clean changes the jobs, and what is written for Minari only names them",
         ),
         (
