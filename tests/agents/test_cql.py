@@ -12,6 +12,7 @@ import hpcgym
 from hpcgym.agents import behaviour_cloning, cql, load, maskable_ppo
 from hpcgym.agents.recorder import record
 from hpcgym.agents.recordings import Recording
+from hpcgym.evaluation import evaluate
 
 WORKLOAD = "lublin:jobs=600,processors=32,seed=3,load=1.0"
 SMALL = {"jobs": 30, "env_options": {"window": 16, "backfill": "none"}}
@@ -108,6 +109,20 @@ def test_it_learns_which_recorded_choices_were_good():
     given = {"steps": 600, "gamma": 0.0, "power": 0.0, "learning_rate": 3e-3}
     assert right(cql.train(made, alpha=0.01, **given)) > 0.9
     assert right(behaviour_cloning.train(recording=made, steps=600)) < 0.7
+
+
+def test_on_mixed_data_it_beats_a_clone_of_the_same():
+    """On unseen slices: the clone does what is done most often, in the order of submission."""
+    jobs = "lublin:jobs=4000,processors=256,seed=0"
+    mixed = record(
+        ["random", "easy", "saf"], jobs, record_episodes=10, jobs=128, env_options={"window": 32}
+    )
+    agents = {
+        "clone": behaviour_cloning.train(recording=mixed, steps=400),
+        "cql": cql.train(mixed, steps=400),
+    }
+    found = evaluate(agents, jobs, n=30, jobs=128, budget=0, seed=0).table["mean_bsld"]
+    assert found["cql"] < 0.5 * found["clone"]
 
 
 def test_with_a_large_alpha_it_is_a_clone():
