@@ -65,27 +65,14 @@ def write_minari(
     HpcgymError : no pyarrow, a name without a version, a folder that is there or cannot be written,
         or an episode that is too long.
     """
-    pa, parquet = _pyarrow()
-    path = Path(path)
-    if not is_minari_name(path):
-        raise HpcgymError(f"{path}: the name of {_KIND} ends in -v0, -v1, ...")
-    if path.exists():
-        raise HpcgymError(f"{path} is there already: Minari has another version for other data")
-    about = recording.about
+    check_target(path)
+    path, about = Path(path), recording.about
     begin, part = 0, path.with_name(f"{path.name}.{os.urandom(4).hex()}.part")
     with writing(path):
         try:
             (part / "data").mkdir(parents=True)
             for number, end in enumerate(recording.ends.tolist()):
-                steps, folder = slice(begin, end + 1), part / "data" / str(number)
-                if end + 1 - begin > _MOST_STEPS:
-                    raise HpcgymError(f"episode {number} has over {_MOST_STEPS:,} steps")
-                folder.mkdir()
-                parquet.write_table(_table(pa, recording, steps, number), folder / "part-0.parquet")
-                _write(folder / "metadata.json", {
-                    "id": number, "total_steps": end + 1 - begin, "seed": about["seeds"][number],
-                    "policy": about["policies"][number], "episode": about["episodes"][number],
-                })  # fmt: skip
+                _write_episode(part / "data", recording, number, slice(begin, end + 1))
                 begin = end + 1
             size = sum(file.stat().st_size for file in part.glob("**/*"))
             _write(part / "data" / "metadata.json", {
@@ -101,6 +88,34 @@ def write_minari(
             part.rename(path)
         finally:
             shutil.rmtree(part, ignore_errors=True)
+
+
+def check_target(path: str | Path) -> None:
+    """Say before the work that a folder cannot become a data set.
+
+    Raises
+    ------
+    HpcgymError : no pyarrow, a name without a version, or a folder that is there.
+    """
+    _pyarrow()
+    if not is_minari_name(path):
+        raise HpcgymError(f"{path}: the name of {_KIND} ends in -v0, -v1, ...")
+    if Path(path).exists():
+        raise HpcgymError(f"{path} is there already: Minari has another version for other data")
+
+
+def _write_episode(data: Path, recording: Recording, number: int, steps: slice) -> None:
+    """Write an episode, which has these transitions."""
+    pa, parquet = _pyarrow()
+    length = steps.stop - steps.start
+    if length > _MOST_STEPS:
+        raise HpcgymError(f"episode {number} has {length:,} steps; Minari takes {_MOST_STEPS:,}")
+    folder = data / str(number)
+    folder.mkdir()
+    parquet.write_table(_table(pa, recording, steps, number), folder / "part-0.parquet")
+    told = {"seed": "seeds", "policy": "policies", "episode": "episodes"}
+    of_episode = {name: recording.about[many][number] for name, many in told.items()}
+    _write(folder / "metadata.json", {"id": number, "total_steps": length, **of_episode})
 
 
 def read_minari(path: str | Path) -> Recording:
@@ -132,8 +147,8 @@ def read_minari(path: str | Path) -> Recording:
             parts[name].append(column)
         of_episode = json_file(folder / "metadata.json")
         with shaped(folder / "metadata.json", f"that of an episode of {_KIND}"):
-            about["episodes"].append(of_episode.get("episode", ""))
-            about["policies"].append(of_episode.get("policy", about["policy"]))
+            about["episodes"].append(str(of_episode.get("episode", "")))
+            about["policies"].append(str(of_episode.get("policy", about["policy"])))
             about["seeds"].append(of_episode.get("seed"))
     with shaped(path, _KIND):
         recording = _joined(parts, about)

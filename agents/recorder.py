@@ -18,7 +18,7 @@ import gymnasium
 import numpy as np
 
 import hpcgym  # noqa: F401  its import registers the environments
-from hpcgym.agents.minari_files import is_minari_name, write_minari
+from hpcgym.agents.minari_files import check_target, is_minari_name, write_minari
 from hpcgym.agents.recordings import Recording, save_recording
 from hpcgym.agents.settings import RecordSettings, takes
 from hpcgym.agents.specs import OF_WORKLOADS, plain_options, settled_options
@@ -65,6 +65,9 @@ def record(
         that cannot be written, or for Minari an environment that JSON cannot describe.
     """
     how = RecordSettings.of("record", settings)
+    to_minari = output is not None and is_minari_name(output)
+    if output is not None and to_minari:
+        check_target(output)
     for name in OF_WORKLOADS:
         if name in (env_options or {}):
             raise HpcgymError(f"env_options: {name} is for the recording or the workload")
@@ -82,7 +85,6 @@ def record(
     except gymnasium.error.Error as error:
         raise HpcgymError(f"env_id {env_id!r}: {error}") from None
     options = settled_options(env.unwrapped, options)
-    to_minari = output is not None and is_minari_name(output)
     spec = _spec(env, options) if to_minari else None  # what it cannot hold is said before the work
     # a seed for each episode, by which it can be played again
     seeds = np.random.SeedSequence(how.seed).generate_state(how.record_episodes).tolist()

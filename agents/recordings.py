@@ -146,7 +146,8 @@ def check_recording(recording: Recording) -> None:
     if not len(ends) or ends[-1] != number - 1:
         raise HpcgymError("its last episode does not end")
     named = recording.about["episodes"]
-    if not isinstance(named, list) or len(named) != len(ends):
+    is_list = isinstance(named, list) and all(isinstance(name, str) for name in named)
+    if not is_list or len(named) != len(ends):
         raise HpcgymError(f"'about' does not name its {len(ends)} episodes")
     for name in sorted({*recording.observations, *recording.last}):
         _check_last(name, recording, len(ends))

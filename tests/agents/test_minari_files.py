@@ -290,9 +290,10 @@ def test_what_cannot_be_written_is_said_before_the_work(tmp_path: Path) -> None:
 
 
 def test_a_data_set_is_never_replaced(mixed: Path) -> None:
+    """Which is said before the work: this policy cannot act."""
     before = sorted(mixed.rglob("*"))
     with pytest.raises(hpcgym.HpcgymError, match="is there already: Minari has another version"):
-        record("saf", WORKLOAD, mixed, **SMALL)
+        record("no policy", WORKLOAD, mixed, **SMALL)
     assert sorted(mixed.rglob("*")) == before
     assert sorted(mixed.parent.iterdir()) == [mixed]
 
@@ -311,7 +312,7 @@ def test_without_pyarrow_it_says_what_to_install(tmp_path: Path) -> None:
     code = (
         "import sys; sys.modules['pyarrow'] = None\n"
         "from hpcgym.agents.recorder import record\n"
-        f"record('saf', {WORKLOAD!r}, {str(tmp_path / 'saf-v0')!r}, jobs=10)"
+        f"record('no policy', {WORKLOAD!r}, {str(tmp_path / 'saf-v0')!r})"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 1

@@ -95,6 +95,14 @@ def test_a_damaged_recording_is_said_in_one_line(name, change, message, path, tm
     assert output.read_bytes() == b"what was there"
 
 
+def test_names_of_episodes_are_texts(path):
+    read = load_recording(path)
+    for named in ([3, 4], ["one"], None):
+        wrong = read._replace(about={**read.about, "episodes": named})
+        with pytest.raises(hpcgym.HpcgymError, match="'about' does not name its 2 episodes"):
+            check_selections(wrong)
+
+
 def test_a_recording_in_memory_is_looked_at_too(path):
     read = load_recording(path)
     wrong = read._replace(actions=read.actions + 16)
