@@ -1,8 +1,9 @@
 """Things that learn to schedule or plan ahead; imported as ``hpcgym.agents``.
 
 Each is one readable file, but for ``xnes``: where it searches is in ``search``, and how searches go
-side by side in ``lockstep``. Files of networks are in ``network_files``, what clones learn from in
-``recordings``. What learns while it schedules is a ``learner``.
+side by side in ``lockstep``. Files of networks are in ``network_files``. What is learned from where
+there is no environment are ``recordings``, which ``recorder`` makes and ``minari_files`` writes for
+Minari. What learns while it schedules is a ``learner``.
 
 Models of Stable-Baselines3 are read by ``sb3_models``; which environment they were trained in is
 beside them, where :func:`save_spec` has written it.
@@ -34,6 +35,7 @@ _KIND = "the file of an agent of this version"
 AGENTS = {
     "clone": "maskable_ppo",
     "controls": "controls",
+    "cql": "maskable_ppo",
     "maskable-ppo": "maskable_ppo",
     "pairs": "coschedule",
     "ppo": "ppo",
@@ -46,14 +48,17 @@ _MODULES = (
     "common",
     "controls",
     "coschedule",
+    "cql",
     "learner",
     "lockstep",
     "lookahead",
     "losses",
     "maskable_ppo",
+    "minari_files",
     "network_files",
     "policy_bandit",
     "ppo",
+    "recorder",
     "recordings",
     "refitted",
     "runtime_regression",

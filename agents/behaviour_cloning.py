@@ -1,4 +1,4 @@
-"""Behaviour cloning: record what a policy does, and teach it to the network of MaskablePPO.
+"""Behaviour cloning: teach what a policy does to the network of MaskablePPO.
 
 A clone of a good order is a start for MaskablePPO (``resume=``), and shows what the network can
 represent and what the observation leaves out.
@@ -19,119 +19,21 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
-import gymnasium
 import numpy as np
 import torch
 from torch.nn.functional import cross_entropy
 
-import hpcgym  # noqa: F401  its import registers the environments
 from hpcgym.agents.common import Budget, keeping, one_thread
 from hpcgym.agents.maskable_ppo import ENV_ID, JobAgent, JobNetwork, network_of, shape_of
 from hpcgym.agents.network_files import adam_state, read_before, write
-from hpcgym.agents.recordings import Recording, check_selections, load_recording, save_recording
+from hpcgym.agents.recorder import record
+from hpcgym.agents.recordings import Recording, load_selections
 from hpcgym.agents.settings import CloneSettings, RecordSettings, takes
-from hpcgym.agents.specs import OF_WORKLOADS, plain_options, settled_options
-from hpcgym.baselines import find_baseline
-from hpcgym.envs import any_version
 from hpcgym.errors import HpcgymError
 from hpcgym.files import shaped
 from hpcgym.progress import SHOW_S
 
 NAME = "clone"
-
-
-@takes(RecordSettings)
-def record(
-    policy: Any,
-    workload: Any,
-    output: str | Path | None = None,
-    *,
-    env_id: str = ENV_ID,
-    cluster: Any = None,
-    env_options: Mapping[str, Any] | None = None,
-    **settings: Any,
-) -> Recording:
-    """Drive a policy through an environment, and return (and write) its transitions.
-
-    Parameters
-    ----------
-    policy : what :func:`hpcgym.baselines.find_baseline` takes, or an object with
-        ``act(observation, info)`` and maybe ``begin(env)``.
-    workload : what to run, as for :func:`hpcgym.load_workload`.
-    cluster : the machine, as :func:`hpcgym.simulate` takes it.
-    output : file, a compressed ``.npz`` with the fields of :class:`Recording`: observations under
-        their own names, and ``about`` as JSON.
-    env_id, env_options : the environment.
-    **settings : those of :class:`hpcgym.agents.settings.RecordSettings`.
-
-    Examples
-    --------
-    >>> from hpcgym.agents.behaviour_cloning import record
-    >>> done = record("saf", "lublin:jobs=600,processors=64", record_episodes=1, jobs=100)
-    >>> done.observations["jobs"].shape[1:], int(done.terminations.sum())
-    ((128, 8), 1)
-    """
-    how = RecordSettings.of("record", settings)
-    for name in OF_WORKLOADS:
-        if name in (env_options or {}):
-            raise HpcgymError(f"env_options: {name} is for the recording or the workload")
-    actor = policy if hasattr(policy, "act") else find_baseline(policy)
-    options = plain_options({**getattr(actor, "rules", {}), **(env_options or {})})
-    try:
-        with any_version():
-            env = gymnasium.make(
-                env_id, disable_env_checker=True, workload=workload, cluster=cluster,
-                **how.of_episodes(), **options,
-            )  # fmt: skip
-    except gymnasium.error.Error as error:
-        raise HpcgymError(f"env_id {env_id!r}: {error}") from None
-    options = settled_options(env.unwrapped, options)
-    rows: list[tuple[Any, ...]] = []
-    names = []
-    for number in range(how.record_episodes):
-        observation, info = env.reset(seed=how.seed if number == 0 else None)
-        if hasattr(actor, "begin"):
-            actor.begin(env.unwrapped)
-        over = False
-        while not over:
-            action = actor.act(observation, info)
-            following, reward, terminated, truncated, info = env.step(action)
-            order, bound = getattr(actor, "order", ()), getattr(actor, "bound", np.nan)
-            rows.append((observation, action, float(reward), terminated, order, bound))
-            observation, over = following, terminated or truncated
-        names.append(info["episode_name"])
-    env.close()
-    about = {
-        "policy": getattr(actor, "name", type(actor).__name__),
-        "env_id": env_id,
-        "env_options": options,
-        "episodes": names,
-        "seed": how.seed,
-    }
-    recording = _stacked(rows, about)
-    if output is not None:
-        save_recording(output, recording)
-    return recording
-
-
-def _stacked(rows: list[tuple[Any, ...]], about: dict[str, Any]) -> Recording:
-    """Return transitions as arrays."""
-    observations, actions, rewards, ends, served, bounds = zip(*rows, strict=True)
-    if not isinstance(observations[0], Mapping):
-        observations = tuple({"observation": one} for one in observations)
-    fields = {name: np.stack([one[name] for one in observations]) for name in observations[0]}
-    orders = np.full((len(rows), max(map(len, served))), -1, np.int32)
-    for row, order in zip(orders, served, strict=True):
-        row[: len(order)] = order
-    return Recording(
-        fields,
-        np.stack(actions),
-        np.array(rewards),
-        np.array(ends),
-        orders,
-        np.array(bounds, np.float64),
-        about,
-    )
 
 
 @takes(CloneSettings)
@@ -176,15 +78,7 @@ def train(
         given = {**before.get("env_options", {}), **(env_options or {})}
         recorded = {field.name: getattr(how, field.name) for field in fields(RecordSettings)}
         recording = record(baseline, workload, env_options=given, **recorded)
-    source = "recording"
-    if not isinstance(recording, Recording):
-        source, recording = str(recording), load_recording(recording)
-    with shaped(source, "a recording"):
-        if recording.about["env_id"] != ENV_ID or "observation" in recording.observations:
-            raise HpcgymError(
-                f"only what was done in {ENV_ID} with observation='dict' can be cloned"
-            )
-        check_selections(recording)
+    recording = load_selections(recording)
     budget = Budget(steps, minutes, before.get("steps", 0))
     torch.manual_seed(how.seed)
     with shaped(resume, f"the file of a {NAME}"):

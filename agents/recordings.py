@@ -1,4 +1,8 @@
-"""Recordings of what policies do: their fields, their files, and what is checked of them."""
+"""Recordings of what policies do: their fields, their files, and what is checked of them.
+
+``recorder`` makes them. A file of one is a compressed ``.npz``; a folder is a data set as Minari
+has them, which ``minari_files`` writes and reads.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +19,7 @@ from hpcgym.files.writing import whole
 
 
 class Recording(NamedTuple):
-    """What a policy did; an entry a transition, one episode after the other.
+    """What policies did; an entry a transition, one episode after the other.
 
     Attributes
     ----------
@@ -23,19 +27,29 @@ class Recording(NamedTuple):
     actions : (n,) or (n, size).
     rewards : (n,).
     terminations : (n,) whether the episode ended with the transition.
+    truncations : (n,) whether it was cut there, as by ``horizon``.
+    last : field -> (episodes, ...), what was observed at the end of each episode.
     orders : (n, most) int32, places in the window in the order in which an expert served them, -1
         behind them; (n, 0) of policies that do not tell.
     bounds : (n,) what an expert has proved of its objective, nan where nothing.
-    about : the policy, the environment with its arguments, and the names of the episodes.
+    about : the environment with its arguments, and of each episode its name, the seed of its reset
+        and its policy.
     """
 
     observations: dict[str, NDArray[Any]]
     actions: NDArray[Any]
     rewards: NDArray[np.float64]
     terminations: NDArray[np.bool_]
+    truncations: NDArray[np.bool_]
+    last: dict[str, NDArray[Any]]
     orders: NDArray[np.int32]
     bounds: NDArray[np.float64]
     about: dict[str, Any]
+
+    @property
+    def ends(self) -> NDArray[np.int64]:
+        """The last transitions of the episodes, (episodes,)."""
+        return np.flatnonzero(self.terminations | self.truncations)
 
 
 class _Entry(NamedTuple):
@@ -52,6 +66,7 @@ _ENTRIES = {
     "actions": _Entry("iuf", (1, 2)),
     "rewards": _Entry("iuf", (1,)),
     "terminations": _Entry("b", (1,)),
+    "truncations": _Entry("b", (1,)),
     "orders": _Entry("i", (2,), least=-1),
     "bounds": _Entry("f", (1,), finite=False),
 }
@@ -66,6 +81,10 @@ _SEEN = {
 }
 
 
+#: What stands in front of the names of fields at the ends of episodes, in a file.
+_LAST = "last."
+
+
 def save_recording(path: str | Path, recording: Recording) -> None:
     """Write a recording as ``.npz``, whole or not at all.
 
@@ -75,6 +94,7 @@ def save_recording(path: str | Path, recording: Recording) -> None:
     """
     entries: dict[str, Any] = {name: getattr(recording, name) for name in _ENTRIES}
     entries |= recording.observations
+    entries |= {f"{_LAST}{name}": field for name, field in recording.last.items()}
     about = np.array(json.dumps(recording.about))
     # given a path, numpy would change its ending
     with whole(path, folders=True) as part, part.open("wb") as file:
@@ -82,19 +102,27 @@ def save_recording(path: str | Path, recording: Recording) -> None:
 
 
 def load_recording(path: str | Path) -> Recording:
-    """Return a recording that was written by ``record``.
+    """Return a recording: of the file that ``record`` wrote, or of a folder of Minari's.
 
     Raises
     ------
-    HpcgymError : the file holds none, or one with values that cannot be; the entry is named.
+    HpcgymError : there is none, or one with values that cannot be; the entry is named.
     """
+    if Path(path).is_dir():
+        from hpcgym.agents.minari_files import read_minari
+
+        return read_minari(path)
     arrays = arrays_of(path)
     with shaped(path, "a recording"):
         about = json_of(str(arrays.pop("about")), f"{path}, 'about'", finite=False)
         if not isinstance(about["env_id"], str) or not isinstance(about["env_options"], dict):
             raise TypeError
+        if "truncations" not in arrays:
+            raise HpcgymError("an older hpcgym has written it, without truncations: record it anew")
         others = {name: arrays.pop(name) for name in _ENTRIES}
-        recording = Recording(arrays, **others, about=about)
+        names = [name for name in arrays if name.startswith(_LAST)]
+        last = {name.removeprefix(_LAST): arrays.pop(name) for name in names}
+        recording = Recording(arrays, **others, last=last, about=about)
         check_recording(recording)
     return recording
 
@@ -114,6 +142,49 @@ def check_recording(recording: Recording) -> None:
         _check(name, getattr(recording, name), entry, number)
     for name, field in recording.observations.items():
         _check(name, field, _FIELD, number)
+    ends = recording.ends
+    if not len(ends) or ends[-1] != number - 1:
+        raise HpcgymError("its last episode does not end")
+    named = recording.about["episodes"]
+    is_list = isinstance(named, list) and all(isinstance(name, str) for name in named)
+    if not is_list or len(named) != len(ends):
+        raise HpcgymError(f"'about' does not name its {len(ends)} episodes")
+    for name in sorted({*recording.observations, *recording.last}):
+        _check_last(name, recording, len(ends))
+
+
+def _check_last(name: str, recording: Recording, episodes: int) -> None:
+    """Raise an error if a field is not the same at the ends of episodes as before actions."""
+    if name not in recording.observations:
+        raise HpcgymError(f"{name!r} is missing")
+    if name not in recording.last:
+        raise HpcgymError(f"{name!r} at the ends of episodes is missing")
+    field, last = recording.observations[name], recording.last[name]
+    _check(f"{_LAST}{name}", last, _FIELD, episodes)
+    if field.shape[1:] != last.shape[1:]:
+        raise HpcgymError(f"{name!r} has the shape {field.shape}, at the ends {last.shape}")
+
+
+def load_selections(recording: str | Path | Recording) -> Recording:
+    """Return a recording, of a file or as it is, checked to be one to learn selections from.
+
+    Raises
+    ------
+    HpcgymError : as of :func:`load_recording` and :func:`check_selections`; also for another
+        environment.
+    """
+    source = "recording"
+    if not isinstance(recording, Recording):
+        source, recording = str(recording), load_recording(recording)
+    with shaped(source, "a recording"):
+        known = ("hpcgym/JobSelection-v0", "hpcgym/JobSelection-v1")
+        if recording.about["env_id"] not in known or "observation" in recording.observations:
+            raise HpcgymError(
+                "only what was done in hpcgym/JobSelection-v0 or -v1 with observation='dict' can be"
+                " learned from"
+            )
+        check_selections(recording)
+    return recording
 
 
 def check_selections(recording: Recording) -> None:
@@ -144,7 +215,8 @@ def _check(name: str, array: NDArray[Any], entry: _Entry, number: int) -> None:
     if not isinstance(array, np.ndarray) or array.dtype.kind not in entry.kinds:
         raise HpcgymError(f"{name!r} has values of a kind that cannot be there")
     if array.ndim not in entry.axes or len(array) != number:
-        raise HpcgymError(f"{name!r} has the shape {array.shape}, with {number} transitions")
+        what = "episodes" if name.startswith(_LAST) else "transitions"
+        raise HpcgymError(f"{name!r} has the shape {array.shape}, with {number} {what}")
     if 0 in array.shape and name != "orders":
         raise HpcgymError(f"{name!r} is empty")
     right = (array >= entry.least) & (array <= entry.most) & np.isfinite(array) | (not entry.finite)

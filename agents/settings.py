@@ -69,8 +69,9 @@ def real(
 
     def check(name: str, value: Any) -> float:
         if not is_number(value) or not 0 <= value <= most or (above and value == 0):
-            least = "above" if above else "of at least"
-            raise HpcgymError(f"{name} must be a number {least} 0, not {value!r}")
+            which = f"from 0 to {most:g}" if most < _MOST else "of at least 0"
+            which = "above 0" if above else which
+            raise HpcgymError(f"{name} must be a number {which}, not {value!r}")
         return float(value)
 
     return setting(default, meaning, metavar, check, **more)
@@ -271,7 +272,7 @@ _WIDTH = "Units of each hidden layer of the network."
 
 @dataclass(frozen=True)
 class RecordSettings(EpisodeSettings):
-    """What is recorded; see :func:`hpcgym.agents.behaviour_cloning.record`."""
+    """What is recorded; see :func:`hpcgym.agents.recorder.record`."""
 
     record_episodes: int = whole(20, "Number of episodes to record.", 1, options=("--number", "-n"))
     seed: int = whole(0, "Of the choice of episodes.", 0)
@@ -284,6 +285,25 @@ class CloneSettings(RecordSettings):
     seed: int = whole(0, "Of the network, of the order of batches and of the episodes.", 0)
     batch_size: int = whole(256, _BATCH, 1, options=None)
     learning_rate: float = real(3e-3, _RATE, "R", most=math.inf, options=None)
+    width: int = whole(32, _WIDTH, 1, options=None)
+
+
+@dataclass(frozen=True)
+class CqlSettings(Settings):
+    """How CQL learns from recordings; see :func:`hpcgym.agents.cql.train`."""
+
+    seed: int = whole(0, "Of the network and of the order of batches.", 0)
+    alpha: float = real(0.1, "Weight of what keeps the agent to recorded choices.", "A")
+    gamma: float = real(0.99, "Discount of what comes a step later.", "G", most=1.0)
+    n_steps: int = whole(
+        50, "Steps whose rewards are taken as they were, before values stand for the rest.", 1
+    )
+    power: float = real(0.5, "Power of the usual return that rewards are divided by.", "P")
+    tau: float = real(
+        0.005, "How far the slow copy follows the network in a step.", "T", most=1.0, options=None
+    )
+    batch_size: int = whole(256, _BATCH, 1, options=None)
+    learning_rate: float = real(1e-3, _RATE, "R", most=math.inf, options=None)
     width: int = whole(32, _WIDTH, 1, options=None)
 
 

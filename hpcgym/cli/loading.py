@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
@@ -143,6 +144,24 @@ class MachineReading(PoolReading):
                 " --cluster says which"
             )
         return found
+
+    def named(self, source: str) -> tuple[str, str | None]:
+        """Return the names by which an environment reads the same jobs and machine.
+
+        Raises
+        ------
+        HpcgymError : an option that changes the jobs, of which names know nothing.
+        """
+        for one in fields(MachineReading):
+            if one.name not in ("cluster", "allocation") and getattr(self, one.name) != one.default:
+                raise HpcgymError(
+                    f"--{one.name} changes the jobs, and what is written for Minari only names"
+                    " them: write them to a file first, and name that"
+                )
+        machine = self.cluster
+        if machine is not None and Path(machine).is_file():
+            machine = str(Path(machine).resolve())
+        return source, machine
 
     def _read(self, source: str, **where: Any) -> Workload:
         if self.unfit not in ("raise", "drop"):

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import fields
 from pathlib import Path
-from typing import Annotated, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import typer
 
 from hpcgym.agents import import_agent
 from hpcgym.agents.settings import (
     CloneSettings,
+    CqlSettings,
     MaskablePpoSettings,
     PpoSettings,
     RecordSettings,
@@ -31,7 +32,7 @@ from hpcgym.cli.train_options import (
 )
 from hpcgym.cli.train_pairs import TrainPairs, train_pairs
 from hpcgym.cli.train_xnes import TrainXnes, train_xnes
-from hpcgym.errors import HpcgymError
+from hpcgym.errors import HpcgymError, check_choice
 
 train = typer.Typer(name="train", no_args_is_help=True, rich_markup_mode=None)
 
@@ -80,9 +81,18 @@ class _Clone(ExplainedCommand):
     }
 
 
+class _Cql(ExplainedCommand):
+    examples = (
+        "hpcgym train record random easy saf --workload KTH-SP2 --number 50 --output mixed.npz",
+        "hpcgym train cql --recording mixed.npz",
+        "hpcgym evaluate cql.pt saf --workload KTH-SP2",
+    )
+
+
 class _Record(ExplainedCommand):
     examples = (
         "hpcgym train record saf --workload KTH-SP2 --output saf.npz",
+        "hpcgym train record random easy saf --workload KTH-SP2 --format minari --output mixed-v0",
         "hpcgym train record saf --workload KTH-SP2 --env hpcgym/QueueOrdering-v0",
         "hpcgym train record pcp20 --workload eurora:days=30 --cluster eurora --allocation best-fit"
         " --number 5",
@@ -216,7 +226,7 @@ def train_clone(
     recording: Annotated[
         Path | None,
         typer.Option(
-            metavar="FILE",
+            metavar="FILE|FOLDER",
             help="What hpcgym train record wrote, instead of an order and a workload.",
             show_default=False,
         ),
@@ -247,21 +257,55 @@ def train_clone(
     )  # fmt: skip
 
 
+@train.command("cql", cls=_Cql)
+@grouped
+def train_cql(
+    *,
+    recording: Annotated[
+        Path,
+        typer.Option(
+            metavar="FILE|FOLDER", help="What hpcgym train record wrote.", show_default=False
+        ),
+    ],
+    output: NetworkOption = Path("cql.pt"),
+    force: ForceOption = False,
+    training: CloneTraining,
+    settings: CqlSettings,
+) -> None:
+    """Learn to select jobs from what policies have done, with discrete CQL.
+
+    It asks no environment: it learns which recorded choices were good, and keeps to such. Record
+    several policies, and random choices, which show what is bad.
+    """
+    training.train(import_agent("cql"), recording, output, **vars(settings))
+
+
 @train.command("record", cls=_Record)
 @grouped
 def record(
     *,
-    order: Annotated[
-        str,
+    orders: Annotated[
+        list[str],
         typer.Argument(
-            metavar="ORDER|DISPATCHER", help="What to record; see the lists.", show_default=False
+            metavar="ORDER|DISPATCHER|random...",
+            help="What to record; see the lists. Several play the same episodes one by one.",
+            show_default=False,
         ),
     ],
     workload: WorkloadOption,
+    form: Annotated[
+        str,
+        typer.Option(
+            "--format",
+            metavar="npz|minari",
+            help="A file of arrays, or a folder that Minari reads, which needs pyarrow: the extra"
+            ' "parquet".',
+        ),
+    ] = "npz",
     output: Annotated[
         Path,
-        typer.Option(metavar="FILE", help="File to write: .npz."),
-        Written("recording", (".npz",)),
+        typer.Option(metavar="FILE|FOLDER", help="What to write: NAME.npz, or for Minari NAME-v0."),
+        Written("recording", (".npz", *(f"-v{version}" for version in range(10)))),
     ] = Path("recording.npz"),
     force: ForceOption = False,
     env: Annotated[str, typer.Option(metavar="ID", help="The environment.")] = (
@@ -271,17 +315,24 @@ def record(
     backfill: options.BackfillOption = None,
     reading: MachineReading,
 ) -> None:
-    """Drive an environment by a known order, and write observations and actions into a file.
+    """Drive an environment by known orders, and write observations and actions.
 
     Jobs get their nodes by --allocation, whatever nodes a dispatcher names: best-fit is nearest to
-    hcp19, pcp19 and pcp20.
+    hcp19, pcp19 and pcp20. What is written for Minari names workload and machine, by which
+    recover_environment makes the environment again.
     """
-    module = import_agent("behaviour_cloning")
+    check_choice("--format", form, ("npz", "minari"))
+    if (form == "npz") != (output.suffix == ".npz"):
+        named = "NAME.npz" if form == "npz" else "NAME-v0, -v1, ..."
+        raise HpcgymError(f"--format {form} writes --output {named}, not {output}")
     machine = reading.machine
     given = options.given(backfill=backfill, allocation=reading.allocation)
-    done = module.record(
-        order, reading.load(workload), output, env_id=env, cluster=machine,
-        env_options=given, **vars(settings),
-    )  # fmt: skip
+    jobs: Any = reading.load(workload)
+    where: Any = machine
+    if form == "minari":  # of which the names are written; what is wrong has been said by now
+        jobs, where = reading.named(workload)
+    done = import_agent("recorder").record(
+        orders, jobs, output, env_id=env, cluster=where, env_options=given, **vars(settings)
+    )
     number = len(done.about["episodes"])
     note(f"wrote {len(done.actions):,} transitions of {number:,} episodes to {output}")

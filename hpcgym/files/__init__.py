@@ -16,6 +16,7 @@ from hpcgym.files.tables import (
     csv_lines,
     csv_rows,
     csv_rows_of,
+    parquet_columns,
     parquet_frame,
 )
 from hpcgym.files.texts import (
@@ -44,6 +45,7 @@ __all__ = [
     "json_file",
     "json_of",
     "open_bytes",
+    "parquet_columns",
     "parquet_frame",
     "plain_number",
     "saying",

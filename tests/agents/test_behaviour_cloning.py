@@ -10,6 +10,8 @@ import torch
 import hpcgym
 from hpcgym.agents import behaviour_cloning as cloning
 from hpcgym.agents import load, maskable_ppo
+from hpcgym.agents.recorder import record
+from hpcgym.agents.recordings import load_recording
 
 WORKLOAD = "lublin:jobs=600,processors=32,seed=3,load=1.0"
 SMALL = {"jobs": 40, "env_options": {"window": 32, "backfill": "none"}}
@@ -17,7 +19,7 @@ SMALL = {"jobs": 40, "env_options": {"window": 32, "backfill": "none"}}
 
 @pytest.fixture(scope="module")
 def recording():
-    return cloning.record("sjf", WORKLOAD, record_episodes=6, **SMALL)
+    return record("sjf", WORKLOAD, record_episodes=6, **SMALL)
 
 
 @pytest.fixture(scope="module")
@@ -56,8 +58,8 @@ def test_a_recording_is_what_happened(recording):
 
 def test_a_recording_is_written_and_read(recording, tmp_path):
     path = tmp_path / "new" / "sjf.npz"
-    again = cloning.record("sjf", WORKLOAD, path, record_episodes=6, **SMALL)
-    read = cloning.load_recording(path)
+    again = record("sjf", WORKLOAD, path, record_episodes=6, **SMALL)
+    read = load_recording(path)
     for one in (again, read):
         assert one.about == recording.about
         assert np.array_equal(one.actions, recording.actions)
@@ -71,25 +73,25 @@ def test_a_recording_is_written_and_read(recording, tmp_path):
 def test_any_environment_can_be_recorded(env_id, observation, tmp_path):
     path = tmp_path / "saf.npz"
     options = {"window": 16, "observation": observation}
-    done = cloning.record(
+    done = record(
         "saf", WORKLOAD, path, env_id=env_id, jobs=30, record_episodes=2, env_options=options
     )
     assert done.actions.ndim == 2
     assert len(done.actions) == len(done.rewards) == len(done.terminations)
     fields = {"observation"} if observation == "flat" else {"jobs", "mask"}
-    assert fields <= set(cloning.load_recording(path).observations)
-    with pytest.raises(hpcgym.HpcgymError, match="can be cloned"):
+    assert fields <= set(load_recording(path).observations)
+    with pytest.raises(hpcgym.HpcgymError, match="can be learned from"):
         cloning.train(recording=path, steps=1)
 
 
 def test_rules_of_a_name_are_those_of_the_recording():
-    done = cloning.record("easy-sjbf", WORKLOAD, jobs=20, record_episodes=1)
+    done = record("easy-sjbf", WORKLOAD, jobs=20, record_episodes=1)
     assert done.about["env_options"]["backfill_order"] == "sjbf"
 
 
 def test_a_clone_does_what_the_policy_does(clone):
     agent, _ = clone
-    fresh = cloning.record("sjf", WORKLOAD, record_episodes=4, seed=9, part="test", **SMALL)
+    fresh = record("sjf", WORKLOAD, record_episodes=4, seed=9, part="test", **SMALL)
     chosen = []
     for k in range(len(fresh.actions)):
         observation = {name: field[k] for name, field in fresh.observations.items()}
@@ -135,14 +137,14 @@ def test_a_policy_of_ones_own_is_recorded():
         def act(self, observation, info):
             return 0
 
-    done = cloning.record(First(), WORKLOAD, record_episodes=1, **SMALL)
+    done = record(First(), WORKLOAD, record_episodes=1, **SMALL)
     assert done.about["policy"] == "First"
     assert set(done.actions.tolist()) == {0}
 
     def first(view):
         return view.in_order(range(len(view.job)))
 
-    done = cloning.record(first, WORKLOAD, record_episodes=1, **SMALL)
+    done = record(first, WORKLOAD, record_episodes=1, **SMALL)
     assert done.about["policy"] == "first"
     assert (done.orders[:, 0] >= 0).all()
 
@@ -159,15 +161,15 @@ def test_what_does_not_fit_is_said(tmp_path, clone):
         with pytest.raises(hpcgym.HpcgymError, match=message):
             cloning.train(steps=1, **arguments)
     with pytest.raises(hpcgym.HpcgymError, match="record_episodes"):
-        cloning.record("sjf", WORKLOAD, record_episodes=0)
+        record("sjf", WORKLOAD, record_episodes=0)
     with pytest.raises(hpcgym.HpcgymError, match="unknown baseline"):
-        cloning.record("sfj", WORKLOAD)
+        record("sfj", WORKLOAD)
     assert gymnasium.make(clone[0].env_id) is not None
 
 
 def test_an_expert_leaves_its_orders():
     """Of a dispatcher by name: who is served first, and who after them; and no bound."""
-    done = cloning.record("sjf-list", WORKLOAD, jobs=40, record_episodes=2)
+    done = record("sjf-list", WORKLOAD, jobs=40, record_episodes=2)
     assert done.about["env_options"]["backfill"] == "none"
     visible = done.observations["mask"].sum(axis=1).astype(int)
     assert done.orders.shape == (len(done.actions), visible.max())

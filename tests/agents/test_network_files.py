@@ -10,7 +10,16 @@ import pytest
 import torch
 
 import hpcgym
-from hpcgym.agents import behaviour_cloning, common, coschedule, load, maskable_ppo, ppo
+from hpcgym.agents import (
+    behaviour_cloning,
+    common,
+    coschedule,
+    cql,
+    load,
+    maskable_ppo,
+    ppo,
+    recorder,
+)
 from hpcgym.evaluation import evaluate
 
 WORKLOAD = "lublin:jobs=600,processors=32,seed=3,load=1.0"
@@ -19,6 +28,7 @@ OPTIONS = {
     "maskable-ppo": {"window": 16, "backfill": "none"},
     "ppo": {"window": 16, "interval": 5},
     "clone": {"window": 32, "backfill": "none"},
+    "cql": {"window": 32, "backfill": "none"},
 }
 
 
@@ -26,6 +36,8 @@ def train(kind: str, recording: Any, **given: Any) -> Any:
     """Train an agent of a kind for a moment."""
     if kind == "clone":
         return behaviour_cloning.train(recording=recording, width=4, **{"steps": 4, **given})
+    if kind == "cql":
+        return cql.train(recording, width=4, **{"steps": 4, **given})
     module = maskable_ppo if kind == "maskable-ppo" else ppo
     options = {} if given.get("resume") else {"env_options": OPTIONS[kind]}
     return module.train(WORKLOAD, **{**SMALL, "steps": 64, **options, **given})
@@ -35,9 +47,7 @@ def train(kind: str, recording: Any, **given: Any) -> Any:
 def recording() -> Any:
     """What a policy did in two episodes."""
     options = OPTIONS["clone"]
-    return behaviour_cloning.record(
-        "sjf", WORKLOAD, jobs=40, record_episodes=2, env_options=options
-    )
+    return recorder.record("sjf", WORKLOAD, jobs=40, record_episodes=2, env_options=options)
 
 
 @pytest.fixture(scope="module")
@@ -65,6 +75,7 @@ def spread_out(numbers: torch.Tensor) -> torch.Tensor:
 WEIGHT = {
     "maskable-ppo": "score.3.weight",
     "clone": "score.3.weight",
+    "cql": "score.3.weight",
     "ppo": "action_net.weight",
 }
 KINDS = sorted(OPTIONS)

@@ -7,6 +7,8 @@ import pytest
 
 import hpcgym
 from hpcgym.agents import behaviour_cloning as cloning
+from hpcgym.agents.recorder import record
+from hpcgym.agents.recordings import check_selections, load_recording
 
 WORKLOAD = "lublin:jobs=600,processors=32,seed=3,load=1.0"
 
@@ -16,7 +18,7 @@ def path(tmp_path_factory):
     """A recording of two episodes."""
     path = tmp_path_factory.mktemp("recordings") / "sjf.npz"
     options = {"window": 16, "backfill": "none"}
-    cloning.record("sjf", WORKLOAD, path, jobs=20, record_episodes=2, env_options=options)
+    record("sjf", WORKLOAD, path, jobs=20, record_episodes=2, env_options=options)
     return path
 
 
@@ -29,6 +31,11 @@ def hidden(mask):
 def with_nan(field):
     """Return a field with a value that is none."""
     field[3, 1] = np.nan
+    return field
+
+
+def with_nan_at_an_end(field):
+    field[1, 0] = np.nan
     return field
 
 
@@ -47,7 +54,7 @@ DAMAGES = [
     ("jobs", lambda one: one[:, :, 0], "'jobs' has the shape"),
     ("jobs", None, "'jobs' is missing"),
     ("mask", None, "'mask' is missing"),
-    ("mask", lambda one: one[:, :-1], "'mask' and 'jobs'"),
+    ("mask", lambda one: one[:, :-1], r"'mask' has the shape \(\d+, 15\), at the ends \(2, 16\)"),
     ("mask", hidden, r"actions\[0\] is a place of the window without a job"),
     ("mask", lambda one: one * 0, "without a job"),
     ("actions", lambda one: one * 0 + 10**6, r"actions\[0\] is 1000000"),
@@ -59,6 +66,12 @@ DAMAGES = [
     ("rewards", lambda one: one * np.nan, r"rewards\[0\] is "),
     ("rewards", lambda one: one[:, None], "'rewards' has the shape"),
     ("terminations", lambda one: one.astype(float), "'terminations' has values of a kind"),
+    ("terminations", lambda one: one & False, "its last episode does not end"),
+    ("terminations", lambda one: one | True, r"'about' does not name its \d+ episodes"),
+    ("truncations", None, "an older hpcgym has written it, without truncations: record it anew"),
+    ("last.jobs", None, "'jobs' at the ends of episodes is missing"),
+    ("last.jobs", with_nan_at_an_end, r"last\.jobs\[1, 0, 0\] is nan"),
+    ("last.queue", lambda one: one[1:], r"'last\.queue' has the shape \(1, \d+\), with 2 episodes"),
     ("orders", lambda one: one - 2, r"orders\[0, 0\] is "),
     ("bounds", lambda one: one.astype(str), "'bounds' has values of a kind"),
 ]
@@ -82,11 +95,22 @@ def test_a_damaged_recording_is_said_in_one_line(name, change, message, path, tm
     assert output.read_bytes() == b"what was there"
 
 
+def test_names_of_episodes_are_texts(path):
+    read = load_recording(path)
+    for named in ([3, 4], ["one"], None):
+        wrong = read._replace(about={**read.about, "episodes": named})
+        with pytest.raises(hpcgym.HpcgymError, match="'about' does not name its 2 episodes"):
+            check_selections(wrong)
+
+
 def test_a_recording_in_memory_is_looked_at_too(path):
-    read = cloning.load_recording(path)
+    read = load_recording(path)
     wrong = read._replace(actions=read.actions + 16)
     with pytest.raises(hpcgym.HpcgymError, match="recording: actions"):
         cloning.train(recording=wrong, steps=1)
+    narrow = [{**each, "mask": each["mask"][:, :-1]} for each in (read.observations, read.last)]
+    with pytest.raises(hpcgym.HpcgymError, match="'mask' and 'jobs' are of windows of different"):
+        check_selections(read._replace(observations=narrow[0], last=narrow[1]))
 
 
 def test_numbers_may_have_other_types(path, tmp_path):

@@ -10,10 +10,11 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from hpcgym.agents import behaviour_cloning, controls, coschedule, maskable_ppo, ppo
+from hpcgym.agents import behaviour_cloning, controls, coschedule, cql, maskable_ppo, ppo, recorder
 from hpcgym.agents.settings import (
     CloneSettings,
     ControlsSettings,
+    CqlSettings,
     MaskablePpoSettings,
     PairsSettings,
     PpoSettings,
@@ -38,7 +39,8 @@ TAKERS: dict[str, tuple[Any, type[Settings]]] = {
     "maskable-ppo": (maskable_ppo.train, MaskablePpoSettings),
     "ppo": (ppo.train, PpoSettings),
     "clone": (behaviour_cloning.train, CloneSettings),
-    "record": (behaviour_cloning.record, RecordSettings),
+    "cql": (cql.train, CqlSettings),
+    "record": (recorder.record, RecordSettings),
 }
 
 
@@ -125,6 +127,7 @@ class Checked(Settings):
     steps: int | None = whole(None, "Steps.", 2)
     rate: float = real(0.5, "Rate.", "R")
     size: float = real(1.0, "Size.", "S", above=True)
+    share: float = real(0.5, "Share.", "P", most=1.0)
     way: str = choice("up", "Where it goes.", "up", "down")
 
 
@@ -136,6 +139,7 @@ class Checked(Settings):
         ({"rate": -0.1}, "rate must be a number of at least 0, not -0.1"),
         ({"rate": float("inf")}, "rate must be a number of at least 0, not inf"),
         ({"rate": None}, "rate must be a number of at least 0, not None"),
+        ({"share": 1.5}, "share must be a number from 0 to 1, not 1.5"),
         ({"size": 0}, "size must be a number above 0, not 0"),
         ({"size": float("nan")}, "size must be a number above 0, not nan"),
         ({"way": "left"}, "unknown way 'left'; known are up, down"),
@@ -149,5 +153,7 @@ def test_wrong_values_are_named(given: dict[str, Any], message: str) -> None:
 
 
 def test_right_values_are_kept() -> None:
-    assert vars(Checked()) == {"steps": None, "rate": 0.5, "size": 1.0, "way": "up"}
+    assert vars(Checked()) == {
+        "steps": None, "rate": 0.5, "size": 1.0, "share": 0.5, "way": "up"
+    }  # fmt: skip
     assert Checked(steps=2, rate=0, size=3, way="down").steps == 2

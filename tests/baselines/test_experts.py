@@ -266,18 +266,18 @@ def test_experts_that_solve_a_model_know_bounds(name: str, kind: Any) -> None:
 
 def test_recordings_of_experts_have_orders_and_bounds(tmp_path: Any) -> None:
     pytest.importorskip("ortools")
-    pytest.importorskip("torch")
-    from hpcgym.agents import behaviour_cloning
+    from hpcgym.agents.recorder import record
+    from hpcgym.agents.recordings import load_recording
 
     machine = tmp_path / "two.toml"
     machine.write_text(cluster_toml(TWO))
     given = {"episodes": "whole", "part": "all", "record_episodes": 1, "env_options": {"window": 8}}
     with pytest.raises(HpcgymError, match="env_options: cluster is for the recording or"):
-        behaviour_cloning.record("cph-3", TINY, env_options={"cluster": "eurora"})
+        record("cph-3", TINY, env_options={"cluster": "eurora"})
     given["cluster"] = str(machine)
     for env_id in ("hpcgym/JobSelection-v0", "hpcgym/QueueOrdering-v0"):
         path = tmp_path / "cph.npz"
-        done = behaviour_cloning.record("cph-3", TINY, path, env_id=env_id, **given)
+        done = record("cph-3", TINY, path, env_id=env_id, **given)
         assert done.about["policy"] == "cph-3"
         assert done.about["env_options"]["backfill"] == "none"
         assert np.isfinite(done.bounds).any()
@@ -292,10 +292,10 @@ def test_recordings_of_experts_have_orders_and_bounds(tmp_path: Any) -> None:
             assert set(order[visible:]) <= {-1}
             first = action if env_id == "hpcgym/JobSelection-v0" else np.argmax(action[:visible])
             assert first == order[0]
-        read = behaviour_cloning.load_recording(path)
+        read = load_recording(path)
         np.testing.assert_array_equal(read.orders, done.orders)
         np.testing.assert_array_equal(read.bounds, done.bounds)
-    plain = behaviour_cloning.record("sjf", TINY, **given)
+    plain = record("sjf", TINY, **given)
     assert plain.orders.shape == (len(plain.actions), 0)
     assert np.isnan(plain.bounds).all()
 
@@ -305,8 +305,7 @@ def test_experts_are_recorded_on_the_machine_that_is_given(
     cluster: Cluster | None, waits: bool
 ) -> None:
     """Two jobs of three cores fit six cores together, but not the nodes of four and two."""
-    pytest.importorskip("torch")
-    from hpcgym.agents import behaviour_cloning
+    from hpcgym.agents.recorder import record
 
     columns = {
         "submit_time": [0, 0],
@@ -317,7 +316,7 @@ def test_experts_are_recorded_on_the_machine_that_is_given(
     workload = Workload.from_columns(columns, processors=6, units=[1, 1], per_unit={"core": [3, 3]})
     given = {"episodes": "whole", "part": "all", "record_episodes": 1}
     options = {"env_options": {"reward": "wait"}, "cluster": cluster}
-    done = behaviour_cloning.record("prb", workload, **given, **options)
+    done = record("prb", workload, **given, **options)
     assert (done.rewards.sum() < 0) == waits
 
 

@@ -12,7 +12,8 @@ import pytest
 from typer.testing import CliRunner
 
 from hpcgym.agents import load
-from hpcgym.agents.behaviour_cloning import load_recording, record
+from hpcgym.agents.recorder import record
+from hpcgym.agents.recordings import load_recording
 from hpcgym.agents.xnes import Xnes
 from hpcgym.cli import app
 from hpcgym.cluster import find_cluster
@@ -21,6 +22,7 @@ from hpcgym.scheduler.rules import Scheduler
 from hpcgym.workload import fitting, load_workload
 
 TRACE = "lublin:jobs=2000,processors=64,load=1.0,seed=2"
+CLEANED = ("--workload", TRACE, "--clean", "none")
 SHORT = ("--workload", TRACE, "--jobs", "20", "--steps", "64", "--envs", "4")
 
 
@@ -84,6 +86,22 @@ def test_clones_are_trained_of_orders_and_of_recordings() -> None:
         assert load(path).name == "clone"
         assert load(path).env_options["backfill"] == "none"
     succeed("train", "maskable-ppo", *SHORT, "--resume", "a.pt")
+
+
+def test_offline_data_is_recorded_and_learned_from() -> None:
+    """Several policies, for Minari; then a clone and an agent of what was written."""
+    pytest.importorskip("pyarrow")
+    where = ("--workload", TRACE, "--jobs", "30", "--number", "2")
+    given = ("--format", "minari", "--output", "mixed-v0")
+    done = succeed("train", "record", "random", "easy", "saf", *where, *given)
+    assert "transitions of 6 episodes to mixed-v0" in done.stderr
+    assert load_recording("mixed-v0").about["policy"] == "random, easy, saf"
+    succeed("train", "cql", "--recording", "mixed-v0", "--steps", "5", "--output", "a.pt")
+    succeed("train", "clone", "--recording", "mixed-v0", "--steps", "5", "--output", "b.pt")
+    assert [load(path).name for path in ("a.pt", "b.pt")] == ["cql", "clone"]
+    again = train("record", "saf", *where, *given, "--force")
+    assert again.exit_code == 1
+    assert "mixed-v0 cannot be written: Is a directory" in again.stderr
 
 
 @pytest.mark.parametrize(
@@ -259,6 +277,24 @@ def test_help_lists_all_features_that_can_be_weighed(agent: str) -> None:
         (("clone", "saf"), "give either an order and --workload, or --recording"),
         (("clone", "sfa", "--workload", TRACE), "unknown baseline 'sfa'"),
         (("record", "saf", "--workload", TRACE, "--env", "hpcgym/No-v0"), "hpcgym/No-v0"),
+        (
+            ("record", "saf", "--workload", TRACE, "--format", "minari"),
+            "--format minari writes --output NAME-v0, -v1, ..., not recording.npz",
+        ),
+        (
+            ("record", "saf", "--workload", TRACE, "--output", "saf-v0"),
+            "--format npz writes --output NAME.npz, not saf-v0",
+        ),
+        (("record", "saf", "--workload", TRACE, "--format", "h5"), "unknown --format 'h5'"),
+        (
+            ("record", "saf", *CLEANED, "--format", "minari", "--output", "saf-v0"),
+            "--clean changes the jobs, and what is written for Minari only names them",
+        ),
+        (
+            ("record", "easy", "sjf-list", "--workload", TRACE, "--jobs", "20"),
+            "baseline 'easy' needs an environment with backfill='easy'",
+        ),
+        (("cql", "--recording", "none.npz"), "none.npz: no such file"),
     ],
 )
 def test_errors_are_one_line(arguments: tuple[str, ...], message: str) -> None:

@@ -15,6 +15,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import gymnasium
 import numpy as np
 import pytest
 from damages import damages
@@ -141,14 +142,39 @@ def network(path: Path) -> Reader:
     return agents.load
 
 
-def recording(path: Path) -> Reader:
-    module = agents.recordings
+def small_recording() -> Any:
     about = {"policy": "sjf", "env_id": "hpcgym/JobSelection-v0", "env_options": {"window": 4}}
-    seen = {"jobs": np.ones((5, 4, 8), np.float32), "mask": np.ones((5, 4), np.float32)}
-    zeros = np.zeros(5)
-    rest = (zeros.astype(int), zeros, zeros > 0, np.zeros((5, 0), np.int32), zeros, about)
-    module.save_recording(path, module.Recording(seen, *rest))
-    return module.load_recording
+    about |= {"episodes": ["one", "two"], "seeds": [3, 4], "policies": ["sjf", "sjf"], "seed": 0}
+    seen = {"jobs": np.ones((5, 4, 8), np.float32), "mask": np.ones((5, 4), np.int8)}
+    last = {name: field[:2] for name, field in seen.items()}
+    zeros, ends = np.zeros(5), np.array([0, 1, 0, 0, 0]) > 0
+    cut = np.array([0, 0, 0, 0, 1]) > 0
+    rest = (zeros.astype(int), zeros, ends, cut, last, np.zeros((5, 0), np.int32), zeros, about)
+    return agents.recordings.Recording(seen, *rest)
+
+
+def recording(path: Path) -> Reader:
+    agents.recordings.save_recording(path, small_recording())
+    return agents.recordings.load_recording
+
+
+def of_minari(path: Path) -> Reader:
+    """A file of a data set; the other ones are as they were."""
+    pytest.importorskip("pyarrow")
+    folder = path.parent / "set-v0"
+    box = gymnasium.spaces.Box(-1, 1, (4, 8), np.float32)
+    seen = gymnasium.spaces.Dict({"jobs": box, "mask": gymnasium.spaces.MultiBinary(4)})
+    done = gymnasium.spaces.Discrete(4)
+    spec = json.dumps({"id": "hpcgym/JobSelection-v0", "kwargs": {"window": 4}})
+    agents.minari_files.write_minari(folder, small_recording(), seen, done, spec)
+    home = folder / "data" / ("." if path.name == "metadata.json" else "0")
+    shutil.copy(home / path.name, path)
+
+    def read(path: Path) -> Any:
+        shutil.copy(path, home / path.name)
+        return agents.recordings.load_recording(folder)
+
+    return read
 
 
 def checkpoint(path: Path) -> Reader:
@@ -180,6 +206,8 @@ KINDS: dict[str, Callable[[Path], Reader]] = {
     "pairs.json": pairs,
     "network.pt": network,
     "recording.npz": recording,
+    "metadata.json": of_minari,
+    "part-0.parquet": of_minari,
     "checkpoint.npz": checkpoint,
 }
 
