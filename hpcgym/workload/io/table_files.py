@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from hpcgym.errors import WorkloadError, installing
 from hpcgym.files import csv_frame, csv_lines, parquet_frame
-from hpcgym.naming import CODE
+from hpcgym.naming import NAME_COLUMNS
 from hpcgym.workload.io.files import Errors
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ def read_csv(path: Path, errors: Errors, skipped: dict[str, int]) -> pd.DataFram
         frame = csv_frame(
             path,
             WorkloadError,
-            dtype={CODE: "str"},  # a name may be all digits
+            dtype=dict.fromkeys(NAME_COLUMNS, "str"),  # a name may be all digits
             skipinitialspace=True,
             skip_blank_lines=False,
             index_col=False,
