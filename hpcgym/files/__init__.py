@@ -16,6 +16,7 @@ from hpcgym.files.tables import (
     csv_lines,
     csv_rows,
     csv_rows_of,
+    parquet_columns,
     parquet_frame,
 )
 from hpcgym.files.texts import (
@@ -46,6 +47,7 @@ __all__ = [
     "json_of",
     "lines_of",
     "open_bytes",
+    "parquet_columns",
     "parquet_frame",
     "plain_number",
     "saying",

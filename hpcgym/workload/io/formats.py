@@ -12,7 +12,10 @@ from pathlib import Path
 
 from hpcgym.errors import WorkloadError, check_choice
 from hpcgym.files import head_of
+from hpcgym.workload.io.batsim import is_batsim, read_batsim
 from hpcgym.workload.io.files import Reading, is_table
+from hpcgym.workload.io.pbs import is_pbs, read_pbs
+from hpcgym.workload.io.presets import is_f_data, is_pm100, read_f_data, read_pm100
 from hpcgym.workload.io.sacct import is_sacct, read_sacct
 from hpcgym.workload.io.swf import read_swf
 from hpcgym.workload.io.tables import read_table
@@ -55,6 +58,26 @@ FORMATS = {
         "Slurm's accounting, as sacct -P or sacct --parsable prints it",
         read_sacct,
         lambda path, head: is_sacct(head),
+    ),
+    "pbs": Format(
+        "accounting logs of PBS and Torque",
+        read_pbs,
+        lambda path, head: is_pbs(head),
+    ),
+    "batsim": Format(
+        "workloads of Batsim in JSON, with delays as profiles",
+        read_batsim,
+        is_batsim,
+    ),
+    "pm100": Format(
+        "the table of jobs of PM100, of Marconi100: Parquet or CSV",
+        read_pm100,
+        is_pm100,
+    ),
+    "f-data": Format(
+        "a table of jobs of F-DATA, of Fugaku: Parquet or CSV",
+        read_f_data,
+        is_f_data,
     ),
     "table": Format(
         "a table with the columns of SWF: .csv, .csv.gz, .parquet, .json, .json.gz",

@@ -145,6 +145,14 @@ def _printable(text: str) -> str:
     return "".join(c if c.isprintable() else "?" for c in text).strip()
 
 
+def first_known(*columns: Ints) -> Ints:
+    """Return the first of some columns that is above 0 for each job, -1 where none is."""
+    known: Ints = np.full(columns[0].shape, MISSING, dtype=np.int64)
+    for column in reversed(columns):
+        known = np.where(column > 0, column, known)
+    return known
+
+
 def no_job(log: Log) -> WorkloadError:
     """Return the error that a log holds no job, and why not."""
     why = ", ".join(f"{n:,} {reason.removeprefix('dropped: ')}" for reason, n in log.counts.items())

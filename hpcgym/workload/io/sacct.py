@@ -21,7 +21,14 @@ import numpy as np
 from hpcgym.errors import WorkloadError
 from hpcgym.files import lines_of
 from hpcgym.workload.io.files import Reading
-from hpcgym.workload.io.log_lines import Ints, Log, with_submissions, with_units, workload_of
+from hpcgym.workload.io.log_lines import (
+    Ints,
+    Log,
+    first_known,
+    with_submissions,
+    with_units,
+    workload_of,
+)
 from hpcgym.workload.io.sacct_fields import (
     AFTER,
     ARRAY_TASKS,
@@ -264,22 +271,24 @@ def _resources(log: Log) -> dict[str, Ints]:
         for name in ("AllocTRES", "ReqTRES")
     ]
     given, asked = (dict(zip(("cpu", "mem", "node", "gpu"), t.T, strict=True)) for t in tables)
-    allocated = _first(_count(log, "AllocCPUS"), _count(log, "NCPUS"), given["cpu"])
-    requested = _first(_count(log, "ReqCPUS"), asked["cpu"])
-    cores = _first(allocated, requested)
+    allocated = first_known(_count(log, "AllocCPUS"), _count(log, "NCPUS"), given["cpu"])
+    requested = first_known(_count(log, "ReqCPUS"), asked["cpu"])
+    cores = first_known(allocated, requested)
     log.count(
         "repaired: requested_processors taken from AllocCPUS, not ReqCPUS",
         (requested > 0) & (requested != cores),
     )
     for place in np.flatnonzero(cores <= 0).tolist():
         log.refuse(log.lines[place], "no field tells its processors", "line without processors")
-    nodes = _first(given["node"], _count(log, "NNodes"), _count(log, "AllocNodes"), asked["node"])
-    memory = _first(given["mem"], asked["mem"], _requested_memory(log, cores, nodes))
+    nodes = first_known(
+        given["node"], _count(log, "NNodes"), _count(log, "AllocNodes"), asked["node"]
+    )
+    memory = first_known(given["mem"], asked["mem"], _requested_memory(log, cores, nodes))
     return {
         "requested_processors": cores,
         "allocated_processors": allocated,
         "nodes": nodes,
-        "gpus": _first(given["gpu"], asked["gpu"]),
+        "gpus": first_known(given["gpu"], asked["gpu"]),
         "memory_mb": memory,
     }
 
@@ -301,14 +310,6 @@ def _count(log: Log, name: str) -> Ints:
         return int(text)
 
     return log.numbers(name, whole)
-
-
-def _first(*columns: Ints) -> Ints:
-    """Return the first of some columns that is above 0 for each job, -1 where none is."""
-    known = np.full(columns[0].shape, MISSING, dtype=np.int64)
-    for column in reversed(columns):
-        known = np.where(column > 0, column, known)
-    return known
 
 
 def _preceding(log: Log) -> Ints:
