@@ -14,6 +14,8 @@ from hpcgym.errors import WorkloadError
 from hpcgym.workload.io.swf_header import numbered_names
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from hpcgym.workload.model import Workload
 
 #: Column of numbers that stand for names -> the key of their lines in a header.
@@ -49,6 +51,17 @@ def names_of(workload: Workload, column: str) -> dict[int, str]:
 def called(names: Mapping[int, str], kind: str, number: int) -> str:
     """Return what tables and pictures call a number: its name, or such as ``user 7``."""
     return names.get(number, f"{kind} {number}")
+
+
+def name_users(table: pd.DataFrame, workload: Workload) -> pd.DataFrame:
+    """Return a table with a column ``user`` of names behind ``user_id``, if users have any."""
+    names = names_of(workload, "user_id")
+    if not names:
+        return table
+    texts = [called(names, "user", number) for number in table["user_id"].tolist()]
+    named = table.copy()
+    named.insert(list(table.columns).index("user_id") + 1, "user", texts)
+    return named
 
 
 def check_name(name: Any, column: str = "code") -> str:

@@ -7,7 +7,8 @@ A workload counts seconds from its log's first submission; its header tells when
 from __future__ import annotations
 
 import re
-from datetime import UTC, datetime
+from collections.abc import Mapping
+from datetime import UTC, datetime, tzinfo
 from zoneinfo import ZoneInfo
 
 from hpcgym.errors import WorkloadError
@@ -70,6 +71,15 @@ class Clock:
         zone = "UTC" if self.name is None else self.name
         told = {"Note": [NO_ZONE]} if self.assumed else {"TimeZoneString": [zone]}
         return {"UnixStartTime": [str(first)], **told}
+
+
+def zone_of(header: Mapping[str, list[str]]) -> tuple[tzinfo, str]:
+    """Return the time zone that a header names, UTC where it names none that is known."""
+    name = " ".join(header.get("TimeZoneString", ())).strip()
+    try:
+        return ZoneInfo(name), name
+    except (ValueError, OSError, LookupError):  # an unknown name, or a system without time zones
+        return UTC, "UTC"
 
 
 def is_date(text: object) -> bool:
