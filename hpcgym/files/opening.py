@@ -136,13 +136,16 @@ def lines_of(
         1 MiB.
     """
     with open_bytes(path, error) as file:
+        first = True
         for line in iter(lambda: file.readline(MEGABYTE + 1), b""):
+            if first:
+                line, first = line.removeprefix(b"\xef\xbb\xbf"), False  # a byte order mark
             if len(line) > MEGABYTE:
                 raise error(f"{path} has a line of over {size_text(MEGABYTE)}: it is not {kind}")
             if b"\0" in line:
                 raise error(f"{path} is not {kind}: it is binary")
             try:
-                text = line.decode("utf-8-sig")
+                text = line.decode()
             except UnicodeDecodeError:
                 text = line.decode("latin-1")
             yield text.rstrip("\r\n"), line.endswith(b"\n")

@@ -192,6 +192,39 @@ def test_lines_that_are_wrong_are_skipped_and_counted_once(tmp_path: Path) -> No
     assert len(workload) == 1
 
 
+@given(data=st.data())
+def test_damaged_dumps_lose_no_line(
+    tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
+) -> None:
+    """Whatever stands in a dump: it is refused in one line, or each of its lines is counted."""
+    content = dump(data.draw(st.integers(0, 99)), 30).text
+    for _ in range(data.draw(st.integers(1, 4))):
+        place = data.draw(st.integers(content.index("\n"), len(content)))
+        damage = st.sampled_from(["", "|", "||", "\n", "x", "-", ":", "é", "\x1b", "9" * 30, " "])
+        content = content[:place] + data.draw(damage) + content[place + 1 :]
+    if data.draw(st.booleans()):
+        content = content[: data.draw(st.integers(0, len(content)))]
+    folder = tmp_path_factory.mktemp("dump")
+    lines = [line for line in content.split("\n")[1:] if line.strip()]
+    workload = tried(folder, content, "skip")
+    if isinstance(workload, str):
+        assert "jobs.txt" in workload
+        assert "\n" not in workload
+        return
+    dropped = [n for reason, n in workload.cleaning.items() if reason.startswith("dropped: ")]
+    assert len(workload) + sum(dropped) == len(lines)
+    strict = tried(folder, content, "raise")
+    assert not isinstance(strict, str) or ", line " in strict
+
+
+def tried(folder: Path, content: str, errors: str) -> Workload | str:
+    """The workload of a dump, or what is wrong with it."""
+    try:
+        return read(folder, content, errors=errors, format="sacct")
+    except WorkloadError as error:
+        return str(error)
+
+
 def test_separators_of_all_kinds(tmp_path: Path) -> None:
     for separator in (",", ";", "\t", "^"):
         workload = read(tmp_path, text(JOB).replace("|", separator))

@@ -38,6 +38,7 @@ from hpcgym.workload.io.sacct_fields import (
     STATES,
     STEP,
     UNSAID,
+    is_step,
     memory_mb,
     minutes,
     parts_of_id,
@@ -67,6 +68,12 @@ _TELLING = {
 }
 #: Fields that say something of the scheduling which no simulation goes by.
 _UNUSED = ("Priority", "Reason", "Reservation", "Constraints")
+#: All that are read.
+_READ = {
+    *(name.casefold() for names in (*_NEEDED, _UNUSED) for name in names),
+    *("state", "eligible", "timelimit", "timelimitraw", "reqmem", "nnodes", "allocnodes"),
+    *("dependency", "user", "uid", "account", "group", "gid", "qos", "partition"),
+}
 _NOTHING = ("", "None", "(null)", "N/A")
 
 _FIELDS = "JobID,JobIDRaw,User,Account,Partition,QOS,State,Submit,Eligible,Start,ElapsedRaw"
@@ -117,7 +124,7 @@ def _separator(first: str) -> str:
 
 
 def _read(path: Path, how: Reading) -> Log:
-    """Return the records of a dump, steps and all; lines that are none are refused."""
+    """Return the records of a dump; steps are counted, lines that are no records refused."""
     lines = lines_of(path, "a dump of sacct", WorkloadError)
     first, _ = next(lines, ("", True))
     if not first.strip():
@@ -133,20 +140,23 @@ def _read(path: Path, how: Reading) -> Log:
         names.pop()
     _check_fields(path, names)
     log = Log(path, how)
-    rows: list[list[str]] = []
+    read = [place for place, name in enumerate(names) if name in _READ]
+    columns: list[list[str]] = [[] for _ in read]
+    named = names.index("jobid" if "jobid" in names else "jobidraw")
     for line, (text, ended) in enumerate(lines, 2):
         fields = text.split(separator)
         if len(fields) == len(names) + 1 and fields[-1] == "":
             fields.pop()
         if len(fields) == len(names) and text != first:
-            rows.append(fields)
+            if is_step(fields[named]):  # most lines
+                log.counts[f"dropped: {STEP}"] += 1
+                continue
+            for column, place in zip(columns, read, strict=True):
+                column.append(fields[place].strip())
             log.lines.append(line)
         elif text.strip():
             _refuse(log, line, text == first, len(fields), len(names), ended)
-    log.fields = {
-        name: [text.strip() for text in texts]
-        for name, texts in zip(names, zip(*rows, strict=True), strict=bool(rows))
-    }
+    log.fields = {names[place]: column for place, column in zip(read, columns, strict=True)}
     return log
 
 
@@ -179,9 +189,9 @@ def _refuse(log: Log, line: int, again: bool, found: int, wanted: int, ended: bo
 
 
 def _drop_no_jobs(log: Log) -> None:
-    """Drop steps, tasks of arrays that did not start, and jobs that did not start or end."""
+    """Drop tasks of arrays that did not start, and jobs that did not start or end."""
     kinds = log.parsed(_id(log), parts_of_id)
-    log.drop({place: kind for place, kind in enumerate(kinds) if kind in (STEP, ARRAY_TASKS)})
+    log.drop({place: kind for place, kind in enumerate(kinds) if kind == ARRAY_TASKS})
     states = log.parsed("State", state_of, "")
     starts, ends = log.texts("start"), log.texts("end")
     by_ends = not {"elapsed", "elapsedraw"} & {*log.fields}

@@ -14,9 +14,7 @@ STEP = "step of a job"
 ARRAY_TASKS = "tasks of an array that had not started"
 PART = "component of a heterogeneous job"
 
-_ID = re.compile(
-    r"(?P<number>\d{1,18})(?:_(?:(?P<task>\d+)|(?P<tasks>\[.*\]?)))?(?P<part>\+\d+)?(?P<step>\..+)?"
-)
+_ID = re.compile(r"(?P<number>\d{1,18})(?:_(?:(?P<task>\d+)|(?P<tasks>\[.*\]?)))?(?P<part>\+\d+)?")
 
 #: State of a job that ended -> status of the Standard Workload Format: 1 completed, 5 cancelled, 0
 #: failed. REQUEUED and RESIZING are runs of jobs that went on: in another run, or at another size.
@@ -52,8 +50,14 @@ AFTER = re.compile(r"after\w*:\d")
 _AFTER_ONE = re.compile(r"after\w*:(\d{1,18})(?:\+\d+)?(?:\(\w*\))?")
 
 
+def is_step(text: str) -> bool:
+    """Tell whether an id is that of a step, such as ``7.batch``."""
+    job, point, step = text.partition(".")
+    return bool(point and step) and job[:1].isdigit()
+
+
 def parts_of_id(text: str) -> str | tuple[int, str]:
-    """Return ``STEP`` or ``ARRAY_TASKS``, or the number of a job and ``PART`` if it is one.
+    """Return ``ARRAY_TASKS``, or the number of a job and ``PART`` if it is one.
 
     Raises
     ------
@@ -62,8 +66,6 @@ def parts_of_id(text: str) -> str | tuple[int, str]:
     found = _ID.fullmatch(text)
     if found is None:
         raise ValueError("no id such as 123, 123_4 or 123+0")
-    if found["step"]:
-        return STEP
     if found["tasks"]:
         return ARRAY_TASKS
     return int(found["number"]), PART if found["part"] else ""
