@@ -101,6 +101,29 @@ def test_dates_and_durations(tmp_path):
     ]
 
 
+def test_any_name_is_read_as_it_was_written(tmp_path):
+    names = ["NA", "null", "007", "a, b", 'say "x"', "None", "nan", "1e5", "é", "-1", "#x", "True"]
+    lines = [f"{number} {name}" for number, name in enumerate(names)]
+    original = Workload.from_columns(
+        {"submit_time": range(12), "user_id": range(12), "partition": [*range(11), -1]},
+        processors=8,
+        header={"User": lines, "Partition": lines},
+    )
+    for ending in ("csv", "json", "parquet", "csv.gz"):
+        if ending == "parquet":
+            pytest.importorskip("pyarrow")
+        write_table(original, tmp_path / f"a.{ending}")
+        again = read_table(tmp_path / f"a.{ending}", processors=8)
+        assert again.header["User"] == lines
+        assert again.header["Partition"] == lines[:-1]
+        assert again.user_id.tolist() == list(range(12))
+    # the rest of a line with names is as it was
+    text = "submit_time,run_time,user\n0,NA,x\n\n1,5\n"
+    with pytest.raises(WorkloadError, match="line 4 has 2 fields, and line 1"):
+        read(tmp_path, text)
+    assert read(tmp_path, text, errors="skip").run_time.tolist() == [-1]
+
+
 def test_times_that_are_none(tmp_path):
     for text, problem in {
         "submit_time\n2024-01-01\n5\n": "line 3: column submit_time is '5, no date', not a number",

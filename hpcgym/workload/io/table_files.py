@@ -16,6 +16,13 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
+#: What stands for a number that is not known, as pandas has it.
+_NOTHING = [
+    *("", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN"),
+    *("<NA>", "N/A", "NA", "NULL", "NaN", "None", "n/a", "nan", "null"),
+]
+
+
 def read_csv(path: Path, errors: Errors, skipped: dict[str, int]) -> pd.DataFrame:
     """Read a CSV file; lines with too many or too few fields end in an error.
 
@@ -33,7 +40,7 @@ def read_csv(path: Path, errors: Errors, skipped: dict[str, int]) -> pd.DataFram
         frame = csv_frame(
             path,
             WorkloadError,
-            dtype=dict.fromkeys(NAME_COLUMNS, "str"),  # a name may be all digits
+            **_names_as_written(path),
             skipinitialspace=True,
             skip_blank_lines=False,
             index_col=False,
@@ -62,6 +69,16 @@ def read_csv(path: Path, errors: Errors, skipped: dict[str, int]) -> pd.DataFram
     if len(lacking):
         skipped["dropped: line with too few fields"] = len(lacking)
     return frame.drop(index=lacking)
+
+
+def _names_as_written(path: Path) -> dict[str, Any]:
+    """Return options by which names stay what they are, all digits, or ``null``."""
+    columns = next(csv_lines(path, WorkloadError), [])
+    if not {*columns} & {*NAME_COLUMNS}:
+        return {}
+    blank = {column: [""] if column in NAME_COLUMNS else _NOTHING for column in columns}
+    kinds = dict.fromkeys(NAME_COLUMNS, "str")
+    return {"dtype": kinds, "na_values": blank, "keep_default_na": False}
 
 
 def _odd_lines(path: Path) -> tuple[int, dict[int, int]]:
