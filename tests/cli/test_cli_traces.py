@@ -15,6 +15,7 @@ from typer.testing import CliRunner
 
 from hpcgym import load_workload, simulate
 from hpcgym.cli import app
+from hpcgym.report.palettes import palette_of
 from hpcgym.workload import Workload, write_swf
 from hpcgym.workload.summary import oddities, summary
 
@@ -125,6 +126,9 @@ def test_names_are_in_tables_and_schedules(tmp_path: Path) -> None:
     result = simulate(log, "easy")
     assert result.jobs["user"].tolist() == ["ann", "bob", "bob", "user 3"]
     assert "user" not in simulate(workload(header={}), "easy").jobs
+    assert result.energy.by_user["user"].tolist() == ["ann", "bob", "user 3"]
+    assert result.energy.by_user["jobs"].tolist() == [1, 2, 1]
+    assert [name.split()[0] for name in palette_of(result).meaning] == ["ann", "bob", "user"]
     assert "ann" in show(str(path))
     done = CliRunner().invoke(
         app, ["simulate", str(path), "--output", str(tmp_path / "schedule.csv")]
