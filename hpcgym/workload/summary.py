@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from hpcgym.files import header_number
 from hpcgym.workload.io.records import most_busy
 from hpcgym.workload.io.times import zone_of
-from hpcgym.workload.model import MISSING, Workload
+from hpcgym.workload.model import MISSING, REORDERED, Workload
 from hpcgym.workload.names import called, names_of
 
 if TYPE_CHECKING:
@@ -90,8 +90,8 @@ def oddities(workload: Workload, raw: Workload) -> list[str]:
     found = []
     for reason, number in workload.cleaning.items():
         of_reader = raw.cleaning.get(reason, 0)
-        if reason.startswith("dropped: ") and of_reader == number:
-            continue  # lines that are no jobs
+        if reason == REORDERED or (reason.startswith("dropped: ") and of_reader == number):
+            continue  # no harm; lines that are no jobs
         if not reason.startswith("not used: ") and number > _TOUCHED * len(raw):
             found.append(f"{_percent(number / len(raw))} of the jobs were {reason}")
     requested, run = workload.requested_time, workload.run_time

@@ -244,6 +244,7 @@ def workload_of(log: Log, columns: Mapping[str, Any], clock: Clock, told: Any = 
     frame = pd.DataFrame(kept, index=pd.Index(log.lines, name="line"))
     first = int(frame["submit_time"].min())
     frame = frame.assign(submit_time=frame["submit_time"] - first)
+    frame = frame.sort_values("submit_time", kind="stable")  # logs are in any order
     how = log.how
     workload = from_pandas(frame, processors=how.processors, name=str(log.path), errors=how.errors)
     header = {**clock.header(first), **(told or {}), **workload.header}
