@@ -147,7 +147,7 @@ def legend_above(
     columns = len(names)
     if sum(len(name) + 5 for name in names) > letters:
         columns = max(int(letters / (max(map(len, names)) + 5)), 1)
-    axes.legend(
+    legend = axes.legend(
         loc="lower left",
         bbox_to_anchor=(0, 1),
         ncols=columns,
@@ -161,6 +161,8 @@ def legend_above(
         handletextpad=0.5,
         **options,
     )
+    for text in legend.get_texts():
+        text.set_parse_math(False)  # users and codes may have any name
     return -(-len(names) // columns)
 
 
