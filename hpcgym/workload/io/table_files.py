@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hpcgym.errors import WorkloadError, installing
-from hpcgym.files import csv_frame, csv_lines, parquet_frame
+from hpcgym.files import csv_frame, csv_lines, csv_rows_of, head_of, parquet_frame
 from hpcgym.naming import NAME_COLUMNS
 from hpcgym.workload.io.files import Errors
 
@@ -73,7 +73,10 @@ def read_csv(path: Path, errors: Errors, skipped: dict[str, int]) -> pd.DataFram
 
 def _names_as_written(path: Path) -> dict[str, Any]:
     """Return options by which names stay what they are, all digits, or ``null``."""
-    columns = next(csv_lines(path, WorkloadError), [])
+    first, end, _ = head_of(path, WorkloadError).partition(b"\n")
+    text = first.decode("utf-8-sig", "replace") if end else ""
+    rows = csv_rows_of(text, str(path), WorkloadError)
+    columns = [name.strip() for _, names in rows for name in names]
     if not {*columns} & {*NAME_COLUMNS}:
         return {}
     blank = {column: [""] if column in NAME_COLUMNS else _NOTHING for column in columns}
