@@ -47,6 +47,14 @@ KILLED = "killed"
 UNITS = "units"
 #: The name of what a job runs, in tables: a text for each number of ``executable``.
 CODE = "code"
+#: Columns of names in tables -> the columns of numbers that they are of.
+NAME_COLUMNS = {
+    "user": "user_id",
+    "group": "group_id",
+    CODE: "executable",
+    "queue_name": "queue",
+    "partition_name": "partition",
+}
 #: The resource that every node has and every unit of a job takes: what processors are counted by.
 CORE = "core"
 #: The one resource with a unit of measurement: whole megabytes (1 GB = 1,000 MB).
@@ -115,7 +123,7 @@ def resource_problem(name: Any) -> str:
     """
     if not isinstance(name, str) or not _RESOURCE.fullmatch(name):
         why = "it must be letters, digits, '_' and '-', a letter first"
-    elif name in (*JOB_COLUMNS, KILLED, UNITS, CODE):
+    elif name in (*JOB_COLUMNS, KILLED, UNITS, *NAME_COLUMNS):
         why = "it is a column of jobs"
     elif name in _OF_GROUPS:
         why = "it stands for something else in files of machines"
@@ -123,7 +131,7 @@ def resource_problem(name: Any) -> str:
         return ""
     elif near := near_name(name, (CORE, MEMORY)):
         why = f"did you mean {near!r}?"
-    elif near := near_name(name, (*JOB_COLUMNS, UNITS, CODE)):
+    elif near := near_name(name, (*JOB_COLUMNS, UNITS, *NAME_COLUMNS)):
         why = f"it is nearly {near!r}, a column of jobs"
     else:
         return ""

@@ -22,7 +22,8 @@ WorkloadArgument = Annotated[
     str,
     typer.Argument(
         metavar="WORKLOAD",
-        help="A file (.swf, .swf.gz, .csv, .parquet, .json), a trace (see hpcgym traces list)"
+        help="A file (.swf, .swf.gz, .csv, .parquet, .json, or a site's own log: what sacct -P"
+        " prints, accounting of PBS), a trace (see hpcgym traces list)"
         " or a generator (lublin:jobs=10000,seed=1; eurora:days=30; kit:days=7;"
         " light-esp:processors=180; codes:jobs=500,processes=256).",
         show_default=False,
@@ -56,6 +57,14 @@ class Reading:
             help="At a line of the file that is no job: stop, or drop and count it.",
         ),
     ] = "raise"
+    tz: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ZONE",
+            help="Time zone of dates in the file that tell none, such as Europe/Berlin.",
+            show_default="UTC",
+        ),
+    ] = None
 
     def load(self, source: str) -> Workload:
         """Return the workload that a command is about."""
@@ -67,7 +76,8 @@ class Reading:
     def _read(self, source: str, **where: Any) -> Workload:
         from hpcgym.workload import load_workload
 
-        return load_workload(source, self.clean, errors=cast("Errors", self.errors), **where)
+        errors = cast("Errors", self.errors)
+        return load_workload(source, self.clean, errors=errors, tz=self.tz, **where)
 
 
 @dataclass(frozen=True)

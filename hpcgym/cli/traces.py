@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -14,6 +15,7 @@ from hpcgym.cli.running import ExplainedCommand, note
 from hpcgym.errors import HpcgymError
 
 if TYPE_CHECKING:
+    from hpcgym.workload import Workload
     from hpcgym.workload.archive import Trace
 
 traces = typer.Typer(name="traces", no_args_is_help=True, rich_markup_mode=None)
@@ -24,7 +26,7 @@ class _List(ExplainedCommand):
 
 
 class _Show(ExplainedCommand):
-    examples = ("hpcgym traces show KTH-SP2",)
+    examples = ("hpcgym traces show KTH-SP2", "hpcgym traces show jobs.txt --tz Europe/Berlin")
 
 
 class _Fetch(ExplainedCommand):
@@ -66,26 +68,74 @@ def list_traces(format: options.FormatOption = Format.table) -> None:
 
 
 @traces.command("show", cls=_Show)
+@grouped
 def show_trace(
-    name: Annotated[str, typer.Argument(metavar="NAME", show_default=False)],
+    workload: Annotated[str, typer.Argument(metavar="NAME|FILE", show_default=False)],
+    *,
+    reading: loading.PoolReading,
     format: options.FormatOption = Format.table,
 ) -> None:
-    """Show a trace's machine, jobs, origin, and where its file is."""
-    from hpcgym.workload.archive import find_own, find_trace, is_trace, known_sha256
-    from hpcgym.workload.io.files import stem
+    """Show what a trace, or a log of your own, is like: its machine, load, jobs and users.
 
-    own = None if is_trace(name) else find_own(name)
-    if own is not None:
-        facts = {**_own(stem(own), own), "file": own.name}
+    And what of its data makes results doubtful: how large the machine is taken to be, exact
+    requests, jobs that were dropped or repaired. Of a trace of the archive, its origin too.
+    """
+    from hpcgym.workload.archive import find_own, is_trace
+
+    facts = _origin(workload) if is_trace(workload) else {}
+    if not facts and (own := find_own(workload)):
+        facts["path"] = str(own)
+    if facts and facts["path"] is None:
+        _print_facts(facts, format)
+        return
+    jobs, told = _summarised(workload, reading)
+    if format is Format.table:
+        from hpcgym.cli.trace_tables import print_summary
+
+        if facts:
+            _print_facts(facts, format)
+            typer.echo()
+        print_summary(jobs, told, told["warnings"])
+    elif format is Format.json:
+        output.print_json({**facts, **told})
     else:
-        trace = find_trace(name)
-        facts = {
-            **_facts(trace),
-            "file": trace.file,
-            "url": trace.url,
-            "page": trace.page,
-            "sha256": known_sha256(trace),
-        }
+        single = (str, int, float, type(None))
+        output.print_csv([{**facts, **{k: v for k, v in told.items() if isinstance(v, single)}}])
+
+
+def _summarised(source: str, reading: loading.PoolReading) -> tuple[Workload, dict[str, Any]]:
+    """Return the cleaned jobs, and what they are like, with the warnings of their reader."""
+    import warnings
+
+    from hpcgym.errors import WorkloadWarning
+    from hpcgym.workload.cleaning import clean, filter_names
+    from hpcgym.workload.summary import oddities, summary
+
+    filter_names(reading.clean)  # a wrong recipe is said before a large file is read
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", WorkloadWarning)
+        raw = replace(reading, clean="none").load(source)
+        jobs = clean(raw, reading.clean, reading.processors)
+    said = [str(one.message) for one in caught if issubclass(one.category, WorkloadWarning)]
+    odd = [*said, *oddities(jobs, raw)]
+    return jobs, {**summary(jobs), "cleaning": dict(jobs.cleaning), "warnings": odd}
+
+
+def _origin(name: str) -> dict[str, Any]:
+    """Return where a trace of the archive comes from."""
+    from hpcgym.workload.archive import find_trace, known_sha256
+
+    trace = find_trace(name)
+    return {
+        **_facts(trace),
+        "file": trace.file,
+        "url": trace.url,
+        "page": trace.page,
+        "sha256": known_sha256(trace),
+    }
+
+
+def _print_facts(facts: dict[str, Any], format: Format) -> None:
     if format is Format.json:
         output.print_json(facts)
     elif format is Format.csv:

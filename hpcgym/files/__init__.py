@@ -7,7 +7,7 @@ arrays, ``headers`` the numbers in headers of traces. ``writing`` writes files w
 """
 
 from hpcgym.files.headers import header_number, plain_number
-from hpcgym.files.opening import bytes_of, open_bytes, saying, shaped, text_of
+from hpcgym.files.opening import bytes_of, head_of, lines_of, open_bytes, saying, shaped, text_of
 from hpcgym.files.tables import (
     MOST_COLUMNS,
     arrays_of,
@@ -41,9 +41,11 @@ __all__ = [
     "csv_lines",
     "csv_rows",
     "csv_rows_of",
+    "head_of",
     "header_number",
     "json_file",
     "json_of",
+    "lines_of",
     "open_bytes",
     "parquet_columns",
     "parquet_frame",

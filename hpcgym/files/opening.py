@@ -120,6 +120,44 @@ def text_of(
     return decoded(bytes_of(path, most, error), str(path), kind, error)
 
 
+def lines_of(
+    path: Path, kind: str, error: type[HpcgymError] = HpcgymError
+) -> Iterator[tuple[str, bool]]:
+    """Go through the lines of a text of any size: each without its end, and whether it has one.
+
+    Parameters
+    ----------
+    path, error : as for :func:`bytes_of`.
+    kind : what the file should be, for the error.
+
+    Raises
+    ------
+    HpcgymError : as :func:`open_bytes`; also for a file that is binary, or has a line of over
+        1 MiB.
+    """
+    with open_bytes(path, error) as file:
+        first = True
+        for line in iter(lambda: file.readline(MEGABYTE + 1), b""):
+            if first:
+                line, first = line.removeprefix(b"\xef\xbb\xbf"), False  # a byte order mark
+            if len(line) > MEGABYTE:
+                raise error(f"{path} has a line of over {size_text(MEGABYTE)}: it is not {kind}")
+            if b"\0" in line:
+                raise error(f"{path} is not {kind}: it is binary")
+            try:
+                text = line.decode()
+            except UnicodeDecodeError:
+                text = line.decode("latin-1")
+            yield text.rstrip("\r\n"), line.endswith(b"\n")
+
+
+def head_of(path: Path, error: type[HpcgymError] = HpcgymError) -> bytes:
+    """Return the first bytes of a file, unpacked, at most 1 MiB: what tells what it is."""
+    with open_bytes(path, error) as file:
+        head: bytes = file.peek(HEAD_BYTES)
+    return head[:HEAD_BYTES]
+
+
 def decoded(content: bytes, where: str, kind: str, error: type[HpcgymError] = HpcgymError) -> str:
     """Return the text of bytes in UTF-8; ``where`` and ``kind`` are for the error."""
     try:

@@ -155,8 +155,30 @@ def csv_lines(path: Path, error: type[HpcgymError] = HpcgymError) -> Iterator[li
             raise error(f"{path} is binary, not a CSV table") from None
 
 
-def parquet_frame(path: Path, error: type[HpcgymError] = HpcgymError) -> pd.DataFrame:
+def parquet_columns(path: Path, error: type[HpcgymError] = HpcgymError) -> list[str]:
+    """Return the names of the columns of a Parquet file; pyarrow must be installed.
+
+    Raises
+    ------
+    HpcgymError : it cannot be read, is no Parquet or a damaged one.
+    """
+    from pyarrow.parquet import ParquetFile
+
+    try:
+        with saying(path, error), ParquetFile(path) as file:
+            return list(file.schema_arrow.names)
+    except HpcgymError:
+        raise
+    except Exception as problem:  # pyarrow raises many kinds for what it did not write
+        raise error(f"{path} is not a Parquet file, or a damaged one: {_words(problem)}") from None
+
+
+def parquet_frame(
+    path: Path, error: type[HpcgymError] = HpcgymError, wanted: Sequence[str] | None = None
+) -> pd.DataFrame:
     """Return a Parquet file as pandas reads it; pyarrow must be installed.
+
+    ``wanted`` are the columns that are read, of those that there are; None: all.
 
     Raises
     ------
@@ -172,7 +194,9 @@ def parquet_frame(path: Path, error: type[HpcgymError] = HpcgymError) -> pd.Data
             with ParquetFile(path) as file:
                 told = file.metadata
                 _check_size(path, told, size, error)
-            return pd.read_parquet(path)
+                names = file.schema_arrow.names
+            kept = None if wanted is None else [name for name in wanted if name in names]
+            return pd.read_parquet(path, columns=kept)
     except HpcgymError:
         raise
     except Exception as problem:  # pyarrow raises many kinds for what it did not write

@@ -6,11 +6,10 @@ import io
 import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, tzinfo
+from datetime import datetime, tzinfo
 from importlib import import_module
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
-from zoneinfo import ZoneInfo
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +17,7 @@ from numpy.typing import NDArray
 from hpcgym.errors import HpcgymError, installing
 from hpcgym.files import header_number
 from hpcgym.files.writing import whole
+from hpcgym.workload.io.times import zone_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -147,7 +147,7 @@ def legend_above(
     columns = len(names)
     if sum(len(name) + 5 for name in names) > letters:
         columns = max(int(letters / (max(map(len, names)) + 5)), 1)
-    axes.legend(
+    legend = axes.legend(
         loc="lower left",
         bbox_to_anchor=(0, 1),
         ncols=columns,
@@ -161,6 +161,8 @@ def legend_above(
         handletextpad=0.5,
         **options,
     )
+    for text in legend.get_texts():
+        text.set_parse_math(False)  # users and codes may have any name
     return -(-len(names) // columns)
 
 
@@ -225,7 +227,7 @@ def time_axis(results: Mapping[str, Result]) -> TimeAxis:
     header = parts[0].workload.header
     began = header_number(header, "UnixStartTime") or 0
     if 0 < began < _LAST_DATE - last:
-        zone, name = _zone(header)
+        zone, name = zone_of(header)
         years = {datetime.fromtimestamp(began + at, zone).year for at in (first, last)}
         label = f"{' to '.join(str(year) for year in sorted(years))} ({name} time)"
         return TimeAxis(first, last, zone, -began, 86_400, label)
@@ -234,12 +236,3 @@ def time_axis(results: Mapping[str, Result]) -> TimeAxis:
     if first <= 10 * (last - first):
         return TimeAxis(first, last, None, 0, unit_s, f"time ({unit})")
     return TimeAxis(first, last, None, first, unit_s, f"time since the first submission ({unit})")
-
-
-def _zone(header: Mapping[str, list[str]]) -> tuple[tzinfo, str]:
-    """Return the time zone that an SWF header names, UTC where it names none that is known."""
-    name = " ".join(header.get("TimeZoneString", ())).strip()
-    try:
-        return ZoneInfo(name), name
-    except (ValueError, OSError, LookupError):  # an unknown name, or a system without time zones
-        return UTC, "UTC"

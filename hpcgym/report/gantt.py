@@ -152,7 +152,9 @@ def _draw_legend(axes: Axes, palette: Palette, fails: bool) -> int:
     meaning = palette.meaning | ({"down": _DOWN} if fails else {})
     if not meaning:
         return 0
-    keys = [Patch(color=colour, label=name) for name, colour in meaning.items()]
+    # matplotlib leaves out what begins with an underscore
+    labels = {f" {name}" if name[0] == "_" else name: colour for name, colour in meaning.items()}
+    keys = [Patch(color=colour, label=label) for label, colour in labels.items()]
     return legend_above(axes, list(meaning), handles=keys)
 
 

@@ -18,6 +18,7 @@ from hpcgym.report.canvas import (
     VERMILLION,
     YELLOW,
 )
+from hpcgym.workload.names import called, names_of
 
 if TYPE_CHECKING:
     from hpcgym.schedule.result import Result
@@ -92,7 +93,8 @@ def _by_user(result: Result) -> Palette:
         turns = np.arange(user.size) % len(JOB_COLOURS)
         return Palette(_rgb(JOB_COLOURS), turns, {})
     area = np.bincount(user, result.run_time * result.workload.requested_processors)
-    return _by_area([f"user {name}" for name in users], user, area)
+    names = names_of(result.workload, "user_id")
+    return _by_area([called(names, "user", number) for number in users.tolist()], user, area)
 
 
 def _by_code(result: Result) -> Palette:

@@ -9,6 +9,7 @@ import numpy as np
 
 from hpcgym.cluster.powers import Floats
 from hpcgym.schedule.books import OVERHEAD, Books
+from hpcgym.workload.names import name_users
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -84,7 +85,7 @@ class Energy:
 
         workload = self._result.workload
         charged = self._books.by_job()
-        return pd.DataFrame(
+        table = pd.DataFrame(
             {
                 "job_number": workload.job_number,
                 "user_id": workload.user_id,
@@ -92,6 +93,7 @@ class Energy:
                 "with_overhead_j": charged + self.overhead_j * shares(self._result, charged),
             }
         )
+        return name_users(table, workload)
 
     @cached_property
     def by_user(self) -> pd.DataFrame:
@@ -100,10 +102,12 @@ class Energy:
 
 
 def by_user(jobs: pd.DataFrame) -> pd.DataFrame:
-    """Return the sums of a table of jobs, one row a user, with the number of jobs."""
-    users = jobs.drop(columns="job_number").groupby("user_id")
+    """Return the sums of a table of jobs, one row a user, with the number of jobs and the name."""
+    users = jobs.drop(columns=["job_number", "user"], errors="ignore").groupby("user_id")
     table = users.sum()
     table.insert(0, "jobs", users.size())
+    if "user" in jobs:
+        table.insert(0, "user", jobs.groupby("user_id")["user"].first())
     return table.reset_index()
 
 

@@ -26,6 +26,7 @@ from hpcgym.scheduler.rules import Scheduler
 from hpcgym.version import __version__
 from hpcgym.workload.io.schedule_header import schedule_header
 from hpcgym.workload.model import Workload
+from hpcgym.workload.names import name_users
 from hpcgym.workload.warm_start import decided, first_time
 
 if TYPE_CHECKING:
@@ -278,12 +279,11 @@ class Result:
     def jobs(self) -> pd.DataFrame:
         """One row a job: the schedule beside the workload's columns that shaped it.
 
-        Columns: job_number, user_id, processors, units if the jobs have units, submit, start, end,
-        wait, run_time, requested_time, predicted_run_time, reserved_start (all int64, times in
-        seconds), bsld, backfilled, killed. Where jobs share nodes, start, end, wait, run_time and
-        reserved_start are float64, and there are more: shape, a name of
-        :data:`hpcgym.schedule.places.SHAPES`, code, its name, and job_speedup. Where nodes fail,
-        restarts and lost_core_seconds.
+        Columns: job_number, user_id, user if users have names, processors, units if jobs have any,
+        submit, start, end, wait, run_time, requested_time, predicted_run_time, reserved_start (all
+        int64, times in seconds), bsld, backfilled, killed; where nodes fail restarts and
+        lost_core_seconds. Where jobs share nodes times are float64, and there are more columns:
+        shape, a name of :data:`hpcgym.schedule.places.SHAPES`, code, its name, and job_speedup.
         """
         import pandas as pd
 
@@ -295,7 +295,7 @@ class Result:
             shared = {"shape": shape, "code": code, "job_speedup": self.job_speedup}
         if self.lost is not None:
             shared = {"restarts": self.restarts, "lost_core_seconds": self.lost_core_seconds}
-        return pd.DataFrame(
+        table = pd.DataFrame(
             {
                 "job_number": columns["job_number"],
                 "user_id": columns["user_id"],
@@ -315,6 +315,7 @@ class Result:
                 **shared,
             }
         )
+        return name_users(table, self.workload)
 
     def as_workload(self) -> Workload:
         """Return the workload with the simulated waiting and run times in place of the logged.

@@ -11,20 +11,19 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.errors import WorkloadError
 from hpcgym.workload.generators.arguments import whole
-from hpcgym.workload.io.swf_header import numbered_names
 from hpcgym.workload.model import Workload
+from hpcgym.workload.names import HEADER_KEYS, check_name, header_lines, names_of
 
 Ints = NDArray[np.int64]
 
 #: What lines of the header that name codes begin with.
-HEADER_KEY = "Code"
+HEADER_KEY = HEADER_KEYS["executable"]
 
 MOST_PROCESSES = 2**31
 _SHOWN = 5  # names in an error
@@ -42,7 +41,8 @@ class Code:
 
     Raises
     ------
-    WorkloadError : a name that is none (:func:`check_name`), or a number that cannot be.
+    WorkloadError : a name that is none (:func:`hpcgym.workload.names.check_name`), or a number that
+        cannot be.
     """
 
     name: str
@@ -59,28 +59,14 @@ class Code:
             )
 
 
-def check_name(name: Any) -> str:
-    """Return the name of a code, or say that it is none.
-
-    Names stand in lines of headers: they are printable, not empty, and have no blanks at the ends.
-
-    Raises
-    ------
-    WorkloadError : it is none.
-    """
-    if not isinstance(name, str) or not name or not name.isprintable() or name != name.strip():
-        raise WorkloadError(f"{name!r} is no name of a code: a text, on one line")
-    return name
-
-
 def code_names(workload: Workload) -> dict[int, str]:
     """Return the names of codes by number, from the lines ``Code`` of the header."""
-    return numbered_names(workload.header, HEADER_KEY)
+    return names_of(workload, "executable")
 
 
 def header_lines_of(codes: Sequence[str]) -> list[str]:
     """Return the lines ``Code`` of a header in which codes are numbered from 1."""
-    return [f"{number} {name}" for number, name in enumerate(codes, 1)]
+    return header_lines(dict(enumerate(codes, 1)))
 
 
 def codes_of(workload: Workload, codes: Sequence[str]) -> Ints:

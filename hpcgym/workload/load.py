@@ -16,10 +16,10 @@ from hpcgym.errors import WorkloadError
 from hpcgym.workload.archive import TRACES, fetch, find, find_own, find_trace, is_trace, own_traces
 from hpcgym.workload.cleaning import clean as clean_workload
 from hpcgym.workload.cleaning import filter_names
-from hpcgym.workload.io.files import Errors, check_errors, is_table, stem
+from hpcgym.workload.io.files import Errors, Reading, check_errors, stem
+from hpcgym.workload.io.formats import read_jobs
 from hpcgym.workload.io.records import warn_of_ignored
-from hpcgym.workload.io.swf import read_swf
-from hpcgym.workload.io.tables import from_pandas, read_table
+from hpcgym.workload.io.tables import from_pandas
 from hpcgym.workload.model import Workload
 from hpcgym.workload.needs import queue_numbers
 
@@ -43,15 +43,18 @@ def load_workload(
     processors: int | None = None,
     cluster: Cluster | str | os.PathLike[str] | None = None,
     errors: Errors = "raise",
+    format: str | None = None,
+    tz: str | None = None,
 ) -> Workload:
     """Return the workload that ``source`` names, cleaned and ready to be simulated.
 
     Parameters
     ----------
-    source : an SWF file (plain or gzip), a table (``.csv``, ``.csv.gz``, ``.parquet``,
-        ``.json``), the name of a trace of the Parallel Workloads Archive in any case (``KTH-SP2``;
-        downloaded if it is not on this machine) or of an SWF file in a folder of ``HPCGYM_DATA``
-        (``lublin_256`` for ``lublin_256.swf.gz``), a generator of ``GENERATORS``
+    source : a file, plain or gzip: SWF, a table (``.csv``, ``.parquet``, ``.json``) or a site's own
+        log, a format of :data:`hpcgym.workload.io.formats.FORMATS`; the name of a trace of the
+        Parallel Workloads Archive in any case (``KTH-SP2``; downloaded if it is not on this
+        machine) or of an SWF file in a folder of ``HPCGYM_DATA`` (``lublin_256`` for
+        ``lublin_256.swf.gz``), a generator of ``GENERATORS``
         (``lublin:jobs=10000,processors=256,seed=0``), a DataFrame with SWF's column names, or a
         workload.
     clean : cleaning recipe, several joined by ``+``, or a sequence of names;
@@ -62,6 +65,8 @@ def load_workload(
         table whose jobs have their names. What does not fit on its nodes is left in; see
         :func:`hpcgym.workload.fitting`.
     errors : "raise" stops at a line of a file that is no job; "skip" drops and counts such lines.
+    format : of a file, a name of :data:`hpcgym.workload.io.formats.FORMATS`; None: as it looks.
+    tz : the time zone of dates that tell no offset, such as ``Europe/Berlin``; None: UTC.
 
     Raises
     ------
@@ -83,52 +88,53 @@ def load_workload(
             raise WorkloadError("give either cluster or processors, not both")
         machine = find_cluster(cluster)
         processors, queues = machine.processors, tuple(machine.queues)
-    loaded = _load(source, processors, errors, queues)
+    how = Reading(processors, errors, queues, tz)
+    if format is not None and not _is_file(source):
+        raise WorkloadError(f"format is of files, and {source!r} is none")
+    loaded = _load(source, how, format)
     workload = clean_workload(loaded, clean, processors)
     if loaded is not source:  # a workload has been warned of when it was loaded
         warn_of_ignored(workload)
     return workload
 
 
-def _load(source: Any, processors: int | None, errors: Errors, queues: tuple[str, ...]) -> Workload:
-    """Return the workload before cleaning; ``queues`` are the names of the machine's."""
+def _is_file(source: Any) -> bool:
+    """Tell whether a source names a file that is there."""
+    named = isinstance(source, str | os.PathLike)
+    return named and os.path.isfile(os.path.expanduser(source))
+
+
+def _load(source: Any, how: Reading, format: str | None) -> Workload:
+    """Return the workload before cleaning."""
     if isinstance(source, Workload):
         return source
     if not isinstance(source, str | os.PathLike):
         if type(source).__name__ == "DataFrame":
-            numbers = queue_numbers(source, queues)
-            return from_pandas(source, processors=processors, errors=errors, queues=numbers)
+            numbers = queue_numbers(source, how.queues)
+            size, errors = how.processors, how.errors
+            return from_pandas(source, processors=size, errors=errors, queues=numbers, tz=how.tz)
         raise WorkloadError(f"a workload cannot be made of a {type(source).__name__}")
     path = Path(os.path.expanduser(source))
     # os.path, since pathlib raises for names that no file can have
     if os.path.isfile(path) or not isinstance(source, str):
-        return _read(path, processors, errors, queues)
+        return read_jobs(path, how, format)
     if source.partition(":")[0] in GENERATORS:
         return _generate(source)
     if is_trace(source):
-        return _read_trace(source, processors, errors)
+        return _read_trace(source, how)
     own = find_own(source)
     if own is not None:
-        return _read(own, processors, errors)
+        return read_jobs(own, how)
     if os.path.exists(path) or len(path.parts) > 1 or path.name.endswith(_FILE_ENDINGS):
-        return _read(path, processors, errors, queues)  # which says what is wrong with it
+        return read_jobs(path, how)  # which says what is wrong with it
     raise WorkloadError(_unknown(source))
 
 
-def _read(
-    path: Path, processors: int | None, errors: Errors, queues: tuple[str, ...] = ()
-) -> Workload:
-    """Read a file by the ending of its name; any other than a table's is taken for SWF."""
-    if is_table(path):
-        return read_table(path, processors=processors, errors=errors, machine_queues=queues)
-    return read_swf(path, processors=processors, errors=errors)
-
-
-def _read_trace(name: str, processors: int | None, errors: Errors) -> Workload:
+def _read_trace(name: str, how: Reading) -> Workload:
     """Read a trace of the archive, from this machine or from the archive."""
     trace = find_trace(name)
     path = find(name) or fetch(name)
-    workload = _read(path, processors, errors)
+    workload = read_jobs(path, how)
     return replace(workload, name=trace.name) if trace.is_archive_file(path) else workload
 
 

@@ -73,7 +73,7 @@ class Workload:
     killed : (n_jobs,) bool; True where cleaning cut the run time at the requested time.
     header : the SWF header, ``{"MaxProcs": ["128"], "Queue": ["0 interactive", ...], ...}``.
     cleaning : reason -> number of jobs dropped or repaired for it, in the order of treatment; each
-        reason begins with "dropped: " or "repaired: ".
+        reason begins with "dropped: ", "repaired: " or "not used: ".
     units : (n_jobs,) int64, at least 1: how many equal units (nodes or tasks) each job asks for;
         None where the jobs ask for processors and nothing else.
     per_unit : resource -> (n_jobs,) int64, what a unit of each job asks for: ``core``, which comes

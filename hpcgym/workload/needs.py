@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 from hpcgym.errors import WorkloadError, WorkloadWarning
 from hpcgym.naming import CORE, MEMORY, near_name
-from hpcgym.workload.io.swf_header import numbered_names
 from hpcgym.workload.model import MISSING, Workload
+from hpcgym.workload.names import names_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -189,7 +189,7 @@ def _strange_queues(
 
 def queue_names(workload: Workload) -> dict[int, str]:
     """Return the names of the queues by number, from the lines ``Queue`` of the header."""
-    return numbered_names(workload.header, "Queue")
+    return names_of(workload, "queue")
 
 
 def queue_numbers(table: pd.DataFrame, names: Sequence[str]) -> dict[str, int]:

@@ -95,7 +95,7 @@ def test_help_loads_nothing_heavy():
         (["compare", JOBS, "--scheduler", ","], "names no scheduler"),
         (["generate", "lubin:jobs=5", "a.swf"], "'lubin:jobs=5' is not a generator"),
         (["generate", "lublin", "a.txt"], "a.txt: the name of a workload ends in .swf"),
-        (["traces", "show", "nothing"], "unknown trace 'nothing'"),
+        (["traces", "show", "nothing"], "'nothing' is no file, trace or generator"),
     ],
 )
 def test_errors_are_one_line_and_exit_code_1(arguments, message, tmp_path, monkeypatch):

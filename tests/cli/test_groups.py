@@ -140,7 +140,7 @@ def test_no_command_spells_out_what_a_group_has() -> None:
 
     found = dict(_commands(typer.main.get_command(app)))
     shared = {name: set() for name in inspect.signature(PoolReading).parameters}
-    assert set(shared) == {"clean", "errors", "processors"}
+    assert set(shared) == {"clean", "errors", "processors", "tz"}
     for command in found.values():
         for option in command.params:
             if option.name in shared:

@@ -25,7 +25,7 @@ from hpcgym.report.palettes import USER_COLOURS
 from hpcgym.report.placement import place_jobs
 from hpcgym.report.timeline import BINS
 from hpcgym.simulation.run import simulate
-from hpcgym.workload import load_workload
+from hpcgym.workload import Workload, load_workload
 
 pytest.importorskip("matplotlib", reason="pictures need matplotlib: pip install matplotlib")
 
@@ -95,6 +95,21 @@ def test_the_same_results_give_the_same_picture(schedule, tmp_path):
     for name in ("a.png", "b.png"):
         save_picture(schedule(LARGE), tmp_path / name)
     assert (tmp_path / "a.png").read_bytes() == (tmp_path / "b.png").read_bytes()
+
+
+@pytest.mark.filterwarnings("error")
+def test_users_of_any_name_are_in_the_legend():
+    names = ["_www", r"a$\fro$b", "<b>x", "HOST$"]
+    workload = Workload.from_columns(
+        {"submit_time": range(4), "run_time": [5] * 4, "requested_time": [5] * 4,
+         "requested_processors": [1] * 4, "user_id": range(4)},
+        processors=4,
+        header={"User": [f"{number} {name}" for number, name in enumerate(names)]},
+    )  # fmt: skip
+    axes = draw_gantt(simulate(workload, "easy"))
+    axes.get_figure(root=True).canvas.draw()
+    texts = [text.get_text().strip() for text in axes.get_legend().get_texts()]
+    assert texts == [f"{name} (25%)" for name in names]
 
 
 def test_a_small_gantt_chart_has_the_jobs_where_they_ran(make):

@@ -232,7 +232,7 @@ def test_codes_beside_units() -> None:
         ),
         ({"code": ["a", "b", "c"], "executable": [1, None, 3]}, "row 1: .* no number for .* 'b'"),
         ({"codes": ["a", "b", "c"]}, "unknown column 'codes'; did you mean 'code'?"),
-        ({"executable": ["a", "b", "c"]}, "numbers names, and so does a column 'code' of names"),
+        ({"executable": ["a", "b", "c\nd"]}, r"row 2: 'c\\nd' is no name of a code"),
     ],
 )
 def test_tables_whose_codes_are_none(columns: dict[str, list[object]], problem: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
@@ -14,6 +15,24 @@ TABLE_ENDINGS = (".csv", ".csv.gz", ".parquet", ".json", ".json.gz")
 
 #: What to do with a line that is no job: stop with an error, or drop and count it.
 Errors = Literal["raise", "skip"]
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How a file is read, whatever its format.
+
+    Attributes
+    ----------
+    processors : size of the machine, instead of what the file tells.
+    errors : what to do with a line that is no job.
+    queues : names of the machine's queues, by which a table's are numbered.
+    tz : the time zone of dates without an offset, such as ``Europe/Berlin``; None: nobody said.
+    """
+
+    processors: int | None = None
+    errors: Errors = "raise"
+    queues: tuple[str, ...] = ()
+    tz: str | None = None
 
 
 def check_errors(errors: str) -> None:

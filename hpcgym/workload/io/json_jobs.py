@@ -23,7 +23,7 @@ from hpcgym.errors import WorkloadError
 from hpcgym.files import MOST_COLUMNS, bytes_of, check_value, check_values, json_of
 from hpcgym.files.writing import whole_text
 from hpcgym.naming import JOB_COLUMNS
-from hpcgym.workload.io.table_codes import with_code_column
+from hpcgym.workload.io.table_names import with_names
 from hpcgym.workload.model import Workload, check_processors
 from hpcgym.workload.needs import queue_names
 
@@ -81,7 +81,7 @@ def read_json(path: Path) -> tuple[pd.DataFrame, int | None, dict[str, int] | No
 
 def write_json(workload: Workload, path: Path, begin: int | None = None) -> None:
     """Write the jobs, one a line, with the columns that any job has; of an extract its begin."""
-    frame = with_code_column(workload.to_pandas(), workload)
+    frame = with_names(workload.to_pandas(), workload, without=("queue_name",))
     known = [c for c in JOB_COLUMNS if c in frame and c != "submit_time"]
     unknown = [c for c in known if (frame[c] == -1).all()]
     rows = frame.drop(columns=unknown).to_dict("records")

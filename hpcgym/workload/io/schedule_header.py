@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from hpcgym.workload.io.swf_header import FREE_TEXT
+from hpcgym.workload.names import HEADER_KEYS
 
 #: What a log's header says of its clock, and of numbers that jobs have: true of any schedule.
 _OF_THE_JOBS = (
     *("UnixStartTime", "TimeZone", "TimeZoneString", "StartTime"),
-    *("MaxQueues", "Queue", "MaxPartitions", "Partition", "Code"),
+    *("MaxQueues", "MaxPartitions", *HEADER_KEYS.values()),
 )
 #: Said anew, so that the log's need not be told.
 _RENEWED = ("Version", "MaxJobs", "MaxRecords", "MaxNodes", "MaxProcs", "Preemption")

@@ -8,12 +8,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hpcgym.errors import WorkloadError, installing
-from hpcgym.files import csv_frame, csv_lines, parquet_frame
-from hpcgym.naming import CODE
+from hpcgym.files import csv_frame, csv_lines, csv_rows_of, head_of, parquet_frame
+from hpcgym.naming import NAME_COLUMNS
 from hpcgym.workload.io.files import Errors
 
 if TYPE_CHECKING:
     import pandas as pd
+
+
+#: What stands for a number that is not known, as pandas has it.
+_NOTHING = [
+    *("", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN"),
+    *("<NA>", "N/A", "NA", "NULL", "NaN", "None", "n/a", "nan", "null"),
+]
 
 
 def read_csv(path: Path, errors: Errors, skipped: dict[str, int]) -> pd.DataFrame:
@@ -33,7 +40,7 @@ def read_csv(path: Path, errors: Errors, skipped: dict[str, int]) -> pd.DataFram
         frame = csv_frame(
             path,
             WorkloadError,
-            dtype={CODE: "str"},  # a name may be all digits
+            **_names_as_written(path),
             skipinitialspace=True,
             skip_blank_lines=False,
             index_col=False,
@@ -62,6 +69,19 @@ def read_csv(path: Path, errors: Errors, skipped: dict[str, int]) -> pd.DataFram
     if len(lacking):
         skipped["dropped: line with too few fields"] = len(lacking)
     return frame.drop(index=lacking)
+
+
+def _names_as_written(path: Path) -> dict[str, Any]:
+    """Return options by which names stay what they are, all digits, or ``null``."""
+    first, end, _ = head_of(path, WorkloadError).partition(b"\n")
+    text = first.decode("utf-8-sig", "replace") if end else ""
+    rows = csv_rows_of(text, str(path), WorkloadError)
+    columns = [name.strip() for _, names in rows for name in names]
+    if not {*columns} & {*NAME_COLUMNS}:
+        return {}
+    blank = {column: [""] if column in NAME_COLUMNS else _NOTHING for column in columns}
+    kinds = dict.fromkeys(NAME_COLUMNS, "str")
+    return {"dtype": kinds, "na_values": blank, "keep_default_na": False}
 
 
 def _odd_lines(path: Path) -> tuple[int, dict[int, int]]:

@@ -3,8 +3,9 @@
 A table has no header, so it does not tell the machine's size: give ``processors``, or it is what
 the jobs tell of it (:func:`hpcgym.workload.io.records.size_by_jobs`). Nor does it tell the numbers
 of queues: where jobs have their names, give the machine's. (JSON may tell both:
-:mod:`hpcgym.workload.io.json_jobs`.) What jobs run may have names, in a column ``code``:
-:mod:`hpcgym.workload.io.table_codes`.
+:mod:`hpcgym.workload.io.json_jobs`.) Users, groups, queues, partitions and what jobs run may have
+names: :mod:`hpcgym.workload.io.table_names`. Submissions may be dates, and durations such as
+``1-02:03:04``: :mod:`hpcgym.workload.io.table_times`.
 
 Jobs that ask for more than processors have columns that SWF lacks: ``units``, how many equal units
 (1 where it is blank), and one for each resource, what a unit asks for (0 where it is blank, but a
@@ -32,26 +33,26 @@ from numpy.typing import NDArray
 from hpcgym.errors import WorkloadError, unknown
 from hpcgym.files.writing import whole, whole_text
 from hpcgym.naming import (
-    CODE,
     CORE,
     JOB_COLUMNS,
     KILLED,
     MEMORY,
     MOST_AMOUNT,
+    NAME_COLUMNS,
     UNITS,
     known_columns,
     megabytes,
     near_name,
     resource_problem,
 )
-from hpcgym.workload.codes import HEADER_KEY
 from hpcgym.workload.io.files import TABLE_ENDINGS, Errors, check_errors, is_table, stem
 from hpcgym.workload.io.json_jobs import is_json, read_json, write_json
 from hpcgym.workload.io.records import size_by_jobs
-from hpcgym.workload.io.table_codes import with_code_column, without_code_column
 from hpcgym.workload.io.table_extracts import BEGIN, begin_of, extract_of, trace_of
 from hpcgym.workload.io.table_files import need_parquet, read_csv, read_parquet, where_row
+from hpcgym.workload.io.table_names import with_names, without_names
 from hpcgym.workload.io.table_numbers import TEXT, numbers_alone, wrong_numbers
+from hpcgym.workload.io.table_times import with_seconds
 from hpcgym.workload.model import (
     FLOAT_COLUMNS,
     MISSING,
@@ -63,10 +64,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-#: Columns of numbers that stand for names.
-NUMBERED_COLUMNS = ("user_id", "group_id", "executable", "queue")
-
-
 def from_pandas(
     frame: pd.DataFrame,
     *,
@@ -74,6 +71,7 @@ def from_pandas(
     name: str = "workload",
     errors: Errors = "raise",
     queues: Mapping[str, int] | None = None,
+    tz: str | None = None,
 ) -> Workload:
     """Return the workload of a DataFrame, one job a row, columns named as in ``JOB_COLUMNS``.
 
@@ -81,10 +79,10 @@ def from_pandas(
     values become -1 too, and are counted. Decimals of times and
     memory are rounded to the nearest whole number (halves away from 0) and counted.
 
-    Names of users, groups and queues are to be numbered before, alike in all tables that belong
-    together: ``frame["user_id"] = pandas.factorize(frame["user_id"])[0]`` for one. Or give
-    ``queues``, and the queue of a job may be a name. Names of executables may stand in a column
-    ``code``; they become lines of the header.
+    Users, groups, executables, queues and partitions may be names in place of numbers, or have
+    their names in columns of their own; see :mod:`hpcgym.workload.io.table_names`. They are
+    numbered, and the names become lines of the header. ``submit_time`` may be dates, and durations
+    texts such as ``1-02:03:04``; see :mod:`hpcgym.workload.io.table_times`.
 
     Parameters
     ----------
@@ -95,6 +93,7 @@ def from_pandas(
     errors : "raise" stops at the first value that is no number, none that the column can hold, or
         no amount of a resource; "skip" drops and counts such rows.
     queues : name of a queue -> its number; they become lines of the header.
+    tz : the time zone of dates without an offset, such as ``Europe/Berlin``; None: UTC.
 
     Raises
     ------
@@ -106,9 +105,12 @@ def from_pandas(
     begin = begin_of(frame, processors, name)
     if begin is not None:
         bare = frame.drop(columns=BEGIN)
-        trace = from_pandas(bare, processors=processors, name=name, errors=errors, queues=queues)
+        trace = from_pandas(
+            bare, processors=processors, name=name, errors=errors, queues=queues, tz=tz
+        )
         return extract_of(trace, begin)
-    frame, codes = without_code_column(frame, name)
+    frame, told = without_names(frame, name, queues)
+    frame, times = with_seconds(frame, tz)
     resources = _check_names(frame, name)
     counts: dict[str, int] = {}
     if "job_number" not in frame:
@@ -126,7 +128,7 @@ def from_pandas(
         list(dict.fromkeys([CORE, *(r for r in resources if r != UNITS)])) if resources else []
     )
     named = [f"{number} {queue}" for queue, number in (queues or {}).items()]
-    header = {"Queue": named, HEADER_KEY: codes}
+    header = {**times, "Queue": named, **told}
     workload = Workload.from_columns(
         columns,
         processors=1 if processors is None else processors,
@@ -150,10 +152,12 @@ def read_table(
     processors: int | None = None,
     errors: Errors = "raise",
     machine_queues: Sequence[str] = (),
+    tz: str | None = None,
 ) -> Workload:
     """Read a ``.csv``, ``.parquet`` or ``.json`` file, also ``.csv.gz``; see :func:`from_pandas`.
 
-    ``machine_queues`` are by what :func:`hpcgym.workload.needs.queue_numbers` numbers names.
+    ``machine_queues`` are by what :func:`hpcgym.workload.needs.queue_numbers` numbers names; ``tz``
+    is as there.
 
     Raises
     ------
@@ -173,7 +177,9 @@ def read_table(
         frame = read_csv(path, errors, skipped)
     size = size if processors is None else processors
     queues = queues or queue_numbers(frame, machine_queues)
-    workload = from_pandas(frame, processors=size, name=str(path), errors=errors, queues=queues)
+    workload = from_pandas(
+        frame, processors=size, name=str(path), errors=errors, queues=queues, tz=tz
+    )
     header = {**told, **workload.header}
     return workload.take(slice(None), name=stem(path), cleaning=skipped, header=header)
 
@@ -181,8 +187,8 @@ def read_table(
 def write_table(workload: Workload, path: str | os.PathLike[str]) -> None:
     """Write a file of one of ``TABLE_ENDINGS``: the columns of ``Workload.to_pandas``.
 
-    Where codes have names, these are a column more. JSON leaves out columns that no job has. The
-    others lose the header: the machine's size, the names of queues. Of an extract the jobs from
+    Names are columns more. JSON leaves out columns that no job has. The others lose the rest of the
+    header: the machine's size, when second 0 was. Of an extract the jobs from
     before its beginning are written too. A file that is there is replaced, whole or not at all.
 
     Raises
@@ -194,7 +200,7 @@ def write_table(workload: Workload, path: str | os.PathLike[str]) -> None:
     if not is_table(path):
         raise WorkloadError(f"{path}: a table's name ends in {', '.join(TABLE_ENDINGS)}")
     workload, begin = trace_of(workload, str(path))
-    frame = with_code_column(workload.to_pandas(), workload)
+    frame = with_names(workload.to_pandas(), workload)
     if begin is not None:
         frame[BEGIN] = begin
     if is_json(path):
@@ -231,7 +237,7 @@ def _check_resource(column: str, has_units: bool, name: str) -> None:
     problem = resource_problem(column)
     if has_units and not problem:
         return
-    known = (*JOB_COLUMNS, KILLED, UNITS, CORE, MEMORY, CODE)
+    known = (*JOB_COLUMNS, KILLED, UNITS, CORE, MEMORY, *NAME_COLUMNS)
     near = near_name(column, known, 0.8 if has_units else 0.6)
     if column == MEMORY:
         hint = (
@@ -244,8 +250,8 @@ def _check_resource(column: str, has_units: bool, name: str) -> None:
         raise WorkloadError(f"{name} has an unknown column; {problem}")
     else:
         hint = (
-            f"{known_columns()}, {CODE}; a resource, of which each unit of a job asks for"
-            f" some, needs the column {UNITS!r} or {CORE!r} beside it"
+            f"{known_columns()}, {', '.join(NAME_COLUMNS)}; a resource, of which each unit of a job"
+            f" asks for some, needs the column {UNITS!r} or {CORE!r} beside it"
         )
     raise WorkloadError(f"{name} has an unknown column {column!r}; {hint}")
 
@@ -339,15 +345,7 @@ def _how_to_number(column: str) -> str:
         return "; it must be whole MB or such as '16 GB'"
     if column in ("requested_memory", "used_memory"):
         return ", of kilobytes a processor"
-    # not done here: two tables of one machine would have other numbers for the same names
-    if column not in NUMBERED_COLUMNS:
-        return ""
-    how = f"; pandas.factorize(frame[{column!r}])[0] numbers names"
-    if column == "executable":
-        return f"{how}, and so does a column {CODE!r} of names"
-    if column != "queue":
-        return how
-    return f"{how}, 'queues' does in JSON, and so does a machine with such queues: give cluster"
+    return ", nor a name" if column in NAME_COLUMNS.values() else ""
 
 
 def _in_megabytes(value: Any) -> Any:

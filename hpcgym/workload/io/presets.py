@@ -1,0 +1,268 @@
+"""Published tables of jobs with columns of their own: PM100 and F-DATA, in Parquet or CSV.
+
+PM100 (Marconi100, https://doi.org/10.5281/zenodo.8129257): its documentation says that ``run_time``
+is in seconds, ``time_limit`` in minutes, and its plots that memory is in gigabytes and
+``power_consumption`` in watts, a list of samples of all nodes of a job. The columns of processors
+are called ``num_cores_...`` in its scripts, ``num_cpus_...`` in its documentation: both are read.
+
+F-DATA (Fugaku, https://doi.org/10.5281/zenodo.11467483): ``duration`` is in seconds. Its
+documentation does not tell the units of ``elpl`` (taken for seconds), ``mszl`` (bytes on each node,
+and no limit from 2^60 on) and ``avgpcon``, which it calls that of a node: by its energies,
+``econ``, it is that of the job [W], and so it is read. These three are as users of the files found
+them, not as their authors say.
+
+Dates without an offset are of the time zone ``tz``: neither documentation tells it.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hpcgym.errors import WorkloadError
+from hpcgym.files import csv_frame, parquet_columns, parquet_frame
+from hpcgym.workload.io.files import Reading
+from hpcgym.workload.io.log_lines import (
+    Ints,
+    Log,
+    first_known,
+    with_submissions,
+    with_units,
+    workload_of,
+)
+from hpcgym.workload.io.sacct_fields import OPEN_STATES, STATES, state_of
+from hpcgym.workload.io.table_files import as_numbers, need_parquet
+from hpcgym.workload.io.times import Clock
+from hpcgym.workload.model import MISSING, Workload
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+#: Columns that a table is recognised by, and must have.
+_PM100 = ("job_id", "submit_time", "start_time", "run_time", "job_state", "num_nodes_alloc")
+_F_DATA = ("jid", "usr", "adt", "sdt", "duration", "cnumat")
+
+#: Others that are read.
+_PM100_MORE = (
+    *("eligible_time", "time_limit", "num_cores_alloc", "num_cpus_alloc", "num_cores_req"),
+    *("num_cpus_req", "num_gpus_alloc", "num_gpus_req", "mem_alloc", "mem_req", "user_id"),
+    *("group_id", "partition", "qos", "power_consumption"),
+)
+_F_DATA_MORE = ("cnumr", "nnuma", "elpl", "mszl", "avgpcon", "exit state")
+
+_NO_LIMIT = 2.0**60  # bytes
+
+
+def is_pm100(path: Path, head: bytes) -> bool:
+    """Tell whether a file is a table of PM100, by the names of its columns."""
+    return {*_PM100} <= _names(path, head)
+
+
+def is_f_data(path: Path, head: bytes) -> bool:
+    """Tell whether a file is a table of F-DATA, by the names of its columns."""
+    return {*_F_DATA} <= _names(path, head)
+
+
+def read_pm100(path: Path, how: Reading) -> Workload:
+    """Read a table of PM100; see this module.
+
+    Raises
+    ------
+    WorkloadError : a file that cannot be read, or lacks columns; a row that is no job, unless such
+        rows are skipped; no job that ended.
+    """
+    log, frame, clock = _opened(path, how, _PM100, _PM100_MORE)
+    states = _states(log, frame["job_state"])
+    cores = first_known(*(_whole(frame, f"num_{word}_alloc") for word in ("cores", "cpus")))
+    asked = first_known(*(_whole(frame, f"num_{word}_req") for word in ("cores", "cpus")))
+    gigabytes = first_known(_whole(frame, "mem_alloc"), _whole(frame, "mem_req"))
+    limit = _whole(frame, "time_limit")
+    power = frame.get("power_consumption")
+    columns = {
+        "job_number": _numbers(frame["job_id"]),
+        "submit_time": _times(log, frame, "submit_time", clock),
+        "eligible": _times(log, frame, "eligible_time", clock),
+        "start": _times(log, frame, "start_time", clock),
+        "run_time": _whole(frame, "run_time", least=0),
+        "requested_time": np.where(limit > 0, limit * 60, MISSING),
+        "status": np.array([STATES.get(state, MISSING) for state in states], np.int64),
+        "nodes": _whole(frame, "num_nodes_alloc"),
+        "gpus": first_known(_whole(frame, "num_gpus_alloc"), _whole(frame, "num_gpus_req")),
+        "memory_mb": np.where(gigabytes > 0, gigabytes * 1000, MISSING),
+        "power_w": np.full(len(log), -1.0) if power is None else _means(power),
+        "user": _texts(frame, "user_id"),
+        "group": _texts(frame, "group_id"),
+        "queue_name": _texts(frame, "qos"),
+        "partition_name": _texts(frame, "partition"),
+    }
+    return _workload(log, columns, clock, cores, asked)
+
+
+def read_f_data(path: Path, how: Reading) -> Workload:
+    """Read a table of F-DATA, such as ``21_04.parquet``; see this module.
+
+    Raises
+    ------
+    WorkloadError : as :func:`read_pm100`.
+    """
+    log, frame, clock = _opened(path, how, _F_DATA, _F_DATA_MORE)
+    limit = _floats(frame, "mszl")
+    known = (limit > 0) & (limit < _NO_LIMIT)
+    nodes = _whole(frame, "nnuma")
+    held = np.where(known, limit, 0) * np.maximum(nodes, 1) / 1e6
+    states = [str(state) for state in frame.get("exit state", [""] * len(log))]
+    told = {"completed": 1, "failed": 0}
+    columns = {
+        "job_number": np.arange(1, len(log) + 1),
+        "submit_time": _times(log, frame, "adt", clock),
+        "eligible": np.full(len(log), MISSING),
+        "start": _times(log, frame, "sdt", clock),
+        "run_time": _whole(frame, "duration", least=0),
+        "requested_time": _whole(frame, "elpl"),
+        "status": np.array([told.get(state, MISSING) for state in states], np.int64),
+        "nodes": nodes,
+        "gpus": np.full(len(log), MISSING),
+        "memory_mb": np.where(known, np.ceil(held), MISSING).astype(np.int64),
+        "power_w": np.maximum(_floats(frame, "avgpcon"), -1.0),
+        "user": _texts(frame, "usr"),
+    }
+    return _workload(log, columns, clock, _whole(frame, "cnumat"), _whole(frame, "cnumr"))
+
+
+def _names(path: Path, head: bytes) -> set[str]:
+    """Return the names of a table's columns, none of what is no table."""
+    if head.startswith(b"PAR1"):
+        try:
+            return {*parquet_columns(path, WorkloadError)}
+        except (ImportError, WorkloadError):
+            return set()  # its reader says what is wrong
+    if not path.name.casefold().endswith((".csv", ".csv.gz")):
+        return set()
+    first = head.split(b"\n", 1)[0].decode("utf-8-sig", "replace")
+    return {name.strip().strip('"') for name in first.split(",")}
+
+
+def _opened(
+    path: Path, how: Reading, needed: tuple[str, ...], more: tuple[str, ...]
+) -> tuple[Log, pd.DataFrame, Clock]:
+    """Return what counts rows, the columns that are read, and the clock of dates."""
+    clock = Clock(how.tz)
+    wanted = (*needed, *more)
+    if path.name.casefold().endswith((".csv", ".csv.gz")):
+        frame = csv_frame(path, WorkloadError, usecols=lambda name: name in wanted)
+        lines = [place + 2 for place in frame.index]
+    else:
+        need_parquet()
+        frame = parquet_frame(path, WorkloadError, wanted)
+        lines = list(range(1, len(frame) + 1))
+    lacking = [name for name in needed if name not in frame]
+    if lacking:
+        raise WorkloadError(f"{path} lacks the columns {', '.join(lacking)}")
+    return Log(path, how, lines), frame, clock
+
+
+def _workload(
+    log: Log, columns: dict[str, Any], clock: Clock, cores: Ints, asked: Ints
+) -> Workload:
+    """Return the jobs of a table that ran."""
+    size = first_known(cores, asked)
+    for reason, at in {
+        "no submission or start": (columns["submit_time"] < 0) | (columns["start"] < 0),
+        "no run time": columns["run_time"] < 0,
+        "no processors": size <= 0,
+    }.items():
+        for place in np.flatnonzero(at).tolist():
+            log.refuse(log.lines[place], f"a row with {reason}", f"row with {reason}")
+    log.count(
+        "repaired: requested_processors taken from those allocated",
+        (asked > 0) & (asked != size),
+    )
+    columns |= {"requested_processors": size, "allocated_processors": cores}
+    columns["power_w"] = np.where(columns["power_w"] >= 0, columns["power_w"] / size, -1.0)
+    columns = log.settled(columns)
+    resources = {name: columns.pop(name) for name in ("nodes", "gpus", "memory_mb")}
+    with_submissions(log, columns, columns.pop("eligible"), list(map(str, range(len(log)))))
+    with_units(log, columns, **resources)
+    return workload_of(log, columns, clock)
+
+
+def _states(log: Log, states: pd.Series[Any]) -> list[str]:
+    """Return the states of jobs; those that are none, or not of the end of a job, are refused."""
+    known = []
+    for line, state in zip(log.lines, states, strict=True):
+        try:
+            word = state_of(str(state))
+        except ValueError as problem:
+            log.refuse(line, f"job_state is {state!r}, {problem}", "line with a wrong job_state")
+            word = ""
+        if word in OPEN_STATES:
+            log.refuse(line, f"the job is {word}", f"{word} when the log was written")
+        known.append(word)
+    return known
+
+
+def _times(log: Log, frame: pd.DataFrame, column: str, clock: Clock) -> Ints:
+    """Return dates as seconds since 1970, -1 where they are not told."""
+    found = np.full(len(log), MISSING, np.int64)
+    for place, value in enumerate(frame.get(column, ())):
+        text = str(value).strip()
+        if text in ("", "NaT", "nan", "None"):
+            continue
+        try:
+            found[place] = clock.seconds(text)
+        except ValueError as problem:
+            line = log.lines[place]
+            log.refuse(line, f"{column} is {text[:40]!r}, {problem}", f"line with a wrong {column}")
+    return found
+
+
+def _floats(frame: pd.DataFrame, column: str) -> NDArray[np.float64]:
+    """Return a column of numbers, -1 where there is none."""
+    if column not in frame:
+        return np.full(len(frame), -1.0)
+    values = as_numbers(frame[column]).to_numpy(np.float64, na_value=np.nan)
+    found: NDArray[np.float64] = np.where(np.isfinite(values), values, -1.0)
+    return found
+
+
+def _whole(frame: pd.DataFrame, column: str, least: int = 1) -> Ints:
+    """Return a column of whole numbers, -1 where there is none, or one below ``least``."""
+    values = np.floor(_floats(frame, column) + 0.5)
+    right = (values >= least) & (values < 2.0**53)
+    return np.where(right, values, MISSING).astype(np.int64)
+
+
+def _numbers(series: pd.Series[Any]) -> Ints:
+    """Return the numbers of jobs, from 1 on where they have none."""
+    values = as_numbers(series).to_numpy(np.float64, na_value=np.nan)
+    if np.isfinite(values).all() and (values == np.floor(values)).all():
+        return values.astype(np.int64)
+    return np.arange(1, len(values) + 1)
+
+
+def _texts(frame: pd.DataFrame, column: str) -> list[str | None]:
+    """Return a column as names, None where there is none."""
+    if column not in frame:
+        return [None] * len(frame)
+    nothing = ("", "nan", "None", "<NA>")
+    return [None if text in nothing else text for text in map(_name, frame[column])]
+
+
+def _name(value: Any) -> str:
+    """Return a name; a number is its own."""
+    whole = isinstance(value, float | np.floating) and float(value).is_integer()
+    text = str(int(value)) if whole else str(value).strip()
+    return "".join(c if c.isprintable() else "?" for c in text)
+
+
+def _means(samples: pd.Series[Any]) -> NDArray[np.float64]:
+    """Return the mean of each list of samples, -1 of an empty one, or of a text."""
+    return np.array(
+        [
+            -1.0 if isinstance(one, str) or one is None or not np.size(one) else float(np.mean(one))
+            for one in samples
+        ]
+    )

@@ -1,0 +1,339 @@
+"""Slurm's accounting: what ``sacct -P`` and ``sacct --parsable`` print.
+
+Line 1 has the names of fields, any of them in any order; each other line is a job, a step of one,
+or tasks of an array that have not started. The fields, and what they hold:
+https://slurm.schedmd.com/sacct.html
+
+``submit_time`` is Eligible where that is later than Submit: before it Slurm could not start the job
+either (``--begin``, dependencies). Processors are those that the job was given, all of a node's
+where it had a whole one. Names of users, accounts, partitions and QOS become ``user_id``,
+``group_id``, ``partition`` and ``queue``, and their names stay in the header.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hpcgym.errors import WorkloadError
+from hpcgym.files import lines_of
+from hpcgym.workload.io.files import Reading
+from hpcgym.workload.io.log_lines import (
+    Ints,
+    Log,
+    first_known,
+    with_submissions,
+    with_units,
+    workload_of,
+)
+from hpcgym.workload.io.sacct_fields import (
+    AFTER,
+    ARRAY_TASKS,
+    NO_TRES,
+    OPEN_STATES,
+    PART,
+    STATES,
+    STEP,
+    UNSAID,
+    is_step,
+    memory_mb,
+    minutes,
+    parts_of_id,
+    per_what,
+    preceding,
+    state_of,
+    time_limit,
+    tres,
+)
+from hpcgym.workload.io.times import Clock, duration, nearest
+from hpcgym.workload.model import MISSING, Workload
+
+_HEADER = re.compile(r"[A-Za-z]+([^A-Za-z]+)[A-Za-z].*")
+
+#: Fields that a dump must have one of, in words of sacct.
+_NEEDED = (
+    ("JobID", "JobIDRaw"),
+    ("Submit",),
+    ("Start",),
+    ("ElapsedRaw", "Elapsed", "End"),
+    ("AllocCPUS", "NCPUS", "ReqCPUS", "AllocTRES", "ReqTRES"),
+)
+#: Others that tell that a line has the names of fields.
+_TELLING = {
+    *(name.casefold() for names in _NEEDED for name in names),
+    *("jobname", "partition", "account", "state", "exitcode", "user", "qos", "timelimit"),
+}
+#: Fields that say something of the scheduling which no simulation goes by.
+_UNUSED = ("Priority", "Reason", "Reservation", "Constraints")
+#: All that are read.
+_READ = {
+    *(name.casefold() for names in (*_NEEDED, _UNUSED) for name in names),
+    *("state", "eligible", "timelimit", "timelimitraw", "reqmem", "nnodes", "allocnodes"),
+    *("dependency", "user", "uid", "account", "group", "gid", "qos", "partition"),
+}
+_NOTHING = ("", "None", "(null)", "N/A")
+
+_FIELDS = "JobID,JobIDRaw,User,Account,Partition,QOS,State,Submit,Eligible,Start,ElapsedRaw"
+_ADVICE = f"sacct -a -P -o {_FIELDS},TimelimitRaw,AllocCPUS,NNodes,ReqMem,AllocTRES prints them"
+_MISSING_TIMES = ("", "Unknown", "None", "N/A")
+
+
+def is_sacct(head: bytes) -> bool:
+    """Tell whether the first bytes of a file are those of a dump, with separators or without."""
+    first = head.split(b"\n", 1)[0].decode("utf-8-sig", "replace").strip()
+    separator = _separator(first)
+    names = {name.strip().casefold() for name in first.split(separator)}
+    return bool({"jobid", "jobidraw"} & names) and len(_TELLING & names) > 2
+
+
+def read_sacct(path: Path, how: Reading) -> Workload:
+    """Read a dump of ``sacct``; see this module.
+
+    Parameters
+    ----------
+    path : of the file, plain or gzip.
+    how : as it is read; ``tz`` is the zone of dates without an offset, which sacct prints in its
+        own zone. Without it they are taken for UTC: then jobs that ran while clocks were changed
+        seem to wait an hour more or less.
+
+    Raises
+    ------
+    WorkloadError : a file that cannot be read; fields that are lacking, all of them named; a line
+        with fewer or more fields, or a wrong one, unless such lines are skipped; no job that ended.
+    """
+    clock = Clock(how.tz)
+    log = _read(path, how)
+    _drop_no_jobs(log)
+    columns = log.settled(_columns(log, clock))
+    resources = {name: columns.pop(name) for name in ("nodes", "gpus", "memory_mb")}
+    with_submissions(log, columns, columns.pop("eligible"), log.texts(_id(log).casefold()))
+    with_units(log, columns, **resources)
+    for name in _UNUSED:
+        given = [text not in _NOTHING for text in log.texts(name.casefold())]
+        log.count(f"not used: {name}", np.array(given, np.bool_))
+    return workload_of(log, columns, clock)
+
+
+def _separator(first: str) -> str:
+    """Return what stands between the names of fields in line 1."""
+    found = _HEADER.fullmatch(first)
+    return "|" if found is None else found[1][:1]
+
+
+def _read(path: Path, how: Reading) -> Log:
+    """Return the records of a dump; steps are counted, lines that are no records refused."""
+    lines = lines_of(path, "a dump of sacct", WorkloadError)
+    first, _ = next(lines, ("", True))
+    if not first.strip():
+        raise WorkloadError(f"{path} is empty, or its line 1 is: it must have the names of fields")
+    separator = _separator(first)
+    if separator.isspace() and separator != "\t":
+        raise WorkloadError(
+            f"{path}, line 1: fields are separated by blanks, which cut names: print them with"
+            " sacct -P (--parsable2)"
+        )
+    names = [name.strip().casefold() for name in first.split(separator)]
+    if names[-1] == "":  # --parsable, with a separator behind the last field too
+        names.pop()
+    _check_fields(path, names)
+    log = Log(path, how)
+    read = [place for place, name in enumerate(names) if name in _READ]
+    columns: list[list[str]] = [[] for _ in read]
+    named = names.index("jobid" if "jobid" in names else "jobidraw")
+    for line, (text, ended) in enumerate(lines, 2):
+        fields = text.split(separator)
+        if len(fields) == len(names) + 1 and fields[-1] == "":
+            fields.pop()
+        if len(fields) == len(names) and text != first:
+            if is_step(fields[named]):  # most lines
+                log.counts[f"dropped: {STEP}"] += 1
+                continue
+            for column, place in zip(columns, read, strict=True):
+                column.append(fields[place].strip())
+            log.lines.append(line)
+        elif text.strip():
+            _refuse(log, line, text == first, len(fields), len(names), ended)
+    log.fields = {names[place]: column for place, column in zip(read, columns, strict=True)}
+    return log
+
+
+def _check_fields(path: Path, names: list[str]) -> None:
+    """Say which fields are lacking, or there twice."""
+    lacking = [
+        "one of " + ", ".join(some) if len(some) > 1 else some[0]
+        for some in _NEEDED
+        if not {name.casefold() for name in some} & {*names}
+    ]
+    if lacking:
+        raise WorkloadError(f"{path}, line 1: fields lack {'; '.join(lacking)}. {_ADVICE}")
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice:
+        raise WorkloadError(f"{path}, line 1: the field {twice!r} stands there twice")
+
+
+def _refuse(log: Log, line: int, again: bool, found: int, wanted: int, ended: bool) -> None:
+    """Refuse a line that has not as many fields as line 1; one that repeats it is counted only."""
+    if again:
+        log.counts["dropped: line with the names of fields again"] += 1
+        return
+    many = found > wanted
+    if many:
+        hint = "; is the separator in a name? leave JobName and Comment out of -o"
+    else:
+        hint = "" if ended else "; it is the last line: is the file truncated?"
+    problem = f"{found} fields, and line 1, their names, {wanted}{hint}"
+    log.refuse(line, problem, f"line with too {'many' if many else 'few'} fields")
+
+
+def _drop_no_jobs(log: Log) -> None:
+    """Drop tasks of arrays that did not start, and jobs that did not start or end."""
+    kinds = log.parsed(_id(log), parts_of_id)
+    log.drop({place: kind for place, kind in enumerate(kinds) if kind == ARRAY_TASKS})
+    states = log.parsed("State", state_of, "")
+    starts, ends = log.texts("start"), log.texts("end")
+    by_ends = not {"elapsed", "elapsedraw"} & {*log.fields}
+    reasons: dict[int, str] = {}
+    for place, state in enumerate(states):
+        if log.lines[place] in log.refused:
+            continue
+        if state in OPEN_STATES:
+            reasons[place] = f"{state} when the log was written"
+        elif starts[place] in _MISSING_TIMES:
+            reasons[place] = f"{state} before it started" if state else "not started"
+        elif by_ends and ends[place] in _MISSING_TIMES:
+            reasons[place] = "not ended when the log was written"
+    log.drop(reasons)
+
+
+def _id(log: Log) -> str:
+    """Return the field by which runs are those of one job."""
+    return "JobID" if "jobid" in log.fields else "JobIDRaw"
+
+
+def _columns(log: Log, clock: Clock) -> dict[str, Any]:
+    """Return the columns of jobs, (n,) each; times in seconds since 1970; -1 is unknown."""
+    numbers = log.parsed(_id(log), parts_of_id)
+    parts = [isinstance(one, tuple) and one[1] == PART for one in numbers]
+    log.count(f"repaired: {PART} taken for a job of its own", np.array(parts, np.bool_))
+    raw = log.parsed("JobIDRaw", parts_of_id)
+    job_number = [
+        one[0] if isinstance(one, tuple) else other[0] if isinstance(other, tuple) else MISSING
+        for one, other in zip(raw, numbers, strict=True)
+    ]
+    start, submit = log.numbers("Start", clock.seconds), log.numbers("Submit", clock.seconds)
+    for place in np.flatnonzero(submit < 0).tolist():
+        log.refuse(log.lines[place], "Submit is blank", "line with a wrong Submit")
+    start = _after(log, "Start", start, submit, clock)
+    return {
+        "job_number": np.array(job_number, dtype=np.int64),
+        "submit_time": submit,
+        "eligible": log.numbers("Eligible", _known(clock.seconds)),
+        "start": start,
+        "run_time": _run_times(log, clock, start),
+        "requested_time": _requested(log),
+        "status": log.numbers("State", lambda text: STATES[state_of(text)]),
+        "preceding_job": _preceding(log),
+        **_resources(log),
+        "user": log.names("user", "uid"),
+        "group": log.names("account", "group", "gid"),
+        "queue_name": log.names("qos"),
+        "partition_name": log.names("partition"),
+    }
+
+
+def _known(parse: Any) -> Any:
+    """Return a parser of times that takes ``Unknown`` for unknown."""
+    return lambda text: MISSING if text in _MISSING_TIMES else parse(text)
+
+
+def _run_times(log: Log, clock: Clock, start: Ints) -> Ints:
+    """Return run times [s]: ElapsedRaw, else Elapsed, else End - Start."""
+    for name in ("ElapsedRaw", "Elapsed"):
+        if name.casefold() in log.fields:
+            return log.numbers(name, lambda text: nearest(duration(text)))
+    end = _after(log, "End", log.numbers("End", clock.seconds), start, clock)
+    for place in np.flatnonzero((end < start) & (end >= 0)).tolist():
+        hint = "" if clock.name else "; were clocks changed? tz tells by which time zone"
+        log.refuse(
+            log.lines[place], f"End is before Start{hint}", "line that ends before it starts"
+        )
+    lasted: Ints = np.maximum(end - start, 0)
+    return lasted
+
+
+def _requested(log: Log) -> Ints:
+    """Return requested times [s], -1 where no limit was set or its value is not told."""
+    raw = "timelimitraw" in log.fields
+    name, parse = ("TimelimitRaw", minutes) if raw else ("Timelimit", time_limit)
+    for unsaid in UNSAID:
+        at = np.array([text.casefold() == unsaid.casefold() for text in log.texts(name.casefold())])
+        log.count(f"repaired: time limit {unsaid} taken for unknown", at)
+    return log.numbers(name, parse)
+
+
+def _resources(log: Log) -> dict[str, Ints]:
+    """Return processors, nodes, GPUs and memory of jobs, as allocated, else as requested."""
+    tables = [
+        np.array(log.parsed(name, tres, NO_TRES), dtype=np.int64).reshape(-1, len(NO_TRES))
+        for name in ("AllocTRES", "ReqTRES")
+    ]
+    given, asked = (dict(zip(("cpu", "mem", "node", "gpu"), t.T, strict=True)) for t in tables)
+    allocated = first_known(_count(log, "AllocCPUS"), _count(log, "NCPUS"), given["cpu"])
+    requested = first_known(_count(log, "ReqCPUS"), asked["cpu"])
+    cores = first_known(allocated, requested)
+    log.count(
+        "repaired: requested_processors taken from AllocCPUS, not ReqCPUS",
+        (requested > 0) & (requested != cores),
+    )
+    for place in np.flatnonzero(cores <= 0).tolist():
+        log.refuse(log.lines[place], "no field tells its processors", "line without processors")
+    nodes = first_known(
+        given["node"], _count(log, "NNodes"), _count(log, "AllocNodes"), asked["node"]
+    )
+    memory = first_known(given["mem"], asked["mem"], _requested_memory(log, cores, nodes))
+    return {
+        "requested_processors": cores,
+        "allocated_processors": allocated,
+        "nodes": nodes,
+        "gpus": first_known(given["gpu"], asked["gpu"]),
+        "memory_mb": memory,
+    }
+
+
+def _requested_memory(log: Log, cores: Ints, nodes: Ints) -> Ints:
+    """Return the memory of jobs by ReqMem [MB], of which some is told for each core or node."""
+    amount = log.numbers("ReqMem", memory_mb)
+    per = log.parsed("ReqMem", per_what, "")
+    times = np.select([np.array(per) == "c", np.array(per) == "n"], [cores, nodes], 1)
+    return np.where(amount > 0, amount * np.maximum(times, 1), MISSING)
+
+
+def _count(log: Log, name: str) -> Ints:
+    """Return a field of whole numbers; 0 is unknown, as of a job that was allocated nothing."""
+
+    def whole(text: str) -> int:
+        if not text.isdecimal() or len(text) > 12:
+            raise ValueError("no whole number")
+        return int(text)
+
+    return log.numbers(name, whole)
+
+
+def _preceding(log: Log) -> Ints:
+    """Return the job that each one follows, of those that depend on one other job."""
+    several = [bool(AFTER.search(text)) and preceding(text) < 0 for text in log.texts("dependency")]
+    log.count("not used: Dependency on several jobs", np.array(several, np.bool_))
+    return log.numbers("Dependency", preceding)
+
+
+def _after(log: Log, name: str, times: Ints, before: Ints, clock: Clock) -> Ints:
+    """Return times, those of the second hour where clocks were set back since ``before``."""
+    texts = log.texts(name.casefold())
+    for place in np.flatnonzero((times < before) & (times >= 0)).tolist():
+        later = clock.seconds(texts[place], later=True)
+        if later >= before[place]:
+            times[place] = later
+    return times

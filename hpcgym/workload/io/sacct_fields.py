@@ -1,0 +1,158 @@
+"""Fields of Slurm's accounting: ids of jobs, states, time limits, memory, trackable resources."""
+
+from __future__ import annotations
+
+import math
+import re
+from difflib import get_close_matches
+
+from hpcgym.workload.io.times import duration, nearest
+from hpcgym.workload.model import MISSING
+
+#: What a line is, beside a job.
+STEP = "step of a job"
+ARRAY_TASKS = "tasks of an array that had not started"
+PART = "component of a heterogeneous job"
+
+_ID = re.compile(r"(?P<number>\d{1,18})(?:_(?:(?P<task>\d+)|(?P<tasks>\[.*\]?)))?(?P<part>\+\d+)?")
+
+#: State of a job that ended -> status of the Standard Workload Format: 1 completed, 5 cancelled, 0
+#: failed. REQUEUED and RESIZING are runs of jobs that went on: in another run, or at another size.
+STATES = {
+    "COMPLETED": 1,
+    "CANCELLED": 5,
+    "REVOKED": 5,
+    **dict.fromkeys(
+        (
+            *("FAILED", "TIMEOUT", "NODE_FAIL", "OUT_OF_MEMORY", "BOOT_FAIL", "DEADLINE"),
+            *("PREEMPTED", "REQUEUED", "RESIZING", "SPECIAL_EXIT", "LAUNCH_FAILED"),
+        ),
+        0,
+    ),
+}
+#: States of jobs that had not ended.
+OPEN_STATES = (
+    *("PENDING", "RUNNING", "SUSPENDED", "STOPPED", "CONFIGURING", "COMPLETING", "STAGE_OUT"),
+    *("SIGNALING", "REQUEUE_FED", "REQUEUE_HOLD", "RESV_DEL_HOLD"),
+)
+
+#: Time limits that are none, or not told.
+UNSAID = ("UNLIMITED", "Partition_Limit")
+
+_MEMORY = re.compile(r"(\d{1,15}(?:\.\d{1,6})?)([KMGTP]?)([cn]?)", re.IGNORECASE)
+#: Megabytes, as Slurm counts them, of a unit of memory.
+_UNITS = {"K": 1 / 1024, "": 1, "M": 1, "G": 1024, "T": 1024**2, "P": 1024**3}
+
+#: Processors, memory [MB], nodes and GPUs, where a job tells none of them.
+NO_TRES = (MISSING, MISSING, MISSING, MISSING)
+
+AFTER = re.compile(r"after\w*:\d")
+_AFTER_ONE = re.compile(r"after\w*:(\d{1,18})(?:\+\d+)?(?:\(\w*\))?")
+
+
+def is_step(text: str) -> bool:
+    """Tell whether an id is that of a step, such as ``7.batch``."""
+    job, point, step = text.partition(".")
+    return bool(point and step) and job[:1].isdigit()
+
+
+def parts_of_id(text: str) -> str | tuple[int, str]:
+    """Return ``ARRAY_TASKS``, or the number of a job and ``PART`` if it is one.
+
+    Raises
+    ------
+    ValueError : it is no id of a job.
+    """
+    found = _ID.fullmatch(text)
+    if found is None:
+        raise ValueError("no id such as 123, 123_4 or 123+0")
+    if found["tasks"]:
+        return ARRAY_TASKS
+    return int(found["number"]), PART if found["part"] else ""
+
+
+def state_of(text: str) -> str:
+    """Return the state that a text tells, such as ``CANCELLED by 1234``.
+
+    Raises
+    ------
+    ValueError : none that Slurm knows.
+    """
+    word = text.split(" ", 1)[0].rstrip("+").upper()
+    if word in STATES or word in OPEN_STATES:
+        return word
+    near = get_close_matches(word, [*STATES, *OPEN_STATES], 1)
+    raise ValueError(f"no state of a job{f'; did you mean {near[0]}?' if near else ''}")
+
+
+def minutes(text: str) -> int:
+    """Return the seconds of a time limit in minutes, -1 if there is none or it is not told."""
+    if text.casefold() in map(str.casefold, UNSAID):
+        return MISSING
+    if not text.isdecimal() or len(text) > 12:
+        raise ValueError("no whole minutes")
+    return int(text) * 60 or MISSING
+
+
+def time_limit(text: str) -> int:
+    """Return the seconds of a time limit ``1-00:00:00``, -1 if there is none or it is not told."""
+    if text.casefold() in map(str.casefold, UNSAID):
+        return MISSING
+    if ":" not in text:
+        raise ValueError("no duration such as 1-00:00:00")
+    return nearest(duration(text)) or MISSING
+
+
+def memory_mb(text: str) -> int:
+    """Return the megabytes of ``4Gc``, ``2000Mn`` or ``8G``, rounded up, per whatever it is.
+
+    Raises
+    ------
+    ValueError : it is no memory.
+    """
+    found = _MEMORY.fullmatch(text)
+    if found is None:
+        raise ValueError("no memory such as 4G, 2000Mc or 16Gn")
+    return math.ceil(float(found[1]) * _UNITS[found[2].upper()])
+
+
+def per_what(text: str) -> str:
+    """Return ``c`` of memory for each core, ``n`` of memory for each node, else nothing."""
+    return text[-1].casefold() if text[-1:].casefold() in ("c", "n") else ""
+
+
+def tres(text: str) -> tuple[int, int, int, int]:
+    """Return processors, memory [MB], nodes and GPUs of ``cpu=4,mem=8G,node=2,gres/gpu:a100=2``.
+
+    Those that it does not tell are -1. GPUs of types count only where their sum is not told too.
+
+    Raises
+    ------
+    ValueError : it is no list of resources.
+    """
+    amounts: dict[str, int] = {}
+    for entry in text.split(","):
+        name, sign, amount = entry.partition("=")
+        if not sign or not name:
+            raise ValueError("no resources such as cpu=4,mem=8G,node=1,gres/gpu=2")
+        kind = name.casefold()
+        if kind == "mem":
+            amounts[kind] = memory_mb(amount)
+        elif kind in ("cpu", "node", "gres/gpu") or kind.startswith("gres/gpu:"):
+            if not amount.isdecimal() or len(amount) > 12:
+                raise ValueError(f"of which {name} is no whole number")
+            kind = "type" if ":" in kind else kind
+            amounts[kind] = int(amount) + (amounts.get(kind, 0) if kind == "type" else 0)
+    gpus = amounts.get("gres/gpu", amounts.get("type", MISSING))
+    return (
+        amounts.get("cpu", MISSING),
+        amounts.get("mem", MISSING),
+        amounts.get("node", MISSING),
+        gpus,
+    )
+
+
+def preceding(text: str) -> int:
+    """Return the number of the one job that a job depends on, -1 for none or several."""
+    found = _AFTER_ONE.fullmatch(text)
+    return int(found[1]) if found else MISSING

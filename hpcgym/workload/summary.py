@@ -1,0 +1,228 @@
+"""What a workload is like: machine, load, widths, estimates, arrivals, users; and what is odd."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hpcgym.files import header_number
+from hpcgym.workload.io.records import most_busy
+from hpcgym.workload.io.times import zone_of
+from hpcgym.workload.model import MISSING, REORDERED, Workload
+from hpcgym.workload.names import called, names_of
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+Floats = NDArray[np.float64]
+
+WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
+
+#: Status of SWF in words.
+_STATUS = {0: "failed", 1: "completed", 5: "cancelled", MISSING: "not told"}
+
+#: What is counted by numbers or names -> the column, and what a number without a name is called.
+SHARES = {
+    "users": ("user_id", "user"),
+    "groups": ("group_id", "group"),
+    "queues": ("queue", "queue"),
+    "partitions": ("partition", "partition"),
+}
+
+SHOWN = 10  # of each of them, those with most processor seconds
+
+# what makes a warning: shares of jobs
+_TOUCHED = 0.03
+_EXACT = 0.95
+
+
+def summary(workload: Workload) -> dict[str, Any]:
+    """Return what a workload is like, as JSON can hold it; times in seconds.
+
+    Parameters
+    ----------
+    workload : cleaned jobs: with run times, processors and requested times.
+
+    Returns
+    -------
+    facts : "name", "processors", "jobs", "days" from the first to the last submission; "begin",
+        when that was; "load", processor seconds that were submitted over those that the machine had
+        in that time, None of a single time; "run_time_s", "processors_of_jobs" and "wait_s", their
+        mean, median, 95th percentile and maximum; "widths", shares of jobs and of processor
+        seconds; "estimates", how exact requested times are; "arrivals" by hour and weekday, None
+        where the log does not tell when it began; "status"; "users", "groups", "queues" and
+        "partitions", the first ten by processor seconds.
+    """
+    area = workload.run_time.astype(np.float64) * workload.requested_processors
+    wait = workload.wait_time
+    span = int(workload.submit_time[-1] - workload.submit_time[0])
+    return {
+        "name": workload.name,
+        "processors": workload.processors,
+        "jobs": len(workload),
+        "days": span / 86_400,
+        **_calendar(workload),
+        "load": float(area.sum() / (workload.processors * span)) if span else None,
+        "processor_hours": float(area.sum() / 3600),
+        "run_time_s": _spread(workload.run_time),
+        "processors_of_jobs": _spread(workload.requested_processors),
+        "wait_s": _spread(wait[wait >= 0]),
+        "widths": _widths(workload, area),
+        "estimates": _estimates(workload),
+        "status": {
+            _STATUS.get(number, f"status {number}"): jobs
+            for number, jobs in _counts(workload.status)
+        },
+        **{key: shares(workload, column, kind, area) for key, (column, kind) in SHARES.items()},
+    }
+
+
+def oddities(workload: Workload, raw: Workload) -> list[str]:
+    """Return what of a log's data makes results doubtful, a line for each.
+
+    Parameters
+    ----------
+    workload : the cleaned jobs.
+    raw : the same before cleaning, as the file has them.
+    """
+    found = []
+    for reason, number in workload.cleaning.items():
+        of_reader = raw.cleaning.get(reason, 0)
+        if reason == REORDERED or (reason.startswith("dropped: ") and of_reader == number):
+            continue  # no harm; lines that are no jobs
+        if not reason.startswith("not used: ") and number > _TOUCHED * len(raw):
+            found.append(f"{_percent(number / len(raw))} of the jobs were {reason}")
+    requested, run = workload.requested_time, workload.run_time
+    exact = float((requested == run).mean())
+    if exact >= _EXACT:
+        found.append(
+            f"{_percent(exact)} of the requested times are the run times: schedulers know the"
+            " future, and predictions are worth nothing"
+        )
+    busy = most_busy(workload.columns)
+    if busy > workload.processors:
+        found.append(
+            f"its jobs had {busy:,} processors at once, more than the {workload.processors:,} of"
+            " its machine: is that its size?"
+        )
+    early = int(np.count_nonzero(raw.wait_time < MISSING))
+    if early:
+        found.append(f"{early:,} jobs started before they were submitted: their waits are negative")
+    untold = float((workload.wait_time < 0).mean())
+    if untold > _TOUCHED:
+        found.append(f"of {_percent(untold)} of the jobs it does not tell when they ran")
+    if _began(workload.header) is None:
+        found.append("it does not tell when it began: nothing is known of hours and weekdays")
+    return found
+
+
+def shares(workload: Workload, column: str, kind: str, area: Floats) -> dict[str, Any]:
+    """Return how many there are in a column, and the first by processor seconds.
+
+    Parameters
+    ----------
+    column : of numbers, such as ``user_id``.
+    kind : what one without a name is called.
+    area : processor seconds of each job, (n_jobs,).
+
+    Returns
+    -------
+    "number", and "first": of each its "name", "jobs", and its "area", a share of all.
+    """
+    names = names_of(workload, column)
+    numbers, place = np.unique(workload.columns[column], return_inverse=True)
+    place = place.reshape(-1)
+    jobs = np.bincount(place, minlength=len(numbers))
+    taken = np.bincount(place, area, len(numbers)) / max(area.sum(), 1.0)
+    order = [k for k in np.argsort(-taken, kind="stable").tolist() if numbers[k] != MISSING]
+    first = [
+        {
+            "name": called(names, kind, int(numbers[k])),
+            "jobs": int(jobs[k]),
+            "area": float(taken[k]),
+        }
+        for k in order[:SHOWN]
+    ]
+    return {"number": len(order), "first": first}
+
+
+def _calendar(workload: Workload) -> dict[str, Any]:
+    """Return when the first job was submitted, and how many were by hour and by weekday."""
+    began = _began(workload.header)
+    if began is None:
+        return {"begin": None, "arrivals": None}
+    import pandas as pd
+
+    zone, _ = zone_of(workload.header)
+    seconds = workload.submit_time[workload.submit_time >= 0] + began
+    times = pd.DatetimeIndex(pd.to_datetime(seconds, unit="s", utc=True)).tz_convert(zone)
+    hours = np.bincount(times.hour, minlength=24).tolist()
+    days = np.bincount(times.day_of_week, minlength=7).tolist()
+    return {
+        "begin": times[0].isoformat(),
+        "arrivals": {"hours": hours, "weekdays": dict(zip(WEEKDAYS, days, strict=True))},
+    }
+
+
+def _began(header: Mapping[str, list[str]]) -> int | None:
+    """Return when second 0 was, in seconds since 1970; None where the log does not tell it."""
+    return header_number(header, "UnixStartTime")
+
+
+def _spread(values: NDArray[Any]) -> dict[str, float] | None:
+    """Return mean, median, 95th percentile and maximum; None of nothing."""
+    if not values.size:
+        return None
+    median, high = np.percentile(values, [50, 95])
+    return {
+        "mean": float(values.mean()),
+        "median": float(median),
+        "p95": float(high),
+        "max": float(values.max()),
+    }
+
+
+def _widths(workload: Workload, area: Floats) -> dict[str, Any]:
+    """Return shares of jobs and of processor seconds by powers of 8, and of powers of 2."""
+    width = workload.requested_processors
+    edges = [1]
+    while edges[-1] < width.max():
+        edges.append(edges[-1] * 8)
+    place = np.searchsorted(edges, width)
+    jobs = np.bincount(place, minlength=len(edges)) / width.size
+    taken = np.bincount(place, area, len(edges)) / max(area.sum(), 1.0)
+    lows = [1, *(edge + 1 for edge in edges[:-1])]
+    names = [f"{a}" if a == b else f"{a} to {b}" for a, b in zip(lows, edges, strict=True)]
+    return {
+        "classes": [
+            {"processors": name, "jobs": float(j), "area": float(a)}
+            for name, j, a in zip(names, jobs, taken, strict=True)
+        ],
+        "powers_of_2": float(((width & (width - 1)) == 0).mean()),
+    }
+
+
+def _estimates(workload: Workload) -> dict[str, float]:
+    """Return how run times are over requested times: means, and shares of jobs."""
+    run, requested = workload.run_time, np.maximum(workload.requested_time, 1)
+    ratio = run / requested
+    return {
+        "mean_accuracy": float(ratio.mean()),
+        "median_accuracy": float(np.median(ratio)),
+        "exact": float((run == requested).mean()),
+        "below_a_tenth": float((ratio < 0.1).mean()),
+        "killed": float(workload.killed.mean()),
+    }
+
+
+def _counts(values: NDArray[np.int64]) -> list[tuple[int, int]]:
+    """Return the values of a column and how often each is there, the most frequent first."""
+    numbers, jobs = np.unique(values, return_counts=True)
+    order = np.argsort(-jobs, kind="stable")
+    return list(zip(numbers[order].tolist(), jobs[order].tolist(), strict=True))
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.3g} %"

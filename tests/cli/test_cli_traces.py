@@ -1,0 +1,146 @@
+"""hpcgym traces show: what a log is like, of the archive's, of one's own, of any format."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from sacct_dumps import dump
+from typer.testing import CliRunner
+
+from hpcgym import load_workload, simulate
+from hpcgym.cli import app
+from hpcgym.report.palettes import palette_of
+from hpcgym.workload import Workload, write_swf
+from hpcgym.workload.summary import oddities, summary
+
+
+def show(*arguments: str) -> Any:
+    result = CliRunner().invoke(app, ["traces", "show", *arguments])
+    assert result.exit_code == 0, result.output
+    return result.stdout
+
+
+JOBS = {
+    "job_number": [1, 2, 3, 4],
+    # Monday 1 January 2024, 23 h and 0 h in Berlin: 22 h and 23 h in UTC
+    "submit_time": [0, 3600, 3600, 7200],
+    "wait_time": [0, 0, 900, -1],
+    "run_time": [3600, 1800, 900, 100],
+    "requested_time": [3600, 3600, 9000, 200],
+    "requested_processors": [8, 1, 3, 2],
+    "status": [1, 0, 1, 5],
+    "user_id": [1, 2, 2, 3],
+}
+HEADER = {
+    "UnixStartTime": ["1704060000"],
+    "TimeZoneString": ["Europe/Berlin"],
+    "User": ["1 ann", "2 bob"],
+}
+
+
+def workload(**changes: Any) -> Workload:
+    header = changes.pop("header", HEADER)
+    return Workload.from_columns({**JOBS, **changes}, processors=8, name="log", header=header)
+
+
+def test_the_summary_of_four_jobs() -> None:
+    facts = summary(workload())
+    area = 8 * 3600 + 1800 + 3 * 900 + 200
+    assert (facts["jobs"], facts["processors"], facts["days"]) == (4, 8, 7200 / 86_400)
+    assert facts["load"] == pytest.approx(area / (8 * 7200))
+    assert facts["begin"] == "2023-12-31T23:00:00+01:00"
+    assert facts["arrivals"]["hours"] == [2, 1, *[0] * 21, 1]
+    assert facts["arrivals"]["weekdays"]["Monday"] == 3
+    assert facts["arrivals"]["weekdays"]["Sunday"] == 1
+    assert facts["run_time_s"]["median"] == 1350
+    assert facts["wait_s"] == {"mean": 300, "median": 0, "p95": pytest.approx(810), "max": 900}
+    assert facts["widths"]["powers_of_2"] == 0.75
+    assert [(one["processors"], one["jobs"]) for one in facts["widths"]["classes"]] == [
+        ("1", 0.25),
+        ("2 to 8", 0.75),
+    ]
+    assert facts["estimates"]["mean_accuracy"] == pytest.approx((1 + 0.5 + 0.1 + 0.5) / 4)
+    assert facts["estimates"]["exact"] == 0.25
+    assert facts["status"] == {"completed": 2, "failed": 1, "cancelled": 1}
+    assert facts["users"]["number"] == 3
+    first = facts["users"]["first"]
+    assert [(one["name"], one["jobs"]) for one in first] == [("ann", 1), ("bob", 2), ("user 3", 1)]
+    assert first[0]["area"] == pytest.approx(8 * 3600 / area)
+    assert facts["queues"] == {"number": 0, "first": []}
+
+
+def test_what_is_odd_of_a_log() -> None:
+    assert oddities(workload(wait_time=[0, 0, 900, 0]), workload()) == []
+    raw = workload(
+        wait_time=[0, 0, -500, 0],
+        requested_time=JOBS["run_time"],
+        requested_processors=[8, 4, 6, 2],
+        header={},
+    )
+    cleaned = raw.counted({"dropped: no run time": 3, "not used: Reason": 4})
+    lines = " / ".join(oddities(cleaned, raw))
+    for part in (
+        "75 % of the jobs were dropped: no run time",
+        "100 % of the requested times are the run times",
+        "1 jobs started before they were submitted",
+        "of 25 % of the jobs it does not tell when they ran",
+        "it does not tell when it began",
+    ):
+        assert part in lines
+    busy = workload(wait_time=[0, 0, 0, 0], submit_time=[0, 5, 5, 5])
+    assert "its jobs had 14 processors at once, more than the 8" in oddities(busy, busy)[0]
+
+
+@pytest.mark.cli
+def test_a_sites_own_log_is_shown(tmp_path: Path) -> None:
+    path = tmp_path / "jobs.txt"
+    path.write_text(dump(3, 800).text)
+    text = show(str(path))
+    for part in ("dropped: step of a job", "users ", "alice", "o'neil", "partitions", "gpu",
+                 "submitted by hour", "Monday", "warning: ", "does not say how large its machine",
+                 "ran in 3 partitions"):  # fmt: skip
+        assert part in text, part
+    facts = json.loads(show(str(path), "--format", "json", "--processors", "5000"))
+    jobs = load_workload(path, processors=5000)
+    assert facts["jobs"] == len(jobs)
+    assert facts["cleaning"] == dict(jobs.cleaning)
+    assert facts["processors"] == 5000
+    assert sum(facts["arrivals"]["hours"]) == len(jobs)
+    (row,) = csv.DictReader(io.StringIO(show(str(path), "--format", "csv", "--processors", "5000")))
+    assert float(row["load"]) == facts["load"]
+    elsewhere = json.loads(show(str(path), "--format", "json", "--tz", "Asia/Tokyo"))
+    assert elsewhere["begin"].endswith("+09:00") or "unix" in dump(3, 800).text
+
+
+@pytest.mark.cli
+def test_names_are_in_tables_and_schedules(tmp_path: Path) -> None:
+    path = tmp_path / "log.swf"
+    write_swf(workload(wait_time=[0, 0, 900, 0]), path)
+    log = load_workload(path)
+    result = simulate(log, "easy")
+    assert result.jobs["user"].tolist() == ["ann", "bob", "bob", "user 3"]
+    assert "user" not in simulate(workload(header={}), "easy").jobs
+    assert result.energy.by_user["user"].tolist() == ["ann", "bob", "user 3"]
+    assert result.energy.by_user["jobs"].tolist() == [1, 2, 1]
+    assert [name.split()[0] for name in palette_of(result).meaning] == ["ann", "bob", "user"]
+    assert "ann" in show(str(path))
+    done = CliRunner().invoke(
+        app, ["simulate", str(path), "--output", str(tmp_path / "schedule.csv")]
+    )
+    assert done.exit_code == 0
+    (first, *_) = csv.DictReader((tmp_path / "schedule.csv").open())
+    assert (first["user_id"], first["user"]) == ("1", "ann")
+
+
+def test_hours_are_those_of_the_zone_on_each_day() -> None:
+    """An hour in winter is another one in summer."""
+    summer = 182 * 86_400
+    one = workload(submit_time=[0, 0, summer, summer])
+    hours = summary(one)["arrivals"]["hours"]
+    assert np.flatnonzero(hours).tolist() == [0, 23]

@@ -1,0 +1,314 @@
+"""Logs of PBS, workloads of Batsim, PM100 and F-DATA: small ones, counted by hand."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from hpcgym import load_workload, simulate
+from hpcgym.errors import WorkloadError
+from hpcgym.workload import Workload
+from hpcgym.workload.io.formats import FORMATS, format_of
+from hpcgym.workload.names import names_of
+
+pytestmark = pytest.mark.filterwarnings("ignore::hpcgym.errors.WorkloadWarning")
+
+
+def called(workload: Workload, column: str) -> list[str | None]:
+    names = names_of(workload, column)
+    return [names.get(number) for number in workload.columns[column].tolist()]
+
+
+def refused(path: Path, content: str, problem: str) -> None:
+    path.write_text(content)
+    with pytest.raises(WorkloadError, match=problem) as error:
+        load_workload(path, "none")
+    assert path.name in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+# --- PBS ------------------------------------------------------------------------------------------
+
+TORQUE = (
+    "06/06/2005 14:07:17;E;407.ign1.org;user=ann group=phys jobname=a b queue=batch"
+    " ctime=1118087915 qtime=1118087916 etime=1118087915 start=1118088366"
+    " exec_host=n1/0+n1/1+n2/0+n2/1 Resource_List.neednodes=2:ppn=2 Resource_List.nodect=2"
+    " Resource_List.nodes=2:ppn=2 Resource_List.walltime=00:16:40 session=6365 end=1118088437"
+    " Exit_status=0 resources_used.cput=00:00:00 resources_used.mem=3068kb"
+    " resources_used.walltime=00:01:11"
+)
+PRO = (
+    '06/06/2005 15:00:00;E;408[3].srv;user=bob group=users account="bio lab" project=_pbs'
+    " jobname=x queue=gpu ctime=1118088000 qtime=1118088000 etime=1118088600 start=1118088700"
+    " exec_host=c1/0*13+c2/1*13 exec_vnode=(c1:ncpus=13)+(c2:ncpus=13) Resource_List.mem=600mb"
+    " Resource_List.ncpus=26 Resource_List.ngpus=4 Resource_List.nodect=2"
+    " Resource_List.select=2:ncpus=13:ngpus=2:mem=300mb Resource_List.walltime=02:00:00"
+    " session=1 end=1118089000 Exit_status=271 resources_used.ncpus=26"
+)
+OTHERS = [
+    "06/06/2005 14:04:25;D;408.ign1.zeta2.org;requestor=guest@ign1.zeta2.org",
+    "06/06/2005 14:04:35;Q;409.ign1.zeta2.org;queue=batch",
+    "06/06/2005 14:04:44;Q;410.ign1.zeta2.org;queue=batch",
+    "06/06/2005 14:06:06;S;407.ign1.zeta2.org;user=guest group=guest",
+    "06/06/2005 15:00:00;E;408[].srv;user=bob start=1118088700 end=1118089000",
+    "06/06/2005 15:00:00;E;411.srv;user=bob ctime=1118088000 Exit_status=271",
+]
+
+
+def test_logs_of_pbs(tmp_path: Path) -> None:
+    path = tmp_path / "20050606"
+    path.write_text("\n".join([*OTHERS, TORQUE, PRO]) + "\n")
+    assert format_of(path) == "pbs"
+    workload = load_workload(path, "none", tz="America/Chicago")
+    assert workload.job_number.tolist() == [407, 408]
+    assert workload.submit_time.tolist() == [0, 1118088600 - 1118087915]
+    assert workload.wait_time.tolist() == [1118088366 - 1118087915, 100]
+    assert workload.run_time.tolist() == [71, 300]
+    assert workload.requested_time.tolist() == [1000, 7200]
+    assert workload.allocated_processors.tolist() == [4, 26]
+    assert workload.requested_processors.tolist() == [4, 26]
+    assert workload.used_memory.tolist() == [767, -1]
+    assert workload.status.tolist() == [1, 0]
+    assert workload.units is not None
+    assert workload.units.tolist() == [2, 2]
+    assert workload.per_unit["gpu"].tolist() == [0, 2]
+    assert workload.per_unit["mem"].tolist() == [0, 300]
+    assert called(workload, "user_id") == ["ann", "bob"]
+    assert called(workload, "group_id") == [None, "bio lab"]
+    assert called(workload, "queue") == ["batch", "gpu"]
+    assert workload.header["UnixStartTime"] == ["1118087915"]
+    assert workload.cleaning == {
+        "dropped: record D, not of the end of a job": 1,
+        "dropped: record Q, not of the end of a job": 2,
+        "dropped: record S, not of the end of a job": 1,
+        "dropped: array as a whole, beside its subjobs": 1,
+        "dropped: ended before it started": 1,
+        "repaired: submit_time moved to when the job became eligible": 1,
+        "repaired: missing group_id set to -1": 1,
+    }
+    assert len(simulate(load_workload(path), "easy").wait) == 2
+
+
+@pytest.mark.parametrize(
+    ("hosts", "processors"),
+    [("n1/0", 1), ("n1/0-11,14+n2/3", 14), ("a/0*4+b/2*4", 8), ("a/0-1*2", 4)],
+)
+def test_hosts_of_jobs(tmp_path: Path, hosts: str, processors: int) -> None:
+    path = tmp_path / "log"
+    path.write_text(TORQUE.replace("n1/0+n1/1+n2/0+n2/1", hosts))
+    workload = load_workload(path, "none")
+    assert workload.allocated_processors.tolist() == [processors]
+    assert sum(workload.cleaning.values()) == (processors != 4)
+
+
+@pytest.mark.parametrize(
+    ("nodes", "processors"),
+    [("3:ppn=4+n7:ppn=2", 14), ("2:ncpus=3:mem=1gb+1", 7), ("ncpus=5", 5), ("n1+n2", 2)],
+)
+def test_what_jobs_asked_for(tmp_path: Path, nodes: str, processors: int) -> None:
+    kind = "select" if "ncpus" in nodes else "nodes"
+    path = tmp_path / "log"
+    path.write_text(
+        TORQUE.replace("exec_host=n1/0+n1/1+n2/0+n2/1", "").replace(
+            "Resource_List.nodes=2:ppn=2", f"Resource_List.{kind}={nodes}"
+        )
+    )
+    workload = load_workload(path, "none")
+    assert workload.requested_processors.tolist() == [processors]
+    assert workload.allocated_processors.tolist() == [-1]
+
+
+@pytest.mark.parametrize(
+    ("line", "problem"),
+    [
+        ("06/06/2005;E;x", r"line 2: no record such as 06/06/2005 14:07:17;E;407"),
+        (TORQUE[:300], "line 2: neither end nor resources_used.walltime is there"),
+        (TORQUE[:30], "line 2: no record such as .*; it is the last line: is the file truncated"),
+        (TORQUE.replace("end=1118088437", "end=1"), "line 2: end is before start"),
+        (TORQUE.replace("00:16:40", "long"), "Resource_List.walltime is 'long', no duration such"),
+        (TORQUE.replace("n1/0+", "n1+"), r"line 2: exec_host is 'n1\+n1/1.*', no hosts such as"),
+        (TORQUE.replace("ctime", "c").replace("qtime", "q"), "neither ctime nor qtime tells when"),
+        (TORQUE.replace("=0 ", "=ok "), "line 2: Exit_status is 'ok', no exit status"),
+    ],
+)
+def test_logs_of_pbs_that_are_wrong(tmp_path: Path, line: str, problem: str) -> None:
+    path = tmp_path / "log"
+    refused(path, f"{PRO}\n{line}", problem)
+    path.write_text(f"{PRO}\n{line}")
+    skipped = load_workload(path, "none", errors="skip")
+    assert len(skipped) == 1
+    assert sum(n for reason, n in skipped.cleaning.items() if reason.startswith("dropped")) == 1
+
+
+# --- Batsim ---------------------------------------------------------------------------------------
+
+BATSIM: dict[str, Any] = {
+    "nb_res": 4,
+    "jobs": [
+        {"id": "w0!7", "subtime": 10.5, "walltime": 30, "res": 2, "profile": "a"},
+        {"id": 8, "subtime": 3, "res": 4, "profile": "b", "dependencies": ["w0!7"]},
+    ],
+    "profiles": {"a": {"type": "delay", "delay": 20.25},
+                 "b": {"type": "DelayProfile", "delay": 7}},
+}  # fmt: skip
+
+
+def test_workloads_of_batsim(tmp_path: Path) -> None:
+    path = tmp_path / "jobs.json.gz"
+    path.write_bytes(gzip.compress(json.dumps(BATSIM).encode()))
+    assert format_of(path) == "batsim"
+    workload = load_workload(path, "none")
+    assert (workload.name, workload.processors) == ("jobs", 4)
+    assert workload.job_number.tolist() == [8, 7]
+    assert workload.submit_time.tolist() == [3, 11]
+    assert workload.run_time.tolist() == [7, 20]
+    assert workload.requested_time.tolist() == [-1, 30]
+    assert workload.requested_processors.tolist() == [4, 2]
+    assert workload.cleaning["not used: dependencies"] == 1
+    assert load_workload(path, "none", processors=9).processors == 9
+
+
+@pytest.mark.parametrize(
+    ("changes", "problem"),
+    [
+        ({"profiles": {"a": {"type": "parallel_homogeneous", "cpu": 1}}}, "job 1: its profile 'a'"
+         " is of type 'parallel_homogeneous': only of a delay is the run time known"),
+        ({"profiles": {}}, "job 1: there is no profile 'a'"),
+        ({"profiles": {"a": {"type": "delay"}}}, "job 1: its profile 'a' has no number as 'delay'"),
+        ({"profiles": []}, "'profiles' must be an object"),
+        ({"jobs": [{"subtime": 0, "profile": "a"}]}, "job 1: it lacks 'res'"),
+        ({"jobs": [5]}, "job 1: it is no object"),
+        ({"jobs": []}, "holds no job"),
+        ({"jobs": {}}, "an object with 'jobs', a list"),
+        ({"nb_res": 0}, "nb_res: processors must be a whole number of at least 1, not 0"),
+        ({"jobs": [{"subtime": "x", "res": 1, "profile": "a"}]}, "job 1: column submit_time is"),
+    ],
+)  # fmt: skip
+def test_workloads_of_batsim_that_are_none(
+    tmp_path: Path, changes: dict[str, Any], problem: str
+) -> None:
+    refused(tmp_path / "jobs.json", json.dumps({**BATSIM, **changes}), problem)
+
+
+def test_profiles_that_are_no_delays_are_skipped_by_name(tmp_path: Path) -> None:
+    path = tmp_path / "jobs.json"
+    profiles = {**BATSIM["profiles"], "a": {"type": "smpi"}}
+    path.write_text(json.dumps({**BATSIM, "profiles": profiles}))
+    workload = load_workload(path, "none", errors="skip")
+    assert workload.cleaning["dropped: profile of type smpi"] == 1
+    assert workload.job_number.tolist() == [8]
+
+
+# --- PM100 and F-DATA -----------------------------------------------------------------------------
+
+PM100 = pd.DataFrame({
+    "job_id": [5, 6, 7],
+    "submit_time": pd.to_datetime(["2020-05-05T10:00:00Z"] * 3),
+    "eligible_time": pd.to_datetime(["2020-05-05T10:00:00Z"] * 3),
+    "start_time": pd.to_datetime(["2020-05-05T10:00:10Z", "2020-05-05T10:01:00Z", None], utc=True),
+    "run_time": [60, 600, 5],
+    "time_limit": [10, 1440, 5],
+    "job_state": ["COMPLETED", "TIMEOUT", "PENDING"],
+    "num_nodes_alloc": [1, 2, 1],
+    "num_cores_alloc": [4, 256, 4],
+    "num_cores_req": [4, 8, 4],
+    "num_gpus_alloc": [0, 8, 0],
+    "mem_alloc": [16, 475, 1],
+    "user_id": [12, 13, 12],
+    "partition": ["1", "1", "2"],
+    "qos": ["normal", "debug", "normal"],
+    "power_consumption": [[400.0, 420.0], [], [1.0]],
+})  # fmt: skip
+
+F_DATA = pd.DataFrame({
+    "jid": ["a1", "a2"],
+    "usr": ["u", "v"],
+    "adt": ["2021-04-01 09:00:00+09:00", "2021-04-01 09:00:30+09:00"],
+    "sdt": ["2021-04-01 09:10:00+09:00", "2021-04-01 09:10:30+09:00"],
+    "duration": [30.0, 3600.4],
+    "cnumr": [48, 48],
+    "cnumat": [96, 48],
+    "nnuma": [2, 1],
+    "elpl": [600.0, 86_400.0],
+    "mszl": [28e9, 2.0**64],
+    "avgpcon": [192.0, None],
+    "exit state": ["completed", "failed"],
+    "embedding": [[0.0] * 5] * 2,
+})  # fmt: skip
+
+
+@pytest.mark.parametrize("ending", [".parquet", ".csv"])
+def test_pm100(tmp_path: Path, ending: str) -> None:
+    path = tmp_path / f"job_table{ending}"
+    if ending == ".csv":
+        PM100.to_csv(path, index=False)
+    else:
+        pytest.importorskip("pyarrow")
+        PM100.to_parquet(path)
+    assert format_of(path) == "pm100"
+    with pytest.raises(WorkloadError, match=r"line [34]: the job is PENDING"):
+        load_workload(path, "none")
+    workload = load_workload(path, "none", errors="skip")
+    assert workload.cleaning["dropped: PENDING when the log was written"] == 1
+    assert workload.job_number.tolist() == [5, 6]
+    assert workload.wait_time.tolist() == [10, 60]
+    assert workload.run_time.tolist() == [60, 600]
+    assert workload.requested_time.tolist() == [600, 86_400]
+    assert workload.requested_processors.tolist() == [4, 256]
+    assert workload.status.tolist() == [1, 0]
+    assert workload.units is not None
+    assert workload.units.tolist() == [1, 2]
+    assert workload.per_unit["gpu"].tolist() == [0, 4]
+    assert workload.per_unit["mem"].tolist() == [16_000, 237_500]
+    assert called(workload, "user_id") == ["12", "13"]
+    assert called(workload, "queue") == ["normal", "debug"]
+    if ending == ".parquet":
+        assert workload.power_w.tolist() == [410 / 4, -1]
+
+
+def test_f_data(tmp_path: Path) -> None:
+    pytest.importorskip("pyarrow")
+    path = tmp_path / "21_04.parquet"
+    F_DATA.to_parquet(path)
+    assert format_of(path) == "f-data"
+    workload = load_workload(path, "none")
+    assert workload.submit_time.tolist() == [0, 30]
+    assert workload.wait_time.tolist() == [600, 600]
+    assert workload.run_time.tolist() == [30, 3600]
+    assert workload.requested_time.tolist() == [600, 86_400]
+    assert workload.requested_processors.tolist() == [96, 48]
+    assert workload.requested_memory.tolist() == [-(-56_000_000 // 96), -1]
+    assert workload.power_w.tolist() == [2.0, -1]
+    assert workload.status.tolist() == [1, 0]
+    assert called(workload, "user_id") == ["u", "v"]
+    assert workload.units is None
+
+
+def test_columns_that_presets_lack(tmp_path: Path) -> None:
+    pytest.importorskip("pyarrow")
+    path = tmp_path / "a.parquet"
+    F_DATA.drop(columns=["adt", "usr"]).to_parquet(path)
+    with pytest.raises(WorkloadError, match="lacks the columns usr, adt"):
+        load_workload(path, format="f-data")
+    with pytest.raises(WorkloadError, match="unknown column 'jid'"):
+        load_workload(path)
+
+
+def test_the_formats_and_what_they_are_of(tmp_path: Path) -> None:
+    assert list(FORMATS)[-1] == "swf"
+    assert all(one.meaning for one in FORMATS.values())
+    for name, content, expected in (
+        ("a.txt", "; MaxProcs: 4\n1 0 0 9 1\n", "swf"),
+        ("a.csv", "submit_time,run_time\n", "table"),
+        ("a.json", '{"jobs": [{"submit_time": 0}]}', "table"),
+        ("a.csv", "JobID,State,Submit,Start\n", "sacct"),
+        ("b.txt", "", "swf"),
+    ):
+        path = tmp_path / name
+        path.write_text(content)
+        assert format_of(path) == expected, content

@@ -1,0 +1,308 @@
+"""Dumps of Slurm's accounting: every line is a job or is counted, and names stay names."""
+
+from __future__ import annotations
+
+import gzip
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sacct_dumps import EPOCH, STATUS, dump
+
+from hpcgym import load_workload, simulate
+from hpcgym.errors import HpcgymError, WorkloadError
+from hpcgym.naming import SWF_COLUMNS
+from hpcgym.workload import Workload, write_swf, write_table
+from hpcgym.workload.io.formats import format_of
+from hpcgym.workload.names import HEADER_KEYS, names_of
+
+pytestmark = pytest.mark.filterwarnings("ignore::hpcgym.errors.WorkloadWarning")
+
+
+def read(folder: Path, text: str, **options: object) -> Workload:
+    path = folder / "jobs.txt"
+    path.write_text(text)
+    return load_workload(path, "none", **options)  # type: ignore[arg-type]
+
+
+def called(workload: Workload, column: str) -> list[str | None]:
+    names = names_of(workload, column)
+    return [names.get(number) for number in workload.columns[column].tolist()]
+
+
+def check_same(one: Workload, other: Workload) -> None:
+    for column in SWF_COLUMNS:
+        assert np.array_equal(one.columns[column], other.columns[column]), column
+    for column in HEADER_KEYS:
+        assert called(one, column) == called(other, column)
+
+
+def check_dump(folder: Path, seed: int, records: int) -> Workload:
+    made = dump(seed, records)
+    workload = read(folder, made.text)
+    cleaning = dict(workload.cleaning)
+    dropped = {r: n for r, n in cleaning.items() if r.startswith("dropped: ")}
+    assert dropped == {f"dropped: {reason}": n for reason, n in made.dropped.items()}
+    assert len(workload) + sum(dropped.values()) == made.lines
+    assert len(workload) == len(made.jobs)
+    first = min(job["submit"] for job in made.jobs)
+    jobs = sorted(enumerate(made.jobs), key=lambda pair: (pair[1]["submit"], pair[0]))
+    expected = [job for _, job in jobs]
+    assert workload.header["UnixStartTime"] == [str(int(EPOCH.timestamp()) + first)]
+    for column, values in {
+        "submit_time": [job["submit"] - first for job in expected],
+        "wait_time": [job["wait"] for job in expected],
+        "run_time": [job["run"] for job in expected],
+        "job_number": [job["raw"] for job in expected],
+        "allocated_processors": [job["cores"] for job in expected],
+        "requested_processors": [job["cores"] for job in expected],
+        "requested_time": [x if isinstance(x := job["limit"], int) else -1 for job in expected],
+        "status": [STATUS.get(job["state"], 0) for job in expected],
+    }.items():
+        assert workload.columns[column].tolist() == values, column
+    for column, key in {
+        "user_id": "user",
+        "group_id": "account",
+        "partition": "partition",
+        "queue": "qos",
+    }.items():
+        assert called(workload, column) == [job[key] for job in expected]
+    if "AllocTRES" in made.fields:
+        gpus = [job["gpus"] for job in expected]
+        assert workload.units is not None
+        assert (workload.units * workload.per_unit["gpu"]).tolist() == gpus
+        assert workload.units.tolist() == [job["nodes"] for job in expected]
+        held = (workload.units * workload.per_unit["mem"]).tolist()
+        assert held == [job["mem"] for job in expected]
+    else:
+        assert workload.units is None
+        kilobytes = workload.requested_memory * workload.requested_processors
+        asked = np.array([job["mem"] * 1000 for job in expected])
+        assert (kilobytes >= asked).all()
+        assert (kilobytes - asked < workload.requested_processors).all()
+    for reason, number in {
+        "repaired: component of a heterogeneous job taken for a job of its own": made.notes[
+            "component of a heterogeneous job"
+        ],
+        "repaired: run that was not the last of its job taken for a job of its own": made.notes[
+            "requeued"
+        ],
+    }.items():
+        assert cleaning.get(reason, 0) == number
+    for limit in ("UNLIMITED", "Partition_Limit"):
+        number = sum(job["limit"] == limit for job in made.jobs)
+        assert cleaning.get(f"repaired: time limit {limit} taken for unknown", 0) == number
+    return workload
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_a_large_dump_is_all_there(tmp_path: Path, seed: int) -> None:
+    workload = check_dump(tmp_path, seed, 20_000)
+    assert len(workload) > 15_000
+    for name in ("a.csv", "a.json", "a.swf.gz"):
+        path = tmp_path / name
+        (write_swf if ".swf" in name else write_table)(workload, path)
+        again = load_workload(path, "none", processors=workload.processors)
+        check_same(again, workload)
+        if ".swf" not in name and workload.units is not None:
+            assert again.units is not None
+            assert again.units.tolist() == workload.units.tolist()
+            for resource, demand in workload.per_unit.items():
+                assert again.per_unit[resource].tolist() == demand.tolist()
+
+
+@given(seed=st.integers(0, 2**32), records=st.integers(20, 120))
+def test_dumps_of_any_fields(
+    tmp_path_factory: pytest.TempPathFactory, seed: int, records: int
+) -> None:
+    check_dump(tmp_path_factory.mktemp("dump"), seed, records)
+
+
+def test_names_stay_through_all_that_is_done_with_jobs(tmp_path: Path) -> None:
+    workload = check_dump(tmp_path, 5, 500)
+    part = workload.take(slice(10, 60)).with_columns(think_time=np.full(50, 3))
+    assert called(part, "user_id") == called(workload, "user_id")[10:60]
+    cleaned = load_workload(tmp_path / "jobs.txt")
+    assert set(called(cleaned, "partition")) <= {"batch", "gpu", "long"}
+    result = simulate(cleaned.take(slice(0, 100)), "easy")
+    assert called(result.as_workload(), "queue") == called(cleaned, "queue")[:100]
+
+
+# --- Single dumps ---------------------------------------------------------------------------------
+
+HEAD = "JobID|User|State|Submit|Start|End|AllocCPUS"
+JOB = "7|alice|COMPLETED|2024-03-01T12:00:00|2024-03-01T12:00:10|2024-03-01T12:01:00|4"
+
+
+def text(*lines: str, head: str = HEAD) -> str:
+    return "\n".join([head, *lines]) + "\n"
+
+
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [
+        ("JobID|State|User|Submit\n", r"line 1: fields lack Start; one of ElapsedRaw, Elapsed, End"
+         r"; one of AllocCPUS, NCPUS, ReqCPUS, AllocTRES, ReqTRES\. sacct -a -P -o JobID"),
+        ("JobID|State|Start|End|NCPUS\n", r"line 1: fields lack Submit\. "),
+        (text(), r"jobs\.txt holds no job that ran and ended$"),
+        (text(JOB, JOB.replace("COMPLETED", "COMPLETE")), "line 3: State is 'COMPLETE', no state of"
+         r" a job; did you mean COMPLETED\?"),
+        (text(JOB, JOB[:30]), r"line 3: 4 fields, and line 1, their names, 7$"),
+        (text(JOB, JOB[:30])[:-1], r"line 3: 4 fields, .*; it is the last line: is the file trunc"),
+        (text(JOB.replace("alice", "al|ice")), r"line 2: 8 fields, .*; is the separator in a name"),
+        (text(JOB.replace("|4", "|x")), "line 2: AllocCPUS is 'x', no whole number"),
+        (text(JOB.replace("|4", "|0")), "line 2: no field tells its processors"),
+        (text(JOB.replace("7|", "seven|")), "line 2: JobID is 'seven', no id such as 123, 123_4"),
+        (text(JOB.replace("T12:01", "T11:01")), r"line 2: End is before Start; were clocks"),
+        (text(JOB.replace("2024-03-01T12:00:00", "now")), "line 2: Submit is 'now', no date such"),
+        (text(JOB.replace("2024-03-01T12:00:00", "")), "line 2: Submit is blank"),
+        (text(JOB.replace("COMPLETED", "PENDING")), "no job that ran and ended: 1 PENDING when"),
+        ("JobID  User  State  Submit  Start\n------ ----- ----- ---- ----\n", "line 1: fields are"
+         " separated by blanks, .* sacct -P"),
+        (text(JOB, head=HEAD.replace("User", "State")), "line 1: the field 'state' stands there"),
+        (text(JOB.replace("alice", "al\0ice")), "is not a dump of sacct: it is binary"),
+    ],
+)  # fmt: skip
+def test_dumps_that_are_wrong(tmp_path: Path, content: str, problem: str) -> None:
+    with pytest.raises(WorkloadError, match=problem) as error:
+        read(tmp_path, content)
+    assert "jobs.txt" in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_lines_that_are_wrong_are_skipped_and_counted_once(tmp_path: Path) -> None:
+    wrong = [
+        JOB.replace("COMPLETED", "COMPLETE").replace("|4", "|x"),
+        JOB[:30],
+        JOB.replace("alice", "al|ice"),
+        JOB.replace("|4", "|x"),
+        "",
+    ]
+    workload = read(tmp_path, text(JOB, *wrong), errors="skip")
+    assert workload.cleaning == {
+        "dropped: line with too few fields": 1,
+        "dropped: line with too many fields": 1,
+        "dropped: line with a wrong State": 1,
+        "dropped: line with a wrong AllocCPUS": 1,
+    }
+    assert len(workload) == 1
+
+
+@given(data=st.data())
+def test_damaged_dumps_lose_no_line(
+    tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
+) -> None:
+    """Whatever stands in a dump: it is refused in one line, or each of its lines is counted."""
+    content = dump(data.draw(st.integers(0, 99)), 30).text
+    for _ in range(data.draw(st.integers(1, 4))):
+        place = data.draw(st.integers(content.index("\n"), len(content)))
+        damage = st.sampled_from(["", "|", "||", "\n", "x", "-", ":", "é", "\x1b", "9" * 30, " "])
+        content = content[:place] + data.draw(damage) + content[place + 1 :]
+    if data.draw(st.booleans()):
+        content = content[: data.draw(st.integers(0, len(content)))]
+    folder = tmp_path_factory.mktemp("dump")
+    lines = [line for line in content.split("\n")[1:] if line.strip()]
+    workload = tried(folder, content, "skip")
+    if isinstance(workload, str):
+        assert "jobs.txt" in workload
+        assert "\n" not in workload
+        return
+    dropped = [n for reason, n in workload.cleaning.items() if reason.startswith("dropped: ")]
+    assert len(workload) + sum(dropped) == len(lines)
+    strict = tried(folder, content, "raise")
+    assert not isinstance(strict, str) or ", line " in strict
+
+
+def tried(folder: Path, content: str, errors: str) -> Workload | str:
+    """The workload of a dump, or what is wrong with it."""
+    try:
+        return read(folder, content, errors=errors, format="sacct")
+    except WorkloadError as error:
+        return str(error)
+
+
+def test_separators_of_all_kinds(tmp_path: Path) -> None:
+    for separator in (",", ";", "\t", "^"):
+        workload = read(tmp_path, text(JOB).replace("|", separator))
+        assert called(workload, "user_id") == ["alice"]
+    packed = tmp_path / "packed.txt"
+    packed.write_bytes(gzip.compress(text(JOB).encode()))
+    assert format_of(packed) == "sacct"
+    assert len(load_workload(packed, "none", format="sacct")) == 1
+    with pytest.raises(HpcgymError, match="unknown format 'sact'; did you mean 'sacct'"):
+        load_workload(packed, format="sact")
+    with pytest.raises(HpcgymError, match="format is of files, and 'lublin:jobs=5' is none"):
+        load_workload("lublin:jobs=5", format="sacct")
+
+
+def test_clocks_that_are_set_back(tmp_path: Path) -> None:
+    """On 27 October 2024 at 3 h summer time Berlin had 2 h once more."""
+    jobs = [
+        # submitted at 2:50 summer time, started 20 minutes later, for an hour
+        "1|a|COMPLETED|2024-10-27T02:50:00|2024-10-27T02:10:00|2024-10-27T03:10:00|4",
+        "2|a|COMPLETED|2024-10-27T01:00:00|2024-10-27T01:30:00|2024-10-27T04:30:00|4",
+    ]
+    told = read(tmp_path, text(*jobs), tz="Europe/Berlin")
+    assert told.submit_time.tolist() == [0, 110 * 60]
+    assert told.wait_time.tolist() == [30 * 60, 20 * 60]
+    assert told.run_time.tolist() == [4 * 3600, 3600]
+    assert told.header["TimeZoneString"] == ["Europe/Berlin"]
+    untold = read(tmp_path, text(*jobs))
+    assert untold.run_time.tolist() == [3 * 3600, 3600]
+    assert untold.wait_time.tolist() == [30 * 60, 0]
+    moved = "repaired: submit_time moved to the start, which the log has before it"
+    assert untold.cleaning == {moved: 1}
+    assert "TimeZoneString" not in untold.header
+    assert untold.header["Note"] == ["times without a time zone, taken for UTC"]
+    with pytest.raises(WorkloadError, match=r"tz must be the name of a time zone .* not 'Berlin'"):
+        read(tmp_path, text(*jobs), tz="Berlin")
+
+
+def test_durations_memory_and_resources(tmp_path: Path) -> None:
+    head = "JobID|Submit|Start|Elapsed|Timelimit|ReqCPUS|ReqMem|ReqTRES|NNodes"
+    times = "2024-03-01T12:00:00|2024-03-01T12:00:00"
+    rows = [
+        f"1|{times}|1-00:00:01|2-00:00:00|4|4Gc||1",
+        f"2|{times}|10:05.623|00:10:00|4|2000Mn||2",
+        f"3|{times}|00:00:09|UNLIMITED|4|0n||2",
+        f"4|{times}|00:00:09||6||cpu=6,mem=1.5T,node=3,gres/gpu:a=3,gres/gpu:b=6,gres/gpumem=9G|3",
+        f"5|{times}|00:00:09||7||cpu=7,mem=700M,node=2|2",
+    ]
+    workload = read(tmp_path, text(*rows, head=head), processors=8)
+    assert workload.run_time.tolist() == [86_401, 606, 9, 9, 9]
+    assert workload.requested_time.tolist() == [172_800, 600, -1, -1, -1]
+    assert workload.units is not None
+    assert workload.units.tolist() == [1, 2, 2, 3, 1]
+    assert workload.per_unit["core"].tolist() == [4, 2, 2, 2, 7]
+    assert workload.per_unit["gpu"].tolist() == [0, 0, 0, 3, 0]
+    assert workload.per_unit["mem"].tolist() == [16_384, 2000, 0, 512 * 1024, 700]
+    assert workload.requested_memory.tolist()[:3] == [4_096_000, 1_000_000, -1]
+    reason = "repaired: cores and GPUs that its nodes cannot share alike: fewer, larger units"
+    assert workload.cleaning[reason] == 1
+
+
+def test_what_is_told_and_not_used_is_counted(tmp_path: Path) -> None:
+    head = f"{HEAD}|Priority|Reason|Dependency"
+    rows = [f"{JOB}|5|None|", f"{JOB[1:]}".join(["8", "|6|Licenses|afterok:7"])]
+    rows += ["9" + JOB[1:] + "||(null)|afterok:7:8"]
+    workload = read(tmp_path, text(*rows, head=head))
+    assert workload.preceding_job.tolist() == [-1, 7, -1]
+    assert workload.cleaning == {
+        "not used: Priority": 2,
+        "not used: Reason": 1,
+        "not used: Dependency on several jobs": 1,
+    }
+
+
+def test_a_log_is_simulated_without_more_words(tmp_path: Path) -> None:
+    path = tmp_path / "jobs.txt"
+    path.write_text(text(JOB, "8" + JOB[1:]))
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        workload = load_workload(path)
+    assert len(caught) == 1
+    assert "taken to be 8 processors" in str(caught[0].message)
+    assert len(simulate(workload, "easy").wait) == 2
