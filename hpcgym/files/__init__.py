@@ -18,6 +18,7 @@ from hpcgym.files.tables import (
     csv_rows_of,
     parquet_columns,
     parquet_frame,
+    parquet_names,
 )
 from hpcgym.files.texts import (
     MOST_TOML,
@@ -49,6 +50,7 @@ __all__ = [
     "open_bytes",
     "parquet_columns",
     "parquet_frame",
+    "parquet_names",
     "plain_number",
     "saying",
     "shaped",

@@ -6,6 +6,7 @@ import csv
 import io
 import zipfile
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -155,7 +156,7 @@ def csv_lines(path: Path, error: type[HpcgymError] = HpcgymError) -> Iterator[li
             raise error(f"{path} is binary, not a CSV table") from None
 
 
-def parquet_columns(path: Path, error: type[HpcgymError] = HpcgymError) -> list[str]:
+def parquet_names(path: Path, error: type[HpcgymError] = HpcgymError) -> list[str]:
     """Return the names of the columns of a Parquet file; pyarrow must be installed.
 
     Raises
@@ -164,9 +165,16 @@ def parquet_columns(path: Path, error: type[HpcgymError] = HpcgymError) -> list[
     """
     from pyarrow.parquet import ParquetFile
 
+    with _parquet(path, error), ParquetFile(path) as file:
+        return list(file.schema_arrow.names)
+
+
+@contextmanager
+def _parquet(path: Path, error: type[HpcgymError]) -> Iterator[None]:
+    """Say of what goes wrong in it that the file cannot be read, or is no Parquet."""
     try:
-        with saying(path, error), ParquetFile(path) as file:
-            return list(file.schema_arrow.names)
+        with saying(path, error):
+            yield
     except HpcgymError:
         raise
     except Exception as problem:  # pyarrow raises many kinds for what it did not write
@@ -188,19 +196,12 @@ def parquet_frame(
     import pandas as pd
     from pyarrow.parquet import ParquetFile
 
-    try:
-        with saying(path, error):
-            size = path.stat().st_size
-            with ParquetFile(path) as file:
-                told = file.metadata
-                _check_size(path, told, size, error)
-                names = file.schema_arrow.names
-            kept = None if wanted is None else [name for name in wanted if name in names]
-            return pd.read_parquet(path, columns=kept)
-    except HpcgymError:
-        raise
-    except Exception as problem:  # pyarrow raises many kinds for what it did not write
-        raise error(f"{path} is not a Parquet file, or a damaged one: {_words(problem)}") from None
+    with _parquet(path, error):
+        with ParquetFile(path) as file:
+            _check_size(path, file.metadata, path.stat().st_size, error)
+            names = file.schema_arrow.names
+        kept = None if wanted is None else [name for name in wanted if name in names]
+        return pd.read_parquet(path, columns=kept)
 
 
 def parquet_columns(path: Path, error: type[HpcgymError] = HpcgymError) -> dict[str, Any]:
@@ -218,21 +219,16 @@ def parquet_columns(path: Path, error: type[HpcgymError] = HpcgymError) -> dict[
     import pyarrow as pa
     from pyarrow.parquet import ParquetFile
 
-    try:
-        with saying(path, error):
-            size = path.stat().st_size
-            with ParquetFile(path) as file:
-                _check_size(path, file.metadata, size, error)
-                _check_entries(path, file.metadata, size, error)
-                table = file.read()
-            while any(pa.types.is_struct(field.type) for field in table.schema):
-                table = table.flatten()
-            names = table.column_names
-            return {name: _as_array(name, table.column(name).combine_chunks()) for name in names}
-    except HpcgymError:
-        raise
-    except Exception as problem:  # pyarrow raises many kinds for what it did not write
-        raise error(f"{path} is not a Parquet file, or a damaged one: {_words(problem)}") from None
+    with _parquet(path, error):
+        size = path.stat().st_size
+        with ParquetFile(path) as file:
+            _check_size(path, file.metadata, size, error)
+            _check_entries(path, file.metadata, size, error)
+            table = file.read()
+        while any(pa.types.is_struct(field.type) for field in table.schema):
+            table = table.flatten()
+        names = table.column_names
+        return {name: _as_array(name, table.column(name).combine_chunks()) for name in names}
 
 
 def _as_array(name: str, column: Any) -> Any:

@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.errors import WorkloadError
-from hpcgym.files import csv_frame, parquet_columns, parquet_frame
+from hpcgym.files import csv_frame, parquet_frame, parquet_names
 from hpcgym.workload.io.files import Reading
 from hpcgym.workload.io.log_lines import (
     Ints,
@@ -136,7 +136,7 @@ def _names(path: Path, head: bytes) -> set[str]:
     """Return the names of a table's columns, none of what is no table."""
     if head.startswith(b"PAR1"):
         try:
-            return {*parquet_columns(path, WorkloadError)}
+            return {*parquet_names(path, WorkloadError)}
         except (ImportError, WorkloadError):
             return set()  # its reader says what is wrong
     if not path.name.casefold().endswith((".csv", ".csv.gz")):
