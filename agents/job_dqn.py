@@ -56,7 +56,8 @@ class JobDqn(JobActor):
     **settings : those of :class:`hpcgym.agents.settings.JobDqnSettings`.
     """
 
-    name, kinds = NAME, ("selection",)
+    name = NAME
+    kinds = ("selection",)
 
     @takes(JobDqnSettings)
     def __init__(self, **settings: Any) -> None:
@@ -90,6 +91,8 @@ class JobDqn(JobActor):
             value = judge(self.actions)
             least, self.order = (value, order) if value < least else (least, was)
         best = copy.deepcopy(self.network)
+        if log is not None:
+            log(spent.done, {"validation/mean_bsld": least, "validation/least_mean_bsld": least})
         slow = copy.deepcopy(self.network)
         optimizer = torch.optim.Adam(self.network.parameters(), lr=plan.learning_rate)
 
@@ -121,7 +124,7 @@ class JobDqn(JobActor):
             if len(replay) * plan.n_envs >= plan.learning_starts and loops % plan.train_every == 0:
                 loss = self._loss([replay[k] for k in rng.integers(len(replay), size=8)], slow)
                 optimizer.zero_grad()
-                loss.backward()  # type: ignore[no-untyped-call]
+                loss.backward()
                 torch.nn.utils.clip_grad_norm_(self.network.parameters(), 0.5)
                 optimizer.step()
                 losses.append(loss.item())

@@ -130,7 +130,8 @@ class JobActor:
     env_id, env_options : the environment that it was trained for.
     """
 
-    name, kinds = "", ("selection", "ordering")
+    name = ""
+    kinds: tuple[str, ...] = ("selection", "ordering")
 
     def __init__(self) -> None:
         self.kind, self.order = "", "saf"

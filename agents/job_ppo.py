@@ -91,6 +91,8 @@ class JobPpo(JobActor):
             value = judge(self.actions)
             least, self.order = (value, order) if value < least else (least, was)
         best = copy.deepcopy(self.network)
+        if log is not None:
+            log(spent.done, {"validation/mean_bsld": least, "validation/least_mean_bsld": least})
         optimizer = torch.optim.Adam(self.network.parameters(), lr=plan.learning_rate, eps=1e-5)
 
         observation, _ = env.reset(seed=int(rng.integers(2**31)))
@@ -139,7 +141,7 @@ class JobPpo(JobActor):
                     value_loss = (self.network.values(batch) - target).pow(2).mean()
                     loss = policy_loss + 0.5 * value_loss - plan.ent_coef * entropy.mean()
                     optimizer.zero_grad()
-                    loss.backward()  # type: ignore[no-untyped-call]
+                    loss.backward()
                     torch.nn.utils.clip_grad_norm_(self.network.parameters(), 0.5)
                     optimizer.step()
                     losses.append([policy_loss.item(), value_loss.item(), entropy.mean().item()])

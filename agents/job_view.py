@@ -119,7 +119,7 @@ def placed(look: Seen, values: Floats) -> Floats:
     return scores
 
 
-def backfilled(look: Seen, scores: Floats, weights: Floats) -> Floats:
+def backfilled(look: Seen, scores: Floats, weights: NDArray[Any]) -> Floats:
     """Return scores after which jobs go before the first one that does not fit, where they may.
 
     In the order of ``scores`` jobs start while they fit; they keep their places in front. The next
@@ -142,11 +142,12 @@ def backfilled(look: Seen, scores: Floats, weights: Floats) -> Floats:
     starts = ((np.cumsum(wide, axis=1) <= look.free[:, :1] + _SLACK) & there).cumprod(axis=1) > 0
     first = np.minimum(starts.sum(axis=1), scores.shape[1] - 1)  # place of the blocked job
     width = wide[rows[:, 0], first][:, None]
-    begun = np.where(starts, wide, 0.0)
     long = look.requested_s[rows, order]
+    some = int(starts.sum(axis=1).max())  # mostly few jobs start
+    begun = np.where(starts[:, :some], wide[:, :some], 0.0)
     left = look.free[:, 0] - begun.sum(axis=1)
-    ahead = np.stack([(begun * (long > horizon)).sum(axis=1) for horizon in HORIZONS], axis=1)
-    ahead = look.free[:, 1:] - ahead
+    lasting = long[:, :some, None] > HORIZONS.astype(np.float32)
+    ahead = look.free[:, 1:] - (begun[:, :, None] * lasting).sum(axis=1)
     enough = ahead >= width - _SLACK
     at = np.where(enough.any(axis=1), enough.argmax(axis=1), len(HORIZONS) - 1)
     before = np.where(at > 0, HORIZONS[at - 1], 0)[:, None]
@@ -155,8 +156,8 @@ def backfilled(look: Seen, scores: Floats, weights: Floats) -> Floats:
     beside = wide <= extra + _SLACK
     strict = fits & ((long <= before) | beside)
     loose = fits & ((long <= HORIZONS[at][:, None]) | beside)
-    added = np.stack([strict, loose, fits], axis=2).astype(np.float32)
-    bonus = (added * np.atleast_2d(weights)[:, None, :]).sum(axis=2)
+    worth = np.atleast_2d(weights).astype(np.float32)
+    bonus = strict * worth[:, :1] + loose * worth[:, 1:2] + fits * worth[:, 2:]
     found = scores.copy()
     found[rows, order] += bonus + starts * np.float32(2.0 * EASY.sum())
     return found

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Callable, Mapping
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -51,7 +52,7 @@ def tensorboard_log(folder: str | Path) -> Log:
         from torch.utils.tensorboard import SummaryWriter
     except ImportError as error:
         raise HpcgymError(f"TensorBoard's logs need it: {installing('agents')} ({error})") from None
-    writer: Any = SummaryWriter(str(folder))  # type: ignore[no-untyped-call]
+    writer: Any = SummaryWriter(str(folder))
 
     def log(steps: int, values: Mapping[str, float]) -> None:
         for key, value in values.items():
@@ -69,7 +70,7 @@ def wandb_log(**settings: Any) -> Log:
     HpcgymError : wandb is not installed.
     """
     try:
-        import wandb
+        wandb = import_module("wandb")
     except ImportError:
         raise HpcgymError("logs for Weights & Biases need the package wandb") from None
     run: Any = wandb.init(**settings)

@@ -49,6 +49,7 @@ STATE = (
 
 _KINDS = ("weights", "ordering", "selection")
 _BONUS = len(job_view.EASY)
+_FINALISTS = 5
 
 #: Orders of jobs that a search may begin with, by weights of features.
 _ORDERS: tuple[dict[str, float], ...] = (
@@ -119,10 +120,16 @@ class RuleEs:
             gained = play(env, act, np.tile(seeds, n).tolist(), plan.episodes, spent)
             bslds = -gained.reshape(n, plan.envs * plan.episodes)
             # crowded episodes weigh more, as they do in a mean, but do not drown the others
-            return (bslds / np.sqrt(bslds.mean(axis=0))).mean(axis=1)
+            means: Numbers = (bslds / np.sqrt(bslds.mean(axis=0))).mean(axis=1)
+            return means
 
-        best = center = self._beginning(rng, n, values, spent, plan.share)
-        least = judge(self._acting(center[None]))
+        # validation chooses: first of the best constant weights, then of where the search has been
+        offered = self._beginning(rng, n, values, spent, plan.share)
+        judged_as = [judge(self._acting(one[None])) for one in offered]
+        least, best = min(judged_as), offered[int(np.argmin(judged_as))]
+        center = best
+        if log is not None:
+            log(spent.done, {"validation/mean_bsld": least, "validation/least_mean_bsld": least})
         first, second, judged = np.zeros_like(center), np.zeros_like(center), spent.left
         generation = 0
         while spent.left > 0:
@@ -174,9 +181,10 @@ class RuleEs:
         self, rng: np.random.Generator, n: int, values: Callable[[Numbers], Numbers],
         spent: Spending, share: float,
     ) -> Numbers:  # fmt: skip
-        """Return the best of some constant weights, known and random ones, on a share of the steps.
+        """Return the best constant weights, of known and random ones, (5, size) or fewer.
 
-        Each round keeps the better half on new episodes, and fills up with new vectors.
+        They are tried on a share of the steps. Each round keeps the better half, which has to prove
+        itself on new episodes, and fills up with new vectors.
         """
         offered, kept = self._constants(rng), np.zeros((0, self._size))
         value = np.zeros(0)
@@ -186,8 +194,8 @@ class RuleEs:
             value = values(vectors)
             order = value.argsort(kind="stable")
             if spent.left <= 1.0 - share:
-                winner: Numbers = vectors[order[0]]
-                return winner
+                winners: Numbers = vectors[order[:_FINALISTS]]
+                return winners
             kept = vectors[order[: n // 2]]
 
     def _constants(self, rng: np.random.Generator) -> Iterator[Numbers]:

@@ -334,9 +334,9 @@ class PracticeSettings(Settings):
 class RuleEsSettings(Settings):
     """How a rule is searched; see :class:`hpcgym.agents.rule_es.RuleEs`."""
 
-    pairs: int = whole(12, "Pairs of mirrored vectors of a generation.", 1)
-    envs: int = whole(4, "Environments that each vector plays in.", 1, options=None)
-    episodes: int = whole(2, "Episodes that it plays in each.", 1, options=None)
+    pairs: int = whole(8, "Pairs of mirrored vectors of a generation.", 1)
+    envs: int = whole(8, "Environments that each vector plays in.", 1, options=None)
+    episodes: int = whole(1, "Episodes that it plays in each.", 1, options=None)
     sigma: float = real(0.1, "Standard deviation of the perturbations.", "S", above=True)
     learning_rate: float = real(0.05, "Step of Adam.", "R")
     share: float = real(0.2, "Share of the steps for constant weights.", "S", most=1.0)
