@@ -337,8 +337,8 @@ class RuleEsSettings(Settings):
     pairs: int = whole(8, "Pairs of mirrored vectors of a generation.", 1)
     envs: int = whole(8, "Environments that each vector plays in.", 1, options=None)
     episodes: int = whole(1, "Episodes that it plays in each.", 1, options=None)
-    sigma: float = real(0.1, "Standard deviation of the perturbations.", "S", above=True)
-    learning_rate: float = real(0.05, "Step of Adam.", "R")
+    sigma: float = real(0.2, "Standard deviation of the perturbations.", "S", above=True)
+    learning_rate: float = real(0.1, "Step of Adam.", "R")
     share: float = real(0.2, "Share of the steps for constant weights.", "S", most=1.0)
     every: float = real(
         0.08, "Share of the steps between two choices by validation.", "S", most=1.0, options=None
